@@ -1,0 +1,46 @@
+//! What the administrator writes → typed values, with file:line:column diagnostics.
+//!
+//! * [`options`]: opensm.conf, one table; * [`torus`]: torus-2QoS.conf.
+//!
+//! Parsers here are pure functions from text: whoever calls them opens the file.
+
+pub mod options;
+pub mod torus;
+
+use crate::notes::{Note, Severity};
+use std::fmt;
+use std::path::PathBuf;
+
+/// A finding in a file, with its place.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct Diagnostic {
+    /// The file.
+    pub file: PathBuf,
+    /// Line, from 1; 0 if the finding concerns the whole file.
+    pub line: u32,
+    /// Column, from 1; 0 if it concerns the whole line.
+    pub column: u32,
+    /// How bad.
+    pub severity: Severity,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        if self.line > 0 && self.column > 0 {
+            write!(f, ":{}", self.column)?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+impl From<&Diagnostic> for Note {
+    fn from(diagnostic: &Diagnostic) -> Self {
+        Self { severity: diagnostic.severity, code: None, text: diagnostic.to_string() }
+    }
+}

@@ -1,0 +1,5 @@
+//! opensm.conf.
+
+/// (table to be filled in)
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Options {}

@@ -1,0 +1,385 @@
+//! What IS: an immutable, densely indexed picture of a fabric.
+//!
+//! Nodes are ordered by node GUID, so that the same fabric has the same picture whatever the
+//! order in which the sweep met its nodes. Every node owns `num_ports + 1` consecutive port
+//! slots; slot 0 is the management port of a switch and unused on channel adapters and routers.
+//! GUIDs are for the edges: inside, everything is an index.
+//!
+//! [`topology`] is the bare wiring, as fabric files and generators give it.
+
+pub mod topology;
+
+use crate::ids::{Guid, Lid, PortNum};
+use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
+use crate::wire::smp::DirectedRoute;
+use std::collections::HashMap;
+
+macro_rules! index {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// As an index into a slice.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+index! {
+    /// A node of a [`Fabric`].
+    NodeId
+}
+index! {
+    /// A switch of a [`Fabric`]: dense, in the order of the nodes.
+    SwitchId
+}
+index! {
+    /// A port slot of a [`Fabric`].
+    PortId
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// NodeInfo as the node answered it (through the port it was first reached by).
+    pub info: NodeInfo,
+    /// NodeDescription.
+    pub description: NodeDescription,
+    /// Set for switches.
+    pub switch: Option<SwitchId>,
+    /// SwitchInfo, for switches that answered it.
+    pub switch_info: SwitchInfo,
+    /// Slot of port 0.
+    pub first_port: PortId,
+    /// Directed route from the SM's node.
+    pub route: DirectedRoute,
+}
+
+impl Node {
+    /// GUID of the node.
+    pub fn guid(&self) -> Guid {
+        self.info.node_guid()
+    }
+
+    /// Kind of the node.
+    pub fn kind(&self) -> NodeKind {
+        self.info.kind()
+    }
+
+    /// True for switches.
+    pub fn is_switch(&self) -> bool {
+        self.switch.is_some()
+    }
+
+    /// Number of external ports.
+    pub fn num_ports(&self) -> u8 {
+        self.info.num_ports()
+    }
+}
+
+/// A port slot.
+#[derive(Clone, Copy, Debug)]
+pub struct Port {
+    /// The node it belongs to.
+    pub node: NodeId,
+    /// Its number there.
+    pub num: PortNum,
+    /// GUID: of a switch's ports all the same, that of port 0; 0 where unknown.
+    pub guid: Guid,
+    /// PortInfo; `None` for slots that do not exist, were not reached or did not answer.
+    pub info: Option<PortInfo>,
+    /// The port at the other end of the cable.
+    pub peer: Option<PortId>,
+}
+
+impl Port {
+    /// Logical state; `Down` where nothing is known.
+    pub fn state(&self) -> PortState {
+        self.info.map_or(PortState::Down, |info| info.port_state())
+    }
+}
+
+/// Something wrong with the fabric that a sweep met and went on from.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Fault {
+    /// Two nodes answer with the same node GUID.
+    #[error("duplicate node GUID {guid}: at path {first} and at path {second}")]
+    DuplicateNodeGuid {
+        /// The GUID.
+        guid: Guid,
+        /// Directed route to the node that is kept.
+        first: DirectedRoute,
+        /// Directed route to the other.
+        second: DirectedRoute,
+    },
+    /// Two ports of different nodes answer with the same port GUID.
+    #[error("duplicate port GUID {guid}: at path {first} and at path {second}")]
+    DuplicatePortGuid {
+        /// The GUID.
+        guid: Guid,
+        /// Directed route to the port that is kept.
+        first: DirectedRoute,
+        /// Directed route to the other.
+        second: DirectedRoute,
+    },
+    /// A node or port did not answer, although its link is up.
+    #[error("no answer to {attribute} from {what} at path {route}")]
+    Silent {
+        /// Name of the attribute asked for.
+        attribute: &'static str,
+        /// GUID, port and description as far as known, else where it should be.
+        what: String,
+        /// Directed route used.
+        route: DirectedRoute,
+    },
+    /// An answer makes no sense.
+    #[error("{what} at path {route}: {problem}")]
+    Nonsense {
+        /// GUID, port and description.
+        what: String,
+        /// Directed route used.
+        route: DirectedRoute,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// The picture of a fabric.
+#[derive(Clone, Debug)]
+pub struct Fabric {
+    nodes: Vec<Node>,
+    ports: Vec<Port>,
+    switches: Vec<NodeId>,
+    by_node_guid: HashMap<Guid, NodeId>,
+    by_port_guid: HashMap<Guid, PortId>,
+    local: PortId,
+    faults: Vec<Fault>,
+}
+
+/// A node as a sweep or a file gives it to [`Fabric::assemble`].
+#[derive(Clone, Debug)]
+pub struct NodeParts {
+    /// NodeInfo.
+    pub info: NodeInfo,
+    /// NodeDescription.
+    pub description: NodeDescription,
+    /// SwitchInfo, for switches.
+    pub switch_info: SwitchInfo,
+    /// Directed route from the SM's node.
+    pub route: DirectedRoute,
+    /// `num_ports + 1` slots: port GUID (0 if unknown) and PortInfo.
+    pub ports: Vec<(Guid, Option<PortInfo>)>,
+}
+
+/// The end of a cable: node GUID and port number.
+pub type End = (Guid, PortNum);
+
+impl Fabric {
+    /// The fabric of these nodes and cables, seen from the port `local`. Node GUIDs must be
+    /// unique (sweeps keep the first and record a [`Fault`]); cables at ports that do not exist
+    /// are ignored, and of two cables at one port the first counts.
+    ///
+    /// Returns `None` if `local` is not among the nodes.
+    pub fn assemble(
+        mut parts: Vec<NodeParts>,
+        cables: &[(End, End)],
+        local: End,
+        faults: Vec<Fault>,
+    ) -> Option<Self> {
+        parts.sort_by_key(|node| node.info.node_guid());
+        let mut fabric = Self {
+            nodes: Vec::with_capacity(parts.len()),
+            ports: Vec::with_capacity(parts.iter().map(|node| node.ports.len()).sum()),
+            switches: Vec::new(),
+            by_node_guid: HashMap::with_capacity(parts.len()),
+            by_port_guid: HashMap::with_capacity(parts.len()),
+            local: PortId(0),
+            faults,
+        };
+        for node in parts {
+            fabric.add_node(node);
+        }
+        for &(a, b) in cables {
+            if let (Some(a), Some(b)) = (fabric.end(a), fabric.end(b))
+                && fabric.port(a).peer.is_none()
+                && fabric.port(b).peer.is_none()
+            {
+                fabric.ports[a.index()].peer = Some(b);
+                fabric.ports[b.index()].peer = Some(a);
+            }
+        }
+        fabric.local = fabric.end(local)?;
+        Some(fabric)
+    }
+
+    fn add_node(&mut self, parts: NodeParts) {
+        let id = NodeId(self.nodes.len() as u32);
+        let first_port = PortId(self.ports.len() as u32);
+        let is_switch = parts.info.kind() == NodeKind::Switch;
+        let switch = is_switch.then(|| {
+            self.switches.push(id);
+            SwitchId(self.switches.len() as u32 - 1)
+        });
+        self.by_node_guid.insert(parts.info.node_guid(), id);
+        for num in 0..=parts.info.num_ports() {
+            let slot = PortId(self.ports.len() as u32);
+            let (guid, info) = parts.ports.get(usize::from(num)).copied().unwrap_or_default();
+            let has_own_guid = guid.0 != 0 && (!is_switch || num == 0);
+            if has_own_guid {
+                self.by_port_guid.entry(guid).or_insert(slot);
+            }
+            self.ports.push(Port { node: id, num: PortNum(num), guid, info, peer: None });
+        }
+        self.nodes.push(Node {
+            info: parts.info,
+            description: parts.description,
+            switch,
+            switch_info: parts.switch_info,
+            first_port,
+            route: parts.route,
+        });
+    }
+
+    fn end(&self, (guid, num): End) -> Option<PortId> {
+        self.port_of(self.node_by_guid(guid)?, num)
+    }
+
+    /// All nodes, ordered by GUID.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// All port slots, those of a node together.
+    pub fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// All switches, ordered by GUID: `switches()[id.index()]` is the node of `SwitchId` id.
+    pub fn switches(&self) -> &[NodeId] {
+        &self.switches
+    }
+
+    /// Ids of all nodes.
+    pub fn node_ids(&self) -> impl ExactSizeIterator<Item = NodeId> + use<> {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+
+    /// Ids of all switches.
+    pub fn switch_ids(&self) -> impl ExactSizeIterator<Item = SwitchId> + use<> {
+        (0..self.switches.len() as u32).map(SwitchId)
+    }
+
+    /// Ids of all port slots.
+    pub fn port_ids(&self) -> impl ExactSizeIterator<Item = PortId> + use<> {
+        (0..self.ports.len() as u32).map(PortId)
+    }
+
+    /// A node.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// A switch's node.
+    pub fn switch(&self, id: SwitchId) -> &Node {
+        self.node(self.switches[id.index()])
+    }
+
+    /// A port slot.
+    pub fn port(&self, id: PortId) -> &Port {
+        &self.ports[id.index()]
+    }
+
+    /// The node of a port.
+    pub fn node_of(&self, id: PortId) -> &Node {
+        self.node(self.port(id).node)
+    }
+
+    /// Slot of port `num` of a node; `None` if the node has no such port.
+    pub fn port_of(&self, node: NodeId, num: PortNum) -> Option<PortId> {
+        let node = self.node(node);
+        (num.0 <= node.num_ports()).then(|| PortId(node.first_port.0 + u32::from(num.0)))
+    }
+
+    /// Slot of port `num` of a switch; `None` if it has no such port.
+    pub fn switch_port(&self, switch: SwitchId, num: PortNum) -> Option<PortId> {
+        self.port_of(self.switches[switch.index()], num)
+    }
+
+    /// Slots 0..=N of a node.
+    pub fn ports_of(&self, node: NodeId) -> &[Port] {
+        let node = self.node(node);
+        let first = node.first_port.index();
+        &self.ports[first..=first + usize::from(node.num_ports())]
+    }
+
+    /// The node with this node GUID.
+    pub fn node_by_guid(&self, guid: Guid) -> Option<NodeId> {
+        self.by_node_guid.get(&guid).copied()
+    }
+
+    /// The end port with this port GUID.
+    pub fn port_by_guid(&self, guid: Guid) -> Option<PortId> {
+        self.by_port_guid.get(&guid).copied()
+    }
+
+    /// The SM's own port.
+    pub fn local(&self) -> PortId {
+        self.local
+    }
+
+    /// What was wrong while the picture was taken.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// All end ports that were reached, ordered by node and port: ports of channel adapters and
+    /// routers, and port 0 of switches. They are what gets LIDs.
+    pub fn end_ports(&self) -> impl Iterator<Item = PortId> + '_ {
+        self.port_ids().filter(|&id| {
+            let port = self.port(id);
+            port.info.is_some() && self.node(port.node).is_switch() == (port.num == PortNum::ZERO)
+        })
+    }
+
+    /// The switch a port belongs to or, for the port of a channel adapter or router, the switch
+    /// at the other end of its cable.
+    pub fn switch_behind(&self, id: PortId) -> Option<SwitchId> {
+        let port = self.port(id);
+        match self.node(port.node).switch {
+            Some(switch) => Some(switch),
+            None => self.node_of(port.peer?).switch,
+        }
+    }
+
+    /// The directed route for managing this port. A port of a switch is managed through the
+    /// switch, with its number in the attribute modifier; each port of a channel adapter or
+    /// router is reached through its own cable.
+    pub fn route_to(&self, id: PortId) -> DirectedRoute {
+        let (port, node) = (self.port(id), self.node_of(id));
+        if node.is_switch() || id == self.local {
+            return node.route;
+        }
+        let through_peer = port.peer.and_then(|peer| {
+            let peer = self.port(peer);
+            self.node(peer.node).route.then(peer.num)
+        });
+        through_peer.unwrap_or(node.route)
+    }
+
+    /// GUID, port and description of a port, as messages name it.
+    pub fn describe(&self, id: PortId) -> String {
+        let (port, node) = (self.port(id), self.node_of(id));
+        format!("{} {} \"{}\" port {}", node.kind(), node.guid(), node.description, port.num)
+    }
+
+    /// The LID of a port as the device reported it: for ports of switches that of port 0.
+    pub fn observed_lid(&self, id: PortId) -> Option<Lid> {
+        let node = self.node_of(id);
+        let owner = if node.is_switch() { node.first_port } else { id };
+        self.port(owner).info.map(|info| info.lid()).filter(|lid| lid.is_unicast())
+    }
+}

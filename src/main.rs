@@ -1,0 +1,3 @@
+//! The daemon's command.
+
+fn main() {}

@@ -1,0 +1,181 @@
+//! Routing engines, and the chain in which they are tried.
+//!
+//! An engine gets a [`RoutingInput`] and returns a [`Routing`] or a [`Refusal`]; it writes into
+//! nothing and remembers nothing. What must outlive a pass (the torus of the last success, for
+//! the change report) is an argument.
+
+pub mod chain;
+pub mod minhop;
+pub mod torus;
+
+use super::LidTable;
+use crate::config::options::Options;
+use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::{Lid, Mlid, Sl};
+use crate::notes::Note;
+use crate::wire::attr::tables::{LFT_NO_PATH, SlToVl, VlArbBlock};
+use std::fmt;
+use std::sync::Arc;
+
+/// A linear forwarding table: the output port by LID, 0xFF where there is no path.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Lft(pub Vec<u8>);
+
+impl Lft {
+    /// A table for LIDs 0..=`max` without any path, its length a multiple of a block.
+    pub fn empty(max: Lid) -> Self {
+        use crate::wire::attr::tables::LFT_BLOCK;
+        Self(vec![LFT_NO_PATH; (max.index() / LFT_BLOCK + 1) * LFT_BLOCK])
+    }
+
+    /// The output port for `lid`; `None` if packets to it are dropped.
+    pub fn out(&self, lid: Lid) -> Option<u8> {
+        self.0.get(lid.index()).copied().filter(|&port| port != LFT_NO_PATH)
+    }
+}
+
+impl fmt::Debug for Lft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lft({} entries)", self.0.iter().filter(|&&port| port != LFT_NO_PATH).count())
+    }
+}
+
+/// What an engine works on.
+#[derive(Clone, Copy)]
+pub struct RoutingInput<'a> {
+    /// The fabric.
+    pub fabric: &'a Fabric,
+    /// LIDs.
+    pub lids: &'a LidTable,
+    /// The configuration.
+    pub options: &'a Options,
+    /// torus-2QoS.conf as read at the start of this pass; the error is what the engine says
+    /// when it needs the file.
+    pub torus_config: &'a Result<crate::config::torus::TorusConfig, Vec<Note>>,
+    /// What routed the fabric last time, if anything did.
+    pub previous: Option<&'a Routing>,
+}
+
+/// An engine.
+pub trait Engine: Send + Sync {
+    /// The name by which `-R` calls it.
+    fn name(&self) -> &'static str;
+
+    /// Routes the fabric.
+    ///
+    /// # Errors
+    /// A [`Refusal`] that says why this fabric cannot be routed; nothing may be written then.
+    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Refusal>;
+}
+
+/// An engine's "no", with its reasons.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// Name of the engine.
+    pub engine: &'static str,
+    /// Everything it found, errors and the rest, in order.
+    pub notes: Vec<Note>,
+}
+
+/// Routes of a fabric.
+#[derive(Clone)]
+pub struct Routing {
+    /// Name of the engine that made them.
+    pub engine: &'static str,
+    /// Forwarding tables, by [`SwitchId`].
+    pub lfts: Vec<Arc<Lft>>,
+    /// What else the engine decides.
+    pub policy: Arc<dyn RoutingPolicy>,
+    /// What the operator is to hear.
+    pub notes: Vec<Note>,
+}
+
+impl fmt::Debug for Routing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Routing({}, {} switches)", self.engine, self.lfts.len())
+    }
+}
+
+impl Routing {
+    /// The forwarding table of a switch.
+    pub fn lft(&self, switch: SwitchId) -> &Lft {
+        &self.lfts[switch.index()]
+    }
+}
+
+/// What an engine decides beside forwarding tables. Port ids are those of the fabric that was
+/// routed. The default answers are those of engines that leave SLs and VLs alone.
+pub trait RoutingPolicy: Send + Sync {
+    /// The SL of the path from one end port to another. `hint` is the SL asked for, or that of
+    /// the QoS level or partition.
+    fn path_sl(&self, _source: PortId, _destination: PortId, hint: Sl) -> Sl {
+        hint
+    }
+
+    /// The SL to VL mapping from input to output port of a switch (`input` is a port of the same
+    /// switch), or of an end port (`input == output`), before the operational VLs are applied;
+    /// `None` leaves it to the configuration.
+    fn sl_to_vl(&self, _input: PortId, _output: PortId) -> Option<SlToVl> {
+        None
+    }
+
+    /// Rewrites a configured VL arbitration block for `port`.
+    fn vl_arbitration(&self, _port: PortId, configured: VlArbBlock) -> VlArbBlock {
+        configured
+    }
+
+    /// The tree of a multicast group as (switch, output ports), switches in ascending order;
+    /// notes tell which members could not be served. `None` leaves it to the general algorithm.
+    fn multicast_tree(&self, _mlid: Mlid, _members: &[PortId]) -> Option<MulticastTree> {
+        None
+    }
+
+    /// For reports and later passes of the same engine: its own view of the fabric.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// The tree of a multicast group.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct MulticastTree {
+    /// Switches with the ports that forward the group (256-bit masks), ascending.
+    pub switches: Vec<(SwitchId, PortMask)>,
+    /// Members left out, and why.
+    pub notes: Vec<Note>,
+}
+
+/// A set of port numbers 0..=255.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct PortMask(pub [u64; 4]);
+
+impl PortMask {
+    /// Adds a port.
+    pub fn insert(&mut self, port: u8) {
+        self.0[usize::from(port) / 64] |= 1 << (port % 64);
+    }
+
+    /// True if the port is in the set.
+    pub fn contains(&self, port: u8) -> bool {
+        self.0[usize::from(port) / 64] >> (port % 64) & 1 == 1
+    }
+
+    /// The ports in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
+        (0..=255).filter(|&port| self.contains(port))
+    }
+
+    /// The 16 ports of one position of a multicast forwarding table, bit 0 the lowest.
+    pub fn position(&self, position: u8) -> u16 {
+        (self.0[usize::from(position) / 4] >> (position % 4 * 16)) as u16
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+}
+
+impl fmt::Debug for PortMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}

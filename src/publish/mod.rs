@@ -1,0 +1,19 @@
+//! The published snapshot: what SA answers are computed from, and the dump files.
+
+use crate::config::options::Options;
+use crate::fabric::Fabric;
+use crate::plan::Plan;
+use std::sync::Arc;
+
+/// A generation of the subnet as it was brought up: immutable, shared by all who answer.
+#[derive(Clone, Debug)]
+pub struct Subnet {
+    /// Counts the publications of this daemon, from 1.
+    pub generation: u64,
+    /// What is.
+    pub fabric: Arc<Fabric>,
+    /// What should be, and after the programming is.
+    pub plan: Arc<Plan>,
+    /// The configuration the plan was made with.
+    pub options: Arc<Options>,
+}

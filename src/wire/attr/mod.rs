@@ -1,0 +1,80 @@
+//! The attributes of subnet management, IBA vol. 1, 14.2.5, one file each (small table blocks
+//! share [`tables`]). All are views: any 64 bytes are valid, the getters say what they mean.
+
+mod node_info;
+mod notice;
+mod port_info;
+mod sm_info;
+mod switch_info;
+pub mod tables;
+
+pub use node_info::{NodeDescription, NodeInfo, NodeKind};
+pub use notice::{Notice, TrapNumber};
+pub use port_info::{CapMask, LinkWidth, PhysState, PortInfo, PortState};
+pub use sm_info::{SmInfo, SmState};
+pub use switch_info::SwitchInfo;
+
+/// Attribute identifiers of subnet management (IBA vol. 1, table 121 "Subnet management
+/// attributes"), and those general ones that appear in its classes.
+pub struct AttrId;
+
+impl AttrId {
+    /// ClassPortInfo
+    pub const CLASS_PORT_INFO: u16 = 0x0001;
+    /// Notice
+    pub const NOTICE: u16 = 0x0002;
+    /// InformInfo
+    pub const INFORM_INFO: u16 = 0x0003;
+    /// NodeDescription
+    pub const NODE_DESCRIPTION: u16 = 0x0010;
+    /// NodeInfo
+    pub const NODE_INFO: u16 = 0x0011;
+    /// SwitchInfo
+    pub const SWITCH_INFO: u16 = 0x0012;
+    /// GUIDInfo
+    pub const GUID_INFO: u16 = 0x0014;
+    /// PortInfo
+    pub const PORT_INFO: u16 = 0x0015;
+    /// P_KeyTable
+    pub const PKEY_TABLE: u16 = 0x0016;
+    /// SLtoVLMappingTable
+    pub const SL_TO_VL: u16 = 0x0017;
+    /// VLArbitrationTable
+    pub const VL_ARBITRATION: u16 = 0x0018;
+    /// LinearForwardingTable
+    pub const LINEAR_FT: u16 = 0x0019;
+    /// RandomForwardingTable
+    pub const RANDOM_FT: u16 = 0x001A;
+    /// MulticastForwardingTable
+    pub const MULTICAST_FT: u16 = 0x001B;
+    /// SMInfo
+    pub const SM_INFO: u16 = 0x0020;
+    /// VendorDiag
+    pub const VENDOR_DIAG: u16 = 0x0030;
+    /// LedInfo
+    pub const LED_INFO: u16 = 0x0031;
+
+    /// The attribute's name in the specification, for messages.
+    pub fn name(id: u16) -> &'static str {
+        match id {
+            Self::CLASS_PORT_INFO => "ClassPortInfo",
+            Self::NOTICE => "Notice",
+            Self::INFORM_INFO => "InformInfo",
+            Self::NODE_DESCRIPTION => "NodeDescription",
+            Self::NODE_INFO => "NodeInfo",
+            Self::SWITCH_INFO => "SwitchInfo",
+            Self::GUID_INFO => "GUIDInfo",
+            Self::PORT_INFO => "PortInfo",
+            Self::PKEY_TABLE => "P_KeyTable",
+            Self::SL_TO_VL => "SLtoVLMappingTable",
+            Self::VL_ARBITRATION => "VLArbitrationTable",
+            Self::LINEAR_FT => "LinearForwardingTable",
+            Self::RANDOM_FT => "RandomForwardingTable",
+            Self::MULTICAST_FT => "MulticastForwardingTable",
+            Self::SM_INFO => "SMInfo",
+            Self::VENDOR_DIAG => "VendorDiag",
+            Self::LED_INFO => "LedInfo",
+            _ => "unknown attribute",
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Notice, what traps carry: IBA vol. 1, 13.4.8.2 and 14.2.5.1.
+
+use crate::ids::{Gid, Lid, PortNum};
+use crate::wire::bits::record;
+
+record! {
+    /// Notice, IBA vol. 1, 13.4.8.2. In SMPs the first 64 bytes; subnet administration
+    /// appends the issuer's GID.
+    pub struct Notice[80] {
+        /// Generic (named by the specification), not vendor specific.
+        is_generic, set_is_generic: bool = 0, 1;
+        /// 0 fatal, 1 urgent, 2 security, 3 subnet management, 4 informational, 0x7F empty.
+        notice_type, set_notice_type: u8 = 1, 7;
+        /// Kind of node that sent it (1 CA, 2 switch, 3 router, 4 class manager), or a vendor.
+        producer_type, set_producer_type: u32 = 8, 24;
+        /// Trap number, see [`TrapNumber`], or a device identifier.
+        trap_number, set_trap_number: u16 = 32, 16;
+        /// LID of the issuer.
+        issuer_lid, set_issuer_lid: Lid = 48, 16;
+        /// Toggles for notices of the device's queue.
+        toggle, set_toggle: bool = 64, 1;
+        /// Notices waiting in the device's queue.
+        count, set_count: u16 = 65, 15;
+        /// Trap 128: the LID of the switch whose link changed.
+        link_state_lid, set_link_state_lid: Lid = 80, 16;
+        /// Traps 129..=131, 144, 145: the LID of the port or node concerned.
+        subject_lid, set_subject_lid: Lid = 96, 16;
+        /// Traps 129..=131: the port concerned.
+        port, set_port: PortNum = 112, 8;
+    }
+}
+
+/// Trap numbers of subnet management (IBA vol. 1, 14.2.5.1).
+pub struct TrapNumber;
+
+impl TrapNumber {
+    /// A GID is now in service.
+    pub const GID_IN: u16 = 64;
+    /// A GID is out of service.
+    pub const GID_OUT: u16 = 65;
+    /// A multicast group was created.
+    pub const MCAST_CREATED: u16 = 66;
+    /// A multicast group was deleted.
+    pub const MCAST_DELETED: u16 = 67;
+    /// The state of a link of a switch changed.
+    pub const LINK_STATE: u16 = 128;
+    /// Local link integrity threshold reached.
+    pub const LINK_INTEGRITY: u16 = 129;
+    /// Excessive buffer overruns.
+    pub const BUFFER_OVERRUN: u16 = 130;
+    /// Flow control watchdog expired.
+    pub const FLOW_CONTROL: u16 = 131;
+    /// Capability mask, node description or other local setting changed.
+    pub const LOCAL_CHANGES: u16 = 144;
+    /// System image GUID changed.
+    pub const SYSTEM_GUID: u16 = 145;
+    /// Bad M_Key.
+    pub const BAD_M_KEY: u16 = 256;
+    /// Bad P_Key.
+    pub const BAD_P_KEY: u16 = 257;
+    /// Bad Q_Key.
+    pub const BAD_Q_KEY: u16 = 258;
+    /// Bad P_Key seen by a switch's external port.
+    pub const SWITCH_BAD_P_KEY: u16 = 259;
+}
+
+impl Notice {
+    /// The issuer's GID, as subnet administration appends it.
+    pub fn issuer_gid(&self) -> Gid {
+        Gid(self.0[64..].try_into().expect("16 of 80 bytes"))
+    }
+
+    /// Traps 64..=67: the GID that came or went.
+    pub fn subject_gid(&self) -> Gid {
+        Gid(self.0[16..32].try_into().expect("16 of 80 bytes"))
+    }
+
+    /// Sets [`Self::subject_gid`].
+    pub fn set_subject_gid(&mut self, gid: Gid) {
+        self.0[16..32].copy_from_slice(&gid.0);
+    }
+
+    /// Sets [`Self::issuer_gid`].
+    pub fn set_issuer_gid(&mut self, gid: Gid) {
+        self.0[64..].copy_from_slice(&gid.0);
+    }
+}

@@ -1,0 +1,167 @@
+//! Fields of big-endian records, named by bit offset and width as the specification's tables
+//! list them. Every record of the wire is laid out with [`record!`](crate::wire::bits::record).
+
+/// A value that travels in a bit field of at most 64 bits.
+pub trait Field: Copy {
+    /// The value of the raw field; bits above the type's width are dropped.
+    fn from_bits(bits: u64) -> Self;
+    /// The raw field.
+    fn to_bits(self) -> u64;
+}
+
+macro_rules! plain_field {
+    ($($raw:ty),*) => {$(
+        impl Field for $raw {
+            fn from_bits(bits: u64) -> Self {
+                bits as $raw
+            }
+            fn to_bits(self) -> u64 {
+                self.into()
+            }
+        }
+    )*};
+}
+plain_field!(u8, u16, u32, u64);
+
+impl Field for bool {
+    fn from_bits(bits: u64) -> Self {
+        bits != 0
+    }
+    fn to_bits(self) -> u64 {
+        self.into()
+    }
+}
+
+/// Reads `width` (1..=64) bits at bit `offset`, most significant bit first. A field of more
+/// than 57 bits must start on a byte.
+#[inline(always)]
+pub fn get(bytes: &[u8], offset: usize, width: usize) -> u64 {
+    let (first, last) = (offset / 8, (offset + width - 1) / 8);
+    let value = bytes[first..=last].iter().fold(0u64, |value, byte| value << 8 | u64::from(*byte));
+    let value = value >> ((last + 1) * 8 - offset - width);
+    if width == 64 { value } else { value & ((1 << width) - 1) }
+}
+
+/// Writes the low `width` (1..=64) bits of `value` at bit `offset`, leaving neighbours alone.
+#[inline(always)]
+pub fn put(bytes: &mut [u8], offset: usize, width: usize, value: u64) {
+    let (first, last) = (offset / 8, (offset + width - 1) / 8);
+    let shift = (last + 1) * 8 - offset - width;
+    let mask = (if width == 64 { u64::MAX } else { (1 << width) - 1 }) << shift;
+    let value = value << shift & mask;
+    for (index, byte) in bytes[first..=last].iter_mut().rev().enumerate() {
+        *byte = *byte & !((mask >> (8 * index)) as u8) | (value >> (8 * index)) as u8;
+    }
+}
+
+/// Lays named fields over a byte array of fixed size:
+///
+/// ```text
+/// record! {
+///     /// PortInfo, IBA vol. 1, 14.2.5.6.
+///     pub struct PortInfo[64] {
+///         /// Doc of the field.
+///         lid, set_lid: Lid = 128, 16;      // bit offset, width
+///     }
+/// }
+/// ```
+///
+/// The result is a `Copy` view that judges nothing: any bytes are a valid record.
+macro_rules! record {
+    (
+        $(#[$doc:meta])*
+        pub struct $name:ident[$size:literal] {
+            $( $(#[$field_doc:meta])* $get:ident, $set:ident : $type:ty = $offset:literal, $width:literal; )*
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(transparent)]
+        pub struct $name(pub [u8; $size]);
+
+        impl $name {
+            /// Size of the record in bytes.
+            pub const SIZE: usize = $size;
+
+            /// Reads the record from the start of `bytes`; missing bytes count as 0.
+            pub fn read(bytes: &[u8]) -> Self {
+                let mut raw = [0; $size];
+                let len = bytes.len().min($size);
+                raw[..len].copy_from_slice(&bytes[..len]);
+                Self(raw)
+            }
+
+            /// Writes the record to the start of `out`, as far as that reaches.
+            pub fn write(&self, out: &mut [u8]) {
+                let len = out.len().min($size);
+                out[..len].copy_from_slice(&self.0[..len]);
+            }
+
+            $(
+                $(#[$field_doc])*
+                #[inline]
+                pub fn $get(&self) -> $type {
+                    const { assert!($offset + $width <= $size * 8) };
+                    <$type as $crate::wire::bits::Field>::from_bits(
+                        $crate::wire::bits::get(&self.0, $offset, $width),
+                    )
+                }
+
+                #[doc = concat!("Sets [`Self::", stringify!($get), "`].")]
+                #[inline]
+                pub fn $set(&mut self, value: $type) {
+                    $crate::wire::bits::put(
+                        &mut self.0,
+                        $offset,
+                        $width,
+                        <$type as $crate::wire::bits::Field>::to_bits(value),
+                    );
+                }
+            )*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self([0; $size])
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name))$(.field(stringify!($get), &self.$get()))*.finish()
+            }
+        }
+    };
+}
+pub(crate) use record;
+
+#[cfg(test)]
+mod tests {
+    use super::{get, put};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn put_then_get_is_identity_and_touches_nothing_else(
+            mut bytes in prop::array::uniform16(any::<u8>()),
+            offset in 0usize..64,
+            width in 1usize..=57,
+            value: u64,
+        ) {
+            let before = bytes;
+            put(&mut bytes, offset, width, value);
+            prop_assert_eq!(get(&bytes, offset, width), value & ((1 << width) - 1));
+            for bit in (0..128).filter(|bit| !(offset..offset + width).contains(bit)) {
+                prop_assert_eq!(get(&bytes, bit, 1), get(&before, bit, 1));
+            }
+        }
+    }
+
+    #[test]
+    fn whole_words_work() {
+        let mut bytes = [0xAA; 10];
+        put(&mut bytes, 8, 64, 0x0102_0304_0506_0708);
+        assert_eq!(bytes, [0xAA, 1, 2, 3, 4, 5, 6, 7, 8, 0xAA]);
+        assert_eq!(get(&bytes, 8, 64), 0x0102_0304_0506_0708);
+    }
+}

@@ -1,0 +1,191 @@
+//! The management datagram: IBA vol. 1, 13.4.
+
+use super::bits::record;
+use std::fmt;
+
+/// Length of every MAD on the wire, bytes.
+pub const MAD_SIZE: usize = 256;
+
+record! {
+    /// The header common to all MADs (IBA vol. 1, 13.4.3).
+    pub struct Header[24] {
+        /// Version of the MAD base format: 1.
+        base_version, set_base_version: u8 = 0, 8;
+        /// Management class, see [`Class`].
+        class, set_class: u8 = 8, 8;
+        /// Version of the class: 1 for subnet management, 2 for subnet administration.
+        class_version, set_class_version: u8 = 16, 8;
+        /// Method with the response bit, see [`Method`].
+        method, set_method: u8 = 24, 8;
+        /// Status; in a directed-route SMP its top bit is the direction bit.
+        status, set_status: u16 = 32, 16;
+        /// Class specific; in a directed-route SMP the hop pointer and the hop count.
+        class_specific, set_class_specific: u16 = 48, 16;
+        /// Transaction identifier, copied by the responder.
+        tid, set_tid: u64 = 64, 64;
+        /// Attribute identifier.
+        attr_id, set_attr_id: u16 = 128, 16;
+        /// Attribute modifier.
+        attr_mod, set_attr_mod: u32 = 160, 32;
+    }
+}
+
+/// Management classes (IBA vol. 1, 13.4.4).
+pub struct Class;
+
+impl Class {
+    /// Subnet management, LID routed.
+    pub const SUBN_LID: u8 = 0x01;
+    /// Subnet administration.
+    pub const SUBN_ADM: u8 = 0x03;
+    /// Performance management.
+    pub const PERF: u8 = 0x04;
+    /// Subnet management, directed route.
+    pub const SUBN_DIRECTED: u8 = 0x81;
+}
+
+/// Methods (IBA vol. 1, 13.4.5, and 15.2.2 for subnet administration).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Method(pub u8);
+
+impl Method {
+    /// Get
+    pub const GET: Self = Self(0x01);
+    /// Set
+    pub const SET: Self = Self(0x02);
+    /// Send
+    pub const SEND: Self = Self(0x03);
+    /// Trap
+    pub const TRAP: Self = Self(0x05);
+    /// Report
+    pub const REPORT: Self = Self(0x06);
+    /// TrapRepress
+    pub const TRAP_REPRESS: Self = Self(0x07);
+    /// GetTable (SA)
+    pub const GET_TABLE: Self = Self(0x12);
+    /// GetTraceTable (SA)
+    pub const GET_TRACE_TABLE: Self = Self(0x13);
+    /// GetMulti (SA)
+    pub const GET_MULTI: Self = Self(0x14);
+    /// Delete (SA)
+    pub const DELETE: Self = Self(0x15);
+    /// GetResp
+    pub const GET_RESP: Self = Self(0x81);
+    /// ReportResp
+    pub const REPORT_RESP: Self = Self(0x86);
+    /// GetTableResp (SA)
+    pub const GET_TABLE_RESP: Self = Self(0x92);
+    /// GetMultiResp (SA)
+    pub const GET_MULTI_RESP: Self = Self(0x94);
+    /// DeleteResp (SA)
+    pub const DELETE_RESP: Self = Self(0x95);
+
+    /// True if the response bit is set.
+    pub fn is_response(self) -> bool {
+        self.0 & 0x80 != 0
+    }
+
+    /// The method with the response bit set.
+    pub fn response(self) -> Self {
+        Self(self.0 | 0x80)
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match *self {
+            Self::GET => "Get",
+            Self::SET => "Set",
+            Self::SEND => "Send",
+            Self::TRAP => "Trap",
+            Self::REPORT => "Report",
+            Self::TRAP_REPRESS => "TrapRepress",
+            Self::GET_TABLE => "GetTable",
+            Self::GET_TRACE_TABLE => "GetTraceTable",
+            Self::GET_MULTI => "GetMulti",
+            Self::DELETE => "Delete",
+            Self::GET_RESP => "GetResp",
+            Self::REPORT_RESP => "ReportResp",
+            Self::GET_TABLE_RESP => "GetTableResp",
+            Self::GET_MULTI_RESP => "GetMultiResp",
+            Self::DELETE_RESP => "DeleteResp",
+            Self(other) => return write!(f, "method 0x{other:02x}"),
+        };
+        f.write_str(name)
+    }
+}
+
+impl fmt::Debug for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Status codes common to all classes (IBA vol. 1, 13.4.7), low byte of the status field.
+pub struct Status;
+
+impl Status {
+    /// Success.
+    pub const OK: u16 = 0;
+    /// Busy: discard and retry.
+    pub const BUSY: u16 = 0x0001;
+    /// Bad base or class version.
+    pub const BAD_VERSION: u16 = 0x0004;
+    /// Method not supported.
+    pub const BAD_METHOD: u16 = 0x0008;
+    /// Method and attribute do not go together.
+    pub const BAD_METHOD_ATTR: u16 = 0x000C;
+    /// An attribute field or the modifier is out of range.
+    pub const BAD_FIELD: u16 = 0x001C;
+}
+
+/// One MAD of 256 bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Mad(pub [u8; MAD_SIZE]);
+
+impl Default for Mad {
+    fn default() -> Self {
+        Self([0; MAD_SIZE])
+    }
+}
+
+impl Mad {
+    /// The MAD at the start of `bytes`; missing bytes are 0, surplus ones are ignored.
+    pub fn read(bytes: &[u8]) -> Self {
+        let mut mad = Self::default();
+        let len = bytes.len().min(MAD_SIZE);
+        mad.0[..len].copy_from_slice(&bytes[..len]);
+        mad
+    }
+
+    /// The common header.
+    pub fn header(&self) -> Header {
+        Header::read(&self.0)
+    }
+
+    /// Replaces the common header.
+    pub fn set_header(&mut self, header: &Header) {
+        header.write(&mut self.0);
+    }
+
+    /// The method.
+    pub fn method(&self) -> Method {
+        Method(self.0[3])
+    }
+}
+
+impl fmt::Debug for Mad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = self.header();
+        write!(
+            f,
+            "class 0x{:02x} {} attr 0x{:04x} mod 0x{:08x} tid 0x{:016x} status 0x{:04x}",
+            header.class(),
+            Method(header.method()),
+            header.attr_id(),
+            header.attr_mod(),
+            header.tid(),
+            header.status()
+        )
+    }
+}

@@ -1,0 +1,203 @@
+//! Subnet management packets: IBA vol. 1, 14.2.1. A directed-route SMP carries its own path,
+//! a list of exit ports; a LID-routed one follows the forwarding tables.
+
+use super::bits::record;
+use super::mad::{Class, Mad, Method};
+use crate::ids::{Lid, PortNum};
+use std::fmt;
+
+/// Length of an SMP's attribute, bytes.
+pub const DATA_SIZE: usize = 64;
+/// Where an SMP's attribute starts.
+pub const DATA_OFFSET: usize = 64;
+/// The most links a directed route can cross (the path field has 64 entries, the first unused).
+pub const MAX_HOPS: usize = 63;
+
+record! {
+    /// The header of a directed-route SMP (IBA vol. 1, 14.2.1.2). The LID-routed one has the
+    /// same layout as far as the M_Key.
+    pub struct SmpHeader[256] {
+        /// D bit: 0 outbound, 1 on the way back.
+        returning, set_returning: bool = 32, 1;
+        /// Status without the direction bit.
+        status, set_status: u16 = 33, 15;
+        /// Index of the current hop.
+        hop_pointer, set_hop_pointer: u8 = 48, 8;
+        /// Number of valid entries of the path.
+        hop_count, set_hop_count: u8 = 56, 8;
+        /// Management key.
+        m_key, set_m_key: u64 = 192, 64;
+        /// Source LID of the LID-routed first part, or permissive.
+        dr_slid, set_dr_slid: Lid = 256, 16;
+        /// Destination LID of the LID-routed last part, or permissive.
+        dr_dlid, set_dr_dlid: Lid = 272, 16;
+    }
+}
+
+/// Byte offset of the initial path.
+pub const INITIAL_PATH: usize = 128;
+/// Byte offset of the return path.
+pub const RETURN_PATH: usize = 192;
+
+/// A directed route: the exit port at each node passed, starting at the own node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DirectedRoute {
+    hops: u8,
+    /// Entry 0 is unused, as on the wire.
+    ports: [u8; 64],
+}
+
+impl DirectedRoute {
+    /// The route to the own node: no hop at all.
+    pub const LOCAL: Self = Self { hops: 0, ports: [0; 64] };
+
+    /// The route through the given exit ports; `None` if there are more than [`MAX_HOPS`].
+    pub fn new(exits: &[PortNum]) -> Option<Self> {
+        exits.iter().try_fold(Self::LOCAL, |route, &exit| route.then(exit))
+    }
+
+    /// This route, extended by one more exit port; `None` when it is full.
+    pub fn then(mut self, exit: PortNum) -> Option<Self> {
+        if self.len() == MAX_HOPS {
+            return None;
+        }
+        self.hops += 1;
+        self.ports[usize::from(self.hops)] = exit.0;
+        Some(self)
+    }
+
+    /// Number of links crossed.
+    pub fn len(&self) -> usize {
+        usize::from(self.hops)
+    }
+
+    /// True for [`Self::LOCAL`].
+    pub fn is_empty(&self) -> bool {
+        self.hops == 0
+    }
+
+    /// The exit ports in order.
+    pub fn exits(&self) -> impl ExactSizeIterator<Item = PortNum> + '_ {
+        self.ports[1..=self.len()].iter().map(|&port| PortNum(port))
+    }
+
+    /// The 64 bytes of the wire's initial path.
+    pub fn as_wire(&self) -> &[u8; 64] {
+        &self.ports
+    }
+}
+
+impl fmt::Display for DirectedRoute {
+    /// `0,1,3`: the form of infiniband-diags (`smpquery -D`).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("0")?;
+        self.exits().try_for_each(|port| write!(f, ",{port}"))
+    }
+}
+
+impl fmt::Debug for DirectedRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DirectedRoute({self})")
+    }
+}
+
+/// How an SMP finds its node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SmpRoute {
+    /// Along the given exit ports.
+    Directed(DirectedRoute),
+    /// By the forwarding tables to this LID.
+    Lid(Lid),
+}
+
+impl fmt::Display for SmpRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directed(route) => write!(f, "path {route}"),
+            Self::Lid(lid) => write!(f, "LID {lid}"),
+        }
+    }
+}
+
+/// The request `method` of `attr_id` as a MAD with transaction `tid`.
+pub fn request(
+    route: &SmpRoute,
+    method: Method,
+    attr_id: u16,
+    attr_mod: u32,
+    m_key: u64,
+    tid: u64,
+    data: &[u8; DATA_SIZE],
+) -> Mad {
+    let mut smp = SmpHeader::default();
+    smp.set_m_key(m_key);
+    if let SmpRoute::Directed(route) = route {
+        smp.set_hop_count(route.hops);
+        smp.set_dr_slid(Lid::PERMISSIVE);
+        smp.set_dr_dlid(Lid::PERMISSIVE);
+        smp.0[INITIAL_PATH..RETURN_PATH].copy_from_slice(route.as_wire());
+    }
+    let mut mad = Mad(smp.0);
+    mad.0[DATA_OFFSET..DATA_OFFSET + DATA_SIZE].copy_from_slice(data);
+    let mut header = mad.header();
+    header.set_base_version(1);
+    header.set_class(match route {
+        SmpRoute::Directed(_) => Class::SUBN_DIRECTED,
+        SmpRoute::Lid(_) => Class::SUBN_LID,
+    });
+    header.set_class_version(1);
+    header.set_method(method.0);
+    header.set_tid(tid);
+    header.set_attr_id(attr_id);
+    header.set_attr_mod(attr_mod);
+    mad.set_header(&header);
+    mad
+}
+
+impl Mad {
+    /// This MAD seen as an SMP.
+    pub fn smp(&self) -> SmpHeader {
+        SmpHeader(self.0)
+    }
+
+    /// The attribute of an SMP.
+    pub fn smp_data(&self) -> &[u8; DATA_SIZE] {
+        self.0[DATA_OFFSET..DATA_OFFSET + DATA_SIZE].try_into().expect("64 of 256 bytes")
+    }
+
+    /// The attribute of an SMP, to be written.
+    pub fn smp_data_mut(&mut self) -> &mut [u8; DATA_SIZE] {
+        (&mut self.0[DATA_OFFSET..DATA_OFFSET + DATA_SIZE]).try_into().expect("64 of 256 bytes")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directed_request_has_the_layout_of_the_specification() {
+        let route = DirectedRoute::new(&[PortNum(1), PortNum(7)]).expect("two hops fit");
+        let mad = request(
+            &SmpRoute::Directed(route),
+            Method::GET,
+            0x0011,
+            0,
+            0xAABB,
+            0x1234,
+            &[0x5A; 64],
+        );
+        assert_eq!(&mad.0[..8], &[1, 0x81, 1, 1, 0, 0, 0, 2]);
+        assert_eq!(&mad.0[8..24], &[0, 0, 0, 0, 0, 0, 0x12, 0x34, 0, 0x11, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(&mad.0[24..36], &[0, 0, 0, 0, 0, 0, 0xAA, 0xBB, 0xFF, 0xFF, 0xFF, 0xFF]);
+        assert_eq!(mad.smp_data(), &[0x5A; 64]);
+        assert_eq!(&mad.0[128..132], &[0, 1, 7, 0]);
+        assert_eq!(route.to_string(), "0,1,7");
+    }
+
+    #[test]
+    fn a_route_holds_63_hops_and_no_more() {
+        assert!(DirectedRoute::new(&[PortNum(1); 63]).is_some());
+        assert!(DirectedRoute::new(&[PortNum(1); 64]).is_none());
+    }
+}
