@@ -10,6 +10,10 @@
 //!
 //! There is no policy here, and nothing blocks but the reader thread.
 
+pub mod client;
+pub mod intake;
+pub mod transactions;
+
 use crate::ids::{Gid, Guid, Lid, PortNum, Sl};
 use std::time::Duration;
 

@@ -1,0 +1,217 @@
+//! The daemon's [`MadSink`]: answers go to their transactions, everything else to its owner.
+//!
+//! The port's reader thread runs this code. It never waits: a full queue of unsolicited MADs
+//! loses the newest, counted, and their senders repeat them. When an answer frees a place in
+//! the window, the reader sends the next queued request itself, so that the wire is kept busy
+//! without a detour over the async side; that side is woken once for a run of answers.
+//!
+//! **Rule for ports:** `deliver` may call [`MadPort::post`]; therefore `post` must not call the
+//! sink before it returns. No lock is held while a MAD is posted.
+
+use super::transactions::{SmpError, SmpLimits, Transactions, Transmit};
+use super::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, SendError};
+use crate::wire::mad::Method;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// Answers after which the async side is woken even though more are waiting.
+const RUN: usize = 64;
+
+/// A MAD that answers no request of ours.
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    /// The agent it came through.
+    pub agent: Agent,
+    /// From whom.
+    pub from: Address,
+    /// The MAD.
+    pub mad: Vec<u8>,
+    /// When it came.
+    pub arrived: Instant,
+}
+
+/// The receiving ends of what nobody asked for. They end when the port is gone.
+#[derive(Debug)]
+pub struct Unsolicited {
+    /// Subnet management: traps, SMInfo, TrapRepress.
+    pub smp: mpsc::Receiver<Inbound>,
+    /// Requests to subnet administration.
+    pub sa: mpsc::Receiver<Inbound>,
+}
+
+/// The sending ends.
+struct Outlets {
+    smp: mpsc::Sender<Inbound>,
+    sa: mpsc::Sender<Inbound>,
+}
+
+/// The sink of the daemon.
+pub struct Intake {
+    transactions: Mutex<Transactions>,
+    /// Set by the first client. Weak, as the port owns its sink.
+    port: OnceLock<Weak<dyn MadPort>>,
+    outlets: Mutex<Option<Outlets>>,
+    overflowed: AtomicU64,
+    stray_answers: AtomicU64,
+    run: AtomicUsize,
+    closed: OnceLock<String>,
+}
+
+impl Intake {
+    /// A sink whose queues of unsolicited MADs hold `capacity` each (at least 1).
+    pub fn new(capacity: usize) -> (Arc<Self>, Unsolicited) {
+        let capacity = capacity.max(1);
+        let (smp_outlet, smp) = mpsc::channel(capacity);
+        let (sa_outlet, sa) = mpsc::channel(capacity);
+        let intake = Self {
+            transactions: Mutex::new(Transactions::new(SmpLimits::default())),
+            port: OnceLock::new(),
+            outlets: Mutex::new(Some(Outlets { smp: smp_outlet, sa: sa_outlet })),
+            overflowed: AtomicU64::new(0),
+            stray_answers: AtomicU64::new(0),
+            run: AtomicUsize::new(0),
+            closed: OnceLock::new(),
+        };
+        (Arc::new(intake), Unsolicited { smp, sa })
+    }
+
+    /// Unsolicited MADs lost because their queue was full.
+    pub fn overflowed(&self) -> u64 {
+        self.overflowed.load(Ordering::Relaxed)
+    }
+
+    /// Answers, or news of unanswered requests, to which no request is known.
+    pub fn stray_answers(&self) -> u64 {
+        self.stray_answers.load(Ordering::Relaxed)
+    }
+
+    /// Why the port is gone, if it is.
+    pub fn closed_reason(&self) -> Option<&str> {
+        self.closed.get().map(String::as_str)
+    }
+
+    pub(super) fn attach(&self, port: &Arc<dyn MadPort>) {
+        // A second client of the same intake shares the port, the window and the transactions.
+        let _ = self.port.set(Arc::downgrade(port));
+    }
+
+    /// The transactions. Nothing that holds this lock can panic half-way through a change that
+    /// matters, so a poisoned lock is used as it is.
+    pub(super) fn transactions(&self) -> MutexGuard<'_, Transactions> {
+        self.transactions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends queued requests as far as the window allows.
+    pub(super) fn pump(&self) {
+        loop {
+            let transmit = self.transactions().transmit(Instant::now());
+            let Some(transmit) = transmit else { return };
+            self.send(&transmit);
+        }
+    }
+
+    /// Wakes the owners of results.
+    pub(super) fn wake(&self) {
+        let wakers = self.transactions().wakers();
+        wakers.into_iter().for_each(std::task::Waker::wake);
+    }
+
+    fn send(&self, transmit: &Transmit) {
+        let error = match self.port.get().and_then(Weak::upgrade) {
+            Some(port) => match post(&*port, transmit) {
+                Ok(()) => return,
+                Err(error) => error.to_string(),
+            },
+            None => "the port is gone".to_owned(),
+        };
+        self.transactions().failed(transmit.tid, SmpError::Send(error));
+        self.wake();
+    }
+
+    /// An answer, or a request that will have none.
+    fn conclude(&self, delivery: &Delivery<'_>) {
+        let transmit = {
+            let mut transactions = self.transactions();
+            let known = match delivery.outcome {
+                Outcome::Arrived => transactions.answered(delivery.mad),
+                Outcome::Unanswered => transactions.unanswered(delivery.mad),
+            };
+            if !known {
+                self.stray_answers.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            transactions.transmit(Instant::now())
+        };
+        if let Some(transmit) = transmit {
+            self.send(&transmit);
+        }
+        if self.run.fetch_add(1, Ordering::Relaxed) + 1 >= RUN {
+            self.end_run();
+        }
+    }
+
+    fn end_run(&self) {
+        self.run.store(0, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// A request of somebody else.
+    fn hand_over(&self, delivery: &Delivery<'_>) {
+        let inbound = Inbound {
+            agent: delivery.agent,
+            from: delivery.from,
+            mad: delivery.mad.to_vec(),
+            arrived: Instant::now(),
+        };
+        let outlets = self.outlets.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(outlets) = outlets.as_ref() else { return };
+        let outlet = match delivery.agent {
+            Agent::Sa => &outlets.sa,
+            Agent::SmiDirected | Agent::SmiLid => &outlets.smp,
+        };
+        if outlet.try_send(inbound).is_err() {
+            self.overflowed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn post(port: &dyn MadPort, transmit: &Transmit) -> Result<(), SendError> {
+    let Transmit { tid, request, timeout, retries } = transmit;
+    port.post(&Outgoing {
+        agent: request.agent(),
+        to: Address::smi(request.lid()),
+        timeout: Some(*timeout),
+        retries: *retries,
+        mad: &request.to_mad(*tid).0,
+    })
+}
+
+impl MadSink for Intake {
+    fn deliver(&self, delivery: Delivery<'_>) {
+        let Some(&method) = delivery.mad.get(3) else { return };
+        let concluded = delivery.outcome == Outcome::Unanswered || Method(method).is_response();
+        match (concluded, delivery.agent) {
+            (false, _) => self.hand_over(&delivery),
+            (true, Agent::SmiDirected | Agent::SmiLid) => self.conclude(&delivery),
+            // Reports are sent with the port's retries; that they arrive is all there is to know.
+            (true, Agent::Sa) => {
+                self.stray_answers.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn idle(&self) {
+        if self.run.load(Ordering::Relaxed) > 0 {
+            self.end_run();
+        }
+    }
+
+    fn closed(&self, reason: &str) {
+        let _ = self.closed.set(reason.to_owned());
+        self.transactions().close(reason);
+        self.wake();
+        self.outlets.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
