@@ -1,1 +1,10 @@
-//! (to be written)
+//! The devices brought to the plan: Sets of what differs from what each device acknowledged,
+//! and no more.
+//!
+//! * [`acknowledged`]: what the devices are known to hold: the last plan, less what failed;
+//! * [`delta`]: the Sets that lead from there to a new plan, one iterator per kind of table;
+//! * [`phases`]: their order, as data;
+//! * [`programmer`]: sends them, many at a time, and takes note of the answers.
+//!
+//! A failed Set never stops the rest. It stays unacknowledged, is reported, and goes out again
+//! with the next sweep.

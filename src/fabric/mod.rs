@@ -370,6 +370,21 @@ impl Fabric {
         through_peer.unwrap_or(node.route)
     }
 
+    /// Brings the picture to what devices answered to Sets.
+    pub fn acknowledge(
+        &mut self,
+        ports: &[(PortId, PortInfo)],
+        switches: &[(SwitchId, SwitchInfo)],
+    ) {
+        for &(port, info) in ports {
+            self.ports[port.index()].info = Some(info);
+        }
+        for &(switch, info) in switches {
+            let node = self.switches[switch.index()];
+            self.nodes[node.index()].switch_info = info;
+        }
+    }
+
     /// GUID, port and description of a port, as messages name it.
     pub fn describe(&self, id: PortId) -> String {
         let (port, node) = (self.port(id), self.node_of(id));

@@ -12,6 +12,7 @@
 
 pub mod client;
 pub mod intake;
+pub mod tagged;
 pub mod transactions;
 
 use crate::ids::{Gid, Guid, Lid, PortNum, Sl};

@@ -1,0 +1,116 @@
+//! What the devices are known to hold.
+//!
+//! Keeping a copy of every table of every device would double the memory of the daemon. What the
+//! devices hold is the plan that was applied last, except for the Sets that were not answered:
+//! so this is a plan, the fabric it was made for, and the exceptions.
+
+use super::delta::Item;
+use crate::fabric::{Fabric, NodeId};
+use crate::ids::Guid;
+use crate::plan::Plan;
+use crate::plan::multicast::MulticastTables;
+use crate::plan::routing::{Lft, PortMask};
+use crate::ids::Mlid;
+use crate::wire::attr::tables::{SlToVl, VlArbBlock};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// A Set as it is remembered across fabrics: node GUID, attribute and modifier.
+type Name = (Guid, u16, u32);
+
+/// The last applied plan and its exceptions.
+#[derive(Clone, Debug, Default)]
+pub struct Acknowledged {
+    last: Option<(Arc<Fabric>, Arc<Plan>)>,
+    pending: HashSet<Name>,
+    /// Nodes that lost their tables since.
+    forgetful: HashSet<Guid>,
+}
+
+/// What one node holds, as far as it is known: `None` where it is not.
+#[derive(Clone, Copy)]
+pub struct NodeTables<'a> {
+    fabric: &'a Fabric,
+    plan: &'a Plan,
+    node: NodeId,
+}
+
+impl<'a> NodeTables<'a> {
+    /// The forwarding table of a switch.
+    pub fn lft(&self) -> Option<&'a Lft> {
+        Some(self.plan.routing.lft(self.fabric.node(self.node).switch?))
+    }
+
+    /// The multicast entries of a switch.
+    pub fn mft(&self) -> &'a [(Mlid, PortMask)] {
+        let switch = self.fabric.node(self.node).switch;
+        let tables: &MulticastTables = &self.plan.multicast;
+        switch.and_then(|switch| tables.by_switch.get(switch.index())).map_or(&[], Vec::as_slice)
+    }
+
+    /// SL to VL mappings.
+    pub fn sl_to_vl(&self) -> &'a [(u8, u8, SlToVl)] {
+        self.plan.qos.sl_to_vl.get(self.node.index()).map_or(&[], Vec::as_slice)
+    }
+
+    /// VL arbitration blocks of port `num`.
+    pub fn vl_arbitration(&self, num: u8) -> &'a [(u8, VlArbBlock)] {
+        let slot = self.fabric.node(self.node).first_port.index() + usize::from(num);
+        self.plan.qos.vl_arbitration.get(slot).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Acknowledged {
+    /// What the node with this GUID holds; `None` if nothing is known of it.
+    pub fn node(&self, guid: Guid) -> Option<NodeTables<'_>> {
+        if self.forgetful.contains(&guid) {
+            return None;
+        }
+        let (fabric, plan) = self.last.as_ref()?;
+        let node = fabric.node_by_guid(guid)?;
+        Some(NodeTables { fabric, plan, node })
+    }
+
+    /// True if a Set that was sent has not been acknowledged.
+    pub fn is_pending(&self, guid: Guid, attr_id: u16, attr_mod: u32) -> bool {
+        !self.pending.is_empty() && self.pending.contains(&(guid, attr_id, attr_mod))
+    }
+
+    /// A device lost its tables (it was rebooted or replaced).
+    pub fn forget(&mut self, guid: Guid) {
+        self.forgetful.insert(guid);
+    }
+
+    /// Everything is to be sent again.
+    pub fn forget_all(&mut self) {
+        *self = Self::default();
+    }
+
+    /// From now on the devices hold `plan`, except for `unsent`.
+    pub fn replace(&mut self, fabric: &Arc<Fabric>, plan: &Arc<Plan>, failed: &[Item]) {
+        let mut pending: HashSet<Name> = HashSet::with_capacity(failed.len());
+        for item in failed {
+            let (guid, attr_id, attr_mod) = item.name(fabric);
+            pending.insert((guid, attr_id, attr_mod));
+        }
+        self.last = Some((fabric.clone(), plan.clone()));
+        self.pending = pending;
+        self.forgetful.clear();
+    }
+
+    /// Number of Sets that were not acknowledged.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Failed Sets by node, for reports.
+    pub fn pending_by_node(&self) -> Vec<(Guid, usize)> {
+        let mut counts: HashMap<Guid, usize> = HashMap::new();
+        for (guid, ..) in &self.pending {
+            *counts.entry(*guid).or_default() += 1;
+        }
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_unstable();
+        counts
+    }
+}

@@ -1,0 +1,292 @@
+//! The Sets that lead from what the devices hold to a plan. All iterators are lazy: a large
+//! fabric has over a million blocks.
+
+use super::acknowledged::{Acknowledged, NodeTables};
+use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
+use crate::ids::{Guid, PortNum};
+use crate::plan::routing::PortMask;
+use crate::plan::{Plan, links};
+use crate::transport::transactions::SmpRequest;
+use crate::wire::attr::tables::{LFT_BLOCK, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock, PkeyBlock, SlToVl};
+use crate::wire::attr::{AttrId, PortInfo, PortState, SwitchInfo};
+use crate::wire::smp::SmpRoute;
+use std::collections::BTreeSet;
+
+/// One Set: whose, and which part of which table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Item {
+    /// The device.
+    pub node: NodeId,
+    /// The port whose own cable leads to it (channel adapters), else port 0.
+    pub port: PortNum,
+    /// Attribute.
+    pub attr_id: u16,
+    /// Attribute modifier.
+    pub attr_mod: u32,
+}
+
+impl Item {
+    /// Node GUID, attribute and modifier: the Set's name beyond the life of a fabric picture.
+    pub fn name(&self, fabric: &Fabric) -> (Guid, u16, u32) {
+        (fabric.node(self.node).guid(), self.attr_id, self.attr_mod)
+    }
+
+    /// The port slot concerned.
+    pub fn slot(&self, fabric: &Fabric) -> PortId {
+        PortId(fabric.node(self.node).first_port.0 + u32::from(self.port.0))
+    }
+
+    /// What failed, for reports.
+    pub fn describe(&self, fabric: &Fabric) -> String {
+        let what = AttrId::name(self.attr_id);
+        format!("Set({what}, 0x{:x}) of {}", self.attr_mod, fabric.describe(self.slot(fabric)))
+    }
+}
+
+/// A Set and its item.
+pub type Change = (Item, SmpRequest);
+
+/// What the deltas are computed from.
+#[derive(Clone, Copy)]
+pub struct Delta<'a> {
+    /// What is.
+    pub fabric: &'a Fabric,
+    /// By port slot: the P_Key tables as last seen.
+    pub pkeys: &'a [Vec<PkeyBlock>],
+    /// What should be.
+    pub plan: &'a Plan,
+    /// What the devices hold.
+    pub acknowledged: &'a Acknowledged,
+    /// M_Key to send along.
+    pub m_key: u64,
+}
+
+impl<'a> Delta<'a> {
+    fn change(&self, node: NodeId, port: PortNum, id: u16, modifier: u32, data: &[u8]) -> Change {
+        let item = Item { node, port, attr_id: id, attr_mod: modifier };
+        let route = SmpRoute::Directed(self.fabric.route_to(item.slot(self.fabric)));
+        let mut block = [0; 64];
+        let len = data.len().min(64);
+        block[..len].copy_from_slice(&data[..len]);
+        let mut request = SmpRequest::set(route, id, modifier, block);
+        request.m_key = self.m_key;
+        (item, request)
+    }
+
+    /// What a node holds; `None` if nothing is known or it has visibly lost its tables.
+    fn known(&self, node: NodeId) -> Option<NodeTables<'a>> {
+        let guid = self.fabric.node(node).guid();
+        (!self.has_lost_tables(node)).then(|| self.acknowledged.node(guid)).flatten()
+    }
+
+    /// A rebooted switch has another LID or LinearFDBTop than the one it was given; a rebooted
+    /// host's port is in INIT.
+    fn has_lost_tables(&self, node: NodeId) -> bool {
+        let Some(switch) = self.fabric.node(node).switch else {
+            let ports = self.fabric.ports_of(node);
+            return ports.iter().any(|port| port.state() == PortState::Init);
+        };
+        let (observed, target) = (
+            self.fabric.node(node).switch_info,
+            self.plan.switch_infos.get(switch.index()).copied().unwrap_or_default(),
+        );
+        let first = self.fabric.node(node).first_port;
+        let lid = self.plan.lids.base(first);
+        let has_lid = lid.is_none() || self.fabric.observed_lid(first) == lid;
+        // A top that merely grew or shrank with the LIDs in use is no sign of a reboot.
+        !has_lid || (observed.linear_fdb_top() == 0 && target.linear_fdb_top() != 0)
+    }
+
+    fn is_pending(&self, node: NodeId, attr_id: u16, attr_mod: u32) -> bool {
+        self.acknowledged.is_pending(self.fabric.node(node).guid(), attr_id, attr_mod)
+    }
+
+    /// SwitchInfo: LinearFDBTop and the like, and PortStateChange bits to be cleared.
+    pub fn switch_infos(self) -> impl Iterator<Item = Change> + 'a {
+        self.fabric.switch_ids().filter_map(move |switch| {
+            let node = self.fabric.switches()[switch.index()];
+            let mut target = *self.plan.switch_infos.get(switch.index())?;
+            let observed = self.fabric.node(node).switch_info;
+            let changed = observed.port_state_change();
+            if !links::switch_differs(&observed, &target) && !changed {
+                return None;
+            }
+            target.set_port_state_change(changed);
+            Some(self.change(node, PortNum::ZERO, AttrId::SWITCH_INFO, 0, &target.0))
+        })
+    }
+
+    /// Blocks of linear forwarding tables.
+    pub fn lfts(self) -> impl Iterator<Item = Change> + 'a {
+        self.fabric.switch_ids().flat_map(move |switch| self.lft_of(switch))
+    }
+
+    fn lft_of(self, switch: SwitchId) -> impl Iterator<Item = Change> + 'a {
+        let node = self.fabric.switches()[switch.index()];
+        let held = self.known(node).and_then(|known| known.lft());
+        let wanted = &self.plan.routing.lft(switch).0;
+        let capacity = usize::from(self.fabric.node(node).switch_info.linear_fdb_cap());
+        let blocks = wanted.chunks(LFT_BLOCK).take(capacity.div_ceil(LFT_BLOCK)).enumerate();
+        blocks.filter_map(move |(index, block)| {
+            let modifier = index as u32;
+            let start = index * LFT_BLOCK;
+            let same = held.and_then(|held| held.0.get(start..start + block.len())) == Some(block);
+            let pending = self.is_pending(node, AttrId::LINEAR_FT, modifier);
+            (!same || pending)
+                .then(|| self.change(node, PortNum::ZERO, AttrId::LINEAR_FT, modifier, block))
+        })
+    }
+
+    /// Blocks of multicast forwarding tables.
+    pub fn mfts(self) -> impl Iterator<Item = Change> + 'a {
+        self.fabric.switch_ids().flat_map(move |switch| self.mft_of(switch))
+    }
+
+    fn mft_of(self, switch: SwitchId) -> Vec<Change> {
+        let node = self.fabric.switches()[switch.index()];
+        let empty = Vec::new();
+        let wanted = self.plan.multicast.by_switch.get(switch.index()).unwrap_or(&empty);
+        let known = self.known(node);
+        let held = known.map_or(&[][..], |known| known.mft());
+        if known.is_some() && wanted == held && self.acknowledged.pending() == 0 {
+            return Vec::new();
+        }
+        let top_position = self.fabric.node(node).num_ports() / MFT_POSITION_PORTS as u8;
+        let entries = wanted.iter().chain(held);
+        let blocks: BTreeSet<u16> =
+            entries.map(|(mlid, _)| (mlid.0 - 0xC000) / MFT_BLOCK as u16).collect();
+        let mut changes = Vec::new();
+        for (block, position) in
+            blocks.iter().flat_map(|&block| (0..=top_position).map(move |pos| (block, pos)))
+        {
+            let modifier = u32::from(position) << 28 | u32::from(block);
+            let data = mft_block(wanted, block, position);
+            let same = known.is_some() && mft_block(held, block, position) == data;
+            if !same || self.is_pending(node, AttrId::MULTICAST_FT, modifier) {
+                let data = data.to_wire();
+                let id = AttrId::MULTICAST_FT;
+                changes.push(self.change(node, PortNum::ZERO, id, modifier, &data));
+            }
+        }
+        changes
+    }
+
+    /// SL to VL mappings.
+    pub fn sl_to_vls(self) -> impl Iterator<Item = Change> + 'a {
+        self.fabric.node_ids().flat_map(move |node| {
+            let wanted = self.plan.qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
+            let held = self.known(node).map_or(&[][..], |known| known.sl_to_vl());
+            let all_held = wanted == held && self.acknowledged.pending() == 0;
+            let wanted = if all_held { &[][..] } else { wanted };
+            wanted.iter().enumerate().filter_map(move |(index, &(input, output, map))| {
+                let is_switch = self.fabric.node(node).is_switch();
+                let modifier =
+                    if is_switch { u32::from(input) << 8 | u32::from(output) } else { 0 };
+                let same = holds(held, index, &(input, output, map));
+                if same && !self.is_pending(node, AttrId::SL_TO_VL, modifier) {
+                    return None;
+                }
+                let port = if is_switch { PortNum::ZERO } else { PortNum(output) };
+                Some(self.change(node, port, AttrId::SL_TO_VL, modifier, &map.0))
+            })
+        })
+    }
+
+    /// VL arbitration blocks.
+    pub fn vl_arbitrations(self) -> impl Iterator<Item = Change> + 'a {
+        self.fabric.port_ids().flat_map(move |slot| {
+            let wanted = self.plan.qos.vl_arbitration.get(slot.index());
+            let wanted = wanted.map_or(&[][..], Vec::as_slice);
+            let port = self.fabric.port(slot);
+            let known = if wanted.is_empty() { None } else { self.known(port.node) };
+            let held = known.map_or(&[][..], |known| known.vl_arbitration(port.num.0));
+            wanted.iter().filter_map(move |&(block, table)| {
+                let modifier = u32::from(block) << 16 | u32::from(port.num.0);
+                let same = held.contains(&(block, table));
+                let id = AttrId::VL_ARBITRATION;
+                (!same || self.is_pending(port.node, id, modifier))
+                    .then(|| self.change(port.node, port.num, id, modifier, &table.0))
+            })
+        })
+    }
+
+    /// Blocks of P_Key tables that differ from what was read.
+    pub fn pkey_tables(self) -> impl Iterator<Item = Change> + 'a {
+        self.fabric.port_ids().flat_map(move |slot| {
+            let wanted = self.plan.partitions.blocks.get(slot.index());
+            let observed = self.pkeys.get(slot.index()).map_or(&[][..], Vec::as_slice);
+            let port = self.fabric.port(slot);
+            let external = self.fabric.node(port.node).is_switch() && port.num != PortNum::ZERO;
+            let high = if external { u32::from(port.num.0) << 16 } else { 0 };
+            wanted.map_or(&[][..], Vec::as_slice).iter().filter_map(move |(block, table)| {
+                let same = observed.get(usize::from(*block)) == Some(table);
+                let modifier = high | u32::from(*block);
+                let data = table.to_wire();
+                (!same)
+                    .then(|| self.change(port.node, port.num, AttrId::PKEY_TABLE, modifier, &data))
+            })
+        })
+    }
+
+    /// PortInfo: everything but the state, and INIT → ARMED in the same Set.
+    pub fn port_infos(self) -> impl Iterator<Item = Change> + 'a {
+        self.fabric.port_ids().filter_map(move |slot| {
+            let mut target = self.plan.ports.get(slot.index()).copied().flatten()?;
+            let observed = self.fabric.port(slot).info?;
+            let is_port_0 = self.is_switch_port_0(slot);
+            let arms = !is_port_0 && observed.port_state() == PortState::Init;
+            if arms {
+                target.set_port_state(PortState::Armed);
+            }
+            (arms || links::differs(&observed, &target)).then(|| self.port_change(slot, &target))
+        })
+    }
+
+    /// PortInfo: ARMED → ACTIVE, for ports that are to be active and of which `is_armed` says
+    /// that they and their peers are ready.
+    pub fn activations(
+        self,
+        is_armed: impl Fn(PortId) -> bool + 'a,
+    ) -> impl Iterator<Item = Change> + 'a {
+        self.fabric.port_ids().filter_map(move |slot| {
+            let mut target = self.plan.ports.get(slot.index()).copied().flatten()?;
+            if self.is_switch_port_0(slot) || !is_armed(slot) {
+                return None;
+            }
+            target.set_port_state(PortState::Active);
+            Some(self.port_change(slot, &target))
+        })
+    }
+
+    fn is_switch_port_0(&self, slot: PortId) -> bool {
+        self.fabric.port(slot).num == PortNum::ZERO
+    }
+
+    fn port_change(&self, slot: PortId, target: &PortInfo) -> Change {
+        let port = self.fabric.port(slot);
+        self.change(port.node, port.num, AttrId::PORT_INFO, port.num.0.into(), &target.0)
+    }
+}
+
+/// True if a mapping is among those held: usually at the same place.
+fn holds(held: &[(u8, u8, SlToVl)], index: usize, wanted: &(u8, u8, SlToVl)) -> bool {
+    held.get(index) == Some(wanted) || held.contains(wanted)
+}
+
+fn mft_block(entries: &[(crate::ids::Mlid, PortMask)], block: u16, position: u8) -> MftBlock {
+    let mut table = MftBlock::default();
+    for (mlid, ports) in entries {
+        let index = mlid.0 - 0xC000;
+        if index / MFT_BLOCK as u16 == block {
+            table.0[usize::from(index) % MFT_BLOCK] = ports.position(position);
+        }
+    }
+    table
+}
+
+/// The SwitchInfo a device reports after a Set of `sent`: the bit that was written to be cleared
+/// is clear.
+pub fn settled(mut sent: SwitchInfo) -> SwitchInfo {
+    sent.set_port_state_change(false);
+    sent
+}

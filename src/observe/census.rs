@@ -1,0 +1,315 @@
+//! Nodes and cables while they are being collected.
+//!
+//! A census starts empty (heavy sweep) or as a copy of the last picture (focused sweep). Cables
+//! are kept from both ends. When it becomes a [`Fabric`], the directed routes are computed anew
+//! along the cables, shortest first, and what cannot be reached is left out.
+
+use crate::fabric::{End, Fabric, Fault, NodeParts};
+use crate::ids::{Guid, PortNum};
+use crate::wire::attr::tables::PkeyBlock;
+use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
+use crate::wire::smp::DirectedRoute;
+use std::collections::{HashMap, VecDeque};
+
+/// A node of a census.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// NodeInfo through the port it was first reached by.
+    pub info: NodeInfo,
+    /// NodeDescription, empty until it is answered.
+    pub description: NodeDescription,
+    /// SwitchInfo of switches.
+    pub switch_info: SwitchInfo,
+    /// Directed route by which it was reached.
+    pub route: DirectedRoute,
+    /// Ports 0..=N.
+    pub ports: Vec<Slot>,
+}
+
+/// A port of a census.
+#[derive(Clone, Debug, Default)]
+pub struct Slot {
+    /// GUID; 0 while unknown.
+    pub guid: Guid,
+    /// PortInfo once it is answered.
+    pub info: Option<PortInfo>,
+    /// Other end of the cable: entry and port.
+    pub peer: Option<(usize, PortNum)>,
+    /// P_Key table, as far as it was read.
+    pub pkeys: Vec<PkeyBlock>,
+}
+
+impl Entry {
+    /// True for switches.
+    pub fn is_switch(&self) -> bool {
+        self.info.kind() == NodeKind::Switch
+    }
+
+    /// The port's slot, if the node has that many ports.
+    pub fn slot(&mut self, port: PortNum) -> Option<&mut Slot> {
+        self.ports.get_mut(port.index())
+    }
+}
+
+/// What [`Census::meet`] made of a NodeInfo.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Met {
+    /// A node seen for the first time.
+    NewNode(usize),
+    /// A known channel adapter or router, through another of its ports.
+    NewPort(usize),
+    /// A known node and port.
+    Known(usize),
+    /// Another node with the GUID of a known one: recorded as a fault.
+    Impostor,
+}
+
+/// The collection.
+#[derive(Clone, Debug, Default)]
+pub struct Census {
+    entries: Vec<Entry>,
+    by_guid: HashMap<Guid, usize>,
+    port_owner: HashMap<Guid, (usize, PortNum)>,
+    /// The SM's own port.
+    pub local: Option<(usize, PortNum)>,
+    /// What went wrong so far.
+    pub faults: Vec<Fault>,
+}
+
+impl Census {
+    /// The census that stands for `fabric`, without its faults.
+    pub fn of(fabric: &Fabric, pkeys: &[Vec<PkeyBlock>]) -> Self {
+        let mut census = Self::default();
+        for (index, node) in fabric.nodes().iter().enumerate() {
+            census.by_guid.insert(node.guid(), index);
+            let first = node.first_port.index();
+            let slots = first..=first + usize::from(node.num_ports());
+            let ports = slots.map(|slot| {
+                let port = &fabric.ports()[slot];
+                let peer = port.peer.map(|peer| fabric.port(peer));
+                Slot {
+                    guid: port.guid,
+                    info: port.info,
+                    peer: peer.map(|peer| (peer.node.index(), peer.num)),
+                    pkeys: pkeys.get(slot).cloned().unwrap_or_default(),
+                }
+            });
+            census.entries.push(Entry {
+                info: node.info,
+                description: node.description,
+                switch_info: node.switch_info,
+                route: node.route,
+                ports: ports.collect(),
+            });
+        }
+        for index in 0..census.entries.len() {
+            census.claim_port_guids(index);
+        }
+        let local = fabric.port(fabric.local());
+        census.local = Some((local.node.index(), local.num));
+        census
+    }
+
+    fn claim_port_guids(&mut self, index: usize) {
+        let entry = &self.entries[index];
+        let own = if entry.is_switch() { 0..1 } else { 1..entry.ports.len() };
+        for num in own {
+            let guid = entry.ports[num].guid;
+            if guid.0 != 0 {
+                self.port_owner.entry(guid).or_insert((index, PortNum(num as u8)));
+            }
+        }
+    }
+
+    /// All nodes so far.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// A node.
+    pub fn entry(&mut self, index: usize) -> &mut Entry {
+        &mut self.entries[index]
+    }
+
+    /// The node with this GUID.
+    pub fn find(&self, guid: Guid) -> Option<usize> {
+        self.by_guid.get(&guid).copied()
+    }
+
+    /// Takes note of the node that answered `info` at the end of `route`.
+    pub fn meet(&mut self, info: NodeInfo, route: DirectedRoute) -> Met {
+        match self.find(info.node_guid()) {
+            None => Met::NewNode(self.add(info, route)),
+            Some(index) => self.meet_again(index, info, route),
+        }
+    }
+
+    fn add(&mut self, info: NodeInfo, route: DirectedRoute) -> usize {
+        let index = self.entries.len();
+        let mut ports = vec![Slot::default(); usize::from(info.num_ports()) + 1];
+        if info.kind() == NodeKind::Switch {
+            ports.iter_mut().for_each(|slot| slot.guid = info.port_guid());
+        }
+        self.by_guid.insert(info.node_guid(), index);
+        let entry = Entry {
+            info,
+            description: NodeDescription::default(),
+            switch_info: SwitchInfo::default(),
+            route,
+            ports,
+        };
+        self.entries.push(entry);
+        self.name_port(index, info, route);
+        index
+    }
+
+    fn meet_again(&mut self, index: usize, info: NodeInfo, route: DirectedRoute) -> Met {
+        let known = &self.entries[index];
+        if !same_device(&known.info, &info) {
+            return self.impostor(index, info.node_guid(), route);
+        }
+        if known.is_switch() {
+            return Met::Known(index);
+        }
+        let slot = &known.ports[info.local_port().index()];
+        if slot.guid == info.port_guid() {
+            return Met::Known(index);
+        }
+        if slot.guid.0 != 0 {
+            return self.impostor(index, info.node_guid(), route);
+        }
+        self.name_port(index, info, route);
+        Met::NewPort(index)
+    }
+
+    fn impostor(&mut self, index: usize, guid: Guid, second: DirectedRoute) -> Met {
+        let first = self.entries[index].route;
+        self.faults.push(Fault::DuplicateNodeGuid { guid, first, second });
+        Met::Impostor
+    }
+
+    /// Gives the port of a channel adapter or router through which `info` came its GUID.
+    fn name_port(&mut self, index: usize, info: NodeInfo, route: DirectedRoute) {
+        let guid = info.port_guid();
+        let port = if self.entries[index].is_switch() { PortNum::ZERO } else { info.local_port() };
+        let owner = *self.port_owner.entry(guid).or_insert((index, port));
+        if owner != (index, port) {
+            let first = self.entries[owner.0].route;
+            self.faults.push(Fault::DuplicatePortGuid { guid, first, second: route });
+        }
+        if let Some(slot) = self.entries[index].slot(port) {
+            slot.guid = guid;
+        }
+    }
+
+    /// Records a cable between two ports. If one of them already has another cable, the answers
+    /// contradict each other: the older cable stays and `false` is returned.
+    pub fn connect(&mut self, a: (usize, PortNum), b: (usize, PortNum)) -> bool {
+        let mut peer = |end: (usize, PortNum)| self.entries[end.0].slot(end.1).map(|s| s.peer);
+        let (Some(peer_a), Some(peer_b)) = (peer(a), peer(b)) else { return false };
+        if peer_a.is_some_and(|peer| peer != b) || peer_b.is_some_and(|peer| peer != a) {
+            return false;
+        }
+        for (end, other) in [(a, b), (b, a)] {
+            if let Some(slot) = self.entries[end.0].slot(end.1) {
+                slot.peer = Some(other);
+            }
+        }
+        true
+    }
+
+    /// Forgets the cable at a port; returns its other end.
+    pub fn disconnect(&mut self, end: (usize, PortNum)) -> Option<(usize, PortNum)> {
+        let other = self.entries[end.0].slot(end.1)?.peer.take()?;
+        if let Some(slot) = self.entries[other.0].slot(other.1) {
+            slot.peer = None;
+        }
+        Some(other)
+    }
+
+    /// Computes the routes of all nodes anew: shortest along the cables, lower ports first.
+    /// Packets pass through switches only (and leave through the own port). Returns which
+    /// nodes are reached.
+    pub fn reroute(&mut self) -> Vec<bool> {
+        let mut reached = vec![false; self.entries.len()];
+        let Some((local, own_port)) = self.local else { return reached };
+        reached[local] = true;
+        self.entries[local].route = DirectedRoute::LOCAL;
+        let mut queue = VecDeque::from([local]);
+        while let Some(index) = queue.pop_front() {
+            let entry = &self.entries[index];
+            let (route, passes) = (entry.route, entry.is_switch());
+            for num in 1..entry.ports.len() {
+                let num = PortNum(num as u8);
+                if !passes && (index != local || num != own_port) {
+                    continue;
+                }
+                let peer = self.entries[index].ports[num.index()].peer;
+                if let Some((peer, _)) = peer
+                    && !reached[peer]
+                    && let Some(route) = route.then(num)
+                {
+                    reached[peer] = true;
+                    self.entries[peer].route = route;
+                    queue.push_back(peer);
+                }
+            }
+        }
+        reached
+    }
+
+    /// The picture of everything that can be reached, and the P_Key tables by its port slots.
+    /// `None` if the own port was never met.
+    pub fn finish(mut self) -> Option<(Fabric, Vec<Vec<PkeyBlock>>)> {
+        let (local, own_port) = self.local?;
+        let reached = self.reroute();
+        let guid = |index: usize| self.entries[index].info.node_guid();
+        let local: End = (guid(local), own_port);
+        let mut cables: Vec<(End, End)> = Vec::new();
+        for (index, entry) in self.entries.iter().enumerate().filter(|(index, _)| reached[*index]) {
+            for (num, slot) in entry.ports.iter().enumerate() {
+                let here = (index, PortNum(num as u8));
+                if let Some(peer) = slot.peer.filter(|&peer| reached[peer.0] && here < peer) {
+                    cables.push(((guid(index), here.1), (guid(peer.0), peer.1)));
+                }
+            }
+        }
+        let mut pkeys: HashMap<Guid, Vec<Vec<PkeyBlock>>> = HashMap::new();
+        let mut parts = Vec::with_capacity(self.entries.len());
+        for (index, mut entry) in self.entries.into_iter().enumerate() {
+            if !reached[index] {
+                continue;
+            }
+            let tables = entry.ports.iter_mut().map(|slot| std::mem::take(&mut slot.pkeys));
+            pkeys.insert(entry.info.node_guid(), tables.collect());
+            parts.push(NodeParts {
+                info: entry.info,
+                description: entry.description,
+                switch_info: entry.switch_info,
+                route: entry.route,
+                ports: entry.ports.iter().map(|slot| (slot.guid, slot.info)).collect(),
+            });
+        }
+        let fabric = Fabric::assemble(parts, &cables, local, self.faults)?;
+        let tables =
+            fabric.nodes().iter().flat_map(|node| pkeys.remove(&node.guid()).unwrap_or_default());
+        let tables = tables.collect();
+        Some((fabric, tables))
+    }
+
+    /// True if a cable is to be followed from this port: its link is trained.
+    pub fn leads_on(info: &PortInfo) -> bool {
+        matches!(info.port_state(), PortState::Init | PortState::Armed | PortState::Active)
+    }
+}
+
+/// True if two NodeInfos with the same node GUID can come from the same device.
+fn same_device(a: &NodeInfo, b: &NodeInfo) -> bool {
+    let switch_agrees = a.kind() != NodeKind::Switch || a.port_guid() == b.port_guid();
+    a.kind() == b.kind()
+        && a.num_ports() == b.num_ports()
+        && a.device_id() == b.device_id()
+        && a.vendor_id() == b.vendor_id()
+        && a.system_guid() == b.system_guid()
+        && switch_agrees
+}

@@ -1,0 +1,51 @@
+//! The heavy sweep: every node, port and switch of the fabric is asked anew, many at a time.
+
+use super::census::Census;
+use super::inquiry::Inquiry;
+use super::{Observation, SweepError};
+use crate::fabric::{Fabric, PortId};
+use crate::ids::PortNum;
+use crate::transport::client::SmpClient;
+use crate::wire::attr::SmInfo;
+use std::sync::Arc;
+
+/// Sweeps the fabric from the client's port. `m_key` is sent along with every question.
+///
+/// # Errors
+/// [`SweepError`] only if the own port cannot be asked; everything else that goes wrong is a
+/// fault of the picture.
+pub async fn sweep(client: &SmpClient, m_key: u64) -> Result<Observation, SweepError> {
+    let mut inquiry = Inquiry::new(client, m_key, Census::default());
+    inquiry.ask_who(None);
+    inquiry.run().await;
+    inquiry.ask_pkeys();
+    inquiry.retry().await;
+    inquiry.ask_pkeys();
+    inquiry.run().await;
+    conclude(inquiry)
+}
+
+/// Makes the picture of what an inquiry found.
+pub(super) fn conclude(inquiry: Inquiry) -> Result<Observation, SweepError> {
+    let Inquiry { census, managers, changed_switches, local_failure, .. } = inquiry;
+    if let Some(error) = local_failure {
+        return Err(SweepError::LocalSilent(error.to_string()));
+    }
+    let guids: Vec<_> = census.entries().iter().map(|entry| entry.info.node_guid()).collect();
+    let faults = census.faults.clone();
+    let Some((fabric, pkeys)) = census.finish() else {
+        let problem = faults.first().map_or_else(|| "nothing".into(), ToString::to_string);
+        return Err(SweepError::LocalNonsense(problem));
+    };
+    if fabric.port(fabric.local()).info.is_none() {
+        return Err(SweepError::LocalSilent("no answer to PortInfo".into()));
+    }
+    let slot = |(node, port): (usize, PortNum)| slot_of(&fabric, guids[node], port);
+    let managers: Vec<(PortId, SmInfo)> =
+        managers.into_iter().filter_map(|(end, info)| Some((slot(end)?, info))).collect();
+    Ok(Observation { fabric: Arc::new(fabric), pkeys, managers, changed_switches })
+}
+
+fn slot_of(fabric: &Fabric, guid: crate::ids::Guid, port: PortNum) -> Option<PortId> {
+    fabric.port_of(fabric.node_by_guid(guid)?, port)
+}

@@ -1,0 +1,338 @@
+//! The questions of a sweep and what their answers lead to: shared by the heavy and the focused
+//! sweep, which differ only in where they begin.
+
+use super::census::{Census, Met};
+use crate::fabric::Fault;
+use crate::ids::{Guid, PortNum};
+use crate::transport::client::SmpClient;
+use crate::transport::tagged::Tagged;
+use crate::transport::transactions::{SmpError, SmpReply, SmpRequest};
+use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
+use crate::wire::attr::{
+    AttrId, CapMask, NodeDescription, NodeInfo, NodeKind, PortInfo, SmInfo, SwitchInfo,
+};
+use crate::wire::smp::{DirectedRoute, SmpRoute};
+
+/// A question under way.
+#[derive(Clone, Copy, Debug)]
+enum Question {
+    /// Who is at the end of this route? It leaves from a port of a known node, or from nowhere
+    /// (the own node).
+    Who {
+        from: Option<(usize, PortNum)>,
+        route: DirectedRoute,
+    },
+    Description {
+        node: usize,
+    },
+    Switch {
+        node: usize,
+    },
+    Port {
+        node: usize,
+        port: PortNum,
+    },
+    Pkeys {
+        node: usize,
+        port: PortNum,
+        block: u16,
+    },
+    Manager {
+        node: usize,
+        port: PortNum,
+    },
+}
+
+/// A sweep at work.
+pub(super) struct Inquiry {
+    batch: Tagged<Question>,
+    m_key: u64,
+    /// What was found so far.
+    pub census: Census,
+    /// Other subnet managers.
+    pub managers: Vec<((usize, PortNum), SmInfo)>,
+    /// Switches whose PortStateChange bit was set.
+    pub changed_switches: Vec<Guid>,
+    /// Questions without an answer in the first round: [`Self::retry`] asks them once more.
+    deferred: Vec<Question>,
+    is_retry: bool,
+    /// Why the first question, to the own node, failed.
+    pub local_failure: Option<SmpError>,
+}
+
+impl Inquiry {
+    pub fn new(client: &SmpClient, m_key: u64, census: Census) -> Self {
+        Self {
+            batch: Tagged::new(client),
+            m_key,
+            census,
+            managers: Vec::new(),
+            changed_switches: Vec::new(),
+            deferred: Vec::new(),
+            is_retry: false,
+            local_failure: None,
+        }
+    }
+
+    /// Asks until nothing is left to be asked.
+    pub async fn run(&mut self) {
+        while let Some((question, answer)) = self.batch.next().await {
+            match answer {
+                Ok(reply) => self.answered(question, &reply),
+                Err(error) => self.unanswered(question, &error),
+            }
+        }
+    }
+
+    /// Asks once more what found no answer, by the routes as they are known now. What fails
+    /// again becomes a fault of the picture.
+    pub async fn retry(&mut self) {
+        self.is_retry = true;
+        for question in std::mem::take(&mut self.deferred) {
+            match question {
+                Question::Who { from, .. } => self.ask_who(from),
+                other => self.ask(other),
+            }
+        }
+        self.run().await;
+    }
+
+    fn ask(&mut self, question: Question) {
+        let (route, attr_id, attr_mod) = match question {
+            Question::Who { route, .. } => (route, AttrId::NODE_INFO, 0),
+            Question::Description { node } => (self.route(node), AttrId::NODE_DESCRIPTION, 0),
+            Question::Switch { node } => (self.route(node), AttrId::SWITCH_INFO, 0),
+            Question::Port { node, port } => {
+                (self.port_route(node, port), AttrId::PORT_INFO, port.0.into())
+            }
+            Question::Pkeys { node, port, block } => {
+                let is_switch = self.census.entries()[node].is_switch();
+                let high = if is_switch { u32::from(port.0) << 16 } else { 0 };
+                (self.port_route(node, port), AttrId::PKEY_TABLE, high | u32::from(block))
+            }
+            Question::Manager { node, port } => (self.port_route(node, port), AttrId::SM_INFO, 0),
+        };
+        let mut request = SmpRequest::get(SmpRoute::Directed(route), attr_id, attr_mod);
+        request.m_key = self.m_key;
+        self.batch.submit(question, request);
+    }
+
+    fn route(&self, node: usize) -> DirectedRoute {
+        self.census.entries()[node].route
+    }
+
+    /// The route by which a port is managed: a channel adapter's ports each through their own
+    /// cable.
+    fn port_route(&self, node: usize, port: PortNum) -> DirectedRoute {
+        let entry = &self.census.entries()[node];
+        if entry.is_switch() || self.census.local == Some((node, port)) {
+            return entry.route;
+        }
+        let through_peer = entry.ports.get(port.index()).and_then(|slot| slot.peer);
+        through_peer.and_then(|(peer, num)| self.route(peer).then(num)).unwrap_or(entry.route)
+    }
+
+    /// Asks who is at the end of a port's cable.
+    pub fn ask_who(&mut self, from: Option<(usize, PortNum)>) {
+        let route = match from {
+            None => Some(DirectedRoute::LOCAL),
+            Some((node, port)) => self.route(node).then(port),
+        };
+        match route {
+            Some(route) => self.ask(Question::Who { from, route }),
+            None => {
+                let Some((node, _)) = from else { return };
+                let route = self.route(node);
+                self.silent_fault("NodeInfo", "a node more than 63 hops away".into(), route);
+            }
+        }
+    }
+
+    /// Asks a switch for itself and all its ports.
+    pub fn ask_switch(&mut self, node: usize) {
+        self.ask(Question::Switch { node });
+        for port in 0..self.census.entries()[node].ports.len() {
+            self.ask(Question::Port { node, port: PortNum(port as u8) });
+        }
+    }
+
+    /// Asks one port for its PortInfo.
+    pub fn ask_port(&mut self, node: usize, port: PortNum) {
+        self.ask(Question::Port { node, port });
+    }
+
+    /// Asks for the P_Key tables of all end ports, and of switch ports that face end ports and
+    /// can check P_Keys.
+    pub fn ask_pkeys(&mut self) {
+        let mut wanted = Vec::new();
+        for (node, entry) in self.census.entries().iter().enumerate() {
+            for (num, slot) in entry.ports.iter().enumerate() {
+                let port = PortNum(num as u8);
+                if slot.info.is_some() && slot.pkeys.is_empty() {
+                    let keys = self.pkey_capacity(node, port);
+                    let blocks = usize::from(keys).div_ceil(PKEY_BLOCK);
+                    wanted.extend((0..blocks).map(|block| (node, port, block as u16)));
+                }
+            }
+        }
+        for (node, port, block) in wanted {
+            self.ask(Question::Pkeys { node, port, block });
+        }
+    }
+
+    fn pkey_capacity(&self, node: usize, port: PortNum) -> u16 {
+        let entry = &self.census.entries()[node];
+        if !entry.is_switch() || port == PortNum::ZERO {
+            return entry.info.partition_cap();
+        }
+        let peer = entry.ports[port.index()].peer;
+        let faces_end_port = peer.is_some_and(|(peer, _)| !self.census.entries()[peer].is_switch());
+        if faces_end_port { entry.switch_info.partition_enforcement_cap() } else { 0 }
+    }
+
+    fn answered(&mut self, question: Question, reply: &SmpReply) {
+        match question {
+            Question::Who { from, route } => self.met(from, route, NodeInfo::read(&reply.data)),
+            Question::Description { node } => {
+                self.census.entry(node).description = NodeDescription(reply.data);
+            }
+            Question::Switch { node } => {
+                let info = SwitchInfo::read(&reply.data);
+                let entry = self.census.entry(node);
+                entry.switch_info = info;
+                let guid = entry.info.node_guid();
+                if info.port_state_change() && !self.changed_switches.contains(&guid) {
+                    self.changed_switches.push(guid);
+                }
+            }
+            Question::Port { node, port } => self.port_answered(node, port, &reply.data),
+            Question::Pkeys { node, port, block } => {
+                let Some(slot) = self.census.entry(node).slot(port) else { return };
+                let block = usize::from(block);
+                if slot.pkeys.len() <= block {
+                    slot.pkeys.resize(block + 1, PkeyBlock::default());
+                }
+                slot.pkeys[block] = PkeyBlock::read(&reply.data);
+            }
+            Question::Manager { node, port } => {
+                self.managers.push(((node, port), SmInfo::read(&reply.data)));
+            }
+        }
+    }
+
+    /// NodeInfo came: a new node, a new port of a known one, or just the other end of a cable.
+    fn met(&mut self, from: Option<(usize, PortNum)>, route: DirectedRoute, info: NodeInfo) {
+        if let Some(problem) = nonsense(&info) {
+            let what = format!("{} {}", info.kind(), info.node_guid());
+            self.census.faults.push(Fault::Nonsense { what, route, problem });
+            return;
+        }
+        let met = self.census.meet(info, route);
+        let (Met::NewNode(node) | Met::NewPort(node) | Met::Known(node)) = met else { return };
+        let port = info.local_port();
+        match from {
+            None => self.census.local = Some((node, port)),
+            Some(from) if !self.census.connect(from, (node, port)) => {
+                self.contradiction(node, &info, route);
+                return;
+            }
+            Some(_) => {}
+        }
+        let is_switch = info.kind() == NodeKind::Switch;
+        if let Met::NewNode(_) = met {
+            self.ask(Question::Description { node });
+            if is_switch {
+                self.ask_switch(node);
+            }
+        }
+        if !is_switch && met != Met::Known(node) {
+            self.ask_port(node, port);
+        }
+    }
+
+    /// Two cables seem to end at one port: another device with the same GUID is behind one.
+    fn contradiction(&mut self, node: usize, info: &NodeInfo, second: DirectedRoute) {
+        let (first, guid) = (self.route(node), info.node_guid());
+        self.census.faults.push(Fault::DuplicateNodeGuid { guid, first, second });
+    }
+
+    fn port_answered(&mut self, node: usize, port: PortNum, data: &[u8]) {
+        let info = PortInfo::read(data);
+        let entry = self.census.entry(node);
+        let is_switch = entry.is_switch();
+        let Some(slot) = entry.slot(port) else { return };
+        slot.info = Some(info);
+        let here = (node, port);
+        let is_local = self.census.local == Some(here);
+        let runs_manager = info.has(CapMask::IS_SM) && (!is_switch || port == PortNum::ZERO);
+        if runs_manager && !is_local {
+            self.ask(Question::Manager { node, port });
+        }
+        let leads_on = Census::leads_on(&info) && port != PortNum::ZERO;
+        let peer = self.census.entries()[node].ports[port.index()].peer;
+        if !leads_on && (is_switch || is_local) {
+            self.census.disconnect(here);
+        } else if leads_on && peer.is_none() && (is_switch || is_local) {
+            self.ask_who(Some(here));
+        }
+    }
+
+    fn unanswered(&mut self, question: Question, error: &SmpError) {
+        if !self.is_retry {
+            self.deferred.push(question);
+            return;
+        }
+        let (attribute, node, port) = match question {
+            Question::Who { from: None, .. } => {
+                self.local_failure = Some(error.clone());
+                return;
+            }
+            Question::Who { from: Some((node, port)), .. } => ("NodeInfo", node, port),
+            Question::Description { node } => ("NodeDescription", node, PortNum::ZERO),
+            Question::Switch { node } => ("SwitchInfo", node, PortNum::ZERO),
+            Question::Port { node, port } => ("PortInfo", node, port),
+            Question::Pkeys { node, port, .. } => ("P_KeyTable", node, port),
+            Question::Manager { node, port } => ("SMInfo", node, port),
+        };
+        let (route, what) = match question {
+            Question::Who { route, .. } => {
+                (route, format!("the node at the far end of {}", self.name(node, port)))
+            }
+            _ => (self.port_route(node, port), self.name(node, port)),
+        };
+        match error {
+            SmpError::Unanswered => self.silent_fault(attribute, what, route),
+            other => {
+                let problem = format!("{attribute}: {other}");
+                self.census.faults.push(Fault::Nonsense { what, route, problem });
+            }
+        }
+    }
+
+    fn silent_fault(&mut self, attribute: &'static str, what: String, route: DirectedRoute) {
+        self.census.faults.push(Fault::Silent { attribute, what, route });
+    }
+
+    fn name(&self, node: usize, port: PortNum) -> String {
+        let entry = &self.census.entries()[node];
+        let (kind, guid) = (entry.info.kind(), entry.info.node_guid());
+        format!("{kind} {guid} \"{}\" port {port}", entry.description)
+    }
+}
+
+/// What makes a NodeInfo impossible, if anything does.
+fn nonsense(info: &NodeInfo) -> Option<String> {
+    let (port, ports) = (info.local_port(), info.num_ports());
+    let is_switch = info.kind() == NodeKind::Switch;
+    if let NodeKind::Unknown(code) = info.kind() {
+        Some(format!("node type {code}"))
+    } else if info.node_guid().0 == 0 || info.port_guid().0 == 0 {
+        Some("a GUID of 0".into())
+    } else if ports == 255 || ports == 0 {
+        Some(format!("{ports} ports"))
+    } else if port.0 > ports || (port.0 == 0 && !is_switch) {
+        Some(format!("reached through port {port} of {ports}"))
+    } else {
+        None
+    }
+}

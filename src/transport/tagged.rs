@@ -1,0 +1,45 @@
+//! A batch of SMPs, each with a note of its sender's that comes back with the answer.
+
+use super::client::{SmpBatch, SmpClient};
+use super::transactions::{SmpError, SmpReply, SmpRequest};
+
+/// An [`SmpBatch`] whose tags are values of the sender.
+pub struct Tagged<T> {
+    batch: SmpBatch,
+    slots: Vec<Option<T>>,
+    free: Vec<usize>,
+}
+
+impl<T> Tagged<T> {
+    /// An empty batch of this client.
+    pub fn new(client: &SmpClient) -> Self {
+        Self { batch: client.batch(), slots: Vec::new(), free: Vec::new() }
+    }
+
+    /// Queues a request; `note` comes back with its answer.
+    pub fn submit(&mut self, note: T, request: SmpRequest) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.slots[slot] = Some(note);
+        self.batch.submit(slot as u64, request);
+    }
+
+    /// Requests that were submitted and not answered yet.
+    pub fn outstanding(&self) -> usize {
+        self.batch.outstanding()
+    }
+
+    /// The next answer; `None` when nothing is outstanding.
+    pub async fn next(&mut self) -> Option<(T, Result<SmpReply, SmpError>)> {
+        loop {
+            let (tag, answer) = self.batch.next().await?;
+            let slot = tag as usize;
+            if let Some(note) = self.slots.get_mut(slot).and_then(Option::take) {
+                self.free.push(slot);
+                return Some((note, answer));
+            }
+        }
+    }
+}
