@@ -5,8 +5,11 @@
 //! slots; slot 0 is the management port of a switch and unused on channel adapters and routers.
 //! GUIDs are for the edges: inside, everything is an index.
 //!
-//! [`topology`] is the bare wiring, as fabric files and generators give it.
+//! [`topology`] is the bare wiring, as generators and fabric files ([`ibnet`]) give it;
+//! [`picture`] is what a sweep of that wiring would see.
 
+pub mod ibnet;
+pub mod picture;
 pub mod topology;
 
 use crate::ids::{Guid, Lid, PortNum};

@@ -13,6 +13,21 @@ pub struct Topology {
     pub cables: Vec<[(usize, PortNum); 2]>,
 }
 
+impl Topology {
+    /// Brings cables, port GUIDs and LIDs into the order of nodes and ports, so that the same
+    /// wiring is the same value.
+    pub fn normalize(&mut self) {
+        for cable in &mut self.cables {
+            cable.sort_unstable();
+        }
+        self.cables.sort_unstable();
+        for node in &mut self.nodes {
+            node.port_guids.sort_unstable();
+            node.lids.sort_unstable();
+        }
+    }
+}
+
 /// A node of a [`Topology`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TopologyNode {

@@ -1,0 +1,109 @@
+//! Writing a fabric file.
+
+use crate::fabric::topology::{Topology, TopologyNode};
+use crate::ids::{Guid, PortNum};
+use crate::wire::attr::NodeKind;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// The fabric file for `topology`, as ibnetdiscover would print it and ibsim loads it. Reading
+/// it back gives the same topology in normal form ([`Topology::normalize`]), but for quotation
+/// marks and control characters in descriptions, which the format cannot hold.
+pub fn write(topology: &Topology) -> String {
+    let mut cabled = BTreeMap::new();
+    for &[a, b] in &topology.cables {
+        cabled.insert(a, b);
+        cabled.insert(b, a);
+    }
+    let mut text = String::new();
+    for (index, node) in topology.nodes.iter().enumerate() {
+        header(&mut text, node);
+        let range = (index, PortNum(0))..=(index, PortNum(u8::MAX));
+        for (&(_, port), &(peer, peer_port)) in cabled.range(range) {
+            if let Some(peer) = topology.nodes.get(peer) {
+                cable(&mut text, node, port, peer, peer_port);
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Writing to a `String` cannot fail.
+macro_rules! put {
+    ($text:expr, $($arg:tt)*) => { let _ = write!($text, $($arg)*); };
+}
+
+fn header(text: &mut String, node: &TopologyNode) {
+    let Guid(guid) = node.guid;
+    put!(text, "sysimgguid={:#x}\n", node.system_guid.0);
+    let (key, word) = match node.kind {
+        NodeKind::Switch => ("switchguid", "Switch"),
+        NodeKind::Router => ("rtguid", "Rt"),
+        NodeKind::Ca | NodeKind::Unknown(_) => ("caguid", "Ca"),
+    };
+    put!(text, "{key}={guid:#x}");
+    if node.kind == NodeKind::Switch {
+        put!(text, "({:x})", node.port_guid(PortNum::ZERO).0);
+    }
+    put!(text, "\n{word}\t{} \"{}\"\t\t# \"{}\"", node.num_ports, name(node), description(node));
+    if node.kind == NodeKind::Switch {
+        let (lid, lmc) = lid_of(node, PortNum::ZERO);
+        put!(text, " base port 0 lid {lid} lmc {lmc}");
+    }
+    text.push('\n');
+}
+
+fn cable(
+    text: &mut String,
+    node: &TopologyNode,
+    port: PortNum,
+    peer: &TopologyNode,
+    peer_port: PortNum,
+) {
+    put!(text, "[{port}]");
+    if node.kind != NodeKind::Switch {
+        put!(text, "({:x}) ", node.port_guid(port).0);
+    }
+    put!(text, "\t\"{}\"[{peer_port}]", name(peer));
+    if peer.kind != NodeKind::Switch {
+        put!(text, "({:x}) ", peer.port_guid(peer_port).0);
+    }
+    text.push_str("\t\t#");
+    if node.kind != NodeKind::Switch {
+        let (lid, lmc) = lid_of(node, port);
+        put!(text, " lid {lid} lmc {lmc}");
+    }
+    // ibsim looks for options (`w=4`) in comments, too.
+    let description = description(peer).replace('=', "_");
+    let owner = if peer.kind == NodeKind::Switch { PortNum::ZERO } else { peer_port };
+    put!(text, " \"{description}\" lid {} 4xQDR\n", lid_of(peer, owner).0);
+}
+
+/// The name of a node in the file: the letter of its kind, and its GUID.
+fn name(node: &TopologyNode) -> String {
+    let letter = match node.kind {
+        NodeKind::Switch => 'S',
+        NodeKind::Router => 'R',
+        NodeKind::Ca | NodeKind::Unknown(_) => 'H',
+    };
+    format!("{letter}-{:016x}", node.guid.0)
+}
+
+fn description(node: &TopologyNode) -> String {
+    let fits = |c: char| {
+        if c == '"' {
+            '\''
+        } else if c.is_control() {
+            '?'
+        } else {
+            c
+        }
+    };
+    node.description.chars().map(fits).collect()
+}
+
+fn lid_of(node: &TopologyNode, port: PortNum) -> (u16, u8) {
+    let told = node.lids.iter().find(|&&(of, ..)| of == port);
+    told.map_or((0, 0), |&(_, lid, lmc)| (lid, lmc))
+}

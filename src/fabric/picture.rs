@@ -1,0 +1,402 @@
+//! The picture that a sweep of a healthy, trained fabric would take, made from the bare wiring:
+//! for tests, for planning without a fabric, and as the factory settings of the simulator.
+
+use super::topology::{Topology, TopologyNode};
+use super::{Fabric, NodeParts};
+use crate::ids::{Guid, Lid, PortNum};
+use crate::wire::attr::{
+    CapMask, LinkWidth, NodeDescription, NodeInfo, NodeKind, PhysState, PortInfo, PortState,
+    SwitchInfo,
+};
+use crate::wire::smp::DirectedRoute;
+use std::collections::VecDeque;
+
+/// The default subnet prefix.
+const DEFAULT_PREFIX: u64 = 0xFE80_0000_0000_0000;
+/// What every end port can do: traps, SL mapping, system image GUID, notice of changed
+/// capabilities, client reregistration (IBA vol. 1, 14.2.5.6).
+const END_PORT_CAPABILITIES: u32 =
+    1 << 3 | CapMask::SL_MAPPING | 1 << 11 | 1 << 22 | CapMask::CLIENT_REREGISTER;
+/// SDR, DDR, QDR.
+const ALL_SPEEDS: u8 = 0x7;
+/// QDR.
+const FASTEST: u8 = 0x4;
+/// 1x and 4x.
+const WIDTHS: u8 = LinkWidth::X1 | LinkWidth::X4;
+
+/// What the devices of a fabric are able to do, as codes of the wire. All devices are alike: 4x
+/// QDR ports.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hardware {
+    /// VLCap: 4 means eight data VLs.
+    pub vl_cap: u8,
+    /// MTUCap: 4 means 2048 bytes.
+    pub mtu_cap: u8,
+    /// Entries of the high-priority VL arbitration table.
+    pub vl_arb_high_cap: u8,
+    /// Entries of the low-priority VL arbitration table.
+    pub vl_arb_low_cap: u8,
+    /// Entries of the linear forwarding tables.
+    pub linear_fdb_cap: u16,
+    /// Entries of the multicast forwarding tables; 0: no multicast.
+    pub multicast_fdb_cap: u16,
+    /// Entries of the P_Key tables of end ports.
+    pub partition_cap: u16,
+    /// Entries of the P_Key tables of switch external ports; 0: they enforce nothing.
+    pub partition_enforcement_cap: u16,
+    /// Entries of the GUID tables of channel adapter and router ports.
+    pub guid_cap: u8,
+    /// Switches have an enhanced port 0.
+    pub enhanced_port0: bool,
+}
+
+impl Default for Hardware {
+    /// As ibsim's devices are: eight data VLs, MTU 2048, VL arbitration with 8 + 8 entries.
+    fn default() -> Self {
+        Self {
+            vl_cap: 4,
+            mtu_cap: 4,
+            vl_arb_high_cap: 8,
+            vl_arb_low_cap: 8,
+            linear_fdb_cap: 49152,
+            multicast_fdb_cap: 1024,
+            partition_cap: 64,
+            partition_enforcement_cap: 64,
+            guid_cap: 32,
+            enhanced_port0: false,
+        }
+    }
+}
+
+impl Hardware {
+    /// NodeInfo of `node` as its port `local_port` answers it.
+    pub fn node_info(&self, node: &TopologyNode, local_port: PortNum) -> NodeInfo {
+        let mut info = NodeInfo::default();
+        info.set_base_version(1);
+        info.set_class_version(1);
+        info.set_kind(node.kind);
+        info.set_num_ports(node.num_ports);
+        info.set_system_guid(node.system_guid);
+        info.set_node_guid(node.guid);
+        let owner = if node.kind == NodeKind::Switch { PortNum::ZERO } else { local_port };
+        info.set_port_guid(node.port_guid(owner));
+        info.set_partition_cap(self.partition_cap);
+        info.set_local_port(local_port);
+        info
+    }
+
+    /// SwitchInfo of a switch that nobody has configured.
+    pub fn switch_info(&self) -> SwitchInfo {
+        let mut info = SwitchInfo::default();
+        info.set_linear_fdb_cap(self.linear_fdb_cap);
+        info.set_multicast_fdb_cap(self.multicast_fdb_cap);
+        info.set_partition_enforcement_cap(self.partition_enforcement_cap);
+        info.set_inbound_enforcement_cap(self.partition_enforcement_cap > 0);
+        info.set_outbound_enforcement_cap(self.partition_enforcement_cap > 0);
+        info.set_filter_raw_in_cap(true);
+        info.set_filter_raw_out_cap(true);
+        info.set_enhanced_port0(self.enhanced_port0);
+        info
+    }
+
+    /// PortInfo of a port that nobody has configured: INIT if `linked`, else down and polling.
+    /// Port 0 of a switch has no cable and is always up.
+    pub fn port_info(&self, kind: NodeKind, num: PortNum, linked: bool) -> PortInfo {
+        let is_switch = kind == NodeKind::Switch;
+        let is_port0 = is_switch && num == PortNum::ZERO;
+        let mut info = PortInfo::default();
+        if !is_switch || is_port0 {
+            info.set_gid_prefix(DEFAULT_PREFIX);
+            info.set_capability_mask(END_PORT_CAPABILITIES);
+            info.set_guid_cap(if is_port0 { 1 } else { self.guid_cap });
+            info.set_resp_time_value(16);
+        }
+        info.set_local_port(num);
+        info.set_link_width_supported(WIDTHS);
+        info.set_link_width_enabled(WIDTHS);
+        info.set_link_speed_supported(ALL_SPEEDS);
+        info.set_link_speed_enabled(ALL_SPEEDS);
+        info.set_link_down_default_state(2);
+        info.set_neighbor_mtu(if is_port0 { self.mtu_cap } else { 1 });
+        info.set_mtu_cap(self.mtu_cap);
+        info.set_vl_cap(self.vl_cap);
+        info.set_operational_vls(1);
+        info.set_vl_arb_high_cap(self.vl_arb_high_cap);
+        info.set_vl_arb_low_cap(self.vl_arb_low_cap);
+        set_link(&mut info, linked || is_port0);
+        info
+    }
+}
+
+/// Sets the fields that training sets: INIT with the best width and speed that are enabled, or
+/// down and polling.
+pub fn set_link(info: &mut PortInfo, up: bool) {
+    if up {
+        info.set_port_state(PortState::Init);
+        info.set_phys_state(PhysState::LinkUp);
+        info.set_link_width_active(LinkWidth::X4);
+        info.set_link_speed_active(FASTEST);
+    } else {
+        info.set_port_state(PortState::Down);
+        info.set_phys_state(PhysState::Polling);
+        info.set_link_width_active(LinkWidth::X4);
+        info.set_link_speed_active(1);
+    }
+}
+
+/// How [`Fabric::from_topology`] sees the fabric.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct View {
+    /// What the devices can do.
+    pub hardware: Hardware,
+    /// State of all links: INIT as before the first sweep, or ACTIVE.
+    pub state: PortState,
+    /// The port of the local node at which the SM sits; `None` for port 0 of a switch and the
+    /// first cabled port of another node.
+    pub local_port: Option<PortNum>,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self { hardware: Hardware::default(), state: PortState::Init, local_port: None }
+    }
+}
+
+impl Fabric {
+    /// The picture a sweep from the node `local` (an index into `topology.nodes`) would take of
+    /// this wiring, all links up. Directed routes are shortest ones; nodes without a path of at
+    /// most 63 hops are not in the picture, nor is the PortInfo of channel adapter ports that
+    /// are not reached through their own cable.
+    ///
+    /// `None` if there is no such node or port.
+    pub fn from_topology(topology: &Topology, local: usize, view: &View) -> Option<Self> {
+        let wiring = Wiring::new(topology);
+        let home = topology.nodes.get(local)?;
+        let first_cabled = || wiring.ports(local).find(|&num| wiring.peer(local, num).is_some());
+        let local_port = view.local_port.unwrap_or_else(|| match home.kind {
+            NodeKind::Switch => PortNum::ZERO,
+            _ => first_cabled().unwrap_or(PortNum(1)),
+        });
+        if local_port.0 > home.num_ports {
+            return None;
+        }
+        let routes = wiring.routes(local, local_port);
+        let parts = (0..topology.nodes.len())
+            .filter_map(|node| Some((node, (*routes.get(node)?)?)))
+            .map(|(node, reached)| wiring.parts(node, reached, (local, local_port), &routes, view))
+            .collect();
+        let end = |(node, num): (usize, PortNum)| Some((topology.nodes.get(node)?.guid, num));
+        let is_seen =
+            |&(node, num): &(usize, PortNum)| wiring.is_seen(node, num, local, local_port);
+        let cables: Vec<_> = topology
+            .cables
+            .iter()
+            .filter(|[a, b]| is_seen(a) && is_seen(b))
+            .filter_map(|&[a, b]| Some((end(a)?, end(b)?)))
+            .collect();
+        Self::assemble(parts, &cables, (home.guid, local_port), Vec::new())
+    }
+}
+
+/// How a node was first reached: route, and the port through which the answer came.
+type Reached = (DirectedRoute, PortNum);
+
+/// A topology with its cables by port.
+struct Wiring<'a> {
+    topology: &'a Topology,
+    /// Index of port 0 of each node in `peers`.
+    first: Vec<usize>,
+    peers: Vec<Option<(usize, PortNum)>>,
+}
+
+impl<'a> Wiring<'a> {
+    fn new(topology: &'a Topology) -> Self {
+        let mut first = Vec::with_capacity(topology.nodes.len());
+        let mut total = 0;
+        for node in &topology.nodes {
+            first.push(total);
+            total += usize::from(node.num_ports) + 1;
+        }
+        let mut wiring = Self { topology, first, peers: vec![None; total] };
+        for &[a, b] in &topology.cables {
+            if let (Some(at_a), Some(at_b)) = (wiring.slot(a), wiring.slot(b)) {
+                wiring.peers[at_a] = Some(b);
+                wiring.peers[at_b] = Some(a);
+            }
+        }
+        wiring
+    }
+
+    fn slot(&self, (node, num): (usize, PortNum)) -> Option<usize> {
+        let ports = self.topology.nodes.get(node)?.num_ports;
+        (1..=ports).contains(&num.0).then(|| self.first[node] + num.index())
+    }
+
+    fn peer(&self, node: usize, num: PortNum) -> Option<(usize, PortNum)> {
+        self.slot((node, num)).and_then(|slot| self.peers[slot])
+    }
+
+    fn ports(&self, node: usize) -> impl Iterator<Item = PortNum> + use<> {
+        (1..=self.topology.nodes[node].num_ports).map(PortNum)
+    }
+
+    fn is_switch(&self, node: usize) -> bool {
+        self.topology.nodes[node].kind == NodeKind::Switch
+    }
+
+    /// Breadth first, ports in ascending order. Only switches and the local port pass SMPs on.
+    fn routes(&self, local: usize, local_port: PortNum) -> Vec<Option<Reached>> {
+        let mut routes: Vec<Option<Reached>> = vec![None; self.first.len()];
+        routes[local] = Some((DirectedRoute::LOCAL, local_port));
+        let mut queue = VecDeque::from([local]);
+        while let Some(node) = queue.pop_front() {
+            let Some((route, _)) = routes[node] else { continue };
+            for exit in self.ports(node).filter(|&exit| self.passes(node, exit, local, local_port))
+            {
+                let Some((peer, entry)) = self.peer(node, exit) else { continue };
+                if let (None, Some(longer)) = (routes[peer], route.then(exit)) {
+                    routes[peer] = Some((longer, entry));
+                    queue.push_back(peer);
+                }
+            }
+        }
+        routes
+    }
+
+    fn passes(&self, node: usize, exit: PortNum, local: usize, local_port: PortNum) -> bool {
+        self.is_switch(node) || (node == local && exit == local_port)
+    }
+
+    /// True for ports whose cable a sweep gets to see: those of switches, the local one, and
+    /// those at the other end of such a port.
+    fn is_seen(&self, node: usize, num: PortNum, local: usize, local_port: PortNum) -> bool {
+        self.passes(node, num, local, local_port)
+            || self
+                .peer(node, num)
+                .is_some_and(|(peer, at)| self.passes(peer, at, local, local_port))
+    }
+
+    fn parts(
+        &self,
+        index: usize,
+        (route, entry): Reached,
+        (local, local_port): (usize, PortNum),
+        routes: &[Option<Reached>],
+        view: &View,
+    ) -> NodeParts {
+        let node = &self.topology.nodes[index];
+        let is_switch = node.kind == NodeKind::Switch;
+        let slot = |num: PortNum| {
+            let peer = self.peer(index, num);
+            let through_peer = peer.is_some_and(|(peer, at)| {
+                routes[peer].is_some() && self.passes(peer, at, local, local_port)
+            });
+            let own = index == local && num == local_port;
+            if !is_switch && !through_peer && !own {
+                return (Guid(0), None);
+            }
+            (node.port_guid_on_wire(num), Some(port_info(node, num, peer.is_some(), view)))
+        };
+        NodeParts {
+            info: view.hardware.node_info(node, entry),
+            description: NodeDescription::new(&node.description),
+            switch_info: if is_switch {
+                view.hardware.switch_info()
+            } else {
+                SwitchInfo::default()
+            },
+            route,
+            ports: (0..=node.num_ports).map(PortNum).map(slot).collect(),
+        }
+    }
+}
+
+impl TopologyNode {
+    /// The GUID that NodeInfo tells through port `num`: a switch has that of port 0 everywhere.
+    fn port_guid_on_wire(&self, num: PortNum) -> Guid {
+        self.port_guid(if self.kind == NodeKind::Switch { PortNum::ZERO } else { num })
+    }
+}
+
+fn port_info(node: &TopologyNode, num: PortNum, cabled: bool, view: &View) -> PortInfo {
+    let mut info = view.hardware.port_info(node.kind, num, cabled);
+    if info.port_state() == PortState::Init {
+        info.set_port_state(view.state);
+    }
+    if let Some(&(_, lid, lmc)) = node.lids.iter().find(|&&(port, ..)| port == num) {
+        info.set_lid(Lid(lid));
+        info.set_lmc(lmc);
+    }
+    info
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::ibnet;
+
+    const TEXT: &str = "\
+switchguid=0x20
+Switch 3 \"S-0000000000000020\" # \"one\" base port 0 lid 9 lmc 0
+[1] \"S-0000000000000021\"[2]
+[2] \"H-0000000000000010\"[1]
+
+switchguid=0x21
+Switch 3 \"S-0000000000000021\" # \"two\"
+[2] \"S-0000000000000020\"[1]
+[3] \"H-0000000000000013\"[2]
+
+caguid=0x10
+Ca 2 \"H-0000000000000010\" # \"a\"
+[1] \"S-0000000000000020\"[2]
+[2] \"H-0000000000000019\"[1]
+
+caguid=0x13
+Ca 2 \"H-0000000000000013\" # \"b\"
+[2] \"S-0000000000000021\"[3]
+
+caguid=0x19
+Ca 1 \"H-0000000000000019\" # \"hidden\"
+[1] \"H-0000000000000010\"[2]
+";
+
+    fn fabric(local: usize, view: &View) -> Fabric {
+        let topology = ibnet::parse("t.net".as_ref(), TEXT).expect("well formed");
+        Fabric::from_topology(&topology, local, view).expect("the local port exists")
+    }
+
+    #[test]
+    fn routes_are_shortest_and_what_is_out_of_reach_is_missing() {
+        let fabric = fabric(2, &View::default());
+        let seen: Vec<_> =
+            fabric.nodes().iter().map(|node| (node.guid().0, node.route.to_string())).collect();
+        let expected = [(0x10, "0"), (0x13, "0,1,1,3"), (0x20, "0,1"), (0x21, "0,1,1")];
+        assert_eq!(seen, expected.map(|(guid, route)| (guid, route.to_owned())));
+        assert_eq!(fabric.port(fabric.local()).guid, Guid(0x11));
+        assert_eq!(fabric.end_ports().count(), 4);
+        let second = fabric.node_by_guid(Guid(0x13)).expect("reached");
+        assert!(fabric.ports_of(second)[1].info.is_none());
+        assert_eq!(fabric.node(second).info.local_port(), PortNum(2));
+        assert_eq!(fabric.node(second).info.port_guid(), Guid(0x15));
+    }
+
+    #[test]
+    fn unconnected_ports_are_down_and_known_lids_stay() {
+        let view = View { state: PortState::Active, ..View::default() };
+        let fabric = fabric(0, &view);
+        let one = fabric.node_by_guid(Guid(0x20)).expect("reached");
+        let states: Vec<_> = fabric.ports_of(one).iter().map(|port| port.state()).collect();
+        use PortState::{Active, Down};
+        assert_eq!(states, [Active, Active, Active, Down]);
+        assert_eq!(fabric.observed_lid(fabric.local()), Some(Lid(9)));
+        assert_eq!(fabric.local(), fabric.node(one).first_port);
+    }
+
+    #[test]
+    fn a_port_that_does_not_exist_is_refused() {
+        let topology = ibnet::parse("t.net".as_ref(), TEXT).expect("well formed");
+        let view = View { local_port: Some(PortNum(9)), ..View::default() };
+        assert!(Fabric::from_topology(&topology, 0, &view).is_none());
+        assert!(Fabric::from_topology(&topology, 99, &View::default()).is_none());
+    }
+}
