@@ -1,5 +1,0 @@
-//! opensm.conf.
-
-/// (table to be filled in)
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Options {}

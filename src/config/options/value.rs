@@ -1,0 +1,364 @@
+//! The types of values in opensm.conf: how they are read and written.
+
+use crate::ids::Guid;
+use std::fmt::Write as _;
+
+/// How a number is written, and which numbers are right.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    min: i64,
+    max: Option<i64>,
+    hex: Option<usize>,
+}
+
+impl Format {
+    /// Decimal, the whole range of the type.
+    pub const PLAIN: Self = Self { min: i64::MIN, max: None, hex: None };
+
+    /// The same with the smallest and largest right number.
+    pub const fn range(self, min: i64, max: i64) -> Self {
+        Self { min, max: Some(max), ..self }
+    }
+}
+
+/// Written in hexadecimal with at least `digits` digits.
+pub const fn hex(digits: usize) -> Format {
+    Format { hex: Some(digits), ..Format::PLAIN }
+}
+
+/// A decimal number from `min` to `max`.
+pub const fn range(min: i64, max: i64) -> Format {
+    Format::PLAIN.range(min, max)
+}
+
+/// A value of opensm.conf.
+pub trait Value: Sized {
+    /// Sets the value from text, which is free of comments, quotes and outer blanks.
+    ///
+    /// # Errors
+    /// What is wrong with the text, without what would be right (see [`Value::expects`]).
+    fn assign(&mut self, text: &str, format: Format) -> Result<(), String>;
+
+    /// The value as the file has it; one element per line.
+    fn lines(&self, format: Format) -> Vec<String>;
+
+    /// What would be right, with an example.
+    fn expects(format: Format) -> String;
+}
+
+/// Reads a number as C does: 0x for hexadecimal, a leading 0 for octal, else decimal.
+pub fn number(text: &str) -> Result<i128, String> {
+    let (sign, digits) = match text.as_bytes().first() {
+        Some(b'-') => (-1, &text[1..]),
+        Some(b'+') => (1, &text[1..]),
+        _ => (1, text),
+    };
+    let (base, digits) = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(digits) => (16, digits),
+        None if digits.len() > 1 && digits.starts_with('0') => (8, &digits[1..]),
+        None => (10, digits),
+    };
+    // from_str_radix takes a sign of its own, which would be a second one here.
+    if !digits.starts_with(|c: char| c.is_digit(base)) {
+        return Err(format!("'{text}' is not a number"));
+    }
+    match i128::from_str_radix(digits, base) {
+        Ok(value) => Ok(sign * value),
+        Err(error) if *error.kind() == std::num::IntErrorKind::PosOverflow => {
+            Err(format!("{text} is out of range"))
+        }
+        Err(_) => Err(format!("'{text}' is not a number")),
+    }
+}
+
+macro_rules! integers {
+    ($($type:ty),+) => {$(
+        impl Value for $type {
+            fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
+                let wide = number(text)?;
+                let too_low = wide < i128::from(format.min);
+                let too_high = format.max.is_some_and(|max| wide > i128::from(max));
+                *self = Self::try_from(wide)
+                    .ok()
+                    .filter(|_| !too_low && !too_high)
+                    .ok_or_else(|| format!("{text} is out of range"))?;
+                Ok(())
+            }
+
+            fn lines(&self, format: Format) -> Vec<String> {
+                vec![match format.hex {
+                    Some(digits) => format!("0x{self:0digits$x}"),
+                    None => self.to_string(),
+                }]
+            }
+
+            fn expects(format: Format) -> String {
+                let min = i128::from(format.min).max(Self::MIN.into());
+                let max = format.max.map_or(Self::MAX.into(), i128::from);
+                match format.hex {
+                    Some(_) => format!("a number from {min:#x} to {max:#x}, such as {max:#x}"),
+                    None => format!("a number from {min} to {max}, such as {max}"),
+                }
+            }
+        }
+    )+};
+}
+
+integers!(u8, u16, u32, u64, i32);
+
+impl Value for Guid {
+    fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
+        self.0.assign(text, format)
+    }
+
+    fn lines(&self, _: Format) -> Vec<String> {
+        vec![self.to_string()]
+    }
+
+    fn expects(_: Format) -> String {
+        "a GUID, such as 0x0002c90300001234".into()
+    }
+}
+
+impl Value for bool {
+    /// OpenSM takes TRUE for true and whatever else for false; here TRUE, YES, ON and 1, FALSE,
+    /// NO, OFF and 0 are understood in any case, and the rest is refused.
+    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
+        *self = match text.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => true,
+            "false" | "no" | "off" | "0" => false,
+            _ => return Err(format!("'{text}' is neither TRUE nor FALSE")),
+        };
+        Ok(())
+    }
+
+    fn lines(&self, _: Format) -> Vec<String> {
+        vec![if *self { "TRUE" } else { "FALSE" }.into()]
+    }
+
+    fn expects(_: Format) -> String {
+        "TRUE or FALSE".into()
+    }
+}
+
+impl Value for String {
+    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
+        if text.is_empty() || text == NULL {
+            return Err("a value is needed here".into());
+        }
+        *self = text.into();
+        Ok(())
+    }
+
+    fn lines(&self, _: Format) -> Vec<String> {
+        vec![self.clone()]
+    }
+
+    fn expects(_: Format) -> String {
+        "a name, such as /etc/opensm/opensm.conf".into()
+    }
+}
+
+/// How "nothing" is written.
+pub const NULL: &str = "(null)";
+
+impl Value for Option<String> {
+    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
+        *self = (!text.is_empty() && text != NULL).then(|| text.to_owned());
+        Ok(())
+    }
+
+    fn lines(&self, _: Format) -> Vec<String> {
+        vec![self.as_deref().unwrap_or(NULL).to_owned()]
+    }
+
+    fn expects(_: Format) -> String {
+        "text, or (null) for none".into()
+    }
+}
+
+/// Defines an enum of words.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$row:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum $name { $($(#[$row])* $variant,)+ }
+
+        impl $name {
+            /// The word as written in the file.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+        }
+
+        impl Value for $name {
+            fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
+                *self = match text {
+                    $($word => Self::$variant,)+
+                    _ => return Err(format!("'{text}' is not one of the words")),
+                };
+                Ok(())
+            }
+
+            fn lines(&self, _: Format) -> Vec<String> {
+                vec![self.as_str().into()]
+            }
+
+            fn expects(_: Format) -> String {
+                ["one of", $($word),+].join(" ")
+            }
+        }
+    };
+}
+
+words! {
+    /// Where switches enforce partitions.
+    PartEnforce {
+        /// At packets coming in and going out.
+        Both = "both",
+        /// At packets coming in.
+        In = "in",
+        /// At packets going out.
+        Out = "out",
+        /// Nowhere.
+        Off = "off",
+    }
+}
+
+words! {
+    /// Where the operator's console is.
+    Console {
+        /// Nowhere.
+        Off = "off",
+        /// On the terminal.
+        Local = "local",
+        /// On a TCP port of the loopback interface.
+        Loopback = "loopback",
+    }
+}
+
+/// One bit per switch port; the first byte holds ports 255 to 248.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PortMask(pub [u8; 32]);
+
+impl Value for PortMask {
+    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
+        let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+        if digits.is_empty() || digits.len() > 64 {
+            return Err(format!("'{text}' is not 1 to 64 hexadecimal digits"));
+        }
+        let mut mask = [0; 32];
+        for (place, digit) in digits.chars().rev().enumerate() {
+            let value = digit.to_digit(16).ok_or_else(|| format!("'{digit}' in '{text}'"))? as u8;
+            mask[31 - place / 2] |= if place % 2 == 0 { value } else { value << 4 };
+        }
+        self.0 = mask;
+        Ok(())
+    }
+
+    fn lines(&self, _: Format) -> Vec<String> {
+        let mut text = String::from("0x");
+        for byte in self.0 {
+            let _ = write!(text, "{byte:02x}");
+        }
+        vec![text]
+    }
+
+    fn expects(_: Format) -> String {
+        "up to 64 hexadecimal digits, such as 0x1e for the ports 1 to 4".into()
+    }
+}
+
+/// An entry of the congestion control table: injection rate as shift and multiplier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CctEntry {
+    /// CCT_Shift, 2 bits.
+    pub shift: u8,
+    /// CCT_Multiplier, 14 bits.
+    pub multiplier: u16,
+}
+
+impl CctEntry {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (shift, multiplier) =
+            text.split_once(':').ok_or_else(|| format!("'{text}' has no ':'"))?;
+        let mut entry = Self::default();
+        entry.shift.assign(shift.trim(), range(0, 3))?;
+        entry.multiplier.assign(multiplier.trim(), range(0, 0x3fff))?;
+        Ok(entry)
+    }
+}
+
+impl Value for CctEntry {
+    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
+        *self = Self::parse(text)?;
+        Ok(())
+    }
+
+    fn lines(&self, _: Format) -> Vec<String> {
+        vec![format!("{}:{}", self.shift, self.multiplier)]
+    }
+
+    fn expects(_: Format) -> String {
+        "shift:multiplier, such as 1:100".into()
+    }
+}
+
+/// The congestion control table.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CctList(pub Vec<CctEntry>);
+
+impl Value for CctList {
+    fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
+        self.0 = if text.is_empty() || text == NULL {
+            Vec::new()
+        } else {
+            text.split(',').map(CctEntry::parse).collect::<Result<_, _>>()?
+        };
+        Ok(())
+    }
+
+    fn lines(&self, format: Format) -> Vec<String> {
+        let entries: Vec<String> = self.0.iter().flat_map(|entry| entry.lines(format)).collect();
+        vec![if entries.is_empty() { NULL.into() } else { entries.join(",") }]
+    }
+
+    fn expects(_: Format) -> String {
+        "shift:multiplier entries, such as 0:0,1:100,1:200".into()
+    }
+}
+
+/// A setting of channel adapters for each SL.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CaEntries<T>(pub [T; 16]);
+
+impl<T: Value + Copy + Default + PartialEq> Value for CaEntries<T> {
+    fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
+        let (sl, value) = text
+            .split_once(char::is_whitespace)
+            .ok_or_else(|| format!("'{text}' is not an SL and a value"))?;
+        let mut index = 0_u8;
+        index.assign(sl, range(0, 15)).map_err(|error| format!("SL: {error}"))?;
+        match self.0.get_mut(usize::from(index)) {
+            Some(entry) => entry.assign(value.trim(), format),
+            None => Err(format!("SL {index} is out of range")),
+        }
+    }
+
+    fn lines(&self, format: Format) -> Vec<String> {
+        let used = self.0.iter().enumerate().filter(|(_, value)| **value != T::default());
+        let mut lines: Vec<String> = used
+            .flat_map(|(sl, value)| {
+                value.lines(format).into_iter().map(move |v| format!("{sl} {v}"))
+            })
+            .collect();
+        if lines.is_empty() {
+            lines.push("0 0".into());
+        }
+        lines
+    }
+
+    fn expects(_: Format) -> String {
+        "an SL and a value, such as 0 20".into()
+    }
+}
