@@ -44,17 +44,27 @@ impl Options {
         let (name, value) = code.split_once(char::is_whitespace).unwrap_or((code, ""));
         let key = find(name).ok_or_else(|| unknown(name))?;
         let value = value.trim();
-        (key.assign)(self, unquote(value)).map_err(|error| Fault {
+        key.set(self, unquote(value)).map_err(|error| Fault {
             // A missing value is missing after the key.
             at: if value.is_empty() { name } else { value },
             severity: Severity::Error,
             message: format!(
-                "{}: {error}; expected {}; the value stays {}",
+                "{}: {error}; the value stays {}",
                 key.name,
-                (key.expects)(),
                 (key.lines)(self).join(", ")
             ),
         })
+    }
+}
+
+impl Key {
+    /// Sets this key's value.
+    ///
+    /// # Errors
+    /// What is wrong with the value, and what would be right.
+    pub fn set(&self, options: &mut Options, value: &str) -> Result<(), String> {
+        (self.assign)(options, value)
+            .map_err(|error| format!("{error}; expected {}", (self.expects)()))
     }
 }
 
