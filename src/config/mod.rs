@@ -1,10 +1,12 @@
 //! What the administrator writes → typed values, with file:line:column diagnostics.
 //!
-//! * [`options`]: opensm.conf, one table; * [`torus`]: torus-2QoS.conf.
+//! * [`options`]: opensm.conf, one table; * [`torus`]: torus-2QoS.conf;
+//! * [`suggest`]: "did you mean" for misspelt names.
 //!
 //! Parsers here are pure functions from text: whoever calls them opens the file.
 
 pub mod options;
+pub mod suggest;
 pub mod torus;
 
 use crate::notes::{Note, Severity};

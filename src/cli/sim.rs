@@ -1,0 +1,162 @@
+//! `torus-sm sim`: the daemon on an embedded simulated fabric.
+
+use super::args::{self, DaemonArgs};
+use super::{Command, UsageError};
+use clap::Parser;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Bring a simulated fabric up, print a short report, and stay up until interrupted.
+///
+/// Takes the options of the daemon too (see torus-sm --help), such as -o to end after the
+/// first sweep.
+#[derive(Clone, PartialEq, Debug, Parser)]
+#[command(name = "torus-sm sim", disable_version_flag = true, max_term_width = 96)]
+pub struct SimArgs {
+    /// Radices of the torus, such as 6x5x1 or 8x8x8; an m after a radix leaves that dimension
+    /// open, as in 6x5mx1
+    #[arg(required_unless_present = "file", conflicts_with = "file", value_name = "SHAPE")]
+    pub shape: Option<Shape>,
+    /// Channel adapters at each switch
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=200))]
+    pub hosts: u16,
+    /// Parallel cables between neighbours
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=30))]
+    pub parallel: u16,
+    /// Leave this switch out; may be repeated
+    #[arg(long, value_name = "X,Y,Z")]
+    pub missing_switch: Vec<Position>,
+    /// Leave the cables of this switch in this direction out, as in 0,0,0:+x; may be repeated
+    #[arg(long, value_name = "X,Y,Z:DIRECTION")]
+    pub missing_link: Vec<Cable>,
+    /// Take the fabric from a file in ibnetdiscover's format
+    #[arg(long, value_name = "FABRIC")]
+    pub file: Option<PathBuf>,
+    /// What the command line says to the daemon
+    #[arg(skip)]
+    pub daemon: DaemonArgs,
+}
+
+/// Options that are the simulation's own, each with an argument.
+const OWN: [&str; 5] = ["--hosts", "--parallel", "--missing-switch", "--missing-link", "--file"];
+
+/// Understands the words after `sim`.
+pub(super) fn parse(argv: &[String]) -> Result<Command, UsageError> {
+    let mut own = vec!["torus-sm sim".to_owned()];
+    let mut others = Vec::new();
+    let mut words = argv.iter();
+    while let Some(word) = words.next() {
+        let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+        if !OWN.contains(&name) {
+            others.push(word.clone());
+            continue;
+        }
+        own.push(word.clone());
+        if name == word {
+            own.extend(words.next().cloned());
+        }
+    }
+    match args::parse_with_operands(&others)? {
+        (Command::Daemon(daemon), operands) => {
+            own.extend(operands);
+            let sim = SimArgs::try_parse_from(own).map_err(complaint)?;
+            Ok(Command::Sim(SimArgs { daemon, ..sim }))
+        }
+        (Command::ShowHelp(_), _) => Ok(Command::ShowHelp(help())),
+        (command, _) => Ok(command),
+    }
+}
+
+/// What `sim --help` prints.
+pub fn help() -> String {
+    <SimArgs as clap::CommandFactory>::command().render_long_help().to_string()
+}
+
+/// clap's message without its own "error: " before it.
+fn complaint(error: clap::Error) -> UsageError {
+    let text = error.to_string();
+    UsageError::Subcommand(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
+}
+
+/// The shape of a torus or mesh.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Switches along x, y, z; 1 for unused dimensions. All of them at most 65,536.
+    pub radix: [u32; 3],
+    /// True for dimensions whose ends are not connected.
+    pub open: [bool; 3],
+}
+
+impl FromStr for Shape {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is not one to three radices such as 6x5x1 or 4x4mx4");
+        let mut shape = Self { radix: [1; 3], open: [false; 3] };
+        let parts: Vec<&str> = text.split(['x', 'X']).collect();
+        if parts.len() > 3 {
+            return Err(wrong());
+        }
+        for ((part, radix), open) in parts.iter().zip(&mut shape.radix).zip(&mut shape.open) {
+            let digits = part.trim_end_matches(['t', 'T', 'm', 'M']);
+            *open = part.ends_with(['m', 'M']);
+            *radix = digits.parse().ok().filter(|r| *r > 0).ok_or_else(wrong)?;
+        }
+        let switches = shape.radix.iter().try_fold(1_u32, |all, r| all.checked_mul(*r));
+        match switches {
+            Some(1..=65_536) => Ok(shape),
+            _ => Err(format!("'{text}' has more than 65536 switches")),
+        }
+    }
+}
+
+/// A place in the torus: x, y, z.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Position(pub [u32; 3]);
+
+impl FromStr for Position {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is not a position such as 1,0,2");
+        let mut position = [0; 3];
+        let parts: Vec<&str> = text.split(',').collect();
+        if parts.len() > 3 {
+            return Err(wrong());
+        }
+        for (part, coordinate) in parts.iter().zip(&mut position) {
+            *coordinate = part.trim().parse().map_err(|_| wrong())?;
+        }
+        Ok(Self(position))
+    }
+}
+
+/// The cables from one place in one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cable {
+    /// The place.
+    pub from: Position,
+    /// 0, 1, 2 for x, y, z.
+    pub axis: u8,
+    /// True towards higher coordinates.
+    pub up: bool,
+}
+
+impl FromStr for Cable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is not a position and a direction such as 0,0,0:+x");
+        let (place, direction) = text.split_once(':').ok_or_else(wrong)?;
+        let (up, axis) = match direction {
+            "+x" | "x" => (true, 0),
+            "+y" | "y" => (true, 1),
+            "+z" | "z" => (true, 2),
+            "-x" => (false, 0),
+            "-y" => (false, 1),
+            "-z" => (false, 2),
+            _ => return Err(wrong()),
+        };
+        Ok(Self { from: place.parse()?, axis, up })
+    }
+}

@@ -1,0 +1,234 @@
+//! opensm.conf → [`Options`].
+//!
+//! A line is a key, blanks, and a value up to the end of the line; `#` starts a comment
+//! wherever it stands, a pair of quotes around the value is taken off, the last line for a key
+//! wins.
+
+use super::table::{Key, Options, TABLE};
+use crate::config::{Diagnostic, suggest};
+use crate::notes::Severity;
+use std::path::Path;
+
+impl Options {
+    /// Reads a file's text over the defaults. `file` is the name for diagnostics.
+    ///
+    /// Unknown keys are warnings. Wrong values are errors; their keys keep what they had.
+    pub fn parse(text: &str, file: &Path) -> (Self, Vec<Diagnostic>) {
+        let mut options = Self::default();
+        let diagnostics = options.read(text, file);
+        (options, diagnostics)
+    }
+
+    /// Reads a file's text over these options; see [`Options::parse`].
+    pub fn read(&mut self, text: &str, file: &Path) -> Vec<Diagnostic> {
+        let mut diagnostics = Vec::new();
+        for (line, number) in text.lines().zip(1..) {
+            if let Err(fault) = self.read_line(line) {
+                diagnostics.push(Diagnostic {
+                    file: file.to_owned(),
+                    line: number,
+                    column: column(line, fault.at),
+                    severity: fault.severity,
+                    message: fault.message,
+                });
+            }
+        }
+        diagnostics
+    }
+
+    fn read_line<'a>(&mut self, line: &'a str) -> Result<(), Fault<'a>> {
+        let code = line.split('#').next().unwrap_or_default().trim();
+        if code.is_empty() {
+            return Ok(());
+        }
+        let (name, value) = code.split_once(char::is_whitespace).unwrap_or((code, ""));
+        let key = find(name).ok_or_else(|| unknown(name))?;
+        let value = value.trim();
+        key.set(self, unquote(value)).map_err(|error| Fault {
+            // A missing value is missing after the key.
+            at: if value.is_empty() { name } else { value },
+            severity: Severity::Error,
+            message: format!(
+                "{}: {error}; the value stays {}",
+                key.name,
+                (key.lines)(self).join(", ")
+            ),
+        })
+    }
+}
+
+impl Key {
+    /// Sets this key's value.
+    ///
+    /// # Errors
+    /// What is wrong with the value, and what would be right.
+    pub fn set(&self, options: &mut Options, value: &str) -> Result<(), String> {
+        (self.assign)(options, value)
+            .map_err(|error| format!("{error}; expected {}", (self.expects)()))
+    }
+}
+
+/// What is wrong with a line, and the part of the line that is to blame.
+struct Fault<'a> {
+    at: &'a str,
+    severity: Severity,
+    message: String,
+}
+
+/// The row of a key, by its name or its deprecated one.
+pub fn find(name: &str) -> Option<&'static Key> {
+    TABLE.iter().find(|key| key.name == name || key.alias == Some(name))
+}
+
+fn unknown(name: &str) -> Fault<'_> {
+    let hint = suggest::closest(name, TABLE.iter().map(|key| key.name));
+    let hint = hint.map(|hint| format!("; did you mean '{hint}'?")).unwrap_or_default();
+    Fault {
+        at: name,
+        severity: Severity::Warning,
+        message: format!("unknown key '{name}' is ignored{hint}"),
+    }
+}
+
+/// Takes one pair of equal quotes off.
+fn unquote(value: &str) -> &str {
+    ['"', '\'']
+        .into_iter()
+        .find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote))
+        .unwrap_or(value)
+}
+
+/// The column, from 1 and in characters, of `part` in the `line` it was cut from.
+fn column(line: &str, part: &str) -> u32 {
+    let offset = (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
+    let before = line.get(..offset).unwrap_or_default().chars().count();
+    u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::options::{CctEntry, Console, PartEnforce};
+    use crate::ids::Guid;
+    use proptest::prelude::*;
+
+    fn parse(text: &str) -> (Options, Vec<String>) {
+        let (options, diagnostics) = Options::parse(text, Path::new("opensm.conf"));
+        (options, diagnostics.iter().map(ToString::to_string).collect())
+    }
+
+    fn clean(text: &str) -> Options {
+        let (options, diagnostics) = parse(text);
+        assert_eq!(diagnostics, [""; 0]);
+        options
+    }
+
+    #[test]
+    fn values_of_every_type_are_read() {
+        let options = clean(
+            "guid 0x0002c90300001234 # the second port\n\
+             \tqos\tTRUE\r\n\
+             sweep_interval 0x20\n\
+             scatter_ports 010\n\
+             qos_high_limit -1\n\
+             log_file \"/tmp/my log\"\n\
+             routing_engine 'torus-2QoS,no_fallback'\n\
+             partition_config_file (null)\n\
+             part_enforce out\n\
+             console loopback\n\
+             dimn_ports_file /tmp/dims\n\
+             cc_sw_cong_setting_victim_mask 0x1F2\n\
+             cc_cct 0:1,1:0x10\n\
+             cc_ca_cong_setting_ccti_timer 3 7\n\
+             cc_ca_cong_setting_ccti_timer 15 9\n",
+        );
+        assert_eq!(options.guid, Guid(0x0002_c903_0000_1234));
+        assert!(options.qos);
+        assert_eq!(options.sweep_interval, 32);
+        assert_eq!(options.scatter_ports, 8);
+        assert_eq!(options.qos_high_limit, -1);
+        assert_eq!(options.log_file, "/tmp/my log");
+        assert_eq!(options.routing_engine.as_deref(), Some("torus-2QoS,no_fallback"));
+        assert_eq!(options.partition_config_file, None);
+        assert_eq!(options.part_enforce, PartEnforce::Out);
+        assert_eq!(options.console, Console::Loopback);
+        assert_eq!(options.port_search_ordering_file.as_deref(), Some("/tmp/dims"));
+        assert_eq!(options.cc_sw_cong_setting_victim_mask.0[30..], [0x01, 0xf2]);
+        assert_eq!(options.cc_cct.0[1], CctEntry { shift: 1, multiplier: 16 });
+        assert_eq!(options.cc_ca_cong_setting_ccti_timer.0[3], 7);
+        assert_eq!(options.cc_ca_cong_setting_ccti_timer.0[15], 9);
+    }
+
+    #[test]
+    fn faults_have_place_and_remedy() {
+        for (text, expected) in [
+            (
+                "\n  swep_interval 5",
+                "opensm.conf:2:3: unknown key 'swep_interval' is ignored; did you mean \
+                 'sweep_interval'?",
+            ),
+            ("xyzzy", "opensm.conf:1:1: unknown key 'xyzzy' is ignored"),
+            (
+                "lmc 8",
+                "opensm.conf:1:5: lmc: 8 is out of range; expected a number from 0 to 7, such \
+                 as 7; the value stays 0",
+            ),
+            (
+                "lmc",
+                "opensm.conf:1:1: lmc: '' is not a number; expected a number from 0 to 7, such \
+                 as 7; the value stays 0",
+            ),
+            (
+                "qos   maybe",
+                "opensm.conf:1:7: qos: 'maybe' is neither TRUE nor FALSE; expected TRUE or \
+                 FALSE; the value stays FALSE",
+            ),
+        ] {
+            let (options, diagnostics) = parse(text);
+            assert_eq!(diagnostics, [expected]);
+            assert_eq!(options, Options::default());
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_their_type_are_refused() {
+        for text in [
+            "sweep_interval 99999999999999999999999999999999999999999999",
+            "sweep_interval -1",
+            "m_key 0x10000000000000000",
+            "sm_priority 0x",
+            "sm_priority 08",
+            "sm_priority +-3",
+            "sm_priority 3 4",
+            "cc_cct 1:1,",
+            "cc_cct 4:1",
+            "cc_ca_cong_setting_ccti_min 16 1",
+            "cc_ca_cong_setting_ccti_min 1",
+            "cc_sw_cong_setting_victim_mask 0xfg",
+            "log_file",
+        ] {
+            let (options, diagnostics) = parse(text);
+            assert_eq!(diagnostics.len(), 1, "{text}");
+            assert_eq!(options, Options::default(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_line_wins_and_lone_quotes_stay() {
+        assert_eq!(clean("lmc 1\nlmc 2").lmc, 2);
+        assert_eq!(clean("log_prefix \"").log_prefix.as_deref(), Some("\""));
+        assert_eq!(clean("log_prefix \"\"").log_prefix, None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = parse(&String::from_utf8_lossy(&bytes));
+        }
+
+        #[test]
+        fn any_value_is_survived(index in 0..TABLE.len(), value in "\\PC{0,40}") {
+            let _ = parse(&format!("{} {value}", TABLE[index].name));
+        }
+    }
+}

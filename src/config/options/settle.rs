@@ -1,0 +1,132 @@
+//! What follows from several options together: once after the file and the command line have
+//! been read, and again after each SIGHUP.
+
+use super::table::{Feature, Key, Options, Reload, TABLE};
+use super::value::PartEnforce;
+use crate::notes::Note;
+
+/// "No limit" for counters of MADs in flight.
+const UNLIMITED: u32 = 0x7fff_ffff;
+
+impl Options {
+    /// Brings options that depend on each other in line, as OpenSM does, and tells about it.
+    /// Settled options stay as they are.
+    pub fn settle(&mut self) -> Vec<Note> {
+        let mut notes = Vec::new();
+        if self.max_wire_smps == 0 {
+            self.max_wire_smps = UNLIMITED;
+        }
+        if self.no_partition_enforcement {
+            self.part_enforce = PartEnforce::Off;
+        }
+        if self.long_transaction_timeout < self.transaction_timeout {
+            self.long_transaction_timeout = self.transaction_timeout;
+        }
+        if self.m_key_protection_level > 0 && self.m_key_lease_period > 0 {
+            self.settle_lease(&mut notes);
+        }
+        notes
+    }
+
+    /// Sweeps renew the leases of M_Keys: they must come before the leases run out.
+    fn settle_lease(&mut self, notes: &mut Vec<Note>) {
+        if self.sweep_interval == 0 {
+            self.sweep_interval = u32::from(self.m_key_lease_period).saturating_sub(1).max(1);
+            notes.push(Note::warning(format!(
+                "sweep_interval 0 would let the leases of M_Keys run out; it is {} now",
+                self.sweep_interval
+            )));
+        }
+        if self.sweep_interval >= u32::from(self.m_key_lease_period) {
+            let wanted = self.sweep_interval.saturating_add(1);
+            self.m_key_lease_period = u16::try_from(wanted).unwrap_or(u16::MAX);
+            notes.push(Note::warning(format!(
+                "m_key_lease_period must be longer than sweep_interval {}; it is {} now",
+                self.sweep_interval, self.m_key_lease_period
+            )));
+        }
+    }
+
+    /// A warning for each option that is set although nothing heeds it yet.
+    pub fn unsupported(&self) -> Vec<Note> {
+        let default = Self::default();
+        TABLE
+            .iter()
+            .filter(|key| key.feature == Feature::Later && differs(key, self, &default))
+            .map(|key| {
+                let value = (key.lines)(self).join(", ");
+                Note::warning(format!("{} {value} has no effect yet", key.name))
+            })
+            .collect()
+    }
+
+    /// These options after a reload: what may change meanwhile comes from `read`, the rest
+    /// stays. A note for each key that would need a restart.
+    pub fn reloaded(&self, read: &Self) -> (Self, Vec<Note>) {
+        let mut next = self.clone();
+        let mut notes = Vec::new();
+        for key in TABLE.iter().filter(|key| differs(key, self, read)) {
+            match key.reload {
+                Reload::Hup => (key.copy)(read, &mut next),
+                Reload::Start => notes.push(Note::warning(format!(
+                    "{} has changed in the configuration file; this takes effect at the next start",
+                    key.name
+                ))),
+            }
+        }
+        (next, notes)
+    }
+}
+
+fn differs(key: &Key, a: &Options, b: &Options) -> bool {
+    (key.lines)(a) != (key.lines)(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_settled_and_supported() {
+        let mut options = Options::default();
+        assert_eq!(options.settle(), []);
+        assert_eq!(options, Options::default());
+        assert_eq!(options.unsupported(), []);
+    }
+
+    #[test]
+    fn dependent_values_are_brought_in_line() {
+        let mut options = Options {
+            max_wire_smps: 0,
+            no_partition_enforcement: true,
+            transaction_timeout: 1000,
+            m_key_protection_level: 1,
+            m_key_lease_period: 5,
+            sweep_interval: 70_000,
+            ..Options::default()
+        };
+        assert_eq!(options.settle().len(), 1);
+        assert_eq!(options.max_wire_smps, UNLIMITED);
+        assert_eq!(options.part_enforce, PartEnforce::Off);
+        assert_eq!(options.long_transaction_timeout, 1000);
+        assert_eq!(options.m_key_lease_period, u16::MAX);
+    }
+
+    #[test]
+    fn what_has_no_effect_is_told() {
+        let options = Options { perfmgr: true, qos: true, ..Options::default() };
+        let notes = options.unsupported();
+        assert_eq!(notes.len(), 1);
+        assert_eq!(notes[0].text, "perfmgr TRUE has no effect yet");
+    }
+
+    #[test]
+    fn a_reload_takes_over_what_it_may() {
+        let running = Options::default();
+        let read = Options { sweep_interval: 99, lmc: 3, ..Options::default() };
+        let (next, notes) = running.reloaded(&read);
+        assert_eq!(next, Options { sweep_interval: 99, ..Options::default() });
+        assert_eq!(notes.len(), 1);
+        assert!(notes[0].text.starts_with("lmc has changed"));
+    }
+}

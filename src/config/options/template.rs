@@ -1,0 +1,103 @@
+//! [`Options`] → opensm.conf: the commented file that `-c` writes.
+
+use super::table::{Feature, Key, Options, Reload, TABLE};
+use std::fmt::Write as _;
+
+const HEADER: &str = "\
+# Configuration of torus-sm, in the format of opensm.conf.
+#
+# One key and its value a line; # starts a comment. Numbers may be decimal, hexadecimal (0x10)
+# or octal (010). (null) stands for no value. Options on the command line win over this file.
+# SIGHUP makes the daemon read the file again; keys marked [restart] need a new start.
+# Keys marked [not yet] are read and checked, but nothing heeds them so far.
+";
+
+/// The default configuration as a commented file; reading it gives the defaults.
+pub fn template() -> String {
+    Options::default().to_text()
+}
+
+impl Options {
+    /// These options as a commented file; reading it gives equal options.
+    pub fn to_text(&self) -> String {
+        let mut text = String::from(HEADER);
+        let mut section = "";
+        for key in TABLE {
+            if key.section != section {
+                section = key.section;
+                let _ = write!(text, "\n#\n# {}\n#\n", section.to_uppercase());
+            }
+            text.push('\n');
+            write_key(&mut text, key, self);
+        }
+        text
+    }
+}
+
+fn write_key(text: &mut String, key: &Key, options: &Options) {
+    for line in key.help {
+        let _ = writeln!(text, "#{line}");
+    }
+    let mut marks = Vec::new();
+    if key.reload == Reload::Start {
+        marks.push("[restart]".to_owned());
+    }
+    if key.feature == Feature::Later {
+        marks.push("[not yet]".to_owned());
+    }
+    if let Some(alias) = key.alias {
+        marks.push(format!("(deprecated name: {alias})"));
+    }
+    if !marks.is_empty() {
+        let _ = writeln!(text, "# {}", marks.join(" "));
+    }
+    for value in (key.lines)(options) {
+        let _ = writeln!(text, "{} {value}", key.name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    fn parse(text: &str) -> Options {
+        let (options, diagnostics) = Options::parse(text, Path::new("opensm.conf"));
+        assert_eq!(diagnostics, [], "{text}");
+        options
+    }
+
+    #[test]
+    fn the_template_gives_the_defaults() {
+        assert_eq!(parse(&template()), Options::default());
+    }
+
+    #[test]
+    fn every_key_is_there_once() {
+        let text = template();
+        for key in TABLE {
+            let start = format!("{} ", key.name);
+            let lines = text.lines().filter(|line| line.starts_with(&start)).count();
+            assert_eq!(lines, 1, "{}", key.name);
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 100));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            values in proptest::collection::vec((0..TABLE.len(), any::<u16>()), 0..30),
+        ) {
+            let mut options = Options::default();
+            for (index, number) in values {
+                // Wrong values are refused and leave the default, which is fine here.
+                let name = TABLE[index].name;
+                let text = format!("{name} {number}\n{name} {}:{number}\n{name} {} {number}\n",
+                    number % 4, number % 16);
+                options.read(&text, Path::new("x"));
+            }
+            prop_assert_eq!(parse(&options.to_text()), options);
+        }
+    }
+}
