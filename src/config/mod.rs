@@ -1,9 +1,11 @@
 //! What the administrator writes → typed values, with file:line:column diagnostics.
 //!
-//! * [`options`]: opensm.conf, one table; * [`torus`]: torus-2QoS.conf.
+//! * [`options`]: opensm.conf, one table; * [`torus`]: torus-2QoS.conf;
+//! * [`guid_lists`]: the files of GUIDs that tune routing.
 //!
 //! Parsers here are pure functions from text: whoever calls them opens the file.
 
+pub mod guid_lists;
 pub mod options;
 pub mod torus;
 
