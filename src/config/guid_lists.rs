@@ -1,0 +1,245 @@
+//! The small files that tune routing, one GUID to a line: `guid_routing_order_file`,
+//! `port_prof_ignore_file`, `hop_weights_file` and `port_search_ordering_file` (opensm(8),
+//! options -X, -i, -w and -O).
+//!
+//! A line is a GUID and the numbers that belong to it, separated by blanks; `#` starts a
+//! comment. Numbers are decimal, hexadecimal after `0x` or octal after `0`, as in OpenSM. A
+//! line that makes no sense is left out and reported, the others count: these files only
+//! balance, and a typing error in one must not leave a fabric without routes. Whether nodes and
+//! ports exist is known only when a fabric is routed.
+
+use super::Diagnostic;
+use crate::ids::{Guid, PortNum};
+use crate::notes::Severity;
+use std::collections::HashSet;
+use std::path::Path;
+
+/// The contents of all four files; empty where none is configured.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct GuidLists {
+    /// Port GUIDs in the order in which they are to be routed.
+    pub routing_order: Vec<Guid>,
+    /// Switch ports, by node GUID, that balancing does not count.
+    pub ignored_ports: Vec<(Guid, PortNum)>,
+    /// The cost of output ports other than 1.
+    pub hop_weights: Vec<HopWeight>,
+    /// The order in which ports of a switch are tried.
+    pub search_orders: Vec<SearchOrder>,
+}
+
+/// The cost of leaving a switch through a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HopWeight {
+    /// Node GUID of the switch.
+    pub switch: Guid,
+    /// The output port.
+    pub port: PortNum,
+    /// The cost in hops, from 1.
+    pub weight: u8,
+}
+
+/// The order in which ports of a switch are tried; ports not listed follow in ascending order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SearchOrder {
+    /// Node GUID of the switch.
+    pub switch: Guid,
+    /// Distinct external ports.
+    pub ports: Vec<PortNum>,
+}
+
+/// What a file holds, and what is wrong with it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Parsed<T> {
+    /// The entries of all good lines, in the order of the file.
+    pub entries: Vec<T>,
+    /// Warnings about the others.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads a list of GUIDs. What stands behind a GUID is ignored; of a GUID that occurs several
+/// times the first counts.
+pub fn guids(file: &Path, text: &str) -> Parsed<Guid> {
+    let mut seen = HashSet::new();
+    parse(file, text, |guid, rest| match seen.insert(guid) {
+        true => Ok(guid),
+        false => Err(rest.fault(0, format!("GUID {guid} stands here a second time"))),
+    })
+}
+
+/// Reads lines of switch GUID and port number.
+pub fn ports(file: &Path, text: &str) -> Parsed<(Guid, PortNum)> {
+    parse(file, text, |guid, rest| Ok((guid, rest.port(1)?)))
+}
+
+/// Reads lines of switch GUID, output port and weight (1..=255).
+pub fn hop_weights(file: &Path, text: &str) -> Parsed<HopWeight> {
+    parse(file, text, |switch, rest| {
+        let port = rest.port(1)?;
+        let weight = rest.number(2, "a weight from 1 to 255", 1..=255)?;
+        Ok(HopWeight { switch, port, weight: weight as u8 })
+    })
+}
+
+/// Reads lines of switch GUID and port numbers. Of several lines for a switch the first counts.
+pub fn search_orders(file: &Path, text: &str) -> Parsed<SearchOrder> {
+    let mut seen = HashSet::new();
+    parse(file, text, |switch, rest| {
+        let mut ports = Vec::new();
+        for index in 1..rest.words.len().max(2) {
+            let port = rest.port(index)?;
+            if ports.contains(&port) {
+                return Err(rest.fault(index, format!("port {port} is listed twice")));
+            }
+            ports.push(port);
+        }
+        match seen.insert(switch) {
+            true => Ok(SearchOrder { switch, ports }),
+            false => Err(rest.fault(0, format!("switch {switch} has a line already"))),
+        }
+    })
+}
+
+/// Takes `text` apart and hands every line's GUID and words to `entry`.
+fn parse<T>(
+    file: &Path,
+    text: &str,
+    mut entry: impl FnMut(Guid, &Line<'_>) -> Result<T, Diagnostic>,
+) -> Parsed<T> {
+    let mut parsed = Parsed { entries: Vec::new(), diagnostics: Vec::new() };
+    for (number, text) in (1..).zip(text.lines()) {
+        let line = Line::new(file, number, text);
+        if line.words.is_empty() {
+            continue;
+        }
+        match line.guid().and_then(|guid| entry(guid, &line)) {
+            Ok(value) => parsed.entries.push(value),
+            Err(diagnostic) => parsed.diagnostics.push(diagnostic),
+        }
+    }
+    parsed
+}
+
+/// A line as words with their columns (from 1), its comment taken off.
+struct Line<'a> {
+    file: &'a Path,
+    number: u32,
+    words: Vec<(u32, &'a str)>,
+    /// Column behind the last word.
+    end: u32,
+}
+
+impl<'a> Line<'a> {
+    fn new(file: &'a Path, number: u32, text: &'a str) -> Self {
+        let text = text.split('#').next().unwrap_or_default();
+        let column = |word: &str| text[..word.as_ptr() as usize - text.as_ptr() as usize].chars();
+        let words = text.split_ascii_whitespace();
+        let words = words.map(|word| (column(word).count() as u32 + 1, word)).collect();
+        Self { file, number, words, end: text.trim_end().chars().count() as u32 + 1 }
+    }
+
+    fn fault(&self, index: usize, message: String) -> Diagnostic {
+        Diagnostic {
+            file: self.file.to_path_buf(),
+            line: self.number,
+            column: self.words.get(index).map_or(self.end, |&(column, _)| column),
+            severity: Severity::Warning,
+            message: format!("{message}; the line is ignored"),
+        }
+    }
+
+    fn guid(&self) -> Result<Guid, Diagnostic> {
+        self.number(0, "a GUID such as 0x0002c90300000001", 1..=u64::MAX).map(Guid)
+    }
+
+    fn port(&self, index: usize) -> Result<PortNum, Diagnostic> {
+        self.number(index, "a port number from 1 to 254", 1..=254).map(|port| PortNum(port as u8))
+    }
+
+    fn number(
+        &self,
+        index: usize,
+        wanted: &str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<u64, Diagnostic> {
+        let Some(&(_, word)) = self.words.get(index) else {
+            return Err(self.fault(index, format!("here should stand {wanted}")));
+        };
+        let number = parse_number(word).filter(|number| range.contains(number));
+        number.ok_or_else(|| self.fault(index, format!("\"{word}\" is not {wanted}")))
+    }
+}
+
+/// A number as C's strtoull reads it with base 0, without a sign.
+fn parse_number(word: &str) -> Option<u64> {
+    let (digits, radix) = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+        Some(hex) => (hex, 16),
+        None if word.len() > 1 && word.starts_with('0') => (&word[1..], 8),
+        None => (word, 10),
+    };
+    // from_str_radix would take a sign.
+    digits.starts_with(|c: char| c.is_ascii_hexdigit()).then_some(())?;
+    u64::from_str_radix(digits, radix).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages<T>(parsed: &Parsed<T>) -> Vec<String> {
+        parsed.diagnostics.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn guids_come_in_order_without_comments() {
+        let text = "# order\n  0x10 host one\n\n0x20#near\n017\n0x10\nH-1 0x3\n-5\n";
+        let parsed = guids(Path::new("order"), text);
+        assert_eq!(parsed.entries, [Guid(0x10), Guid(0x20), Guid(0o17)]);
+        assert_eq!(
+            messages(&parsed),
+            [
+                "order:6:1: GUID 0x0000000000000010 stands here a second time; the line is ignored",
+                "order:7:1: \"H-1\" is not a GUID such as 0x0002c90300000001; the line is ignored",
+                "order:8:1: \"-5\" is not a GUID such as 0x0002c90300000001; the line is ignored",
+            ]
+        );
+    }
+
+    #[test]
+    fn ports_and_weights_have_limits() {
+        let text = "0x1 3 20\n0x1 0 1\n0x1 255 1\n0x1 4 0\n0x1 4 256\n0x1 4\n0x2 0x10 0xff # far\n";
+        let parsed = hop_weights(Path::new("w"), text);
+        let weight =
+            |switch, port, weight| HopWeight { switch: Guid(switch), port: PortNum(port), weight };
+        assert_eq!(parsed.entries, [weight(1, 3, 20), weight(2, 16, 255)]);
+        let places: Vec<_> = parsed.diagnostics.iter().map(|d| (d.line, d.column)).collect();
+        assert_eq!(places, [(2, 5), (3, 5), (4, 7), (5, 7), (6, 6)]);
+        let parsed = ports(Path::new("p"), "0x1 3\n0x1\n");
+        assert_eq!(parsed.entries, [(Guid(1), PortNum(3))]);
+        assert_eq!(
+            messages(&parsed),
+            ["p:2:4: here should stand a port number from 1 to 254; the line is ignored"]
+        );
+    }
+
+    #[test]
+    fn search_orders_name_each_port_and_switch_once() {
+        let text = "0x1 3 1 2\n0x2 1 1\n0x3\n0x1 4\n0x4 5 x\n";
+        let parsed = search_orders(Path::new("o"), text);
+        let ports = vec![PortNum(3), PortNum(1), PortNum(2)];
+        assert_eq!(parsed.entries, [SearchOrder { switch: Guid(1), ports }]);
+        let places: Vec<_> = parsed.diagnostics.iter().map(|d| (d.line, d.column)).collect();
+        assert_eq!(places, [(2, 7), (3, 4), (4, 1), (5, 7)]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_without_panic(text in "(?s).*") {
+            let file = Path::new("f");
+            let lines = text.lines().count();
+            proptest::prop_assert!(guids(file, &text).entries.len() <= lines);
+            proptest::prop_assert!(search_orders(file, &text).diagnostics.len() <= lines);
+            hop_weights(file, &text);
+            ports(file, &text);
+        }
+    }
+}

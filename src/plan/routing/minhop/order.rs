@@ -1,0 +1,101 @@
+//! The order in which destinations are routed.
+//!
+//! Whoever is routed first finds the ports empty, so that this order decides the tables:
+//!
+//! 1. the ports of `guid_routing_order_file`, as they stand there;
+//! 2. the hosts, switch by switch, by the number of the switch's port: first the switches with
+//!    the most hosts;
+//! 3. the rest, that is the switches themselves.
+//!
+//! Among equals OpenSM goes by GUID as it lies in the memory of a little-endian machine, the
+//! last byte first. So do we, for the same tables.
+
+use super::hops::linked_peer;
+use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::{Guid, Lid, PortNum};
+use crate::plan::LidTable;
+use std::cmp::Reverse;
+
+/// An end port to be routed to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Destination {
+    /// The switch it belongs to or is cabled to.
+    pub switch: SwitchId,
+    /// The port of that switch that leads to it; 0 for the switch itself.
+    pub port: u8,
+    /// Its base LID.
+    pub base: Lid,
+    /// Number of its LIDs.
+    pub lids: u16,
+    /// Ports may be drawn at random for it.
+    pub scatter: bool,
+}
+
+impl Destination {
+    /// True if the destination is a switch.
+    pub(super) fn is_switch(&self) -> bool {
+        self.port == PortNum::ZERO.0
+    }
+}
+
+/// The rank of a GUID in OpenSM's maps.
+pub(super) fn rank(guid: Guid) -> u64 {
+    guid.0.swap_bytes()
+}
+
+/// All destinations in the order in which they are routed. `first` are port GUIDs to begin
+/// with, which `scatter_first` allows to be scattered. Ports without a LID, and hosts that are
+/// not cabled to a switch, are no destinations.
+pub(super) fn destinations(
+    fabric: &Fabric,
+    lids: &LidTable,
+    first: &[Guid],
+    scatter_first: bool,
+) -> Vec<Destination> {
+    let mut taken = vec![false; fabric.ports().len()];
+    let mut order = Vec::new();
+    let mut take = |id: PortId, scatter: bool| {
+        if !std::mem::replace(&mut taken[id.index()], true) {
+            order.extend(destination(fabric, lids, id, scatter));
+        }
+    };
+    for id in first.iter().filter_map(|&guid| fabric.port_by_guid(guid)) {
+        take(id, scatter_first);
+    }
+    for switch in by_hosts(fabric) {
+        hosts(fabric, switch).for_each(|id| take(id, true));
+    }
+    let mut rest: Vec<_> = fabric.end_ports().collect();
+    rest.sort_by_key(|&id| rank(fabric.port(id).guid));
+    for id in rest {
+        take(id, true);
+    }
+    order
+}
+
+fn destination(fabric: &Fabric, lids: &LidTable, id: PortId, scatter: bool) -> Option<Destination> {
+    let base = lids.base(id)?;
+    let lids = 1 << lids.lmc(id);
+    if let Some(switch) = fabric.node_of(id).switch {
+        return Some(Destination { switch, port: PortNum::ZERO.0, base, lids, scatter });
+    }
+    let peer = linked_peer(fabric, id)?;
+    let switch = fabric.node_of(peer).switch?;
+    Some(Destination { switch, port: fabric.port(peer).num.0, base, lids, scatter })
+}
+
+/// Switches by falling number of links to hosts.
+fn by_hosts(fabric: &Fabric) -> Vec<SwitchId> {
+    let mut switches: Vec<_> = fabric.switch_ids().collect();
+    switches.sort_by_cached_key(|&switch| {
+        (Reverse(hosts(fabric, switch).count()), rank(fabric.switch(switch).guid()))
+    });
+    switches
+}
+
+/// The ports of channel adapters and routers cabled to a switch, by port of the switch.
+fn hosts(fabric: &Fabric, switch: SwitchId) -> impl Iterator<Item = PortId> + '_ {
+    let ports = (1..=fabric.switch(switch).num_ports()).map(PortNum);
+    let peers = ports.filter_map(move |num| linked_peer(fabric, fabric.switch_port(switch, num)?));
+    peers.filter(|&peer| !fabric.node_of(peer).is_switch())
+}
