@@ -1,1 +1,275 @@
-//! (to be written)
+//! Proof, before anything is written, that a plan delivers every packet and cannot deadlock.
+//!
+//! * [`walk`]: one path, hop by hop, as the tables say: for faults and reports;
+//! * `unicast`: every LID from every switch, by one pass over the switches per LID;
+//! * `multicast`: the trees of all MLIDs;
+//! * `wiring`: the fabric reduced to switches and the channels between them, dense;
+//! * `lanes`: which VL a packet takes out of a switch;
+//! * `channels`: the channel dependency graph, and the cycle in it, if there is one;
+//! * `limits`: what the devices can hold.
+//!
+//! **Reachability.** Every end port must reach every LID of every other end port within
+//! [`MAX_HOPS`] switches. Destinations that no switch has an entry for, and switches without any
+//! entry, were left out by the engine on purpose (ports outside the torus, for instance): they
+//! are counted and told, not refused.
+//!
+//! **Credit loops.** A channel is one direction of a cable between switches. A packet that holds
+//! a buffer of one (channel, VL) and waits for the next makes the first depend on the second;
+//! a cycle of such dependencies can deadlock (Dally and Seitz 1987). Channels from and to end
+//! ports cannot be on a cycle and are left out. What a packet does depends on its path SL, on
+//! the input and on the output port of each switch, so the passes collect triples (input port,
+//! output port, next output port) with the set of SLs that take them, unicast and multicast
+//! in one table, and only then ask for VLs. One approximation, on the safe side: all end ports at
+//! one switch count as sources of any SL that one of them uses.
+
+mod channels;
+mod lanes;
+mod limits;
+mod multicast;
+mod unicast;
+pub mod walk;
+mod wiring;
+
+pub use channels::{ChannelRef, Cycle};
+
+use crate::fabric::{Fabric, PortId};
+use crate::ids::{Lid, Mlid, Sl};
+use crate::notes::Note;
+use crate::plan::Plan;
+use std::fmt;
+use std::sync::Arc;
+
+/// The longest path a plan may have, in switches passed: the reach of a directed route (IBA vol.
+/// 1, 14.2.1.2), which nothing in a subnet exceeds.
+pub const MAX_HOPS: u32 = 64;
+
+/// How many faults of a kind are described one by one; all are counted.
+const DESCRIBED: usize = 8;
+
+/// What a plan is to be checked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Checks {
+    /// The SLs that requests may bring as a hint to [`crate::plan::routing::RoutingPolicy::path_sl`].
+    /// Empty stands for SL 0.
+    pub hints: Vec<Sl>,
+    /// SLs of multicast groups; an MLID that is not listed has SL 0.
+    pub group_sls: Vec<(Mlid, Sl)>,
+}
+
+impl Checks {
+    /// The usual checks: without QoS everything travels on SL 0, with QoS both QoS levels of
+    /// torus-2QoS (SL bit 3) are legal.
+    pub fn new(qos: bool) -> Self {
+        let hints = if qos { vec![Sl(0), Sl(8)] } else { vec![Sl(0)] };
+        Self { hints, group_sls: Vec::new() }
+    }
+
+    /// The same with the SLs of these groups.
+    pub fn with_groups(mut self, groups: impl IntoIterator<Item = (Mlid, Sl)>) -> Self {
+        self.group_sls.extend(groups);
+        self
+    }
+}
+
+/// A plan that passed: only [`verify`] makes one, so that an unchecked plan cannot reach a
+/// device.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    plan: Arc<Plan>,
+    summary: Summary,
+}
+
+impl Verified {
+    /// The plan.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// What the checks found.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+}
+
+/// What the checks found in a plan that passed.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Unicast LIDs that every source reaches.
+    pub lids: usize,
+    /// End ports that no switch has an entry for.
+    pub left_out: Vec<PortId>,
+    /// Switches passed on the longest path.
+    pub longest_path: u32,
+    /// Dependencies between (channel, VL) pairs.
+    pub dependencies: usize,
+    /// A credit loop of an engine that does not promise to have none.
+    pub cycle: Option<Cycle>,
+    /// What the operator is to hear.
+    pub notes: Vec<Note>,
+}
+
+/// Something wrong with a plan.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Fault {
+    /// A destination is not reached.
+    #[error("no path from {source_port} to LID {lid} of {destination}: {end}")]
+    Unreachable {
+        /// The end port it is not reached from.
+        source_port: String,
+        /// The LID sent to.
+        lid: Lid,
+        /// The end port the LID belongs to.
+        destination: String,
+        /// Where the path ends or loops.
+        end: String,
+    },
+    /// A used path meets an SL to VL mapping that drops its packets.
+    #[error("{switch} drops SL {sl} from port {input} to port {output}: it is mapped to VL 15")]
+    Dropped {
+        /// The switch.
+        switch: String,
+        /// Input port; 0 stands for any end port.
+        input: u8,
+        /// Output port.
+        output: u8,
+        /// The SL.
+        sl: Sl,
+    },
+    /// The dependencies between channels have a cycle.
+    #[error("credit loop: {0}")]
+    CreditLoop(Cycle),
+    /// The ports of a group do not form a tree.
+    #[error("multicast group {mlid} loops: a packet returns to {switch}")]
+    MulticastLoop {
+        /// The group.
+        mlid: Mlid,
+        /// A switch on the loop.
+        switch: String,
+    },
+    /// A table does not fit the device.
+    #[error("{device}: {what} {value} is beyond its limit of {limit}")]
+    Limit {
+        /// Switch or port.
+        device: String,
+        /// What does not fit.
+        what: &'static str,
+        /// The value planned.
+        value: u32,
+        /// The largest value the device takes.
+        limit: u32,
+    },
+}
+
+/// Why a plan was refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct VerifyFailure {
+    /// The first faults of each kind.
+    pub faults: Vec<Fault>,
+    /// How many there are in all.
+    pub total: usize,
+}
+
+impl fmt::Display for VerifyFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the plan has {} fault(s)", self.total)?;
+        for fault in &self.faults {
+            write!(f, "; {fault}")?;
+        }
+        let more = self.total.saturating_sub(self.faults.len());
+        if more > 0 { write!(f, "; and {more} more") } else { Ok(()) }
+    }
+}
+
+impl std::error::Error for VerifyFailure {}
+
+/// Faults as they are found: the first of a kind in words, the rest as a number.
+#[derive(Default, Debug)]
+struct Faults {
+    described: Vec<Fault>,
+    total: usize,
+}
+
+impl Faults {
+    /// Adds a fault; `describe` is asked only while there is room for one more.
+    fn add(&mut self, describe: impl FnOnce() -> Fault) {
+        if self.described.len() < DESCRIBED {
+            self.described.push(describe());
+        }
+        self.total += 1;
+    }
+
+    /// Adds the faults of a later part of the same check.
+    fn append(&mut self, later: Self) {
+        let room = DESCRIBED.saturating_sub(self.described.len());
+        self.described.extend(later.described.into_iter().take(room));
+        self.total += later.total;
+    }
+}
+
+/// Checks a plan.
+///
+/// # Errors
+/// The faults that forbid writing it: LIDs out of reach, forwarding loops, tables beyond what
+/// devices hold, packets mapped to VL 15, and credit loops if the engine promises to have none.
+/// Without that promise a credit loop is a warning among [`Summary::notes`].
+pub fn verify(fabric: &Fabric, plan: Plan, checks: &Checks) -> Result<Verified, VerifyFailure> {
+    let wiring = wiring::Wiring::new(fabric);
+    let lanes = lanes::Lanes::new(fabric, &plan, &wiring);
+    let triples = channels::Triples::new(&wiring);
+    let mut failure = VerifyFailure { faults: Vec::new(), total: 0 };
+    let mut summary = Summary::default();
+
+    let found = unicast::check(fabric, &plan, checks, &wiring, &triples);
+    summary.lids = found.reached;
+    summary.longest_path = found.longest;
+    summary.left_out = found.left_out;
+    failure.take(found.faults);
+    let groups = multicast::check(fabric, &plan, checks, &wiring, &triples);
+    failure.take(groups.faults);
+    summary.notes.extend(groups.notes);
+    failure.take(limits::check(fabric, &plan));
+
+    let graph = channels::Graph::new(&wiring, &lanes, &triples);
+    failure.take(graph.dropped(fabric, &wiring));
+    summary.dependencies = graph.dependencies();
+    if let Some(cycle) = graph.cycle(fabric, &wiring) {
+        if plan.routing.policy.promises_no_credit_loops() {
+            failure.faults.push(Fault::CreditLoop(cycle.clone()));
+            failure.total += 1;
+        }
+        summary.cycle = Some(cycle);
+    }
+    if failure.total > 0 {
+        return Err(failure);
+    }
+    summary.tell(fabric, plan.routing.engine);
+    Ok(Verified { plan: Arc::new(plan), summary })
+}
+
+impl VerifyFailure {
+    fn take(&mut self, faults: Faults) {
+        self.faults.extend(faults.described);
+        self.total += faults.total;
+    }
+}
+
+impl Summary {
+    /// Puts the findings into words.
+    fn tell(&mut self, fabric: &Fabric, engine: &str) {
+        if let Some(cycle) = &self.cycle {
+            self.notes.push(Note::warning(format!(
+                "routing engine {engine} leaves a credit loop, the fabric may deadlock: {cycle}"
+            )));
+        }
+        if let Some(&first) = self.left_out.first() {
+            self.notes.push(Note::warning(format!(
+                "{} end port(s) have no routes and stay unreachable, the first is {}",
+                self.left_out.len(),
+                fabric.describe(first)
+            )));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -130,6 +130,19 @@ pub trait RoutingPolicy: Send + Sync {
         None
     }
 
+    /// A class of ports that [`Self::path_sl`] treats alike: its answer must depend on the groups
+    /// of source and destination (and the hint) alone. Coarser groups make verification faster.
+    /// The default takes every port for a class of its own.
+    fn sl_group(&self, port: PortId) -> u32 {
+        port.0
+    }
+
+    /// True if the engine promises routes without credit loops, so that one is a fault of the
+    /// plan and not merely something to warn of.
+    fn promises_no_credit_loops(&self) -> bool {
+        false
+    }
+
     /// For reports and later passes of the same engine: its own view of the fabric.
     fn as_any(&self) -> &dyn std::any::Any;
 }

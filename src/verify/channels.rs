@@ -1,0 +1,337 @@
+//! The channel dependency graph.
+
+use super::lanes::Lanes;
+use super::wiring::{Channel, NONE, Wiring};
+use super::{Fault, Faults};
+use crate::fabric::Fabric;
+use crate::ids::{Guid, PortNum, Sl, Vl};
+use rayon::prelude::*;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// VLs a channel may have; VL 15 carries management only and is "drop" in a mapping.
+const VLS: usize = 16;
+const DROP: usize = 15;
+
+/// The input of a triple: the end ports at a switch together.
+pub(super) const LOCAL: u16 = 0;
+
+/// Which SLs go from an input through a channel to the next channel. The input is [`LOCAL`] or
+/// one more than the rank of an input channel. Filled from many threads; since sets only grow, the
+/// result does not depend on their order.
+pub(super) struct Triples {
+    /// By channel: offset into `sets`, and the number of channels that may follow.
+    first: Vec<(usize, u32)>,
+    sets: Vec<AtomicU16>,
+}
+
+impl Triples {
+    pub fn new(wiring: &Wiring) -> Self {
+        let mut size = 0;
+        let first = wiring.channels.iter().map(|channel| {
+            let next = wiring.degree(channel.to);
+            let start = size;
+            size += (wiring.degree(channel.from) + 1) * next;
+            (start, next as u32)
+        });
+        let first = first.collect();
+        let mut sets = Vec::new();
+        sets.resize_with(size, AtomicU16::default);
+        Self { first, sets }
+    }
+
+    /// Adds the SLs of `mask` that come from `input`, take `channel` and go on to the channel
+    /// of rank `next`.
+    #[inline]
+    pub fn add(&self, channel: u32, input: u16, next: u16, mask: u16) {
+        let (first, width) = self.first[channel as usize];
+        let set = &self.sets[first + usize::from(input) * width as usize + usize::from(next)];
+        if mask & !set.load(Ordering::Relaxed) != 0 {
+            set.fetch_or(mask, Ordering::Relaxed);
+        }
+    }
+
+    /// All triples through a channel: (input, rank of the next, SLs).
+    fn of(&self, channel: usize) -> impl Iterator<Item = (u16, u16, u16)> + '_ {
+        let (first, width) = self.first[channel];
+        let end = self.first.get(channel + 1).map_or(self.sets.len(), |&(next, _)| next);
+        let sets = self.sets[first..end].iter().map(|set| set.load(Ordering::Relaxed));
+        sets.enumerate().filter(|&(_, sls)| sls != 0).map(move |(index, sls)| {
+            let index = index as u32;
+            ((index / width) as u16, (index % width) as u16, sls)
+        })
+    }
+}
+
+/// A channel on a VL, in words.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChannelRef {
+    /// Description of the switch that sends.
+    pub description: String,
+    /// GUID of that switch.
+    pub guid: Guid,
+    /// The port it sends through.
+    pub port: PortNum,
+    /// The VL.
+    pub vl: Vl,
+}
+
+/// A credit loop: every channel waits for the next one, the last for the first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cycle(pub Vec<ChannelRef>);
+
+impl fmt::Display for ChannelRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\" {} port {} VL {}", self.description, self.guid, self.port, self.vl)
+    }
+}
+
+impl fmt::Display for Cycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for channel in &self.0 {
+            write!(f, "{channel} -> ")?;
+        }
+        f.write_str("the first again")
+    }
+}
+
+/// (channel, VL) pairs and their dependencies. A node is channel * 16 + VL.
+pub(super) struct Graph {
+    /// By channel: the channels that may follow are this one and the next `width` ones, and
+    /// their row starts at this offset.
+    rows: Vec<Row>,
+    /// Per row and VL: the VLs on the following channel.
+    next: Vec<[u16; VLS]>,
+    /// Packets that are mapped to VL 15: (channel that would be used, input port, SL).
+    drops: Vec<Drop>,
+}
+
+#[derive(Clone, Copy)]
+struct Row {
+    first: usize,
+    successor: u32,
+    width: u32,
+    /// VLs of the channel that have a dependency.
+    used: u16,
+}
+
+/// (the channel the packet should have left by, its input as in [`Triples`], its SL).
+type Drop = (u32, u16, u8);
+
+impl Graph {
+    pub fn new(wiring: &Wiring, lanes: &Lanes, triples: &Triples) -> Self {
+        let parts: Vec<_> = (0..wiring.channels.len())
+            .into_par_iter()
+            .with_min_len(64)
+            .map(|channel| dependencies(wiring, lanes, triples, channel))
+            .collect();
+        let mut graph = Self { rows: Vec::with_capacity(parts.len()), next: Vec::new(), drops: Vec::new() };
+        for (channel, (part, drops)) in wiring.channels.iter().zip(parts) {
+            graph.rows.push(Row {
+                first: graph.next.len(),
+                successor: wiring.out_of(channel.to).start as u32,
+                width: part.len() as u32,
+                used: used_vls(&part),
+            });
+            graph.next.extend(part);
+            graph.drops.extend(drops);
+        }
+        graph.drops.sort_unstable();
+        graph.drops.dedup();
+        graph
+    }
+
+    /// The number of dependencies.
+    pub fn dependencies(&self) -> usize {
+        self.next.iter().flatten().map(|vls| vls.count_ones() as usize).sum()
+    }
+
+    /// Packets that a used path loses.
+    pub fn dropped(&self, fabric: &Fabric, wiring: &Wiring) -> Faults {
+        let mut faults = Faults::default();
+        for &(channel, input, sl) in &self.drops {
+            faults.add(|| {
+                let from = wiring.channels[channel as usize].from;
+                let node = fabric.switch(from);
+                let input = input.checked_sub(1).map_or(0, |rank| {
+                    let inputs = wiring.out_of(from);
+                    wiring.out_port(fabric, inputs.start + usize::from(rank)).0
+                });
+                Fault::Dropped {
+                    switch: format!("switch {} \"{}\"", node.guid(), node.description),
+                    input,
+                    output: wiring.out_port(fabric, channel as usize).0,
+                    sl: Sl(sl),
+                }
+            });
+        }
+        faults
+    }
+
+    fn successors(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let (channel, vl) = (node as usize / VLS, node as usize % VLS);
+        let row = self.rows[channel];
+        let followers = &self.next[row.first..row.first + row.width as usize];
+        followers.iter().zip(row.successor..).flat_map(move |(vls, next)| {
+            bits(vls[vl]).map(move |vl| next * VLS as u32 + u32::from(vl))
+        })
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.rows.iter().zip(0u32..).flat_map(|(row, channel)| {
+            bits(row.used).map(move |vl| channel * VLS as u32 + u32::from(vl))
+        })
+    }
+
+    /// A cycle, as short as can be through one of its nodes; `None` if there is none.
+    pub fn cycle(&self, fabric: &Fabric, wiring: &Wiring) -> Option<Cycle> {
+        let waiting = self.peel()?;
+        let start = self.node_on_cycle(&waiting)?;
+        let nodes = self.shortest_cycle(start);
+        let describe = |node: u32| {
+            let channel = wiring.channels[node as usize / VLS];
+            let switch = fabric.switch(channel.from);
+            ChannelRef {
+                description: switch.description.to_string(),
+                guid: switch.guid(),
+                port: fabric.port(channel.port).num,
+                vl: Vl((node as usize % VLS) as u8),
+            }
+        };
+        Some(Cycle(nodes.into_iter().map(describe).collect()))
+    }
+
+    /// Takes away, again and again, what nothing depends on to wait for. What stays has a
+    /// non-zero count; `None` if nothing stays.
+    fn peel(&self) -> Option<Vec<u32>> {
+        let mut waiting = vec![0u32; self.rows.len() * VLS];
+        self.nodes().flat_map(|node| self.successors(node)).for_each(|node| waiting[node as usize] += 1);
+        let mut left = waiting.iter().filter(|&&count| count > 0).count();
+        let mut free: Vec<u32> = self.nodes().filter(|&node| waiting[node as usize] == 0).collect();
+        while let Some(node) = free.pop() {
+            for next in self.successors(node) {
+                let count = &mut waiting[next as usize];
+                *count -= 1;
+                if *count == 0 {
+                    left -= 1;
+                    free.push(next);
+                }
+            }
+        }
+        (left > 0).then_some(waiting)
+    }
+
+    /// Depth first from the lowest node that stayed, until a path meets itself.
+    fn node_on_cycle(&self, waiting: &[u32]) -> Option<u32> {
+        let mut done = vec![false; waiting.len()];
+        let mut on_path = vec![false; waiting.len()];
+        for start in (0..waiting.len() as u32).filter(|&node| waiting[node as usize] > 0) {
+            let mut path = vec![(start, self.successors(start).collect::<VecDeque<_>>())];
+            on_path[start as usize] = true;
+            while let Some((node, rest)) = path.last_mut() {
+                match rest.pop_front() {
+                    Some(next) if on_path[next as usize] => return Some(next),
+                    Some(next) if done[next as usize] => {}
+                    Some(next) => {
+                        on_path[next as usize] = true;
+                        path.push((next, self.successors(next).collect()));
+                    }
+                    None => {
+                        done[*node as usize] = true;
+                        on_path[*node as usize] = false;
+                        path.pop();
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Breadth first from `start` back to it.
+    fn shortest_cycle(&self, start: u32) -> Vec<u32> {
+        let mut from = vec![NONE; self.rows.len() * VLS];
+        let mut queue = VecDeque::from([start]);
+        while let Some(node) = queue.pop_front() {
+            for next in self.successors(node) {
+                if from[next as usize] != NONE {
+                    continue;
+                }
+                from[next as usize] = node;
+                if next == start {
+                    return trail(&from, start);
+                }
+                queue.push_back(next);
+            }
+        }
+        vec![start]
+    }
+}
+
+/// The cycle through `start`, from the predecessors of its nodes.
+fn trail(from: &[u32], start: u32) -> Vec<u32> {
+    let mut nodes = vec![start];
+    let mut node = from[start as usize];
+    while node != start {
+        nodes.push(node);
+        node = from[node as usize];
+    }
+    nodes[1..].reverse();
+    nodes
+}
+
+/// What a channel's packets wait for: for every following channel and every own VL the VLs
+/// there. And what is lost.
+fn dependencies(
+    wiring: &Wiring,
+    lanes: &Lanes,
+    triples: &Triples,
+    index: usize,
+) -> (Vec<[u16; VLS]>, Vec<Drop>) {
+    let channel: Channel = wiring.channels[index];
+    let mut next = vec![[0; VLS]; wiring.degree(channel.to)];
+    let mut drops = Vec::new();
+    for (input, follower, sls) in triples.of(index) {
+        let ahead = lanes.through(wiring, channel.to, channel.peer_rank, follower);
+        let through =
+            (input != LOCAL).then(|| lanes.through(wiring, channel.from, input - 1, channel.rank));
+        for sl in bits(sls) {
+            let here = match through {
+                Some(map) => 1 << map.vl(Sl(sl)).0,
+                None => lanes.local(index)[usize::from(sl)],
+            };
+            if here >> DROP & 1 == 1 {
+                drops.push((index as u32, input, sl));
+            }
+            let there = ahead.vl(Sl(sl)).0;
+            if usize::from(there) == DROP {
+                let lost_by = wiring.out_of(channel.to).start as u32 + u32::from(follower);
+                drops.push((lost_by, channel.peer_rank + 1, sl));
+                continue;
+            }
+            for vl in bits(here & !(1 << DROP)) {
+                next[usize::from(follower)][usize::from(vl)] |= 1 << there;
+            }
+        }
+    }
+    (next, drops)
+}
+
+fn used_vls(part: &[[u16; VLS]]) -> u16 {
+    let mut used = 0;
+    for row in part {
+        for (vl, next) in row.iter().enumerate() {
+            used |= u16::from(*next != 0) << vl;
+        }
+    }
+    used
+}
+
+/// The positions of the bits that are set.
+pub(super) fn bits(mut set: u16) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let bit = (set != 0).then(|| set.trailing_zeros() as u8)?;
+        set &= set - 1;
+        Some(bit)
+    })
+}

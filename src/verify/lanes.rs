@@ -1,0 +1,116 @@
+//! Which VL a packet takes out of a switch.
+//!
+//! Where the plan writes no SL to VL mapping (QoS off, or a device without SL mapping) a switch is taken
+//! to use VL = SL modulo the number of data VLs of the output port: what devices that have not been
+//! told otherwise commonly do, and VL 0 for SL 0 in any case.
+
+use super::wiring::Wiring;
+use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::Sl;
+use crate::plan::Plan;
+use crate::wire::attr::PortInfo;
+use crate::wire::attr::tables::SlToVl;
+
+/// For each SL the set of VLs (bit n: VL n) that packets with it may take.
+pub(super) type LaneSets = [u16; 16];
+
+/// SL to VL mappings between the channels of every switch.
+pub(super) struct Lanes {
+    /// By switch: offset into `through`.
+    first: Vec<usize>,
+    /// Per switch: input channels by rank, times output channels by rank.
+    through: Vec<SlToVl>,
+    /// By channel: for packets of the end ports at its sending switch.
+    local: Vec<LaneSets>,
+}
+
+/// The number of data VLs a port will use; 1 where nothing is known.
+pub fn data_vls(fabric: &Fabric, plan: &Plan, port: PortId) -> u8 {
+    let planned = plan.ports.get(port.index()).copied().flatten();
+    let known = planned.filter(|info| info.operational_vls() != 0).or(fabric.port(port).info);
+    known.map_or(1, |info| PortInfo::data_vls(info.operational_vls()).max(1))
+}
+
+/// What an unprogrammed mapping is taken for.
+pub fn modulo(data_vls: u8) -> SlToVl {
+    SlToVl::new(std::array::from_fn(|sl| sl as u8 % data_vls.max(1)))
+}
+
+impl Lanes {
+    pub fn new(fabric: &Fabric, plan: &Plan, wiring: &Wiring) -> Self {
+        let mut lanes = Self {
+            first: Vec::with_capacity(wiring.switches()),
+            through: Vec::new(),
+            local: vec![[0; 16]; wiring.channels.len()],
+        };
+        for switch in fabric.switch_ids() {
+            lanes.add_switch(fabric, plan, wiring, switch);
+        }
+        lanes
+    }
+
+    fn add_switch(&mut self, fabric: &Fabric, plan: &Plan, wiring: &Wiring, switch: SwitchId) {
+        let (degree, channels) = (wiring.degree(switch), wiring.out_of(switch));
+        let first = self.through.len();
+        self.first.push(first);
+        let unset: Vec<_> = wiring.channels[channels.clone()]
+            .iter()
+            .map(|channel| modulo(data_vls(fabric, plan, channel.port)))
+            .collect();
+        for _ in 0..degree {
+            self.through.extend_from_slice(&unset);
+        }
+        let id = fabric.switches()[switch.index()];
+        let rows = plan.qos.sl_to_vl.get(id.index()).map_or(&[][..], Vec::as_slice);
+        let mut told = vec![0usize; degree];
+        for &(input, output, map) in rows {
+            let Some((output, channel)) = channel_at(wiring, switch, output) else { continue };
+            if let Some((input, _)) = channel_at(wiring, switch, input) {
+                self.through[first + input * degree + output] = map;
+            } else if is_source(fabric, switch, input) {
+                admit(&mut self.local[channel], map);
+                told[output] += 1;
+            }
+        }
+        let node = fabric.switch(switch);
+        let sources = (0..=node.num_ports()).filter(|&num| is_source(fabric, switch, num)).count();
+        for ((channel, told), unset) in channels.zip(told).zip(unset) {
+            if told < sources {
+                admit(&mut self.local[channel], unset);
+            }
+        }
+    }
+
+    /// The mapping from input channel to output channel of a switch, by ranks.
+    pub fn through(&self, wiring: &Wiring, switch: SwitchId, input: u16, output: u16) -> SlToVl {
+        let row = usize::from(input) * wiring.degree(switch);
+        self.through[self.first[switch.index()] + row + usize::from(output)]
+    }
+
+    /// The lanes that packets of the sender's own end ports may take on a channel.
+    pub fn local(&self, channel: usize) -> &LaneSets {
+        &self.local[channel]
+    }
+}
+
+/// Rank and number of the channel out of port `num`.
+fn channel_at(wiring: &Wiring, switch: SwitchId, num: u8) -> Option<(usize, usize)> {
+    let slot = wiring.slot(switch.0, num);
+    if slot == super::wiring::NONE {
+        return None;
+    }
+    let hop = wiring.hop(slot);
+    (hop.channel != super::wiring::NONE).then_some((hop.rank.into(), hop.channel as usize))
+}
+
+/// True for port 0 and ports with a channel adapter or router behind them.
+fn is_source(fabric: &Fabric, switch: SwitchId, num: u8) -> bool {
+    let peer = fabric.switch_port(switch, num.into()).and_then(|port| fabric.port(port).peer);
+    num == 0 || peer.is_some_and(|peer| !fabric.node_of(peer).is_switch())
+}
+
+fn admit(sets: &mut LaneSets, map: SlToVl) {
+    for (sl, set) in sets.iter_mut().enumerate() {
+        *set |= 1 << map.vl(Sl(sl as u8)).0;
+    }
+}

@@ -1,0 +1,92 @@
+//! What the devices can hold.
+
+use super::lanes::data_vls;
+use super::{Fault, Faults};
+use crate::fabric::{Fabric, SwitchId};
+use crate::ids::{Mlid, PortNum};
+use crate::plan::Plan;
+use crate::wire::attr::SwitchInfo;
+use crate::wire::attr::tables::LFT_NO_PATH;
+
+/// LIDs within LinearFDBCap and MLIDs within MulticastFDBCap (IBA vol. 1, 14.2.5.4) for switches
+/// that answered SwitchInfo, VLs within the operational VLs of the output port (VL 15, which
+/// drops, is always allowed).
+pub(super) fn check(fabric: &Fabric, plan: &Plan) -> Faults {
+    let mut faults = Faults::default();
+    for switch in fabric.switch_ids() {
+        let info = fabric.switch(switch).switch_info;
+        if info.0 != [0; SwitchInfo::SIZE] {
+            linear(fabric, plan, switch, &info, &mut faults);
+            multicast(fabric, plan, switch, &info, &mut faults);
+        }
+    }
+    lanes(fabric, plan, &mut faults);
+    faults
+}
+
+fn name(fabric: &Fabric, switch: SwitchId) -> String {
+    let node = fabric.switch(switch);
+    format!("switch {} \"{}\"", node.guid(), node.description)
+}
+
+fn linear(fabric: &Fabric, plan: &Plan, switch: SwitchId, info: &SwitchInfo, faults: &mut Faults) {
+    let table = plan.routing.lfts.get(switch.index());
+    let top = table.and_then(|table| table.0.iter().rposition(|&port| port != LFT_NO_PATH));
+    let cap = usize::from(info.linear_fdb_cap());
+    if let Some(top) = top.filter(|&top| top >= cap) {
+        faults.add(|| Fault::Limit {
+            device: name(fabric, switch),
+            what: "LID in the forwarding table",
+            value: top as u32,
+            limit: cap.saturating_sub(1) as u32,
+        });
+    }
+}
+
+fn multicast(
+    fabric: &Fabric,
+    plan: &Plan,
+    switch: SwitchId,
+    info: &SwitchInfo,
+    faults: &mut Faults,
+) {
+    let table = plan.multicast.by_switch.get(switch.index());
+    let highest = table.and_then(|table| table.iter().map(|&(mlid, _)| mlid).max());
+    let cap = u32::from(info.multicast_fdb_cap());
+    let beyond = |mlid: &Mlid| u32::from(mlid.0.saturating_sub(Mlid::FIRST.0)) >= cap;
+    if let Some(mlid) = highest.filter(beyond) {
+        faults.add(|| Fault::Limit {
+            device: name(fabric, switch),
+            what: "number of MLIDs in the multicast forwarding table",
+            value: u32::from(mlid.0.saturating_sub(Mlid::FIRST.0)) + 1,
+            limit: cap,
+        });
+    }
+}
+
+fn lanes(fabric: &Fabric, plan: &Plan, faults: &mut Faults) {
+    for (id, rows) in fabric.node_ids().zip(&plan.qos.sl_to_vl) {
+        let node = fabric.node(id);
+        let mut limits = vec![None; usize::from(node.num_ports()) + 1];
+        for &(_, output, map) in rows {
+            let Some(limit) = limits.get_mut(usize::from(output)) else { continue };
+            let Some(port) = fabric.port_of(id, PortNum(output)) else { continue };
+            // The one row of a channel adapter is numbered 0 and concerns all its ports.
+            let ports = if node.is_switch() { output..=output } else { 1..=node.num_ports() };
+            let vls = *limit.get_or_insert_with(|| {
+                let ports = ports.filter_map(|num| fabric.port_of(id, PortNum(num)));
+                let known = ports.filter(|&port| fabric.port(port).info.is_some());
+                known.map(|port| data_vls(fabric, plan, port)).min().unwrap_or(15)
+            });
+            if let Some(vl) = map.vls().into_iter().filter(|&vl| vl < 15).max().filter(|&vl| vl >= vls)
+            {
+                faults.add(|| Fault::Limit {
+                    device: fabric.describe(port),
+                    what: "VL in the SL to VL table",
+                    value: vl.into(),
+                    limit: u32::from(vls) - 1,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The trees of multicast groups: followed from every switch that has members, since every
+//! member may send.
+
+use super::channels::{LOCAL, Triples};
+use super::wiring::{NONE, Wiring};
+use super::{Checks, Fault, Faults};
+use crate::fabric::Fabric;
+use crate::ids::{Mlid, Sl};
+use crate::notes::Note;
+use crate::plan::Plan;
+use crate::plan::routing::PortMask;
+use rayon::prelude::*;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// What was found.
+pub(super) struct Found {
+    pub faults: Faults,
+    pub notes: Vec<Note>,
+}
+
+/// The entries of one MLID.
+struct Tree<'a> {
+    fabric: &'a Fabric,
+    wiring: &'a Wiring,
+    mlid: Mlid,
+    masks: HashMap<u32, PortMask>,
+    /// Switches with an end port in the mask, ascending.
+    senders: Vec<u32>,
+}
+
+pub(super) fn check(
+    fabric: &Fabric,
+    plan: &Plan,
+    checks: &Checks,
+    wiring: &Wiring,
+    triples: &Triples,
+) -> Found {
+    let sls: HashMap<Mlid, Sl> = checks.group_sls.iter().copied().collect();
+    let mut entries: BTreeMap<Mlid, Vec<(u32, PortMask)>> = BTreeMap::new();
+    for (switch, table) in (0u32..).zip(&plan.multicast.by_switch).take(wiring.switches()) {
+        for &(mlid, mask) in table {
+            entries.entry(mlid).or_default().push((switch, mask));
+        }
+    }
+    let entries: Vec<_> = entries.into_iter().collect();
+    let parts: Vec<_> = entries
+        .into_par_iter()
+        .map(|(mlid, masks)| {
+            let tree = Tree::new(fabric, wiring, mlid, masks);
+            let sl = sls.get(&mlid).copied().unwrap_or_default();
+            tree.check(triples, 1 << (sl.0 & 0xF))
+        })
+        .collect();
+    let mut found = Found { faults: Faults::default(), notes: Vec::new() };
+    for (looping, note) in parts {
+        if let Some(fault) = looping {
+            found.faults.add(|| fault);
+        }
+        found.notes.extend(note);
+    }
+    found
+}
+
+impl<'a> Tree<'a> {
+    fn new(
+        fabric: &'a Fabric,
+        wiring: &'a Wiring,
+        mlid: Mlid,
+        masks: Vec<(u32, PortMask)>,
+    ) -> Self {
+        let has_member = |&(switch, mask): &(u32, PortMask)| {
+            mask.iter().any(|num| {
+                let slot = wiring.slot(switch, num);
+                num == 0 || slot != NONE && wiring.hop(slot).switch == NONE
+            })
+        };
+        let senders = masks.iter().filter(|entry| has_member(entry)).map(|entry| entry.0).collect();
+        Self { fabric, wiring, mlid, masks: masks.into_iter().collect(), senders }
+    }
+
+    /// The channels the group leaves a switch by.
+    fn outputs(&self, switch: u32) -> impl Iterator<Item = u32> + '_ {
+        let mask = self.masks.get(&switch).copied().unwrap_or_default();
+        (0..=u8::MAX)
+            .filter(move |&num| mask.contains(num))
+            .map(move |num| self.wiring.slot(switch, num))
+            .filter(|&slot| slot != NONE)
+            .map(|slot| self.wiring.hop(slot).channel)
+            .filter(|&channel| channel != NONE)
+    }
+
+    /// The channels a packet goes on by that came through `channel`: all but back.
+    fn followers(&self, channel: u32) -> impl Iterator<Item = u32> + '_ {
+        let came = self.wiring.channels[channel as usize];
+        let back = self.wiring.out_of(came.to).start as u32 + u32::from(came.peer_rank);
+        self.outputs(came.to.0).filter(move |&next| next != back)
+    }
+
+    fn check(&self, triples: &Triples, sls: u16) -> (Option<Fault>, Option<Note>) {
+        let live = self.flows(triples, sls);
+        if let Some(channel) = self.ring(&live) {
+            let node = self.fabric.switch(self.wiring.channels[channel as usize].to);
+            let switch = format!("switch {} \"{}\"", node.guid(), node.description);
+            return (Some(Fault::MulticastLoop { mlid: self.mlid, switch }), None);
+        }
+        (None, self.split())
+    }
+
+    /// Notes the triples of all packets of the group; the channels they use.
+    fn flows(&self, triples: &Triples, sls: u16) -> Vec<u32> {
+        let starts = self.senders.iter().flat_map(|&switch| self.outputs(switch));
+        let mut states: Vec<(u16, u32)> = starts.map(|channel| (LOCAL, channel)).collect();
+        let mut known: HashSet<(u16, u32)> = states.iter().copied().collect();
+        let mut position = 0;
+        while let Some(&(input, channel)) = states.get(position) {
+            position += 1;
+            for next in self.followers(channel) {
+                let rank = self.wiring.channels[next as usize].rank;
+                triples.add(channel, input, rank, sls);
+                let state = (self.wiring.channels[channel as usize].peer_rank + 1, next);
+                if known.insert(state) {
+                    states.push(state);
+                }
+            }
+        }
+        let mut live: Vec<u32> = states.into_iter().map(|(_, channel)| channel).collect();
+        live.sort_unstable();
+        live.dedup();
+        live
+    }
+
+    /// A channel on which a packet would go round, if there is one.
+    fn ring(&self, live: &[u32]) -> Option<u32> {
+        let mut waiting: HashMap<u32, usize> = live.iter().map(|&channel| (channel, 0)).collect();
+        for next in live.iter().flat_map(|&channel| self.followers(channel)) {
+            *waiting.entry(next).or_default() += 1;
+        }
+        let mut free: Vec<u32> =
+            live.iter().copied().filter(|channel| waiting.get(channel) == Some(&0)).collect();
+        let mut left = live.len() - free.len();
+        while let Some(channel) = free.pop() {
+            for next in self.followers(channel) {
+                if let Some(count) = waiting.get_mut(&next) {
+                    *count -= 1;
+                    if *count == 0 {
+                        left -= 1;
+                        free.push(next);
+                    }
+                }
+            }
+        }
+        (left > 0).then(|| live.iter().copied().find(|next| waiting.get(next) > Some(&0)))?
+    }
+
+    /// Tells if members are out of reach of the first.
+    fn split(&self) -> Option<Note> {
+        let first = *self.senders.first()?;
+        let mut reached = HashSet::from([first]);
+        let mut channels: Vec<u32> = self.outputs(first).collect();
+        while let Some(channel) = channels.pop() {
+            let to = self.wiring.channels[channel as usize].to.0;
+            if self.masks.contains_key(&to) && reached.insert(to) {
+                channels.extend(self.followers(channel));
+            }
+        }
+        let apart = self.senders.iter().filter(|switch| !reached.contains(switch)).count();
+        (apart > 0).then(|| {
+            let node = self.fabric.switches()[first as usize];
+            Note::warning(format!(
+                "multicast group {}: members at {apart} of {} switches are not reached from {}",
+                self.mlid,
+                self.senders.len(),
+                self.fabric.node(node).description
+            ))
+        })
+    }
+}

@@ -1,0 +1,352 @@
+//! Every LID from every switch.
+//!
+//! The entries of all switches for one LID point towards it like the edges of a tree. One pass
+//! from the leaves to the root (an edge is followed once all that flow into its switch are known)
+//! gathers which SLs come along, notes the triples they take, and finds what ends elsewhere or
+//! goes in circles. LIDs at one switch mostly have the same tree, and share its pass.
+
+use super::channels::{LOCAL, Triples};
+use super::wiring::{Hop, NONE, Wiring};
+use super::{Checks, Fault, Faults, MAX_HOPS, walk};
+use crate::fabric::{Fabric, PortId};
+use crate::ids::{Lid, Sl};
+use crate::plan::Plan;
+use crate::plan::routing::RoutingPolicy;
+use crate::wire::attr::tables::LFT_NO_PATH;
+use rayon::prelude::*;
+
+/// Destinations that are worked on together: a block of columns of the forwarding tables.
+const CHUNK: usize = 64;
+
+/// What the passes found.
+pub(super) struct Found {
+    pub reached: usize,
+    pub longest: u32,
+    pub left_out: Vec<PortId>,
+    pub faults: Faults,
+}
+
+/// A LID to be reached.
+#[derive(Clone, Copy)]
+struct Destination {
+    /// As [`RoutingPolicy::sl_group`] groups ports.
+    group: u32,
+    /// The switch at which the path ends.
+    switch: u32,
+    lid: Lid,
+    port: PortId,
+    /// The output port there.
+    exit: u8,
+}
+
+/// The end ports at a switch.
+#[derive(Clone, Default)]
+struct Sources {
+    /// All that have LIDs.
+    ports: Vec<PortId>,
+    /// One of each SL group.
+    groups: Vec<(u32, PortId)>,
+}
+
+/// What all passes share.
+struct Pass<'a> {
+    fabric: &'a Fabric,
+    plan: &'a Plan,
+    policy: &'a dyn RoutingPolicy,
+    wiring: &'a Wiring,
+    triples: &'a Triples,
+    hints: &'a [Sl],
+    sources: Vec<Sources>,
+}
+
+pub(super) fn check(
+    fabric: &Fabric,
+    plan: &Plan,
+    checks: &Checks,
+    wiring: &Wiring,
+    triples: &Triples,
+) -> Found {
+    let policy = &*plan.routing.policy;
+    let hints = if checks.hints.is_empty() { &[Sl(0)][..] } else { &checks.hints };
+    let sources = sources(fabric, plan, policy);
+    let pass = Pass { fabric, plan, policy, wiring, triples, hints, sources };
+    let destinations = destinations(fabric, plan, policy);
+    let parts: Vec<_> = destinations.par_chunks(CHUNK).map(|chunk| pass.chunk(chunk)).collect();
+
+    let mut found = Found { reached: 0, longest: 0, left_out: Vec::new(), faults: Faults::default() };
+    for part in parts {
+        found.reached += part.reached;
+        found.longest = found.longest.max(part.longest);
+        found.left_out.extend(part.left_out);
+        found.faults.append(part.faults);
+    }
+    found.left_out.sort_unstable();
+    found.left_out.dedup();
+    found
+}
+
+/// The end ports behind each switch that has a table; none behind switches left out.
+fn sources(fabric: &Fabric, plan: &Plan, policy: &dyn RoutingPolicy) -> Vec<Sources> {
+    let mut sources = vec![Sources::default(); fabric.switches().len()];
+    let has_table: Vec<bool> = (0..sources.len())
+        .map(|index| {
+            let table = plan.routing.lfts.get(index);
+            table.is_some_and(|table| table.0.iter().any(|&port| port != LFT_NO_PATH))
+        })
+        .collect();
+    for port in fabric.end_ports().filter(|&port| plan.lids.base(port).is_some()) {
+        let Some(switch) = fabric.switch_behind(port).filter(|switch| has_table[switch.index()])
+        else {
+            continue;
+        };
+        let here = &mut sources[switch.index()];
+        here.ports.push(port);
+        let group = policy.sl_group(port);
+        if !here.groups.iter().any(|&(known, _)| known == group) {
+            here.groups.push((group, port));
+        }
+    }
+    sources
+}
+
+fn destinations(fabric: &Fabric, plan: &Plan, policy: &dyn RoutingPolicy) -> Vec<Destination> {
+    let all = plan.lids.iter().filter_map(|(lid, port)| {
+        let switch = fabric.switch_behind(port)?.0;
+        let is_switch = fabric.node_of(port).is_switch();
+        let exit = if is_switch { 0 } else { fabric.port(fabric.port(port).peer?).num.0 };
+        Some(Destination { group: policy.sl_group(port), switch, lid, port, exit })
+    });
+    let mut all: Vec<_> = all.collect();
+    all.sort_unstable_by_key(|to| (to.group, to.switch, to.lid));
+    all
+}
+
+/// Room for one pass over the switches.
+struct Scratch {
+    /// SLs that the end ports at each switch use towards the destination's group; 0 where
+    /// nothing is sent.
+    own: Vec<u16>,
+    /// By switch: where the LID goes.
+    hops: Vec<Hop>,
+    /// By switch: neighbours whose flow is still to come.
+    pending: Vec<u16>,
+    /// By switch: SLs that pass.
+    flow: Vec<u16>,
+    /// By switch: switches passed so far on the longest way here.
+    depth: Vec<u32>,
+    /// Switches in the order of the pass.
+    order: Vec<u32>,
+}
+
+impl Scratch {
+    fn new(switches: usize) -> Self {
+        Self {
+            own: vec![0; switches],
+            hops: Vec::with_capacity(switches),
+            pending: vec![0; switches],
+            flow: vec![0; switches],
+            depth: vec![0; switches],
+            order: Vec::with_capacity(switches),
+        }
+    }
+}
+
+/// What became of a column.
+#[derive(Clone, Copy)]
+enum Verdict {
+    Reached { longest: u32 },
+    Broken,
+}
+
+impl Pass<'_> {
+    fn chunk(&self, chunk: &[Destination]) -> Found {
+        let switches = self.wiring.switches();
+        let columns = self.columns(chunk);
+        let mut scratch = Scratch::new(switches);
+        let mut found =
+            Found { reached: 0, longest: 0, left_out: Vec::new(), faults: Faults::default() };
+        let mut before: Option<(&Destination, &[u8], Verdict)> = None;
+        for (to, column) in chunk.iter().zip(columns.chunks_exact(switches + PAD)) {
+            let column = &column[..switches];
+            if column.iter().all(|&port| port == LFT_NO_PATH) {
+                found.left_out.push(to.port);
+                continue;
+            }
+            let verdict = match before {
+                Some((last, same, verdict @ Verdict::Reached { .. }))
+                    if last.group == to.group && shares_tree(last, same, to, column) =>
+                {
+                    verdict
+                }
+                _ => {
+                    if before.is_none_or(|(last, ..)| last.group != to.group) {
+                        self.own_sls(to, &mut scratch.own);
+                    }
+                    self.trace(to, column, &mut scratch)
+                }
+            };
+            match verdict {
+                Verdict::Reached { longest } => {
+                    found.reached += 1;
+                    found.longest = found.longest.max(longest);
+                }
+                Verdict::Broken => self.explain(to, column, &mut scratch, &mut found.faults),
+            }
+            before = Some((to, column, verdict));
+        }
+        found
+    }
+
+    /// The forwarding tables' columns of these LIDs, each with [`PAD`] bytes behind it.
+    fn columns(&self, chunk: &[Destination]) -> Vec<u8> {
+        let height = self.wiring.switches() + PAD;
+        let mut columns = vec![LFT_NO_PATH; chunk.len() * height];
+        for (switch, table) in self.plan.routing.lfts.iter().enumerate().take(height - PAD) {
+            for (index, to) in chunk.iter().enumerate() {
+                if let Some(&port) = table.0.get(to.lid.index()) {
+                    columns[index * height + switch] = port;
+                }
+            }
+        }
+        columns
+    }
+
+    /// The SLs of paths to `to` from each switch.
+    fn own_sls(&self, to: &Destination, own: &mut [u16]) {
+        for (own, sources) in own.iter_mut().zip(&self.sources) {
+            *own = 0;
+            for &(_, source) in &sources.groups {
+                for &hint in self.hints {
+                    *own |= 1 << (self.policy.path_sl(source, to.port, hint).0 & 0xF);
+                }
+            }
+        }
+    }
+
+    /// Reads a column: where each switch sends the LID, and how many send it to each.
+    fn read(&self, column: &[u8], scratch: &mut Scratch) {
+        const NOWHERE: Hop = Hop { switch: NONE, channel: NONE, rank: 0, peer_rank: 0 };
+        scratch.hops.clear();
+        scratch.pending.fill(0);
+        for (switch, &port) in column.iter().enumerate() {
+            let slot = match port {
+                LFT_NO_PATH => NONE,
+                port => self.wiring.slot(switch as u32, port),
+            };
+            let hop = if slot == NONE { NOWHERE } else { *self.wiring.hop(slot) };
+            if hop.switch != NONE {
+                scratch.pending[hop.switch as usize] += 1;
+            }
+            scratch.hops.push(hop);
+        }
+    }
+
+    /// The pass over one column.
+    fn trace(&self, to: &Destination, column: &[u8], scratch: &mut Scratch) -> Verdict {
+        self.read(column, scratch);
+        scratch.flow.copy_from_slice(&scratch.own);
+        scratch.depth.fill(1);
+        scratch.order.clear();
+        let leaves = scratch.pending.iter().zip(0u32..).filter(|&(&pending, _)| pending == 0);
+        scratch.order.extend(leaves.map(|(_, switch)| switch));
+
+        let mut lost = column[to.switch as usize] != to.exit;
+        let mut position = 0;
+        while let Some(&here) = scratch.order.get(position) {
+            position += 1;
+            let (flow, hop) = (scratch.flow[here as usize], scratch.hops[here as usize]);
+            if hop.switch == NONE {
+                lost |= here != to.switch && flow != 0;
+                continue;
+            }
+            let next = hop.switch as usize;
+            scratch.pending[next] -= 1;
+            if scratch.pending[next] == 0 {
+                scratch.order.push(hop.switch);
+            }
+            if flow == 0 {
+                continue;
+            }
+            scratch.flow[next] |= flow;
+            scratch.depth[next] = scratch.depth[next].max(scratch.depth[here as usize] + 1);
+            self.note_triples(here, &hop, flow, scratch);
+        }
+        let longest = scratch.depth[to.switch as usize];
+        if lost || position < column.len() && stuck(scratch) || longest > MAX_HOPS {
+            Verdict::Broken
+        } else {
+            Verdict::Reached { longest }
+        }
+    }
+
+    /// Notes what flows out of `here` by `hop`: from its own end ports one channel further, and
+    /// all of it two channels further.
+    #[inline]
+    fn note_triples(&self, here: u32, hop: &Hop, flow: u16, scratch: &Scratch) {
+        let second = &scratch.hops[hop.switch as usize];
+        if second.switch == NONE {
+            return;
+        }
+        let own = scratch.own[here as usize];
+        if own != 0 {
+            self.triples.add(hop.channel, LOCAL, second.rank, own);
+        }
+        let third = &scratch.hops[second.switch as usize];
+        if third.switch != NONE {
+            self.triples.add(second.channel, hop.peer_rank + 1, third.rank, flow);
+        }
+    }
+
+    /// Counts the end ports that do not reach a LID, and describes the first.
+    fn explain(&self, to: &Destination, column: &[u8], scratch: &mut Scratch, faults: &mut Faults) {
+        self.read(column, scratch);
+        for (switch, sources) in self.sources.iter().enumerate() {
+            if sources.ports.is_empty() || self.arrives(to, column, &scratch.hops, switch) {
+                continue;
+            }
+            for &source in sources.ports.iter().filter(|&&source| source != to.port) {
+                faults.add(|| Fault::Unreachable {
+                    source_port: self.fabric.describe(source),
+                    lid: to.lid,
+                    destination: self.fabric.describe(to.port),
+                    end: walk::walk(self.fabric, self.plan, source, to.lid).end.describe(self.fabric),
+                });
+            }
+        }
+    }
+
+    /// Follows a column from one switch.
+    fn arrives(&self, to: &Destination, column: &[u8], hops: &[Hop], from: usize) -> bool {
+        let mut here = from as u32;
+        for _ in 0..MAX_HOPS {
+            if here == to.switch && column[here as usize] == to.exit {
+                return true;
+            }
+            here = hops[here as usize].switch;
+            if here == NONE {
+                return false;
+            }
+        }
+        false
+    }
+}
+
+/// Bytes between columns, so that columns of a power of two of switches do not fall on the same
+/// lines of the processor's caches.
+const PAD: usize = 64;
+
+/// True if something flows into switches that the pass never came to: those on a ring.
+fn stuck(scratch: &Scratch) -> bool {
+    let flows = scratch.pending.iter().zip(&scratch.flow);
+    flows.into_iter().any(|(&pending, &flow)| pending > 0 && flow != 0)
+}
+
+/// True if two LIDs at one switch have the same entries everywhere else, and their own there.
+fn shares_tree(a: &Destination, a_column: &[u8], b: &Destination, b_column: &[u8]) -> bool {
+    let at = a.switch as usize;
+    a.switch == b.switch
+        && b_column[at] == b.exit
+        && a_column[at] == a.exit
+        && a_column[..at] == b_column[..at]
+        && a_column[at + 1..] == b_column[at + 1..]
+}

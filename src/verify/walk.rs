@@ -1,0 +1,134 @@
+//! One path, hop by hop, as the planned tables say.
+
+use super::MAX_HOPS;
+use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::Lid;
+use crate::plan::Plan;
+use std::fmt;
+
+/// The ports a packet passes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Walk {
+    /// Switches passed, each with its input and output port. A path that begins or ends in a
+    /// switch has its port 0 there.
+    pub hops: Vec<WalkHop>,
+    /// How it ends.
+    pub end: WalkEnd,
+}
+
+/// A switch passed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WalkHop {
+    /// The switch.
+    pub switch: SwitchId,
+    /// Where the packet came in.
+    pub input: PortId,
+    /// Where it leaves.
+    pub output: PortId,
+}
+
+/// How a path ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WalkEnd {
+    /// At the port that owns the LID.
+    Delivered,
+    /// At an end port that does not own the LID.
+    Misdelivered(PortId),
+    /// At a switch without an entry for the LID.
+    NoEntry(SwitchId),
+    /// At a port (number) that the switch does not have.
+    NoSuchPort(SwitchId, u8),
+    /// At a port without a cable, or without a link.
+    NoLink(PortId),
+    /// Back at a switch it had passed.
+    Loop(SwitchId),
+    /// After [`MAX_HOPS`] switches.
+    TooLong,
+    /// Nobody has the LID.
+    UnknownLid,
+}
+
+impl WalkEnd {
+    /// The end in words.
+    pub fn describe(self, fabric: &Fabric) -> String {
+        let switch = |id: SwitchId| {
+            let node = fabric.switch(id);
+            format!("{} \"{}\"", node.guid(), node.description)
+        };
+        match self {
+            Self::Delivered => "delivered".to_owned(),
+            Self::Misdelivered(port) => format!("ends at {}", fabric.describe(port)),
+            Self::NoEntry(id) => format!("switch {} has no entry for it", switch(id)),
+            Self::NoSuchPort(id, num) => {
+                format!("switch {} sends it to port {num}, which it does not have", switch(id))
+            }
+            Self::NoLink(port) => format!("{} has no link", fabric.describe(port)),
+            Self::Loop(id) => format!("loops, back at switch {}", switch(id)),
+            Self::TooLong => format!("more than {MAX_HOPS} switches"),
+            Self::UnknownLid => "nobody has this LID".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Walk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} switches, {:?}", self.hops.len(), self.end)
+    }
+}
+
+/// The path from an end port to a LID.
+pub fn walk(fabric: &Fabric, plan: &Plan, source: PortId, lid: Lid) -> Walk {
+    let Some(destination) = plan.lids.port(lid) else {
+        return Walk { hops: Vec::new(), end: WalkEnd::UnknownLid };
+    };
+    let mut hops = Vec::new();
+    let end = steps(fabric, plan, source, lid, destination, &mut hops);
+    Walk { hops, end }
+}
+
+fn steps(
+    fabric: &Fabric,
+    plan: &Plan,
+    source: PortId,
+    lid: Lid,
+    destination: PortId,
+    hops: &mut Vec<WalkHop>,
+) -> WalkEnd {
+    if source == destination {
+        return WalkEnd::Delivered;
+    }
+    let mut input = match (fabric.node_of(source).is_switch(), fabric.port(source).peer) {
+        (true, _) => source,
+        (false, Some(peer)) => peer,
+        (false, None) => return WalkEnd::NoLink(source),
+    };
+    loop {
+        if input == destination {
+            return WalkEnd::Delivered;
+        }
+        let node = fabric.node_of(input);
+        let Some(switch) = node.switch else { return WalkEnd::Misdelivered(input) };
+        if hops.iter().any(|hop: &WalkHop| hop.switch == switch) {
+            return WalkEnd::Loop(switch);
+        }
+        if hops.len() as u32 == MAX_HOPS {
+            return WalkEnd::TooLong;
+        }
+        let table = plan.routing.lfts.get(switch.index());
+        let Some(num) = table.and_then(|table| table.out(lid)) else {
+            return WalkEnd::NoEntry(switch);
+        };
+        let Some(output) = fabric.switch_port(switch, num.into()) else {
+            return WalkEnd::NoSuchPort(switch, num);
+        };
+        hops.push(WalkHop { switch, input, output });
+        if num == 0 {
+            let own = output == destination;
+            return if own { WalkEnd::Delivered } else { WalkEnd::Misdelivered(output) };
+        }
+        match fabric.port(output).peer {
+            Some(peer) => input = peer,
+            None => return WalkEnd::NoLink(output),
+        }
+    }
+}

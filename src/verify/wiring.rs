@@ -1,0 +1,121 @@
+//! The fabric reduced to what forwarding needs: switches, and the channels between them.
+
+use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::PortNum;
+
+/// Stands for "none" in dense tables of switches, channels and slots.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Where an output port of a switch leads.
+#[derive(Clone, Copy)]
+pub(super) struct Hop {
+    /// The switch at the other end; [`NONE`] if that is no switch.
+    pub switch: u32,
+    /// The channel from this port; [`NONE`] if the other end is no switch.
+    pub channel: u32,
+    /// Number of this port among the channels out of its switch, from 0.
+    pub rank: u16,
+    /// Rank of the port at the other end.
+    pub peer_rank: u16,
+}
+
+/// A channel: one direction of a cable between two switches, named by the port that sends.
+#[derive(Clone, Copy)]
+pub(super) struct Channel {
+    /// The port that sends.
+    pub port: PortId,
+    /// The switch that sends.
+    pub from: SwitchId,
+    /// The switch that receives.
+    pub to: SwitchId,
+    /// Rank of the sending port on its switch.
+    pub rank: u16,
+    /// Rank of the receiving port on its switch.
+    pub peer_rank: u16,
+}
+
+/// Switches and channels of a fabric.
+pub(super) struct Wiring {
+    /// By port slot.
+    hops: Vec<Hop>,
+    /// All channels, those out of one switch together and in the order of its ports.
+    pub channels: Vec<Channel>,
+    /// By switch: its first channel; one more at the end.
+    first: Vec<u32>,
+    /// By switch: slot of its port 0, and its number of ports.
+    slots: Vec<(u32, u8)>,
+}
+
+impl Wiring {
+    pub fn new(fabric: &Fabric) -> Self {
+        let nowhere = Hop { switch: NONE, channel: NONE, rank: 0, peer_rank: 0 };
+        let mut wiring = Self {
+            hops: vec![nowhere; fabric.ports().len()],
+            channels: Vec::new(),
+            first: Vec::with_capacity(fabric.switches().len() + 1),
+            slots: Vec::with_capacity(fabric.switches().len()),
+        };
+        for from in fabric.switch_ids() {
+            let node = fabric.switch(from);
+            wiring.slots.push((node.first_port.0, node.num_ports()));
+            wiring.first.push(wiring.channels.len() as u32);
+            for num in 1..=node.num_ports() {
+                let port = PortId(node.first_port.0 + u32::from(num));
+                wiring.add_channel(fabric, from, port);
+            }
+        }
+        wiring.first.push(wiring.channels.len() as u32);
+        wiring.join_ends(fabric);
+        wiring
+    }
+
+    fn add_channel(&mut self, fabric: &Fabric, from: SwitchId, port: PortId) {
+        let Some(peer) = fabric.port(port).peer else { return };
+        let Some(to) = fabric.node_of(peer).switch else { return };
+        let channel = self.channels.len() as u32;
+        let rank = (channel - self.first[from.index()]) as u16;
+        self.hops[port.index()] = Hop { switch: to.0, channel, rank, peer_rank: 0 };
+        self.channels.push(Channel { port, from, to, rank, peer_rank: 0 });
+    }
+
+    fn join_ends(&mut self, fabric: &Fabric) {
+        for channel in &mut self.channels {
+            let Some(peer) = fabric.port(channel.port).peer else { continue };
+            channel.peer_rank = self.hops[peer.index()].rank;
+            self.hops[channel.port.index()].peer_rank = channel.peer_rank;
+        }
+    }
+
+    /// Number of switches.
+    pub fn switches(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Number of channels out of a switch (and into it: cables have two directions).
+    pub fn degree(&self, switch: SwitchId) -> usize {
+        (self.first[switch.index() + 1] - self.first[switch.index()]) as usize
+    }
+
+    /// The channels out of a switch, by rank.
+    pub fn out_of(&self, switch: SwitchId) -> std::ops::Range<usize> {
+        self.first[switch.index()] as usize..self.first[switch.index() + 1] as usize
+    }
+
+    /// Where port slot `slot` leads.
+    #[inline]
+    pub fn hop(&self, slot: u32) -> &Hop {
+        &self.hops[slot as usize]
+    }
+
+    /// Slot of port `num` of a switch; [`NONE`] if it has no such port.
+    #[inline]
+    pub fn slot(&self, switch: u32, num: u8) -> u32 {
+        let (first, ports) = self.slots[switch as usize];
+        if num <= ports { first + u32::from(num) } else { NONE }
+    }
+
+    /// Number of the port that sends on a channel.
+    pub fn out_port(&self, fabric: &Fabric, channel: usize) -> PortNum {
+        fabric.port(self.channels[channel].port).num
+    }
+}
