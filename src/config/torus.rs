@@ -1,5 +1,305 @@
-//! torus-2QoS.conf.
+//! torus-2QoS.conf: the shape of the torus, its seeds, and how ports are used.
+//!
+//! One directive per line. The grammar is that of torus-2QoS.conf(5) including its leniencies:
+//! numbers are read as C's `strtoul` reads them with base 0, and words after the last argument
+//! of a directive are ignored. The whole file is always read, and every bad line is reported
+//! with its place. What needs the fabric to be judged (do the seeds' switches exist, does every
+//! switch have the ports of `port_order`) is the business of the routing engine.
 
-/// (grammar to be filled in)
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct TorusConfig {}
+mod scan;
+
+use crate::ids::Guid;
+use crate::notes::{Note, Severity};
+use scan::{Token, signed, tokens, unsigned, unsigned_prefix};
+use std::path::Path;
+
+use super::Diagnostic;
+
+/// Port numbers that `port_order` may name are below this.
+const PORT_LIMIT: u64 = 255;
+
+/// A torus-2QoS.conf that could be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TorusConfig {
+    /// The size line; `None` if the file has none.
+    pub size: Option<TorusSize>,
+    /// Seeds in file order. Empty if the file has neither a link nor a dateline nor `next_seed`.
+    pub seeds: Vec<Seed>,
+    /// Largest number of ports in a group of parallel cables, and of host ports plus port 0.
+    pub portgroup_max_ports: u32,
+    /// Port numbers (0..=254) in the order of `port_order`, without repetition. Ports that are
+    /// not listed follow in ascending order.
+    pub port_order: Vec<u8>,
+    /// Number of changes after which the change report stops.
+    pub max_changes: u32,
+    /// What is odd in the file without being wrong.
+    pub notes: Vec<Note>,
+}
+
+impl Default for TorusConfig {
+    fn default() -> Self {
+        Self {
+            size: None,
+            seeds: Vec::new(),
+            portgroup_max_ports: 16,
+            port_order: Vec::new(),
+            max_changes: 32,
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// Radices and openness of the three dimensions x, y, z.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TorusSize {
+    /// Number of switches along each dimension; 1 for unused dimensions.
+    pub radix: [u32; 3],
+    /// True for dimensions that wrap around. Dimensions of radix 2 never do.
+    pub looped: [bool; 3],
+}
+
+/// A place to start the discovery from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Seed {
+    /// Links by `2 * dimension + (0 for plus, 1 for minus)`.
+    pub links: [Option<SeedLink>; 6],
+    /// Distance of the origin from the dateline, by dimension.
+    pub dateline: [i64; 3],
+}
+
+/// A cable of a seed, as the node GUIDs of its two switches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SeedLink {
+    /// The seed's origin.
+    pub origin: Guid,
+    /// Its neighbour.
+    pub neighbor: Guid,
+}
+
+impl TorusConfig {
+    /// Reads the text of `file`.
+    ///
+    /// # Errors
+    /// One note for every bad line, with file, line and column.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Vec<Note>> {
+        let mut parser = Parser { file, line: 0, config: Self::default(), errors: Vec::new() };
+        for (index, line) in text.split('\n').enumerate() {
+            parser.line = u32::try_from(index + 1).unwrap_or(u32::MAX);
+            parser.directive(line);
+        }
+        if parser.errors.is_empty() { Ok(parser.config) } else { Err(parser.errors) }
+    }
+
+    /// What the engine says when the file cannot be read.
+    pub fn unreadable(file: &Path, error: &std::io::Error) -> Note {
+        Note::error("4E11", format!("cannot read {}: {error}", file.display()))
+    }
+
+    /// All port numbers 0..=254 in the order in which destination ports take their turn.
+    pub fn full_port_order(&self) -> Vec<u8> {
+        let mut listed = [false; 256];
+        self.port_order.iter().for_each(|&port| listed[usize::from(port)] = true);
+        let rest = (0..PORT_LIMIT as u8).filter(|&port| !listed[usize::from(port)]);
+        self.port_order.iter().copied().chain(rest).collect()
+    }
+}
+
+/// A finding in the current line: OpenSM's number for it, column, message.
+struct Fault {
+    code: &'static str,
+    column: u32,
+    message: String,
+}
+
+impl Fault {
+    fn new(column: u32, message: impl Into<String>) -> Self {
+        Self { code: "4E13", column, message: message.into() }
+    }
+}
+
+struct Parser<'a> {
+    file: &'a Path,
+    line: u32,
+    config: TorusConfig,
+    errors: Vec<Note>,
+}
+
+impl Parser<'_> {
+    fn directive(&mut self, line: &str) {
+        let mut words = tokens(line);
+        let Some(keyword) = words.next() else { return };
+        if keyword.text.starts_with('#') {
+            return;
+        }
+        let arguments: Vec<Token<'_>> = words.collect();
+        let end = line.trim_end().len() as u32 + 1;
+        if let Err(fault) = self.apply(keyword, &Arguments { words: &arguments, end }) {
+            let text = self.place(fault.column, Severity::Error, fault.message);
+            self.errors.push(Note::error(fault.code, text));
+        }
+    }
+
+    fn place(&self, column: u32, severity: Severity, message: String) -> String {
+        let (file, line) = (self.file.to_path_buf(), self.line);
+        Diagnostic { file, line, column, severity, message }.to_string()
+    }
+
+    fn apply(&mut self, keyword: Token<'_>, arguments: &Arguments<'_>) -> Result<(), Fault> {
+        match keyword.text {
+            "torus" => self.size(keyword, arguments, true),
+            "mesh" => self.size(keyword, arguments, false),
+            "xp_link" => self.link(arguments, 0),
+            "xm_link" => self.link(arguments, 1),
+            "yp_link" => self.link(arguments, 2),
+            "ym_link" => self.link(arguments, 3),
+            "zp_link" => self.link(arguments, 4),
+            "zm_link" => self.link(arguments, 5),
+            "x_dateline" => self.dateline(arguments, 0),
+            "y_dateline" => self.dateline(arguments, 1),
+            "z_dateline" => self.dateline(arguments, 2),
+            "next_seed" => {
+                self.config.seeds.push(Seed::default());
+                Ok(())
+            }
+            "portgroup_max_ports" => {
+                self.config.portgroup_max_ports = arguments.count(0, "a number of ports")?;
+                Ok(())
+            }
+            "max_changes" => {
+                self.config.max_changes = arguments.count(0, "a number of changes")?;
+                Ok(())
+            }
+            "port_order" => self.port_order(arguments),
+            other => {
+                Err(Fault { code: "4E12", column: keyword.column, message: unknown_keyword(other) })
+            }
+        }
+    }
+
+    fn size(
+        &mut self,
+        keyword: Token<'_>,
+        arguments: &Arguments<'_>,
+        looped_by_default: bool,
+    ) -> Result<(), Fault> {
+        if self.config.size.is_some() {
+            let message = format!("a second size line (`{}`): only one is allowed", keyword.text);
+            return Err(Fault::new(keyword.column, message));
+        }
+        let mut size = TorusSize { radix: [0; 3], looped: [looped_by_default; 3] };
+        for axis in 0..3 {
+            let word = arguments.word(axis, "three radices, for x, y and z")?;
+            let (radix, rest) = unsigned_prefix(word.text);
+            size.radix[axis] = u32::try_from(radix).unwrap_or(u32::MAX);
+            match rest.as_bytes().first() {
+                Some(b't' | b'T') => size.looped[axis] = true,
+                Some(b'm' | b'M') => size.looped[axis] = false,
+                _ => {}
+            }
+            // A loop of two switches would be two parallel cables.
+            size.looped[axis] &= size.radix[axis] != 2;
+        }
+        self.config.size = Some(size);
+        Ok(())
+    }
+
+    fn current_seed(&mut self) -> &mut Seed {
+        if self.config.seeds.is_empty() {
+            self.config.seeds.push(Seed::default());
+        }
+        self.config.seeds.last_mut().expect("a seed was just made if there was none")
+    }
+
+    fn link(&mut self, arguments: &Arguments<'_>, slot: usize) -> Result<(), Fault> {
+        let expected = "two switch GUIDs, origin and neighbour";
+        let origin = Guid(unsigned(arguments.word(0, expected)?.text));
+        let neighbor = Guid(unsigned(arguments.word(1, expected)?.text));
+        self.current_seed().links[slot] = Some(SeedLink { origin, neighbor });
+        Ok(())
+    }
+
+    fn dateline(&mut self, arguments: &Arguments<'_>, axis: usize) -> Result<(), Fault> {
+        let word = arguments.word(0, "a distance")?;
+        let value = signed(word.text);
+        let out_of_range = |message| Err(Fault { code: "4E10", column: word.column, message });
+        let radix = self.config.size.map_or(0, |size| i64::from(size.radix[axis]));
+        if radix == 0 {
+            return out_of_range(
+                "a dateline before the `torus` or `mesh` line: its range follows from the radix"
+                    .to_owned(),
+            );
+        }
+        if value.abs() >= radix {
+            let (axis, most) = (['x', 'y', 'z'][axis], radix - 1);
+            return out_of_range(format!("{axis}_dateline {value} is not within -{most}..={most}"));
+        }
+        self.current_seed().dateline[axis] = value;
+        Ok(())
+    }
+
+    fn port_order(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
+        let mut order: Vec<u8> = Vec::with_capacity(arguments.words.len());
+        for word in arguments.words {
+            let value = unsigned(word.text);
+            if value >= PORT_LIMIT {
+                let message = format!("port number {} is not within 0..=254", word.text);
+                return Err(Fault::new(word.column, message));
+            }
+            if order.contains(&(value as u8)) {
+                let message = format!("port {value} is already in port_order: ignored");
+                let text = self.place(word.column, Severity::Info, message);
+                self.config.notes.push(Note::info(text));
+            } else {
+                order.push(value as u8);
+            }
+        }
+        self.config.port_order = order;
+        Ok(())
+    }
+}
+
+fn unknown_keyword(word: &str) -> String {
+    const KEYWORDS: [&str; 15] = [
+        "torus",
+        "mesh",
+        "xp_link",
+        "xm_link",
+        "yp_link",
+        "ym_link",
+        "zp_link",
+        "zm_link",
+        "x_dateline",
+        "y_dateline",
+        "z_dateline",
+        "next_seed",
+        "portgroup_max_ports",
+        "port_order",
+        "max_changes",
+    ];
+    match KEYWORDS.iter().find(|keyword| keyword.eq_ignore_ascii_case(word)) {
+        Some(keyword) => format!("unknown keyword `{word}`: keywords are lower case, `{keyword}`"),
+        None => format!("unknown keyword `{word}`"),
+    }
+}
+
+/// The words after a keyword.
+struct Arguments<'a> {
+    words: &'a [Token<'a>],
+    /// Column after the last character of the line, where a missing argument is reported.
+    end: u32,
+}
+
+impl<'a> Arguments<'a> {
+    fn word(&self, index: usize, expected: &str) -> Result<Token<'a>, Fault> {
+        let missing = || Fault::new(self.end, format!("argument missing: expected {expected}"));
+        self.words.get(index).copied().ok_or_else(missing)
+    }
+
+    fn count(&self, index: usize, expected: &str) -> Result<u32, Fault> {
+        let value = unsigned(self.word(index, expected)?.text);
+        Ok(u32::try_from(value).unwrap_or(u32::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests;

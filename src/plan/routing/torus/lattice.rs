@@ -1,0 +1,246 @@
+//! Coordinates, directions and the grid of positions.
+//!
+//! A position is a dense index, x running fastest and z slowest, so that ascending positions
+//! are the order in which messages and sweeps go over the torus. Arithmetic on coordinates is
+//! modulo the radix even in open dimensions; whether a step over the edge is meaningful is for
+//! the caller to know.
+
+use crate::config::torus::TorusSize;
+use std::fmt;
+
+/// Largest number of positions: a subnet has fewer than 49,152 LIDs, so a torus with more
+/// positions than this would consist of holes.
+const POSITION_LIMIT: u64 = 1 << 22;
+
+/// A triple of coordinates x, y, z.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+pub struct Coordinates(pub [u32; 3]);
+
+impl fmt::Display for Coordinates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.0;
+        write!(f, "{x},{y},{z}")
+    }
+}
+
+/// A position of the grid: a dense index.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Position(pub u32);
+
+impl Position {
+    /// As an index into a slice.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A signed direction, in the order -x, +x, -y, +y, -z, +z.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Direction(u8);
+
+impl Direction {
+    /// All six, in order.
+    pub const ALL: [Self; 6] = [Self(0), Self(1), Self(2), Self(3), Self(4), Self(5)];
+
+    /// Down `axis` (0..=2).
+    pub const fn minus(axis: usize) -> Self {
+        Self(2 * axis as u8)
+    }
+
+    /// Up `axis` (0..=2).
+    pub const fn plus(axis: usize) -> Self {
+        Self(2 * axis as u8 + 1)
+    }
+
+    /// The dimension, 0..=2.
+    pub const fn axis(self) -> usize {
+        (self.0 / 2) as usize
+    }
+
+    /// True for upward directions.
+    pub const fn is_plus(self) -> bool {
+        self.0 % 2 == 1
+    }
+
+    /// The way back.
+    pub const fn opposite(self) -> Self {
+        Self(self.0 ^ 1)
+    }
+
+    /// As an index into an array of six.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.is_plus() { '+' } else { '-' };
+        write!(f, "{sign}{}", AXIS_NAMES[self.axis()])
+    }
+}
+
+/// Names of the dimensions.
+pub const AXIS_NAMES: [char; 3] = ['x', 'y', 'z'];
+
+/// The grid.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lattice {
+    size: TorusSize,
+    stride: [u32; 3],
+    len: u32,
+}
+
+impl Lattice {
+    /// The grid of this size; `None` if a radix is zero or there are too many positions.
+    pub fn new(size: TorusSize) -> Option<Self> {
+        let mut stride = [0; 3];
+        let mut len = 1u64;
+        for (stride, radix) in stride.iter_mut().zip(size.radix) {
+            *stride = u32::try_from(len).ok()?;
+            len = len.checked_mul(u64::from(radix))?;
+        }
+        let fits = (1..=POSITION_LIMIT).contains(&len);
+        fits.then_some(Self { size, stride, len: len as u32 })
+    }
+
+    /// Number of positions.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Radices of x, y, z.
+    pub fn radices(&self) -> [u32; 3] {
+        self.size.radix
+    }
+
+    /// Radix of a dimension.
+    pub fn radix(&self, axis: usize) -> u32 {
+        self.size.radix[axis]
+    }
+
+    /// True if the dimension wraps around.
+    pub fn is_looped(&self, axis: usize) -> bool {
+        self.size.looped[axis]
+    }
+
+    /// True if the dimension has more than one coordinate.
+    pub fn is_active(&self, axis: usize) -> bool {
+        self.radix(axis) > 1
+    }
+
+    /// All positions, ascending.
+    pub fn positions(&self) -> impl ExactSizeIterator<Item = Position> + use<> {
+        (0..self.len).map(Position)
+    }
+
+    /// Coordinates of a position.
+    pub fn coordinates(&self, at: Position) -> Coordinates {
+        Coordinates(std::array::from_fn(|axis| self.coordinate(at, axis)))
+    }
+
+    /// One coordinate of a position.
+    pub fn coordinate(&self, at: Position, axis: usize) -> u32 {
+        at.0 / self.stride[axis] % self.size.radix[axis]
+    }
+
+    /// The position with these coordinates, taken modulo the radices.
+    pub fn position(&self, coordinates: [i64; 3]) -> Position {
+        let terms = coordinates.iter().zip(self.size.radix).zip(self.stride);
+        Position(terms.map(|((c, r), s)| c.rem_euclid(r.into()) as u32 * s).sum())
+    }
+
+    /// The position one step away, over the edge if need be.
+    pub fn step(&self, at: Position, direction: Direction) -> Position {
+        let axis = direction.axis();
+        let (radix, stride) = (self.size.radix[axis], self.stride[axis]);
+        let here = self.coordinate(at, axis);
+        let there = if direction.is_plus() { here + 1 } else { here + radix - 1 } % radix;
+        Position(at.0 - here * stride + there * stride)
+    }
+
+    /// The position that differs only in one coordinate.
+    pub fn with(&self, at: Position, axis: usize, coordinate: u32) -> Position {
+        let stride = self.stride[axis];
+        Position(at.0 - self.coordinate(at, axis) * stride + coordinate * stride)
+    }
+
+    /// True if a step from `at` in `direction` leaves an open dimension.
+    pub fn is_edge(&self, at: Position, direction: Direction) -> bool {
+        let axis = direction.axis();
+        let end = if direction.is_plus() { self.radix(axis) - 1 } else { 0 };
+        !self.is_looped(axis) && self.coordinate(at, axis) == end
+    }
+
+    /// The first position of every line along `axis`, ascending.
+    pub fn lines(&self, axis: usize) -> impl Iterator<Item = Position> + '_ {
+        self.positions().filter(move |&at| self.coordinate(at, axis) == 0)
+    }
+
+    /// The positions of the line along `axis` that starts at `first`.
+    pub fn line(&self, first: Position, axis: usize) -> impl Iterator<Item = Position> + use<> {
+        let stride = self.stride[axis];
+        (0..self.radix(axis)).map(move |c| Position(first.0 + c * stride))
+    }
+
+    /// The direction of the shorter way from coordinate `a` to `b` of a dimension; of two equally
+    /// long ways the one that does not cross the dateline.
+    pub fn shorter(&self, axis: usize, a: u32, b: u32) -> Direction {
+        let direct_is_shorter = !self.crosses(axis, a, b);
+        if (b > a) == direct_is_shorter { Direction::plus(axis) } else { Direction::minus(axis) }
+    }
+
+    /// True if the shorter way between two coordinates crosses the dateline; a tie does not.
+    pub fn crosses(&self, axis: usize, a: u32, b: u32) -> bool {
+        let direct = a.abs_diff(b);
+        direct > self.radix(axis) - direct
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A torus with the radices given.
+    pub fn torus(radix: [u32; 3]) -> Lattice {
+        Lattice::new(TorusSize { radix, looped: radix.map(|r| r != 2) }).unwrap()
+    }
+
+    #[test]
+    fn positions_run_x_first() {
+        let lattice = torus([6, 5, 3]);
+        assert_eq!(lattice.len(), 90);
+        for (index, at) in lattice.positions().enumerate() {
+            let Coordinates([x, y, z]) = lattice.coordinates(at);
+            assert_eq!(index as u32, x + 6 * (y + 5 * z));
+            assert_eq!(lattice.position([x.into(), y.into(), z.into()]), at);
+        }
+        assert_eq!(lattice.position([-1, 5, 4]), lattice.position([5, 0, 1]));
+    }
+
+    #[test]
+    fn steps_come_back() {
+        let lattice = torus([4, 2, 1]);
+        for at in lattice.positions() {
+            for direction in Direction::ALL {
+                let there = lattice.step(at, direction);
+                assert_eq!(lattice.step(there, direction.opposite()), at);
+            }
+        }
+    }
+
+    #[test]
+    fn ties_do_not_cross_the_dateline() {
+        let lattice = torus([6, 1, 1]);
+        let ways = [(0, 3), (3, 0), (5, 1), (5, 2), (1, 5)];
+        let names: Vec<_> = ways.map(|(a, b)| lattice.shorter(0, a, b).to_string()).into();
+        assert_eq!(names, ["+x", "-x", "+x", "-x", "-x"]);
+    }
+
+    #[test]
+    fn absurd_sizes_are_refused() {
+        for radix in [[0, 3, 3], [u32::MAX; 3], [1 << 12, 1 << 12, 1]] {
+            assert!(Lattice::new(TorusSize { radix, looped: [true; 3] }).is_none());
+        }
+    }
+}

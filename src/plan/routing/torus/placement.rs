@@ -1,0 +1,304 @@
+//! Discovery: from a seed to the position of every switch that can be told from local evidence.
+//!
+//! The evidence is the 4-loop: two switches diagonal in a face of the grid have exactly two
+//! common neighbours, the other corners of that face. Cubes of neighbouring positions are
+//! swept over and over; in each, the cables between placed corners join the torus, and the rules
+//! of [`super::cube`] say which further corners can be found. The sweep ends when a pass adds no
+//! cable. The order in which positions are filled is part of the result: it is the order of
+//! destinations when parallel cables are shared out.
+
+use super::cube::{Candidate, CubeRules};
+use super::grid::{Bundles, Grid};
+use super::lattice::{Direction, Lattice, Position};
+use super::search::FreeCables;
+use super::wiring::{Host, Wiring};
+use crate::config::torus::Seed;
+use crate::fabric::{Fabric, SwitchId};
+use crate::ids::Guid;
+use crate::notes::{Note, Severity};
+use std::collections::BTreeSet;
+
+/// Why there is no torus.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unplaceable {
+    /// A seed's switch is not in the fabric.
+    SeedSwitchMissing(Guid),
+    /// The discovery led to the same switch at two positions, or a local group is too large.
+    Contradiction(Vec<Note>),
+}
+
+/// A torus in the making.
+pub struct Placement<'a> {
+    lattice: &'a Lattice,
+    wiring: &'a Wiring,
+    /// Largest size of a bundle or local group.
+    limit: usize,
+    switches: Vec<Option<SwitchId>>,
+    order: Vec<Position>,
+    bundles: Vec<Bundles>,
+    free: FreeCables<'a>,
+    adopted: usize,
+    /// Bundles that had no room for a cable: lower position, dimension.
+    overfull: BTreeSet<(Position, usize)>,
+}
+
+/// The position of a seed's origin.
+pub fn origin(lattice: &Lattice, seed: &Seed) -> Position {
+    lattice.position(seed.dateline.map(|distance| -distance))
+}
+
+impl<'a> Placement<'a> {
+    /// An empty torus; bundles and local groups take up to `limit` ports.
+    pub fn new(lattice: &'a Lattice, wiring: &'a Wiring, limit: u32) -> Self {
+        Self {
+            lattice,
+            wiring,
+            limit: limit as usize,
+            switches: vec![None; lattice.len()],
+            order: Vec::new(),
+            bundles: vec![Bundles::default(); lattice.len()],
+            free: FreeCables::new(wiring),
+            adopted: 0,
+            overfull: BTreeSet::new(),
+        }
+    }
+
+    /// Places the switches of a seed.
+    ///
+    /// # Errors
+    /// The GUID of a switch that is needed and not in the fabric.
+    pub fn plant(&mut self, fabric: &Fabric, seed: &Seed) -> Result<(), Unplaceable> {
+        let origin = origin(self.lattice, seed);
+        for (slot, link) in seed.links.iter().enumerate() {
+            let Some(link) = link else { continue };
+            let axis = slot / 2;
+            let direction =
+                if slot % 2 == 0 { Direction::plus(axis) } else { Direction::minus(axis) };
+            let ends = [(origin, link.origin), (self.lattice.step(origin, direction), link.neighbor)];
+            for (at, guid) in ends {
+                if self.switches[at.index()].is_some() {
+                    continue;
+                }
+                let node = fabric.node_by_guid(guid).map(|id| fabric.node(id));
+                let switch = node.and_then(|node| node.switch);
+                self.place(at, switch.ok_or(Unplaceable::SeedSwitchMissing(guid))?);
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, at: Position, switch: SwitchId) {
+        self.switches[at.index()] = Some(switch);
+        self.order.push(at);
+    }
+
+    /// Sweeps over all cubes until nothing is added any more.
+    pub fn sweep(&mut self) {
+        let rules = CubeRules::new([0, 1, 2].map(|axis| self.lattice.is_active(axis)));
+        loop {
+            let before = self.adopted;
+            for base in self.lattice.positions() {
+                let lies_inside = (0..3).all(|axis| {
+                    !self.lattice.is_active(axis)
+                        || !self.lattice.is_edge(base, Direction::plus(axis))
+                });
+                if lies_inside {
+                    self.explore(&rules, base);
+                }
+            }
+            if self.adopted == before {
+                return;
+            }
+        }
+    }
+
+    /// Works on one cube until none of its candidates is found.
+    fn explore(&mut self, rules: &CubeRules, base: Position) {
+        let cube = self.corners(base);
+        loop {
+            let placed = self.adopt_edges(rules, &cube);
+            let found = rules
+                .candidates(placed)
+                .iter()
+                .find_map(|candidate| self.seek(&cube, candidate));
+            match found {
+                Some((at, switch)) => self.place(at, switch),
+                None => break,
+            }
+        }
+        self.adopt_edges(rules, &cube);
+    }
+
+    /// Positions of the corners by number; those in inactive dimensions coincide with others.
+    fn corners(&self, base: Position) -> [Position; 8] {
+        let mut cube = [base; 8];
+        for corner in 1..8usize {
+            let axis = corner.ilog2() as usize;
+            cube[corner] = self.lattice.step(cube[corner ^ 1 << axis], Direction::plus(axis));
+        }
+        cube
+    }
+
+    /// Adopts the cables along the edges between placed corners; returns the mask of those.
+    fn adopt_edges(&mut self, rules: &CubeRules, cube: &[Position; 8]) -> u8 {
+        let is_placed = |corner: &usize| {
+            rules.corners >> corner & 1 == 1 && self.switches[cube[*corner].index()].is_some()
+        };
+        let placed: u8 = (0..8).filter(is_placed).map(|corner| 1 << corner).sum();
+        for (corner, &at) in cube.iter().enumerate() {
+            for axis in 0..3 {
+                let pair = 1u8 << corner | 1 << (corner | 1 << axis);
+                if corner >> axis & 1 == 0 && placed & pair == pair {
+                    self.adopt(at, axis);
+                }
+            }
+        }
+        placed
+    }
+
+    /// Moves the free cables between the switches at `lower` and one step up `axis` into their
+    /// bundles, if both are placed. False if there was no room for one.
+    fn adopt(&mut self, lower: Position, axis: usize) -> bool {
+        let up = Direction::plus(axis);
+        let upper = self.lattice.step(lower, up);
+        let (Some(here), Some(there)) =
+            (self.switches[lower.index()], self.switches[upper.index()])
+        else {
+            return true;
+        };
+        for link in self.wiring.links(here) {
+            if link.peer != there || !self.free.is_free(link.cable) {
+                continue;
+            }
+            if self.bundles[lower.index()][up.index()].len() >= self.limit {
+                self.overfull.insert((lower, axis));
+                return false;
+            }
+            self.bundles[lower.index()][up.index()].push(link.port);
+            self.bundles[upper.index()][up.opposite().index()].push(link.peer_port);
+            self.free.take(link.cable);
+            self.adopted += 1;
+        }
+        true
+    }
+
+    /// Looks for a candidate: the position it would have, and the switch.
+    fn seek(&mut self, cube: &[Position; 8], candidate: &Candidate) -> Option<(Position, SwitchId)> {
+        let position = |corner: u8| cube[usize::from(corner)];
+        match *candidate {
+            Candidate::Face { target, from, middle, to } => {
+                let [from, middle, to] =
+                    [from, middle, to].map(|corner| self.switches[position(corner).index()]);
+                let switch = self.free.fourth_corner(from?, middle?, to?)?;
+                Some((position(target), switch))
+            }
+            Candidate::Perpendicular { target, base, axis, arms } => {
+                let (at, axis) = (position(base), usize::from(axis));
+                if !self.rings_are_settled(at, axis) {
+                    return None;
+                }
+                let target_is_up = base >> axis & 1 == 0;
+                let away =
+                    if target_is_up { Direction::minus(axis) } else { Direction::plus(axis) };
+                let opposite = self.switches[self.lattice.step(at, away).index()]?;
+                let arms = (0..8).filter(|corner| arms >> corner & 1 == 1);
+                let arms: Option<Vec<SwitchId>> =
+                    arms.map(|corner| self.switches[position(corner).index()]).collect();
+                let base = self.switches[at.index()]?;
+                Some((position(target), self.free.perpendicular(base, opposite, &arms?)?))
+            }
+        }
+    }
+
+    /// In a looped dimension of radix 4 a ring is itself a 4-loop and could be taken for a face.
+    /// Before a perpendicular is sought at `at` along `axis`, such rings through `at` must have
+    /// at least two other switches placed; their cables then join the torus first.
+    fn rings_are_settled(&mut self, at: Position, axis: usize) -> bool {
+        (0..3).filter(|&other| other != axis).all(|other| {
+            if !self.lattice.is_looped(other) || self.lattice.radix(other) != 4 {
+                return true;
+            }
+            let next = |at| self.lattice.step(at, Direction::plus(other));
+            let (one, two) = (next(at), next(next(at)));
+            let three = next(two);
+            let others = [one, two, three];
+            if others.iter().filter(|at| self.switches[at.index()].is_some()).count() < 2 {
+                return false;
+            }
+            let results = [two, three, at, one].map(|lower| self.adopt(lower, other));
+            results.iter().all(|&settled| settled)
+        })
+    }
+
+    /// Gives every placed switch its end ports and closes the torus. The second part of the result
+    /// are the cables that stayed outside, as indices into [`Wiring::cables`].
+    ///
+    /// # Errors
+    /// [`Unplaceable::Contradiction`] names switches at two positions and groups that are too large.
+    pub fn finish(self, fabric: &Fabric) -> Result<(Grid, Vec<usize>), Unplaceable> {
+        let mut grid = Grid {
+            lattice: self.lattice.clone(),
+            switches: self.switches,
+            positions: vec![None; self.wiring.switch_count()],
+            order: self.order,
+            bundles: self.bundles,
+            local: vec![Vec::new(); self.lattice.len()],
+        };
+        let mut faults = Vec::new();
+        for at in grid.lattice.positions() {
+            let Some(switch) = grid.switch(at) else { continue };
+            if let Some(other) = grid.positions[switch.index()].replace(at) {
+                faults.push(placed_twice(&grid, fabric, other, at));
+                continue;
+            }
+            let management = Host { port: 0, end: fabric.switch(switch).first_port };
+            let mut local = vec![management];
+            local.extend_from_slice(self.wiring.hosts(switch));
+            if local.len() > self.limit {
+                faults.push(local_group_full(&grid, fabric, at, local.len(), self.limit));
+            }
+            grid.local[at.index()] = local;
+        }
+        let leftover = self.free.leftover().collect();
+        if faults.is_empty() { Ok((grid, leftover)) } else { Err(Unplaceable::Contradiction(faults)) }
+    }
+
+    /// One message for each bundle that was too small for its cables.
+    pub fn overflow_notes(&self, fabric: &Fabric) -> Vec<Note> {
+        let note = |&(lower, axis): &(Position, usize)| {
+            let upper = self.lattice.step(lower, Direction::plus(axis));
+            let name = |at: Position| {
+                let guid = self.switches[at.index()].map(|switch| fabric.switch(switch).guid());
+                format!("{} (GUID {})", self.lattice.coordinates(at), guid.unwrap_or_default())
+            };
+            let text = format!(
+                "more than portgroup_max_ports {} parallel cables between switches {} and {}: the \
+                 surplus is not used",
+                self.limit,
+                name(lower),
+                name(upper)
+            );
+            Note { severity: Severity::Warning, code: Some("4E17"), text }
+        };
+        self.overfull.iter().map(note).collect()
+    }
+}
+
+fn placed_twice(grid: &Grid, fabric: &Fabric, first: Position, second: Position) -> Note {
+    let text = format!(
+        "the cabling puts one switch both at {} and at {}: verify radices, seeds and \
+         portgroup_max_ports of the torus configuration against the fabric",
+        grid.lattice.coordinates(first),
+        grid.describe(fabric, second)
+    );
+    Note::error("4E1C", text)
+}
+
+fn local_group_full(grid: &Grid, fabric: &Fabric, at: Position, size: usize, limit: usize) -> Note {
+    let text = format!(
+        "switch {}: port 0 and {} host ports do not fit into portgroup_max_ports {limit}",
+        grid.describe(fabric, at),
+        size - 1
+    );
+    Note::error(if limit == 0 { "4E1D" } else { "4E1E" }, text)
+}

@@ -1,0 +1,58 @@
+//! The two searches that find a switch from its placed surroundings. Both go through cables
+//! that belong to no bundle yet, in ascending port number, and take the first hit; in a
+//! correctly cabled torus there is only one.
+
+use super::wiring::Wiring;
+use crate::fabric::SwitchId;
+
+/// Cables that are not part of the torus yet.
+pub struct FreeCables<'a> {
+    wiring: &'a Wiring,
+    free: Vec<bool>,
+}
+
+impl<'a> FreeCables<'a> {
+    /// All cables of `wiring`.
+    pub fn new(wiring: &'a Wiring) -> Self {
+        Self { wiring, free: vec![true; wiring.cables.len()] }
+    }
+
+    /// Takes a cable into the torus.
+    pub fn take(&mut self, cable: u32) {
+        self.free[cable as usize] = false;
+    }
+
+    /// True until the cable was taken.
+    pub fn is_free(&self, cable: u32) -> bool {
+        self.free[cable as usize]
+    }
+
+    /// Indices of the cables that were not taken.
+    pub fn leftover(&self) -> impl Iterator<Item = usize> + '_ {
+        self.free.iter().enumerate().filter(|(_, free)| **free).map(|(cable, _)| cable)
+    }
+
+    /// The far ends of the free cables of a switch, ascending by its port numbers.
+    fn neighbors(&self, switch: SwitchId) -> impl Iterator<Item = SwitchId> + '_ {
+        let links = self.wiring.links(switch).iter();
+        links.filter(|link| self.is_free(link.cable)).map(|link| link.peer)
+    }
+
+    /// The fourth corner of a face: the common neighbour of `a` and `b`, diagonal corners, other
+    /// than the corner between them that is known already.
+    pub fn fourth_corner(&self, a: SwitchId, known: SwitchId, b: SwitchId) -> Option<SwitchId> {
+        self.neighbors(a).find(|&n| n != known && self.neighbors(n).any(|far| far == b))
+    }
+
+    /// The neighbour of `base` that is perpendicular to the cables to all `arms` (it forms a face
+    /// with `base` and each of them) and is not `opposite`.
+    pub fn perpendicular(
+        &self,
+        base: SwitchId,
+        opposite: SwitchId,
+        arms: &[SwitchId],
+    ) -> Option<SwitchId> {
+        let is_square = |n| arms.iter().all(|&arm| self.fourth_corner(arm, base, n).is_some());
+        self.neighbors(base).find(|&n| n != opposite && is_square(n))
+    }
+}
