@@ -100,7 +100,7 @@ impl Hardware {
     }
 
     /// PortInfo of a port that nobody has configured: INIT if `linked`, else down and polling.
-    /// Port 0 of a switch has no cable and is always up.
+    /// Port 0 of a switch has no cable and is always up; a base port 0 is always ACTIVE.
     pub fn port_info(&self, kind: NodeKind, num: PortNum, linked: bool) -> PortInfo {
         let is_switch = kind == NodeKind::Switch;
         let is_port0 = is_switch && num == PortNum::ZERO;
@@ -124,6 +124,9 @@ impl Hardware {
         info.set_vl_arb_high_cap(self.vl_arb_high_cap);
         info.set_vl_arb_low_cap(self.vl_arb_low_cap);
         set_link(&mut info, linked || is_port0);
+        if is_port0 && !self.enhanced_port0 {
+            info.set_port_state(PortState::Active);
+        }
         info
     }
 }

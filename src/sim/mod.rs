@@ -1,1 +1,5 @@
-//! (to be written)
+//! A simulated fabric.
+//!
+//! * [`generate`]: tori and meshes
+
+pub mod generate;

@@ -1,0 +1,310 @@
+//! Tori and meshes out of nothing: `6x5x1`, `8x8x8`, `4tx3mx2m`.
+//!
+//! Switch x,y,z has the GUID 0x200000 + its number (z counts fastest), its ports are numbered
+//! +x, -x, +y, -y, +z, -z with all parallel cables of a direction together, then come the hosts,
+//! then a router's port. So a fabric keeps its names and ports whatever is taken out of it.
+
+use crate::fabric::topology::{Topology, TopologyNode};
+use crate::ids::{Guid, PortNum};
+use crate::wire::attr::NodeKind;
+use std::fmt::Write as _;
+use std::str::FromStr;
+
+const SWITCH_GUIDS: u64 = 0x20_0000;
+const HOST_GUIDS: u64 = 0x1000_0000;
+const ROUTER_GUID: u64 = 0x30_0000_0000;
+/// The largest radix: with three of them a fabric still fits its LIDs and GUIDs.
+const MAX_RADIX: u16 = 255;
+const MAX_SWITCHES: u64 = 48 * 1024;
+
+/// A torus or mesh to be generated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Switches in each dimension; 1 means that the dimension is not used.
+    pub radix: [u16; 3],
+    /// Whether each dimension closes to a ring. A radix of 2 never does.
+    pub looped: [bool; 3],
+    /// Channel adapters at each switch.
+    pub hosts: u8,
+    /// Parallel cables between neighbours.
+    pub parallel: u8,
+    /// A router with one cable at the first switch that exists.
+    pub router: bool,
+    /// Switches that are not there, nor are their hosts and cables.
+    pub missing_switches: Vec<[u16; 3]>,
+    /// Bundles of cables that are not there: from this switch upwards in this dimension (0..=2).
+    pub missing_links: Vec<([u16; 3], usize)>,
+}
+
+/// A shape that cannot be read or built.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ShapeError {
+    /// Not of the form `6x5x1`.
+    #[error(
+        "\"{0}\" is not of the form 6x5x1, with t (torus) or m (mesh) after a number if need be"
+    )]
+    Form(String),
+    /// A radix out of range.
+    #[error("\"{0}\": every dimension has 1 to {MAX_RADIX} switches, all together {MAX_SWITCHES}")]
+    Radix(String),
+    /// More ports at a switch than it can have.
+    #[error(
+        "{hosts} hosts and {parallel} parallel cables per direction need {needed} ports; a switch has at most 254"
+    )]
+    Ports {
+        /// Hosts per switch.
+        hosts: u8,
+        /// Parallel cables.
+        parallel: u8,
+        /// Ports needed.
+        needed: u16,
+    },
+}
+
+impl FromStr for Shape {
+    type Err = ShapeError;
+
+    /// `6x5`, `6x5x1`, `8x8x8`, `4tx3mx2m`: one host per switch, single cables, all rings closed
+    /// unless `m` says otherwise.
+    fn from_str(text: &str) -> Result<Self, ShapeError> {
+        let mut shape = Self::torus([1; 3]);
+        let parts: Vec<_> = text.split(['x', 'X']).collect();
+        if parts.len() > 3 {
+            return Err(ShapeError::Form(text.to_owned()));
+        }
+        for (dimension, part) in parts.iter().enumerate() {
+            let digits = part.trim_end_matches(['t', 'T', 'm', 'M']);
+            let suffix = &part[digits.len()..];
+            if suffix.len() > 1 || digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit())
+            {
+                return Err(ShapeError::Form(text.to_owned()));
+            }
+            let radix = digits.parse().ok().filter(|radix| (1..=MAX_RADIX).contains(radix));
+            shape.radix[dimension] = radix.ok_or_else(|| ShapeError::Radix(text.to_owned()))?;
+            shape.looped[dimension] = !suffix.eq_ignore_ascii_case("m");
+        }
+        if shape.switches() > MAX_SWITCHES {
+            return Err(ShapeError::Radix(text.to_owned()));
+        }
+        Ok(shape)
+    }
+}
+
+impl Shape {
+    /// A torus with one host per switch and single cables.
+    pub fn torus(radix: [u16; 3]) -> Self {
+        Self {
+            radix,
+            looped: [true; 3],
+            hosts: 1,
+            parallel: 1,
+            router: false,
+            missing_switches: Vec::new(),
+            missing_links: Vec::new(),
+        }
+    }
+
+    fn switches(&self) -> u64 {
+        self.radix.iter().map(|&radix| u64::from(radix)).product()
+    }
+
+    /// GUID of the switch at `at`, present or not.
+    pub fn switch_guid(&self, at: [u16; 3]) -> Guid {
+        Guid(SWITCH_GUIDS + self.number(at))
+    }
+
+    /// GUID of host `host` (from 0) of the switch at `at`; that of its port is one higher.
+    pub fn host_guid(&self, at: [u16; 3], host: u8) -> Guid {
+        let stride = (u64::from(self.hosts) * 4).next_multiple_of(0x40).max(0x40);
+        Guid(HOST_GUIDS + self.number(at) * stride + u64::from(host) * 4)
+    }
+
+    fn number(&self, [x, y, z]: [u16; 3]) -> u64 {
+        let [_, ry, rz] = self.radix.map(u64::from);
+        (u64::from(x) * ry + u64::from(y)) * rz + u64::from(z)
+    }
+
+    fn positions(&self) -> impl Iterator<Item = [u16; 3]> + use<> {
+        let [rx, ry, rz] = self.radix;
+        (0..rx).flat_map(move |x| (0..ry).flat_map(move |y| (0..rz).map(move |z| [x, y, z])))
+    }
+
+    /// The neighbour upwards in a dimension; `None` at the edge of a mesh.
+    fn above(&self, at: [u16; 3], dimension: usize) -> Option<[u16; 3]> {
+        let radix = self.radix[dimension];
+        let closes = self.looped[dimension] && radix > 2;
+        if radix < 2 || (at[dimension] + 1 == radix && !closes) {
+            return None;
+        }
+        let mut up = at;
+        up[dimension] = (at[dimension] + 1) % radix;
+        Some(up)
+    }
+
+    /// Builds the fabric. A host precedes all else, so that programs which attach to the first
+    /// node find a channel adapter; without hosts a switch does.
+    ///
+    /// # Errors
+    /// [`ShapeError::Ports`] if a switch would need more than 254 ports.
+    pub fn build(&self) -> Result<Topology, ShapeError> {
+        let needed = 6 * u16::from(self.parallel) + u16::from(self.hosts) + u16::from(self.router);
+        let num_ports = u8::try_from(needed)
+            .ok()
+            .filter(|&ports| ports <= 254)
+            .ok_or(ShapeError::Ports { hosts: self.hosts, parallel: self.parallel, needed })?;
+        let mut topology = Topology::default();
+        let mut index = vec![None; self.switches() as usize];
+        for at in self.positions().filter(|at| !self.missing_switches.contains(at)) {
+            self.add_switch(&mut topology, &mut index, at, num_ports);
+        }
+        for at in self.positions() {
+            for dimension in 0..3 {
+                self.add_links(&mut topology, &index, at, dimension);
+            }
+        }
+        let first_switch = topology.nodes.iter().position(|node| node.kind == NodeKind::Switch);
+        if let (true, Some(switch)) = (self.router, first_switch) {
+            let router = topology.nodes.len();
+            let description = "router".to_owned();
+            topology.nodes.push(node(NodeKind::Router, Guid(ROUTER_GUID), description, 2));
+            topology.cables.push([(switch, PortNum(num_ports)), (router, PortNum(1))]);
+        }
+        topology.normalize();
+        Ok(topology)
+    }
+
+    fn add_switch(
+        &self,
+        topology: &mut Topology,
+        index: &mut [Option<usize>],
+        at: [u16; 3],
+        num_ports: u8,
+    ) {
+        let [x, y, z] = at;
+        let first_host = topology.nodes.len();
+        for host in 0..self.hosts {
+            let description = format!("h{x}-{y}-{z}-{host} HCA-1");
+            topology.nodes.push(node(NodeKind::Ca, self.host_guid(at, host), description, 1));
+        }
+        let switch = topology.nodes.len();
+        let description = format!("sw {x},{y},{z}");
+        topology.nodes.push(node(NodeKind::Switch, self.switch_guid(at), description, num_ports));
+        index[self.number(at) as usize] = Some(switch);
+        for host in 0..self.hosts {
+            let port = PortNum(6 * self.parallel + 1 + host);
+            topology.cables.push([(first_host + usize::from(host), PortNum(1)), (switch, port)]);
+        }
+    }
+
+    fn add_links(
+        &self,
+        topology: &mut Topology,
+        index: &[Option<usize>],
+        at: [u16; 3],
+        dimension: usize,
+    ) {
+        let Some(up) = self.above(at, dimension) else { return };
+        let ends = (index[self.number(at) as usize], index[self.number(up) as usize]);
+        let (Some(low), Some(high)) = ends else { return };
+        if self.missing_links.contains(&(at, dimension)) {
+            return;
+        }
+        let direction = 2 * dimension as u8;
+        for cable in 1..=self.parallel {
+            let plus = PortNum(direction * self.parallel + cable);
+            let minus = PortNum((direction + 1) * self.parallel + cable);
+            topology.cables.push([(low, plus), (high, minus)]);
+        }
+    }
+
+    /// The torus-2QoS.conf for this fabric: the seed at 0,0,0.
+    pub fn torus_conf(&self) -> String {
+        let mut text = String::from("torus");
+        for (radix, looped) in self.radix.iter().zip(self.looped) {
+            let _ = write!(text, " {radix}{}", if looped { 'T' } else { 'M' });
+        }
+        text.push('\n');
+        let origin = self.switch_guid([0; 3]);
+        for (dimension, name) in ["x", "y", "z"].iter().enumerate() {
+            let radix = self.radix[dimension];
+            if radix < 2 {
+                continue;
+            }
+            let mut neighbour = [0; 3];
+            neighbour[dimension] = 1;
+            let up = self.switch_guid(neighbour);
+            let _ = writeln!(text, "{name}p_link {:#x} {:#x}", origin.0, up.0);
+            if radix == 4 && self.looped[dimension] {
+                neighbour[dimension] = radix - 1;
+                let down = self.switch_guid(neighbour);
+                let _ = writeln!(text, "{name}m_link {:#x} {:#x}", origin.0, down.0);
+            }
+        }
+        // The local group holds port 0, the hosts and the router.
+        let local = u16::from(self.hosts) + 1 + u16::from(self.router);
+        let largest = local.max(u16::from(self.parallel)).max(16);
+        let _ = writeln!(text, "portgroup_max_ports {largest}");
+        text
+    }
+}
+
+fn node(kind: NodeKind, guid: Guid, description: String, num_ports: u8) -> TopologyNode {
+    TopologyNode {
+        kind,
+        guid,
+        system_guid: guid,
+        description,
+        num_ports,
+        port_guids: Vec::new(),
+        lids: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(text: &str) -> Shape {
+        text.parse().expect(text)
+    }
+
+    #[test]
+    fn tori_have_all_their_cables() {
+        let cases = [("6x5x1", 30, 90), ("3x3x3", 27, 108), ("4mx3mx2m", 24, 70), ("2x1", 2, 3)];
+        for (text, switches, cables) in cases {
+            let topology = shape(text).build().expect(text);
+            assert_eq!(topology.nodes.len(), 2 * switches, "{text}");
+            assert_eq!(topology.cables.len(), cables, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_changes_no_name() {
+        let mut torus = shape("4x4");
+        torus.missing_switches.push([1, 1, 0]);
+        torus.missing_links.push(([0, 0, 0], 0));
+        torus.router = true;
+        torus.parallel = 2;
+        let topology = torus.build().expect("fits");
+        assert_eq!(topology.nodes.len(), 15 * 2 + 1);
+        assert_eq!(topology.cables.len(), 15 + 1 + 2 * (32 - 4 - 1));
+        assert!(topology.nodes.iter().all(|node| node.guid != torus.switch_guid([1, 1, 0])));
+    }
+
+    #[test]
+    fn the_configuration_names_both_neighbours_of_a_ring_of_four() {
+        let expected = "torus 6T 4T 1T\nxp_link 0x200000 0x200004\nyp_link 0x200000 0x200001\n\
+                        ym_link 0x200000 0x200003\nportgroup_max_ports 16\n";
+        assert_eq!(shape("6x4x1").torus_conf(), expected);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "x", "0x1", "3x3x3x3", "3q", "3tm", "300", "255x255x255", "-1x2"] {
+            assert!(text.parse::<Shape>().is_err(), "{text}");
+        }
+        let mut wide = shape("3x3");
+        wide.hosts = 250;
+        assert!(matches!(wide.build(), Err(ShapeError::Ports { needed: 256, .. })));
+    }
+}
