@@ -3,7 +3,7 @@
 /// The candidate closest to `name`, if one is so close that it is likely meant: at most one
 /// letter in three is wrong, missing, surplus or swapped.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (name.chars().count() / 3).clamp(1, 4);
+    let limit = (name.chars().count() / 3).min(4);
     candidates
         .into_iter()
         .map(|candidate| (distance(name, candidate), candidate))

@@ -1,0 +1,186 @@
+//! Where the lines go: file, standard output or standard error, and syslog.
+
+use super::{LogConfig, flags, layer};
+use chrono::{DateTime, Local};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write as _};
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+
+/// Where the log goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Destination {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// A file.
+    File(PathBuf),
+}
+
+impl From<&str> for Destination {
+    fn from(name: &str) -> Self {
+        match name {
+            "stdout" | "-" => Self::Stdout,
+            "stderr" => Self::Stderr,
+            file => Self::File(file.into()),
+        }
+    }
+}
+
+/// Facility daemon, severity info (RFC 3164).
+const SYSLOG_PRIORITY: u8 = 3 << 3 | 6;
+const SYSLOG: &str = "/dev/log";
+
+/// The open log.
+pub(super) struct Sink {
+    config: LogConfig,
+    out: Out,
+    /// Bytes in the file.
+    size: u64,
+    /// The last write failed and that was told.
+    failing: bool,
+}
+
+enum Out {
+    Stdout(io::Stdout),
+    Stderr(io::Stderr),
+    File(BufWriter<File>),
+}
+
+impl Out {
+    fn writer(&mut self) -> &mut dyn io::Write {
+        match self {
+            Self::Stdout(out) => out,
+            Self::Stderr(out) => out,
+            Self::File(out) => out,
+        }
+    }
+}
+
+impl Sink {
+    pub(super) fn open(config: &LogConfig) -> io::Result<Self> {
+        let (out, size) = open_out(&config.destination, config.append)?;
+        Ok(Self { config: config.clone(), out, size, failing: false })
+    }
+
+    pub(super) fn reopen(&mut self) -> io::Result<()> {
+        self.flush();
+        (self.out, self.size) = open_out(&self.config.destination, true)?;
+        Ok(())
+    }
+
+    pub(super) fn reconfigure(&mut self, config: &LogConfig) {
+        let destination = self.config.destination.clone();
+        self.config = LogConfig { destination, ..config.clone() };
+    }
+
+    pub(super) fn flush(&mut self) {
+        let outcome = self.out.writer().flush();
+        self.note(outcome);
+    }
+
+    /// Writes one line; `place` is where it comes from.
+    pub(super) fn write(
+        &mut self,
+        now: &DateTime<Local>,
+        flags: u8,
+        place: Option<&str>,
+        message: &str,
+    ) {
+        let mut body = String::with_capacity(message.len() + 64);
+        for part in [self.config.prefix.as_deref(), place].into_iter().flatten() {
+            body.push_str(part);
+            body.push_str(": ");
+        }
+        body.push_str(message);
+        if flags & flags::SYS != 0 && self.config.announce {
+            self.announce(now, &body);
+        }
+        let line = format!("{}{body}\n", layer::head(now, nix::unistd::gettid().as_raw(), flags));
+        self.write_line(&line);
+        if self.config.force_flush || flags & (flags::ERROR | flags::SYS) != 0 {
+            self.flush();
+        }
+    }
+
+    fn write_line(&mut self, line: &str) {
+        if self.config.max_size > 0 && self.size > self.config.max_size {
+            eprintln!(
+                "torus-sm: the log is larger than {} bytes and starts again",
+                self.config.max_size
+            );
+            self.truncate();
+        }
+        let mut outcome = self.out.writer().write_all(line.as_bytes());
+        let full = |e: &io::Error| e.kind() == io::ErrorKind::StorageFull;
+        if self.config.max_size > 0 && outcome.as_ref().is_err_and(full) {
+            self.truncate();
+            outcome = self.out.writer().write_all(line.as_bytes());
+        }
+        if outcome.is_ok() {
+            self.size += line.len() as u64;
+        }
+        self.note(outcome);
+    }
+
+    /// Empties the file; it was opened for appending, so that writing goes on at its start.
+    fn truncate(&mut self) {
+        let outcome = match &mut self.out {
+            Out::File(out) => out.flush().and_then(|()| out.get_ref().set_len(0)),
+            Out::Stdout(_) | Out::Stderr(_) => Ok(()),
+        };
+        self.size = 0;
+        self.note(outcome);
+    }
+
+    /// Tells about the first of a row of failures: there is no log to tell it to.
+    fn note(&mut self, outcome: io::Result<()>) {
+        if let Err(error) = &outcome
+            && !self.failing
+        {
+            eprintln!("torus-sm: cannot write the log: {error}");
+        }
+        self.failing = outcome.is_err();
+    }
+
+    /// Sends a major event to syslog, and prints it unless the log is printed anyway. Neither
+    /// may hold the daemon up: what fails is lost.
+    fn announce(&self, now: &DateTime<Local>, body: &str) {
+        if !matches!(self.out, Out::Stdout(_)) {
+            let _ = writeln!(io::stdout(), "{body}");
+        }
+        let packet = format!(
+            "<{SYSLOG_PRIORITY}>{} torus-sm[{}]: {body}",
+            now.format("%b %e %H:%M:%S"),
+            std::process::id()
+        );
+        let _ = UnixDatagram::unbound().and_then(|socket| {
+            socket.set_nonblocking(true)?;
+            socket.send_to(packet.as_bytes(), SYSLOG)
+        });
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+fn open_out(destination: &Destination, append: bool) -> io::Result<(Out, u64)> {
+    let path = match destination {
+        Destination::Stdout => return Ok((Out::Stdout(io::stdout()), 0)),
+        Destination::Stderr => return Ok((Out::Stderr(io::stderr()), 0)),
+        Destination::File(path) => path,
+    };
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    if !append {
+        // Of devices such as /dev/null there is nothing to take away.
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+    }
+    let size = file.metadata()?.len();
+    Ok((Out::File(BufWriter::new(file)), size))
+}

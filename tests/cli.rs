@@ -1,0 +1,196 @@
+//! The command line: OpenSM's spellings, errors, and what the options come to.
+
+use std::path::{Path, PathBuf};
+use torus_sm::cli::{self, Command, DaemonArgs, UsageError};
+use torus_sm::config::options::{Console, Options, PartEnforce};
+use torus_sm::ids::Guid;
+
+fn parse(line: &str) -> Result<Command, UsageError> {
+    cli::parse(line.split_whitespace())
+}
+
+fn daemon(line: &str) -> DaemonArgs {
+    match parse(line) {
+        Ok(Command::Daemon(args)) => args,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+/// The options that a command line makes of the defaults.
+fn options(line: &str) -> Options {
+    let mut options = Options::default();
+    daemon(line).apply(&mut options);
+    options
+}
+
+fn error(line: &str) -> String {
+    match parse(line) {
+        Err(error) => error.to_string(),
+        Ok(command) => panic!("{line}: {command:?}"),
+    }
+}
+
+#[test]
+fn getopts_spellings_are_one() {
+    let base = Options::default;
+    let cases: Vec<(&[&str], Options)> = vec![
+        (
+            &["-n64", "-n 64", "-n=64", "--maxsmps 64", "--maxsmps=64", "-maxsmps 64", "--maxs 64"],
+            Options { max_wire_smps: 64, ..base() },
+        ),
+        (
+            &["-g 0x12", "-g0x12", "-g=0x12", "-g 12", "--guid=0x12", "-guid=0x12", "--guid 12"],
+            Options { guid: Guid(0x12), ..base() },
+        ),
+        (
+            &["-D 0x43", "-D=0x43", "-D0x43", "--D 0x43", "--D=67"],
+            Options { log_flags: 0x43, ..base() },
+        ),
+        (&["-d0", "-d 0", "--debug 0", "-debug=0"], Options { ignore_other_sm: true, ..base() }),
+        (&["-d2", "-d 2"], Options { force_log_flush: true, ..base() }),
+        (&["-V", "--V"], Options { log_flags: 0xff, force_log_flush: true, ..base() }),
+        (&["-v", "--verbose", "-verb"], Options { log_flags: 0x07, ..base() }),
+        (&["-vv", "-v -v"], Options { log_flags: 0x0f, ..base() }),
+        (
+            &["-R torus-2QoS -Q", "-QR torus-2QoS", "--routing_engine=torus-2QoS --qos"],
+            Options { routing_engine: Some("torus-2QoS".into()), qos: true, ..base() },
+        ),
+        (&["--console=off", "-q off"], base()),
+        (&["--console loopback", "-qloopback"], Options { console: Console::Loopback, ..base() }),
+        (&["-Z out", "--part_enforce=out"], Options { part_enforce: PartEnforce::Out, ..base() }),
+        (&["-s 10", "-s10"], base()),
+        (&["-p9", "-pri 9", "--priority 0x9"], Options { sm_priority: 9, ..base() }),
+        (&["-k 1f", "--smkey 0x1f"], Options { sm_key: 0x1f, ..base() }),
+        (&["-B", "--daemon"], Options { daemon: true, ..base() }),
+        (&["-y", "--stay_on_fatal"], Options { exit_on_fatal: false, ..base() }),
+        (&["-e", "--erase_log_file"], Options { accum_log_file: false, ..base() }),
+        (
+            &["-O f", "--dimn_ports_file f", "--port_search_ordering_file f"],
+            Options { port_search_ordering_file: Some("f".into()), ..base() },
+        ),
+        (&["-l 3 -l 2"], Options { lmc: 2, ..base() }),
+    ];
+    for (lines, expected) in cases {
+        for line in lines {
+            assert_eq!(options(line), expected, "{line}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_in_the_file_is_kept_beside() {
+    let args = daemon("-F /tmp/x.conf -once --pidfile /run/x.pid -g 0 -d5");
+    assert_eq!(args.config_file(), (Path::new("/tmp/x.conf"), true));
+    assert!(args.once && args.ask_for_port && args.trace_port);
+    assert_eq!(args.pidfile, Some(PathBuf::from("/run/x.pid")));
+    assert_eq!(daemon("").config_file(), (Path::new("/etc/opensm/opensm.conf"), false));
+    assert!(!daemon("-g 0x10").ask_for_port);
+}
+
+#[test]
+fn the_command_line_wins_over_the_file() {
+    let (mut options, _) =
+        Options::parse("lmc 1\nsm_priority 3\nlog_flags 0x07\n", Path::new("opensm.conf"));
+    daemon("-p 5 -v").apply(&mut options);
+    assert_eq!((options.lmc, options.sm_priority, options.log_flags), (1, 5, 0x0f));
+}
+
+#[test]
+fn other_commands_are_recognised() {
+    for line in ["-h", "-?", "--help", "-help", "-Q -h"] {
+        let Ok(Command::ShowHelp(text)) = parse(line) else { panic!("{line}") };
+        for flag in cli::flags::FLAGS {
+            for name in flag.long {
+                assert!(text.contains(&format!("--{name}")), "{name}");
+            }
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    }
+    assert_eq!(parse("--version"), Ok(Command::ShowVersion));
+    let Ok(Command::CreateConfig(path, args)) = parse("-c /tmp/t -n 7") else { panic!() };
+    let mut options = Options::default();
+    args.apply(&mut options);
+    assert_eq!((path, options.max_wire_smps), (PathBuf::from("/tmp/t"), 7));
+}
+
+#[test]
+fn errors_say_what_would_be_right() {
+    for (line, expected) in [
+        ("--foo", "unknown option '--foo'"),
+        ("--maxsmp5 3", "unknown option '--maxsmp5'; did you mean '--maxsmps'?"),
+        ("-n", "option '-n' needs an argument: NUMBER"),
+        ("--maxsmps", "option '--maxsmps' needs an argument: NUMBER"),
+        ("--qos=yes", "option '--qos' takes no argument"),
+        (
+            "-n many",
+            "option '-n': 'many' is not a number; expected a number from 0 to 2147483647, such \
+             as 2147483647",
+        ),
+        ("-p 16", "option '-p': 16 is out of range; expected a number from 0 to 15, such as 15"),
+        (
+            "-q remote",
+            "option '-q': 'remote' is not one of the words; expected one of off local loopback",
+        ),
+        ("--pr 3", "option '--pr' is ambiguous: it may be --priority, --prefix_routes_file"),
+        ("-o1", "unknown option '-1'"),
+        ("-J x", "unknown option '-J'"),
+        ("simm 3x3", "unknown command 'simm'; did you mean 'sim'?"),
+    ] {
+        assert_eq!(error(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_told() {
+    let args = daemon("-d10 -o stray -- --qos");
+    let texts: Vec<&str> = args.notes.iter().map(|note| note.text.as_str()).collect();
+    assert_eq!(
+        texts,
+        [
+            "debug option -d 10 has no effect",
+            "argument 'stray' is ignored",
+            "argument '--qos' is ignored"
+        ]
+    );
+}
+
+#[test]
+fn simulations_have_a_shape_and_the_daemons_options() {
+    let line = "sim -o 6x5mx1 --hosts 2 --missing-switch 1,2,0 -n 64 --missing-link=0,0,0:+x";
+    let Ok(Command::Sim(sim)) = parse(line) else { panic!() };
+    let shape = sim.shape.unwrap();
+    assert_eq!((shape.radix, shape.open), ([6, 5, 1], [false, true, false]));
+    assert_eq!((sim.hosts, sim.parallel), (2, 1));
+    assert_eq!(sim.missing_switch[0].0, [1, 2, 0]);
+    assert_eq!((sim.missing_link[0].axis, sim.missing_link[0].up), (0, true));
+    let mut options = Options::default();
+    sim.daemon.apply(&mut options);
+    assert!(sim.daemon.once);
+    assert_eq!(options.max_wire_smps, 64);
+
+    let Ok(Command::Sim(sim)) = parse("sim --file net.txt") else { panic!() };
+    assert_eq!(sim.file, Some(PathBuf::from("net.txt")));
+    let Ok(Command::ShowHelp(text)) = parse("sim --help") else { panic!() };
+    assert!(text.contains("--missing-link"));
+}
+
+#[test]
+fn wrong_simulations_are_refused() {
+    for line in [
+        "sim",
+        "sim 0x5",
+        "sim 6y5",
+        "sim 2x2x2x2",
+        "sim 1000x1000x1000",
+        "sim 4294967295x4294967295",
+        "sim 3x3 4x4",
+        "sim 3x3 --file net.txt",
+        "sim 3x3 --hosts many",
+        "sim 3x3 --missing-link 0,0,0",
+        "sim 3x3 --missing-link 0,0,0:+w",
+        "sim 3x3 --nonsense",
+    ] {
+        let Err(error) = parse(line) else { panic!("{line}") };
+        assert!(!error.to_string().starts_with("error:"), "{error}");
+    }
+}

@@ -1,0 +1,129 @@
+//! The documents say what is so: every option, key and exit code is in the manual, the sample
+//! files are right, and OpenSM's own template is understood.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use torus_sm::cli::ExitCode;
+use torus_sm::cli::flags::FLAGS;
+use torus_sm::config::options::{self, Options, TABLE};
+
+fn read(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The text of a manual page as a reader sees it, as far as names go.
+fn manual(name: &str) -> String {
+    read(name).replace("\\-", "-").replace("\\_", "_")
+}
+
+#[test]
+fn the_manual_has_every_option() {
+    let manual = manual("man/torus-sm.8");
+    for flag in FLAGS {
+        let row = manual
+            .lines()
+            .find(|line| line.starts_with(".B") && has_word(line, &flag.spelling()))
+            .unwrap_or_else(|| panic!("{} is missing", flag.spelling()));
+        for name in flag.long {
+            assert!(has_word(row, &format!("--{name}")), "--{name}: {row}");
+        }
+        for letter in flag.short {
+            assert!(has_word(row, &format!("-{letter}")), "-{letter}: {row}");
+        }
+        if let Some(metavar) = flag.metavar {
+            assert!(has_word(row, metavar), "{metavar}: {row}");
+        }
+    }
+}
+
+#[test]
+fn the_manual_has_every_key() {
+    let manual = manual("man/torus-sm.8");
+    for key in TABLE {
+        let found = manual.lines().any(|line| line.starts_with(".B") && has_word(line, key.name));
+        assert!(found, "{} is missing", key.name);
+        if let Some(alias) = key.alias {
+            assert!(manual.contains(alias), "{alias} is missing");
+        }
+    }
+}
+
+#[test]
+fn the_manual_has_every_exit_code() {
+    let manual = manual("man/torus-sm.8");
+    let codes = manual.split(".SH EXIT STATUS").nth(1).expect("the section is there");
+    let codes = codes.split(".SH").next().unwrap_or_default();
+    for (code, _) in ExitCode::ALL {
+        assert!(codes.contains(&format!("\n.B {}\n", code as u8)), "{code:?}");
+    }
+}
+
+/// True if `line` has `word` with nothing of a name right before or after it.
+fn has_word(line: &str, word: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    line.match_indices(word)
+        .any(|(at, _)| !line[..at].ends_with(part) && !line[at + word.len()..].starts_with(part))
+}
+
+#[test]
+fn the_sample_configuration_is_the_template() {
+    let sample = read("etc/opensm.conf");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("etc/opensm.conf");
+        fs::write(path, options::template()).unwrap();
+        return;
+    }
+    assert!(sample == options::template(), "UPDATE_GOLDEN=1 writes etc/opensm.conf anew");
+}
+
+#[test]
+fn opensms_own_template_gives_the_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("opensm.conf");
+    let outcome = Command::new("/usr/sbin/opensm")
+        .args(["-F", "/nonexistent", "-f", "/dev/null", "-c"])
+        .arg(&path)
+        .current_dir(folder.path())
+        .env_remove("OSM_TMP_DIR")
+        .env("OSM_CACHE_DIR", folder.path())
+        .output();
+    if outcome.is_err() {
+        println!("SKIPPED: opensm is not installed (apt-get install opensm)");
+        return;
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    let (options, diagnostics) = Options::parse(&text, &path);
+    assert_eq!(diagnostics, []);
+    assert_eq!(options, Options::default());
+}
+
+#[test]
+fn opensm_knows_every_key_of_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    let ours = folder.path().join("ours.conf");
+    fs::write(&ours, options::template()).unwrap();
+    let outcome = Command::new("/usr/sbin/opensm")
+        .args(["-f", "/dev/null", "-F"])
+        .arg(&ours)
+        .arg("-c")
+        .arg(folder.path().join("theirs.conf"))
+        .current_dir(folder.path())
+        .env("OSM_TMP_DIR", folder.path())
+        .env("OSM_CACHE_DIR", folder.path())
+        .output();
+    let Ok(outcome) = outcome else {
+        println!("SKIPPED: opensm is not installed (apt-get install opensm)");
+        return;
+    };
+    let said = String::from_utf8_lossy(&outcome.stdout);
+    assert!(said.contains("Reading Cached Option File"), "{said}");
+    let complaints: Vec<&str> = said
+        .lines()
+        .filter(|line| ["-E-", "Unrecognized", "Invalid"].iter().any(|word| line.contains(word)))
+        // Known to later versions than 3.3.23.
+        .filter(|line| !line.contains("max_rate_enum"))
+        .collect();
+    assert_eq!(complaints, [""; 0]);
+}
