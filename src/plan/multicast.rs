@@ -1,8 +1,25 @@
 //! Multicast groups → multicast forwarding tables.
+//!
+//! All groups that share an MLID share a tree, because switches see the MLID only. The engine
+//! that routed the fabric may have trees of its own (torus-2QoS must, for its freedom from
+//! credit loops); else [`tree`] spans one over shortest paths, as OpenSM does. Switches whose
+//! table is too small for an MLID get no entry; general trees go round them.
 
-use super::routing::PortMask;
-use crate::fabric::PortId;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use super::LidTable;
+use super::routing::minhop::MinHopPolicy;
+use super::routing::minhop::hops::SwitchGraph;
+use super::routing::{MulticastTree, PortMask, Routing};
+use crate::config::options::Options;
+use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::Mlid;
+use crate::notes::Note;
+use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use tree::Forest;
 
 /// The multicast forwarding tables of a fabric.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -18,4 +35,110 @@ pub struct GroupMembers {
     pub mlid: Mlid,
     /// Ports that receive (full and non members) or send (send-only members): all get a branch.
     pub members: Vec<PortId>,
+}
+
+/// The members of all groups of an MLID, ascending.
+struct Merged {
+    mlid: Mlid,
+    members: Vec<PortId>,
+}
+
+/// The tables for `groups` on a fabric that is routed by `routing`. General trees have at least
+/// two members; engines may set up entries for one. The notes name members and switches that
+/// had to be left out.
+pub fn plan(
+    fabric: &Fabric,
+    lids: &LidTable,
+    routing: &Routing,
+    groups: &[GroupMembers],
+    options: &Options,
+) -> (MulticastTables, Vec<Note>) {
+    let mut tables = MulticastTables { by_switch: vec![Vec::new(); fabric.switches().len()] };
+    if options.disable_multicast || fabric.switches().is_empty() {
+        return (tables, Vec::new());
+    }
+    let (merged, mut notes) = merge(groups);
+    let of_engine = |group: &Merged| routing.policy.multicast_tree(group.mlid, &group.members);
+    let mut trees: Vec<_> = merged.par_iter().map(of_engine).collect();
+    span_missing(fabric, lids, routing, &merged, &mut trees);
+    for (group, tree) in merged.iter().zip(trees.into_iter().map(Option::unwrap_or_default)) {
+        notes.extend(tree.notes);
+        for (switch, mask) in tree.switches {
+            if mask.is_empty() {
+                continue;
+            }
+            if holds(fabric, switch, group.mlid) {
+                tables.by_switch[switch.index()].push((group.mlid, mask));
+            } else {
+                notes.push(too_small(fabric, switch, group.mlid));
+            }
+        }
+    }
+    (tables, notes)
+}
+
+/// Groups with members by MLID.
+fn merge(groups: &[GroupMembers]) -> (Vec<Merged>, Vec<Note>) {
+    let (mut merged, mut notes) = (BTreeMap::<Mlid, BTreeSet<PortId>>::new(), Vec::new());
+    for group in groups {
+        if (Mlid::FIRST..=Mlid::LAST).contains(&group.mlid) {
+            merged.entry(group.mlid).or_default().extend(&group.members);
+        } else {
+            notes.push(Note::warning(format!("{} is not a multicast LID", group.mlid)));
+        }
+    }
+    let groups = merged.into_iter().filter(|(_, members)| !members.is_empty());
+    let groups = groups.map(|(mlid, ports)| Merged { mlid, members: ports.into_iter().collect() });
+    (groups.collect(), notes)
+}
+
+/// Spans the trees that the engine leaves to us.
+fn span_missing(
+    fabric: &Fabric,
+    lids: &LidTable,
+    routing: &Routing,
+    merged: &[Merged],
+    trees: &mut [Option<MulticastTree>],
+) {
+    let is_missing = |(group, tree): &(&Merged, &mut Option<MulticastTree>)| {
+        tree.is_none() && group.members.len() > 1
+    };
+    let mut missing: Vec<_> = merged.iter().zip(trees).filter(is_missing).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let policy = routing.policy.as_any().downcast_ref::<MinHopPolicy>();
+    let graph = SwitchGraph::new(fabric, policy.map_or(&[], MinHopPolicy::hop_weights));
+    // The higher an MLID, the fewer switches have room for it: one forest for each such set.
+    while let Some((first, _)) = missing.first() {
+        let able = able_switches(fabric, first.mlid);
+        let same = missing.partition_point(|(group, _)| able_switches(fabric, group.mlid) == able);
+        let rest = missing.split_off(same.max(1));
+        let members = missing.iter().flat_map(|(group, _)| &group.members).copied();
+        let forest = Forest::new(fabric, lids, &graph, &able, members);
+        missing.par_iter_mut().for_each(|(group, tree)| {
+            **tree = Some(forest.span(group.mlid, &group.members));
+        });
+        missing = rest;
+    }
+}
+
+/// By switch: it has room for `mlid`.
+fn able_switches(fabric: &Fabric, mlid: Mlid) -> Vec<bool> {
+    fabric.switch_ids().map(|switch| holds(fabric, switch, mlid)).collect()
+}
+
+fn holds(fabric: &Fabric, switch: SwitchId, mlid: Mlid) -> bool {
+    mlid.0 - Mlid::FIRST.0 < fabric.switch(switch).switch_info.multicast_fdb_cap()
+}
+
+/// The note about an entry that a switch has no room for.
+fn too_small(fabric: &Fabric, switch: SwitchId, mlid: Mlid) -> Note {
+    let (guid, cap) =
+        (fabric.switch(switch).guid(), fabric.switch(switch).switch_info.multicast_fdb_cap());
+    let why = match cap {
+        0 => "does not support multicast".to_owned(),
+        cap => format!("has {cap} multicast entries only"),
+    };
+    Note::error("0A14", format!("switch {guid} {why}: {mlid} is cut off there"))
 }

@@ -1,1 +1,303 @@
-//! (to be written)
+//! The engines of `-R a,b,c`, tried in order until one routes the fabric.
+//!
+//! Min Hop comes last, named or not, unless `no_fallback` stands in the list. Whenever another
+//! engine than the first has routed the fabric, the first note of the result is a warning that
+//! says which one refused and why: an administrator who asked for a deadlock-free engine must
+//! not believe to have one.
+
+use super::minhop::{self, MinHop};
+use super::{Engine, Refusal, Routing, RoutingInput};
+use crate::config::guid_lists::GuidLists;
+use crate::notes::Note;
+use std::sync::Arc;
+
+/// The word that forbids the fallback to Min Hop.
+const NO_FALLBACK: &str = "no_fallback";
+
+/// All names that OpenSM knows, in its order.
+const KNOWN: [&str; 11] = [
+    "minhop",
+    "updn",
+    "dnup",
+    "file",
+    "ftree",
+    "lash",
+    "dor",
+    "torus-2QoS",
+    "nue",
+    "dfsssp",
+    "sssp",
+];
+
+/// The engines to choose from.
+#[derive(Clone, Default)]
+pub struct Registry {
+    engines: Vec<Arc<dyn Engine>>,
+}
+
+impl Registry {
+    /// All engines of this version; `lists` are the files that tune Min Hop.
+    pub fn standard(lists: Arc<GuidLists>) -> Self {
+        Self::default().with(Arc::new(MinHop::new(lists)))
+    }
+
+    /// Adds an engine under its name, in place of any other of that name.
+    pub fn with(mut self, engine: Arc<dyn Engine>) -> Self {
+        self.engines.retain(|other| other.name() != engine.name());
+        self.engines.push(engine);
+        self
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<dyn Engine>> {
+        self.engines.iter().find(|engine| engine.name() == name).cloned()
+    }
+
+    /// The step that a name stands for.
+    fn step(&self, name: &str) -> Option<Step> {
+        let engine = self.find(name).map(Step::Try);
+        engine.or_else(|| KNOWN.into_iter().find(|&known| known == name).map(Step::Missing))
+    }
+
+    /// Every name that may stand in a list.
+    fn names(&self) -> Vec<&'static str> {
+        let mut names = KNOWN.to_vec();
+        let engines = self.engines.iter().map(|engine| engine.name());
+        names.extend(engines.filter(|name| !KNOWN.contains(name)));
+        names
+    }
+}
+
+/// A name in a list of engines that no engine has.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "unknown routing engine \"{name}\"; valid are {} and no_fallback, separated by commas",
+    valid.join(", ")
+)]
+pub struct UnknownEngine {
+    /// The name.
+    pub name: String,
+    /// The names that would be right.
+    pub valid: Vec<&'static str>,
+}
+
+/// Engines in the order in which they are tried.
+#[derive(Clone)]
+pub struct Chain {
+    steps: Vec<Step>,
+}
+
+#[derive(Clone)]
+enum Step {
+    Try(Arc<dyn Engine>),
+    /// An engine of OpenSM's that this version lacks.
+    Missing(&'static str),
+}
+
+impl Step {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Try(engine) => engine.name(),
+            Self::Missing(name) => name,
+        }
+    }
+
+    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Refusal> {
+        match self {
+            Self::Try(engine) => engine.route(input),
+            Self::Missing(engine) => {
+                let text = format!("routing engine {engine} is not available in this version");
+                Err(Refusal { engine, notes: vec![Note::warning(text)] })
+            }
+        }
+    }
+}
+
+impl Chain {
+    /// Reads a list of names as `-R` and `routing_engine` take it: separated by commas or
+    /// blanks. An empty list means Min Hop; a name that occurs twice is tried once.
+    ///
+    /// # Errors
+    /// A name that neither this program nor OpenSM has.
+    pub fn parse(list: &str, registry: &Registry) -> Result<Self, UnknownEngine> {
+        let names = || list.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty());
+        let mut chain = Self { steps: Vec::new() };
+        for name in names().filter(|&name| name != NO_FALLBACK) {
+            let unknown = || UnknownEngine { name: name.to_owned(), valid: registry.names() };
+            chain.push(registry.step(name).ok_or_else(unknown)?);
+        }
+        let may_fall_back = names().all(|name| name != NO_FALLBACK);
+        if (may_fall_back || chain.steps.is_empty())
+            && let Some(engine) = registry.find(minhop::NAME)
+        {
+            chain.push(Step::Try(engine));
+        }
+        Ok(chain)
+    }
+
+    fn push(&mut self, step: Step) {
+        if self.steps.iter().all(|other| other.name() != step.name()) {
+            self.steps.push(step);
+        }
+    }
+
+    /// Names of the engines in the order in which they are tried.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.steps.iter().map(Step::name)
+    }
+
+    /// Routes the fabric with the first engine that can. The notes of the result begin with
+    /// the refusals before it.
+    ///
+    /// # Errors
+    /// All refusals, in order, if no engine can.
+    pub fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Vec<Refusal>> {
+        let mut refusals = Vec::new();
+        for step in &self.steps {
+            match step.route(input) {
+                Ok(mut routing) => {
+                    let mut notes = fallback_notes(&refusals, routing.engine);
+                    notes.append(&mut routing.notes);
+                    return Ok(Routing { notes, ..routing });
+                }
+                Err(refusal) => refusals.push(refusal),
+            }
+        }
+        Err(refusals)
+    }
+}
+
+/// A warning for each refusal, the first ones first, then all that the engines found.
+fn fallback_notes(refusals: &[Refusal], used: &str) -> Vec<Note> {
+    let warning = |refusal: &Refusal| {
+        let (engine, why) = (refusal.engine, reason(refusal));
+        Note::warning(format!("{engine} cannot route this fabric, {used} is used instead: {why}"))
+    };
+    let details = refusals.iter().flat_map(|refusal| refusal.notes.iter().cloned());
+    refusals.iter().map(warning).chain(details).collect()
+}
+
+/// The first of the gravest findings.
+fn reason(refusal: &Refusal) -> String {
+    let gravest = refusal.notes.iter().map(|note| note.severity).max();
+    let first = refusal.notes.iter().find(|note| Some(note.severity) == gravest);
+    first.map_or_else(|| "it gives no reason".to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::options::Options;
+    use crate::fabric::Fabric;
+    use crate::fabric::ibnet;
+    use crate::fabric::picture::View;
+    use crate::plan::LidTable;
+    use std::path::Path;
+
+    struct Fake(&'static str, Option<Vec<Note>>);
+
+    impl Engine for Fake {
+        fn name(&self) -> &'static str {
+            self.0
+        }
+
+        fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Refusal> {
+            match &self.1 {
+                Some(notes) => Err(Refusal { engine: self.0, notes: notes.clone() }),
+                None => {
+                    let routing = MinHop::default().route(input)?;
+                    Ok(Routing { engine: self.0, ..routing })
+                }
+            }
+        }
+    }
+
+    fn registry() -> Registry {
+        let findings = vec![
+            Note::info("looking"),
+            Note::error("4E05", "no torus here"),
+            Note::error("4E06", "none at all"),
+        ];
+        Registry::standard(Arc::default())
+            .with(Arc::new(Fake("torus-2QoS", Some(findings))))
+            .with(Arc::new(Fake("willing", None)))
+            .with(Arc::new(Fake("silent", Some(Vec::new()))))
+    }
+
+    fn route(list: &str) -> Result<(&'static str, Vec<String>), Vec<Refusal>> {
+        let text = "Switch 2 \"s\"\n[1] \"h\"[1]\n\nHca 1 \"h\"\n[1] \"s\"[1]\n";
+        let topology = ibnet::parse(Path::new("net"), text).expect("a fabric");
+        let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("a node");
+        let input = RoutingInput {
+            fabric: &fabric,
+            lids: &LidTable::new(fabric.ports().len()),
+            options: &Options::default(),
+            torus_config: &Err(Vec::new()),
+            previous: None,
+        };
+        let routing = Chain::parse(list, &registry()).expect("known engines").route(&input)?;
+        let notes = routing.notes.iter().filter(|note| note.code != Some("3A04"));
+        Ok((routing.engine, notes.map(ToString::to_string).collect()))
+    }
+
+    #[test]
+    fn lists_are_read_as_opensm_reads_them() {
+        let names = |list| -> Vec<_> {
+            let chain = Chain::parse(list, &registry()).expect("known engines");
+            chain.names().collect()
+        };
+        assert_eq!(names(""), ["minhop"]);
+        assert_eq!(names("no_fallback"), ["minhop"]);
+        assert_eq!(names("torus-2QoS"), ["torus-2QoS", "minhop"]);
+        assert_eq!(names(" updn,,torus-2QoS\tno_fallback\n"), ["updn", "torus-2QoS"]);
+        assert_eq!(names("minhop,updn,minhop"), ["minhop", "updn"]);
+        let error = Chain::parse("torus-2qos,minhop", &registry()).err().expect("an error");
+        assert_eq!(
+            error.to_string(),
+            "unknown routing engine \"torus-2qos\"; valid are minhop, updn, dnup, file, ftree, \
+             lash, dor, torus-2QoS, nue, dfsssp, sssp, willing, silent and no_fallback, \
+             separated by commas"
+        );
+    }
+
+    #[test]
+    fn every_name_of_opensm_is_known() {
+        for name in KNOWN {
+            let chain = Chain::parse(name, &Registry::standard(Arc::default()));
+            assert_eq!(chain.map(|chain| chain.names().next()), Ok(Some(name)));
+        }
+    }
+
+    #[test]
+    fn a_fallback_is_told_first() {
+        let (engine, notes) = route("torus-2QoS").expect("routes");
+        assert_eq!(engine, "minhop");
+        assert_eq!(
+            notes,
+            [
+                "torus-2QoS cannot route this fabric, minhop is used instead: ERR 4E05: no torus here",
+                "looking",
+                "ERR 4E05: no torus here",
+                "ERR 4E06: none at all",
+            ]
+        );
+        let (engine, notes) = route("updn,silent,willing").expect("routes");
+        assert_eq!(engine, "willing");
+        assert_eq!(
+            notes,
+            [
+                "updn cannot route this fabric, willing is used instead: \
+                 routing engine updn is not available in this version",
+                "silent cannot route this fabric, willing is used instead: it gives no reason",
+                "routing engine updn is not available in this version",
+            ]
+        );
+        assert_eq!(route("willing").expect("routes"), ("willing", Vec::new()));
+    }
+
+    #[test]
+    fn without_fallback_all_refusals_come_back() {
+        let refusals = route("torus-2QoS,lash,no_fallback").expect_err("refused");
+        let engines: Vec<_> = refusals.iter().map(|refusal| refusal.engine).collect();
+        assert_eq!(engines, ["torus-2QoS", "lash"]);
+    }
+}

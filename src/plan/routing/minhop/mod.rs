@@ -117,8 +117,13 @@ struct Tuning {
 }
 
 impl From<&Options> for Tuning {
-    fn from(_options: &Options) -> Self {
-        Self::default()
+    fn from(options: &Options) -> Self {
+        Self {
+            port_profile_switch_nodes: options.port_profile_switch_nodes,
+            port_shifting: options.port_shifting,
+            scatter_ports: options.scatter_ports,
+            guid_routing_order_no_scatter: options.guid_routing_order_no_scatter,
+        }
     }
 }
 

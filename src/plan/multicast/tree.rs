@@ -1,0 +1,180 @@
+//! Trees over shortest paths.
+//!
+//! The root is the switch whose farthest member is nearest. From there a path leads to every
+//! member, at each switch through the first port on a shortest path. Where the path to one
+//! member meets a switch to which another path has led before, it goes on from that switch:
+//! so every switch has one way up and there are no loops. (OpenSM follows both paths, and where
+//! the ports of its switches are numbered without system it makes loops. Where no paths meet,
+//! the trees are the same.)
+
+use super::too_small;
+use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::{Mlid, PortNum};
+use crate::notes::Note;
+use crate::plan::LidTable;
+use crate::plan::routing::minhop::hops::{Link, NO_PATH, SwitchGraph, linked_peer};
+use crate::plan::routing::{MulticastTree, PortMask};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What trees of groups are spanned over.
+pub(super) struct Forest<'a> {
+    fabric: &'a Fabric,
+    lids: &'a LidTable,
+    /// The links between switches that take part.
+    graph: SwitchGraph,
+    /// Switches that take part, in the order in which they are tried as roots.
+    roots: Vec<SwitchId>,
+    able: &'a [bool],
+    /// Switches that have members, ascending.
+    targets: Vec<SwitchId>,
+    /// By target: the distances of all switches to it.
+    distances: Vec<u8>,
+}
+
+/// A member as its switch sees it.
+struct Member {
+    port: PortId,
+    switch: SwitchId,
+    /// The switch's port that leads to it; 0 for the switch itself.
+    exit: PortNum,
+}
+
+impl<'a> Forest<'a> {
+    /// Prepares for groups with these `members` in all; `able` says by switch whether it takes
+    /// part.
+    pub(super) fn new(
+        fabric: &'a Fabric,
+        lids: &'a LidTable,
+        graph: &SwitchGraph,
+        able: &'a [bool],
+        members: impl Iterator<Item = PortId>,
+    ) -> Self {
+        let graph = graph.filtered(|switch| able[switch.index()]);
+        let switches = members.filter_map(|port| Some(member(fabric, port)?.switch));
+        let targets: BTreeSet<_> = switches.filter(|switch| able[switch.index()]).collect();
+        let targets: Vec<_> = targets.into_iter().collect();
+        // OpenSM goes through its switches by GUID, the last byte first.
+        let mut roots: Vec<_> = fabric.switch_ids().filter(|switch| able[switch.index()]).collect();
+        roots.sort_by_cached_key(|&switch| fabric.switch(switch).guid().0.swap_bytes());
+        let distances = graph.reversed().distances(&targets);
+        Self { fabric, lids, graph, roots, able, targets, distances }
+    }
+
+    /// The tree of a group.
+    pub(super) fn span(&self, mlid: Mlid, members: &[PortId]) -> MulticastTree {
+        let (members, mut notes) = self.attached(mlid, members);
+        let mut switches = BTreeMap::new();
+        let by_switch = by_switch(&members);
+        if let Some(root) = self.root(&by_switch) {
+            switches.insert(root, PortMask::default());
+            for (&target, exits) in &by_switch {
+                if self.extend(&mut switches, root, target) {
+                    let mask: &mut PortMask = switches.entry(target).or_default();
+                    exits.iter().for_each(|exit| mask.insert(exit.0));
+                } else {
+                    let cut_off = members.iter().filter(|member| member.switch == target);
+                    notes.extend(cut_off.map(|member| self.left_out(mlid, member.port)));
+                }
+            }
+        }
+        MulticastTree { switches: switches.into_iter().collect(), notes }
+    }
+
+    /// The members that hang on a switch that takes part, and notes about the others.
+    fn attached(&self, mlid: Mlid, members: &[PortId]) -> (Vec<Member>, Vec<Note>) {
+        let (mut attached, mut notes) = (Vec::new(), Vec::new());
+        for &port in members {
+            match member(self.fabric, port) {
+                Some(member) if self.able[member.switch.index()] => attached.push(member),
+                Some(member) => {
+                    notes.push(too_small(self.fabric, member.switch, mlid));
+                    notes.push(self.left_out(mlid, port));
+                }
+                None => notes.push(self.left_out(mlid, port)),
+            }
+        }
+        (attached, notes)
+    }
+
+    fn left_out(&self, mlid: Mlid, port: PortId) -> Note {
+        let lid = self.lids.base(port).map_or_else(String::new, |lid| format!(" (LID {lid})"));
+        let port = self.fabric.describe(port);
+        Note::error("0A06", format!("{mlid} cannot be routed to its member {port}{lid}"))
+    }
+
+    /// The switch that reaches the most members, the farthest of them over the fewest hops. A
+    /// host is one hop behind its switch.
+    fn root(&self, members: &BTreeMap<SwitchId, Vec<PortNum>>) -> Option<SwitchId> {
+        let mut unreached = vec![0u32; self.able.len()];
+        let mut farthest = vec![0u16; self.able.len()];
+        for (&target, exits) in members {
+            let last_hop = u16::from(!exits.contains(&PortNum::ZERO));
+            let row = self.distances_to(target)?;
+            for ((&distance, unreached), farthest) in
+                row.iter().zip(&mut unreached).zip(&mut farthest)
+            {
+                *unreached += u32::from(distance == NO_PATH);
+                *farthest = (*farthest).max(u16::from(distance) + last_hop);
+            }
+        }
+        let cost = |switch: &SwitchId| (unreached[switch.index()], farthest[switch.index()]);
+        self.roots.iter().copied().filter(|_| !members.is_empty()).min_by_key(cost)
+    }
+
+    /// Leads a path from the root to `target` into the tree; false if there is none.
+    fn extend(
+        &self,
+        tree: &mut BTreeMap<SwitchId, PortMask>,
+        root: SwitchId,
+        target: SwitchId,
+    ) -> bool {
+        let Some(path) = self.path(root, target) else { return false };
+        let is_inside = |(_, link): &(SwitchId, Link)| tree.contains_key(&link.to);
+        let new = path.iter().rposition(is_inside).map_or(0, |last| last + 1);
+        for (switch, link) in &path[new..] {
+            tree.entry(*switch).or_default().insert(link.port);
+            tree.entry(link.to).or_default().insert(link.to_port);
+        }
+        true
+    }
+
+    /// Switches and links from `root` to `target`.
+    fn path(&self, root: SwitchId, target: SwitchId) -> Option<Vec<(SwitchId, Link)>> {
+        let distances = self.distances_to(target)?;
+        let distance = |switch: SwitchId| distances[switch.index()];
+        if distance(root) == NO_PATH {
+            return None;
+        }
+        let (mut path, mut here) = (Vec::new(), root);
+        while here != target {
+            let shortest =
+                |link: &&Link| distance(link.to).checked_add(link.weight) == Some(distance(here));
+            let link = self.graph.links(here).iter().find(shortest)?;
+            path.push((here, *link));
+            here = link.to;
+        }
+        Some(path)
+    }
+
+    fn distances_to(&self, target: SwitchId) -> Option<&[u8]> {
+        let row = self.targets.binary_search(&target).ok()?;
+        Some(&self.distances[row * self.able.len()..][..self.able.len()])
+    }
+}
+
+fn member(fabric: &Fabric, port: PortId) -> Option<Member> {
+    if let Some(switch) = fabric.node_of(port).switch {
+        return Some(Member { port, switch, exit: PortNum::ZERO });
+    }
+    let peer = linked_peer(fabric, port)?;
+    let switch = fabric.node_of(peer).switch?;
+    Some(Member { port, switch, exit: fabric.port(peer).num })
+}
+
+fn by_switch(members: &[Member]) -> BTreeMap<SwitchId, Vec<PortNum>> {
+    let mut by_switch = BTreeMap::<_, Vec<_>>::new();
+    for member in members {
+        by_switch.entry(member.switch).or_default().push(member.exit);
+    }
+    by_switch
+}
