@@ -1,5 +1,9 @@
 //! The published snapshot: what SA answers are computed from, and the dump files.
 
+pub mod dumps;
+pub mod path;
+pub mod report;
+
 use crate::config::options::Options;
 use crate::fabric::Fabric;
 use crate::plan::Plan;

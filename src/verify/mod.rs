@@ -271,5 +271,3 @@ impl Summary {
     }
 }
 
-#[cfg(test)]
-mod tests;
