@@ -49,7 +49,7 @@ impl Grid {
     }
 
     /// All positions with their switches, ascending.
-    pub fn placed(&self) -> impl Iterator<Item = (Position, SwitchId)> + '_ {
+    pub fn placed(&self) -> impl Iterator<Item = (Position, SwitchId)> + Clone + '_ {
         self.lattice.positions().filter_map(|at| Some((at, self.switch(at)?)))
     }
 
