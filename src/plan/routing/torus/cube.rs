@@ -72,9 +72,11 @@ pub struct CubeRules {
 impl CubeRules {
     /// The rules where the dimensions with `active` set have more than one coordinate.
     pub fn new(active: [bool; 3]) -> Self {
-        let axes: Vec<u8> = [X, Y, Z].into_iter().zip(active).filter(|a| a.1).map(|a| a.0).collect();
+        let axes: Vec<u8> =
+            [X, Y, Z].into_iter().zip(active).filter(|a| a.1).map(|a| a.0).collect();
         let span: u8 = axes.iter().sum();
-        let corners = (0..8).filter(|corner| corner & !span == 0).map(|corner| 1 << corner).sum();
+        let corners: u8 =
+            (0..8u8).filter(|corner| corner & !span == 0).map(|corner| 1 << corner).sum();
         let rule = |placed: u8| match axes[..] {
             _ if placed & !corners != 0 => Vec::new(),
             [p, q] => in_plane(placed, corners, p, q),

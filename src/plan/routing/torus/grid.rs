@@ -3,7 +3,7 @@
 
 use super::lattice::{Direction, Lattice, Position};
 use super::wiring::Host;
-use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::fabric::{Fabric, SwitchId};
 
 /// Ports of the up to six bundles of a switch, by [`Direction`]. The bundle towards a
 /// neighbour and the neighbour's bundle back hold the two ends of the same cables, index by
@@ -49,18 +49,13 @@ impl Grid {
     }
 
     /// All positions with their switches, ascending.
-    pub fn placed(&self) -> impl Iterator<Item = (Position, SwitchId)> + '_ {
+    pub fn placed(&self) -> impl Iterator<Item = (Position, SwitchId)> + Clone + '_ {
         self.lattice.positions().filter_map(|at| Some((at, self.switch(at)?)))
     }
 
     /// Positions without a switch, ascending.
     pub fn missing(&self) -> impl Iterator<Item = Position> + '_ {
         self.lattice.positions().filter(|&at| !self.is_present(at))
-    }
-
-    /// The slot of port `number` of the switch at a position.
-    pub fn port(&self, fabric: &Fabric, at: Position, number: u8) -> Option<PortId> {
-        fabric.switch_port(self.switch(at)?, number.into())
     }
 
     /// Coordinates, GUID and description of what is at a position, for messages.

@@ -130,7 +130,7 @@ impl Lattice {
     }
 
     /// All positions, ascending.
-    pub fn positions(&self) -> impl ExactSizeIterator<Item = Position> + use<> {
+    pub fn positions(&self) -> impl ExactSizeIterator<Item = Position> + Clone + use<> {
         (0..self.len).map(Position)
     }
 

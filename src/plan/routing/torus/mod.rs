@@ -1,1 +1,169 @@
-//! (to be written)
+//! torus-2QoS: routes 2D and 3D tori and meshes without credit loops, with two QoS levels,
+//! and keeps on doing so when a switch or, on each ring, a cable fails.
+//!
+//! # A pass
+//!
+//! | step | room |
+//! |---|---|
+//! | is the configuration right, and right for this fabric? | [`checks`] |
+//! | what cables and end ports are there? | [`wiring`] |
+//! | where is each switch? | [`placement`], with [`search`] and the rules of [`cube`] |
+//! | the result: who is where, which cables join neighbours | [`grid`], on a [`lattice`] |
+//! | what differs from last time, what is missing | [`changes`], [`report`] |
+//! | may this torus be routed? | [`rings`] |
+//! | forwarding tables | [`unicast`] |
+//! | spanning tree, trees of groups | [`multicast`] |
+//! | SLs, VLs, arbitration | [`path_sl`], [`sl2vl`], [`vlarb`] |
+//!
+//! The result is a function of fabric, LIDs and files alone; the torus of the last success only
+//! helps to tell what changed. Everything but forwarding tables is answered by [`Torus`], the
+//! engine's [`RoutingPolicy`].
+//!
+//! # Where this differs from OpenSM
+//!
+//! Forwarding tables, SLs, SL to VL tables and multicast trees are the same for every fabric
+//! that both route. A torus of 1 x 1 x 1, seeds whose y and z links have different origins, and
+//! `port_order` values above 254 are refused here.
+
+mod changes;
+mod checks;
+mod cube;
+mod grid;
+mod lattice;
+mod multicast;
+mod path_sl;
+mod placement;
+mod report;
+mod rings;
+mod search;
+mod sl2vl;
+mod unicast;
+mod view;
+mod vlarb;
+mod wiring;
+
+pub use lattice::{Coordinates, Direction, Position};
+pub use sl2vl::{PortClass, VlCounts};
+pub use view::Torus;
+
+use super::{Engine, Refusal, Routing, RoutingInput};
+use crate::config::torus::TorusConfig;
+use crate::notes::Note;
+use changes::Census;
+use grid::Grid;
+use lattice::Lattice;
+use multicast::MasterTree;
+use placement::{Placement, Unplaceable, origin};
+use std::sync::Arc;
+use wiring::Wiring;
+
+/// The engine's name in lists of engines.
+pub const NAME: &str = "torus-2QoS";
+
+/// The engine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Torus2Qos;
+
+impl Engine for Torus2Qos {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Refusal> {
+        let mut notes = Vec::new();
+        match pass(input, &mut notes) {
+            Ok(mut routing) => {
+                notes.append(&mut routing.notes);
+                Ok(Routing { notes, ..routing })
+            }
+            Err(mut errors) => {
+                notes.append(&mut errors);
+                Err(Refusal { engine: NAME, notes })
+            }
+        }
+    }
+}
+
+/// One pass. What the operator hears on the way is added to `notes`; errors are returned.
+fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Vec<Note>> {
+    let (fabric, options) = (input.fabric, input.options);
+    if !options.qos {
+        let text = "torus-2QoS needs QoS: start with -Q or set `qos TRUE`";
+        return Err(vec![Note::error("4E44", text)]);
+    }
+    let config = input.torus_config.as_ref().map_err(Clone::clone)?;
+    notes.extend(config.notes.iter().cloned());
+    let previous = input.previous.and_then(Torus::of);
+
+    let wiring = Wiring::new(fabric);
+    let vls = VlCounts::new(fabric, options.max_op_vls);
+    notes.push(report::found(&wiring, vls));
+    let port_order = config.full_port_order();
+    let lattice = checks::lattice(config).map_err(one)?;
+    notes.extend(checks::vls(vls).map_err(one)?);
+    checks::port_order(fabric, &port_order).map_err(one)?;
+    let seed = checks::usable_seed(fabric, &lattice, &config.seeds).map_err(one)?;
+    notes.push(report::looking_for(&lattice));
+
+    let (grid, leftover) = place(input, config, &lattice, &wiring, seed, notes)?;
+    notes.push(report::built(&grid));
+    notes.extend(report::leftovers(fabric, &grid, &wiring, &leftover));
+    let census = Census::new(fabric, &grid);
+    if let Some(previous) = previous {
+        notes.extend(census.changes_since(previous.census(), config.max_changes));
+    }
+    notes.extend(report::unused(fabric, &grid, &wiring));
+    notes.extend(report::missing(fabric, &grid));
+
+    let faults = rings::faults(fabric, &grid, previous.map(Torus::grid));
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let lfts = unicast::forwarding_tables(fabric, &grid, input.lids, &port_order)?;
+    let tree = MasterTree::build(fabric, &grid)?;
+    let torus = Torus::new(fabric, grid, census, vls, tree);
+    Ok(Routing {
+        engine: NAME,
+        lfts,
+        policy: Arc::new(torus),
+        notes: vlarb::option_warnings(options),
+    })
+}
+
+fn one(note: Note) -> Vec<Note> {
+    vec![note]
+}
+
+/// Places the torus from the seed with this index; also returns the cables left over.
+fn place(
+    input: &RoutingInput<'_>,
+    config: &TorusConfig,
+    lattice: &Lattice,
+    wiring: &Wiring,
+    index: usize,
+    notes: &mut Vec<Note>,
+) -> Result<(Grid, Vec<usize>), Vec<Note>> {
+    let fabric = input.fabric;
+    let seed = config.seeds.get(index).copied().unwrap_or_default();
+    let mut placement = Placement::new(lattice, wiring, config.portgroup_max_ports);
+    placement.plant(fabric, &seed).map_err(unplaceable)?;
+    let guid = seed.links.iter().flatten().next().map(|link| link.origin).unwrap_or_default();
+    let kind = if index == 0 { "default".to_owned() } else { format!("backup #{index}") };
+    let at = lattice.coordinates(origin(lattice, &seed));
+    notes.push(Note::info(format!(
+        "using torus seed configured as {kind} (switch {at} GUID {guid})"
+    )));
+    placement.sweep();
+    notes.extend(placement.overflow_notes(fabric));
+    placement.finish(fabric).map_err(unplaceable)
+}
+
+fn unplaceable(fault: Unplaceable) -> Vec<Note> {
+    match fault {
+        Unplaceable::SeedSwitchMissing(guid) => {
+            let text = format!("the torus seed names {guid}, which is no switch of the fabric");
+            vec![Note::error("4E06", text)]
+        }
+        Unplaceable::Contradiction(notes) => notes,
+    }
+}

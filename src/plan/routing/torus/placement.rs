@@ -74,7 +74,8 @@ impl<'a> Placement<'a> {
             let axis = slot / 2;
             let direction =
                 if slot % 2 == 0 { Direction::plus(axis) } else { Direction::minus(axis) };
-            let ends = [(origin, link.origin), (self.lattice.step(origin, direction), link.neighbor)];
+            let ends =
+                [(origin, link.origin), (self.lattice.step(origin, direction), link.neighbor)];
             for (at, guid) in ends {
                 if self.switches[at.index()].is_some() {
                     continue;
@@ -117,10 +118,8 @@ impl<'a> Placement<'a> {
         let cube = self.corners(base);
         loop {
             let placed = self.adopt_edges(rules, &cube);
-            let found = rules
-                .candidates(placed)
-                .iter()
-                .find_map(|candidate| self.seek(&cube, candidate));
+            let found =
+                rules.candidates(placed).iter().find_map(|candidate| self.seek(&cube, candidate));
             match found {
                 Some((at, switch)) => self.place(at, switch),
                 None => break,
@@ -183,7 +182,11 @@ impl<'a> Placement<'a> {
     }
 
     /// Looks for a candidate: the position it would have, and the switch.
-    fn seek(&mut self, cube: &[Position; 8], candidate: &Candidate) -> Option<(Position, SwitchId)> {
+    fn seek(
+        &mut self,
+        cube: &[Position; 8],
+        candidate: &Candidate,
+    ) -> Option<(Position, SwitchId)> {
         let position = |corner: u8| cube[usize::from(corner)];
         match *candidate {
             Candidate::Face { target, from, middle, to } => {
@@ -260,7 +263,11 @@ impl<'a> Placement<'a> {
             grid.local[at.index()] = local;
         }
         let leftover = self.free.leftover().collect();
-        if faults.is_empty() { Ok((grid, leftover)) } else { Err(Unplaceable::Contradiction(faults)) }
+        if faults.is_empty() {
+            Ok((grid, leftover))
+        } else {
+            Err(Unplaceable::Contradiction(faults))
+        }
     }
 
     /// One message for each bundle that was too small for its cables.

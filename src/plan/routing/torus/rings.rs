@@ -48,15 +48,26 @@ fn ring_fault(
     let broken: Vec<Position> = present().filter(|&at| !grid.is_open(at, up)).collect();
     let gaps: Vec<String> = broken
         .iter()
-        .filter(|&&at| !grid.lattice.is_edge(at, up))
+        .filter(|&&at| !runs_off_edge(grid, at, up))
         .map(|&at| gap(fabric, grid, previous, at, up))
         .collect();
-    let text = format!(
-        "{name} is in {below} pieces, interrupted {}; repair all of these but {}",
-        gaps.join("; "),
-        if gaps.len() < broken.len() { "none" } else { "one" }
-    );
+    let cure = if gaps.len() < broken.len() { "all of these" } else { "all but one of these" };
+    let text =
+        format!("{name} is in {below} pieces, interrupted {}; repair {cure}", gaps.join("; "));
     Some(Note::error(["4E33", "4E35", "4E37"][axis], text))
+}
+
+/// True if there is no further switch from `at` on before the edge of an open dimension.
+fn runs_off_edge(grid: &Grid, mut at: Position, direction: Direction) -> bool {
+    loop {
+        if grid.lattice.is_edge(at, direction) {
+            return true;
+        }
+        at = grid.lattice.step(at, direction);
+        if grid.is_present(at) {
+            return false;
+        }
+    }
 }
 
 fn ring_name(grid: &Grid, first: Position, axis: usize) -> String {

@@ -1,0 +1,189 @@
+//! Checks of the configuration against the fabric, before anything is placed. The first that
+//! fails ends the pass.
+
+use super::lattice::{AXIS_NAMES, Lattice};
+use super::report::{error, warning};
+use super::sl2vl::VlCounts;
+use crate::config::torus::{Seed, SeedLink, TorusConfig};
+use crate::fabric::Fabric;
+use crate::ids::Guid;
+use crate::notes::Note;
+
+/// The grid that is configured.
+///
+/// # Errors
+/// The sizes are missing, describe nothing, or more than a subnet can hold.
+pub fn lattice(config: &TorusConfig) -> Result<Lattice, Note> {
+    let size = config.size.filter(|size| size.radix.iter().all(|&radix| radix > 0));
+    let Some(size) = size else {
+        let text =
+            "the torus configuration must give three radices above 0 in a `torus` or `mesh` line";
+        return Err(Note::error("4E20", text));
+    };
+    if size.radix == [1; 3] {
+        return Err(error("a torus of 1 x 1 x 1 is no torus: at least one radix must be above 1"));
+    }
+    let [x, y, z] = size.radix;
+    Lattice::new(size)
+        .ok_or_else(|| error(format!("a torus of {x} x {y} x {z} is larger than any subnet")))
+}
+
+/// Are there enough VLs? Returns warnings.
+///
+/// # Errors
+/// There are fewer than two data VLs between switches.
+pub fn vls(vls: VlCounts) -> Result<Vec<Note>, Note> {
+    let VlCounts { switch_links, end_ports } = vls;
+    if switch_links < 2 {
+        let text =
+            format!("torus routing needs 2 data VLs between switches, there is {switch_links}");
+        return Err(Note::error("4E48", text));
+    }
+    let mut notes = Vec::new();
+    if switch_links < 4 {
+        notes.push(warning(format!(
+            "too few data VLs to route around a failed switch without credit loops (switch ports \
+             have {switch_links}, need 4)"
+        )));
+    }
+    if switch_links < 8 {
+        notes.push(warning(format!(
+            "too few data VLs for two QoS levels (switch ports have {switch_links}, need 8)"
+        )));
+    }
+    if end_ports < 2 {
+        notes.push(warning(format!(
+            "too few data VLs for two QoS levels (end ports have {end_ports}, need 2)"
+        )));
+    }
+    Ok(notes)
+}
+
+/// Does every switch have the ports that `port_order` names?
+///
+/// # Errors
+/// Names a switch that has not.
+pub fn port_order(fabric: &Fabric, order: &[u8]) -> Result<(), Note> {
+    // By number of ports: the first port in the order that a switch of this size lacks.
+    let lacking: Vec<Option<u8>> = (0..=255usize)
+        .map(|ports| {
+            let first = order.iter().take(ports + 1);
+            first.copied().find(|&port| usize::from(port) > ports)
+        })
+        .collect();
+    for switch in fabric.switch_ids() {
+        let node = fabric.switch(switch);
+        if let Some(port) = lacking[usize::from(node.num_ports())] {
+            let text = format!(
+                "port_order names port {port}, but switch {} \"{}\" has only {} ports",
+                node.guid(),
+                node.description,
+                node.num_ports()
+            );
+            return Err(Note::error("4E21", text));
+        }
+    }
+    Ok(())
+}
+
+/// Checks all seeds and returns the index of the first whose switches are all in the fabric.
+///
+/// # Errors
+/// What is wrong with a seed, used or not; or that none can be used.
+pub fn usable_seed(fabric: &Fabric, lattice: &Lattice, seeds: &[Seed]) -> Result<usize, Note> {
+    let none = [Seed::default()];
+    let seeds = if seeds.is_empty() { &none } else { seeds };
+    for (index, seed) in seeds.iter().enumerate() {
+        check_seed(lattice, seed, index)?;
+    }
+    let absent = |seed: &Seed| absent_switches(fabric, lattice, seed);
+    if let Some(index) = seeds.iter().position(|seed| absent(seed).is_empty()) {
+        return Ok(index);
+    }
+    let lists: Vec<String> = seeds
+        .iter()
+        .enumerate()
+        .map(|(index, seed)| {
+            let names: Vec<String> = absent(seed).iter().map(ToString::to_string).collect();
+            format!("seed {index} lacks {}", names.join(" "))
+        })
+        .collect();
+    let text = format!("no torus seed has all of its switches in the fabric: {}", lists.join("; "));
+    Err(Note::error("4E30", text))
+}
+
+fn links(seed: &Seed, axis: usize) -> impl Iterator<Item = SeedLink> + '_ {
+    seed.links[2 * axis..2 * axis + 2].iter().flatten().copied()
+}
+
+fn check_seed(lattice: &Lattice, seed: &Seed, index: usize) -> Result<(), Note> {
+    for axis in 0..3 {
+        check_radix_four(lattice, seed, index, axis)?;
+    }
+    const X: usize = 0;
+    const Y: usize = 1;
+    const Z: usize = 2;
+    for (axis, absent, differing) in [(X, "4E2B", ""), (Z, "4E2C", "4E2D"), (Y, "4E2E", "4E2F")] {
+        if !lattice.is_active(axis) {
+            continue;
+        }
+        let name = AXIS_NAMES[axis];
+        if links(seed, axis).next().is_none() {
+            let text = format!("torus seed {index} needs {name}p_link or {name}m_link");
+            return Err(Note::error(absent, text));
+        }
+        if axis != X && have_other_origin(seed, X, axis) {
+            let text = format!("torus seed {index}: x and {name} links must have one origin");
+            return Err(Note::error(differing, text));
+        }
+    }
+    // OpenSM does not compare these and routes with wrong coordinates.
+    let both = lattice.is_active(Y) && lattice.is_active(Z);
+    if both && have_other_origin(seed, Y, Z) {
+        return Err(error(format!("torus seed {index}: y and z links must have one origin")));
+    }
+    Ok(())
+}
+
+fn have_other_origin(seed: &Seed, a: usize, b: usize) -> bool {
+    links(seed, a).any(|one| links(seed, b).any(|other| one.origin != other.origin))
+}
+
+/// In a loop of four both neighbours of the origin must be known, or plus and minus could not
+/// be told from each other.
+fn check_radix_four(lattice: &Lattice, seed: &Seed, index: usize, axis: usize) -> Result<(), Note> {
+    const CODES: [[&str; 3]; 3] =
+        [["4E22", "4E23", "4E24"], ["4E25", "4E26", "4E27"], ["4E28", "4E29", "4E2A"]];
+    if lattice.radix(axis) != 4 || !lattice.is_looped(axis) {
+        return Ok(());
+    }
+    let (name, codes) = (AXIS_NAMES[axis], CODES[axis]);
+    let needed = |code, sign| {
+        let text =
+            format!("torus seed {index}: a looped {name} of radix 4 needs {name}{sign}_link, too");
+        Note::error(code, text)
+    };
+    let plus = seed.links[2 * axis].ok_or_else(|| needed(codes[0], 'p'))?;
+    let minus = seed.links[2 * axis + 1].ok_or_else(|| needed(codes[1], 'm'))?;
+    if plus.origin != minus.origin {
+        let text =
+            format!("torus seed {index}: {name}p_link and {name}m_link must have one origin");
+        return Err(Note::error(codes[2], text));
+    }
+    Ok(())
+}
+
+/// Switches of a seed's links in active dimensions that the fabric does not have.
+fn absent_switches(fabric: &Fabric, lattice: &Lattice, seed: &Seed) -> Vec<Guid> {
+    let is_switch =
+        |&guid: &Guid| fabric.node_by_guid(guid).is_some_and(|id| fabric.node(id).is_switch());
+    let mut absent: Vec<Guid> = (0..3)
+        .filter(|&axis| lattice.is_active(axis))
+        .flat_map(|axis| links(seed, axis))
+        .flat_map(|link| [link.origin, link.neighbor])
+        .filter(|guid| !is_switch(guid))
+        .collect();
+    absent.sort();
+    absent.dedup();
+    absent
+}

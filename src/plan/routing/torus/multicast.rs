@@ -1,0 +1,236 @@
+//! Multicast: one spanning tree for the whole torus, from which each group's tree is cut.
+//!
+//! The tree runs along x from the root, from there along y, from there along z; together with
+//! unicast it closes no cycle of dependencies. In a torus without failures no branch crosses a
+//! dateline and the root is the centre.
+
+use super::grid::Grid;
+use super::lattice::{Direction, Position};
+use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::{Guid, Mlid};
+use crate::notes::Note;
+use crate::plan::routing::{MulticastTree, PortMask};
+use std::collections::BTreeMap;
+
+/// The spanning tree.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MasterTree {
+    /// Where all trees start.
+    pub root: Position,
+    /// By position: the direction that led here from the parent; `None` for the root and for
+    /// positions without a switch.
+    from: Vec<Option<Direction>>,
+    /// By position: the switch without multicast forwarding table that cuts this one off.
+    cut: Vec<Option<Guid>>,
+}
+
+impl MasterTree {
+    /// The tree of a torus.
+    ///
+    /// # Errors
+    /// Why there is none: no root, or switches that it does not reach.
+    pub fn build(fabric: &Fabric, grid: &Grid) -> Result<Self, Vec<Note>> {
+        let root = root(grid).ok_or_else(|| vec![no_root(grid)])?;
+        let mut growth = Growth { grid, from: vec![None; grid.lattice.len()], order: vec![root] };
+        let in_tree = |growth: &Growth<'_>, at| growth.is_reached(at, root);
+        growth.branch(root, root, 0);
+        for on_x in grid.lattice.line(grid.lattice.with(root, 0, 0), 0) {
+            if !in_tree(&growth, on_x) {
+                continue;
+            }
+            growth.branch(root, on_x, 1);
+            for on_y in grid.lattice.line(grid.lattice.with(on_x, 1, 0), 1) {
+                if grid.is_present(on_y) && in_tree(&growth, on_y) {
+                    growth.branch(root, on_y, 2);
+                }
+            }
+        }
+        let unreached: Vec<Note> = grid
+            .placed()
+            .filter(|&(at, _)| !growth.is_reached(at, root))
+            .map(|(at, _)| {
+                let name = grid.describe(fabric, at);
+                Note::error("4E43", format!("no multicast tree: switch {name} cannot be reached"))
+            })
+            .collect();
+        if !unreached.is_empty() {
+            return Err(unreached);
+        }
+        let cut = growth.cuts(fabric, root);
+        Ok(Self { root, from: growth.from, cut })
+    }
+
+    /// The tree of a group: the paths from the root to all members. `seat` gives a member's
+    /// position and port there, if it is part of the torus, `guid` its name for messages.
+    pub fn group(
+        &self,
+        grid: &Grid,
+        mlid: Mlid,
+        members: &[PortId],
+        seat: impl Fn(PortId) -> Option<(Position, u8)>,
+        guid: impl Fn(PortId) -> Guid,
+    ) -> MulticastTree {
+        let mut masks: BTreeMap<SwitchId, PortMask> = BTreeMap::new();
+        let mut notes = Vec::new();
+        for &member in members {
+            let Some((at, port)) = seat(member) else {
+                notes.push(member_outside(mlid, guid(member)));
+                continue;
+            };
+            if let Some(switch) = self.cut[at.index()] {
+                notes.push(member_cut_off(mlid, guid(member), switch));
+                continue;
+            }
+            self.climb(grid, mlid, at, port, &mut masks);
+        }
+        MulticastTree { switches: masks.into_iter().collect(), notes }
+    }
+
+    /// Adds the path from the root to `port` of the switch at `at`.
+    fn climb(
+        &self,
+        grid: &Grid,
+        mlid: Mlid,
+        mut at: Position,
+        mut port: u8,
+        masks: &mut BTreeMap<SwitchId, PortMask>,
+    ) {
+        while let Some(switch) = grid.switch(at) {
+            let mask = masks.entry(switch).or_default();
+            let is_new = mask.is_empty();
+            mask.insert(port);
+            let (true, Some(from)) = (is_new, self.from[at.index()]) else { return };
+            let parent = grid.lattice.step(at, from.opposite());
+            let (down, up) = (grid.bundle(parent, from), grid.bundle(at, from.opposite()));
+            let cable = usize::from(mlid.0) % down.len();
+            mask.insert(up[cable]);
+            (at, port) = (parent, down[cable]);
+        }
+    }
+}
+
+/// The tree while it grows.
+struct Growth<'a> {
+    grid: &'a Grid,
+    from: Vec<Option<Direction>>,
+    /// Positions in the order in which they joined.
+    order: Vec<Position>,
+}
+
+impl Growth<'_> {
+    fn is_reached(&self, at: Position, root: Position) -> bool {
+        at == root || self.from[at.index()].is_some()
+    }
+
+    /// Grows both ways along `axis`: to the dateline or edge first and, if one side came to its
+    /// end before, from the other side over the dateline.
+    fn branch(&mut self, root: Position, start: Position, axis: usize) {
+        let lattice = &self.grid.lattice;
+        let (at, radix) = (lattice.coordinate(start, axis), lattice.radix(axis));
+        let (down, up) = (Direction::minus(axis), Direction::plus(axis));
+        let mut lower = self.grow(root, Some(start), down, at);
+        let mut upper = self.grow(root, Some(start), up, radix - 1 - at);
+        if lower.is_some() && upper.is_some() {
+            return;
+        }
+        for _ in 0..radix {
+            lower = self.grow(root, lower, down, 1);
+            upper = self.grow(root, upper, up, 1);
+        }
+    }
+
+    /// Up to `steps` steps from a tip; `None` when it cannot go on.
+    fn grow(
+        &mut self,
+        root: Position,
+        tip: Option<Position>,
+        direction: Direction,
+        steps: u32,
+    ) -> Option<Position> {
+        let mut tip = tip?;
+        for _ in 0..steps {
+            let next = self.grid.lattice.step(tip, direction);
+            if !self.grid.is_open(tip, direction) || self.is_reached(next, root) {
+                return None;
+            }
+            self.from[next.index()] = Some(direction);
+            self.order.push(next);
+            tip = next;
+        }
+        Some(tip)
+    }
+
+    /// The first switch on the way to each position that cannot forward multicast.
+    fn cuts(&self, fabric: &Fabric, root: Position) -> Vec<Option<Guid>> {
+        let mut cut: Vec<Option<Guid>> = vec![None; self.from.len()];
+        for &at in &self.order {
+            let inherited = match self.from[at.index()] {
+                Some(from) if at != root => {
+                    cut[self.grid.lattice.step(at, from.opposite()).index()]
+                }
+                _ => None,
+            };
+            let incapable = |switch| {
+                let node = fabric.switch(switch);
+                (node.switch_info.multicast_fdb_cap() == 0).then(|| node.guid())
+            };
+            cut[at.index()] = inherited.or_else(|| self.grid.switch(at).and_then(incapable));
+        }
+        cut
+    }
+}
+
+/// The root: where a complete row and column cross, next to the centre of a complete plane z,
+/// next to the centre.
+fn root(grid: &Grid) -> Option<Position> {
+    let lattice = &grid.lattice;
+    let [rx, ry, rz] = lattice.radices().map(i64::from);
+    let (xm, ym, zm) = (rx / 2, ry / 2, rz / 2);
+    let is_present = |x, y, z| grid.is_present(lattice.position([x, y, z]));
+    let is_cross = |x: i64, y: i64, z: i64| {
+        (0..rx).all(|other| is_present(other, y, z)) && (0..ry).all(|other| is_present(x, other, z))
+    };
+    let middle = |z: i64| {
+        let around = (1..=xm.min(ym)).flat_map(|k| [(xm - k, ym - k), (xm + k, ym + k)]);
+        let mut candidates = std::iter::once((xm, ym)).chain(around);
+        let wrapped = |(x, y): (i64, i64)| (x.rem_euclid(rx), y.rem_euclid(ry));
+        let found = candidates.find(|&xy| {
+            let (x, y) = wrapped(xy);
+            is_cross(x, y, z)
+        })?;
+        let (x, y) = wrapped(found);
+        Some(lattice.position([x, y, z]))
+    };
+    let is_full = |z: i64| (0..ry).all(|y| (0..rx).all(|x| is_present(x, y, z)));
+    let planes = std::iter::once(zm).chain((1..=zm).flat_map(|k| [zm - k, zm + k]));
+    let mut planes = planes.map(|z| z.rem_euclid(rz));
+    planes.find_map(|z| if is_full(z) { middle(z) } else { None }).or_else(|| middle(zm))
+}
+
+fn no_root(grid: &Grid) -> Note {
+    let [rx, ry, rz] = grid.lattice.radices();
+    let missing: Vec<String> =
+        grid.missing().take(16).map(|at| grid.lattice.coordinates(at).to_string()).collect();
+    let text = format!(
+        "no multicast tree: every plane z lacks a switch, and in the middle plane z={} no complete \
+         row and column cross on the diagonal through {},{}; switches are missing at {}",
+        rz / 2,
+        rx / 2,
+        ry / 2,
+        missing.join(" ")
+    );
+    Note::error("4E43", text)
+}
+
+fn member_outside(mlid: Mlid, member: Guid) -> Note {
+    let text = format!("multicast group {mlid}: member port {member} is not part of the torus");
+    Note::error("4E41", text)
+}
+
+fn member_cut_off(mlid: Mlid, member: Guid, switch: Guid) -> Note {
+    let text = format!(
+        "multicast group {mlid}: member port {member} is cut off by switch {switch}, which does not \
+         forward multicast"
+    );
+    Note::error("4E3F", text)
+}

@@ -1,0 +1,128 @@
+//! What the operator hears of a pass, and the dump file.
+
+use super::grid::Grid;
+use super::lattice::{Direction, Lattice};
+use super::sl2vl::VlCounts;
+use super::wiring::Wiring;
+use crate::fabric::Fabric;
+use crate::notes::{Note, Severity};
+use std::fmt::Write as _;
+
+/// A warning without an OpenSM number.
+pub fn warning(text: impl Into<String>) -> Note {
+    Note { severity: Severity::Warning, code: None, text: text.into() }
+}
+
+/// An error for which OpenSM has no number.
+pub fn error(text: impl Into<String>) -> Note {
+    Note { severity: Severity::Error, code: None, text: text.into() }
+}
+
+/// What the fabric consists of.
+pub fn found(wiring: &Wiring, vls: VlCounts) -> Note {
+    Note::info(format!(
+        "found fabric with {} links, {} switches, {} CA ports, minimum data VLs: end ports {}, \
+         switch ports {}",
+        wiring.cables.len() + wiring.host_count(),
+        wiring.switch_count(),
+        wiring.host_count(),
+        vls.end_ports,
+        vls.switch_links
+    ))
+}
+
+/// What is looked for.
+pub fn looking_for(lattice: &Lattice) -> Note {
+    let kind = if (0..3).any(|axis| lattice.is_looped(axis)) { "torus" } else { "mesh" };
+    let [x, y, z] = lattice.radices();
+    Note::info(format!("looking for {x} x {y} x {z} {kind}"))
+}
+
+/// What was built.
+pub fn built(grid: &Grid) -> Note {
+    let [x, y, z] = grid.lattice.radices();
+    Note::info(format!(
+        "built {x} x {y} x {z} torus with {} links, {} switches, {} CA ports",
+        grid.cable_count() + grid.host_count(),
+        grid.order.len(),
+        grid.host_count()
+    ))
+}
+
+/// Cables (indices into [`Wiring::cables`]) and switches that stayed outside.
+pub fn leftovers(fabric: &Fabric, grid: &Grid, wiring: &Wiring, cables: &[usize]) -> Vec<Note> {
+    let cable = |&cable: &usize| {
+        let [a, b] = wiring.cables[cable];
+        let (a, b) = (fabric.describe(a), fabric.describe(b));
+        Note::info(format!("cable outside the torus: {a} <-> {b}"))
+    };
+    let mut notes: Vec<Note> = cables.iter().map(cable).collect();
+    for switch in fabric.switch_ids() {
+        if grid.positions[switch.index()].is_none() {
+            let port = fabric.switch(switch).first_port;
+            let hosts = wiring.hosts(switch).len();
+            let text = format!(
+                "switch outside the torus: {}; it and the {hosts} end ports behind it cannot be \
+                 reached",
+                fabric.describe(port)
+            );
+            notes.push(Note::info(text));
+        }
+    }
+    notes
+}
+
+/// Warnings if the fabric has more than the torus, and if the SM itself is outside.
+pub fn unused(fabric: &Fabric, grid: &Grid, wiring: &Wiring) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let all = (wiring.cables.len() + wiring.host_count(), wiring.switch_count());
+    let used = (grid.cable_count() + grid.host_count(), grid.order.len());
+    if all != used {
+        let text = format!(
+            "the torus uses {} of {} links and {} of {} switches of the fabric",
+            used.0, all.0, used.1, all.1
+        );
+        notes.push(warning(text));
+    }
+    let home = fabric.switch_behind(fabric.local());
+    if home.is_some_and(|switch| grid.positions[switch.index()].is_none()) {
+        let text = "the subnet manager's own port is outside the torus: with these routes it cannot \
+                    be reached by anyone";
+        notes.push(warning(text));
+    }
+    notes
+}
+
+/// Missing switches, and missing cables of those that are there.
+pub fn missing(fabric: &Fabric, grid: &Grid) -> Vec<Note> {
+    let mut notes = Vec::new();
+    for at in grid.lattice.positions() {
+        if !grid.is_present(at) {
+            let coordinates = grid.lattice.coordinates(at);
+            notes.push(Note::info(format!("missing torus switch at {coordinates}")));
+            continue;
+        }
+        for direction in Direction::ALL {
+            let is_expected =
+                grid.lattice.is_active(direction.axis()) && !grid.lattice.is_edge(at, direction);
+            if is_expected && !grid.is_open(at, direction) {
+                let name = grid.describe(fabric, at);
+                notes.push(Note::info(format!("missing torus {direction} link on switch {name}")));
+            }
+        }
+    }
+    notes
+}
+
+/// Text of `opensm-torus.dump`: one line for each placed switch.
+pub fn dump(fabric: &Fabric, grid: &Grid) -> String {
+    let mut text = String::new();
+    for (at, switch) in grid.placed() {
+        let node = fabric.switch(switch);
+        let coordinates = grid.lattice.coordinates(at);
+        let (guid, description) = (node.guid().0, node.description);
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "switch {coordinates} GUID 0x{guid:04x} ({description})");
+    }
+    text
+}

@@ -1,0 +1,139 @@
+//! SL to VL mappings: the dateline bit of the output dimension, a bit for turns that go
+//! back to an earlier dimension, and the QoS bit, as far as there are VLs for them.
+
+use super::grid::Grid;
+use super::lattice::Direction;
+use super::path_sl::QOS_BIT;
+use crate::fabric::{Fabric, Port};
+use crate::wire::attr::tables::SlToVl;
+use crate::wire::attr::{PortInfo, PortState};
+
+/// Numbers of data VLs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VlCounts {
+    /// Smallest number among live switch ports cabled to switches; 15 if there is none.
+    pub switch_links: u8,
+    /// Smallest number among live end ports of channel adapters and routers; 15 if there is none.
+    pub end_ports: u8,
+}
+
+impl VlCounts {
+    /// The numbers of a fabric where ports are configured for at most `max_op_vls` (a VL code).
+    pub fn new(fabric: &Fabric, max_op_vls: u8) -> Self {
+        let allowed = match PortInfo::data_vls(max_op_vls) {
+            0 => 15,
+            vls => vls,
+        };
+        let mut counts = Self { switch_links: 15, end_ports: 15 };
+        for port in fabric.ports() {
+            let Some(vls) = live_vls(port) else { continue };
+            let peer_is_switch = port.peer.is_some_and(|peer| fabric.node_of(peer).is_switch());
+            match (fabric.node(port.node).is_switch(), peer_is_switch) {
+                (true, true) => counts.switch_links = counts.switch_links.min(vls),
+                (false, _) => counts.end_ports = counts.end_ports.min(vls),
+                (true, false) => {}
+            }
+        }
+        counts.switch_links = counts.switch_links.min(allowed);
+        counts.end_ports = counts.end_ports.min(allowed);
+        counts
+    }
+}
+
+/// Data VLs a port can have; `None` where it is down or announces a code without meaning.
+fn live_vls(port: &Port) -> Option<u8> {
+    let info = port.info.filter(|info| info.port_state() > PortState::Down)?;
+    Some(PortInfo::data_vls(info.vl_cap())).filter(|&vls| vls > 0)
+}
+
+/// What a port is to the torus.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PortClass {
+    /// A cable along a dimension, 0..=2.
+    Along(u8),
+    /// A port of a placed switch with an end port behind it.
+    Host,
+    /// Any other port of a placed switch: port 0, not connected, or cabled out of the torus.
+    Local,
+    /// A port of a channel adapter or router, or of a switch that is not in the torus.
+    Outside,
+}
+
+/// The class of every port slot of the fabric.
+pub fn classify(fabric: &Fabric, grid: &Grid) -> Vec<PortClass> {
+    let mut classes = vec![PortClass::Outside; fabric.ports().len()];
+    for (at, switch) in grid.placed() {
+        let node = fabric.switch(switch);
+        let first = node.first_port.index();
+        let slots = &mut classes[first..=first + usize::from(node.num_ports())];
+        slots.fill(PortClass::Local);
+        for host in grid.local[at.index()].iter().filter(|host| host.port != 0) {
+            slots[usize::from(host.port)] = PortClass::Host;
+        }
+        for direction in Direction::ALL {
+            for &port in grid.bundle(at, direction) {
+                slots[usize::from(port)] = PortClass::Along(direction.axis() as u8);
+            }
+        }
+    }
+    classes
+}
+
+/// The mapping for packets from a port of one class to a port of another, of the same switch.
+pub fn mapping(vls: VlCounts, input: PortClass, output: PortClass) -> SlToVl {
+    let (qos, count) = match output {
+        PortClass::Along(axis) => return along(vls.switch_links, input, axis),
+        PortClass::Host | PortClass::Local => (1, vls.switch_links),
+        PortClass::Outside => (1, vls.end_ports),
+    };
+    table(|sl| if count >= 2 && sl & QOS_BIT != 0 { qos } else { 0 })
+}
+
+fn along(count: u8, input: PortClass, axis: u8) -> SlToVl {
+    let turns_back = matches!(input, PortClass::Along(from) if from > axis);
+    table(|sl| {
+        let dateline = if count >= 2 { sl >> axis & 1 } else { 0 };
+        let turn = if count >= 4 && turns_back { 2 } else { 0 };
+        let qos = if count >= 8 && sl & QOS_BIT != 0 { 4 } else { 0 };
+        dateline | turn | qos
+    })
+}
+
+fn table(vl: impl Fn(u8) -> u8) -> SlToVl {
+    SlToVl::new(std::array::from_fn(|sl| vl(sl as u8)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use PortClass::{Along, Host, Local, Outside};
+
+    fn hex(count: u8, input: PortClass, output: PortClass) -> String {
+        let vls = VlCounts { switch_links: count, end_ports: count };
+        format!("{:?}", mapping(vls, input, output))
+    }
+
+    #[test]
+    fn eight_vls() {
+        for input in [Local, Host, Along(0)] {
+            assert_eq!(hex(8, input, Along(0)), "0101010145454545");
+            assert_eq!(hex(8, input, Along(1)), "0011001144554455");
+            assert_eq!(hex(8, input, Along(2)), "0000111144445555");
+        }
+        assert_eq!(hex(8, Along(1), Along(0)), "2323232367676767");
+        assert_eq!(hex(15, Along(2), Along(0)), "2323232367676767");
+        assert_eq!(hex(8, Along(2), Along(1)), "2233223366776677");
+        assert_eq!(hex(8, Along(1), Along(2)), "0000111144445555");
+        for output in [Local, Host, Outside] {
+            assert_eq!(hex(8, Along(1), output), "0000000011111111");
+        }
+    }
+
+    #[test]
+    fn fewer_vls() {
+        assert_eq!(hex(4, Along(1), Along(0)), "2323232323232323");
+        assert_eq!(hex(2, Along(1), Along(0)), "0101010101010101");
+        assert_eq!(hex(2, Along(1), Local), "0000000011111111");
+        assert_eq!(hex(1, Outside, Outside), "0000000000000000");
+    }
+}

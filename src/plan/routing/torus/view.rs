@@ -1,0 +1,175 @@
+//! The routed torus: answers everything about it but forwarding tables.
+
+use super::changes::Census;
+use super::grid::Grid;
+use super::lattice::{Coordinates, Direction, Position};
+use super::multicast::MasterTree;
+use super::path_sl::path_sl;
+use super::sl2vl::{PortClass, VlCounts, classify, mapping};
+use super::{NAME, report, unicast, vlarb};
+use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::{Guid, Mlid, Sl};
+use crate::plan::routing::{MulticastTree, Routing, RoutingPolicy};
+use crate::wire::attr::tables::{SlToVl, VlArbBlock};
+
+/// An end port's place: position of its switch, and port number there.
+type Seat = (Position, u8);
+
+/// A torus that was routed. Port and switch ids are those of the fabric it was found in.
+#[derive(Clone)]
+pub struct Torus {
+    grid: Grid,
+    census: Census,
+    vls: VlCounts,
+    tree: MasterTree,
+    /// By port slot.
+    classes: Vec<PortClass>,
+    /// By port slot; `None` for ports that are no end ports of the torus.
+    seats: Vec<Option<Seat>>,
+    /// By port slot, for messages.
+    guids: Vec<Guid>,
+}
+
+impl Torus {
+    pub(super) fn new(
+        fabric: &Fabric,
+        grid: Grid,
+        census: Census,
+        vls: VlCounts,
+        tree: MasterTree,
+    ) -> Self {
+        let mut seats = vec![None; fabric.ports().len()];
+        for (at, _) in grid.placed() {
+            for local in &grid.local[at.index()] {
+                seats[local.end.index()] = Some((at, local.port));
+            }
+        }
+        let classes = classify(fabric, &grid);
+        let guids = fabric.ports().iter().map(|port| port.guid).collect();
+        Self { grid, census, vls, tree, classes, seats, guids }
+    }
+
+    /// The torus behind routes, if this engine made them.
+    pub fn of(routing: &Routing) -> Option<&Self> {
+        if routing.engine != NAME {
+            return None;
+        }
+        routing.policy.as_any().downcast_ref()
+    }
+
+    /// Radices of x, y, z.
+    pub fn radices(&self) -> [u32; 3] {
+        self.grid.lattice.radices()
+    }
+
+    /// True for dimensions (0..=2) that wrap around.
+    pub fn is_looped(&self, axis: usize) -> bool {
+        self.grid.lattice.is_looped(axis)
+    }
+
+    /// Coordinates of a switch; `None` if it is not part of the torus.
+    pub fn coordinates(&self, switch: SwitchId) -> Option<Coordinates> {
+        let at = self.grid.positions.get(switch.index()).copied().flatten()?;
+        Some(self.grid.lattice.coordinates(at))
+    }
+
+    /// The switch at coordinates; `None` if it is missing or there is no such place.
+    pub fn switch_at(&self, coordinates: Coordinates) -> Option<SwitchId> {
+        let outside = |axis: usize| coordinates.0[axis] >= self.grid.lattice.radix(axis);
+        if (0..3).any(outside) {
+            return None;
+        }
+        self.grid.switch(self.grid.lattice.position(coordinates.0.map(i64::from)))
+    }
+
+    /// All switches of the torus with their coordinates, x running fastest.
+    pub fn switches(&self) -> impl Iterator<Item = (Coordinates, SwitchId)> + '_ {
+        self.grid.placed().map(|(at, switch)| (self.grid.lattice.coordinates(at), switch))
+    }
+
+    /// Coordinates without a switch, x running fastest.
+    pub fn missing(&self) -> impl Iterator<Item = Coordinates> + '_ {
+        self.grid.missing().map(|at| self.grid.lattice.coordinates(at))
+    }
+
+    /// Coordinates of the root of all multicast trees.
+    pub fn root(&self) -> Coordinates {
+        self.grid.lattice.coordinates(self.tree.root)
+    }
+
+    /// Coordinates in the order in which the switches were found.
+    pub fn placement_order(&self) -> impl Iterator<Item = Coordinates> + '_ {
+        self.grid.order.iter().map(|&at| self.grid.lattice.coordinates(at))
+    }
+
+    /// Ports of a switch whose cables lead one step in a direction; empty for switches outside.
+    pub fn cables(&self, switch: SwitchId, direction: Direction) -> &[u8] {
+        match self.grid.positions.get(switch.index()).copied().flatten() {
+            Some(at) => self.grid.bundle(at, direction),
+            None => &[],
+        }
+    }
+
+    /// The direction of the next hop from one switch to another; `None` if one of them is not in the
+    /// torus, or they are the same.
+    pub fn next_hop(&self, from: SwitchId, to: SwitchId) -> Option<Direction> {
+        let at = |switch: SwitchId| self.grid.positions.get(switch.index()).copied().flatten();
+        unicast::next_hop(&self.grid, at(from)?, at(to)?)
+    }
+
+    /// Numbers of data VLs that SL to VL mappings are made for.
+    pub fn vls(&self) -> VlCounts {
+        self.vls
+    }
+
+    /// What a port is to the torus.
+    pub fn class(&self, port: PortId) -> PortClass {
+        self.classes.get(port.index()).copied().unwrap_or(PortClass::Outside)
+    }
+
+    /// Text of `opensm-torus.dump`. `fabric` must be the one that was routed.
+    pub fn dump(&self, fabric: &Fabric) -> String {
+        report::dump(fabric, &self.grid)
+    }
+
+    pub(super) fn census(&self) -> &Census {
+        &self.census
+    }
+
+    pub(super) fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    fn seat(&self, port: PortId) -> Option<Seat> {
+        self.seats.get(port.index()).copied().flatten()
+    }
+}
+
+impl RoutingPolicy for Torus {
+    fn path_sl(&self, source: PortId, destination: PortId, hint: Sl) -> Sl {
+        match (self.seat(source), self.seat(destination)) {
+            (Some((from, _)), Some((to, _))) => path_sl(&self.grid.lattice, from, to, hint),
+            _ => Sl(0),
+        }
+    }
+
+    fn sl_to_vl(&self, input: PortId, output: PortId) -> Option<SlToVl> {
+        Some(mapping(self.vls, self.class(input), self.class(output)))
+    }
+
+    fn vl_arbitration(&self, port: PortId, configured: VlArbBlock) -> VlArbBlock {
+        match self.class(port) {
+            PortClass::Host => vlarb::for_host_port(configured),
+            _ => configured,
+        }
+    }
+
+    fn multicast_tree(&self, mlid: Mlid, members: &[PortId]) -> Option<MulticastTree> {
+        let guid = |port: PortId| self.guids.get(port.index()).copied().unwrap_or_default();
+        Some(self.tree.group(&self.grid, mlid, members, |port| self.seat(port), guid))
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}

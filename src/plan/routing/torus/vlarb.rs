@@ -1,0 +1,167 @@
+//! VL arbitration: the tables of host ports, and warnings about options that do not go with
+//! the way VLs are used here.
+
+use super::report::warning;
+use crate::config::options::Options;
+use crate::notes::Note;
+use crate::wire::attr::tables::VlArbBlock;
+
+/// OpenSM's default for high-priority tables.
+const DEFAULT_HIGH: &str = "0:4,1:0,2:0,3:0,4:0,5:0,6:0,7:0,8:0,9:0,10:0,11:0,12:0,13:0,14:0";
+/// OpenSM's default for low-priority tables.
+const DEFAULT_LOW: &str = "0:0,1:4,2:4,3:4,4:4,5:4,6:4,7:4,8:4,9:4,10:4,11:4,12:4,13:4,14:4";
+/// Numbers of an option that are looked at.
+const NUMBERS: usize = 128;
+
+/// The block for a switch port with a host behind it: only VL 0 and VL 1 carry data there, for
+/// the QoS levels that use VLs 0-3 and 4-7 between switches.
+pub fn for_host_port(configured: VlArbBlock) -> VlArbBlock {
+    VlArbBlock::new(configured.entries().filter_map(|(vl, weight)| match vl {
+        0 => Some((0, weight)),
+        4 => Some((1, weight)),
+        _ => None,
+    }))
+}
+
+/// The QoS options of one kind of port.
+struct PortKind<'a> {
+    prefix: &'static str,
+    high: &'a Option<String>,
+    low: &'a Option<String>,
+    max_vls: u32,
+    sl2vl: &'a Option<String>,
+}
+
+/// The options by kind of port, inter-switch ports first.
+fn kinds(options: &Options) -> [PortKind<'_>; 4] {
+    macro_rules! kind {
+        ($prefix:literal, $high:ident, $low:ident, $max_vls:ident, $sl2vl:ident) => {
+            PortKind {
+                prefix: $prefix,
+                high: &options.$high,
+                low: &options.$low,
+                max_vls: options.$max_vls,
+                sl2vl: &options.$sl2vl,
+            }
+        };
+    }
+    [
+        kind!("qos_swe", qos_swe_vlarb_high, qos_swe_vlarb_low, qos_swe_max_vls, qos_swe_sl2vl),
+        kind!("qos_ca", qos_ca_vlarb_high, qos_ca_vlarb_low, qos_ca_max_vls, qos_ca_sl2vl),
+        kind!("qos_sw0", qos_sw0_vlarb_high, qos_sw0_vlarb_low, qos_sw0_max_vls, qos_sw0_sl2vl),
+        kind!("qos_rtr", qos_rtr_vlarb_high, qos_rtr_vlarb_low, qos_rtr_max_vls, qos_rtr_sl2vl),
+    ]
+}
+
+/// Warnings about the QoS options.
+pub fn option_warnings(options: &Options) -> Vec<Note> {
+    let mut notes = Vec::new();
+    for (index, kind) in kinds(options).iter().enumerate() {
+        let between_switches = index == 0;
+        for (level, own, general, default) in [
+            ("high", kind.high, &options.qos_vlarb_high, DEFAULT_HIGH),
+            ("low", kind.low, &options.qos_vlarb_low, DEFAULT_LOW),
+        ] {
+            let text = own.as_ref().or(general.as_ref()).map_or(default, String::as_str);
+            notes.extend(weight_warning(kind.prefix, level, &weights(text), between_switches));
+        }
+        notes.extend(max_vls_warning(
+            kind,
+            options.qos_max_vls,
+            if between_switches { 8 } else { 2 },
+        ));
+        if kind.sl2vl.is_some() {
+            let text =
+                format!("{}_sl2vl is overridden: torus-2QoS sets all SL2VL tables", kind.prefix);
+            notes.push(warning(text));
+        }
+    }
+    notes
+}
+
+fn weight_warning(
+    prefix: &str,
+    level: &str,
+    weights: &[u32; 16],
+    between_switches: bool,
+) -> Option<Note> {
+    if between_switches {
+        let is_even = |weights: &[u32]| weights.windows(2).all(|pair| pair[0] == pair[1]);
+        let fair = is_even(&weights[0..4]) && is_even(&weights[4..8]);
+        return (!fair).then(|| {
+            warning(format!(
+                "{prefix}_vlarb_{level}: weights should be equal among VLs 0-3 and among VLs 4-7, \
+                 which torus-2QoS uses alike"
+            ))
+        });
+    }
+    weights[2..8].iter().any(|&weight| weight > 0).then(|| {
+        warning(format!("{prefix}_vlarb_{level}: torus-2QoS does not use VLs 2-7 on these ports"))
+    })
+}
+
+fn max_vls_warning(kind: &PortKind<'_>, general: u32, needed: u32) -> Option<Note> {
+    let (name, value) = match kind.max_vls {
+        0 => ("qos_max_vls".to_owned(), general),
+        own => (format!("{}_max_vls", kind.prefix), own),
+    };
+    (value > 0 && value < needed).then(|| {
+        let ports = kind.prefix;
+        warning(format!(
+            "{name} is {value}, but torus-2QoS needs {needed} VLs for two QoS levels ({ports})"
+        ))
+    })
+}
+
+/// Sum of weights by VL of an option such as `0:4,1:0`.
+fn weights(text: &str) -> [u32; 16] {
+    let numbers: Vec<u32> = text
+        .split([':', ','])
+        .take(NUMBERS)
+        .map(|number| number.trim().parse().unwrap_or(0))
+        .collect();
+    let mut sums = [0; 16];
+    for pair in numbers.chunks_exact(2) {
+        sums[(pair[0] & 0xF) as usize] += pair[1] & 0xFF;
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_ports_keep_vl_0_and_4() {
+        let low = VlArbBlock::new((0..15).map(|vl| (vl, if vl == 0 { 0 } else { 4 })));
+        let high = VlArbBlock::new((0..15).map(|vl| (vl, if vl == 0 { 4 } else { 0 })));
+        assert_eq!(for_host_port(low), VlArbBlock::new([(0, 0), (1, 4)]));
+        assert_eq!(for_host_port(high), VlArbBlock::new([(0, 4), (1, 0)]));
+    }
+
+    #[test]
+    fn defaults_give_five_warnings() {
+        let notes = option_warnings(&Options::default());
+        let names: Vec<_> = notes.iter().map(|note| note.text.split(':').next().unwrap()).collect();
+        let expected =
+            ["qos_swe_vlarb_high", "qos_swe_vlarb_low", "qos_ca_vlarb_low", "qos_sw0_vlarb_low"];
+        assert_eq!(names[..4], expected);
+        assert_eq!(names[4..], ["qos_rtr_vlarb_low"]);
+    }
+
+    #[test]
+    fn options_that_fit_give_none() {
+        let options = Options {
+            qos_vlarb_high: Some("0:4,1:4".into()),
+            qos_vlarb_low: Some("0:1,1:2".into()),
+            qos_swe_vlarb_high: Some("0:1,1:1,2:1,3:1,4:9,5:9,6:9,7:4,7:5".into()),
+            qos_swe_vlarb_low: Some("0:0".into()),
+            qos_max_vls: 8,
+            qos_sl2vl: Some("0,1".into()),
+            ..Options::default()
+        };
+        assert_eq!(option_warnings(&options), []);
+        let options = Options { qos_max_vls: 4, qos_ca_sl2vl: Some("0".into()), ..options };
+        assert_eq!(option_warnings(&options).len(), 2);
+    }
+}
