@@ -12,7 +12,9 @@
 
 pub mod client;
 pub mod intake;
+pub mod sysfs;
 pub mod transactions;
+pub mod umad;
 
 use crate::ids::{Gid, Guid, Lid, PortNum, Sl};
 use std::time::Duration;
