@@ -13,7 +13,15 @@
 pub mod client;
 pub mod intake;
 pub mod tagged;
+pub mod lossy;
+pub mod recorded;
+pub mod sysfs;
+pub mod traced;
 pub mod transactions;
+pub mod umad;
+
+#[cfg(test)]
+mod tests;
 
 use crate::ids::{Gid, Guid, Lid, PortNum, Sl};
 use std::time::Duration;
@@ -140,6 +148,10 @@ pub trait MadPort: Send + Sync {
     ///
     /// # Errors
     /// [`SendError`] if the device refuses the MAD: then nothing will be delivered for it.
+    ///
+    /// # Rules
+    /// The sink may post from inside [`MadSink::deliver`]; `post` therefore never calls the sink
+    /// before it returns.
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError>;
 }
 

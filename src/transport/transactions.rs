@@ -383,7 +383,7 @@ impl Transactions {
             self.flight(tid).is_some_and(|flight| {
                 flight.class == header.class()
                     && flight.attr_id == header.attr_id()
-                    && flight.method.0 == header.method() & 0x7F
+                    && flight.method.0 == header.method()
             })
         });
         match ours {

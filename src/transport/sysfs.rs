@@ -1,0 +1,340 @@
+//! The local ports, as the kernel shows them under `/sys/class/infiniband`, and their umad
+//! devices under `/sys/class/infiniband_mad`.
+//!
+//! Files are read through libc's `open` and `read` (which is what nix calls), not through
+//! `std::fs`, which calls `open64`: preloaded simulators such as ibsim's replace the former
+//! only. Simulators may keep their copy of sysfs relative to the working directory: look the
+//! ports up before changing it.
+
+use crate::ids::{Gid, Guid, Lid, PortNum};
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+use nix::unistd::read;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The version of the umad interface that is spoken here: `IB_USER_MAD_ABI_VERSION`.
+const ABI_VERSION: u32 = 5;
+/// Node type of channel adapters in sysfs.
+const TYPE_CA: u32 = 1;
+/// Physical state LinkUp (IBA vol. 1, PortInfo:PortPhysicalState).
+const PHYS_LINK_UP: u32 = 5;
+
+/// Logical state of a port (IBA vol. 1, PortInfo:PortState).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinkState {
+    /// No link.
+    Down,
+    /// Only management packets pass.
+    Init,
+    /// Configured, waiting to be activated.
+    Armed,
+    /// Everything passes.
+    Active,
+    /// What the kernel reports else.
+    Other(u32),
+}
+
+impl From<u32> for LinkState {
+    fn from(raw: u32) -> Self {
+        match raw {
+            1 => Self::Down,
+            2 => Self::Init,
+            3 => Self::Armed,
+            4 => Self::Active,
+            other => Self::Other(other),
+        }
+    }
+}
+
+impl fmt::Display for LinkState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Down => f.write_str("DOWN"),
+            Self::Init => f.write_str("INIT"),
+            Self::Armed => f.write_str("ARMED"),
+            Self::Active => f.write_str("ACTIVE"),
+            Self::Other(raw) => write!(f, "state {raw}"),
+        }
+    }
+}
+
+/// A port of this machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LocalPort {
+    /// The channel adapter's device name.
+    pub device: String,
+    /// Number of the port on it.
+    pub port: PortNum,
+    /// GUID of the adapter.
+    pub node_guid: Guid,
+    /// GUID of the port.
+    pub guid: Guid,
+    /// Its LID, 0 if it has none yet.
+    pub lid: Lid,
+    /// The LID of its subnet manager, 0 if it has none yet.
+    pub sm_lid: Lid,
+    /// Logical state.
+    pub state: LinkState,
+    /// Physical state: 5 is LinkUp.
+    pub phys_state: u32,
+    /// Number of its `umadN` and `issmN` devices, if the ib_umad module made them.
+    pub umad: Option<u32>,
+}
+
+/// No port to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// There is no InfiniBand on this machine.
+    #[error("no InfiniBand channel adapter found in {}", .0.display())]
+    NoAdapter(PathBuf),
+    /// No local port has this GUID.
+    #[error("no local port has GUID {0}")]
+    UnknownGuid(Guid),
+    /// The device is not one that an SM can use.
+    #[error("{device}: node type {node_type} is not a channel adapter")]
+    NotAnAdapter {
+        /// Device name.
+        device: String,
+        /// Its node type in sysfs.
+        node_type: u32,
+    },
+    /// No cable anywhere.
+    #[error("no local port has a link")]
+    NoLink,
+    /// The umad devices are missing.
+    #[error("{device} port {port} has no umad device: is the kernel module ib_umad loaded?")]
+    NoUmad {
+        /// Device name.
+        device: String,
+        /// Port number.
+        port: PortNum,
+    },
+    /// The kernel speaks another version of the umad interface.
+    #[error("umad ABI version {found} found, {ABI_VERSION} needed")]
+    AbiVersion {
+        /// The kernel's.
+        found: u32,
+    },
+    /// A file of sysfs could not be read.
+    #[error("{}: {source}", .path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: Errno,
+    },
+    /// A file of sysfs has an unknown form.
+    #[error("{}: unexpected content {content:?}", .path.display())]
+    Content {
+        /// Which file.
+        path: PathBuf,
+        /// What is in it.
+        content: String,
+    },
+}
+
+/// What there is to choose from.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LocalPorts {
+    /// InfiniBand ports of channel adapters, by device name and port number.
+    pub ports: Vec<LocalPort>,
+    /// Devices that are no channel adapters, with their node type.
+    pub others: Vec<(String, u32)>,
+}
+
+impl LocalPorts {
+    /// The port with this GUID.
+    ///
+    /// # Errors
+    /// [`PortError::UnknownGuid`].
+    pub fn by_guid(&self, guid: Guid) -> Result<&LocalPort, PortError> {
+        self.ports.iter().find(|port| port.guid == guid).ok_or(PortError::UnknownGuid(guid))
+    }
+
+    /// The port to take when none is named: the first ACTIVE, else the first in INIT, else the
+    /// first whose link is up.
+    ///
+    /// # Errors
+    /// [`PortError::NoLink`]; [`PortError::NotAnAdapter`] if all devices are of other kinds.
+    pub fn first_usable(&self) -> Result<&LocalPort, PortError> {
+        let first = |wanted: fn(&LocalPort) -> bool| self.ports.iter().find(|port| wanted(port));
+        first(|port| port.state == LinkState::Active)
+            .or_else(|| first(|port| port.state == LinkState::Init))
+            .or_else(|| first(|port| port.phys_state == PHYS_LINK_UP))
+            .ok_or_else(|| match self.others.first() {
+                Some((device, node_type)) if self.ports.is_empty() => {
+                    PortError::NotAnAdapter { device: device.clone(), node_type: *node_type }
+                }
+                _ => PortError::NoLink,
+            })
+    }
+}
+
+/// The part of sysfs that matters.
+#[derive(Clone, Debug)]
+pub struct Sysfs {
+    class: PathBuf,
+}
+
+impl Default for Sysfs {
+    fn default() -> Self {
+        Self::at("/sys/class")
+    }
+}
+
+impl Sysfs {
+    /// Sysfs with its classes in the directory `class`.
+    pub fn at(class: impl Into<PathBuf>) -> Self {
+        Self { class: class.into() }
+    }
+
+    /// All local ports.
+    ///
+    /// # Errors
+    /// [`PortError::NoAdapter`] if there is nothing; [`PortError::AbiVersion`]; read errors.
+    pub fn ports(&self) -> Result<LocalPorts, PortError> {
+        let adapters = self.class.join("infiniband");
+        let mut names = list(&adapters).unwrap_or_default();
+        if names.is_empty() {
+            return Err(PortError::NoAdapter(adapters));
+        }
+        names.sort();
+        let umads = self.umad_devices()?;
+        let mut found = LocalPorts::default();
+        for name in names {
+            let device = adapters.join(&name);
+            let node_type = leading_number(&device.join("node_type"))?;
+            if node_type != TYPE_CA {
+                found.others.push((name, node_type));
+                continue;
+            }
+            found.ports.extend(ports_of(&device, &name, &umads)?);
+        }
+        Ok(found)
+    }
+
+    /// The umad devices: adapter, port, number.
+    fn umad_devices(&self) -> Result<Vec<(String, PortNum, u32)>, PortError> {
+        let devices = self.class.join("infiniband_mad");
+        let mut umads = Vec::new();
+        for name in list(&devices).unwrap_or_default() {
+            let Some(number) = name.strip_prefix("umad").and_then(|n| n.parse().ok()) else {
+                continue;
+            };
+            let device = devices.join(&name);
+            let port = number_in(&device.join("port"))?;
+            umads.push((text(&device.join("ibdev"))?, PortNum(port), number));
+        }
+        let version = devices.join("abi_version");
+        if !umads.is_empty() {
+            match number_in(&version)? {
+                ABI_VERSION => {}
+                found => return Err(PortError::AbiVersion { found }),
+            }
+        }
+        Ok(umads)
+    }
+}
+
+/// The InfiniBand ports of the adapter `name`, whose folder is `device`.
+fn ports_of(
+    device: &Path,
+    name: &str,
+    umads: &[(String, PortNum, u32)],
+) -> Result<Vec<LocalPort>, PortError> {
+    let node_guid = guid(&device.join("node_guid"))?;
+    let folder = device.join("ports");
+    let numbers = list(&folder).map_err(|source| PortError::Read { path: folder.clone(), source });
+    let mut numbers: Vec<u8> = numbers?.iter().filter_map(|number| number.parse().ok()).collect();
+    numbers.sort_unstable();
+    let mut ports = Vec::new();
+    for number in numbers {
+        let path = folder.join(number.to_string());
+        // RoCE ports stand in the same place. Old kernels and simulators lack the file.
+        if text(&path.join("link_layer")).is_ok_and(|layer| layer != "InfiniBand") {
+            continue;
+        }
+        let port = PortNum(number);
+        let umad = umads.iter().find(|(adapter, at, _)| adapter == name && *at == port);
+        ports.push(LocalPort {
+            device: name.to_owned(),
+            port,
+            node_guid,
+            guid: gid(&path.join("gids/0"))?.guid(),
+            lid: Lid(number_in(&path.join("lid"))?),
+            sm_lid: Lid(number_in(&path.join("sm_lid"))?),
+            state: leading_number(&path.join("state"))?.into(),
+            phys_state: leading_number(&path.join("phys_state"))?,
+            umad: umad.map(|&(_, _, number)| number),
+        });
+    }
+    Ok(ports)
+}
+
+/// Names of the visible entries of a directory.
+fn list(path: &Path) -> Result<Vec<String>, Errno> {
+    let mut dir = Dir::open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Mode::empty())?;
+    let mut names = Vec::new();
+    for entry in dir.iter() {
+        if let Ok(name) = entry?.file_name().to_str()
+            && !name.starts_with('.')
+        {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// The trimmed content of a file; no file of sysfs is longer than a page.
+fn text(path: &Path) -> Result<String, PortError> {
+    let fault = |source| PortError::Read { path: path.to_owned(), source };
+    let file = open(path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()).map_err(fault)?;
+    let mut page = [0; 4096];
+    let len = read(&file, &mut page).map_err(fault)?;
+    Ok(String::from_utf8_lossy(&page[..len]).trim().to_owned())
+}
+
+/// A number, decimal or with 0x.
+fn number_in<N: TryFrom<u32>>(path: &Path) -> Result<N, PortError> {
+    let content = text(path)?;
+    let parsed = match content.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => content.parse(),
+    };
+    let number = parsed.ok().and_then(|number| N::try_from(number).ok());
+    number.ok_or_else(|| PortError::Content { path: path.to_owned(), content })
+}
+
+/// The number in front of a colon: `4: ACTIVE`.
+fn leading_number(path: &Path) -> Result<u32, PortError> {
+    let content = text(path)?;
+    let number = content.split(':').next().and_then(|number| number.trim().parse().ok());
+    number.ok_or_else(|| PortError::Content { path: path.to_owned(), content })
+}
+
+/// A GUID: four groups of four hexadecimal digits.
+fn guid(path: &Path) -> Result<Guid, PortError> {
+    let content = text(path)?;
+    let number = groups(&content, 4).map(|number| Guid(number as u64));
+    number.ok_or_else(|| PortError::Content { path: path.to_owned(), content })
+}
+
+/// A GID: eight groups of four hexadecimal digits.
+fn gid(path: &Path) -> Result<Gid, PortError> {
+    let content = text(path)?;
+    let number = groups(&content, 8).map(|number| Gid(number.to_be_bytes()));
+    number.ok_or_else(|| PortError::Content { path: path.to_owned(), content })
+}
+
+fn groups(content: &str, count: usize) -> Option<u128> {
+    let groups: Vec<&str> = content.split(':').collect();
+    if groups.len() != count {
+        return None;
+    }
+    groups.iter().try_fold(0, |number, group| {
+        Some(number << 16 | u128::from(u16::from_str_radix(group, 16).ok()?))
+    })
+}

@@ -1,0 +1,345 @@
+//! The client, the intake and the wrappers over a port that does what each test wants, on a
+//! paused clock.
+
+use super::client::SmpClient;
+use super::intake::{Intake, Unsolicited};
+use super::lossy::{Losses, LossyPort};
+use super::recorded::{RecordedPort, RecordedSink, Recorder};
+use super::transactions::{SmpError, SmpLimits, SmpReply, SmpRequest, UNLIMITED_WINDOW};
+use super::*;
+use crate::wire::mad::{Mad, Method};
+use crate::wire::smp::{DirectedRoute, SmpRoute};
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+const ATTR: u16 = 0x0011;
+
+/// A port that keeps what it is given.
+struct FakePort {
+    identity: PortIdentity,
+    posted: Mutex<Vec<(Agent, Mad)>>,
+    refusing: Mutex<bool>,
+}
+
+impl FakePort {
+    fn new() -> Arc<Self> {
+        let identity = PortIdentity { device: "fake0".into(), port: PortNum(1), guid: Guid(0x11) };
+        Arc::new(Self { identity, posted: Mutex::default(), refusing: Mutex::default() })
+    }
+
+    fn take(&self) -> Vec<Mad> {
+        let posted = std::mem::take(&mut *self.posted.lock().expect("no test panics in here"));
+        posted.into_iter().map(|(_, mad)| mad).collect()
+    }
+}
+
+impl MadPort for FakePort {
+    fn identity(&self) -> &PortIdentity {
+        &self.identity
+    }
+
+    fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
+        if *self.refusing.lock().expect("no test panics in here") {
+            return Err(SendError::Closed { device: "fake0".into(), port: PortNum(1) });
+        }
+        let posted = (out.agent, Mad::read(out.mad));
+        self.posted.lock().expect("no test panics in here").push(posted);
+        Ok(())
+    }
+}
+
+struct Bench {
+    port: Arc<FakePort>,
+    intake: Arc<Intake>,
+    unsolicited: Unsolicited,
+    client: SmpClient,
+}
+
+fn bench(window: usize) -> Bench {
+    let port = FakePort::new();
+    let (intake, unsolicited) = Intake::new(2);
+    let limits = SmpLimits { window, timeout: Duration::from_millis(100), retries: 2 };
+    let client = SmpClient::new(Arc::clone(&port) as Arc<dyn MadPort>, &intake, limits);
+    Bench { port, intake, unsolicited, client }
+}
+
+impl Bench {
+    fn deliver(&self, outcome: Outcome, mad: &Mad) {
+        self.intake.deliver(Delivery {
+            agent: Agent::SmiDirected,
+            from: Address::smi(Lid::PERMISSIVE),
+            outcome,
+            mad: &mad.0,
+        });
+    }
+
+    fn answer(&self, request: &Mad, change: impl FnOnce(&mut Mad)) {
+        let mut answer = *request;
+        let mut header = answer.header();
+        header.set_method(Method::GET_RESP.0);
+        header.set_status(0x8000);
+        // The upper half of the transaction ID belongs to the port.
+        header.set_tid(header.tid() | 0xABCD << 48);
+        answer.set_header(&header);
+        change(&mut answer);
+        self.deliver(Outcome::Arrived, &answer);
+    }
+}
+
+fn change_header(mad: &mut Mad, change: impl FnOnce(&mut crate::wire::mad::Header)) {
+    let mut header = mad.header();
+    change(&mut header);
+    mad.set_header(&header);
+}
+
+fn request(modifier: u32) -> SmpRequest {
+    SmpRequest::get(SmpRoute::Directed(DirectedRoute::LOCAL), ATTR, modifier)
+}
+
+fn modifier(mad: &Mad) -> u32 {
+    mad.header().attr_mod()
+}
+
+#[tokio::test(start_paused = true)]
+async fn window_is_kept_and_answers_come_back_in_any_order() {
+    let bench = bench(3);
+    let mut batch = bench.client.batch();
+    (0..10).for_each(|tag| batch.submit(tag, request(tag as u32)));
+    let mut under_way = bench.port.take();
+    assert_eq!(under_way.iter().map(modifier).collect::<Vec<_>>(), [0, 1, 2]);
+    let mut order = Vec::new();
+    while let Some(mad) = under_way.pop() {
+        order.push(u64::from(modifier(&mad)));
+        bench.answer(&mad, |answer| answer.smp_data_mut()[0] = mad.0[23]);
+        under_way.extend(bench.port.take());
+        assert!(under_way.len() <= 3, "the window is overrun");
+    }
+    assert_eq!(order.len(), 10);
+    for tag in order {
+        let (got, result) = batch.next().await.expect("ten results");
+        let reply = SmpReply {
+            data: {
+                let mut d = [0; 64];
+                d[0] = tag as u8;
+                d
+            },
+            status: 0,
+        };
+        assert_eq!((got, result), (tag, Ok(reply)));
+    }
+    assert_eq!(batch.next().await, None);
+    let counters = bench.client.counters();
+    assert_eq!((counters.gets, counters.sets, counters.answered), (10, 0, 10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_do_not_fit_are_told_from_those_that_do() {
+    let bench = bench(1);
+    let wrong: [(fn(&mut Mad), SmpError); 6] = [
+        (
+            |mad| change_header(mad, |header| header.set_attr_id(0x15)),
+            SmpError::Malformed("another attribute"),
+        ),
+        (
+            |mad| change_header(mad, |header| header.set_attr_mod(9)),
+            SmpError::Malformed("another modifier"),
+        ),
+        (
+            |mad| change_header(mad, |header| header.set_class(1)),
+            SmpError::Malformed("another class"),
+        ),
+        (
+            |mad| change_header(mad, |header| header.set_method(0x92)),
+            SmpError::Malformed("another method"),
+        ),
+        (|mad| change_header(mad, |header| header.set_status(0x801C)), SmpError::Status(0x1C)),
+        (|mad| change_header(mad, |header| header.set_status(1)), SmpError::Status(1)),
+    ];
+    for (change, error) in wrong {
+        let mut batch = bench.client.batch();
+        batch.submit(1, request(0));
+        bench.answer(&bench.port.take()[0], change);
+        assert_eq!(batch.next().await, Some((1, Err(error))));
+    }
+    assert_eq!(bench.client.counters().malformed, 4);
+    assert_eq!(bench.client.counters().refused, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn short_answer_is_malformed() {
+    let bench = bench(1);
+    let mut batch = bench.client.batch();
+    batch.submit(1, request(0));
+    let mut answer = bench.port.take()[0];
+    answer.0[3] = Method::GET_RESP.0;
+    bench.intake.deliver(Delivery {
+        agent: Agent::SmiDirected,
+        from: Address::smi(Lid::PERMISSIVE),
+        outcome: Outcome::Arrived,
+        mad: &answer.0[..100],
+    });
+    assert!(matches!(batch.next().await, Some((1, Err(SmpError::Malformed(_))))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn unanswered_and_refused_requests_free_their_place() {
+    let bench = bench(1);
+    let mut batch = bench.client.batch();
+    (0..3).for_each(|tag| batch.submit(tag, request(0)));
+    bench.deliver(Outcome::Unanswered, &bench.port.take()[0]);
+    assert_eq!(batch.next().await, Some((0, Err(SmpError::Unanswered))));
+    *bench.port.refusing.lock().expect("no test panics in here") = true;
+    bench.deliver(Outcome::Unanswered, &bench.port.take()[0]);
+    assert_eq!(batch.next().await, Some((1, Err(SmpError::Unanswered))));
+    let last = batch.next().await;
+    assert!(matches!(last, Some((2, Err(SmpError::Send(_))))), "{last:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_port_loses_expires_and_comes_too_late() {
+    let bench = bench(2);
+    let mut batch = bench.client.batch();
+    (0..3).for_each(|tag| batch.submit(tag, request(tag as u32)));
+    let lost = bench.port.take();
+    let start = tokio::time::Instant::now();
+    assert_eq!(batch.next().await, Some((0, Err(SmpError::Unanswered))));
+    assert!(start.elapsed() >= Duration::from_millis(300), "earlier than the port's own");
+    assert_eq!(batch.next().await, Some((1, Err(SmpError::Unanswered))));
+    let third = bench.port.take();
+    assert_eq!(third.len(), 1, "the third goes out");
+    bench.answer(&lost[0], |_| {});
+    assert_eq!(bench.intake.stray_answers(), 1);
+    bench.answer(&third[0], |_| {});
+    assert!(matches!(batch.next().await, Some((2, Ok(_)))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropped_batch_takes_back_what_is_queued() {
+    let bench = bench(2);
+    let mut batch = bench.client.batch();
+    (0..5).for_each(|tag| batch.submit(tag, request(tag as u32)));
+    drop(batch);
+    let mut other = bench.client.batch();
+    other.submit(9, request(99));
+    let old = bench.port.take();
+    assert_eq!(old.len(), 2, "places stay taken until the fabric has answered");
+    bench.answer(&old[0], |_| {});
+    let new = bench.port.take();
+    assert_eq!(new.iter().map(modifier).collect::<Vec<_>>(), [99]);
+    bench.answer(&new[0], |_| {});
+    assert!(matches!(other.next().await, Some((9, Ok(_)))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_task_is_woken_at_idle_and_after_a_run() {
+    let bench = bench(0);
+    let client = bench.client.clone();
+    let task = tokio::spawn(async move {
+        let mut batch = client.batch();
+        (0..300).for_each(|tag| batch.submit(tag, request(0)));
+        let start = tokio::time::Instant::now();
+        while let Some((_, result)) = batch.next().await {
+            result.expect("all are answered");
+        }
+        start.elapsed()
+    });
+    tokio::task::yield_now().await;
+    let posted = bench.port.take();
+    assert_eq!(posted.len(), UNLIMITED_WINDOW);
+    posted.iter().for_each(|mad| bench.answer(mad, |_| {}));
+    tokio::task::yield_now().await;
+    bench.port.take().iter().for_each(|mad| bench.answer(mad, |_| {}));
+    bench.intake.idle();
+    assert_eq!(task.await.expect("the task ends"), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_requests_reach_their_owner_and_overflow_is_counted() {
+    let mut bench = bench(4);
+    let mut trap = Mad::default();
+    change_header(&mut trap, |header| header.set_method(Method::TRAP.0));
+    (0..3).for_each(|_| bench.deliver(Outcome::Arrived, &trap));
+    assert_eq!(bench.intake.overflowed(), 1);
+    let inbound = bench.unsolicited.smp.recv().await.expect("a trap");
+    assert_eq!(inbound.mad, trap.0);
+    change_header(&mut trap, |header| header.set_method(Method::GET_TABLE.0));
+    let (from, outcome) = (Address::gsi(Lid(5), Sl(0)), Outcome::Arrived);
+    bench.intake.deliver(Delivery { agent: Agent::Sa, from, outcome, mad: &trap.0 });
+    assert_eq!(bench.unsolicited.sa.recv().await.expect("a query").from, from);
+}
+
+/// A TrapRepress that came back must not end the request that has the same transaction ID.
+#[tokio::test(start_paused = true)]
+async fn undeliverable_posts_end_no_transaction() {
+    let bench = bench(4);
+    let mut batch = bench.client.batch();
+    batch.submit(0, request(0));
+    let sent = bench.port.take()[0];
+    let mut repress = sent;
+    change_header(&mut repress, |header| header.set_method(Method::TRAP_REPRESS.0));
+    bench.deliver(Outcome::Unanswered, &repress);
+    assert_eq!(bench.intake.stray_answers(), 1);
+    bench.answer(&sent, |_| {});
+    assert!(matches!(batch.next().await, Some((0, Ok(_)))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn closed_port_ends_everything() {
+    let mut bench = bench(1);
+    let mut batch = bench.client.batch();
+    (0..2).for_each(|tag| batch.submit(tag, request(0)));
+    bench.intake.closed("unplugged");
+    batch.submit(2, request(0));
+    for tag in 0..3 {
+        let error = SmpError::Send("unplugged".into());
+        assert_eq!(batch.next().await, Some((tag, Err(error))));
+    }
+    assert!(bench.unsolicited.smp.recv().await.is_none());
+    assert_eq!(bench.intake.closed_reason(), Some("unplugged"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_lost_still_ends() {
+    let losses = Losses::new(1, 1.0);
+    let (intake, _unsolicited) = Intake::new(1);
+    let port: Arc<dyn MadPort> = Arc::new(LossyPort::new(FakePort::new(), Arc::clone(&losses)));
+    let client = SmpClient::new(port, &intake, SmpLimits::default());
+    assert_eq!(client.call(&request(0)).await, Err(SmpError::Unanswered));
+    assert_eq!(losses.lost(), 1);
+}
+
+#[derive(Clone, Default)]
+struct Pages(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Pages {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no test panics in here").write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn recording_tells_both_ways() {
+    let pages = Pages::default();
+    let recorder = Recorder::new(pages.clone());
+    let (intake, _unsolicited) = Intake::new(1);
+    let sink = RecordedSink::new(Arc::clone(&intake) as Arc<dyn MadSink>, Arc::clone(&recorder));
+    let fake = FakePort::new();
+    let port: Arc<dyn MadPort> = Arc::new(RecordedPort::new(fake, recorder));
+    let client = SmpClient::new(port, &intake, SmpLimits::default());
+    client.batch().submit(0, request(0));
+    let mad = [0x5A; 24];
+    let (agent, from) = (Agent::Sa, Address::gsi(Lid(7), Sl(0)));
+    sink.deliver(Delivery { agent, from, outcome: Outcome::Unanswered, mad: &mad });
+    let text = String::from_utf8(pages.0.lock().expect("no test panics in here").clone());
+    let text = text.expect("text");
+    let mut lines = text.lines();
+    let sent = lines.next().expect("what was sent");
+    assert!(sent.starts_with("0.000000 > SmiDirected 65535 0 01810101"), "{sent}");
+    assert_eq!(sent.rsplit(' ').next().map(str::len), Some(512));
+    let news = format!("0.000000 ? Sa 7 1 {}", "5a".repeat(24));
+    assert_eq!(lines.next(), Some(&*news));
+}

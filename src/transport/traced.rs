@@ -1,0 +1,79 @@
+//! Any port with a line in the log for every MAD, at trace level (target `mad`).
+
+use super::{
+    Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, PortIdentity, SendError,
+};
+use crate::wire::mad::Mad;
+use std::sync::Arc;
+
+const TARGET: &str = "mad";
+
+/// Tells what is sent through a port.
+pub struct TracedPort {
+    inner: Arc<dyn MadPort>,
+}
+
+impl TracedPort {
+    /// `inner`, traced.
+    pub fn new(inner: Arc<dyn MadPort>) -> Self {
+        Self { inner }
+    }
+}
+
+impl MadPort for TracedPort {
+    fn identity(&self) -> &PortIdentity {
+        self.inner.identity()
+    }
+
+    fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
+        let sent = self.inner.post(out);
+        match &sent {
+            Ok(()) => trace("sent", out.agent, &out.to, out.mad),
+            Err(_) => trace("not sent", out.agent, &out.to, out.mad),
+        }
+        sent
+    }
+}
+
+/// Tells what a port delivers.
+pub struct TracedSink {
+    inner: Arc<dyn MadSink>,
+}
+
+impl TracedSink {
+    /// `inner`, traced.
+    pub fn new(inner: Arc<dyn MadSink>) -> Self {
+        Self { inner }
+    }
+}
+
+impl MadSink for TracedSink {
+    fn deliver(&self, delivery: Delivery<'_>) {
+        let event = match delivery.outcome {
+            Outcome::Arrived => "received",
+            Outcome::Unanswered => "unanswered",
+        };
+        trace(event, delivery.agent, &delivery.from, delivery.mad);
+        self.inner.deliver(delivery);
+    }
+
+    fn idle(&self) {
+        self.inner.idle();
+    }
+
+    fn closed(&self, reason: &str) {
+        tracing::trace!(target: TARGET, "closed: {reason}");
+        self.inner.closed(reason);
+    }
+}
+
+fn trace(event: &str, agent: Agent, peer: &Address, mad: &[u8]) {
+    if tracing::enabled!(target: TARGET, tracing::Level::TRACE) {
+        let (lid, qpn, length) = (peer.lid, peer.qpn, mad.len());
+        let mad = Mad::read(mad);
+        tracing::trace!(
+            target: TARGET,
+            "{event} {agent:?} LID {lid} QP {qpn} length {length}: {mad:?}"
+        );
+    }
+}

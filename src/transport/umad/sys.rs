@@ -1,0 +1,133 @@
+//! The system calls, and the only unsafe code of the crate.
+//!
+//! Calls go to libc's `open`, `read`, `write`, `ioctl`, `poll` and `close` and to nothing else,
+//! because a preloaded simulator replaces exactly these. Its descriptors are numbers the
+//! kernel does not know: they must not meet any other call, and [`Descriptor`] is therefore
+//! not an `OwnedFd`.
+
+#![allow(unsafe_code)]
+
+use super::abi::{self, RegisterRequest, RegisterRequest2};
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::RawFd;
+
+/// An open device, closed on drop.
+#[derive(Debug)]
+pub struct Descriptor(RawFd);
+
+impl Descriptor {
+    /// Opens the device `path` for reading and writing, without blocking.
+    pub fn open(path: &CStr) -> io::Result<Self> {
+        Self::open_as(path, libc::O_RDWR)
+    }
+
+    /// Opens the device `path` for nothing but holding it.
+    pub fn hold(path: &CStr) -> io::Result<Self> {
+        Self::open_as(path, libc::O_RDONLY)
+    }
+
+    fn open_as(path: &CStr, access: libc::c_int) -> io::Result<Self> {
+        let flags = access | libc::O_NONBLOCK | libc::O_CLOEXEC;
+        // SAFETY: `path` ends with NUL; the mode argument is not looked at without O_CREAT.
+        let fd = unsafe { libc::open(path.as_ptr(), flags) };
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(Self(fd)) }
+    }
+
+    /// True if the kernel knows the descriptor; false under a simulator.
+    pub fn is_real(&self) -> bool {
+        // SAFETY: F_GETFD has no argument and touches no memory; a foreign number yields EBADF.
+        unsafe { libc::fcntl(self.0, libc::F_GETFD) >= 0 }
+    }
+
+    /// Reads one MAD. `None` when there is nothing to read.
+    ///
+    /// Simulators return a negative number without setting errno for that.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        clear_errno();
+        // SAFETY: the pointer and the length are those of a buffer that is ours to write.
+        let got = unsafe { libc::read(self.0, buffer.as_mut_ptr().cast(), buffer.len()) };
+        if let Ok(len) = usize::try_from(got) {
+            return Ok((len > 0).then_some(len.min(buffer.len())));
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            None | Some(0 | libc::EAGAIN | libc::EINTR) => Ok(None),
+            _ => Err(error),
+        }
+    }
+
+    /// Writes one MAD with its header.
+    pub fn write(&self, message: &[u8]) -> io::Result<()> {
+        loop {
+            clear_errno();
+            // SAFETY: the pointer and the length are those of `message`.
+            let sent = unsafe { libc::write(self.0, message.as_ptr().cast(), message.len()) };
+            if sent >= 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Waits until there is something to read here or in `alarm`, at most `timeout_ms`
+    /// (-1: for ever). True if the device is gone.
+    pub fn wait(&self, alarm: Option<RawFd>, timeout_ms: libc::c_int) -> bool {
+        let mut fds = [
+            libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 },
+            libc::pollfd { fd: alarm.unwrap_or(-1), events: libc::POLLIN, revents: 0 },
+        ];
+        let count = if alarm.is_some() { 2 } else { 1 };
+        // SAFETY: `count` elements of the array are valid for reading and writing.
+        let ready = unsafe { libc::poll(fds.as_mut_ptr(), count, timeout_ms) };
+        let gone = libc::POLLERR | libc::POLLHUP | libc::POLLNVAL;
+        ready > 0 && fds[0].revents & gone != 0 && fds[0].revents & libc::POLLIN == 0
+    }
+
+    /// Switches to headers with a P_Key index; must come before everything else.
+    pub fn enable_pkey_index(&self) -> io::Result<()> {
+        // SAFETY: this request takes no argument.
+        check(unsafe { libc::ioctl(self.0, abi::ENABLE_PKEY as _, 0) })
+    }
+
+    /// Registers an agent the older way.
+    pub fn register(&self, request: &mut RegisterRequest) -> io::Result<()> {
+        let request: *mut RegisterRequest = request;
+        // SAFETY: the request's structure has the layout the kernel reads and writes.
+        check(unsafe { libc::ioctl(self.0, abi::REGISTER_AGENT as _, request) })
+    }
+
+    /// Registers an agent the newer way.
+    pub fn register2(&self, request: &mut RegisterRequest2) -> io::Result<()> {
+        let request: *mut RegisterRequest2 = request;
+        // SAFETY: the request's structure has the layout the kernel reads and writes.
+        check(unsafe { libc::ioctl(self.0, abi::REGISTER_AGENT2 as _, request) })
+    }
+
+    /// Unregisters the agent `id`.
+    pub fn unregister(&self, id: u32) -> io::Result<()> {
+        let id: *const u32 = &id;
+        // SAFETY: the kernel reads four bytes.
+        check(unsafe { libc::ioctl(self.0, abi::UNREGISTER_AGENT as _, id) })
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: the number came from `open` and is closed nowhere else. Nothing is to be done
+        // about an error.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Simulators fail without saying why: then errno must not tell of something older.
+fn clear_errno() {
+    nix::errno::Errno::clear();
+}
