@@ -1,1 +1,296 @@
-//! (to be written)
+//! The PortInfo every end port and every linked switch port is to have, and the SwitchInfo of
+//! every switch.
+//!
+//! A target starts as the observed PortInfo with its states replaced by "no change", so that
+//! what the configuration does not speak of stays. On a configured fabric targets therefore
+//! equal what was observed; [`differs`] is the one place that knows which fields a Set changes
+//! and which of them read back otherwise than they were written.
+
+use super::LidTable;
+use super::multicast::MulticastTables;
+use crate::config::options::Options;
+use crate::fabric::{Fabric, PortId};
+use crate::ids::{Lid, PortNum, Sl};
+use crate::wire::attr::tables::MFT_BLOCK;
+use crate::wire::attr::{CapMask, NodeKind, PhysState, PortInfo, PortState, SwitchInfo};
+
+/// Enabled width: all that are supported (IBA vol. 1, 14.2.5.6).
+const ALL_WIDTHS: u8 = 255;
+/// Enabled speed: all that are supported.
+const ALL_SPEEDS: u8 = 15;
+/// Enabled extended speed: all that are supported.
+const ALL_SPEEDS_EXT: u8 = 31;
+/// Enabled extended speed: none.
+const NO_SPEEDS_EXT: u8 = 30;
+/// LinkDownDefaultState: polling.
+const POLLING: u8 = 2;
+/// Capability: the switch has a MulticastFDBTop (IsMulticastFDBTopSupported).
+const MULTICAST_FDB_TOP: u32 = 1 << 30;
+
+/// What the targets depend on.
+#[derive(Clone, Copy)]
+pub struct LinkInput<'a> {
+    /// The fabric.
+    pub fabric: &'a Fabric,
+    /// LIDs.
+    pub lids: &'a LidTable,
+    /// The configuration.
+    pub options: &'a Options,
+    /// SL of the path from an end port to the SM.
+    pub sm_sl: &'a dyn Fn(PortId) -> Sl,
+    /// Limit of high priority arbitration; `None` leaves it.
+    pub vl_high_limit: &'a dyn Fn(PortId) -> Option<u8>,
+    /// True for end ports whose clients are to register again.
+    pub reregister: &'a dyn Fn(PortId) -> bool,
+    /// By port slot: P_Key enforcement (arriving, leaving) of switch ports; `None` leaves it.
+    pub enforcement: &'a [Option<(bool, bool)>],
+}
+
+/// By port slot: the PortInfo to be set; `None` where nothing is to be set.
+pub fn targets(input: &LinkInput<'_>) -> Vec<Option<PortInfo>> {
+    input.fabric.port_ids().map(|port| target(input, port)).collect()
+}
+
+fn target(input: &LinkInput<'_>, id: PortId) -> Option<PortInfo> {
+    let fabric = input.fabric;
+    let (port, node) = (fabric.port(id), fabric.node_of(id));
+    let observed = port.info?;
+    let is_port_0 = node.is_switch() && port.num == PortNum::ZERO;
+    let is_linked = port.peer.is_some() && port.state() != PortState::Down;
+    if !is_port_0 && !is_linked && id != fabric.local() {
+        return None;
+    }
+    let mut info = observed;
+    info.set_port_state(PortState::NoChange);
+    info.set_phys_state(PhysState::NoChange);
+    info.set_client_reregister(false);
+    if is_port_0 || !node.is_switch() {
+        set_end_port(input, id, &mut info);
+    }
+    if is_port_0 && !node.switch_info.enhanced_port0() {
+        return Some(info);
+    }
+    set_common(input, id, &mut info);
+    if is_port_0 {
+        info.set_neighbor_mtu(observed.mtu_cap());
+    } else {
+        set_link(input, id, &mut info);
+    }
+    Some(info)
+}
+
+/// The fields of ports that have a LID.
+fn set_end_port(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
+    let (fabric, options) = (input.fabric, input.options);
+    if let Some(lid) = input.lids.base(id) {
+        info.set_lid(lid);
+        info.set_lmc(input.lids.lmc(id));
+    }
+    if let Some(sm) = input.lids.base_of_owner(fabric, fabric.local()) {
+        info.set_master_sm_lid(sm);
+    }
+    info.set_master_sm_sl((input.sm_sl)(id));
+    info.set_m_key(options.m_key);
+    info.set_m_key_lease_period(options.m_key_lease_period);
+    info.set_m_key_protect_bits(options.m_key_protection_level);
+    info.set_gid_prefix(options.subnet_prefix);
+    info.set_subnet_timeout(options.subnet_timeout);
+    let can_reregister = info.has(CapMask::CLIENT_REREGISTER) && !options.no_clients_rereg;
+    info.set_client_reregister(can_reregister && (input.reregister)(id));
+}
+
+/// The fields of all ports but base ports 0.
+fn set_common(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
+    let options = input.options;
+    info.set_local_phy_errors(options.local_phy_errors_threshold);
+    info.set_overrun_errors(options.overrun_errors_threshold);
+    if let Some(limit) = (input.vl_high_limit)(id) {
+        info.set_vl_high_limit(limit);
+    }
+    if options.max_op_vls > 0 {
+        let peer = input.fabric.port(id).peer.and_then(|peer| input.fabric.port(peer).info);
+        let vls = match peer {
+            Some(peer) => info.vl_cap().min(peer.vl_cap()),
+            None => info.operational_vls(),
+        };
+        info.set_operational_vls(vls.max(1).min(options.max_op_vls));
+    }
+}
+
+/// The fields of ports with a cable.
+fn set_link(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
+    let (fabric, options) = (input.fabric, input.options);
+    let Some(peer) = fabric.port(id).peer else { return };
+    info.set_link_down_default_state(POLLING);
+    let mtu_cap = fabric.port(peer).info.map_or(info.mtu_cap(), |peer| peer.mtu_cap());
+    info.set_neighbor_mtu(info.mtu_cap().min(mtu_cap).max(1));
+    set_speed(input, id, peer, info);
+    let to_switch = fabric.node_of(peer).is_switch();
+    match fabric.node_of(id).kind() {
+        NodeKind::Switch if to_switch => {
+            info.set_hoq_life(options.head_of_queue_lifetime);
+            info.set_vl_stall_count(options.vl_stall_count);
+        }
+        NodeKind::Switch => {
+            info.set_hoq_life(options.leaf_head_of_queue_lifetime);
+            info.set_vl_stall_count(options.leaf_vl_stall_count);
+        }
+        NodeKind::Router => info.set_hoq_life(options.leaf_head_of_queue_lifetime),
+        _ => {}
+    }
+    if let Some((arriving, leaving)) = input.enforcement.get(id.index()).copied().flatten() {
+        info.set_partition_enforcement_in(arriving);
+        info.set_partition_enforcement_out(leaving);
+    }
+}
+
+/// Enabled widths and speeds. A forced value is cut to what the port supports; where nothing is
+/// left of it the port is left alone.
+fn set_speed(input: &LinkInput<'_>, id: PortId, peer: PortId, info: &mut PortInfo) {
+    let options = input.options;
+    let width = forced(options.force_link_width, ALL_WIDTHS, info.link_width_supported());
+    if let Some(width) = width
+        && effective_width(info) != width
+    {
+        info.set_link_width_enabled(options.force_link_width);
+    }
+    let speed = forced(options.force_link_speed, ALL_SPEEDS, info.link_speed_supported());
+    if let Some(speed) = speed
+        && effective_speed(info) != speed
+    {
+        info.set_link_speed_enabled(options.force_link_speed);
+    }
+    let both = [id, peer].into_iter().all(|port| has_extended_speeds(input.fabric, port));
+    if !both || options.force_link_speed_ext == 0 {
+        return;
+    }
+    let wanted = match options.force_link_speed_ext {
+        NO_SPEEDS_EXT => Some(0),
+        forced_ext => forced(forced_ext, ALL_SPEEDS_EXT, info.link_speed_ext_supported()),
+    };
+    if let Some(wanted) = wanted
+        && effective_speed_ext(info) != wanted
+    {
+        info.set_link_speed_ext_enabled(options.force_link_speed_ext);
+    }
+}
+
+/// What a forced value comes to; `None` leaves the port alone.
+fn forced(value: u8, all: u8, supported: u8) -> Option<u8> {
+    let effective = if value == all { supported } else { value & supported };
+    (effective != 0).then_some(effective)
+}
+
+fn has_extended_speeds(fabric: &Fabric, port: PortId) -> bool {
+    // Of a switch only port 0 carries the capability mask.
+    let node = fabric.node_of(port);
+    let owner = if node.is_switch() { node.first_port } else { port };
+    fabric.port(owner).info.is_some_and(|info| info.has(CapMask::EXTENDED_SPEEDS))
+}
+
+fn effective_width(info: &PortInfo) -> u8 {
+    match info.link_width_enabled() {
+        ALL_WIDTHS => info.link_width_supported(),
+        width => width & info.link_width_supported(),
+    }
+}
+
+fn effective_speed(info: &PortInfo) -> u8 {
+    match info.link_speed_enabled() {
+        ALL_SPEEDS => info.link_speed_supported(),
+        speed => speed & info.link_speed_supported(),
+    }
+}
+
+fn effective_speed_ext(info: &PortInfo) -> u8 {
+    match info.link_speed_ext_enabled() {
+        ALL_SPEEDS_EXT => info.link_speed_ext_supported(),
+        NO_SPEEDS_EXT => 0,
+        speed => speed & info.link_speed_ext_supported(),
+    }
+}
+
+macro_rules! copy_fields {
+    ($from:ident => $to:ident: $($get:ident, $set:ident;)*) => { $($to.$set($from.$get());)* };
+}
+
+/// The fields that a Set changes, as they read back afterwards; all others are 0. States and the
+/// reregistration bit are requests rather than values and not among them.
+pub fn settable(info: &PortInfo) -> PortInfo {
+    let mut out = PortInfo::default();
+    copy_fields! { info => out:
+        m_key, set_m_key;
+        gid_prefix, set_gid_prefix;
+        lid, set_lid;
+        master_sm_lid, set_master_sm_lid;
+        m_key_lease_period, set_m_key_lease_period;
+        link_down_default_state, set_link_down_default_state;
+        m_key_protect_bits, set_m_key_protect_bits;
+        lmc, set_lmc;
+        neighbor_mtu, set_neighbor_mtu;
+        master_sm_sl, set_master_sm_sl;
+        vl_high_limit, set_vl_high_limit;
+        vl_stall_count, set_vl_stall_count;
+        hoq_life, set_hoq_life;
+        operational_vls, set_operational_vls;
+        partition_enforcement_in, set_partition_enforcement_in;
+        partition_enforcement_out, set_partition_enforcement_out;
+        filter_raw_in, set_filter_raw_in;
+        filter_raw_out, set_filter_raw_out;
+        mcast_pkey_trap_suppression, set_mcast_pkey_trap_suppression;
+        subnet_timeout, set_subnet_timeout;
+        local_phy_errors, set_local_phy_errors;
+        overrun_errors, set_overrun_errors;
+    }
+    // "All supported" reads back as the supported ones.
+    out.set_link_width_enabled(effective_width(info));
+    out.set_link_speed_enabled(effective_speed(info));
+    out.set_link_speed_ext_enabled(effective_speed_ext(info));
+    out
+}
+
+/// True if `target` must be sent to a port that answered `observed`: a field would change, or
+/// the clients are to register again. Port states are not looked at.
+pub fn differs(observed: &PortInfo, target: &PortInfo) -> bool {
+    target.client_reregister() || settable(observed) != settable(target)
+}
+
+/// By switch: the SwitchInfo to be set.
+pub fn switch_targets(
+    fabric: &Fabric,
+    lids: &LidTable,
+    multicast: &MulticastTables,
+    options: &Options,
+) -> Vec<SwitchInfo> {
+    let of_switch = |id: crate::fabric::SwitchId| {
+        let node = fabric.switch(id);
+        let mut info = node.switch_info;
+        info.set_port_state_change(false);
+        info.set_linear_fdb_top(lids.max().0.min(info.linear_fdb_cap().saturating_sub(1)));
+        info.set_life_time_value(options.packet_life_time);
+        let port_0 = fabric.port(node.first_port).info;
+        if options.use_mfttop && port_0.is_some_and(|info| info.has(MULTICAST_FDB_TOP)) {
+            let last = multicast.by_switch.get(id.index()).and_then(|table| table.last());
+            let blocks = last.map_or(0, |(mlid, _)| (mlid.0 & 0x3FFF) / MFT_BLOCK as u16 + 1);
+            info.set_multicast_fdb_top(Lid::UNICAST_MAX.0 + blocks * MFT_BLOCK as u16);
+        }
+        info
+    };
+    fabric.switch_ids().map(of_switch).collect()
+}
+
+/// True if `target` must be sent to a switch that answered `observed`. PortStateChange is not
+/// looked at: clearing it is up to whoever has seen the change.
+pub fn switch_differs(observed: &SwitchInfo, target: &SwitchInfo) -> bool {
+    let fields = |info: &SwitchInfo| {
+        (
+            info.linear_fdb_top(),
+            info.life_time_value(),
+            info.multicast_fdb_top(),
+            info.default_port(),
+            info.default_mcast_primary(),
+            info.default_mcast_not_primary(),
+        )
+    };
+    fields(observed) != fields(target)
+}

@@ -4,11 +4,13 @@
 //! writes a log: what the operator is to hear comes back as [`Note`]s. The same input gives the
 //! same plan on any machine.
 //!
+//! * [`compute`]: the entry, which calls the others in order;
 //! * [`lids`]: who gets which LIDs; * [`links`]: the PortInfo every port is to have;
 //! * [`partitions`]: P_Key tables; * [`qos`]: SL to VL and VL arbitration tables;
 //! * [`routing`]: the engines, and the chain in which they are tried;
 //! * [`multicast`]: groups → multicast forwarding tables.
 
+pub mod compute;
 pub mod lids;
 pub mod links;
 pub mod multicast;
@@ -19,7 +21,7 @@ pub mod routing;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Lid;
 use crate::notes::Note;
-use crate::wire::attr::PortInfo;
+use crate::wire::attr::{PortInfo, SwitchInfo};
 use std::sync::Arc;
 
 /// Which LIDs belong to whom.
@@ -90,6 +92,8 @@ pub struct Plan {
     /// By port slot: the PortInfo to be set, with [`crate::wire::attr::PortState::NoChange`] as its
     /// state; `None` where nothing is to be set.
     pub ports: Vec<Option<PortInfo>>,
+    /// By switch: the SwitchInfo to be set.
+    pub switch_infos: Vec<SwitchInfo>,
     /// Unicast routes, and what depends on them.
     pub routing: Arc<routing::Routing>,
     /// SL to VL and VL arbitration tables.

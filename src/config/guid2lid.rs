@@ -1,0 +1,184 @@
+//! The file guid2lid of OSM_CACHE_DIR, in OpenSM's format: which LIDs a port was given, so that
+//! it gets them again after a restart.
+//!
+//! One record per port, ended by an empty line: port GUID, first LID, last LID, all in hex.
+//!
+//! ```text
+//! 0x0002c90300000001 0x0004 0x0007
+//!
+//! ```
+//!
+//! Bad records are reported and dropped, never fatal: the port then keeps the LID it carries.
+
+use super::Diagnostic;
+use crate::ids::{Guid, Lid};
+use crate::notes::Severity;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+/// First and last LID by port GUID.
+pub type Guid2Lid = BTreeMap<Guid, (Lid, Lid)>;
+
+/// Reads the text of a file guid2lid. `lmc` (0..=7) is the subnet's: ranges of several LIDs must
+/// start at a multiple of 2^lmc, and no more than 2^lmc LIDs of a range count as taken.
+///
+/// Of records that share a LID or a GUID the first in the file stays.
+pub fn parse(file: &Path, text: &str, lmc: u8) -> (Guid2Lid, Vec<Diagnostic>) {
+    let mut map = Guid2Lid::new();
+    let mut findings = Vec::new();
+    let mut owners: BTreeMap<u16, (Guid, u16)> = BTreeMap::new();
+    for (number, line) in (1u32..).zip(text.lines()) {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let checked = record(line).and_then(|(guid, first, last)| {
+            check(&map, &owners, (guid, first, last), lmc)?;
+            Ok((guid, first, last))
+        });
+        match checked {
+            Ok((guid, first, last)) => {
+                let width = (1u16 << lmc.min(7)) - 1;
+                owners.insert(first.0, (guid, last.0.min(first.0.saturating_add(width))));
+                map.insert(guid, (first, last));
+            }
+            Err((column, message)) => findings.push(Diagnostic {
+                file: file.to_owned(),
+                line: number,
+                column,
+                severity: Severity::Error,
+                message,
+            }),
+        }
+    }
+    (map, findings)
+}
+
+/// What is wrong with a record, and in which column (0: the record as a whole).
+type Finding = (u32, String);
+
+fn record(line: &str) -> Result<(Guid, Lid, Lid), Finding> {
+    let mut words = words(line);
+    let guid = number(words.next(), "a port GUID", u64::MAX)?;
+    let first = number(words.next(), "the first LID", 0xBFFF)?;
+    let last = number(words.next(), "the last LID", 0xBFFF)?;
+    if let Some((column, word)) = words.next() {
+        return Err((column, format!("\"{word}\" after the last LID")));
+    }
+    Ok((Guid(guid), Lid(first as u16), Lid(last as u16)))
+}
+
+/// The words of a line with their columns.
+fn words(line: &str) -> impl Iterator<Item = (u32, &str)> {
+    line.split([' ', '\t', '\r']).filter(|word| !word.is_empty()).map(move |word| {
+        let offset = word.as_ptr().addr() - line.as_ptr().addr();
+        (line[..offset].chars().count() as u32 + 1, word)
+    })
+}
+
+fn number(word: Option<(u32, &str)>, what: &str, max: u64) -> Result<u64, Finding> {
+    let (column, word) = word.ok_or_else(|| (0, format!("{what} is missing")))?;
+    let hex = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
+    let value = match hex {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => word.parse(),
+    };
+    match value {
+        Ok(value) if value <= max => Ok(value),
+        Ok(_) => Err((column, format!("{what} {word} is above {max:#x}"))),
+        Err(_) => Err((column, format!("\"{word}\" is not {what}"))),
+    }
+}
+
+fn check(
+    map: &Guid2Lid,
+    owners: &BTreeMap<u16, (Guid, u16)>,
+    (guid, first, last): (Guid, Lid, Lid),
+    lmc: u8,
+) -> Result<(), Finding> {
+    let error = |message| Err((0, message));
+    if guid.0 == 0 || first.0 == 0 || first > last {
+        return error(format!("illegal LID range [{first}:{last}] for {guid}"));
+    }
+    if let Some((first, last)) = map.get(&guid) {
+        return error(format!("{guid} already has the LID range [{first}:{last}]"));
+    }
+    if first != last && first.0 % (1 << lmc.min(7)) != 0 {
+        let range = format!("LID range [{first}:{last}] for {guid}");
+        return error(format!("{range} does not start at a multiple of 2^LMC, LMC {lmc}"));
+    }
+    let before = owners.range(..=last.0).next_back();
+    if let Some((_, &(owner, end))) = before
+        && end >= first.0
+    {
+        return error(format!("LID range [{first}:{last}] for {guid} overlaps that of {owner}"));
+    }
+    Ok(())
+}
+
+/// The text of the file, records ascending by GUID.
+pub fn emit(map: &Guid2Lid) -> String {
+    let mut text = String::with_capacity(map.len() * 35);
+    for (guid, (first, last)) in map {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{guid} 0x{:04x} 0x{:04x}\n\n", first.0, last.0);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn lines(text: &str, lmc: u8) -> (Vec<u64>, Vec<(u32, u32)>) {
+        let (map, findings) = parse(Path::new("guid2lid"), text, lmc);
+        let places = findings.iter().map(|finding| (finding.line, finding.column)).collect();
+        (map.keys().map(|guid| guid.0).collect(), places)
+    }
+
+    #[test]
+    fn reads_what_opensm_writes() {
+        let text = "0x0000000000200000 0x0001 0x0001\n\n0x0000000000100001 0x0004 0x0007\n\n";
+        let (map, findings) = parse(Path::new("guid2lid"), text, 2);
+        assert_eq!(findings, []);
+        assert_eq!(map[&Guid(0x10_0001)], (Lid(4), Lid(7)));
+        assert_eq!(map[&Guid(0x20_0000)], (Lid(1), Lid(1)));
+    }
+
+    #[test]
+    fn bad_records_are_located_and_dropped() {
+        for (text, lmc, kept, places) in [
+            ("0x1 0x1 0x1\n\nnonsense 1 1\n", 0, vec![1], vec![(3, 1)]),
+            ("0x1 0x1\n", 0, vec![], vec![(1, 0)]),
+            ("0x1 0x1 0xc000\n", 0, vec![], vec![(1, 9)]),
+            ("0x1 0x0 0x1\n", 0, vec![], vec![(1, 0)]),
+            ("0x1 0x2 0x1\n", 0, vec![], vec![(1, 0)]),
+            ("0x1 0x1 0x1 0x1\n", 0, vec![], vec![(1, 13)]),
+            ("0x1 1 1\n0x1 2 2\n", 0, vec![1], vec![(2, 0)]),
+            ("0x1 4 7\n0x2 6 6\n0x3 8 8", 2, vec![1, 3], vec![(2, 0)]),
+            ("0x2 6 6\n0x1 4 7\n", 2, vec![2], vec![(2, 0)]),
+            ("0x1 5 8\n", 2, vec![], vec![(1, 0)]),
+        ] {
+            assert_eq!(lines(text, lmc), (kept, places), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn emitted_maps_come_back(entries in prop::collection::btree_map(1u64.., 1u16..100, 0..9)) {
+            let map: Guid2Lid = (entries.keys().zip((1u16..).step_by(128)))
+                .map(|(&guid, first)| (Guid(guid), (Lid(first), Lid(first))))
+                .collect();
+            let (back, findings) = parse(Path::new("guid2lid"), &emit(&map), 0);
+            prop_assert_eq!(findings, vec![]);
+            prop_assert_eq!(back, map);
+        }
+
+        #[test]
+        fn any_text_is_survived(text: String, lmc in 0u8..8) {
+            let (map, _) = parse(Path::new("guid2lid"), &text, lmc);
+            prop_assert!(map.values().all(|(first, last)| first <= last));
+        }
+    }
+}
