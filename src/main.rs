@@ -1,3 +1,35 @@
-//! The daemon's command.
+//! argv → command → exit code.
 
-fn main() {}
+use std::process::ExitCode;
+use torus_sm::cli::{self, Command};
+use torus_sm::daemon::launch::{self, Failure};
+//use torus_sm::daemon::simulate;
+
+fn main() -> ExitCode {
+    let command = match cli::parse(std::env::args().skip(1)) {
+        Ok(command) => command,
+        Err(error) => {
+            eprintln!("torus-sm: {error}\nTry 'torus-sm --help'.");
+            return cli::ExitCode::Usage.into();
+        }
+    };
+    let outcome = match command {
+        Command::ShowHelp(text) => print(&text),
+        Command::ShowVersion => print(&cli::version()),
+        Command::CreateConfig(path, args) => launch::create_config(&path, &args),
+        Command::Daemon(args) => launch::daemon(&args),
+        Command::Sim(_) => todo!(),
+    };
+    match outcome {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            eprintln!("torus-sm: {}", failure.text);
+            failure.code.into()
+        }
+    }
+}
+
+fn print(text: &str) -> Result<cli::ExitCode, Failure> {
+    println!("{}", text.trim_end());
+    Ok(cli::ExitCode::Ok)
+}

@@ -8,3 +8,11 @@
 //!
 //! A failed Set never stops the rest. It stays unacknowledged, is reported, and goes out again
 //! with the next sweep.
+
+pub mod acknowledged;
+pub mod delta;
+pub mod phases;
+pub mod programmer;
+
+pub use acknowledged::Acknowledged;
+pub use programmer::{ApplyReport, apply};

@@ -74,7 +74,7 @@ pub async fn apply(
         take_over(observation, changes);
     }
     let failed: Vec<Item> = report.failed.iter().map(|(item, _)| *item).collect();
-    remember(acknowledged, observation, plan.plan_arc(), &failed);
+    remember(acknowledged, observation, plan.plan(), &failed);
     report
 }
 

@@ -1,5 +1,33 @@
-//! The daemon: the one loop and what surrounds it.
+//! The daemon: one loop that owns the state, and the desks around it.
 //!
-//! * [`logging`]: the log in OpenSM's shape.
+//! ```text
+//!                         ┌────────────── manager (one task, owns everything) ───────────┐
+//!  port ─► intake ─► SMPs │ observe ─► plan ─► verify ─► apply ─► publish                │
+//!    ▲        │           └───▲──────────────────────────────────────│───────────────────┘
+//!    │        ├─► front desk ─┘ events (traps, SM roles)             ▼ snapshot
+//!    │        └─► SA desk ◄────────────────────────────────── watch<Arc<Subnet>>
+//!    └────────────────┘ replies          └─► membership events to the manager
+//! ```
+//!
+//! * [`manager`]: the loop: events in, sweeps out; [`agenda`]: what is to be done next;
+//! * [`sweeping`]: one pass through the stages;
+//! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
+//! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps;
+//! * [`files`]: the files that a pass reads and writes;
+//! * [`signals`]: HUP, USR1, INT, TERM; [`logging`]: the log, [`tell`]: its well-known lines;
+//! * [`configuration`]: the options; [`start`]: puts the desks together; [`launch`]: the process;
+//! * [`simulate`]: the same on an embedded simulated fabric.
 
+pub mod agenda;
+pub mod configuration;
+pub mod files;
+pub mod front_desk;
+pub mod launch;
 pub mod logging;
+pub mod manager;
+pub mod sa_desk;
+pub mod signals;
+
+pub mod start;
+pub mod sweeping;
+pub mod tell;

@@ -90,7 +90,9 @@ impl TrapDesk {
         let fresh = Source { period_start: now, passed: 0, last_tid: !tid, held: None };
         let key = (news.issuer, news.number, news.subject, news.port);
         let source = self.sources.entry(key).or_insert(fresh);
-        if source.last_tid == tid && now.duration_since(source.period_start) < 8 * PERIOD {
+        // Some devices number no transactions at all; theirs cannot be told apart.
+        let is_repeated = tid != 0 && source.last_tid == tid;
+        if is_repeated && now.duration_since(source.period_start) < 8 * PERIOD {
             self.counters.repetitions += 1;
             return Verdict::Repetition;
         }

@@ -13,7 +13,7 @@ use crate::wire::attr::{CapMask, LinkWidth, NodeKind, PortInfo, PortState};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// A dump file could not be written.
@@ -48,26 +48,32 @@ pub fn write_all(
     let all = texts.iter().map(|(name, text)| (*name, text.as_str())).chain(extra);
     let mut result = Ok(());
     for (name, text) in all {
-        let written = replace(&dir.join(name), text);
+        let written = replace(&dir.join(name), text, false);
         result = result.and(written);
     }
     result
 }
 
-/// Replaces a file by way of a temporary one beside it.
+/// Replaces a file by way of a temporary one beside it; with `sync` it is on the disk afterwards.
 ///
 /// # Errors
 /// Whatever the file system says, with the path.
-pub fn replace(path: &Path, text: &str) -> Result<(), DumpError> {
+pub fn replace(path: &Path, text: &str, sync: bool) -> Result<(), DumpError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
-    let written = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path));
+    let written = write(&temporary, text, sync).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|source| {
         // What is left of a failed attempt is of no use; that it stays is no further error.
         let _ = fs::remove_file(&temporary);
         DumpError { path: path.to_owned(), source }
     })
+}
+
+fn write(path: &Path, text: &str, sync: bool) -> io::Result<()> {
+    let mut file = fs::File::create(path)?;
+    file.write_all(text.as_bytes())?;
+    if sync { file.sync_all() } else { Ok(()) }
 }
 
 /// Appends formatted text; writing to a `String` cannot fail.

@@ -7,6 +7,7 @@
 
 use super::minhop::{self, MinHop};
 use super::{Engine, Refusal, Routing, RoutingInput};
+use super::torus::Torus2Qos;
 use crate::config::guid_lists::GuidLists;
 use crate::notes::Note;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ pub struct Registry {
 impl Registry {
     /// All engines of this version; `lists` are the files that tune Min Hop.
     pub fn standard(lists: Arc<GuidLists>) -> Self {
-        Self::default().with(Arc::new(MinHop::new(lists)))
+        Self::default().with(Arc::new(MinHop::new(lists))).with(Arc::new(Torus2Qos))
     }
 
     /// Adds an engine under its name, in place of any other of that name.

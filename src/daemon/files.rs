@@ -1,0 +1,123 @@
+//! The files that a pass reads and writes: torus-2QoS.conf, guid2lid, dumps.
+
+use crate::config::guid_lists::{self, GuidLists, Parsed};
+use crate::config::guid2lid;
+use crate::config::options::Options;
+use crate::config::torus::TorusConfig;
+use crate::notes::Note;
+use crate::plan::lids::Memory;
+use crate::plan::routing::chain::{Chain, Registry};
+use crate::plan::routing::torus::Torus;
+use crate::publish::{Subnet, dumps};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tracing::{info, warn};
+
+/// The log flag that asks for dump files (`-D 0x40`).
+const LOG_ROUTING: u8 = 0x40;
+
+/// Where files are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Files {
+    /// OSM_CACHE_DIR: guid2lid; `None` keeps nothing.
+    pub cache_dir: Option<PathBuf>,
+    /// OSM_TMP_DIR or `dump_files_dir`: dumps.
+    pub dump_dir: PathBuf,
+}
+
+impl Files {
+    /// torus-2QoS.conf, read anew for each pass; what is wrong with it is for the engine to say.
+    pub fn read_torus_config(&self, options: &Options) -> Result<TorusConfig, Vec<Note>> {
+        let path = Path::new(&options.torus_config);
+        match fs::read_to_string(path) {
+            Ok(text) => TorusConfig::parse(path, &text),
+            Err(error) => Err(vec![TorusConfig::unreadable(path, &error)]),
+        }
+    }
+
+    /// The routing engines in the order of `routing_engine`, with the files that tune them.
+    ///
+    /// # Errors
+    /// A name that is no engine's.
+    pub fn chain(&self, options: &Options) -> Result<Chain, String> {
+        let lists = GuidLists {
+            routing_order: read_list(&options.guid_routing_order_file, guid_lists::guids),
+            ignored_ports: read_list(&options.port_prof_ignore_file, guid_lists::ports),
+            hop_weights: read_list(&options.hop_weights_file, guid_lists::hop_weights),
+            search_orders: read_list(
+                &options.port_search_ordering_file,
+                guid_lists::search_orders,
+            ),
+        };
+        let registry = Registry::standard(Arc::new(lists));
+        let engines = options.routing_engine.as_deref().unwrap_or_default();
+        Chain::parse(engines, &registry).map_err(|error| error.to_string())
+    }
+
+    fn guid2lid(&self) -> Option<PathBuf> {
+        self.cache_dir.as_ref().map(|dir| dir.join("guid2lid"))
+    }
+
+    /// The LIDs given by an earlier run. A missing file is none; bad lines are told and dropped.
+    pub fn read_memory(&self, options: &Options) -> Memory {
+        let Some(path) = self.guid2lid() else { return Memory::default() };
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Memory::default(),
+            Err(error) => {
+                warn!("{}: {error}", path.display());
+                return Memory::default();
+            }
+        };
+        let (guid2lid, diagnostics) = guid2lid::parse(&path, &text, options.lmc);
+        for diagnostic in diagnostics {
+            warn!("{diagnostic}");
+        }
+        info!("{}: {} ports have LIDs already", path.display(), guid2lid.len());
+        Memory::new(guid2lid)
+    }
+
+    /// Writes guid2lid if it changed.
+    pub fn write_memory(&self, memory: &Memory, options: &Options) {
+        let Some(path) = self.guid2lid() else { return };
+        let text = guid2lid::emit(&memory.guid2lid);
+        if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            return;
+        }
+        if let Err(error) = dumps::replace(&path, &text, options.fsync_high_avail_files) {
+            warn!("{}: {error}", path.display());
+        }
+    }
+
+    /// Writes OpenSM's dump files, if the log flags ask for them.
+    pub fn write_dumps(&self, subnet: &Subnet) {
+        if subnet.options.log_flags & LOG_ROUTING == 0 {
+            return;
+        }
+        let (fabric, plan) = (&subnet.fabric, &subnet.plan);
+        let torus = plan.routing.policy.as_any().downcast_ref::<Torus>();
+        let torus = torus.map(|torus| ("opensm-torus.dump", torus.dump(fabric)));
+        let written = dumps::write_all(&self.dump_dir, fabric, plan, torus.as_slice());
+        if let Err(problem) = written {
+            warn!("{problem}");
+        }
+    }
+}
+
+/// Reads a file of GUIDs; what is wrong with it is told, and the rest counts.
+fn read_list<T>(file: &Option<String>, parse: fn(&Path, &str) -> Parsed<T>) -> Vec<T> {
+    let Some(file) = file else { return Vec::new() };
+    let path = Path::new(file);
+    match fs::read_to_string(path) {
+        Ok(text) => {
+            let parsed = parse(path, &text);
+            parsed.diagnostics.iter().for_each(|diagnostic| warn!("{diagnostic}"));
+            parsed.entries
+        }
+        Err(error) => {
+            warn!("{file}: {error}");
+            Vec::new()
+        }
+    }
+}

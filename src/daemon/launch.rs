@@ -1,0 +1,215 @@
+//! The daemon as a process: configuration, log, port, signals, and the exit code.
+
+use super::configuration::{self, Configured};
+use super::files::Files;
+use super::logging::{self, LogConfig, LogHandle};
+use super::manager::{Exit, Reload};
+use super::start::{Daemon, Setup};
+use super::{signals, tell};
+use crate::cli::{DaemonArgs, ExitCode};
+use crate::config::options::Options;
+use crate::transport::MadPort;
+use crate::transport::intake::Intake;
+use crate::transport::sysfs::{LocalPort, LocalPorts, PortError, Sysfs};
+use crate::transport::traced::TracedPort;
+use crate::transport::umad::UmadPort;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tracing::{error, info};
+
+/// Unsolicited MADs that may wait for their desk.
+const INBOX: usize = 4096;
+
+/// A reason not to start, with its exit code. The text is for standard error.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub code: ExitCode,
+    /// What is wrong.
+    pub text: String,
+}
+
+impl Failure {
+    /// A failure with this code.
+    pub fn new(code: ExitCode, text: impl ToString) -> Self {
+        Self { code, text: text.to_string() }
+    }
+}
+
+/// Runs the daemon on a port of this machine until it ends.
+///
+/// # Errors
+/// Why it could not start.
+pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
+    let configured = configure(args)?;
+    let Some(local) = choose_port(args, &configured.options)? else { return Ok(ExitCode::Ok) };
+    if configured.options.daemon {
+        detach()?;
+    }
+    let log = open_log(&LogConfig::from(&configured.options))?;
+    write_pidfile(args)?;
+    configured.notes.iter().for_each(tell::note);
+    info!("binding to port GUID {} ({} port {})", local.guid, local.device, local.port);
+    let runtime = runtime()?;
+    let exit = runtime.block_on(serve(args, configured.options, &local, log.clone()))?;
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    log.flush();
+    Ok(exit_code(&exit))
+}
+
+/// `-c FILE`: writes the configuration as a file with help for every key.
+///
+/// # Errors
+/// The configuration cannot be read, or the file not be written.
+pub fn create_config(path: &Path, args: &DaemonArgs) -> Result<ExitCode, Failure> {
+    let configured = configure(args)?;
+    std::fs::write(path, configured.options.to_text())
+        .map_err(|error| Failure::new(ExitCode::System, format!("{}: {error}", path.display())))?;
+    Ok(ExitCode::Ok)
+}
+
+/// Reads the configuration.
+pub(super) fn configure(args: &DaemonArgs) -> Result<Configured, Failure> {
+    configuration::read(args).map_err(|text| Failure::new(ExitCode::Config, text))
+}
+
+/// Opens the log.
+pub(super) fn open_log(config: &LogConfig) -> Result<LogHandle, Failure> {
+    let name = format!("{:?}", config.destination);
+    logging::start(config)
+        .map_err(|error| Failure::new(ExitCode::System, format!("log {name}: {error}")))
+}
+
+/// The threads the daemon runs on: one for the loop and one for the desks; planning has its own.
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let built = builder.worker_threads(2).enable_time().build();
+    built.map_err(|error| Failure::new(ExitCode::System, format!("threads: {error}")))
+}
+
+async fn serve(
+    args: &DaemonArgs,
+    options: Options,
+    local: &LocalPort,
+    log: LogHandle,
+) -> Result<Exit, Failure> {
+    let (intake, unsolicited) = Intake::new(INBOX);
+    let port = UmadPort::open(local, intake.clone())
+        .map_err(|error| Failure::new(ExitCode::NoPort, error))?;
+    port.set_is_sm(true).map_err(|error| Failure::new(ExitCode::NoPort, error))?;
+    let mut port: Arc<dyn MadPort> = Arc::new(port);
+    if args.trace_port {
+        port = Arc::new(TracedPort::new(port));
+    }
+    let files = Files::from_environment(&options);
+    let setup = Setup { reload: reload(args, &options, &log), options, once: args.once, files };
+    let daemon = Daemon::new(port, &intake, unsolicited, setup);
+    let shutdown = watch::Sender::new(false);
+    let asked = shutdown.subscribe();
+    signals::install(daemon.events(), shutdown, reopen(log))
+        .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
+    Ok(daemon.run(asked).await)
+}
+
+/// What USR1 does.
+pub(super) fn reopen(log: LogHandle) -> impl Fn() + Send + 'static {
+    move || {
+        if let Err(problem) = log.reopen() {
+            error!("the log cannot be reopened: {problem}");
+        }
+    }
+}
+
+/// What HUP does to the configuration.
+pub(super) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> Reload {
+    let (args, log) = (args.clone(), log.clone());
+    let mut current = options.clone();
+    Box::new(move || {
+        let read = configuration::read(&args)?;
+        let (options, notes) = current.reloaded(&read.options);
+        read.notes.iter().chain(&notes).for_each(tell::note);
+        log.reconfigure(&LogConfig::from(&options));
+        current = options.clone();
+        Ok(options)
+    })
+}
+
+/// The port to run at: `-g GUID`, the choice of the operator (`-g 0`), or the first usable one.
+/// `None` if the operator chose to leave.
+fn choose_port(args: &DaemonArgs, options: &Options) -> Result<Option<LocalPort>, Failure> {
+    let no_port = |error: PortError| Failure::new(ExitCode::NoPort, error);
+    let found = Sysfs::default().ports().map_err(no_port)?;
+    if args.ask_for_port {
+        return ask_for_port(&found);
+    }
+    let port = match options.guid.0 {
+        0 => found.first_usable(),
+        _ => found.by_guid(options.guid),
+    };
+    Ok(Some(port.map_err(no_port)?.clone()))
+}
+
+fn ask_for_port(found: &LocalPorts) -> Result<Option<LocalPort>, Failure> {
+    println!("Choose a local port number with which to bind:\n");
+    for (number, port) in found.ports.iter().enumerate() {
+        let (guid, device) = (port.guid, &port.device);
+        println!("\t{}: GUID {guid}  {device} port {}  {:?}", number + 1, port.port, port.state);
+    }
+    println!("\n\t0: Exit\n");
+    if !std::io::stdin().is_terminal() {
+        let text = "-g 0 asks which port to use, and there is nobody to ask: give the GUID";
+        return Err(Failure::new(ExitCode::Usage, text));
+    }
+    loop {
+        print!("Enter choice (1-{}): ", found.ports.len());
+        let _ = std::io::stdout().flush();
+        let mut line = String::new();
+        let read = std::io::stdin().read_line(&mut line);
+        match line.trim().parse::<usize>() {
+            Ok(0) => return Ok(None),
+            Ok(number) if number <= found.ports.len() => {
+                return Ok(Some(found.ports[number - 1].clone()));
+            }
+            _ if matches!(read, Ok(0) | Err(_)) => return Ok(None),
+            _ => println!("'{}' is none of them", line.trim()),
+        }
+    }
+}
+
+/// `-B`: goes on in the background. This happens before any thread is started.
+fn detach() -> Result<(), Failure> {
+    nix::unistd::daemon(true, false)
+        .map_err(|error| Failure::new(ExitCode::System, format!("detaching: {error}")))
+}
+
+fn write_pidfile(args: &DaemonArgs) -> Result<(), Failure> {
+    let Some(path) = &args.pidfile else { return Ok(()) };
+    std::fs::write(path, format!("{}\n", std::process::id()))
+        .map_err(|error| Failure::new(ExitCode::System, format!("{}: {error}", path.display())))
+}
+
+/// Says how the daemon ended, and gives the exit code for it.
+pub(super) fn exit_code(exit: &Exit) -> ExitCode {
+    let (code, text) = match exit {
+        Exit::Clean => return ExitCode::Ok,
+        Exit::SubnetDown(text) | Exit::Fatal(text) => (ExitCode::Fatal, text),
+        Exit::PortLost(text) => (ExitCode::NoPort, text),
+    };
+    error!("{text}");
+    eprintln!("torus-sm: {text}");
+    code
+}
+
+impl Files {
+    /// Where OpenSM's environment variables say, else its default folders.
+    pub fn from_environment(options: &Options) -> Self {
+        let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        Self {
+            cache_dir: Some(folder("OSM_CACHE_DIR").unwrap_or("/var/cache/opensm".into())),
+            dump_dir: folder("OSM_TMP_DIR").unwrap_or(options.dump_files_dir.clone().into()),
+        }
+    }
+}

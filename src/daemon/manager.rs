@@ -1,0 +1,406 @@
+//! The manager: the one task that owns the state of the subnet.
+
+use super::agenda::{Agenda, Event};
+use super::files::Files;
+use super::sweeping::{Pass, Passes};
+use super::tell;
+use crate::config::options::Options;
+use crate::ids::Guid;
+use crate::observe::traps::TrapNews;
+use crate::observe::{Observation, focused, heavy, light};
+use crate::publish::Subnet;
+use crate::sm::desk::SelfPortrait;
+use crate::sm::election::{self, Candidate};
+use crate::sm::role::{self, Action};
+use crate::transport::client::SmpClient;
+use crate::transport::transactions::{SmpLimits, SmpRequest};
+use crate::wire::attr::{AttrId, SmInfo, SmState};
+use crate::wire::smp::SmpRoute;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+use tracing::{error, info, warn};
+
+/// The first pause before a sweep that failed is repeated; it doubles up to the sweep interval.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+/// How the daemon ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// A signal, or `-o` and the subnet is up.
+    Clean,
+    /// `-o` and the subnet could not be brought up.
+    SubnetDown(String),
+    /// The port is gone.
+    PortLost(String),
+    /// The fabric has a fault that the daemon is configured not to live with.
+    Fatal(String),
+}
+
+/// Reads the options anew; the error is told, and the old options stay.
+pub type Reload = Box<dyn FnMut() -> Result<Options, String> + Send>;
+
+/// What the manager needs from its surroundings.
+pub struct Surroundings {
+    /// The way to the fabric.
+    pub client: SmpClient,
+    /// Events of all desks.
+    pub events: mpsc::UnboundedReceiver<Event>,
+    /// What this SM says of itself.
+    pub portrait: watch::Sender<SelfPortrait>,
+    /// The published snapshot.
+    pub subnet: watch::Sender<Option<Arc<Subnet>>>,
+    /// Where the SA desk is asked for the multicast groups.
+    pub groups: mpsc::Sender<super::sa_desk::GroupsQuery>,
+    /// Files.
+    pub files: Files,
+    /// Reads the options anew.
+    pub reload: Reload,
+}
+
+/// The manager.
+pub struct Manager {
+    around: Surroundings,
+    options: Arc<Options>,
+    once: bool,
+    passes: Passes,
+    observation: Option<Observation>,
+    /// The master that is polled while standing by: its route and its last counter.
+    master: Option<Master>,
+    /// When the next light sweep or retry is due.
+    next_look: Option<Instant>,
+    retry_pause: Duration,
+}
+
+struct Master {
+    info: SmInfo,
+    route: SmpRoute,
+    failures: u32,
+    next_poll: Instant,
+}
+
+impl Manager {
+    /// A manager that starts in DISCOVERING.
+    pub fn new(around: Surroundings, options: Arc<Options>, once: bool) -> Self {
+        let passes = Passes::new(&around, &options);
+        Self {
+            around,
+            options,
+            once,
+            passes,
+            observation: None,
+            master: None,
+            next_look: None,
+            retry_pause: RETRY_PAUSE,
+        }
+    }
+
+    /// Runs until the daemon is to end; `shutdown` interrupts whatever is under way.
+    pub async fn run(mut self, mut shutdown: watch::Receiver<bool>) -> Exit {
+        let exit = tokio::select! {
+            biased;
+            _ = shutdown.wait_for(|&asked| asked) => Exit::Clean,
+            exit = self.cycle() => exit,
+        };
+        self.leave();
+        exit
+    }
+
+    async fn cycle(&mut self) -> Exit {
+        self.set_state(SmState::Discovering);
+        let mut agenda = Agenda { heavy: true, ..Agenda::default() };
+        loop {
+            if let Some(exit) = self.work(&mut agenda).await {
+                return exit;
+            }
+            if agenda.is_empty() {
+                self.wait(&mut agenda).await;
+            }
+            // Events that arrived together are one piece of work.
+            while let Ok(event) = self.around.events.try_recv() {
+                self.add(&mut agenda, event);
+            }
+        }
+    }
+
+    fn leave(&mut self) {
+        self.passes.remember(&self.around.files, &self.options);
+        tell::exiting();
+    }
+
+    fn state(&self) -> SmState {
+        self.around.portrait.borrow().state
+    }
+
+    fn set_state(&mut self, state: SmState) {
+        if self.state() != state || state == SmState::Discovering {
+            tell::entering(state);
+        }
+        self.around.portrait.send_modify(|portrait| portrait.state = state);
+    }
+
+    fn add(&self, agenda: &mut Agenda, event: Event) {
+        let observation = self.observation.as_ref();
+        agenda.add(event, |news| observation.and_then(|seen| switch_of(seen, news)));
+    }
+
+    /// Waits for something to do.
+    async fn wait(&mut self, agenda: &mut Agenda) {
+        let poll = self.master.as_ref().map(|master| master.next_poll);
+        let look = self.next_look;
+        let now = Instant::now();
+        tokio::select! {
+            event = self.around.events.recv() => match event {
+                Some(event) => self.add(agenda, event),
+                None => agenda.port_closed = Some("all desks are closed".into()),
+            },
+            () = sleep_until(poll.unwrap_or(now)), if poll.is_some() => self.poll(agenda).await,
+            () = sleep_until(look.unwrap_or(now)), if look.is_some() => self.look(agenda).await,
+        }
+    }
+
+    /// Works off the agenda; an exit if the daemon is to end.
+    async fn work(&mut self, agenda: &mut Agenda) -> Option<Exit> {
+        let todo = std::mem::take(agenda);
+        if let Some(reason) = todo.port_closed {
+            return Some(Exit::PortLost(reason));
+        }
+        if todo.reload {
+            self.reload();
+        }
+        for event in &todo.roles {
+            agenda.heavy |= self.change_role(*event);
+        }
+        let watches = matches!(self.state(), SmState::Master | SmState::Discovering);
+        if !watches {
+            return None;
+        }
+        if todo.heavy || agenda.heavy {
+            agenda.heavy = false;
+            return self.heavy_sweep(agenda).await;
+        }
+        if !todo.suspects.is_empty() {
+            let suspects: Vec<Guid> = todo.suspects.into_iter().collect();
+            return self.focused_sweep(&suspects, agenda).await;
+        }
+        if todo.membership {
+            return self.replan(agenda).await;
+        }
+        None
+    }
+
+    fn reload(&mut self) {
+        match (self.around.reload)() {
+            Ok(options) => {
+                self.around.client.set_limits(limits(&options));
+                self.options = Arc::new(options);
+                info!("configuration read again");
+            }
+            Err(problem) => error!("the configuration stays as it was: {problem}"),
+        }
+    }
+
+    /// Takes a step of the role state machine; true if a sweep is due.
+    fn change_role(&mut self, event: role::Event) -> bool {
+        let state = self.state();
+        let Some((next, actions)) = role::step(state, event) else {
+            warn!("{event:?} has no meaning in {state} state");
+            return false;
+        };
+        if next != state {
+            self.set_state(next);
+        }
+        if actions.contains(&Action::StopPolling) {
+            self.master = None;
+        }
+        actions.contains(&Action::Sweep)
+    }
+
+    async fn heavy_sweep(&mut self, agenda: &mut Agenda) -> Option<Exit> {
+        let start = Instant::now();
+        match heavy::sweep(&self.around.client, self.options.m_key).await {
+            Ok(observation) => {
+                self.passes.told_faults(&observation, start.elapsed());
+                self.observed(observation, agenda).await
+            }
+            Err(problem) => {
+                error!("heavy sweep: {problem}");
+                self.failed(problem.to_string())
+            }
+        }
+    }
+
+    async fn focused_sweep(&mut self, suspects: &[Guid], agenda: &mut Agenda) -> Option<Exit> {
+        let Some(last) = self.observation.as_ref() else {
+            agenda.heavy = true;
+            return None;
+        };
+        let key = self.options.m_key;
+        match focused::sweep(&self.around.client, key, last, suspects).await {
+            Ok(observation) => {
+                // A heavy sweep confirms what the focused one took for granted.
+                agenda.heavy = true;
+                self.observed(observation, agenda).await
+            }
+            Err(problem) => {
+                error!("focused sweep: {problem}");
+                agenda.heavy = true;
+                None
+            }
+        }
+    }
+
+    /// A sweep ended: who is to be master, and what is to be done.
+    async fn observed(&mut self, observation: Observation, agenda: &mut Agenda) -> Option<Exit> {
+        if let Some(exit) = self.fatal(&observation) {
+            return Some(exit);
+        }
+        let met = self.obstacle(&observation);
+        self.observation = Some(observation);
+        if self.state() != SmState::Master {
+            let event =
+                if met.is_some() { role::Event::SweepMetBetter } else { role::Event::SweepAlone };
+            self.change_role(event);
+        }
+        if self.state() == SmState::Standby {
+            self.master = met;
+            self.next_look = None;
+            return self.once.then(|| Exit::SubnetDown("another SM is master".into()));
+        }
+        self.configure(agenda).await
+    }
+
+    async fn replan(&mut self, agenda: &mut Agenda) -> Option<Exit> {
+        if self.observation.is_none() || self.state() != SmState::Master {
+            return None;
+        }
+        self.configure(agenda).await
+    }
+
+    async fn configure(&mut self, agenda: &mut Agenda) -> Option<Exit> {
+        let observation = self.observation.as_mut()?;
+        let outcome = self.passes.run(&self.around, &self.options, observation).await;
+        match outcome {
+            Pass::Up => {
+                self.retry_pause = RETRY_PAUSE;
+                self.next_look = self.interval().map(|pause| Instant::now() + pause);
+                (self.once && !agenda.heavy).then_some(Exit::Clean)
+            }
+            Pass::Incomplete(problem) | Pass::Refused(problem) => self.failed(problem),
+        }
+    }
+
+    /// A pass did not bring the subnet up: with `-o` that is the end, else it is repeated.
+    fn failed(&mut self, problem: String) -> Option<Exit> {
+        if self.once {
+            return Some(Exit::SubnetDown(problem));
+        }
+        let longest = self.interval().unwrap_or(RETRY_PAUSE * 64);
+        self.next_look = Some(Instant::now() + self.retry_pause.min(longest));
+        self.retry_pause = (self.retry_pause * 2).min(longest.max(RETRY_PAUSE));
+        self.passes.is_unsettled = true;
+        None
+    }
+
+    fn fatal(&self, observation: &Observation) -> Option<Exit> {
+        use crate::fabric::Fault;
+        let duplicate = observation.fabric.faults().iter().find(|fault| {
+            matches!(fault, Fault::DuplicateNodeGuid { .. } | Fault::DuplicatePortGuid { .. })
+        })?;
+        let is_first = self.observation.is_none();
+        (is_first && self.options.exit_on_fatal).then(|| Exit::Fatal(duplicate.to_string()))
+    }
+
+    fn interval(&self) -> Option<Duration> {
+        let seconds = self.options.sweep_interval;
+        (seconds > 0).then(|| Duration::from_secs(seconds.into()))
+    }
+
+    /// The SM that keeps this one from being master, with the way to it.
+    fn obstacle(&self, observation: &Observation) -> Option<Master> {
+        if self.options.ignore_other_sm {
+            return None;
+        }
+        let portrait = *self.around.portrait.borrow();
+        let own = Candidate { priority: portrait.priority, guid: portrait.guid };
+        let others = observation.managers.iter().filter(|(_, info)| info.guid() != own.guid);
+        let best = election::obstacle(own, others.clone().map(|(_, info)| info))?;
+        let (port, info) = others.clone().find(|(_, info)| info == best)?;
+        let route = SmpRoute::Directed(observation.fabric.route_to(*port));
+        Some(Master { info: *info, route, failures: 0, next_poll: self.next_poll() })
+    }
+
+    fn next_poll(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.options.sminfo_polling_timeout.max(1).into())
+    }
+
+    /// Asks the master whether it lives.
+    async fn poll(&mut self, agenda: &mut Agenda) {
+        let next_poll = self.next_poll();
+        let retries = self.options.polling_retry_number;
+        let Some(master) = self.master.as_mut() else { return };
+        master.next_poll = next_poll;
+        let request = SmpRequest::get(master.route, AttrId::SM_INFO, 0);
+        match self.around.client.call(&request).await {
+            Ok(reply) => {
+                let info = SmInfo::read(&reply.data);
+                let lives = info.act_count() != master.info.act_count()
+                    && info.guid() == master.info.guid();
+                master.failures = if lives { 0 } else { master.failures + 1 };
+                master.info = info;
+            }
+            Err(_) => master.failures += 1,
+        }
+        if master.failures >= retries.max(1) {
+            warn!("the master SM {} does not answer any more", master.info.guid());
+            agenda.roles.push(role::Event::MasterSilent);
+        }
+    }
+
+    /// The light sweep, or the heavy one where the last pass failed.
+    async fn look(&mut self, agenda: &mut Agenda) {
+        self.next_look = self.interval().map(|pause| Instant::now() + pause);
+        let unsettled = std::mem::take(&mut self.passes.is_unsettled);
+        let Some(observation) = self.observation.as_ref() else {
+            agenda.heavy = true;
+            return;
+        };
+        if unsettled || self.options.force_heavy_sweep {
+            agenda.heavy = true;
+            return;
+        }
+        let findings =
+            light::sweep(&self.around.client, self.options.m_key, &observation.fabric).await;
+        if findings.is_quiet() {
+            return;
+        }
+        info!(
+            "light sweep: {} switches changed, {} lost, {} silent places answer",
+            findings.changed.len(),
+            findings.lost.len(),
+            findings.woken.len()
+        );
+        agenda.heavy = true;
+    }
+}
+
+/// The switch a trap speaks of.
+fn switch_of(observation: &Observation, news: &TrapNews) -> Option<Guid> {
+    let fabric = &observation.fabric;
+    fabric
+        .switches()
+        .iter()
+        .map(|&node| fabric.node(node))
+        .find(|node| fabric.observed_lid(node.first_port) == Some(news.subject))
+        .map(|node| node.guid())
+}
+
+/// The limits of the SMP client as configured.
+pub fn limits(options: &Options) -> SmpLimits {
+    SmpLimits {
+        window: options.max_wire_smps as usize,
+        timeout: Duration::from_millis(options.transaction_timeout.into()),
+        retries: options.transaction_retries,
+    }
+}

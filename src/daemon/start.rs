@@ -1,0 +1,152 @@
+//! Puts the desks and the manager together around an open port.
+
+use super::agenda::Event;
+use super::files::Files;
+use super::front_desk::FrontDesk;
+use super::manager::{Exit, Manager, Reload, Surroundings, limits};
+use super::sa_desk::SaDesk;
+use crate::config::options::Options;
+use crate::ids::Mlid;
+use crate::publish::Subnet;
+use crate::plan::partitions::{self, BroadcastGroup};
+use crate::sa::Responder;
+use crate::sa::registry::{GroupSpec, Registry};
+use crate::sm::desk::SelfPortrait;
+use crate::transport::MadPort;
+use crate::transport::client::SmpClient;
+use crate::transport::intake::{Intake, Unsolicited};
+use crate::wire::attr::SmState;
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tracing::warn;
+
+/// What a daemon is started with.
+pub struct Setup {
+    /// The configuration.
+    pub options: Options,
+    /// Configure the subnet once, then end (`-o`).
+    pub once: bool,
+    /// Where files are.
+    pub files: Files,
+    /// Reads the options anew.
+    pub reload: Reload,
+}
+
+/// The multicast groups that the partitions have from the start.
+fn registry(options: &Options) -> Registry {
+    let mut registry = Registry::default();
+    if options.disable_multicast {
+        return registry;
+    }
+    let groups = partitions::default(options);
+    let groups: Vec<GroupSpec> =
+        groups.iter().filter_map(|partition| partition.ipoib.as_ref()).map(group_spec).collect();
+    if registry.set_permanent(&groups, Mlid::LAST).is_err() {
+        warn!("there are fewer MLIDs than broadcast groups");
+    }
+    registry
+}
+
+fn group_spec(group: &BroadcastGroup) -> GroupSpec {
+    GroupSpec {
+        mgid: group.mgid,
+        qkey: group.q_key,
+        mtu: group.mtu,
+        rate: group.rate,
+        packet_life: group.packet_life,
+        pkey: group.pkey,
+        sl: group.sl,
+        traffic_class: group.tclass,
+        flow_label: group.flow_label,
+        hop_limit: group.hop_limit,
+        scope: group.scope,
+    }
+}
+
+/// A daemon around an open port, ready to run.
+pub struct Daemon {
+    port: Arc<dyn MadPort>,
+    client: SmpClient,
+    unsolicited: Unsolicited,
+    setup: Setup,
+    events: (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>),
+    subnet: watch::Sender<Option<Arc<Subnet>>>,
+    portrait: watch::Sender<SelfPortrait>,
+}
+
+impl Daemon {
+    /// A daemon at `port`, which was opened with `intake`.
+    pub fn new(
+        port: Arc<dyn MadPort>,
+        intake: &Arc<Intake>,
+        unsolicited: Unsolicited,
+        setup: Setup,
+    ) -> Self {
+        let portrait = SelfPortrait {
+            guid: port.identity().guid,
+            sm_key: setup.options.sm_key,
+            priority: setup.options.sm_priority,
+            state: SmState::Discovering,
+            act_count: 0,
+        };
+        let client = SmpClient::new(port.clone(), intake, limits(&setup.options));
+        Self {
+            port,
+            client,
+            unsolicited,
+            setup,
+            events: mpsc::unbounded_channel(),
+            subnet: watch::Sender::new(None),
+            portrait: watch::Sender::new(portrait),
+        }
+    }
+
+    /// Where events are sent from outside (signals, consoles).
+    pub fn events(&self) -> mpsc::UnboundedSender<Event> {
+        self.events.0.clone()
+    }
+
+    /// Where the published snapshots appear.
+    pub fn subnet(&self) -> watch::Receiver<Option<Arc<Subnet>>> {
+        self.subnet.subscribe()
+    }
+
+    /// What this SM says of itself.
+    pub fn portrait(&self) -> watch::Receiver<SelfPortrait> {
+        self.portrait.subscribe()
+    }
+
+    /// The client, for its counters.
+    pub fn client(&self) -> SmpClient {
+        self.client.clone()
+    }
+
+    /// Runs until the daemon ends; `shutdown` asks for it.
+    pub async fn run(self, shutdown: watch::Receiver<bool>) -> Exit {
+        let (events, inbox) = self.events;
+        let (ask_groups, groups) = mpsc::channel(4);
+        let mut desks = JoinSet::new();
+        let front_desk = FrontDesk::new(
+            self.client.clone(),
+            self.portrait.subscribe(),
+            events.clone(),
+            self.setup.options.m_key,
+        );
+        desks.spawn(front_desk.serve(self.unsolicited.smp));
+        let responder = Responder::new(registry(&self.setup.options));
+        let sa_desk = SaDesk::new(self.port, responder, self.subnet.subscribe(), events);
+        desks.spawn(sa_desk.serve(self.unsolicited.sa, groups));
+        let around = Surroundings {
+            client: self.client,
+            events: inbox,
+            portrait: self.portrait,
+            subnet: self.subnet,
+            groups: ask_groups,
+            files: self.setup.files,
+            reload: self.setup.reload,
+        };
+        let manager = Manager::new(around, Arc::new(self.setup.options), self.setup.once);
+        manager.run(shutdown).await
+    }
+}

@@ -1,0 +1,251 @@
+//! One pass through the stages: plan, verify, apply, publish.
+
+use super::files::Files;
+use super::manager::Surroundings;
+use super::sa_desk::GroupsQuery;
+use super::tell;
+use crate::apply::{Acknowledged, ApplyReport, apply};
+use crate::config::options::Options;
+use crate::fabric::{Fabric, PortId};
+use crate::notes::Note;
+use crate::observe::Observation;
+use crate::plan::Plan;
+use crate::plan::compute::{self, PlanFailure, PlanInput};
+use crate::plan::lids::Memory;
+use crate::plan::{multicast, partitions};
+use crate::plan::multicast::GroupMembers;
+use crate::publish::Subnet;
+use crate::verify::{self, Checks, Verified, VerifyFailure};
+use crate::wire::attr::{CapMask, PortState};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tracing::{debug, error, info, warn};
+
+/// How a pass ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Pass {
+    /// Everything is as planned.
+    Up,
+    /// Some devices did not take what they were sent.
+    Incomplete(String),
+    /// There is no plan: the fabric stays as it is.
+    Refused(String),
+}
+
+type Outcome = Result<(Result<Verified, VerifyFailure>, Memory), Box<PlanFailure>>;
+
+/// What outlives a pass.
+pub struct Passes {
+    memory: Memory,
+    acknowledged: Acknowledged,
+    last_plan: Option<Arc<Plan>>,
+    generation: u64,
+    was_up: bool,
+    last_notes: Vec<Note>,
+    last_faults: Vec<String>,
+    /// The last pass left something undone.
+    pub is_unsettled: bool,
+}
+
+impl Passes {
+    /// Before the first pass: remembers the LIDs of the cache file.
+    pub fn new(around: &Surroundings, options: &Options) -> Self {
+        Self {
+            memory: around.files.read_memory(options),
+            acknowledged: Acknowledged::default(),
+            last_plan: None,
+            generation: 0,
+            was_up: false,
+            last_notes: Vec::new(),
+            last_faults: Vec::new(),
+            is_unsettled: false,
+        }
+    }
+
+    /// Tells the faults of a sweep that were not told before.
+    pub fn told_faults(&mut self, observation: &Observation, took: Duration) {
+        let fabric = &observation.fabric;
+        let (nodes, switches) = (fabric.nodes().len(), fabric.switches().len());
+        debug!("heavy sweep: {nodes} nodes, {switches} switches in {took:?}");
+        let faults: Vec<String> = fabric.faults().iter().map(ToString::to_string).collect();
+        for fault in faults.iter().filter(|fault| !self.last_faults.contains(fault)) {
+            warn!("{fault}");
+        }
+        self.last_faults = faults;
+    }
+
+    /// Writes what a later start is to remember.
+    pub fn remember(&self, files: &Files, options: &Options) {
+        if self.generation > 0 {
+            files.write_memory(&self.memory, options);
+        }
+    }
+
+    /// Plans for what was observed and brings the fabric there.
+    pub async fn run(
+        &mut self,
+        around: &Surroundings,
+        options: &Arc<Options>,
+        observation: &mut Observation,
+    ) -> Pass {
+        let start = Instant::now();
+        let groups = ask_groups(around, observation).await;
+        let planned = self.plan(around, options, observation, groups).await;
+        let verified = match planned {
+            Ok(verified) => verified,
+            Err(problem) => return Pass::Refused(problem),
+        };
+        let planned_after = start.elapsed();
+        let report =
+            apply(&around.client, observation, &verified, &mut self.acknowledged, options.m_key)
+                .await;
+        self.tell_applied(observation, &report, planned_after, start.elapsed());
+        self.publish(around, options, observation, &verified);
+        if report.failed.is_empty() {
+            tell::subnet_up(!self.was_up);
+            self.was_up = true;
+            return Pass::Up;
+        }
+        tell::errors_during_initialization();
+        Pass::Incomplete(format!("{} Sets were not acknowledged", report.failed.len()))
+    }
+
+    async fn plan(
+        &mut self,
+        around: &Surroundings,
+        options: &Arc<Options>,
+        observation: &Observation,
+        groups: Vec<GroupMembers>,
+    ) -> Result<Verified, String> {
+        let torus_config = around.files.read_torus_config(options);
+        let chain = around.files.chain(options)?;
+        let partitions = partitions::default(options);
+        let (fabric, options) = (observation.fabric.clone(), options.clone());
+        let (memory, previous) = (self.memory.clone(), self.last_plan.clone());
+        let pkeys = observation.pkeys.clone();
+        let reregister = self.clients_to_reregister(&fabric, &options);
+        let work = move || {
+            let input = PlanInput {
+                fabric: &fabric,
+                options: &options,
+                memory: &memory,
+                torus_config: &torus_config,
+                partitions: &partitions,
+                groups: &groups,
+                previous: previous.as_deref(),
+                observed_pkeys: &pkeys,
+                reregister: &|port| reregister.contains(&port),
+                route: &|input| chain.route(input),
+                multicast: &multicast::plan,
+            };
+            let planned = compute::compute(&input)?;
+            let checks = Checks::new(options.qos);
+            Ok((verify::verify(&fabric, planned.plan, &checks), planned.memory))
+        };
+        let outcome: Result<_, Box<PlanFailure>> = match tokio::task::spawn_blocking(work).await {
+            Ok(outcome) => outcome,
+            Err(panic) => return Err(format!("planning failed: {panic}")),
+        };
+        self.judge(outcome)
+    }
+
+    /// Takes over what a planning brought, and tells about it.
+    fn judge(&mut self, outcome: Outcome) -> Result<Verified, String> {
+        let (verified, memory) = match outcome {
+            Ok(done) => done,
+            Err(failure) => {
+                self.memory = failure.memory;
+                let refusals = failure.refusals.iter().flat_map(|refusal| &refusal.notes);
+                let notes: Vec<Note> = failure.notes.iter().chain(refusals).cloned().collect();
+                self.tell_notes(&notes);
+                let engines: Vec<_> = failure.refusals.iter().map(|r| r.engine).collect();
+                return Err(format!("no engine could route the fabric: {}", engines.join(", ")));
+            }
+        };
+        self.memory = memory;
+        let verified = verified.map_err(|failure| {
+            self.tell_notes(&[]);
+            failure.to_string()
+        })?;
+        let notes = verified.plan().notes.iter().chain(&verified.summary().notes);
+        self.tell_notes(&notes.cloned().collect::<Vec<_>>());
+        Ok(verified)
+    }
+
+    /// On the first pass as master, the clients of all hosts are asked to register again, for
+    /// this SM knows nothing of their groups, services and subscriptions; later those that came.
+    fn clients_to_reregister(&self, fabric: &Fabric, options: &Options) -> HashSet<PortId> {
+        if options.no_clients_rereg {
+            return HashSet::new();
+        }
+        let is_host_port = |&port: &PortId| {
+            let info = fabric.port(port).info;
+            let able = info.is_some_and(|info| info.has(CapMask::CLIENT_REREGISTER));
+            let comes_up = fabric.port(port).state() == PortState::Init;
+            able && !fabric.node_of(port).is_switch() && (self.generation == 0 || comes_up)
+        };
+        fabric.end_ports().filter(is_host_port).collect()
+    }
+
+    /// Tells notes that the last pass did not have.
+    fn tell_notes(&mut self, notes: &[Note]) {
+        notes.iter().filter(|note| !self.last_notes.contains(note)).for_each(tell::note);
+        self.last_notes = notes.to_vec();
+    }
+
+    fn tell_applied(
+        &self,
+        observation: &Observation,
+        report: &ApplyReport,
+        planned: Duration,
+        total: Duration,
+    ) {
+        for (item, problem) in report.failed.iter().take(20) {
+            error!("{}: {problem}", item.describe(&observation.fabric));
+        }
+        if report.failed.len() > 20 {
+            error!("… and {} more Sets failed", report.failed.len() - 20);
+        }
+        let lfts = report.lfts_done.unwrap_or_default();
+        info!(
+            "programmed {} Sets ({} LFT blocks, the last after {lfts:?}); planned in {planned:?}, \
+             all in {total:?}",
+            report.sets(),
+            report.lft_blocks
+        );
+    }
+
+    fn publish(
+        &mut self,
+        around: &Surroundings,
+        options: &Arc<Options>,
+        observation: &Observation,
+        verified: &Verified,
+    ) {
+        self.generation += 1;
+        let plan = verified.plan().clone();
+        self.last_plan = Some(plan.clone());
+        let subnet = Arc::new(Subnet {
+            generation: self.generation,
+            fabric: observation.fabric.clone(),
+            plan,
+            options: options.clone(),
+        });
+        around.files.write_memory(&self.memory, options);
+        around.files.write_dumps(&subnet);
+        around.subnet.send_replace(Some(subnet));
+    }
+}
+
+/// Asks the registry who is in which multicast group.
+async fn ask_groups(around: &Surroundings, observation: &Observation) -> Vec<GroupMembers> {
+    let (reply, answer) = oneshot::channel();
+    let query = GroupsQuery { fabric: observation.fabric.clone(), reply };
+    if around.groups.send(query).await.is_err() {
+        return Vec::new();
+    }
+    answer.await.unwrap_or_default()
+}
