@@ -1,0 +1,338 @@
+//! MCMemberRecord (IBA vol. 1, 15.2.5.17): requests are checked against the snapshot here and
+//! carried out by the [`Registry`](super::registry::Registry). Rules o15-0.1.x and o15-0.2.x of
+//! the specification, with OpenSM's statuses.
+
+use super::limits::{choose, mtu_is_valid, rate_of_rank, rate_rank, satisfies};
+use super::query::{Answer, Query, Refused};
+use super::registry::{
+    Group, GroupSpec, Join, LINK_LOCAL_SCOPE, Leave, Member, Target, broadcast_mgid,
+};
+use crate::fabric::PortId;
+use crate::ids::{Gid, Mlid, Pkey};
+use crate::wire::mad::{Method, Status};
+use crate::wire::record::{JoinState, McMemberRecord, PathRecord, Selector};
+use crate::wire::sa::SaStatus;
+use std::ops::ControlFlow;
+
+/// What every join and leave must say.
+const REQUIRED: u64 = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
+
+/// What is needed besides to create a group (o15-0.2.3).
+const REQUIRED_TO_CREATE: u64 = McMemberRecord::QKEY
+    | McMemberRecord::TRAFFIC_CLASS
+    | McMemberRecord::PKEY
+    | McMemberRecord::FLOW_LABEL
+    | McMemberRecord::SL;
+
+const INVALID: Refused = Refused(SaStatus::REQ_INVALID);
+
+fn require(condition: bool) -> Result<(), Refused> {
+    if condition { Ok(()) } else { Err(INVALID) }
+}
+
+/// The request of a Set or Delete, with what all of them must have.
+fn request(query: &Query<'_>) -> Result<McMemberRecord, Refused> {
+    let wanted = listed(query)?;
+    if !query.has(REQUIRED) {
+        return Err(Refused(SaStatus::INSUFFICIENT_COMPONENTS));
+    }
+    if !query.view.is_local_prefix(wanted.port_gid().prefix()) {
+        return Err(Refused(SaStatus::INVALID_GID));
+    }
+    Ok(wanted)
+}
+
+/// The record asked with, if there is multicast at all and its codes mean something.
+fn listed(query: &Query<'_>) -> Result<McMemberRecord, Refused> {
+    if query.view.options().disable_multicast {
+        return Err(Refused(Status::BAD_METHOD_ATTR));
+    }
+    let wanted: McMemberRecord = query.record()?;
+    let rate = query.has(McMemberRecord::RATE_SELECTOR | McMemberRecord::RATE);
+    let mtu = query.has(McMemberRecord::MTU_SELECTOR | McMemberRecord::MTU);
+    require(!rate || rate_rank(wanted.rate()).is_some())?;
+    require(!mtu || mtu_is_valid(wanted.mtu()))?;
+    Ok(wanted)
+}
+
+/// Checks a Set: join a group, or create it.
+pub(super) fn join(query: &Query<'_>) -> Result<Join, Refused> {
+    let wanted = request(query)?;
+    let view = &query.view;
+    let port = query.port_by_gid(&wanted.port_gid()).ok_or(INVALID)?;
+    let proxy = port != query.requester;
+    require(query.visible(port))?;
+    require(!query.has(McMemberRecord::PKEY) || wanted.pkey().base() != 0)?;
+    let state = wanted.join_state();
+    require(!state.is_empty())?;
+    let (group, pkey) = match query.registry.group(&wanted.mgid()) {
+        Some(group) => {
+            let validate = view.options().mcgroup_join_validation;
+            require(!validate || same_group(query, &wanted, &group.spec))?;
+            require(selectors_fit(query, &wanted, &group.spec))?;
+            require(realizable(query, port, &group.spec))?;
+            require(may_modify(query, group, port))?;
+            (Target::Existing(group.spec.mgid), group.spec.pkey)
+        }
+        None => {
+            let spec = new_group(query, &wanted, port)?;
+            let pkey = spec.pkey;
+            let mlid = query.has(McMemberRecord::MLID).then(|| wanted.mlid());
+            let prefix = view.options().subnet_prefix;
+            (Target::New { spec, mlid, last: last_mlid(query), prefix }, pkey)
+        }
+    };
+    require(view.has_key(port, pkey))?;
+    Ok(Join { group, port_gid: wanted.port_gid(), port: view.guid(port), state, proxy })
+}
+
+/// Checks a Delete: leave a group, or give up some roles in it (o15-0.1.14).
+pub(super) fn leave(query: &Query<'_>) -> Result<Leave, Refused> {
+    let wanted = request(query)?;
+    let group = query.registry.group(&wanted.mgid()).ok_or(INVALID)?;
+    let guid = wanted.port_gid().guid();
+    let member = group.members.get(&guid).ok_or(INVALID)?;
+    let state = wanted.join_state();
+    require(!state.is_empty() && member.state.contains(state))?;
+    // The member itself may be gone; then only proxies can be asked to leave.
+    let port = query.port_by_gid(&wanted.port_gid());
+    require(port.is_some_and(|port| may_modify(query, group, port)))?;
+    Ok(Leave { mgid: group.spec.mgid, port_gid: wanted.port_gid(), port: guid, state })
+}
+
+/// o15-0.2.1: a membership is changed by the port itself, or, if it was joined by proxy, by any
+/// port of the group's partition.
+fn may_modify(query: &Query<'_>, group: &Group, port: PortId) -> bool {
+    match group.members.get(&query.view.guid(port)) {
+        None => true,
+        Some(Member { proxy: true, .. }) => query.view.has_key(query.requester, group.spec.pkey),
+        Some(_) => port == query.requester,
+    }
+}
+
+/// The group that a join is to create.
+fn new_group(
+    query: &Query<'_>,
+    wanted: &McMemberRecord,
+    port: PortId,
+) -> Result<GroupSpec, Refused> {
+    require(wanted.join_state().keeps_group())?;
+    if !query.has(REQUIRED_TO_CREATE) {
+        return Err(Refused(SaStatus::INSUFFICIENT_COMPONENTS));
+    }
+    let mgid = wanted.mgid();
+    let scope = match (query.has(McMemberRecord::SCOPE), mgid == Gid::default()) {
+        (true, _) => wanted.scope(),
+        (false, true) => LINK_LOCAL_SCOPE,
+        (false, false) => mgid.0[1] & 0xF,
+    };
+    if mgid != Gid::default() && query.view.options().ipoib_mcgroup_creation_validation {
+        validate_mgid(query, wanted)?;
+    }
+    let speed = query.view.speed(port);
+    let port_mtu = query.view.port_info(port).map_or(0, |info| info.neighbor_mtu());
+    let (mtu, rate) = (usize::from(port_mtu), usize::from(speed.rate));
+    let mtu = if query.has(McMemberRecord::MTU_SELECTOR | McMemberRecord::MTU) {
+        choose(wanted.mtu_selector(), wanted.mtu().into(), mtu, 1, false).ok_or(INVALID)?
+    } else {
+        mtu
+    };
+    let rate = if query.has(McMemberRecord::RATE_SELECTOR | McMemberRecord::RATE) {
+        let rank = rate_rank(wanted.rate()).ok_or(INVALID)?;
+        choose(wanted.rate_selector(), rank, rate, 0, false).ok_or(INVALID)?
+    } else {
+        rate
+    };
+    require(mtu_is_valid(mtu as u8))?;
+    let hops = if scope == LINK_LOCAL_SCOPE { 0 } else { u8::MAX };
+    let given = |component, value, default| if query.has(component) { value } else { default };
+    let life = query.view.options().subnet_timeout;
+    Ok(GroupSpec {
+        mgid,
+        qkey: wanted.qkey(),
+        mtu: mtu as u8,
+        rate: rate_of_rank(rate),
+        packet_life: given(McMemberRecord::PACKET_LIFE, wanted.packet_life(), life),
+        pkey: wanted.pkey(),
+        sl: wanted.sl(),
+        traffic_class: wanted.traffic_class(),
+        flow_label: wanted.flow_label(),
+        hop_limit: given(McMemberRecord::HOP_LIMIT, wanted.hop_limit(), hops),
+        scope,
+    })
+}
+
+/// o15-0.1.5: which names clients may give. Those of IPoIB need their broadcast group first and
+/// must agree with it (RFC 4391, 5).
+fn validate_mgid(query: &Query<'_>, wanted: &McMemberRecord) -> Result<(), Refused> {
+    const IPV4: u16 = 0x401B;
+    const IPV6: u16 = 0x601B;
+    const ADMINISTRATOR: u16 = 0xA01B;
+    let mgid = wanted.mgid();
+    let (flags, scope) = (mgid.0[1] >> 4, mgid.0[1] & 0xF);
+    require(mgid.is_multicast())?;
+    match u16::from_be_bytes([mgid.0[2], mgid.0[3]]) {
+        IPV4 | IPV6 => {
+            let pkey = Pkey(u16::from_be_bytes([mgid.0[4], mgid.0[5]]));
+            let broadcast = broadcast_mgid(scope, pkey);
+            if mgid == broadcast {
+                return Ok(());
+            }
+            let broadcast = query.registry.group(&broadcast).ok_or(INVALID)?;
+            require(same_group(query, wanted, &broadcast.spec))
+        }
+        signature => {
+            require(flags & 0b1110 == 0)?;
+            require(signature != ADMINISTRATOR || scope != LINK_LOCAL_SCOPE)
+        }
+    }
+}
+
+/// The highest MLID that the tables of all multicast switches hold.
+fn last_mlid(query: &Query<'_>) -> Mlid {
+    let fabric = query.view.fabric();
+    let caps = fabric.switch_ids().map(|id| fabric.switch(id).switch_info.multicast_fdb_cap());
+    let entries = caps.filter(|&cap| cap > 0).min().unwrap_or(u16::MAX);
+    Mlid(Mlid::FIRST.0.saturating_add(entries - 1).min(Mlid::LAST.0))
+}
+
+/// True if the components that name a group's parameters are those of the group. Keys match if
+/// they are of one partition and not both limited.
+fn same_group(query: &Query<'_>, wanted: &McMemberRecord, spec: &GroupSpec) -> bool {
+    let differs = |component, differs: bool| query.has(component) && differs;
+    !(differs(McMemberRecord::QKEY, wanted.qkey() != spec.qkey)
+        || differs(McMemberRecord::PKEY, !wanted.pkey().matches(spec.pkey))
+        || differs(McMemberRecord::TRAFFIC_CLASS, wanted.traffic_class() != spec.traffic_class)
+        || differs(McMemberRecord::SL, wanted.sl() != spec.sl)
+        || differs(McMemberRecord::FLOW_LABEL, wanted.flow_label() != spec.flow_label)
+        || differs(McMemberRecord::HOP_LIMIT, wanted.hop_limit() != spec.hop_limit))
+}
+
+/// True if the group's MTU and rate are what the selectors ask for.
+fn selectors_fit(query: &Query<'_>, wanted: &McMemberRecord, spec: &GroupSpec) -> bool {
+    let rank = |code| rate_rank(code).unwrap_or(0);
+    let mtu = query.has(McMemberRecord::MTU_SELECTOR | McMemberRecord::MTU);
+    let rate = query.has(McMemberRecord::RATE_SELECTOR | McMemberRecord::RATE);
+    (!mtu || satisfies(wanted.mtu_selector(), wanted.mtu().into(), spec.mtu.into()))
+        && (!rate || satisfies(wanted.rate_selector(), rank(wanted.rate()), rank(spec.rate)))
+}
+
+/// True if the port's link carries the group's packets at the group's rate.
+fn realizable(query: &Query<'_>, port: PortId, spec: &GroupSpec) -> bool {
+    let mtu = query.view.port_info(port).map_or(0, |info| info.neighbor_mtu());
+    let rate = usize::from(query.view.speed(port).rate);
+    mtu >= spec.mtu && rate_rank(spec.rate).is_none_or(|needed| rate >= needed)
+}
+
+/// Get and GetTable. The trusted see every member; others see the groups of their partitions,
+/// without PortGID, JoinState and ProxyJoin.
+pub(super) fn list(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+    let wanted = listed(query)?;
+    for group in query.registry.iter() {
+        let differs = query.has(McMemberRecord::MGID) && wanted.mgid() != group.spec.mgid
+            || query.has(McMemberRecord::MLID) && wanted.mlid() != group.mlid
+            || query.has(McMemberRecord::SCOPE) && wanted.scope() != group.spec.scope;
+        if differs
+            || !query.view.has_key(query.requester, group.spec.pkey)
+            || !same_group(query, &wanted, &group.spec)
+            || !selectors_fit(query, &wanted, &group.spec)
+        {
+            continue;
+        }
+        if list_group(query, &wanted, group, answer).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn list_group(
+    query: &Query<'_>,
+    wanted: &McMemberRecord,
+    group: &Group,
+    answer: &mut Answer,
+) -> ControlFlow<()> {
+    let fits = |member: &Member| {
+        (!query.has(McMemberRecord::JOIN_STATE) || member.state == wanted.join_state())
+            && (!query.has(McMemberRecord::PROXY_JOIN) || member.proxy == wanted.proxy_join())
+    };
+    let prefix = query.view.options().subnet_prefix;
+    let by_port = query.has(McMemberRecord::PORT_GID);
+    if !by_port && !query.trusted {
+        // To the untrusted a group is as its creator was: a full member, not by proxy.
+        let group_itself = Member { state: JoinState::FULL, proxy: false };
+        return if fits(&group_itself) {
+            answer.push(&group.record())
+        } else {
+            ControlFlow::Continue(())
+        };
+    }
+    for (&guid, member) in &group.members {
+        let gid = wanted.port_gid();
+        let other_port =
+            by_port && (gid.guid() != guid || !query.view.is_local_prefix(gid.prefix()));
+        if other_port || !fits(member) {
+            continue;
+        }
+        if query.trusted {
+            answer.push(&group.member_record(Gid::new(prefix, guid), *member))?;
+        } else {
+            answer.push(&group.record())?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+/// PathRecord with a multicast DGID: the group's parameters.
+pub(super) fn path_to_group(query: &Query<'_>, wanted: &PathRecord, answer: &mut Answer) {
+    let Some(group) = query.registry.group(&wanted.dgid()) else { return };
+    if !path_matches(query, wanted, group) {
+        return;
+    }
+    let spec = &group.spec;
+    let mut record = *wanted;
+    record.set_dlid(crate::ids::Lid(group.mlid.0));
+    record.set_pkey(spec.pkey);
+    record.set_sl(spec.sl);
+    record.set_qos_class(0);
+    record.set_traffic_class(spec.traffic_class);
+    record.set_flow_label(spec.flow_label);
+    let hops = if spec.scope == LINK_LOCAL_SCOPE { spec.hop_limit } else { u8::MAX };
+    record.set_hop_limit(hops);
+    record.set_reversible(false);
+    record.set_numb_path(1);
+    record.set_mtu_selector(Selector::Exactly);
+    record.set_mtu(spec.mtu);
+    record.set_rate_selector(Selector::Exactly);
+    record.set_rate(spec.rate);
+    record.set_packet_life_selector(Selector::Exactly);
+    record.set_packet_life(spec.packet_life);
+    let _ = answer.push(&record);
+}
+
+/// True if the group is what a path query asks for: its parameters, and a source in it.
+fn path_matches(query: &Query<'_>, wanted: &PathRecord, group: &Group) -> bool {
+    let (spec, view) = (&group.spec, &query.view);
+    let is_member = |port: Option<PortId>| {
+        port.is_some_and(|port| group.members.contains_key(&view.guid(port)))
+    };
+    let differs = |component, differs: bool| query.has(component) && differs;
+    let rank = |code| rate_rank(code).unwrap_or(0);
+    let mtu = PathRecord::MTU_SELECTOR | PathRecord::MTU;
+    let rate = PathRecord::RATE_SELECTOR | PathRecord::RATE;
+    let mtu_fits = satisfies(wanted.mtu_selector(), wanted.mtu().into(), spec.mtu.into());
+    let rate_fits = satisfies(wanted.rate_selector(), rank(wanted.rate()), rank(spec.rate));
+    let none_wanted = query.method != Method::GET && wanted.numb_path() == 0;
+    view.has_key(query.requester, spec.pkey)
+        && !(differs(PathRecord::DLID, wanted.dlid().0 != group.mlid.0)
+            || differs(PathRecord::SGID, !is_member(query.port_by_gid(&wanted.sgid())))
+            || differs(PathRecord::SLID, !is_member(view.lids().port(wanted.slid())))
+            || differs(PathRecord::PKEY, wanted.pkey() != spec.pkey)
+            || differs(PathRecord::SL, wanted.sl() != spec.sl)
+            || differs(PathRecord::NUMB_PATH, none_wanted)
+            || differs(PathRecord::FLOW_LABEL, wanted.flow_label() != spec.flow_label)
+            || differs(PathRecord::HOP_LIMIT, wanted.hop_limit() != spec.hop_limit)
+            || differs(PathRecord::TRAFFIC_CLASS, wanted.traffic_class() != spec.traffic_class)
+            || differs(mtu, !mtu_fits)
+            || differs(rate, !rate_fits))
+}

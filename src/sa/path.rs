@@ -1,0 +1,252 @@
+//! PathRecord (IBA vol. 1, 15.2.5.16): how one port reaches another.
+//!
+//! MTU and rate are the least along the programmed tables, in the walk of [`least`]. The SL is
+//! the routing engine's; a query that asks for another gets no record. Between ports of several
+//! LIDs the paths whose LIDs differ at both ends come first (preference 0), then the others.
+
+use super::limits::{choose, mtu_is_valid, rate_of_rank, rate_rank};
+use super::mcmember;
+use super::query::{Answer, Query, Refused};
+use super::view::{Speed, View};
+use crate::fabric::PortId;
+use crate::ids::{Gid, Lid, Pkey, Sl};
+use crate::wire::mad::Method;
+use crate::wire::record::{PathRecord, Selector};
+use crate::wire::sa::SaStatus;
+use std::ops::ControlFlow;
+
+/// The most links of a path: tables that lead further lead in a circle.
+const MAX_LINKS: usize = 64;
+
+/// Answers a path query.
+pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+    let wanted: PathRecord = query.record()?;
+    validate(query, &wanted)?;
+    if query.has(PathRecord::RAW_TRAFFIC) && wanted.raw_traffic() {
+        return Ok(());
+    }
+    if query.has(PathRecord::DGID) && wanted.dgid().is_multicast() {
+        mcmember::path_to_group(query, &wanted, answer);
+        return Ok(());
+    }
+    let source = end(
+        query,
+        query.has(PathRecord::SGID).then(|| wanted.sgid()),
+        query.has(PathRecord::SLID).then(|| wanted.slid()),
+    )?;
+    let destination = end(
+        query,
+        query.has(PathRecord::DGID).then(|| wanted.dgid()),
+        query.has(PathRecord::DLID).then(|| wanted.dlid()),
+    )?;
+    let all = |end: Option<PortId>| {
+        let world = end.is_none().then(|| query.view.fabric().end_ports());
+        end.into_iter().chain(world.into_iter().flatten())
+    };
+    for to in all(destination) {
+        for from in all(source) {
+            if pair(query, &wanted, from, to, answer).is_break() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Values that no path can have make the whole request invalid.
+fn validate(query: &Query<'_>, wanted: &PathRecord) -> Result<(), Refused> {
+    let rate = query.has(PathRecord::RATE_SELECTOR | PathRecord::RATE);
+    let mtu = query.has(PathRecord::MTU_SELECTOR | PathRecord::MTU);
+    if rate && rate_rank(wanted.rate()).is_none() || mtu && !mtu_is_valid(wanted.mtu()) {
+        return Err(Refused(SaStatus::REQ_INVALID));
+    }
+    let service = PathRecord::SERVICE_ID_MSB | PathRecord::SERVICE_ID_LSB;
+    if query.mask & service != 0 && !query.has(service) {
+        return Err(Refused(SaStatus::INSUFFICIENT_COMPONENTS));
+    }
+    Ok(())
+}
+
+/// The port that a GID, a LID or both name; `None` if neither is given.
+fn end(query: &Query<'_>, gid: Option<Gid>, lid: Option<Lid>) -> Result<Option<PortId>, Refused> {
+    let by_gid = match gid {
+        Some(gid) => Some(query.port_by_gid(&gid).ok_or(Refused(SaStatus::INVALID_GID))?),
+        None => None,
+    };
+    let by_lid = match lid {
+        Some(lid) => Some(query.view.lids().port(lid).ok_or(Refused(SaStatus::NO_RECORDS))?),
+        None => None,
+    };
+    match (by_gid, by_lid) {
+        (Some(a), Some(b)) if a != b => Err(Refused(SaStatus::NO_RECORDS)),
+        (by_gid, by_lid) => Ok(by_gid.or(by_lid)),
+    }
+}
+
+/// All LIDs of a port, or the one asked for.
+fn lids(view: &View<'_>, port: PortId, asked: Option<Lid>) -> Option<(u16, u16)> {
+    if let Some(lid) = asked {
+        return Some((lid.0, 1));
+    }
+    Some((view.lids().base(port)?.0, 1 << view.lids().lmc(port)))
+}
+
+/// The paths from one port to another.
+fn pair(
+    query: &Query<'_>,
+    wanted: &PathRecord,
+    from: PortId,
+    to: PortId,
+    answer: &mut Answer,
+) -> ControlFlow<()> {
+    let view = &query.view;
+    if !query.visible(from) || !query.visible(to) {
+        return ControlFlow::Continue(());
+    }
+    let most = match query.method {
+        Method::GET => 1,
+        _ if query.has(PathRecord::NUMB_PATH) => usize::from(wanted.numb_path()),
+        _ => usize::MAX,
+    };
+    let slids = lids(view, from, query.has(PathRecord::SLID).then(|| wanted.slid()));
+    let dlids = lids(view, to, query.has(PathRecord::DLID).then(|| wanted.dlid()));
+    let (Some((slid, sources)), Some((dlid, targets))) = (slids, dlids) else {
+        return ControlFlow::Continue(());
+    };
+    let apart = (0..sources.min(targets)).map(|n| (n, n, 0));
+    let rest = (0..sources).flat_map(|s| (0..targets).map(move |d| (s, d, 2)));
+    let rest = rest.filter(|(s, d, _)| s != d);
+    let records = apart.chain(rest).filter_map(|(s, d, preference)| {
+        let ends = Ends { from, to, slid: Lid(slid + s), dlid: Lid(dlid + d) };
+        let mut record = record(query, wanted, &ends)?;
+        record.set_preference(preference);
+        Some(record)
+    });
+    for record in records.take(most) {
+        answer.push(&record)?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// The two ends of a path.
+#[derive(Clone, Copy)]
+struct Ends {
+    from: PortId,
+    to: PortId,
+    slid: Lid,
+    dlid: Lid,
+}
+
+impl Ends {
+    fn reversed(&self) -> Self {
+        Self { from: self.to, to: self.from, slid: self.dlid, dlid: self.slid }
+    }
+}
+
+/// What a path is good for.
+struct Params {
+    mtu: u8,
+    rate: u8,
+    life: u8,
+    pkey: Pkey,
+    sl: Sl,
+}
+
+/// The record of one path, if it is as wanted.
+fn record(query: &Query<'_>, wanted: &PathRecord, ends: &Ends) -> Option<PathRecord> {
+    let params = params(query, wanted, ends)?;
+    let back = self::params(query, wanted, &ends.reversed());
+    let reversible = back.is_some_and(|back| back.sl == params.sl);
+    if query.has(PathRecord::REVERSIBLE) && wanted.reversible() && !reversible {
+        return None;
+    }
+    let mut record = PathRecord::default();
+    record.set_sgid(answered_gid(query, PathRecord::SGID, wanted.sgid(), ends.from));
+    record.set_dgid(answered_gid(query, PathRecord::DGID, wanted.dgid(), ends.to));
+    record.set_slid(ends.slid);
+    record.set_dlid(ends.dlid);
+    record.set_reversible(reversible);
+    record.set_pkey(params.pkey);
+    record.set_sl(params.sl);
+    record.set_mtu_selector(Selector::Exactly);
+    record.set_mtu(params.mtu);
+    record.set_rate_selector(Selector::Exactly);
+    record.set_rate(params.rate);
+    record.set_packet_life_selector(Selector::Exactly);
+    record.set_packet_life(params.life);
+    Some(record)
+}
+
+/// A GID comes back as it was asked with (its prefix may be the default one).
+fn answered_gid(query: &Query<'_>, component: u64, asked: Gid, port: PortId) -> Gid {
+    if query.has(component) { asked } else { query.view.gid(port) }
+}
+
+/// What the path from one LID to another is good for; `None` if there is none as wanted.
+fn params(query: &Query<'_>, wanted: &PathRecord, ends: &Ends) -> Option<Params> {
+    let view = &query.view;
+    let pkey = if query.has(PathRecord::PKEY) {
+        view.share_key(ends.from, ends.to, wanted.pkey()).then(|| wanted.pkey())?
+    } else {
+        view.common_key(ends.from, ends.to)?
+    };
+    let hint = if query.has(PathRecord::SL) { wanted.sl() } else { Sl(0) };
+    let sl = view.plan().routing.policy.path_sl(ends.from, ends.to, hint);
+    if query.has(PathRecord::SL) && sl != hint {
+        return None;
+    }
+    let Speed { mut mtu, mut rate } = least(view, ends)?;
+    // Packets that do not leave the port are not under way (IBA vol. 1, 15.2.5.16).
+    let mut life = if ends.from == ends.to { 0 } else { view.options().subnet_timeout };
+    if query.has(PathRecord::MTU_SELECTOR | PathRecord::MTU) {
+        let chosen = choose(wanted.mtu_selector(), wanted.mtu().into(), mtu.into(), 1, false)?;
+        mtu = chosen as u8;
+    }
+    if query.has(PathRecord::RATE_SELECTOR | PathRecord::RATE) {
+        let rank = rate_rank(wanted.rate())?;
+        rate = choose(wanted.rate_selector(), rank, rate.into(), 0, true)? as u8;
+    }
+    if query.has(PathRecord::PACKET_LIFE_SELECTOR | PathRecord::PACKET_LIFE) {
+        let (selector, asked) = (wanted.packet_life_selector(), wanted.packet_life());
+        life = choose(selector, asked.into(), life.into(), 1, false)? as u8;
+    }
+    Some(Params { mtu, rate: rate_of_rank(rate.into()), life, pkey, sl })
+}
+
+/// The least MTU and rate on the way that the tables send a packet; `None` if they do not
+/// deliver it.
+fn least(view: &View<'_>, ends: &Ends) -> Option<Speed> {
+    let mut least = view.speed(ends.from);
+    let mut pass = |port: PortId| {
+        let speed = view.speed(port);
+        least.mtu = least.mtu.min(speed.mtu);
+        least.rate = least.rate.min(speed.rate);
+    };
+    let fabric = view.fabric();
+    let mut at = ends.from;
+    for _ in 0..MAX_LINKS {
+        if at == ends.to {
+            pass(at);
+            return Some(least);
+        }
+        let node = fabric.node_of(at);
+        let exit = match node.switch {
+            Some(switch) => {
+                let out = view.plan().routing.lfts.get(switch.index())?.out(ends.dlid)?;
+                PortId(node.first_port.0 + u32::from(out))
+            }
+            None if at == ends.from => at,
+            None => return None,
+        };
+        if exit == ends.to {
+            pass(exit);
+            return Some(least);
+        }
+        let port =
+            fabric.ports().get(exit.index()).filter(|port| port.node == fabric.port(at).node)?;
+        pass(exit);
+        at = port.peer?;
+        pass(at);
+    }
+    None
+}

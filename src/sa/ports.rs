@@ -1,0 +1,232 @@
+//! ClassPortInfo, and the records of nodes, ports, links and subnet managers.
+
+use super::query::{Answer, Query, Refused};
+use crate::fabric::PortId;
+use crate::ids::PortNum;
+use crate::transport::GSI_QKEY;
+use crate::wire::attr::{CapMask, PortInfo, SmInfo};
+use crate::wire::record::tables::LinkRecord;
+use crate::wire::record::{
+    ClassCap, ClassCap2, ClassPortInfo, NodeRecord, PortInfoRecord, SmInfoRecord, matches,
+};
+use std::ops::ControlFlow;
+
+/// ClassPortInfo: what this administrator can do.
+pub(super) fn class_port_info(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+    let options = query.view.options();
+    let mut info = ClassPortInfo::default();
+    info.set_base_version(1);
+    info.set_class_version(crate::wire::sa::CLASS_VERSION);
+    let multicast = if options.disable_multicast { 0 } else { ClassCap::UD_MULTICAST };
+    info.set_capability_mask(ClassCap::PORT_INFO_CAPMASK_MATCH | multicast);
+    info.set_capability_mask2(
+        ClassCap2::FULL_PORT_INFO
+            | ClassCap2::EXTENDED_SPEEDS
+            | ClassCap2::PORT_INFO_CAPMASK2_MATCH
+            | ClassCap2::SEND_ONLY_FULL_MEMBER
+            | ClassCap2::LINK_WIDTH_2X
+            | ClassCap2::LINK_SPEED_HDR
+            | ClassCap2::LINK_SPEED_NDR,
+    );
+    info.set_resp_time_value(time_code(options.transaction_timeout));
+    info.set_redirect_qp(1);
+    info.set_redirect_qkey(GSI_QKEY);
+    info.set_trap_qkey(GSI_QKEY);
+    let _ = answer.push(&info);
+    Ok(())
+}
+
+/// The smallest code n for which 4.096 us * 2^n is at least `milliseconds`.
+fn time_code(milliseconds: u32) -> u8 {
+    (0..31).find(|code| 4096u64 << code >= u64::from(milliseconds) * 1_000_000).unwrap_or(31)
+}
+
+/// NodeRecord: one per end port.
+pub(super) fn nodes(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+    let mut wanted: NodeRecord = query.record()?;
+    let fabric = query.view.fabric();
+    for port in query.end_ports(NodeRecord::LID, wanted.lid()) {
+        let node = fabric.node_of(port);
+        let mut info = node.info;
+        info.set_port_guid(query.view.guid(port));
+        info.set_local_port(fabric.port(port).num);
+        let mut record = NodeRecord::default();
+        record.set_lid(query.view.lids().base(port).unwrap_or_default());
+        record.set_node_info(&info);
+        record.set_description(&node.description);
+        if query.has(NodeRecord::LID) {
+            // Any LID of the port's range means the port, which has its base LID in the record.
+            wanted.set_lid(record.lid());
+        }
+        if query.offer(&wanted, &record, answer).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// PortInfoRecord: one per port, those of switches included.
+pub(super) fn port_infos(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+    let wanted: PortInfoRecord = query.record()?;
+    let fabric = query.view.fabric();
+    'ports: for end in query.end_ports(PortInfoRecord::LID, wanted.lid()) {
+        let node = fabric.node_of(end);
+        let numbers = if node.is_switch() {
+            0..=node.num_ports()
+        } else {
+            let own = fabric.port(end).num.0;
+            own..=own
+        };
+        for num in numbers {
+            if query.has(PortInfoRecord::PORT) && wanted.port().0 != num {
+                continue;
+            }
+            let port = fabric.port_of(fabric.port(end).node, PortNum(num));
+            let Some((port, info)) = port.and_then(|p| Some((p, query.view.port_info(p)?))) else {
+                continue;
+            };
+            if offer_port(query, &wanted, (end, port), &info, answer).is_break() {
+                break 'ports;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn offer_port(
+    query: &Query<'_>,
+    wanted: &PortInfoRecord,
+    (end, port): (PortId, PortId),
+    info: &PortInfo,
+    answer: &mut Answer,
+) -> ControlFlow<()> {
+    let mut record = PortInfoRecord::default();
+    record.set_lid(query.view.lids().base(end).unwrap_or_default());
+    record.set_port(query.view.fabric().port(port).num);
+    record.set_port_info(info);
+    if !port_matches(query, wanted, &record, info) {
+        return ControlFlow::Continue(());
+    }
+    let mut shown = *info;
+    if !query.trusted {
+        shown.set_m_key(0);
+    }
+    let options = if query.has(PortInfoRecord::OPTIONS) { wanted.options() } else { 0 };
+    if options & PortInfoRecord::FULL_PORT_INFO == 0 && extended(query, end) {
+        show_legacy_speed(&mut shown);
+    }
+    record.set_options(options);
+    record.set_port_info(&shown);
+    answer.push(&record)
+}
+
+/// True if the device announces extended speeds: a switch does at port 0 for all its ports.
+fn extended(query: &Query<'_>, end: PortId) -> bool {
+    query.view.port_info(end).is_some_and(|info| info.has(CapMask::EXTENDED_SPEEDS))
+}
+
+/// Requesters that know nothing of extended speeds are to see such a link as QDR.
+fn show_legacy_speed(info: &mut PortInfo) {
+    const QDR: u8 = 4;
+    if info.link_speed_ext_active() != 0 {
+        info.set_link_speed_enabled(info.link_speed_enabled() | QDR);
+        info.set_link_speed_supported(info.link_speed_supported() | QDR);
+        info.set_link_speed_active(info.link_speed_active() | QDR);
+    }
+}
+
+/// The components, with the exceptions: a LID means its port's range, options are no criterion,
+/// the M_Key is one for the trusted only, and capabilities can be asked for one by one.
+fn port_matches(
+    query: &Query<'_>,
+    wanted: &PortInfoRecord,
+    record: &PortInfoRecord,
+    info: &PortInfo,
+) -> bool {
+    let mut mask = query.mask & !(PortInfoRecord::LID | PortInfoRecord::OPTIONS);
+    if mask & PortInfoRecord::M_KEY != 0 && !query.trusted {
+        return false;
+    }
+    if query.modifier & PortInfoRecord::MATCH_CAPABILITIES != 0 {
+        let asked = wanted.port_info();
+        let (bits, bits2) = (asked.capability_mask(), asked.capability_mask2());
+        let lacks = query.has(PortInfoRecord::CAPABILITY_MASK) && !info.has(bits);
+        let lacks2 =
+            query.has(PortInfoRecord::CAPABILITY_MASK2) && info.capability_mask2() & bits2 != bits2;
+        if lacks || lacks2 {
+            return false;
+        }
+        mask &= !(PortInfoRecord::CAPABILITY_MASK | PortInfoRecord::CAPABILITY_MASK2);
+    }
+    matches(mask, wanted, record)
+}
+
+/// LinkRecord: every cable from both its ends.
+pub(super) fn links(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+    let wanted: LinkRecord = query.record()?;
+    let (fabric, lids) = (query.view.fabric(), query.view.lids());
+    // A LID of a range means its port: the record has the base LID.
+    let base = |lid| lids.port(lid).and_then(|port| lids.base(port)).unwrap_or(lid);
+    let mut wanted = wanted;
+    wanted.set_from_lid(base(wanted.from_lid()));
+    wanted.set_to_lid(base(wanted.to_lid()));
+    for (id, port) in fabric.port_ids().zip(fabric.ports()) {
+        let Some(peer) = port.peer else { continue };
+        let (from, to) = (lids.base_of_owner(fabric, id), lids.base_of_owner(fabric, peer));
+        let (Some(from), Some(to)) = (from, to) else { continue };
+        if !query.visible(id) || !query.visible(peer) {
+            continue;
+        }
+        let mut record = LinkRecord::default();
+        record.set_from_lid(from);
+        record.set_from_port(port.num);
+        record.set_to_port(fabric.port(peer).num);
+        record.set_to_lid(to);
+        if query.offer(&wanted, &record, answer).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// SMInfoRecord: one per subnet manager. Keys are never told.
+pub(super) fn managers(
+    query: &Query<'_>,
+    managers: &[SmInfo],
+    answer: &mut Answer,
+) -> Result<(), Refused> {
+    let mut wanted: SmInfoRecord = query.record()?;
+    let view = &query.view;
+    let asked = view.lids().port(wanted.lid());
+    for manager in managers {
+        let Some(port) = view.fabric().port_by_guid(manager.guid()) else { continue };
+        if !query.visible(port) {
+            continue;
+        }
+        let mut info = *manager;
+        info.set_sm_key(0);
+        let mut record = SmInfoRecord::default();
+        record.set_lid(view.lids().base(port).unwrap_or_default());
+        record.set_sm_info(&info);
+        if asked == Some(port) {
+            wanted.set_lid(record.lid());
+        }
+        if query.offer(&wanted, &record, answer).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time_code;
+
+    #[test]
+    fn response_time_covers_the_timeout() {
+        assert_eq!(time_code(200), 16);
+        assert_eq!(time_code(1), 8);
+        assert_eq!(time_code(0), 0);
+        assert_eq!(time_code(u32::MAX), 30);
+    }
+}

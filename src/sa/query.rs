@@ -1,0 +1,178 @@
+//! What a handler sees of a request, and how the records it finds become one reply.
+
+use super::registry::Registry;
+use super::view::View;
+use crate::fabric::PortId;
+use crate::ids::{Gid, Lid};
+use crate::wire::mad::{Header, Method, Status};
+use crate::wire::record::{Record, matches};
+use crate::wire::sa::{DATA_OFFSET, RMPP_OFFSET, RmppHeader, SA_OFFSET, SaHeader, SaStatus};
+use std::ops::ControlFlow;
+
+/// A request that passed the header checks.
+pub(super) struct Query<'a> {
+    /// The snapshot.
+    pub view: View<'a>,
+    /// The groups.
+    pub registry: &'a Registry,
+    /// The port that asks.
+    pub requester: PortId,
+    /// The request carries our SM_Key.
+    pub trusted: bool,
+    /// The method.
+    pub method: Method,
+    /// The attribute modifier.
+    pub modifier: u32,
+    /// The component mask.
+    pub mask: u64,
+    /// The record asked with.
+    pub data: &'a [u8],
+}
+
+impl Query<'_> {
+    /// True if all of `components` are in the mask.
+    pub fn has(&self, components: u64) -> bool {
+        self.mask & components == components
+    }
+
+    /// The record asked with.
+    ///
+    /// # Errors
+    /// `REQ_INVALID` if the mask has bits the record has no components for.
+    pub fn record<R: Record>(&self) -> Result<R, Refused> {
+        if self.mask & !R::DEFINED != 0 {
+            return Err(Refused(SaStatus::REQ_INVALID));
+        }
+        Ok(R::parse(self.data))
+    }
+
+    /// Pushes `record` if it has the components asked for.
+    pub fn offer<R: Record>(&self, wanted: &R, record: &R, answer: &mut Answer) -> ControlFlow<()> {
+        if matches(self.mask, wanted, record) {
+            return answer.push(record);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The end ports to look at: the one at `lid` if the component `bit` is asked for, else all.
+    /// Only those that share a partition with the requester.
+    pub fn end_ports(&self, bit: u64, lid: Lid) -> impl Iterator<Item = PortId> + '_ {
+        let one = if self.has(bit) { Some(self.view.lids().port(lid)) } else { None };
+        let all = one.is_none().then(|| self.view.fabric().end_ports());
+        let ports = one.flatten().into_iter().chain(all.into_iter().flatten());
+        ports.filter(|&port| self.visible(port))
+    }
+
+    /// True if the requester may see records of `port`.
+    pub fn visible(&self, port: PortId) -> bool {
+        self.view.share_partition(self.requester, port)
+    }
+
+    /// The port whose unicast GID this is.
+    pub fn port_by_gid(&self, gid: &Gid) -> Option<PortId> {
+        self.view.port_by_gid(gid)
+    }
+}
+
+/// The status with which a request is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Refused(pub u16);
+
+/// The reply as it grows: the header of the request, then records.
+pub(super) struct Answer {
+    mad: Vec<u8>,
+    stride: usize,
+    count: usize,
+    table: bool,
+    /// The table has outgrown [`MAX_TABLE`].
+    full: bool,
+}
+
+/// The longest answer in bytes: a path between every two of a thousand ports. Beyond that the
+/// answer is `NO_RESOURCES`, not a process without memory.
+const MAX_TABLE: usize = 64 << 20;
+
+impl Answer {
+    /// An empty reply to the MAD that starts with `header`.
+    pub fn new(request: &[u8], method: Method) -> Self {
+        let mut mad = Vec::with_capacity(crate::wire::mad::MAD_SIZE);
+        mad.extend_from_slice(request.get(..DATA_OFFSET).unwrap_or(request));
+        mad.resize(DATA_OFFSET, 0);
+        Self { mad, stride: 0, count: 0, table: method == Method::GET_TABLE, full: false }
+    }
+
+    /// Appends a record. Breaks when nothing more is needed: a Get that found two is already
+    /// one with too many.
+    pub fn push<R: Record>(&mut self, record: &R) -> ControlFlow<()> {
+        self.stride = R::STRIDE;
+        self.count += 1;
+        self.full |= self.mad.len() + R::STRIDE > MAX_TABLE;
+        if self.full {
+            return ControlFlow::Break(());
+        }
+        if self.table || self.count == 1 {
+            self.mad.extend_from_slice(record.bytes());
+        }
+        if self.table || self.count < 2 {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    }
+
+    /// Number of records.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The reply's MAD and its status.
+    pub fn finish(mut self, method: Method) -> (Vec<u8>, u16) {
+        if self.full {
+            let refused = Refused(SaStatus::NO_RESOURCES);
+            self.mad.truncate(DATA_OFFSET);
+            return (refusal(&self.mad, method, refused), refused.0);
+        }
+        let status = match self.count {
+            _ if self.table => Status::OK,
+            0 => SaStatus::NO_RECORDS,
+            1 => Status::OK,
+            _ => SaStatus::TOO_MANY_RECORDS,
+        };
+        let data = self.mad.len() - DATA_OFFSET;
+        let rmpp = if self.table { RmppHeader::message(data) } else { RmppHeader::default() };
+        let offset = if self.count > 0 { (self.stride / 8) as u16 } else { 0 };
+        seal(&mut self.mad, method, status, &rmpp, offset);
+        (self.mad, status)
+    }
+}
+
+/// The reply that carries nothing but a status: the request's own bytes come back.
+pub(super) fn refusal(request: &[u8], method: Method, Refused(status): Refused) -> Vec<u8> {
+    let mut mad = request[..request.len().min(crate::wire::mad::MAD_SIZE)].to_vec();
+    let offset = SaHeader::read(mad.get(SA_OFFSET..).unwrap_or(&[])).attribute_offset();
+    let offset = if method == Method::GET_TABLE { 0 } else { offset };
+    seal(&mut mad, method, status, &RmppHeader::default(), offset);
+    mad
+}
+
+/// Turns the headers of a request into those of its reply and pads a single MAD to its full
+/// size. The SM_Key never goes back (IBA vol. 1, C15-0.1.5).
+fn seal(mad: &mut Vec<u8>, method: Method, status: u16, rmpp: &RmppHeader, offset: u16) {
+    let mut header = Header::read(mad);
+    // The response to a Set is GetResp (IBA vol. 1, 13.4.5).
+    let response = if method == Method::SET { Method::GET_RESP } else { method.response() };
+    header.set_base_version(1);
+    header.set_class_version(crate::wire::sa::CLASS_VERSION);
+    header.set_method(response.0);
+    header.set_status(status);
+    header.write(mad);
+    // A message for RMPP ends with its last record: its length is what the port announces.
+    if !rmpp.active() && mad.len() < crate::wire::mad::MAD_SIZE {
+        mad.resize(crate::wire::mad::MAD_SIZE, 0);
+    }
+    rmpp.write(&mut mad[RMPP_OFFSET..]);
+    let mut sa = SaHeader::read(&mad[SA_OFFSET..]);
+    sa.set_sm_key(0);
+    sa.set_attribute_offset(offset);
+    sa.write(&mut mad[SA_OFFSET..]);
+}

@@ -1,0 +1,221 @@
+//! Header checks, the table of methods and attributes, error replies.
+
+use super::counters::{Counters, Drop};
+use super::mcmember;
+use super::path;
+use super::ports;
+use super::query::{Answer, Query, Refused, refusal};
+use super::registry::Registry;
+use super::tables;
+use super::view::{Facts, View};
+use crate::fabric::PortId;
+use crate::publish::Subnet;
+use crate::transport::{Address, GSI_QKEY};
+use crate::wire::attr::SmInfo;
+use crate::wire::mad::{Class, Header, MAD_SIZE, Method, Status};
+use crate::wire::sa::{CLASS_VERSION, DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
+use std::time::Instant;
+
+/// A reply to be sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reply {
+    /// To whom.
+    pub to: Address,
+    /// The MAD: 256 bytes; or header and records of a whole table in one piece, which the port
+    /// cuts into RMPP segments. Such a message has the length of what is in it, which can also
+    /// be less than 256 bytes.
+    pub mad: Vec<u8>,
+}
+
+/// Answers queries: a core without I/O.
+#[derive(Debug, Default)]
+pub struct Responder {
+    facts: Facts,
+    registry: Registry,
+    counters: Counters,
+    managers: Vec<SmInfo>,
+}
+
+impl Responder {
+    /// A responder with the groups of `registry`.
+    pub fn new(registry: Registry) -> Self {
+        Self { registry, ..Self::default() }
+    }
+
+    /// The groups.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The groups, for those of the partitions and for members that left the fabric.
+    pub fn registry_mut(&mut self) -> &mut Registry {
+        &mut self.registry
+    }
+
+    /// What was asked and what became of it.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Tells which subnet managers there are: the own one first, then the others that the sweep
+    /// met.
+    pub fn set_managers(&mut self, managers: Vec<SmInfo>) {
+        self.managers = managers;
+    }
+
+    /// Answers one MAD that came from `from`; `None` if there is nothing to send. The subnet
+    /// must be up: whoever is not master, or has not finished its first sweep, must not call
+    /// this (IBA vol. 1, C15-0.1.3).
+    pub fn handle(
+        &mut self,
+        subnet: &Subnet,
+        from: &Address,
+        mad: &[u8],
+        now: Instant,
+    ) -> Option<Reply> {
+        self.counters.seen(now);
+        if self.facts.generation != subnet.generation {
+            self.facts = Facts::new(subnet);
+        }
+        match self.reply(subnet, from, mad) {
+            Ok(mad) => Some(Reply { to: Address { qkey: GSI_QKEY, ..*from }, mad }),
+            Err(why) => {
+                self.counters.dropped(why);
+                None
+            }
+        }
+    }
+
+    fn reply(&mut self, subnet: &Subnet, from: &Address, mad: &[u8]) -> Result<Vec<u8>, Drop> {
+        let trusted = check(subnet, mad)?;
+        let header = Header::read(mad);
+        let (attribute, method) = (header.attr_id(), Method(header.method()));
+        if let Err(refused) = admit(&header) {
+            self.counters.answered(attribute, method, refused.0, 0);
+            return Ok(refusal(mad, method, refused));
+        }
+        let view = View::new(subnet, &self.facts);
+        let requester = requester(&view, from).ok_or(Drop::UnknownRequester)?;
+        let query = Query {
+            view,
+            registry: &self.registry,
+            requester,
+            trusted,
+            method,
+            modifier: header.attr_mod(),
+            mask: SaHeader::read(&mad[SA_OFFSET..]).component_mask(),
+            data: &mad[DATA_OFFSET..],
+        };
+        let mut answer = Answer::new(mad, method);
+        let outcome = match (attribute, method) {
+            (SaAttr::MC_MEMBER_RECORD, Method::SET) => mcmember::join(&query)
+                .and_then(|request| self.registry.join(request))
+                .map(|record| {
+                    let _ = answer.push(&record);
+                }),
+            (SaAttr::MC_MEMBER_RECORD, Method::DELETE) => mcmember::leave(&query)
+                .and_then(|request| self.registry.leave(request))
+                .map(|record| {
+                    let _ = answer.push(&record);
+                }),
+            (SaAttr::SM_INFO_RECORD, _) => ports::managers(&query, &self.managers, &mut answer),
+            _ => read(attribute, &query, &mut answer),
+        };
+        let count = answer.count();
+        let (reply, status) = match outcome {
+            Ok(()) => answer.finish(method),
+            Err(refused) => (refusal(mad, method, refused), refused.0),
+        };
+        self.counters.answered(attribute, method, status, count);
+        Ok(reply)
+    }
+}
+
+/// Whether this is a request for us at all; if so, whether it is a trusted one.
+fn check(subnet: &Subnet, mad: &[u8]) -> Result<bool, Drop> {
+    if mad.len() < MAD_SIZE {
+        return Err(Drop::Truncated);
+    }
+    let header = Header::read(mad);
+    if header.class() != Class::SUBN_ADM {
+        return Err(Drop::ForeignClass);
+    }
+    let method = Method(header.method());
+    let silent = [Method::SEND, Method::TRAP, Method::REPORT, Method::TRAP_REPRESS];
+    if method.is_response() || silent.contains(&method) {
+        return Err(Drop::NotARequest);
+    }
+    let key = SaHeader::read(&mad[SA_OFFSET..]).sm_key();
+    if key != 0 && key != subnet.options.sa_key {
+        return Err(Drop::WrongKey);
+    }
+    Ok(key != 0)
+}
+
+/// The methods of each attribute. What is not here does not exist.
+const SERVED: [(u16, &[Method]); 13] = [
+    (SaAttr::CLASS_PORT_INFO, &[Method::GET]),
+    (SaAttr::NODE_RECORD, READ),
+    (SaAttr::PORT_INFO_RECORD, READ),
+    (SaAttr::SL_TO_VL_RECORD, READ),
+    (SaAttr::SWITCH_INFO_RECORD, READ),
+    (SaAttr::LINEAR_FT_RECORD, READ),
+    (SaAttr::MULTICAST_FT_RECORD, READ),
+    (SaAttr::SM_INFO_RECORD, READ),
+    (SaAttr::LINK_RECORD, READ),
+    (SaAttr::PKEY_TABLE_RECORD, READ),
+    (SaAttr::PATH_RECORD, READ),
+    (SaAttr::VL_ARBITRATION_RECORD, READ),
+    (SaAttr::MC_MEMBER_RECORD, &[Method::GET, Method::GET_TABLE, Method::SET, Method::DELETE]),
+];
+
+const READ: &[Method] = &[Method::GET, Method::GET_TABLE];
+
+/// The checks of versions, method and attribute, in the order of IBA vol. 1, 13.4.7.
+fn admit(header: &Header) -> Result<(), Refused> {
+    if header.base_version() != 1 || header.class_version() != CLASS_VERSION {
+        return Err(Refused(Status::BAD_VERSION));
+    }
+    let method = Method(header.method());
+    let of_the_class = [
+        Method::GET,
+        Method::SET,
+        Method::GET_TABLE,
+        Method::GET_TRACE_TABLE,
+        Method::GET_MULTI,
+        Method::DELETE,
+    ];
+    if !of_the_class.contains(&method) {
+        return Err(Refused(Status::BAD_METHOD));
+    }
+    let row = SERVED.iter().find(|(attribute, _)| *attribute == header.attr_id());
+    match row {
+        Some((_, methods)) if methods.contains(&method) => Ok(()),
+        _ => Err(Refused(Status::BAD_METHOD_ATTR)),
+    }
+}
+
+/// The handlers that only read.
+fn read(attribute: u16, query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+    match attribute {
+        SaAttr::CLASS_PORT_INFO => ports::class_port_info(query, answer),
+        SaAttr::NODE_RECORD => ports::nodes(query, answer),
+        SaAttr::PORT_INFO_RECORD => ports::port_infos(query, answer),
+        SaAttr::LINK_RECORD => ports::links(query, answer),
+        SaAttr::SWITCH_INFO_RECORD => tables::switch_infos(query, answer),
+        SaAttr::LINEAR_FT_RECORD => tables::linear(query, answer),
+        SaAttr::MULTICAST_FT_RECORD => tables::multicast(query, answer),
+        SaAttr::SL_TO_VL_RECORD => tables::sl_to_vl(query, answer),
+        SaAttr::VL_ARBITRATION_RECORD => tables::vl_arbitration(query, answer),
+        SaAttr::PKEY_TABLE_RECORD => tables::pkeys(query, answer),
+        SaAttr::PATH_RECORD => path::paths(query, answer),
+        SaAttr::MC_MEMBER_RECORD => mcmember::list(query, answer),
+        _ => Err(Refused(Status::BAD_METHOD_ATTR)),
+    }
+}
+
+/// The port that sent a MAD: by the GID of its global route header if that names a port of this
+/// subnet, else by its LID.
+fn requester(view: &View<'_>, from: &Address) -> Option<PortId> {
+    from.grh.and_then(|grh| view.port_by_gid(&grh.gid)).or_else(|| view.lids().port(from.lid))
+}

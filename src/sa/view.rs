@@ -1,0 +1,166 @@
+//! What a snapshot says about a port. [`Facts`] is computed once per snapshot, so that a path
+//! is a walk over small arrays.
+
+use super::limits::rate_rank;
+use crate::config::options::Options;
+use crate::fabric::{Fabric, PortId};
+use crate::ids::{Gid, Guid, Pkey};
+use crate::plan::{LidTable, Plan};
+use crate::publish::Subnet;
+use crate::wire::attr::{CapMask, PhysState, PortInfo, PortState};
+
+/// MTU code and rank of the rate of a port.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Speed {
+    /// MTU code the port is capable of.
+    pub mtu: u8,
+    /// Rank of its rate.
+    pub rate: u8,
+}
+
+/// What is derived from a snapshot.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    /// The generation this belongs to; 0 none.
+    pub generation: u64,
+    speeds: Vec<Speed>,
+}
+
+impl Facts {
+    /// Derives everything from `subnet`.
+    pub fn new(subnet: &Subnet) -> Self {
+        let fabric = &*subnet.fabric;
+        let speeds = fabric.port_ids().map(|port| speed(fabric, port)).collect();
+        Self { generation: subnet.generation, speeds }
+    }
+}
+
+/// MTU and rate of a port. Of a switch's ports only port 0 tells about extended speeds.
+fn speed(fabric: &Fabric, port: PortId) -> Speed {
+    let Some(mut info) = fabric.port(port).info else { return Speed::default() };
+    let node = fabric.node_of(port);
+    if node.is_switch()
+        && let Some(port0) = fabric.port(node.first_port).info
+    {
+        let extended = port0.capability_mask() & CapMask::EXTENDED_SPEEDS;
+        info.set_capability_mask(info.capability_mask() & !CapMask::EXTENDED_SPEEDS | extended);
+    }
+    Speed { mtu: info.mtu_cap(), rate: rate_rank(info.rate_code()).unwrap_or(0) as u8 }
+}
+
+/// A snapshot and its [`Facts`].
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    subnet: &'a Subnet,
+    facts: &'a Facts,
+}
+
+impl<'a> View<'a> {
+    /// `facts` must be those of `subnet`.
+    pub fn new(subnet: &'a Subnet, facts: &'a Facts) -> Self {
+        Self { subnet, facts }
+    }
+
+    /// The fabric.
+    pub fn fabric(&self) -> &'a Fabric {
+        &self.subnet.fabric
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &'a Plan {
+        &self.subnet.plan
+    }
+
+    /// The LIDs.
+    pub fn lids(&self) -> &'a LidTable {
+        &self.subnet.plan.lids
+    }
+
+    /// The configuration.
+    pub fn options(&self) -> &'a Options {
+        &self.subnet.options
+    }
+
+    /// MTU and rate of a port.
+    pub fn speed(&self, port: PortId) -> Speed {
+        self.facts.speeds.get(port.index()).copied().unwrap_or_default()
+    }
+
+    /// The P_Keys of the end port that `port` belongs to. A plan without partition tables leaves
+    /// every port with the default key.
+    pub fn keys(&self, port: PortId) -> &'a [Pkey] {
+        let tables = &self.subnet.plan.partitions.keys;
+        if tables.is_empty() {
+            return &[Pkey::DEFAULT_FULL];
+        }
+        let node = self.fabric().node_of(port);
+        let owner = if node.is_switch() { node.first_port } else { port };
+        tables.get(owner.index()).map_or(&[], Vec::as_slice)
+    }
+
+    /// The key by which `from` reaches `to`: that of `from`, in the lowest partition both are in.
+    pub fn common_key(&self, from: PortId, to: PortId) -> Option<Pkey> {
+        let (ours, theirs) = (self.keys(from), self.keys(to));
+        let shared = |key: &&Pkey| theirs.iter().any(|other| key.matches(*other));
+        // Of the two keys of one partition the full one goes first.
+        ours.iter().filter(shared).min_by_key(|key| (key.base(), !key.is_full())).copied()
+    }
+
+    /// True if packets may pass between the two ports in some partition. A port sees itself.
+    pub fn share_partition(&self, a: PortId, b: PortId) -> bool {
+        let (a_keys, b_keys) = (self.keys(a), self.keys(b));
+        a == b || a_keys.iter().any(|key| b_keys.iter().any(|other| key.matches(*other)))
+    }
+
+    /// True if both ports are in the partition of `key` and one of them is a full member.
+    pub fn share_key(&self, a: PortId, b: PortId, key: Pkey) -> bool {
+        let of = |port| self.keys(port).iter().filter(move |other| other.base() == key.base());
+        key.base() != 0 && of(a).any(|ours| of(b).any(|theirs| ours.matches(*theirs)))
+    }
+
+    /// True if the port is a member, full or limited, of the partition of `key`.
+    pub fn has_key(&self, port: PortId, key: Pkey) -> bool {
+        key.base() != 0 && self.keys(port).iter().any(|other| other.base() == key.base())
+    }
+
+    /// True for the prefix of this subnet and the default one, which means the same.
+    pub fn is_local_prefix(&self, prefix: u64) -> bool {
+        prefix == self.options().subnet_prefix || prefix == LINK_LOCAL
+    }
+
+    /// The end port whose unicast GID this is.
+    pub fn port_by_gid(&self, gid: &Gid) -> Option<PortId> {
+        self.is_local_prefix(gid.prefix()).then(|| self.fabric().port_by_guid(gid.guid()))?
+    }
+
+    /// The unicast GID of an end port.
+    pub fn gid(&self, port: PortId) -> Gid {
+        Gid::new(self.options().subnet_prefix, self.guid(port))
+    }
+
+    /// The GUID of an end port.
+    pub fn guid(&self, port: PortId) -> Guid {
+        self.fabric().port(port).guid
+    }
+
+    /// PortInfo as it is after the programming: what was planned where something was, with the
+    /// states that a link has then.
+    pub fn port_info(&self, port: PortId) -> Option<PortInfo> {
+        let seen = self.fabric().port(port).info?;
+        let Some(mut info) = self.plan().ports.get(port.index()).copied().flatten() else {
+            return Some(seen);
+        };
+        if info.phys_state() == PhysState::NoChange {
+            info.set_phys_state(seen.phys_state());
+        }
+        let state = match seen.port_state() {
+            PortState::Init | PortState::Armed => PortState::Active,
+            other => other,
+        };
+        info.set_port_state(state);
+        Some(info)
+    }
+}
+
+/// The prefix of GIDs that never leave their subnet, and the default of every subnet.
+pub(super) const LINK_LOCAL: u64 = 0xfe80_0000_0000_0000;
