@@ -1,1 +1,136 @@
+//! Properties of the tables: each member hears each other once.
 
+use super::*;
+use crate::fabric::picture::{Hardware, View};
+use crate::fabric::topology::Topology;
+use crate::ids::PortNum;
+use crate::plan::routing::minhop::MinHop;
+use crate::plan::routing::minhop::tests::{number, picture, wiring};
+use crate::plan::routing::{Engine, RoutingInput};
+use proptest::prelude::*;
+
+/// Tables and notes for these groups, routed by Min Hop.
+fn tables(fabric: &Fabric, groups: &[GroupMembers]) -> (MulticastTables, Vec<Note>) {
+    let (lids, options) = (number(fabric, 0), Options::default());
+    let torus_config = &Err(Vec::new());
+    let input =
+        RoutingInput { fabric, lids: &lids, options: &options, torus_config, previous: None };
+    let routing = MinHop::default().route(&input).expect("Min Hop never refuses");
+    plan(fabric, &lids, &routing, groups, &options)
+}
+
+fn mask(tables: &MulticastTables, switch: SwitchId, mlid: Mlid) -> PortMask {
+    let entries = &tables.by_switch[switch.index()];
+    entries.iter().find(|(other, _)| *other == mlid).map_or_else(PortMask::default, |e| e.1)
+}
+
+/// The end ports that a packet from `source` to `mlid` arrives at, with repetitions; an error
+/// if it comes to a switch twice.
+fn send(
+    fabric: &Fabric,
+    tables: &MulticastTables,
+    mlid: Mlid,
+    source: PortId,
+) -> Result<Vec<PortId>, String> {
+    let entry = match fabric.node_of(source).is_switch() {
+        true => source,
+        false => fabric.port(source).peer.expect("a cable"),
+    };
+    let (mut waiting, mut heard, mut passed) = (vec![entry], Vec::new(), BTreeSet::new());
+    while let Some(entry) = waiting.pop() {
+        let Some(switch) = fabric.node_of(entry).switch else {
+            heard.push(entry);
+            continue;
+        };
+        if !passed.insert(switch) {
+            return Err(format!("{} twice", fabric.describe(entry)));
+        }
+        for out in mask(tables, switch, mlid).iter() {
+            let port = fabric.switch_port(switch, PortNum(out)).expect("a port");
+            if port == entry {
+                continue;
+            }
+            match out {
+                0 => heard.push(port),
+                _ => waiting.push(fabric.port(port).peer.expect("a cable")),
+            }
+        }
+    }
+    heard.sort();
+    Ok(heard)
+}
+
+/// Picks members among the end ports.
+fn choose(fabric: &Fabric, picks: &[bool]) -> Vec<PortId> {
+    let ends = fabric.end_ports().zip(picks.iter().cycle());
+    ends.filter(|(_, pick)| **pick).map(|(port, _)| port).collect()
+}
+
+proptest! {
+    #[test]
+    fn each_member_hears_each_other_once(
+        topology in wiring(),
+        picks in prop::collection::vec(prop::collection::vec(any::<bool>(), 1..20), 1..5),
+    ) {
+        let fabric = picture(&topology);
+        let groups: Vec<_> = (0xC000..)
+            .zip(&picks)
+            .map(|(mlid, picks)| GroupMembers { mlid: Mlid(mlid), members: choose(&fabric, picks) })
+            .collect();
+        let (tables, notes) = tables(&fabric, &groups);
+        prop_assert!(notes.is_empty(), "{:?}", notes);
+        for group in groups.iter().filter(|group| group.members.len() > 1) {
+            for &source in &group.members {
+                let heard = send(&fabric, &tables, group.mlid, source);
+                let others = group.members.iter().copied().filter(|&port| port != source);
+                prop_assert_eq!(heard, Ok(others.collect::<Vec<_>>()));
+            }
+        }
+        let used: BTreeSet<_> = groups.iter().filter(|g| g.members.len() > 1).map(|g| g.mlid).collect();
+        let entries = tables.by_switch.iter().flatten().map(|(mlid, _)| *mlid);
+        prop_assert_eq!(entries.collect::<BTreeSet<_>>(), used);
+    }
+
+    #[test]
+    fn groups_of_an_mlid_share_their_tree(topology in wiring(), cut in 1usize..4) {
+        let fabric = picture(&topology);
+        let all = choose(&fabric, &[true]);
+        let group = |members: &[PortId]| GroupMembers { mlid: Mlid(0xC003), members: members.to_vec() };
+        let one = tables(&fabric, &[group(&all)]);
+        let parts = tables(&fabric, &[group(&all[cut..]), group(&all[..cut + 1])]);
+        prop_assert_eq!(one, parts);
+    }
+}
+
+fn with_cap(topology: &Topology, multicast_fdb_cap: u16) -> Fabric {
+    let hardware = Hardware { multicast_fdb_cap, ..Hardware::default() };
+    let view = View { hardware, ..View::default() };
+    Fabric::from_topology(topology, 0, &view).expect("a first node")
+}
+
+#[test]
+fn what_tables_cannot_hold_is_told() {
+    let text = "Switch 4 \"s\"\n[1] \"a\"[1]\n[2] \"b\"[1]\n\n\
+                Hca 1 \"a\"\n[1] \"s\"[1]\n\nHca 1 \"b\"\n[1] \"s\"[2]\n";
+    let topology = crate::fabric::ibnet::parse("net".as_ref(), text).expect("a fabric");
+    let group = |fabric: &Fabric, mlid| GroupMembers {
+        mlid: Mlid(mlid),
+        members: fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch()).collect(),
+    };
+    let cases = [
+        (0, 0xC000, 4, "does not support"),
+        (4, 0xC004, 4, "4 multicast entries"),
+        (4, 0x10, 1, "not a multicast LID"),
+    ];
+    for (cap, mlid, count, text) in cases {
+        let fabric = with_cap(&topology, cap);
+        let (tables, notes) = tables(&fabric, &[group(&fabric, mlid)]);
+        assert_eq!(tables.by_switch, [Vec::new()]);
+        assert_eq!(notes.len(), count, "{notes:?}");
+        assert!(notes[0].text.contains(text), "{notes:?}");
+    }
+    let fabric = with_cap(&topology, 4);
+    let (tables, notes) = tables(&fabric, &[group(&fabric, 0xC003)]);
+    let ports: Vec<_> = mask(&tables, SwitchId(0), Mlid(0xC003)).iter().collect();
+    assert_eq!((ports, notes), (vec![1, 2], Vec::new()));
+}

@@ -21,7 +21,7 @@ mod random;
 mod search;
 mod select;
 #[cfg(test)]
-mod tests;
+pub(in crate::plan) mod tests;
 
 use super::{Engine, Lft, Refusal, Routing, RoutingInput, RoutingPolicy};
 use crate::config::guid_lists::{GuidLists, HopWeight};

@@ -27,7 +27,8 @@ impl Random {
             term = if next < 0 { next + 0x7FFF_FFFF } else { next } as i32;
             *slot = term as u32;
         }
-        let mut random = Self { terms, oldest: 0 };
+        // The C library replaces the nearer term first, as if three terms had passed.
+        let mut random = Self { terms, oldest: NEAR };
         for _ in 0..WARM_UP {
             random.draw();
         }

@@ -1,1 +1,198 @@
+//! Properties of the routes on any connected fabric. That they are OpenSM's is tested in
+//! `tests/minhop_opensm.rs`.
 
+use super::*;
+use crate::fabric::picture::View;
+use crate::fabric::topology::{Topology, TopologyNode};
+use crate::ids::{Guid, Lid, PortNum};
+use crate::wire::attr::NodeKind;
+use proptest::prelude::*;
+
+/// Ports of a switch of [`wiring`].
+const PORTS: u8 = 16;
+
+/// A connected fabric: for each switch but the first one that it is cabled to, then more
+/// cables, then the switches of hosts. Cables that find no free port are left out.
+pub(in crate::plan) fn wiring() -> impl Strategy<Value = Topology> {
+    (2usize..10).prop_flat_map(|switches| {
+        let parents = prop::collection::vec(any::<prop::sample::Index>(), switches - 1);
+        let chords = prop::collection::vec((0..switches, 0..switches), 0..14);
+        let hosts = prop::collection::vec(0..switches, 2..12);
+        (parents, chords, hosts).prop_map(move |(parents, chords, hosts)| {
+            let tree = parents.iter().zip(1..).map(|(parent, child)| (child, parent.index(child)));
+            build(switches, tree.chain(chords), &hosts)
+        })
+    })
+}
+
+fn build(
+    switches: usize,
+    cables: impl Iterator<Item = (usize, usize)>,
+    hosts: &[usize],
+) -> Topology {
+    let mut topology = Topology::default();
+    let mut next = vec![0; switches];
+    let mut free = |switch: usize| {
+        next[switch] += 1;
+        (next[switch] <= PORTS).then_some((switch, PortNum(next[switch])))
+    };
+    for index in 0..switches as u64 {
+        topology.nodes.push(node(NodeKind::Switch, 0x100 + index * 0x3001, PORTS));
+    }
+    for (from, to) in cables.filter(|(from, to)| from != to) {
+        if let (Some(from), Some(to)) = (free(from), free(to)) {
+            topology.cables.push([from, to]);
+        }
+    }
+    for (index, &switch) in hosts.iter().enumerate() {
+        let Some(end) = free(switch) else { continue };
+        topology.cables.push([(topology.nodes.len(), PortNum(1)), end]);
+        topology.nodes.push(node(NodeKind::Ca, 0xA0000 + index as u64 * 16, 1));
+    }
+    topology
+}
+
+fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
+    TopologyNode {
+        kind,
+        guid: Guid(guid),
+        system_guid: Guid(guid),
+        description: String::new(),
+        num_ports,
+        port_guids: Vec::new(),
+        lids: Vec::new(),
+    }
+}
+
+pub(in crate::plan) fn picture(topology: &Topology) -> Fabric {
+    Fabric::from_topology(topology, 0, &View::default()).expect("a first node")
+}
+
+/// LIDs in the order of end ports.
+pub(in crate::plan) fn number(fabric: &Fabric, lmc: u8) -> LidTable {
+    let mut lids = LidTable::new(fabric.ports().len());
+    let mut next = 1 << lmc;
+    for port in fabric.end_ports() {
+        let lmc = if fabric.node_of(port).is_switch() { 0 } else { lmc };
+        lids.assign(port, Lid(next), lmc);
+        next += 1 << lmc;
+        next = next.next_multiple_of(1 << lmc.max(3));
+    }
+    lids
+}
+
+/// Follows the tables from a switch; the number of switches passed, `None` if the packet is
+/// lost.
+fn walk(
+    fabric: &Fabric,
+    routing: &Routing,
+    mut here: SwitchId,
+    lid: Lid,
+    target: PortId,
+) -> Option<u8> {
+    for passed in 0..u8::MAX {
+        let out = routing.lft(here).out(lid)?;
+        let port = fabric.switch_port(here, PortNum(out))?;
+        let reached = if out == 0 { port } else { fabric.port(port).peer? };
+        if reached == target {
+            return Some(passed);
+        }
+        here = fabric.node_of(reached).switch.filter(|_| out != 0)?;
+    }
+    None
+}
+
+fn tunings() -> impl Strategy<Value = Tuning> {
+    (any::<bool>(), any::<bool>(), 0u32..3).prop_map(|(switches, shifting, seed)| Tuning {
+        port_profile_switch_nodes: switches,
+        port_shifting: shifting,
+        scatter_ports: seed,
+        guid_routing_order_no_scatter: false,
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_lid_arrives_over_a_shortest_path(
+        topology in wiring(), tuning in tunings(), lmc in 0u8..3,
+    ) {
+        let fabric = picture(&topology);
+        let lids = number(&fabric, lmc);
+        let routing = MinHop::default().route_tuned(&fabric, &lids, tuning, None);
+        prop_assert!(routing.notes.is_empty(), "{:?}", routing.notes);
+        let hops = HopMatrix::new(&SwitchGraph::new(&fabric, &[]));
+        for switch in fabric.switch_ids() {
+            for (lid, port) in lids.iter() {
+                let end = fabric.switch_behind(port).expect("a switch");
+                let passed = walk(&fabric, &routing, switch, lid, port);
+                prop_assert_eq!(passed, Some(hops.row(switch)[end.index()]));
+            }
+        }
+    }
+
+    #[test]
+    fn a_lost_cable_moves_only_what_it_carried_and_its_return_restores_all(
+        topology in wiring(), lost in any::<prop::sample::Index>(),
+    ) {
+        let engine = MinHop::default();
+        let route = |topology: &Topology, lids: &LidTable, previous: Option<&Routing>| {
+            engine.route_tuned(&picture(topology), lids, Tuning::default(), previous)
+        };
+        let lids = number(&picture(&topology), 0);
+        let before = route(&topology, &lids, None);
+        let mut cut = topology.clone();
+        cut.cables.remove(lost.index(cut.cables.len()));
+        let (old, new) = (picture(&topology), picture(&cut));
+        // The LID table is by port slot, and slots are the same as long as no node is lost.
+        prop_assume!(new.nodes().len() == old.nodes().len());
+        let hops = HopMatrix::new(&SwitchGraph::new(&new, &[]));
+        let after = route(&cut, &lids, Some(&before));
+        for (switch, (lid, end)) in
+            new.switch_ids().flat_map(|switch| lids.iter().map(move |entry| (switch, entry)))
+        {
+            let out = before.lft(switch).out(lid).expect("a path");
+            let Some(target) = new.switch_behind(end).filter(|&target| target != switch) else {
+                continue;
+            };
+            let port = new.switch_port(switch, PortNum(out)).expect("a port");
+            let next = new.port(port).peer.and_then(|peer| new.node_of(peer).switch);
+            let distance = |from: SwitchId| hops.row(from)[target.index()];
+            if next.is_some_and(|next| distance(next) + 1 == distance(switch)) {
+                prop_assert_eq!(after.lft(switch).out(lid), Some(out));
+            }
+        }
+        let again = route(&topology, &lids, Some(&after));
+        prop_assert_eq!(again.lfts, before.lfts);
+    }
+}
+
+#[test]
+fn weights_lead_round_and_far_ends_are_no_paths() {
+    // A triangle: the direct cable costs more than the way round.
+    let topology = build(3, [(0, 1), (1, 2), (0, 2)].into_iter(), &[0, 1, 2]);
+    let fabric = picture(&topology);
+    let weigh = |weight| {
+        let entry = HopWeight { switch: topology.nodes[0].guid, port: PortNum(1), weight };
+        HopMatrix::new(&SwitchGraph::new(&fabric, &[entry]))
+    };
+    let ids: Vec<_> = topology.nodes[..3]
+        .iter()
+        .map(|node| fabric.node(fabric.node_by_guid(node.guid).expect("known")).switch)
+        .map(|switch| switch.expect("a switch"))
+        .collect();
+    assert_eq!(weigh(1).row(ids[0])[ids[1].index()], 1);
+    assert_eq!(weigh(9).row(ids[0])[ids[1].index()], 2);
+    assert_eq!(weigh(9).row(ids[1])[ids[0].index()], 1, "weights count one way only");
+}
+
+#[test]
+fn ports_without_lid_and_cut_off_switches_are_told() {
+    let topology = build(2, [(0, 1)].into_iter(), &[0, 1]);
+    let fabric = picture(&topology);
+    let mut lids = LidTable::new(fabric.ports().len());
+    let host = fabric.end_ports().last().expect("a host");
+    lids.assign(host, Lid(7), 0);
+    let routing = MinHop::default().route_tuned(&fabric, &lids, Tuning::default(), None);
+    let codes: Vec<_> = routing.notes.iter().map(|note| note.code).collect();
+    assert_eq!(codes, [Some("3A04"); 3]);
+}
