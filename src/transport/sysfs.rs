@@ -338,3 +338,98 @@ fn groups(content: &str, count: usize) -> Option<u128> {
         Some(number << 16 | u128::from(u16::from_str_radix(group, 16).ok()?))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A copy of sysfs with the given ports: device, port, state, physical state.
+    fn sysfs(ports: &[(&str, u8, &str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().expect("a folder");
+        let write = |path: String, content: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("inside the root")).expect("a folder");
+            std::fs::write(path, content).expect("a file");
+        };
+        write("infiniband_mad/abi_version".into(), "5\n");
+        for (at, &(device, port, state, phys)) in ports.iter().enumerate() {
+            let folder = format!("infiniband/{device}");
+            write(format!("{folder}/node_type"), "1: CA\n");
+            write(format!("{folder}/node_guid"), "0002:c903:0000:0010\n");
+            let folder = format!("{folder}/ports/{port}");
+            let gid = format!("fe80:0000:0000:0000:0002:c903:0000:001{at}\n");
+            write(format!("{folder}/gids/0"), &gid);
+            write(format!("{folder}/lid"), "0x1f\n");
+            write(format!("{folder}/sm_lid"), "0x0\n");
+            write(format!("{folder}/state"), state);
+            write(format!("{folder}/phys_state"), phys);
+            write(format!("infiniband_mad/umad{at}/ibdev"), &format!("{device}\n"));
+            write(format!("infiniband_mad/umad{at}/port"), &format!("{port}\n"));
+            write(format!("infiniband_mad/issm{at}/ibdev"), &format!("{device}\n"));
+        }
+        root
+    }
+
+    fn chosen(ports: &[(&str, u8, &str, &str)]) -> Result<(String, u8), String> {
+        let root = sysfs(ports);
+        let found = Sysfs::at(root.path()).ports().map_err(|error| error.to_string())?;
+        let port = found.first_usable().map_err(|error| error.to_string())?;
+        Ok((port.device.clone(), port.port.0))
+    }
+
+    #[test]
+    fn ports_are_read_with_their_devices() {
+        let root = sysfs(&[
+            ("mlx5_1", 1, "2: INIT\n", "5: LinkUp\n"),
+            ("mlx5_0", 2, "4: ACTIVE\n", "5: LinkUp\n"),
+        ]);
+        let found = Sysfs::at(root.path()).ports().expect("two ports");
+        let [first, second] = &found.ports[..] else { panic!("two ports: {found:?}") };
+        assert_eq!((first.device.as_str(), first.umad), ("mlx5_0", Some(1)));
+        assert_eq!((second.device.as_str(), second.umad), ("mlx5_1", Some(0)));
+        assert_eq!(first.guid, Guid(0x0002_c903_0000_0011));
+        assert_eq!(first.node_guid, Guid(0x0002_c903_0000_0010));
+        assert_eq!((first.lid, first.sm_lid), (Lid(0x1F), Lid(0)));
+        assert_eq!(found.by_guid(second.guid).expect("it is there").device, "mlx5_1");
+        assert!(matches!(found.by_guid(Guid(1)), Err(PortError::UnknownGuid(Guid(1)))));
+    }
+
+    #[test]
+    fn active_goes_before_init_before_linkup() {
+        let (down, polling) = ("1: DOWN\n", "2: Polling\n");
+        let (init, armed, active, up) = ("2: INIT\n", "3: ARMED\n", "4: ACTIVE\n", "5: LinkUp\n");
+        let all = [
+            ("a", 1, down, polling),
+            ("b", 1, armed, up),
+            ("c", 1, init, up),
+            ("d", 1, active, up),
+        ];
+        assert_eq!(chosen(&all), Ok(("d".into(), 1)));
+        assert_eq!(chosen(&all[..3]), Ok(("c".into(), 1)));
+        assert_eq!(chosen(&all[..2]), Ok(("b".into(), 1)));
+        assert_eq!(chosen(&all[..1]), Err("no local port has a link".into()));
+        assert!(chosen(&[]).is_err_and(|error| error.starts_with("no InfiniBand")));
+    }
+
+    #[test]
+    fn other_devices_and_links_are_passed_over() {
+        let root = sysfs(&[("nic", 1, "4: ACTIVE\n", "5: LinkUp\n")]);
+        let folder = root.path().join("infiniband/nic");
+        std::fs::write(folder.join("ports/1/link_layer"), "Ethernet\n").expect("a file");
+        assert_eq!(Sysfs::at(root.path()).ports().expect("readable").ports, []);
+        std::fs::write(folder.join("node_type"), "4: RNIC\n").expect("a file");
+        let found = Sysfs::at(root.path()).ports().expect("readable");
+        let error = found.first_usable().expect_err("an RNIC is of no use").to_string();
+        assert_eq!(error, "nic: node type 4 is not a channel adapter");
+    }
+
+    #[test]
+    fn faults_name_the_file() {
+        let root = sysfs(&[("a", 1, "what\n", "5: LinkUp\n")]);
+        let error = Sysfs::at(root.path()).ports().expect_err("no state").to_string();
+        assert!(error.ends_with("ports/1/state: unexpected content \"what\""), "{error}");
+        std::fs::write(root.path().join("infiniband_mad/abi_version"), "6").expect("a file");
+        let error = Sysfs::at(root.path()).ports().expect_err("another ABI");
+        assert!(matches!(error, PortError::AbiVersion { found: 6 }), "{error}");
+    }
+}
