@@ -205,7 +205,6 @@ impl Devices {
         (port != LFT_NO_PATH && port <= self.node(node).info.num_ports()).then_some(PortNum(port))
     }
 
-
     /// The tables of a port, made if there are none yet.
     pub(super) fn tables_mut(&mut self, slot: u32) -> &mut PortTables {
         let tables = match self.ports[slot as usize].tables.take() {

@@ -35,9 +35,8 @@ impl Devices {
 
     /// MulticastForwardingTable (IBA vol. 1, 14.2.5.12).
     pub(super) fn mft(&mut self, node: u32, modifier: u32, write: Option<&Data>) -> Option<Data> {
-        let positions = usize::from(self.nodes.get(node as usize)?.info.num_ports())
-            / MFT_POSITION_PORTS
-            + 1;
+        let positions =
+            usize::from(self.nodes.get(node as usize)?.info.num_ports()) / MFT_POSITION_PORTS + 1;
         let switch = self.switch_mut(node)?;
         let (position, block) = ((modifier >> 28) as usize, (modifier & 0x1FF) as usize);
         let cap = usize::from(switch.info.multicast_fdb_cap());
