@@ -1,5 +1,42 @@
-//! A simulated fabric.
+//! A simulated fabric in this process: devices good enough to develop against and strict enough
+//! to catch mistakes.
 //!
-//! * [`generate`]: tori and meshes
+//! A [`SimFabric`] is built from a wiring, as [`generate`] or a fabric file gives it. Programs
+//! attach to its ports ([`SimPort`], which is a [`crate::transport::MadPort`]). Packets take the
+//! directed route, or the path that the forwarding tables give, or are lost.
+//!
+//! * `device`: what devices hold; `link`: link states; `port_info`: what a Set may do;
+//!   `tables`: tables by block; `sma`: the agent with its M_Key check
+//! * `forward`: the ways of packets; `trap`: notices; `fault`: loss, delay, misbehaviour
+//! * `net`: packets and timers in motion; `mailbox`: what waits for a sink; `port`, `control`:
+//!   the handles
+//!
+//! Time is tokio's: on a paused clock and a current-thread runtime, a fabric with the same seed
+//! does the same again. One lock guards a fabric; sinks are called from tasks of their own,
+//! never within `post` and never under that lock.
+//!
+//! Not modelled: VLs (a mapping to VL15 drops nothing), P_Key enforcement on packets, the
+//! M_Key's lease, routes that are part directed and part LID routed, RMPP segments (a long
+//! message arrives in one piece), performance counters.
 
 pub mod generate;
+
+mod control;
+mod device;
+mod fault;
+mod forward;
+mod link;
+mod mailbox;
+mod net;
+mod port;
+mod port_info;
+mod sma;
+mod tables;
+mod trap;
+
+pub use control::SimFabric;
+pub use fault::Misbehaviour;
+pub use port::SimPort;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! What the devices hold: nodes, ports and switches in flat arrays, tables only once written.
+
+use crate::fabric::picture::Hardware;
+use crate::fabric::topology::Topology;
+use crate::ids::{Guid, Lid, Pkey, PortNum};
+use crate::wire::attr::tables::{LFT_NO_PATH, SlToVl, VlArbBlock};
+use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
+use std::collections::HashMap;
+
+/// Index of nothing.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A node.
+pub(super) struct Node {
+    pub(super) info: NodeInfo,
+    pub(super) description: NodeDescription,
+    /// Slot of port 0.
+    pub(super) first: u32,
+    /// Index into the switches, or [`NONE`].
+    pub(super) switch: u32,
+}
+
+/// A port slot.
+pub(super) struct Port {
+    pub(super) info: PortInfo,
+    pub(super) guid: Guid,
+    pub(super) node: u32,
+    /// Slot at the other end of the cable, or [`NONE`].
+    pub(super) peer: u32,
+    pub(super) num: PortNum,
+    /// The cable is plugged at both ends.
+    pub(super) plugged: bool,
+    /// Written tables; factory settings as long as there are none.
+    pub(super) tables: Option<Box<PortTables>>,
+}
+
+/// The tables of a port.
+#[derive(Clone)]
+pub(super) struct PortTables {
+    pub(super) vl_arb: [VlArbBlock; 4],
+    pub(super) pkeys: Vec<Pkey>,
+    pub(super) guids: Vec<Guid>,
+    /// SL to VL of a channel adapter or router port.
+    pub(super) sl2vl: SlToVl,
+}
+
+/// What only a switch has.
+pub(super) struct Switch {
+    pub(super) info: SwitchInfo,
+    /// Output port by LID, as far as written.
+    pub(super) lft: Vec<u8>,
+    /// Port masks by position and MLID offset; empty until written.
+    pub(super) mft: Vec<u16>,
+    /// By input port and output port; empty until written.
+    pub(super) sl2vl: Vec<SlToVl>,
+}
+
+/// The mapping of devices that nobody has configured: SL n to VL n.
+pub(super) const FACTORY_SL2VL: SlToVl = SlToVl([0x01, 0x23, 0x45, 0x67, 0x89, 0xAB, 0xCD, 0xE7]);
+
+/// All devices and cables.
+pub(super) struct Devices {
+    pub(super) nodes: Vec<Node>,
+    pub(super) ports: Vec<Port>,
+    pub(super) switches: Vec<Switch>,
+    pub(super) by_guid: HashMap<Guid, u32>,
+    pub(super) hardware: Hardware,
+    /// Switches whose links changed by themselves since this was last emptied.
+    pub(super) changed: Vec<u32>,
+}
+
+impl Devices {
+    pub(super) fn new(topology: &Topology, hardware: Hardware) -> Self {
+        let mut devices = Self {
+            nodes: Vec::with_capacity(topology.nodes.len()),
+            ports: Vec::new(),
+            switches: Vec::new(),
+            by_guid: HashMap::with_capacity(topology.nodes.len()),
+            hardware,
+            changed: Vec::new(),
+        };
+        for node in &topology.nodes {
+            let index = devices.nodes.len() as u32;
+            let first = devices.ports.len() as u32;
+            let is_switch = node.kind == NodeKind::Switch;
+            let switch = if is_switch { devices.switches.len() as u32 } else { NONE };
+            if is_switch {
+                devices.switches.push(devices.factory_switch());
+            }
+            for num in (0..=node.num_ports).map(PortNum) {
+                let mut info = devices.hardware.port_info(node.kind, num, false);
+                if let Some(&(_, lid, lmc)) = node.lids.iter().find(|&&(port, ..)| port == num) {
+                    info.set_lid(Lid(lid));
+                    info.set_lmc(lmc);
+                }
+                let guid = node.port_guid(if is_switch { PortNum::ZERO } else { num });
+                let tables = None;
+                devices.ports.push(Port {
+                    info,
+                    guid,
+                    node: index,
+                    peer: NONE,
+                    num,
+                    plugged: false,
+                    tables,
+                });
+            }
+            devices.by_guid.entry(node.guid).or_insert(index);
+            devices.nodes.push(Node {
+                info: devices.hardware.node_info(node, PortNum::ZERO),
+                description: NodeDescription::new(&node.description),
+                first,
+                switch,
+            });
+        }
+        devices.plug(topology);
+        devices
+    }
+
+    fn plug(&mut self, topology: &Topology) {
+        for &[a, b] in &topology.cables {
+            let slot = |(node, num): (usize, PortNum)| self.slot(u32::try_from(node).ok()?, num);
+            let (Some(a), Some(b)) = (slot(a), slot(b)) else { continue };
+            for (end, other) in [(a, b), (b, a)] {
+                let port = &mut self.ports[end as usize];
+                port.peer = other;
+                port.plugged = true;
+                crate::fabric::picture::set_link(&mut port.info, true);
+            }
+        }
+    }
+
+    pub(super) fn factory_switch(&self) -> Switch {
+        Switch {
+            info: self.hardware.switch_info(),
+            lft: Vec::new(),
+            mft: Vec::new(),
+            sl2vl: Vec::new(),
+        }
+    }
+
+    /// Slot of a port; `None` if the node has no such port.
+    pub(super) fn slot(&self, node: u32, num: PortNum) -> Option<u32> {
+        let node = self.nodes.get(node as usize)?;
+        (num.0 <= node.info.num_ports()).then(|| node.first + u32::from(num.0))
+    }
+
+    pub(super) fn port(&self, slot: u32) -> &Port {
+        &self.ports[slot as usize]
+    }
+
+    pub(super) fn port_mut(&mut self, slot: u32) -> &mut Port {
+        &mut self.ports[slot as usize]
+    }
+
+    pub(super) fn node(&self, node: u32) -> &Node {
+        &self.nodes[node as usize]
+    }
+
+    pub(super) fn is_switch(&self, node: u32) -> bool {
+        self.node(node).switch != NONE
+    }
+
+    /// The switch part of a node.
+    pub(super) fn switch(&self, node: u32) -> Option<&Switch> {
+        self.switches.get(self.nodes.get(node as usize)?.switch as usize)
+    }
+
+    pub(super) fn switch_mut(&mut self, node: u32) -> Option<&mut Switch> {
+        self.switches.get_mut(self.nodes.get(node as usize)?.switch as usize)
+    }
+
+    /// The slot that holds LID, M_Key and SM of the port: port 0 on switches.
+    pub(super) fn end_port(&self, slot: u32) -> u32 {
+        let node = self.port(slot).node;
+        if self.is_switch(node) { self.node(node).first } else { slot }
+    }
+
+    /// True if the slot is an end port: port 0 of a switch, a port of another node.
+    pub(super) fn is_end_port(&self, slot: u32) -> bool {
+        self.end_port(slot) == slot
+    }
+
+    /// The slot across the link if that is trained.
+    pub(super) fn across(&self, slot: u32) -> Option<u32> {
+        let port = self.port(slot);
+        let up = port.plugged && port.info.port_state() != PortState::Down;
+        (up && port.peer != NONE).then_some(port.peer)
+    }
+
+    /// True if `lid` is one of the LIDs of the end port `slot`.
+    pub(super) fn owns(&self, slot: u32, lid: Lid) -> bool {
+        let info = &self.port(slot).info;
+        let (base, lmc) = (info.lid(), info.lmc());
+        base.is_unicast() && lid.0 >> lmc == base.0 >> lmc
+    }
+
+    /// Where the switch's table sends `lid`; `None`: nowhere.
+    pub(super) fn lft_entry(&self, node: u32, lid: Lid) -> Option<PortNum> {
+        let switch = self.switch(node)?;
+        if lid.0 > switch.info.linear_fdb_top() {
+            return None;
+        }
+        let port = *switch.lft.get(lid.index())?;
+        (port != LFT_NO_PATH && port <= self.node(node).info.num_ports()).then_some(PortNum(port))
+    }
+
+    /// The tables of a port, made if there are none yet.
+    pub(super) fn tables_mut(&mut self, slot: u32) -> &mut PortTables {
+        let tables = match self.ports[slot as usize].tables.take() {
+            Some(tables) => tables,
+            None => Box::new(self.factory_tables(slot)),
+        };
+        self.ports[slot as usize].tables.insert(tables)
+    }
+
+    /// What the tables of a port are before anybody wrote to them.
+    pub(super) fn factory_tables(&self, slot: u32) -> PortTables {
+        let mut pkeys = vec![Pkey(0); self.pkey_cap(slot)];
+        if let Some(first) = pkeys.first_mut() {
+            *first = Pkey::DEFAULT_FULL;
+        }
+        let mut guids = vec![Guid(0); usize::from(self.port(slot).info.guid_cap())];
+        if let Some(first) = guids.first_mut() {
+            *first = self.port(slot).guid;
+        }
+        PortTables { vl_arb: [VlArbBlock::default(); 4], pkeys, guids, sl2vl: FACTORY_SL2VL }
+    }
+
+    /// Entries of the P_Key table of a port.
+    pub(super) fn pkey_cap(&self, slot: u32) -> usize {
+        let hardware = &self.hardware;
+        let cap = if self.is_end_port(slot) {
+            hardware.partition_cap
+        } else {
+            hardware.partition_enforcement_cap
+        };
+        usize::from(cap)
+    }
+}

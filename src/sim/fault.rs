@@ -1,0 +1,78 @@
+//! What goes wrong in a fabric, by seed: the same seed gives the same faults.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// A small deterministic generator (SplitMix64).
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        word ^ (word >> 31)
+    }
+
+    /// True with the probability `chance` (0.0 to 1.0).
+    pub(super) fn happens(&mut self, chance: f64) -> bool {
+        chance > 0.0 && ((self.next() >> 11) as f64) < chance * (1u64 << 53) as f64
+    }
+
+    /// Fills `bytes` with noise.
+    pub(super) fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let word = self.next().to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+    }
+}
+
+/// How a node misbehaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Misbehaviour {
+    /// It answers nothing and sends nothing; it still forwards.
+    Silent,
+    /// The attribute data of its answers is noise.
+    Garbage,
+    /// Its answers carry a transaction ID that nobody used.
+    WrongTid,
+}
+
+/// The faults in force.
+pub(super) struct Faults {
+    pub(super) random: Random,
+    /// Chance that a MAD is lost on its way, whatever the way.
+    pub(super) loss: f64,
+    /// Chance by port slot, for each crossing of that link in this direction.
+    pub(super) link_loss: HashMap<u32, f64>,
+    /// Travel time of a MAD one way.
+    pub(super) delay: Duration,
+    pub(super) nodes: HashMap<u32, Misbehaviour>,
+}
+
+impl Faults {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            random: Random(seed),
+            loss: 0.0,
+            link_loss: HashMap::new(),
+            delay: Duration::ZERO,
+            nodes: HashMap::new(),
+        }
+    }
+
+    /// True if a packet survives the crossing of the link at `slot`.
+    pub(super) fn crosses(&mut self, slot: u32) -> bool {
+        if self.link_loss.is_empty() {
+            return true;
+        }
+        let chance = self.link_loss.get(&slot).copied().unwrap_or(0.0);
+        !self.random.happens(chance)
+    }
+
+    pub(super) fn is(&self, node: u32, misbehaviour: Misbehaviour) -> bool {
+        !self.nodes.is_empty() && self.nodes.get(&node) == Some(&misbehaviour)
+    }
+}

@@ -1,0 +1,111 @@
+//! The link state machine (IBA vol. 1, 7.2): training, falling, ARMED and ACTIVE.
+
+use super::device::{Devices, NONE};
+use crate::fabric::picture::{Hardware, set_link};
+use crate::wire::attr::{PhysState, PortInfo, PortState};
+
+/// Width and speed of a link between two ports: the best that both have enabled.
+fn negotiate(a: &PortInfo, b: &PortInfo) -> (u8, u8) {
+    let best = |mask: u8| if mask == 0 { 1 } else { 1 << mask.ilog2() };
+    (
+        best(a.link_width_enabled() & b.link_width_enabled()),
+        best(a.link_speed_enabled() & b.link_speed_enabled()),
+    )
+}
+
+impl Devices {
+    /// Takes the link at `slot` down, at both ends, if it is up.
+    pub(super) fn link_down(&mut self, slot: u32) {
+        for end in self.ends(slot).into_iter().flatten() {
+            let was_up = self.port(end).info.port_state() != PortState::Down;
+            let disabled = self.port(end).info.phys_state() == PhysState::Disabled;
+            set_link(&mut self.port_mut(end).info, false);
+            if disabled {
+                self.port_mut(end).info.set_phys_state(PhysState::Disabled);
+            }
+            if was_up {
+                self.note_change(end);
+            }
+        }
+    }
+
+    /// Trains the link at `slot`, if its cable is plugged, it is down and neither end is disabled.
+    pub(super) fn link_train(&mut self, slot: u32) {
+        let [Some(a), Some(b)] = self.ends(slot) else { return };
+        let ready = |end: u32| {
+            let port = self.port(end);
+            port.plugged
+                && port.info.phys_state() == PhysState::Polling
+                && port.info.port_state() == PortState::Down
+        };
+        if !ready(a) || !ready(b) {
+            return;
+        }
+        let (width, speed) = negotiate(&self.port(a).info, &self.port(b).info);
+        for end in [a, b] {
+            let info = &mut self.port_mut(end).info;
+            set_link(info, true);
+            info.set_link_width_active(width);
+            info.set_link_speed_active(speed);
+            self.note_change(end);
+        }
+    }
+
+    /// After a port became ACTIVE: packets flow at once, and the first one makes an ARMED peer
+    /// ACTIVE (IBA vol. 1, 7.2.7).
+    pub(super) fn activated(&mut self, slot: u32) {
+        if let Some(peer) = self.across(slot)
+            && self.port(peer).info.port_state() == PortState::Armed
+        {
+            self.port_mut(peer).info.set_port_state(PortState::Active);
+        }
+    }
+
+    /// Both ends of the link at `slot`.
+    fn ends(&self, slot: u32) -> [Option<u32>; 2] {
+        let peer = self.port(slot).peer;
+        [Some(slot), (peer != NONE).then_some(peer)]
+    }
+
+    /// PortStateChange, for the switch at this end (IBA vol. 1, 14.2.5.4).
+    fn note_change(&mut self, slot: u32) {
+        let node = self.port(slot).node;
+        if let Some(switch) = self.switch_mut(node) {
+            switch.info.set_port_state_change(true);
+            if !self.changed.contains(&node) {
+                self.changed.push(node);
+            }
+        }
+    }
+
+    /// Pulls or plugs the cable at `slot`.
+    pub(super) fn set_plugged(&mut self, slot: u32, plugged: bool) {
+        for end in self.ends(slot).into_iter().flatten() {
+            self.port_mut(end).plugged = plugged;
+        }
+        if plugged { self.link_train(slot) } else { self.link_down(slot) }
+    }
+
+    /// The node starts anew: its tables and settings are lost, its links train again.
+    pub(super) fn reboot(&mut self, node: u32) {
+        let kind = self.node(node).info.kind();
+        let slots = self.node(node).first
+            ..=self.node(node).first + u32::from(self.node(node).info.num_ports());
+        for slot in slots.clone() {
+            self.link_down(slot);
+            let num = self.port(slot).num;
+            let info = Hardware::port_info(&self.hardware, kind, num, false);
+            let port = self.port_mut(slot);
+            port.info = info;
+            port.tables = None;
+        }
+        let factory = self.factory_switch();
+        if let Some(switch) = self.switch_mut(node) {
+            *switch = factory;
+        }
+        for slot in slots {
+            self.link_train(slot);
+        }
+        self.changed.retain(|&other| other != node);
+    }
+}

@@ -1,0 +1,174 @@
+//! The subnet management agent: Get and Set of attributes, and the M_Key check before them
+//! (IBA vol. 1, 14.2.4 and 14.2.5).
+
+use super::device::Devices;
+use super::tables::Data;
+use crate::ids::PortNum;
+use crate::wire::attr::{AttrId, PortInfo, SwitchInfo};
+use crate::wire::mad::{Mad, Method, Status};
+use crate::wire::smp::DATA_SIZE;
+
+/// What the agent does with a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// The MAD is now the response.
+    Respond,
+    /// No answer.
+    Drop,
+    /// No answer, and a trap 256 for the M_Key that was wrong.
+    BadMKey,
+}
+
+/// What an attribute came to: its data, or a status.
+type Answer = Result<Data, u16>;
+
+/// The data of a record, padded to the size of an attribute.
+fn padded(bytes: &[u8]) -> Data {
+    let mut data = [0; DATA_SIZE];
+    let len = bytes.len().min(DATA_SIZE);
+    data[..len].copy_from_slice(&bytes[..len]);
+    data
+}
+
+fn in_range(block: Option<Data>) -> Answer {
+    block.ok_or(Status::BAD_FIELD)
+}
+
+impl Devices {
+    /// Turns the request `mad`, which arrived through the port `entry`, into its response.
+    pub(super) fn answer(&mut self, entry: u32, mad: &mut Mad) -> Verdict {
+        let method = mad.method();
+        if method != Method::GET && method != Method::SET {
+            return if method.is_response() || method == Method::TRAP_REPRESS {
+                Verdict::Drop
+            } else {
+                respond(mad, Err(Status::BAD_METHOD))
+            };
+        }
+        let header = mad.header();
+        if header.base_version() != 1 || header.class_version() != 1 {
+            return respond(mad, Err(Status::BAD_VERSION));
+        }
+        let m_key = mad.smp().m_key();
+        let trusted = self.trusts(entry, m_key);
+        if !trusted && (method == Method::SET || self.protect_bits(entry) >= 2) {
+            self.count_bad_m_key(entry);
+            return Verdict::BadMKey;
+        }
+        let write = (method == Method::SET).then(|| *mad.smp_data());
+        let mut answer = self.attribute(entry, header.attr_id(), header.attr_mod(), write.as_ref());
+        if let Ok(data) = &mut answer
+            && header.attr_id() == AttrId::PORT_INFO
+            && !trusted
+            && self.protect_bits(entry) == 1
+        {
+            data[..8].fill(0);
+        }
+        respond(mad, answer)
+    }
+
+    fn protect_bits(&self, entry: u32) -> u8 {
+        self.port(self.end_port(entry)).info.m_key_protect_bits()
+    }
+
+    fn trusts(&self, entry: u32, m_key: u64) -> bool {
+        let own = self.port(self.end_port(entry)).info.m_key();
+        own == 0 || own == m_key
+    }
+
+    fn count_bad_m_key(&mut self, entry: u32) {
+        let owner = self.end_port(entry);
+        let info = &mut self.port_mut(owner).info;
+        info.set_m_key_violations(info.m_key_violations().saturating_add(1));
+    }
+
+    fn attribute(&mut self, entry: u32, id: u16, modifier: u32, write: Option<&Data>) -> Answer {
+        let node = self.port(entry).node;
+        match id {
+            AttrId::NODE_INFO => self.node_info(entry, write),
+            AttrId::NODE_DESCRIPTION if write.is_none() => Ok(self.node(node).description.0),
+            AttrId::PORT_INFO => self.port_info(entry, modifier, write),
+            AttrId::SWITCH_INFO if self.is_switch(node) => self.switch_info(node, write),
+            AttrId::LINEAR_FT if self.is_switch(node) => in_range(self.lft(node, modifier, write)),
+            AttrId::MULTICAST_FT if self.is_switch(node) => {
+                in_range(self.mft(node, modifier, write))
+            }
+            AttrId::SL_TO_VL => in_range(self.sl_to_vl(entry, modifier, write)),
+            AttrId::VL_ARBITRATION => in_range(self.vl_arb(entry, modifier, write)),
+            AttrId::PKEY_TABLE => in_range(self.pkeys(entry, modifier, write)),
+            AttrId::GUID_INFO => in_range(self.guids(entry, modifier, write)),
+            AttrId::NOTICE => Ok([0; DATA_SIZE]),
+            _ => Err(Status::BAD_METHOD_ATTR),
+        }
+    }
+
+    fn node_info(&self, entry: u32, write: Option<&Data>) -> Answer {
+        if write.is_some() {
+            return Err(Status::BAD_METHOD_ATTR);
+        }
+        let port = self.port(entry);
+        let mut info = self.node(port.node).info;
+        info.set_local_port(port.num);
+        info.set_port_guid(port.guid);
+        Ok(padded(&info.0))
+    }
+
+    /// Modifier: the port; 0 on a channel adapter means the one asked through. The top bit asks
+    /// for extended speeds, which the fields here always hold.
+    fn port_info(&mut self, entry: u32, modifier: u32, write: Option<&Data>) -> Answer {
+        let node = self.port(entry).node;
+        let num = u8::try_from(modifier & 0x7FFF_FFFF).map_err(|_| Status::BAD_FIELD)?;
+        let slot = match num {
+            0 if !self.is_switch(node) => entry,
+            num => self.slot(node, PortNum(num)).ok_or(Status::BAD_FIELD)?,
+        };
+        let mut reregister = false;
+        if let Some(data) = write {
+            let wanted = PortInfo::read(data);
+            let status = self.set_port_info(slot, &wanted);
+            if status != Status::OK {
+                return Err(status);
+            }
+            reregister = wanted.client_reregister();
+        }
+        let mut info = self.port(slot).info;
+        info.set_local_port(self.port(entry).num);
+        info.set_client_reregister(reregister);
+        Ok(info.0)
+    }
+
+    fn switch_info(&mut self, node: u32, write: Option<&Data>) -> Answer {
+        let switch = self.switch_mut(node).ok_or(Status::BAD_METHOD_ATTR)?;
+        if let Some(data) = write {
+            let wanted = SwitchInfo::read(data);
+            let info = &mut switch.info;
+            if wanted.linear_fdb_top() >= info.linear_fdb_cap() {
+                return Err(Status::BAD_FIELD);
+            }
+            info.set_linear_fdb_top(wanted.linear_fdb_top());
+            info.set_life_time_value(wanted.life_time_value());
+            info.set_default_port(wanted.default_port());
+            info.set_default_mcast_primary(wanted.default_mcast_primary());
+            info.set_default_mcast_not_primary(wanted.default_mcast_not_primary());
+            info.set_multicast_fdb_top(wanted.multicast_fdb_top());
+            if wanted.port_state_change() {
+                info.set_port_state_change(false);
+            }
+        }
+        Ok(padded(&switch.info.0))
+    }
+}
+
+fn respond(mad: &mut Mad, answer: Answer) -> Verdict {
+    let mut header = mad.header();
+    header.set_method(Method::GET_RESP.0);
+    match answer {
+        Ok(data) => {
+            header.set_status(Status::OK);
+            *mad.smp_data_mut() = data;
+        }
+        Err(status) => header.set_status(status),
+    }
+    mad.set_header(&header);
+    Verdict::Respond
+}
