@@ -18,7 +18,11 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("observe", &["ids", "wire", "notes", "transport", "fabric", "config"]),
     ("plan", &["ids", "wire", "notes", "fabric", "config"]),
     ("verify", &["ids", "wire", "notes", "fabric", "config", "plan"]),
-    ("apply", &["ids", "wire", "notes", "transport", "fabric", "config", "plan", "verify"]),
+    // What the devices acknowledged starts with what the sweep read from them.
+    (
+        "apply",
+        &["observe", "ids", "wire", "notes", "transport", "fabric", "config", "plan", "verify"],
+    ),
     ("publish", &["ids", "wire", "notes", "fabric", "config", "plan", "verify", "apply"]),
     (
         "sa",
