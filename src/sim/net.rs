@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 /// A MAD, or an RMPP message in one piece.
 #[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "nearly all messages are MADs, kept in place")]
 pub(super) enum Message {
     Mad(Mad),
     Long(Vec<u8>),
@@ -77,7 +78,7 @@ struct Pending {
 
 /// What happens later.
 enum Event {
-    Carry(Packet),
+    Carry(Box<Packet>),
     Timeout(Key),
     TrapAgain { node: u32, tid: u64 },
     Flap { slot: u32, period: Duration, left: u32 },
@@ -163,7 +164,7 @@ impl Net {
                 return;
             }
             match entry.remove() {
-                Event::Carry(packet) => self.carry(packet),
+                Event::Carry(packet) => self.carry(*packet),
                 Event::Timeout(key) => self.timed_out(key),
                 Event::TrapAgain { node, tid } => self.send_trap(node, tid),
                 Event::Flap { slot, period, left } => self.flap(slot, period, left),
@@ -229,7 +230,7 @@ impl Net {
         if self.faults.delay.is_zero() {
             return self.carry(packet);
         }
-        self.schedule(self.faults.delay, Event::Carry(packet));
+        self.schedule(self.faults.delay, Event::Carry(Box::new(packet)));
     }
 
     /// Takes the packet to where it goes, if it gets there.

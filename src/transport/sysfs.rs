@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 
 /// The version of the umad interface that is spoken here: `IB_USER_MAD_ABI_VERSION`.
 const ABI_VERSION: u32 = 5;
-/// Node type of channel adapters in sysfs.
-const TYPE_CA: u32 = 1;
+/// Node types in sysfs that an SM can run at: channel adapters, and the management ports of
+/// switches and routers. Others (iWARP, usNIC) have no subnet.
+const INFINIBAND_TYPES: [u32; 3] = [1, 2, 3];
 /// Physical state LinkUp (IBA vol. 1, PortInfo:PortPhysicalState).
 const PHYS_LINK_UP: u32 = 5;
 
@@ -94,7 +95,7 @@ pub enum PortError {
     #[error("no local port has GUID {0}")]
     UnknownGuid(Guid),
     /// The device is not one that an SM can use.
-    #[error("{device}: node type {node_type} is not a channel adapter")]
+    #[error("{device}: node type {node_type} is no InfiniBand node")]
     NotAnAdapter {
         /// Device name.
         device: String,
@@ -207,7 +208,7 @@ impl Sysfs {
         for name in names {
             let device = adapters.join(&name);
             let node_type = leading_number(&device.join("node_type"))?;
-            if node_type != TYPE_CA {
+            if !INFINIBAND_TYPES.contains(&node_type) {
                 found.others.push((name, node_type));
                 continue;
             }
@@ -420,7 +421,7 @@ mod tests {
         std::fs::write(folder.join("node_type"), "4: RNIC\n").expect("a file");
         let found = Sysfs::at(root.path()).ports().expect("readable");
         let error = found.first_usable().expect_err("an RNIC is of no use").to_string();
-        assert_eq!(error, "nic: node type 4 is not a channel adapter");
+        assert_eq!(error, "nic: node type 4 is no InfiniBand node");
     }
 
     #[test]

@@ -101,7 +101,7 @@ macro_rules! record {
                 $(#[$field_doc])*
                 #[inline]
                 pub fn $get(&self) -> $type {
-                    const { assert!($offset + $width <= $size * 8) };
+                    const { assert!($size * 8 >= $offset + $width) };
                     <$type as $crate::wire::bits::Field>::from_bits(
                         $crate::wire::bits::get(&self.0, $offset, $width),
                     )
