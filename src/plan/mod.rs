@@ -17,6 +17,8 @@ pub mod multicast;
 pub mod partitions;
 pub mod qos;
 pub mod routing;
+#[cfg(test)]
+mod tests;
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Lid;

@@ -309,3 +309,43 @@ fn free_switch_links(fabric: &Fabric, tables: &mut PartitionTables) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(keys: &[u16]) -> Vec<PkeyBlock> {
+        let mut block = PkeyBlock::default();
+        for (slot, &key) in block.0.iter_mut().zip(keys) {
+            *slot = Pkey(key);
+        }
+        vec![block]
+    }
+
+    #[test]
+    fn keys_keep_their_index() {
+        let options = Options::default();
+        let new_index = Options { keep_pkey_indexes: false, ..Options::default() };
+        let cases: [(&Options, &[u16], &[u16], &[u16], &[u16]); 6] = [
+            (&options, &[], &[0xFFFF], &[0xFFFF, 0, 0, 0], &[]),
+            (&options, &[0, 0x7FFF], &[0xFFFF], &[0xFFFF, 0, 0, 0], &[]),
+            (&options, &[0xFFFF, 1, 0x8002], &[2, 0xFFFF], &[0xFFFF, 0, 2, 0], &[]),
+            (&options, &[0xFFFF, 1], &[3, 0xFFFF], &[0xFFFF, 0, 3, 0], &[]),
+            (&options, &[0xFFFF, 0, 0, 7], &[1, 2, 3, 7], &[0, 1, 2, 7], &[3]),
+            (&new_index, &[0xFFFF, 0, 5], &[5, 0xFFFF], &[0xFFFF, 5, 0, 0], &[]),
+        ];
+        for (options, old, wanted, table, left_out) in cases {
+            let wanted: Vec<_> = wanted.iter().copied().map(Pkey).collect();
+            let (got, rest) = place(&wanted, &block(old), 4, options);
+            assert_eq!(got.iter().map(|key| key.0).collect::<Vec<_>>(), table);
+            assert_eq!(rest.iter().map(|key| key.0).collect::<Vec<_>>(), left_out);
+        }
+    }
+
+    #[test]
+    fn the_broadcast_group_is_that_of_rfc_4391() {
+        let group = BroadcastGroup::ipv4(Pkey::DEFAULT_LIMITED, &Options::default());
+        assert_eq!(group.mgid.to_string(), "ff12:401b:ffff::ffff:ffff");
+        assert_eq!((group.q_key, group.packet_life), (0xB1B, 18));
+    }
+}

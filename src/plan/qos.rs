@@ -27,7 +27,8 @@ const DROP: u8 = 15;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QosTables {
     /// By node: SL to VL mappings as (input port, output port, mapping), outputs outermost, in
-    /// the order in which they are written; (0, 0) alone for channel adapters and routers.
+    /// the order in which they are written; (0, port) of each live port for channel adapters and
+    /// routers.
     pub sl_to_vl: Vec<Vec<(u8, u8, SlToVl)>>,
     /// By port slot: VL arbitration blocks (block number 1..=4, block).
     pub vl_arbitration: Vec<Vec<(u8, VlArbBlock)>>,
@@ -261,9 +262,7 @@ impl Work<'_> {
                 }));
             } else if info.has(CapMask::SL_MAPPING) {
                 let num = self.fabric.port(output).num.0;
-                let many = self.fabric.node(node).num_ports() > 1;
-                let key = if many { num } else { 0 };
-                maps.push((0, key, self.mapped(output, output, &info)));
+                maps.push((0, num, self.mapped(output, output, &info)));
             }
         }
         maps
@@ -312,5 +311,39 @@ fn vl_mask(info: &PortInfo) -> u8 {
     match info.operational_vls() {
         code @ 1..=5 => (1 << (code - 1)) - 1,
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_read_and_faults_are_placed() {
+        assert_eq!(arbitration("0:4, 15:0x10,14:0,"), Ok(vec![(0, 4), (0, 16), (14, 0)]));
+        assert!(arbitration("0:4,1").is_err_and(|fault| fault.contains("entry 2")));
+        assert!(arbitration("0:256").is_err());
+        assert_eq!(mapping("3,2").map(|map| map.vls()[..3].to_vec()), Ok(vec![3, 2, 0]));
+        assert!(mapping("1,16").is_err_and(|fault| fault.contains("entry 2")));
+        assert!(mapping("0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0").is_err());
+    }
+
+    #[test]
+    fn kinds_inherit_the_general_option() {
+        let options = Options {
+            qos_vlarb_high: Some("1:9".into()),
+            qos_swe_vlarb_high: Some("2:8".into()),
+            qos_ca_vlarb_high: Some("oops".into()),
+            qos_high_limit: 7,
+            qos_rtr_high_limit: 0,
+            ..Options::default()
+        };
+        let (config, notes) = QosConfig::read(&options);
+        assert_eq!(config.external.high, [(2, 8)]);
+        assert_eq!(config.ca.high, [(1, 9)]);
+        assert_eq!(config.switch0.low.len(), 15);
+        assert_eq!((config.ca.high_limit, config.router.high_limit), (7, 0));
+        assert_eq!(config.ca.sl_to_vl.vls()[15], 7);
+        assert!(notes.len() == 1 && notes[0].text.contains("qos_ca_vlarb_high"));
     }
 }

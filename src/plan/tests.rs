@@ -1,0 +1,277 @@
+//! Properties of whole plans: LIDs, and that devices which took a plan need nothing more.
+
+use super::compute::{PlanInput, Planned, compute};
+use super::lids::{self, Memory};
+use super::links::{differs, switch_differs};
+use super::multicast::MulticastTables;
+use super::partitions;
+use super::routing::{Lft, Refusal, Routing, RoutingInput, RoutingPolicy};
+use crate::config::options::Options;
+use crate::config::torus::TorusConfig;
+use crate::fabric::topology::{Topology, TopologyNode};
+use crate::fabric::{Fabric, NodeParts};
+use crate::fabric::{PortId, picture::Hardware, picture::View};
+use crate::ids::{Guid, Lid, PortNum};
+use crate::notes::Note;
+use crate::wire::attr::tables::PkeyBlock;
+use crate::wire::attr::{NodeKind, PortInfo, PortState};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A ring of `switches` switches (two cables each) with a host at each; `turn` rotates the order
+/// in which the nodes are listed, the host of switch 0 first.
+fn ring(switches: usize, lids: &[(u16, u8)]) -> Topology {
+    let node = |kind, guid: u64, num_ports, index: usize| TopologyNode {
+        kind,
+        guid: Guid(guid),
+        system_guid: Guid(guid),
+        description: format!("N{guid:x}"),
+        num_ports,
+        port_guids: Vec::new(),
+        lids: lids
+            .get(index)
+            .map(|&(lid, lmc)| (PortNum(u8::from(kind != NodeKind::Switch)), lid, lmc))
+            .into_iter()
+            .collect(),
+    };
+    let mut topology = Topology::default();
+    for i in 0..switches {
+        topology.nodes.push(node(NodeKind::Ca, 0x10_0000 + 16 * i as u64, 1, 2 * i));
+        topology.nodes.push(node(NodeKind::Switch, 0x20_0000 + i as u64, 4, 2 * i + 1));
+    }
+    for i in 0..switches {
+        topology.cables.push([(2 * i, PortNum(1)), (2 * i + 1, PortNum(1))]);
+        let next = (i + 1) % switches;
+        topology.cables.push([(2 * i + 1, PortNum(2)), (2 * next + 1, PortNum(3))]);
+    }
+    topology
+}
+
+fn fabric(topology: &Topology, hardware: Hardware) -> Fabric {
+    let view = View { hardware, ..View::default() };
+    Fabric::from_topology(topology, 0, &view).expect("a fabric")
+}
+
+/// No routes, no opinions.
+struct Silent;
+impl RoutingPolicy for Silent {
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+fn route(input: &RoutingInput<'_>) -> Result<Routing, Vec<Refusal>> {
+    let lfts = vec![Arc::new(Lft::empty(input.lids.max())); input.fabric.switches().len()];
+    Ok(Routing { engine: "silent", lfts, policy: Arc::new(Silent), notes: Vec::new() })
+}
+
+fn plan(fabric: &Fabric, options: &Options, memory: &Memory, pkeys: &[Vec<PkeyBlock>]) -> Planned {
+    let torus_config: Result<TorusConfig, Vec<Note>> = Err(Vec::new());
+    let input = PlanInput {
+        fabric,
+        options,
+        memory,
+        torus_config: &torus_config,
+        partitions: &partitions::default(options),
+        observed_pkeys: pkeys,
+        groups: &[],
+        previous: None,
+        reregister: &|_| false,
+        route: &route,
+        multicast: &|_, _, _, _, _| (MulticastTables::default(), Vec::new()),
+    };
+    compute(&input).expect("a plan")
+}
+
+/// What a device reports after a Set of `target`.
+fn taken(observed: &PortInfo, target: &PortInfo) -> PortInfo {
+    let mut info = *target;
+    info.set_port_state(PortState::Active);
+    info.set_phys_state(observed.phys_state());
+    if info.link_width_enabled() == 255 {
+        info.set_link_width_enabled(info.link_width_supported());
+    }
+    if info.link_speed_enabled() == 15 {
+        info.set_link_speed_enabled(info.link_speed_supported());
+    }
+    info
+}
+
+/// The fabric whose devices took the plan.
+fn programmed(old: &Fabric, plan: &super::Plan) -> Fabric {
+    let parts = old.node_ids().map(|id| {
+        let node = old.node(id);
+        let mut switch_info = node.switch_info;
+        if let Some(switch) = node.switch {
+            switch_info = plan.switch_infos[switch.index()];
+        }
+        let ports = (node.first_port.0..=node.first_port.0 + u32::from(node.num_ports()))
+            .map(|slot| {
+                let port = old.port(PortId(slot));
+                let target = plan.ports[slot as usize];
+                let info = match (port.info, target) {
+                    (Some(observed), Some(target)) => Some(taken(&observed, &target)),
+                    (observed, _) => observed,
+                };
+                (port.guid, info)
+            })
+            .collect();
+        NodeParts {
+            info: node.info,
+            description: node.description,
+            switch_info,
+            route: node.route,
+            ports,
+        }
+    });
+    let end = |id: PortId| (old.node_of(id).guid(), old.port(id).num);
+    let cables: Vec<_> = old
+        .port_ids()
+        .filter_map(|id| old.port(id).peer.map(|peer| (end(id), end(peer))))
+        .collect();
+    Fabric::assemble(parts.collect(), &cables, end(old.local()), Vec::new()).expect("a fabric")
+}
+
+fn by_guid(fabric: &Fabric, table: &super::LidTable) -> BTreeMap<Guid, (Lid, u8)> {
+    let entry = |port| Some((fabric.port(port).guid, (table.base(port)?, table.lmc(port))));
+    fabric.end_ports().filter_map(entry).collect()
+}
+
+#[test]
+fn a_fabric_that_took_the_plan_needs_nothing_more() {
+    for enhanced_port0 in [false, true] {
+        for (qos, force_link_width) in [(false, 255), (true, 2), (true, 0)] {
+            let options = Options {
+                qos,
+                force_link_width,
+                lmc: 1,
+                qos_high_limit: 3,
+                max_op_vls: 3,
+                ..Options::default()
+            };
+            let old = fabric(&ring(5, &[]), Hardware { enhanced_port0, ..Hardware::default() });
+            let first = plan(&old, &options, &Memory::default(), &[]);
+            assert!(first.plan.notes.is_empty(), "{:?}", first.plan.notes);
+            let now = programmed(&old, &first.plan);
+            let mut pkeys = vec![Vec::new(); now.ports().len()];
+            for (slot, blocks) in pkeys.iter_mut().zip(&first.plan.partitions.blocks) {
+                slot.extend(blocks.iter().map(|(_, block)| *block));
+            }
+            let second = plan(&now, &options, &first.memory, &pkeys);
+            for id in now.port_ids() {
+                if let (Some(info), Some(target)) =
+                    (now.port(id).info, second.plan.ports[id.index()])
+                {
+                    assert!(!differs(&info, &target), "{}\n{info:?}\n{target:?}", now.describe(id));
+                }
+            }
+            for id in now.switch_ids() {
+                let target = second.plan.switch_infos[id.index()];
+                assert!(!switch_differs(&now.switch(id).switch_info, &target));
+            }
+            assert_eq!(second.plan.partitions, first.plan.partitions);
+            assert_eq!(second.plan.qos, first.plan.qos);
+            assert_eq!(second.memory, first.memory);
+            assert_eq!(qos, !first.plan.qos.sl_to_vl.is_empty());
+        }
+    }
+}
+
+#[test]
+fn an_unconfigured_fabric_differs_where_opensm_writes() {
+    let fabric = fabric(&ring(3, &[]), Hardware::default());
+    let plan = plan(&fabric, &Options::default(), &Memory::default(), &[]).plan;
+    let local = fabric.local();
+    let target = plan.ports[local.index()].expect("a target");
+    assert!(differs(&fabric.port(local).info.expect("reached"), &target));
+    assert_eq!((target.lid(), target.master_sm_lid()), (Lid(1), Lid(1)));
+    assert_eq!((target.neighbor_mtu(), target.operational_vls()), (4, 4));
+    assert_eq!(target.port_state(), PortState::NoChange);
+    let leaf = fabric.port(local).peer.expect("cabled");
+    let leaf = plan.ports[leaf.index()].expect("a target");
+    assert_eq!((leaf.hoq_life(), leaf.vl_stall_count()), (0x10, 7));
+    assert!(leaf.partition_enforcement_in() && leaf.partition_enforcement_out());
+    assert_eq!(plan.switch_infos[0].linear_fdb_top(), 6);
+}
+
+#[test]
+fn ports_without_a_lid_are_named() {
+    let hardware = Hardware { linear_fdb_cap: 6, ..Hardware::default() };
+    let fabric = fabric(&ring(3, &[]), hardware);
+    let (table, _, notes) = lids::assign(&fabric, &Options::default(), &Memory::default());
+    assert_eq!(by_guid(&fabric, &table).len(), 5);
+    assert!(notes.len() == 1 && notes[0].code == Some("0307") && notes[0].text.contains("N2"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn lids_do_not_overlap_and_stay(
+        switches in 3usize..7,
+        own in prop::collection::vec((0u16..40, 0u8..3), 0..14),
+        known in prop::collection::btree_map(0u64..10, (1u16..40, 0u16..5), 0..6),
+        lmc in 0u8..3,
+        lmc_esp0: bool,
+        reassign_lids: bool,
+    ) {
+        let options = Options { lmc, lmc_esp0, reassign_lids, ..Options::default() };
+        let guid2lid = known.into_iter().map(|(guid, (first, more))| {
+            let guid = if guid < 6 { 0x20_0000 + guid } else { 0x999 + guid };
+            (Guid(guid), (Lid(first), Lid(first + more)))
+        });
+        let memory = Memory::new(guid2lid.collect());
+        let topology = ring(switches, &own);
+        let hardware = Hardware { enhanced_port0: true, ..Hardware::default() };
+        let fabric = fabric(&topology, hardware);
+        let (table, after, notes) = lids::assign(&fabric, &options, &memory);
+        prop_assert_eq!(notes, vec![]);
+        let owned: usize = fabric.end_ports().map(|port| 1 << table.lmc(port)).sum();
+        prop_assert_eq!(table.iter().count(), owned);
+        let mut free_from = 0;
+        let mut ranges: Vec<_> = after.guid2lid.values().collect();
+        ranges.sort();
+        for (first, last) in ranges {
+            prop_assert!(first.0 > free_from && last >= first);
+            free_from = last.0;
+        }
+        for port in fabric.end_ports() {
+            let base = table.base(port).expect("a LID");
+            prop_assert_eq!(base.0 % (1 << table.lmc(port)), 0);
+        }
+        if !reassign_lids && lmc == 0 && memory.guid2lid.is_empty() {
+            // Every LID that some device carried is still in use.
+            for port in fabric.end_ports() {
+                if let Some(lid) = fabric.observed_lid(port) {
+                    prop_assert!(table.port(lid).is_some());
+                }
+            }
+        }
+        let (again, remembered, _) = lids::assign(&fabric, &options, &after);
+        prop_assert_eq!(by_guid(&fabric, &again), by_guid(&fabric, &table));
+        prop_assert_eq!(remembered, after);
+    }
+
+    #[test]
+    fn the_order_of_discovery_does_not_matter(
+        switches in 3usize..7,
+        own in prop::collection::vec((0u16..20, 0u8..1), 14),
+    ) {
+        let topology = ring(switches, &own);
+        let mut turned = topology.clone();
+        turned.nodes.reverse();
+        let last = topology.nodes.len() - 1;
+        for end in turned.cables.iter_mut().flatten() {
+            end.0 = last - end.0;
+        }
+        turned.cables.reverse();
+        let options = Options::default();
+        let one = fabric(&topology, Hardware::default());
+        let two = Fabric::from_topology(&turned, last, &View::default()).expect("a fabric");
+        let lids = |fabric: &Fabric| {
+            by_guid(fabric, &lids::assign(fabric, &options, &Memory::default()).0)
+        };
+        prop_assert_eq!(lids(&one), lids(&two));
+    }
+}
