@@ -1,6 +1,8 @@
 //! Time to place and route tori with two hosts per switch, from a fabric's picture to all
 //! forwarding tables.
 
+#![allow(missing_docs, reason = "criterion_group! makes public functions without any")]
+
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;

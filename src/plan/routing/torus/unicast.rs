@@ -171,6 +171,10 @@ fn forwarding_table(
             direction => {
                 let direction = usize::from(direction);
                 let (bundle, turns) = (bundles[direction], &mut turns[direction]);
+                if let &[only] = bundle {
+                    ports.iter().for_each(|target| fill(&mut lft, target, only));
+                    continue;
+                }
                 for target in ports {
                     let turn = &mut turns[usize::from(target.is_management)];
                     fill(&mut lft, target, bundle[*turn]);
@@ -185,9 +189,12 @@ fn forwarding_table(
 /// Enters the output port for all LIDs of a target.
 #[inline]
 fn fill(lft: &mut Lft, target: &Target, port: u8) {
-    if target.lid != 0 {
-        let first = usize::from(target.lid);
-        lft.0[first..first + usize::from(target.lids)].fill(port);
+    let first = usize::from(target.lid);
+    match target.lids {
+        _ if first == 0 => {}
+        // By far the most frequent, and a call of memset for one byte would double the time.
+        1 => lft.0[first] = port,
+        lids => lft.0[first..first + usize::from(lids)].fill(port),
     }
 }
 
