@@ -6,8 +6,8 @@
 //! not believe to have one.
 
 use super::minhop::{self, MinHop};
-use super::{Engine, Refusal, Routing, RoutingInput};
 use super::torus::Torus2Qos;
+use super::{Engine, Refusal, Routing, RoutingInput};
 use crate::config::guid_lists::GuidLists;
 use crate::notes::Note;
 use std::sync::Arc;

@@ -73,10 +73,8 @@ pub(in crate::plan) fn number(fabric: &Fabric, lmc: u8) -> LidTable {
     let mut lids = LidTable::new(fabric.ports().len());
     let mut next = 1 << lmc;
     for port in fabric.end_ports() {
-        let lmc = if fabric.node_of(port).is_switch() { 0 } else { lmc };
-        lids.assign(port, Lid(next), lmc);
+        lids.assign(port, Lid(next), if fabric.node_of(port).is_switch() { 0 } else { lmc });
         next += 1 << lmc;
-        next = next.next_multiple_of(1 << lmc.max(3));
     }
     lids
 }
