@@ -7,10 +7,10 @@
 use super::delta::Item;
 use crate::fabric::{Fabric, NodeId};
 use crate::ids::Guid;
+use crate::ids::Mlid;
 use crate::plan::Plan;
 use crate::plan::multicast::MulticastTables;
 use crate::plan::routing::{Lft, PortMask};
-use crate::ids::Mlid;
 use crate::wire::attr::tables::{SlToVl, VlArbBlock};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

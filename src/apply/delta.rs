@@ -7,7 +7,9 @@ use crate::ids::{Guid, PortNum};
 use crate::plan::routing::PortMask;
 use crate::plan::{Plan, links};
 use crate::transport::transactions::SmpRequest;
-use crate::wire::attr::tables::{LFT_BLOCK, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock, PkeyBlock, SlToVl};
+use crate::wire::attr::tables::{
+    LFT_BLOCK, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock, PkeyBlock, SlToVl,
+};
 use crate::wire::attr::{AttrId, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::SmpRoute;
 use std::collections::BTreeSet;

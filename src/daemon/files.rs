@@ -45,10 +45,7 @@ impl Files {
             routing_order: read_list(&options.guid_routing_order_file, guid_lists::guids),
             ignored_ports: read_list(&options.port_prof_ignore_file, guid_lists::ports),
             hop_weights: read_list(&options.hop_weights_file, guid_lists::hop_weights),
-            search_orders: read_list(
-                &options.port_search_ordering_file,
-                guid_lists::search_orders,
-            ),
+            search_orders: read_list(&options.port_search_ordering_file, guid_lists::search_orders),
         };
         let registry = Registry::standard(Arc::new(lists));
         let engines = options.routing_engine.as_deref().unwrap_or_default();

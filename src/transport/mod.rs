@@ -12,10 +12,10 @@
 
 pub mod client;
 pub mod intake;
-pub mod tagged;
 pub mod lossy;
 pub mod recorded;
 pub mod sysfs;
+pub mod tagged;
 pub mod traced;
 pub mod transactions;
 pub mod umad;
