@@ -98,10 +98,10 @@ pub fn assign(
     ports.sort_by_key(|&port| port != local);
     if !reassign {
         work.remember(&memory.guid2lid);
-        ports.retain(|&port| !work.from_memory(port));
-        ports.retain(|&port| !work.from_device(port));
+        ports.retain(|&port| !work.take_remembered(port));
+        ports.retain(|&port| !work.take_held(port));
     }
-    let notes = work.from_free(&ports);
+    let notes = work.take_free(&ports);
     let memory =
         Memory { guid2lid: work.guid2lid, lids_reassigned: memory.lids_reassigned || reassign };
     (work.table, memory, notes)
@@ -144,24 +144,24 @@ impl Assignment<'_> {
         self.fabric.port_by_guid(guid).is_some()
     }
 
-    fn from_memory(&mut self, port: PortId) -> bool {
+    fn take_remembered(&mut self, port: PortId) -> bool {
         let Some(guid) = self.key(port) else { return false };
         let Some(&(first, _)) = self.guid2lid.get(&guid) else { return false };
         self.table.assign(port, first, lmc_of(self.fabric, port, self.options));
         true
     }
 
-    fn from_device(&mut self, port: PortId) -> bool {
+    fn take_held(&mut self, port: PortId) -> bool {
         let count = self.count(port);
         let own = self.fabric.observed_lid(port).map_or(0, |lid| lid.0);
-        let keeps = own % count == 0 && self.taken.is_free(own, count);
+        let keeps = own.is_multiple_of(count) && self.taken.is_free(own, count);
         if keeps {
             self.give(port, own, count);
         }
         keeps
     }
 
-    fn from_free(&mut self, ports: &[PortId]) -> Vec<Note> {
+    fn take_free(&mut self, ports: &[PortId]) -> Vec<Note> {
         let limit = self.highest_lid();
         // The lowest LID that may be free, for single LIDs and for ranges.
         let mut from = [1u16, 1];

@@ -326,7 +326,8 @@ mod tests {
     fn keys_keep_their_index() {
         let options = Options::default();
         let new_index = Options { keep_pkey_indexes: false, ..Options::default() };
-        let cases: [(&Options, &[u16], &[u16], &[u16], &[u16]); 6] = [
+        type Case<'a> = (&'a Options, [&'a [u16]; 4]);
+        let cases: [Case<'_>; 6] = [
             (&options, &[], &[0xFFFF], &[0xFFFF, 0, 0, 0], &[]),
             (&options, &[0, 0x7FFF], &[0xFFFF], &[0xFFFF, 0, 0, 0], &[]),
             (&options, &[0xFFFF, 1, 0x8002], &[2, 0xFFFF], &[0xFFFF, 0, 2, 0], &[]),

@@ -37,7 +37,8 @@ pub fn obstacle<'a>(
     for other in others {
         let rules = other.state() == SmState::Master;
         let runs = matches!(other.state(), SmState::Discovering | SmState::Standby);
-        if !rules && !(runs && Candidate::from(other).beats(own)) {
+        let is_better = runs && Candidate::from(other).beats(own);
+        if !rules && !is_better {
             continue;
         }
         let outranks = |held: &SmInfo| match (rules, held.state() == SmState::Master) {

@@ -79,6 +79,8 @@ macro_rules! record {
         #[repr(transparent)]
         pub struct $name(pub [u8; $size]);
 
+        // The layout check below reads oddly for fields of one bit, and says the right thing.
+        #[allow(clippy::int_plus_one)]
         impl $name {
             /// Size of the record in bytes.
             pub const SIZE: usize = $size;
@@ -101,7 +103,7 @@ macro_rules! record {
                 $(#[$field_doc])*
                 #[inline]
                 pub fn $get(&self) -> $type {
-                    const { assert!($size * 8 >= $offset + $width) };
+                    const { assert!($offset + $width <= $size * 8) };
                     <$type as $crate::wire::bits::Field>::from_bits(
                         $crate::wire::bits::get(&self.0, $offset, $width),
                     )
