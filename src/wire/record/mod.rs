@@ -3,7 +3,7 @@
 //! which records travel in answers of several.
 //!
 //! Each record lists its components: which bit of the component mask means which field.
-//! [`matches`] compares by that list, so that every record has the same semantics.
+//! [`matches()`] compares by that list, so that every record has the same semantics.
 
 mod class_port_info;
 mod inform;
