@@ -132,7 +132,8 @@ fn width(info: &PortInfo) -> &'static str {
 }
 
 fn speed(info: &PortInfo) -> &'static str {
-    let extended = if info.has(CapMask::EXTENDED_SPEEDS) { info.link_speed_ext_active() } else { 0 };
+    let extended =
+        if info.has(CapMask::EXTENDED_SPEEDS) { info.link_speed_ext_active() } else { 0 };
     match (extended, info.link_speed_active()) {
         (1, _) => "14",
         (2, _) => "25",
@@ -209,7 +210,9 @@ pub fn fdbs(fabric: &Fabric, plan: &Plan) -> String {
             let beyond = u8::from(!fabric.node_of(to).is_switch());
             let best = fabric.switch_behind(to).map_or(u8::MAX, |at| row[at.index()]);
             match planned(switch, lid) {
-                Some(hops) if hops == best => put!(out, "{port:03}  : {:02}   : yes\n", hops + beyond),
+                Some(hops) if hops == best => {
+                    put!(out, "{port:03}  : {:02}   : yes\n", hops + beyond)
+                }
                 Some(hops) => put!(
                     out,
                     "{port:03}  : {:02}   : No {} hop path possible via port {port}!\n",

@@ -33,10 +33,10 @@ pub fn senders<'a>(
 pub fn describe(fabric: &Fabric, plan: &Plan, source: PortId, lid: Lid, sl: Sl) -> String {
     let path = walk(fabric, plan, source, lid);
     let own = plan.lids.base(source).unwrap_or_default();
-    let to = plan.lids.port(lid).map_or_else(
-        || "nobody".to_owned(),
-        |port| fabric.node_of(port).description.to_string(),
-    );
+    let to = plan
+        .lids
+        .port(lid)
+        .map_or_else(|| "nobody".to_owned(), |port| fabric.node_of(port).description.to_string());
     let mut text =
         format!("path {} (LID {own}) -> {to} (LID {lid}):", fabric.node_of(source).description);
     for (index, hop) in path.hops.iter().enumerate() {

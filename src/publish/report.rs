@@ -62,7 +62,8 @@ pub fn bring_up(fabric: &Fabric, verified: &Verified) -> String {
         summary.lids, summary.dependencies,
     );
     if let Some((port, lids)) = worst_link(fabric, plan) {
-        let _ = writeln!(text, "load:      at most {lids} LIDs on a link, {}", fabric.describe(port));
+        let _ =
+            writeln!(text, "load:      at most {lids} LIDs on a link, {}", fabric.describe(port));
     }
     if let Some(sample) = sample(fabric, plan) {
         let _ = writeln!(text, "sample:    {sample}");

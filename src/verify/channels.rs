@@ -126,7 +126,8 @@ impl Graph {
             .with_min_len(64)
             .map(|channel| dependencies(wiring, lanes, triples, channel))
             .collect();
-        let mut graph = Self { rows: Vec::with_capacity(parts.len()), next: Vec::new(), drops: Vec::new() };
+        let mut graph =
+            Self { rows: Vec::with_capacity(parts.len()), next: Vec::new(), drops: Vec::new() };
         for (channel, (part, drops)) in wiring.channels.iter().zip(parts) {
             graph.rows.push(Row {
                 first: graph.next.len(),
@@ -206,7 +207,9 @@ impl Graph {
     /// non-zero count; `None` if nothing stays.
     fn peel(&self) -> Option<Vec<u32>> {
         let mut waiting = vec![0u32; self.rows.len() * VLS];
-        self.nodes().flat_map(|node| self.successors(node)).for_each(|node| waiting[node as usize] += 1);
+        self.nodes()
+            .flat_map(|node| self.successors(node))
+            .for_each(|node| waiting[node as usize] += 1);
         let mut left = waiting.iter().filter(|&&count| count > 0).count();
         let mut free: Vec<u32> = self.nodes().filter(|&node| waiting[node as usize] == 0).collect();
         while let Some(node) = free.pop() {

@@ -78,7 +78,8 @@ fn lanes(fabric: &Fabric, plan: &Plan, faults: &mut Faults) {
                 let known = ports.filter(|&port| fabric.port(port).info.is_some());
                 known.map(|port| data_vls(fabric, plan, port)).min().unwrap_or(15)
             });
-            if let Some(vl) = map.vls().into_iter().filter(|&vl| vl < 15).max().filter(|&vl| vl >= vls)
+            if let Some(vl) =
+                map.vls().into_iter().filter(|&vl| vl < 15).max().filter(|&vl| vl >= vls)
             {
                 faults.add(|| Fault::Limit {
                     device: fabric.describe(port),

@@ -73,7 +73,8 @@ pub(super) fn check(
     let destinations = destinations(fabric, plan, policy);
     let parts: Vec<_> = destinations.par_chunks(CHUNK).map(|chunk| pass.chunk(chunk)).collect();
 
-    let mut found = Found { reached: 0, longest: 0, left_out: Vec::new(), faults: Faults::default() };
+    let mut found =
+        Found { reached: 0, longest: 0, left_out: Vec::new(), faults: Faults::default() };
     for part in parts {
         found.reached += part.reached;
         found.longest = found.longest.max(part.longest);
@@ -309,7 +310,9 @@ impl Pass<'_> {
                     source_port: self.fabric.describe(source),
                     lid: to.lid,
                     destination: self.fabric.describe(to.port),
-                    end: walk::walk(self.fabric, self.plan, source, to.lid).end.describe(self.fabric),
+                    end: walk::walk(self.fabric, self.plan, source, to.lid)
+                        .end
+                        .describe(self.fabric),
                 });
             }
         }
