@@ -48,6 +48,9 @@ impl MadPort for FakePort {
     }
 }
 
+/// What a faulty node does to its answer.
+type Change = fn(&mut Mad);
+
 struct Bench {
     port: Arc<FakePort>,
     intake: Arc<Intake>,
@@ -135,7 +138,7 @@ async fn window_is_kept_and_answers_come_back_in_any_order() {
 #[tokio::test(start_paused = true)]
 async fn answers_that_do_not_fit_are_told_from_those_that_do() {
     let bench = bench(1);
-    let wrong: [(fn(&mut Mad), SmpError); 6] = [
+    let wrong: [(Change, SmpError); 6] = [
         (
             |mad| change_header(mad, |header| header.set_attr_id(0x15)),
             SmpError::Malformed("another attribute"),
