@@ -24,8 +24,8 @@ use tokio::time::Instant;
 
 /// Requests under way at once when the window is given as 0, "unlimited" (`--maxsmps 0`). The
 /// umad device has no flow control towards its sender, and simulators that stand in for it
-/// (ibsim) block for good with several hundred requests under way.
-pub const UNLIMITED_WINDOW: usize = 256;
+/// (ibsim) get slower above this and block for good with several hundred requests under way.
+pub const UNLIMITED_WINDOW: usize = 128;
 
 /// The widest window that can be asked for.
 pub const MAX_WINDOW: usize = 4096;

@@ -1,4 +1,7 @@
 //! The thread that reads the device.
+//!
+//! It polls only when a read found nothing. Giving up the processor before polling was tried
+//! against ibsim and made it slower.
 
 use super::super::{Delivery, MadSink, Outcome};
 use super::Device;
