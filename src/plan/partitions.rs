@@ -326,7 +326,8 @@ mod tests {
     fn keys_keep_their_index() {
         let options = Options::default();
         let new_index = Options { keep_pkey_indexes: false, ..Options::default() };
-        type Case<'a> = (&'a Options, [&'a [u16]; 4]);
+        type Keys<'a> = &'a [u16];
+        type Case<'a> = (&'a Options, Keys<'a>, Keys<'a>, Keys<'a>, Keys<'a>);
         let cases: [Case<'_>; 6] = [
             (&options, &[], &[0xFFFF], &[0xFFFF, 0, 0, 0], &[]),
             (&options, &[0, 0x7FFF], &[0xFFFF], &[0xFFFF, 0, 0, 0], &[]),

@@ -62,7 +62,8 @@ impl RoutingPolicy for Silent {
 }
 
 fn route(input: &RoutingInput<'_>) -> Result<Routing, Vec<Refusal>> {
-    let lfts = vec![Arc::new(Lft::empty(input.lids.max())); input.fabric.switches().len()];
+    let empty = Arc::new(Lft::empty(input.lids.max()));
+    let lfts = input.fabric.switch_ids().map(|_| empty.clone()).collect();
     Ok(Routing { engine: "silent", lfts, policy: Arc::new(Silent), notes: Vec::new() })
 }
 
