@@ -318,8 +318,11 @@ pub fn sl2vl(fabric: &Fabric, plan: &Plan) -> String {
         put!(out, "{} {}, base LID {lid}, \"{}\"\n", node.kind(), port.guid, node.description);
         put!(out, "{HEAD}\n{RULE}\n");
         for &(input, output, map) in rows(plan, port) {
-            if !node.is_switch() || is_cabled(fabric, port.node, output) {
+            if node.is_switch() && is_cabled(fabric, port.node, output) {
                 sl2vl_row(&mut out, input, output, map);
+            } else if !node.is_switch() && output == port.num.0 {
+                // The only mapping of an end port has no port numbers.
+                sl2vl_row(&mut out, 0, 0, map);
             }
         }
         put!(out, "{RULE}\n\n");
