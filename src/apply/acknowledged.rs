@@ -6,11 +6,11 @@
 
 use super::delta::Item;
 use crate::fabric::{Fabric, NodeId};
-use crate::ids::Guid;
-use crate::ids::Mlid;
+use crate::ids::{Guid, Mlid, PortNum};
 use crate::plan::Plan;
 use crate::plan::multicast::MulticastTables;
 use crate::plan::routing::{Lft, PortMask};
+use crate::wire::attr::PortInfo;
 use crate::wire::attr::tables::{SlToVl, VlArbBlock};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -51,6 +51,13 @@ impl<'a> NodeTables<'a> {
     /// SL to VL mappings.
     pub fn sl_to_vl(&self) -> &'a [(u8, u8, SlToVl)] {
         self.plan.qos.sl_to_vl.get(self.node.index()).map_or(&[], Vec::as_slice)
+    }
+
+    /// What port `num` was sent last, and what it made of it.
+    pub fn port_info(&self, num: PortNum) -> Option<(PortInfo, PortInfo)> {
+        let slot = self.fabric.port_of(self.node, num)?;
+        let sent = self.plan.ports.get(slot.index()).copied().flatten()?;
+        Some((sent, self.fabric.port(slot).info?))
     }
 
     /// VL arbitration blocks of port `num`.

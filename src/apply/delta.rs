@@ -237,11 +237,31 @@ impl<'a> Delta<'a> {
             let observed = self.fabric.port(slot).info?;
             let is_port_0 = self.is_switch_port_0(slot);
             let arms = !is_port_0 && observed.port_state() == PortState::Init;
+            if !arms && (!links::differs(&observed, &target) || self.is_settled(slot, &target)) {
+                return None;
+            }
             if arms {
                 target.set_port_state(PortState::Armed);
             }
-            (arms || links::differs(&observed, &target)).then(|| self.port_change(slot, &target))
+            Some(self.port_change(slot, &target))
         })
+    }
+
+    /// True if the port was sent this target before and still shows what it made of it: some
+    /// devices keep other values than they are sent, and asking again changes nothing.
+    fn is_settled(&self, slot: PortId, target: &PortInfo) -> bool {
+        let port = self.fabric.port(slot);
+        let Some((sent, answered)) =
+            self.known(port.node).and_then(|known| known.port_info(port.num))
+        else {
+            return false;
+        };
+        let same = |a: &PortInfo, b: &PortInfo| links::settable(a) == links::settable(b);
+        let unchanged = port.info.is_some_and(|observed| same(&observed, &answered));
+        unchanged
+            && same(&sent, target)
+            && !target.client_reregister()
+            && !self.is_pending(port.node, AttrId::PORT_INFO, port.num.0.into())
     }
 
     /// PortInfo: ARMED → ACTIVE, for ports that are to be active and of which `is_armed` says

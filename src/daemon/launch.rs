@@ -23,6 +23,9 @@ use tracing::{error, info};
 /// Unsolicited MADs that may wait for their desk.
 const INBOX: usize = 4096;
 
+/// How long a line of the log may stay in the buffer.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
+
 /// A reason not to start, with its exit code. The text is for standard error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
@@ -106,12 +109,21 @@ async fn serve(
     }
     let files = Files::from_environment(&options);
     let setup = Setup { reload: reload(args, &options, &log), options, once: args.once, files };
+    tokio::spawn(flush_regularly(log.clone()));
     let daemon = Daemon::new(port, &intake, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
     let asked = shutdown.subscribe();
     signals::install(daemon.events(), shutdown, reopen(log))
         .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
     Ok(daemon.run(asked).await)
+}
+
+/// Lines of the log are buffered; whoever looks at the file sees them soon nevertheless.
+pub(super) async fn flush_regularly(log: LogHandle) {
+    loop {
+        tokio::time::sleep(FLUSH_INTERVAL).await;
+        log.flush();
+    }
 }
 
 /// What USR1 does.

@@ -225,7 +225,7 @@ impl Manager {
                 self.observed(observation, agenda).await
             }
             Err(problem) => {
-                error!("heavy sweep: {problem}");
+                self.passes.told_failure(&problem);
                 self.failed(problem.to_string())
             }
         }

@@ -8,7 +8,7 @@ use crate::apply::{Acknowledged, ApplyReport, apply};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId};
 use crate::notes::Note;
-use crate::observe::Observation;
+use crate::observe::{Observation, SweepError};
 use crate::plan::Plan;
 use crate::plan::compute::{self, PlanFailure, PlanInput};
 use crate::plan::lids::Memory;
@@ -75,6 +75,19 @@ impl Passes {
             warn!("{fault}");
         }
         self.last_faults = faults;
+    }
+
+    /// Tells why a sweep brought nothing home, once for each reason.
+    pub fn told_failure(&mut self, problem: &SweepError) {
+        let text = problem.to_string();
+        if self.last_faults == [text.clone()] {
+            return;
+        }
+        match problem {
+            SweepError::LocalDown => tell::port_down(),
+            _ => error!("heavy sweep: {text}"),
+        }
+        self.last_faults = vec![text];
     }
 
     /// Writes what a later start is to remember.

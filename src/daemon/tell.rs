@@ -23,6 +23,11 @@ pub fn errors_during_initialization() {
     crate::major!("Errors during initialization");
 }
 
+/// The own port has no link: nothing can be managed until it has.
+pub fn port_down() {
+    crate::major!("SM port is down");
+}
+
 /// The daemon ends.
 pub fn exiting() {
     crate::major!("Exiting SM");

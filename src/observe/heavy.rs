@@ -6,7 +6,7 @@ use super::{Observation, SweepError};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::transport::client::SmpClient;
-use crate::wire::attr::SmInfo;
+use crate::wire::attr::{PortInfo, PortState, SmInfo};
 use std::sync::Arc;
 
 /// Sweeps the fabric from the client's port. `m_key` is sent along with every question.
@@ -37,13 +37,21 @@ pub(super) fn conclude(inquiry: Inquiry) -> Result<Observation, SweepError> {
         let problem = faults.first().map_or_else(|| "nothing".into(), ToString::to_string);
         return Err(SweepError::LocalNonsense(problem));
     };
-    if fabric.port(fabric.local()).info.is_none() {
-        return Err(SweepError::LocalSilent("no answer to PortInfo".into()));
+    match fabric.port(fabric.local()).info {
+        None => return Err(SweepError::LocalSilent("no answer to PortInfo".into())),
+        Some(info) if is_down(&fabric, &info) => return Err(SweepError::LocalDown),
+        Some(_) => {}
     }
     let slot = |(node, port): (usize, PortNum)| slot_of(&fabric, guids[node], port);
     let managers: Vec<(PortId, SmInfo)> =
         managers.into_iter().filter_map(|(end, info)| Some((slot(end)?, info))).collect();
     Ok(Observation { fabric: Arc::new(fabric), pkeys, managers, changed_switches })
+}
+
+/// True if the own port has no link. Port 0 of a switch has none of its own, and is never down.
+fn is_down(fabric: &Fabric, info: &PortInfo) -> bool {
+    let is_port_0 = fabric.port(fabric.local()).num == PortNum::ZERO;
+    !is_port_0 && info.port_state() == PortState::Down
 }
 
 fn slot_of(fabric: &Fabric, guid: crate::ids::Guid, port: PortNum) -> Option<PortId> {
