@@ -15,6 +15,9 @@ use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::PortState;
 use torus_sm::wire::attr::tables::SlToVl;
 
+/// OperationalVLs code of VLs 0 to 7 (IBA vol. 1, 14.2.5.6).
+const EIGHT_DATA_VLS: u8 = 4;
+
 /// A torus with its coordinates.
 pub struct Torus {
     pub shape: Shape,
@@ -162,6 +165,11 @@ impl Torus {
         let mut plan = Plan {
             ports: vec![None; self.fabric.ports().len()],
             lids: Arc::new(lids),
+            switch_infos: self
+                .fabric
+                .switch_ids()
+                .map(|id| self.fabric.switch(id).switch_info)
+                .collect(),
             routing: Arc::new(Routing {
                 engine: "dimension order",
                 lfts,
@@ -180,6 +188,12 @@ impl Torus {
     }
 
     fn add_qos(&self, plan: &mut Plan) {
+        for (id, target) in self.fabric.port_ids().zip(&mut plan.ports) {
+            let mut info = self.fabric.port(id).info.unwrap_or_default();
+            info.set_port_state(PortState::NoChange);
+            info.set_operational_vls(EIGHT_DATA_VLS);
+            *target = Some(info);
+        }
         plan.qos.sl_to_vl = vec![Vec::new(); self.fabric.nodes().len()];
         for (id, rows) in self.fabric.node_ids().zip(&mut plan.qos.sl_to_vl) {
             let node = self.fabric.node(id);

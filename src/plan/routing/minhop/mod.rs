@@ -142,6 +142,11 @@ impl MinHopPolicy {
 }
 
 impl RoutingPolicy for MinHopPolicy {
+    /// One for all: the SL of a path is the one asked for.
+    fn sl_group(&self, _port: PortId) -> u32 {
+        0
+    }
+
     fn as_any(&self) -> &dyn std::any::Any {
         self
     }

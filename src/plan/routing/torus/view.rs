@@ -164,6 +164,15 @@ impl RoutingPolicy for Torus {
         }
     }
 
+    /// The position of the switch; ports outside the torus are one group, which gets SL 0.
+    fn sl_group(&self, port: PortId) -> u32 {
+        self.seat(port).map_or(u32::MAX, |(at, _)| at.index() as u32)
+    }
+
+    fn promises_no_credit_loops(&self) -> bool {
+        true
+    }
+
     fn multicast_tree(&self, mlid: Mlid, members: &[PortId]) -> Option<MulticastTree> {
         let guid = |port: PortId| self.guids.get(port.index()).copied().unwrap_or_default();
         Some(self.tree.group(&self.grid, mlid, members, |port| self.seat(port), guid))
