@@ -125,6 +125,7 @@ fn subnet(lmc: u8) -> Subnet {
     };
     let plan = Plan {
         ports: fabric.ports().iter().map(|port| port.info.map(planned)).collect(),
+        switch_infos: Vec::new(),
         lids: Arc::new(lids),
         routing: Arc::new(routing),
         qos: Default::default(),
@@ -267,7 +268,7 @@ fn paths_that_cannot_be_had() {
         (PathRecord::SL, |r| r.set_sl(Sl(6)), 0x0300),
         (PathRecord::PKEY, |r| r.set_pkey(Pkey(0x8001)), 0x0300),
         (PathRecord::SERVICE_ID_MSB, |_| (), 0x0600),
-        (1 << 40, |_| (), 0x0200),
+        (1 << 40, |_| (), 0),
         (PathRecord::MTU_SELECTOR | PathRecord::MTU, |r| r.set_mtu(9), 0x0200),
         (PathRecord::RATE_SELECTOR | PathRecord::RATE, |r| r.set_rate(1), 0x0200),
         (PathRecord::MTU_SELECTOR | PathRecord::MTU, |r| r.set_mtu(5), 0x0300),

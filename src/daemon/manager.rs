@@ -2,6 +2,7 @@
 
 use super::agenda::{Agenda, Event};
 use super::files::Files;
+use super::sa_desk::Errand;
 use super::sweeping::{Pass, Passes};
 use super::tell;
 use crate::config::options::Options;
@@ -51,8 +52,8 @@ pub struct Surroundings {
     pub portrait: watch::Sender<SelfPortrait>,
     /// The published snapshot.
     pub subnet: watch::Sender<Option<Arc<Subnet>>>,
-    /// Where the SA desk is asked for the multicast groups.
-    pub groups: mpsc::Sender<super::sa_desk::GroupsQuery>,
+    /// The SA desk: asked for the multicast groups, told what sweeps met.
+    pub sa_desk: mpsc::Sender<Errand>,
     /// Files.
     pub files: Files,
     /// Reads the options anew.
@@ -138,6 +139,10 @@ impl Manager {
             tell::entering(state);
         }
         self.around.portrait.send_modify(|portrait| portrait.state = state);
+        if state != SmState::Master {
+            // What was published is another's to say now, and stale when the subnet returns.
+            self.around.subnet.send_replace(None);
+        }
     }
 
     fn add(&self, agenda: &mut Agenda, event: Event) {
@@ -222,6 +227,7 @@ impl Manager {
         match heavy::sweep(&self.around.client, self.options.m_key).await {
             Ok(observation) => {
                 self.passes.told_faults(&observation, start.elapsed());
+                self.tell_sa_desk(&observation, true).await;
                 self.observed(observation, agenda).await
             }
             Err(problem) => {
@@ -241,6 +247,7 @@ impl Manager {
             Ok(observation) => {
                 // A heavy sweep confirms what the focused one took for granted.
                 agenda.heavy = true;
+                self.tell_sa_desk(&observation, false).await;
                 self.observed(observation, agenda).await
             }
             Err(problem) => {
@@ -249,6 +256,14 @@ impl Manager {
                 None
             }
         }
+    }
+
+    /// Tells the SA desk what a sweep met; `whole` if it asked every node anew.
+    async fn tell_sa_desk(&self, observation: &Observation, whole: bool) {
+        let managers = observation.managers.iter().map(|&(_, info)| info).collect();
+        let whole = whole.then(|| observation.fabric.clone());
+        // Without a desk there is nobody who wants to know.
+        let _ = self.around.sa_desk.send(Errand::Swept { managers, whole }).await;
     }
 
     /// A sweep ended: who is to be master, and what is to be done.

@@ -125,7 +125,7 @@ impl Daemon {
     /// Runs until the daemon ends; `shutdown` asks for it.
     pub async fn run(self, shutdown: watch::Receiver<bool>) -> Exit {
         let (events, inbox) = self.events;
-        let (ask_groups, groups) = mpsc::channel(4);
+        let (sa_desk, errands) = mpsc::channel(4);
         let mut desks = JoinSet::new();
         let front_desk = FrontDesk::new(
             self.client.clone(),
@@ -135,18 +135,25 @@ impl Daemon {
         );
         desks.spawn(front_desk.serve(self.unsolicited.smp));
         let responder = Responder::new(registry(&self.setup.options));
-        let sa_desk = SaDesk::new(self.port, responder, self.subnet.subscribe(), events);
-        desks.spawn(sa_desk.serve(self.unsolicited.sa, groups));
+        let (subnet, portrait) = (self.subnet.subscribe(), self.portrait.subscribe());
+        let desk = SaDesk::new(self.port, responder, subnet, portrait, events);
+        // Not among the others, which end at once: this one tells what it did when the manager
+        // has let go of it.
+        let desk = tokio::spawn(desk.serve(self.unsolicited.sa, errands));
         let around = Surroundings {
             client: self.client,
             events: inbox,
             portrait: self.portrait,
             subnet: self.subnet,
-            groups: ask_groups,
+            sa_desk,
             files: self.setup.files,
             reload: self.setup.reload,
         };
         let manager = Manager::new(around, Arc::new(self.setup.options), self.setup.once);
-        manager.run(shutdown).await
+        let exit = manager.run(shutdown).await;
+        if let Err(panic) = desk.await {
+            warn!("the SA desk failed: {panic}");
+        }
+        exit
     }
 }

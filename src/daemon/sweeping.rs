@@ -2,7 +2,7 @@
 
 use super::files::Files;
 use super::manager::Surroundings;
-use super::sa_desk::GroupsQuery;
+use super::sa_desk::Errand;
 use super::tell;
 use crate::apply::{Acknowledged, ApplyReport, apply};
 use crate::config::options::Options;
@@ -256,8 +256,8 @@ impl Passes {
 /// Asks the registry who is in which multicast group.
 async fn ask_groups(around: &Surroundings, observation: &Observation) -> Vec<GroupMembers> {
     let (reply, answer) = oneshot::channel();
-    let query = GroupsQuery { fabric: observation.fabric.clone(), reply };
-    if around.groups.send(query).await.is_err() {
+    let errand = Errand::Groups { fabric: observation.fabric.clone(), reply };
+    if around.sa_desk.send(errand).await.is_err() {
         return Vec::new();
     }
     answer.await.unwrap_or_default()

@@ -66,6 +66,15 @@ impl Counters {
         self.records
     }
 
+    /// The counts as text, one line for each kind of reply and of drop.
+    pub fn lines(&self) -> impl Iterator<Item = String> + '_ {
+        let replies = self.replies().map(|((attribute, method, status), count)| {
+            let name = crate::wire::sa::SaAttr::name(attribute);
+            format!("{count} x {name}, method {:#04x}, status {status:#06x}", method.0)
+        });
+        replies.chain(self.drops().map(|(why, count)| format!("{count} x no reply: {why:?}")))
+    }
+
     /// When the last MAD came.
     pub fn last_request(&self) -> Option<Instant> {
         self.last_request

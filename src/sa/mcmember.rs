@@ -47,7 +47,7 @@ fn listed(query: &Query<'_>) -> Result<McMemberRecord, Refused> {
     if query.view.options().disable_multicast {
         return Err(Refused(Status::BAD_METHOD_ATTR));
     }
-    let wanted: McMemberRecord = query.record()?;
+    let wanted: McMemberRecord = query.record();
     let rate = query.has(McMemberRecord::RATE_SELECTOR | McMemberRecord::RATE);
     let mtu = query.has(McMemberRecord::MTU_SELECTOR | McMemberRecord::MTU);
     require(!rate || rate_rank(wanted.rate()).is_some())?;

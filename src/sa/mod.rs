@@ -17,7 +17,6 @@
 //! # Where this departs from OpenSM
 //!
 //! * Unknown methods and attributes get the status of IBA vol. 1, 13.4.7; OpenSM is silent.
-//! * Component mask bits beyond the record get `REQ_INVALID`; OpenSM ignores them.
 //! * A path query whose GID and LID name different ports gets `NO_RECORDS`.
 //! * ProxyJoin is the top bit of its byte as IBA vol. 1, 15.2.5.17 has it; OpenSM on
 //!   little-endian machines uses the lowest.

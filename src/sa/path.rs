@@ -20,7 +20,7 @@ const MAX_LINKS: usize = 64;
 
 /// Answers a path query.
 pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
-    let wanted: PathRecord = query.record()?;
+    let wanted: PathRecord = query.record();
     validate(query, &wanted)?;
     if query.has(PathRecord::RAW_TRAFFIC) && wanted.raw_traffic() {
         return Ok(());

@@ -43,7 +43,7 @@ fn time_code(milliseconds: u32) -> u8 {
 
 /// NodeRecord: one per end port.
 pub(super) fn nodes(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
-    let mut wanted: NodeRecord = query.record()?;
+    let mut wanted: NodeRecord = query.record();
     let fabric = query.view.fabric();
     for port in query.end_ports(NodeRecord::LID, wanted.lid()) {
         let node = fabric.node_of(port);
@@ -67,7 +67,7 @@ pub(super) fn nodes(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
 
 /// PortInfoRecord: one per port, those of switches included.
 pub(super) fn port_infos(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
-    let wanted: PortInfoRecord = query.record()?;
+    let wanted: PortInfoRecord = query.record();
     let fabric = query.view.fabric();
     'ports: for end in query.end_ports(PortInfoRecord::LID, wanted.lid()) {
         let node = fabric.node_of(end);
@@ -163,7 +163,7 @@ fn port_matches(
 
 /// LinkRecord: every cable from both its ends.
 pub(super) fn links(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
-    let wanted: LinkRecord = query.record()?;
+    let wanted: LinkRecord = query.record();
     let (fabric, lids) = (query.view.fabric(), query.view.lids());
     // A LID of a range means its port: the record has the base LID.
     let base = |lid| lids.port(lid).and_then(|port| lids.base(port)).unwrap_or(lid);
@@ -195,7 +195,7 @@ pub(super) fn managers(
     managers: &[SmInfo],
     answer: &mut Answer,
 ) -> Result<(), Refused> {
-    let mut wanted: SmInfoRecord = query.record()?;
+    let mut wanted: SmInfoRecord = query.record();
     let view = &query.view;
     let asked = view.lids().port(wanted.lid());
     for manager in managers {

@@ -5,7 +5,7 @@
 //! groups with the same MLIDs.
 
 use super::query::Refused;
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, Fault};
 use crate::ids::{Gid, Guid, Mlid, Pkey, Sl};
 use crate::plan::multicast::GroupMembers;
 use crate::wire::record::{JoinState, McMemberRecord, Selector};
@@ -171,7 +171,12 @@ pub struct Registry {
     mlids: BTreeSet<Mlid>,
     generation: u64,
     next_mgid: u32,
+    /// Members that the last heavy sweep did not find, and for how many sweeps in a row.
+    missed: BTreeMap<Guid, u32>,
 }
+
+/// Heavy sweeps with faults that must all miss a port before its memberships are forgotten.
+pub const PATIENCE: u32 = 4;
 
 impl Registry {
     /// Counts the changes that matter to forwarding tables: when it is another one than at the
@@ -217,20 +222,38 @@ impl Registry {
         if failed.is_empty() { Ok(()) } else { Err(failed) }
     }
 
-    /// Forgets members whose ports are not in `fabric` any more.
+    /// Forgets members whose ports are gone. To be called after each heavy sweep with the fabric
+    /// it found.
+    ///
+    /// That a sweep did not find a port proves nothing while other nodes did not answer it: a
+    /// lost reply hides all that is behind its sender. A member is forgotten if a sweep without
+    /// such faults does not find its port, or if [`PATIENCE`] sweeps in a row do not. Until then
+    /// the membership only rests: [`Self::groups`] leaves out ports that are not there.
     pub fn forget_absent(&mut self, fabric: &Fabric) {
-        let mut changed = false;
-        for group in self.groups.values_mut() {
-            let before = group.members.len();
-            group.members.retain(|&guid, _| fabric.port_by_guid(guid).is_some());
-            changed |= group.members.len() != before;
+        let is_complete = fabric.faults().iter().all(|fault| !hides_ports(fault));
+        let members = self.groups.values().flat_map(|group| group.members.keys().copied());
+        let absent: BTreeSet<Guid> =
+            members.filter(|&guid| fabric.port_by_guid(guid).is_none()).collect();
+        let missed = |guid: Guid| (guid, self.missed.get(&guid).copied().unwrap_or(0) + 1);
+        self.missed = absent.into_iter().map(missed).collect();
+        let gone = |sweeps: u32| is_complete || sweeps >= PATIENCE;
+        let forgotten: BTreeSet<Guid> = self
+            .missed
+            .iter()
+            .filter(|&(_, &sweeps)| gone(sweeps))
+            .map(|(&guid, _)| guid)
+            .collect();
+        if forgotten.is_empty() {
+            return;
         }
-        if changed {
-            self.generation += 1;
-            let dead: Vec<Gid> = self.groups.values().filter(|g| is_dead(g)).map(mgid).collect();
-            for dead in dead {
-                self.remove(&dead);
-            }
+        self.missed.retain(|guid, _| !forgotten.contains(guid));
+        self.generation += 1;
+        for group in self.groups.values_mut() {
+            group.members.retain(|guid, _| !forgotten.contains(guid));
+        }
+        let dead: Vec<Gid> = self.groups.values().filter(|g| is_dead(g)).map(mgid).collect();
+        for dead in dead {
+            self.remove(&dead);
         }
     }
 
@@ -326,6 +349,11 @@ impl Registry {
     }
 }
 
+/// True if there may be ports that the sweep did not see for this fault.
+fn hides_ports(fault: &Fault) -> bool {
+    matches!(fault, Fault::Silent { .. } | Fault::Nonsense { .. })
+}
+
 /// True if nothing keeps the group.
 fn is_dead(group: &Group) -> bool {
     !group.permanent && !group.members.values().any(|member| member.state.keeps_group())
@@ -338,6 +366,10 @@ fn mgid(group: &Group) -> Gid {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fabric::NodeParts;
+    use crate::ids::PortNum;
+    use crate::wire::attr::{NodeDescription, NodeInfo, SwitchInfo};
+    use crate::wire::smp::DirectedRoute;
 
     fn spec(n: u8) -> GroupSpec {
         let mut spec = GroupSpec::ipoib_broadcast(Pkey(0x7FFF), Sl(0), 18);
@@ -386,6 +418,64 @@ mod tests {
         registry.leave(leave(1, 1, JoinState::FULL)).unwrap();
         assert!(registry.group(&spec(1).mgid).is_none(), "a non-member keeps no group");
         assert!(registry.generation() > before);
+    }
+
+    fn fabric(faults: Vec<Fault>) -> Fabric {
+        let info = NodeInfo::default();
+        let port = NodeParts {
+            info,
+            description: NodeDescription::default(),
+            switch_info: SwitchInfo::default(),
+            route: DirectedRoute::LOCAL,
+            ports: vec![(Guid(1), None)],
+        };
+        let local = (info.node_guid(), PortNum(0));
+        Fabric::assemble(vec![port], &[], local, faults).expect("the node is there")
+    }
+
+    fn with_lost_reply() -> Fabric {
+        let (what, route) = ("a switch".to_owned(), DirectedRoute::LOCAL);
+        fabric(vec![Fault::Silent { attribute: "PortInfo", what, route }])
+    }
+
+    fn with_members(ports: &[u64]) -> Registry {
+        let mut registry = Registry::default();
+        for (n, &port) in ports.iter().enumerate() {
+            let group = if n == 0 { new(1, 0xC00F) } else { Target::Existing(spec(1).mgid) };
+            registry.join(join(group, port, JoinState::FULL)).unwrap();
+        }
+        registry
+    }
+
+    fn members(registry: &Registry) -> Vec<u64> {
+        registry.iter().flat_map(|group| group.members.keys().map(|guid| guid.0)).collect()
+    }
+
+    #[test]
+    fn ports_that_left_are_forgotten_with_their_groups() {
+        let mut registry = with_members(&[1, 2]);
+        let before = registry.generation();
+        registry.forget_absent(&fabric(Vec::new()));
+        assert_eq!(members(&registry), [1]);
+        assert_eq!(registry.generation(), before + 1);
+        let mut lonely = with_members(&[2]);
+        lonely.forget_absent(&fabric(Vec::new()));
+        assert_eq!(lonely.iter().count(), 0);
+    }
+
+    #[test]
+    fn a_sweep_that_lost_replies_forgets_nobody_at_once() {
+        let mut registry = with_members(&[1, 2]);
+        for _ in 1..PATIENCE {
+            registry.forget_absent(&with_lost_reply());
+            assert_eq!(members(&registry), [1, 2]);
+        }
+        let mut returned = registry.clone();
+        registry.forget_absent(&with_lost_reply());
+        assert_eq!(members(&registry), [1], "silent for too long");
+        returned.missed.clear();
+        returned.forget_absent(&with_lost_reply());
+        assert_eq!(members(&returned), [1, 2], "counted anew");
     }
 
     #[test]

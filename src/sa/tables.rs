@@ -25,7 +25,7 @@ fn switches<'a>(
 
 /// SwitchInfoRecord.
 pub(super) fn switch_infos(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
-    let wanted: SwitchInfoRecord = query.record()?;
+    let wanted: SwitchInfoRecord = query.record();
     for (switch, lid) in switches(query, SwitchInfoRecord::LID, wanted.lid()) {
         let mut record = SwitchInfoRecord::default();
         record.set_lid(lid);
@@ -41,7 +41,7 @@ pub(super) fn switch_infos(query: &Query<'_>, answer: &mut Answer) -> Result<(),
 
 /// LinearForwardingTableRecord: one per block of 64 LIDs.
 pub(super) fn linear(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
-    let wanted: LinearFtRecord = query.record()?;
+    let wanted: LinearFtRecord = query.record();
     for (switch, lid) in switches(query, LinearFtRecord::LID, wanted.lid()) {
         let Some(lft) = query.view.plan().routing.lfts.get(switch.index()) else { continue };
         for (block, entries) in lft.0.chunks_exact(LFT_BLOCK).enumerate() {
@@ -63,7 +63,7 @@ pub(super) fn linear(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refus
 /// MulticastForwardingTableRecord: one per block of 32 MLIDs and position of 16 ports, as far as
 /// MLIDs are in use.
 pub(super) fn multicast(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
-    let wanted: MulticastFtRecord = query.record()?;
+    let wanted: MulticastFtRecord = query.record();
     let tables = &query.view.plan().multicast.by_switch;
     for (switch, lid) in switches(query, MulticastFtRecord::LID, wanted.lid()) {
         let entries = tables.get(switch.index()).map_or(&[][..], Vec::as_slice);
@@ -94,7 +94,7 @@ pub(super) fn multicast(query: &Query<'_>, answer: &mut Answer) -> Result<(), Re
 
 /// SLtoVLMappingTableRecord: one per pair of ports of a switch, one per port of other nodes.
 pub(super) fn sl_to_vl(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
-    let mut wanted: SlToVlRecord = query.record()?;
+    let mut wanted: SlToVlRecord = query.record();
     let (fabric, tables) = (query.view.fabric(), &query.view.plan().qos.sl_to_vl);
     for port in query.end_ports(SlToVlRecord::LID, wanted.lid()) {
         let Some(lid) = query.view.lids().base(port) else { continue };
@@ -123,7 +123,7 @@ fn slots(query: &Query<'_>, end: PortId) -> impl Iterator<Item = PortId> + use<>
 
 /// VLArbitrationTableRecord: one per port and block.
 pub(super) fn vl_arbitration(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
-    let mut wanted: VlArbitrationRecord = query.record()?;
+    let mut wanted: VlArbitrationRecord = query.record();
     let tables = &query.view.plan().qos.vl_arbitration;
     for end in query.end_ports(VlArbitrationRecord::LID, wanted.lid()) {
         let Some(lid) = query.view.lids().base(end) else { continue };
@@ -150,7 +150,7 @@ pub(super) fn pkeys(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
     if !query.trusted {
         return Err(Refused(SaStatus::REQ_INVALID));
     }
-    let mut wanted: PkeyTableRecord = query.record()?;
+    let mut wanted: PkeyTableRecord = query.record();
     let tables = &query.view.plan().partitions.blocks;
     for end in query.end_ports(PkeyTableRecord::LID, wanted.lid()) {
         let Some(lid) = query.view.lids().base(end) else { continue };
