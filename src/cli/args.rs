@@ -160,9 +160,12 @@ impl DaemonArgs {
         Ok(())
     }
 
-    /// True if the command line itself gives a value for this key of opensm.conf.
-    pub fn gives(&self, name: &str) -> bool {
-        self.overrides.iter().any(|item| matches!(item, Override::Value(key, _) if *key == name))
+    /// What the command line itself says about this key of opensm.conf.
+    pub fn given(&self, name: &str) -> Option<&str> {
+        self.overrides.iter().rev().find_map(|item| match item {
+            Override::Value(key, value) if *key == name => Some(value.as_str()),
+            _ => None,
+        })
     }
 
     /// The options as they are before a file is read.

@@ -2,7 +2,7 @@
 //!
 //! The fabric is generated or read from a file; the daemon is the one that runs on real ports,
 //! attached to the first host. Unless the command line says otherwise it routes a generated
-//! torus with torus-2QoS and QoS, by a configuration file that names the seed and lives as long
+//! torus with torus-2QoS and QoS (VLs weighted as that engine uses them), by a configuration file that names the seed and lives as long
 //! as the process, and a fabric from a file with minhop. The machine's own configuration, LID
 //! cache and log stay out of it: options come from the command line (or from `-F`), LIDs are
 //! remembered only in an OSM_CACHE_DIR, the log is that of `-f`, else warnings and errors on
@@ -177,6 +177,19 @@ fn lower_end(shape: &Shape, cable: Cable) -> Result<([u16; 3], usize), String> {
     }
 }
 
+/// The engine for tori, which needs QoS.
+const TORUS: &str = "torus-2QoS";
+
+/// VL arbitration that suits torus-2QoS: between switches the same weight for VLs 0-3 and for
+/// VLs 4-7, at hosts VLs 0 and 1 alone.
+const VL_ARBITRATION: [(&str, &str); 5] = [
+    ("qos_vlarb_high", "0:0"),
+    ("qos_vlarb_low", "0:64,1:64"),
+    ("qos_swe_vlarb_low", "0:64,1:64,2:64,3:64,4:64,5:64,6:64,7:64"),
+    ("qos_max_vls", "8"),
+    ("qos_high_limit", "0"),
+];
+
 /// A private folder, removed when this is dropped.
 struct Scratch(PathBuf);
 
@@ -207,15 +220,17 @@ fn with_defaults(
     let conf = scratch.0.join("torus-2QoS.conf");
     let conf_name = conf.display().to_string();
     let mut defaults = Vec::new();
-    if !daemon.gives("log_file") {
+    if daemon.given("log_file").is_none() {
         defaults.extend([("log_file", "stderr"), ("log_flags", "0x01")]);
     }
     if let Some(text) = &fabric.torus_conf {
         fs::write(&conf, text)
             .map_err(|error| Failure::new(ExitCode::System, format!("{conf_name}: {error}")))?;
-        defaults.extend([("torus_config", conf_name.as_str()), ("routing_engine", "torus-2QoS")]);
-        if !daemon.gives("routing_engine") {
+        defaults.extend([("torus_config", conf_name.as_str()), ("routing_engine", TORUS)]);
+        let engines = daemon.given("routing_engine").unwrap_or(TORUS);
+        if engines.contains(TORUS) {
             defaults.push(("qos", "TRUE"));
+            defaults.extend(VL_ARBITRATION);
         }
     }
     daemon.set_defaults(&defaults).map_err(|text| Failure::new(ExitCode::System, text))?;

@@ -3,7 +3,7 @@
 use super::{Subnet, path};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Mlid, Sl};
-use crate::notes::Severity;
+use crate::notes::{Note, Severity};
 use crate::plan::Plan;
 use crate::wire::attr::NodeKind;
 use std::collections::BTreeSet;
@@ -68,7 +68,14 @@ pub fn bring_up(subnet: &Subnet) -> String {
         let _ = writeln!(text, "sample:    {sample}");
     }
     let told = plan.notes.iter().chain(&plan.routing.notes).chain(&summary.notes);
+    let mut notes: Vec<&Note> = Vec::new();
     for note in told.filter(|note| note.severity >= Severity::Warning) {
+        // A stage may repeat what an earlier one found.
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    for note in notes {
         let word = if note.severity == Severity::Error { "ERROR" } else { "WARNING" };
         let _ = writeln!(text, "{word}: {note}");
     }
