@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use torus_sm::cli::{self, Command};
 use torus_sm::daemon::launch::{self, Failure};
-//use torus_sm::daemon::simulate;
+use torus_sm::daemon::simulate;
 
 fn main() -> ExitCode {
     let command = match cli::parse(std::env::args().skip(1)) {
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         Command::ShowVersion => print(&cli::version()),
         Command::CreateConfig(path, args) => launch::create_config(&path, &args),
         Command::Daemon(args) => launch::daemon(&args),
-        Command::Sim(_) => todo!(),
+        Command::Sim(args) => simulate::run(&args),
     };
     match outcome {
         Ok(code) => code.into(),

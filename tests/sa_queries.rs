@@ -138,6 +138,8 @@ fn subnet(lmc: u8) -> Subnet {
         fabric: Arc::new(fabric),
         plan: Arc::new(plan),
         options: Arc::new(Options::default()),
+        summary: Default::default(),
+        failed_sets: 0,
     }
 }
 

@@ -27,6 +27,9 @@ pub struct DaemonArgs {
     pub notes: Vec<Note>,
     /// Values for keys of opensm.conf, in order.
     overrides: Vec<Override>,
+    /// Values that hold where neither the file nor the command line says otherwise; with them,
+    /// only a file given with `-F` is read.
+    defaults: Option<Vec<Override>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -139,22 +142,61 @@ impl DaemonArgs {
     /// Sets what the command line says over what the configuration file says. Do this after
     /// every reading of the file, before [`Options::settle`].
     pub fn apply(&self, options: &mut Options) {
-        for item in &self.overrides {
-            match item {
-                Override::Value(key, value) => {
-                    let outcome = assign(options, key, value);
-                    debug_assert_eq!(outcome, Ok(()), "the value was checked when it was read");
-                }
-                Override::MoreVerbose => options.log_flags = (options.log_flags << 1) | 1,
-            }
-        }
+        apply(&self.overrides, options);
     }
 
-    /// The configuration file to read, and whether it must exist.
+    /// Replaces the defaults of these keys of opensm.conf. Then the configuration of this
+    /// machine counts no longer: a file is read only if `-F` names one.
+    ///
+    /// # Errors
+    /// A key or value that makes no sense.
+    pub fn set_defaults(&mut self, values: &[(&'static str, &str)]) -> Result<(), String> {
+        let mut defaults = Vec::with_capacity(values.len());
+        for &(key, value) in values {
+            assign(&mut Options::default(), key, value)?;
+            defaults.push(Override::Value(key, value.to_owned()));
+        }
+        self.defaults = Some(defaults);
+        Ok(())
+    }
+
+    /// What the command line itself says about this key of opensm.conf.
+    pub fn given(&self, name: &str) -> Option<&str> {
+        self.overrides.iter().rev().find_map(|item| match item {
+            Override::Value(key, value) if *key == name => Some(value.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The options as they are before a file is read.
+    pub fn defaults(&self) -> Options {
+        let mut options = Options::default();
+        apply(self.defaults.as_deref().unwrap_or_default(), &mut options);
+        options
+    }
+
+    /// The configuration file to read, if any is to be read, and whether it must exist.
+    pub fn file_to_read(&self) -> Option<(&Path, bool)> {
+        (self.config.is_some() || self.defaults.is_none()).then(|| self.config_file())
+    }
+
+    /// The configuration file, and whether it must exist.
     pub fn config_file(&self) -> (&Path, bool) {
         match &self.config {
             Some(path) => (path, true),
             None => (Path::new(DEFAULT_CONFIG), false),
+        }
+    }
+}
+
+fn apply(overrides: &[Override], options: &mut Options) {
+    for item in overrides {
+        match item {
+            Override::Value(key, value) => {
+                let outcome = assign(options, key, value);
+                debug_assert_eq!(outcome, Ok(()), "the value was checked when it was read");
+            }
+            Override::MoreVerbose => options.log_flags = (options.log_flags << 1) | 1,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::args::{self, DaemonArgs};
 use super::{Command, UsageError};
 use clap::Parser;
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -110,6 +111,15 @@ impl FromStr for Shape {
     }
 }
 
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = std::array::from_fn(|i| {
+            format!("{}{}", self.radix[i], if self.open[i] { "m" } else { "" })
+        });
+        write!(f, "{x}x{y}x{z}")
+    }
+}
+
 /// A place in the torus: x, y, z.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Position(pub [u32; 3]);
@@ -128,6 +138,13 @@ impl FromStr for Position {
             *coordinate = part.trim().parse().map_err(|_| wrong())?;
         }
         Ok(Self(position))
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.0;
+        write!(f, "{x},{y},{z}")
     }
 }
 
@@ -158,5 +175,13 @@ impl FromStr for Cable {
             _ => return Err(wrong()),
         };
         Ok(Self { from: place.parse()?, axis, up })
+    }
+}
+
+impl fmt::Display for Cable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.up { '+' } else { '-' };
+        let axis = ['x', 'y', 'z'].get(usize::from(self.axis)).unwrap_or(&'?');
+        write!(f, "{}:{sign}{axis}", self.from)
     }
 }

@@ -22,26 +22,33 @@ pub struct Configured {
 /// A file that was asked for cannot be read, or a value in it makes no sense; the text names
 /// file, line and column of everything that is wrong.
 pub fn read(args: &DaemonArgs) -> Result<Configured, String> {
-    let (path, must_exist) = args.config_file();
     let mut notes = args.notes.clone();
-    let mut options = match fs::read_to_string(path) {
-        Ok(text) => parse(&text, path, &mut notes)?,
-        Err(error) if error.kind() == ErrorKind::NotFound && !must_exist => Options::default(),
-        Err(error) => return Err(format!("{}: {error}", path.display())),
-    };
+    let mut options = args.defaults();
+    if let Some((path, must_exist)) = args.file_to_read() {
+        match fs::read_to_string(path) {
+            Ok(text) => parse(&text, path, &mut options, &mut notes)?,
+            Err(error) if error.kind() == ErrorKind::NotFound && !must_exist => {}
+            Err(error) => return Err(format!("{}: {error}", path.display())),
+        }
+    }
     args.apply(&mut options);
     notes.extend(options.settle());
     notes.extend(options.unsupported());
     Ok(Configured { options, notes })
 }
 
-fn parse(text: &str, path: &Path, notes: &mut Vec<Note>) -> Result<Options, String> {
-    let (options, diagnostics) = Options::parse(text, path);
+fn parse(
+    text: &str,
+    path: &Path,
+    options: &mut Options,
+    notes: &mut Vec<Note>,
+) -> Result<(), String> {
+    let diagnostics = options.read(text, path);
     let wrong = diagnostics.iter().filter(|found| found.severity == Severity::Error);
     let wrong: Vec<String> = wrong.map(ToString::to_string).collect();
     if !wrong.is_empty() {
         return Err(wrong.join("\n"));
     }
     notes.extend(diagnostics.iter().map(Note::from));
-    Ok(options)
+    Ok(())
 }

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tracing::{error, info};
 
 /// Unsolicited MADs that may wait for their desk.
-const INBOX: usize = 4096;
+pub(super) const INBOX: usize = 4096;
 
 /// How long a line of the log may stay in the buffer.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
@@ -192,12 +192,12 @@ fn ask_for_port(found: &LocalPorts) -> Result<Option<LocalPort>, Failure> {
 }
 
 /// `-B`: goes on in the background. This happens before any thread is started.
-fn detach() -> Result<(), Failure> {
+pub(super) fn detach() -> Result<(), Failure> {
     nix::unistd::daemon(true, false)
         .map_err(|error| Failure::new(ExitCode::System, format!("detaching: {error}")))
 }
 
-fn write_pidfile(args: &DaemonArgs) -> Result<(), Failure> {
+pub(super) fn write_pidfile(args: &DaemonArgs) -> Result<(), Failure> {
     let Some(path) = &args.pidfile else { return Ok(()) };
     std::fs::write(path, format!("{}\n", std::process::id()))
         .map_err(|error| Failure::new(ExitCode::System, format!("{}: {error}", path.display())))

@@ -16,7 +16,7 @@
 //! * [`files`]: the files that a pass reads and writes;
 //! * [`signals`]: HUP, USR1, INT, TERM; [`logging`]: the log, [`tell`]: its well-known lines;
 //! * [`configuration`]: the options; [`start`]: puts the desks together; [`launch`]: the process;
-//! * [`simulate`]: the same on an embedded simulated fabric.
+//! * [`simulate`]: the same on an embedded simulated fabric, with [`narrator`] telling about it.
 
 pub mod agenda;
 pub mod configuration;
@@ -25,9 +25,10 @@ pub mod front_desk;
 pub mod launch;
 pub mod logging;
 pub mod manager;
+pub mod narrator;
 pub mod sa_desk;
 pub mod signals;
-
+pub mod simulate;
 pub mod start;
 pub mod sweeping;
 pub mod tell;

@@ -116,7 +116,7 @@ impl Passes {
             apply(&around.client, observation, &verified, &mut self.acknowledged, options.m_key)
                 .await;
         self.tell_applied(observation, &report, planned_after, start.elapsed());
-        self.publish(around, options, observation, &verified);
+        self.publish(around, options, observation, &verified, report.failed.len());
         if report.failed.is_empty() {
             tell::subnet_up(!self.was_up);
             self.was_up = true;
@@ -237,6 +237,7 @@ impl Passes {
         options: &Arc<Options>,
         observation: &Observation,
         verified: &Verified,
+        failed_sets: usize,
     ) {
         self.generation += 1;
         let plan = verified.plan().clone();
@@ -246,6 +247,8 @@ impl Passes {
             fabric: observation.fabric.clone(),
             plan,
             options: options.clone(),
+            summary: Arc::new(verified.summary().clone()),
+            failed_sets,
         });
         around.files.write_memory(&self.memory, options);
         around.files.write_dumps(&subnet);

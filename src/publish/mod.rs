@@ -7,6 +7,7 @@ pub mod report;
 use crate::config::options::Options;
 use crate::fabric::Fabric;
 use crate::plan::Plan;
+use crate::verify::Summary;
 use std::sync::Arc;
 
 /// A generation of the subnet as it was brought up: immutable, shared by all who answer.
@@ -20,4 +21,8 @@ pub struct Subnet {
     pub plan: Arc<Plan>,
     /// The configuration the plan was made with.
     pub options: Arc<Options>,
+    /// What the checks found in the plan.
+    pub summary: Arc<Summary>,
+    /// Sets that no device acknowledged; with none the subnet is up as planned.
+    pub failed_sets: usize,
 }

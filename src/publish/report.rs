@@ -1,11 +1,10 @@
 //! The bring-up report: what a person wants to know after SUBNET UP, on one screen.
 
-use super::path;
+use super::{Subnet, path};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Mlid, Sl};
-use crate::notes::Severity;
+use crate::notes::{Note, Severity};
 use crate::plan::Plan;
-use crate::verify::Verified;
 use crate::wire::attr::NodeKind;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -32,8 +31,8 @@ pub fn worst_link(fabric: &Fabric, plan: &Plan) -> Option<(PortId, usize)> {
 }
 
 /// The report.
-pub fn bring_up(fabric: &Fabric, verified: &Verified) -> String {
-    let (plan, summary) = (verified.plan(), verified.summary());
+pub fn bring_up(subnet: &Subnet) -> String {
+    let Subnet { fabric, plan, summary, .. } = subnet;
     let count = |kind| fabric.nodes().iter().filter(|node| node.kind() == kind).count();
     let cables = fabric.ports().iter().filter(|port| port.peer.is_some()).count() / 2;
     let groups: BTreeSet<Mlid> =
@@ -69,7 +68,14 @@ pub fn bring_up(fabric: &Fabric, verified: &Verified) -> String {
         let _ = writeln!(text, "sample:    {sample}");
     }
     let told = plan.notes.iter().chain(&plan.routing.notes).chain(&summary.notes);
+    let mut notes: Vec<&Note> = Vec::new();
     for note in told.filter(|note| note.severity >= Severity::Warning) {
+        // A stage may repeat what an earlier one found.
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    for note in notes {
         let word = if note.severity == Severity::Error { "ERROR" } else { "WARNING" };
         let _ = writeln!(text, "{word}: {note}");
     }

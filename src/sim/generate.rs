@@ -104,6 +104,11 @@ impl Shape {
         }
     }
 
+    /// True if `at` lies within the radices.
+    pub fn contains(&self, at: [u16; 3]) -> bool {
+        at.iter().zip(self.radix).all(|(&at, radix)| at < radix)
+    }
+
     fn switches(&self) -> u64 {
         self.radix.iter().map(|&radix| u64::from(radix)).product()
     }
@@ -129,8 +134,9 @@ impl Shape {
         (0..rx).flat_map(move |x| (0..ry).flat_map(move |y| (0..rz).map(move |z| [x, y, z])))
     }
 
-    /// The neighbour upwards in a dimension; `None` at the edge of a mesh.
-    fn above(&self, at: [u16; 3], dimension: usize) -> Option<[u16; 3]> {
+    /// The place next to `at` upwards in a dimension (0..=2), whether there is a switch or not;
+    /// `None` at the edge of a mesh and in a dimension that is not used.
+    pub fn above(&self, at: [u16; 3], dimension: usize) -> Option<[u16; 3]> {
         let radix = self.radix[dimension];
         let closes = self.looped[dimension] && radix > 2;
         if radix < 2 || (at[dimension] + 1 == radix && !closes) {
@@ -217,34 +223,57 @@ impl Shape {
         }
     }
 
-    /// The torus-2QoS.conf for this fabric: the seed at 0,0,0.
+    /// The torus-2QoS.conf for this fabric: the seed at 0,0,0, or at the first place whose
+    /// neighbours are all there.
     pub fn torus_conf(&self) -> String {
         let mut text = String::from("torus");
         for (radix, looped) in self.radix.iter().zip(self.looped) {
             let _ = write!(text, " {radix}{}", if looped { 'T' } else { 'M' });
         }
         text.push('\n');
-        let origin = self.switch_guid([0; 3]);
+        let origin = self.positions().find(|&at| self.can_be_seed(at)).unwrap_or_default();
         for (dimension, name) in ["x", "y", "z"].iter().enumerate() {
-            let radix = self.radix[dimension];
-            if radix < 2 {
-                continue;
-            }
-            let mut neighbour = [0; 3];
-            neighbour[dimension] = 1;
-            let up = self.switch_guid(neighbour);
-            let _ = writeln!(text, "{name}p_link {:#x} {:#x}", origin.0, up.0);
-            if radix == 4 && self.looped[dimension] {
-                neighbour[dimension] = radix - 1;
-                let down = self.switch_guid(neighbour);
-                let _ = writeln!(text, "{name}m_link {:#x} {:#x}", origin.0, down.0);
-            }
+            self.write_seed(&mut text, origin, dimension, name);
         }
         // The local group holds port 0, the hosts and the router.
         let local = u16::from(self.hosts) + 1 + u16::from(self.router);
         let largest = local.max(u16::from(self.parallel)).max(16);
         let _ = writeln!(text, "portgroup_max_ports {largest}");
         text
+    }
+
+    /// The places whose links a seed at `at` names in a dimension: upwards, and downwards too in
+    /// a ring of four, whose directions the links alone do not tell.
+    fn seed_links(&self, at: [u16; 3], dimension: usize) -> Vec<(char, [u16; 3])> {
+        let Some(up) = self.above(at, dimension) else { return Vec::new() };
+        let mut links = vec![('p', up)];
+        if self.radix[dimension] == 4 && self.looped[dimension] {
+            let mut down = at;
+            down[dimension] = (at[dimension] + 3) % 4;
+            links.push(('m', down));
+        }
+        links
+    }
+
+    fn can_be_seed(&self, at: [u16; 3]) -> bool {
+        let present = |at: &[u16; 3]| !self.missing_switches.contains(at);
+        let has_links = |dimension: usize| {
+            let links = self.seed_links(at, dimension);
+            (self.radix[dimension] < 2 || !links.is_empty())
+                && links.iter().all(|(_, at)| present(at))
+        };
+        present(&at) && (0..3).all(has_links)
+    }
+
+    fn write_seed(&self, text: &mut String, at: [u16; 3], dimension: usize, name: &str) {
+        let origin = self.switch_guid(at);
+        for (sign, neighbour) in self.seed_links(at, dimension) {
+            let guid = self.switch_guid(neighbour);
+            let _ = writeln!(text, "{name}{sign}_link {:#x} {:#x}", origin.0, guid.0);
+        }
+        if at[dimension] > 0 {
+            let _ = writeln!(text, "{name}_dateline -{}", at[dimension]);
+        }
     }
 }
 
@@ -296,6 +325,15 @@ mod tests {
         let expected = "torus 6T 4T 1T\nxp_link 0x200000 0x200004\nyp_link 0x200000 0x200001\n\
                         ym_link 0x200000 0x200003\nportgroup_max_ports 16\n";
         assert_eq!(shape("6x4x1").torus_conf(), expected);
+    }
+
+    #[test]
+    fn the_seed_moves_to_where_its_neighbours_are() {
+        let mut torus = shape("5x6m");
+        torus.missing_switches.push([1, 0, 0]);
+        let expected = "torus 5T 6M 1T\nxp_link 0x200001 0x200007\nyp_link 0x200001 0x200002\n\
+                        y_dateline -1\nportgroup_max_ports 16\n";
+        assert_eq!(torus.torus_conf(), expected);
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //! | 0x04 [`flags::VERBOSE`] | `debug!` |
 //! | 0x08 [`flags::DEBUG`] | `trace!` |
 //! | 0x10, 0x20, 0x40 | [`log_as!`](crate::log_as) with the flag |
-//! | 0x80 [`flags::SYS`] | [`major!`](crate::major): syslog and standard output too; always enabled |
+//! | 0x80 [`flags::SYS`] | [`major!`](crate::major): syslog and standard output too; always enabled where events are announced |
 //!
 //! Lines are buffered, as OpenSM's are; errors and major events reach the file at once, and so
 //! does everything with `-d 2`. The daemon calls [`LogHandle::flush`] when it has nothing to do.
@@ -96,7 +96,8 @@ pub struct LogConfig {
     pub max_size: u64,
     /// Prefix of every message.
     pub prefix: Option<String>,
-    /// Send major events to syslog and print them.
+    /// Send major events to syslog and print them; without it, a major event is a line like
+    /// others, which [`flags::SYS`] enables. This is settled when the log is opened.
     pub announce: bool,
 }
 
@@ -120,12 +121,14 @@ pub struct LogHandle(Arc<Shared>);
 
 struct Shared {
     flags: AtomicU8,
+    /// Flags that are enabled whatever `flags` says.
+    always: u8,
     sink: Mutex<Sink>,
 }
 
 impl Shared {
     fn enabled(&self, wanted: u8) -> bool {
-        wanted & (self.flags.load(Ordering::Relaxed) | flags::SYS) != 0
+        wanted & (self.flags.load(Ordering::Relaxed) | self.always) != 0
     }
 
     /// A thread that panicked while it wrote leaves at worst half a line.
@@ -151,7 +154,9 @@ pub fn start(config: &LogConfig) -> io::Result<LogHandle> {
 /// The file cannot be opened.
 pub fn open(config: &LogConfig) -> io::Result<(LogLayer, LogHandle)> {
     let sink = Sink::open(config)?;
-    let shared = Arc::new(Shared { flags: AtomicU8::new(config.flags), sink: Mutex::new(sink) });
+    let always = if config.announce { flags::SYS } else { 0 };
+    let flags = AtomicU8::new(config.flags);
+    let shared = Arc::new(Shared { flags, always, sink: Mutex::new(sink) });
     Ok((LogLayer::new(Arc::clone(&shared)), LogHandle(shared)))
 }
 

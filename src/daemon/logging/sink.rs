@@ -72,7 +72,8 @@ impl Sink {
 
     pub(super) fn reconfigure(&mut self, config: &LogConfig) {
         let destination = self.config.destination.clone();
-        self.config = LogConfig { destination, ..config.clone() };
+        let announce = self.config.announce;
+        self.config = LogConfig { destination, announce, ..config.clone() };
     }
 
     pub(super) fn flush(&mut self) {

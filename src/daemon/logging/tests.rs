@@ -4,7 +4,7 @@ use std::path::Path;
 fn config(path: &Path) -> LogConfig {
     LogConfig {
         destination: Destination::File(path.into()),
-        flags: 0x03,
+        flags: 0x83,
         force_flush: false,
         append: true,
         max_size: 0,
