@@ -1,0 +1,75 @@
+//! torus-2QoS against OpenSM on random fabrics: routed or refused, coordinates, forwarding tables
+//! and SL to VL tables, by GUID. TORUS_RANDOM_FABRICS says how many, TORUS_RANDOM_SEED where to
+//! start; TORUS_RANDOM_KEEP names a folder for the files of fabrics that differ. Says SKIPPED where ibsim or
+//! opensm is not installed.
+
+mod common;
+mod torus;
+
+use std::path::PathBuf;
+use torus::subnet::{Case, Subnet};
+use torus::{in_parallel, opensm, random, setting};
+use torus_sm::fabric::ibnet;
+
+#[test]
+fn random_fabrics_equal_opensm() {
+    if !common::have(&opensm::PROGRAMS) {
+        return;
+    }
+    let count = setting("TORUS_RANDOM_FABRICS", 40);
+    let first = setting("TORUS_RANDOM_SEED", 1);
+    let results = in_parallel(count, |index| {
+        let seed = (first + index) as u64;
+        let case = random::case(seed);
+        let (routed, differences) = opensm::compare(&case);
+        if !differences.is_empty() {
+            keep(seed, &case);
+        }
+        (seed, routed, differences)
+    });
+    let routed = results.iter().filter(|(_, routed, _)| *routed).count();
+    println!("{count} fabrics compared, OpenSM routes {routed}");
+    let differing: Vec<String> = results
+        .iter()
+        .filter(|(.., differences)| !differences.is_empty())
+        .map(|(seed, _, differences)| format!("seed {seed}:\n{differences}"))
+        .collect();
+    assert!(differing.is_empty(), "{} differ\n{}", differing.len(), differing.join("\n"));
+    assert!(routed * 4 >= count, "only {routed} of {count} fabrics were routed");
+    assert!(count < 40 || routed < count, "every fabric was routed");
+}
+
+fn keep(seed: u64, case: &Case) {
+    let Some(folder) = std::env::var_os("TORUS_RANDOM_KEEP").map(PathBuf::from) else { return };
+    let folder = folder.join(seed.to_string());
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let notes = match Subnet::new(case).route(None) {
+        Ok(routing) => format!("routed\n{:#?}", routing.notes),
+        Err(refusal) => format!("{refusal:#?}"),
+    };
+    for (name, text) in [
+        ("fabric.net", ibnet::write(&case.topology)),
+        ("torus-2QoS.conf", case.config.clone()),
+        ("notes", notes),
+    ] {
+        std::fs::write(folder.join(name), text).expect("a file");
+    }
+}
+
+/// With as many VLs as torus-2QoS asks for, whatever it routes has no credit loop.
+#[test]
+fn random_fabrics_verify_clean() {
+    let mut routed = 0;
+    for seed in 0..200 {
+        let case = Case { max_op_vls: 5, ..random::case(seed) };
+        let subnet = Subnet::new(&case);
+        if subnet.route(None).is_ok() {
+            routed += 1;
+            if let Err(fault) = subnet.verified() {
+                keep(seed, &case);
+                panic!("seed {seed}: {fault}");
+            }
+        }
+    }
+    assert!(routed >= 50, "only {routed} were routed");
+}
