@@ -54,10 +54,15 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     configured.notes.iter().for_each(tell::note);
     info!("binding to port GUID {} ({} port {})", local.guid, local.device, local.port);
     let runtime = runtime()?;
-    let exit = runtime.block_on(serve(args, configured.options, &local, log.clone()))?;
+    let outcome = runtime.block_on(serve(args, configured.options, &local, log.clone()));
     runtime.shutdown_timeout(Duration::from_secs(2));
+    if let Err(failure) = &outcome {
+        // In the background standard error leads nowhere.
+        error!("{}", failure.text);
+    }
+    let code = outcome.map(|exit| exit_code(&exit));
     log.flush();
-    Ok(exit_code(&exit))
+    code
 }
 
 /// `-c FILE`: writes the configuration as a file with help for every key.
