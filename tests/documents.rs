@@ -7,6 +7,7 @@ use std::process::Command;
 use torus_sm::cli::ExitCode;
 use torus_sm::cli::flags::FLAGS;
 use torus_sm::config::options::{self, Options, TABLE};
+use torus_sm::config::torus::TorusConfig;
 
 fn read(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
@@ -128,6 +129,34 @@ fn the_manual_has_every_exit_code() {
     for (code, _) in ExitCode::ALL {
         assert!(codes.contains(&format!("\n.B {}\n", code as u8)), "{code:?}");
     }
+}
+
+#[test]
+fn no_dependency_needs_a_newer_rust_than_stated() {
+    let outcome = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .args(["--filter-platform", "x86_64-unknown-linux-gnu"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo starts");
+    assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&outcome.stdout).unwrap();
+    let version =
+        |text: &str| -> Vec<u32> { text.split('.').take(2).flat_map(str::parse).collect() };
+    let stated = version(env!("CARGO_PKG_RUST_VERSION"));
+    let packages = metadata["packages"].as_array().expect("packages");
+    assert!(packages.len() > 20);
+    for package in packages {
+        let needed = version(package["rust_version"].as_str().unwrap_or_default());
+        assert!(needed <= stated, "{} needs Rust {needed:?}", package["name"]);
+    }
+}
+
+#[test]
+fn the_sample_torus_is_understood() {
+    let text = read("etc/torus-2QoS.conf");
+    let parsed = TorusConfig::parse(Path::new("etc/torus-2QoS.conf"), &text);
+    assert!(parsed.is_ok(), "{parsed:?}");
 }
 
 /// True if `line` has `word` with nothing of a name right before or after it.

@@ -370,7 +370,7 @@ options! {
     per_module_logging_file: Option<String> = path("per-module-logging.conf"), start, later;
     /// Directory for dump files; the environment's OSM_TMP_DIR replaces the default.
     dump_files_dir: String = "/var/log/".into(), start, ready;
-    /// Prefix for messages to syslog.
+    /// Prefix of all messages, in the log and to syslog.
     log_prefix: Option<String> = None, hup, ready;
 
     section "Safety";
