@@ -21,18 +21,43 @@
 //! with one owner; its changes reach the fabric as events of the daemon's loop, and reach
 //! readers in the next snapshot.
 //!
+//! Beside the stages stand [`ids`] (numbers of the standard as types), [`notes`] (what the
+//! operator is to hear), [`wire`] (bytes), [`transport`] (the port), [`config`] (what the
+//! administrator writes), [`sm`] (roles and election), [`sim`] (a simulated fabric), [`cli`] (the
+//! command line) and [`daemon`] (the loop, the process).
+//!
 //! # Who may import whom
 //!
-//! `ids ← wire ← transport`; `ids ← fabric ← plan ← verify ← apply ← publish ← sa`. Only
-//! [`daemon`] and [`cli`] see everything. [`config`] is read by every stage from `plan` on;
-//! [`sim`] stands beside [`transport`] and knows nothing of the stages it serves.
-//! `tests/architecture.rs` holds this line.
+//! The room, and what it may import. `tests/architecture.rs` reads this table and holds the
+//! line.
+//!
+//! ```text
+//! ids        wire (the trait by which its types are bit fields)
+//! notes
+//! wire       ids
+//! transport  ids wire notes
+//! fabric     ids wire notes
+//! config     ids notes
+//! sim        ids wire notes fabric transport
+//! observe    ids wire notes fabric transport config
+//! plan       ids wire notes fabric config
+//! verify     ids wire notes fabric config plan
+//! apply      ids wire notes fabric config plan verify transport observe (what a sweep read is what devices have)
+//! publish    ids wire notes fabric config plan verify apply
+//! sa         ids wire notes fabric config plan verify apply publish transport
+//! sm         ids wire notes fabric config transport
+//! cli        everything
+//! daemon     everything
+//! ```
 //!
 //! # What is deliberately absent
 //!
-//! Nothing under [`plan`] or [`verify`] opens a file, reads a clock, draws a random number or
-//! sends a MAD. No byte order above [`wire`]. No `unsafe` outside `transport::umad`. No shared
-//! mutable fabric: one task owns the state, readers hold snapshots.
+//! Nothing under [`plan`] or [`verify`] opens a file, reads a clock, draws a random number, logs
+//! or sends a MAD. No byte order above [`wire`]. No `unsafe` outside `transport::umad`. No shared
+//! mutable fabric: one task owns the state, readers hold snapshots. No clock but tokio's, so that
+//! tests of the whole daemon run on a paused one.
+
+#![warn(clippy::disallowed_methods)]
 
 pub mod apply;
 pub mod cli;

@@ -7,6 +7,7 @@ use std::process::Command;
 use torus_sm::cli::ExitCode;
 use torus_sm::cli::flags::FLAGS;
 use torus_sm::config::options::{self, Options, TABLE};
+use torus_sm::config::torus::TorusConfig;
 
 fn read(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
@@ -40,14 +41,84 @@ fn the_manual_has_every_option() {
 
 #[test]
 fn the_manual_has_every_key() {
-    let manual = manual("man/torus-sm.8");
-    for key in TABLE {
-        let found = manual.lines().any(|line| line.starts_with(".B") && has_word(line, key.name));
-        assert!(found, "{} is missing", key.name);
-        if let Some(alias) = key.alias {
-            assert!(manual.contains(alias), "{alias} is missing");
+    let (first, end) = (".SS Device attributes\n", ".SH SIGNALS\n");
+    let manual = read("man/torus-sm.8");
+    let start = manual.find(first).expect("the first section of keys");
+    let stop = manual.find(end).expect("the section after the keys");
+    let wanted = manual_of_keys();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let text = [&manual[..start], wanted.as_str(), &manual[stop..]].concat();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/torus-sm.8");
+        fs::write(path, text).unwrap();
+        return;
+    }
+    for (ours, theirs) in manual[start..stop].lines().zip(wanted.lines()) {
+        assert_eq!(ours, theirs, "UPDATE_GOLDEN=1 writes the keys of man/torus-sm.8 anew");
+    }
+    assert_eq!(manual[start..stop].lines().count(), wanted.lines().count());
+}
+
+/// The template as a part of a manual page.
+fn manual_of_keys() -> String {
+    let escaped = |text: &str| text.replace('-', "\\-").replace('…', "\\&...");
+    let mut manual = String::new();
+    let mut help = Vec::new();
+    let template = options::template();
+    let body = template.split_once("\n\n#\n").expect("the first heading").1;
+    for line in body.lines().filter(|line| !["#", ""].contains(line)) {
+        if let Some(text) = line.strip_prefix("# ") {
+            let is_heading = TABLE.iter().find(|key| key.section.to_uppercase() == text);
+            match is_heading {
+                Some(key) => manual += &format!(".SS {}\n", escaped(key.section)),
+                None => help.push(escaped(text)),
+            }
+        } else {
+            let (name, value) = line.split_once(' ').expect("key and value");
+            manual += &format!(".TP\n.BI \"{name} \" \"{}\"\n", escaped(value));
+            for text in help.drain(..) {
+                manual += &format!("{text}\n");
+            }
         }
     }
+    manual
+}
+
+/// A key is ready exactly if the program reads it outside of the rooms that fill it.
+#[test]
+fn keys_are_ready_when_they_are_read() {
+    let source = program_source();
+    for key in TABLE {
+        let name = key.name;
+        let is_read = source.iter().any(|text| {
+            let owners = ["options.", "options()."].map(|owner| format!("{owner}{name}"));
+            let by_macro = text.contains("options.$") && has_word(text, name);
+            by_macro || owners.iter().any(|path| has_word(text, path))
+        });
+        assert_eq!(key.feature == options::Feature::Ready, is_read, "{name}: read {is_read}");
+    }
+}
+
+/// The code of the program without comments, blanks and tests, but for that which reads and
+/// writes configurations.
+fn program_source() -> Vec<String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let aside = [source.join("cli"), source.join("config")];
+    let mut texts = Vec::new();
+    let mut folders = vec![source];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !aside.contains(&path) {
+                folders.push(path);
+            } else if path.is_file() && !path.ends_with("tests.rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+                let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+                texts.push(code.map(str::trim).collect());
+            }
+        }
+    }
+    texts
 }
 
 #[test]
@@ -58,6 +129,34 @@ fn the_manual_has_every_exit_code() {
     for (code, _) in ExitCode::ALL {
         assert!(codes.contains(&format!("\n.B {}\n", code as u8)), "{code:?}");
     }
+}
+
+#[test]
+fn no_dependency_needs_a_newer_rust_than_stated() {
+    let outcome = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .args(["--filter-platform", "x86_64-unknown-linux-gnu"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo starts");
+    assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&outcome.stdout).unwrap();
+    let version =
+        |text: &str| -> Vec<u32> { text.split('.').take(2).flat_map(str::parse).collect() };
+    let stated = version(env!("CARGO_PKG_RUST_VERSION"));
+    let packages = metadata["packages"].as_array().expect("packages");
+    assert!(packages.len() > 20);
+    for package in packages {
+        let needed = version(package["rust_version"].as_str().unwrap_or_default());
+        assert!(needed <= stated, "{} needs Rust {needed:?}", package["name"]);
+    }
+}
+
+#[test]
+fn the_sample_torus_is_understood() {
+    let text = read("etc/torus-2QoS.conf");
+    let parsed = TorusConfig::parse(Path::new("etc/torus-2QoS.conf"), &text);
+    assert!(parsed.is_ok(), "{parsed:?}");
 }
 
 /// True if `line` has `word` with nothing of a name right before or after it.

@@ -82,12 +82,12 @@ flags! {
             "bind to the local port with this GUID; 0 lists the ports to choose from";
         "once"; 'o' => Act::Once, "configure the subnet once and exit; ports stay ACTIVE";
         "daemon"; 'B' => Act::Set("daemon", "TRUE"), "run in the background";
-        "pidfile"; FILE => Act::PidFile, "write the process id to FILE";
+        "pidfile"; FILE => Act::PidFile, "write the process id to FILE, which goes with the process";
         "stay_on_fatal"; 'y' => Act::Set("exit_on_fatal", "FALSE"),
             "go on after fatal faults such as duplicate GUIDs";
         "debug"; 'd'; NUMBER => Act::Debug,
-            "0: ignore other SMs, 1: single thread, 2: flush the log at every line, 3: no \
-             multicast, 5: trace the port, 10: testability mode";
+            "0: ignore other SMs, 2: flush the log at every line, 3: no multicast, 5: trace the \
+             port; others have no effect";
         "help"; 'h', '?' => Act::Help, "show this help and exit";
         "version" => Act::Version, "show the version and exit";
     }
@@ -184,7 +184,7 @@ flags! {
              functions, 0x20 frames, 0x40 routing (default 0x03)";
         "verbose"; 'v' => Act::Verbose, "log more; may be repeated";
         "V"; 'V' => Act::VeryVerbose, "log everything, as -D 0xff -d 2";
-        "log_prefix"; TEXT => Act::Key("log_prefix"), "prefix of messages to syslog";
+        "log_prefix"; TEXT => Act::Key("log_prefix"), "prefix of all messages, in the log and to syslog";
         "dump_files_dir"; DIR => Act::Key("dump_files_dir"), "directory for dump files";
     }
     "Operation" {

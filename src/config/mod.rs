@@ -47,6 +47,6 @@ impl fmt::Display for Diagnostic {
 
 impl From<&Diagnostic> for Note {
     fn from(diagnostic: &Diagnostic) -> Self {
-        Self { severity: diagnostic.severity, code: None, text: diagnostic.to_string() }
+        Self::new(diagnostic.severity, None, diagnostic.to_string())
     }
 }

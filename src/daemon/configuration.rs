@@ -1,11 +1,14 @@
 //! Where the options come from: the configuration file, and over it the command line.
 
 use crate::cli::DaemonArgs;
+use crate::config::guid_lists::GuidLists;
 use crate::config::options::Options;
 use crate::notes::{Note, Severity};
+use crate::plan::routing::chain::{Chain, Registry};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Options and what is to be said about them.
 #[derive(Clone, Debug)]
@@ -19,8 +22,9 @@ pub struct Configured {
 /// Reads the configuration file and applies the command line.
 ///
 /// # Errors
-/// A file that was asked for cannot be read, or a value in it makes no sense; the text names
-/// file, line and column of everything that is wrong.
+/// A file that was asked for cannot be read, or a value in it makes no sense: the text names
+/// file, line and column of everything that is wrong. A routing engine is none: the text names
+/// those that are.
 pub fn read(args: &DaemonArgs) -> Result<Configured, String> {
     let mut notes = args.notes.clone();
     let mut options = args.defaults();
@@ -32,9 +36,20 @@ pub fn read(args: &DaemonArgs) -> Result<Configured, String> {
         }
     }
     args.apply(&mut options);
+    chain(&options, GuidLists::default())?;
     notes.extend(options.settle());
     notes.extend(options.unsupported());
     Ok(Configured { options, notes })
+}
+
+/// The routing engines in the order of `routing_engine`, tuned by `lists`.
+///
+/// # Errors
+/// A name that is no engine's; the text has those that are.
+pub fn chain(options: &Options, lists: GuidLists) -> Result<Chain, String> {
+    let registry = Registry::standard(Arc::new(lists));
+    let engines = options.routing_engine.as_deref().unwrap_or_default();
+    Chain::parse(engines, &registry).map_err(|error| error.to_string())
 }
 
 fn parse(

@@ -1,17 +1,17 @@
 //! The files that a pass reads and writes: torus-2QoS.conf, guid2lid, dumps.
 
+use super::configuration;
 use crate::config::guid_lists::{self, GuidLists, Parsed};
 use crate::config::guid2lid;
 use crate::config::options::Options;
 use crate::config::torus::TorusConfig;
 use crate::notes::Note;
 use crate::plan::lids::Memory;
-use crate::plan::routing::chain::{Chain, Registry};
+use crate::plan::routing::chain::Chain;
 use crate::plan::routing::torus::Torus;
 use crate::publish::{Subnet, dumps};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use tracing::{info, warn};
 
 /// The log flag that asks for dump files (`-D 0x40`).
@@ -47,9 +47,7 @@ impl Files {
             hop_weights: read_list(&options.hop_weights_file, guid_lists::hop_weights),
             search_orders: read_list(&options.port_search_ordering_file, guid_lists::search_orders),
         };
-        let registry = Registry::standard(Arc::new(lists));
-        let engines = options.routing_engine.as_deref().unwrap_or_default();
-        Chain::parse(engines, &registry).map_err(|error| error.to_string())
+        configuration::chain(options, lists)
     }
 
     fn guid2lid(&self) -> Option<PathBuf> {

@@ -53,14 +53,19 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
         detach()?;
     }
     let log = open_log(&LogConfig::from(&configured.options))?;
-    write_pidfile(args)?;
+    let _pidfile = PidFile::write(args)?;
     configured.notes.iter().for_each(tell::note);
     info!("binding to port GUID {} ({} port {})", local.guid, local.device, local.port);
     let runtime = runtime()?;
-    let exit = runtime.block_on(serve(args, configured.options, &local, log.clone()))?;
+    let outcome = runtime.block_on(serve(args, configured.options, &local, log.clone()));
     runtime.shutdown_timeout(Duration::from_secs(2));
+    if let Err(failure) = &outcome {
+        // In the background standard error leads nowhere.
+        error!("{}", failure.text);
+    }
+    let code = outcome.map(|exit| exit_code(&exit));
     log.flush();
-    Ok(exit_code(&exit))
+    code
 }
 
 /// `-c FILE`: writes the configuration as a file with help for every key.
@@ -197,10 +202,24 @@ pub(super) fn detach() -> Result<(), Failure> {
         .map_err(|error| Failure::new(ExitCode::System, format!("detaching: {error}")))
 }
 
-pub(super) fn write_pidfile(args: &DaemonArgs) -> Result<(), Failure> {
-    let Some(path) = &args.pidfile else { return Ok(()) };
-    std::fs::write(path, format!("{}\n", std::process::id()))
-        .map_err(|error| Failure::new(ExitCode::System, format!("{}: {error}", path.display())))
+/// The file with the process id, removed when the daemon ends.
+pub(super) struct PidFile(PathBuf);
+
+impl PidFile {
+    pub(super) fn write(args: &DaemonArgs) -> Result<Option<Self>, Failure> {
+        let Some(path) = &args.pidfile else { return Ok(None) };
+        std::fs::write(path, format!("{}\n", std::process::id())).map_err(|error| {
+            Failure::new(ExitCode::System, format!("{}: {error}", path.display()))
+        })?;
+        Ok(Some(Self(path.clone())))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // Whoever looks for the process finds that it is gone, with the file or without.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 /// Says how the daemon ended, and gives the exit code for it.
@@ -216,12 +235,16 @@ pub(super) fn exit_code(exit: &Exit) -> ExitCode {
 }
 
 impl Files {
-    /// Where OpenSM's environment variables say, else its default folders.
+    /// Where OpenSM's environment variables say, else its default folders; OSM_TMP_DIR only
+    /// stands in for the default of `dump_files_dir`.
     pub fn from_environment(options: &Options) -> Self {
         let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        let dumps = &options.dump_files_dir;
+        let is_default = *dumps == Options::default().dump_files_dir;
+        let dump_dir = folder("OSM_TMP_DIR").filter(|_| is_default);
         Self {
             cache_dir: Some(folder("OSM_CACHE_DIR").unwrap_or("/var/cache/opensm".into())),
-            dump_dir: folder("OSM_TMP_DIR").unwrap_or(options.dump_files_dir.clone().into()),
+            dump_dir: dump_dir.unwrap_or_else(|| dumps.into()),
         }
     }
 }

@@ -146,6 +146,10 @@ impl Manager {
     }
 
     fn add(&self, agenda: &mut Agenda, event: Event) {
+        if matches!(event, Event::Trap(_)) && !self.options.sweep_on_trap {
+            // The next light sweep sees what changed.
+            return;
+        }
         let observation = self.observation.as_ref();
         agenda.add(event, |news| observation.and_then(|seen| switch_of(seen, news)));
     }
@@ -199,6 +203,10 @@ impl Manager {
         match (self.around.reload)() {
             Ok(options) => {
                 self.around.client.set_limits(limits(&options));
+                self.around.portrait.send_modify(|portrait| {
+                    portrait.sm_key = options.sm_key;
+                    portrait.priority = options.sm_priority;
+                });
                 self.options = Arc::new(options);
                 info!("configuration read again");
             }

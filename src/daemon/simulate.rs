@@ -51,7 +51,7 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
         launch::detach()?;
     }
     let log = launch::open_log(&log_config(&options))?;
-    launch::write_pidfile(&daemon_args)?;
+    let _pidfile = launch::PidFile::write(&daemon_args)?;
     configured.notes.iter().for_each(tell::note);
     let runtime = launch::runtime()?;
     let exit = runtime.block_on(serve(&daemon_args, options, &fabric, place, log.clone()))?;

@@ -33,11 +33,12 @@ pub fn exiting() {
     crate::major!("Exiting SM");
 }
 
-/// A finding of a stage or of the configuration.
+/// A finding of a stage or of the configuration, with the stage as the line's place.
 pub fn note(note: &Note) {
+    let place = note.place();
     match note.severity {
-        Severity::Info => info!("{note}"),
-        Severity::Warning => warn!("{note}"),
-        Severity::Error => error!("{note}"),
+        Severity::Info => info!(place, "{note}"),
+        Severity::Warning => warn!(place, "{note}"),
+        Severity::Error => error!(place, "{note}"),
     }
 }

@@ -7,8 +7,8 @@
 //!
 //! The file is OpenSM's, but for two things: a boolean that is neither TRUE nor FALSE is an
 //! error (OpenSM takes it for FALSE; 1, YES and ON are TRUE here), and so is a number out of
-//! its range (OpenSM repairs some and takes the rest). A wrong value never stops the daemon:
-//! its key keeps the default.
+//! its range (OpenSM repairs some and takes the rest). The daemon does not start with a wrong
+//! value, and keeps its configuration when a reload brings one; unknown keys are warnings.
 
 pub mod parse;
 pub mod settle;

@@ -134,11 +134,11 @@ options! {
     /// has a link.
     guid: Guid = Guid(0), start, ready;
     /// M_Key that ports are to demand for changes of their PortInfo; 0 is none.
-    m_key: u64 = 0, hup, later, hex(16);
+    m_key: u64 = 0, start, ready, hex(16);
     /// Lease period of the M_Key in seconds; 0 means that it never expires.
-    m_key_lease_period: u16 = 0, hup, later;
+    m_key_lease_period: u16 = 0, hup, ready;
     /// How much a port hides from those who do not know its M_Key (M_KeyProtectBits), 0 to 3.
-    m_key_protection_level: u8 = 0, hup, later, range(0, 3);
+    m_key_protection_level: u8 = 0, hup, ready, range(0, 3);
     /// Look the M_Keys of unknown ports up in the file guid2mkey; FALSE always uses m_key.
     m_key_lookup: bool = true, hup, later;
     /// SM_Key that subnet managers of this subnet show each other.
@@ -193,11 +193,11 @@ options! {
     /// The file that defines the partitions.
     partition_config_file: Option<String> = path("partitions.conf"), start, later;
     /// Deprecated, see part_enforce: TRUE means part_enforce off.
-    no_partition_enforcement: bool = false, hup, later;
+    no_partition_enforcement: bool = false, hup, ready;
     /// Where switches check P_Keys at their outer ports: both, in, out or off.
-    part_enforce: PartEnforce = PartEnforce::Both, hup, later;
+    part_enforce: PartEnforce = PartEnforce::Both, hup, ready;
     /// Allow a port to be full and limited member of one partition.
-    allow_both_pkeys: bool = false, start, later;
+    allow_both_pkeys: bool = false, start, ready;
     /// Leave P_Keys at the table index where they were found.
     keep_pkey_indexes: bool = true, hup, ready;
     /// Byte that distinguishes this subnet's SM-assigned alias GUIDs.
@@ -210,18 +210,18 @@ options! {
     reassign_lids: bool = false, hup, ready;
     /// Make every sweep a heavy one.
     force_heavy_sweep: bool = false, hup, ready;
-    /// Answer traps 128 and 144 with a heavy sweep; repeated ones are limited.
+    /// Sweep when traps 128, 144 or 145 come; FALSE leaves what changed to the next sweep.
     sweep_on_trap: bool = true, hup, ready;
 
     section "Routing";
     /// Count routes to switches when links are balanced.
     port_profile_switch_nodes: bool = false, hup, ready;
     /// File of port GUIDs to leave out of link balancing.
-    port_prof_ignore_file: Option<String> = None, start, later;
+    port_prof_ignore_file: Option<String> = None, start, ready;
     /// File of hop weights per switch port.
-    hop_weights_file: Option<String> = None, start, later;
+    hop_weights_file: Option<String> = None, start, ready;
     /// File of the order in which a switch's ports are tried.
-    port_search_ordering_file / dimn_ports_file: Option<String> = None, start, later;
+    port_search_ordering_file / dimn_ports_file: Option<String> = None, start, ready;
     /// Routing engines to try in this order, separated by commas; minhop is tried last unless
     /// no_fallback is in the list. Here: minhop, torus-2QoS. (null) is minhop.
     routing_engine: Option<String> = None, start, ready;
@@ -248,7 +248,7 @@ options! {
     /// File of IDs that replace GUIDs, "guid id" a line (updn).
     ids_guid_file: Option<String> = None, start, later;
     /// File of port GUIDs in the order in which they are to be routed (minhop, updn).
-    guid_routing_order_file: Option<String> = None, start, later;
+    guid_routing_order_file: Option<String> = None, start, ready;
     /// Analyse the mesh first (lash).
     do_mesh_analysis: bool = false, hup, later;
     /// First virtual lane (lash).
@@ -258,11 +258,11 @@ options! {
     /// Care for data traffic of the switches themselves (nue).
     nue_include_switches: bool = false, start, later;
     /// Shift routes among ports to break alignments.
-    port_shifting: bool = false, hup, later;
+    port_shifting: bool = false, hup, ready;
     /// Seed for choosing among equal ports at random; 0 takes them in turn.
-    scatter_ports: u32 = 0, hup, later;
+    scatter_ports: u32 = 0, hup, ready;
     /// Do not scatter the ports of guid_routing_order_file.
-    guid_routing_order_no_scatter: bool = false, start, later;
+    guid_routing_order_no_scatter: bool = false, start, ready;
     /// Dump of the SA database to load.
     sa_db_file: Option<String> = None, start, later;
     /// Dump the SA database after every light sweep.
@@ -310,9 +310,9 @@ options! {
     /// Drop event subscriptions when a port leaves and when this SM becomes master.
     drop_event_subscriptions: bool = false, hup, later;
     /// Hold new IPoIB groups against the parameters of the broadcast group (RFC 4391).
-    ipoib_mcgroup_creation_validation: bool = true, hup, later;
+    ipoib_mcgroup_creation_validation: bool = true, hup, ready;
     /// Hold the parameters of a join against those of the existing group.
-    mcgroup_join_validation: bool = true, hup, later;
+    mcgroup_join_validation: bool = true, hup, ready;
     /// Answer with rates up to 300 Gb/s only, for clients that know no others.
     use_original_extended_sa_rates_only: bool = false, hup, later;
     /// Highest rate code in SA answers, 2 to 63; 63 is no limit.
@@ -370,7 +370,7 @@ options! {
     per_module_logging_file: Option<String> = path("per-module-logging.conf"), start, later;
     /// Directory for dump files; the environment's OSM_TMP_DIR replaces the default.
     dump_files_dir: String = "/var/log/".into(), start, ready;
-    /// Prefix for messages to syslog.
+    /// Prefix of all messages, in the log and to syslog.
     log_prefix: Option<String> = None, hup, ready;
 
     section "Safety";
@@ -379,7 +379,7 @@ options! {
     /// Do not ask clients to register again.
     no_clients_rereg: bool = false, hup, ready;
     /// Switch multicast off.
-    disable_multicast: bool = false, hup, ready;
+    disable_multicast: bool = false, start, ready;
     /// Exit when start-up finds something fatal (duplicate GUIDs).
     exit_on_fatal: bool = true, hup, ready;
 
@@ -395,7 +395,7 @@ options! {
     /// The file that assigns service levels to traffic.
     qos_policy_file: Option<String> = path("qos-policy.conf"), start, later;
     /// Be silent about devices that refuse SL to VL tables.
-    suppress_sl2vl_mad_status_errors: bool = false, hup, ready;
+    suppress_sl2vl_mad_status_errors: bool = false, hup, later;
     /// Most virtual lanes, 0 to 15; 0 takes the default for the kind of port.
     qos_max_vls: u32 = 0, hup, ready, range(0, 15);
     /// Limit of high priority, 0 to 255; -1 takes the default for the kind of port.

@@ -72,9 +72,9 @@ impl<S: Subscriber> Layer<S> for LogLayer {
         }
         text.push_str(&line.message);
         text.push_str(&line.fields);
-        let place = (!line.bare).then(|| place(metadata.target()));
+        let place = line.place.as_deref().unwrap_or_else(|| place(metadata.target()));
         let now = Local::now();
-        self.0.sink().write(&now, line.flags, place, &text);
+        self.0.sink().write(&now, line.flags, (!line.bare).then_some(place), &text);
     }
 }
 
@@ -94,6 +94,8 @@ fn place(target: &str) -> &str {
 struct Line {
     flags: u8,
     bare: bool,
+    /// The place the event names in stead of its own.
+    place: Option<String>,
     message: String,
     fields: String,
 }
@@ -110,6 +112,7 @@ impl Visit for Line {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "message" => self.message.push_str(value),
+            "place" => self.place = Some(value.to_owned()),
             _ => self.record_debug(field, &value),
         }
     }

@@ -50,6 +50,7 @@ fn lines_have_opensms_shape() {
             tracing::error!(code = 7, "ERR 4E11: no torus");
             tracing::warn!("minhop is the fallback");
             tracing::info!(target: "torus_sm::observe::sweep", switches = 30, "done");
+            crate::daemon::tell::note(&crate::notes::Note::error("4E05", "no rings"));
             tracing::debug!("not shown");
             crate::plain!("SUBNET UP");
             crate::major!("Entering {} state", "MASTER");
@@ -62,6 +63,7 @@ fn lines_have_opensms_shape() {
             "0x01 -> daemon::logging::tests: ERR 4E11: no torus code=7",
             "0x01 -> daemon::logging::tests: WARNING: minhop is the fallback",
             "0x02 -> observe::sweep: done switches=30",
+            "0x01 -> daemon::logging::tests: ERR 4E05: no rings",
             "0x02 -> SUBNET UP",
             "0x80 -> Entering MASTER state",
         ]

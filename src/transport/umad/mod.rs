@@ -12,13 +12,15 @@
 
 mod abi;
 mod reader;
-mod rmpp;
+pub mod rmpp;
 mod sys;
+
+pub use abi::UserHeader;
 
 use super::sysfs::{LocalPort, PortError};
 use super::{Agent, MadPort, MadSink, Outgoing, PortIdentity, SendError};
 use crate::wire::mad::{Class, MAD_SIZE};
-use abi::{HEADER, OLD_HEADER, Registration, UserHeader};
+use abi::{HEADER, OLD_HEADER, Registration};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::OwnedFd;

@@ -285,7 +285,7 @@ impl<'a> Placement<'a> {
                 name(lower),
                 name(upper)
             );
-            Note { severity: Severity::Warning, code: Some("4E17"), text }
+            Note::new(Severity::Warning, Some("4E17"), text)
         };
         self.overfull.iter().map(note).collect()
     }

@@ -9,13 +9,15 @@ use crate::notes::{Note, Severity};
 use std::fmt::Write as _;
 
 /// A warning without an OpenSM number.
+#[track_caller]
 pub fn warning(text: impl Into<String>) -> Note {
-    Note { severity: Severity::Warning, code: None, text: text.into() }
+    Note::warning(text)
 }
 
 /// An error for which OpenSM has no number.
+#[track_caller]
 pub fn error(text: impl Into<String>) -> Note {
-    Note { severity: Severity::Error, code: None, text: text.into() }
+    Note::new(Severity::Error, None, text)
 }
 
 /// What the fabric consists of.

@@ -1,0 +1,123 @@
+//! MADs that come in.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use torus_sm::config::options::Options;
+use torus_sm::ids::{Guid, Lid, Sl};
+use torus_sm::observe::traps::TrapDesk;
+use torus_sm::plan::partitions;
+use torus_sm::publish::Subnet;
+use torus_sm::sa::Responder;
+use torus_sm::sa::registry::{GroupSpec, Registry};
+use torus_sm::sm::desk::{self, SelfPortrait};
+use torus_sm::transport::Address;
+use torus_sm::transport::umad::{UserHeader, rmpp};
+use torus_sm::wire::attr::{Notice, SmState};
+use torus_sm::wire::mad::{Class, MAD_SIZE, Mad, Method};
+
+use super::sweeps;
+
+/// SA requests: each begins with the requester's LID (8 bits) and a choice between raw bytes and
+/// a well-formed header with attribute, method and component mask from the bytes.
+pub fn sa_requests(data: &[u8]) {
+    static SUBNET: OnceLock<Subnet> = OnceLock::new();
+    let subnet = SUBNET.get_or_init(sweeps::small_subnet);
+    let mut responder = Responder::new(groups());
+    let now = Instant::now();
+    for (number, chunk) in data.chunks(MAD_SIZE + 2).take(64).enumerate() {
+        let (head, body) = chunk.split_at(chunk.len().min(2));
+        let from = Address::gsi(Lid(head[0].into()), Sl(0));
+        let mad = match head.get(1) {
+            Some(shape) if shape % 4 > 0 => request(body),
+            _ => body.to_vec(),
+        };
+        let now = now + Duration::from_millis(number as u64);
+        if let Some(reply) = responder.handle(subnet, &from, &mad, now) {
+            assert!(reply.mad.len() >= 56, "a reply without its headers");
+            assert!(Mad::read(&reply.mad).method().is_response());
+        }
+        responder.registry().groups(&subnet.fabric);
+    }
+}
+
+/// A request with a right header, and the rest from `body`.
+fn request(body: &[u8]) -> Vec<u8> {
+    let byte = |at: usize| body.get(at).copied().unwrap_or_default();
+    let mut mad = vec![0; MAD_SIZE];
+    let methods = [Method::GET, Method::SET, Method::GET_TABLE, Method(0x15)];
+    // ClassPortInfo … TraceRecord.
+    let attributes = [0x01, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x18, 0x19, 0x20, 0x33, 0x35, 0x38];
+    let attribute: u16 = attributes[usize::from(byte(1)) % attributes.len()];
+    mad[..4].copy_from_slice(&[1, Class::SUBN_ADM, 2, methods[usize::from(byte(0)) % 4].0]);
+    mad[15] = byte(2);
+    mad[16..18].copy_from_slice(&attribute.to_be_bytes());
+    mad[43] = byte(3);
+    for (to, from) in mad[48..].iter_mut().zip(body.iter().skip(4)) {
+        *to = *from;
+    }
+    mad
+}
+
+fn groups() -> Registry {
+    let mut registry = Registry::default();
+    let groups: Vec<GroupSpec> = partitions::default(&Options::default())
+        .iter()
+        .filter_map(|partition| partition.ipoib.as_ref())
+        .map(|group| GroupSpec {
+            mgid: group.mgid,
+            qkey: group.q_key,
+            mtu: group.mtu,
+            rate: group.rate,
+            packet_life: group.packet_life,
+            pkey: group.pkey,
+            sl: group.sl,
+            traffic_class: group.tclass,
+            flow_label: group.flow_label,
+            hop_limit: group.hop_limit,
+            scope: group.scope,
+        })
+        .collect();
+    registry.set_permanent(&groups, torus_sm::ids::Mlid::LAST).expect("there is room for one");
+    registry
+}
+
+/// SMInfo requests and traps.
+pub fn front_desk(data: &[u8]) {
+    let portrait = SelfPortrait {
+        guid: Guid(0x10),
+        sm_key: 1,
+        priority: 5,
+        state: SmState::Master,
+        act_count: 1,
+    };
+    let mut traps = TrapDesk::default();
+    let start = tokio::time::Instant::now();
+    for (number, chunk) in data.chunks(MAD_SIZE).take(256).enumerate() {
+        let mad = Mad::read(chunk);
+        if let Some((reply, _)) = desk::answer(&portrait, &mad) {
+            assert!(reply.method().is_response());
+        }
+        let now = start + Duration::from_millis(200 * number as u64);
+        traps.receive(now, mad.header().tid(), &Notice::read(&mad.0[64..128]));
+        if traps.next_due().is_some_and(|due| due <= now) {
+            traps.due(now);
+        }
+    }
+    traps.due(start + Duration::from_secs(3600));
+}
+
+/// What read() brings from umad, and the RMPP header of what goes there.
+pub fn umad(data: &[u8]) {
+    for with_pkey_index in [false, true] {
+        if let Some(header) = UserHeader::read(data, with_pkey_index) {
+            let back = UserHeader::read(&header.to_bytes(), true);
+            assert_eq!(back.map(|back| back.id), Some(header.id));
+        }
+    }
+    let mut message = data.to_vec();
+    if rmpp::is_needed(&message) {
+        rmpp::prepare(&mut message);
+        assert!(rmpp::is_needed(&message), "the header asks for no RMPP");
+        assert_eq!(message[56..], data[56..]);
+    }
+}
