@@ -14,6 +14,7 @@
 //! | forwarding tables | [`unicast`] |
 //! | spanning tree, trees of groups | [`multicast`] |
 //! | SLs, VLs, arbitration | [`path_sl`], [`sl2vl`], [`vlarb`] |
+//! | the configuration of a fabric that has none | [`derive`] |
 //!
 //! The result is a function of fabric, LIDs and files alone; the torus of the last success only
 //! helps to tell what changed. Everything but forwarding tables is answered by [`Torus`], the
@@ -28,6 +29,7 @@
 mod changes;
 mod checks;
 mod cube;
+pub mod derive;
 mod grid;
 mod lattice;
 mod multicast;

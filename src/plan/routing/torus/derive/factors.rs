@@ -1,0 +1,160 @@
+//! From classes of parallel edges to dimensions.
+//!
+//! Two classes whose edges meet in corners of 4-loops run along different dimensions. Two whose
+//! edges meet, but never in such a corner, follow each other along one dimension. Damage makes
+//! single corners lie; so the pairs that meet most often are believed first, and a pair
+//! that contradicts what is believed already is not.
+//!
+//! The result are the prime factors of the grid: lines and rings, where a ring of four counts as two
+//! factors of two.
+
+use super::graph::Graph;
+use super::squares::Classes;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a corner in a triangle, which is a ring of three, counts more than another.
+const TRIANGLE: u32 = 3;
+
+/// How edges of two classes meet.
+#[derive(Clone, Copy, Default)]
+struct Meeting {
+    in_squares: u32,
+    elsewhere: u32,
+}
+
+/// The factor of each class; `None` for classes that fit none.
+pub fn factors(graph: &Graph, classes: &Classes) -> (usize, Vec<Option<u32>>) {
+    let (meetings, trusted) = meetings(graph, classes);
+    let is_bare = !trusted.contains(&true) && !graph.edges.is_empty();
+    if is_bare && (0..graph.len() as u32).all(|vertex| graph.degree(vertex) <= 2) {
+        // A single ring or line has no 4-loops.
+        return (1, vec![Some(0); classes.count]);
+    }
+    let mut clusters = Clusters::new(classes);
+    for (&(a, b), meeting) in &meetings {
+        if meeting.in_squares > 0 {
+            clusters.across[a as usize].insert(b);
+            clusters.across[b as usize].insert(a);
+        }
+    }
+    let mut aligned: Vec<(u32, u32, u32)> = meetings
+        .iter()
+        .filter(|((a, b), meeting)| {
+            meeting.in_squares == 0 && trusted[*a as usize] && trusted[*b as usize]
+        })
+        .map(|(&(a, b), meeting)| (meeting.elsewhere, a, b))
+        .collect();
+    aligned.sort_unstable_by_key(|&(weight, a, b)| (std::cmp::Reverse(weight), a, b));
+    for (_, a, b) in aligned {
+        clusters.join(a, b);
+    }
+    clusters.settle(&trusted)
+}
+
+/// Counts for all pairs of classes that meet, and which classes there is any evidence for.
+fn meetings(graph: &Graph, classes: &Classes) -> (BTreeMap<(u32, u32), Meeting>, Vec<bool>) {
+    let mut meetings: BTreeMap<(u32, u32), Meeting> = BTreeMap::new();
+    let mut trusted = vec![false; classes.count];
+    for (edge, &class) in classes.of.iter().enumerate() {
+        trusted[class as usize] |= classes.is_in_square[edge];
+    }
+    for vertex in 0..graph.len() as u32 {
+        let around = graph.neighbors(vertex);
+        for (index, &(one, a)) in around.iter().enumerate() {
+            for &(other, b) in &around[index + 1..] {
+                let (ca, cb) = (classes.of[a as usize], classes.of[b as usize]);
+                let meeting = meetings.entry((ca.min(cb), ca.max(cb))).or_default();
+                if classes.is_corner(vertex, a, b) {
+                    meeting.in_squares += 1;
+                } else if graph.edge(one, other).is_some() {
+                    meeting.elsewhere += TRIANGLE;
+                    trusted[ca as usize] = true;
+                    trusted[cb as usize] = true;
+                } else {
+                    meeting.elsewhere += 1;
+                }
+            }
+        }
+    }
+    meetings.retain(|&(a, b), _| a != b);
+    (meetings, trusted)
+}
+
+/// Sets of classes that are thought to run along one dimension.
+struct Clusters {
+    parent: Vec<u32>,
+    /// By cluster: those that run along other dimensions.
+    across: Vec<BTreeSet<u32>>,
+    /// By cluster: number of edges.
+    edges: Vec<usize>,
+}
+
+impl Clusters {
+    fn new(classes: &Classes) -> Self {
+        let mut edges = vec![0; classes.count];
+        classes.of.iter().for_each(|&class| edges[class as usize] += 1);
+        Self {
+            parent: (0..classes.count as u32).collect(),
+            across: vec![BTreeSet::new(); classes.count],
+            edges,
+        }
+    }
+
+    fn find(&mut self, class: u32) -> u32 {
+        let mut at = class;
+        while self.parent[at as usize] != at {
+            let above = self.parent[at as usize];
+            self.parent[at as usize] = self.parent[above as usize];
+            at = above;
+        }
+        at
+    }
+
+    /// Joins the clusters of two classes unless they are known to run across each other.
+    fn join(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.find(a), self.find(b));
+        if a == b || self.across[a as usize].contains(&b) {
+            return;
+        }
+        let (into, from) = if self.across[a as usize].len() >= self.across[b as usize].len() {
+            (a, b)
+        } else {
+            (b, a)
+        };
+        for other in std::mem::take(&mut self.across[from as usize]) {
+            self.across[other as usize].remove(&from);
+            self.across[other as usize].insert(into);
+            self.across[into as usize].insert(other);
+        }
+        self.parent[from as usize] = into;
+        self.edges[into as usize] += self.edges[from as usize];
+    }
+
+    /// The largest clusters that all run across each other become factors; a smaller one that runs
+    /// across all of them but one is a splinter of that one, any other is dropped.
+    fn settle(mut self, trusted: &[bool]) -> (usize, Vec<Option<u32>>) {
+        let classes = 0..self.parent.len() as u32;
+        let root: Vec<u32> = classes.clone().map(|class| self.find(class)).collect();
+        let mut order: Vec<u32> = classes
+            .filter(|&class| root[class as usize] == class && trusted[class as usize])
+            .collect();
+        order.sort_by_key(|&class| (std::cmp::Reverse(self.edges[class as usize]), class));
+        let mut factor: Vec<Option<u32>> = vec![None; root.len()];
+        let mut taken: Vec<u32> = Vec::new();
+        for cluster in order {
+            let is_across = |other: &u32| self.across[cluster as usize].contains(other);
+            let aligned: Vec<u32> =
+                (0..).zip(&taken).filter(|(_, other)| !is_across(other)).map(|(n, _)| n).collect();
+            match aligned[..] {
+                [] => {
+                    factor[cluster as usize] = Some(taken.len() as u32);
+                    taken.push(cluster);
+                }
+                [one] => factor[cluster as usize] = Some(one),
+                _ => {}
+            }
+        }
+        let of_class = root.iter().map(|&cluster| factor[cluster as usize]).collect();
+        (taken.len(), of_class)
+    }
+}

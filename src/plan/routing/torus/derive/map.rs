@@ -1,0 +1,150 @@
+//! Where each switch is: a reading of the fabric as a torus.
+
+use super::graph::Graph;
+use super::layers::Line;
+use crate::config::torus::TorusSize;
+use crate::plan::routing::torus::lattice::{Direction, Lattice, Position};
+
+/// Switches on a grid.
+#[derive(Clone, Debug)]
+pub struct Map {
+    /// The grid.
+    pub lattice: Lattice,
+    /// By vertex.
+    pub positions: Vec<Option<Position>>,
+    /// By position.
+    pub switches: Vec<Option<u32>>,
+}
+
+impl Map {
+    /// The map on which each vertex is where up to three lines put it; of two vertices in one
+    /// place the lower stays. `None` if the grid is larger than any subnet.
+    pub fn new(lines: &[Line], vertices: usize) -> Option<Self> {
+        let mut size = TorusSize { radix: [1; 3], looped: [true; 3] };
+        for (axis, line) in lines.iter().enumerate().take(3) {
+            size.radix[axis] = line.radix;
+            size.looped[axis] = line.is_looped;
+        }
+        let lattice = Lattice::new(size)?;
+        let switches = vec![None; lattice.len()];
+        let mut map = Self { lattice, positions: vec![None; vertices], switches };
+        for vertex in 0..vertices {
+            let mut at = [0; 3];
+            let all_known = lines.iter().zip(&mut at).all(|(line, coordinate)| {
+                line.at[vertex].map(|layer| *coordinate = i64::from(layer)).is_some()
+            });
+            if all_known {
+                map.place(vertex as u32, map.lattice.position(at));
+            }
+        }
+        Some(map)
+    }
+
+    fn place(&mut self, vertex: u32, at: Position) {
+        if self.switches[at.index()].is_none() {
+            self.switches[at.index()] = Some(vertex);
+            self.positions[vertex as usize] = Some(at);
+        }
+    }
+
+    /// The switch one step from a position.
+    pub fn neighbor(&self, at: Position, direction: Direction) -> Option<u32> {
+        let is_inside = self.lattice.is_active(direction.axis()) && !self.lattice.is_edge(at, direction);
+        is_inside.then(|| self.switches[self.lattice.step(at, direction).index()]).flatten()
+    }
+
+    /// The direction in which an edge leads from its first end; `None` if it does not join
+    /// neighbours.
+    pub fn direction(&self, [from, to]: [u32; 2]) -> Option<Direction> {
+        self.positions[to as usize]?;
+        let at = self.positions[from as usize]?;
+        Direction::ALL.into_iter().find(|&direction| self.neighbor(at, direction) == Some(to))
+    }
+
+    /// Number of edges that join neighbours.
+    pub fn explained(&self, graph: &Graph) -> usize {
+        graph.edges.iter().filter(|edge| self.direction(edge.ends).is_some()).count()
+    }
+
+    /// Number of placed switches.
+    pub fn placed(&self) -> usize {
+        self.switches.iter().flatten().count()
+    }
+
+    /// Positions without a switch, ascending.
+    pub fn missing(&self) -> impl Iterator<Item = Position> + '_ {
+        self.lattice.positions().filter(|at| self.switches[at.index()].is_none())
+    }
+
+    /// Puts switches that no 4-loop placed into holes: wherever the cables of one lead to more
+    /// neighbours of one hole than of any other, and explain at least half of its edges.
+    pub fn fill_holes(&mut self, graph: &Graph) {
+        loop {
+            let found = (0..graph.len() as u32)
+                .filter(|&vertex| self.positions[vertex as usize].is_none())
+                .find_map(|vertex| Some((vertex, self.hole_for(graph, vertex)?)));
+            match found {
+                Some((vertex, at)) => self.place(vertex, at),
+                None => return,
+            }
+        }
+    }
+
+    fn hole_for(&self, graph: &Graph, vertex: u32) -> Option<Position> {
+        let mut votes: Vec<(Position, usize)> = Vec::new();
+        for &(neighbor, _) in graph.neighbors(vertex) {
+            let Some(at) = self.positions[neighbor as usize] else { continue };
+            for direction in Direction::ALL {
+                let axis = direction.axis();
+                if !self.lattice.is_active(axis) || self.lattice.is_edge(at, direction) {
+                    continue;
+                }
+                let hole = self.lattice.step(at, direction);
+                if self.switches[hole.index()].is_some() {
+                    continue;
+                }
+                match votes.iter_mut().find(|(known, _)| *known == hole) {
+                    Some((_, count)) => *count += 1,
+                    None => votes.push((hole, 1)),
+                }
+            }
+        }
+        let most = votes.iter().map(|&(_, count)| count).max()?;
+        let mut best = votes.iter().filter(|&&(_, count)| count == most);
+        let &(hole, _) = best.next()?;
+        (best.next().is_none() && 2 * most >= graph.degree(vertex)).then_some(hole)
+    }
+
+    /// The same map with other names: axis `order[n]` becomes axis `n`.
+    pub fn with_axes(&self, order: [usize; 3]) -> Option<Self> {
+        let radix = order.map(|axis| self.lattice.radix(axis));
+        let looped = order.map(|axis| self.lattice.is_looped(axis));
+        let lattice = Lattice::new(TorusSize { radix, looped })?;
+        self.moved(lattice, |at| order.map(|axis| self.lattice.coordinate(at, axis).into()))
+    }
+
+    /// The same map with the dateline of every looped dimension just below `origin`.
+    pub fn with_origin(&self, origin: Position) -> Option<Self> {
+        let shift = [0, 1, 2].map(|axis| {
+            let here = i64::from(self.lattice.coordinate(origin, axis));
+            if self.lattice.is_looped(axis) { here } else { 0 }
+        });
+        let coordinate = |at, axis| i64::from(self.lattice.coordinate(at, axis)) - shift[axis];
+        self.moved(self.lattice.clone(), |at| [0, 1, 2].map(|axis| coordinate(at, axis)))
+    }
+
+    fn moved(&self, lattice: Lattice, to: impl Fn(Position) -> [i64; 3]) -> Option<Self> {
+        let mut map = Self {
+            switches: vec![None; lattice.len()],
+            positions: vec![None; self.positions.len()],
+            lattice,
+        };
+        for (vertex, at) in (0..).zip(&self.positions) {
+            if let Some(at) = at {
+                let there = map.lattice.position(to(*at));
+                map.place(vertex, there);
+            }
+        }
+        Some(map)
+    }
+}

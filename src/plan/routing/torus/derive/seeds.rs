@@ -1,0 +1,209 @@
+//! Seeds, found by trying them: the engine's own discovery must find from each what the map has.
+
+use super::graph::Graph;
+use super::map::Map;
+use crate::config::torus::{Seed, SeedLink};
+use crate::fabric::{Fabric, SwitchId};
+use crate::plan::routing::torus::lattice::{Direction, Position};
+use crate::plan::routing::torus::placement::Placement;
+use crate::plan::routing::torus::rings;
+use crate::plan::routing::torus::wiring::Wiring;
+use std::cmp::Reverse;
+
+/// Seeds to fall back on when a switch of the first is gone.
+const BACKUPS: usize = 3;
+/// Trials for the first seed, and again for the others.
+const TRIALS: usize = 24;
+/// Up to this many switches every one is tried.
+const SMALL: usize = 128;
+
+/// What the seeds are looked for in.
+#[derive(Clone, Copy)]
+pub struct Ground<'a> {
+    /// The fabric.
+    pub fabric: &'a Fabric,
+    /// Its cables.
+    pub wiring: &'a Wiring,
+    /// Its graph.
+    pub graph: &'a Graph,
+    /// Largest size of a group of ports.
+    pub portgroup_max_ports: u32,
+}
+
+/// The map with its origin at the first seed, and the seeds. None if no seed can be used.
+pub struct Planted {
+    /// The map.
+    pub map: Map,
+    /// Disjoint seeds that all grow to the same coordinates.
+    pub seeds: Vec<Seed>,
+}
+
+/// What the engine's discovery makes of a seed; more is better.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Yield {
+    is_routable: bool,
+    switches: usize,
+    cables: usize,
+}
+
+/// A switch to begin at, and its neighbours that the seed names, by [`Direction`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Site {
+    origin: u32,
+    neighbors: [Option<u32>; 6],
+}
+
+impl Site {
+    fn switches(&self) -> impl Iterator<Item = u32> + '_ {
+        [self.origin].into_iter().chain(self.neighbors.into_iter().flatten())
+    }
+}
+
+impl Ground<'_> {
+    /// Finds seeds for a map; `None` if there are no switches next to each other.
+    pub fn plant(&self, map: &Map) -> Option<Planted> {
+        let mut sites = self.sites(map);
+        let (first, most) = self.best(map, &sites)?;
+        let map = map.with_origin(map.positions[first.origin as usize]?)?;
+        let mut chosen = vec![first];
+        for _ in 0..TRIALS {
+            sites.retain(|site| is_disjoint(site, &chosen));
+            let Some(next) = farthest(&map, &chosen, &sites) else { break };
+            let site = sites.remove(next);
+            if self.trial(&map, &site).is_some_and(|found| found >= most) {
+                chosen.push(site);
+            }
+            if chosen.len() > BACKUPS {
+                break;
+            }
+        }
+        let seeds = chosen.iter().map(|site| self.seed(&map, site)).collect();
+        Some(Planted { map, seeds })
+    }
+
+    /// All sites, those in the least damaged surroundings first.
+    fn sites(&self, map: &Map) -> Vec<Site> {
+        let health = |vertex: u32| -> usize {
+            let around = self.graph.neighbors(vertex);
+            around.iter().filter(|&&(other, _)| map.direction([vertex, other]).is_some()).count()
+        };
+        let health: Vec<usize> = (0..map.positions.len() as u32).map(health).collect();
+        let mut sites: Vec<(usize, Site)> = Vec::new();
+        for origin in map.lattice.positions().filter_map(|at| map.switches[at.index()]) {
+            let around = self.graph.neighbors(origin).iter();
+            let nearby: usize = around.map(|&(other, _)| health[other as usize]).sum();
+            let both = [true, false].map(|prefer_up| self.site(map, origin, prefer_up));
+            let up = both[0];
+            sites.extend(both[0].map(|site| (nearby, site)));
+            sites.extend(both[1].filter(|&site| Some(site) != up).map(|site| (nearby, site)));
+        }
+        sites.sort_by_key(|&(nearby, _)| Reverse(nearby));
+        sites.into_iter().map(|(_, site)| site).collect()
+    }
+
+    /// The links that a seed at `origin` needs: one along each dimension, both in a ring of four,
+    /// and all there are where there is but one dimension.
+    fn site(&self, map: &Map, origin: u32, prefer_up: bool) -> Option<Site> {
+        let lattice = &map.lattice;
+        let at = map.positions[origin as usize]?;
+        let axes = || (0..3).filter(|&axis| lattice.is_active(axis));
+        let is_only = axes().count() == 1;
+        let mut site = Site { origin, neighbors: [None; 6] };
+        for axis in axes() {
+            let ways = if prefer_up {
+                [Direction::plus(axis), Direction::minus(axis)]
+            } else {
+                [Direction::minus(axis), Direction::plus(axis)]
+            };
+            let [first, second] = ways.map(|direction| {
+                let neighbor = map.neighbor(at, direction)?;
+                self.graph.edge(origin, neighbor).map(|_| (direction, neighbor))
+            });
+            let needs_both = lattice.is_looped(axis) && lattice.radix(axis) == 4;
+            if needs_both && (first.is_none() || second.is_none()) {
+                return None;
+            }
+            let wanted = [first, second.filter(|_| needs_both || is_only || first.is_none())];
+            for (direction, neighbor) in wanted.into_iter().flatten() {
+                site.neighbors[direction.index()] = Some(neighbor);
+            }
+            first.or(second)?;
+        }
+        Some(site)
+    }
+
+    /// The site with the best yield, the earliest of equals.
+    fn best(&self, map: &Map, sites: &[Site]) -> Option<(Site, Yield)> {
+        let step = if sites.len() <= 2 * SMALL { 1 } else { sites.len().div_ceil(TRIALS) };
+        let mut best: Option<(Site, Yield)> = None;
+        for site in sites.iter().step_by(step) {
+            let Some(found) = self.trial(map, site) else { continue };
+            if best.is_none_or(|(_, most)| found > most) {
+                best = Some((*site, found));
+            }
+            if found.is_routable && found.switches == map.placed() {
+                break;
+            }
+        }
+        best
+    }
+
+    /// Lets the discovery grow from a site. `None` if it contradicts the map or itself.
+    fn trial(&self, map: &Map, site: &Site) -> Option<Yield> {
+        let mut placement =
+            Placement::new(&map.lattice, self.wiring, self.portgroup_max_ports);
+        placement.plant(self.fabric, &self.seed(map, site)).ok()?;
+        placement.sweep();
+        let (grid, _) = placement.finish(self.fabric).ok()?;
+        let mut switches = 0;
+        for (at, switch) in grid.placed() {
+            match map.positions[switch.index()] {
+                Some(known) if known != at => return None,
+                _ => switches += 1,
+            }
+        }
+        let is_routable = rings::faults(self.fabric, &grid, None).is_empty();
+        Some(Yield { is_routable, switches, cables: grid.cable_count() })
+    }
+
+    fn seed(&self, map: &Map, site: &Site) -> Seed {
+        let guid = |vertex: u32| self.fabric.switch(SwitchId(vertex)).guid();
+        let mut seed = Seed::default();
+        let at = map.positions[site.origin as usize].unwrap_or(Position(0));
+        for direction in Direction::ALL {
+            let axis = direction.axis();
+            let slot = 2 * axis + usize::from(!direction.is_plus());
+            seed.links[slot] = site.neighbors[direction.index()]
+                .map(|other| SeedLink { origin: guid(site.origin), neighbor: guid(other) });
+            seed.dateline[axis] = -i64::from(map.lattice.coordinate(at, axis));
+        }
+        seed
+    }
+}
+
+fn is_disjoint(site: &Site, chosen: &[Site]) -> bool {
+    let taken = |vertex| chosen.iter().any(|other| other.switches().any(|own| own == vertex));
+    !site.switches().any(taken)
+}
+
+/// The site that is farthest from all that are chosen, the earliest of equals.
+fn farthest(map: &Map, chosen: &[Site], sites: &[Site]) -> Option<usize> {
+    let nearest = |site: &Site| {
+        let distances = chosen.iter().map(|other| distance(map, site.origin, other.origin));
+        distances.min().unwrap_or_default()
+    };
+    let indices = sites.iter().map(nearest).enumerate();
+    indices.max_by_key(|&(index, distance)| (distance, Reverse(index))).map(|(index, _)| index)
+}
+
+fn distance(map: &Map, a: u32, b: u32) -> u32 {
+    let (Some(a), Some(b)) = (map.positions[a as usize], map.positions[b as usize]) else {
+        return 0;
+    };
+    let along = |axis: usize| {
+        let direct = map.lattice.coordinate(a, axis).abs_diff(map.lattice.coordinate(b, axis));
+        let around = map.lattice.radix(axis) - direct;
+        if map.lattice.is_looped(axis) { direct.min(around) } else { direct }
+    };
+    (0..3).map(along).sum()
+}

@@ -1,0 +1,123 @@
+//! 4-loops, and the classes of parallel edges that they make.
+//!
+//! In a grid of rings and lines, two switches that are diagonal in a face have exactly two
+//! common neighbours, the other corners of the face; no other switches but opposite ones of a
+//! ring of four have two. So where both diagonals of a 4-loop have exactly two common
+//! neighbours, its opposite edges run along the same dimension between the same two layers.
+//! Removing switches and cables takes 4-loops away and makes none; a stray cable that closes one
+//! nearly always gives a diagonal a third common neighbour.
+//!
+//! In a ring of four, opposite edges are parallel in the same sense. That is no mistake: such a
+//! ring is the product of two edges, and is told from it nowhere in the graph.
+
+use super::graph::Graph;
+use std::collections::BTreeMap;
+
+/// All 4-loops, as corners in cyclic order beginning with the lowest.
+pub fn squares(graph: &Graph) -> Vec<[u32; 4]> {
+    let mut found = Vec::new();
+    for u in 0..graph.len() as u32 {
+        let mut middles: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for &(v, _) in graph.neighbors(u) {
+            let ends = graph.neighbors(v).iter().map(|&(x, _)| x);
+            ends.filter(|&x| x > u).for_each(|x| middles.entry(x).or_default().push(v));
+        }
+        for (x, between) in middles {
+            if let [v, w] = between[..]
+                && u < v.min(w)
+                && graph.common(v, w) == 2
+            {
+                found.push([u, v, x, w]);
+            }
+        }
+    }
+    found
+}
+
+/// Classes of parallel edges.
+#[derive(Debug)]
+pub struct Classes {
+    /// Number of classes.
+    pub count: usize,
+    /// The class of each edge.
+    pub of: Vec<u32>,
+    /// By edge: true if its lower end is on the second side of its class.
+    flipped: Vec<bool>,
+    /// By edge: true if it is part of a 4-loop.
+    pub is_in_square: Vec<bool>,
+    /// Corners of 4-loops: vertex and the two edges, lower first; ascending.
+    corners: Vec<(u32, u32, u32)>,
+}
+
+impl Classes {
+    /// The classes that `squares` make.
+    pub fn new(graph: &Graph, squares: &[[u32; 4]]) -> Self {
+        let mut sets = Parallels::new(graph.edges.len());
+        let mut is_in_square = vec![false; graph.edges.len()];
+        let mut corners = Vec::with_capacity(4 * squares.len());
+        for &[u, v, x, w] in squares {
+            let sides = [(u, v), (v, x), (x, w), (w, u)].map(|(a, b)| graph.edge(a, b));
+            let [Some(uv), Some(vx), Some(xw), Some(wu)] = sides else { continue };
+            for (at, a, b) in [(u, wu, uv), (v, uv, vx), (x, vx, xw), (w, xw, wu)] {
+                is_in_square[a as usize] = true;
+                corners.push((at, a.min(b), a.max(b)));
+            }
+            // uv runs as wx does, uw as vx does.
+            sets.join(uv, xw, (u < v) != (w < x));
+            sets.join(wu, vx, (u < w) != (v < x));
+        }
+        corners.sort_unstable();
+        let mut number = BTreeMap::new();
+        let (mut of, mut flipped) = (Vec::new(), Vec::new());
+        for edge in 0..graph.edges.len() as u32 {
+            let (root, flip) = sets.find(edge);
+            let next = number.len() as u32;
+            of.push(*number.entry(root).or_insert(next));
+            flipped.push(flip);
+        }
+        Self { count: number.len(), of, flipped, is_in_square, corners }
+    }
+
+    /// On which side of an edge's class its end `vertex` lies.
+    pub fn side(&self, graph: &Graph, edge: u32, vertex: u32) -> bool {
+        (graph.edges[edge as usize].ends[1] == vertex) != self.flipped[edge as usize]
+    }
+
+    /// True if two edges at `vertex` are neighbouring sides of a 4-loop.
+    pub fn is_corner(&self, vertex: u32, a: u32, b: u32) -> bool {
+        self.corners.binary_search(&(vertex, a.min(b), a.max(b))).is_ok()
+    }
+}
+
+/// Disjoint sets of edges that know which way round each edge is.
+struct Parallels {
+    /// Parent, and whether the edge runs against it.
+    parent: Vec<(u32, bool)>,
+}
+
+impl Parallels {
+    fn new(edges: usize) -> Self {
+        Self { parent: (0..edges as u32).map(|edge| (edge, false)).collect() }
+    }
+
+    fn find(&mut self, edge: u32) -> (u32, bool) {
+        let (mut at, mut flip) = (edge, false);
+        while self.parent[at as usize].0 != at {
+            let (above, turned) = self.parent[at as usize];
+            let (next, more) = self.parent[above as usize];
+            self.parent[at as usize] = (next, turned != more);
+            flip ^= turned != more;
+            at = next;
+        }
+        (at, flip)
+    }
+
+    /// Puts two edges into one set; a contradiction to what is known already is left alone.
+    fn join(&mut self, a: u32, b: u32, against: bool) {
+        let ((a, flip_a), (b, flip_b)) = (self.find(a), self.find(b));
+        if a != b {
+            let (low, high) = (a.min(b), a.max(b));
+            self.parent[high as usize] = (low, against ^ flip_a ^ flip_b);
+        }
+    }
+}
