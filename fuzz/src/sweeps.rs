@@ -131,5 +131,7 @@ pub fn small_subnet() -> Subnet {
         fabric: Arc::new(fabric),
         plan: Arc::new(plan),
         options: Arc::new(options),
+        summary: Arc::default(),
+        failed_sets: 0,
     }
 }

@@ -164,7 +164,6 @@ impl Torus {
         let lfts = self.fabric.switch_ids().map(|id| Arc::new(self.lft(&lids, id))).collect();
         let mut plan = Plan {
             ports: vec![None; self.fabric.ports().len()],
-            switch_infos: Vec::new(),
             lids: Arc::new(lids),
             switch_infos: self
                 .fabric

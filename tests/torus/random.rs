@@ -242,10 +242,10 @@ impl Draft {
         random.shuffle(&mut order);
         let mut index = vec![usize::MAX; self.kinds.len()];
         order.iter().enumerate().for_each(|(new, &old)| index[old] = new);
-        let mut topology = Topology::default();
-        topology.nodes = order.iter().map(|&node| self.node(node, ports[node])).collect();
+        let nodes = order.iter().map(|&node| self.node(node, ports[node])).collect();
         let mut end = |node: usize| (index[node], PortNum(free[node].pop().expect("a port")));
-        topology.cables = self.cables.iter().map(|&[a, b]| [end(a), end(b)]).collect();
+        let cables = self.cables.iter().map(|&[a, b]| [end(a), end(b)]).collect();
+        let topology = Topology { nodes, cables };
         let is_home = |&&[switch, host]: &&[usize; 2]| {
             switch < self.places() && self.kinds[host] == NodeKind::Ca
         };
