@@ -64,6 +64,8 @@ fn subnet(folder: &Path) -> Subnet {
         fabric: Arc::new(fabric),
         plan: Arc::new(planned.expect("the vector routes").plan),
         options: Arc::new(options),
+        summary: Arc::default(),
+        failed_sets: 0,
     }
 }
 

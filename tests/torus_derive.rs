@@ -110,11 +110,8 @@ impl Case {
 }
 
 fn rename(topology: &mut Topology, dice: &mut Dice) {
-    let ports: Vec<Vec<u8>> = topology
-        .nodes
-        .iter()
-        .map(|node| dice.shuffled((1..=node.num_ports).collect()))
-        .collect();
+    let ports: Vec<Vec<u8>> =
+        topology.nodes.iter().map(|node| dice.shuffled((1..=node.num_ports).collect())).collect();
     for (node, index) in topology.nodes.iter_mut().zip(0..) {
         node.guid = Guid(0x2_c900_0000_0000 + (dice.next() % 0x1_0000_0000) * 0x1_0000 + index);
         node.system_guid = node.guid;
@@ -165,10 +162,7 @@ fn is_same_axis(pairs: &[(u32, u32)], radix: u32, looped: bool) -> bool {
 }
 
 /// True if two placements are the same up to names of axes, reflection and rotation.
-fn is_same_map(
-    (a, b): (TorusSize, TorusSize),
-    pairs: &[([u32; 3], [u32; 3])],
-) -> bool {
+fn is_same_map((a, b): (TorusSize, TorusSize), pairs: &[([u32; 3], [u32; 3])]) -> bool {
     const ORDERS: [[usize; 3]; 6] =
         [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     ORDERS.iter().any(|order| {

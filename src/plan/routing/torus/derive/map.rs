@@ -49,7 +49,8 @@ impl Map {
 
     /// The switch one step from a position.
     pub fn neighbor(&self, at: Position, direction: Direction) -> Option<u32> {
-        let is_inside = self.lattice.is_active(direction.axis()) && !self.lattice.is_edge(at, direction);
+        let is_inside =
+            self.lattice.is_active(direction.axis()) && !self.lattice.is_edge(at, direction);
         is_inside.then(|| self.switches[self.lattice.step(at, direction).index()]).flatten()
     }
 

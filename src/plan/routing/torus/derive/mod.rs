@@ -254,9 +254,8 @@ fn why_not(fabric: &Fabric, graph: &Graph) -> Option<NoTorus> {
 fn plausible(graph: &Graph, map: &map::Map, switches: usize) -> Result<(), NoTorus> {
     let (placed, explained) = (map.placed(), map.explained(graph));
     let edges = graph.edges.len();
-    let is_plausible = 3 * placed >= 2 * switches
-        && 3 * explained >= 2 * edges
-        && 2 * placed >= map.lattice.len();
+    let is_plausible =
+        3 * placed >= 2 * switches && 3 * explained >= 2 * edges && 2 * placed >= map.lattice.len();
     if is_plausible {
         return Ok(());
     }

@@ -10,8 +10,8 @@ use super::graph::Graph;
 use super::layers::Line;
 use super::map::Map;
 use crate::config::torus::TorusSize;
-use crate::plan::routing::torus::wiring::Wiring;
 use crate::fabric::SwitchId;
+use crate::plan::routing::torus::wiring::Wiring;
 use std::cmp::Reverse;
 
 /// The map that is preferred, and the other shapes that explain as many cables.
@@ -45,8 +45,7 @@ pub fn read(graph: &Graph, wiring: &Wiring, factors: Vec<Line>) -> Option<Readin
         // The engine finds no fourth switch of a single ring.
         let is_single_ring = dimensions == 1 && map.lattice.radix(0) > 3;
         let explained = map.explained(graph);
-        let merit =
-            (explained, !is_single_ring, Reverse(dimensions), port_agreement(&map, wiring));
+        let merit = (explained, !is_single_ring, Reverse(dimensions), port_agreement(&map, wiring));
         let size = TorusSize {
             radix: map.lattice.radices(),
             looped: [0, 1, 2].map(|axis| map.lattice.is_looped(axis)),

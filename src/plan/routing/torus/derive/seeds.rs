@@ -150,8 +150,7 @@ impl Ground<'_> {
 
     /// Lets the discovery grow from a site. `None` if it contradicts the map or itself.
     fn trial(&self, map: &Map, site: &Site) -> Option<Yield> {
-        let mut placement =
-            Placement::new(&map.lattice, self.wiring, self.portgroup_max_ports);
+        let mut placement = Placement::new(&map.lattice, self.wiring, self.portgroup_max_ports);
         placement.plant(self.fabric, &self.seed(map, site)).ok()?;
         placement.sweep();
         let (grid, _) = placement.finish(self.fabric).ok()?;
