@@ -15,6 +15,7 @@ use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
 use crate::plan::{multicast, partitions};
 use crate::publish::Subnet;
+use crate::transport::client::SmpClient;
 use crate::verify::{self, Checks, Verified, VerifyFailure};
 use crate::wire::attr::{CapMask, PortState};
 use std::collections::HashSet;
@@ -116,6 +117,7 @@ impl Passes {
             apply(&around.client, observation, &verified, &mut self.acknowledged, options.m_key)
                 .await;
         self.tell_applied(observation, &report, planned_after, start.elapsed());
+        tell_traffic(&around.client);
         self.publish(around, options, observation, &verified, report.failed.len());
         if report.failed.is_empty() {
             tell::subnet_up(!self.was_up);
@@ -264,4 +266,13 @@ async fn ask_groups(around: &Surroundings, observation: &Observation) -> Vec<Gro
         return Vec::new();
     }
     answer.await.unwrap_or_default()
+}
+
+/// Tells how many SMPs went out since the start, for those who watch the load on VL15.
+fn tell_traffic(client: &SmpClient) {
+    let counters = client.counters();
+    info!(
+        "SMPs since the start: {} Gets, {} Sets, {} without answer, {} refused",
+        counters.gets, counters.sets, counters.unanswered, counters.refused
+    );
 }
