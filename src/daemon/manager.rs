@@ -224,6 +224,9 @@ impl Manager {
         if next != state {
             self.set_state(next);
         }
+        if state == SmState::Standby {
+            self.passes.after_standby(&self.around.files, &self.options);
+        }
         if actions.contains(&Action::StopPolling) {
             self.master = None;
         }

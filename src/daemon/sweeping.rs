@@ -66,6 +66,16 @@ impl Passes {
         }
     }
 
+    /// Another SM ruled meanwhile: what it gave out counts, and what was written before it does
+    /// not any more.
+    pub fn after_standby(&mut self, files: &Files, options: &Options) {
+        let stored = files.read_memory(options).guid2lid;
+        self.memory = std::mem::take(&mut self.memory).after_standby(options, stored);
+        self.acknowledged.forget_all();
+        self.last_plan = None;
+        self.was_up = false;
+    }
+
     /// Tells the faults of a sweep that were not told before.
     pub fn told_faults(&mut self, observation: &Observation, took: Duration) {
         let fabric = &observation.fabric;
