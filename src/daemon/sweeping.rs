@@ -45,6 +45,8 @@ pub struct Passes {
     last_plan: Option<Arc<Plan>>,
     generation: u64,
     was_up: bool,
+    /// No plan has been applied since this SM became master.
+    is_new_master: bool,
     last_notes: Vec<Note>,
     last_faults: Vec<String>,
     /// The last pass left something undone.
@@ -60,6 +62,7 @@ impl Passes {
             last_plan: None,
             generation: 0,
             was_up: false,
+            is_new_master: true,
             last_notes: Vec::new(),
             last_faults: Vec::new(),
             is_unsettled: false,
@@ -74,6 +77,7 @@ impl Passes {
         self.acknowledged.forget_all();
         self.last_plan = None;
         self.was_up = false;
+        self.is_new_master = true;
     }
 
     /// Tells the faults of a sweep that were not told before.
@@ -210,7 +214,7 @@ impl Passes {
             let info = fabric.port(port).info;
             let able = info.is_some_and(|info| info.has(CapMask::CLIENT_REREGISTER));
             let comes_up = fabric.port(port).state() == PortState::Init;
-            able && !fabric.node_of(port).is_switch() && (self.generation == 0 || comes_up)
+            able && !fabric.node_of(port).is_switch() && (self.is_new_master || comes_up)
         };
         fabric.end_ports().filter(is_host_port).collect()
     }
@@ -252,6 +256,7 @@ impl Passes {
         failed_sets: usize,
     ) {
         self.generation += 1;
+        self.is_new_master = false;
         let plan = verified.plan().clone();
         self.last_plan = Some(plan.clone());
         let subnet = Arc::new(Subnet {
