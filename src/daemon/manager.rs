@@ -103,7 +103,7 @@ impl Manager {
             _ = shutdown.wait_for(|&asked| asked) => Exit::Clean,
             exit = self.cycle() => exit,
         };
-        self.leave();
+        self.leave().await;
         exit
     }
 
@@ -124,8 +124,8 @@ impl Manager {
         }
     }
 
-    fn leave(&mut self) {
-        self.passes.remember(&self.around.files, &self.options);
+    async fn leave(&mut self) {
+        self.passes.leave(&self.around.files, &self.options).await;
         tell::exiting();
     }
 

@@ -3,6 +3,7 @@
 use super::files::Files;
 use super::manager::Surroundings;
 use super::sa_desk::GroupsQuery;
+use super::scribe::{Job, Scribe};
 use super::tell;
 use crate::apply::{Acknowledged, ApplyReport, apply};
 use crate::config::options::Options;
@@ -41,6 +42,7 @@ type Outcome = Result<(Result<Verified, VerifyFailure>, Memory), Box<PlanFailure
 pub struct Passes {
     memory: Memory,
     acknowledged: Acknowledged,
+    scribe: Scribe,
     last_plan: Option<Arc<Plan>>,
     generation: u64,
     was_up: bool,
@@ -56,6 +58,7 @@ impl Passes {
         Self {
             memory: around.files.read_memory(options),
             acknowledged: Acknowledged::default(),
+            scribe: Scribe::new(around.files.clone()),
             last_plan: None,
             generation: 0,
             was_up: false,
@@ -77,8 +80,9 @@ impl Passes {
         self.last_faults = faults;
     }
 
-    /// Writes what a later start is to remember.
-    pub fn remember(&self, files: &Files, options: &Options) {
+    /// Waits for the files of the last pass, and writes what a later start is to remember.
+    pub async fn leave(&mut self, files: &Files, options: &Options) {
+        self.scribe.finish().await;
         if self.generation > 0 {
             files.write_memory(&self.memory, options);
         }
@@ -234,9 +238,9 @@ impl Passes {
             plan,
             options: options.clone(),
         });
-        around.files.write_memory(&self.memory, options);
-        around.files.write_dumps(&subnet);
-        around.subnet.send_replace(Some(subnet));
+        around.subnet.send_replace(Some(subnet.clone()));
+        let (memory, options) = (self.memory.clone(), options.clone());
+        self.scribe.write(Job { memory, options, subnet: Some(subnet) });
     }
 }
 

@@ -117,7 +117,8 @@ mod tests {
     /// ones changes just the component's bits.
     #[test]
     fn components_lie_on_their_fields() {
-        let fields: [(u64, fn(&mut PortInfo)); 10] = [
+        type Set = fn(&mut PortInfo);
+        let fields: [(u64, Set); 10] = [
             (PortInfoRecord::M_KEY, |i| i.set_m_key(u64::MAX)),
             (PortInfoRecord::BASE_LID, |i| i.set_lid(Lid(0xFFFF))),
             (PortInfoRecord::LMC, |i| i.set_lmc(7)),
