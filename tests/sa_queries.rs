@@ -125,7 +125,7 @@ fn subnet(lmc: u8) -> Subnet {
     };
     let plan = Plan {
         ports: fabric.ports().iter().map(|port| port.info.map(planned)).collect(),
-        switch_infos: Vec::new(),
+        switch_infos: fabric.switch_ids().map(|id| fabric.switch(id).switch_info).collect(),
         lids: Arc::new(lids),
         routing: Arc::new(routing),
         qos: Default::default(),

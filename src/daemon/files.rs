@@ -5,14 +5,17 @@ use crate::config::guid_lists::{self, GuidLists, Parsed};
 use crate::config::guid2lid;
 use crate::config::options::Options;
 use crate::config::torus::TorusConfig;
+use crate::fabric::Fabric;
 use crate::notes::Note;
+use crate::plan::Plan;
 use crate::plan::lids::Memory;
 use crate::plan::routing::chain::Chain;
 use crate::plan::routing::torus::Torus;
-use crate::publish::{Subnet, dumps};
+use crate::publish::Subnet;
+use crate::publish::dumps::{self, DumpError};
 use std::fs;
 use std::path::{Path, PathBuf};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 /// The log flag that asks for dump files (`-D 0x40`).
 const LOG_ROUTING: u8 = 0x40;
@@ -85,18 +88,32 @@ impl Files {
         }
     }
 
-    /// Writes OpenSM's dump files, if the log flags ask for them.
+    /// Writes the dump files: the topology, and the routes too if the log flags ask for them.
     pub fn write_dumps(&self, subnet: &Subnet) {
-        if subnet.options.log_flags & LOG_ROUTING == 0 {
-            return;
-        }
         let (fabric, plan) = (&subnet.fabric, &subnet.plan);
-        let torus = plan.routing.policy.as_any().downcast_ref::<Torus>();
-        let torus = torus.map(|torus| ("opensm-torus.dump", torus.dump(fabric)));
-        let written = dumps::write_all(&self.dump_dir, fabric, plan, torus.as_slice());
-        if let Err(problem) = written {
-            warn!("{problem}");
+        let mut written = dumps::write_subnet(&self.dump_dir, fabric, plan);
+        if subnet.options.log_flags & LOG_ROUTING != 0 {
+            written = written.and(self.write_routing(fabric, plan));
         }
+        match written {
+            Ok(()) => debug!("dump files are in {}", self.dump_dir.display()),
+            Err(problem) => warn!("{problem}"),
+        }
+    }
+
+    fn write_routing(&self, fabric: &Fabric, plan: &Plan) -> Result<(), DumpError> {
+        let path_sls = dumps::path_sl_count(fabric, plan);
+        if path_sls > dumps::MAX_PATH_SLS {
+            let most = dumps::MAX_PATH_SLS;
+            info!("opensm.psl is not written: {path_sls} lines, and at most {most} are");
+        }
+        let written = dumps::write_routing(&self.dump_dir, fabric, plan);
+        info!("routes are dumped to {}", self.dump_dir.display());
+        let Some(torus) = plan.routing.policy.as_any().downcast_ref::<Torus>() else {
+            return written;
+        };
+        let file = self.dump_dir.join("opensm-torus.dump");
+        written.and(dumps::replace(&file, &torus.dump(fabric), false))
     }
 }
 

@@ -104,7 +104,7 @@ impl Manager {
             _ = shutdown.wait_for(|&asked| asked) => Exit::Clean,
             exit = self.cycle() => exit,
         };
-        self.leave();
+        self.leave().await;
         exit
     }
 
@@ -125,8 +125,8 @@ impl Manager {
         }
     }
 
-    fn leave(&mut self) {
-        self.passes.remember(&self.around.files, &self.options);
+    async fn leave(&mut self) {
+        self.passes.leave(&self.around.files, &self.options).await;
         tell::exiting();
     }
 

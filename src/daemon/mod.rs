@@ -13,7 +13,7 @@
 //! * [`sweeping`]: one pass through the stages;
 //! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
 //! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps;
-//! * [`files`]: the files that a pass reads and writes;
+//! * [`files`]: the files that a pass reads and writes; [`scribe`]: writes them beside the loop;
 //! * [`signals`]: HUP, USR1, INT, TERM; [`logging`]: the log, [`tell`]: its well-known lines;
 //! * [`configuration`]: the options; [`start`]: puts the desks together; [`launch`]: the process;
 //! * [`simulate`]: the same on an embedded simulated fabric, with [`narrator`] telling about it.
@@ -27,6 +27,7 @@ pub mod logging;
 pub mod manager;
 pub mod narrator;
 pub mod sa_desk;
+pub mod scribe;
 pub mod signals;
 pub mod simulate;
 pub mod start;

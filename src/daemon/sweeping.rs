@@ -3,6 +3,7 @@
 use super::files::Files;
 use super::manager::Surroundings;
 use super::sa_desk::Errand;
+use super::scribe::{Job, Scribe};
 use super::tell;
 use crate::apply::{Acknowledged, ApplyReport, apply};
 use crate::config::options::Options;
@@ -42,6 +43,7 @@ type Outcome = Result<(Result<Verified, VerifyFailure>, Memory), Box<PlanFailure
 pub struct Passes {
     memory: Memory,
     acknowledged: Acknowledged,
+    scribe: Scribe,
     last_plan: Option<Arc<Plan>>,
     generation: u64,
     was_up: bool,
@@ -59,6 +61,7 @@ impl Passes {
         Self {
             memory: around.files.read_memory(options),
             acknowledged: Acknowledged::default(),
+            scribe: Scribe::new(around.files.clone()),
             last_plan: None,
             generation: 0,
             was_up: false,
@@ -105,8 +108,9 @@ impl Passes {
         self.last_faults = vec![text];
     }
 
-    /// Writes what a later start is to remember.
-    pub fn remember(&self, files: &Files, options: &Options) {
+    /// Waits for the files of the last pass, and writes what a later start is to remember.
+    pub async fn leave(&mut self, files: &Files, options: &Options) {
+        self.scribe.finish().await;
         if self.generation > 0 {
             files.write_memory(&self.memory, options);
         }
@@ -267,9 +271,9 @@ impl Passes {
             summary: Arc::new(verified.summary().clone()),
             failed_sets,
         });
-        around.files.write_memory(&self.memory, options);
-        around.files.write_dumps(&subnet);
-        around.subnet.send_replace(Some(subnet));
+        around.subnet.send_replace(Some(subnet.clone()));
+        let (memory, options) = (self.memory.clone(), options.clone());
+        self.scribe.write(Job { memory, options, subnet: Some(subnet) });
     }
 }
 

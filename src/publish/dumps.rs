@@ -1,19 +1,19 @@
 //! The dump files, in OpenSM's formats, so that `ibdmchk`, `ibdiagnet` and people's scripts go on
 //! reading them. The writers are pure; [`write_all`] puts their texts into files.
 //!
-//! They tell what is planned and, after the programming, is. Nodes come in the order of their
-//! GUIDs. Where OpenSM writes "HOPS UNKNOWN" for routing engines that keep no hop counts, the
+//! They tell what is planned and, after the programming, is. Nodes come in the order of OpenSM's
+//! maps: of their GUIDs read backwards, byte by byte. Where OpenSM writes "HOPS UNKNOWN" for routing engines that keep no hop counts, the
 //! counts here are those of the planned paths.
 
 use crate::fabric::{Fabric, Node, NodeId, Port, PortId, SwitchId};
-use crate::ids::{Lid, PortNum, Sl};
+use crate::ids::{Guid, Lid, PortNum, Sl};
 use crate::plan::Plan;
 use crate::wire::attr::tables::SlToVl;
 use crate::wire::attr::{CapMask, LinkWidth, NodeKind, PortInfo, PortState};
 use std::collections::VecDeque;
-use std::fmt::Write as _;
+use std::fmt;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// A dump file could not be written.
@@ -26,32 +26,83 @@ pub struct DumpError {
     pub source: io::Error,
 }
 
-/// Writes all dump files to `dir`, and `extra` ones (name, text) such as an engine's own. Each
-/// file is replaced as a whole: readers see the old or the new one.
+/// What writes a dump file. Large fabrics have dumps of gigabytes, so they are never in memory as
+/// a whole.
+pub type Dump = fn(&mut dyn fmt::Write, &Fabric, &Plan);
+
+/// Names and writers of the files that tell about routes. OpenSM's are there as they are called
+/// there; `opensm.psl` is in the format of `ibdiagnet.psl`.
+pub const ROUTING: [(&str, Dump); 5] = [
+    ("opensm-lfts.dump", lfts),
+    ("opensm.fdbs", fdbs),
+    ("opensm.mcfdbs", mcfdbs),
+    (SL2VL, sl2vl),
+    (PSL, path_sls),
+];
+const SL2VL: &str = "opensm-sl2vl.dump";
+const PSL: &str = "opensm.psl";
+
+/// The longest `opensm.psl` that is written: of 1024 hosts with a LID each, some 25 megabytes. It
+/// grows with the square of the hosts.
+pub const MAX_PATH_SLS: usize = 1 << 20;
+
+/// A dump as text.
+pub fn text(dump: Dump, fabric: &Fabric, plan: &Plan) -> String {
+    let mut out = String::new();
+    dump(&mut out, fabric, plan);
+    out
+}
+
+/// Writes the dumps of routes to `dir`; without SL to VL tables in the plan none of them, and
+/// path SLs up to [`MAX_PATH_SLS`] only. Each file is replaced as a whole: readers see the old or
+/// the new one.
 ///
 /// # Errors
 /// The first file that could not be written; the others are written nevertheless.
-pub fn write_all(
-    dir: &Path,
-    fabric: &Fabric,
-    plan: &Plan,
-    extra: &[(&str, String)],
-) -> Result<(), DumpError> {
-    let texts = [
-        ("opensm-subnet.lst", subnet(fabric, plan)),
-        ("opensm-lfts.dump", lfts(fabric, plan)),
-        ("opensm.fdbs", fdbs(fabric, plan)),
-        ("opensm.mcfdbs", mcfdbs(fabric, plan)),
-        ("opensm-sl2vl.dump", sl2vl(fabric, plan)),
-    ];
-    let extra = extra.iter().map(|(name, text)| (*name, text.as_str()));
-    let all = texts.iter().map(|(name, text)| (*name, text.as_str())).chain(extra);
+pub fn write_routing(dir: &Path, fabric: &Fabric, plan: &Plan) -> Result<(), DumpError> {
     let mut result = Ok(());
-    for (name, text) in all {
-        let written = replace(&dir.join(name), text, false);
-        result = result.and(written);
+    for (name, dump) in ROUTING {
+        let is_wanted = match name {
+            SL2VL => !plan.qos.sl_to_vl.is_empty(),
+            PSL => path_sl_count(fabric, plan) <= MAX_PATH_SLS,
+            _ => true,
+        };
+        if is_wanted {
+            result = result.and(write(&dir.join(name), fabric, plan, dump));
+        }
     }
     result
+}
+
+/// Writes the dump file of the topology, `opensm-subnet.lst`, to `dir`.
+///
+/// # Errors
+/// Whatever the file system says, with the path.
+pub fn write_subnet(dir: &Path, fabric: &Fabric, plan: &Plan) -> Result<(), DumpError> {
+    write(&dir.join("opensm-subnet.lst"), fabric, plan, subnet)
+}
+
+fn write(path: &Path, fabric: &Fabric, plan: &Plan, dump: Dump) -> Result<(), DumpError> {
+    replace_by(path, false, |file| {
+        let mut sink = Sink { file, result: Ok(()) };
+        dump(&mut sink, fabric, plan);
+        sink.result
+    })
+}
+
+/// A file as the writers see it. The first failure is kept, and nothing is written after it.
+struct Sink<'a> {
+    file: &'a mut dyn io::Write,
+    result: io::Result<()>,
+}
+
+impl fmt::Write for Sink<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.result.is_ok() {
+            self.result = self.file.write_all(text.as_bytes());
+        }
+        if self.result.is_ok() { Ok(()) } else { Err(fmt::Error) }
+    }
 }
 
 /// Replaces a file by way of a temporary one beside it; with `sync` it is on the disk afterwards.
@@ -59,10 +110,18 @@ pub fn write_all(
 /// # Errors
 /// Whatever the file system says, with the path.
 pub fn replace(path: &Path, text: &str, sync: bool) -> Result<(), DumpError> {
+    replace_by(path, sync, |file| file.write_all(text.as_bytes()))
+}
+
+fn replace_by(
+    path: &Path,
+    sync: bool,
+    fill: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
+) -> Result<(), DumpError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
-    let written = write(&temporary, text, sync).and_then(|()| fs::rename(&temporary, path));
+    let written = create(&temporary, sync, fill).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|source| {
         // What is left of a failed attempt is of no use; that it stays is no further error.
         let _ = fs::remove_file(&temporary);
@@ -70,34 +129,61 @@ pub fn replace(path: &Path, text: &str, sync: bool) -> Result<(), DumpError> {
     })
 }
 
-fn write(path: &Path, text: &str, sync: bool) -> io::Result<()> {
-    let mut file = fs::File::create(path)?;
-    file.write_all(text.as_bytes())?;
+fn create(
+    path: &Path,
+    sync: bool,
+    fill: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut file = io::BufWriter::with_capacity(1 << 16, fs::File::create(path)?);
+    fill(&mut file)?;
+    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
     if sync { file.sync_all() } else { Ok(()) }
 }
 
-/// Appends formatted text; writing to a `String` cannot fail.
+/// Appends formatted text. A `String` takes it always, and a [`Sink`] remembers its failure.
 macro_rules! put {
     ($out:expr, $($part:tt)*) => {{
         let _ = write!($out, $($part)*);
     }};
 }
 
+/// The place of a GUID in OpenSM's maps.
+fn rank(guid: Guid) -> u64 {
+    guid.0.swap_bytes()
+}
+
+fn switches(fabric: &Fabric) -> Vec<SwitchId> {
+    let mut switches: Vec<SwitchId> = fabric.switch_ids().collect();
+    switches.sort_by_key(|&id| rank(fabric.switch(id).guid()));
+    switches
+}
+
 /// `opensm-subnet.lst`: one line per cabled port, both ends.
-pub fn subnet(fabric: &Fabric, plan: &Plan) -> String {
-    let mut out = String::new();
-    for (id, port) in fabric.port_ids().zip(fabric.ports()) {
+pub fn subnet(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
+    let mut nodes: Vec<NodeId> = fabric.node_ids().collect();
+    nodes.sort_by_key(|&id| rank(fabric.node(id).guid()));
+    let ports = nodes.into_iter().flat_map(|node| {
+        let node = fabric.node(node);
+        (0..=u32::from(node.num_ports())).map(|num| PortId(node.first_port.0 + num))
+    });
+    for id in ports {
+        let port = fabric.port(id);
         let Some(peer) = port.peer else { continue };
-        subnet_end(&mut out, fabric, plan, id, 6);
-        subnet_end(&mut out, fabric, plan, peer, 8);
+        subnet_end(out, fabric, plan, id, 6);
+        subnet_end(out, fabric, plan, peer, 8);
         let info = port.info.unwrap_or(PortInfo::read(&[]));
         put!(out, "PHY={} LOG={} SPD={}\n", width(&info), state(port.state()), speed(&info));
     }
-    out
 }
 
 /// One end of a line. The vendor is padded to another width at the far end.
-fn subnet_end(out: &mut String, fabric: &Fabric, plan: &Plan, id: PortId, vendor_width: usize) {
+fn subnet_end(
+    out: &mut dyn fmt::Write,
+    fabric: &Fabric,
+    plan: &Plan,
+    id: PortId,
+    vendor_width: usize,
+) {
     let (port, node) = (fabric.port(id), fabric.node_of(id));
     let kind = match node.kind() {
         NodeKind::Ca => "CA",
@@ -161,10 +247,9 @@ fn state(state: PortState) -> &'static str {
 }
 
 /// `opensm-lfts.dump`: the forwarding tables with what stands behind each LID.
-pub fn lfts(fabric: &Fabric, plan: &Plan) -> String {
-    let mut out = String::new();
+pub fn lfts(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
     let max = plan.lids.max();
-    for switch in fabric.switch_ids() {
+    for switch in switches(fabric) {
         let node = fabric.switch(switch);
         let lid = plan.lids.base(node.first_port).unwrap_or_default();
         put!(
@@ -182,12 +267,11 @@ pub fn lfts(fabric: &Fabric, plan: &Plan) -> String {
                     let guid = fabric.port(to).guid;
                     put!(out, "{} portguid {guid}: '{}'\n", owner.kind(), owner.description);
                 }
-                None => out.push_str("unknown node and type\n"),
+                None => put!(out, "unknown node and type\n"),
             }
         }
         put!(out, "{max} lids dumped\n");
     }
-    out
 }
 
 /// The port by which a switch sends a LID, if it has that port.
@@ -197,12 +281,11 @@ fn exit(plan: &Plan, node: &Node, switch: SwitchId, lid: Lid) -> Option<u8> {
 }
 
 /// `opensm.fdbs`: the forwarding tables with hop counts, as `ibdmchk` reads them.
-pub fn fdbs(fabric: &Fabric, plan: &Plan) -> String {
-    let mut out = String::new();
+pub fn fdbs(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
     let least = Distances::new(fabric);
     let planned = planned_hops(fabric, plan);
     let max = plan.lids.max();
-    for switch in fabric.switch_ids() {
+    for switch in switches(fabric) {
         let node = fabric.switch(switch);
         put!(out, "dump_ucast_routes: Switch {}\nLID    : Port : Hops : Optimal\n", node.guid());
         let row = least.row(switch);
@@ -210,7 +293,7 @@ pub fn fdbs(fabric: &Fabric, plan: &Plan) -> String {
             put!(out, "0x{:04X} : ", lid.0);
             let to = plan.lids.port(lid);
             let (Some(port), Some(to)) = (exit(plan, node, switch, lid), to) else {
-                out.push_str("UNREACHABLE\n");
+                put!(out, "UNREACHABLE\n");
                 continue;
             };
             let beyond = u8::from(!fabric.node_of(to).is_switch());
@@ -229,7 +312,6 @@ pub fn fdbs(fabric: &Fabric, plan: &Plan) -> String {
             }
         }
     }
-    out
 }
 
 /// Channels between switches, for shortest distances.
@@ -288,46 +370,43 @@ fn planned_hops<'a>(
 }
 
 /// `opensm.mcfdbs`: the multicast forwarding tables; empty if there are no groups.
-pub fn mcfdbs(fabric: &Fabric, plan: &Plan) -> String {
-    let mut out = String::new();
-    for (switch, table) in fabric.switch_ids().zip(&plan.multicast.by_switch) {
-        if table.is_empty() {
-            continue;
-        }
+pub fn mcfdbs(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
+    for switch in switches(fabric) {
+        let table = plan.multicast.by_switch.get(switch.index());
+        let Some(table) = table.filter(|table| !table.is_empty()) else { continue };
         put!(out, "\nSwitch {}\nLID    : Out Port(s)\n", fabric.switch(switch).guid());
         for (mlid, mask) in table {
             put!(out, "0x{:04X} :", mlid.0);
             for port in mask.iter() {
                 put!(out, " 0x{port:03X} ");
             }
-            out.push('\n');
+            put!(out, "\n");
         }
     }
-    out
 }
 
 /// `opensm-sl2vl.dump`: the SL to VL tables of all end ports and switches; where the plan has
 /// none, nothing but the heading.
-pub fn sl2vl(fabric: &Fabric, plan: &Plan) -> String {
+pub fn sl2vl(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
     const HEAD: &str = "#in out : 0  1  2  3  4  5  6  7  8  9  10 11 12 13 14 15";
     const RULE: &str = "#--------------------------------------------------------";
-    let mut out = String::new();
-    for end in fabric.end_ports() {
+    let mut ends: Vec<PortId> = fabric.end_ports().collect();
+    ends.sort_by_key(|&end| rank(fabric.port(end).guid));
+    for end in ends {
         let (port, node) = (fabric.port(end), fabric.node_of(end));
         let lid = plan.lids.base(end).unwrap_or_default();
         put!(out, "{} {}, base LID {lid}, \"{}\"\n", node.kind(), port.guid, node.description);
         put!(out, "{HEAD}\n{RULE}\n");
         for &(input, output, map) in rows(plan, port) {
             if node.is_switch() && is_cabled(fabric, port.node, output) {
-                sl2vl_row(&mut out, input, output, map);
+                sl2vl_row(out, input, output, map);
             } else if !node.is_switch() && output == port.num.0 {
                 // The only mapping of an end port has no port numbers.
-                sl2vl_row(&mut out, 0, 0, map);
+                sl2vl_row(out, 0, 0, map);
             }
         }
         put!(out, "{RULE}\n\n");
     }
-    out
 }
 
 fn rows<'a>(plan: &'a Plan, port: &Port) -> &'a [(u8, u8, SlToVl)] {
@@ -338,24 +417,38 @@ fn is_cabled(fabric: &Fabric, node: NodeId, num: u8) -> bool {
     fabric.port_of(node, PortNum(num)).is_some_and(|port| fabric.port(port).peer.is_some())
 }
 
-fn sl2vl_row(out: &mut String, input: u8, output: u8, map: SlToVl) {
+fn sl2vl_row(out: &mut dyn fmt::Write, input: u8, output: u8, map: SlToVl) {
     put!(out, "{input:<3} {output:<3} :");
     for vl in map.vls() {
         put!(out, " {vl:<2}");
     }
-    out.push('\n');
+    put!(out, "\n");
 }
 
-/// The path SLs between all channel adapters as `ibdmchk -c` reads them: lines of source *node*
-/// GUID, destination LID, SL. One line per pair: for fabrics of a few hundred hosts.
-pub fn path_sls(fabric: &Fabric, plan: &Plan, hint: Sl) -> String {
-    let mut out = String::new();
-    let is_host = |port: PortId| !fabric.node_of(port).is_switch();
-    for source in fabric.end_ports().filter(|&port| is_host(port)) {
-        for (lid, to) in plan.lids.iter().filter(|&(_, to)| is_host(to) && to != source) {
-            let sl = plan.routing.policy.path_sl(source, to, hint);
-            put!(out, "{} {lid} {sl}\n", fabric.node_of(source).guid());
+/// `opensm.psl`: the path SLs between all channel adapters as `ibdmchk -c` reads them: lines of
+/// source *node* GUID, destination LID, SL.
+pub fn path_sls(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
+    for source in hosts(fabric, plan) {
+        let guid = fabric.node_of(source).guid();
+        for (lid, to) in plan.lids.iter() {
+            if is_host(fabric, to) && to != source {
+                put!(out, "{guid} {lid} {}\n", plan.routing.policy.path_sl(source, to, Sl(0)));
+            }
         }
     }
-    out
+}
+
+/// The number of lines of [`path_sls`].
+pub fn path_sl_count(fabric: &Fabric, plan: &Plan) -> usize {
+    let lids = plan.lids.iter().filter(|&(_, port)| is_host(fabric, port)).count();
+    hosts(fabric, plan).map(|source| lids - (1 << plan.lids.lmc(source))).sum()
+}
+
+fn is_host(fabric: &Fabric, port: PortId) -> bool {
+    fabric.node_of(port).kind() == NodeKind::Ca
+}
+
+fn hosts(fabric: &Fabric, plan: &Plan) -> impl Iterator<Item = PortId> {
+    let is_source = |&port: &PortId| is_host(fabric, port) && plan.lids.base(port).is_some();
+    fabric.end_ports().filter(is_source)
 }

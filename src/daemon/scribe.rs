@@ -1,0 +1,109 @@
+//! Writes the files of a pass: beside the manager, who never waits for a disk.
+//!
+//! Dumps of a large fabric take longer to write than a reroute may last. So a pass only leaves
+//! word of what is to be written; the newest word replaces one that was not read yet, files are
+//! written one job after the other, and so the last state is what is found in them.
+
+use super::files::Files;
+use crate::config::options::Options;
+use crate::plan::lids::Memory;
+use crate::publish::Subnet;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tracing::error;
+
+/// What a pass leaves to be written.
+#[derive(Clone)]
+pub struct Job {
+    /// For guid2lid.
+    pub memory: Memory,
+    /// The configuration of the pass.
+    pub options: Arc<Options>,
+    /// For the dump files; `None` writes none.
+    pub subnet: Option<Arc<Subnet>>,
+}
+
+impl Job {
+    fn write(&self, files: &Files) {
+        files.write_memory(&self.memory, &self.options);
+        if let Some(subnet) = &self.subnet {
+            files.write_dumps(subnet);
+        }
+    }
+}
+
+/// The task that writes, and the way to it.
+pub struct Scribe {
+    files: Files,
+    running: Option<(watch::Sender<Option<Job>>, JoinHandle<()>)>,
+}
+
+impl Scribe {
+    /// A scribe for these files; the task starts with its first job.
+    pub fn new(files: Files) -> Self {
+        Self { files, running: None }
+    }
+
+    /// Has `job` written soon, instead of one that was not begun yet. Needs a runtime.
+    pub fn write(&mut self, job: Job) {
+        let (jobs, _) = self.running.get_or_insert_with(|| {
+            let (sender, jobs) = watch::channel(None);
+            (sender, tokio::spawn(serve(self.files.clone(), jobs)))
+        });
+        jobs.send_replace(Some(job));
+    }
+
+    /// Waits until everything is written.
+    pub async fn finish(&mut self) {
+        let Some((jobs, task)) = self.running.take() else { return };
+        drop(jobs);
+        if let Err(problem) = task.await {
+            error!("writing files failed: {problem}");
+        }
+    }
+}
+
+/// Writes until there are no more jobs to come. `changed` tells of a last job before it tells that
+/// its sender is gone.
+async fn serve(files: Files, mut jobs: watch::Receiver<Option<Job>>) {
+    while jobs.changed().await.is_ok() {
+        let Some(job) = jobs.borrow_and_update().clone() else { continue };
+        let files = files.clone();
+        if let Err(problem) = spawn_blocking(move || job.write(&files)).await {
+            error!("writing files failed: {problem}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{Guid, Lid};
+
+    fn job(lid: u16) -> Job {
+        let mut memory = Memory::default();
+        memory.guid2lid.insert(Guid(7), (Lid(lid), Lid(lid)));
+        Job { memory, options: Arc::default(), subnet: None }
+    }
+
+    #[tokio::test]
+    async fn the_newest_job_is_what_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let files =
+            Files { cache_dir: Some(dir.path().to_owned()), dump_dir: dir.path().to_owned() };
+        let mut scribe = Scribe::new(files);
+        scribe.finish().await;
+        let found = || std::fs::read_to_string(dir.path().join("guid2lid")).unwrap_or_default();
+        assert_eq!(found(), "");
+        for round in [1..=3, 4..=50] {
+            let last = *round.end();
+            for lid in round {
+                scribe.write(job(lid));
+                tokio::task::yield_now().await;
+            }
+            scribe.finish().await;
+            assert!(found().contains(&format!("0x{last:04x} 0x{last:04x}")), "{}", found());
+        }
+    }
+}
