@@ -1,5 +1,5 @@
 //! Time to place and route tori with two hosts per switch, from a fabric's picture to all
-//! forwarding tables.
+//! forwarding tables: from scratch, and after a failure.
 
 #![allow(missing_docs, reason = "criterion_group! makes public functions without any")]
 
@@ -11,38 +11,71 @@ use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
 use torus_sm::ids::Lid;
+use torus_sm::notes::Note;
 use torus_sm::plan::LidTable;
 use torus_sm::plan::routing::torus::Torus2Qos;
-use torus_sm::plan::routing::{Engine, RoutingInput};
+use torus_sm::plan::routing::{Engine, Routing, RoutingInput};
 use torus_sm::sim::generate::Shape;
 
-fn route(c: &mut Criterion, name: &str, shape: &Shape) {
-    let topology = shape.build().expect("the shape fits a fabric");
-    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
-    let mut lids = LidTable::new(fabric.ports().len());
-    for (index, port) in fabric.end_ports().enumerate() {
-        lids.assign(port, Lid(index as u16 + 1), 0);
+/// A fabric with LIDs and configuration. LIDs go by GUID, so that a damaged fabric keeps them.
+struct Subnet {
+    fabric: Fabric,
+    lids: LidTable,
+    options: Options,
+    config: Result<TorusConfig, Vec<Note>>,
+}
+
+impl Subnet {
+    fn new(shape: &Shape) -> Self {
+        let topology = shape.build().expect("the shape fits a fabric");
+        let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+        let mut lids = LidTable::new(fabric.ports().len());
+        for (index, port) in fabric.end_ports().enumerate() {
+            lids.assign(port, Lid(index as u16 + 1), 0);
+        }
+        let options = Options { qos: true, ..Options::default() };
+        let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
+        Self { fabric, lids, options, config }
     }
-    let options = Options { qos: true, ..Options::default() };
-    let torus_config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
-    let input = RoutingInput {
-        fabric: &fabric,
-        lids: &lids,
-        options: &options,
-        torus_config: &torus_config,
-        previous: None,
-    };
-    c.bench_function(name, |b| b.iter(|| Torus2Qos.route(black_box(&input)).expect("it routes")));
+
+    fn route(&self, previous: Option<&Routing>) -> Routing {
+        let input = RoutingInput {
+            fabric: &self.fabric,
+            lids: &self.lids,
+            options: &self.options,
+            torus_config: &self.config,
+            previous,
+        };
+        Torus2Qos.route(black_box(&input)).expect("it routes")
+    }
+}
+
+fn scratch(c: &mut Criterion, name: &str, shape: &Shape) {
+    let subnet = Subnet::new(shape);
+    c.bench_function(name, |b| b.iter_with_large_drop(|| subnet.route(None)));
+}
+
+/// Until all changed tables are ready, after the cables or switches of `broken` were lost.
+fn reroute(c: &mut Criterion, name: &str, healthy: &Shape, broken: &Shape) {
+    let before = Subnet::new(healthy).route(None);
+    let subnet = Subnet::new(broken);
+    c.bench_function(name, |b| b.iter_with_large_drop(|| subnet.route(Some(&before))));
 }
 
 fn torus(c: &mut Criterion) {
     for radix in [8, 16, 24] {
         let shape = Shape { hosts: 2, ..Shape::torus([radix; 3]) };
-        route(c, &format!("torus-2QoS {radix}x{radix}x{radix}"), &shape);
+        scratch(c, &format!("torus-2QoS {radix}x{radix}x{radix}"), &shape);
     }
-    let mut broken = Shape { hosts: 2, ..Shape::torus([8; 3]) };
-    broken.missing_links.push(([3, 4, 5], 1));
-    route(c, "torus-2QoS 8x8x8 without one cable", &broken);
+    for radix in [8, 16] {
+        let shape = Shape { hosts: 2, ..Shape::torus([radix; 3]) };
+        let broken = Shape { missing_links: vec![([3, 4, 5], 1)], ..shape.clone() };
+        let name = format!("torus-2QoS {radix}x{radix}x{radix}");
+        scratch(c, &format!("{name} without one cable"), &broken);
+        reroute(c, &format!("{name} rerouted after one cable"), &shape, &broken);
+        let broken = Shape { missing_switches: vec![[3, 4, 5]], ..shape.clone() };
+        reroute(c, &format!("{name} rerouted after one switch"), &shape, &broken);
+    }
 }
 
 criterion_group! {

@@ -71,6 +71,17 @@ impl Subnet {
         Self { fabric, lids, options, config }
     }
 
+    /// Gives every end port the LIDs that it has in another subnet.
+    pub fn take_lids_of(&mut self, other: &Self) {
+        self.lids = LidTable::new(self.fabric.ports().len());
+        for port in self.fabric.end_ports() {
+            let there = other.fabric.port_by_guid(self.fabric.port(port).guid);
+            let base = there.and_then(|port| Some((other.lids.base(port)?, other.lids.lmc(port))));
+            let (lid, lmc) = base.expect("an end port with a LID");
+            self.lids.assign(port, lid, lmc);
+        }
+    }
+
     /// Routes after a pass that gave `previous`.
     pub fn route(&self, previous: Option<&Routing>) -> Result<Routing, Refusal> {
         Torus2Qos.route(&RoutingInput {

@@ -11,13 +11,13 @@
 //! | the result: who is where, which cables join neighbours | [`grid`], on a [`lattice`] |
 //! | what differs from last time, what is missing | [`changes`], [`report`] |
 //! | may this torus be routed? | [`rings`] |
-//! | forwarding tables | [`unicast`] |
+//! | forwarding tables | [`unicast`], with the ways along rings of [`compass`] |
 //! | spanning tree, trees of groups | [`multicast`] |
 //! | SLs, VLs, arbitration | [`path_sl`], [`sl2vl`], [`vlarb`] |
 //! | the configuration of a fabric that has none | [`derive`] |
 //!
 //! The result is a function of fabric, LIDs and files alone; the torus of the last success only
-//! helps to tell what changed. Everything but forwarding tables is answered by [`Torus`], the
+//! helps to tell what changed, and lends the forwarding tables that are the same again. Everything but forwarding tables is answered by [`Torus`], the
 //! engine's [`RoutingPolicy`].
 //!
 //! # Where this differs from OpenSM
@@ -28,6 +28,7 @@
 
 mod changes;
 mod checks;
+mod compass;
 mod cube;
 pub mod derive;
 mod grid;
@@ -121,9 +122,11 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Vec<
     if !faults.is_empty() {
         return Err(faults);
     }
-    let lfts = unicast::forwarding_tables(fabric, &grid, input.lids, &port_order)?;
+    let known = previous.zip(input.previous).map(|(torus, routing)| torus.known(routing));
+    let (lfts, recipe) =
+        unicast::forwarding_tables(fabric, &grid, input.lids, &port_order, known.as_ref())?;
     let tree = MasterTree::build(fabric, &grid)?;
-    let torus = Torus::new(fabric, grid, census, vls, tree);
+    let torus = Torus::new(fabric, grid, census, vls, tree, recipe);
     Ok(Routing {
         engine: NAME,
         lfts,

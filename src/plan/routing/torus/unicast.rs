@@ -3,26 +3,31 @@
 //! A packet goes along x, then y, then z, each the shorter way round unless that is interrupted.
 //! Only if the switch where it would turn is missing may it turn early. The decision per
 //! dimension depends on the switch and on one coordinate of the destination, so each switch has
-//! three short tables, from which the direction to every other switch is read off.
+//! three short rows of a [`Compass`], from which the direction to every other switch is read off.
+//!
+//! A forwarding table is a function of these rows, of the switch's bundles of cables and of the
+//! list of destinations. Where they are those of the last success, so is the table: it is handed
+//! on instead of being made again, and whoever compares tables need not look inside.
 
+use super::compass::{Compass, NONE};
 use super::grid::Grid;
-use super::lattice::{Direction, Lattice, Position};
+use super::lattice::{Direction, Position};
 use crate::fabric::Fabric;
 use crate::ids::Lid;
 use crate::notes::Note;
 use crate::plan::LidTable;
 use crate::plan::routing::Lft;
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// In tables of directions: not along this dimension.
-const NONE: u8 = 0xFF;
 /// In tables of directions by position: the switch itself.
 const HERE: u8 = 6;
 /// How many pairs without a route are listed.
 const LISTED_PAIRS: usize = 32;
 
 /// A port that gets an entry in every forwarding table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Target {
     /// First of its LIDs; 0 if it has none.
     lid: u16,
@@ -36,6 +41,7 @@ struct Target {
 
 /// All targets in the order in which they are routed: by placement order of their switches,
 /// then by port order.
+#[derive(PartialEq, Eq, Debug)]
 struct Targets {
     list: Vec<Target>,
     /// Position of the switch, end of its targets in the list.
@@ -50,60 +56,111 @@ impl Targets {
         }
         let mut targets = Self { list: Vec::new(), switches: Vec::new() };
         for &at in &grid.order {
-            let mut ports = grid.local[at.index()].clone();
-            ports.sort_by_key(|local| rank[usize::from(local.port)]);
-            targets.list.extend(ports.iter().map(|local| Target {
+            let first = targets.list.len();
+            targets.list.extend(grid.local[at.index()].iter().map(|local| Target {
                 lid: lids.base(local.end).map_or(0, |lid| lid.0),
                 lids: 1 << lids.lmc(local.end),
                 port: local.port,
                 is_management: local.port == 0,
             }));
+            targets.list[first..].sort_by_key(|target| rank[usize::from(target.port)]);
             targets.switches.push((at, targets.list.len()));
         }
         targets
     }
-}
 
-/// The direction in which `at` sends packets whose coordinate along `axis` is to become
-/// `coordinate`; `None` if they cannot go along this dimension now.
-fn step(grid: &Grid, at: Position, axis: usize, coordinate: u32) -> Option<Direction> {
-    let here = grid.lattice.coordinate(at, axis);
-    let preferred = grid.lattice.shorter(axis, here, coordinate);
-    let turn = grid.lattice.with(at, axis, coordinate);
-    if grid.is_present(turn) {
-        let mut ways = [preferred, preferred.opposite()].into_iter();
-        return ways.find(|&way| leads_to(grid, at, way, turn));
+    /// The targets of each switch.
+    fn groups(&self) -> impl Iterator<Item = (Position, &[Target])> {
+        let mut first = 0;
+        self.switches.iter().map(move |&(at, end)| {
+            let group = &self.list[first..end];
+            first = end;
+            (at, group)
+        })
     }
-    // Towards a missing switch: as far as possible. Along z this cannot be, since x and y come
-    // first and missing switches share them.
-    (axis < 2 && grid.is_open(at, preferred)).then_some(preferred)
+
+    /// True if these are the same targets, whatever the order of the switches.
+    fn are_those_of(&self, other: &Self) -> bool {
+        let mut groups: BTreeMap<Position, &[Target]> = other.groups().collect();
+        self.switches.len() == other.switches.len()
+            && self.groups().all(|(at, group)| groups.remove(&at) == Some(group))
+    }
 }
 
-/// True if the cables in `direction` lead from `at` to `goal`.
-fn leads_to(grid: &Grid, mut at: Position, direction: Direction, goal: Position) -> bool {
-    // A goal on the same ring is met before the start is met again.
-    while at != goal {
-        if !grid.is_open(at, direction) {
-            return false;
+/// What all forwarding tables of a torus were made from, beside its bundles of cables.
+#[derive(Debug)]
+pub struct Recipe {
+    max: Lid,
+    targets: Targets,
+    compass: Compass,
+}
+
+/// Forwarding tables of the last success, to be handed on where nothing changed.
+pub struct Known<'a> {
+    /// The tables, by switch of the fabric that was routed.
+    pub lfts: &'a [Arc<Lft>],
+    /// The torus.
+    pub grid: &'a Grid,
+    /// What the tables were made from.
+    pub recipe: &'a Recipe,
+}
+
+/// How the destinations compare to those of the last success.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Likeness {
+    /// Others, or in other places.
+    Different,
+    /// The same, but they take turns in another order.
+    Reordered,
+    /// The same.
+    Same,
+}
+
+impl Known<'_> {
+    fn likeness(&self, grid: &Grid, recipe: &Recipe) -> Likeness {
+        let old = self.recipe;
+        if old.max != recipe.max || self.grid.lattice != grid.lattice {
+            Likeness::Different
+        } else if old.targets == recipe.targets {
+            Likeness::Same
+        } else if old.targets.are_those_of(&recipe.targets) {
+            Likeness::Reordered
+        } else {
+            Likeness::Different
         }
-        at = grid.lattice.step(at, direction);
     }
-    true
+
+    /// The table of the switch at `at`, if it still holds.
+    fn lft(
+        &self,
+        likeness: Likeness,
+        grid: &Grid,
+        recipe: &Recipe,
+        at: Position,
+    ) -> Option<Arc<Lft>> {
+        if likeness == Likeness::Different {
+            return None;
+        }
+        let bundles = &grid.bundles[at.index()];
+        let takes_turns = bundles.iter().any(|bundle| bundle.len() > 1);
+        if takes_turns && likeness == Likeness::Reordered {
+            return None;
+        }
+        let (old, new) = (&self.recipe.compass, &recipe.compass);
+        let holds = self.grid.bundles[at.index()] == *bundles
+            && (0..3).all(|axis| old.ways(at, axis) == new.ways(at, axis));
+        let switch = self.grid.switch(at).filter(|_| holds)?;
+        self.lfts.get(switch.index()).cloned()
+    }
 }
 
 /// The directions from `at` by position of the destination: a direction's index, [`HERE`], or
 /// [`NONE`] where there is no route (or no switch).
-fn directions(grid: &Grid, at: Position, out: &mut Vec<u8>) {
-    let lattice: &Lattice = &grid.lattice;
-    let along = |axis: usize| -> Vec<u8> {
-        let here = lattice.coordinate(at, axis);
-        let way = |c| if c == here { None } else { step(grid, at, axis, c) };
-        (0..lattice.radix(axis)).map(|c| way(c).map_or(NONE, |d| d.index() as u8)).collect()
-    };
-    let [x, y, z] = [along(0), along(1), along(2)];
+fn directions(compass: &Compass, at: Position, out: &mut Vec<u8>) {
+    let [x, y, z] = [0, 1, 2].map(|axis| compass.ways(at, axis));
     out.clear();
-    for &along_z in &z {
-        for &along_y in &y {
+    for &along_z in z {
+        for &along_y in y {
             let later = if along_y == NONE { along_z } else { along_y };
             out.extend(x.iter().map(|&along_x| if along_x == NONE { later } else { along_x }));
         }
@@ -111,15 +168,8 @@ fn directions(grid: &Grid, at: Position, out: &mut Vec<u8>) {
     out[at.index()] = HERE;
 }
 
-/// The direction of the next hop from one placed switch to another.
-pub fn next_hop(grid: &Grid, from: Position, to: Position) -> Option<Direction> {
-    let (here, there) = (grid.lattice.coordinates(from), grid.lattice.coordinates(to));
-    (0..3)
-        .filter(|&axis| here.0[axis] != there.0[axis])
-        .find_map(|axis| step(grid, from, axis, there.0[axis]))
-}
-
-/// Forwarding tables of all switches of the fabric; those that were not placed have empty ones.
+/// Forwarding tables of all switches of the fabric, and what they were made from; switches that
+/// were not placed have empty ones. Tables of `known` that still hold are shared with it.
 ///
 /// # Errors
 /// The pairs of switches without a route.
@@ -128,43 +178,44 @@ pub fn forwarding_tables(
     grid: &Grid,
     lids: &LidTable,
     port_order: &[u8],
-) -> Result<Vec<Arc<Lft>>, Vec<Note>> {
-    let targets = Targets::new(grid, lids, port_order);
-    let max = lids.max();
-    let rows: Vec<(Lft, Vec<Position>)> = grid
-        .positions
-        .par_iter()
-        .map_init(Vec::new, |by_position, at| match at {
-            Some(at) => forwarding_table(grid, &targets, *at, max, by_position),
-            None => (Lft::empty(max), Vec::new()),
-        })
-        .collect();
+    known: Option<&Known<'_>>,
+) -> Result<(Vec<Arc<Lft>>, Recipe), Vec<Note>> {
+    let recipe = Recipe {
+        max: lids.max(),
+        targets: Targets::new(grid, lids, port_order),
+        compass: Compass::new(grid),
+    };
+    let known = known.map(|known| (known, known.likeness(grid, &recipe)));
+    let row = |by_position: &mut Vec<u8>, at: &Option<Position>| -> Row {
+        let Some(at) = *at else { return (Arc::new(Lft::empty(recipe.max)), Vec::new()) };
+        let held = known.and_then(|(known, likeness)| known.lft(likeness, grid, &recipe, at));
+        // Tables of a success lead everywhere.
+        held.map_or_else(
+            || forwarding_table(grid, &recipe, at, by_position),
+            |lft| (lft, Vec::new()),
+        )
+    };
+    let rows: Vec<Row> = grid.positions.par_iter().map_init(Vec::new, row).collect();
     let notes = unrouted(fabric, grid, &rows);
     if notes.is_empty() {
-        Ok(rows.into_iter().map(|(lft, _)| Arc::new(lft)).collect())
+        Ok((rows.into_iter().map(|(lft, _)| lft).collect(), recipe))
     } else {
         Err(notes)
     }
 }
 
-/// The forwarding table of the switch at `at`, and the positions it has no route to.
-fn forwarding_table(
-    grid: &Grid,
-    targets: &Targets,
-    at: Position,
-    max: Lid,
-    by_position: &mut Vec<u8>,
-) -> (Lft, Vec<Position>) {
-    let mut lft = Lft::empty(max);
+/// A forwarding table, and the positions it has no route to.
+type Row = (Arc<Lft>, Vec<Position>);
+
+/// Makes the forwarding table of the switch at `at`.
+fn forwarding_table(grid: &Grid, recipe: &Recipe, at: Position, by_position: &mut Vec<u8>) -> Row {
+    let mut lft = Lft::empty(recipe.max);
     let mut unreachable = Vec::new();
-    directions(grid, at, by_position);
+    directions(&recipe.compass, at, by_position);
     let bundles = Direction::ALL.map(|direction| grid.bundle(at, direction));
     // Turns taken so far, for host ports and ports 0 apart.
     let mut turns = [[0usize; 2]; 6];
-    let mut first = 0;
-    for &(destination, end) in &targets.switches {
-        let ports = &targets.list[first..end];
-        first = end;
+    for (destination, ports) in recipe.targets.groups() {
         match by_position[destination.index()] {
             HERE => ports.iter().for_each(|target| fill(&mut lft, target, target.port)),
             NONE => unreachable.push(destination),
@@ -183,7 +234,7 @@ fn forwarding_table(
             }
         }
     }
-    (lft, unreachable)
+    (Arc::new(lft), unreachable)
 }
 
 /// Enters the output port for all LIDs of a target.
@@ -198,7 +249,7 @@ fn fill(lft: &mut Lft, target: &Target, port: u8) {
     }
 }
 
-fn unrouted(fabric: &Fabric, grid: &Grid, rows: &[(Lft, Vec<Position>)]) -> Vec<Note> {
+fn unrouted(fabric: &Fabric, grid: &Grid, rows: &[Row]) -> Vec<Note> {
     let pairs = grid
         .placed()
         .flat_map(|(from, switch)| rows[switch.index()].1.iter().map(move |&to| (from, to)));

@@ -6,11 +6,13 @@ use super::lattice::{Coordinates, Direction, Position};
 use super::multicast::MasterTree;
 use super::path_sl::path_sl;
 use super::sl2vl::{PortClass, VlCounts, classify, mapping};
-use super::{NAME, report, unicast, vlarb};
+use super::unicast::{Known, Recipe};
+use super::{NAME, compass, report, vlarb};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Mlid, Sl};
 use crate::plan::routing::{MulticastTree, Routing, RoutingPolicy};
 use crate::wire::attr::tables::{SlToVl, VlArbBlock};
+use std::sync::Arc;
 
 /// An end port's place: position of its switch, and port number there.
 type Seat = (Position, u8);
@@ -22,6 +24,8 @@ pub struct Torus {
     census: Census,
     vls: VlCounts,
     tree: MasterTree,
+    /// What the forwarding tables were made from.
+    recipe: Arc<Recipe>,
     /// By port slot.
     classes: Vec<PortClass>,
     /// By port slot; `None` for ports that are no end ports of the torus.
@@ -37,6 +41,7 @@ impl Torus {
         census: Census,
         vls: VlCounts,
         tree: MasterTree,
+        recipe: Recipe,
     ) -> Self {
         let mut seats = vec![None; fabric.ports().len()];
         for (at, _) in grid.placed() {
@@ -46,7 +51,8 @@ impl Torus {
         }
         let classes = classify(fabric, &grid);
         let guids = fabric.ports().iter().map(|port| port.guid).collect();
-        Self { grid, census, vls, tree, classes, seats, guids }
+        let recipe = Arc::new(recipe);
+        Self { grid, census, vls, tree, recipe, classes, seats, guids }
     }
 
     /// The torus behind routes, if this engine made them.
@@ -114,7 +120,7 @@ impl Torus {
     /// torus, or they are the same.
     pub fn next_hop(&self, from: SwitchId, to: SwitchId) -> Option<Direction> {
         let at = |switch: SwitchId| self.grid.positions.get(switch.index()).copied().flatten();
-        unicast::next_hop(&self.grid, at(from)?, at(to)?)
+        compass::next_hop(&self.grid, at(from)?, at(to)?)
     }
 
     /// Numbers of data VLs that SL to VL mappings are made for.
@@ -138,6 +144,11 @@ impl Torus {
 
     pub(super) fn grid(&self) -> &Grid {
         &self.grid
+    }
+
+    /// The forwarding tables of this torus, which are those of `routing`.
+    pub(super) fn known<'a>(&'a self, routing: &'a Routing) -> Known<'a> {
+        Known { lfts: &routing.lfts, grid: &self.grid, recipe: &self.recipe }
     }
 
     fn seat(&self, port: PortId) -> Option<Seat> {

@@ -1,0 +1,117 @@
+//! Every failure of a single switch or cable of three tori: path SLs stay as they were and no
+//! credit loop appears. And against OpenSM, which must route and refuse the same ones with the
+//! same tables: some of them, or all if TORUS_ALL_FAILURES is set to 1. Says SKIPPED where ibsim or
+//! opensm is not installed.
+
+mod common;
+mod torus;
+
+use std::collections::BTreeMap;
+use torus::subnet::{Case, Subnet};
+use torus::{in_parallel, opensm, setting};
+use torus_sm::ids::{Guid, Sl};
+use torus_sm::sim::generate::Shape;
+
+const RADICES: [[u16; 3]; 3] = [[6, 5, 1], [4, 4, 4], [5, 4, 3]];
+/// Where the backup seed is, away from the first one.
+const BACKUP: [u16; 3] = [2, 2, 0];
+
+/// A torus with two seeds, so that the loss of a seed's switch is no reason to refuse.
+fn case(shape: &Shape) -> Case {
+    Case { config: shape.torus_conf() + &backup_seed(shape), ..Case::of(shape) }
+}
+
+fn backup_seed(shape: &Shape) -> String {
+    let mut text = String::from("next_seed\n");
+    let origin = shape.switch_guid(BACKUP).0;
+    for (axis, name) in ['x', 'y', 'z'].into_iter().enumerate() {
+        let radix = shape.radix[axis];
+        if radix == 1 {
+            continue;
+        }
+        for (sign, step) in [('p', 1), ('m', radix - 1)] {
+            let mut at = BACKUP;
+            at[axis] = (at[axis] + step) % radix;
+            let next = shape.switch_guid(at).0;
+            text += &format!("{name}{sign}_link {origin:#x} {next:#x}\n");
+        }
+        text += &format!("{name}_dateline -{}\n", BACKUP[axis]);
+    }
+    text
+}
+
+/// The torus without each of its switches, and without each of its cables.
+fn failures(healthy: &Shape) -> Vec<Shape> {
+    let [rx, ry, rz] = healthy.radix;
+    let places = (0..rx).flat_map(|x| (0..ry).flat_map(move |y| (0..rz).map(move |z| [x, y, z])));
+    let mut failures = Vec::new();
+    for at in places {
+        failures.push(Shape { missing_switches: vec![at], ..healthy.clone() });
+        for axis in (0..3).filter(|&axis| healthy.radix[axis] > 1) {
+            failures.push(Shape { missing_links: vec![(at, axis)], ..healthy.clone() });
+        }
+    }
+    failures
+}
+
+fn all_failures() -> Vec<Shape> {
+    RADICES.iter().flat_map(|&radix| failures(&Shape::torus(radix))).collect()
+}
+
+fn name(shape: &Shape) -> String {
+    let Shape { radix, missing_switches, missing_links, .. } = shape;
+    format!("{radix:?} without switches {missing_switches:?}, cables {missing_links:?}")
+}
+
+/// Path SLs by the GUIDs of source and destination.
+fn path_sls(case: &Case) -> Option<BTreeMap<(Guid, Guid), Sl>> {
+    let subnet = Subnet::new(case);
+    let routing = subnet.route(None).ok()?;
+    let guid = |port| subnet.fabric.port(port).guid;
+    let mut sls = BTreeMap::new();
+    for from in subnet.fabric.end_ports() {
+        for to in subnet.fabric.end_ports() {
+            sls.insert((guid(from), guid(to)), routing.policy.path_sl(from, to, Sl(8)));
+        }
+    }
+    Some(sls)
+}
+
+#[test]
+fn a_single_failure_leaves_sls_alone_and_makes_no_credit_loop() {
+    for radix in RADICES {
+        let healthy = Shape::torus(radix);
+        let before = path_sls(&case(&healthy)).expect("a healthy torus");
+        for broken in failures(&healthy) {
+            let case = case(&broken);
+            let Some(after) = path_sls(&case) else {
+                panic!("{} is refused", name(&broken));
+            };
+            assert!(after.iter().all(|(pair, sl)| before[pair] == *sl), "{}", name(&broken));
+            if let Err(fault) = Subnet::new(&case).verified() {
+                panic!("{}: {fault}", name(&broken));
+            }
+        }
+    }
+}
+
+#[test]
+fn single_failures_equal_opensm() {
+    if !common::have(&opensm::PROGRAMS) {
+        return;
+    }
+    let all = all_failures();
+    assert_eq!(all.len(), 30 * 3 + 64 * 4 + 60 * 4);
+    let step = if setting("TORUS_ALL_FAILURES", 0) == 1 { 1 } else { 17 };
+    let chosen: Vec<&Shape> = all.iter().step_by(step).collect();
+    let results = in_parallel(chosen.len(), |index| opensm::compare(&case(chosen[index])));
+    let mut differing = Vec::new();
+    for (shape, (routed, differences)) in chosen.iter().zip(&results) {
+        if !differences.is_empty() {
+            differing.push(format!("{} (routed: {routed}):\n{differences}", name(shape)));
+        }
+    }
+    let routed = results.iter().filter(|(routed, _)| *routed).count();
+    println!("{} failures compared, OpenSM routes {routed}", chosen.len());
+    assert!(differing.is_empty(), "{} differ\n{}", differing.len(), differing.join("\n"));
+}
