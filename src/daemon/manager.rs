@@ -40,7 +40,7 @@ pub enum Exit {
 }
 
 /// Reads the options anew; the error is told, and the old options stay.
-pub type Reload = Box<dyn FnMut() -> Result<Options, String> + Send>;
+pub type Reload = Box<dyn FnMut() -> Result<Options, String> + Send + Sync>;
 
 /// What the manager needs from its surroundings.
 pub struct Surroundings {

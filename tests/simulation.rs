@@ -1,0 +1,288 @@
+//! The whole daemon on simulated fabrics: bring-up, changes of the fabric, storms, two SMs.
+
+mod house;
+
+use house::{House, Sm, settle};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+use torus_sm::config::options::Options;
+use torus_sm::daemon::agenda::Event;
+use torus_sm::daemon::manager::Exit;
+use torus_sm::fabric::picture::Hardware;
+use torus_sm::ids::{Guid, Lid, PortNum};
+use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outgoing};
+use torus_sm::wire::attr::{AttrId, NodeKind, Notice, SmState, TrapNumber};
+use torus_sm::wire::mad::Method;
+use torus_sm::wire::smp::{SmpRoute, request};
+
+/// The host the daemon sits at.
+const ORIGIN: [u16; 3] = [0, 0, 0];
+
+async fn up(house: &House) -> Sm {
+    let sm = house.start(ORIGIN, house.options());
+    settle().await;
+    assert_eq!(house.faults(&sm), [""; 0]);
+    assert_eq!((sm.state(), sm.engine()), (SmState::Master, "torus-2QoS"));
+    sm
+}
+
+async fn comes_up_and_stays(shape: &str, hosts: u8) {
+    let house = House::healthy(shape, hosts);
+    let start = Instant::now();
+    let sm = up(&house).await;
+    assert!(start.elapsed() < Duration::from_secs(1), "nothing was waited for");
+    let down = house.topology.cables.iter().flatten().filter(|&&(node, num)| {
+        let guid = house.topology.nodes[node].guid;
+        house.fabric.port_info(guid, num).expect("a port").port_state()
+            != torus_sm::wire::attr::PortState::Active
+    });
+    assert_eq!(down.count(), 0);
+    let tables = house.tables();
+    assert_eq!(house.sets_of_another_sweep(&sm).await, 0);
+    // Light sweeps change nothing either: one SwitchInfo a switch.
+    house.fabric.reset_counters();
+    sleep(Duration::from_secs(10)).await;
+    let switches = house.tables().len() as u64;
+    assert_eq!(house.fabric.requests(AttrId::SWITCH_INFO), [switches, 0]);
+    assert_eq!(house.fabric.requests(AttrId::NODE_INFO), [0, 0]);
+    assert_eq!(house.fabric.sets(), 0);
+    assert_eq!(house.tables(), tables);
+    assert_eq!(sm.stop().await, Exit::Clean);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_6x5x1_torus_comes_up_and_stays() {
+    comes_up_and_stays("6x5x1", 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_3x3x3_torus_comes_up_and_stays() {
+    comes_up_and_stays("3x3x3", 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_4x4x4_torus_comes_up_and_stays() {
+    comes_up_and_stays("4x4x4", 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_8x8x8_torus_with_two_hosts_comes_up_and_stays() {
+    comes_up_and_stays("8x8x8", 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn enhanced_port_0_small_tables_and_a_router() {
+    let mut shape: torus_sm::sim::generate::Shape = "3x4x1".parse().expect("a shape");
+    shape.router = true;
+    let hardware = Hardware {
+        enhanced_port0: true,
+        linear_fdb_cap: 128,
+        multicast_fdb_cap: 64,
+        partition_cap: 4,
+        partition_enforcement_cap: 4,
+        guid_cap: 2,
+        ..Hardware::default()
+    };
+    let house = House::new(shape, hardware, 1);
+    let sm = up(&house).await;
+    assert_eq!(house.sets_of_another_sweep(&sm).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_cable_is_routed_around_and_comes_back() {
+    let house = House::healthy("4x4x4", 1);
+    let sm = up(&house).await;
+    let first = house.tables();
+    let cable = (house.shape.switch_guid([1, 1, 1]), PortNum(1));
+    assert!(house.fabric.unlink(cable.0, cable.1));
+    settle().await;
+    assert_eq!(house.faults(&sm), [""; 0]);
+    assert_ne!(house.tables(), first);
+    assert_eq!(sm.engine(), "torus-2QoS");
+    assert_eq!(house.sets_of_another_sweep(&sm).await, 0);
+    assert!(house.fabric.relink(cable.0, cable.1));
+    settle().await;
+    assert_eq!(house.faults(&sm), [""; 0]);
+    assert!(house.tables() == first, "the first tables are back");
+    assert_eq!(house.sets_of_another_sweep(&sm).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_cable_is_found_without_traps() {
+    let house = House::healthy("3x3x3", 1);
+    let sm = up(&house).await;
+    // No device tells anything from now on; only the light sweep can find out.
+    let switches = house.topology.nodes.iter().filter(|node| node.kind == NodeKind::Switch);
+    let guid = house.shape.switch_guid([1, 1, 1]);
+    switches.for_each(|node| drop(house.fabric.silence(node.guid)));
+    assert!(house.fabric.unlink(guid, PortNum(3)));
+    house.topology.nodes.iter().for_each(|node| drop(house.fabric.revive(node.guid)));
+    house.fabric.set_trap_interval(Duration::from_secs(3600));
+    sleep(Duration::from_secs(11)).await;
+    assert_eq!(house.faults(&sm), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hosts_come_and_go() {
+    let house = House::healthy("3x3x1", 2);
+    let sm = up(&house).await;
+    let host = house.shape.host_guid([2, 2, 0], 1);
+    let hosts = |sm: &Sm| {
+        let subnet = sm.subnet.borrow().clone().expect("it is up");
+        subnet.fabric.nodes().iter().filter(|node| node.kind() == NodeKind::Ca).count()
+    };
+    let lid = house.fabric.port_info(host, PortNum(1)).expect("a port").lid();
+    assert!(house.fabric.unlink(host, PortNum(1)));
+    settle().await;
+    assert_eq!(hosts(&sm), 17);
+    assert!(house.fabric.relink(host, PortNum(1)));
+    settle().await;
+    assert_eq!(hosts(&sm), 18);
+    assert_eq!(house.faults(&sm), [""; 0]);
+    assert_eq!(house.fabric.port_info(host, PortNum(1)).expect("a port").lid(), lid);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_start_anew_are_configured_again() {
+    let house = House::healthy("4x4x1", 1);
+    let sm = up(&house).await;
+    let tables = house.tables();
+    let switch = house.shape.switch_guid([2, 1, 0]);
+    let own_switch = house.shape.switch_guid(ORIGIN);
+    let host = house.shape.host_guid([3, 3, 0], 0);
+    for node in [switch, host, own_switch] {
+        assert!(house.fabric.reboot(node));
+        settle().await;
+        // Whose own trap has nowhere to go is found by the light sweep at the latest.
+        sleep(Duration::from_secs(11)).await;
+        assert_eq!(house.faults(&sm), [""; 0], "after {node}");
+        assert!(house.tables() == tables, "after {node}");
+        assert_eq!(house.sets_of_another_sweep(&sm).await, 0, "after {node}");
+    }
+}
+
+/// A program that only sends.
+struct Deaf;
+
+impl MadSink for Deaf {
+    fn deliver(&self, _: Delivery<'_>) {}
+    fn idle(&self) {}
+    fn closed(&self, _: &str) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storm_of_traps_leads_to_a_few_sweeps() {
+    let house = House::healthy("4x4x1", 1);
+    let sm = up(&house).await;
+    let info = |guid| house.fabric.port_info(guid, PortNum(1)).expect("a port");
+    let host = house.shape.host_guid([2, 2, 0], 0);
+    let (from, to) = (info(host).lid(), info(host).master_sm_lid());
+    let port = house.fabric.attach(host, PortNum(1), Arc::new(Deaf), false).expect("a host");
+    house.fabric.reset_counters();
+    let start = Instant::now();
+    for tid in 1..=2000u64 {
+        let mut notice = Notice::default();
+        notice.set_is_generic(true);
+        notice.set_trap_number(TrapNumber::LOCAL_CHANGES);
+        notice.set_issuer_lid(from);
+        notice.set_subject_lid(from);
+        let mut data = [0; 64];
+        data.copy_from_slice(&notice.0[..64]);
+        let none = SmpRoute::Lid(Lid(0));
+        let mad = request(&none, Method::TRAP, AttrId::NOTICE, 0, 0, tid, &data);
+        let to = Address::smi(to);
+        port.post(&Outgoing { agent: Agent::SmiLid, to, timeout: None, retries: 0, mad: &mad.0 })
+            .expect("the port takes it");
+        sleep(Duration::from_millis(2)).await;
+    }
+    assert!(start.elapsed() >= Duration::from_secs(4));
+    sleep(Duration::from_secs(3)).await;
+    let sweeps = house.sweeps();
+    // A burst of eight, then one in a second.
+    assert!((1..=16).contains(&sweeps), "{sweeps} sweeps");
+    assert_eq!(house.fabric.sets(), 0);
+    assert_eq!(sm.stop().await, Exit::Clean);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flapping_link_does_not_keep_the_daemon_busy() {
+    let house = House::healthy("4x4x1", 1);
+    let sm = up(&house).await;
+    let tables = house.tables();
+    house.fabric.reset_counters();
+    let switch = house.shape.switch_guid([1, 2, 0]);
+    house.fabric.flap(switch, PortNum(1), Duration::from_millis(5), 2000);
+    sleep(Duration::from_secs(10)).await;
+    let sweeps = house.sweeps();
+    assert!(sweeps <= 80, "{sweeps} sweeps in ten seconds");
+    sleep(Duration::from_secs(15)).await;
+    assert_eq!(house.faults(&sm), [""; 0]);
+    assert!(house.tables() == tables, "the first tables are back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_reload_keeps_the_configuration() {
+    let house = House::healthy("3x3x1", 1);
+    let broken = Arc::new(AtomicBool::new(true));
+    let (asked, options) = (broken.clone(), house.options());
+    let fast = Options { sweep_interval: 1, ..options.clone() };
+    let reload = move || {
+        let is_broken = asked.load(Ordering::Relaxed);
+        if is_broken { Err("opensm.conf:1:1: nonsense".to_owned()) } else { Ok(fast.clone()) }
+    };
+    let sm = house.start_with(ORIGIN, options, Box::new(reload));
+    settle().await;
+    let light_sweeps = async || {
+        sm.tell(Event::Reload);
+        settle().await;
+        house.fabric.reset_counters();
+        sleep(Duration::from_secs(20)).await;
+        house.fabric.requests(AttrId::SWITCH_INFO)[0] / house.tables().len() as u64
+    };
+    assert_eq!(light_sweeps().await, 2);
+    assert_eq!(house.faults(&sm), [""; 0]);
+    broken.store(false, Ordering::Relaxed);
+    assert_eq!(light_sweeps().await, 20);
+    assert_eq!(house.faults(&sm), [""; 0]);
+}
+
+fn master_of(house: &House, guid: Guid) -> Lid {
+    house.fabric.port_info(guid, PortNum(1)).expect("a port").master_sm_lid()
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_the_better_rules_and_the_other_takes_over() {
+    let house = House::healthy("4x4x1", 1);
+    let corner = [2, 3, 0];
+    let far = house.shape.host_guid([1, 1, 0], 0);
+    let lid_at =
+        |at| house.fabric.port_info(house.shape.host_guid(at, 0), PortNum(1)).map(|p| p.lid());
+    let with_priority = |sm_priority| Options { sm_priority, ..house.options() };
+    let better = house.start(corner, with_priority(9));
+    settle().await;
+    let worse = house.start(ORIGIN, with_priority(3));
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!((better.state(), worse.state()), (SmState::Master, SmState::Standby));
+    assert_eq!(house.faults(&better), [""; 0]);
+    assert_eq!(Some(master_of(&house, far)), lid_at(corner));
+    let tables = house.tables();
+    assert_eq!(better.stop().await, Exit::Clean);
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!(worse.state(), SmState::Master);
+    assert_eq!(house.faults(&worse), [""; 0]);
+    assert_eq!(Some(master_of(&house, far)), lid_at(ORIGIN));
+    assert!(house.tables() == tables, "the new master keeps LIDs and routes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_that_start_together_agree() {
+    let house = House::healthy("3x3x1", 1);
+    let with_priority = |sm_priority| Options { sm_priority, ..house.options() };
+    let worse = house.start(ORIGIN, with_priority(3));
+    let better = house.start([2, 2, 0], with_priority(9));
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!((better.state(), worse.state()), (SmState::Master, SmState::Standby));
+    assert_eq!(house.faults(&better), [""; 0]);
+}
