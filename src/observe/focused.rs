@@ -62,9 +62,11 @@ fn cables(census: &Census) -> Vec<Cable> {
 }
 
 /// Computes routes without the cables that are gone, and asks the ports that lost their peer.
+/// What no cable leads to any more is not asked: to wait for its answer would hold up all others.
 fn ask_widowed(inquiry: &mut Inquiry, before: &[Cable]) {
-    inquiry.census.reroute();
-    for end in before.iter().flatten() {
+    let reached = inquiry.census.reroute();
+    inquiry.give_up_on(|node| !reached[node]);
+    for end in before.iter().flatten().filter(|end| reached[end.0]) {
         let slot = &inquiry.census.entries()[end.0].ports[end.1.index()];
         if slot.peer.is_none() {
             inquiry.ask_port(end.0, end.1);

@@ -43,6 +43,20 @@ enum Question {
     },
 }
 
+impl Question {
+    /// The known node that the question goes to, or past; `None`: it starts from nowhere.
+    fn node(self) -> Option<usize> {
+        match self {
+            Self::Who { from, .. } => from.map(|(node, _)| node),
+            Self::Description { node }
+            | Self::Switch { node }
+            | Self::Port { node, .. }
+            | Self::Pkeys { node, .. }
+            | Self::Manager { node, .. } => Some(node),
+        }
+    }
+}
+
 /// A sweep at work.
 pub(super) struct Inquiry {
     batch: Tagged<Question>,
@@ -95,6 +109,11 @@ impl Inquiry {
             }
         }
         self.run().await;
+    }
+
+    /// Drops the unanswered questions to nodes that are lost.
+    pub fn give_up_on(&mut self, is_lost: impl Fn(usize) -> bool) {
+        self.deferred.retain(|question| !question.node().is_some_and(&is_lost));
     }
 
     fn ask(&mut self, question: Question) {

@@ -1,4 +1,5 @@
-//! A whole daemon on a simulated fabric, on tokio's paused clock.
+//! A whole daemon on a simulated fabric, on tokio's paused clock. With TORUS_SM_LOG set, the
+//! daemons' logs appear on standard error.
 #![allow(dead_code)]
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use tokio::task::JoinHandle;
 use torus_sm::config::options::Options;
 use torus_sm::daemon::agenda::Event;
 use torus_sm::daemon::files::Files;
+use torus_sm::daemon::logging::{self, LogConfig};
 use torus_sm::daemon::manager::{Exit, Reload};
 use torus_sm::daemon::start::{Daemon, Setup};
 use torus_sm::fabric::picture::Hardware;
@@ -34,6 +36,18 @@ impl House {
     pub fn new(shape: Shape, hardware: Hardware, seed: u64) -> Self {
         let topology = shape.build().expect("a shape that can be built");
         let fabric = SimFabric::new(&topology, hardware, seed);
+        if std::env::var_os("TORUS_SM_LOG").is_some() {
+            let config = LogConfig {
+                announce: false,
+                ..LogConfig::from(&Options {
+                    log_file: "stderr".into(),
+                    log_flags: 0x87,
+                    ..Options::default()
+                })
+            };
+            // The second house of a process finds the log open.
+            let _ = logging::start(&config);
+        }
         let dir = tempfile::tempdir().expect("a temporary folder");
         let conf = dir.path().join("torus-2QoS.conf");
         std::fs::write(conf, shape.torus_conf()).expect("a file");

@@ -1,0 +1,182 @@
+//! The daemon in adversity: MADs are lost, a switch is silent, a link flaps; all of it drawn
+//! from a seed, on the paused clock. Whatever happens meanwhile, in the end the subnet is up
+//! with the right tables.
+//!
+//! TORUS_SM_SEED=N runs one seed again; TORUS_SM_LOG=1 shows the daemon's log with it.
+
+mod house;
+
+use house::{House, Sm, settle};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+use torus_sm::fabric::picture::Hardware;
+use torus_sm::ids::{Guid, PortNum};
+use torus_sm::sim::generate::Shape;
+use torus_sm::wire::attr::{NodeKind, SmState};
+
+const SEEDS: u64 = 200;
+/// The longest a daemon may take after things have calmed down: a few sweep intervals.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Draws from a seed (SplitMix64).
+struct Dice(u64);
+
+impl Dice {
+    /// A number below `limit`.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (word ^ (word >> 31)) % limit
+    }
+
+    fn pick<'a, T>(&mut self, among: &'a [T]) -> &'a T {
+        &among[self.below(among.len() as u64) as usize]
+    }
+}
+
+/// What goes wrong.
+#[derive(Debug)]
+struct Adversity {
+    shape: &'static str,
+    silent: Guid,
+    flapping: (Guid, PortNum),
+    period: Duration,
+    flaps: u32,
+    /// Before the daemon starts, or only once the subnet is up.
+    from_the_start: bool,
+}
+
+fn house(shape: &str, seed: u64) -> House {
+    let shape: Shape = shape.parse().expect("a shape");
+    House::new(shape, Hardware::default(), seed)
+}
+
+fn draw(seed: u64) -> (House, Adversity) {
+    let mut dice = Dice(seed);
+    let shape = *dice.pick(&["4x3x1", "3x3x2", "5x3x1", "3x3x3", "6x5x1"]);
+    let house = house(shape, seed);
+    let nodes = &house.topology.nodes;
+    // Silence next to the daemon would leave it nothing to talk to.
+    let own = house.shape.switch_guid([0; 3]);
+    let is_switch =
+        |guid: Guid| nodes.iter().any(|node| node.guid == guid && node.kind == NodeKind::Switch);
+    let switches: Vec<Guid> =
+        nodes.iter().map(|node| node.guid).filter(|&guid| is_switch(guid) && guid != own).collect();
+    let ends = |cable: &[(usize, PortNum); 2]| cable.map(|(node, num)| (nodes[node].guid, num));
+    let cables: Vec<_> = house.topology.cables.iter().map(ends).collect();
+    let between: Vec<_> =
+        cables.iter().filter(|cable| cable.iter().all(|end| is_switch(end.0))).collect();
+    let adversity = Adversity {
+        shape,
+        silent: *dice.pick(&switches),
+        flapping: dice.pick(&between)[dice.below(2) as usize],
+        period: Duration::from_millis(5 + dice.below(3000)),
+        // An even number: in the end the cable is plugged.
+        flaps: 2 * (1 + dice.below(20) as u32),
+        from_the_start: dice.below(2) == 0,
+    };
+    (house, adversity)
+}
+
+/// Waits until nothing is wrong; the last faults if that does not happen.
+async fn recovered(house: &House, sm: &Sm) -> Result<Duration, Vec<String>> {
+    let start = Instant::now();
+    loop {
+        let faults = house.faults(sm);
+        if faults.is_empty() && sm.state() == SmState::Master && sm.engine() == "torus-2QoS" {
+            return Ok(start.elapsed());
+        }
+        if start.elapsed() >= PATIENCE {
+            return Err(faults);
+        }
+        sleep(Duration::from_millis(500)).await;
+    }
+}
+
+async fn survive(seed: u64) -> Result<Duration, String> {
+    let (house, adversity) = draw(seed);
+    let told = |what: &str, detail: &dyn std::fmt::Debug| {
+        Err(format!("seed {seed}, {adversity:?}: {what}: {detail:?}"))
+    };
+    let start = async || {
+        let sm = house.start([0; 3], house.options());
+        settle().await;
+        sm
+    };
+    let healthy = if adversity.from_the_start { None } else { Some(start().await) };
+    if let Some(faults) = healthy.as_ref().map(|sm| house.faults(sm)).filter(|f| !f.is_empty()) {
+        return told("not up on a healthy fabric", &faults);
+    }
+    house.fabric.set_loss(0.1);
+    house.fabric.silence(adversity.silent);
+    let (guid, num) = adversity.flapping;
+    house.fabric.flap(guid, num, adversity.period, adversity.flaps);
+    let sm = match healthy {
+        Some(sm) => sm,
+        None => start().await,
+    };
+    sleep(adversity.period * adversity.flaps + Duration::from_secs(30)).await;
+    if sm.state() != SmState::Master {
+        return told("not the master in adversity", &sm.state());
+    }
+    house.fabric.set_loss(0.0);
+    house.fabric.revive(adversity.silent);
+    let took = match recovered(&house, &sm).await {
+        Ok(took) => took,
+        Err(faults) => return told("not recovered", &faults),
+    };
+    // It stays that way, and there is nothing left to do.
+    sleep(PATIENCE).await;
+    let faults = house.faults(&sm);
+    if !faults.is_empty() {
+        return told("recovered, then lost again", &faults);
+    }
+    match house.sets_of_another_sweep(&sm).await {
+        0 => Ok(took),
+        sets => told("Sets on an unchanged fabric", &sets),
+    }
+}
+
+fn run(seed: u64) -> Result<Duration, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(survive(seed))
+}
+
+#[test]
+fn two_hundred_seeds_end_well() {
+    let one = std::env::var("TORUS_SM_SEED").ok();
+    let seeds = match one.map(|text| text.parse::<u64>().expect("TORUS_SM_SEED is a number")) {
+        Some(seed) => seed..seed + 1,
+        None => 0..SEEDS,
+    };
+    let threads = 2;
+    let share = |thread: u64| {
+        let own = seeds.clone().filter(move |seed| seed % threads == thread);
+        own.map(run).collect::<Vec<_>>()
+    };
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|thread| {
+                scope.spawn({
+                    let share = &share;
+                    move || share(thread)
+                })
+            })
+            .collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("no panic")).collect()
+    });
+    let failures: Vec<&String> =
+        outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
+    for failure in &failures {
+        eprintln!("{failure}");
+    }
+    let slowest = outcomes.iter().flatten().max();
+    println!("{} seeds, the slowest recovery took {slowest:?}", outcomes.len());
+    assert!(failures.is_empty(), "{} of {} seeds failed", failures.len(), outcomes.len());
+}
