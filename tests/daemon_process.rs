@@ -134,7 +134,7 @@ fn in_the_background_it_has_a_log_and_a_pidfile() {
     // After the name in parentheses: state, parent, process group, session, terminal.
     let rest = stat.rsplit_once(") ").expect("a name").1;
     let fields: Vec<&str> = rest.split(' ').collect();
-    assert_eq!(fields[4], "0", "it has a terminal: {stat}");
+    assert_eq!(fields[3], id.to_string(), "it has no session of its own: {stat}");
     signal(id, "TERM");
     wait_for(&log(&sim), "Exiting SM", LIMIT);
     let deadline = Instant::now() + LIMIT;
@@ -142,6 +142,15 @@ fn in_the_background_it_has_a_log_and_a_pidfile() {
         assert!(Instant::now() < deadline, "the pidfile stayed");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+#[test]
+fn in_the_background_it_fails_like_in_the_foreground() {
+    let Some(sim) = ring() else { return };
+    configure(&sim, "daemon TRUE\n");
+    let output = command(&sim, &["-g", "0x123"]).output().expect("the daemon starts");
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("0x0000000000000123"), "{}", said(&output));
 }
 
 #[test]

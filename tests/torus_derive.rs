@@ -3,13 +3,13 @@
 
 use std::path::Path;
 use torus_sm::config::options::Options;
-use torus_sm::config::torus::{Seed, TorusConfig, TorusSize};
+use torus_sm::config::torus::{TorusConfig, TorusSize};
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::plan::lids::{self, Memory};
-use torus_sm::plan::routing::torus::derive::{Derived, NoTorus, derive};
+use torus_sm::plan::routing::torus::derive::{Derived, derive};
 use torus_sm::plan::routing::torus::{Torus, Torus2Qos};
 use torus_sm::plan::routing::{Engine, Refusal, Routing, RoutingInput};
 use torus_sm::sim::generate::Shape;

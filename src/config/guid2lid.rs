@@ -38,8 +38,7 @@ pub fn parse(file: &Path, text: &str, lmc: u8) -> (Guid2Lid, Vec<Diagnostic>) {
         });
         match checked {
             Ok((guid, first, last)) => {
-                let width = (1u16 << lmc.min(7)) - 1;
-                owners.insert(first.0, (guid, last.0.min(first.0.saturating_add(width))));
+                owners.insert(first.0, (guid, last_taken(first, last, lmc)));
                 map.insert(guid, (first, last));
             }
             Err((column, message)) => findings.push(Diagnostic {
@@ -90,6 +89,12 @@ fn number(word: Option<(u32, &str)>, what: &str, max: u64) -> Result<u64, Findin
     }
 }
 
+/// The last LID of a range that counts as taken.
+fn last_taken(first: Lid, last: Lid, lmc: u8) -> u16 {
+    let width = (1 << lmc.min(7)) - 1;
+    last.0.min(first.0.saturating_add(width))
+}
+
 fn check(
     map: &Guid2Lid,
     owners: &BTreeMap<u16, (Guid, u16)>,
@@ -107,7 +112,7 @@ fn check(
         let range = format!("LID range [{first}:{last}] for {guid}");
         return error(format!("{range} does not start at a multiple of 2^LMC, LMC {lmc}"));
     }
-    let before = owners.range(..=last.0).next_back();
+    let before = owners.range(..=last_taken(first, last, lmc)).next_back();
     if let Some((_, &(owner, end))) = before
         && end >= first.0
     {
@@ -159,6 +164,9 @@ mod tests {
             ("0x1 4 7\n0x2 6 6\n0x3 8 8", 2, vec![1, 3], vec![(2, 0)]),
             ("0x2 6 6\n0x1 4 7\n", 2, vec![2], vec![(2, 0)]),
             ("0x1 5 8\n", 2, vec![], vec![(1, 0)]),
+            // Left from a larger LMC: only the first LID counts, whatever the order.
+            ("0x3 2 4\n0x1 1 2\n", 0, vec![1, 3], vec![]),
+            ("0x1 1 2\n0x3 2 4\n", 0, vec![1, 3], vec![]),
         ] {
             assert_eq!(lines(text, lmc), (kept, places), "{text}");
         }

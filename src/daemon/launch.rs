@@ -1,5 +1,6 @@
 //! The daemon as a process: configuration, log, port, signals, and the exit code.
 
+use super::background;
 use super::configuration::{self, Configured};
 use super::files::Files;
 use super::logging::{self, LogConfig, LogHandle};
@@ -48,10 +49,10 @@ impl Failure {
 /// Why it could not start.
 pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     let configured = configure(args)?;
-    let Some(local) = choose_port(args, &configured.options)? else { return Ok(ExitCode::Ok) };
-    if configured.options.daemon {
-        detach()?;
+    if configured.options.daemon && !background::is_here() {
+        return in_background();
     }
+    let Some(local) = choose_port(args, &configured.options)? else { return Ok(ExitCode::Ok) };
     let log = open_log(&LogConfig::from(&configured.options))?;
     let _pidfile = PidFile::write(args)?;
     configured.notes.iter().for_each(tell::note);
@@ -60,7 +61,6 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     let outcome = runtime.block_on(serve(args, configured.options, &local, log.clone()));
     runtime.shutdown_timeout(Duration::from_secs(2));
     if let Err(failure) = &outcome {
-        // In the background standard error leads nowhere.
         error!("{}", failure.text);
     }
     let code = outcome.map(|exit| exit_code(&exit));
@@ -120,6 +120,7 @@ async fn serve(
     let asked = shutdown.subscribe();
     signals::install(daemon.events(), shutdown, reopen(log))
         .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
+    settle_in_background()?;
     Ok(daemon.run(asked).await)
 }
 
@@ -196,10 +197,25 @@ fn ask_for_port(found: &LocalPorts) -> Result<Option<LocalPort>, Failure> {
     }
 }
 
-/// `-B`: goes on in the background. This happens before any thread is started.
-pub(super) fn detach() -> Result<(), Failure> {
-    nix::unistd::daemon(true, false)
-        .map_err(|error| Failure::new(ExitCode::System, format!("detaching: {error}")))
+/// `-B`: starts the daemon in the background; the exit code is 0 once it is ready, else its own.
+pub(super) fn in_background() -> Result<ExitCode, Failure> {
+    let started = background::start()
+        .map_err(|error| Failure::new(ExitCode::System, format!("the background: {error}")))?;
+    let Some(status) = started else { return Ok(ExitCode::Ok) };
+    let codes = ExitCode::ALL.iter().map(|(code, _)| *code);
+    let code = codes.into_iter().find(|&code| status.code() == Some(code as i32));
+    // It said on standard error what is wrong.
+    Ok(code.unwrap_or(ExitCode::System))
+}
+
+/// The daemon is ready: in the background it leaves the terminal, and the waiting command ends.
+pub(super) fn settle_in_background() -> Result<(), Failure> {
+    if !background::is_here() {
+        return Ok(());
+    }
+    background::enter()
+        .and_then(|()| background::ready())
+        .map_err(|error| Failure::new(ExitCode::System, format!("the background: {error}")))
 }
 
 /// The file with the process id, removed when the daemon ends.

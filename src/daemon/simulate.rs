@@ -8,6 +8,7 @@
 //! remembered only in an OSM_CACHE_DIR, the log is that of `-f`, else warnings and errors on
 //! standard error. [`super::narrator`] tells on standard output what happens.
 
+use super::background;
 use super::files::Files;
 use super::launch::{self, Failure};
 use super::logging::{LogConfig, flags};
@@ -47,8 +48,8 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     let configured = launch::configure(&daemon_args)?;
     let options = configured.options;
     let place = fabric.place(&daemon_args, &options)?;
-    if options.daemon {
-        launch::detach()?;
+    if options.daemon && !background::is_here() {
+        return launch::in_background();
     }
     let log = launch::open_log(&log_config(&options))?;
     let _pidfile = launch::PidFile::write(&daemon_args)?;
@@ -275,6 +276,7 @@ async fn serve(
     let asked = shutdown.subscribe();
     signals::install(daemon.events(), shutdown, launch::reopen(log))
         .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
+    launch::settle_in_background()?;
     Ok(Narrator::new(&daemon, args.once).follow(daemon.run(asked)).await)
 }
 
