@@ -18,6 +18,9 @@ fn main() -> ExitCode {
         Command::ShowVersion => print(&cli::version()),
         Command::CreateConfig(path, args) => launch::create_config(&path, &args),
         Command::Daemon(args) => launch::daemon(&args),
+        Command::TorusConfig(args) => {
+            torus_sm::offline::torus_config::run(&args, &mut std::io::stdout().lock())
+        }
         Command::Sim(_) => todo!(),
     };
     match outcome {
