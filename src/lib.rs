@@ -67,6 +67,7 @@ pub mod fabric;
 pub mod ids;
 pub mod notes;
 pub mod observe;
+pub mod offline;
 pub mod plan;
 pub mod publish;
 pub mod sa;

@@ -19,6 +19,9 @@ fn main() -> ExitCode {
         Command::CreateConfig(path, args) => launch::create_config(&path, &args),
         Command::Daemon(args) => launch::daemon(&args),
         Command::Sim(args) => simulate::run(&args),
+        Command::TorusConfig(args) => {
+            torus_sm::offline::torus_config::run(&args, &mut std::io::stdout().lock())
+        }
     };
     match outcome {
         Ok(code) => code.into(),

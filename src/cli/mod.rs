@@ -2,7 +2,7 @@
 //!
 //! Without a subcommand the command line is opensm(8)'s, so that start scripts go on working:
 //! [`flags`] is the table of its options, [`getopt`] the way getopt_long_only finds them in
-//! argv, [`args`] what they mean. Subcommands are the first word: [`sim`]. [`help`] prints the
+//! argv, [`args`] what they mean. Subcommands are the first word: [`sim`], [`torus_config`]. [`help`] prints the
 //! table, [`exit`] has the exit codes.
 
 pub mod args;
@@ -11,10 +11,12 @@ pub mod flags;
 pub mod getopt;
 pub mod help;
 pub mod sim;
+pub mod torus_config;
 
 pub use args::DaemonArgs;
 pub use exit::ExitCode;
 pub use sim::SimArgs;
+pub use torus_config::TorusConfigArgs;
 
 use crate::config::suggest;
 use std::path::PathBuf;
@@ -26,6 +28,8 @@ pub enum Command {
     Daemon(DaemonArgs),
     /// Run the daemon on an embedded simulated fabric.
     Sim(SimArgs),
+    /// Derive torus-2QoS.conf from a fabric.
+    TorusConfig(Box<TorusConfigArgs>),
     /// Write the configuration, with the options of the command line applied, to a file.
     CreateConfig(PathBuf, DaemonArgs),
     /// Print this text and exit with code 0.
@@ -93,7 +97,7 @@ fn did_you_mean(suggestion: Option<&String>) -> String {
 }
 
 /// The subcommands.
-const COMMANDS: [&str; 1] = ["sim"];
+const COMMANDS: [&str; 2] = ["sim", "torus-config"];
 
 /// Understands the arguments after the program's name.
 ///
@@ -107,6 +111,7 @@ where
     let argv: Vec<String> = argv.into_iter().map(Into::into).collect();
     match argv.split_first() {
         Some((word, rest)) if word == "sim" => sim::parse(rest),
+        Some((word, rest)) if word == "torus-config" => torus_config::parse(rest),
         Some((word, _)) if !word.starts_with('-') => Err(UsageError::UnknownCommand {
             word: word.clone(),
             suggestion: suggest::closest(word, COMMANDS).map(str::to_owned),

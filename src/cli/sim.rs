@@ -74,7 +74,7 @@ pub fn help() -> String {
 }
 
 /// clap's message without its own "error: " before it.
-fn complaint(error: clap::Error) -> UsageError {
+pub(super) fn complaint(error: clap::Error) -> UsageError {
     let text = error.to_string();
     UsageError::Subcommand(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
 }

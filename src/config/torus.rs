@@ -7,6 +7,7 @@
 //! switch have the ports of `port_order`) is the business of the routing engine.
 
 mod scan;
+mod write;
 
 use crate::ids::Guid;
 use crate::notes::{Note, Severity};

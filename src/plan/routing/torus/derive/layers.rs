@@ -7,7 +7,7 @@
 
 use super::graph::Graph;
 use super::squares::Classes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A line or ring of layers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,22 +20,60 @@ pub struct Line {
     pub is_looped: bool,
 }
 
-/// The layers along `factor`; `None` if there are fewer than two.
-pub fn layers(
+/// Edges between two layers, by the layers (lower first).
+type Joints = BTreeMap<[u32; 2], u32>;
+
+/// The layers along each of `count` factors; factors with fewer than two are left out.
+/// `factor_of` tells the factor of each class, and is completed where the layers tell more.
+pub fn lines(
+    graph: &Graph,
+    classes: &Classes,
+    count: usize,
+    mut factor_of: Vec<Option<u32>>,
+) -> Vec<Line> {
+    let layers: Vec<Vec<u32>> =
+        (0..count as u32).map(|factor| layers(graph, classes, &factor_of, factor)).collect();
+    // An edge without faces runs along the only factor in which its ends differ.
+    for (edge, id) in graph.edges.iter().zip(0..) {
+        let class = classes.of[id as usize] as usize;
+        if factor_of[class].is_some() || classes.is_in_square[id as usize] {
+            continue;
+        }
+        let [a, b] = edge.ends.map(|end| end as usize);
+        let differs = |factor: &u32| layers[*factor as usize][a] != layers[*factor as usize][b];
+        let along: Vec<u32> = (0..count as u32).filter(differs).collect();
+        if let [factor] = along[..] {
+            factor_of[class] = Some(factor);
+        }
+    }
+    let line = |(factor, layer): (u32, Vec<u32>)| {
+        let joints = joints(graph, classes, &factor_of, factor, &layer);
+        let mut size: BTreeMap<u32, usize> = BTreeMap::new();
+        layer.iter().for_each(|&layer| *size.entry(layer).or_default() += 1);
+        let (mut order, mut is_looped) = longest(&believed(&joints), &size)?;
+        is_looped = is_looped && closes(&mut order, &joints);
+        let position: BTreeMap<u32, u32> = order.iter().copied().zip(0..).collect();
+        let at = layer.iter().map(|layer| position.get(layer).copied()).collect();
+        Some(Line { at, radix: order.len() as u32, is_looped })
+    };
+    (0..).zip(layers).filter_map(line).collect()
+}
+
+/// The layer of each vertex along `factor`, as the lowest vertex in it.
+fn layers(
     graph: &Graph,
     classes: &Classes,
     factor_of: &[Option<u32>],
     factor: u32,
-) -> Option<Line> {
+) -> Vec<u32> {
     let mut sets = Sets((0..graph.len() as u32).collect());
     let mut sides: BTreeMap<(u32, bool), u32> = BTreeMap::new();
-    let factor_of_edge = |edge: u32| factor_of[classes.of[edge as usize] as usize];
     for (edge, id) in graph.edges.iter().zip(0..) {
-        match factor_of_edge(id) {
+        let class = classes.of[id as usize];
+        match factor_of[class as usize] {
             Some(own) if own == factor => {
                 for end in edge.ends {
-                    let side = (classes.of[id as usize], classes.side(graph, id, end));
-                    let first = *sides.entry(side).or_insert(end);
+                    let first = *sides.entry((class, classes.side(graph, id, end))).or_insert(end);
                     sets.join(first, end);
                 }
             }
@@ -43,28 +81,47 @@ pub fn layers(
             None => {}
         }
     }
-    let layer: Vec<u32> = (0..graph.len() as u32).map(|vertex| sets.find(vertex)).collect();
-    let mut joints: BTreeMap<[u32; 2], u32> = BTreeMap::new();
-    for (edge, id) in graph.edges.iter().zip(0..) {
+    (0..graph.len() as u32).map(|vertex| sets.find(vertex)).collect()
+}
+
+fn joints(
+    graph: &Graph,
+    classes: &Classes,
+    factor_of: &[Option<u32>],
+    factor: u32,
+    layer: &[u32],
+) -> Joints {
+    let mut joints = Joints::new();
+    for (edge, &class) in graph.edges.iter().zip(&classes.of) {
         let mut ends = edge.ends.map(|end| layer[end as usize]);
         ends.sort_unstable();
-        if factor_of_edge(id) == Some(factor) && ends[0] != ends[1] {
+        if factor_of[class as usize] == Some(factor) && ends[0] != ends[1] {
             *joints.entry(ends).or_default() += 1;
         }
     }
-    let mut size: BTreeMap<u32, usize> = BTreeMap::new();
-    layer.iter().for_each(|&layer| *size.entry(layer).or_default() += 1);
-    let (order, is_looped) = longest(&believed(&joints), &size)?;
-    let position: BTreeMap<u32, u32> = order.iter().copied().zip(0..).collect();
-    Some(Line {
-        at: layer.iter().map(|layer| position.get(layer).copied()).collect(),
-        radix: order.len() as u32,
-        is_looped,
-    })
+    joints
+}
+
+/// Does a ring close, or is its weakest joint, with less than a third of the edges of the
+/// strongest, a few stray cables between the ends of a line? Then `order` begins behind it.
+fn closes(order: &mut [u32], joints: &Joints) -> bool {
+    let weight = |index: usize| {
+        let mut ends = [order[index], order[(index + 1) % order.len()]];
+        ends.sort_unstable();
+        joints.get(&ends).copied().unwrap_or(0)
+    };
+    let strongest = (0..order.len()).map(weight).max().unwrap_or(0);
+    let Some(weakest) = (0..order.len()).min_by_key(|&index| weight(index)) else { return false };
+    if 3 * weight(weakest) >= strongest {
+        return true;
+    }
+    let first = (weakest + 1) % order.len();
+    order.rotate_left(first);
+    false
 }
 
 /// Neighbours of each layer: at most two, those with the most cables.
-fn believed(joints: &BTreeMap<[u32; 2], u32>) -> BTreeMap<u32, Vec<u32>> {
+fn believed(joints: &Joints) -> BTreeMap<u32, Vec<u32>> {
     let mut order: Vec<([u32; 2], u32)> = joints.iter().map(|(&ends, &n)| (ends, n)).collect();
     order.sort_by_key(|&(ends, cables)| (std::cmp::Reverse(cables), ends));
     let mut next: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -84,20 +141,20 @@ fn longest(
     next: &BTreeMap<u32, Vec<u32>>,
     size: &BTreeMap<u32, usize>,
 ) -> Option<(Vec<u32>, bool)> {
-    let mut seen: BTreeMap<u32, ()> = BTreeMap::new();
+    let mut seen: BTreeSet<u32> = BTreeSet::new();
     let mut best: Option<(usize, Vec<u32>, bool)> = None;
     let ends = next.iter().filter(|(_, list)| list.len() == 1);
     for (&start, _) in ends.chain(next) {
-        if seen.contains_key(&start) {
+        if seen.contains(&start) {
             continue;
         }
         let mut order = vec![start];
-        seen.insert(start, ());
+        seen.insert(start);
         let mut at = start;
         while let Some(&on) =
-            next.get(&at).and_then(|list| list.iter().find(|on| !seen.contains_key(on)))
+            next.get(&at).and_then(|list| list.iter().find(|on| !seen.contains(on)))
         {
-            seen.insert(on, ());
+            seen.insert(on);
             order.push(on);
             at = on;
         }

@@ -223,9 +223,7 @@ fn read(fabric: &Fabric, graph: &Graph, wiring: &Wiring) -> Result<Readings, NoT
         let switches = fabric.switches().len();
         return Err(why_not(fabric, graph).unwrap_or(NoTorus::NoFaces { switches }));
     }
-    let lines: Vec<_> = (0..count as u32)
-        .filter_map(|factor| layers::layers(graph, &classes, &factor_of, factor))
-        .collect();
+    let lines = layers::lines(graph, &classes, count, factor_of);
     let dimensions = lines.len();
     let reading = readings::read(graph, wiring, lines);
     reading.ok_or_else(|| why_not(fabric, graph).unwrap_or(NoTorus::TooManyDimensions(dimensions)))

@@ -14,8 +14,11 @@ use std::cmp::Reverse;
 const BACKUPS: usize = 3;
 /// Trials for the first seed, and again for the others.
 const TRIALS: usize = 24;
-/// Up to this many switches every one is tried.
-const SMALL: usize = 128;
+/// Up to this many sites every one is tried.
+const FEW: usize = 256;
+/// All names that three axes can have.
+const AXIS_ORDERS: [[usize; 3]; 6] =
+    [[0, 1, 2], [1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 2, 0], [2, 0, 1]];
 
 /// What the seeds are looked for in.
 #[derive(Clone, Copy)]
@@ -30,7 +33,7 @@ pub struct Ground<'a> {
     pub portgroup_max_ports: u32,
 }
 
-/// The map with its origin at the first seed, and the seeds. None if no seed can be used.
+/// The map with its origin at the first seed, and the seeds.
 pub struct Planted {
     /// The map.
     pub map: Map,
@@ -60,10 +63,23 @@ impl Site {
 }
 
 impl Ground<'_> {
-    /// Finds seeds for a map; `None` if there are no switches next to each other.
+    /// Finds seeds for a map; `None` if no switch has the neighbours that a seed needs. The
+    /// engine does not treat all axes of a damaged torus alike, so that others get a chance where it
+    /// would refuse the preferred order.
     pub fn plant(&self, map: &Map) -> Option<Planted> {
-        let mut sites = self.sites(map);
-        let (first, most) = self.best(map, &sites)?;
+        let mut best: Option<(Map, Vec<Site>, Site, Yield)> = None;
+        for order in AXIS_ORDERS {
+            let Some(map) = map.with_axes(order) else { continue };
+            let sites = self.sites(&map);
+            let Some((site, found)) = self.best(&map, &sites) else { continue };
+            if best.as_ref().is_none_or(|(.., most)| found > *most) {
+                best = Some((map, sites, site, found));
+            }
+            if found.is_routable {
+                break;
+            }
+        }
+        let (map, mut sites, first, most) = best?;
         let map = map.with_origin(map.positions[first.origin as usize]?)?;
         let mut chosen = vec![first];
         for _ in 0..TRIALS {
@@ -92,29 +108,29 @@ impl Ground<'_> {
         for origin in map.lattice.positions().filter_map(|at| map.switches[at.index()]) {
             let around = self.graph.neighbors(origin).iter();
             let nearby: usize = around.map(|&(other, _)| health[other as usize]).sum();
-            let both = [true, false].map(|prefer_up| self.site(map, origin, prefer_up));
-            let up = both[0];
-            sites.extend(both[0].map(|site| (nearby, site)));
-            sites.extend(both[1].filter(|&site| Some(site) != up).map(|site| (nearby, site)));
+            let own = sites.len();
+            for down in 0..8 {
+                let site = self.site(map, origin, down).map(|site| (nearby, site));
+                let is_new = |site: &_| !sites[own..].contains(site);
+                sites.extend(site.filter(is_new));
+            }
         }
         sites.sort_by_key(|&(nearby, _)| Reverse(nearby));
         sites.into_iter().map(|(_, site)| site).collect()
     }
 
     /// The links that a seed at `origin` needs: one along each dimension, both in a ring of four,
-    /// and all there are where there is but one dimension.
-    fn site(&self, map: &Map, origin: u32, prefer_up: bool) -> Option<Site> {
+    /// and all there are where there is but one dimension. A bit of `down` prefers the downward
+    /// link of a dimension.
+    fn site(&self, map: &Map, origin: u32, down: u8) -> Option<Site> {
         let lattice = &map.lattice;
         let at = map.positions[origin as usize]?;
         let axes = || (0..3).filter(|&axis| lattice.is_active(axis));
         let is_only = axes().count() == 1;
         let mut site = Site { origin, neighbors: [None; 6] };
         for axis in axes() {
-            let ways = if prefer_up {
-                [Direction::plus(axis), Direction::minus(axis)]
-            } else {
-                [Direction::minus(axis), Direction::plus(axis)]
-            };
+            let mut ways = [Direction::plus(axis), Direction::minus(axis)];
+            ways.rotate_left(usize::from(down >> axis & 1));
             let [first, second] = ways.map(|direction| {
                 let neighbor = map.neighbor(at, direction)?;
                 self.graph.edge(origin, neighbor).map(|_| (direction, neighbor))
@@ -134,7 +150,7 @@ impl Ground<'_> {
 
     /// The site with the best yield, the earliest of equals.
     fn best(&self, map: &Map, sites: &[Site]) -> Option<(Site, Yield)> {
-        let step = if sites.len() <= 2 * SMALL { 1 } else { sites.len().div_ceil(TRIALS) };
+        let step = if sites.len() <= FEW { 1 } else { sites.len().div_ceil(TRIALS) };
         let mut best: Option<(Site, Yield)> = None;
         for site in sites.iter().step_by(step) {
             let Some(found) = self.trial(map, site) else { continue };

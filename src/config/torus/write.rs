@@ -1,0 +1,40 @@
+//! A configuration as text that reads as the same configuration.
+
+use super::TorusConfig;
+use std::fmt;
+
+const AXES: [char; 3] = ['x', 'y', 'z'];
+
+impl fmt::Display for TorusConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(size) = self.size {
+            write!(f, "torus")?;
+            for (radix, looped) in size.radix.into_iter().zip(size.looped) {
+                write!(f, " {radix}{}", if looped || radix <= 2 { "" } else { "m" })?;
+            }
+            writeln!(f)?;
+        }
+        for (index, seed) in self.seeds.iter().enumerate() {
+            if index > 0 {
+                writeln!(f, "next_seed")?;
+            }
+            for (slot, link) in seed.links.iter().enumerate() {
+                let Some(link) = link else { continue };
+                let sign = if slot % 2 == 0 { 'p' } else { 'm' };
+                let (axis, from, to) = (AXES[slot / 2], link.origin, link.neighbor);
+                writeln!(f, "{axis}{sign}_link {from} {to}")?;
+            }
+            for (axis, &distance) in AXES.iter().zip(&seed.dateline) {
+                if distance != 0 {
+                    writeln!(f, "{axis}_dateline {distance}")?;
+                }
+            }
+        }
+        writeln!(f, "portgroup_max_ports {}", self.portgroup_max_ports)?;
+        if !self.port_order.is_empty() {
+            let ports: Vec<String> = self.port_order.iter().map(ToString::to_string).collect();
+            writeln!(f, "port_order {}", ports.join(" "))?;
+        }
+        writeln!(f, "max_changes {}", self.max_changes)
+    }
+}

@@ -1,0 +1,198 @@
+//! `torus-sm torus-config`: a fabric in, torus-2QoS.conf out, with what is missing in comments.
+//!
+//! The result is tried at once: the engine routes the fabric with it, and the comments say how
+//! much of the fabric it covers.
+
+use crate::cli::sim::{Cable, SimArgs};
+use crate::cli::torus_config::TorusConfigArgs;
+use crate::cli::ExitCode;
+use crate::daemon::launch::Failure;
+use crate::config::options::Options;
+use crate::fabric::picture::View;
+use crate::fabric::topology::Topology;
+use crate::fabric::{Fabric, ibnet};
+use crate::notes::{Note, Severity};
+use crate::plan::lids::{self, Memory};
+use crate::plan::routing::torus::derive::{self, Derived};
+use crate::plan::routing::torus::{Coordinates, Torus, Torus2Qos};
+use crate::plan::routing::{Engine, RoutingInput};
+use crate::sim::generate::Shape;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+/// Items of one kind that are listed before the rest is only counted.
+const SHOWN: usize = 32;
+
+/// Derives the configuration of the fabric that the command line names.
+///
+/// # Errors
+/// The fabric cannot be read, is no torus, or the result cannot be written.
+pub fn run(args: &TorusConfigArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
+    let topology = topology(&args.sim)?;
+    let fabric = picture(&topology).ok_or_else(|| fail(ExitCode::Config, "the fabric is empty"))?;
+    let derived = derive::derive(&fabric)
+        .map_err(|why| fail(ExitCode::Fatal, format!("this is no torus: {why}")))?;
+    let (verdict, refusal) = verdict(&fabric, &derived);
+    let mut findings = findings(&fabric, &derived);
+    findings.extend(verdict);
+    for line in &findings {
+        eprintln!("{line}");
+    }
+    let text = document(&derived, &findings);
+    let written = match &args.output {
+        Some(path) => fs::write(path, &text).map_err(|error| (path.display().to_string(), error)),
+        None => out.write_all(text.as_bytes()).map_err(|error| ("standard output".into(), error)),
+    };
+    written.map_err(|(name, error)| fail(ExitCode::System, format!("{name}: {error}")))?;
+    Ok(if refusal { ExitCode::Fatal } else { ExitCode::Ok })
+}
+
+fn fail(code: ExitCode, text: impl Into<String>) -> Failure {
+    Failure { code, text: text.into() }
+}
+
+fn topology(args: &SimArgs) -> Result<Topology, Failure> {
+    if let Some(file) = &args.file {
+        let config = |text: String| fail(ExitCode::Config, text);
+        let text = fs::read_to_string(file)
+            .map_err(|error| config(format!("{}: {error}", Path::display(file))))?;
+        return ibnet::parse(file, &text).map_err(|error| config(error.to_string()));
+    }
+    let usage = |text: String| fail(ExitCode::Usage, text);
+    let shape = generated(args).ok_or_else(|| usage("a position is outside the shape".into()))?;
+    shape.build().map_err(|error| usage(error.to_string()))
+}
+
+/// The shape that the command line describes; `None` if it is larger than the generator makes,
+/// or what is to be left out lies outside.
+fn generated(args: &SimArgs) -> Option<Shape> {
+    let given = args.shape?;
+    let mut shape = Shape::torus([1; 3]);
+    for axis in 0..3 {
+        shape.radix[axis] = u16::try_from(given.radix[axis]).ok()?;
+        shape.looped[axis] = !given.open[axis];
+    }
+    shape.hosts = u8::try_from(args.hosts).ok()?;
+    shape.parallel = u8::try_from(args.parallel).ok()?;
+    let inside = |at: [u32; 3]| -> Option<[u16; 3]> {
+        let fits = at.iter().zip(given.radix).all(|(&coordinate, radix)| coordinate < radix);
+        fits.then(|| at.map(|coordinate| coordinate as u16))
+    };
+    for position in &args.missing_switch {
+        shape.missing_switches.push(inside(position.0)?);
+    }
+    for &Cable { from, axis, up } in &args.missing_link {
+        let mut at = inside(from.0)?;
+        let axis = usize::from(axis);
+        if !up {
+            at[axis] = (at[axis] + shape.radix[axis] - 1) % shape.radix[axis];
+        }
+        shape.missing_links.push((at, axis));
+    }
+    Some(shape)
+}
+
+/// The fabric seen from the node from which most can be seen: that of the first switch, unless
+/// the fabric is in pieces.
+fn picture(topology: &Topology) -> Option<Fabric> {
+    let mut best: Option<Fabric> = None;
+    for local in 0..topology.nodes.len() {
+        let guid = topology.nodes[local].guid;
+        if best.as_ref().is_some_and(|seen| seen.node_by_guid(guid).is_some()) {
+            continue;
+        }
+        let seen = Fabric::from_topology(topology, local, &View::default())?;
+        let is_larger =
+            best.as_ref().is_none_or(|best| seen.switches().len() > best.switches().len());
+        if is_larger {
+            best = Some(seen);
+        }
+    }
+    best
+}
+
+/// What the engine says about the result, and whether it refuses.
+fn verdict(fabric: &Fabric, derived: &Derived) -> (Vec<String>, bool) {
+    let options = Options { qos: true, ..Options::default() };
+    let (lids, ..) = lids::assign(fabric, &options, &Memory::default());
+    let routing = Torus2Qos.route(&RoutingInput {
+        fabric,
+        lids: &lids,
+        options: &options,
+        torus_config: &Ok(derived.config.clone()),
+        previous: None,
+    });
+    match &routing {
+        Ok(routing) => {
+            let placed = Torus::of(routing).map_or(0, |torus| torus.switches().count());
+            let all = fabric.switches().len();
+            (vec![format!("torus-2QoS routes this fabric, with {placed} of {all} switches")], false)
+        }
+        Err(refusal) => {
+            let is_error = |note: &&Note| note.severity == Severity::Error;
+            let mut lines = vec!["torus-2QoS refuses this fabric until it is repaired:".to_owned()];
+            lines.extend(refusal.notes.iter().filter(is_error).map(|note| format!("  {note}")));
+            (lines, true)
+        }
+    }
+}
+
+/// What was found, line by line.
+fn findings(fabric: &Fabric, derived: &Derived) -> Vec<String> {
+    let (explained, cables) = derived.cables;
+    let (placed, switches) = (derived.placed(), fabric.switches().len());
+    let size = derived.config.size.as_ref().map(derive::shape).unwrap_or_default();
+    let mut lines = vec![format!(
+        "{size}: {placed} of {switches} switches and {explained} of {cables} cables between \
+         switches fit in"
+    )];
+    if !derived.alternatives.is_empty() {
+        let shapes: Vec<String> = derived.alternatives.iter().map(derive::shape).collect();
+        lines.push(format!("the same cables can be read as {} as well", shapes.join(" or ")));
+    }
+    let name = |at: Coordinates| {
+        let found = (0..).zip(&derived.coordinates).find(|(_, own)| **own == Some(at));
+        let guid = found.map(|(switch, _)| fabric.switch(crate::fabric::SwitchId(switch)).guid());
+        format!("{at} (GUID {})", guid.unwrap_or_default())
+    };
+    list(&mut lines, "missing switch at", derived.missing.iter().map(ToString::to_string));
+    let gaps = derived.gaps.iter().map(|gap| {
+        let (from, to) = (name(gap.from), name(gap.to));
+        format!("between {from} and {to}: {} of {}", gap.present, gap.usual)
+    });
+    list(&mut lines, "cables", gaps);
+    let outside = derived.outside().map(|switch| {
+        let node = fabric.switch(switch);
+        format!("{} \"{}\"", node.guid(), node.description)
+    });
+    list(&mut lines, "switch outside the torus:", outside);
+    let strays = derived
+        .strays
+        .iter()
+        .map(|[a, b]| format!("{} <-> {}", fabric.describe(*a), fabric.describe(*b)));
+    list(&mut lines, "cable outside the torus:", strays);
+    lines
+}
+
+fn list(lines: &mut Vec<String>, what: &str, items: impl Iterator<Item = String>) {
+    let items: Vec<String> = items.collect();
+    let rest = items.len().saturating_sub(SHOWN);
+    lines.extend(items.into_iter().take(SHOWN).map(|item| format!("{what} {item}")));
+    if rest > 0 {
+        lines.push(format!("{what} … and {rest} more"));
+    }
+}
+
+/// The file: findings as comments, then the configuration.
+fn document(derived: &Derived, findings: &[String]) -> String {
+    let mut text = String::from("# torus-2QoS.conf, derived from the cables by torus-sm\n#\n");
+    for line in findings {
+        // Descriptions come from devices: no line break may end the comment.
+        let safe: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let _ = writeln!(text, "# {safe}");
+    }
+    let _ = write!(text, "\n{}", derived.config);
+    text
+}
