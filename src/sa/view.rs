@@ -158,9 +158,46 @@ impl<'a> View<'a> {
             other => other,
         };
         info.set_port_state(state);
+        settle_enabled(&mut info);
         Some(info)
+    }
+}
+
+/// What a Set calls "all that is supported" (IBA vol. 1, 14.2.5.6) a Get answers with what that
+/// is.
+fn settle_enabled(info: &mut PortInfo) {
+    const ALL_WIDTHS: u8 = 0xFF;
+    const ALL_SPEEDS: u8 = 0xF;
+    const ALL_EXTENDED_SPEEDS: u8 = 0x1F;
+    if info.link_width_enabled() == ALL_WIDTHS {
+        info.set_link_width_enabled(info.link_width_supported());
+    }
+    if info.link_speed_enabled() == ALL_SPEEDS {
+        info.set_link_speed_enabled(info.link_speed_supported());
+    }
+    if info.link_speed_ext_enabled() == ALL_EXTENDED_SPEEDS {
+        info.set_link_speed_ext_enabled(info.link_speed_ext_supported());
     }
 }
 
 /// The prefix of GIDs that never leave their subnet, and the default of every subnet.
 pub(super) const LINK_LOCAL: u64 = 0xfe80_0000_0000_0000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_enabled_is_told_by_its_name() {
+        let mut info = PortInfo::default();
+        info.set_link_width_supported(3);
+        info.set_link_speed_supported(7);
+        info.set_link_speed_ext_supported(1);
+        info.set_link_width_enabled(0xFF);
+        info.set_link_speed_enabled(2);
+        info.set_link_speed_ext_enabled(0x1F);
+        settle_enabled(&mut info);
+        assert_eq!((info.link_width_enabled(), info.link_speed_enabled()), (3, 2));
+        assert_eq!(info.link_speed_ext_enabled(), 1);
+    }
+}
