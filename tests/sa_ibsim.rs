@@ -167,8 +167,12 @@ fn records_of_nodes_ports_and_managers() {
         "LinkWidthActive",
         "LinkSpeedActive",
         "GidPrefix",
-        "Lmc",
+        "LMC",
         "SMSL",
+        "SubnetTimeout",
+        "LinkWidthEnabled",
+        "LinkSpeedEnabled",
+        "VLHighLimit",
     ] {
         assert!(from_port.contains_key(field), "{field} is printed: {from_port:?}");
         assert_eq!(from_sa.get(field), from_port.get(field), "{field}");
