@@ -103,13 +103,16 @@ fn route(fabric: &Fabric, lids: &LidTable) -> Vec<Arc<Lft>> {
 /// What is set at each port: links of 2048 bytes.
 fn planned(mut info: PortInfo) -> PortInfo {
     info.set_neighbor_mtu(4);
-    info.set_port_state(PortState::NoChange);
     info
 }
 
 fn subnet(lmc: u8) -> Subnet {
     let view = View { state: PortState::Active, ..View::default() };
-    let fabric = Fabric::from_topology(&torus(), 9, &view).expect("the first host is there");
+    let mut fabric = Fabric::from_topology(&torus(), 9, &view).expect("the first host is there");
+    let ports = fabric.port_ids().zip(fabric.ports());
+    let ports = ports.filter_map(|(id, port)| Some((id, planned(port.info?))));
+    let ports: Vec<_> = ports.collect();
+    fabric.acknowledge(&ports, &[]);
     let mut lids = LidTable::new(fabric.ports().len());
     let mut next = 1u16 << lmc;
     for port in fabric.end_ports() {
@@ -124,7 +127,7 @@ fn subnet(lmc: u8) -> Subnet {
         notes: Vec::new(),
     };
     let plan = Plan {
-        ports: fabric.ports().iter().map(|port| port.info.map(planned)).collect(),
+        ports: fabric.ports().iter().map(|port| port.info).collect(),
         switch_infos: fabric.switch_ids().map(|id| fabric.switch(id).switch_info).collect(),
         lids: Arc::new(lids),
         routing: Arc::new(routing),

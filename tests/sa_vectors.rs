@@ -1,27 +1,25 @@
 //! PathRecord queries on the fabrics of the torus-2QoS vectors: between every two channel
 //! adapters the SL of the answer is the one that OpenSM answers.
 
+#[path = "support/sa.rs"]
+mod support;
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::picture::View;
 use torus_sm::fabric::{Fabric, PortId, ibnet};
 use torus_sm::ids::{Gid, Guid, Sl};
-use torus_sm::plan::compute::{self, PlanInput};
-use torus_sm::plan::lids::Memory;
-use torus_sm::plan::routing::Engine;
-use torus_sm::plan::routing::torus::Torus2Qos;
-use torus_sm::plan::{multicast, partitions};
+use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::transport::Address;
 use torus_sm::wire::attr::NodeKind;
-use torus_sm::wire::mad::{Header, Mad, Method};
+use torus_sm::wire::mad::{Header, Method};
 use torus_sm::wire::record::{PathRecord, Record};
-use torus_sm::wire::sa::{CLASS_VERSION, DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
+use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/torus-2qos").join(name)
@@ -45,28 +43,9 @@ fn subnet(folder: &Path) -> Subnet {
     let four_vls = json(folder, "meta.json")["data_vls"] == 4;
     let max_op_vls = if four_vls { 3 } else { 5 };
     let options = Options { qos: true, max_op_vls, ..Options::default() };
+    let partitions = partitions::default(&options);
     let torus_config = TorusConfig::parse(&folder.join("conf"), &read("torus-2QoS.conf"));
-    let planned = compute::compute(&PlanInput {
-        fabric: &fabric,
-        options: &options,
-        memory: &Memory::default(),
-        torus_config: &torus_config,
-        partitions: &partitions::default(&options),
-        observed_pkeys: &[],
-        groups: &[],
-        previous: None,
-        reregister: &|_| false,
-        route: &|input| Torus2Qos.route(input).map_err(|refusal| vec![refusal]),
-        multicast: &multicast::plan,
-    });
-    Subnet {
-        generation: 1,
-        fabric: Arc::new(fabric),
-        plan: Arc::new(planned.expect("the vector routes").plan),
-        options: Arc::new(options),
-        summary: Arc::default(),
-        failed_sets: 0,
-    }
+    support::subnet(fabric, options, &torus_config, &partitions)
 }
 
 /// The path that the administrator tells `from` when it asks for the one to `to` by GIDs.
@@ -76,19 +55,9 @@ fn path(sa: &mut Responder, subnet: &Subnet, from: PortId, to: PortId) -> Result
     wanted.set_sgid(gid(from));
     wanted.set_dgid(gid(to));
     wanted.set_reversible(true);
-    let mut header = Header::default();
-    header.set_base_version(1);
-    header.set_class(3);
-    header.set_class_version(CLASS_VERSION);
-    header.set_method(Method::GET.0);
-    header.set_attr_id(SaAttr::PATH_RECORD);
-    let mut mad = Mad::default();
-    mad.set_header(&header);
-    let mut sa_header = SaHeader::default();
     // As rdma_cm asks: reversible paths only.
-    sa_header.set_component_mask(PathRecord::SGID | PathRecord::DGID | PathRecord::REVERSIBLE);
-    sa_header.write(&mut mad.0[SA_OFFSET..]);
-    mad.0[DATA_OFFSET..DATA_OFFSET + PathRecord::STRIDE].copy_from_slice(wanted.bytes());
+    let mask = PathRecord::SGID | PathRecord::DGID | PathRecord::REVERSIBLE;
+    let mad = support::request(SaAttr::PATH_RECORD, Method::GET, mask, &wanted);
     let lid = subnet.plan.lids.base(from).expect("a LID");
     let reply = sa.handle(subnet, &Address::gsi(lid, Sl(0)), &mad.0, Instant::now());
     let reply = reply.expect("a reply");

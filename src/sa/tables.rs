@@ -29,8 +29,8 @@ pub(super) fn switch_infos(query: &Query<'_>, answer: &mut Answer) -> Result<(),
     for (switch, lid) in switches(query, SwitchInfoRecord::LID, wanted.lid()) {
         let mut record = SwitchInfoRecord::default();
         record.set_lid(lid);
-        let mut info = query.view.fabric().switch(switch).switch_info;
-        info.set_linear_fdb_top(query.view.lids().max().0);
+        let planned = query.view.plan().switch_infos.get(switch.index()).copied();
+        let info = planned.unwrap_or(query.view.fabric().switch(switch).switch_info);
         record.set_switch_info(&info);
         if answer.push(&record).is_break() {
             break;

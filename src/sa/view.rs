@@ -7,7 +7,7 @@ use crate::fabric::{Fabric, PortId};
 use crate::ids::{Gid, Guid, Pkey};
 use crate::plan::{LidTable, Plan};
 use crate::publish::Subnet;
-use crate::wire::attr::{CapMask, PhysState, PortInfo, PortState};
+use crate::wire::attr::{CapMask, PortInfo, PortState};
 
 /// MTU code and rank of the rate of a port.
 #[derive(Clone, Copy, Debug, Default)]
@@ -143,24 +143,57 @@ impl<'a> View<'a> {
         self.fabric().port(port).guid
     }
 
-    /// PortInfo as it is after the programming: what was planned where something was, with the
-    /// states that a link has then.
+    /// PortInfo as the device acknowledged it. A port that is managed is ACTIVE once its peer is,
+    /// and does not ask its clients to register again for ever.
     pub fn port_info(&self, port: PortId) -> Option<PortInfo> {
-        let seen = self.fabric().port(port).info?;
-        let Some(mut info) = self.plan().ports.get(port.index()).copied().flatten() else {
-            return Some(seen);
-        };
-        if info.phys_state() == PhysState::NoChange {
-            info.set_phys_state(seen.phys_state());
+        let mut info = self.fabric().port(port).info?;
+        if self.plan().ports.get(port.index()).copied().flatten().is_none() {
+            return Some(info);
         }
-        let state = match seen.port_state() {
-            PortState::Init | PortState::Armed => PortState::Active,
-            other => other,
-        };
-        info.set_port_state(state);
+        if matches!(info.port_state(), PortState::Init | PortState::Armed) {
+            info.set_port_state(PortState::Active);
+        }
+        info.set_client_reregister(false);
+        settle_enabled(&mut info);
         Some(info)
+    }
+}
+
+/// Some devices echo the code for "all that is supported" (IBA vol. 1, 14.2.5.6): clients want to
+/// know what that is.
+fn settle_enabled(info: &mut PortInfo) {
+    const ALL_WIDTHS: u8 = 0xFF;
+    const ALL_SPEEDS: u8 = 0xF;
+    const ALL_EXTENDED_SPEEDS: u8 = 0x1F;
+    if info.link_width_enabled() == ALL_WIDTHS {
+        info.set_link_width_enabled(info.link_width_supported());
+    }
+    if info.link_speed_enabled() == ALL_SPEEDS {
+        info.set_link_speed_enabled(info.link_speed_supported());
+    }
+    if info.link_speed_ext_enabled() == ALL_EXTENDED_SPEEDS {
+        info.set_link_speed_ext_enabled(info.link_speed_ext_supported());
     }
 }
 
 /// The prefix of GIDs that never leave their subnet, and the default of every subnet.
 pub(super) const LINK_LOCAL: u64 = 0xfe80_0000_0000_0000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_enabled_is_told_by_its_name() {
+        let mut info = PortInfo::default();
+        info.set_link_width_supported(3);
+        info.set_link_speed_supported(7);
+        info.set_link_speed_ext_supported(1);
+        info.set_link_width_enabled(0xFF);
+        info.set_link_speed_enabled(2);
+        info.set_link_speed_ext_enabled(0x1F);
+        settle_enabled(&mut info);
+        assert_eq!((info.link_width_enabled(), info.link_speed_enabled()), (3, 2));
+        assert_eq!(info.link_speed_ext_enabled(), 1);
+    }
+}

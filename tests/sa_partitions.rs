@@ -1,0 +1,140 @@
+//! Answers of the subnet administrator to ports of unlike partitions, and to requesters behind a
+//! global route header.
+
+#[path = "support/sa.rs"]
+mod support;
+
+use std::path::Path;
+use std::time::Instant;
+use support::request;
+use torus_sm::config::options::Options;
+use torus_sm::config::torus::TorusConfig;
+use torus_sm::fabric::picture::View;
+use torus_sm::fabric::{Fabric, PortId};
+use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
+use torus_sm::plan::partitions::{self, Member, Partition, Who};
+use torus_sm::publish::Subnet;
+use torus_sm::sa::{Reply, Responder};
+use torus_sm::sim::generate::Shape;
+use torus_sm::transport::{Address, Grh};
+use torus_sm::wire::mad::{Header, Mad, Method};
+use torus_sm::wire::record::{NodeRecord, PathRecord, Record};
+use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
+
+const PREFIX: u64 = 0xfe80_0000_0000_0000;
+
+/// A 3x3 torus with one host per switch.
+fn subnet(partitions: impl Fn(&Shape, &Options) -> Vec<Partition>) -> (Shape, Subnet) {
+    let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
+    let topology = shape.build().expect("a torus");
+    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let options = Options { qos: true, ..Options::default() };
+    let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
+    let partitions = partitions(&shape, &options);
+    let subnet = support::subnet(fabric, options, &config, &partitions);
+    (shape, subnet)
+}
+
+/// The port of the n-th host of the first column.
+fn host(shape: &Shape, n: u16) -> Guid {
+    Guid(shape.host_guid([0, n, 0], 0).0 + 1)
+}
+
+/// Hosts 0 (full), 1 and 2 (limited) share the partition 0x1234; all others have no partition.
+fn small_partition(shape: &Shape, _: &Options) -> Vec<Partition> {
+    let member = |n, full| Member { who: Who::Port(host(shape, n)), full };
+    vec![Partition {
+        name: "small".into(),
+        pkey: Pkey(0x1234),
+        members: vec![member(0, true), member(1, false), member(2, false)],
+        ipoib: None,
+    }]
+}
+
+fn port(subnet: &Subnet, guid: Guid) -> PortId {
+    subnet.fabric.port_by_guid(guid).expect("the port is there")
+}
+
+fn lid(subnet: &Subnet, guid: Guid) -> Lid {
+    subnet.plan.lids.base(port(subnet, guid)).expect("a LID")
+}
+
+fn ask(subnet: &Subnet, from: &Address, mad: &Mad) -> Option<Reply> {
+    Responder::default().handle(subnet, from, &mad.0, Instant::now())
+}
+
+fn path_request(from: Guid, to: Guid, pkey: Option<Pkey>) -> Mad {
+    let mut wanted = PathRecord::default();
+    wanted.set_sgid(Gid::new(PREFIX, from));
+    wanted.set_dgid(Gid::new(PREFIX, to));
+    wanted.set_pkey(pkey.unwrap_or_default());
+    let by_key = if pkey.is_some() { PathRecord::PKEY } else { 0 };
+    let mask = PathRecord::SGID | PathRecord::DGID | by_key;
+    request(SaAttr::PATH_RECORD, Method::GET, mask, &wanted)
+}
+
+/// The P_Key of the path that `asker` is told, or the status.
+fn pkey_of_path(
+    subnet: &Subnet,
+    asker: Guid,
+    ends: [Guid; 2],
+    key: Option<u16>,
+) -> Result<u16, u16> {
+    let mad = path_request(ends[0], ends[1], key.map(Pkey));
+    let from = Address::gsi(lid(subnet, asker), Sl(0));
+    let reply = ask(subnet, &from, &mad).expect("a reply");
+    match Header::read(&reply.mad).status() {
+        0 => Ok(PathRecord::parse(&reply.mad[DATA_OFFSET..]).pkey().0),
+        status => Err(status),
+    }
+}
+
+#[test]
+fn paths_exist_within_partitions() {
+    let (shape, subnet) = subnet(small_partition);
+    let host = |n| host(&shape, n);
+    let stranger = Guid(shape.host_guid([1, 1, 0], 0).0 + 1);
+    let none = Err(0x0300);
+    let table = [
+        // asker, from, to, key -> key of the path
+        (host(0), host(0), host(1), None, Ok(0x9234)),
+        (host(0), host(1), host(0), None, Ok(0x1234)),
+        (host(1), host(1), host(0), Some(0x1234), Ok(0x1234)),
+        (host(0), host(0), host(1), Some(0xFFFF), none),
+        // Limited members do not reach each other, nor may they hear of each other.
+        (host(0), host(1), host(2), None, none),
+        (host(1), host(0), host(2), None, none),
+        (host(0), host(0), stranger, None, none),
+        (stranger, host(0), host(1), None, none),
+    ];
+    for (asker, from, to, key, expected) in table {
+        let found = pkey_of_path(&subnet, asker, [from, to], key);
+        assert_eq!(found, expected, "{asker} asks for {from} to {to}");
+    }
+}
+
+#[test]
+fn nodes_are_seen_within_partitions() {
+    let (shape, subnet) = subnet(small_partition);
+    let all = request(SaAttr::NODE_RECORD, Method::GET_TABLE, 0, &NodeRecord::default());
+    let stranger = Guid(shape.host_guid([1, 1, 0], 0).0 + 1);
+    for (asker, seen) in [(host(&shape, 0), 3), (host(&shape, 1), 2), (stranger, 1)] {
+        let reply = ask(&subnet, &Address::gsi(lid(&subnet, asker), Sl(0)), &all);
+        let records = (reply.expect("a reply").mad.len() - DATA_OFFSET) / NodeRecord::STRIDE;
+        assert_eq!(records, seen, "{asker}");
+    }
+}
+
+#[test]
+fn who_asks_through_a_router_is_known_by_its_gid_and_answered_through_it() {
+    let (shape, subnet) = subnet(|_, options| partitions::default(options));
+    let router = Lid(0xBFFE);
+    let mad = path_request(host(&shape, 1), host(&shape, 2), None);
+    assert_eq!(ask(&subnet, &Address::gsi(router, Sl(0)), &mad), None, "nobody has that LID");
+    let gid = Gid::new(PREFIX, host(&shape, 1));
+    let grh = Grh { gid, gid_index: 0, hop_limit: 63, traffic_class: 7, flow_label: 0x12345 };
+    let from = Address { grh: Some(grh), qpn: 0x77, ..Address::gsi(router, Sl(3)) };
+    let reply = ask(&subnet, &from, &mad).expect("a reply");
+    assert_eq!(Header::read(&reply.mad).status(), 0);
+    assert_eq!(reply.to, from);
+}
