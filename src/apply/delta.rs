@@ -126,9 +126,13 @@ impl<'a> Delta<'a> {
     fn lft_of(self, switch: SwitchId) -> impl Iterator<Item = Change> + 'a {
         let node = self.fabric.switches()[switch.index()];
         let held = self.known(node).and_then(|known| known.lft());
-        let wanted = &self.plan.routing.lft(switch).0;
+        let wanted = self.plan.routing.lft(switch);
+        // Engines hand tables that did not change on to the next plan.
+        let is_shared = held.is_some_and(|held| std::ptr::eq(held, wanted));
+        let is_settled = is_shared && self.acknowledged.pending() == 0;
         let capacity = usize::from(self.fabric.node(node).switch_info.linear_fdb_cap());
-        let blocks = wanted.chunks(LFT_BLOCK).take(capacity.div_ceil(LFT_BLOCK)).enumerate();
+        let count = if is_settled { 0 } else { capacity.div_ceil(LFT_BLOCK) };
+        let blocks = wanted.0.chunks(LFT_BLOCK).take(count).enumerate();
         blocks.filter_map(move |(index, block)| {
             let modifier = index as u32;
             let start = index * LFT_BLOCK;

@@ -50,7 +50,11 @@ impl Census {
                 notes.push(Note::info(text));
             }
         }
+        let is_same_grid = old == new;
         for at in self.lattice.positions() {
+            if is_same_grid && before.entries[at.index()] == self.entries[at.index()] {
+                continue;
+            }
             let coordinates = self.lattice.coordinates(at);
             if (0..3).any(|axis| coordinates.0[axis] >= old[axis]) {
                 continue;
@@ -59,6 +63,7 @@ impl Census {
             let pair = (&before.entries[then.index()], &self.entries[at.index()]);
             let place = format!("torus switch {coordinates}");
             match pair {
+                (old, new) if old == new => {}
                 (None, None) => {}
                 (None, Some(new)) => {
                     notes.push(Note::info(format!("new {place} GUID {}", new.guid)))
@@ -79,9 +84,6 @@ impl Census {
 
 impl Entry {
     fn compare(&self, new: &Self, place: &str, notes: &mut Vec<Note>) {
-        if self == new {
-            return;
-        }
         let place = format!("{place} GUID {}", new.guid);
         if self.guid != new.guid {
             notes.push(Note::info(format!("{place}: GUID was {}", self.guid)));

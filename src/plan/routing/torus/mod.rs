@@ -98,8 +98,8 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Vec<
     notes.extend(config.notes.iter().cloned());
     let previous = input.previous.and_then(Torus::of);
 
-    let wiring = Wiring::new(fabric);
-    let vls = VlCounts::new(fabric, options.max_op_vls);
+    let (wiring, vls) =
+        rayon::join(|| Wiring::new(fabric), || VlCounts::new(fabric, options.max_op_vls));
     notes.push(report::found(&wiring, vls));
     let port_order = config.full_port_order();
     let lattice = checks::lattice(config).map_err(one)?;

@@ -165,6 +165,9 @@ impl<'a> Placement<'a> {
         else {
             return true;
         };
+        if self.free.are_taken(here) || self.free.are_taken(there) {
+            return true;
+        }
         for link in self.wiring.links(here) {
             if link.peer != there || !self.free.is_free(link.cable) {
                 continue;
@@ -175,7 +178,7 @@ impl<'a> Placement<'a> {
             }
             self.bundles[lower.index()][up.index()].push(link.port);
             self.bundles[upper.index()][up.opposite().index()].push(link.peer_port);
-            self.free.take(link.cable);
+            self.free.take(link.cable, [here, there]);
             self.adopted += 1;
         }
         true

@@ -9,17 +9,27 @@ use crate::fabric::SwitchId;
 pub struct FreeCables<'a> {
     wiring: &'a Wiring,
     free: Vec<bool>,
+    /// By switch: how many of its cables' ends are free.
+    counts: Vec<u32>,
 }
 
 impl<'a> FreeCables<'a> {
     /// All cables of `wiring`.
     pub fn new(wiring: &'a Wiring) -> Self {
-        Self { wiring, free: vec![true; wiring.cables.len()] }
+        let switches = (0..wiring.switch_count() as u32).map(SwitchId);
+        let counts = switches.map(|switch| wiring.links(switch).len() as u32).collect();
+        Self { wiring, free: vec![true; wiring.cables.len()], counts }
     }
 
-    /// Takes a cable into the torus.
-    pub fn take(&mut self, cable: u32) {
+    /// Takes a cable between two switches into the torus.
+    pub fn take(&mut self, cable: u32, ends: [SwitchId; 2]) {
         self.free[cable as usize] = false;
+        ends.iter().for_each(|switch| self.counts[switch.index()] -= 1);
+    }
+
+    /// True if all cables of a switch were taken.
+    pub fn are_taken(&self, switch: SwitchId) -> bool {
+        self.counts[switch.index()] == 0
     }
 
     /// True until the cable was taken.

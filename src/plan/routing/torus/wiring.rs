@@ -30,10 +30,12 @@ pub struct Host {
 /// Cables and end ports of all switches.
 #[derive(Debug, Default)]
 pub struct Wiring {
-    /// By switch, ascending by port number.
-    links: Vec<Vec<Link>>,
-    /// By switch, ascending by port number.
-    hosts: Vec<Vec<Host>>,
+    /// Those of a switch together, ascending by port number.
+    links: Vec<Link>,
+    /// Those of a switch together, ascending by port number.
+    hosts: Vec<Host>,
+    /// By switch: where its links and hosts end.
+    ends: Vec<(u32, u32)>,
     /// All cables between switches, by their two switch ports (lower slot first).
     pub cables: Vec<[PortId; 2]>,
 }
@@ -45,7 +47,6 @@ impl Wiring {
         let mut wiring = Self::default();
         let mut cable_of = vec![u32::MAX; fabric.ports().len()];
         for &node in fabric.switches() {
-            let (mut links, mut hosts) = (Vec::new(), Vec::new());
             for port in fabric.ports_of(node).iter().skip(1) {
                 let Some(peer) = port.peer else { continue };
                 let id = PortId(fabric.node(node).first_port.0 + u32::from(port.num.0));
@@ -55,16 +56,15 @@ impl Wiring {
                     Some(switch) => {
                         let cable = wiring.cable(&mut cable_of, id, peer);
                         let (port, peer_port) = (port.num.0, far.num.0);
-                        links.push(Link { port, peer: switch, peer_port, cable });
+                        wiring.links.push(Link { port, peer: switch, peer_port, cable });
                     }
                     None if is_end_port(fabric, peer) => {
-                        hosts.push(Host { port: port.num.0, end: peer });
+                        wiring.hosts.push(Host { port: port.num.0, end: peer });
                     }
                     None => {}
                 }
             }
-            wiring.links.push(links);
-            wiring.hosts.push(hosts);
+            wiring.ends.push((wiring.links.len() as u32, wiring.hosts.len() as u32));
         }
         wiring
     }
@@ -83,22 +83,31 @@ impl Wiring {
 
     /// Number of switches.
     pub fn switch_count(&self) -> usize {
-        self.links.len()
+        self.ends.len()
+    }
+
+    /// Where the links and hosts of a switch begin and end.
+    fn range(&self, switch: SwitchId) -> [(usize, usize); 2] {
+        let (links, hosts) = self.ends[switch.index()];
+        let first = switch.index().checked_sub(1).map_or((0, 0), |before| self.ends[before]);
+        [(first.0 as usize, links as usize), (first.1 as usize, hosts as usize)]
     }
 
     /// Cables of a switch to switches, ascending by its port number.
     pub fn links(&self, switch: SwitchId) -> &[Link] {
-        &self.links[switch.index()]
+        let [(first, end), _] = self.range(switch);
+        &self.links[first..end]
     }
 
     /// End ports at a switch, ascending by its port number.
     pub fn hosts(&self, switch: SwitchId) -> &[Host] {
-        &self.hosts[switch.index()]
+        let [_, (first, end)] = self.range(switch);
+        &self.hosts[first..end]
     }
 
     /// Number of end ports at switches.
     pub fn host_count(&self) -> usize {
-        self.hosts.iter().map(Vec::len).sum()
+        self.hosts.len()
     }
 }
 
