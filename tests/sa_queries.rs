@@ -131,7 +131,6 @@ fn subnet(lmc: u8) -> Subnet {
         switch_infos: fabric.switch_ids().map(|id| fabric.switch(id).switch_info).collect(),
         lids: Arc::new(lids),
         routing: Arc::new(routing),
-        switch_infos: Vec::new(),
         qos: Default::default(),
         partitions: Default::default(),
         multicast: Default::default(),

@@ -262,8 +262,15 @@ fn damaged_fabrics_keep_their_coordinates() {
     for n in 0..1000 {
         std::panic::set_hook(Box::new(|_| {}));
         let mut dice = Dice(1000 + n);
-        let r = std::panic::catch_unwind(|| { let mut dice = dice; let dice = &mut dice; let _ = one(dice); });
-        if let Err(e) = r { let t = e.downcast_ref::<String>().cloned().unwrap_or_default(); println!("FAIL {n} {}", &t[..t.len().min(700)]); }
+        let r = std::panic::catch_unwind(|| {
+            let mut dice = dice;
+            let dice = &mut dice;
+            let _ = one(dice);
+        });
+        if let Err(e) = r {
+            let t = e.downcast_ref::<String>().cloned().unwrap_or_default();
+            println!("FAIL {n} {}", &t[..t.len().min(700)]);
+        }
     }
     for _ in 0..0 {
         let mut shape = random_shape(&mut dice);
@@ -280,7 +287,8 @@ fn damaged_fabrics_keep_their_coordinates() {
         routed += 1;
         let derived = whole(&case);
         let ours = case.route(derived.config.clone());
-        let ours = ours.unwrap_or_else(|no| panic!("{:?}\n{:?}\n{no:?}", case.shape, derived.config.size));
+        let ours =
+            ours.unwrap_or_else(|no| panic!("{:?}\n{:?}\n{no:?}", case.shape, derived.config.size));
         check_equivalence(&case, &derived, &ours, &theirs);
         check_seeds(&case, &derived, &case.coordinates(&ours));
         compared += usize::from(case.twos() < 2);
@@ -289,19 +297,21 @@ fn damaged_fabrics_keep_their_coordinates() {
 }
 
 fn one(dice: &mut Dice) {
-        let mut shape = random_shape(dice);
-        if shape.radix.iter().map(|&radix| u32::from(radix)).product::<u32>() < 9 {
-            return;
-        }
-        damage(&mut shape, dice);
-        let case = Case::new(shape, dice);
-        let Ok(theirs) = case.route(case.truth.clone()) else {
-            let _ = derive(&case.fabric).map(|derived| case.route(derived.config));
-            return;
-        };
-        let derived = whole(&case);
-        let ours = case.route(derived.config.clone());
-        let ours = ours.unwrap_or_else(|no| panic!("REFUSED {:?} {:?} {:?}", case.shape, derived.config.size, no.notes.last()));
-        check_equivalence(&case, &derived, &ours, &theirs);
-        check_seeds(&case, &derived, &case.coordinates(&ours));
+    let mut shape = random_shape(dice);
+    if shape.radix.iter().map(|&radix| u32::from(radix)).product::<u32>() < 9 {
+        return;
+    }
+    damage(&mut shape, dice);
+    let case = Case::new(shape, dice);
+    let Ok(theirs) = case.route(case.truth.clone()) else {
+        let _ = derive(&case.fabric).map(|derived| case.route(derived.config));
+        return;
+    };
+    let derived = whole(&case);
+    let ours = case.route(derived.config.clone());
+    let ours = ours.unwrap_or_else(|no| {
+        panic!("REFUSED {:?} {:?} {:?}", case.shape, derived.config.size, no.notes.last())
+    });
+    check_equivalence(&case, &derived, &ours, &theirs);
+    check_seeds(&case, &derived, &case.coordinates(&ours));
 }

@@ -3,11 +3,11 @@
 //! The result is tried at once: the engine routes the fabric with it, and the comments say how
 //! much of the fabric it covers.
 
+use crate::cli::ExitCode;
 use crate::cli::sim::{Cable, SimArgs};
 use crate::cli::torus_config::TorusConfigArgs;
-use crate::cli::ExitCode;
-use crate::daemon::launch::Failure;
 use crate::config::options::Options;
+use crate::daemon::launch::Failure;
 use crate::fabric::picture::View;
 use crate::fabric::topology::Topology;
 use crate::fabric::{Fabric, ibnet};

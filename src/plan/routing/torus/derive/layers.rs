@@ -60,12 +60,7 @@ pub fn lines(
 }
 
 /// The layer of each vertex along `factor`, as the lowest vertex in it.
-fn layers(
-    graph: &Graph,
-    classes: &Classes,
-    factor_of: &[Option<u32>],
-    factor: u32,
-) -> Vec<u32> {
+fn layers(graph: &Graph, classes: &Classes, factor_of: &[Option<u32>], factor: u32) -> Vec<u32> {
     let mut sets = Sets((0..graph.len() as u32).collect());
     let mut sides: BTreeMap<(u32, bool), u32> = BTreeMap::new();
     for (edge, id) in graph.edges.iter().zip(0..) {
