@@ -71,5 +71,26 @@ fn smps(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, smps);
+/// Says how much memory the largest fabric takes that the simulator is sized for.
+fn memory(_: &mut Criterion) {
+    let mut shape: Shape = "24x24x24".parse().expect("a shape");
+    shape.hosts = 3;
+    let topology = shape.build().expect("fits");
+    let before = resident();
+    let fabric = SimFabric::new(&topology, Hardware::default(), 1);
+    let (nodes, after) = (topology.nodes.len(), resident());
+    if let (Some(before), Some(after)) = (before, after) {
+        println!("sim/memory: {nodes} nodes, {} MiB", after.saturating_sub(before) >> 10);
+    }
+    drop(fabric);
+}
+
+/// Resident memory of this process in KiB.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+criterion_group!(benches, smps, memory);
 criterion_main!(benches);

@@ -98,7 +98,8 @@ async fn recovered(house: &House, sm: &Sm) -> Result<Duration, Vec<String>> {
 async fn survive(seed: u64) -> Result<Duration, String> {
     let (house, adversity) = draw(seed);
     let told = |what: &str, detail: &dyn std::fmt::Debug| {
-        Err(format!("seed {seed}, {adversity:?}: {what}: {detail:?}"))
+        let shape = adversity.shape;
+        Err(format!("seed {seed}, {shape}, {adversity:?}: {what}: {detail:?}"))
     };
     let start = async || {
         let sm = house.start([0; 3], house.options());
