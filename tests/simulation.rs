@@ -145,6 +145,21 @@ async fn hosts_come_and_go() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_new_description_is_noticed() {
+    let house = House::healthy("3x3x1", 1);
+    let sm = up(&house).await;
+    for guid in [house.shape.host_guid([1, 2, 0], 0), house.shape.switch_guid([1, 2, 0])] {
+        house.fabric.reset_counters();
+        assert!(house.fabric.describe(guid, "renamed"));
+        settle().await;
+        let subnet = sm.subnet.borrow().clone().expect("it is up");
+        let node = subnet.fabric.node_by_guid(guid).expect("it is known");
+        assert_eq!(subnet.fabric.node(node).description.to_string(), "renamed");
+        assert_eq!(house.fabric.sets(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn nodes_that_start_anew_are_configured_again() {
     let house = House::healthy("4x4x1", 1);
     let sm = up(&house).await;

@@ -365,7 +365,7 @@ impl Net {
 
     /// Sends the trap `number` from the port or switch of `slot` to its master SM, until it is
     /// repressed. While one with this number is under way, there is no second.
-    fn raise(&mut self, slot: u32, number: u16) {
+    pub(super) fn raise(&mut self, slot: u32, number: u16) {
         let node = self.devices.port(slot).node;
         let from = self.devices.end_port(slot);
         let waiting = self.traps.entry(node).or_default();
