@@ -261,7 +261,7 @@ fn damaged_fabrics_keep_their_coordinates() {
     let (mut routed, mut compared) = (0, 0);
     for n in 0..1000 {
         std::panic::set_hook(Box::new(|_| {}));
-        let mut dice = Dice(1000 + n);
+        let dice = Dice(1000 + n);
         let r = std::panic::catch_unwind(|| {
             let mut dice = dice;
             let dice = &mut dice;
