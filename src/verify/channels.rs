@@ -21,46 +21,37 @@ pub(super) const LOCAL: u16 = 0;
 /// one more than the rank of an input channel. Filled from many threads; since sets only grow, the
 /// result does not depend on their order.
 pub(super) struct Triples {
-    /// By channel: offset into `sets`, and the number of channels that may follow.
-    first: Vec<(usize, u32)>,
+    /// Where [`Hop::triples`] points.
     sets: Vec<AtomicU16>,
 }
 
 impl Triples {
     pub fn new(wiring: &Wiring) -> Self {
-        let mut size = 0;
-        let first = wiring.channels.iter().map(|channel| {
-            let next = wiring.degree(channel.to);
-            let start = size;
-            size += (wiring.degree(channel.from) + 1) * next;
-            (start, next as u32)
-        });
-        let first = first.collect();
         let mut sets = Vec::new();
-        sets.resize_with(size, AtomicU16::default);
-        Self { first, sets }
+        sets.resize_with(wiring.triples(), AtomicU16::default);
+        Self { sets }
     }
 
-    /// Adds the SLs of `mask` that come from `input`, take `channel` and go on to the channel
-    /// of rank `next`.
+    /// Adds the SLs of `mask` that come from `input`, take the channel with these triples, `width`
+    /// for each input, and go on to the channel of rank `next`.
     #[inline]
-    pub fn add(&self, channel: u32, input: u16, next: u16, mask: u16) {
-        let (first, width) = self.first[channel as usize];
-        let set = &self.sets[first + usize::from(input) * width as usize + usize::from(next)];
+    pub fn add(&self, (triples, width): (usize, u16), input: u16, next: u16, mask: u16) {
+        let set = &self.sets[triples + usize::from(input) * usize::from(width) + usize::from(next)];
         if mask & !set.load(Ordering::Relaxed) != 0 {
             set.fetch_or(mask, Ordering::Relaxed);
         }
     }
 
     /// All triples through a channel: (input, rank of the next, SLs).
-    fn of(&self, channel: usize) -> impl Iterator<Item = (u16, u16, u16)> + '_ {
-        let (first, width) = self.first[channel];
-        let end = self.first.get(channel + 1).map_or(self.sets.len(), |&(next, _)| next);
-        let sets = self.sets[first..end].iter().map(|set| set.load(Ordering::Relaxed));
-        sets.enumerate().filter(|&(_, sls)| sls != 0).map(move |(index, sls)| {
-            let index = index as u32;
-            ((index / width) as u16, (index % width) as u16, sls)
-        })
+    fn of(&self, wiring: &Wiring, channel: usize) -> impl Iterator<Item = (u16, u16, u16)> + '_ {
+        let hop = wiring.hop_of(channel as u32);
+        let (first, width) = (hop.triples, u32::from(hop.width));
+        let inputs = wiring.degree(wiring.channels[channel].from) + 1;
+        let sets = &self.sets[first..first + inputs * usize::from(hop.width)];
+        let filled = sets.iter().map(|set| set.load(Ordering::Relaxed)).zip(0u32..);
+        filled
+            .filter(|&(sls, _)| sls != 0)
+            .map(move |(sls, index)| ((index / width) as u16, (index % width) as u16, sls))
     }
 }
 
@@ -294,7 +285,7 @@ fn dependencies(
     let channel: Channel = wiring.channels[index];
     let mut next = vec![[0; VLS]; wiring.degree(channel.to)];
     let mut drops = Vec::new();
-    for (input, follower, sls) in triples.of(index) {
+    for (input, follower, sls) in triples.of(wiring, index) {
         let ahead = lanes.through(wiring, channel.to, channel.peer_rank, follower);
         let through =
             (input != LOCAL).then(|| lanes.through(wiring, channel.from, input - 1, channel.rank));

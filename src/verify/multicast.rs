@@ -116,7 +116,8 @@ impl<'a> Tree<'a> {
             position += 1;
             for next in self.followers(channel) {
                 let rank = self.wiring.channels[next as usize].rank;
-                triples.add(channel, input, rank, sls);
+                let hop = self.wiring.hop_of(channel);
+                triples.add((hop.triples, hop.width), input, rank, sls);
                 let state = (self.wiring.channels[channel as usize].peer_rank + 1, next);
                 if known.insert(state) {
                     states.push(state);

@@ -122,20 +122,32 @@ fn destinations(fabric: &Fabric, plan: &Plan, policy: &dyn RoutingPolicy) -> Vec
     all
 }
 
+/// A switch during a pass.
+#[derive(Clone, Copy)]
+struct Station {
+    /// Where the LID goes, as in [`Hop`].
+    triples: usize,
+    switch: u32,
+    width: u16,
+    rank: u16,
+    peer_rank: u16,
+    /// Neighbours whose flow is still to come.
+    pending: u16,
+    /// SLs that its end ports use towards the destination's group; 0 where nothing is sent.
+    own: u16,
+    /// SLs that pass.
+    flow: u16,
+    /// Switches passed so far on the longest way here, itself included.
+    depth: u16,
+}
+
 /// Room for one pass over the switches.
 struct Scratch {
-    /// SLs that the end ports at each switch use towards the destination's group; 0 where
-    /// nothing is sent.
+    /// By switch: [`Station::own`].
     own: Vec<u16>,
-    /// By switch: where the LID goes.
-    hops: Vec<Hop>,
-    /// By switch: neighbours whose flow is still to come.
-    pending: Vec<u16>,
-    /// By switch: SLs that pass.
-    flow: Vec<u16>,
-    /// By switch: switches passed so far on the longest way here.
-    depth: Vec<u32>,
-    /// Switches in the order of the pass.
+    /// By switch.
+    stations: Vec<Station>,
+    /// Switches in the order of the pass, and room for one more.
     order: Vec<u32>,
 }
 
@@ -143,12 +155,20 @@ impl Scratch {
     fn new(switches: usize) -> Self {
         Self {
             own: vec![0; switches],
-            hops: Vec::with_capacity(switches),
-            pending: vec![0; switches],
-            flow: vec![0; switches],
-            depth: vec![0; switches],
-            order: Vec::with_capacity(switches),
+            stations: Vec::with_capacity(switches),
+            order: vec![0; switches + 1],
         }
+    }
+
+    /// Puts the switches that nothing flows into at the head of the order; their number.
+    fn leaves(&mut self) -> usize {
+        let mut count = 0;
+        // Without a branch, for nobody can predict it; what is not a leaf is overwritten.
+        for (station, switch) in self.stations.iter().zip(0u32..) {
+            self.order[count] = switch;
+            count += usize::from(station.pending == 0);
+        }
+        count
     }
 }
 
@@ -226,75 +246,73 @@ impl Pass<'_> {
 
     /// Reads a column: where each switch sends the LID, and how many send it to each.
     fn read(&self, column: &[u8], scratch: &mut Scratch) {
-        const NOWHERE: Hop = Hop { switch: NONE, channel: NONE, rank: 0, peer_rank: 0 };
-        scratch.hops.clear();
-        scratch.pending.fill(0);
-        for (switch, &port) in column.iter().enumerate() {
+        scratch.stations.clear();
+        let switches = column.iter().zip(&scratch.own).zip(0u32..);
+        scratch.stations.extend(switches.map(|((&port, &own), switch)| {
             let slot = match port {
                 LFT_NO_PATH => NONE,
-                port => self.wiring.slot(switch as u32, port),
+                port => self.wiring.slot(switch, port),
             };
-            let hop = if slot == NONE { NOWHERE } else { *self.wiring.hop(slot) };
-            if hop.switch != NONE {
-                scratch.pending[hop.switch as usize] += 1;
+            let hop = if slot == NONE { &Hop::NOWHERE } else { self.wiring.hop(slot) };
+            let Hop { triples, switch, width, rank, peer_rank, .. } = *hop;
+            let (pending, depth) = (0, 1);
+            Station { triples, switch, width, rank, peer_rank, pending, own, flow: own, depth }
+        }));
+        for index in 0..scratch.stations.len() {
+            let next = scratch.stations[index].switch;
+            if next != NONE {
+                scratch.stations[next as usize].pending += 1;
             }
-            scratch.hops.push(hop);
         }
     }
 
     /// The pass over one column.
     fn trace(&self, to: &Destination, column: &[u8], scratch: &mut Scratch) -> Verdict {
         self.read(column, scratch);
-        scratch.flow.copy_from_slice(&scratch.own);
-        scratch.depth.fill(1);
-        scratch.order.clear();
-        let leaves = scratch.pending.iter().zip(0u32..).filter(|&(&pending, _)| pending == 0);
-        scratch.order.extend(leaves.map(|(_, switch)| switch));
-
         let mut lost = column[to.switch as usize] != to.exit;
+        let mut known = scratch.leaves();
+        let Scratch { stations, order, .. } = scratch;
         let mut position = 0;
-        while let Some(&here) = scratch.order.get(position) {
+        while position < known {
+            let here = order[position];
             position += 1;
-            let (flow, hop) = (scratch.flow[here as usize], scratch.hops[here as usize]);
-            if hop.switch == NONE {
-                lost |= here != to.switch && flow != 0;
+            let station = stations[here as usize];
+            if station.switch == NONE {
+                lost |= here != to.switch && station.flow != 0;
                 continue;
             }
-            let next = hop.switch as usize;
-            scratch.pending[next] -= 1;
-            if scratch.pending[next] == 0 {
-                scratch.order.push(hop.switch);
-            }
-            if flow == 0 {
+            let next = &mut stations[station.switch as usize];
+            next.pending -= 1;
+            order[known] = station.switch;
+            known += usize::from(next.pending == 0);
+            if station.flow == 0 {
                 continue;
             }
-            scratch.flow[next] |= flow;
-            scratch.depth[next] = scratch.depth[next].max(scratch.depth[here as usize] + 1);
-            self.note_triples(here, &hop, flow, scratch);
+            next.flow |= station.flow;
+            next.depth = next.depth.max(station.depth.saturating_add(1));
+            let next = *next;
+            if next.switch != NONE {
+                self.note_triples(&station, &next, &stations[next.switch as usize]);
+            }
         }
-        let longest = scratch.depth[to.switch as usize];
-        if lost || position < column.len() && stuck(scratch) || longest > MAX_HOPS {
+        let longest = u32::from(stations[to.switch as usize].depth);
+        if lost || known < column.len() && stuck(stations) || longest > MAX_HOPS {
             Verdict::Broken
         } else {
             Verdict::Reached { longest }
         }
     }
 
-    /// Notes what flows out of `here` by `hop`: from its own end ports one channel further, and
-    /// all of it two channels further.
+    /// Notes what flows out of a switch: from its own end ports one channel further, and all of
+    /// it two channels further.
     #[inline]
-    fn note_triples(&self, here: u32, hop: &Hop, flow: u16, scratch: &Scratch) {
-        let second = &scratch.hops[hop.switch as usize];
-        if second.switch == NONE {
-            return;
+    fn note_triples(&self, here: &Station, second: &Station, third: &Station) {
+        if here.own != 0 {
+            self.triples.add((here.triples, here.width), LOCAL, second.rank, here.own);
         }
-        let own = scratch.own[here as usize];
-        if own != 0 {
-            self.triples.add(hop.channel, LOCAL, second.rank, own);
-        }
-        let third = &scratch.hops[second.switch as usize];
         if third.switch != NONE {
-            self.triples.add(second.channel, hop.peer_rank + 1, third.rank, flow);
+            let channel = (second.triples, second.width);
+            self.triples.add(channel, here.peer_rank + 1, third.rank, here.flow);
         }
     }
 
@@ -302,7 +320,7 @@ impl Pass<'_> {
     fn explain(&self, to: &Destination, column: &[u8], scratch: &mut Scratch, faults: &mut Faults) {
         self.read(column, scratch);
         for (switch, sources) in self.sources.iter().enumerate() {
-            if sources.ports.is_empty() || self.arrives(to, column, &scratch.hops, switch) {
+            if sources.ports.is_empty() || Self::arrives(to, column, &scratch.stations, switch) {
                 continue;
             }
             for &source in sources.ports.iter().filter(|&&source| source != to.port) {
@@ -319,7 +337,7 @@ impl Pass<'_> {
     }
 
     /// Follows a column from one switch.
-    fn arrives(&self, to: &Destination, column: &[u8], hops: &[Hop], from: usize) -> bool {
+    fn arrives(to: &Destination, column: &[u8], hops: &[Station], from: usize) -> bool {
         let mut here = from as u32;
         for _ in 0..MAX_HOPS {
             if here == to.switch && column[here as usize] == to.exit {
@@ -339,9 +357,8 @@ impl Pass<'_> {
 const PAD: usize = 64;
 
 /// True if something flows into switches that the pass never came to: those on a ring.
-fn stuck(scratch: &Scratch) -> bool {
-    let flows = scratch.pending.iter().zip(&scratch.flow);
-    flows.into_iter().any(|(&pending, &flow)| pending > 0 && flow != 0)
+fn stuck(stations: &[Station]) -> bool {
+    stations.iter().any(|station| station.pending > 0 && station.flow != 0)
 }
 
 /// True if two LIDs at one switch have the same entries everywhere else, and their own there.

@@ -17,6 +17,16 @@ pub(super) struct Hop {
     pub rank: u16,
     /// Rank of the port at the other end.
     pub peer_rank: u16,
+    /// Number of channels out of the switch at the other end.
+    pub width: u16,
+    /// Offset of the channel's triples, `width` of them for each input.
+    pub triples: usize,
+}
+
+impl Hop {
+    /// No channel.
+    pub const NOWHERE: Self =
+        Self { switch: NONE, channel: NONE, rank: 0, peer_rank: 0, width: 0, triples: 0 };
 }
 
 /// A channel: one direction of a cable between two switches, named by the port that sends.
@@ -44,16 +54,18 @@ pub(super) struct Wiring {
     first: Vec<u32>,
     /// By switch: slot of its port 0, and its number of ports.
     slots: Vec<(u32, u8)>,
+    /// Number of triples of all channels.
+    triples: usize,
 }
 
 impl Wiring {
     pub fn new(fabric: &Fabric) -> Self {
-        let nowhere = Hop { switch: NONE, channel: NONE, rank: 0, peer_rank: 0 };
         let mut wiring = Self {
-            hops: vec![nowhere; fabric.ports().len()],
+            hops: vec![Hop::NOWHERE; fabric.ports().len()],
             channels: Vec::new(),
             first: Vec::with_capacity(fabric.switches().len() + 1),
             slots: Vec::with_capacity(fabric.switches().len()),
+            triples: 0,
         };
         for from in fabric.switch_ids() {
             let node = fabric.switch(from);
@@ -74,16 +86,32 @@ impl Wiring {
         let Some(to) = fabric.node_of(peer).switch else { return };
         let channel = self.channels.len() as u32;
         let rank = (channel - self.first[from.index()]) as u16;
-        self.hops[port.index()] = Hop { switch: to.0, channel, rank, peer_rank: 0 };
+        self.hops[port.index()] = Hop { switch: to.0, channel, rank, ..Hop::NOWHERE };
         self.channels.push(Channel { port, from, to, rank, peer_rank: 0 });
     }
 
     fn join_ends(&mut self, fabric: &Fabric) {
-        for channel in &mut self.channels {
+        for index in 0..self.channels.len() {
+            let channel = self.channels[index];
             let Some(peer) = fabric.port(channel.port).peer else { continue };
-            channel.peer_rank = self.hops[peer.index()].rank;
-            self.hops[channel.port.index()].peer_rank = channel.peer_rank;
+            let width = self.degree(channel.to);
+            let peer_rank = self.hops[peer.index()].rank;
+            self.channels[index].peer_rank = peer_rank;
+            let hop = &mut self.hops[channel.port.index()];
+            (hop.peer_rank, hop.width, hop.triples) = (peer_rank, width as u16, self.triples);
+            // From the switch's own end ports, and from each of its channels.
+            self.triples += (self.degree(channel.from) + 1) * width;
         }
+    }
+
+    /// Number of triples of all channels.
+    pub fn triples(&self) -> usize {
+        self.triples
+    }
+
+    /// The hop that a channel is.
+    pub fn hop_of(&self, channel: u32) -> &Hop {
+        &self.hops[self.channels[channel as usize].port.index()]
     }
 
     /// Number of switches.

@@ -2,7 +2,7 @@
 //!
 //! Failures and detours never change it, so that connections survive them.
 
-use super::lattice::{Lattice, Position};
+use super::lattice::{Coordinates, Lattice};
 use crate::ids::Sl;
 
 /// The bit of an SL that selects the QoS level.
@@ -10,13 +10,9 @@ pub const QOS_BIT: u8 = 8;
 
 /// The SL from one switch's ports to another's: bit d for the dateline of dimension d, and the
 /// QoS bit of `hint`.
-pub fn path_sl(lattice: &Lattice, from: Position, to: Position, hint: Sl) -> Sl {
-    let crosses = |axis: &usize| {
-        let [a, b] = [from, to].map(|at| lattice.coordinate(at, *axis));
-        lattice.crosses(*axis, a, b)
-    };
-    let datelines: u8 = (0..3).filter(crosses).map(|axis| 1 << axis).sum();
-    Sl(datelines | hint.0 & QOS_BIT)
+pub fn path_sl(lattice: &Lattice, from: Coordinates, to: Coordinates, hint: Sl) -> Sl {
+    let dateline = |axis: usize| u8::from(lattice.crosses(axis, from.0[axis], to.0[axis])) << axis;
+    Sl(dateline(0) | dateline(1) | dateline(2) | hint.0 & QOS_BIT)
 }
 
 #[cfg(test)]
@@ -27,8 +23,8 @@ mod tests {
     #[test]
     fn worked_examples() {
         let lattice = torus([6, 5, 1]);
-        let sl = |[a, b]: [i64; 2], [c, d]: [i64; 2], hint| {
-            path_sl(&lattice, lattice.position([a, b, 0]), lattice.position([c, d, 0]), Sl(hint)).0
+        let sl = |[a, b]: [u32; 2], [c, d]: [u32; 2], hint| {
+            path_sl(&lattice, Coordinates([a, b, 0]), Coordinates([c, d, 0]), Sl(hint)).0
         };
         assert_eq!(sl([0, 4], [2, 1], 0), 2);
         assert_eq!(sl([5, 0], [1, 0], 0), 1);
@@ -40,8 +36,9 @@ mod tests {
     #[test]
     fn symmetric() {
         let lattice = torus([4, 3, 7]);
-        for a in lattice.positions() {
-            for b in lattice.positions() {
+        let all = || lattice.positions().map(|at| lattice.coordinates(at));
+        for a in all() {
+            for b in all() {
                 assert_eq!(path_sl(&lattice, a, b, Sl(8)), path_sl(&lattice, b, a, Sl(8)));
             }
         }

@@ -28,6 +28,8 @@ pub struct Torus {
     recipe: Arc<Recipe>,
     /// By port slot.
     classes: Vec<PortClass>,
+    /// By position.
+    coordinates: Vec<Coordinates>,
     /// By port slot; `None` for ports that are no end ports of the torus.
     seats: Vec<Option<Seat>>,
     /// By port slot, for messages.
@@ -52,7 +54,9 @@ impl Torus {
         let classes = classify(fabric, &grid);
         let guids = fabric.ports().iter().map(|port| port.guid).collect();
         let recipe = Arc::new(recipe);
-        Self { grid, census, vls, tree, recipe, classes, seats, guids }
+        let coordinates = grid.lattice.positions().map(|at| grid.lattice.coordinates(at));
+        let coordinates = coordinates.collect();
+        Self { grid, census, vls, tree, recipe, classes, coordinates, seats, guids }
     }
 
     /// The torus behind routes, if this engine made them.
@@ -159,7 +163,10 @@ impl Torus {
 impl RoutingPolicy for Torus {
     fn path_sl(&self, source: PortId, destination: PortId, hint: Sl) -> Sl {
         match (self.seat(source), self.seat(destination)) {
-            (Some((from, _)), Some((to, _))) => path_sl(&self.grid.lattice, from, to, hint),
+            (Some((from, _)), Some((to, _))) => {
+                let [from, to] = [from, to].map(|at| self.coordinates[at.index()]);
+                path_sl(&self.grid.lattice, from, to, hint)
+            }
             _ => Sl(0),
         }
     }
