@@ -36,8 +36,6 @@ mod map;
 mod readings;
 mod seeds;
 mod squares;
-#[cfg(test)]
-mod tests;
 
 pub use findings::{Gap, Stray};
 
