@@ -1,8 +1,8 @@
 //! What changed since the torus of the last success.
 
 use super::grid::Grid;
-use super::lattice::Lattice;
-use crate::fabric::Fabric;
+use super::lattice::{Lattice, Position};
+use crate::fabric::{Fabric, SwitchId};
 use crate::ids::Guid;
 use crate::notes::Note;
 
@@ -11,8 +11,8 @@ use crate::notes::Note;
 struct Entry {
     guid: Guid,
     ports: u8,
-    /// By port number from 1: node GUID at the other end, 0 if there is none.
-    peers: Vec<Guid>,
+    /// Where its peers begin in the census.
+    first: u32,
 }
 
 /// A torus, position by position, without reference to the fabric it was found in.
@@ -20,23 +20,39 @@ struct Entry {
 pub struct Census {
     lattice: Lattice,
     entries: Vec<Option<Entry>>,
+    /// By port number from 1, those of a switch together: node GUID at the other end, 0 if there
+    /// is none.
+    peers: Vec<Guid>,
+}
+
+/// A switch and the peers of its ports.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    entry: &'a Entry,
+    peers: &'a [Guid],
 }
 
 impl Census {
     /// Takes the census of a placed torus.
     pub fn new(fabric: &Fabric, grid: &Grid) -> Self {
-        let entry = |switch| {
+        let mut peers = Vec::with_capacity(fabric.ports().len());
+        let mut entry = |switch: SwitchId| {
             let node = fabric.switch(switch);
+            let first = peers.len() as u32;
             let ports = fabric.ports_of(fabric.switches()[switch.index()]).iter().skip(1);
             let peer = |port: Option<_>| port.map_or(Guid(0), |id| fabric.node_of(id).guid());
-            Entry {
-                guid: node.guid(),
-                ports: node.num_ports(),
-                peers: ports.map(|port| peer(port.peer)).collect(),
-            }
+            peers.extend(ports.map(|port| peer(port.peer)));
+            Entry { guid: node.guid(), ports: node.num_ports(), first }
         };
-        let entries = grid.switches.iter().map(|switch| switch.map(entry)).collect();
-        Self { lattice: grid.lattice.clone(), entries }
+        let entries = grid.switches.iter().map(|switch| switch.map(&mut entry)).collect();
+        Self { lattice: grid.lattice.clone(), entries, peers }
+    }
+
+    /// What is at a position.
+    fn found(&self, at: Position) -> Option<Found<'_>> {
+        let entry = self.entries[at.index()].as_ref()?;
+        let first = entry.first as usize;
+        Some(Found { entry, peers: &self.peers[first..first + usize::from(entry.ports)] })
     }
 
     /// Reports how `self` differs from the torus `before`, position by position. The report ends
@@ -50,28 +66,28 @@ impl Census {
                 notes.push(Note::info(text));
             }
         }
-        let is_same_grid = old == new;
         for at in self.lattice.positions() {
-            if is_same_grid && before.entries[at.index()] == self.entries[at.index()] {
-                continue;
-            }
             let coordinates = self.lattice.coordinates(at);
             if (0..3).any(|axis| coordinates.0[axis] >= old[axis]) {
                 continue;
             }
             let then = before.lattice.position(coordinates.0.map(i64::from));
-            let pair = (&before.entries[then.index()], &self.entries[at.index()]);
-            let place = format!("torus switch {coordinates}");
+            let pair = (before.found(then), self.found(at));
+            let is_same = match pair {
+                (Some(old), Some(new)) => old.is(new),
+                (old, new) => old.is_none() && new.is_none(),
+            };
+            let place = || format!("torus switch {coordinates}");
             match pair {
-                (old, new) if old == new => {}
+                _ if is_same => {}
                 (None, None) => {}
                 (None, Some(new)) => {
-                    notes.push(Note::info(format!("new {place} GUID {}", new.guid)))
+                    notes.push(Note::info(format!("new {} GUID {}", place(), new.entry.guid)))
                 }
                 (Some(old), None) => {
-                    notes.push(Note::info(format!("lost {place} GUID {}", old.guid)))
+                    notes.push(Note::info(format!("lost {} GUID {}", place(), old.entry.guid)))
                 }
-                (Some(old), Some(new)) => old.compare(new, &place, &mut notes),
+                (Some(old), Some(new)) => old.compare(new, &place(), &mut notes),
             }
             if notes.len() > limit as usize {
                 notes.push(Note::info("too many torus changes: the report ends here"));
@@ -82,17 +98,23 @@ impl Census {
     }
 }
 
-impl Entry {
-    fn compare(&self, new: &Self, place: &str, notes: &mut Vec<Note>) {
-        let place = format!("{place} GUID {}", new.guid);
-        if self.guid != new.guid {
-            notes.push(Note::info(format!("{place}: GUID was {}", self.guid)));
+impl Found<'_> {
+    fn is(self, other: Found<'_>) -> bool {
+        let (one, two) = (self.entry, other.entry);
+        one.guid == two.guid && one.ports == two.ports && self.peers == other.peers
+    }
+
+    fn compare(self, new: Found<'_>, place: &str, notes: &mut Vec<Note>) {
+        let place = format!("{place} GUID {}", new.entry.guid);
+        if self.entry.guid != new.entry.guid {
+            notes.push(Note::info(format!("{place}: GUID was {}", self.entry.guid)));
         }
-        if self.ports != new.ports {
-            let text = format!("{place} had {} ports, now has {}", self.ports, new.ports);
+        if self.entry.ports != new.entry.ports {
+            let text =
+                format!("{place} had {} ports, now has {}", self.entry.ports, new.entry.ports);
             notes.push(Note::info(text));
         }
-        for (index, (old, now)) in self.peers.iter().zip(&new.peers).enumerate() {
+        for (index, (old, now)) in self.peers.iter().zip(new.peers).enumerate() {
             let port = index + 1;
             let text = match (old.0, now.0) {
                 (old, now) if old == now => continue,

@@ -111,21 +111,29 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Vec<
     let (grid, leftover) = place(input, config, &lattice, &wiring, seed, notes)?;
     notes.push(report::built(&grid));
     notes.extend(report::leftovers(fabric, &grid, &wiring, &leftover));
-    let census = Census::new(fabric, &grid);
-    if let Some(previous) = previous {
-        notes.extend(census.changes_since(previous.census(), config.max_changes));
-    }
+    let known = previous.zip(input.previous).map(|(torus, routing)| torus.known(routing));
+    // The census is only for reports: it need not hold up the routes.
+    let ((census, changes), routed) = rayon::join(
+        || {
+            let census = Census::new(fabric, &grid);
+            let since = |torus: &Torus| census.changes_since(torus.census(), config.max_changes);
+            let changes = previous.map(since).unwrap_or_default();
+            (census, changes)
+        },
+        || {
+            let faults = rings::faults(fabric, &grid, previous.map(Torus::grid));
+            if !faults.is_empty() {
+                return Err(faults);
+            }
+            let (lids, known) = (input.lids, known.as_ref());
+            let tables = unicast::forwarding_tables(fabric, &grid, lids, &port_order, known)?;
+            Ok((tables, MasterTree::build(fabric, &grid)?))
+        },
+    );
+    notes.extend(changes);
     notes.extend(report::unused(fabric, &grid, &wiring));
     notes.extend(report::missing(fabric, &grid));
-
-    let faults = rings::faults(fabric, &grid, previous.map(Torus::grid));
-    if !faults.is_empty() {
-        return Err(faults);
-    }
-    let known = previous.zip(input.previous).map(|(torus, routing)| torus.known(routing));
-    let (lfts, recipe) =
-        unicast::forwarding_tables(fabric, &grid, input.lids, &port_order, known.as_ref())?;
-    let tree = MasterTree::build(fabric, &grid)?;
+    let ((lfts, recipe), tree) = routed?;
     let torus = Torus::new(fabric, grid, census, vls, tree, recipe);
     Ok(Routing {
         engine: NAME,

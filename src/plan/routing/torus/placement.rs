@@ -158,16 +158,13 @@ impl<'a> Placement<'a> {
     /// Moves the free cables between the switches at `lower` and one step up `axis` into their
     /// bundles, if both are placed. False if there was no room for one.
     fn adopt(&mut self, lower: Position, axis: usize) -> bool {
-        let up = Direction::plus(axis);
-        let upper = self.lattice.step(lower, up);
-        let (Some(here), Some(there)) =
-            (self.switches[lower.index()], self.switches[upper.index()])
-        else {
-            return true;
-        };
-        if self.free.are_taken(here) || self.free.are_taken(there) {
+        let Some(here) = self.switches[lower.index()] else { return true };
+        if self.free.are_taken(here) {
             return true;
         }
+        let up = Direction::plus(axis);
+        let upper = self.lattice.step(lower, up);
+        let Some(there) = self.switches[upper.index()] else { return true };
         for link in self.wiring.links(here) {
             if link.peer != there || !self.free.is_free(link.cable) {
                 continue;
