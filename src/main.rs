@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use torus_sm::cli::{self, Command};
 use torus_sm::daemon::launch::{self, Failure};
 use torus_sm::daemon::simulate;
+use torus_sm::offline;
 
 fn main() -> ExitCode {
     let command = match cli::parse(std::env::args().skip(1)) {
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
         Command::CreateConfig(path, args) => launch::create_config(&path, &args),
         Command::Daemon(args) => launch::daemon(&args),
         Command::Sim(args) => simulate::run(&args),
+        Command::Plan(args) => offline::run(&args, &mut std::io::stdout().lock()),
     };
     match outcome {
         Ok(code) => code.into(),

@@ -13,7 +13,8 @@ pub fn daemon() -> String {
     let mut text = format!(
         "{}: InfiniBand subnet manager for torus fabrics\n\n\
          Usage: torus-sm [OPTION]...\n       \
-         torus-sm sim SHAPE [OPTION]...   on a simulated fabric (torus-sm sim --help)\n",
+         torus-sm sim SHAPE [OPTION]...   on a simulated fabric (torus-sm sim --help)\n       \
+         torus-sm plan SHAPE [OPTION]...  offline, without any port (torus-sm plan --help)\n",
         super::version()
     );
     text.push_str(&options());

@@ -2,18 +2,22 @@
 //!
 //! Without a subcommand the command line is opensm(8)'s, so that start scripts go on working:
 //! [`flags`] is the table of its options, [`getopt`] the way getopt_long_only finds them in
-//! argv, [`args`] what they mean. Subcommands are the first word: [`sim`]. [`help`] prints the
-//! table, [`exit`] has the exit codes.
+//! argv, [`args`] what they mean. Subcommands are the first word: [`sim`], [`plan`]. [`help`]
+//! prints the table, [`configuration`] puts file and command line together, [`exit`] has the exit
+//! codes.
 
 pub mod args;
+pub mod configuration;
 pub mod exit;
 pub mod flags;
 pub mod getopt;
 pub mod help;
+pub mod plan;
 pub mod sim;
 
 pub use args::DaemonArgs;
-pub use exit::ExitCode;
+pub use exit::{ExitCode, Failure};
+pub use plan::PlanArgs;
 pub use sim::SimArgs;
 
 use crate::config::suggest;
@@ -26,6 +30,8 @@ pub enum Command {
     Daemon(DaemonArgs),
     /// Run the daemon on an embedded simulated fabric.
     Sim(SimArgs),
+    /// Plan a fabric without touching any.
+    Plan(Box<PlanArgs>),
     /// Write the configuration, with the options of the command line applied, to a file.
     CreateConfig(PathBuf, DaemonArgs),
     /// Print this text and exit with code 0.
@@ -93,7 +99,7 @@ fn did_you_mean(suggestion: Option<&String>) -> String {
 }
 
 /// The subcommands.
-const COMMANDS: [&str; 1] = ["sim"];
+const COMMANDS: [&str; 2] = ["sim", "plan"];
 
 /// Understands the arguments after the program's name.
 ///
@@ -107,6 +113,7 @@ where
     let argv: Vec<String> = argv.into_iter().map(Into::into).collect();
     match argv.split_first() {
         Some((word, rest)) if word == "sim" => sim::parse(rest),
+        Some((word, rest)) if word == "plan" => plan::parse(rest),
         Some((word, _)) if !word.starts_with('-') => Err(UsageError::UnknownCommand {
             word: word.clone(),
             suggestion: suggest::closest(word, COMMANDS).map(str::to_owned),
