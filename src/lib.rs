@@ -17,6 +17,8 @@
 //! | [`publish`] | fabric + plan | an `Arc<`[`publish::Subnet`]`>` snapshot, dump files | swap one pointer |
 //! | answer ([`sa`]) | a snapshot, a query | the reply, without waiting for any sweep | read |
 //!
+//! [`offline`] walks the same road without a port, up to verify, for `torus-sm plan`.
+//!
 //! What changes slowly and is written by clients (multicast members …) lives in one registry
 //! with one owner; its changes reach the fabric as events of the daemon's loop, and reach
 //! readers in the next snapshot.
@@ -46,6 +48,7 @@
 //! publish    ids wire notes fabric config plan verify apply
 //! sa         ids wire notes fabric config plan verify apply publish transport
 //! sm         ids wire notes fabric config transport
+//! offline    ids wire notes fabric config sim plan verify apply publish cli (a dry run has no port)
 //! cli        everything
 //! daemon     everything
 //! ```

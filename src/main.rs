@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use torus_sm::cli::{self, Command};
 use torus_sm::daemon::launch::{self, Failure};
 use torus_sm::daemon::simulate;
+use torus_sm::offline::{self, torus_config};
 
 fn main() -> ExitCode {
     let command = match cli::parse(std::env::args().skip(1)) {
@@ -19,9 +20,8 @@ fn main() -> ExitCode {
         Command::CreateConfig(path, args) => launch::create_config(&path, &args),
         Command::Daemon(args) => launch::daemon(&args),
         Command::Sim(args) => simulate::run(&args),
-        Command::TorusConfig(args) => {
-            torus_sm::offline::torus_config::run(&args, &mut std::io::stdout().lock())
-        }
+        Command::Plan(args) => offline::run(&args, &mut std::io::stdout().lock()),
+        Command::TorusConfig(args) => torus_config::run(&args, &mut std::io::stdout().lock()),
     };
     match outcome {
         Ok(code) => code.into(),

@@ -11,7 +11,7 @@ use torus_sm::observe::heavy;
 use torus_sm::plan::compute::{self, PlanInput};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::routing::chain::{Chain, Registry};
-use torus_sm::plan::{Plan, multicast, partitions};
+use torus_sm::plan::{Plan, partitions};
 use torus_sm::publish::Subnet;
 use torus_sm::sim::SimFabric;
 use torus_sm::sim::generate::Shape;
@@ -111,8 +111,7 @@ fn plan(
         previous: None,
         observed_pkeys: pkeys,
         reregister: &|_| true,
-        route: &|input| chain.route(input),
-        multicast: &multicast::plan,
+        chain: &chain,
     };
     compute::compute(&input).ok().map(|planned| planned.plan)
 }

@@ -36,3 +36,19 @@ impl From<ExitCode> for std::process::ExitCode {
         Self::from(code as u8)
     }
 }
+
+/// A reason not to start, or to give up, with its exit code. The text is for standard error.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub code: ExitCode,
+    /// What is wrong.
+    pub text: String,
+}
+
+impl Failure {
+    /// A failure with this code.
+    pub fn new(code: ExitCode, text: impl ToString) -> Self {
+        Self { code, text: text.to_string() }
+    }
+}

@@ -14,7 +14,8 @@ pub fn daemon() -> String {
         "{}: InfiniBand subnet manager for torus fabrics\n\n\
          Usage: torus-sm [OPTION]...\n       \
          torus-sm sim SHAPE [OPTION]...   on a simulated fabric (torus-sm sim --help)\n       \
-         torus-sm torus-config SHAPE       write torus-2QoS.conf (torus-sm torus-config --help)\n",
+         torus-sm plan SHAPE [OPTION]...  offline, without any port (torus-sm plan --help)\n       \
+         torus-sm torus-config SHAPE      write torus-2QoS.conf (torus-sm torus-config --help)\n",
         super::version()
     );
     text.push_str(&options());

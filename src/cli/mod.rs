@@ -2,19 +2,23 @@
 //!
 //! Without a subcommand the command line is opensm(8)'s, so that start scripts go on working:
 //! [`flags`] is the table of its options, [`getopt`] the way getopt_long_only finds them in
-//! argv, [`args`] what they mean. Subcommands are the first word: [`sim`], [`torus_config`]. [`help`] prints the
-//! table, [`exit`] has the exit codes.
+//! argv, [`args`] what they mean. Subcommands are the first word: [`sim`], [`plan`],
+//! [`torus_config`]. [`help`] prints the table, [`configuration`] puts file and command line
+//! together, [`exit`] has the exit codes.
 
 pub mod args;
+pub mod configuration;
 pub mod exit;
 pub mod flags;
 pub mod getopt;
 pub mod help;
+pub mod plan;
 pub mod sim;
 pub mod torus_config;
 
 pub use args::DaemonArgs;
-pub use exit::ExitCode;
+pub use exit::{ExitCode, Failure};
+pub use plan::PlanArgs;
 pub use sim::SimArgs;
 pub use torus_config::TorusConfigArgs;
 
@@ -28,6 +32,8 @@ pub enum Command {
     Daemon(DaemonArgs),
     /// Run the daemon on an embedded simulated fabric.
     Sim(SimArgs),
+    /// Plan a fabric without touching any.
+    Plan(Box<PlanArgs>),
     /// Derive torus-2QoS.conf from a fabric.
     TorusConfig(Box<TorusConfigArgs>),
     /// Write the configuration, with the options of the command line applied, to a file.
@@ -97,7 +103,7 @@ fn did_you_mean(suggestion: Option<&String>) -> String {
 }
 
 /// The subcommands.
-const COMMANDS: [&str; 2] = ["sim", "torus-config"];
+const COMMANDS: [&str; 3] = ["sim", "plan", "torus-config"];
 
 /// Understands the arguments after the program's name.
 ///
@@ -111,6 +117,7 @@ where
     let argv: Vec<String> = argv.into_iter().map(Into::into).collect();
     match argv.split_first() {
         Some((word, rest)) if word == "sim" => sim::parse(rest),
+        Some((word, rest)) if word == "plan" => plan::parse(rest),
         Some((word, rest)) if word == "torus-config" => torus_config::parse(rest),
         Some((word, _)) if !word.starts_with('-') => Err(UsageError::UnknownCommand {
             word: word.clone(),

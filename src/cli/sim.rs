@@ -2,6 +2,7 @@
 
 use super::args::{self, DaemonArgs};
 use super::{Command, UsageError};
+use crate::sim::generate;
 use clap::Parser;
 use std::fmt;
 use std::path::PathBuf;
@@ -39,24 +40,40 @@ pub struct SimArgs {
 }
 
 /// Options that are the simulation's own, each with an argument.
-const OWN: [&str; 5] = ["--hosts", "--parallel", "--missing-switch", "--missing-link", "--file"];
+pub(super) const OWN: [&str; 5] =
+    ["--hosts", "--parallel", "--missing-switch", "--missing-link", "--file"];
+
+impl SimArgs {
+    /// What the generator is to build; `None` if the fabric comes from a file.
+    ///
+    /// # Errors
+    /// What is beyond the generator, or outside the shape.
+    pub fn generated(&self) -> Result<Option<generate::Shape>, String> {
+        let Some(shape) = self.shape else { return Ok(None) };
+        let radix = shape.radix.map(|radix| u16::try_from(radix).unwrap_or(u16::MAX));
+        let mut whole = generate::Shape::torus(radix);
+        whole.looped = shape.open.map(|open| !open);
+        whole.hosts = u8::try_from(self.hosts).map_err(|error| error.to_string())?;
+        whole.parallel = u8::try_from(self.parallel).map_err(|error| error.to_string())?;
+        for position in &self.missing_switch {
+            whole.missing_switches.push(position.within(radix)?);
+        }
+        for cable in &self.missing_link {
+            let axis = usize::from(cable.axis);
+            let mut from = cable.from.within(radix)?;
+            if !cable.up {
+                from[axis] = (from[axis] + radix[axis] - 1) % radix[axis];
+            }
+            whole.missing_links.push((from, axis));
+        }
+        Ok(Some(whole))
+    }
+}
 
 /// Understands the words after `sim`.
 pub(super) fn parse(argv: &[String]) -> Result<Command, UsageError> {
-    let mut own = vec!["torus-sm sim".to_owned()];
-    let mut others = Vec::new();
-    let mut words = argv.iter();
-    while let Some(word) = words.next() {
-        let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
-        if !OWN.contains(&name) {
-            others.push(word.clone());
-            continue;
-        }
-        own.push(word.clone());
-        if name == word {
-            own.extend(words.next().cloned());
-        }
-    }
+    let arguments = |name: &str| OWN.contains(&name).then_some(1);
+    let (mut own, others) = split("torus-sm sim", argv, arguments);
     match args::parse_with_operands(&others)? {
         (Command::Daemon(daemon), operands) => {
             own.extend(operands);
@@ -66,6 +83,28 @@ pub(super) fn parse(argv: &[String]) -> Result<Command, UsageError> {
         (Command::ShowHelp(_), _) => Ok(Command::ShowHelp(help())),
         (command, _) => Ok(command),
     }
+}
+
+/// Splits a subcommand's words into those for its own parser, which begin with its name, and the
+/// daemon's. `arguments` tells how many words follow an option that is the subcommand's own.
+pub(super) fn split(
+    name: &str,
+    argv: &[String],
+    arguments: impl Fn(&str) -> Option<usize>,
+) -> (Vec<String>, Vec<String>) {
+    let (mut own, mut others) = (vec![name.to_owned()], Vec::new());
+    let mut words = argv.iter();
+    while let Some(word) = words.next() {
+        let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+        let Some(arguments) = arguments(name) else {
+            others.push(word.clone());
+            continue;
+        };
+        own.push(word.clone());
+        let attached = usize::from(name != word);
+        own.extend(words.by_ref().take(arguments.saturating_sub(attached)).cloned());
+    }
+    (own, others)
 }
 
 /// What `sim --help` prints.
@@ -123,6 +162,18 @@ impl fmt::Display for Shape {
 /// A place in the torus: x, y, z.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Position(pub [u32; 3]);
+
+impl Position {
+    /// As the generator takes it, if it is within these radices.
+    fn within(self, radix: [u16; 3]) -> Result<[u16; 3], String> {
+        let [x, y, z] = self.0;
+        let outside = self.0.iter().zip(radix).any(|(&at, radix)| at >= u32::from(radix));
+        if outside {
+            return Err(format!("there is no position {x},{y},{z} in this shape"));
+        }
+        Ok(self.0.map(|at| u16::try_from(at).unwrap_or_default()))
+    }
+}
 
 impl FromStr for Position {
     type Err = String;

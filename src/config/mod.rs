@@ -3,10 +3,12 @@
 //! * [`options`]: opensm.conf, one table; * [`torus`]: torus-2QoS.conf;
 //! * [`suggest`]: "did you mean" for misspelt names.
 //! * [`guid_lists`]: the files of GUIDs that tune routing.
+//! * [`files`]: the files that the options name and a pass reads;
 //! * [`guid2lid`]: the LIDs that ports had before;
 //!
 //! Parsers here are pure functions from text: whoever calls them opens the file.
 
+pub mod files;
 pub mod guid2lid;
 pub mod guid_lists;
 pub mod options;

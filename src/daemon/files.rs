@@ -1,7 +1,7 @@
 //! The files that a pass reads and writes: torus-2QoS.conf, guid2lid, dumps.
 
-use super::configuration;
-use crate::config::guid_lists::{self, GuidLists, Parsed};
+use crate::cli::configuration;
+use crate::config::files;
 use crate::config::guid2lid;
 use crate::config::options::Options;
 use crate::config::torus::TorusConfig;
@@ -14,7 +14,7 @@ use crate::plan::routing::torus::Torus;
 use crate::publish::Subnet;
 use crate::publish::dumps::{self, DumpError};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tracing::{debug, info, warn};
 
 /// The log flag that asks for dump files (`-D 0x40`).
@@ -32,11 +32,7 @@ pub struct Files {
 impl Files {
     /// torus-2QoS.conf, read anew for each pass; what is wrong with it is for the engine to say.
     pub fn read_torus_config(&self, options: &Options) -> Result<TorusConfig, Vec<Note>> {
-        let path = Path::new(&options.torus_config);
-        match fs::read_to_string(path) {
-            Ok(text) => TorusConfig::parse(path, &text),
-            Err(error) => Err(vec![TorusConfig::unreadable(path, &error)]),
-        }
+        files::torus_config(options)
     }
 
     /// The routing engines in the order of `routing_engine`, with the files that tune them.
@@ -44,12 +40,8 @@ impl Files {
     /// # Errors
     /// A name that is no engine's.
     pub fn chain(&self, options: &Options) -> Result<Chain, String> {
-        let lists = GuidLists {
-            routing_order: read_list(&options.guid_routing_order_file, guid_lists::guids),
-            ignored_ports: read_list(&options.port_prof_ignore_file, guid_lists::ports),
-            hop_weights: read_list(&options.hop_weights_file, guid_lists::hop_weights),
-            search_orders: read_list(&options.port_search_ordering_file, guid_lists::search_orders),
-        };
+        let (lists, notes) = files::guid_lists(options);
+        notes.iter().for_each(|note| warn!("{note}"));
         configuration::chain(options, lists)
     }
 
@@ -114,22 +106,5 @@ impl Files {
         };
         let file = self.dump_dir.join("opensm-torus.dump");
         written.and(dumps::replace(&file, &torus.dump(fabric), false))
-    }
-}
-
-/// Reads a file of GUIDs; what is wrong with it is told, and the rest counts.
-fn read_list<T>(file: &Option<String>, parse: fn(&Path, &str) -> Parsed<T>) -> Vec<T> {
-    let Some(file) = file else { return Vec::new() };
-    let path = Path::new(file);
-    match fs::read_to_string(path) {
-        Ok(text) => {
-            let parsed = parse(path, &text);
-            parsed.diagnostics.iter().for_each(|diagnostic| warn!("{diagnostic}"));
-            parsed.entries
-        }
-        Err(error) => {
-            warn!("{file}: {error}");
-            Vec::new()
-        }
     }
 }

@@ -1,13 +1,15 @@
 //! The daemon as a process: configuration, log, port, signals, and the exit code.
 
 use super::background;
-use super::configuration::{self, Configured};
 use super::files::Files;
 use super::logging::{self, LogConfig, LogHandle};
 use super::manager::{Exit, Reload};
 use super::start::{Daemon, Setup};
 use super::{signals, tell};
+use crate::cli::configuration::{self, Configured};
 use crate::cli::{DaemonArgs, ExitCode};
+
+pub use crate::cli::exit::Failure;
 use crate::config::options::Options;
 use crate::transport::MadPort;
 use crate::transport::intake::Intake;
@@ -26,22 +28,6 @@ pub(super) const INBOX: usize = 4096;
 
 /// How long a line of the log may stay in the buffer.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
-
-/// A reason not to start, with its exit code. The text is for standard error.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Failure {
-    /// The exit code.
-    pub code: ExitCode,
-    /// What is wrong.
-    pub text: String,
-}
-
-impl Failure {
-    /// A failure with this code.
-    pub fn new(code: ExitCode, text: impl ToString) -> Self {
-        Self { code, text: text.to_string() }
-    }
-}
 
 /// Runs the daemon on a port of this machine until it ends.
 ///

@@ -15,13 +15,12 @@
 //! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps;
 //! * [`files`]: the files that a pass reads and writes; [`scribe`]: writes them beside the loop;
 //! * [`signals`]: HUP, USR1, INT, TERM; [`logging`]: the log, [`tell`]: its well-known lines;
-//! * [`configuration`]: the options; [`start`]: puts the desks together; [`launch`]: the process,
+//! * [`start`]: puts the desks together; [`launch`]: the process,
 //!   with [`background`] for `-B`;
 //! * [`simulate`]: the same on an embedded simulated fabric, with [`narrator`] telling about it.
 
 pub mod agenda;
 pub mod background;
-pub mod configuration;
 pub mod files;
 pub mod front_desk;
 pub mod launch;

@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::plan::compute::{self, PlanFailure, PlanInput};
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
-use crate::plan::{multicast, partitions};
+use crate::plan::partitions;
 use crate::publish::Subnet;
 use crate::transport::client::SmpClient;
 use crate::verify::{self, Checks, Verified, VerifyFailure};
@@ -171,8 +171,7 @@ impl Passes {
                 previous: previous.as_deref(),
                 observed_pkeys: &pkeys,
                 reregister: &|port| reregister.contains(&port),
-                route: &|input| chain.route(input),
-                multicast: &multicast::plan,
+                chain: &chain,
             };
             let planned = compute::compute(&input)?;
             let checks = Checks::new(options.qos);

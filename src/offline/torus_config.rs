@@ -4,10 +4,10 @@
 //! much of the fabric it covers.
 
 use crate::cli::ExitCode;
+use crate::cli::Failure;
 use crate::cli::sim::{Cable, SimArgs};
 use crate::cli::torus_config::TorusConfigArgs;
 use crate::config::options::Options;
-use crate::daemon::launch::Failure;
 use crate::fabric::picture::View;
 use crate::fabric::topology::Topology;
 use crate::fabric::{Fabric, ibnet};

@@ -5,10 +5,11 @@
 
 use super::lids::{self, Memory};
 use super::links::{self, LinkInput};
-use super::multicast::{GroupMembers, MulticastTables};
+use super::multicast::{self, GroupMembers};
 use super::partitions::{self, Partition};
 use super::qos::{self, QosConfig, QosTables};
-use super::routing::{Refusal, Routing, RoutingInput};
+use super::routing::chain::Chain;
+use super::routing::{Refusal, RoutingInput};
 use super::{LidTable, Plan};
 use crate::config::options::Options;
 use crate::config::torus::TorusConfig;
@@ -17,13 +18,6 @@ use crate::ids::Sl;
 use crate::notes::Note;
 use crate::wire::attr::tables::PkeyBlock;
 use std::sync::Arc;
-
-/// Routes a fabric: the chain of engines.
-pub type Route<'a> = dyn Fn(&RoutingInput<'_>) -> Result<Routing, Vec<Refusal>> + 'a;
-
-/// Builds multicast tables: [`super::multicast`].
-pub type Multicast<'a> = dyn Fn(&Fabric, &LidTable, &Routing, &[GroupMembers], &Options) -> (MulticastTables, Vec<Note>)
-    + 'a;
 
 /// What a plan is made from.
 #[derive(Clone, Copy)]
@@ -46,10 +40,8 @@ pub struct PlanInput<'a> {
     pub previous: Option<&'a Plan>,
     /// True for end ports whose clients are to register again.
     pub reregister: &'a dyn Fn(PortId) -> bool,
-    /// The chain of routing engines.
-    pub route: &'a Route<'a>,
-    /// The multicast planner.
-    pub multicast: &'a Multicast<'a>,
+    /// The routing engines in the order in which they are tried.
+    pub chain: &'a Chain,
 }
 
 /// A plan, and what the next one has to remember.
@@ -89,7 +81,7 @@ pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanFailure>> {
         torus_config: input.torus_config,
         previous: input.previous.map(|plan| &*plan.routing),
     };
-    let routing = match (input.route)(&routing_input) {
+    let routing = match input.chain.route(&routing_input) {
         Ok(routing) => Arc::new(routing),
         Err(refusals) => return Err(Box::new(PlanFailure { notes, refusals, lids, memory })),
     };
@@ -113,7 +105,7 @@ pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanFailure>> {
     let qos = qos_config.map_or_else(QosTables::default, |config| {
         qos::tables(fabric, &config, &*routing.policy, &ports)
     });
-    let (multicast, found) = (input.multicast)(fabric, &lids, &routing, input.groups, options);
+    let (multicast, found) = multicast::plan(fabric, &lids, &routing, input.groups, options);
     notes.extend(found);
     let switch_infos = links::switch_targets(fabric, &lids, &multicast, options);
     let plan = Plan { lids, ports, switch_infos, routing, qos, partitions, multicast, notes };

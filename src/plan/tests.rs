@@ -3,9 +3,9 @@
 use super::compute::{PlanInput, Planned, compute};
 use super::lids::{self, Memory};
 use super::links::{differs, switch_differs};
-use super::multicast::MulticastTables;
 use super::partitions;
-use super::routing::{Lft, Refusal, Routing, RoutingInput, RoutingPolicy};
+use super::routing::chain::{Chain, Registry};
+use super::routing::{Engine, Lft, Refusal, Routing, RoutingInput, RoutingPolicy};
 use crate::config::options::Options;
 use crate::config::torus::TorusConfig;
 use crate::fabric::topology::{Topology, TopologyNode};
@@ -61,14 +61,21 @@ impl RoutingPolicy for Silent {
     }
 }
 
-fn route(input: &RoutingInput<'_>) -> Result<Routing, Vec<Refusal>> {
-    let empty = Arc::new(Lft::empty(input.lids.max()));
-    let lfts = input.fabric.switch_ids().map(|_| empty.clone()).collect();
-    Ok(Routing { engine: "silent", lfts, policy: Arc::new(Silent), notes: Vec::new() })
+impl Engine for Silent {
+    fn name(&self) -> &'static str {
+        "silent"
+    }
+
+    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Refusal> {
+        let empty = Arc::new(Lft::empty(input.lids.max()));
+        let lfts = input.fabric.switch_ids().map(|_| empty.clone()).collect();
+        Ok(Routing { engine: self.name(), lfts, policy: Arc::new(Silent), notes: Vec::new() })
+    }
 }
 
 fn plan(fabric: &Fabric, options: &Options, memory: &Memory, pkeys: &[Vec<PkeyBlock>]) -> Planned {
     let torus_config: Result<TorusConfig, Vec<Note>> = Err(Vec::new());
+    let registry = Registry::default().with(Arc::new(Silent));
     let input = PlanInput {
         fabric,
         options,
@@ -79,8 +86,7 @@ fn plan(fabric: &Fabric, options: &Options, memory: &Memory, pkeys: &[Vec<PkeyBl
         groups: &[],
         previous: None,
         reregister: &|_| false,
-        route: &route,
-        multicast: &|_, _, _, _, _| (MulticastTables::default(), Vec::new()),
+        chain: &Chain::parse("silent", &registry).expect("a known engine"),
     };
     compute(&input).expect("a plan")
 }

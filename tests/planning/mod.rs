@@ -13,7 +13,7 @@ use torus_sm::fabric::picture::View;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::plan::compute::{PlanFailure, PlanInput, compute};
 use torus_sm::plan::lids::Memory;
-use torus_sm::plan::multicast::{self, GroupMembers};
+use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::routing::chain::{Chain, Registry};
 use torus_sm::plan::{Plan, partitions};
 use torus_sm::sim::generate::Shape;
@@ -60,8 +60,7 @@ impl Site {
             groups,
             previous: None,
             reregister: &|_| false,
-            route: &|input| chain.route(input),
-            multicast: &multicast::plan,
+            chain: &chain,
         })?;
         Ok(planned.plan)
     }

@@ -10,10 +10,8 @@ use torus_sm::fabric::Fabric;
 use torus_sm::notes::Note;
 use torus_sm::plan::compute::{self, PlanInput};
 use torus_sm::plan::lids::Memory;
-use torus_sm::plan::multicast;
 use torus_sm::plan::partitions::Partition;
-use torus_sm::plan::routing::Engine;
-use torus_sm::plan::routing::torus::Torus2Qos;
+use torus_sm::plan::routing::chain::{Chain, Registry};
 use torus_sm::publish::Subnet;
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::Record;
@@ -26,6 +24,8 @@ pub fn subnet(
     torus_config: &Result<TorusConfig, Vec<Note>>,
     partitions: &[Partition],
 ) -> Subnet {
+    let chain = Chain::parse("torus-2QoS,no_fallback", &Registry::standard(Arc::default()))
+        .expect("the name of an engine");
     let planned = compute::compute(&PlanInput {
         fabric: &fabric,
         options: &options,
@@ -36,8 +36,7 @@ pub fn subnet(
         groups: &[],
         previous: None,
         reregister: &|_| false,
-        route: &|input| Torus2Qos.route(input).map_err(|refusal| vec![refusal]),
-        multicast: &multicast::plan,
+        chain: &chain,
     });
     Subnet {
         generation: 1,

@@ -3,6 +3,7 @@
 use crate::common::{Lfts, SlToVls};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::picture::View;
@@ -13,9 +14,10 @@ use torus_sm::notes::Note;
 use torus_sm::plan::LidTable;
 use torus_sm::plan::compute::{PlanInput, compute};
 use torus_sm::plan::lids::Memory;
+use torus_sm::plan::partitions;
+use torus_sm::plan::routing::chain::{Chain, Registry};
 use torus_sm::plan::routing::torus::{Torus, Torus2Qos};
 use torus_sm::plan::routing::{Engine, Refusal, Routing, RoutingInput};
-use torus_sm::plan::{multicast, partitions};
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::{Checks, Summary, verify};
 use torus_sm::wire::attr::NodeKind;
@@ -141,7 +143,8 @@ impl Subnet {
 
     /// Plans and verifies the whole subnet; the text is what verification found wrong.
     pub fn verified(&self) -> Result<Summary, String> {
-        let route = |input: &RoutingInput<'_>| Torus2Qos.route(input).map_err(|no| vec![no]);
+        let registry = Registry::standard(Arc::default());
+        let chain = Chain::parse("torus-2QoS,no_fallback", &registry).expect("an engine's name");
         let input = PlanInput {
             fabric: &self.fabric,
             options: &self.options,
@@ -152,8 +155,7 @@ impl Subnet {
             groups: &[],
             previous: None,
             reregister: &|_| false,
-            route: &route,
-            multicast: &multicast::plan,
+            chain: &chain,
         };
         let planned = compute(&input).map_err(|failure| format!("{:?}", failure.refusals))?;
         let verified = verify(&self.fabric, planned.plan, &Checks::new(true));

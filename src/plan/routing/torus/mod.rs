@@ -13,6 +13,7 @@
 //! | may this torus be routed? | [`rings`] |
 //! | forwarding tables | [`unicast`], with the ways along rings of [`compass`] |
 //! | spanning tree, trees of groups | [`multicast`] |
+//! | what was placed, for reports | [`chart`] |
 //! | SLs, VLs, arbitration | [`path_sl`], [`sl2vl`], [`vlarb`] |
 //! | the configuration of a fabric that has none | [`derive`] |
 //!
@@ -27,6 +28,7 @@
 //! `port_order` values above 254 are refused here.
 
 mod changes;
+mod chart;
 mod checks;
 mod compass;
 mod cube;
@@ -45,7 +47,8 @@ mod view;
 mod vlarb;
 mod wiring;
 
-pub use lattice::{Coordinates, Direction, Position};
+pub use chart::{Chart, Ring};
+pub use lattice::{AXIS_NAMES, Coordinates, Direction, Position};
 pub use sl2vl::{PortClass, VlCounts};
 pub use view::Torus;
 

@@ -1,6 +1,6 @@
 //! Where the options come from: the configuration file, and over it the command line.
 
-use crate::cli::DaemonArgs;
+use super::DaemonArgs;
 use crate::config::guid_lists::GuidLists;
 use crate::config::options::Options;
 use crate::notes::{Note, Severity};

@@ -1,0 +1,260 @@
+//! The torus as a picture: its planes of equal z side by side, as SVG.
+//!
+//! x runs to the right and y upwards. Cables over the edge of a ring are stubs at both ends;
+//! those to the planes before and behind are short slanted ones. What is missing is red, and a
+//! ring that is interrupted has a band behind it.
+
+use crate::fabric::Fabric;
+use crate::plan::routing::torus::{Chart, Coordinates, Direction};
+use std::fmt::Write as _;
+
+/// Distance between neighbours, radius of a switch, length of a stub, in pixels.
+const STEP: u32 = 72;
+const RADIUS: u32 = 17;
+const STUB: u32 = 36;
+/// Space around the switches of a plane, and for its title.
+const MARGIN: u32 = 52;
+const TITLE: u32 = 30;
+const LEGEND: u32 = 84;
+
+const STYLE: &str = "text{font-family:sans-serif;font-size:11px;text-anchor:middle;fill:#1a202c}\
+    .title{font-size:15px;font-weight:bold}.legend{text-anchor:start;font-size:12px}\
+    .switch{fill:#ebf4ff;stroke:#2b6cb0;stroke-width:1.5}.sm{fill:#bee3f8;stroke-width:3}\
+    .lost{fill:#fff5f5;stroke:#e53e3e;stroke-width:1.5;stroke-dasharray:4 3}\
+    .cable{stroke:#4a5568;stroke-width:2}.z{stroke:#805ad5;stroke-width:2}\
+    .gone{stroke:#e53e3e;stroke-width:2;stroke-dasharray:5 4}\
+    .band{stroke:#fbd38d;stroke-width:46;stroke-linecap:round;opacity:.55}\
+    .halo{fill:none;stroke:#fbd38d;stroke-width:9;opacity:.8}";
+
+/// Appends a line; writing to a `String` cannot fail.
+macro_rules! put {
+    ($out:expr, $($part:tt)*) => {{
+        let _ = writeln!($out, $($part)*);
+    }};
+}
+
+/// A point of the picture.
+type Point = (i64, i64);
+
+/// The picture.
+pub fn svg(fabric: &Fabric, chart: &Chart) -> String {
+    let paper = Paper::new(chart);
+    let (width, height) = paper.size();
+    let mut out = String::new();
+    put!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\">"
+    );
+    put!(out, "<style>{STYLE}</style>");
+    put!(out, "<rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>");
+    let [rx, ry, rz] = chart.radices();
+    put!(out, "<text class=\"title\" x=\"{}\" y=\"24\">{rx} x {ry} x {rz}</text>", width / 2);
+    paper.bands(&mut out, chart);
+    for at in chart.places() {
+        Direction::ALL.iter().for_each(|&direction| paper.cable(&mut out, chart, at, direction));
+    }
+    let home = fabric.switch_behind(fabric.local());
+    for at in chart.places() {
+        let is_home = home.is_some() && chart.switch(at) == home;
+        paper.switch(&mut out, fabric, chart, at, is_home);
+    }
+    for z in 0..rz {
+        let (x, y) = paper.corner(z);
+        let middle = x + i64::from(paper.plane.0) / 2;
+        put!(out, "<text class=\"title\" x=\"{middle}\" y=\"{}\">z = {z}</text>", y + 22);
+    }
+    legend(&mut out, height);
+    out.push_str("</svg>\n");
+    out
+}
+
+/// The layout.
+struct Paper {
+    radices: [u32; 3],
+    /// Width and height of a plane.
+    plane: (u32, u32),
+    /// Planes side by side.
+    columns: u32,
+}
+
+impl Paper {
+    fn new(chart: &Chart) -> Self {
+        let radices = chart.radices();
+        let side = |radix: u32| (radix - 1) * STEP + 2 * MARGIN;
+        let plane = (side(radices[0]), side(radices[1]) + TITLE);
+        let square = (1..radices[2]).find(|n| n * n >= radices[2]).unwrap_or(1);
+        Self { radices, plane, columns: square.max(1) }
+    }
+
+    fn size(&self) -> (u32, u32) {
+        let rows = self.radices[2].div_ceil(self.columns);
+        let width = (self.columns * self.plane.0).max(430);
+        (width, TITLE + rows * self.plane.1 + LEGEND)
+    }
+
+    /// The upper left corner of a plane.
+    fn corner(&self, z: u32) -> Point {
+        let (column, row) = (z % self.columns, z / self.columns);
+        (i64::from(column * self.plane.0), i64::from(TITLE + row * self.plane.1))
+    }
+
+    /// The middle of a switch.
+    fn point(&self, Coordinates([x, y, z]): Coordinates) -> Point {
+        let (left, top) = self.corner(z);
+        let up = self.radices[1].saturating_sub(1 + y);
+        (left + i64::from(MARGIN + x * STEP), top + i64::from(TITLE + MARGIN + up * STEP))
+    }
+
+    /// A band behind every ring of the plane that is interrupted; rings along z get a halo
+    /// around their switches.
+    fn bands(&self, out: &mut String, chart: &Chart) {
+        for ring in chart.rings().iter().filter(|ring| !ring.gaps.is_empty()) {
+            let mut last = ring.first;
+            last.0[ring.axis] = self.radices[ring.axis] - 1;
+            if ring.axis < 2 {
+                line(out, "band", self.point(ring.first), self.point(last));
+                continue;
+            }
+            for z in 0..self.radices[2] {
+                let (x, y) = self.point(Coordinates([ring.first.0[0], ring.first.0[1], z]));
+                put!(out, "<circle class=\"halo\" cx=\"{x}\" cy=\"{y}\" r=\"{}\"/>", RADIUS + 5);
+            }
+        }
+    }
+
+    /// The cables of a switch in a direction; between neighbours in the plane once.
+    fn cable(&self, out: &mut String, chart: &Chart, at: Coordinates, direction: Direction) {
+        let Some(next) = chart.neighbour(at, direction) else { return };
+        let cables = chart.cables(at, direction);
+        let missing = chart.lacks_cable(at, direction);
+        if cables == 0 && !missing {
+            return;
+        }
+        let axis = direction.axis();
+        let from = self.point(at);
+        let is_z = axis == 2;
+        let class = match (missing, is_z) {
+            (true, _) => "gone",
+            (false, true) => "z",
+            (false, false) => "cable",
+        };
+        let steps_on = direction.is_plus() == (next.0[axis] > at.0[axis]);
+        let to = if is_z || !steps_on {
+            stub(from, direction)
+        } else if direction.is_plus() {
+            self.point(next)
+        } else {
+            return;
+        };
+        line(out, class, from, to);
+        let middle = ((from.0 + to.0) / 2, (from.1 + to.1) / 2);
+        if missing && !is_z {
+            cross(out, if steps_on { middle } else { to });
+        } else if cables > 1 && !is_z {
+            put!(out, "<text x=\"{}\" y=\"{}\">{cables}</text>", middle.0 + 6, middle.1 - 4);
+        }
+    }
+
+    fn switch(
+        &self,
+        out: &mut String,
+        fabric: &Fabric,
+        chart: &Chart,
+        at: Coordinates,
+        is_home: bool,
+    ) {
+        let (x, y) = self.point(at);
+        let (class, title) = match chart.switch(at) {
+            Some(switch) => {
+                let node = fabric.switch(switch);
+                let class = if is_home { "switch sm" } else { "switch" };
+                (class, format!("{} {}", node.guid(), escaped(&node.description.to_string())))
+            }
+            None => ("lost", "no switch".to_owned()),
+        };
+        put!(
+            out,
+            "<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{RADIUS}\"><title>{title}</title>\
+             </circle><text x=\"{x}\" y=\"{}\">{at}</text>",
+            y + 4
+        );
+    }
+}
+
+/// The end of a stub: along the axis in the plane, slanted for z.
+fn stub((x, y): Point, direction: Direction) -> Point {
+    let sign = if direction.is_plus() { 1 } else { -1 };
+    let length = i64::from(STUB);
+    match direction.axis() {
+        0 => (x + sign * length, y),
+        1 => (x, y - sign * length),
+        _ => (x + sign * length * 7 / 10, y - sign * length * 7 / 10),
+    }
+}
+
+fn line(out: &mut String, class: &str, from: Point, to: Point) {
+    put!(
+        out,
+        "<line class=\"{class}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>",
+        from.0,
+        from.1,
+        to.0,
+        to.1
+    );
+}
+
+fn cross(out: &mut String, (x, y): Point) {
+    put!(
+        out,
+        "<path d=\"M{} {}l10 10m0 -10l-10 10\" stroke=\"#e53e3e\" stroke-width=\"2.5\"/>",
+        x - 5,
+        y - 5
+    );
+}
+
+fn legend(out: &mut String, height: u32) {
+    let y = i64::from(height - LEGEND) + 22;
+    let mut entry = |x: i64, y: i64, class: &str, text: &str| {
+        if class == "lost" {
+            put!(out, "<circle class=\"lost\" cx=\"{}\" cy=\"{y}\" r=\"9\"/>", x + 16);
+        } else {
+            line(out, class, (x, y), (x + 32, y));
+        }
+        put!(out, "<text class=\"legend\" x=\"{}\" y=\"{}\">{text}</text>", x + 40, y + 4);
+    };
+    entry(24, y, "cable", "cable");
+    entry(24, y + 22, "z", "cable along z");
+    entry(160, y, "gone", "missing cable");
+    entry(160, y + 22, "lost", "missing switch");
+    put!(
+        out,
+        "<line x1=\"300\" y1=\"{y}\" x2=\"332\" y2=\"{y}\" stroke=\"#fbd38d\" \
+         stroke-width=\"14\" stroke-linecap=\"round\"/><text class=\"legend\" x=\"345\" \
+         y=\"{}\">broken ring</text>",
+        y + 4
+    );
+    put!(
+        out,
+        "<circle class=\"switch sm\" cx=\"316\" cy=\"{}\" r=\"8\"/><text class=\"legend\" \
+         x=\"345\" y=\"{}\">SM</text>",
+        y + 22,
+        y + 26
+    );
+}
+
+/// Text for XML: characters that XML does not allow become question marks.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c if c.is_control() => out.push('?'),
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,205 @@
+//! Fabric and plan → what is reported.
+
+use super::hops;
+use super::json::*;
+use super::load::Bench;
+use super::trial::{Outcome, Trial};
+use crate::cli::{ExitCode, Failure};
+use crate::fabric::{Fabric, PortId};
+use crate::ids::{Guid, Lid, Sl};
+use crate::notes::Note;
+use crate::plan::Plan;
+use crate::plan::routing::torus::{AXIS_NAMES, Chart, Direction, Torus};
+use crate::publish::path::{WalkEnd, vl, walk};
+use crate::publish::report::worst_link;
+use crate::verify::Verified;
+use crate::wire::attr::NodeKind;
+
+/// The report on a trial, without what is made on request only.
+pub fn report(bench: &Bench, fabric: &Fabric, trial: &Trial, chart: Option<&Chart>) -> Report {
+    let mut report = Report {
+        fabric: fabric_facts(fabric),
+        engines: bench.chain.names().collect(),
+        routed: false,
+        engine: None,
+        torus: chart.map(|chart| torus_facts(fabric, chart)),
+        lids: Lids { count: trial.lids.iter().count(), highest: trial.lids.max().0 },
+        checks: None,
+        worst_link: None,
+        hops: Vec::new(),
+        refusals: Vec::new(),
+        faults: Vec::new(),
+        notes: bench.notes.clone(),
+        path: None,
+        path_sl: None,
+        what_if: None,
+    };
+    match &trial.outcome {
+        Outcome::Routed(verified) => add_plan(&mut report, fabric, verified),
+        Outcome::Refused { notes, refusals } => {
+            add_notes(&mut report.notes, notes);
+            let facts = refusals.iter().map(|refusal| RefusalFacts {
+                engine: refusal.engine,
+                notes: refusal.notes.clone(),
+            });
+            report.refusals = facts.collect();
+        }
+        Outcome::Faulty(failure) => {
+            report.faults = failure.faults.iter().map(ToString::to_string).collect();
+            let more = failure.total.saturating_sub(failure.faults.len());
+            if more > 0 {
+                report.faults.push(format!("and {more} more"));
+            }
+        }
+    }
+    report
+}
+
+fn add_plan(report: &mut Report, fabric: &Fabric, verified: &Verified) {
+    let (plan, summary) = (verified.plan(), verified.summary());
+    report.routed = true;
+    report.engine = Some(plan.routing.engine);
+    report.checks = Some(ChecksFacts {
+        reached_lids: summary.lids,
+        left_out: summary.left_out.iter().map(|&port| fabric.describe(port)).collect(),
+        longest_path: summary.longest_path,
+        dependencies: summary.dependencies,
+        credit_loop: summary.cycle.as_ref().map(ToString::to_string),
+    });
+    report.worst_link = worst_link(fabric, plan)
+        .map(|(port, lids)| WorstLink { port: fabric.describe(port), lids });
+    report.hops = hops::histogram(fabric, plan);
+    add_notes(&mut report.notes, &plan.notes);
+    add_notes(&mut report.notes, &summary.notes);
+}
+
+/// Adds what is not there yet.
+fn add_notes(notes: &mut Vec<Note>, more: &[Note]) {
+    for note in more {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+}
+
+fn fabric_facts(fabric: &Fabric) -> FabricFacts {
+    let count = |kind| fabric.nodes().iter().filter(|node| node.kind() == kind).count();
+    FabricFacts {
+        switches: count(NodeKind::Switch),
+        channel_adapters: count(NodeKind::Ca),
+        routers: count(NodeKind::Router),
+        cables: fabric.ports().iter().filter(|port| port.peer.is_some()).count() / 2,
+    }
+}
+
+fn torus_facts(fabric: &Fabric, chart: &Chart) -> TorusFacts {
+    let mut placed = Vec::new();
+    let mut missing_switches = Vec::new();
+    let mut missing_cables = Vec::new();
+    for at in chart.places() {
+        let Some(switch) = chart.switch(at) else {
+            missing_switches.push(at.0);
+            continue;
+        };
+        let node = fabric.switch(switch);
+        let description = node.description.to_string();
+        placed.push(Placed { coordinates: at.0, guid: node.guid(), description });
+        for (axis, name) in AXIS_NAMES.into_iter().enumerate() {
+            let up = Direction::plus(axis);
+            if let Some(to) = chart.neighbour(at, up).filter(|_| chart.lacks_cable(at, up)) {
+                missing_cables.push(MissingCable { from: at.0, to: to.0, axis: name });
+            }
+        }
+    }
+    let rings = chart.rings();
+    let broken = rings.iter().filter(|ring| !ring.gaps.is_empty()).map(|ring| BrokenRing {
+        axis: AXIS_NAMES[ring.axis],
+        first: ring.first.0,
+        gaps: ring.gaps.iter().map(|at| at.0).collect(),
+    });
+    TorusFacts {
+        radices: chart.radices(),
+        looped: std::array::from_fn(|axis| chart.is_looped(axis)),
+        placed,
+        missing_switches,
+        missing_cables,
+        broken_rings: broken.collect(),
+        rings: rings.len(),
+    }
+}
+
+/// The path between two end ports, named by LID, GUID or description.
+///
+/// # Errors
+/// A name that nobody has, or more than one.
+pub fn path(fabric: &Fabric, plan: &Plan, from: &str, to: &str) -> Result<PathFacts, Failure> {
+    let (source, _) = resolve(fabric, plan, from)?;
+    let (destination, lid) = resolve(fabric, plan, to)?;
+    let sl = plan.routing.policy.path_sl(source, destination, Sl(0));
+    let walk = walk(fabric, plan, source, lid);
+    let torus = Torus::of(&plan.routing);
+    let hops = walk.hops.iter().map(|hop| {
+        let node = fabric.switch(hop.switch);
+        PathHop {
+            guid: node.guid(),
+            description: node.description.to_string(),
+            coordinates: torus.and_then(|torus| torus.coordinates(hop.switch)).map(|at| at.0),
+            input: fabric.port(hop.input).num.0,
+            output: fabric.port(hop.output).num.0,
+            vl: vl(fabric, plan, hop, sl),
+        }
+    });
+    Ok(PathFacts {
+        from: fabric.describe(source),
+        to: fabric.describe(destination),
+        lid,
+        sl,
+        hops: hops.collect(),
+        delivered: walk.end == WalkEnd::Delivered,
+        end: walk.end.describe(fabric),
+    })
+}
+
+/// The end port that a name stands for, and its LID.
+fn resolve(fabric: &Fabric, plan: &Plan, name: &str) -> Result<(PortId, Lid), Failure> {
+    let usage = |text: String| Failure::new(ExitCode::Usage, text);
+    if let Some(lid) = name.parse().ok().map(Lid) {
+        let port = plan.lids.port(lid).ok_or_else(|| usage(format!("nobody has LID {lid}")))?;
+        return Ok((port, lid));
+    }
+    let with_lid = |port: PortId| Some((port, plan.lids.base(port)?));
+    let digits = name.strip_prefix("0x").or_else(|| name.strip_prefix("0X"));
+    if let Some(guid) = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Guid) {
+        let of_node = |&port: &PortId| fabric.node_of(port).guid() == guid;
+        let by_node = || fabric.end_ports().filter(of_node).find_map(with_lid);
+        let found = fabric.port_by_guid(guid).and_then(with_lid).or_else(by_node);
+        return found.ok_or_else(|| usage(format!("no end port has GUID {guid}")));
+    }
+    let is_named = |&port: &PortId| fabric.node_of(port).description.to_string() == name;
+    let mut found = fabric.end_ports().filter(is_named).filter_map(with_lid);
+    let first = found.next().ok_or_else(|| usage(format!("no node is called \"{name}\"")))?;
+    match found.next() {
+        None => Ok(first),
+        Some(_) => Err(usage(format!("more than one end port is called \"{name}\": give a GUID"))),
+    }
+}
+
+/// The service levels of all paths between hosts.
+pub fn path_sls(fabric: &Fabric, plan: &Plan) -> PathSls {
+    let is_host = |port: &PortId| !fabric.node_of(*port).is_switch();
+    let hosts: Vec<(PortId, Lid)> = fabric
+        .end_ports()
+        .filter(is_host)
+        .filter_map(|port| Some((port, plan.lids.base(port)?)))
+        .collect();
+    let row = |&(from, _): &(PortId, Lid)| {
+        let sl = |&(to, _): &(PortId, Lid)| plan.routing.policy.path_sl(from, to, Sl(0)).0;
+        hosts.iter().map(sl).collect()
+    };
+    let host = |&(port, lid): &(PortId, Lid)| Host {
+        port_guid: fabric.port(port).guid,
+        lid,
+        description: fabric.node_of(port).description.to_string(),
+    };
+    PathSls { sl: hosts.iter().map(row).collect(), hosts: hosts.iter().map(host).collect() }
+}

@@ -1,0 +1,130 @@
+//! Command line → what is to be planned, and with what.
+
+use crate::cli::{ExitCode, Failure, SimArgs, configuration};
+use crate::config::files;
+use crate::config::options::Options;
+use crate::config::torus::TorusConfig;
+use crate::fabric::picture::View;
+use crate::fabric::topology::Topology;
+use crate::fabric::{Fabric, ibnet};
+use crate::ids::PortNum;
+use crate::notes::Note;
+use crate::plan::LidTable;
+use crate::plan::partitions::{self, Partition};
+use crate::plan::routing::RoutingInput;
+use crate::plan::routing::chain::Chain;
+use crate::wire::attr::{NodeKind, PortState};
+use std::fs;
+use std::path::Path;
+
+/// Everything a plan is made from.
+pub struct Bench {
+    /// The wiring.
+    pub topology: Topology,
+    /// Where the subnet manager sits: node and, on hosts, port.
+    pub seat: Seat,
+    /// The configuration.
+    pub options: Options,
+    /// The engines.
+    pub chain: Chain,
+    /// torus-2QoS.conf.
+    pub torus_config: Result<TorusConfig, Vec<Note>>,
+    /// The partitions.
+    pub partitions: Vec<Partition>,
+    /// What is to be said about the configuration.
+    pub notes: Vec<Note>,
+}
+
+/// A place for the subnet manager: index of a node, and its port; `None` for its first cabled.
+pub type Seat = (usize, Option<PortNum>);
+
+impl Bench {
+    /// Reads the files and arguments.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn load(args: &SimArgs) -> Result<Self, Failure> {
+        let usage = |text: String| Failure::new(ExitCode::Usage, text);
+        let config = |text: String| Failure::new(ExitCode::Config, text);
+        let generated = args.generated().map_err(usage)?;
+        let (mut options, mut notes) = read_options(args).map_err(config)?;
+        let topology = match (&generated, &args.file) {
+            (Some(shape), _) => shape.build().map_err(|error| usage(error.to_string()))?,
+            (None, Some(file)) => read_fabric(file).map_err(config)?,
+            (None, None) => return Err(usage("a shape or --file is needed".to_owned())),
+        };
+        let mut torus_config = None;
+        if let Some(shape) = generated {
+            if options.routing_engine.is_none() {
+                options.routing_engine = Some("torus-2QoS".to_owned());
+                options.qos = true;
+            }
+            if options.torus_config == Options::default().torus_config {
+                let name = Path::new("torus-2QoS.conf");
+                torus_config = Some(TorusConfig::parse(name, &shape.torus_conf()));
+            }
+        }
+        let torus_config = torus_config.unwrap_or_else(|| files::torus_config(&options));
+        let (lists, found) = files::guid_lists(&options);
+        notes.extend(found);
+        let chain = configuration::chain(&options, lists).map_err(config)?;
+        let seat = seat(&topology, &options).map_err(usage)?;
+        let partitions = partitions::default(&options);
+        Ok(Self { topology, seat, options, chain, torus_config, partitions, notes })
+    }
+
+    /// The fabric as the subnet manager sees it.
+    ///
+    /// # Errors
+    /// There is no node.
+    pub fn fabric(&self) -> Result<Fabric, Failure> {
+        let fabric = picture(&self.topology, self.seat);
+        fabric.ok_or_else(|| Failure::new(ExitCode::Config, "the fabric has no node"))
+    }
+
+    /// What an engine is given for a fabric, without anything from before.
+    pub fn routing_input<'a>(&'a self, fabric: &'a Fabric, lids: &'a LidTable) -> RoutingInput<'a> {
+        let (options, torus_config) = (&self.options, &self.torus_config);
+        RoutingInput { fabric, lids, options, torus_config, previous: None }
+    }
+}
+
+/// What a sweep from `seat` sees of a running fabric.
+pub fn picture(topology: &Topology, (node, local_port): Seat) -> Option<Fabric> {
+    let view = View { state: PortState::Active, local_port, ..View::default() };
+    Fabric::from_topology(topology, node, &view)
+}
+
+fn read_options(args: &SimArgs) -> Result<(Options, Vec<Note>), String> {
+    if args.daemon.config.is_some() {
+        let configured = configuration::read(&args.daemon)?;
+        return Ok((configured.options, configured.notes));
+    }
+    let (mut options, mut notes) = (Options::default(), args.daemon.notes.clone());
+    args.daemon.apply(&mut options);
+    notes.extend(options.settle());
+    Ok((options, notes))
+}
+
+fn read_fabric(file: &Path) -> Result<Topology, String> {
+    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    ibnet::parse(file, &text).map_err(|error| error.to_string())
+}
+
+/// The port of `-g`, else the first host, else the first node.
+fn seat(topology: &Topology, options: &Options) -> Result<Seat, String> {
+    if options.guid.0 == 0 {
+        let is_host = |index: &usize| topology.nodes[*index].kind == NodeKind::Ca;
+        let host = (0..topology.nodes.len()).find(is_host);
+        return Ok((host.unwrap_or_default(), None));
+    }
+    for (index, node) in topology.nodes.iter().enumerate() {
+        let first = u8::from(node.kind != NodeKind::Switch);
+        let last = if first == 0 { 0 } else { node.num_ports };
+        let mut ports = (first..=last).map(PortNum);
+        if let Some(num) = ports.find(|&num| node.port_guid(num) == options.guid) {
+            return Ok((index, Some(num)));
+        }
+    }
+    Err(format!("the fabric has no end port with GUID {}", options.guid))
+}

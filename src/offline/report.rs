@@ -1,0 +1,263 @@
+//! The report as text.
+
+use super::json::*;
+use crate::notes::{Note, Severity};
+use std::fmt::Write as _;
+
+/// Placed switches, notes, and failures of a cause that are listed one by one.
+const LISTED: usize = 64;
+
+/// Appends a line; writing to a `String` cannot fail.
+macro_rules! put {
+    ($out:expr, $($part:tt)*) => {{
+        let _ = writeln!($out, $($part)*);
+    }};
+}
+
+/// The report for a person to read.
+pub fn text(report: &Report) -> String {
+    let mut out = String::new();
+    let FabricFacts { switches, channel_adapters, routers, cables } = report.fabric;
+    put!(
+        out,
+        "fabric:      {switches} switches, {channel_adapters} channel adapters, {routers} \
+         routers, {cables} cables"
+    );
+    verdict(&mut out, report);
+    if let Some(torus) = &report.torus {
+        put_torus(&mut out, torus);
+    }
+    put!(out, "LIDs:        {}, up to {}", report.lids.count, report.lids.highest);
+    if let Some(worst) = &report.worst_link {
+        put!(out, "load:        at most {} LIDs on a link, {}", worst.lids, worst.port);
+    }
+    if !report.hops.is_empty() {
+        put_hops(&mut out, &report.hops);
+    }
+    if let Some(checks) = &report.checks {
+        put_checks(&mut out, checks);
+    }
+    put_notes(&mut out, &report.notes);
+    if let Some(path) = &report.path {
+        put_path(&mut out, path);
+    }
+    if let Some(matrix) = &report.path_sl {
+        put_path_sls(&mut out, matrix);
+    }
+    if let Some(what_if) = &report.what_if {
+        put_what_if(&mut out, what_if);
+    }
+    out
+}
+
+fn verdict(out: &mut String, report: &Report) {
+    let asked = report.engines.join(", ");
+    match report.engine {
+        Some(engine) => put!(out, "engine:      {engine} (of {asked})"),
+        None if report.faults.is_empty() => put!(out, "engine:      REFUSED by {asked}"),
+        None => put!(out, "engine:      the plan is FAULTY (engines: {asked})"),
+    }
+    for refusal in &report.refusals {
+        for note in refusal.notes.iter().filter(|note| note.severity >= Severity::Warning) {
+            put!(out, "  {}: {note}", refusal.engine);
+        }
+    }
+    for fault in &report.faults {
+        put!(out, "  {fault}");
+    }
+}
+
+fn put_torus(out: &mut String, torus: &TorusFacts) {
+    let axis = |axis: usize| {
+        let kind = match (torus.radices[axis], torus.looped[axis]) {
+            (1, _) => "",
+            (_, true) => " (ring)",
+            (_, false) => " (open)",
+        };
+        format!("{}{kind}", torus.radices[axis])
+    };
+    let places = torus.placed.len() + torus.missing_switches.len();
+    put!(
+        out,
+        "torus:       {} x {} x {}, {} of {places} switches placed",
+        axis(0),
+        axis(1),
+        axis(2),
+        torus.placed.len()
+    );
+    let broken = torus.broken_rings.len();
+    put!(out, "rings:       {}, {broken} of them interrupted", torus.rings);
+    for ring in &torus.broken_rings {
+        let gaps: Vec<String> = ring.gaps.iter().map(coordinates).collect();
+        put!(
+            out,
+            "  {} ring from {}: interrupted after {}",
+            ring.axis,
+            coordinates(&ring.first),
+            gaps.join(" and ")
+        );
+    }
+    for at in &torus.missing_switches {
+        put!(out, "  no switch at {}", coordinates(at));
+    }
+    for cable in &torus.missing_cables {
+        put!(out, "  no cable from {} to {}", coordinates(&cable.from), coordinates(&cable.to));
+    }
+    put!(out, "placement:");
+    for Placed { coordinates: at, guid, description } in torus.placed.iter().take(LISTED) {
+        put!(out, "  {:<8} {guid} \"{description}\"", coordinates(at));
+    }
+    put_more(out, torus.placed.len());
+}
+
+fn coordinates([x, y, z]: &[u32; 3]) -> String {
+    format!("{x},{y},{z}")
+}
+
+fn put_more(out: &mut String, total: usize) {
+    if total > LISTED {
+        put!(out, "  … and {} more (all are in --json)", total - LISTED);
+    }
+}
+
+fn put_hops(out: &mut String, hops: &[HopCount]) {
+    const WIDTH: u64 = 50;
+    let most = hops.iter().map(|count| count.paths).max().unwrap_or(1).max(1);
+    put!(out, "hops:        paths between hosts by switches passed");
+    for &HopCount { switches, paths } in hops {
+        let bar = "#".repeat((paths * WIDTH).div_ceil(most) as usize);
+        put!(out, "  {switches:>3} {paths:>10} {bar}");
+    }
+}
+
+fn put_checks(out: &mut String, checks: &ChecksFacts) {
+    put!(
+        out,
+        "verified:    {} LIDs reached from everywhere, longest path {} switches",
+        checks.reached_lids,
+        checks.longest_path
+    );
+    match &checks.credit_loop {
+        None => put!(out, "credit loops: none in {} dependencies", checks.dependencies),
+        Some(cycle) => put!(out, "credit loops: FOUND: {cycle}"),
+    }
+    if !checks.left_out.is_empty() {
+        put!(out, "unreachable: {} end port(s)", checks.left_out.len());
+        for port in checks.left_out.iter().take(LISTED) {
+            put!(out, "  {port}");
+        }
+        put_more(out, checks.left_out.len());
+    }
+}
+
+/// The gravest first.
+fn put_notes(out: &mut String, notes: &[Note]) {
+    let kinds =
+        [(Severity::Error, "errors"), (Severity::Warning, "warnings"), (Severity::Info, "notes")];
+    for (severity, heading) in kinds {
+        let of_kind = || notes.iter().filter(|note| note.severity == severity);
+        let total = of_kind().count();
+        if total == 0 {
+            continue;
+        }
+        put!(out, "{heading}:");
+        of_kind().take(LISTED).for_each(|note| put!(out, "  {note}"));
+        put_more(out, total);
+    }
+}
+
+fn put_path(out: &mut String, path: &PathFacts) {
+    put!(out, "path:        from {}", path.from);
+    put!(out, "  to {}, LID {}, SL {}", path.to, path.lid, path.sl);
+    for (index, hop) in path.hops.iter().enumerate() {
+        let place = hop.coordinates.as_ref().map(|at| format!(" at {}", coordinates(at)));
+        let lane = hop.vl.map(|vl| format!(", VL {vl}"));
+        put!(
+            out,
+            "  {:>2}. {} \"{}\"{}: in port {}, out port {}{}",
+            index + 1,
+            hop.guid,
+            hop.description,
+            place.unwrap_or_default(),
+            hop.input,
+            hop.output,
+            lane.unwrap_or_default()
+        );
+    }
+    put!(out, "  {}", path.end);
+}
+
+fn put_path_sls(out: &mut String, matrix: &PathSls) {
+    put!(out, "path SLs:    from each row's host to the hosts in order, in hexadecimal");
+    for (host, row) in matrix.hosts.iter().zip(&matrix.sl) {
+        let digits: String =
+            row.iter().map(|&sl| char::from_digit(sl.into(), 16).unwrap_or('?')).collect();
+        put!(out, "  {} {:>5} {digits} \"{}\"", host.port_guid, host.lid, host.description);
+    }
+}
+
+fn put_what_if(out: &mut String, what_if: &WhatIf) {
+    let kind = if what_if.at_a_time == 1 { "single" } else { "single and double" };
+    put!(
+        out,
+        "what if:     {} {kind} failures of {} switches and {} cables: {} stay routed, {} need \
+         another engine, {} are refused",
+        what_if.failures.len(),
+        what_if.switches,
+        what_if.cables,
+        what_if.routed,
+        what_if.fallback,
+        what_if.refused
+    );
+    let cutting = what_if.failures.iter().filter(|failure| failure.cut_off > 0).count();
+    if cutting > 0 {
+        put!(out, "  {cutting} of them cut end ports off");
+    }
+    for cause in &what_if.causes {
+        let code = cause.code.as_deref().unwrap_or("no number");
+        put!(out, "  {} by {code}, such as: {}", cause.failures, cause.example);
+        let of_cause = || {
+            let code = |failure: &&FailureFacts| {
+                failure.reason.as_ref().is_some_and(|reason| reason.code == cause.code)
+            };
+            what_if.failures.iter().filter(code)
+        };
+        of_cause().take(LISTED).for_each(|failure| put!(out, "    {}", components(failure)));
+        put_more(out, of_cause().count());
+    }
+    put_survivors(out, what_if);
+}
+
+/// The failures that do no harm, if they are the smaller part.
+fn put_survivors(out: &mut String, what_if: &WhatIf) {
+    if what_if.routed == 0 {
+        return;
+    }
+    if what_if.routed > LISTED {
+        put!(out, "  {} stay routed: all others", what_if.routed);
+        return;
+    }
+    put!(out, "  {} stay routed:", what_if.routed);
+    let routed = what_if.failures.iter().filter(|f| f.result == FailureResult::Routed);
+    routed.for_each(|failure| put!(out, "    {}", components(failure)));
+}
+
+fn components(failure: &FailureFacts) -> String {
+    let names: Vec<String> = failure.components.iter().map(component).collect();
+    let cut = match failure.cut_off {
+        0 => String::new(),
+        ports => format!(" (cuts {ports} end ports off)"),
+    };
+    format!("{}{cut}", names.join(" and "))
+}
+
+fn component(component: &Component) -> String {
+    match component {
+        Component::Switch { guid, description } => format!("switch {guid} \"{description}\""),
+        Component::Cable { ends: [a, b] } => {
+            let end =
+                |end: &CableEnd| format!("{} \"{}\" port {}", end.guid, end.description, end.port);
+            format!("cable {} - {}", end(a), end(b))
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What failures do: takes out switches and cables, and plans what is left.
+//!
+//! A cable counts if it joins two switches. Each failure is planned as the daemon would plan it
+//! on the running fabric: with the LIDs and the routes from before.
+
+use super::json::{CableEnd, Cause, Component, FailureFacts, FailureResult, Reason, WhatIf};
+use super::load::{Bench, Seat, picture};
+use super::progress::Progress;
+use super::trial::{Before, Outcome, Trial, first_reason};
+use crate::fabric::Fabric;
+use crate::fabric::topology::Topology;
+use crate::ids::PortNum;
+use crate::plan::Plan;
+use crate::wire::attr::NodeKind;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// Something to be taken out of a topology.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    /// Index of a node.
+    Switch(usize),
+    /// Index of a cable.
+    Cable(usize),
+}
+
+/// Plans the fabric without each switch and each cable; with `pairs` also without each pair of
+/// them. `whole` is what became of the whole fabric.
+pub fn run(bench: &Bench, fabric: &Fabric, whole: &Trial, pairs: bool) -> WhatIf {
+    let topology = &bench.topology;
+    let is_switch = |index: usize| topology.nodes[index].kind == NodeKind::Switch;
+    let switches: Vec<Part> =
+        (0..topology.nodes.len()).filter(|&index| is_switch(index)).map(Part::Switch).collect();
+    let joins = |cable: &usize| topology.cables[*cable].iter().all(|&(node, _)| is_switch(node));
+    let cables: Vec<Part> = (0..topology.cables.len()).filter(joins).map(Part::Cable).collect();
+    let parts: Vec<Part> = switches.iter().chain(&cables).copied().collect();
+    let failures = failures(topology, &parts, pairs);
+    let scene = Scene::new(bench, fabric, whole);
+    let progress = Progress::new(failures.len());
+    let try_one = |failure: &Vec<Part>| {
+        let facts = scene.without(failure);
+        progress.step();
+        facts
+    };
+    let facts: Vec<FailureFacts> = failures.par_iter().map(try_one).collect();
+    progress.finish();
+    let count = |result| facts.iter().filter(|failure| failure.result == result).count();
+    WhatIf {
+        at_a_time: if pairs { 2 } else { 1 },
+        switches: switches.len(),
+        cables: cables.len(),
+        routed: count(FailureResult::Routed),
+        fallback: count(FailureResult::Fallback),
+        refused: count(FailureResult::Refused),
+        causes: causes(&facts),
+        failures: facts,
+    }
+}
+
+/// All single failures, then all double ones whose parts do not include each other.
+fn failures(topology: &Topology, parts: &[Part], pairs: bool) -> Vec<Vec<Part>> {
+    let mut failures: Vec<Vec<Part>> = parts.iter().map(|&part| vec![part]).collect();
+    if !pairs {
+        return failures;
+    }
+    for (index, &first) in parts.iter().enumerate() {
+        let others = parts.iter().skip(index + 1).filter(|&&second| match (first, second) {
+            (Part::Switch(node), Part::Cable(cable)) => {
+                topology.cables[cable].iter().all(|&(end, _)| end != node)
+            }
+            _ => true,
+        });
+        failures.extend(others.map(|&second| vec![first, second]));
+    }
+    failures
+}
+
+/// The fabric before the failures.
+struct Scene<'a> {
+    bench: &'a Bench,
+    whole: &'a Trial,
+    /// The plan before, if there was one.
+    plan: Option<&'a Plan>,
+    /// The engine that routed the whole fabric, else the first one.
+    engine: Option<&'static str>,
+    end_ports: usize,
+    /// By node: the switch that its first cable leads to.
+    home: Vec<Option<usize>>,
+}
+
+impl<'a> Scene<'a> {
+    fn new(bench: &'a Bench, fabric: &Fabric, whole: &'a Trial) -> Self {
+        let plan = match &whole.outcome {
+            Outcome::Routed(verified) => Some(&**verified.plan()),
+            _ => None,
+        };
+        let mut home = vec![None; bench.topology.nodes.len()];
+        for &[(a, _), (b, _)] in &bench.topology.cables {
+            home[a].get_or_insert(b);
+            home[b].get_or_insert(a);
+        }
+        let engine = plan.map(|plan| plan.routing.engine);
+        let end_ports = reached(fabric, plan);
+        let engine = engine.or_else(|| bench.chain.names().next());
+        Self { bench, whole, plan, engine, end_ports, home }
+    }
+
+    /// Plans the fabric without these parts.
+    fn without(&self, parts: &[Part]) -> FailureFacts {
+        let topology = &self.bench.topology;
+        let components = parts.iter().map(|&part| component(topology, part)).collect();
+        let facts = |result, cut_off, reason| FailureFacts { components, result, cut_off, reason };
+        let lost = |text: &str| Some(Reason { code: None, text: text.to_owned() });
+        let left = remaining(topology, parts);
+        let Some(seat) = self.seat(&left, parts) else {
+            return facts(FailureResult::Refused, self.end_ports, lost("nothing is left"));
+        };
+        let Some(fabric) = picture(&left, seat) else {
+            return facts(FailureResult::Refused, self.end_ports, lost("nothing is left"));
+        };
+        let before = self.plan.map(|plan| Before { plan, memory: &self.whole.memory });
+        let trial = Trial::run(self.bench, &fabric, before);
+        let plan = match &trial.outcome {
+            Outcome::Routed(verified) => Some(&**verified.plan()),
+            _ => None,
+        };
+        let gone = self.gone_with(parts);
+        let cut_off = self.end_ports.saturating_sub(reached(&fabric, plan) + gone);
+        let (result, reason) = self.judge(&trial);
+        facts(result, cut_off, reason)
+    }
+
+    /// The subnet manager's place, or that of a standby if it goes with the parts.
+    fn seat(&self, left: &Topology, parts: &[Part]) -> Option<Seat> {
+        let is_gone = |node: usize| parts.contains(&Part::Switch(node));
+        let lives =
+            |node: usize| !is_gone(node) && self.home[node].is_none_or(|home| !is_gone(home));
+        if lives(self.bench.seat.0) {
+            return Some(self.bench.seat);
+        }
+        let mut nodes = (0..left.nodes.len()).filter(|&node| lives(node));
+        let host = nodes.clone().find(|&node| left.nodes[node].kind == NodeKind::Ca);
+        host.or_else(|| nodes.next()).map(|node| (node, None))
+    }
+
+    /// End ports that are gone with the switches: port 0 of each, and the hosts there.
+    fn gone_with(&self, parts: &[Part]) -> usize {
+        let nodes = &self.bench.topology.nodes;
+        let hosts_of = |switch: usize| {
+            let is_host = |index: usize| {
+                nodes[index].kind != NodeKind::Switch && self.home[index] == Some(switch)
+            };
+            (0..nodes.len()).filter(|&index| is_host(index)).count()
+        };
+        let gone = parts.iter().filter_map(|part| match part {
+            Part::Switch(switch) => Some(1 + hosts_of(*switch)),
+            Part::Cable(_) => None,
+        });
+        gone.sum()
+    }
+
+    fn judge(&self, trial: &Trial) -> (FailureResult, Option<Reason>) {
+        match &trial.outcome {
+            Outcome::Routed(verified) => {
+                let routing = &verified.plan().routing;
+                if Some(routing.engine) == self.engine {
+                    return (FailureResult::Routed, None);
+                }
+                let reason = routing.notes.first().map(|note| Reason {
+                    code: code_in(&note.text).or(note.code.map(str::to_owned)),
+                    text: note.to_string(),
+                });
+                (FailureResult::Fallback, reason)
+            }
+            Outcome::Refused { refusals, .. } => {
+                let note = refusals.first().and_then(first_reason);
+                let reason = note.map(|note| Reason {
+                    code: note.code.map(str::to_owned),
+                    text: note.text.clone(),
+                });
+                (FailureResult::Refused, reason)
+            }
+            Outcome::Faulty(failure) => {
+                let text = failure.faults.first().map(ToString::to_string).unwrap_or_default();
+                let code = Some("fault".to_owned());
+                (FailureResult::Refused, Some(Reason { code, text }))
+            }
+        }
+    }
+}
+
+/// End ports that are there and that the plan does not leave out.
+fn reached(fabric: &Fabric, plan: Option<&Plan>) -> usize {
+    let Some(plan) = plan else { return fabric.end_ports().count() };
+    let has_route = |&port: &crate::fabric::PortId| {
+        let (Some(lid), Some(at)) = (plan.lids.base(port), fabric.switch_behind(port)) else {
+            return false;
+        };
+        plan.routing.lfts.get(at.index()).is_some_and(|table| table.out(lid).is_some())
+    };
+    fabric.end_ports().filter(has_route).count()
+}
+
+/// The number in "… ERR 4E33: …", as the note about a fallback quotes it.
+fn code_in(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("ERR ")?;
+    let (code, _) = rest.split_once(':')?;
+    Some(code.to_owned())
+}
+
+/// The topology without the cables of these parts; nodes without cables are not seen by any
+/// sweep.
+fn remaining(topology: &Topology, parts: &[Part]) -> Topology {
+    let mut left = topology.clone();
+    let mut index = 0;
+    left.cables.retain(|ends| {
+        let here = Part::Cable(index);
+        index += 1;
+        let is_cut = |&(node, _): &(usize, PortNum)| parts.contains(&Part::Switch(node));
+        !parts.contains(&here) && !ends.iter().any(is_cut)
+    });
+    left
+}
+
+fn component(topology: &Topology, part: Part) -> Component {
+    match part {
+        Part::Switch(index) => {
+            let node = &topology.nodes[index];
+            Component::Switch { guid: node.guid, description: node.description.clone() }
+        }
+        Part::Cable(index) => {
+            let ends = topology.cables[index].map(|(node, port)| {
+                let node = &topology.nodes[node];
+                let description = node.description.clone();
+                CableEnd { guid: node.guid, port: port.0, description }
+            });
+            Component::Cable { ends }
+        }
+    }
+}
+
+/// Groups what ends badly, the most frequent cause first.
+fn causes(failures: &[FailureFacts]) -> Vec<Cause> {
+    let mut by_code: BTreeMap<Option<&str>, Cause> = BTreeMap::new();
+    for reason in failures.iter().filter_map(|failure| failure.reason.as_ref()) {
+        let cause = by_code.entry(reason.code.as_deref()).or_insert_with(|| Cause {
+            code: reason.code.clone(),
+            failures: 0,
+            example: reason.text.clone(),
+        });
+        cause.failures += 1;
+    }
+    let mut causes: Vec<Cause> = by_code.into_values().collect();
+    causes.sort_by_key(|cause| std::cmp::Reverse(cause.failures));
+    causes
+}

@@ -1,0 +1,113 @@
+//! A torus as it was placed, whether it may be routed or not: for reports and drawings.
+
+use super::grid::Grid;
+use super::lattice::{Coordinates, Direction, Position};
+use super::view::Torus;
+use super::wiring::Wiring;
+use super::{checks, place};
+use crate::fabric::SwitchId;
+use crate::notes::Note;
+use crate::plan::routing::RoutingInput;
+
+/// Where the switches are and which cables join neighbours.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    grid: Grid,
+}
+
+/// A ring, or a line in an open dimension.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ring {
+    /// The dimension it runs along, 0..=2.
+    pub axis: usize,
+    /// Its first place; the coordinate along `axis` is 0.
+    pub first: Coordinates,
+    /// Where it is interrupted: the last places with a switch before each gap. The ends of an open
+    /// dimension do not count.
+    pub gaps: Vec<Coordinates>,
+}
+
+impl Chart {
+    /// The chart of a torus that was routed.
+    pub fn of(torus: &Torus) -> Self {
+        Self { grid: torus.grid().clone() }
+    }
+
+    /// Places a torus without routing it, so that it can be shown even if the engine refuses it.
+    ///
+    /// # Errors
+    /// Why it cannot be placed.
+    pub fn survey(input: &RoutingInput<'_>) -> Result<Self, Vec<Note>> {
+        let config = input.torus_config.as_ref().map_err(Clone::clone)?;
+        let wiring = Wiring::new(input.fabric);
+        let lattice = checks::lattice(config).map_err(super::one)?;
+        let seed =
+            checks::usable_seed(input.fabric, &lattice, &config.seeds).map_err(super::one)?;
+        let placed = place(input, config, &lattice, &wiring, seed, &mut Vec::new());
+        placed.map(|(grid, _)| Self { grid })
+    }
+
+    /// Radices of x, y, z.
+    pub fn radices(&self) -> [u32; 3] {
+        self.grid.lattice.radices()
+    }
+
+    /// True for dimensions (0..=2) that wrap around.
+    pub fn is_looped(&self, axis: usize) -> bool {
+        self.grid.lattice.is_looped(axis)
+    }
+
+    /// All places, x running fastest.
+    pub fn places(&self) -> impl Iterator<Item = Coordinates> + '_ {
+        self.grid.lattice.positions().map(|at| self.grid.lattice.coordinates(at))
+    }
+
+    /// The switch at a place; `None` if it is missing.
+    pub fn switch(&self, at: Coordinates) -> Option<SwitchId> {
+        self.grid.switch(self.position(at))
+    }
+
+    /// Number of cables from a place to its neighbour in a direction.
+    pub fn cables(&self, at: Coordinates, direction: Direction) -> usize {
+        self.grid.bundle(self.position(at), direction).len()
+    }
+
+    /// The neighbouring place, which may be over the edge; `None` where an open dimension ends,
+    /// or has one place only.
+    pub fn neighbour(&self, at: Coordinates, direction: Direction) -> Option<Coordinates> {
+        let (lattice, position) = (&self.grid.lattice, self.position(at));
+        let leads_on = lattice.is_active(direction.axis()) && !lattice.is_edge(position, direction);
+        leads_on.then(|| lattice.coordinates(lattice.step(position, direction)))
+    }
+
+    /// True if a cable is expected there, both switches being present, and there is none.
+    pub fn lacks_cable(&self, at: Coordinates, direction: Direction) -> bool {
+        let is_present = |at| self.switch(at).is_some();
+        is_present(at)
+            && self.neighbour(at, direction).is_some_and(is_present)
+            && self.cables(at, direction) == 0
+    }
+
+    /// All rings and lines of the dimensions in use.
+    pub fn rings(&self) -> Vec<Ring> {
+        let lattice = &self.grid.lattice;
+        let axes = (0..3).filter(|&axis| lattice.is_active(axis));
+        axes.flat_map(|axis| lattice.lines(axis).map(move |first| self.ring(first, axis))).collect()
+    }
+
+    fn ring(&self, first: Position, axis: usize) -> Ring {
+        let (lattice, up) = (&self.grid.lattice, Direction::plus(axis));
+        let line: Vec<Position> = lattice.line(first, axis).collect();
+        let last = line.iter().rposition(|&at| self.grid.is_present(at));
+        let is_end = |index| Some(index) == last && !lattice.is_looped(axis);
+        let ends = line.iter().enumerate().filter(|&(index, &at)| {
+            self.grid.is_present(at) && !self.grid.is_open(at, up) && !is_end(index)
+        });
+        let gaps = ends.map(|(_, &at)| lattice.coordinates(at)).collect();
+        Ring { axis, first: lattice.coordinates(first), gaps }
+    }
+
+    fn position(&self, at: Coordinates) -> Position {
+        self.grid.lattice.position(at.0.map(i64::from))
+    }
+}

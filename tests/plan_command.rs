@@ -1,0 +1,292 @@
+//! `torus-sm plan` as a process: reports, files, exit codes; what-if against separate runs.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use torus_sm::sim::generate::Shape;
+
+/// Refuse rather than fall back.
+const STRICT: [&str; 3] = ["-R", "torus-2QoS,no_fallback", "-Q"];
+
+fn plan(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_torus-sm"));
+    command.arg("plan").args(words).output().expect("the program starts")
+}
+
+fn text(words: &[&str]) -> (Option<i32>, String) {
+    let output = plan(words);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(errors, "", "{words:?}");
+    (output.status.code(), String::from_utf8(output.stdout).expect("UTF-8"))
+}
+
+fn json(words: &[&str]) -> (Option<i32>, Value) {
+    let (code, text) = text(&[words, &["--json"]].concat());
+    (code, serde_json::from_str(&text).expect("JSON"))
+}
+
+fn strict<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    [words, &STRICT].concat()
+}
+
+fn vector(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/torus-2qos").join(name)
+}
+
+#[test]
+fn a_healthy_torus_is_routed() {
+    let (code, report) = json(&["6x5x1", "--path-sl"]);
+    assert_eq!(code, Some(0));
+    assert_eq!(report["fabric"]["switches"], 30);
+    assert_eq!(report["fabric"]["cables"], 90);
+    assert_eq!(report["routed"], true);
+    assert_eq!(report["engine"], "torus-2QoS");
+    let torus = &report["torus"];
+    assert_eq!(torus["radices"], serde_json::json!([6, 5, 1]));
+    assert_eq!(torus["placed"].as_array().map(Vec::len), Some(30));
+    assert_eq!(
+        (&torus["rings"], torus["broken_rings"].as_array().map(Vec::len)),
+        (&11.into(), Some(0))
+    );
+    assert_eq!(report["lids"]["count"], 60);
+    assert_eq!(report["checks"]["credit_loop"], Value::Null);
+    let hops = report["hops"].as_array().expect("a histogram");
+    let paths: u64 = hops.iter().filter_map(|count| count["paths"].as_u64()).sum();
+    assert_eq!(paths, 30 * 29);
+    // Each of 30 switches has 2 + 2 neighbours one step away.
+    assert!(hops.contains(&serde_json::json!({ "switches": 2, "paths": 120 })), "{hops:?}");
+    assert_eq!(hops.last().map(|count| &count["switches"]), Some(&(1 + 3 + 2).into()));
+    let rows = report["path_sl"]["sl"].as_array().expect("a matrix");
+    assert_eq!(rows.len(), 30);
+    let levels = rows.iter().flat_map(|row| row.as_array().expect("a row"));
+    let levels: Vec<u64> = levels.filter_map(Value::as_u64).collect();
+    assert_eq!(levels.len(), 900);
+    // A 2D torus needs the SL bits of x and y, and no others.
+    assert_eq!(levels.iter().fold(0, |all, sl| all | sl), 3);
+}
+
+#[test]
+fn the_text_says_the_same() {
+    let (code, text) = text(&["4x3x1", "--path", "h0-0-0-0 HCA-1", "h2-1-0-0 HCA-1", "--path-sl"]);
+    assert_eq!(code, Some(0));
+    for line in [
+        "fabric:      12 switches, 12 channel adapters, 0 routers, 36 cables",
+        "engine:      torus-2QoS (of torus-2QoS, minhop)",
+        "torus:       4 (ring) x 3 (ring) x 1, 12 of 12 switches placed",
+        "rings:       7, 0 of them interrupted",
+        "  2,1,0    0x0000000000200007 \"sw 2,1,0\"",
+        "   1. 0x0000000000200000 \"sw 0,0,0\" at 0,0,0: in port 7, out port 1, VL 0",
+        "  delivered",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn what_is_refused_is_explained_and_drawn() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let picture = folder.path().join("torus.svg");
+    let holes = ["5x5x1", "--missing-switch", "1,1", "--missing-switch", "3,3"];
+    let draw = ["--draw", picture.to_str().expect("UTF-8")];
+    let (code, report) = json(&strict(&[&holes[..], &draw].concat()));
+    assert_eq!(code, Some(1));
+    assert_eq!(report["routed"], false);
+    let notes = report["refusals"][0]["notes"].as_array().expect("reasons");
+    assert!(notes.iter().any(|note| note["code"] == "4E38"), "{notes:?}");
+    assert_eq!(report["torus"]["missing_switches"], serde_json::json!([[1, 1, 0], [3, 3, 0]]));
+    let svg = fs::read_to_string(&picture).expect("a picture");
+    let elements = elements(&svg);
+    // One more is in the legend.
+    assert_eq!(elements.iter().filter(|e| e.contains("class=\"lost\"")).count(), 2 + 1);
+    assert_eq!(elements.iter().filter(|e| e.contains("class=\"switch")).count(), 23 + 1);
+
+    let (code, report) = json(&holes);
+    assert_eq!((code, &report["engine"]), (Some(0), &"minhop".into()));
+    assert!(report["notes"][0]["text"].as_str().is_some_and(|text| text.contains("4E38")));
+}
+
+/// The elements of an XML text; panics if tags do not match.
+fn elements(xml: &str) -> Vec<&str> {
+    let (mut found, mut open) = (Vec::new(), Vec::new());
+    for part in xml.split('<').skip(1) {
+        let (tag, text) = part.split_once('>').expect("a tag ends");
+        assert!(!text.contains('&') || text.contains(';'), "{text}");
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        match tag.strip_prefix('/') {
+            Some(name) => assert_eq!(open.pop(), Some(name)),
+            None => {
+                let name = tag.split([' ', '/']).next().expect("a name");
+                found.push(tag);
+                if !tag.ends_with('/') {
+                    open.push(name);
+                }
+            }
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    found
+}
+
+#[test]
+fn a_broken_ring_has_its_band() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let picture = folder.path().join("torus.svg");
+    let cut = ["4x4x3", "--missing-link", "1,2,1:+x", "--missing-link", "0,0,0:-z"];
+    let draw = ["--draw", picture.to_str().expect("UTF-8")];
+    let (code, report) = json(&strict(&[&cut[..], &draw].concat()));
+    assert_eq!(code, Some(0));
+    let rings = serde_json::json!([
+        { "axis": "x", "first": [0, 2, 1], "gaps": [[1, 2, 1]] },
+        { "axis": "z", "first": [0, 0, 0], "gaps": [[0, 0, 2]] },
+    ]);
+    assert_eq!(report["torus"]["broken_rings"], rings);
+    let svg = fs::read_to_string(&picture).expect("a picture");
+    let count = |class: &str| {
+        let class = format!("class=\"{class}\"");
+        elements(&svg).iter().filter(|element| element.contains(&class)).count()
+    };
+    assert_eq!((count("band"), count("halo")), (1, 3));
+    // The cable along x once, that along z at both ends, and the legend's.
+    assert_eq!(count("gone"), 1 + 2 + 1);
+}
+
+#[test]
+fn a_fabric_file_gives_opensms_torus() {
+    for name in ["v01-2d-odd", "v06-links-down", "v07-switch-down"] {
+        let folder = vector(name);
+        let dumps = tempfile::tempdir().expect("a folder");
+        let file = |name: &str| folder.join(name).to_str().expect("UTF-8").to_owned();
+        let (net, conf) = (file("fabric.net"), file("torus-2QoS.conf"));
+        let dump = dumps.path().to_str().expect("UTF-8");
+        let words = ["--file", &net, "--torus_config", &conf, "--dump", dump];
+        let (code, report) = json(&strict(&words));
+        assert_eq!(code, Some(0), "{name}");
+        let theirs = fs::read_to_string(folder.join("torus.json")).expect("a vector");
+        let theirs: BTreeMap<String, Value> = serde_json::from_str(&theirs).expect("JSON");
+        let ours: BTreeMap<String, Value> = report["torus"]["placed"]
+            .as_array()
+            .expect("places")
+            .iter()
+            .map(|place| {
+                let guid = place["guid"].as_str().expect("a GUID");
+                (guid.to_owned(), place["coordinates"].clone())
+            })
+            .collect();
+        assert_eq!(ours, theirs, "{name}");
+        let mut names: Vec<_> = fs::read_dir(dumps.path())
+            .expect("dumps")
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
+            .collect();
+        names.sort();
+        let all = [
+            "opensm-lfts.dump",
+            "opensm-sl2vl.dump",
+            "opensm-subnet.lst",
+            "opensm-torus.dump",
+            "opensm.fdbs",
+            "opensm.mcfdbs",
+        ];
+        assert_eq!(names, all);
+    }
+}
+
+/// The failure of a component as an option of its own run: switches by GUID, cables by the port
+/// that leads upwards.
+fn as_option(shape: &Shape, component: &Value) -> [String; 2] {
+    let place = |guid: &Value| {
+        let [x, y] = [0..shape.radix[0], 0..shape.radix[1]];
+        let mut places = x.flat_map(|x| y.clone().map(move |y| [x, y, 0]));
+        let at = places.find(|&at| guid.as_str() == Some(&shape.switch_guid(at).to_string()));
+        at.map(|[x, y, z]| format!("{x},{y},{z}")).expect("a switch of the torus")
+    };
+    if component["kind"] == "switch" {
+        return ["--missing-switch".to_owned(), place(&component["guid"])];
+    }
+    let ends = component["ends"].as_array().expect("two ends");
+    let is_upward = |end: &&Value| end["port"].as_u64().is_some_and(|port| port % 2 == 1);
+    let low = ends.iter().find(is_upward).expect("an upward end");
+    let axis = if low["port"] == 1 { "x" } else { "y" };
+    ["--missing-link".to_owned(), format!("{}:+{axis}", place(&low["guid"]))]
+}
+
+#[test]
+fn what_if_agrees_with_separate_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let conf = folder.path().join("torus-2QoS.conf");
+    let shape = Shape::torus([4, 3, 1]);
+    fs::write(&conf, shape.torus_conf()).expect("a file");
+    let conf = conf.to_str().expect("UTF-8");
+    // The base has a cable less already, so that cables of its ring matter.
+    let base = strict(&["4x3x1", "--torus_config", conf, "--missing-link", "2,1,0:+x"]);
+    let (code, report) = json(&[&base[..], &["--what-if"]].concat());
+    assert_eq!(code, Some(0));
+    let what_if = &report["what_if"];
+    let failures = what_if["failures"].as_array().expect("failures");
+    assert_eq!(failures.len(), 12 + 23);
+    let mut refused = 0;
+    for failure in failures {
+        let option = as_option(&shape, &failure["components"][0]);
+        let words: Vec<&str> = base.iter().copied().chain(option.iter().map(|w| &**w)).collect();
+        let (code, alone) = json(&words);
+        let is_routed = failure["result"] == "routed";
+        assert_eq!(alone["routed"], is_routed, "{option:?}");
+        assert_eq!(code, Some(i32::from(!is_routed)));
+        let lids = |report: &Value| report["lids"]["count"].as_u64().expect("a count");
+        let gone = if option[0] == "--missing-switch" { 2 } else { 0 };
+        if is_routed {
+            assert_eq!(failure["cut_off"], lids(&report) - lids(&alone) - gone, "{option:?}");
+        }
+        if !is_routed {
+            refused += 1;
+            let notes = alone["refusals"][0]["notes"].as_array().expect("reasons");
+            let first = notes.iter().find(|note| note["severity"] == "Error").expect("an error");
+            assert_eq!(failure["reason"]["code"], first["code"], "{option:?}");
+        }
+    }
+    assert_eq!(what_if["refused"], refused);
+    assert_eq!(what_if["routed"], failures.len() - refused);
+    // Three more cables of the broken ring, and switches of the seed at least.
+    assert!(refused >= 3 + 4, "{refused}");
+    let by_cause = what_if["causes"].as_array().expect("causes").iter();
+    let counted: u64 = by_cause.filter_map(|cause| cause["failures"].as_u64()).sum();
+    assert_eq!(counted, refused as u64);
+}
+
+#[test]
+fn pairs_are_tried_once() {
+    let (_, report) = json(&strict(&["3x3", "--what-if-pairs"]));
+    let what_if = &report["what_if"];
+    let (switches, cables) = (9, 18);
+    // A cable of a switch that is gone anyway makes no pair with it: four for each switch.
+    let parts = switches + cables;
+    let pairs = parts * (parts - 1) / 2 - switches * 4;
+    assert_eq!(what_if["failures"].as_array().map(Vec::len), Some(parts + pairs));
+    assert_eq!((&what_if["switches"], &what_if["cables"]), (&switches.into(), &cables.into()));
+}
+
+#[test]
+fn wrong_requests_are_told_apart() {
+    for (words, code, text) in [
+        (&["3x3", "--path", "1", "nobody"][..], 2, "no node is called \"nobody\""),
+        (&["3x3", "--path", "1"], 2, "2 values required"),
+        (&["3x3", "--missing-switch", "3,0,0"], 2, "3,0,0"),
+        (&["--file", "/nonexistent.net"], 4, "/nonexistent.net"),
+        (&["3x3", "-R", "torus-3"], 4, "unknown routing engine"),
+        (&["3x3", "-F", "/nonexistent.conf"], 4, "/nonexistent.conf"),
+        (
+            &["3x3", "-R", "minhop", "--torus_config", "/none", "--draw", "/tmp/x.svg"],
+            4,
+            "no torus",
+        ),
+        (&["3x3", "--dump", "/proc/none"], 5, "/proc/none"),
+        (&["3x3", "-g", "0x99"], 2, "0x0000000000000099"),
+        (&[], 2, "SHAPE"),
+    ] {
+        let output = plan(words);
+        assert_eq!(output.status.code(), Some(code), "{words:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(text), "{words:?}: {said}");
+    }
+}
