@@ -22,6 +22,8 @@ use torus_sm::sim::generate::Shape;
 pub struct Site {
     pub fabric: Fabric,
     pub options: Options,
+    /// LIDs given before.
+    pub memory: Memory,
     /// Text of torus-2QoS.conf.
     pub torus_conf: String,
 }
@@ -35,7 +37,7 @@ impl Site {
     /// `topology` as seen from its node `local`.
     pub fn new(topology: &Topology, local: usize, options: Options, torus_conf: String) -> Self {
         let fabric = Fabric::from_topology(topology, local, &View::default()).expect("node local");
-        Self { fabric, options, torus_conf }
+        Self { fabric, options, memory: Memory::default(), torus_conf }
     }
 
     /// A generated fabric.
@@ -53,7 +55,7 @@ impl Site {
         let planned = compute(&PlanInput {
             fabric: &self.fabric,
             options: &self.options,
-            memory: &Memory::default(),
+            memory: &self.memory,
             torus_config: &torus_config,
             partitions: &partitions::default(&self.options),
             observed_pkeys: &vec![Vec::new(); self.fabric.ports().len()],
