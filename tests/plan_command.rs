@@ -187,6 +187,7 @@ fn a_fabric_file_gives_opensms_torus() {
             "opensm-torus.dump",
             "opensm.fdbs",
             "opensm.mcfdbs",
+            "opensm.psl",
         ];
         assert_eq!(names, all);
     }
@@ -236,7 +237,10 @@ fn what_if_agrees_with_separate_runs() {
         let lids = |report: &Value| report["lids"]["count"].as_u64().expect("a count");
         let gone = if option[0] == "--missing-switch" { 2 } else { 0 };
         if is_routed {
-            assert_eq!(failure["cut_off"], lids(&report) - lids(&alone) - gone, "{option:?}");
+            // Hosts of a switch that lost its place are there, but nobody reaches them.
+            let left_out = alone["checks"]["left_out"].as_array().expect("a list").len() as u64;
+            let cut_off = lids(&report) - lids(&alone) - gone + left_out;
+            assert_eq!(failure["cut_off"], cut_off, "{option:?}");
         }
         if !is_routed {
             refused += 1;
@@ -247,8 +251,9 @@ fn what_if_agrees_with_separate_runs() {
     }
     assert_eq!(what_if["refused"], refused);
     assert_eq!(what_if["routed"], failures.len() - refused);
-    // Three more cables of the broken ring, and switches of the seed at least.
-    assert!(refused >= 3 + 4, "{refused}");
+    // The cable across from the gap, and the four switches that the only seed names, at least. (A
+    // cable beside the gap leaves a switch without a ring, which then counts as missing.)
+    assert!(refused >= 1 + 4, "{refused}");
     let by_cause = what_if["causes"].as_array().expect("causes").iter();
     let counted: u64 = by_cause.filter_map(|cause| cause["failures"].as_u64()).sum();
     assert_eq!(counted, refused as u64);
@@ -270,7 +275,7 @@ fn pairs_are_tried_once() {
 fn wrong_requests_are_told_apart() {
     for (words, code, text) in [
         (&["3x3", "--path", "1", "nobody"][..], 2, "no node is called \"nobody\""),
-        (&["3x3", "--path", "1"], 2, "2 values required"),
+        (&["3x3", "--path", "1"], 2, "--path <A> <B>"),
         (&["3x3", "--missing-switch", "3,0,0"], 2, "3,0,0"),
         (&["--file", "/nonexistent.net"], 4, "/nonexistent.net"),
         (&["3x3", "-R", "torus-3"], 4, "unknown routing engine"),
