@@ -253,7 +253,7 @@ fn what_if_agrees_with_separate_runs() {
     assert_eq!(what_if["routed"], failures.len() - refused);
     // The cable across from the gap, and the four switches that the only seed names, at least. (A
     // cable beside the gap leaves a switch without a ring, which then counts as missing.)
-    assert!(refused >= 1 + 4, "{refused}");
+    assert!(refused > 4, "{refused}");
     let by_cause = what_if["causes"].as_array().expect("causes").iter();
     let counted: u64 = by_cause.filter_map(|cause| cause["failures"].as_u64()).sum();
     assert_eq!(counted, refused as u64);

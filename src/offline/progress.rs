@@ -17,6 +17,7 @@ pub struct Progress {
     drawn: Mutex<Instant>,
 }
 
+#[allow(clippy::disallowed_methods, reason = "the bar is drawn outside of any runtime")]
 impl Progress {
     /// A bar for so many steps.
     pub fn new(total: usize) -> Self {
