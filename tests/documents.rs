@@ -102,7 +102,7 @@ fn keys_are_ready_when_they_are_read() {
 /// writes configurations.
 fn program_source() -> Vec<String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let aside = [source.join("cli"), source.join("config")];
+    let aside = [source.join("cli"), source.join("config/options")];
     let mut texts = Vec::new();
     let mut folders = vec![source];
     while let Some(folder) = folders.pop() {

@@ -70,10 +70,13 @@ fn lines_have_opensms_shape() {
     );
 }
 
-#[test]
-fn flags_enable_and_disable() {
+/// The last words of what is logged while flags come and go.
+fn words_by_flags(announce: bool) -> Vec<String> {
     let text = logged(
-        |config| config.flags = 0,
+        |config| {
+            config.flags = 0;
+            config.announce = announce;
+        },
         |handle, _| {
             let say = || {
                 tracing::error!("error");
@@ -89,8 +92,17 @@ fn flags_enable_and_disable() {
             }
         },
     );
-    let words: Vec<String> =
-        tails(&text).iter().filter_map(|tail| Some(tail.rsplit_once(' ')?.1.into())).collect();
+    tails(&text).iter().filter_map(|tail| Some(tail.rsplit_once(' ')?.1.into())).collect()
+}
+
+#[test]
+fn flags_enable_and_disable() {
+    assert_eq!(words_by_flags(false), ["verbose", "debug", "frame"]);
+}
+
+#[test]
+fn major_events_that_are_announced_are_always_enabled() {
+    let words = words_by_flags(true);
     assert_eq!(words, ["major", "verbose", "major", "debug", "major", "frame", "major"]);
 }
 
