@@ -161,7 +161,13 @@ pub type Lfts = BTreeMap<(u64, u64), u8>;
 
 /// Reads `opensm-lfts.dump`.
 pub fn read_lfts(file: &Path) -> Lfts {
-    let text = read(file);
+    let lfts = lfts(&read(file));
+    assert!(!lfts.is_empty(), "{} has no entries", file.display());
+    lfts
+}
+
+/// The entries in the text of `opensm-lfts.dump`, or in what dump_fts prints.
+pub fn lfts(text: &str) -> Lfts {
     let mut lfts = Lfts::new();
     let mut switch = 0;
     for line in text.lines() {
@@ -172,7 +178,6 @@ pub fn read_lfts(file: &Path) -> Lfts {
             lfts.insert((switch, hex(right)), port.expect("a port number"));
         }
     }
-    assert!(!lfts.is_empty(), "{} has no entries", file.display());
     lfts
 }
 
