@@ -4,7 +4,7 @@
 //! devices hold is the plan that was applied last, except for the Sets that were not answered:
 //! so this is a plan, the fabric it was made for, and the exceptions.
 
-use super::delta::Item;
+use super::item::Item;
 use crate::fabric::{Fabric, NodeId};
 use crate::ids::{Guid, Mlid, PortNum};
 use crate::plan::Plan;

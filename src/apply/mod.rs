@@ -3,7 +3,7 @@
 //!
 //! * [`acknowledged`]: what the devices are known to hold: the last plan, less what failed;
 //! * [`delta`]: the Sets that lead from there to a new plan, one iterator per kind of table;
-//! * [`phases`]: their order, as data;
+//! * [`item`]: the names of Sets; [`phases`]: their order, as data;
 //! * [`programmer`]: sends them, many at a time, and takes note of the answers.
 //!
 //! A failed Set never stops the rest. It stays unacknowledged, is reported, and goes out again
@@ -11,6 +11,7 @@
 
 pub mod acknowledged;
 pub mod delta;
+pub mod item;
 pub mod phases;
 pub mod programmer;
 

@@ -1,7 +1,8 @@
 //! Sends the Sets of a plan and takes note of the answers.
 
 use super::acknowledged::Acknowledged;
-use super::delta::{Change, Delta, Item, settled};
+use super::delta::{Change, Delta, settled};
+use super::item::Item;
 use super::phases::{ORDER, Phase};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::observe::Observation;

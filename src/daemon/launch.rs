@@ -3,8 +3,9 @@
 use super::background;
 use super::files::Files;
 use super::logging::{self, LogConfig, LogHandle};
-use super::manager::{Exit, Reload};
+use super::manager::Exit;
 use super::start::{Daemon, Setup};
+use super::surroundings::Reload;
 use super::{signals, tell};
 use crate::cli::configuration::{self, Configured};
 use crate::cli::{DaemonArgs, ExitCode};

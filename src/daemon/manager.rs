@@ -1,25 +1,22 @@
 //! The manager: the one task that owns the state of the subnet.
 
 use super::agenda::{Agenda, Event};
-use super::files::Files;
 use super::sa_desk::Errand;
+use super::surroundings::Surroundings;
 use super::sweeping::{Pass, Passes};
 use super::tell;
 use crate::config::options::Options;
 use crate::ids::Guid;
 use crate::observe::traps::TrapNews;
 use crate::observe::{Observation, focused, heavy, light};
-use crate::publish::Subnet;
-use crate::sm::desk::SelfPortrait;
 use crate::sm::election::{self, Candidate};
 use crate::sm::role::{self, Action};
-use crate::transport::client::SmpClient;
 use crate::transport::transactions::{SmpLimits, SmpRequest};
 use crate::wire::attr::{AttrId, SmInfo, SmState};
 use crate::wire::smp::SmpRoute;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
 
@@ -37,27 +34,6 @@ pub enum Exit {
     PortLost(String),
     /// The fabric has a fault that the daemon is configured not to live with.
     Fatal(String),
-}
-
-/// Reads the options anew; the error is told, and the old options stay.
-pub type Reload = Box<dyn FnMut() -> Result<Options, String> + Send + Sync>;
-
-/// What the manager needs from its surroundings.
-pub struct Surroundings {
-    /// The way to the fabric.
-    pub client: SmpClient,
-    /// Events of all desks.
-    pub events: mpsc::UnboundedReceiver<Event>,
-    /// What this SM says of itself.
-    pub portrait: watch::Sender<SelfPortrait>,
-    /// The published snapshot.
-    pub subnet: watch::Sender<Option<Arc<Subnet>>>,
-    /// The SA desk: asked for the multicast groups, told what sweeps met.
-    pub sa_desk: mpsc::Sender<Errand>,
-    /// Files.
-    pub files: Files,
-    /// Reads the options anew.
-    pub reload: Reload,
 }
 
 /// The manager.

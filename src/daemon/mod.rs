@@ -10,7 +10,7 @@
 //! ```
 //!
 //! * [`manager`]: the loop: events in, sweeps out; [`agenda`]: what is to be done next;
-//! * [`sweeping`]: one pass through the stages;
+//! * [`surroundings`]: what it is placed in; [`sweeping`]: one pass through the stages;
 //! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
 //! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps;
 //! * [`files`]: the files that a pass reads and writes; [`scribe`]: writes them beside the loop;
@@ -32,5 +32,6 @@ pub mod scribe;
 pub mod signals;
 pub mod simulate;
 pub mod start;
+pub mod surroundings;
 pub mod sweeping;
 pub mod tell;

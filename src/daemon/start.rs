@@ -3,8 +3,9 @@
 use super::agenda::Event;
 use super::files::Files;
 use super::front_desk::FrontDesk;
-use super::manager::{Exit, Manager, Reload, Surroundings, limits};
+use super::manager::{Exit, Manager, limits};
 use super::sa_desk::SaDesk;
+use super::surroundings::{Reload, Surroundings};
 use crate::config::options::Options;
 use crate::ids::Mlid;
 use crate::plan::partitions::{self, BroadcastGroup};

@@ -1,9 +1,9 @@
 //! One pass through the stages: plan, verify, apply, publish.
 
 use super::files::Files;
-use super::manager::Surroundings;
 use super::sa_desk::Errand;
 use super::scribe::{Job, Scribe};
+use super::surroundings::Surroundings;
 use super::tell;
 use crate::apply::{Acknowledged, ApplyReport, apply};
 use crate::config::options::Options;
