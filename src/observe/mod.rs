@@ -1,7 +1,7 @@
 //! What IS: sweeps that look at the fabric, and the intake of traps that say it changed.
 //!
 //! * [`census`]: nodes and cables while they are being collected, and how they become a
-//!   [`Fabric`](crate::fabric::Fabric);
+//!   [`Fabric`];
 //! * [`heavy`]: the heavy sweep, which asks everything anew;
 //! * [`focused`]: the sweep after a trap, which asks only the switches that changed and takes
 //!   the rest from the last picture. A heavy sweep follows it, but rerouting need not wait;

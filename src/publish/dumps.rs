@@ -1,9 +1,10 @@
 //! The dump files, in OpenSM's formats, so that `ibdmchk`, `ibdiagnet` and people's scripts go on
-//! reading them. The writers are pure; [`write_all`] puts their texts into files.
+//! reading them. The writers are pure; [`write_routing`] and [`write_subnet`] put their texts into
+//! files.
 //!
 //! They tell what is planned and, after the programming, is. Nodes come in the order of OpenSM's
-//! maps: of their GUIDs read backwards, byte by byte. Where OpenSM writes "HOPS UNKNOWN" for routing engines that keep no hop counts, the
-//! counts here are those of the planned paths.
+//! maps: of their GUIDs read backwards, byte by byte. Where OpenSM writes "HOPS UNKNOWN" for
+//! routing engines that keep no hop counts, the counts here are those of the planned paths.
 
 use crate::fabric::{Fabric, Node, NodeId, Port, PortId, SwitchId};
 use crate::ids::{Guid, Lid, PortNum, Sl};

@@ -21,7 +21,7 @@ pub(super) const LOCAL: u16 = 0;
 /// one more than the rank of an input channel. Filled from many threads; since sets only grow, the
 /// result does not depend on their order.
 pub(super) struct Triples {
-    /// Where [`Hop::triples`] points.
+    /// Indexed from the `triples` of a channel's hop in the [`Wiring`].
     sets: Vec<AtomicU16>,
 }
 

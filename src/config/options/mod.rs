@@ -2,7 +2,7 @@
 //!
 //! [`table`] has one row per key: it makes the struct [`Options`] with its defaults, the
 //! parser, the template and the check that the manual page mentions every key. [`value`] knows
-//! how each type is read and written; [`parse`] has the file's lexical rules, [`template`] the
+//! how each type is read and written; [`parse`] has the file's lexical rules, [`mod@template`] the
 //! way back, [`settle`] what follows from several values together.
 //!
 //! The file is OpenSM's, but for two things: a boolean that is neither TRUE nor FALSE is an

@@ -72,7 +72,7 @@ macro_rules! plain {
     };
 }
 
-/// Logs with one of the [`flags`](crate::daemon::logging::flags) that `tracing`'s levels do not
+/// Logs with one of the [`flags`] that `tracing`'s levels do not
 /// have: `log_as!(flags::ROUTING, "…")`.
 #[macro_export]
 macro_rules! log_as {

@@ -15,11 +15,11 @@
 //! | spanning tree, trees of groups | [`multicast`] |
 //! | what was placed, for reports | [`chart`] |
 //! | SLs, VLs, arbitration | [`path_sl`], [`sl2vl`], [`vlarb`] |
-//! | the configuration of a fabric that has none | [`derive`] |
+//! | the configuration of a fabric that has none | [`mod@derive`] |
 //!
 //! The result is a function of fabric, LIDs and files alone; the torus of the last success only
 //! helps to tell what changed, and lends the forwarding tables that are the same again. Everything but forwarding tables is answered by [`Torus`], the
-//! engine's [`RoutingPolicy`].
+//! engine's [`RoutingPolicy`](super::RoutingPolicy).
 //!
 //! # Where this differs from OpenSM
 //!
