@@ -295,3 +295,20 @@ fn wrong_requests_are_told_apart() {
         assert!(said.contains(text), "{words:?}: {said}");
     }
 }
+
+#[test]
+fn what_is_written_is_planned_alike() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let place = folder.path().to_str().expect("UTF-8");
+    let (code, generated) = json(&["4x3x3", "--hosts", "2", "--write", place]);
+    assert_eq!(code, Some(0));
+    let file = folder.path().join("fabric.net");
+    let conf = folder.path().join("torus-2QoS.conf");
+    let (file, conf) = (file.to_str().expect("UTF-8"), conf.to_str().expect("UTF-8"));
+    let words = strict(&["--file", file, "--torus_config", conf]);
+    let (code, read) = json(&words);
+    assert_eq!(code, Some(0));
+    for key in ["torus", "lids", "hops"] {
+        assert_eq!(read[key], generated[key], "{key}");
+    }
+}

@@ -36,6 +36,9 @@ pub struct PlanArgs {
     /// Write OpenSM's dump files to this folder
     #[arg(long, value_name = "DIR")]
     pub dump: Option<PathBuf>,
+    /// Write the fabric as ibsim and --file read it, and the torus-2QoS.conf used, to this folder
+    #[arg(long, value_name = "DIR")]
+    pub write: Option<PathBuf>,
     /// Report in JSON
     #[arg(long)]
     pub json: bool,
@@ -45,7 +48,7 @@ pub struct PlanArgs {
 fn arguments(name: &str) -> Option<usize> {
     match name {
         "--path" => Some(2),
-        "--draw" | "--dump" => Some(1),
+        "--draw" | "--dump" | "--write" => Some(1),
         "--path-sl" | "--what-if" | "--what-if-pairs" | "--json" => Some(0),
         _ => OWN.contains(&name).then_some(1),
     }

@@ -2,11 +2,11 @@
 //!
 //! The fabric is generated or read from a file; the daemon is the one that runs on real ports,
 //! attached to the first host. Unless the command line says otherwise it routes a generated
-//! torus with torus-2QoS and QoS (VLs weighted as that engine uses them), by a configuration file that names the seed and lives as long
-//! as the process, and a fabric from a file with minhop. The machine's own configuration, LID
-//! cache and log stay out of it: options come from the command line (or from `-F`), LIDs are
-//! remembered only in an OSM_CACHE_DIR, the log is that of `-f`, else warnings and errors on
-//! standard error. [`super::narrator`] tells on standard output what happens.
+//! torus with torus-2QoS and QoS (VLs weighted as that engine uses them), by a configuration file
+//! that names the seed and lives as long as the process, and a fabric from a file with minhop. The
+//! machine's own configuration, LID cache and log stay out of it: options come from the command
+//! line (or from `-F`), LIDs are remembered only in an OSM_CACHE_DIR, the log is that of `-f`,
+//! else warnings and errors on standard error. [`super::narrator`] tells on standard output what happens.
 
 use super::background;
 use super::files::Files;

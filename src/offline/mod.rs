@@ -32,7 +32,7 @@ pub mod trial;
 pub mod what_if;
 
 use crate::cli::{ExitCode, Failure, PlanArgs};
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, ibnet};
 use crate::plan::routing::torus::{Chart, Torus};
 use crate::publish::dumps;
 use json::Report;
@@ -49,6 +49,9 @@ use trial::{Outcome, Trial};
 /// What kept it from getting that far: files, arguments.
 pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     let bench = Bench::load(&args.sim)?;
+    if let Some(folder) = &args.write {
+        write_input(folder, &bench)?;
+    }
     let fabric = bench.fabric()?;
     let trial = Trial::run(&bench, &fabric, None);
     let chart = chart(&bench, &fabric, &trial);
@@ -84,6 +87,17 @@ fn chart(bench: &Bench, fabric: &Fabric, trial: &Trial) -> Result<Chart, String>
         let why: Vec<String> = notes.iter().map(ToString::to_string).collect();
         format!("no torus can be placed: {}", why.join("; "))
     })
+}
+
+/// Writes what is planned for, so that simulators and other subnet managers can be given the same.
+fn write_input(folder: &Path, bench: &Bench) -> Result<(), Failure> {
+    let system = |text: String| Failure::new(ExitCode::System, text);
+    fs::create_dir_all(folder).map_err(|error| system(format!("{}: {error}", folder.display())))?;
+    write_file(&folder.join("fabric.net"), &ibnet::write(&bench.topology))?;
+    match &bench.torus_config {
+        Ok(config) => write_file(&folder.join("torus-2QoS.conf"), &config.to_string()),
+        Err(_) => Ok(()),
+    }
 }
 
 fn dump(folder: &Path, fabric: &Fabric, plan: &crate::plan::Plan) -> Result<(), Failure> {
