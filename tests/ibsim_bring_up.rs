@@ -233,6 +233,22 @@ fn a_lost_cable_is_routed_around_and_its_return_restores_the_tables() {
     );
 }
 
+/// ibsim keeps other values than it is sent in some fields of PortInfo: they are not sent again.
+#[test]
+fn a_second_sweep_sends_no_set() {
+    if !have(&["ibsim"]) {
+        return;
+    }
+    let case = Case::new([3, 3, 3], 1);
+    let sim = Ibsim::start(&case.fabric());
+    let log = sim.dir().join("sm.log");
+    let sm = start(&sim, &case, &torus_sm(), &["-s", "300"]);
+    wait_for(&log, "SUBNET UP", Duration::from_secs(20));
+    let process = nix::unistd::Pid::from_raw(sm.0.id() as i32);
+    nix::sys::signal::kill(process, nix::sys::signal::SIGHUP).expect("it runs");
+    wait_for(&log, "programmed 0 Sets", Duration::from_secs(20));
+}
+
 fn wait_until(limit: Duration, condition: impl Fn() -> bool) -> bool {
     let start = std::time::Instant::now();
     while start.elapsed() < limit {
