@@ -1,6 +1,7 @@
 //! The daemon in adversity: MADs are lost, a switch is silent, a link flaps; all of it drawn
-//! from a seed, on the paused clock. When the switch speaks again and the link stays, the subnet is
-//! up with the right tables although MADs are still lost; and when that ends, too, it stays so.
+//! from a seed, on the paused clock. When the link has stopped flapping, the subnet is up around
+//! the silent switch although MADs are still lost; when the switch speaks again, all of it is, with
+//! the right tables; and when no MAD is lost any more it stays so.
 //!
 //! TORUS_SM_SEED=N runs one seed again; TORUS_SM_LOG=1 shows the daemon's log with it.
 
@@ -15,8 +16,8 @@ use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::{NodeKind, SmState};
 
 const SEEDS: u64 = 200;
-/// The longest a daemon may take after things have calmed down: a few sweep intervals.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest a daemon may take to get over it: a few sweep intervals, and retries.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Draws from a seed (SplitMix64).
 struct Dice(u64);
@@ -82,10 +83,19 @@ fn draw(seed: u64) -> (House, Adversity) {
 
 /// Waits until nothing is wrong; the last faults if that does not happen.
 async fn recovered(house: &House, sm: &Sm) -> Result<Duration, Vec<String>> {
+    let is_well = || sm.state() == SmState::Master && sm.engine() == "torus-2QoS";
+    until_none(|| house.faults(sm), is_well).await
+}
+
+/// Waits until there are no faults and all is well.
+async fn until_none(
+    faults: impl Fn() -> Vec<String>,
+    is_well: impl Fn() -> bool,
+) -> Result<Duration, Vec<String>> {
     let start = Instant::now();
     loop {
-        let faults = house.faults(sm);
-        if faults.is_empty() && sm.state() == SmState::Master && sm.engine() == "torus-2QoS" {
+        let faults = faults();
+        if faults.is_empty() && is_well() {
             return Ok(start.elapsed());
         }
         if start.elapsed() >= PATIENCE {
@@ -119,8 +129,9 @@ async fn survive(seed: u64) -> Result<Duration, String> {
         None => start().await,
     };
     sleep(adversity.period * adversity.flaps + Duration::from_secs(30)).await;
-    if sm.state() != SmState::Master {
-        return told("not the master in adversity", &sm.state());
+    let beside = || house.faults_beside(&sm, adversity.silent);
+    if let Err(faults) = until_none(beside, || sm.state() == SmState::Master).await {
+        return told("not up around the silent switch while MADs are lost", &faults);
     }
     house.fabric.revive(adversity.silent);
     let took = match recovered(&house, &sm).await {

@@ -138,6 +138,26 @@ impl House {
         faults
     }
 
+    /// What is wrong while one switch says nothing: all others are to be known and to hold what
+    /// is planned.
+    pub fn faults_beside(&self, sm: &Sm, silent: Guid) -> Vec<String> {
+        let mut faults = Vec::new();
+        let Some(subnet) = sm.subnet.borrow().clone() else { return vec!["no SUBNET UP".into()] };
+        if subnet.failed_sets > 0 {
+            faults.push(format!("{} Sets failed", subnet.failed_sets));
+        }
+        if subnet.fabric.node_by_guid(silent).is_some() {
+            faults.push(format!("the silent switch {silent} is taken for alive"));
+        }
+        let switches = subnet.fabric.switches().len() + 1;
+        let expected = self.topology.nodes.iter().filter(|n| n.kind == NodeKind::Switch).count();
+        if switches != expected {
+            faults.push(format!("{switches} of {expected} switches are known or silent"));
+        }
+        self.compare_tables(&subnet, &mut faults);
+        faults
+    }
+
     fn compare_tables(&self, subnet: &Subnet, faults: &mut Vec<String>) {
         let (fabric, plan) = (&subnet.fabric, &subnet.plan);
         for switch in fabric.switch_ids() {
