@@ -109,6 +109,7 @@ replays! {
     torus_conf: MUTATIONS * 5;
     guid2lid: MUTATIONS * 5;
     guid_lists: MUTATIONS * 5;
+    partitions: MUTATIONS * 5;
     ibnetdiscover: MUTATIONS * 2;
     argv: MUTATIONS * 5;
     sa_requests: MUTATIONS * 5;

@@ -12,7 +12,7 @@ use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::picture::View;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
-use torus_sm::plan::partitions::{self, Member, Partition, Who};
+use torus_sm::plan::partitions::{self, Member, Membership, Partition, Who};
 use torus_sm::publish::Subnet;
 use torus_sm::sa::{Reply, Responder};
 use torus_sm::sim::generate::Shape;
@@ -42,12 +42,16 @@ fn host(shape: &Shape, n: u16) -> Guid {
 
 /// Hosts 0 (full), 1 and 2 (limited) share the partition 0x1234; all others have no partition.
 fn small_partition(shape: &Shape, _: &Options) -> Vec<Partition> {
-    let member = |n, full| Member { who: Who::Port(host(shape, n)), full };
+    let member = |n, full| {
+        let membership = if full { Membership::Full } else { Membership::Limited };
+        Member::new(Who::Port(host(shape, n)), membership)
+    };
     vec![Partition {
         name: "small".into(),
         pkey: Pkey(0x1234),
         members: vec![member(0, true), member(1, false), member(2, false)],
-        ipoib: None,
+        sl: Sl(0),
+        groups: Vec::new(),
     }]
 }
 

@@ -262,7 +262,11 @@ async fn a_failed_reload_keeps_the_configuration() {
     let fast = Options { sweep_interval: 1, ..options.clone() };
     let reload = move || {
         let is_broken = asked.load(Ordering::Relaxed);
-        if is_broken { Err("opensm.conf:1:1: nonsense".to_owned()) } else { Ok(fast.clone()) }
+        if is_broken {
+            Err("opensm.conf:1:1: nonsense".to_owned())
+        } else {
+            Ok(fast.clone().into())
+        }
     };
     let sm = house.start_with(ORIGIN, options, Box::new(reload));
     settle().await;

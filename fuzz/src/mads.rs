@@ -62,7 +62,7 @@ fn groups() -> Registry {
     let mut registry = Registry::default();
     let groups: Vec<GroupSpec> = partitions::default(&Options::default())
         .iter()
-        .filter_map(|partition| partition.ipoib.as_ref())
+        .flat_map(|partition| &partition.groups)
         .map(|group| GroupSpec {
             mgid: group.mgid,
             qkey: group.q_key,

@@ -1,14 +1,19 @@
 //! Files and the command line.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use torus_sm::cli;
+use torus_sm::config::excerpt;
 use torus_sm::config::options::Options;
+use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::config::{guid_lists as lists, guid2lid as cache};
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::ibnet;
 use torus_sm::fabric::picture::View;
-use torus_sm::ids::Lid;
+use torus_sm::ids::{Lid, Pkey};
+use torus_sm::notes::Severity;
+use torus_sm::plan::partitions as plan;
 
 fn text(data: &[u8]) -> String {
     String::from_utf8_lossy(data).into_owned()
@@ -64,6 +69,38 @@ pub fn guid_lists(data: &[u8]) {
     assert!(weights.iter().all(|weight| weight.weight > 0 && weight.port.0 > 0));
     let orders = lists::search_orders(file, &text).entries;
     assert!(orders.iter().all(|order| !order.ports.is_empty()));
+}
+
+/// partitions.conf: what is wrong is told with a place in the file, and what is accepted becomes
+/// partitions and groups with names of their own, which stay as they are when read again.
+pub fn partitions(data: &[u8]) {
+    let text = text(data);
+    let (config, findings) = PartitionsConfig::parse(Path::new("partitions.conf"), &text);
+    let lines = text.lines().count() as u32;
+    for found in &findings {
+        assert!((1..=lines).contains(&found.line), "{found}");
+        assert!(excerpt::render(found, &text).lines().count() >= 3, "{found}");
+    }
+    let Some(config) = config else {
+        assert!(findings.iter().any(|found| found.severity == Severity::Error));
+        return;
+    };
+    let options = Options { qos: true, ..Options::default() };
+    let (found, _) = plan::partitions(&config, &options, &[]);
+    let keys: BTreeSet<_> = found.iter().map(|partition| partition.pkey).collect();
+    assert_eq!(keys.len(), found.len(), "two partitions of one key");
+    assert!(keys.contains(&Pkey::DEFAULT_LIMITED) && !keys.contains(&Pkey(0)));
+    assert!(keys.iter().all(|key| !key.is_full()));
+    let groups: Vec<_> = found.iter().flat_map(|partition| &partition.groups).collect();
+    let names: BTreeSet<_> = groups.iter().map(|group| group.mgid).collect();
+    assert_eq!(names.len(), groups.len(), "two groups of one name");
+    assert!(groups.iter().all(|group| group.pkey.is_full() && group.mgid.is_multicast()));
+    let named: Vec<_> = found.iter().map(|part| (&part.name, part.pkey)).collect();
+    let (again, _) = plan::partitions(&config, &options, &found);
+    for (name, pkey) in named.iter().filter(|(name, _)| !name.starts_with(char::is_numeric)) {
+        let stays = again.iter().any(|part| part.name == **name && part.pkey == *pkey);
+        assert!(stays, "{name} had {pkey}");
+    }
 }
 
 /// ibnetdiscover's text: what is accepted can be written, read again, and pictured.

@@ -5,6 +5,7 @@ use super::acknowledged::{Acknowledged, NodeTables};
 use super::item::Item;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::PortNum;
+use crate::plan::partitions::steps;
 use crate::plan::routing::PortMask;
 use crate::plan::{Plan, links};
 use crate::transport::transactions::SmpRequest;
@@ -186,7 +187,8 @@ impl<'a> Delta<'a> {
         })
     }
 
-    /// Blocks of P_Key tables that differ from what was read.
+    /// Blocks of P_Key tables that differ from what was read: those of the next step, see
+    /// [`steps`].
     pub fn pkey_tables(self) -> impl Iterator<Item = Change> + 'a {
         self.fabric.port_ids().flat_map(move |slot| {
             let wanted = self.plan.partitions.blocks.get(slot.index());
@@ -194,12 +196,11 @@ impl<'a> Delta<'a> {
             let port = self.fabric.port(slot);
             let external = self.fabric.node(port.node).is_switch() && port.num != PortNum::ZERO;
             let high = if external { u32::from(port.num.0) << 16 } else { 0 };
-            wanted.map_or(&[][..], Vec::as_slice).iter().filter_map(move |(block, table)| {
-                let same = observed.get(usize::from(*block)) == Some(table);
-                let modifier = high | u32::from(*block);
+            let step = steps::next_step(observed, wanted.map_or(&[][..], Vec::as_slice));
+            step.into_iter().map(move |(block, table)| {
+                let modifier = high | u32::from(block);
                 let data = table.to_wire();
-                (!same)
-                    .then(|| self.change(port.node, port.num, AttrId::PKEY_TABLE, modifier, &data))
+                self.change(port.node, port.num, AttrId::PKEY_TABLE, modifier, &data)
             })
         })
     }

@@ -1,9 +1,11 @@
 //! The order of programming, as data.
 //!
 //! Tables come before any port of the fabric goes ARMED, so that no packet is forwarded by a
-//! half-written table of a cold fabric; ports go ACTIVE after all that can be are ARMED, because
+//! half-written table of a cold fabric; P_Keys that move within their table take several steps
+//! (see [`crate::plan::partitions::steps`]), of which the later ones come next; ports go ACTIVE after all that can be are ARMED, because
 //! a port may only become ACTIVE when its peer is at least ARMED (IBA vol. 1, 7.2.7).
 
+use crate::plan::partitions::steps;
 use std::fmt;
 
 /// A phase. All Sets of a phase are answered before the next begins.
@@ -11,6 +13,8 @@ use std::fmt;
 pub enum Phase {
     /// SwitchInfo, forwarding, SL to VL, VL arbitration and P_Key tables.
     Tables,
+    /// P_Key tables that could not be written in one go.
+    Keys,
     /// PortInfo, and INIT → ARMED.
     Ports,
     /// ARMED → ACTIVE.
@@ -18,12 +22,20 @@ pub enum Phase {
 }
 
 /// All phases in their order.
-pub const ORDER: [Phase; 3] = [Phase::Tables, Phase::Ports, Phase::Activation];
+pub const ORDER: [Phase; 4] = [Phase::Tables, Phase::Keys, Phase::Ports, Phase::Activation];
+
+impl Phase {
+    /// How often the phase is gone through, as long as there is something to be sent.
+    pub fn most_rounds(self) -> usize {
+        if self == Self::Keys { steps::MOST } else { 1 }
+    }
+}
 
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Tables => "tables",
+            Self::Keys => "moved P_Keys",
             Self::Ports => "port settings",
             Self::Activation => "activation",
         })

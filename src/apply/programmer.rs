@@ -61,18 +61,27 @@ pub async fn apply(
     let mut report = ApplyReport::default();
     for phase in ORDER {
         let phase_start = Instant::now();
-        let delta = Delta {
-            fabric: &observation.fabric,
-            pkeys: &observation.pkeys,
-            plan: plan.plan(),
-            acknowledged,
-            m_key,
-        };
-        let mut run = Run { client, start, report: &mut report, changes: Changes::default() };
-        let sent = run.phase(phase, delta).await;
-        let changes = run.changes;
-        report.sent[phase as usize] = (sent, phase_start.elapsed());
-        take_over(observation, changes);
+        let mut sets = 0;
+        for _ in 0..phase.most_rounds() {
+            let delta = Delta {
+                fabric: &observation.fabric,
+                pkeys: &observation.pkeys,
+                plan: plan.plan(),
+                acknowledged,
+                m_key,
+            };
+            let failures = report.failed.len();
+            let mut run = Run { client, start, report: &mut report, changes: Changes::default() };
+            let sent = run.phase(phase, delta).await;
+            let changes = run.changes;
+            take_over(observation, changes);
+            sets += sent;
+            // What failed would fail again.
+            if sent == 0 || report.failed.len() > failures {
+                break;
+            }
+        }
+        report.sent[phase as usize] = (sets, phase_start.elapsed());
     }
     let failed: Vec<Item> = report.failed.iter().map(|(item, _)| *item).collect();
     remember(acknowledged, observation, plan.plan(), &failed);
@@ -109,6 +118,10 @@ impl Run<'_> {
                     .chain(delta.pkey_tables());
                 self.send(fabric, changes).await
             }
+            Phase::Keys if self.report.failed.is_empty() => {
+                self.send(fabric, delta.pkey_tables()).await
+            }
+            Phase::Keys => 0,
             Phase::Ports => self.send(fabric, delta.port_infos()).await,
             Phase::Activation => {
                 self.send(fabric, delta.activations(|slot| is_ready(fabric, slot))).await

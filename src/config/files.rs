@@ -1,10 +1,13 @@
 //! The files beside opensm.conf that tune the routing, read as the options name them.
 
+use super::excerpt;
 use super::guid_lists::{self, GuidLists, Parsed};
 use super::options::Options;
+use super::partitions::PartitionsConfig;
 use super::torus::TorusConfig;
 use crate::notes::Note;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// torus-2QoS.conf.
@@ -17,6 +20,37 @@ pub fn torus_config(options: &Options) -> Result<TorusConfig, Vec<Note>> {
         Ok(text) => TorusConfig::parse(path, &text),
         Err(error) => Err(vec![TorusConfig::unreadable(path, &error)]),
     }
+}
+
+/// partitions.conf, and what is odd about it; without the file, no definitions.
+///
+/// # Errors
+/// All that is wrong with it, each with its line and a caret, or why it cannot be read.
+pub fn partitions(options: &Options) -> Result<(PartitionsConfig, Vec<Note>), String> {
+    let Some(file) = &options.partition_config_file else {
+        return Ok((PartitionsConfig::default(), Vec::new()));
+    };
+    let path = Path::new(file);
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let text = format!("{file} is not there: every port is in the default partition");
+            return Ok((PartitionsConfig::default(), vec![Note::info(text)]));
+        }
+        Err(error) => return Err(format!("{file}: {error}")),
+    };
+    let (config, findings) = PartitionsConfig::parse(path, &text);
+    let Some(config) = config else {
+        let shown: Vec<String> =
+            findings.iter().map(|found| excerpt::render(found, &text)).collect();
+        return Err(shown.join("\n"));
+    };
+    let mut notes: Vec<Note> = findings.iter().map(Note::from).collect();
+    if config.definitions.is_empty() {
+        let text = format!("{file} defines nothing: every port is in the default partition");
+        notes.push(Note::warning(text));
+    }
+    Ok((config, notes))
 }
 
 /// The lists that tune Min Hop. What is wrong with them is noted, and the rest counts.

@@ -5,13 +5,17 @@
 //! * [`guid_lists`]: the files of GUIDs that tune routing.
 //! * [`files`]: the files that the options name and a pass reads;
 //! * [`guid2lid`]: the LIDs that ports had before;
+//! * [`partitions`]: partitions.conf;
+//! * [`excerpt`]: findings with the line they are about.
 //!
 //! Parsers here are pure functions from text: whoever calls them opens the file.
 
+pub mod excerpt;
 pub mod files;
 pub mod guid2lid;
 pub mod guid_lists;
 pub mod options;
+pub mod partitions;
 pub mod suggest;
 pub mod torus;
 

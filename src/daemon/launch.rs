@@ -5,13 +5,16 @@ use super::files::Files;
 use super::logging::{self, LogConfig, LogHandle};
 use super::manager::Exit;
 use super::start::{Daemon, Setup};
-use super::surroundings::Reload;
+use super::surroundings::{Configuration, Reload};
 use super::{signals, tell};
 use crate::cli::configuration::{self, Configured};
 use crate::cli::{DaemonArgs, ExitCode};
 
 pub use crate::cli::exit::Failure;
+use crate::config::files;
 use crate::config::options::Options;
+use crate::config::partitions::PartitionsConfig;
+use crate::notes::Note;
 use crate::transport::MadPort;
 use crate::transport::intake::Intake;
 use crate::transport::sysfs::{LocalPort, LocalPorts, PortError, Sysfs};
@@ -39,13 +42,16 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     if configured.options.daemon && !background::is_here() {
         return in_background();
     }
+    let (partitions, notes) = read_partitions(&configured.options)?;
     let Some(local) = choose_port(args, &configured.options)? else { return Ok(ExitCode::Ok) };
     let log = open_log(&LogConfig::from(&configured.options))?;
     let _pidfile = PidFile::write(args)?;
-    configured.notes.iter().for_each(tell::note);
+    configured.notes.iter().chain(&notes).for_each(tell::note);
     info!("binding to port GUID {} ({} port {})", local.guid, local.device, local.port);
     let runtime = runtime()?;
-    let outcome = runtime.block_on(serve(args, configured.options, &local, log.clone()));
+    let partitions = Arc::new(partitions);
+    let configuration = Configuration { options: configured.options, partitions };
+    let outcome = runtime.block_on(serve(args, configuration, &local, log.clone()));
     runtime.shutdown_timeout(Duration::from_secs(2));
     if let Err(failure) = &outcome {
         error!("{}", failure.text);
@@ -71,6 +77,14 @@ pub(super) fn configure(args: &DaemonArgs) -> Result<Configured, Failure> {
     configuration::read(args).map_err(|text| Failure::new(ExitCode::Config, text))
 }
 
+/// Reads partitions.conf, and what there is to be said about it.
+pub(super) fn read_partitions(options: &Options) -> Result<(PartitionsConfig, Vec<Note>), Failure> {
+    files::partitions(options).map_err(|text| {
+        let text = format!("{text}\ntorus-sm does not start with wrong partitions");
+        Failure::new(ExitCode::Config, text)
+    })
+}
+
 /// Opens the log.
 pub(super) fn open_log(config: &LogConfig) -> Result<LogHandle, Failure> {
     let name = format!("{:?}", config.destination);
@@ -87,10 +101,11 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 async fn serve(
     args: &DaemonArgs,
-    options: Options,
+    configuration: Configuration,
     local: &LocalPort,
     log: LogHandle,
 ) -> Result<Exit, Failure> {
+    let Configuration { options, partitions } = configuration;
     let (intake, unsolicited) = Intake::new(INBOX);
     let port = UmadPort::open(local, intake.clone())
         .map_err(|error| Failure::new(ExitCode::NoPort, error))?;
@@ -100,7 +115,8 @@ async fn serve(
         port = Arc::new(TracedPort::new(port));
     }
     let files = Files::from_environment(&options);
-    let setup = Setup { reload: reload(args, &options, &log), options, once: args.once, files };
+    let reload = reload(args, &options, &log);
+    let setup = Setup { reload, options, partitions, once: args.once, files };
     tokio::spawn(flush_regularly(log.clone()));
     let daemon = Daemon::new(port, &intake, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
@@ -135,10 +151,11 @@ pub(super) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> R
     Box::new(move || {
         let read = configuration::read(&args)?;
         let (options, notes) = current.reloaded(&read.options);
-        read.notes.iter().chain(&notes).for_each(tell::note);
+        let (partitions, found) = files::partitions(&options)?;
+        read.notes.iter().chain(&notes).chain(&found).for_each(tell::note);
         log.reconfigure(&LogConfig::from(&options));
         current = options.clone();
-        Ok(options)
+        Ok(Configuration { options, partitions: Arc::new(partitions) })
     })
 }
 

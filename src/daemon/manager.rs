@@ -2,7 +2,7 @@
 
 use super::agenda::{Agenda, Event};
 use super::sa_desk::Errand;
-use super::surroundings::Surroundings;
+use super::surroundings::{Configuration, Surroundings};
 use super::sweeping::{Pass, Passes};
 use super::tell;
 use crate::config::options::Options;
@@ -59,8 +59,9 @@ struct Master {
 
 impl Manager {
     /// A manager that starts in DISCOVERING.
-    pub fn new(around: Surroundings, options: Arc<Options>, once: bool) -> Self {
-        let passes = Passes::new(&around, &options);
+    pub fn new(around: Surroundings, configuration: Configuration, once: bool) -> Self {
+        let options = Arc::new(configuration.options);
+        let passes = Passes::new(&around, &options, configuration.partitions);
         Self {
             around,
             options,
@@ -177,13 +178,14 @@ impl Manager {
 
     fn reload(&mut self) {
         match (self.around.reload)() {
-            Ok(options) => {
+            Ok(Configuration { options, partitions }) => {
                 self.around.client.set_limits(limits(&options));
                 self.around.portrait.send_modify(|portrait| {
                     portrait.sm_key = options.sm_key;
                     portrait.priority = options.sm_priority;
                 });
                 self.options = Arc::new(options);
+                self.passes.reconfigure(partitions);
                 info!("configuration read again");
             }
             Err(problem) => error!("the configuration stays as it was: {problem}"),

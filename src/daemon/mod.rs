@@ -11,6 +11,7 @@
 //!
 //! * [`manager`]: the loop: events in, sweeps out; [`agenda`]: what is to be done next;
 //! * [`surroundings`]: what it is placed in; [`sweeping`]: one pass through the stages;
+//! * [`partitions`]: who may talk to whom, as configured;
 //! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
 //! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps;
 //! * [`files`]: the files that a pass reads and writes; [`scribe`]: writes them beside the loop;
@@ -27,6 +28,7 @@ pub mod launch;
 pub mod logging;
 pub mod manager;
 pub mod narrator;
+pub mod partitions;
 pub mod sa_desk;
 pub mod scribe;
 pub mod signals;

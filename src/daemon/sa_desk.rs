@@ -8,9 +8,11 @@
 
 use super::agenda::Event;
 use crate::fabric::Fabric;
+use crate::ids::Mlid;
 use crate::plan::multicast::GroupMembers;
 use crate::publish::Subnet;
 use crate::sa::Responder;
+use crate::sa::registry::GroupSpec;
 use crate::sm::desk::SelfPortrait;
 use crate::transport::intake::Inbound;
 use crate::transport::{Agent, MadPort, Outgoing};
@@ -30,6 +32,8 @@ pub enum Errand {
         /// Where the answer goes.
         reply: oneshot::Sender<Vec<GroupMembers>>,
     },
+    /// The multicast groups of the configuration.
+    PermanentGroups(Vec<GroupSpec>),
     /// A sweep ended.
     Swept {
         /// The other subnet managers that it met.
@@ -93,6 +97,15 @@ impl SaDesk {
         match errand {
             Errand::Groups { fabric, reply } => {
                 let _ = reply.send(self.responder.registry().groups(&fabric));
+            }
+            Errand::PermanentGroups(specs) => {
+                let registry = self.responder.registry_mut();
+                if let Err(without) = registry.set_permanent(&specs, Mlid::LAST) {
+                    let names: Vec<String> = without.iter().map(ToString::to_string).collect();
+                    warn!("no MLID is left for the groups {}", names.join(", "));
+                }
+                // The pass under way asks for the groups anyway.
+                self.membership = registry.generation();
             }
             Errand::Swept { managers, whole } => {
                 self.others = managers;

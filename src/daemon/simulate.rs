@@ -16,6 +16,7 @@ use super::manager::Exit;
 use super::narrator::Narrator;
 use super::signals;
 use super::start::{Daemon, Setup};
+use super::surroundings::Configuration;
 use super::tell;
 use crate::cli::sim::{Cable, Position};
 use crate::cli::{DaemonArgs, ExitCode, SimArgs};
@@ -47,15 +48,17 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     let daemon_args = with_defaults(args, &fabric, &scratch)?;
     let configured = launch::configure(&daemon_args)?;
     let options = configured.options;
+    let (partitions, notes) = launch::read_partitions(&options)?;
     let place = fabric.place(&daemon_args, &options)?;
     if options.daemon && !background::is_here() {
         return launch::in_background();
     }
     let log = launch::open_log(&log_config(&options))?;
     let _pidfile = launch::PidFile::write(&daemon_args)?;
-    configured.notes.iter().for_each(tell::note);
+    configured.notes.iter().chain(&notes).for_each(tell::note);
     let runtime = launch::runtime()?;
-    let exit = runtime.block_on(serve(&daemon_args, options, &fabric, place, log.clone()))?;
+    let configuration = Configuration { options, partitions: Arc::new(partitions) };
+    let exit = runtime.block_on(serve(&daemon_args, configuration, &fabric, place, log.clone()))?;
     runtime.shutdown_timeout(Duration::from_secs(2));
     log.flush();
     Ok(launch::exit_code(&exit))
@@ -248,11 +251,12 @@ fn log_config(options: &Options) -> LogConfig {
 
 async fn serve(
     args: &DaemonArgs,
-    options: Options,
+    configuration: Configuration,
     fabric: &Fabric,
     (guid, num): Place,
     log: super::logging::LogHandle,
 ) -> Result<Exit, Failure> {
+    let Configuration { options, partitions } = configuration;
     let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
     let (intake, unsolicited) = Intake::new(launch::INBOX);
     let port = simulated.attach(guid, num, intake.clone(), true).ok_or_else(|| {
@@ -269,6 +273,7 @@ async fn serve(
         files: files(&options),
         reload: launch::reload(args, &options, &log),
         options,
+        partitions,
         once: args.once,
     };
     let daemon = Daemon::new(traced(port, args), &intake, unsolicited, setup);

@@ -5,13 +5,12 @@ use super::files::Files;
 use super::front_desk::FrontDesk;
 use super::manager::{Exit, Manager, limits};
 use super::sa_desk::SaDesk;
-use super::surroundings::{Reload, Surroundings};
+use super::surroundings::{Configuration, Reload, Surroundings};
 use crate::config::options::Options;
-use crate::ids::Mlid;
-use crate::plan::partitions::{self, BroadcastGroup};
+use crate::config::partitions::PartitionsConfig;
 use crate::publish::Subnet;
 use crate::sa::Responder;
-use crate::sa::registry::{GroupSpec, Registry};
+use crate::sa::registry::Registry;
 use crate::sm::desk::SelfPortrait;
 use crate::transport::MadPort;
 use crate::transport::client::SmpClient;
@@ -26,43 +25,14 @@ use tracing::warn;
 pub struct Setup {
     /// The configuration.
     pub options: Options,
+    /// partitions.conf.
+    pub partitions: Arc<PartitionsConfig>,
     /// Configure the subnet once, then end (`-o`).
     pub once: bool,
     /// Where files are.
     pub files: Files,
-    /// Reads the options anew.
+    /// Reads the configuration anew.
     pub reload: Reload,
-}
-
-/// The multicast groups that the partitions have from the start.
-fn registry(options: &Options) -> Registry {
-    let mut registry = Registry::default();
-    if options.disable_multicast {
-        return registry;
-    }
-    let groups = partitions::default(options);
-    let groups: Vec<GroupSpec> =
-        groups.iter().filter_map(|partition| partition.ipoib.as_ref()).map(group_spec).collect();
-    if registry.set_permanent(&groups, Mlid::LAST).is_err() {
-        warn!("there are fewer MLIDs than broadcast groups");
-    }
-    registry
-}
-
-fn group_spec(group: &BroadcastGroup) -> GroupSpec {
-    GroupSpec {
-        mgid: group.mgid,
-        qkey: group.q_key,
-        mtu: group.mtu,
-        rate: group.rate,
-        packet_life: group.packet_life,
-        pkey: group.pkey,
-        sl: group.sl,
-        traffic_class: group.tclass,
-        flow_label: group.flow_label,
-        hop_limit: group.hop_limit,
-        scope: group.scope,
-    }
 }
 
 /// A daemon around an open port, ready to run.
@@ -135,7 +105,7 @@ impl Daemon {
             self.setup.options.m_key,
         );
         desks.spawn(front_desk.serve(self.unsolicited.smp));
-        let responder = Responder::new(registry(&self.setup.options));
+        let responder = Responder::new(Registry::default());
         let (subnet, portrait) = (self.subnet.subscribe(), self.portrait.subscribe());
         let desk = SaDesk::new(self.port, responder, subnet, portrait, events);
         // Not among the others, which end at once: this one tells what it did when the manager
@@ -150,7 +120,9 @@ impl Daemon {
             files: self.setup.files,
             reload: self.setup.reload,
         };
-        let manager = Manager::new(around, Arc::new(self.setup.options), self.setup.once);
+        let configuration =
+            Configuration { options: self.setup.options, partitions: self.setup.partitions };
+        let manager = Manager::new(around, configuration, self.setup.once);
         let exit = manager.run(shutdown).await;
         if let Err(panic) = desk.await {
             warn!("the SA desk failed: {panic}");

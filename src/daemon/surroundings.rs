@@ -4,14 +4,31 @@ use super::agenda::Event;
 use super::files::Files;
 use super::sa_desk::Errand;
 use crate::config::options::Options;
+use crate::config::partitions::PartitionsConfig;
 use crate::publish::Subnet;
 use crate::sm::desk::SelfPortrait;
 use crate::transport::client::SmpClient;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
-/// Reads the options anew; the error is told, and the old options stay.
-pub type Reload = Box<dyn FnMut() -> Result<Options, String> + Send + Sync>;
+/// What the administrator wrote: all of it is read, or nothing changes.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// opensm.conf and the command line.
+    pub options: Options,
+    /// partitions.conf.
+    pub partitions: Arc<PartitionsConfig>,
+}
+
+impl From<Options> for Configuration {
+    /// Options alone: without any other file.
+    fn from(options: Options) -> Self {
+        Self { options, partitions: Arc::default() }
+    }
+}
+
+/// Reads the configuration anew; the error is told, and the old configuration stays.
+pub type Reload = Box<dyn FnMut() -> Result<Configuration, String> + Send + Sync>;
 
 /// What the manager needs from its surroundings.
 pub struct Surroundings {
@@ -27,6 +44,6 @@ pub struct Surroundings {
     pub sa_desk: mpsc::Sender<Errand>,
     /// Files.
     pub files: Files,
-    /// Reads the options anew.
+    /// Reads the configuration anew.
     pub reload: Reload,
 }

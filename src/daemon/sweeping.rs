@@ -1,12 +1,14 @@
 //! One pass through the stages: plan, verify, apply, publish.
 
 use super::files::Files;
+use super::partitions::Partitions;
 use super::sa_desk::Errand;
 use super::scribe::{Job, Scribe};
 use super::surroundings::Surroundings;
 use super::tell;
 use crate::apply::{Acknowledged, ApplyReport, apply};
 use crate::config::options::Options;
+use crate::config::partitions::PartitionsConfig;
 use crate::fabric::{Fabric, PortId};
 use crate::notes::Note;
 use crate::observe::{Observation, SweepError};
@@ -14,7 +16,6 @@ use crate::plan::Plan;
 use crate::plan::compute::{self, PlanFailure, PlanInput};
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
-use crate::plan::partitions;
 use crate::publish::Subnet;
 use crate::transport::client::SmpClient;
 use crate::verify::{self, Checks, Verified, VerifyFailure};
@@ -42,6 +43,7 @@ type Outcome = Result<(Result<Verified, VerifyFailure>, Memory), Box<PlanFailure
 /// What outlives a pass.
 pub struct Passes {
     memory: Memory,
+    partitions: Partitions,
     acknowledged: Acknowledged,
     scribe: Scribe,
     last_plan: Option<Arc<Plan>>,
@@ -57,9 +59,14 @@ pub struct Passes {
 
 impl Passes {
     /// Before the first pass: remembers the LIDs of the cache file.
-    pub fn new(around: &Surroundings, options: &Options) -> Self {
+    pub fn new(
+        around: &Surroundings,
+        options: &Options,
+        partitions: Arc<PartitionsConfig>,
+    ) -> Self {
         Self {
             memory: around.files.read_memory(options),
+            partitions: Partitions::new(partitions),
             acknowledged: Acknowledged::default(),
             scribe: Scribe::new(around.files.clone()),
             last_plan: None,
@@ -70,6 +77,11 @@ impl Passes {
             last_faults: Vec::new(),
             is_unsettled: false,
         }
+    }
+
+    /// What counts from the next pass on.
+    pub fn reconfigure(&mut self, partitions: Arc<PartitionsConfig>) {
+        self.partitions.reconfigure(partitions);
     }
 
     /// Another SM ruled meanwhile: what it gave out counts, and what was written before it does
@@ -124,6 +136,10 @@ impl Passes {
         observation: &mut Observation,
     ) -> Pass {
         let start = Instant::now();
+        if let Some(groups) = self.partitions.resolve(options) {
+            // Without a desk there is nobody who wants to know.
+            let _ = around.sa_desk.send(Errand::PermanentGroups(groups)).await;
+        }
         let groups = ask_groups(around, observation).await;
         let planned = self.plan(around, options, observation, groups).await;
         let verified = match planned {
@@ -155,7 +171,7 @@ impl Passes {
     ) -> Result<Verified, String> {
         let torus_config = around.files.read_torus_config(options);
         let chain = around.files.chain(options)?;
-        let partitions = partitions::default(options);
+        let partitions = self.partitions.current();
         let (fabric, options) = (observation.fabric.clone(), options.clone());
         let (memory, previous) = (self.memory.clone(), self.last_plan.clone());
         let pkeys = observation.pkeys.clone();
@@ -203,6 +219,7 @@ impl Passes {
             failure.to_string()
         })?;
         let notes = verified.plan().notes.iter().chain(&verified.summary().notes);
+        let notes = self.partitions.notes().iter().chain(notes);
         self.tell_notes(&notes.cloned().collect::<Vec<_>>());
         Ok(verified)
     }

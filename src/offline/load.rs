@@ -69,7 +69,8 @@ impl Bench {
         notes.extend(found);
         let chain = configuration::chain(&options, lists).map_err(config)?;
         let seat = seat(&topology, &options).map_err(usage)?;
-        let partitions = partitions::default(&options);
+        let (partitions, found) = read_partitions(&options).map_err(config)?;
+        notes.extend(found);
         Ok(Self { topology, seat, options, chain, torus_config, partitions, notes })
     }
 
@@ -104,6 +105,17 @@ fn read_options(args: &SimArgs) -> Result<(Options, Vec<Note>), String> {
     args.daemon.apply(&mut options);
     notes.extend(options.settle());
     Ok((options, notes))
+}
+
+/// The partitions of the file that was asked for; without one the default ones.
+fn read_partitions(options: &Options) -> Result<(Vec<Partition>, Vec<Note>), String> {
+    if options.partition_config_file == Options::default().partition_config_file {
+        return Ok((partitions::default(options), Vec::new()));
+    }
+    let (config, mut notes) = files::partitions(options)?;
+    let (partitions, found) = partitions::partitions(&config, options, &[]);
+    notes.extend(found);
+    Ok((partitions, notes))
 }
 
 fn read_fabric(file: &Path) -> Result<Topology, String> {

@@ -1,7 +1,8 @@
 //! PathRecord (IBA vol. 1, 15.2.5.16): how one port reaches another.
 //!
 //! MTU and rate are the least along the programmed tables, in the walk of [`least`]. The SL is
-//! the routing engine's; a query that asks for another gets no record. Between ports of several
+//! the routing engine's, made from that of the partition; a query that asks for another gets no
+//! record. Between ports of several
 //! LIDs the paths whose LIDs differ at both ends come first (preference 0), then the others.
 
 use super::limits::{choose, mtu_is_valid, rate_of_rank, rate_rank};
@@ -190,7 +191,8 @@ fn params(query: &Query<'_>, wanted: &PathRecord, ends: &Ends) -> Option<Params>
     } else {
         view.common_key(ends.from, ends.to)?
     };
-    let hint = if query.has(PathRecord::SL) { wanted.sl() } else { Sl(0) };
+    let of_partition = || view.plan().partitions.service_level(pkey);
+    let hint = if query.has(PathRecord::SL) { wanted.sl() } else { of_partition() };
     let sl = view.plan().routing.policy.path_sl(ends.from, ends.to, hint);
     if query.has(PathRecord::SL) && sl != hint {
         return None;

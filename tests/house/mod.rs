@@ -76,7 +76,7 @@ impl House {
     /// Starts a daemon at the host of the switch at `at`.
     pub fn start(&self, at: [u16; 3], options: Options) -> Sm {
         let same = options.clone();
-        self.start_with(at, options, Box::new(move || Ok(same.clone())))
+        self.start_with(at, options, Box::new(move || Ok(same.clone().into())))
     }
 
     /// The same with a way to read the options anew.
@@ -86,7 +86,7 @@ impl House {
         let port = self.fabric.attach(place, PortNum(1), intake.clone(), true);
         let port = Arc::new(port.expect("the host is there"));
         let files = Files { cache_dir: None, dump_dir: self.dir.path().into() };
-        let setup = Setup { options, once: false, files, reload };
+        let setup = Setup { options, partitions: Arc::default(), once: false, files, reload };
         let daemon = Daemon::new(port, &intake, unsolicited, setup);
         let shutdown = watch::Sender::new(false);
         Sm {

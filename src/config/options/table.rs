@@ -191,7 +191,7 @@ options! {
 
     section "Partitions";
     /// The file that defines the partitions.
-    partition_config_file: Option<String> = path("partitions.conf"), start, later;
+    partition_config_file: Option<String> = path("partitions.conf"), start, ready;
     /// Deprecated, see part_enforce: TRUE means part_enforce off.
     no_partition_enforcement: bool = false, hup, ready;
     /// Where switches check P_Keys at their outer ports: both, in, out or off.

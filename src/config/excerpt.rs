@@ -1,0 +1,77 @@
+//! A finding with the line it is about, and a caret under the place:
+//!
+//! ```text
+//! partitions.conf:3:14: error: an MTU is …
+//!     Storage=0x10,mtu=9 : ALL;
+//!                      ^
+//! ```
+
+use super::Diagnostic;
+use crate::notes::Severity;
+use std::fmt::Write;
+
+/// What stands before the line of the file, and before the caret.
+const MARGIN: &str = "    ";
+
+/// The finding, and below it the line of `text` that it is about, with a caret under its first
+/// character and as many more as the word has. Findings about a whole line have no caret, those
+/// about a whole file no line.
+pub fn render(diagnostic: &Diagnostic, text: &str) -> String {
+    let Diagnostic { file, line, column, severity, message } = diagnostic;
+    let severity = match severity {
+        Severity::Info => "note",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    };
+    let mut out = file.display().to_string();
+    if *line > 0 {
+        let _ = write!(out, ":{line}");
+        if *column > 0 {
+            let _ = write!(out, ":{column}");
+        }
+    }
+    let _ = write!(out, ": {severity}: {message}");
+    let number = line.checked_sub(1).map(|index| index as usize);
+    if let Some(source) = number.and_then(|index| text.lines().nth(index)) {
+        let _ = write!(out, "\n{MARGIN}{}", source.trim_end());
+        if *column > 0 {
+            let _ = write!(out, "\n{MARGIN}{}", caret(source, *column as usize - 1));
+        }
+    }
+    out
+}
+
+/// Blanks up to the character at `start`, tabs kept so that it lines up, and the carets.
+fn caret(source: &str, start: usize) -> String {
+    let blanks = source.chars().take(start).map(|c| if c == '\t' { '\t' } else { ' ' });
+    let mut line: String = blanks.collect();
+    let short = start.saturating_sub(line.chars().count());
+    line.extend(std::iter::repeat_n(' ', short));
+    let ends_word = |c: &char| c.is_whitespace() || [',', ';', '='].contains(c);
+    let word = source.chars().skip(start).take_while(|c| !ends_word(c)).count();
+    line.extend(std::iter::repeat_n('^', word.max(1)));
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(line: u32, column: u32) -> Diagnostic {
+        let severity = Severity::Error;
+        Diagnostic { file: "f".into(), line, column, severity, message: "wrong".into() }
+    }
+
+    #[test]
+    fn the_caret_stands_under_the_word() {
+        let text = "one\n\ttwo = 0x12, drei\n";
+        assert_eq!(
+            render(&found(2, 8), text),
+            "f:2:8: error: wrong\n    \ttwo = 0x12, drei\n    \t      ^^^^"
+        );
+        assert_eq!(render(&found(2, 0), text), "f:2: error: wrong\n    \ttwo = 0x12, drei");
+        assert_eq!(render(&found(1, 9), text), "f:1:9: error: wrong\n    one\n            ^");
+        assert_eq!(render(&found(0, 0), text), "f: error: wrong");
+        assert_eq!(render(&found(9, 1), text), "f:9:1: error: wrong", "there is no such line");
+    }
+}

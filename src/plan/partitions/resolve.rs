@@ -1,0 +1,264 @@
+//! partitions.conf → partitions: keys that are left out, parts that belong together, groups.
+//!
+//! Three things are other than in OpenSM. A generated key is never one that stands in the file,
+//! not even further down, so that partitions do not become one by accident. A partition that is
+//! described in several parts has the SL of the last part that says one; in OpenSM a part that
+//! says none takes it back. Groups stay while no member of their partition is in the fabric.
+
+use super::{Member, Membership, Partition, PermanentGroup, Who};
+use crate::config::options::Options;
+use crate::config::partitions::{
+    BROADCAST, Definition, GroupEntry, GroupFlags, PartitionsConfig, is_ip,
+};
+use crate::ids::{Gid, Pkey, Sl};
+use crate::notes::Note;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The scope of groups that say none.
+const LINK_LOCAL: u8 = 2;
+/// Q_Key of IP groups (RFC 4391, 4).
+const IP_Q_KEY: u32 = 0xB1B;
+/// The last key that is generated.
+const LAST_GENERATED: u16 = 0x7FFE;
+
+/// The partitions of a subnet without partitions.conf: the default one, with all ports as full
+/// members and a broadcast group.
+pub fn default(options: &Options) -> Vec<Partition> {
+    let pkey = Pkey::DEFAULT_LIMITED;
+    let mut default = bare("Default".to_owned(), pkey);
+    default.members = vec![Member::new(Who::All, Membership::Full)];
+    default.groups = vec![group(BROADCAST, LINK_LOCAL, pkey, &ip_flags(), options)];
+    vec![default]
+}
+
+fn ip_flags() -> GroupFlags {
+    GroupFlags { q_key: IP_Q_KEY, ..GroupFlags::default() }
+}
+
+fn bare(name: String, pkey: Pkey) -> Partition {
+    Partition { name, pkey, members: Vec::new(), sl: Sl(0), groups: Vec::new() }
+}
+
+/// The partitions that a configuration describes. `before` are those of the last time: a
+/// partition without a key in the configuration keeps the one that was generated for its name.
+/// The notes say what is odd.
+pub fn partitions(
+    config: &PartitionsConfig,
+    options: &Options,
+    before: &[Partition],
+) -> (Vec<Partition>, Vec<Note>) {
+    if config.definitions.is_empty() {
+        return (default(options), Vec::new());
+    }
+    let mut resolver = Resolver::new(config, options, before);
+    for definition in &config.definitions {
+        resolver.define(definition);
+    }
+    let mut partitions = resolver.partitions;
+    partitions.retain(|partition| !partition.members.is_empty());
+    (partitions, resolver.notes)
+}
+
+struct Resolver<'a> {
+    options: &'a Options,
+    /// In the order in which they were named first.
+    partitions: Vec<Partition>,
+    /// Index by partition number.
+    by_key: BTreeMap<u16, usize>,
+    /// Numbers that are not generated.
+    reserved: BTreeSet<u16>,
+    /// Keys that were generated for names before.
+    remembered: BTreeMap<&'a str, Pkey>,
+    /// Number of definitions seen.
+    order: u32,
+    groups: BTreeSet<Gid>,
+    notes: Vec<Note>,
+}
+
+impl<'a> Resolver<'a> {
+    fn new(config: &'a PartitionsConfig, options: &'a Options, before: &'a [Partition]) -> Self {
+        let mut reserved: BTreeSet<u16> =
+            config.definitions.iter().filter_map(|part| Some(part.pkey?.base())).collect();
+        reserved.insert(Pkey::DEFAULT_LIMITED.base());
+        let nameless = |name: &str| {
+            config.definitions.iter().any(|part| part.pkey.is_none() && part.name == name)
+        };
+        let remembered: BTreeMap<&str, Pkey> = before
+            .iter()
+            .filter(|old| nameless(&old.name) && !reserved.contains(&old.pkey.base()))
+            .map(|old| (old.name.as_str(), old.pkey))
+            .collect();
+        reserved.extend(remembered.values().map(|key| key.base()));
+        let default = Partition {
+            members: vec![
+                Member::new(Who::All, Membership::Limited),
+                Member::new(Who::Own, Membership::Full),
+            ],
+            ..bare("Default".to_owned(), Pkey::DEFAULT_LIMITED)
+        };
+        Self {
+            options,
+            by_key: BTreeMap::from([(default.pkey.base(), 0)]),
+            partitions: vec![default],
+            reserved,
+            remembered,
+            order: 0,
+            groups: BTreeSet::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    fn define(&mut self, definition: &Definition) {
+        self.order += 1;
+        let Some(index) = self.find(definition) else {
+            let line = definition.line;
+            self.notes.push(Note::warning(format!(
+                "there is no P_Key left for the partition of line {line} of partitions.conf"
+            )));
+            return;
+        };
+        let index0 = definition.index0.then_some(self.order);
+        let members = definition.members.iter().map(|entry| Member {
+            who: entry.who,
+            membership: entry.membership,
+            index0,
+        });
+        // Without QoS there is one SL for all.
+        let sl = if self.options.qos { definition.flags.sl } else { Sl(0) };
+        let partition = &mut self.partitions[index];
+        partition.members.extend(members);
+        if definition.says_sl {
+            partition.sl = sl;
+        }
+        let flags = GroupFlags { sl, ..definition.flags };
+        if definition.ipoib {
+            self.add_groups(index, definition.line, BROADCAST, &flags);
+        }
+        for GroupEntry { line, mgid, flags: own } in &definition.groups {
+            let inherited = own.sl == definition.flags.sl;
+            let flags = GroupFlags { sl: if inherited { sl } else { own.sl }, ..*own };
+            self.add_groups(index, *line, *mgid, &flags);
+        }
+    }
+
+    /// The partition that a definition speaks of.
+    fn find(&mut self, definition: &Definition) -> Option<usize> {
+        let pkey = match definition.pkey {
+            Some(pkey) => pkey,
+            None => {
+                let name = &definition.name;
+                let known = self.partitions.iter().position(|other| other.name == *name);
+                if let Some(index) = known.filter(|_| !name.is_empty()) {
+                    return Some(index);
+                }
+                self.remembered.get(name.as_str()).copied().or_else(|| self.generate())?
+            }
+        };
+        if let Some(&index) = self.by_key.get(&pkey.base()) {
+            let (known, name) = (&self.partitions[index].name, &definition.name);
+            if !name.is_empty() && name != known {
+                self.notes.push(Note::info(format!(
+                    "partition {pkey} is called {known}; its second name, {name} in line {}, is \
+                     not used",
+                    definition.line
+                )));
+            }
+            return Some(index);
+        }
+        let name = match definition.name.as_str() {
+            "" => format!("{:04x}", pkey.0),
+            name => name.to_owned(),
+        };
+        self.by_key.insert(pkey.base(), self.partitions.len());
+        self.partitions.push(bare(name, pkey));
+        Some(self.partitions.len() - 1)
+    }
+
+    /// The lowest number that is free.
+    fn generate(&self) -> Option<Pkey> {
+        let is_free = |key: &u16| !self.by_key.contains_key(key) && !self.reserved.contains(key);
+        (1..=LAST_GENERATED).find(is_free).map(Pkey)
+    }
+
+    /// Adds a group for each scope. The first description of a group counts.
+    fn add_groups(&mut self, index: usize, line: u32, mgid: Gid, flags: &GroupFlags) {
+        let pkey = self.partitions[index].pkey;
+        let mut flags = *flags;
+        let mut mgid = mgid;
+        if is_ip(&mgid) {
+            mgid = with_pkey(mgid, pkey);
+            flags.q_key = if flags.q_key == 0 { IP_Q_KEY } else { flags.q_key };
+        }
+        let scopes = if flags.scopes == 0 { 1 << LINK_LOCAL } else { flags.scopes };
+        for scope in (0..16).filter(|scope| scopes & 1 << scope != 0) {
+            let group = group(mgid, scope, pkey, &flags, self.options);
+            if self.groups.contains(&group.mgid) {
+                continue;
+            }
+            match self.objection(&group) {
+                Some(objection) => self.notes.push(Note::warning(format!(
+                    "group {} of line {line} of partitions.conf is left out: {objection}",
+                    group.mgid
+                ))),
+                None => {
+                    self.groups.insert(group.mgid);
+                    self.partitions[index].groups.push(group);
+                }
+            }
+        }
+    }
+
+    /// What speaks against a group: the rules by which clients may name groups (IBA vol. 1,
+    /// o15-0.1.5; RFC 4391, 5) hold here, too.
+    fn objection(&self, group: &PermanentGroup) -> Option<&'static str> {
+        if !self.options.ipoib_mcgroup_creation_validation {
+            return None;
+        }
+        let [_, flags, high, low, ..] = group.mgid.0;
+        if is_ip(&group.mgid) {
+            let broadcast = with_pkey(with_scope(BROADCAST, group.scope), group.pkey);
+            let is_there = group.mgid == broadcast || self.groups.contains(&broadcast);
+            return (!is_there).then_some(
+                "an IP group needs the broadcast group of its partition in the same scope, which \
+                 `ipoib` makes",
+            );
+        }
+        if flags & 0xE0 != 0 {
+            return Some("of the four flags in an MGID the first three are reserved");
+        }
+        let is_administrators = (high, low) == (0xA0, 0x1B) && group.scope == LINK_LOCAL;
+        is_administrators.then_some("names with the signature a01b are not link-local")
+    }
+}
+
+fn with_pkey(mut mgid: Gid, pkey: Pkey) -> Gid {
+    mgid.0[4..6].copy_from_slice(&(pkey.0 | 0x8000).to_be_bytes());
+    mgid
+}
+
+fn with_scope(mut mgid: Gid, scope: u8) -> Gid {
+    mgid.0[1] = mgid.0[1] & 0xF0 | scope & 0xF;
+    mgid
+}
+
+fn group(
+    mgid: Gid,
+    scope: u8,
+    pkey: Pkey,
+    flags: &GroupFlags,
+    options: &Options,
+) -> PermanentGroup {
+    PermanentGroup {
+        mgid: with_scope(mgid, scope),
+        pkey: Pkey(pkey.0 | 0x8000),
+        q_key: flags.q_key,
+        mtu: flags.mtu,
+        rate: flags.rate,
+        sl: flags.sl,
+        scope,
+        tclass: flags.tclass,
+        flow_label: flags.flow_label,
+        hop_limit: if scope == LINK_LOCAL { 0 } else { u8::MAX },
+        packet_life: options.subnet_timeout,
+    }
+}
