@@ -24,7 +24,8 @@ const TORUS: &str = "torus-2QoS,no_fallback";
 /// All channel adapters in one group.
 fn everybody(fabric: &Fabric) -> GroupMembers {
     let is_host = |&port: &_| fabric.node_of(port).kind() == NodeKind::Ca;
-    GroupMembers { mlid: Mlid(0xC000), members: fabric.end_ports().filter(is_host).collect() }
+    let members = fabric.end_ports().filter(is_host).collect();
+    GroupMembers { mlid: Mlid(0xC000), members, senders: Vec::new() }
 }
 
 /// What ibdmchk says of a plan.

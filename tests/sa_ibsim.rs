@@ -16,10 +16,11 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use torus_sm::config::options::Options;
 use torus_sm::fabric::ibnet;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Gid, Guid, Pkey, Sl};
-use torus_sm::sa::GroupSpec;
+use torus_sm::plan::partitions::BroadcastGroup;
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::sysfs::Sysfs;
 use torus_sm::transport::umad::UmadPort;
@@ -183,7 +184,7 @@ fn records_of_nodes_ports_and_managers() {
 }
 
 fn broadcast() -> Gid {
-    GroupSpec::ipoib_broadcast(Pkey(0x7FFF), Sl(0), 18).mgid
+    BroadcastGroup::ipv4(Pkey(0x7FFF), &Options::default()).mgid
 }
 
 /// Output ports by switch GUID, from the devices.

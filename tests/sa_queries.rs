@@ -10,6 +10,7 @@ use torus_sm::fabric::picture::View;
 use torus_sm::fabric::topology::{Topology, TopologyNode};
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, PortNum, Sl};
+use torus_sm::plan::partitions;
 use torus_sm::plan::routing::{Lft, Routing, RoutingPolicy};
 use torus_sm::plan::{LidTable, Plan};
 use torus_sm::publish::Subnet;
@@ -373,7 +374,7 @@ fn what_is_not_served_gets_the_status_of_the_specification() {
 }
 
 fn broadcast() -> GroupSpec {
-    GroupSpec::ipoib_broadcast(Pkey(0x7FFF), Sl(0), 18)
+    GroupSpec::from(&partitions::default(&Options::default())[0].groups[0])
 }
 
 fn member(n: u64, mgid: Gid, state: JoinState) -> McMemberRecord {

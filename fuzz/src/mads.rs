@@ -45,8 +45,11 @@ fn request(body: &[u8]) -> Vec<u8> {
     let byte = |at: usize| body.get(at).copied().unwrap_or_default();
     let mut mad = vec![0; MAD_SIZE];
     let methods = [Method::GET, Method::SET, Method::GET_TABLE, Method(0x15)];
-    // ClassPortInfo … TraceRecord.
-    let attributes = [0x01, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x18, 0x19, 0x20, 0x33, 0x35, 0x38];
+    // ClassPortInfo … MCMemberRecord, InformInfo, ServiceRecord, InformInfoRecord.
+    let attributes = [
+        0x01, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x18, 0x19, 0x20, 0x33, 0x35, 0x38, 0x03, 0x31,
+        0xF3,
+    ];
     let attribute: u16 = attributes[usize::from(byte(1)) % attributes.len()];
     mad[..4].copy_from_slice(&[1, Class::SUBN_ADM, 2, methods[usize::from(byte(0)) % 4].0]);
     mad[15] = byte(2);
@@ -63,19 +66,7 @@ fn groups() -> Registry {
     let groups: Vec<GroupSpec> = partitions::default(&Options::default())
         .iter()
         .flat_map(|partition| &partition.groups)
-        .map(|group| GroupSpec {
-            mgid: group.mgid,
-            qkey: group.q_key,
-            mtu: group.mtu,
-            rate: group.rate,
-            packet_life: group.packet_life,
-            pkey: group.pkey,
-            sl: group.sl,
-            traffic_class: group.tclass,
-            flow_label: group.flow_label,
-            hop_limit: group.hop_limit,
-            scope: group.scope,
-        })
+        .map(GroupSpec::from)
         .collect();
     registry.set_permanent(&groups, torus_sm::ids::Mlid::LAST).expect("there is room for one");
     registry

@@ -3,6 +3,7 @@
 //! for a sweep.
 
 use super::agenda::Event;
+use super::sa_desk::DeviceNotice;
 use crate::observe::traps::{TrapDesk, TrapNews, Verdict};
 use crate::sm::desk::{self, SelfPortrait};
 use crate::transport::client::SmpClient;
@@ -21,18 +22,21 @@ pub struct FrontDesk {
     portrait: watch::Receiver<SelfPortrait>,
     events: mpsc::UnboundedSender<Event>,
     traps: TrapDesk,
+    to_report: mpsc::Sender<DeviceNotice>,
     m_key: u64,
 }
 
 impl FrontDesk {
-    /// A desk that sends through `client` and reports to `events`.
+    /// A desk that sends through `client`, tells `events` what is news, and passes notices on to
+    /// be reported.
     pub fn new(
         client: SmpClient,
         portrait: watch::Receiver<SelfPortrait>,
         events: mpsc::UnboundedSender<Event>,
+        to_report: mpsc::Sender<DeviceNotice>,
         m_key: u64,
     ) -> Self {
-        Self { client, portrait, events, traps: TrapDesk::default(), m_key }
+        Self { client, portrait, events, traps: TrapDesk::default(), to_report, m_key }
     }
 
     /// Serves until the port is gone.
@@ -72,6 +76,10 @@ impl FrontDesk {
         if let Verdict::News(news) = self.traps.receive(Instant::now(), mad.header().tid(), &notice)
         {
             self.tell(news);
+            let told = DeviceNotice { from: inbound.from.lid, notice };
+            if self.to_report.try_send(told).is_err() {
+                debug!("a notice from LID {} is not reported: too many wait", inbound.from.lid);
+            }
         }
     }
 

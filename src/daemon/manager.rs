@@ -252,7 +252,9 @@ impl Manager {
         let managers = observation.managers.iter().map(|&(_, info)| info).collect();
         let whole = whole.then(|| observation.fabric.clone());
         // Without a desk there is nobody who wants to know.
-        let _ = self.around.sa_desk.send(Errand::Swept { managers, whole }).await;
+        let drop_subscriptions = self.options.drop_event_subscriptions;
+        let errand = Errand::Swept { managers, whole, drop_subscriptions };
+        let _ = self.around.sa_desk.send(errand).await;
     }
 
     /// A sweep ended: who is to be master, and what is to be done.

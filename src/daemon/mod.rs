@@ -6,14 +6,16 @@
 //!    ▲        │           └───▲──────────────────────────────────────│───────────────────┘
 //!    │        ├─► front desk ─┘ events (traps, SM roles)             ▼ snapshot
 //!    │        └─► SA desk ◄────────────────────────────────── watch<Arc<Subnet>>
-//!    └────────────────┘ replies          └─► membership events to the manager
+//!    └────────────────┘ replies, reports └─► membership events to the manager
 //! ```
 //!
 //! * [`manager`]: the loop: events in, sweeps out; [`agenda`]: what is to be done next;
 //! * [`surroundings`]: what it is placed in; [`sweeping`]: one pass through the stages;
 //! * [`partitions`]: who may talk to whom, as configured;
 //! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
-//! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps;
+//! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps, and
+//!   reports notices; [`held_joins`]: answers that wait for their tree; [`archive`]: the registry
+//!   on disk;
 //! * [`files`]: the files that a pass reads and writes; [`scribe`]: writes them beside the loop;
 //! * [`signals`]: HUP, USR1, INT, TERM; [`logging`]: the log, [`tell`]: its well-known lines;
 //! * [`start`]: puts the desks together; [`launch`]: the process,
@@ -21,9 +23,11 @@
 //! * [`simulate`]: the same on an embedded simulated fabric, with [`narrator`] telling about it.
 
 pub mod agenda;
+pub mod archive;
 pub mod background;
 pub mod files;
 pub mod front_desk;
+pub mod held_joins;
 pub mod launch;
 pub mod logging;
 pub mod manager;

@@ -3,7 +3,7 @@
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::notes::Note;
-use crate::plan::partitions::{self, Partition, PermanentGroup};
+use crate::plan::partitions::{self, Partition};
 use crate::sa::registry::GroupSpec;
 use std::sync::Arc;
 
@@ -33,11 +33,7 @@ impl Partitions {
         let (next, notes) = partitions::partitions(&self.config, options, &self.current);
         self.notes = notes;
         self.current = Arc::new(next);
-        let groups = self.current.iter().flat_map(|partition| &partition.groups);
-        let groups: Vec<GroupSpec> = match options.disable_multicast {
-            true => Vec::new(),
-            false => groups.map(group_spec).collect(),
-        };
+        let groups = permanent_groups(&self.current, options);
         if self.told.as_ref() == Some(&groups) {
             return None;
         }
@@ -56,18 +52,8 @@ impl Partitions {
     }
 }
 
-fn group_spec(group: &PermanentGroup) -> GroupSpec {
-    GroupSpec {
-        mgid: group.mgid,
-        qkey: group.q_key,
-        mtu: group.mtu,
-        rate: group.rate,
-        packet_life: group.packet_life,
-        pkey: group.pkey,
-        sl: group.sl,
-        traffic_class: group.tclass,
-        flow_label: group.flow_label,
-        hop_limit: group.hop_limit,
-        scope: group.scope,
-    }
+/// The multicast groups that are always to be there.
+pub fn permanent_groups(partitions: &[Partition], options: &Options) -> Vec<GroupSpec> {
+    let groups = partitions.iter().flat_map(|partition| &partition.groups);
+    groups.filter(|_| !options.disable_multicast).map(GroupSpec::from).collect()
 }

@@ -1,31 +1,35 @@
 //! The desk for SA requests: answers come from the published snapshot and never wait for a
 //! sweep. It owns the registry; the manager asks it for the multicast groups, tells it what sweeps
-//! met, and hears when membership changed.
+//! met, and hears when membership changed. It reports notices to their subscribers.
 //!
 //! A subnet manager that is not master, or has not finished its first sweep as master, does not
 //! answer at all (IBA vol. 1, C15-0.1.3): clients repeat their requests, and a refusal would be
 //! taken for the subnet's last word.
 
 use super::agenda::Event;
+use super::archive::Archive;
+use super::held_joins::HeldJoins;
+use crate::config::options::Options;
 use crate::fabric::Fabric;
-use crate::ids::Mlid;
+use crate::ids::{Lid, Mlid};
 use crate::plan::multicast::GroupMembers;
 use crate::publish::Subnet;
-use crate::sa::Responder;
+use crate::sa::herald::{self, Herald};
 use crate::sa::registry::GroupSpec;
+use crate::sa::{Reply, Responder};
 use crate::sm::desk::SelfPortrait;
-use crate::transport::intake::Inbound;
+use crate::transport::intake::{Conclusion, Inbound};
 use crate::transport::{Agent, MadPort, Outgoing};
-use crate::wire::attr::{SmInfo, SmState};
+use crate::wire::attr::{Notice, SmInfo, SmState};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
 /// What the manager wants from the desk. Errands are run in the order in which they were sent.
 #[derive(Debug)]
 pub enum Errand {
-    /// The multicast groups, as ports of this fabric.
+    /// The multicast groups, as ports of this fabric: they are going to be planned.
     Groups {
         /// The fabric the answer is to be in terms of.
         fabric: Arc<Fabric>,
@@ -34,13 +38,38 @@ pub enum Errand {
     },
     /// The multicast groups of the configuration.
     PermanentGroups(Vec<GroupSpec>),
+    /// The groups that were asked for last are planned, programmed and published.
+    Planned,
     /// A sweep ended.
     Swept {
         /// The other subnet managers that it met.
         managers: Vec<SmInfo>,
         /// What it found, if it looked everywhere: ports that are not there have left.
         whole: Option<Arc<Fabric>>,
+        /// Subscriptions of ports that left end at once (`drop_event_subscriptions`).
+        drop_subscriptions: bool,
     },
+}
+
+/// A notice that a device sent to the subnet manager.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceNotice {
+    /// LID of the device.
+    pub from: Lid,
+    /// The notice.
+    pub notice: Notice,
+}
+
+/// What comes to the desk.
+pub struct Inboxes {
+    /// Requests.
+    pub requests: mpsc::Receiver<Inbound>,
+    /// What the manager wants.
+    pub errands: mpsc::Receiver<Errand>,
+    /// What became of reports.
+    pub reports: mpsc::Receiver<Conclusion>,
+    /// Notices of devices.
+    pub notices: mpsc::Receiver<DeviceNotice>,
 }
 
 /// The desk.
@@ -50,11 +79,16 @@ pub struct SaDesk {
     subnet: watch::Receiver<Option<Arc<Subnet>>>,
     portrait: watch::Receiver<SelfPortrait>,
     events: mpsc::UnboundedSender<Event>,
+    archive: Archive,
+    herald: Herald,
+    joins: HeldJoins,
     membership: u64,
     /// Subnet managers that sweeps met beside this one.
     others: Vec<SmInfo>,
     /// Requests that came while the subnet was not up or not ours.
     untimely: u64,
+    /// The configuration of the last snapshot.
+    options: Option<Arc<Options>>,
 }
 
 impl SaDesk {
@@ -65,38 +99,92 @@ impl SaDesk {
         subnet: watch::Receiver<Option<Arc<Subnet>>>,
         mut portrait: watch::Receiver<SelfPortrait>,
         events: mpsc::UnboundedSender<Event>,
+        archive: Archive,
     ) -> Self {
         let membership = responder.registry().generation();
         portrait.mark_changed();
-        let (others, untimely) = (Vec::new(), 0);
-        Self { port, responder, subnet, portrait, events, membership, others, untimely }
+        Self {
+            port,
+            responder,
+            subnet,
+            portrait,
+            events,
+            archive,
+            herald: Herald::default(),
+            joins: HeldJoins::default(),
+            membership,
+            others: Vec::new(),
+            untimely: 0,
+            options: None,
+        }
     }
 
     /// Serves until the port or the manager is gone, and tells what it did.
-    pub async fn serve(
-        mut self,
-        mut inbox: mpsc::Receiver<Inbound>,
-        mut errands: mpsc::Receiver<Errand>,
-    ) {
+    pub async fn serve(mut self, mut inboxes: Inboxes) {
+        let mut notices_open = true;
         loop {
+            let due = self.next_deadline();
             tokio::select! {
-                errand = errands.recv() => match errand {
+                errand = inboxes.errands.recv() => match errand {
                     Some(errand) => self.run(errand),
                     None => break,
                 },
-                inbound = inbox.recv() => match inbound {
+                inbound = inboxes.requests.recv() => match inbound {
                     Some(inbound) => self.receive(&inbound),
                     None => break,
                 },
+                conclusion = inboxes.reports.recv() => match conclusion {
+                    Some(Conclusion { tid, answered }) => self.herald.concluded(tid, answered),
+                    None => break,
+                },
+                notice = inboxes.notices.recv(), if notices_open => match notice {
+                    Some(notice) => self.forward(notice),
+                    None => notices_open = false,
+                },
+                changed = self.subnet.changed() => match changed {
+                    Ok(()) => self.published(),
+                    Err(_) => break,
+                },
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    self.due().await;
+                }
             }
+            self.send_reports();
         }
-        self.tell_counters();
+        self.leave().await;
+    }
+
+    /// When something is to be done without being asked.
+    fn next_deadline(&self) -> Option<Instant> {
+        let reports = self.herald.next_deadline().map(Instant::from_std);
+        [reports, self.joins.next_deadline(), self.archive.due()].into_iter().flatten().min()
+    }
+
+    async fn due(&mut self) {
+        let now = Instant::now();
+        self.herald.expire(now.into_std());
+        for reply in self.joins.overdue(now) {
+            self.send(&reply);
+        }
+        if self.archive.due().is_some_and(|due| due <= now) {
+            self.write_archive().await;
+        }
+    }
+
+    async fn write_archive(&mut self) {
+        if let Some(options) = &self.options
+            && self.portrait.borrow().state == SmState::Master
+        {
+            self.archive.write(self.responder.registry(), &options.clone()).await;
+        }
     }
 
     fn run(&mut self, errand: Errand) {
         match errand {
             Errand::Groups { fabric, reply } => {
-                let _ = reply.send(self.responder.registry().groups(&fabric));
+                let registry = self.responder.registry();
+                self.joins.asked(registry.generation());
+                let _ = reply.send(registry.groups(&fabric));
             }
             Errand::PermanentGroups(specs) => {
                 let registry = self.responder.registry_mut();
@@ -107,41 +195,114 @@ impl SaDesk {
                 // The pass under way asks for the groups anyway.
                 self.membership = registry.generation();
             }
-            Errand::Swept { managers, whole } => {
+            Errand::Planned => {
+                for reply in self.joins.planned() {
+                    self.send(&reply);
+                }
+            }
+            Errand::Swept { managers, whole, drop_subscriptions } => {
                 self.others = managers;
                 self.portrait.mark_changed();
                 if let Some(fabric) = whole {
                     let registry = self.responder.registry_mut();
-                    registry.forget_absent(&fabric);
+                    registry.forget_absent(&fabric, drop_subscriptions);
                     // The pass that follows the sweep asks for the groups anyway.
                     self.membership = registry.generation();
+                    self.wrote();
+                }
+            }
+        }
+    }
+
+    /// The subnet of which this SM is master, once it is up.
+    fn own_subnet(&self) -> Option<Arc<Subnet>> {
+        let is_master = self.portrait.borrow().state == SmState::Master;
+        self.subnet.borrow().clone().filter(|_| is_master)
+    }
+
+    /// There is a new snapshot, or none any more.
+    fn published(&mut self) {
+        let subnet = self.subnet.borrow_and_update().clone();
+        let registry = self.responder.registry_mut();
+        match subnet {
+            Some(subnet) => {
+                self.options = Some(subnet.options.clone());
+                self.herald.published(registry, &subnet);
+                self.wrote();
+            }
+            None => {
+                self.herald.retire();
+                self.joins.clear();
+                if self.options.as_ref().is_some_and(|o| o.drop_event_subscriptions) {
+                    registry.end_subscriptions();
                 }
             }
         }
     }
 
     fn receive(&mut self, inbound: &Inbound) {
-        let subnet = self.subnet.borrow().clone();
-        let is_master = self.portrait.borrow().state == SmState::Master;
-        let Some(subnet) = subnet.filter(|_| is_master) else {
+        let Some(subnet) = self.own_subnet() else {
             debug!("SA request from LID {} before the subnet is up", inbound.from.lid);
             self.untimely += 1;
             return;
         };
         self.refresh_managers();
-        let now = Instant::now().into_std();
-        let Some(reply) = self.responder.handle(&subnet, &inbound.from, &inbound.mad, now) else {
+        let now = Instant::now();
+        let (from, mad) = (&inbound.from, &inbound.mad);
+        let Some(reply) = self.responder.handle(&subnet, from, mad, now.into_std()) else {
             return;
         };
-        let out =
-            Outgoing { agent: Agent::Sa, to: reply.to, timeout: None, retries: 0, mad: &reply.mad };
-        if let Err(error) = self.port.post(&out) {
-            warn!("answering LID {}: {error}", inbound.from.lid);
+        if let Some(reply) = self.joins.take(now, reply) {
+            self.send(&reply);
         }
+        self.wrote();
         let membership = self.responder.registry().generation();
         if membership != self.membership {
             self.membership = membership;
             let _ = self.events.send(Event::Membership);
+        }
+    }
+
+    /// Looks after what changed in the registry.
+    fn wrote(&mut self) {
+        let events = self.responder.registry_mut().take_group_events();
+        if !events.is_empty()
+            && let Some(subnet) = self.own_subnet()
+        {
+            self.herald.groups(self.responder.registry_mut(), &subnet, &events);
+        }
+        if let Some(options) = &self.options {
+            self.archive.watch(self.responder.registry(), options);
+        }
+    }
+
+    fn forward(&mut self, DeviceNotice { from, notice }: DeviceNotice) {
+        let Some(subnet) = self.own_subnet() else { return };
+        if !self.herald.trap(self.responder.registry_mut(), &subnet, from, notice) {
+            debug!("a notice from LID {from}, which is nobody's, is not reported");
+        }
+    }
+
+    fn send(&self, reply: &Reply) {
+        let (to, mad) = (reply.to, &reply.mad[..]);
+        let out = Outgoing { agent: Agent::Sa, to, timeout: None, retries: 0, mad };
+        if let Err(error) = self.port.post(&out) {
+            warn!("answering LID {}: {error}", to.lid);
+        }
+    }
+
+    /// Sends the reports that may be under way.
+    fn send_reports(&mut self) {
+        let Some(options) = &self.options else { return };
+        let patience = herald::patience(options);
+        while let Some(report) = self.herald.next(Instant::now().into_std(), patience) {
+            let (timeout, retries) = (Some(report.timeout), report.retries);
+            let (to, mad) = (report.to, &report.mad.0[..]);
+            let out = Outgoing { agent: Agent::Sa, to, timeout, retries, mad };
+            if let Err(error) = self.port.post(&out) {
+                debug!("reporting to LID {}: {error}", report.to.lid);
+                self.herald.concluded(report.tid, false);
+            }
         }
     }
 
@@ -156,10 +317,12 @@ impl SaDesk {
         self.responder.set_managers(managers.collect());
     }
 
-    fn tell_counters(&self) {
+    async fn leave(mut self) {
+        self.write_archive().await;
         let counters = self.responder.counters();
         let (total, records) = (counters.total(), counters.records());
         debug!("SA: {total} replies with {records} records; {} requests untimely", self.untimely);
         counters.lines().for_each(|line| debug!("SA: {line}"));
+        debug!("SA: reports: {:?}", self.herald.counters());
     }
 }

@@ -1,13 +1,17 @@
 //! Puts the desks and the manager together around an open port.
 
 use super::agenda::Event;
+use super::archive::{self, Archive};
 use super::files::Files;
 use super::front_desk::FrontDesk;
 use super::manager::{Exit, Manager, limits};
-use super::sa_desk::SaDesk;
+use super::partitions::permanent_groups;
+use super::sa_desk::{Inboxes, SaDesk};
 use super::surroundings::{Configuration, Reload, Surroundings};
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
+use crate::ids::Mlid;
+use crate::plan::partitions;
 use crate::publish::Subnet;
 use crate::sa::Responder;
 use crate::sa::registry::Registry;
@@ -34,6 +38,23 @@ pub struct Setup {
     /// Reads the configuration anew.
     pub reload: Reload,
 }
+
+/// What the subnet administrator starts with: the multicast groups of the partitions, and what
+/// an earlier run left. False if that was not all of use.
+fn registry(options: &Options, config: &PartitionsConfig) -> (Registry, bool) {
+    let mut registry = Registry::default();
+    // What is odd about the partitions is told by the first sweep.
+    let (partitions, _) = partitions::partitions(config, options, &[]);
+    let groups = permanent_groups(&partitions, options);
+    let complete = archive::restore(&mut registry, options, &groups);
+    if registry.set_permanent(&groups, Mlid::LAST).is_err() {
+        warn!("there are fewer MLIDs than groups of partitions");
+    }
+    (registry, complete)
+}
+
+/// Notices of devices that wait to be reported; more are lost.
+const NOTICES: usize = 1024;
 
 /// A daemon around an open port, ready to run.
 pub struct Daemon {
@@ -94,23 +115,31 @@ impl Daemon {
     }
 
     /// Runs until the daemon ends; `shutdown` asks for it.
-    pub async fn run(self, shutdown: watch::Receiver<bool>) -> Exit {
+    pub async fn run(mut self, shutdown: watch::Receiver<bool>) -> Exit {
         let (events, inbox) = self.events;
         let (sa_desk, errands) = mpsc::channel(4);
+        let (to_report, notices) = mpsc::channel(NOTICES);
         let mut desks = JoinSet::new();
         let front_desk = FrontDesk::new(
             self.client.clone(),
             self.portrait.subscribe(),
             events.clone(),
+            to_report,
             self.setup.options.m_key,
         );
         desks.spawn(front_desk.serve(self.unsolicited.smp));
-        let responder = Responder::new(Registry::default());
+        let (registry, complete) = registry(&self.setup.options, &self.setup.partitions);
+        // What could not be read is known to the clients alone.
+        self.setup.options.no_clients_rereg &= complete;
+        let archive = Archive::new(self.setup.files.dump_dir.clone(), &registry);
+        let responder = Responder::new(registry);
         let (subnet, portrait) = (self.subnet.subscribe(), self.portrait.subscribe());
-        let desk = SaDesk::new(self.port, responder, subnet, portrait, events);
+        let desk = SaDesk::new(self.port, responder, subnet, portrait, events, archive);
+        let (requests, reports) = (self.unsolicited.sa, self.unsolicited.reports);
+        let inboxes = Inboxes { requests, errands, reports, notices };
         // Not among the others, which end at once: this one tells what it did when the manager
         // has let go of it.
-        let desk = tokio::spawn(desk.serve(self.unsolicited.sa, errands));
+        let desk = tokio::spawn(desk.serve(inboxes));
         let around = Surroundings {
             client: self.client,
             events: inbox,

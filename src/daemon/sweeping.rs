@@ -153,6 +153,8 @@ impl Passes {
         self.tell_applied(observation, &report, planned_after, start.elapsed());
         tell_traffic(&around.client);
         self.publish(around, options, observation, &verified, report.failed.len());
+        // Without a desk there is nobody who waits for it.
+        let _ = around.sa_desk.send(Errand::Planned).await;
         if report.failed.is_empty() {
             tell::subnet_up(!self.was_up);
             self.was_up = true;

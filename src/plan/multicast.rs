@@ -19,13 +19,15 @@ use crate::ids::Mlid;
 use crate::notes::Note;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use tree::Forest;
+use tree::{Forest, member};
 
 /// The multicast forwarding tables of a fabric.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MulticastTables {
     /// By switch: (MLID, ports), ascending by MLID, only non-empty masks.
     pub by_switch: Vec<Vec<(Mlid, PortMask)>>,
+    /// Switches with members that only send, whose ports are in no mask; ascending by MLID.
+    pub senders: Vec<(Mlid, SwitchId)>,
 }
 
 /// A group as the registry gives it to the plan: several groups may share an MLID.
@@ -33,14 +35,19 @@ pub struct MulticastTables {
 pub struct GroupMembers {
     /// The group's MLID.
     pub mlid: Mlid,
-    /// Ports that receive (full and non members) or send (send-only members): all get a branch.
+    /// Ports that receive and send (full and non members).
     pub members: Vec<PortId>,
+    /// Ports that only send: the tree comes to their switches, and nothing is sent to them.
+    pub senders: Vec<PortId>,
 }
 
 /// The members of all groups of an MLID, ascending.
 struct Merged {
     mlid: Mlid,
+    /// All to whose switches the tree comes.
     members: Vec<PortId>,
+    /// Those among them that receive nothing.
+    senders: Vec<PortId>,
 }
 
 /// The tables for `groups` on a fabric that is routed by `routing`. General trees have at least
@@ -53,7 +60,8 @@ pub fn plan(
     groups: &[GroupMembers],
     options: &Options,
 ) -> (MulticastTables, Vec<Note>) {
-    let mut tables = MulticastTables { by_switch: vec![Vec::new(); fabric.switches().len()] };
+    let by_switch = vec![Vec::new(); fabric.switches().len()];
+    let mut tables = MulticastTables { by_switch, senders: Vec::new() };
     if options.disable_multicast || fabric.switches().is_empty() {
         return (tables, Vec::new());
     }
@@ -63,7 +71,14 @@ pub fn plan(
     span_missing(fabric, lids, routing, &merged, &mut trees);
     for (group, tree) in merged.iter().zip(trees.into_iter().map(Option::unwrap_or_default)) {
         notes.extend(tree.notes);
-        for (switch, mask) in tree.switches {
+        let exits: Vec<_> = group.senders.iter().filter_map(|&port| member(fabric, port)).collect();
+        for (switch, mut mask) in tree.switches {
+            for sender in exits.iter().filter(|sender| sender.switch == switch) {
+                mask.remove(sender.exit.0);
+                if tables.senders.last() != Some(&(group.mlid, switch)) {
+                    tables.senders.push((group.mlid, switch));
+                }
+            }
             if mask.is_empty() {
                 continue;
             }
@@ -79,16 +94,23 @@ pub fn plan(
 
 /// Groups with members by MLID.
 fn merge(groups: &[GroupMembers]) -> (Vec<Merged>, Vec<Note>) {
-    let (mut merged, mut notes) = (BTreeMap::<Mlid, BTreeSet<PortId>>::new(), Vec::new());
+    let (mut merged, mut notes) = (BTreeMap::<Mlid, [BTreeSet<PortId>; 2]>::new(), Vec::new());
     for group in groups {
         if (Mlid::FIRST..=Mlid::LAST).contains(&group.mlid) {
-            merged.entry(group.mlid).or_default().extend(&group.members);
+            let [receivers, senders] = merged.entry(group.mlid).or_default();
+            receivers.extend(&group.members);
+            senders.extend(&group.senders);
         } else {
             notes.push(Note::warning(format!("{} is not a multicast LID", group.mlid)));
         }
     }
-    let groups = merged.into_iter().filter(|(_, members)| !members.is_empty());
-    let groups = groups.map(|(mlid, ports)| Merged { mlid, members: ports.into_iter().collect() });
+    // Where nobody receives there is nothing to forward.
+    let groups = merged.into_iter().filter(|(_, [receivers, _])| !receivers.is_empty());
+    let groups = groups.map(|(mlid, [receivers, senders])| {
+        let members = receivers.union(&senders).copied().collect();
+        let senders = senders.difference(&receivers).copied().collect();
+        Merged { mlid, members, senders }
+    });
     (groups.collect(), notes)
 }
 

@@ -3,8 +3,9 @@
 //! the specification, with OpenSM's statuses.
 
 use super::limits::{choose, mtu_is_valid, rate_of_rank, rate_rank, satisfies};
-use super::query::{Answer, Query, Refused};
-use super::registry::{
+use super::query::{Answer, Query};
+use super::refused::Refused;
+use super::registry::groups::{
     Group, GroupSpec, Join, LINK_LOCAL_SCOPE, Leave, Member, Target, broadcast_mgid,
 };
 use crate::fabric::PortId;
@@ -79,7 +80,8 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, Refused> {
             let pkey = spec.pkey;
             let mlid = query.has(McMemberRecord::MLID).then(|| wanted.mlid());
             let prefix = view.options().subnet_prefix;
-            (Target::New { spec, mlid, last: last_mlid(query), prefix }, pkey)
+            let (last, consolidate) = (last_mlid(query), view.options().consolidate_ipv6_snm_req);
+            (Target::New { spec, mlid, last, prefix, consolidate }, pkey)
         }
     };
     require(view.has_key(port, pkey))?;
@@ -260,7 +262,7 @@ fn list_group(
     let by_port = query.has(McMemberRecord::PORT_GID);
     if !by_port && !query.trusted {
         // To the untrusted a group is as its creator was: a full member, not by proxy.
-        let group_itself = Member { state: JoinState::FULL, proxy: false };
+        let group_itself = Member { state: JoinState::FULL, proxy: false, since: 0 };
         return if fits(&group_itself) {
             answer.push(&group.record())
         } else {

@@ -2,14 +2,19 @@
 //!
 //! [`Responder`] is a core without I/O: a MAD and its sender go in, the reply comes out. Every
 //! answer is computed from the published [`Subnet`] and from the [`registry`] of what clients
-//! wrote (multicast members so far), so that it never waits for a sweep. Time is an argument.
+//! wrote (multicast members, services, subscriptions), so that it never waits for a sweep. Time
+//! is an argument.
 //!
 //! * `responder`: header checks, the table of methods and attributes, error replies
 //! * `query`: what a handler sees of a request, and how records become one reply
+//! * `change`: requests that write: checked here, carried out by the registry
 //! * `view`: what a snapshot says about a port: keys, MTU, rate, PortInfo as programmed
 //! * `ports`, `tables`: records that are read off the fabric and the plan
 //! * `path`: PathRecord; `limits`: the order of rates, selectors
-//! * `mcmember`: MCMemberRecord; [`registry`]: the groups
+//! * `mcmember`: MCMemberRecord; `service`: ServiceRecord; `inform`: InformInfo and
+//!   InformInfoRecord; [`registry`]: what they write, and its file
+//! * [`herald`]: which notices there are and who may hear of them; [`reports`]: how they get
+//!   there
 //! * [`counters`]: who asked what, and what became of it
 //!
 //! An attribute more is a handler in a file of its own and a row of the dispatch table.
@@ -20,15 +25,27 @@
 //! * A path query whose GID and LID name different ports gets `NO_RECORDS`.
 //! * ProxyJoin is the top bit of its byte as IBA vol. 1, 15.2.5.17 has it; OpenSM on
 //!   little-endian machines uses the lowest.
+//! * A registration of a service without ServiceID or ServiceGID lacks components
+//!   (`INSUFFICIENT_COMPONENTS`); OpenSM calls it invalid. The lease in answers is the time left.
+//! * A subscription to all notices is none to security notices unless it is a trusted one;
+//!   OpenSM looks at the trap number only. One to a single LID (the end of its range 0) hears of
+//!   that LID. Notices 129 to 131 are reported as all others are. Subscriptions have numbers.
+//! * The answer to a join waits until the tree has a place for the port.
 
+mod change;
 pub mod counters;
+pub mod herald;
+mod inform;
 mod limits;
 mod mcmember;
 mod path;
 mod ports;
 mod query;
+mod refused;
 pub mod registry;
+pub mod reports;
 mod responder;
+mod service;
 mod tables;
 mod view;
 

@@ -7,7 +7,8 @@
 
 use super::limits::{choose, mtu_is_valid, rate_of_rank, rate_rank};
 use super::mcmember;
-use super::query::{Answer, Query, Refused};
+use super::query::{Answer, Query};
+use super::refused::Refused;
 use super::view::{Speed, View};
 use crate::fabric::PortId;
 use crate::ids::{Gid, Lid, Pkey, Sl};

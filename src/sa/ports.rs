@@ -1,6 +1,7 @@
 //! ClassPortInfo, and the records of nodes, ports, links and subnet managers.
 
-use super::query::{Answer, Query, Refused};
+use super::query::{Answer, Query};
+use super::refused::Refused;
 use crate::fabric::PortId;
 use crate::ids::PortNum;
 use crate::transport::GSI_QKEY;

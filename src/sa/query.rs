@@ -1,19 +1,22 @@
 //! What a handler sees of a request, and how the records it finds become one reply.
 
+use super::refused::Refused;
 use super::registry::Registry;
 use super::view::View;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Lid};
+use crate::transport::Address;
 use crate::wire::mad::{Header, Method, Status};
 use crate::wire::record::{Record, matches};
 use crate::wire::sa::{DATA_OFFSET, RMPP_OFFSET, RmppHeader, SA_OFFSET, SaHeader, SaStatus};
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 /// A request that passed the header checks.
 pub(super) struct Query<'a> {
     /// The snapshot.
     pub view: View<'a>,
-    /// The groups.
+    /// What clients wrote.
     pub registry: &'a Registry,
     /// The port that asks.
     pub requester: PortId,
@@ -27,6 +30,10 @@ pub(super) struct Query<'a> {
     pub mask: u64,
     /// The record asked with.
     pub data: &'a [u8],
+    /// Whom the answer goes to.
+    pub from: &'a Address,
+    /// When it is asked.
+    pub now: Instant,
 }
 
 impl Query<'_> {
@@ -68,10 +75,6 @@ impl Query<'_> {
         self.view.port_by_gid(gid)
     }
 }
-
-/// The status with which a request is refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Refused(pub u16);
 
 /// The reply as it grows: the header of the request, then records.
 pub(super) struct Answer {

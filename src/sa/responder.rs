@@ -1,11 +1,15 @@
 //! Header checks, the table of methods and attributes, error replies.
 
+use super::change::{self, Change};
 use super::counters::{Counters, Drop};
+use super::inform;
 use super::mcmember;
 use super::path;
 use super::ports;
-use super::query::{Answer, Query, Refused, refusal};
+use super::query::{Answer, Query, refusal};
+use super::refused::Refused;
 use super::registry::Registry;
+use super::service;
 use super::tables;
 use super::view::{Facts, View};
 use crate::fabric::PortId;
@@ -25,6 +29,9 @@ pub struct Reply {
     /// cuts into RMPP segments. Such a message has the length of what is in it, which can also
     /// be less than 256 bytes.
     pub mad: Vec<u8>,
+    /// The generation of the multicast groups that must be planned before this may be sent; 0 if
+    /// it may be at once.
+    pub due: u64,
 }
 
 /// Answers queries: a core without I/O.
@@ -37,17 +44,17 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// A responder with the groups of `registry`.
+    /// A responder with what `registry` holds.
     pub fn new(registry: Registry) -> Self {
         Self { registry, ..Self::default() }
     }
 
-    /// The groups.
+    /// What clients wrote.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// The groups, for those of the partitions and for members that left the fabric.
+    /// The same, for the groups of the partitions and for ports that left the fabric.
     pub fn registry_mut(&mut self) -> &mut Registry {
         &mut self.registry
     }
@@ -77,8 +84,9 @@ impl Responder {
         if self.facts.generation != subnet.generation {
             self.facts = Facts::new(subnet);
         }
-        match self.reply(subnet, from, mad) {
-            Ok(mad) => Some(Reply { to: Address { qkey: GSI_QKEY, ..*from }, mad }),
+        self.registry.services.expire(now);
+        match self.reply(subnet, from, mad, now) {
+            Ok((mad, due)) => Some(Reply { to: Address { qkey: GSI_QKEY, ..*from }, mad, due }),
             Err(why) => {
                 self.counters.dropped(why);
                 None
@@ -86,13 +94,20 @@ impl Responder {
         }
     }
 
-    fn reply(&mut self, subnet: &Subnet, from: &Address, mad: &[u8]) -> Result<Vec<u8>, Drop> {
+    /// The reply, and its [`Reply::due`].
+    fn reply(
+        &mut self,
+        subnet: &Subnet,
+        from: &Address,
+        mad: &[u8],
+        now: Instant,
+    ) -> Result<(Vec<u8>, u64), Drop> {
         let trusted = check(subnet, mad)?;
         let header = Header::read(mad);
         let (attribute, method) = (header.attr_id(), Method(header.method()));
         if let Err(refused) = admit(&header) {
             self.counters.answered(attribute, method, refused.0, 0);
-            return Ok(refusal(mad, method, refused));
+            return Ok((refusal(mad, method, refused), 0));
         }
         let view = View::new(subnet, &self.facts);
         let requester = requester(&view, from).ok_or(Drop::UnknownRequester)?;
@@ -105,29 +120,34 @@ impl Responder {
             modifier: header.attr_mod(),
             mask: SaHeader::read(&mad[SA_OFFSET..]).component_mask(),
             data: &mad[DATA_OFFSET..],
+            from,
+            now,
         };
         let mut answer = Answer::new(mad, method);
-        let outcome = match (attribute, method) {
-            (SaAttr::MC_MEMBER_RECORD, Method::SET) => mcmember::join(&query)
-                .and_then(|request| self.registry.join(request))
-                .map(|record| {
-                    let _ = answer.push(&record);
-                }),
-            (SaAttr::MC_MEMBER_RECORD, Method::DELETE) => mcmember::leave(&query)
-                .and_then(|request| self.registry.leave(request))
-                .map(|record| {
-                    let _ = answer.push(&record);
-                }),
-            (SaAttr::SM_INFO_RECORD, _) => ports::managers(&query, &self.managers, &mut answer),
-            _ => read(attribute, &query, &mut answer),
+        let outcome = match wanted(attribute, &query) {
+            Some(change) => change
+                .and_then(|change| change::carry_out(change, &mut self.registry, now, &mut answer)),
+            None if attribute == SaAttr::SM_INFO_RECORD => {
+                ports::managers(&query, &self.managers, &mut answer).map(|()| 0)
+            }
+            None => read(attribute, &query, &mut answer).map(|()| 0),
         };
         let count = answer.count();
-        let (reply, status) = match outcome {
-            Ok(()) => answer.finish(method),
-            Err(refused) => (refusal(mad, method, refused), refused.0),
+        let (reply, status, due) = match outcome {
+            Ok(due) => {
+                let (reply, status) = answer.finish(method);
+                (reply, status, due)
+            }
+            Err(refused) => {
+                let mut reply = refusal(mad, method, refused);
+                if attribute == SaAttr::INFORM_INFO {
+                    inform::mark_refused(&mut reply);
+                }
+                (reply, refused.0, 0)
+            }
         };
         self.counters.answered(attribute, method, status, count);
-        Ok(reply)
+        Ok((reply, due))
     }
 }
 
@@ -153,7 +173,7 @@ fn check(subnet: &Subnet, mad: &[u8]) -> Result<bool, Drop> {
 }
 
 /// The methods of each attribute. What is not here does not exist.
-const SERVED: [(u16, &[Method]); 13] = [
+const SERVED: [(u16, &[Method]); 16] = [
     (SaAttr::CLASS_PORT_INFO, &[Method::GET]),
     (SaAttr::NODE_RECORD, READ),
     (SaAttr::PORT_INFO_RECORD, READ),
@@ -166,10 +186,15 @@ const SERVED: [(u16, &[Method]); 13] = [
     (SaAttr::PKEY_TABLE_RECORD, READ),
     (SaAttr::PATH_RECORD, READ),
     (SaAttr::VL_ARBITRATION_RECORD, READ),
-    (SaAttr::MC_MEMBER_RECORD, &[Method::GET, Method::GET_TABLE, Method::SET, Method::DELETE]),
+    (SaAttr::MC_MEMBER_RECORD, READ_AND_WRITE),
+    (SaAttr::SERVICE_RECORD, READ_AND_WRITE),
+    (SaAttr::INFORM_INFO, &[Method::SET]),
+    (SaAttr::INFORM_INFO_RECORD, READ),
 ];
 
 const READ: &[Method] = &[Method::GET, Method::GET_TABLE];
+
+const READ_AND_WRITE: &[Method] = &[Method::GET, Method::GET_TABLE, Method::SET, Method::DELETE];
 
 /// The checks of versions, method and attribute, in the order of IBA vol. 1, 13.4.7.
 fn admit(header: &Header) -> Result<(), Refused> {
@@ -195,6 +220,18 @@ fn admit(header: &Header) -> Result<(), Refused> {
     }
 }
 
+/// The change that a request wants; `None` if it only reads.
+fn wanted(attribute: u16, query: &Query<'_>) -> Option<Result<Change, Refused>> {
+    Some(match (attribute, query.method) {
+        (SaAttr::MC_MEMBER_RECORD, Method::SET) => mcmember::join(query).map(Change::Join),
+        (SaAttr::MC_MEMBER_RECORD, Method::DELETE) => mcmember::leave(query).map(Change::Leave),
+        (SaAttr::SERVICE_RECORD, Method::SET) => service::register(query),
+        (SaAttr::SERVICE_RECORD, Method::DELETE) => service::withdraw(query),
+        (SaAttr::INFORM_INFO, Method::SET) => inform::change(query),
+        _ => return None,
+    })
+}
+
 /// The handlers that only read.
 fn read(attribute: u16, query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
     match attribute {
@@ -210,6 +247,8 @@ fn read(attribute: u16, query: &Query<'_>, answer: &mut Answer) -> Result<(), Re
         SaAttr::PKEY_TABLE_RECORD => tables::pkeys(query, answer),
         SaAttr::PATH_RECORD => path::paths(query, answer),
         SaAttr::MC_MEMBER_RECORD => mcmember::list(query, answer),
+        SaAttr::SERVICE_RECORD => service::list(query, answer),
+        SaAttr::INFORM_INFO_RECORD => inform::list(query, answer),
         _ => Err(Refused(Status::BAD_METHOD_ATTR)),
     }
 }

@@ -1,6 +1,7 @@
 //! The records of forwarding, SL to VL, VL arbitration and P_Key tables, as planned.
 
-use super::query::{Answer, Query, Refused};
+use super::query::{Answer, Query};
+use super::refused::Refused;
 use crate::fabric::{PortId, SwitchId};
 use crate::ids::{Lid, Mlid, PortNum};
 use crate::wire::attr::tables::{LFT_BLOCK, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock};

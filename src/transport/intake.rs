@@ -10,7 +10,7 @@
 
 use super::transactions::{SmpError, SmpLimits, Transactions, Transmit};
 use super::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, SendError};
-use crate::wire::mad::Method;
+use crate::wire::mad::{Header, Method};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tokio::sync::mpsc;
@@ -32,6 +32,15 @@ pub struct Inbound {
     pub arrived: Instant,
 }
 
+/// What became of a request of the SA agent: a report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Conclusion {
+    /// The lower half of its transaction ID.
+    pub tid: u32,
+    /// It was answered.
+    pub answered: bool,
+}
+
 /// The receiving ends of what nobody asked for. They end when the port is gone.
 #[derive(Debug)]
 pub struct Unsolicited {
@@ -39,12 +48,15 @@ pub struct Unsolicited {
     pub smp: mpsc::Receiver<Inbound>,
     /// Requests to subnet administration.
     pub sa: mpsc::Receiver<Inbound>,
+    /// What became of reports to its subscribers.
+    pub reports: mpsc::Receiver<Conclusion>,
 }
 
 /// The sending ends.
 struct Outlets {
     smp: mpsc::Sender<Inbound>,
     sa: mpsc::Sender<Inbound>,
+    reports: mpsc::Sender<Conclusion>,
 }
 
 /// The sink of the daemon.
@@ -65,16 +77,21 @@ impl Intake {
         let capacity = capacity.max(1);
         let (smp_outlet, smp) = mpsc::channel(capacity);
         let (sa_outlet, sa) = mpsc::channel(capacity);
+        let (reports_outlet, reports) = mpsc::channel(capacity);
         let intake = Self {
             transactions: Mutex::new(Transactions::new(SmpLimits::default())),
             port: OnceLock::new(),
-            outlets: Mutex::new(Some(Outlets { smp: smp_outlet, sa: sa_outlet })),
+            outlets: Mutex::new(Some(Outlets {
+                smp: smp_outlet,
+                sa: sa_outlet,
+                reports: reports_outlet,
+            })),
             overflowed: AtomicU64::new(0),
             stray_answers: AtomicU64::new(0),
             run: AtomicUsize::new(0),
             closed: OnceLock::new(),
         };
-        (Arc::new(intake), Unsolicited { smp, sa })
+        (Arc::new(intake), Unsolicited { smp, sa, reports })
     }
 
     /// Unsolicited MADs lost because their queue was full.
@@ -152,6 +169,18 @@ impl Intake {
         }
     }
 
+    /// The answer to a report, or the news that there is none. Of those that find no room the
+    /// sender hears nothing and gives up by itself.
+    fn conclude_report(&self, delivery: &Delivery<'_>) {
+        let tid = Header::read(delivery.mad).tid() as u32;
+        let conclusion = Conclusion { tid, answered: delivery.outcome == Outcome::Arrived };
+        let outlets = self.outlets.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(outlets) = outlets.as_ref() else { return };
+        if outlets.reports.try_send(conclusion).is_err() {
+            self.overflowed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     fn end_run(&self) {
         self.run.store(0, Ordering::Relaxed);
         self.wake();
@@ -195,10 +224,7 @@ impl MadSink for Intake {
         match (concluded, delivery.agent) {
             (false, _) => self.hand_over(&delivery),
             (true, Agent::SmiDirected | Agent::SmiLid) => self.conclude(&delivery),
-            // Reports are sent with the port's retries; that they arrive is all there is to know.
-            (true, Agent::Sa) => {
-                self.stray_answers.fetch_add(1, Ordering::Relaxed);
-            }
+            (true, Agent::Sa) => self.conclude_report(&delivery),
         }
     }
 

@@ -4,7 +4,7 @@
 use super::channels::{LOCAL, Triples};
 use super::wiring::{NONE, Wiring};
 use super::{Checks, Fault, Faults};
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, SwitchId};
 use crate::ids::{Mlid, Sl};
 use crate::notes::Note;
 use crate::plan::Plan;
@@ -24,7 +24,7 @@ struct Tree<'a> {
     wiring: &'a Wiring,
     mlid: Mlid,
     masks: HashMap<u32, PortMask>,
-    /// Switches with an end port in the mask, ascending.
+    /// Switches with members: an end port in the mask, or one that only sends; ascending.
     senders: Vec<u32>,
 }
 
@@ -46,7 +46,8 @@ pub(super) fn check(
     let parts: Vec<_> = entries
         .into_par_iter()
         .map(|(mlid, masks)| {
-            let tree = Tree::new(fabric, wiring, mlid, masks);
+            let mut tree = Tree::new(fabric, wiring, mlid, masks);
+            tree.add_senders(&plan.multicast.senders);
             let sl = sls.get(&mlid).copied().unwrap_or_default();
             tree.check(triples, 1 << (sl.0 & 0xF))
         })
@@ -76,6 +77,15 @@ impl<'a> Tree<'a> {
         };
         let senders = masks.iter().filter(|entry| has_member(entry)).map(|entry| entry.0).collect();
         Self { fabric, wiring, mlid, masks: masks.into_iter().collect(), senders }
+    }
+
+    /// Adds the switches of members that only send.
+    fn add_senders(&mut self, senders: &[(Mlid, SwitchId)]) {
+        let start = senders.partition_point(|&(mlid, _)| mlid < self.mlid);
+        let own = senders[start..].iter().take_while(|&&(mlid, _)| mlid == self.mlid);
+        self.senders.extend(own.map(|&(_, switch)| switch.0));
+        self.senders.sort_unstable();
+        self.senders.dedup();
     }
 
     /// The channels the group leaves a switch by.

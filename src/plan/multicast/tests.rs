@@ -10,6 +10,10 @@ use crate::plan::routing::{Engine, RoutingInput};
 use proptest::prelude::*;
 
 /// Tables and notes for these groups, routed by Min Hop.
+fn group_of(mlid: u16, members: Vec<PortId>) -> GroupMembers {
+    GroupMembers { mlid: Mlid(mlid), members, senders: Vec::new() }
+}
+
 fn tables(fabric: &Fabric, groups: &[GroupMembers]) -> (MulticastTables, Vec<Note>) {
     let (lids, options) = (number(fabric, 0), Options::default());
     let torus_config = &Err(Vec::new());
@@ -75,7 +79,7 @@ proptest! {
         let fabric = picture(&topology);
         let groups: Vec<_> = (0xC000..)
             .zip(&picks)
-            .map(|(mlid, picks)| GroupMembers { mlid: Mlid(mlid), members: choose(&fabric, picks) })
+            .map(|(mlid, picks)| group_of(mlid, choose(&fabric, picks)))
             .collect();
         let (tables, notes) = tables(&fabric, &groups);
         prop_assert!(notes.is_empty(), "{:?}", notes);
@@ -95,7 +99,7 @@ proptest! {
     fn groups_of_an_mlid_share_their_tree(topology in wiring(), cut in 1usize..4) {
         let fabric = picture(&topology);
         let all = choose(&fabric, &[true]);
-        let group = |members: &[PortId]| GroupMembers { mlid: Mlid(0xC003), members: members.to_vec() };
+        let group = |members: &[PortId]| group_of(0xC003, members.to_vec());
         let one = tables(&fabric, &[group(&all)]);
         let parts = tables(&fabric, &[group(&all[cut..]), group(&all[..cut + 1])]);
         prop_assert_eq!(one, parts);
@@ -113,9 +117,11 @@ fn what_tables_cannot_hold_is_told() {
     let text = "Switch 4 \"s\"\n[1] \"a\"[1]\n[2] \"b\"[1]\n\n\
                 Hca 1 \"a\"\n[1] \"s\"[1]\n\nHca 1 \"b\"\n[1] \"s\"[2]\n";
     let topology = crate::fabric::ibnet::parse("net".as_ref(), text).expect("a fabric");
-    let group = |fabric: &Fabric, mlid| GroupMembers {
-        mlid: Mlid(mlid),
-        members: fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch()).collect(),
+    let group = |fabric: &Fabric, mlid| {
+        group_of(
+            mlid,
+            fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch()).collect(),
+        )
     };
     let cases = [
         (0, 0xC000, 4, "does not support"),

@@ -32,11 +32,11 @@ pub(super) struct Forest<'a> {
 }
 
 /// A member as its switch sees it.
-struct Member {
+pub(super) struct Member {
     port: PortId,
-    switch: SwitchId,
+    pub(super) switch: SwitchId,
     /// The switch's port that leads to it; 0 for the switch itself.
-    exit: PortNum,
+    pub(super) exit: PortNum,
 }
 
 impl<'a> Forest<'a> {
@@ -162,7 +162,8 @@ impl<'a> Forest<'a> {
     }
 }
 
-fn member(fabric: &Fabric, port: PortId) -> Option<Member> {
+/// The port as a member; `None` if it hangs on no switch.
+pub(super) fn member(fabric: &Fabric, port: PortId) -> Option<Member> {
     if let Some(switch) = fabric.node_of(port).switch {
         return Some(Member { port, switch, exit: PortNum::ZERO });
     }

@@ -166,6 +166,11 @@ impl PortMask {
         self.0[usize::from(port) / 64] |= 1 << (port % 64);
     }
 
+    /// Takes a port out.
+    pub fn remove(&mut self, port: u8) {
+        self.0[usize::from(port) / 64] &= !(1 << (port % 64));
+    }
+
     /// True if the port is in the set.
     pub fn contains(&self, port: u8) -> bool {
         self.0[usize::from(port) / 64] >> (port % 64) & 1 == 1

@@ -125,6 +125,11 @@ impl JoinState {
         self.0 == 0
     }
 
+    /// True for members that receive what is sent to the group.
+    pub fn receives(self) -> bool {
+        self.intersects(Self::FULL.with(Self::NON))
+    }
+
     /// True for members that keep their group alive.
     pub fn keeps_group(self) -> bool {
         self.intersects(Self::FULL.with(Self::SEND_ONLY_FULL))

@@ -11,6 +11,7 @@ mod mc_member;
 mod node;
 mod path;
 mod port_info;
+mod service;
 mod sm_info;
 pub mod tables;
 
@@ -20,6 +21,7 @@ pub use mc_member::{JoinState, McMemberRecord};
 pub use node::NodeRecord;
 pub use path::{PathRecord, Selector};
 pub use port_info::PortInfoRecord;
+pub use service::ServiceRecord;
 pub use sm_info::SmInfoRecord;
 
 use super::bits;
@@ -146,6 +148,7 @@ mod tests {
             check::<SmInfoRecord>(mask, &bytes, &flips);
             check::<PathRecord>(mask, &bytes, &flips);
             check::<McMemberRecord>(mask, &bytes, &flips);
+            check::<ServiceRecord>(mask, &bytes, &flips);
             check::<InformInfoRecord>(mask, &bytes, &flips);
             check::<LinkRecord>(mask, &bytes, &flips);
             check::<SwitchInfoRecord>(mask, &bytes, &flips);
@@ -176,6 +179,7 @@ mod tests {
         well_formed::<SmInfoRecord>();
         well_formed::<PathRecord>();
         well_formed::<McMemberRecord>();
+        well_formed::<ServiceRecord>();
         well_formed::<InformInfoRecord>();
         well_formed::<LinkRecord>();
         well_formed::<SwitchInfoRecord>();

@@ -1,0 +1,84 @@
+//! InformInfo (IBA vol. 1, 13.4.8.3 and 13.5.3): subscriptions to notices; InformInfoRecord
+//! (15.2.5.12): who has which.
+
+use super::change::Change;
+use super::query::{Answer, Query};
+use super::refused::Refused;
+use super::registry::subscriptions::{Subscription, is_security, lid_range};
+use crate::ids::{Gid, Lid};
+use crate::transport::{Address, GSI_QKEY};
+use crate::wire::record::{InformInfo, InformInfoRecord};
+use crate::wire::sa::{DATA_OFFSET, SaStatus};
+
+fn require(condition: bool) -> Result<(), Refused> {
+    if condition { Ok(()) } else { Err(Refused(SaStatus::REQ_INVALID)) }
+}
+
+/// Checks a Set: subscribes, or ends a subscription. Reports go to where the request came from;
+/// a request that ends a subscription names the queue pair (13.4.8.3).
+pub(super) fn change(query: &Query<'_>) -> Result<Change, Refused> {
+    let request: InformInfo = query.record();
+    require(request.subscribe() <= 1)?;
+    let wants_security = request.is_generic() != 0 && is_security(request.trap_number());
+    require(query.trusted || !wants_security)?;
+    let mut info = request;
+    let subscribes = request.subscribe() == 1;
+    if subscribes {
+        require(may_hear_of(query, &request))?;
+        info.set_qpn(query.from.qpn);
+    }
+    let subscription = Box::new(Subscription {
+        subscriber: query.view.guid(query.requester),
+        prefix: query.view.options().subnet_prefix,
+        number: 0,
+        info,
+        to: Address { qkey: GSI_QKEY, ..*query.from },
+        trusted: query.trusted,
+    });
+    Ok(if subscribes {
+        Change::Subscribe(subscription, request)
+    } else {
+        Change::Unsubscribe(subscription, request)
+    })
+}
+
+/// o13-14.1.1: the requester and the sources it names must have a partition in common.
+fn may_hear_of(query: &Query<'_>, info: &InformInfo) -> bool {
+    if info.gid() != Gid::default() {
+        let port = query.view.fabric().port_by_guid(info.gid().guid());
+        return port.is_some_and(|port| query.visible(port));
+    }
+    let Some((first, last)) = lid_range(info) else { return true };
+    let lids = query.view.lids();
+    let mut sources = (first.0..=last.0.min(lids.max().0)).filter_map(|lid| lids.port(Lid(lid)));
+    first.is_unicast() && first <= last && first <= lids.max() && sources.all(|p| query.visible(p))
+}
+
+/// The reply to a refused Set says that there is no subscription (o13-13.1.1).
+pub(super) fn mark_refused(mad: &mut [u8]) {
+    const SUBSCRIBE_AT: usize = DATA_OFFSET + 23;
+    if let Some(subscribe) = mad.get_mut(SUBSCRIBE_AT) {
+        *subscribe = 0;
+    }
+}
+
+/// Get and GetTable of InformInfoRecord. The queue pair is for the trusted (C15-0.2-1.16).
+pub(super) fn list(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+    let wanted: InformInfoRecord = query.record();
+    for subscription in query.registry.subscriptions().iter() {
+        let subscriber = query.view.fabric().port_by_guid(subscription.subscriber);
+        if !subscriber.is_some_and(|port| query.visible(port)) {
+            continue;
+        }
+        let mut record = subscription.record();
+        if !query.trusted {
+            let mut info = record.inform_info();
+            info.set_qpn(0);
+            record.set_inform_info(&info);
+        }
+        if query.offer(&wanted, &record, answer).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,275 @@
+//! Text → registry.
+
+use super::Moment;
+use super::fields::{Fields, Finding};
+use crate::config::Diagnostic;
+use crate::ids::{Gid, Guid, Lid, Mlid, Pkey, Sl};
+use crate::notes::Severity;
+use crate::sa::limits::{mtu_is_valid, rate_rank};
+use crate::sa::registry::Registry;
+use crate::sa::registry::aliases::BLOCK;
+use crate::sa::registry::groups::{Group, GroupSpec, Member};
+use crate::sa::registry::subscriptions::{Subscription, is_security};
+use crate::transport::Address;
+use crate::wire::record::{InformInfo, JoinState, ServiceRecord};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What came of a dump.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Restored {
+    /// Groups.
+    pub groups: usize,
+    /// Members of all groups.
+    pub members: usize,
+    /// Subscriptions.
+    pub subscriptions: usize,
+    /// Services.
+    pub services: usize,
+    /// Blocks of alias GUIDs.
+    pub aliases: usize,
+    /// Services whose lease ended meanwhile.
+    pub expired: usize,
+    /// Lines that could not be used, with their places.
+    pub findings: Vec<Diagnostic>,
+}
+
+/// How lines begin, and what reads them.
+const KINDS: [(&str, Kind); 5] = [
+    ("MC Group", Kind::Group),
+    ("mcm_port:", Kind::Member),
+    ("InformInfo Record:", Kind::Subscription),
+    ("Service Record:", Kind::Service),
+    ("GUIDInfo Record:", Kind::Aliases),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Group,
+    Member,
+    Subscription,
+    Service,
+    Aliases,
+}
+
+struct Reader<'a> {
+    registry: &'a mut Registry,
+    permanent: &'a [GroupSpec],
+    moment: Moment,
+    /// The group that members on the next lines belong to, and the line it stands on.
+    open: Option<(u32, Group)>,
+    file: &'a Path,
+    restored: Restored,
+}
+
+pub(super) fn text(
+    registry: &mut Registry,
+    file: &Path,
+    text: &str,
+    permanent: &[GroupSpec],
+    moment: Moment,
+) -> Restored {
+    let restored = Restored::default();
+    let mut reader = Reader { registry, permanent, moment, open: None, file, restored };
+    for (number, line) in (1u32..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Err(finding) = reader.line(number, line) {
+            reader.tell(number, finding);
+        }
+    }
+    reader.close_group();
+    reader.restored
+}
+
+impl Reader<'_> {
+    fn tell(&mut self, line: u32, (column, message): Finding) {
+        let (file, severity) = (self.file.to_owned(), Severity::Error);
+        self.restored.findings.push(Diagnostic { file, line, column, severity, message });
+    }
+
+    fn line(&mut self, number: u32, line: &str) -> Result<(), Finding> {
+        let kind = KINDS.iter().find(|(start, _)| line.starts_with(start));
+        let Some(&(start, kind)) = kind else {
+            self.close_group();
+            return Err((1, "a line of no known kind".into()));
+        };
+        if kind != Kind::Member {
+            self.close_group();
+        }
+        let mut fields = Fields::new(line, start.len());
+        match kind {
+            Kind::Group => self.open = Some((number, self.group(line)?)),
+            Kind::Member => self.member(&mut fields)?,
+            Kind::Subscription => self.subscription(&mut fields)?,
+            Kind::Service => self.service(&mut fields)?,
+            Kind::Aliases => self.aliases(&mut fields)?,
+        }
+        Ok(())
+    }
+
+    /// Hands the group that was read last over to the registry.
+    fn close_group(&mut self) {
+        let Some((number, group)) = self.open.take() else { return };
+        let members = group.members.len();
+        match self.registry.multicast.restore(group) {
+            Ok(()) => {
+                self.restored.groups += 1;
+                self.restored.members += members;
+            }
+            Err(why) => self.tell(number, (0, format!("the group is left out: {why}"))),
+        }
+    }
+
+    fn group(&self, line: &str) -> Result<Group, Finding> {
+        let mut fields = Fields::new(line, "MC Group ".len().min(line.len()));
+        let mlid = Mlid(fields.hex("the group's MLID", Mlid::LAST.0.into())? as u16);
+        if mlid < Mlid::FIRST {
+            return Err((0, format!("{mlid} is not a multicast LID")));
+        }
+        let spec = group_spec(&mut fields)?;
+        let configured = self.permanent.iter().find(|other| other.mgid == spec.mgid);
+        let spec = configured.cloned().unwrap_or(spec);
+        Ok(Group { spec, mlid, permanent: false, members: BTreeMap::new() })
+    }
+
+    fn member(&mut self, fields: &mut Fields<'_>) -> Result<(), Finding> {
+        let port = fields.gid("port_gid")?;
+        let state = JoinState(fields.u8("scope_state")? & 0xF);
+        let proxy = fields.u8("proxy_join")? != 0;
+        if state.is_empty() {
+            return Err((0, "a member without any role".into()));
+        }
+        let Some((_, group)) = self.open.as_mut() else {
+            return Err((0, "a member without a group before it".into()));
+        };
+        group.members.insert(port.guid(), Member { state, proxy, since: 0 });
+        Ok(())
+    }
+
+    fn subscription(&mut self, fields: &mut Fields<'_>) -> Result<(), Finding> {
+        let subscriber = fields.gid("subscriber_gid")?;
+        let number = fields.u16("subscriber_enum")?;
+        let info = inform_info(fields)?;
+        let lid = Lid(fields.u16("lid")?);
+        let path_bits = fields.u8("path_bits")?;
+        fields.u8("static_rate")?;
+        let qpn = fields.u32("remote_qp")? & 0xFF_FFFF;
+        let qkey = fields.u32("remote_qkey")?;
+        let pkey_index = fields.u16("pkey_ix")?;
+        let sl = Sl(fields.u8("sl")? & 0xF);
+        if !lid.is_unicast() {
+            return Err((0, format!("reports cannot go to LID {lid}")));
+        }
+        let to = Address { lid, qpn, qkey, sl, path_bits, pkey_index, grh: None };
+        let trusted = info.is_generic() != 0 && is_security(info.trap_number());
+        let (prefix, subscriber) = (subscriber.prefix(), subscriber.guid());
+        let old = Subscription { subscriber, prefix, number, info, to, trusted };
+        if !self.registry.subscriptions.restore(old) {
+            return Err((0, "the subscription is there already, or too many are".into()));
+        }
+        self.restored.subscriptions += 1;
+        Ok(())
+    }
+
+    fn service(&mut self, fields: &mut Fields<'_>) -> Result<(), Finding> {
+        let mut record = ServiceRecord::default();
+        record.set_id(fields.u64("id")?);
+        record.set_gid(fields.gid("gid")?);
+        record.set_pkey(Pkey(fields.u16("pkey")?));
+        record.set_lease(fields.u32("lease")?);
+        record.set_key(fields.pair("key")?);
+        record.set_name(fields.name("name")?);
+        let mut data = [0; 64];
+        for (field, bytes) in
+            ["data8", "data16", "data32", "data64"].iter().zip(data.chunks_mut(16))
+        {
+            bytes.copy_from_slice(&fields.pair(field)?);
+        }
+        record.set_data(data);
+        let modified = fields.u32("modified_time")?;
+        let period = fields.u32("lease_period")?;
+        // The file has 32 bits of the time; a clock that was set back since counts as no time.
+        let passed = (self.moment.epoch as u32).wrapping_sub(modified);
+        let passed = if passed > i32::MAX as u32 { 0 } else { passed };
+        let left =
+            if period == ServiceRecord::NO_END { period } else { period.saturating_sub(passed) };
+        if left == 0 {
+            self.restored.expired += 1;
+            return Ok(());
+        }
+        if !self.registry.services.restore(record, left, self.moment.now) {
+            return Err((0, "the service is there already, or too many are".into()));
+        }
+        self.restored.services += 1;
+        Ok(())
+    }
+
+    fn aliases(&mut self, fields: &mut Fields<'_>) -> Result<(), Finding> {
+        let port = Guid(fields.u64("base_guid")?);
+        let lid = Lid(fields.u16("lid")?);
+        let block = fields.u8("block_num")?;
+        let mut guids = [Guid(0); BLOCK];
+        for (index, guid) in guids.iter_mut().enumerate() {
+            *guid = Guid(fields.u64(&format!("guid{index}"))?);
+        }
+        self.registry.aliases.set(port, block, lid, guids);
+        self.restored.aliases += 1;
+        Ok(())
+    }
+}
+
+/// What a group is.
+fn group_spec(fields: &mut Fields<'_>) -> Result<GroupSpec, Finding> {
+    let mgid = fields.gid("mgid")?;
+    fields.gid("port_gid")?;
+    let qkey = fields.u32("qkey")?;
+    fields.u16("mlid")?;
+    let mtu = fields.u8("mtu")? & 0x3F;
+    let traffic_class = fields.u8("tclass")?;
+    let pkey = Pkey(fields.u16("pkey")?);
+    let rate = fields.u8("rate")? & 0x3F;
+    let packet_life = fields.u8("pkt_life")? & 0x3F;
+    let sl_flow_hop = fields.u32("sl_flow_hop")?;
+    let scope = fields.u8("scope_state")? >> 4;
+    if !mgid.is_multicast() || mgid == Gid::default() {
+        return Err((0, format!("{mgid} is not a multicast GID")));
+    }
+    if !mtu_is_valid(mtu) || rate_rank(rate).is_none() {
+        return Err((0, format!("MTU code {mtu} or rate code {rate} has no meaning")));
+    }
+    let sl = Sl((sl_flow_hop >> 28) as u8);
+    let (flow_label, hop_limit) = (sl_flow_hop >> 8 & 0xF_FFFF, sl_flow_hop as u8);
+    Ok(GroupSpec {
+        mgid,
+        qkey,
+        mtu,
+        rate,
+        packet_life,
+        pkey,
+        sl,
+        traffic_class,
+        flow_label,
+        hop_limit,
+        scope,
+    })
+}
+
+/// What a subscription asks for.
+fn inform_info(fields: &mut Fields<'_>) -> Result<InformInfo, Finding> {
+    let mut info = InformInfo::default();
+    info.set_gid(fields.gid("gid")?);
+    info.set_lid_range_begin(Lid(fields.u16("lid_range_begin")?));
+    info.set_lid_range_end(Lid(fields.u16("lid_range_end")?));
+    info.set_is_generic(fields.u8("is_generic")?);
+    info.set_subscribe(fields.u8("subscribe")?);
+    info.set_notice_type(fields.u16("trap_type")?);
+    info.set_trap_number(fields.u16("trap_num")?);
+    let qpn_time = fields.u32("qpn_resp_time_val")?;
+    info.set_qpn(qpn_time >> 8);
+    info.set_resp_time_value(qpn_time as u8 & 0x1F);
+    info.set_producer_type(fields.u32("node_type")? & 0xFF_FFFF);
+    Ok(info)
+}

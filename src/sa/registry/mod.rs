@@ -1,0 +1,135 @@
+//! The registry: what clients wrote, one owner for all of it.
+//!
+//! It holds nothing of the fabric: ports are GUIDs, so that it outlives sweeps. It is
+//! deterministic: the same requests in the same order make the same registry.
+//!
+//! * [`groups`]: multicast groups and their members;
+//! * [`services`]: service records; [`subscriptions`]: who wants to hear of which notices;
+//! * [`aliases`]: alias GUIDs as an earlier run left them;
+//! * [`dump`]: all of it as the text of opensm-sa.dump, and back.
+
+pub mod aliases;
+pub mod dump;
+pub mod groups;
+pub mod services;
+pub mod subscriptions;
+#[cfg(test)]
+mod tests;
+
+pub use groups::{Group, GroupEvent, GroupSpec, Groups, Member};
+
+use crate::fabric::{Fabric, Fault};
+use crate::ids::{Gid, Guid, Mlid};
+use crate::plan::multicast::GroupMembers;
+use aliases::Aliases;
+use services::Services;
+use std::collections::{BTreeMap, BTreeSet};
+use subscriptions::Subscriptions;
+
+/// Everything that clients wrote.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    pub(crate) multicast: Groups,
+    pub(crate) services: Services,
+    pub(crate) subscriptions: Subscriptions,
+    pub(crate) aliases: Aliases,
+    /// Ports that the last heavy sweep did not find, and for how many sweeps in a row.
+    missed: BTreeMap<Guid, u32>,
+}
+
+/// Heavy sweeps with faults that must all miss a port before its memberships are forgotten, and
+/// heavy sweeps of any kind before its subscriptions are.
+pub const PATIENCE: u32 = 4;
+
+impl Registry {
+    /// Counts the changes that matter to forwarding tables: when it is another one than at the
+    /// last plan, multicast is to be planned again.
+    pub fn generation(&self) -> u64 {
+        self.multicast.generation()
+    }
+
+    /// Counts all changes: when it is another one than at the last dump, there is something to
+    /// write.
+    pub fn changes(&self) -> u64 {
+        self.multicast.changes() + self.services.changes() + self.subscriptions.changes()
+    }
+
+    /// All groups, ascending by MGID.
+    pub fn iter(&self) -> impl Iterator<Item = &Group> {
+        self.multicast.iter()
+    }
+
+    /// The group of this name.
+    pub fn group(&self, mgid: &Gid) -> Option<&Group> {
+        self.multicast.get(mgid)
+    }
+
+    /// The service records.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// The subscriptions.
+    pub fn subscriptions(&self) -> &Subscriptions {
+        &self.subscriptions
+    }
+
+    /// Ends all subscriptions.
+    pub fn end_subscriptions(&mut self) {
+        self.subscriptions.clear();
+    }
+
+    /// Groups that came to life or lost the last member that kept them, since the last call.
+    pub fn take_group_events(&mut self) -> Vec<GroupEvent> {
+        self.multicast.take_events()
+    }
+
+    /// Makes the groups of the configuration permanent: creates those that are not there and
+    /// releases those that are no longer wanted. Groups that exist keep their MLID, parameters
+    /// and members.
+    ///
+    /// # Errors
+    /// The groups for which there was no MLID up to `last`.
+    pub fn set_permanent(&mut self, specs: &[GroupSpec], last: Mlid) -> Result<(), Vec<Gid>> {
+        self.multicast.set_permanent(specs, last)
+    }
+
+    /// Forgets ports that are gone. To be called after each heavy sweep with the fabric it found.
+    ///
+    /// That a sweep did not find a port proves nothing while other nodes did not answer it: a
+    /// lost reply hides all that is behind its sender. A member is forgotten if a sweep without
+    /// such faults does not find its port, or if [`PATIENCE`] sweeps in a row do not. Until then
+    /// the membership only rests: [`Self::groups`] leaves out ports that are not there.
+    ///
+    /// Subscriptions go with the memberships if `drop_subscriptions`
+    /// (`drop_event_subscriptions`); else they wait for a port that blinks, [`PATIENCE`] sweeps.
+    pub fn forget_absent(&mut self, fabric: &Fabric, drop_subscriptions: bool) {
+        let is_complete = fabric.faults().iter().all(|fault| !hides_ports(fault));
+        let mut known = self.multicast.ports();
+        known.extend(self.subscriptions.ports());
+        known.retain(|&guid| fabric.port_by_guid(guid).is_none());
+        let missed = |guid: Guid| (guid, self.missed.get(&guid).copied().unwrap_or(0) + 1);
+        self.missed = known.into_iter().map(missed).collect();
+        let gone_for_good = self.absent(|sweeps| sweeps >= PATIENCE);
+        let gone = self.absent(|sweeps| is_complete || sweeps >= PATIENCE);
+        self.multicast.forget(&gone);
+        self.subscriptions.forget(if drop_subscriptions { &gone } else { &gone_for_good });
+        self.missed.retain(|guid, _| !gone_for_good.contains(guid));
+    }
+
+    fn absent(&self, is_gone: impl Fn(u32) -> bool) -> BTreeSet<Guid> {
+        let missed = self.missed.iter().filter(|&(_, &sweeps)| is_gone(sweeps));
+        missed.map(|(&guid, _)| guid).collect()
+    }
+
+    /// The groups as the plan wants them: members as ports of `fabric`, ascending; groups
+    /// without any are left out.
+    pub fn groups(&self, fabric: &Fabric) -> Vec<GroupMembers> {
+        self.multicast.members(fabric)
+    }
+}
+
+/// True if there may be ports that the sweep did not see for this fault.
+fn hides_ports(fault: &Fault) -> bool {
+    matches!(fault, Fault::Silent { .. } | Fault::Nonsense { .. })
+}

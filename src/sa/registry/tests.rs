@@ -1,0 +1,198 @@
+use super::groups::{Join, Leave, Target};
+use super::*;
+use crate::fabric::NodeParts;
+use crate::ids::{Pkey, PortNum};
+use crate::plan::partitions;
+use crate::sa::refused::Refused;
+use crate::wire::attr::{NodeDescription, NodeInfo, SwitchInfo};
+use crate::wire::record::JoinState;
+use crate::wire::sa::SaStatus;
+use crate::wire::smp::DirectedRoute;
+
+fn spec(n: u8) -> GroupSpec {
+    let default = partitions::default(&crate::config::options::Options::default());
+    let mut spec = GroupSpec::from(&default[0].groups[0]);
+    spec.mgid.0[15] = n;
+    spec
+}
+
+fn new(n: u8, last: u16) -> Target {
+    Target::New { spec: spec(n), mlid: None, last: Mlid(last), prefix: 0, consolidate: false }
+}
+
+fn join(group: Target, port: u64, state: JoinState) -> Join {
+    Join { group, port_gid: Gid::default(), port: Guid(port), state, proxy: false }
+}
+
+fn leave(n: u8, port: u64, state: JoinState) -> Leave {
+    Leave { mgid: spec(n).mgid, port_gid: Gid::default(), port: Guid(port), state }
+}
+
+#[test]
+fn mlids_are_the_lowest_free_ones() {
+    let mut registry = Registry::default();
+    for (n, mlid) in [(1, 0xC000), (2, 0xC001)] {
+        let (record, _) =
+            registry.multicast.join(join(new(n, 0xC001), 1, JoinState::FULL)).unwrap();
+        assert_eq!(record.mlid(), Mlid(mlid));
+    }
+    let full = registry.multicast.join(join(new(3, 0xC001), 1, JoinState::FULL));
+    assert_eq!(full, Err(Refused(SaStatus::NO_RESOURCES)));
+    registry.multicast.leave(leave(1, 1, JoinState::FULL)).unwrap();
+    let (record, _) = registry.multicast.join(join(new(4, 0xC001), 1, JoinState::FULL)).unwrap();
+    assert_eq!(record.mlid(), Mlid::FIRST, "the one that was given back");
+}
+
+#[test]
+fn roles_come_and_go_one_by_one() {
+    let mut registry = Registry::default();
+    registry.multicast.join(join(new(1, 0xC00F), 1, JoinState::FULL)).unwrap();
+    let existing = || Target::Existing(spec(1).mgid);
+    let (record, _) = registry.multicast.join(join(existing(), 1, JoinState::SEND_ONLY)).unwrap();
+    assert_eq!(record.join_state(), JoinState(5));
+    registry.multicast.join(join(existing(), 2, JoinState::NON)).unwrap();
+    let before = registry.generation();
+    let record = registry.multicast.leave(leave(1, 1, JoinState::SEND_ONLY)).unwrap();
+    assert_eq!(record.join_state(), JoinState::FULL);
+    assert_eq!(registry.generation(), before, "the port keeps its branch");
+    registry.multicast.leave(leave(1, 1, JoinState::FULL)).unwrap();
+    assert!(registry.group(&spec(1).mgid).is_none(), "a non-member keeps no group");
+    assert!(registry.generation() > before);
+}
+
+fn fabric(faults: Vec<Fault>) -> Fabric {
+    let info = NodeInfo::default();
+    let port = NodeParts {
+        info,
+        description: NodeDescription::default(),
+        switch_info: SwitchInfo::default(),
+        route: DirectedRoute::LOCAL,
+        ports: vec![(Guid(1), None)],
+    };
+    let local = (info.node_guid(), PortNum(0));
+    Fabric::assemble(vec![port], &[], local, faults).expect("the node is there")
+}
+
+fn with_lost_reply() -> Fabric {
+    let (what, route) = ("a switch".to_owned(), DirectedRoute::LOCAL);
+    fabric(vec![Fault::Silent { attribute: "PortInfo", what, route }])
+}
+
+fn with_members(ports: &[u64]) -> Registry {
+    let mut registry = Registry::default();
+    for (n, &port) in ports.iter().enumerate() {
+        let group = if n == 0 { new(1, 0xC00F) } else { Target::Existing(spec(1).mgid) };
+        registry.multicast.join(join(group, port, JoinState::FULL)).unwrap();
+    }
+    registry
+}
+
+fn members(registry: &Registry) -> Vec<u64> {
+    registry.iter().flat_map(|group| group.members.keys().map(|guid| guid.0)).collect()
+}
+
+#[test]
+fn ports_that_left_are_forgotten_with_their_groups() {
+    let mut registry = with_members(&[1, 2]);
+    let before = registry.generation();
+    registry.forget_absent(&fabric(Vec::new()), false);
+    assert_eq!(members(&registry), [1]);
+    assert_eq!(registry.generation(), before + 1);
+    let mut lonely = with_members(&[2]);
+    lonely.forget_absent(&fabric(Vec::new()), false);
+    assert_eq!(lonely.iter().count(), 0);
+}
+
+#[test]
+fn a_sweep_that_lost_replies_forgets_nobody_at_once() {
+    let mut registry = with_members(&[1, 2]);
+    for _ in 1..PATIENCE {
+        registry.forget_absent(&with_lost_reply(), false);
+        assert_eq!(members(&registry), [1, 2]);
+    }
+    let mut returned = registry.clone();
+    registry.forget_absent(&with_lost_reply(), false);
+    assert_eq!(members(&registry), [1], "silent for too long");
+    returned.missed.clear();
+    returned.forget_absent(&with_lost_reply(), false);
+    assert_eq!(members(&returned), [1, 2], "counted anew");
+}
+
+#[test]
+fn permanent_groups_stay() {
+    let mut registry = Registry::default();
+    registry.set_permanent(&[spec(1)], Mlid::LAST).unwrap();
+    registry.multicast.join(join(Target::Existing(spec(1).mgid), 1, JoinState::FULL)).unwrap();
+    registry.multicast.leave(leave(1, 1, JoinState::FULL)).unwrap();
+    assert!(registry.group(&spec(1).mgid).is_some());
+    registry.set_permanent(&[], Mlid::LAST).unwrap();
+    assert_eq!(registry.iter().count(), 0);
+    assert_eq!(registry.set_permanent(&[spec(1)], Mlid(0xBFFF)), Err(vec![spec(1).mgid]));
+}
+
+fn solicited(scope: u8, pkey: u8, last: u8) -> Target {
+    let mut spec = spec(0);
+    spec.mgid =
+        Gid([0xFF, 0x10 | scope, 0x60, 0x1B, 0xFF, pkey, 0, 0, 0, 0, 0, 1, 0xFF, 1, 2, last]);
+    Target::New { spec, mlid: None, last: Mlid(0xC00F), prefix: 0, consolidate: true }
+}
+
+#[test]
+fn solicited_node_groups_share_an_mlid_if_that_is_wanted() {
+    let mut registry = Registry::default();
+    let mut mlid = |target: Target| {
+        registry.multicast.join(join(target, 1, JoinState::FULL)).unwrap().0.mlid()
+    };
+    let shared = mlid(solicited(2, 0xFF, 1));
+    assert_eq!(mlid(solicited(2, 0xFF, 9)), shared);
+    assert_ne!(mlid(solicited(2, 0xFE, 1)), shared, "another partition");
+    assert_ne!(mlid(solicited(5, 0xFF, 1)), shared, "another scope");
+    let ordinary =
+        Target::New { spec: spec(1), mlid: None, last: Mlid(0xC00F), prefix: 0, consolidate: true };
+    assert_ne!(mlid(ordinary), shared);
+    let Target::New { spec, .. } = solicited(2, 0xFF, 1) else { unreachable!() };
+    let gone =
+        Leave { mgid: spec.mgid, port_gid: Gid::default(), port: Guid(1), state: JoinState::FULL };
+    registry.multicast.leave(gone).unwrap();
+    let next = registry.multicast.join(join(new(7, 0xC00F), 1, JoinState::FULL)).unwrap().0.mlid();
+    assert_ne!(next, shared, "its second group still has it");
+}
+
+#[test]
+fn groups_tell_when_they_come_to_life_and_when_they_end() {
+    let mut registry = Registry::default();
+    registry.multicast.join(join(new(1, 0xC00F), 1, JoinState::FULL)).unwrap();
+    let existing = || Target::Existing(spec(1).mgid);
+    registry.multicast.join(join(existing(), 2, JoinState::SEND_ONLY_FULL)).unwrap();
+    registry.multicast.join(join(existing(), 3, JoinState::NON)).unwrap();
+    let told = |registry: &mut Registry| {
+        registry.take_group_events().iter().map(|event| event.created).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&mut registry), [true]);
+    registry.multicast.leave(leave(1, 1, JoinState::FULL)).unwrap();
+    assert!(told(&mut registry).is_empty(), "a send-only full member keeps it");
+    registry.multicast.leave(leave(1, 2, JoinState::SEND_ONLY_FULL)).unwrap();
+    assert_eq!(told(&mut registry), [false]);
+    assert!(registry.group(&spec(1).mgid).is_none());
+    registry.multicast.join(join(new(1, 0xC00F), 1, JoinState::FULL)).unwrap();
+    registry.forget_absent(&fabric(Vec::new()), false);
+    assert_eq!(told(&mut registry), [true]);
+    registry.multicast.forget(&BTreeSet::from([Guid(1)]));
+    assert_eq!(told(&mut registry), [false]);
+}
+
+#[test]
+fn who_only_sends_receives_nothing() {
+    let fabric = fabric(Vec::new());
+    let port = fabric.port_by_guid(Guid(1)).unwrap();
+    let mut registry = Registry::default();
+    registry.multicast.join(join(new(1, 0xC00F), 1, JoinState::SEND_ONLY_FULL)).unwrap();
+    let groups = registry.groups(&fabric);
+    assert_eq!((&groups[0].members[..], &groups[0].senders[..]), (&[][..], &[port][..]));
+    let before = registry.generation();
+    let existing = Target::Existing(spec(1).mgid);
+    let (_, since) = registry.multicast.join(join(existing, 1, JoinState::NON)).unwrap();
+    assert!(since > before, "its role in the tree is another one");
+    let groups = registry.groups(&fabric);
+    assert_eq!((&groups[0].members[..], &groups[0].senders[..]), (&[port][..], &[][..]));
+}
