@@ -20,6 +20,7 @@
 //! message arrives in one piece), performance counters.
 
 pub mod generate;
+pub mod kernel;
 
 mod control;
 mod device;

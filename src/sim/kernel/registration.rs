@@ -1,0 +1,203 @@
+//! What an agent registers for: the two requests of the umad device, and what the kernel checks
+//! before it looks whether somebody else was first.
+
+use super::classes;
+use crate::wire::mad::Class;
+use nix::errno::Errno;
+
+/// The call a registration came by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RegisterCall {
+    /// `IB_USER_MAD_REGISTER_AGENT`.
+    Agent,
+    /// `IB_USER_MAD_REGISTER_AGENT2`: has flags, and takes the long header for granted.
+    Agent2,
+}
+
+/// What an agent registers for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Registration {
+    /// By which call.
+    pub call: RegisterCall,
+    /// Queue pair: 0 for subnet management, 1 else.
+    pub qpn: u32,
+    /// Management class; 0 for an agent that gets only answers.
+    pub class: u8,
+    /// Version of the class.
+    pub class_version: u8,
+    /// OUI, for the vendor classes 0x30 to 0x4f.
+    pub oui: u32,
+    /// 1 to use RMPP, 0 not to.
+    pub rmpp_version: u8,
+    /// [`Registration::USER_RMPP`] or 0.
+    pub flags: u32,
+    /// Bit n: requests with the method n are for this agent.
+    pub methods: u128,
+}
+
+/// How MADs with an RMPP header are treated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::sim) enum RmppMode {
+    /// Segments are made and put together here.
+    Kernel,
+    /// MADs go through as they are.
+    User,
+}
+
+impl Registration {
+    /// Flag: RMPP is used, but the program does it.
+    pub const USER_RMPP: u32 = 1;
+    /// The flags there are. A refused request with others is given these back.
+    pub const SUPPORTED_FLAGS: u32 = Self::USER_RMPP;
+    /// Length of `struct ib_user_mad_reg_req`.
+    pub const REQUEST_SIZE: usize = 28;
+    /// Length of `struct ib_user_mad_reg_req2`.
+    pub const REQUEST2_SIZE: usize = 40;
+
+    /// Reads a `struct ib_user_mad_reg_req`.
+    pub fn from_request(raw: &[u8; Self::REQUEST_SIZE]) -> Self {
+        Self {
+            call: RegisterCall::Agent,
+            methods: methods(&raw[4..20]),
+            qpn: raw[20].into(),
+            class: raw[21],
+            class_version: raw[22],
+            oui: u32::from_be_bytes([0, raw[23], raw[24], raw[25]]),
+            rmpp_version: raw[26],
+            flags: 0,
+        }
+    }
+
+    /// Reads a `struct ib_user_mad_reg_req2`.
+    pub fn from_request2(raw: &[u8; Self::REQUEST2_SIZE]) -> Self {
+        let word = |at: usize| u32::from_ne_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]]);
+        Self {
+            call: RegisterCall::Agent2,
+            qpn: word(4),
+            class: raw[8],
+            class_version: raw[9],
+            flags: word(12),
+            methods: methods(&raw[16..32]),
+            oui: word(32),
+            rmpp_version: raw[36],
+        }
+    }
+
+    /// Whether the request makes sense by itself.
+    pub(super) fn check(&self) -> Result<(), Errno> {
+        let valid = self.qpn <= 1
+            && self.flags & !Self::SUPPORTED_FLAGS == 0
+            && self.rmpp_version <= 1
+            && if self.class == 0 { self.flags == 0 } else { self.class_is_valid() };
+        if valid { Ok(()) } else { Err(Errno::EINVAL) }
+    }
+
+    fn class_is_valid(&self) -> bool {
+        let class = self.class;
+        self.class_version < classes::VERSIONS
+            && (class < classes::CLASSES || class == Class::SUBN_DIRECTED)
+            && self.oui <= 0x00FF_FFFF
+            && (!classes::has_oui(class) || self.oui != 0)
+            && (self.rmpp_version == 0 || classes::has_rmpp(class))
+            && classes::is_smi(class) == (self.qpn == 0)
+    }
+
+    pub(super) fn rmpp_mode(&self) -> RmppMode {
+        match (self.rmpp_version, self.flags & Self::USER_RMPP) {
+            (1, 0) => RmppMode::Kernel,
+            _ => RmppMode::User,
+        }
+    }
+}
+
+/// A bitmap as two longs of 64 bits in host order.
+fn methods(raw: &[u8]) -> u128 {
+    raw.chunks_exact(8).rev().fold(0, |bits, long| {
+        let mut word = [0; 8];
+        word.copy_from_slice(long);
+        bits << 64 | u128::from(u64::from_ne_bytes(word))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SA: Registration = Registration {
+        call: RegisterCall::Agent2,
+        qpn: 1,
+        class: 3,
+        class_version: 2,
+        oui: 0,
+        rmpp_version: 1,
+        flags: 0,
+        methods: 0x3C_0006,
+    };
+
+    #[test]
+    fn both_requests_have_the_layout_of_the_header_file() {
+        let mut raw = [0; 28];
+        raw[4..12].copy_from_slice(&0x3C_0006_u64.to_ne_bytes());
+        raw[12..20].copy_from_slice(&(1_u64 << 63).to_ne_bytes());
+        raw[20..27].copy_from_slice(&[1, 0x32, 2, 0, 0x14, 0x05, 1]);
+        let wanted = Registration {
+            call: RegisterCall::Agent,
+            class: 0x32,
+            oui: 0x1405,
+            methods: 1 << 127 | 0x3C_0006,
+            ..SA
+        };
+        assert_eq!(Registration::from_request(&raw), wanted);
+        let mut raw = [0; 40];
+        raw[4..8].copy_from_slice(&1_u32.to_ne_bytes());
+        raw[8..10].copy_from_slice(&[0x32, 2]);
+        raw[12..16].copy_from_slice(&1_u32.to_ne_bytes());
+        raw[16..24].copy_from_slice(&0x3C_0006_u64.to_ne_bytes());
+        raw[24..32].copy_from_slice(&(1_u64 << 63).to_ne_bytes());
+        raw[32..36].copy_from_slice(&0x1405_u32.to_ne_bytes());
+        raw[36] = 1;
+        let wanted = Registration { call: RegisterCall::Agent2, flags: 1, ..wanted };
+        assert_eq!(Registration::from_request2(&raw), wanted);
+    }
+
+    #[test]
+    fn what_is_refused_at_once() {
+        let smi = Registration { qpn: 0, class: 1, class_version: 1, rmpp_version: 0, ..SA };
+        let send_only = Registration { class: 0, ..SA };
+        let vendor = Registration { class: 0x32, oui: 0x1405, ..SA };
+        for (request, valid) in [
+            (SA, true),
+            (Registration { rmpp_version: 0, ..SA }, true),
+            (Registration { rmpp_version: 2, ..SA }, false),
+            (Registration { flags: 1, ..SA }, true),
+            (Registration { flags: 2, ..SA }, false),
+            (Registration { qpn: 2, ..SA }, false),
+            (Registration { qpn: 0, ..SA }, false),
+            (Registration { class_version: 0x82, ..SA }, true),
+            (Registration { class_version: 0x83, ..SA }, false),
+            (Registration { class: 4, ..SA }, false),
+            (Registration { class: 4, rmpp_version: 0, ..SA }, true),
+            (Registration { class: 0x50, rmpp_version: 0, ..SA }, false),
+            (smi, true),
+            (Registration { class: 0x81, ..smi }, true),
+            (Registration { qpn: 1, ..smi }, false),
+            (Registration { rmpp_version: 1, ..smi }, false),
+            (send_only, true),
+            (Registration { flags: 1, ..send_only }, false),
+            (vendor, true),
+            (Registration { oui: 0, ..vendor }, false),
+            (Registration { oui: 0x0100_0000, ..vendor }, false),
+        ] {
+            assert_eq!(request.check().is_ok(), valid, "{request:?}");
+        }
+    }
+
+    #[test]
+    fn who_does_rmpp() {
+        let mode = |rmpp_version, flags| Registration { rmpp_version, flags, ..SA }.rmpp_mode();
+        assert_eq!(mode(0, 0), RmppMode::User);
+        assert_eq!(mode(1, 0), RmppMode::Kernel);
+        assert_eq!(mode(1, 1), RmppMode::User);
+        assert_eq!(mode(0, 1), RmppMode::User);
+    }
+}
