@@ -179,6 +179,16 @@ impl SimFabric {
         self.shared.lock().faults.delay = delay;
     }
 
+    /// Up to so much longer MADs travel, each by its own luck: they overtake each other.
+    pub fn set_jitter(&self, jitter: Duration) {
+        self.shared.lock().faults.jitter = jitter;
+    }
+
+    /// The chance (0.0 to 1.0) that a MAD arrives twice.
+    pub fn set_duplication(&self, chance: f64) {
+        self.shared.lock().faults.duplication = chance;
+    }
+
     /// Time after which devices repeat traps that nobody repressed; half a second at first.
     pub fn set_trap_interval(&self, interval: Duration) {
         self.shared.lock().trap_interval = interval;

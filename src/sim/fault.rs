@@ -20,6 +20,12 @@ impl Random {
         chance > 0.0 && ((self.next() >> 11) as f64) < chance * (1u64 << 53) as f64
     }
 
+    /// A time from nothing to `longest`.
+    fn up_to(&mut self, longest: Duration) -> Duration {
+        let nanos = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
+        if nanos == 0 { Duration::ZERO } else { Duration::from_nanos(self.next() % nanos) }
+    }
+
     /// Fills `bytes` with noise.
     pub(super) fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
@@ -49,6 +55,10 @@ pub(super) struct Faults {
     pub(super) link_loss: HashMap<u32, f64>,
     /// Travel time of a MAD one way.
     pub(super) delay: Duration,
+    /// Up to so much longer it may take: MADs overtake each other.
+    pub(super) jitter: Duration,
+    /// Chance that a MAD arrives twice.
+    pub(super) duplication: f64,
     pub(super) nodes: HashMap<u32, Misbehaviour>,
 }
 
@@ -59,8 +69,24 @@ impl Faults {
             loss: 0.0,
             link_loss: HashMap::new(),
             delay: Duration::ZERO,
+            jitter: Duration::ZERO,
+            duplication: 0.0,
             nodes: HashMap::new(),
         }
+    }
+
+    /// True if nothing happens to packets between the ports.
+    pub(super) fn are_none(&self) -> bool {
+        self.loss <= 0.0 && self.duplication <= 0.0 && self.delay.is_zero() && self.jitter.is_zero()
+    }
+
+    /// What becomes of a packet: the travel time of each copy that arrives, if any does.
+    pub(super) fn fates(&mut self) -> Vec<Duration> {
+        if self.random.happens(self.loss) {
+            return Vec::new();
+        }
+        let copies = if self.random.happens(self.duplication) { 2 } else { 1 };
+        (0..copies).map(|_| self.delay + self.random.up_to(self.jitter)).collect()
     }
 
     /// True if a packet survives the crossing of the link at `slot`.

@@ -1,6 +1,6 @@
 //! What arrived at an attached port and waits for its sink.
 
-use super::net::Message;
+use super::message::Message;
 use crate::transport::{Address, Agent, Delivery, MadSink, Outcome};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

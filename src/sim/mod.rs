@@ -8,16 +8,15 @@
 //! * `device`: what devices hold; `link`: link states; `port_info`: what a Set may do;
 //!   `tables`: tables by block; `sma`: the agent with its M_Key check
 //! * `forward`: the ways of packets; `trap`: notices; `fault`: loss, delay, misbehaviour
-//! * `net`: packets and timers in motion; `mailbox`: what waits for a sink; `port`, `control`:
-//!   the handles
+//! * `net`: packets and timers in motion; [`kernel`]: agents, requests and RMPP, as Linux has
+//!   them; `mailbox`, `message`: what waits for a sink; `port`, `control`: the handles
 //!
 //! Time is tokio's: on a paused clock and a current-thread runtime, a fabric with the same seed
 //! does the same again. One lock guards a fabric; sinks are called from tasks of their own,
 //! never within `post` and never under that lock.
 //!
-//! Not modelled: VLs (a mapping to VL15 drops nothing), P_Key enforcement on packets, the
-//! M_Key's lease, routes that are part directed and part LID routed, RMPP segments (a long
-//! message arrives in one piece), performance counters.
+//! Not modelled: VLs (a mapping to VL15 drops nothing), P_Key enforcement by switches, the
+//! M_Key's lease, performance counters.
 
 pub mod generate;
 pub mod kernel;
@@ -28,6 +27,7 @@ mod fault;
 mod forward;
 mod link;
 mod mailbox;
+mod message;
 mod net;
 mod port;
 mod port_info;

@@ -1,94 +1,56 @@
 //! The fabric at work: packets under way, timers, and what reaches whom.
 //!
-//! Without a delay a packet travels within the call that sends it. What arrives at an attached
-//! port goes into that port's mailbox, from which a task of its own hands it to the sink: a sink
-//! is never called from within `post`.
+//! Without a delay a packet travels within the call that sends it, and what it causes does so
+//! too. What is for programs goes to their agents ([`super::kernel`]), all else to the devices.
 
 use super::device::Devices;
 use super::fault::{Faults, Misbehaviour};
-use super::mailbox::{Mailbox, Parcel};
+use super::forward::{HOP_COUNT, HOP_POINTER};
+use super::kernel::{Kernel, RequestKey, TransferKey, is_smi, refusal};
 use super::sma::Verdict;
 use crate::ids::Sl;
-use crate::transport::{Address, Agent, Outcome};
+use crate::transport::Address;
 use crate::wire::attr::{AttrId, TrapNumber};
-use crate::wire::mad::{Class, Header, MAD_SIZE, Mad, Method};
-use std::collections::{BTreeMap, HashMap};
+use crate::wire::mad::{Class, Mad, Method};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
-
-/// A MAD, or an RMPP message in one piece.
-#[derive(Clone)]
-#[expect(clippy::large_enum_variant, reason = "nearly all messages are MADs, kept in place")]
-pub(super) enum Message {
-    Mad(Mad),
-    Long(Vec<u8>),
-}
-
-impl Message {
-    pub(super) fn new(bytes: &[u8]) -> Self {
-        if bytes.len() > MAD_SIZE {
-            Self::Long(bytes.to_vec())
-        } else {
-            Self::Mad(Mad::read(bytes))
-        }
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Mad(mad) => &mad.0,
-            Self::Long(bytes) => bytes,
-        }
-    }
-
-    pub(super) fn header(&self) -> Header {
-        Header::read(self.bytes())
-    }
-
-    fn set_header(&mut self, header: &Header) {
-        match self {
-            Self::Mad(mad) => mad.set_header(header),
-            Self::Long(bytes) => header.write(bytes),
-        }
-    }
-}
 
 /// A MAD under way.
 #[derive(Clone)]
 pub(super) struct Packet {
     /// The port slot that sent it.
     pub(super) from: u32,
-    pub(super) agent: Agent,
     pub(super) to: Address,
-    pub(super) message: Message,
+    pub(super) mad: Mad,
 }
 
-/// Names a request: the agent's half of the transaction ID, and the sender's.
-type Key = (u32, u32);
-
-/// A request without an answer so far.
-struct Pending {
-    port: usize,
-    packet: Packet,
-    timeout: Duration,
-    retries: u32,
-    timer: Option<(Instant, u64)>,
-}
+/// Names an event that is still to come.
+pub(super) type Timer = (Instant, u64);
 
 /// What happens later.
-enum Event {
+pub(super) enum Event {
     Carry(Box<Packet>),
-    Timeout(Key),
-    TrapAgain { node: u32, tid: u64 },
-    Flap { slot: u32, period: Duration, left: u32 },
-}
-
-/// An attached port.
-pub(super) struct Attached {
-    pub(super) slot: u32,
-    pub(super) is_sm: bool,
-    pub(super) mailbox: Arc<Mailbox>,
+    /// No answer came in time.
+    Request(RequestKey),
+    /// No acknowledgement came in time.
+    Transfer(TransferKey),
+    /// A message that comes in is due, or may be forgotten.
+    Receive {
+        agent: u32,
+        serial: u64,
+    },
+    TrapAgain {
+        node: u32,
+        tid: u64,
+    },
+    Flap {
+        slot: u32,
+        period: Duration,
+        left: u32,
+    },
 }
 
 /// A trap that is sent until somebody represses it.
@@ -102,12 +64,11 @@ struct Trap {
 pub(super) struct Net {
     pub(super) devices: Devices,
     pub(super) faults: Faults,
-    pub(super) attached: Vec<Option<Attached>>,
+    pub(super) kernel: Kernel,
     /// Requests seen by the devices: `[Get, Set]` by attribute.
     pub(super) requests: BTreeMap<u16, [u64; 2]>,
     pub(super) trap_interval: Duration,
-    pending: HashMap<Key, Pending>,
-    events: BTreeMap<(Instant, u64), Event>,
+    events: BTreeMap<Timer, Event>,
     next_event: u64,
     traps: BTreeMap<u32, Vec<Trap>>,
     next_trap: u64,
@@ -115,23 +76,14 @@ pub(super) struct Net {
     pub(super) moved: Arc<Notify>,
 }
 
-fn agent_code(agent: Agent) -> u32 {
-    match agent {
-        Agent::SmiDirected => 1,
-        Agent::SmiLid => 2,
-        Agent::Sa => 3,
-    }
-}
-
 impl Net {
     pub(super) fn new(devices: Devices, seed: u64) -> Self {
         Self {
             devices,
             faults: Faults::new(seed),
-            attached: Vec::new(),
+            kernel: Kernel::default(),
             requests: BTreeMap::new(),
             trap_interval: Duration::from_millis(500),
-            pending: HashMap::new(),
             events: BTreeMap::new(),
             next_event: 0,
             traps: BTreeMap::new(),
@@ -140,7 +92,7 @@ impl Net {
         }
     }
 
-    fn schedule(&mut self, after: Duration, event: Event) -> (Instant, u64) {
+    pub(super) fn schedule(&mut self, after: Duration, event: Event) -> Timer {
         let key = (Instant::now() + after, self.next_event);
         self.next_event += 1;
         let is_first = self.events.first_key_value().is_none_or(|(first, _)| key < *first);
@@ -149,6 +101,13 @@ impl Net {
             self.moved.notify_one();
         }
         key
+    }
+
+    /// Takes back what was scheduled.
+    pub(super) fn cancel(&mut self, timer: Option<Timer>) {
+        if let Some(timer) = timer {
+            self.events.remove(&timer);
+        }
     }
 
     /// When the next event is due.
@@ -165,164 +124,96 @@ impl Net {
             }
             match entry.remove() {
                 Event::Carry(packet) => self.carry(*packet),
-                Event::Timeout(key) => self.timed_out(key),
+                Event::Request(key) => self.request_timed_out(key),
+                Event::Transfer(key) => self.transfer_timed_out(key),
+                Event::Receive { agent, serial } => self.receive_timed_out(agent, serial),
                 Event::TrapAgain { node, tid } => self.send_trap(node, tid),
                 Event::Flap { slot, period, left } => self.flap(slot, period, left),
             }
+            self.settle();
         }
     }
 
-    /// Sends `packet` for the attached port `port`; with a timeout it is a request.
-    pub(super) fn post(
-        &mut self,
-        port: usize,
-        mut packet: Packet,
-        timeout: Option<Duration>,
-        retries: u32,
-    ) {
-        let Some(timeout) = timeout else { return self.launch(packet) };
-        let mut header = packet.message.header();
-        let upper = (port as u32 + 1) << 2 | agent_code(packet.agent);
-        let key = (upper, header.tid() as u32);
-        header.set_tid(u64::from(key.0) << 32 | u64::from(key.1));
-        packet.message.set_header(&header);
-        let pending = Pending { port, packet: packet.clone(), timeout, retries, timer: None };
-        if let Some(Pending { timer: Some(timer), .. }) = self.pending.insert(key, pending) {
-            self.events.remove(&timer);
-        }
-        self.launch(packet);
-        self.arm(key);
-    }
-
-    fn arm(&mut self, key: Key) {
-        let Some(timeout) = self.pending.get(&key).map(|pending| pending.timeout) else { return };
-        let timer = self.schedule(timeout, Event::Timeout(key));
-        if let Some(pending) = self.pending.get_mut(&key) {
-            pending.timer = Some(timer);
-        }
-    }
-
-    fn timed_out(&mut self, key: Key) {
-        let Some(pending) = self.pending.get_mut(&key) else { return };
-        if pending.retries > 0 {
-            pending.retries -= 1;
-            pending.timer = None;
-            let again = pending.packet.clone();
-            self.launch(again);
-            return self.arm(key);
-        }
-        if let Some(Pending { port, packet, .. }) = self.pending.remove(&key) {
-            let Packet { agent, to, message, .. } = packet;
-            self.mail(port, Parcel { agent, from: to, outcome: Outcome::Unanswered, message });
-        }
-    }
-
-    fn mail(&self, port: usize, parcel: Parcel) {
-        if let Some(Some(attached)) = self.attached.get(port) {
-            attached.mailbox.put(parcel);
-        }
-    }
-
-    fn launch(&mut self, packet: Packet) {
-        if self.faults.random.happens(self.faults.loss) {
-            return;
-        }
-        if self.faults.delay.is_zero() {
+    /// Puts a packet on the wire.
+    pub(super) fn launch(&mut self, packet: Packet) {
+        if self.faults.are_none() || self.devices.stays(packet.from, packet.to.lid, &packet.mad) {
             return self.carry(packet);
         }
-        self.schedule(self.faults.delay, Event::Carry(Box::new(packet)));
+        for delay in self.faults.fates() {
+            if delay.is_zero() {
+                self.carry(packet.clone());
+            } else {
+                self.schedule(delay, Event::Carry(Box::new(packet.clone())));
+            }
+        }
     }
 
     /// Takes the packet to where it goes, if it gets there.
     fn carry(&mut self, mut packet: Packet) {
         let (devices, faults) = (&self.devices, &mut self.faults);
         let crosses = &mut |slot: u32| faults.crosses(slot);
-        let returning = Method(packet.message.header().method()).is_response();
-        let arrived = match (packet.agent, &mut packet.message) {
-            (Agent::SmiDirected, Message::Mad(mad)) if returning => {
-                devices.walk_back(packet.from, mad, crosses)
+        let (from, to, mad) = (packet.from, packet.to.lid, &mut packet.mad);
+        let class = mad.0[1];
+        if class == Class::SUBN_DIRECTED {
+            let way = if mad.method().is_response() {
+                devices.walk_back(from, to, mad, crosses)
+            } else {
+                devices.walk_directed(from, to, mad, crosses)
+            };
+            if let Some((slot, lid)) = way
+                && packet.to.qpn == 0
+            {
+                self.smp_arrived(slot, Address::smi(lid), packet.mad);
             }
-            (Agent::SmiDirected, Message::Mad(mad)) => {
-                devices.walk_directed(packet.from, mad, crosses)
-            }
-            (Agent::SmiDirected, Message::Long(_)) => None,
-            (agent, _) => devices.walk_lid(packet.from, packet.to.lid, agent == Agent::Sa, crosses),
-        };
-        let Some(slot) = arrived else { return };
-        if returning {
-            return self.response_arrived(slot, packet);
-        }
-        let from = self.return_address(&packet);
-        match (packet.agent, packet.message) {
-            (Agent::SmiDirected | Agent::SmiLid, Message::Mad(mad)) => {
-                self.smp_arrived(slot, packet.agent, from, mad);
-            }
-            (agent, message) => {
-                self.hand_over(slot, agent, from, message);
-            }
-        }
-    }
-
-    /// Whom an answer to the packet goes to.
-    fn return_address(&self, packet: &Packet) -> Address {
-        let lid = match packet.agent {
-            Agent::SmiDirected => crate::ids::Lid::PERMISSIVE,
-            _ => self.devices.port(self.devices.end_port(packet.from)).info.lid(),
-        };
-        if packet.agent == Agent::Sa { Address::gsi(lid, packet.to.sl) } else { Address::smi(lid) }
-    }
-
-    fn response_arrived(&mut self, slot: u32, packet: Packet) {
-        let tid = packet.message.header().tid();
-        let key = ((tid >> 32) as u32, tid as u32);
-        let Some(pending) = self.pending.get(&key) else { return };
-        let owner = self.devices.end_port(slot);
-        if pending.packet.agent != packet.agent
-            || self.devices.end_port(pending.packet.from) != owner
-        {
             return;
         }
-        let (port, timer) = (pending.port, pending.timer);
-        self.pending.remove(&key);
-        if let Some(timer) = timer {
-            self.events.remove(&timer);
+        let is_smi = is_smi(class);
+        let Some(slot) = devices.walk_lid(from, to, !is_smi, crosses) else { return };
+        let end_port = self.devices.end_port(slot);
+        let Some(origin) = self.devices.origin(from, &packet.to, end_port, is_smi) else { return };
+        if is_smi {
+            self.smp_arrived(slot, origin, packet.mad);
+        } else {
+            self.gmp_arrived(end_port, origin, packet.mad);
         }
-        let from = self.return_address(&packet);
-        let Packet { agent, message, .. } = packet;
-        self.mail(port, Parcel { agent, from, outcome: Outcome::Arrived, message });
     }
 
-    /// Gives what nobody asked for to an attached program: to the SM of the port, reports to a
-    /// client of it.
-    fn hand_over(&mut self, slot: u32, agent: Agent, from: Address, message: Message) -> bool {
-        let owner = self.devices.end_port(slot);
-        let to_sm = Method(message.header().method()) != Method::REPORT;
-        let at_port = || {
-            let ports = self.attached.iter().enumerate();
-            ports.filter_map(|(i, port)| port.as_ref().filter(|p| p.slot == owner).map(|p| (i, p)))
-        };
-        let wanted = at_port().find(|(_, port)| port.is_sm == to_sm);
-        let chosen = wanted.or_else(|| at_port().next().filter(|_| agent == Agent::Sa));
-        let Some(port) = chosen.map(|(index, _)| index) else { return false };
-        self.mail(port, Parcel { agent, from, outcome: Outcome::Arrived, message });
-        true
+    /// A MAD of the general services came to an end port.
+    fn gmp_arrived(&mut self, end_port: u32, from: Address, mad: Mad) {
+        let node = self.devices.port(end_port).node;
+        let is_current = mad.header().base_version() == 1;
+        if !is_current || self.offer(end_port, from, mad) {
+            return;
+        }
+        if let Some(answer) = refusal(&mad).filter(|_| !self.faults.is(node, Misbehaviour::Silent))
+        {
+            self.launch(Packet { from: end_port, to: from, mad: answer });
+        }
     }
 
-    fn smp_arrived(&mut self, slot: u32, agent: Agent, from: Address, mut mad: Mad) {
+    fn smp_arrived(&mut self, slot: u32, from: Address, mut mad: Mad) {
+        let end_port = self.devices.end_port(slot);
+        let method = mad.method();
+        if method.is_response() {
+            self.offer(end_port, from, mad);
+            return;
+        }
         let node = self.devices.port(slot).node;
         if self.faults.is(node, Misbehaviour::Silent) {
             return;
         }
         let header = mad.header();
-        let method = Method(header.method());
+        let is_directed = header.class() == Class::SUBN_DIRECTED;
         if method == Method::TRAP_REPRESS {
             return self.repress(node, header.tid());
         }
-        let for_sm = method == Method::TRAP || header.attr_id() == AttrId::SM_INFO;
-        if for_sm
-            && (self.hand_over(slot, agent, from, Message::Mad(mad)) || method == Method::TRAP)
-        {
-            return;
+        if method == Method::TRAP || header.attr_id() == AttrId::SM_INFO {
+            if is_directed {
+                point_home(&mut mad);
+            }
+            if self.offer(end_port, from, mad) || method == Method::TRAP {
+                return;
+            }
         }
         match method {
             Method::GET => self.requests.entry(header.attr_id()).or_default()[0] += 1,
@@ -334,11 +225,10 @@ impl Net {
             Verdict::BadMKey => self.raise(slot, TrapNumber::BAD_M_KEY),
             Verdict::Respond => {
                 self.spoil(node, &mut mad);
-                if agent == Agent::SmiDirected {
+                if is_directed {
                     mad.0[4] |= 0x80;
                 }
-                let message = Message::Mad(mad);
-                self.launch(Packet { from: slot, agent, to: from, message });
+                self.launch(Packet { from: slot, to: from, mad });
             }
         }
         self.tell_changes();
@@ -381,12 +271,8 @@ impl Net {
         let mut to = Address::smi(info.master_sm_lid());
         to.sl = Sl(info.master_sm_sl().0 & 0xF);
         let notice = super::trap::notice(self.devices.node(node).info.kind(), number, info.lid());
-        let message = Message::Mad(super::trap::mad(tid, info.m_key(), &notice));
-        waiting.push(Trap {
-            number,
-            tid,
-            packet: Packet { from, agent: Agent::SmiLid, to, message },
-        });
+        let mad = super::trap::mad(tid, info.m_key(), &notice);
+        waiting.push(Trap { number, tid, packet: Packet { from, to, mad } });
         self.send_trap(node, tid);
     }
 
@@ -423,22 +309,9 @@ impl Net {
         self.tell_changes();
         self.schedule(period, Event::Flap { slot, period, left: left - 1 });
     }
-
-    /// Takes the attached port out; its requests are forgotten.
-    pub(super) fn detach(&mut self, port: usize) {
-        if let Some(attached) = self.attached.get_mut(port).and_then(Option::take) {
-            attached.mailbox.close();
-        }
-        self.pending.retain(|_, pending| pending.port != port);
-    }
 }
 
-/// The agent that MADs of a management class belong to; `None` for classes nobody serves.
-pub(super) fn agent_of(class: u8) -> Option<Agent> {
-    match class {
-        Class::SUBN_DIRECTED => Some(Agent::SmiDirected),
-        Class::SUBN_LID => Some(Agent::SmiLid),
-        Class::SUBN_ADM => Some(Agent::Sa),
-        _ => None,
-    }
+/// The hop pointer of a request that arrived: the way back starts there.
+fn point_home(mad: &mut Mad) {
+    mad.0[HOP_POINTER] = mad.0[HOP_COUNT].saturating_add(1);
 }

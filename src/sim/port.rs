@@ -1,29 +1,41 @@
-//! A port of the simulated fabric, as the kernel's would be: [`MadPort`].
+//! A port of the simulated fabric for a program in this process: [`MadPort`] over the kernel's
+//! agents, as [`crate::transport::umad`] is over the device.
 
 use super::control::{Shared, SimFabric};
-use super::device::Devices;
+use super::kernel::{Owner, RegisterCall, Registration};
 use super::mailbox::Mailbox;
-use super::net::{Attached, Message, Packet, agent_of};
+use super::net::Net;
 use crate::ids::{Guid, PortNum};
-use crate::transport::{MadPort, MadSink, Outgoing, PortIdentity, SendError};
-use crate::wire::attr::CapMask;
-use crate::wire::mad::Header;
+use crate::transport::umad::UserHeader;
+use crate::transport::umad::rmpp;
+use crate::transport::{Agent, MadPort, MadSink, Outgoing, PortIdentity, SendError};
+use crate::wire::mad::{Class, Header, Method};
+use crate::wire::sa::CLASS_VERSION;
 use std::sync::Arc;
+use std::time::Duration;
+
+const AGENTS: [Agent; 3] = [Agent::SmiDirected, Agent::SmiLid, Agent::Sa];
+
+/// How often a segment of a long response is repeated when the sender does not say.
+const RMPP_RETRIES: u32 = 3;
 
 /// An attached port. Dropping it detaches it.
 pub struct SimPort {
     shared: Arc<Shared>,
-    index: usize,
     slot: u32,
     identity: PortIdentity,
     is_sm: bool,
+    mailbox: Arc<Mailbox>,
+    /// Numbers of the agents, as in [`AGENTS`].
+    agents: [u32; AGENTS.len()],
 }
 
 impl SimFabric {
     /// Attaches a program at the port `num` of the node `guid` (port 0 of a switch): what
     /// arrives there for it is delivered to `sink`, from a task of its own. With `is_sm` the port
-    /// announces a subnet manager and gets SMInfo requests, traps and SA requests. Several
-    /// programs may attach to one port. Needs a running tokio runtime.
+    /// announces a subnet manager and gets SMInfo requests, traps and SA requests, without it
+    /// reports. Several programs may attach to one port; the first that wants a method of a
+    /// class gets its requests. Needs a running tokio runtime.
     ///
     /// `None` if there is no such end port.
     pub fn attach(
@@ -35,31 +47,86 @@ impl SimFabric {
     ) -> Option<SimPort> {
         let mailbox = Arc::new(Mailbox::default());
         let mut net = self.shared.lock();
-        let slot = net.devices.find(guid, num)?;
-        if !net.devices.is_end_port(slot) || (num.0 == 0 && !net.devices.is_switch_slot(slot)) {
-            return None;
+        let slot = net.end_port_at(guid, num)?;
+        let mut agents = [0; AGENTS.len()];
+        for (id, agent) in agents.iter_mut().zip(AGENTS) {
+            *id = register(&mut net, slot, &mailbox, agent, is_sm)?;
         }
         if is_sm {
-            announce(&mut net.devices, slot, true);
+            net.hold_issm(slot);
         }
         let identity = PortIdentity {
             device: "sim0".to_owned(),
             port: num,
             guid: net.devices.port(slot).guid,
         };
-        let index = net.attached.len();
-        net.attached.push(Some(Attached { slot, is_sm, mailbox: mailbox.clone() }));
         drop(net);
         self.start();
-        tokio::spawn(mailbox.drain(sink));
-        Some(SimPort { shared: self.shared.clone(), index, slot, identity, is_sm })
+        tokio::spawn(mailbox.clone().drain(sink));
+        let shared = self.shared.clone();
+        Some(SimPort { shared, slot, identity, is_sm, mailbox, agents })
     }
 }
 
-fn announce(devices: &mut Devices, slot: u32, is_sm: bool) {
-    let info = &mut devices.port_mut(slot).info;
-    let others = info.capability_mask() & !CapMask::IS_SM;
-    info.set_capability_mask(if is_sm { others | CapMask::IS_SM } else { others });
+/// Registers for what the program is to get, or, if somebody was first, for answers alone.
+fn register(
+    net: &mut Net,
+    slot: u32,
+    mailbox: &Arc<Mailbox>,
+    agent: Agent,
+    is_sm: bool,
+) -> Option<u32> {
+    let wanted = registration(agent, is_sm);
+    let owner = || Owner::Port { mailbox: mailbox.clone(), agent };
+    let registered = net.register(slot, &wanted, owner());
+    let answers = Registration { methods: 0, ..wanted };
+    registered.or_else(|_| net.register(slot, &answers, owner())).ok()
+}
+
+fn registration(agent: Agent, is_sm: bool) -> Registration {
+    let smi = [Method::GET, Method::SET, Method::TRAP, Method::TRAP_REPRESS];
+    let sa = [
+        Method::GET,
+        Method::SET,
+        Method::GET_TABLE,
+        Method::GET_TRACE_TABLE,
+        Method::GET_MULTI,
+        Method::DELETE,
+    ];
+    let (class, methods): (u8, &[Method]) = match (agent, is_sm) {
+        (Agent::SmiDirected, true) => (Class::SUBN_DIRECTED, &smi),
+        (Agent::SmiDirected, false) => (Class::SUBN_DIRECTED, &[]),
+        (Agent::SmiLid, true) => (Class::SUBN_LID, &smi),
+        (Agent::SmiLid, false) => (Class::SUBN_LID, &[]),
+        (Agent::Sa, true) => (Class::SUBN_ADM, &sa),
+        (Agent::Sa, false) => (Class::SUBN_ADM, &[Method::REPORT]),
+    };
+    let is_sa = agent == Agent::Sa;
+    Registration {
+        call: RegisterCall::Agent2,
+        qpn: is_sa.into(),
+        class,
+        class_version: if is_sa { CLASS_VERSION } else { 1 },
+        oui: 0,
+        rmpp_version: is_sa.into(),
+        flags: 0,
+        methods: methods.iter().fold(0, |mask, method| mask | 1_u128 << method.0),
+    }
+}
+
+/// The agent that MADs of a management class belong to; `None` for classes nobody serves.
+fn agent_of(class: u8) -> Option<Agent> {
+    match class {
+        Class::SUBN_DIRECTED => Some(Agent::SmiDirected),
+        Class::SUBN_LID => Some(Agent::SmiLid),
+        Class::SUBN_ADM => Some(Agent::Sa),
+        _ => None,
+    }
+}
+
+/// At least 1, as 0 means that no answer is expected.
+fn milliseconds(timeout: Duration) -> u32 {
+    u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1)
 }
 
 impl MadPort for SimPort {
@@ -68,29 +135,43 @@ impl MadPort for SimPort {
     }
 
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
-        let refuse = |kind: std::io::ErrorKind| SendError::Io {
+        let refuse = |source: std::io::Error| SendError::Io {
             device: self.identity.device.clone(),
             port: self.identity.port,
-            source: kind.into(),
+            source,
         };
         let class = Header::read(out.mad).class();
         if out.mad.len() < Header::SIZE || agent_of(class) != Some(out.agent) {
-            return Err(refuse(std::io::ErrorKind::InvalidInput));
+            return Err(refuse(std::io::ErrorKind::InvalidInput.into()));
         }
-        let message = Message::new(out.mad);
-        let packet = Packet { from: self.slot, agent: out.agent, to: out.to, message };
-        self.shared.lock().post(self.index, packet, out.timeout, out.retries);
-        Ok(())
+        let id = self.agents[out.agent as usize];
+        let long = out.agent == Agent::Sa && rmpp::is_needed(out.mad);
+        let sent = UserHeader {
+            id,
+            status: 0,
+            timeout_ms: out.timeout.map_or(0, milliseconds),
+            retries: if long && out.retries == 0 { RMPP_RETRIES } else { out.retries },
+            length: 0,
+            address: out.to,
+        };
+        let posted = if long {
+            let mut message = out.mad.to_vec();
+            rmpp::prepare(&mut message);
+            self.shared.lock().post(id, &sent, &message)
+        } else {
+            self.shared.lock().post(id, &sent, out.mad)
+        };
+        posted.map_err(|errno| refuse(errno.into()))
     }
 }
 
 impl Drop for SimPort {
     fn drop(&mut self) {
         let mut net = self.shared.lock();
-        net.detach(self.index);
-        let left = |port: &Attached| port.slot == self.slot && port.is_sm;
-        if self.is_sm && !net.attached.iter().flatten().any(left) {
-            announce(&mut net.devices, self.slot, false);
+        self.agents.into_iter().for_each(|agent| net.unregister(agent));
+        if self.is_sm {
+            net.release_issm(self.slot);
         }
+        self.mailbox.close();
     }
 }

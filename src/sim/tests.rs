@@ -352,7 +352,9 @@ async fn sa_mads_pass_between_programs_over_active_links_only() {
     sm.bring_up().await;
     let mut mad = Mad::default();
     let mut header = mad.header();
+    header.set_base_version(1);
     header.set_class(Class::SUBN_ADM);
+    header.set_class_version(2);
     header.set_method(Method::GET.0);
     header.set_tid(0x77);
     mad.set_header(&header);

@@ -2,10 +2,8 @@
 //! that every segment of a message repeats (IBA vol. 1, 13.6.2 and the chapters of the classes).
 
 use crate::wire::mad::{Class, Header, Method};
-use crate::wire::sa::{DATA_OFFSET as SA_DATA, SA_OFFSET};
+use crate::wire::sa::DATA_OFFSET as SA_DATA;
 
-/// Common and RMPP header.
-pub(super) const RMPP_HEADERS: usize = SA_OFFSET;
 /// Headers of the device management and administration classes.
 const DEVICE_DATA: usize = 64;
 /// Headers of the vendor classes that carry an OUI.
@@ -29,16 +27,14 @@ pub(super) fn has_oui(class: u8) -> bool {
 }
 
 /// True for the classes of subnet management, which go through QP 0.
-pub(super) fn is_smi(class: u8) -> bool {
+pub(in crate::sim) fn is_smi(class: u8) -> bool {
     class == Class::SUBN_LID || class == Class::SUBN_DIRECTED
 }
 
 /// True if MADs of the class have an RMPP header.
 pub(super) fn has_rmpp(class: u8) -> bool {
-    matches!(
-        class,
-        Class::SUBN_ADM | DEVICE_MANAGEMENT | DEVICE_ADMINISTRATION | BOOT_INFORMATION
-    ) || has_oui(class)
+    matches!(class, Class::SUBN_ADM | DEVICE_MANAGEMENT | DEVICE_ADMINISTRATION | BOOT_INFORMATION)
+        || has_oui(class)
 }
 
 /// Where the data of a MAD of the class start.

@@ -1,0 +1,81 @@
+//! Addresses as they look at the other end: LIDs with path bits, P_Keys and GIDs by index.
+
+use crate::ids::{Gid, Pkey};
+use crate::sim::device::Devices;
+use crate::transport::{Address, Grh};
+
+impl Devices {
+    /// Whom a MAD comes from that was sent to `to` from the port of `from`, as seen at the end
+    /// port `at`, and where answers to it go. `None` if the other end does not take it: general
+    /// services go to QP 1, and both ends must be in the partition.
+    pub(in crate::sim) fn origin(
+        &self,
+        from: u32,
+        to: &Address,
+        at: u32,
+        is_smi: bool,
+    ) -> Option<Address> {
+        let from = self.end_port(from);
+        let (sender, own) = (&self.port(from).info, &self.port(at).info);
+        let mut lid = sender.lid();
+        lid.0 |= u16::from(to.path_bits) & path_mask(sender.lmc());
+        let path_bits = (to.lid.0 & path_mask(own.lmc())) as u8;
+        if is_smi {
+            return (to.qpn == 0).then(|| Address { sl: to.sl, path_bits, ..Address::smi(lid) });
+        }
+        let pkey = self.pkey_at(from, to.pkey_index)?;
+        let pkey_index = self.pkey_index(at, pkey)?;
+        let grh = to.grh.map(|grh| Grh {
+            gid: self.gid_at(from, grh.gid_index),
+            gid_index: self.gid_index(at, grh.gid),
+            ..grh
+        });
+        let origin = Address { path_bits, pkey_index, grh, ..Address::gsi(lid, to.sl) };
+        (to.qpn == 1).then_some(origin)
+    }
+
+    /// True if an answer from `from` came the way back that a request from the end port `slot`
+    /// to `to` prescribes.
+    pub(in crate::sim) fn is_way_back(&self, slot: u32, to: &Address, from: &Address) -> bool {
+        match (to.grh, from.grh) {
+            (Some(to), Some(from)) => to.gid_index == from.gid_index,
+            (None, None) => {
+                let mask = path_mask(self.port(self.end_port(slot)).info.lmc());
+                u16::from(to.path_bits ^ from.path_bits) & mask == 0
+            }
+            _ => false,
+        }
+    }
+
+    fn pkey_at(&self, slot: u32, index: u16) -> Option<Pkey> {
+        match &self.port(slot).tables {
+            Some(tables) => tables.pkeys.get(usize::from(index)).copied(),
+            None => (index == 0).then_some(Pkey::DEFAULT_FULL),
+        }
+    }
+
+    fn pkey_index(&self, slot: u32, pkey: Pkey) -> Option<u16> {
+        let at = match &self.port(slot).tables {
+            Some(tables) => tables.pkeys.iter().position(|own| own.matches(pkey))?,
+            None => Pkey::DEFAULT_FULL.matches(pkey).then_some(0)?,
+        };
+        u16::try_from(at).ok()
+    }
+
+    fn gid_at(&self, slot: u32, index: u8) -> Gid {
+        let port = self.port(slot);
+        let tables = port.tables.as_ref();
+        let alias = tables.and_then(|tables| tables.guids.get(usize::from(index)));
+        Gid::new(port.info.gid_prefix(), alias.copied().unwrap_or(port.guid))
+    }
+
+    fn gid_index(&self, slot: u32, gid: Gid) -> u8 {
+        let tables = self.port(slot).tables.as_ref();
+        let mut guids = tables.into_iter().flat_map(|tables| &tables.guids);
+        guids.position(|&guid| guid == gid.guid()).map_or(0, |at| at as u8)
+    }
+}
+
+fn path_mask(lmc: u8) -> u16 {
+    (1 << lmc.min(7)) - 1
+}
