@@ -20,7 +20,7 @@ use torus_sm::config::options::Options;
 use torus_sm::fabric::ibnet;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Gid, Guid, Pkey, Sl};
-use torus_sm::plan::partitions::BroadcastGroup;
+use torus_sm::plan::partitions;
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::sysfs::Sysfs;
 use torus_sm::transport::umad::UmadPort;
@@ -184,7 +184,7 @@ fn records_of_nodes_ports_and_managers() {
 }
 
 fn broadcast() -> Gid {
-    BroadcastGroup::ipv4(Pkey(0x7FFF), &Options::default()).mgid
+    partitions::default(&Options::default())[0].groups[0].mgid
 }
 
 /// Output ports by switch GUID, from the devices.

@@ -1,7 +1,7 @@
 use super::groups::{Join, Leave, Target};
 use super::*;
 use crate::fabric::NodeParts;
-use crate::ids::{Pkey, PortNum};
+use crate::ids::PortNum;
 use crate::plan::partitions;
 use crate::sa::refused::Refused;
 use crate::wire::attr::{NodeDescription, NodeInfo, SwitchInfo};
