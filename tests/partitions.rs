@@ -3,14 +3,19 @@
 
 mod common;
 
+use common::{Ibsim, Running, have, tool, torus_sm, wait_for};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
 use torus_sm::config::excerpt;
 use torus_sm::config::options::Options;
 use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::fabric::Fabric;
+use torus_sm::fabric::ibnet;
 use torus_sm::fabric::picture::View;
-use torus_sm::ids::{Guid, Pkey, PortNum};
+use torus_sm::ids::{Gid, Guid, Pkey, PortNum};
 use torus_sm::notes::Severity;
 use torus_sm::plan::partitions;
 use torus_sm::sim::generate::Shape;
@@ -129,4 +134,221 @@ fn the_example_of_the_manual_takes_effect() {
         assert_eq!(found, expected, "{guid:#x}");
     }
     assert_eq!(tables.service_level(Pkey(0x8001)).0, 0);
+}
+
+/// A fabric, a partitions.conf, and the subnet manager that was given both.
+struct Site {
+    sim: Ibsim,
+    host: String,
+    manager: Running,
+    files: TempDir,
+}
+
+impl Site {
+    fn new(shape: &Shape, conf: &str, program: &Path, extra: &[&str]) -> Self {
+        let files = tempfile::tempdir().expect("a folder");
+        let topology = shape.build().expect("a torus");
+        let (net, partitions) = (files.path().join("fabric.net"), files.path().join("p.conf"));
+        fs::write(&net, ibnet::write(&topology)).expect("a file");
+        fs::write(&partitions, conf).expect("a file");
+        let sim = Ibsim::start(&net);
+        let log = sim.dir().join("sm.log");
+        let host = format!("H-{:016x}", shape.host_guid([0, 0, 0], 0).0);
+        let manager = sim
+            .command(&host, program)
+            .args(["-R", "minhop", "-Q", "-n", "64", "-d2"])
+            .args(extra)
+            .arg("-P")
+            .arg(&partitions)
+            .arg("-f")
+            .arg(&log)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the subnet manager starts");
+        let manager = Running(manager);
+        wait_for(&log, "SUBNET UP", Duration::from_secs(30));
+        Self { sim, host, manager, files }
+    }
+
+    /// What a tool says, run beside the subnet manager, whose port is a full member of the
+    /// default partition.
+    fn text(&self, program: &str, args: &[&str]) -> String {
+        let output = self.sim.run(&self.host, program, args);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program} {args:?}: {text}{errors}");
+        text
+    }
+
+    /// The P_Key table of a port as the device has it, without the zeros behind the last key.
+    fn keys(&self, guid: Guid, port: PortNum) -> Vec<u16> {
+        let text = self.text("smpquery", &["-G", "pkeys", &guid.to_string(), &port.to_string()]);
+        let words = text.split_whitespace().filter_map(|word| word.strip_prefix("0x"));
+        let mut keys: Vec<u16> =
+            words.map(|word| u16::from_str_radix(word, 16).expect("a key")).collect();
+        keys.truncate(keys.iter().rposition(|&key| key != 0).map_or(0, |last| last + 1));
+        keys
+    }
+
+    /// The record of a group; empty if there is none.
+    fn group(&self, mgid: &Gid) -> String {
+        self.text("saquery", &["MCMR", "--mgid", &mgid.to_string()])
+    }
+}
+
+/// Compares what devices hold and the administrator tells for a file.
+fn same_as_opensm(conf: &str, extra: &[&str]) {
+    let shape = Shape { hosts: 2, ..Shape::torus([3, 3, 1]) };
+    let theirs = Site::new(&shape, conf, &tool("opensm").expect("checked"), extra);
+    let ours = Site::new(&shape, conf, &torus_sm(), extra);
+    let topology = shape.build().expect("a torus");
+    for node in &topology.nodes {
+        let first = u8::from(node.kind != NodeKind::Switch);
+        let guid = node.port_guid(PortNum(first));
+        let mut ports = vec![PortNum(first)];
+        if node.kind == NodeKind::Switch {
+            // One to another switch, and those to the hosts.
+            ports.extend([1, 7, 8].map(PortNum));
+        }
+        for port in ports {
+            let (our, their) = (ours.keys(guid, port), theirs.keys(guid, port));
+            assert_eq!(our, their, "{guid} port {port} of\n{conf}");
+        }
+    }
+    if extra.contains(&"-W") {
+        // Then OpenSM does not find the groups for requesters that have the full key only.
+        return;
+    }
+    let (config, _) = PartitionsConfig::parse(Path::new("p.conf"), conf);
+    let options = Options { qos: true, ..Options::default() };
+    let (found, _) = partitions::partitions(&config.expect("no error"), &options, &[]);
+    for group in found.iter().flat_map(|partition| &partition.groups) {
+        let (our, their) = (ours.group(&group.mgid), theirs.group(&group.mgid));
+        assert!(our.contains("mlid"), "{} is not there: {our}", group.mgid);
+        assert_eq!(our, their, "{} of\n{conf}", group.mgid);
+    }
+}
+
+#[test]
+fn tables_and_groups_are_those_of_opensm() {
+    if !have(&["ibsim", "opensm", "smpquery", "saquery"]) {
+        return;
+    }
+    let conf = "Default=0x7fff, ipoib : ALL=limited, ALL_SWITCHES=full, SELF=full ;
+        A=0x10, ipoib, mtu=5, rate=7, sl=4, defmember=full : ALL_CAS;
+        B, defmember=full : ALL=limited, SELF;
+        C=0x100 : ALL_CAS=both;
+        D=0x0203, indx0 : ALL_CAS=full;
+        Default=0x7fff, ipoib:
+            mgid=ff12:401b::0707,sl=1
+            mgid=ff12:601b::16
+            mgid=ff15::1,scope=2,Q_Key=7,TClass=5,FlowLabel=9,rate=3,mtu=2
+            SELF=full;";
+    same_as_opensm(conf, &[]);
+    same_as_opensm(conf, &["-W"]);
+}
+
+/// A file made of a seed. What is done other than in OpenSM by design is left out: keys that are
+/// generated although they stand further down, groups of partitions without members, and scopes
+/// of broadcast groups.
+fn generated(seed: u64, shape: &Shape) -> String {
+    let mut random = Random(seed);
+    let mut conf = String::new();
+    let hosts: Vec<u64> = (0..3)
+        .flat_map(|x| (0..3).map(move |y| [x, y, 0]))
+        .flat_map(|at| (0..2).map(move |host| (at, host)))
+        .map(|(at, host)| shape.host_guid(at, host).0 + 1)
+        .collect();
+    for number in 0..4 + random.below(12) {
+        let name = format!("P{}", random.below(8));
+        // Keys come first; once they have begun to be generated, no longer.
+        conf += &match random.below(5) {
+            0 => "Default=0x7fff".to_owned(),
+            1 | 2 if number < 6 => format!("K{number}={:#x}", 0x100 + random.below(0x7000)),
+            _ if number < 6 => "Q=0x123".to_owned(),
+            _ => name,
+        };
+        for flag in ["ipoib", "defmember=full", "defmember=both", "mtu=5", "rate=7", "sl=4"] {
+            if random.below(4) == 0 {
+                conf += &format!(" , {flag}");
+            }
+        }
+        conf += " :\n";
+        let ports = 1 + random.below(6);
+        for _ in 0..ports {
+            conf += &match random.below(8) {
+                0 => "ALL".to_owned(),
+                1 => "ALL_CAS".to_owned(),
+                2 => "ALL_SWITCHES".to_owned(),
+                _ => format!("{:#x}", hosts[random.below(hosts.len())]),
+            };
+            conf += ["", "=full", " = limited", "=both"][random.below(4)];
+            conf += [",\n", " , "][random.below(2)];
+        }
+        conf += " SELF;\n";
+    }
+    // The tools ask from the subnet manager's port.
+    conf + "Default=0x7fff : SELF=full;\n"
+}
+
+#[test]
+fn generated_files_mean_the_same_to_opensm() {
+    if !have(&["ibsim", "opensm", "smpquery", "saquery"]) {
+        return;
+    }
+    let shape = Shape { hosts: 2, ..Shape::torus([3, 3, 1]) };
+    let rounds = std::env::var("TORUS_SM_ROUNDS").ok().and_then(|text| text.parse().ok());
+    for seed in 0..rounds.unwrap_or(2) {
+        println!("seed {seed}");
+        same_as_opensm(&generated(seed, &shape), &[]);
+    }
+}
+
+/// A small generator (SplitMix64): the same files in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % limit.max(1) as u64) as usize
+    }
+}
+
+#[test]
+fn a_wrong_file_keeps_the_daemon_from_starting_and_a_reload_from_counting() {
+    if !have(&["ibsim", "smpquery"]) {
+        return;
+    }
+    let shape = Shape { hosts: 1, ..Shape::torus([3, 1, 1]) };
+    let conf = "Default=0x7fff : ALL=full; Storage=0x10, defmember=full : ALL_CAS;";
+    let site = Site::new(&shape, conf, &torus_sm(), &[]);
+    let guid = Guid(shape.host_guid([1, 0, 0], 0).0 + 1);
+    assert_eq!(site.keys(guid, PortNum(1)), [0xFFFF, 0x8010]);
+    let file = site.files.path().join("p.conf");
+    let log = site.sim.dir().join("sm.log");
+    let reload = |text: &str, told: &str| {
+        fs::write(&file, text).expect("a file");
+        let pid = nix::unistd::Pid::from_raw(site.manager.0.id() as i32);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGHUP).expect("it runs");
+        wait_for(&log, told, Duration::from_secs(10));
+    };
+    reload("Default=0x7fff : ALL=full; Storage=10h : ALL;", "the configuration stays as it was");
+    let said = fs::read_to_string(&log).expect("the log");
+    assert!(said.contains("p.conf:1:36: error: `10h` is no P_Key"), "{said}");
+    assert_eq!(site.keys(guid, PortNum(1)), [0xFFFF, 0x8010]);
+    reload("Default=0x7fff : ALL=full; Other=0x11 : ALL;", "configuration read again");
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while site.keys(guid, PortNum(1)) != [0xFFFF, 0, 0x11] {
+        assert!(Instant::now() < deadline, "{:x?}", site.keys(guid, PortNum(1)));
+    }
+    fs::write(&file, "Storage : 0x12g;").expect("a file");
+    let again = site.sim.command(&site.host, &torus_sm()).arg("-P").arg(&file).output();
+    let again = again.expect("it starts");
+    let said = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert_eq!(again.status.code(), Some(4), "{said}");
+    assert!(said.contains("Storage : 0x12g;\n              ^^^^^\n"), "{said}");
 }

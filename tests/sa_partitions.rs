@@ -117,6 +117,28 @@ fn paths_exist_within_partitions() {
     }
 }
 
+/// With torus-2QoS the high bit of the partition's SL counts, the rest comes from the path.
+#[test]
+fn the_partitions_sl_is_a_hint_for_its_paths() {
+    let sl_of_path = |sl, key| {
+        let (shape, subnet) = subnet(|shape, options| {
+            let mut all = small_partition(shape, options);
+            all[0].sl = Sl(sl);
+            all
+        });
+        let ends = [host(&shape, 0), host(&shape, 1)];
+        let mad = path_request(ends[0], ends[1], key);
+        let from = Address::gsi(lid(&subnet, ends[0]), Sl(0));
+        let reply = ask(&subnet, &from, &mad).expect("a reply");
+        PathRecord::parse(&reply.mad[DATA_OFFSET..]).sl().0
+    };
+    let low = sl_of_path(0, None);
+    assert!(low < 8);
+    assert_eq!(sl_of_path(7, None), low);
+    assert_eq!(sl_of_path(8, None), low + 8);
+    assert_eq!(sl_of_path(15, Some(Pkey(0x1234))), low + 8);
+}
+
 #[test]
 fn nodes_are_seen_within_partitions() {
     let (shape, subnet) = subnet(small_partition);

@@ -3,15 +3,18 @@
 mod house;
 
 use house::{House, Sm, settle};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
+use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::daemon::agenda::Event;
 use torus_sm::daemon::manager::Exit;
+use torus_sm::daemon::surroundings::Configuration;
 use torus_sm::fabric::picture::Hardware;
-use torus_sm::ids::{Guid, Lid, PortNum};
+use torus_sm::ids::{Guid, Lid, Pkey, PortNum};
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outgoing};
 use torus_sm::wire::attr::{AttrId, NodeKind, Notice, SmState, TrapNumber};
 use torus_sm::wire::mad::Method;
@@ -321,4 +324,70 @@ async fn two_that_start_together_agree() {
     sleep(Duration::from_secs(60)).await;
     assert_eq!((better.state(), worse.state()), (SmState::Master, SmState::Standby));
     assert_eq!(house.faults(&better), [""; 0]);
+}
+
+/// Thirty-nine partitions with all ports as full members, and what follows.
+fn partitions(more: &str) -> Arc<PartitionsConfig> {
+    let many = (1..40).map(|key| format!("={key}, defmember=full: ALL;\n"));
+    let text = many.collect::<String>() + more;
+    let (config, findings) = PartitionsConfig::parse(Path::new("partitions.conf"), &text);
+    Arc::new(config.unwrap_or_else(|| panic!("{findings:?}")))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reload_moves_keys_without_losing_any() {
+    let house = House::healthy("3x3x1", 1);
+    let options = house.options();
+    // First key 7 stands at index 0; then the default key does, which moves there from the
+    // second block, and key 5 is gone from all hosts but one.
+    let hosts: Vec<Guid> = house.hosts().collect();
+    let member = Guid(hosts[4].0 + 1);
+    let first = partitions("=7, indx0, defmember=full: ALL; Default=0x7fff: ALL=full;");
+    let (config, _) = PartitionsConfig::parse(
+        Path::new("partitions.conf"),
+        &format!("Default=0x7fff: ALL=full; =0x5: {member};"),
+    );
+    let mut second = (*partitions("")).clone();
+    second.definitions.retain(|definition| definition.pkey != Some(Pkey(5)));
+    second.definitions.extend(config.expect("no error").definitions);
+    let mut next = vec![Arc::new(second), first];
+    let same = options.clone();
+    let reload = move || {
+        let partitions = next.pop().expect("two reloads");
+        Ok(Configuration { options: same.clone(), partitions })
+    };
+    let sm = house.start_with(ORIGIN, options, Box::new(reload));
+    settle().await;
+    let keys = |guid: Guid| -> Vec<u16> {
+        let blocks = (0..2).map(|block| house.fabric.pkeys(guid, PortNum(1), block).unwrap());
+        let bytes: Vec<u8> = blocks.flatten().collect();
+        bytes.chunks(2).map(|key| u16::from_be_bytes([key[0], key[1]])).collect()
+    };
+    assert_eq!(keys(hosts[0])[..2], [0xFFFF, 0], "without a file");
+    sm.tell(Event::Reload);
+    settle().await;
+    assert_eq!(keys(hosts[0])[0], 0x8007);
+    assert!(keys(hosts[0])[32..].contains(&0xFFFF), "in the second block");
+    house.fabric.set_delay(Duration::from_millis(1));
+    sm.tell(Event::Reload);
+    let is_done = |guid: &Guid| keys(*guid)[0] == 0xFFFF && !keys(*guid)[1..].contains(&0xFFFF);
+    let mut looks = 0;
+    while !hosts.iter().all(is_done) {
+        sleep(Duration::from_micros(100)).await;
+        looks += 1;
+        assert!(looks < 100_000, "the keys do not come to their places");
+        for guid in &hosts {
+            let now = keys(*guid);
+            let lost = (1..40).chain([0x7FFF]).filter(|&base| base != 5);
+            let lost: Vec<u16> =
+                lost.filter(|base| !now.iter().any(|key| key & 0x7FFF == *base)).collect();
+            assert_eq!(lost, [0; 0], "missing at {guid}");
+        }
+    }
+    assert!(looks > 3, "the change was watched");
+    settle().await;
+    assert!(!keys(hosts[0]).contains(&0x8005));
+    assert!(keys(hosts[4]).contains(&5), "a limited member now");
+    assert_eq!(house.faults(&sm), [""; 0]);
+    assert_eq!(sm.stop().await, Exit::Clean);
 }

@@ -55,5 +55,7 @@ impl Partitions {
 /// The multicast groups that are always to be there.
 pub fn permanent_groups(partitions: &[Partition], options: &Options) -> Vec<GroupSpec> {
     let groups = partitions.iter().flat_map(|partition| &partition.groups);
-    groups.filter(|_| !options.disable_multicast).map(GroupSpec::from).collect()
+    let mut groups: Vec<_> = groups.filter(|_| !options.disable_multicast).collect();
+    groups.sort_by_key(|group| group.order);
+    groups.into_iter().map(GroupSpec::from).collect()
 }

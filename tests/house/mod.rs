@@ -104,7 +104,8 @@ impl House {
         ends.map(|&(node, num)| (self.topology.nodes[node].guid, num))
     }
 
-    fn hosts(&self) -> impl Iterator<Item = Guid> + '_ {
+    /// Node GUIDs of all hosts.
+    pub fn hosts(&self) -> impl Iterator<Item = Guid> + '_ {
         let hosts = self.topology.nodes.iter().filter(|node| node.kind == NodeKind::Ca);
         hosts.map(|node| node.guid)
     }

@@ -88,6 +88,8 @@ impl Member {
 /// 4391).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PermanentGroup {
+    /// Its place in the configuration, from 0: groups get their MLIDs in this order.
+    pub order: usize,
     /// Its MGID.
     pub mgid: Gid,
     /// Its P_Key, as of full members.
@@ -217,13 +219,14 @@ impl Work<'_> {
             PartEnforce::Out => (false, true),
             PartEnforce::Off => (false, false),
         };
+        if !arriving && !leaving {
+            return Some(Gate::default());
+        }
+        // As OpenSM, a table is written even where the switch says that it would not heed it.
         let bits = (
             arriving && switch.inbound_enforcement_cap(),
             leaving && switch.outbound_enforcement_cap(),
         );
-        if bits == (false, false) {
-            return Some(Gate::default());
-        }
         let keys = place::without_implied(held, lookup);
         if keys.len() > cap {
             let (place, count) = (self.fabric.describe(peer), keys.len());

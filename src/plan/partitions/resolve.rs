@@ -1,9 +1,11 @@
 //! partitions.conf → partitions: keys that are left out, parts that belong together, groups.
 //!
-//! Three things are other than in OpenSM. A generated key is never one that stands in the file,
+//! Some things are other than in OpenSM. A generated key is never one that stands in the file,
 //! not even further down, so that partitions do not become one by accident. A partition that is
 //! described in several parts has the SL of the last part that says one; in OpenSM a part that
-//! says none takes it back. Groups stay while no member of their partition is in the fabric.
+//! says none takes it back. Groups stay while no member of their partition is in the fabric. The
+//! broadcast group is in the scopes that its definition says, as the manual has it, and beside
+//! them link-local, where it always is in OpenSM, which does not heed the scopes.
 
 use super::{Member, Membership, Partition, PermanentGroup, Who};
 use crate::config::options::Options;
@@ -132,6 +134,8 @@ impl<'a> Resolver<'a> {
         }
         let flags = GroupFlags { sl, ..definition.flags };
         if definition.ipoib {
+            let scopes = flags.scopes | 1 << LINK_LOCAL;
+            let flags = GroupFlags { scopes, ..flags };
             self.add_groups(index, definition.line, BROADCAST, &flags);
         }
         for GroupEntry { line, mgid, flags: own } in &definition.groups {
@@ -192,6 +196,7 @@ impl<'a> Resolver<'a> {
         let scopes = if flags.scopes == 0 { 1 << LINK_LOCAL } else { flags.scopes };
         for scope in (0..16).filter(|scope| scopes & 1 << scope != 0) {
             let group = group(mgid, scope, pkey, &flags, self.options);
+            let group = PermanentGroup { order: self.groups.len(), ..group };
             if self.groups.contains(&group.mgid) {
                 continue;
             }
@@ -249,6 +254,7 @@ fn group(
     options: &Options,
 ) -> PermanentGroup {
     PermanentGroup {
+        order: 0,
         mgid: with_scope(mgid, scope),
         pkey: Pkey(pkey.0 | 0x8000),
         q_key: flags.q_key,
