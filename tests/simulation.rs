@@ -337,7 +337,8 @@ fn partitions(more: &str) -> Arc<PartitionsConfig> {
 #[tokio::test(start_paused = true)]
 async fn a_reload_moves_keys_without_losing_any() {
     let house = House::healthy("3x3x1", 1);
-    let options = house.options();
+    // One Set after the other, so that all that comes between is seen.
+    let options = Options { max_wire_smps: 1, ..house.options() };
     // First key 7 stands at index 0; then the default key does, which moves there from the
     // second block, and key 5 is gone from all hosts but one.
     let hosts: Vec<Guid> = house.hosts().collect();
