@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use torus_sm::cli::{self, Command};
 use torus_sm::daemon::launch::{self, Failure};
 use torus_sm::daemon::simulate;
-use torus_sm::offline::{self, torus_config};
+use torus_sm::offline::{self, check, torus_config};
 
 fn main() -> ExitCode {
     let command = match cli::parse(std::env::args().skip(1)) {
@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Daemon(args) => launch::daemon(&args),
         Command::Sim(args) => simulate::run(&args),
         Command::Plan(args) => offline::run(&args, &mut std::io::stdout().lock()),
+        Command::Check(args) => check::run(&args, &mut std::io::stdout().lock()),
         Command::TorusConfig(args) => torus_config::run(&args, &mut std::io::stdout().lock()),
     };
     match outcome {

@@ -352,3 +352,77 @@ fn a_wrong_file_keeps_the_daemon_from_starting_and_a_reload_from_counting() {
     assert_eq!(again.status.code(), Some(4), "{said}");
     assert!(said.contains("Storage : 0x12g;\n              ^^^^^\n"), "{said}");
 }
+
+/// `torus-sm check` with these words in a folder; exit code and text.
+fn check(folder: &Path, words: &[&str]) -> (Option<i32>, String) {
+    let mut command = std::process::Command::new(torus_sm());
+    let command = command.arg("check").args(words).current_dir(folder);
+    let output = command.env("OSM_CACHE_DIR", folder).output().expect("it starts");
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn check_shows_all_that_is_wrong() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+    write(
+        "opensm.conf",
+        "qos TRUE\nrouting_engine torus-2QoS,nonsense\nlmc nine\nhop_weights_file weights\n\
+         port_prof_ignore_file nowhere\npartition_config_file p.conf\ntorus_config torus.conf\n",
+    );
+    write("torus.conf", "torus 3 3 1\nxp_linc 1 2\n");
+    write("weights", "0x12 1 0\n");
+    write("p.conf", "A=0x10, mtu=9000: ALL\n");
+    write("guid2lid", "0x12 nonsense\n");
+    let (code, text) = check(folder.path(), &["-F", "opensm.conf"]);
+    assert_eq!(code, Some(4), "{text}");
+    for expected in [
+        "opensm.conf:3:5: error: lmc: ",
+        "    lmc nine\n        ^^^^\n",
+        "opensm.conf:2:1: error: unknown routing engine \"nonsense\"",
+        "torus.conf:2:1: error: unknown keyword `xp_linc`",
+        "    xp_linc 1 2\n    ^^^^^^^\n",
+        "weights:1:8: warning: ",
+        "nowhere: warning: No such file",
+        "p.conf:1:13: error: `9000` is no MTU",
+        "    A=0x10, mtu=9000: ALL\n                ^^^^",
+        "guid2lid:1:",
+        "4 errors, ",
+    ] {
+        assert!(text.contains(expected), "no {expected} in\n{text}");
+    }
+}
+
+#[test]
+fn check_shows_what_partitions_come_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shape = Shape { hosts: 1, ..Shape::torus([3, 1, 1]) };
+    let topology = shape.build().expect("a ring");
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+    write("fabric.net", &ibnet::write(&topology));
+    write("p.conf", "Default=0x7fff: SELF=full;\nA=0x10, ipoib, mtu=4096: ALL_CAS=ful;\n");
+    write("opensm.conf", "");
+    let words = ["-F", "opensm.conf", "-P", "p.conf", "--file", "fabric.net"];
+    let (code, text) = check(folder.path(), &words);
+    assert_eq!(code, Some(0), "{text}");
+    let host = shape.host_guid([1, 0, 0], 0);
+    let line = text.lines().find(|line| line.contains(&format!("port Channel Adapter {host}")));
+    assert!(line.is_some_and(|line| line.ends_with(" port 1: 0:0x7fff 1:0x8010")), "{text}");
+    for expected in [
+        "p.conf:2:34: warning: `ful` is taken for `full`",
+        "partition 0x7fff Default: 1 full and 5 limited members, SL 0",
+        "partition 0x0010 A: 3 full and 0 limited members, SL 0",
+        "  group ff12:401b:8010::ffff:ffff: 4096 bytes, 10Gbps, SL 0, Q_Key 0xb1b",
+        "enforced on arriving and leaving packets",
+        "no errors, 1 warning\n",
+    ] {
+        assert!(text.contains(expected), "no {expected} in\n{text}");
+    }
+    let strict = [&words[..], &["--strict"]].concat();
+    assert_eq!(check(folder.path(), &strict).0, Some(4));
+    write("p.conf", "A: ALL;\nB=1 ALL;\n");
+    let (code, text) = check(folder.path(), &words);
+    assert_eq!(code, Some(4));
+    assert!(text.contains("the partitions are not shown"), "{text}");
+}

@@ -15,6 +15,7 @@ pub fn daemon() -> String {
          Usage: torus-sm [OPTION]...\n       \
          torus-sm sim SHAPE [OPTION]...   on a simulated fabric (torus-sm sim --help)\n       \
          torus-sm plan SHAPE [OPTION]...  offline, without any port (torus-sm plan --help)\n       \
+         torus-sm check [OPTION]...       read the configuration (torus-sm check --help)\n       \
          torus-sm torus-config SHAPE      write torus-2QoS.conf (torus-sm torus-config --help)\n",
         super::version()
     );

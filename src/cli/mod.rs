@@ -2,11 +2,12 @@
 //!
 //! Without a subcommand the command line is opensm(8)'s, so that start scripts go on working:
 //! [`flags`] is the table of its options, [`getopt`] the way getopt_long_only finds them in
-//! argv, [`args`] what they mean. Subcommands are the first word: [`sim`], [`plan`],
+//! argv, [`args`] what they mean. Subcommands are the first word: [`sim`], [`plan`], [`check`],
 //! [`torus_config`]. [`help`] prints the table, [`configuration`] puts file and command line
 //! together, [`exit`] has the exit codes.
 
 pub mod args;
+pub mod check;
 pub mod configuration;
 pub mod exit;
 pub mod flags;
@@ -17,6 +18,7 @@ pub mod sim;
 pub mod torus_config;
 
 pub use args::DaemonArgs;
+pub use check::CheckArgs;
 pub use exit::{ExitCode, Failure};
 pub use plan::PlanArgs;
 pub use sim::SimArgs;
@@ -34,6 +36,8 @@ pub enum Command {
     Sim(SimArgs),
     /// Plan a fabric without touching any.
     Plan(Box<PlanArgs>),
+    /// Read the configuration and say what is wrong with it.
+    Check(Box<CheckArgs>),
     /// Derive torus-2QoS.conf from a fabric.
     TorusConfig(Box<TorusConfigArgs>),
     /// Write the configuration, with the options of the command line applied, to a file.
@@ -103,7 +107,7 @@ fn did_you_mean(suggestion: Option<&String>) -> String {
 }
 
 /// The subcommands.
-const COMMANDS: [&str; 3] = ["sim", "plan", "torus-config"];
+const COMMANDS: [&str; 4] = ["sim", "plan", "check", "torus-config"];
 
 /// Understands the arguments after the program's name.
 ///
@@ -118,6 +122,7 @@ where
     match argv.split_first() {
         Some((word, rest)) if word == "sim" => sim::parse(rest),
         Some((word, rest)) if word == "plan" => plan::parse(rest),
+        Some((word, rest)) if word == "check" => check::parse(rest),
         Some((word, rest)) if word == "torus-config" => torus_config::parse(rest),
         Some((word, _)) if !word.starts_with('-') => Err(UsageError::UnknownCommand {
             word: word.clone(),

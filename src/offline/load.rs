@@ -118,13 +118,14 @@ fn read_partitions(options: &Options) -> Result<(Vec<Partition>, Vec<Note>), Str
     Ok((partitions, notes))
 }
 
-fn read_fabric(file: &Path) -> Result<Topology, String> {
+/// Reads a fabric in ibnetdiscover's format.
+pub(super) fn read_fabric(file: &Path) -> Result<Topology, String> {
     let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     ibnet::parse(file, &text).map_err(|error| error.to_string())
 }
 
 /// The port of `-g`, else the first host, else the first node.
-fn seat(topology: &Topology, options: &Options) -> Result<Seat, String> {
+pub(super) fn seat(topology: &Topology, options: &Options) -> Result<Seat, String> {
     if options.guid.0 == 0 {
         let is_host = |index: &usize| topology.nodes[*index].kind == NodeKind::Ca;
         let host = (0..topology.nodes.len()).find(is_host);

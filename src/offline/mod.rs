@@ -12,6 +12,7 @@
 //!   bar;
 //! * [`draw`]: the torus as a picture.
 //!
+//! [`check`] reads the configuration files and says what is wrong with them.
 //! [`torus_config`] is the way back: it writes torus-2QoS.conf from the cables of a fabric.
 //!
 //! The subnet manager sits where `-g` says, else at the first host; if the switch of that host
@@ -20,6 +21,7 @@
 //! Configuration comes from the command line and the file of `-F` alone: what is planned at a
 //! desk must not depend on what the desk's machine has in /etc.
 
+pub mod check;
 pub mod draw;
 mod facts;
 mod hops;

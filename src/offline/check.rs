@@ -1,0 +1,100 @@
+//! `torus-sm check`: all that is wrong with the files that a start would read, and what the
+//! partitions come to on a fabric.
+
+mod partitions;
+mod sheets;
+
+use super::load;
+use crate::cli::check::CheckArgs;
+use crate::cli::{ExitCode, Failure};
+use crate::config::options::Options;
+use crate::notes::Severity;
+use crate::plan::partitions as plan;
+use sheets::Sheets;
+use std::io::Write;
+
+/// How many findings there were.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Tally {
+    errors: usize,
+    warnings: usize,
+}
+
+impl Tally {
+    fn add(&mut self, severity: Severity) {
+        match severity {
+            Severity::Error => self.errors += 1,
+            Severity::Warning => self.warnings += 1,
+            Severity::Info => {}
+        }
+    }
+
+    fn in_words(self) -> String {
+        let count = |number: usize, word: &str| match number {
+            0 => format!("no {word}s"),
+            1 => format!("1 {word}"),
+            _ => format!("{number} {word}s"),
+        };
+        format!("{}, {}", count(self.errors, "error"), count(self.warnings, "warning"))
+    }
+}
+
+/// Reads the files that the command line names, and writes what there is to be said to `out`.
+/// The exit code is [`ExitCode::Config`] if something is wrong.
+///
+/// # Errors
+/// The fabric cannot be read, or `out` not be written.
+pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
+    let sheets = Sheets::read(&args.daemon);
+    let mut tally = Tally::default();
+    let mut text = String::new();
+    for sheet in &sheets.all {
+        text += &sheet.text();
+        sheet.findings.iter().for_each(|found| tally.add(found.severity));
+    }
+    for note in &sheets.notes {
+        text += &format!("{}: {note}\n", word(note.severity));
+        tally.add(note.severity);
+    }
+    if let Some(file) = &args.file {
+        text += &effect(file, &sheets, &mut tally)?;
+    }
+    text += &format!("{}\n", tally.in_words());
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // Whoever reads has seen enough, as with `| head`.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
+        written => written.map_err(|error| Failure::new(ExitCode::System, error))?,
+    }
+    let is_wrong = tally.errors > 0 || args.strict && tally.warnings > 0;
+    Ok(if is_wrong { ExitCode::Config } else { ExitCode::Ok })
+}
+
+fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "note",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}
+
+/// What the partitions come to on the fabric of `file`.
+fn effect(file: &std::path::Path, sheets: &Sheets, tally: &mut Tally) -> Result<String, Failure> {
+    let config = |text: String| Failure::new(ExitCode::Config, text);
+    let options: &Options = &sheets.options;
+    let topology = load::read_fabric(file).map_err(config)?;
+    let seat = load::seat(&topology, options).map_err(config)?;
+    let fabric = load::picture(&topology, seat)
+        .ok_or_else(|| config(format!("{}: there is no node", file.display())))?;
+    let Some(partitions) = &sheets.partitions else {
+        return Ok("the partitions are not shown, since their file is wrong\n".to_owned());
+    };
+    let (partitions, mut notes) = plan::partitions(partitions, options, &[]);
+    let (tables, found) = plan::tables(&fabric, &partitions, &[], options);
+    notes.extend(found);
+    let mut text = String::new();
+    for note in &notes {
+        text += &format!("{}: {note}\n", word(note.severity));
+        tally.add(note.severity);
+    }
+    Ok(text + &partitions::shown(&fabric, &partitions, &tables))
+}

@@ -1,0 +1,59 @@
+//! What partitions come to on a fabric, as text.
+
+use crate::config::partitions::value::{mtu_in_words, rate_in_words};
+use crate::fabric::{Fabric, PortId};
+use crate::ids::Pkey;
+use crate::plan::partitions::{Partition, PartitionTables};
+use std::fmt::Write;
+
+/// Appends a line; writing to a `String` cannot fail.
+macro_rules! put {
+    ($out:expr, $($part:tt)*) => {{
+        let _ = writeln!($out, $($part)*);
+    }};
+}
+
+/// Partitions with members and groups, then ports with their tables.
+pub fn shown(fabric: &Fabric, partitions: &[Partition], tables: &PartitionTables) -> String {
+    let mut out = String::new();
+    for partition in partitions {
+        put_partition(&mut out, partition, tables);
+    }
+    for port in fabric.port_ids() {
+        put_port(&mut out, fabric, port, tables);
+    }
+    out
+}
+
+fn put_partition(out: &mut String, partition: &Partition, tables: &PartitionTables) {
+    let Partition { name, pkey, sl, groups, .. } = partition;
+    let holders = |key: Pkey| tables.keys.iter().filter(|keys| keys.contains(&key)).count();
+    let (full, limited) = (holders(Pkey(pkey.0 | 0x8000)), holders(*pkey));
+    put!(out, "partition {pkey} {name}: {full} full and {limited} limited members, SL {sl}");
+    for group in groups {
+        let (mtu, rate) = (mtu_in_words(group.mtu), rate_in_words(group.rate));
+        let (mgid, sl, q_key) = (group.mgid, group.sl, group.q_key);
+        put!(out, "  group {mgid}: {mtu}, {rate}, SL {sl}, Q_Key {q_key:#x}");
+    }
+}
+
+fn put_port(out: &mut String, fabric: &Fabric, port: PortId, tables: &PartitionTables) {
+    let blocks = tables.blocks.get(port.index()).map_or(&[][..], Vec::as_slice);
+    if blocks.is_empty() {
+        return;
+    }
+    let mut keys = Vec::new();
+    for (number, block) in blocks {
+        let first = usize::from(*number) * block.0.len();
+        let used = block.0.iter().enumerate().filter(|(_, key)| key.0 != 0);
+        keys.extend(used.map(|(index, key)| format!("{}:{key}", first + index)));
+    }
+    let enforced = match tables.enforcement.get(port.index()).copied().flatten() {
+        Some((true, true)) => ", enforced on arriving and leaving packets",
+        Some((true, false)) => ", enforced on arriving packets",
+        Some((false, true)) => ", enforced on leaving packets",
+        Some((false, false)) => ", not enforced",
+        None => "",
+    };
+    put!(out, "port {}: {}{enforced}", fabric.describe(port), keys.join(" "));
+}

@@ -1,0 +1,200 @@
+//! The files that a start would read, with what is wrong with them.
+
+use crate::cli::{DaemonArgs, configuration};
+use crate::config::guid_lists::{self, GuidLists, Parsed};
+use crate::config::options::Options;
+use crate::config::partitions::PartitionsConfig;
+use crate::config::torus::TorusConfig;
+use crate::config::{Diagnostic, excerpt, guid2lid};
+use crate::notes::{Note, Severity};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// A file, and what is to be said about it.
+pub struct Sheet {
+    path: PathBuf,
+    /// What it says; `None` if it could not be read.
+    content: Option<String>,
+    /// What is wrong, in the order of the places.
+    pub findings: Vec<Diagnostic>,
+}
+
+impl Sheet {
+    /// The findings with their lines, or that there are none.
+    pub fn text(&self) -> String {
+        let content = self.content.as_deref().unwrap_or_default();
+        if self.findings.is_empty() {
+            let state = if self.content.is_some() { "nothing is wrong" } else { "not there" };
+            return format!("{}: {state}\n", self.path.display());
+        }
+        let shown = self.findings.iter().map(|found| excerpt::render(found, content) + "\n");
+        shown.collect()
+    }
+
+    fn say(&mut self, line: u32, severity: Severity, message: String) {
+        let (file, column) = (self.path.clone(), u32::from(line > 0));
+        self.findings.push(Diagnostic { file, line, column, severity, message });
+    }
+}
+
+/// Is a file expected to be there?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// It may be missing.
+    Perhaps,
+    /// It was asked for; without it the daemon starts nevertheless.
+    Named,
+    /// Without it nothing goes.
+    Needed,
+}
+
+/// All of them.
+pub struct Sheets {
+    /// In the order in which a start reads them.
+    pub all: Vec<Sheet>,
+    /// What is to be said about the options together.
+    pub notes: Vec<Note>,
+    /// The options; what is wrong has its default.
+    pub options: Options,
+    /// The partitions; `None` if their file is wrong.
+    pub partitions: Option<PartitionsConfig>,
+}
+
+impl Sheets {
+    /// Reads what a start with these arguments would read.
+    pub fn read(args: &DaemonArgs) -> Self {
+        let mut sheets = Self {
+            all: Vec::new(),
+            notes: args.notes.clone(),
+            options: args.defaults(),
+            partitions: Some(PartitionsConfig::default()),
+        };
+        sheets.options(args);
+        if sheets.options.routing_engine.as_deref().unwrap_or_default().contains("torus-2QoS") {
+            sheets.torus_config();
+        }
+        sheets.guid_lists();
+        sheets.partitions();
+        sheets.guid2lid();
+        sheets
+    }
+
+    /// Opens a file; one that cannot be read is reported, and listed, here.
+    fn open(&mut self, path: &Path, wanted: Wanted) -> Option<(Sheet, String)> {
+        let path = path.to_path_buf();
+        let mut sheet = Sheet { path, content: None, findings: Vec::new() };
+        match fs::read_to_string(&sheet.path) {
+            Ok(text) => {
+                sheet.content = Some(text.clone());
+                return Some((sheet, text));
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound && wanted == Wanted::Perhaps => {}
+            Err(error) => {
+                let severity = match wanted {
+                    Wanted::Named => Severity::Warning,
+                    Wanted::Perhaps | Wanted::Needed => Severity::Error,
+                };
+                sheet.say(0, severity, error.to_string());
+            }
+        }
+        self.all.push(sheet);
+        None
+    }
+
+    fn options(&mut self, args: &DaemonArgs) {
+        let mut engine_line = None;
+        let mut opened = None;
+        if let Some((path, must_exist)) = args.file_to_read() {
+            let wanted = if must_exist { Wanted::Needed } else { Wanted::Perhaps };
+            opened = self.open(path, wanted);
+        }
+        if let Some((sheet, text)) = &mut opened {
+            sheet.findings = self.options.read(text, &sheet.path);
+            let is_engine = |line: &str| line.split_whitespace().next() == Some("routing_engine");
+            engine_line = text.lines().position(is_engine).map(|index| index as u32 + 1);
+        }
+        args.apply(&mut self.options);
+        if let Err(problem) = configuration::chain(&self.options, GuidLists::default()) {
+            match (&mut opened, engine_line, args.given("routing_engine")) {
+                (Some((sheet, _)), Some(line), None) => sheet.say(line, Severity::Error, problem),
+                _ => self.notes.push(Note::new(Severity::Error, None, problem)),
+            }
+        }
+        if let Some((sheet, _)) = &mut opened {
+            sheet.findings.sort_by_key(|found| found.line);
+        }
+        self.notes.extend(self.options.settle());
+        self.notes.extend(self.options.unsupported());
+        self.all.extend(opened.map(|(sheet, _)| sheet));
+    }
+
+    fn torus_config(&mut self) {
+        let path = PathBuf::from(&self.options.torus_config);
+        let Some((mut sheet, text)) = self.open(&path, Wanted::Needed) else { return };
+        let notes = match TorusConfig::parse(&path, &text) {
+            Ok(config) => config.notes,
+            Err(notes) => notes,
+        };
+        sheet.findings = notes.iter().map(|note| located(note, &path)).collect();
+        self.all.push(sheet);
+    }
+
+    fn guid_lists(&mut self) {
+        let options = self.options.clone();
+        self.list(&options.guid_routing_order_file, guid_lists::guids);
+        self.list(&options.port_prof_ignore_file, guid_lists::ports);
+        self.list(&options.hop_weights_file, guid_lists::hop_weights);
+        self.list(&options.port_search_ordering_file, guid_lists::search_orders);
+    }
+
+    fn list<T>(&mut self, file: &Option<String>, parse: fn(&Path, &str) -> Parsed<T>) {
+        let Some(path) = file.as_ref().map(PathBuf::from) else { return };
+        let Some((mut sheet, text)) = self.open(&path, Wanted::Named) else { return };
+        sheet.findings = parse(&path, &text).diagnostics;
+        self.all.push(sheet);
+    }
+
+    fn partitions(&mut self) {
+        let Some(path) = self.options.partition_config_file.as_ref().map(PathBuf::from) else {
+            return;
+        };
+        let listed = self.all.len();
+        let Some((mut sheet, text)) = self.open(&path, Wanted::Perhaps) else {
+            let is_wrong = self.all[listed..].iter().any(|sheet| !sheet.findings.is_empty());
+            self.partitions = (!is_wrong).then(PartitionsConfig::default);
+            return;
+        };
+        (self.partitions, sheet.findings) = PartitionsConfig::parse(&path, &text);
+        if self.partitions.as_ref().is_some_and(|config| config.definitions.is_empty()) {
+            let message = "nothing is defined: every port is in the default partition".to_owned();
+            sheet.say(0, Severity::Warning, message);
+        }
+        self.all.push(sheet);
+    }
+
+    fn guid2lid(&mut self) {
+        let folder = std::env::var_os("OSM_CACHE_DIR").map(PathBuf::from);
+        let path = folder.unwrap_or("/var/cache/opensm".into()).join("guid2lid");
+        let Some((mut sheet, text)) = self.open(&path, Wanted::Perhaps) else { return };
+        let (_, findings) = guid2lid::parse(&path, &text, self.options.lmc);
+        // Whatever it is, the ports concerned get new LIDs, and no more.
+        let lighter = |found| Diagnostic { severity: Severity::Warning, ..found };
+        sheet.findings = findings.into_iter().map(lighter).collect();
+        self.all.push(sheet);
+    }
+}
+
+/// The place that a note's text begins with, and the rest of the text.
+fn located(note: &Note, path: &Path) -> Diagnostic {
+    let file = path.display().to_string();
+    let rest = note.text.strip_prefix(&file).and_then(|rest| rest.strip_prefix(':'));
+    let place = rest.and_then(|rest| rest.split_once(": "));
+    let numbers = place.and_then(|(place, message)| {
+        let (line, column) = place.split_once(':').unwrap_or((place, "0"));
+        Some((line.parse().ok()?, column.parse().ok()?, message))
+    });
+    let (line, column, message) = numbers.unwrap_or((0, 0, note.text.as_str()));
+    let (severity, message) = (note.severity, message.to_owned());
+    Diagnostic { file: path.to_path_buf(), line, column, severity, message }
+}
