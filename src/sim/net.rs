@@ -110,6 +110,12 @@ impl Net {
         }
     }
 
+    /// Events that are scheduled.
+    #[cfg(test)]
+    pub(super) fn events_to_come(&self) -> usize {
+        self.events.len()
+    }
+
     /// When the next event is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.events.first_key_value().map(|(&(at, _), _)| at)

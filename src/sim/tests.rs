@@ -16,10 +16,10 @@ use tokio::time::Instant;
 
 const TIMEOUT: Duration = Duration::from_millis(100);
 const SW0: Guid = Guid(0x20_0000);
-const SW1: Guid = Guid(0x20_0001);
-const HOST0: Guid = Guid(0x1000_0000);
-const HOST1: Guid = Guid(0x1000_0040);
-const P1: PortNum = PortNum(1);
+pub(super) const SW1: Guid = Guid(0x20_0001);
+pub(super) const HOST0: Guid = Guid(0x1000_0000);
+pub(super) const HOST1: Guid = Guid(0x1000_0040);
+pub(super) const P1: PortNum = PortNum(1);
 
 struct Sink(mpsc::UnboundedSender<(Agent, Address, Outcome, Vec<u8>)>);
 
@@ -32,16 +32,16 @@ impl MadSink for Sink {
 }
 
 /// A program at a port that asks one thing at a time.
-struct Client {
-    port: SimPort,
-    inbox: mpsc::UnboundedReceiver<(Agent, Address, Outcome, Vec<u8>)>,
+pub(super) struct Client {
+    pub(super) port: SimPort,
+    pub(super) inbox: mpsc::UnboundedReceiver<(Agent, Address, Outcome, Vec<u8>)>,
     tid: u64,
     m_key: u64,
     retries: u32,
 }
 
 impl Client {
-    fn at(fabric: &SimFabric, guid: Guid, is_sm: bool) -> Self {
+    pub(super) fn at(fabric: &SimFabric, guid: Guid, is_sm: bool) -> Self {
         let (sender, inbox) = mpsc::unbounded_channel();
         let port = fabric.attach(guid, P1, Arc::new(Sink(sender)), is_sm).expect("an end port");
         Self { port, inbox, tid: 0, m_key: 0, retries: 0 }
@@ -100,7 +100,12 @@ impl Client {
     }
 
     /// Sets PortInfo as it is, but for what `change` changes; the states are left alone.
-    async fn change(&mut self, exits: &[u8], num: u8, change: impl FnOnce(&mut PortInfo)) -> u16 {
+    pub(super) async fn change(
+        &mut self,
+        exits: &[u8],
+        num: u8,
+        change: impl FnOnce(&mut PortInfo),
+    ) -> u16 {
         let mut info = self.info(exits, num).await;
         info.set_port_state(PortState::NoChange);
         info.set_phys_state(PhysState::NoChange);
@@ -109,7 +114,7 @@ impl Client {
     }
 
     /// LIDs 1 (host 0), 2 (switch 0), 3 (host 1), 4 (switch 1), forwarding tables, ACTIVE links.
-    async fn bring_up(&mut self) {
+    pub(super) async fn bring_up(&mut self) {
         for (exits, num, lid) in
             [(&[][..], 1, 1), (&[1], 0, 2), (&[1, 1, 7], 1, 3), (&[1, 1], 0, 4)]
         {
@@ -145,12 +150,16 @@ fn route(exits: &[u8]) -> SmpRoute {
 }
 
 /// Two switches with a host each: ports 1 and 2 of the switches are cabled, hosts are at 7.
-fn pair() -> SimFabric {
-    SimFabric::new(&"2x1".parse::<Shape>().unwrap().build().unwrap(), Hardware::default(), 7)
+fn pair(seed: u64) -> SimFabric {
+    SimFabric::new(&"2x1".parse::<Shape>().unwrap().build().unwrap(), Hardware::default(), seed)
 }
 
-fn sm() -> (SimFabric, Client) {
-    let fabric = pair();
+pub(super) fn sm() -> (SimFabric, Client) {
+    seeded(7)
+}
+
+pub(super) fn seeded(seed: u64) -> (SimFabric, Client) {
+    let fabric = pair(seed);
     let client = Client::at(&fabric, HOST0, true);
     (fabric, client)
 }

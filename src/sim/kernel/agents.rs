@@ -2,8 +2,8 @@
 
 use super::classes;
 use super::queue::Queue;
+use super::reassembly::Reassembly;
 use super::registration::{Registration, RmppMode};
-use super::transfers::Reassembly;
 use crate::sim::mailbox::{Mailbox, Parcel};
 use crate::sim::message::Message;
 use crate::transport::umad::UserHeader;
@@ -170,6 +170,12 @@ impl Agents {
         self.agents.get_mut(&id)
     }
 
+    /// Messages of which something is remembered.
+    #[cfg(test)]
+    pub(super) fn messages_coming_in(&self) -> usize {
+        self.agents.values().map(|agent| agent.receives.len()).sum()
+    }
+
     /// Whom a MAD is for that arrived at the end port `slot`: answers for the agent whose number
     /// is the upper half of the transaction ID, all else for the one that registered for it.
     pub(super) fn recipient(&self, slot: u32, header: &Header, mad: &Mad) -> Option<u32> {
@@ -181,7 +187,8 @@ impl Agents {
         let oui = classes::has_oui(class).then(|| classes::oui(&mad.0));
         let method = 1_u128 << (header.method() & 0x7F);
         let wants = |own: &Registration| {
-            own.class == class
+            class != 0
+                && own.class == class
                 && own.class_version == version
                 && oui.is_none_or(|oui| own.oui == oui)
                 && own.methods & method != 0

@@ -7,14 +7,15 @@
 //!   ▼ post      ▲ deliver
 //! sends   receives             agents        registrations, requests, timeouts, who gets what
 //!   ▼          ▲
-//! transfers (rmpp::sender, rmpp::receiver)   long messages in segments
+//! transfers   reassembly     rmpp          long messages in segments
 //!   ▼          ▲
 //! Net::launch  Net::offer                    packets of the fabric, which may be lost
 //! ```
 //!
 //! * `registration`: what an agent asks for; `agents`: who has registered for what
 //! * `sends`: MADs that leave, requests that wait; `receives`: MADs that come in
-//! * `rmpp`: the multi-packet protocol as such; `transfers`: its packets and timers in motion
+//! * `rmpp`: the multi-packet protocol as such; `transfers`, `reassembly`: its packets and timers
+//!   in motion, out and in
 //! * `classes`: what classes differ in; `addresses`: LIDs, P_Keys and GIDs at the other end
 //! * `queue`: what waits to be read; `device`: `umad` and `issm`
 //!
@@ -31,6 +32,7 @@ mod agents;
 mod classes;
 mod device;
 mod queue;
+mod reassembly;
 mod receives;
 mod registration;
 mod rmpp;

@@ -1,4 +1,4 @@
-//! RMPP transfers in motion: segments and acknowledgements through the fabric, and their timers.
+//! Long messages that leave: segments and acknowledgements through the fabric, and their timers.
 //!
 //! Times are those of Linux, which does not use the response times of the headers: 2 s for an
 //! acknowledgement (the timeout of the request, if that is shorter), 40 s for a whole message to
@@ -9,7 +9,6 @@
 
 use super::agents::Owner;
 use super::classes;
-use super::rmpp::receiver::{Receiver, Step};
 use super::rmpp::sender::{Ack, Sender};
 use super::rmpp::{self, PacketType, Reason};
 use super::sends::{Post, own_tid};
@@ -17,26 +16,22 @@ use crate::ids::{Gid, Lid};
 use crate::sim::net::{Event, Net, Packet, Timer};
 use crate::transport::Address;
 use crate::transport::umad::UserHeader;
-use crate::wire::mad::{Header, Mad, Method};
+use crate::wire::mad::{Header, Mad};
 use crate::wire::sa::RmppHeader;
 use nix::errno::Errno;
 use std::time::Duration;
 
 /// Longest time to wait for an acknowledgement.
 const ACK_TIMEOUT: Duration = Duration::from_millis(2000);
-/// Time for a message to come in.
-const RECEIVE_TIMEOUT: Duration = Duration::from_millis(40_000);
-/// How long a message that came in is remembered.
-const MEMORY: Duration = Duration::from_millis(10_000);
 
 /// The other end of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Peer {
+pub(super) enum Peer {
     Lid(Lid),
     Gid(Gid),
 }
 
-fn peer(address: &Address) -> Peer {
+pub(super) fn peer(address: &Address) -> Peer {
     address.grh.map_or(Peer::Lid(address.lid), |grh| Peer::Gid(grh.gid))
 }
 
@@ -71,33 +66,6 @@ pub(in crate::sim) struct Transfer {
     pub(super) timer: Option<Timer>,
 }
 
-/// A message that comes in.
-pub(in crate::sim) struct Reassembly {
-    serial: u64,
-    tid: u64,
-    class: u8,
-    version: u8,
-    method: u8,
-    from: Address,
-    /// The first segment.
-    first: Box<Mad>,
-    receiver: Receiver,
-    /// Segments of the answer that the requester lets come at first.
-    answer_window: u32,
-    pub(super) timer: Option<Timer>,
-}
-
-impl Reassembly {
-    fn is(&self, header: &Header, from: &Address) -> bool {
-        self.tid == header.tid()
-            && self.from.qpn == from.qpn
-            && self.from.lid == from.lid
-            && self.class == header.class()
-            && self.version == header.class_version()
-            && self.method == header.method()
-    }
-}
-
 impl Net {
     /// Sends what the protocol wants to send.
     pub(in crate::sim) fn settle(&mut self) {
@@ -128,7 +96,10 @@ impl Net {
         if self.kernel.transfers.contains_key(&key) {
             return Err(Errno::EINVAL);
         }
-        let window = if is_response { self.first_window(&key, &header) } else { 1 };
+        let window = match key.peer {
+            Some(_) => self.first_window(post.agent, &header, &post.sent.address),
+            None => 1,
+        };
         let transfer = Transfer {
             slot: post.slot,
             sent: *post.sent,
@@ -139,20 +110,6 @@ impl Net {
         self.kernel.transfers.insert(key, transfer);
         self.pump(key);
         Ok(())
-    }
-
-    /// Segments of a response that may go at once: those that the requester let come when the
-    /// response to its own message was expected.
-    fn first_window(&self, key: &TransferKey, header: &Header) -> u32 {
-        let Some(agent) = self.kernel.agents.get(key.agent) else { return 1 };
-        let request = agent.receives.iter().find(|receive| {
-            receive.tid == key.tid
-                && receive.class == key.class
-                && receive.version == header.class_version()
-                && !Method(receive.method).is_response()
-                && Some(peer(&receive.from)) == key.peer
-        });
-        request.map_or(1, |receive| receive.answer_window)
     }
 
     /// Sends what the window allows and waits for the acknowledgement.
@@ -260,7 +217,7 @@ impl Net {
         None
     }
 
-    fn reply(&mut self, id: u32, to: Address, mad: Mad) {
+    pub(super) fn reply(&mut self, id: u32, to: Address, mad: Mad) {
         if let Some(agent) = self.kernel.agents.get(id) {
             self.kernel.backlog.push_back(Packet { from: agent.slot, to, mad });
         }
@@ -314,100 +271,4 @@ impl Net {
         }
         Ok(())
     }
-
-    /// The requester is ready for the answer to its long request.
-    fn turn_round(&mut self, id: u32, from: Address, header: &Header, window: u32) {
-        let Some(agent) = self.kernel.agents.get_mut(id) else { return };
-        let request = agent.receives.iter_mut().find(|receive| receive.is(header, &from));
-        if let Some(request) = request.filter(|request| request.receiver.is_complete()) {
-            request.answer_window = window;
-        }
-    }
-
-    fn data_arrived(
-        &mut self,
-        id: u32,
-        from: Address,
-        header: &Header,
-        mad: &Mad,
-    ) -> Option<Vec<u8>> {
-        let rmpp = rmpp::header(mad);
-        let number = rmpp.segment();
-        let fault = match (rmpp.status() != 0, rmpp.first() != (number == 1)) {
-            (true, _) => Some(Reason::BAD_STATUS),
-            (_, true) => Some(Reason::BAD_SEGMENT),
-            _ => None,
-        };
-        if let Some(reason) = fault {
-            self.reply(id, from, rmpp::abort(mad, reason));
-            return None;
-        }
-        let agent = self.kernel.agents.get_mut(id)?;
-        let known = agent.receives.iter_mut().find(|receive| receive.is(header, &from));
-        let (step, receive) = match known {
-            Some(receive) => (receive.receiver.segment(number, mad), receive),
-            None if number != 1 => return None,
-            None => {
-                self.kernel.next_receive += 1;
-                let (receive, step) = begin(self.kernel.next_receive, from, header, mad);
-                agent.receives.push(receive);
-                (step, agent.receives.last_mut()?)
-            }
-        };
-        if step == Step::Quiet {
-            return None;
-        }
-        let (serial, to) = (receive.serial, receive.from);
-        let (arrived, window) = receive.receiver.position();
-        let message = (step == Step::Complete).then(|| receive.receiver.take());
-        let (timer, is_new) = (receive.timer, receive.timer.is_none());
-        self.reply(id, to, rmpp::ack(mad, arrived, window));
-        match (&message, is_new) {
-            (Some(_), _) => {
-                self.cancel(timer);
-                self.arm_receive(id, serial, MEMORY);
-            }
-            (None, true) => self.arm_receive(id, serial, RECEIVE_TIMEOUT),
-            _ => {}
-        }
-        message
-    }
-
-    fn arm_receive(&mut self, agent: u32, serial: u64, after: Duration) {
-        let timer = self.schedule(after, Event::Receive { agent, serial });
-        let holder = self.kernel.agents.get_mut(agent);
-        let mut receives = holder.into_iter().flat_map(|agent| agent.receives.iter_mut());
-        if let Some(receive) = receives.find(|receive| receive.serial == serial) {
-            receive.timer = Some(timer);
-        }
-    }
-
-    /// A message took too long to come in, or came in long ago.
-    pub(in crate::sim) fn receive_timed_out(&mut self, id: u32, serial: u64) {
-        let Some(agent) = self.kernel.agents.get_mut(id) else { return };
-        let Some(at) = agent.receives.iter().position(|receive| receive.serial == serial) else {
-            return;
-        };
-        let receive = agent.receives.remove(at);
-        if !receive.receiver.is_complete() {
-            self.reply(id, receive.from, rmpp::abort(&receive.first, Reason::TOO_LONG));
-        }
-    }
-}
-
-fn begin(serial: u64, from: Address, header: &Header, mad: &Mad) -> (Reassembly, Step) {
-    let (receiver, step) = Receiver::new(mad, classes::data_offset(header.class()));
-    let receive = Reassembly {
-        serial,
-        tid: header.tid(),
-        class: header.class(),
-        version: header.class_version(),
-        method: header.method(),
-        from,
-        first: Box::new(*mad),
-        receiver,
-        answer_window: 1,
-        timer: None,
-    };
-    (receive, step)
 }
