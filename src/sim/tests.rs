@@ -324,6 +324,41 @@ async fn lid_routed_smps_follow_the_tables() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn routes_may_be_part_directed_and_part_lid_routed() {
+    let (_fabric, mut sm) = sm();
+    sm.bring_up().await;
+    let none = Lid::PERMISSIVE;
+    // LID of the first part, exits of the directed one, LID of the last part, who answers.
+    for (first, exits, last, answers) in [
+        (none, &[1, 1, 7][..], none, Some(HOST1)),
+        (none, &[1], Lid(3), Some(HOST1)),
+        (none, &[], Lid(4), Some(SW1)),
+        (Lid(4), &[7], none, Some(HOST1)),
+        (Lid(2), &[1], Lid(3), Some(HOST1)),
+        (Lid(2), &[], none, Some(SW0)),
+        (Lid(2), &[], Lid(3), Some(HOST1)),
+        (Lid(9), &[7], none, None),
+        (Lid(4), &[5], none, None),
+        (none, &[1], Lid(9), None),
+        (Lid(3), &[1], none, Some(SW1)),
+        (Lid(3), &[2], none, None),
+    ] {
+        sm.tid += 1;
+        let get = (Method::GET, AttrId::NODE_INFO);
+        let mut mad = request(&route(exits), get.0, get.1, 0, 0, sm.tid, &[0; 64]);
+        let mut smp = mad.smp();
+        smp.set_dr_slid(if first == none { none } else { Lid(1) });
+        smp.set_dr_dlid(last);
+        mad.0 = smp.0;
+        sm.post(Agent::SmiDirected, Address::smi(first), Some(TIMEOUT), &mad.0);
+        let (outcome, answer) = sm.next().await;
+        let node = NodeInfo::read(answer.smp_data()).node_guid();
+        let guid = (outcome == Outcome::Arrived).then_some(node);
+        assert_eq!(guid, answers, "{first} {exits:?} {last}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_link_is_told_until_the_trap_is_repressed() {
     let (fabric, mut sm) = sm();
     sm.bring_up().await;

@@ -59,7 +59,7 @@ impl Receiver {
         let rmpp = header(mad);
         self.message.extend_from_slice(&mad.0[self.offset..MAD_SIZE]);
         self.arrived += 1;
-        self.padding = PAYLOAD.checked_sub(rmpp.payload_length() as usize).unwrap_or_default();
+        self.padding = PAYLOAD.saturating_sub(rmpp.payload_length() as usize);
         rmpp.last()
     }
 
