@@ -13,8 +13,7 @@ impl Net {
         let header = mad.header();
         let Some(id) = self.kernel.agents.recipient(slot, &header, &mad) else { return false };
         let by_rmpp = classes::has_rmpp(header.class()) && rmpp::is_active(&mad.0);
-        let does_rmpp = self.kernel.agents.get(id).is_some_and(|agent| agent.does_rmpp());
-        if by_rmpp && does_rmpp {
+        if by_rmpp && self.kernel.agents.get(id).is_some_and(|agent| agent.does_rmpp()) {
             if let Some(message) = self.rmpp_arrived(id, from, &header, &mad) {
                 self.complete(id, from, &header, Message::Long(message), false);
             }
