@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use torus_sm::cli::{self, Command};
 use torus_sm::daemon::launch::{self, Failure};
-use torus_sm::daemon::simulate;
+use torus_sm::daemon::{attach, simulate};
 use torus_sm::offline::{self, check, torus_config};
 
 fn main() -> ExitCode {
@@ -20,6 +20,8 @@ fn main() -> ExitCode {
         Command::CreateConfig(path, args) => launch::create_config(&path, &args),
         Command::Daemon(args) => launch::daemon(&args),
         Command::Sim(args) => simulate::run(&args),
+        Command::SimExec(at, command) => attach::exec(&at, &command),
+        Command::SimShell(at) => attach::shell(&at),
         Command::Plan(args) => offline::run(&args, &mut std::io::stdout().lock()),
         Command::Check(args) => check::run(&args, &mut std::io::stdout().lock()),
         Command::TorusConfig(args) => torus_config::run(&args, &mut std::io::stdout().lock()),

@@ -15,6 +15,7 @@ pub mod getopt;
 pub mod help;
 pub mod plan;
 pub mod sim;
+pub mod sim_exec;
 pub mod torus_config;
 
 pub use args::DaemonArgs;
@@ -22,9 +23,11 @@ pub use check::CheckArgs;
 pub use exit::{ExitCode, Failure};
 pub use plan::PlanArgs;
 pub use sim::SimArgs;
+pub use sim_exec::AttachArgs;
 pub use torus_config::TorusConfigArgs;
 
 use crate::config::suggest;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// What the command line asks for.
@@ -34,6 +37,10 @@ pub enum Command {
     Daemon(DaemonArgs),
     /// Run the daemon on an embedded simulated fabric.
     Sim(SimArgs),
+    /// Run a program, with arguments, on the embedded simulator of another process.
+    SimExec(AttachArgs, Vec<OsString>),
+    /// Start a shell for such programs.
+    SimShell(AttachArgs),
     /// Plan a fabric without touching any.
     Plan(Box<PlanArgs>),
     /// Read the configuration and say what is wrong with it.

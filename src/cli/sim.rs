@@ -1,7 +1,8 @@
-//! `torus-sm sim`: the daemon on an embedded simulated fabric.
+//! `torus-sm sim`: the daemon on an embedded simulated fabric. [`super::sim_exec`] has the
+//! subcommands for programs beside it.
 
 use super::args::{self, DaemonArgs};
-use super::{Command, UsageError};
+use super::{Command, UsageError, sim_exec};
 use crate::sim::generate;
 use clap::Parser;
 use std::fmt;
@@ -11,7 +12,8 @@ use std::str::FromStr;
 /// Bring a simulated fabric up, print a short report, and stay up until interrupted.
 ///
 /// Takes the options of the daemon too (see torus-sm --help), such as -o to end after the
-/// first sweep.
+/// first sweep. Programs made for InfiniBand run on the fabric with torus-sm sim exec and
+/// torus-sm sim shell.
 #[derive(Clone, PartialEq, Debug, Parser)]
 #[command(name = "torus-sm sim", disable_version_flag = true, max_term_width = 96)]
 pub struct SimArgs {
@@ -34,14 +36,31 @@ pub struct SimArgs {
     /// Take the fabric from a file in ibnetdiscover's format
     #[arg(long, value_name = "FABRIC")]
     pub file: Option<PathBuf>,
+    /// Start the fabric alone, for a subnet manager run with torus-sm sim exec
+    #[arg(long)]
+    pub no_sm: bool,
+    /// Serve programs started with torus-sm sim exec on this Unix socket [default:
+    /// torus-sm/sim.sock in $XDG_RUNTIME_DIR; /run/torus-sm/sim.sock for root;
+    /// /tmp/torus-sm-UID/sim.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
     /// What the command line says to the daemon
     #[arg(skip)]
     pub daemon: DaemonArgs,
 }
 
-/// Options that are the simulation's own, each with an argument.
+/// Options that describe the simulated fabric, each with an argument.
 pub(super) const OWN: [&str; 5] =
     ["--hosts", "--parallel", "--missing-switch", "--missing-link", "--file"];
+
+/// How many arguments an option has if it is the simulation's own.
+fn arguments(name: &str) -> Option<usize> {
+    match name {
+        "--no-sm" => Some(0),
+        "--socket" => Some(1),
+        _ => OWN.contains(&name).then_some(1),
+    }
+}
 
 impl SimArgs {
     /// What the generator is to build; `None` if the fabric comes from a file.
@@ -72,7 +91,11 @@ impl SimArgs {
 
 /// Understands the words after `sim`.
 pub(super) fn parse(argv: &[String]) -> Result<Command, UsageError> {
-    let arguments = |name: &str| OWN.contains(&name).then_some(1);
+    match argv.split_first() {
+        Some((word, rest)) if word == "exec" => return sim_exec::parse_exec(rest),
+        Some((word, rest)) if word == "shell" => return sim_exec::parse_shell(rest),
+        _ => {}
+    }
     let (mut own, others) = split("torus-sm sim", argv, arguments);
     match args::parse_with_operands(&others)? {
         (Command::Daemon(daemon), operands) => {

@@ -24,10 +24,12 @@
 
 pub mod agenda;
 pub mod archive;
+pub mod attach;
 pub mod background;
 pub mod files;
 pub mod front_desk;
 pub mod held_joins;
+pub mod hosting;
 pub mod launch;
 pub mod logging;
 pub mod manager;

@@ -10,6 +10,7 @@
 
 use super::background;
 use super::files::Files;
+use super::hosting;
 use super::launch::{self, Failure};
 use super::logging::{LogConfig, flags};
 use super::manager::Exit;
@@ -57,8 +58,24 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     let _pidfile = launch::PidFile::write(&daemon_args)?;
     configured.notes.iter().chain(&notes).for_each(tell::note);
     let runtime = launch::runtime()?;
+    let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
+    println!("{}", fabric.describe());
+    let server = {
+        let _runtime = runtime.enter();
+        hosting::serve(args, &simulated, place, &scratch.0)?
+    };
+    if args.no_sm {
+        println!("no subnet manager; up until interrupted");
+        launch::settle_in_background()?;
+        hosting::until_interrupted()?;
+        drop(server);
+        return Ok(ExitCode::Ok);
+    }
     let configuration = Configuration { options, partitions: Arc::new(partitions) };
-    let exit = runtime.block_on(serve(&daemon_args, configuration, &fabric, place, log.clone()))?;
+    let name = fabric.node_name(place.0);
+    let run = serve(&daemon_args, configuration, simulated, (place, name), log.clone());
+    let exit = runtime.block_on(run)?;
+    drop(server);
     runtime.shutdown_timeout(Duration::from_secs(2));
     log.flush();
     Ok(launch::exit_code(&exit))
@@ -252,21 +269,18 @@ fn log_config(options: &Options) -> LogConfig {
 async fn serve(
     args: &DaemonArgs,
     configuration: Configuration,
-    fabric: &Fabric,
-    (guid, num): Place,
+    simulated: SimFabric,
+    ((guid, num), node_name): (Place, &str),
     log: super::logging::LogHandle,
 ) -> Result<Exit, Failure> {
     let Configuration { options, partitions } = configuration;
-    let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
     let (intake, unsolicited) = Intake::new(launch::INBOX);
     let port = simulated.attach(guid, num, intake.clone(), true).ok_or_else(|| {
         Failure::new(ExitCode::NoPort, format!("no daemon can sit at port {num} of {guid}"))
     })?;
     let engines = options.routing_engine.clone().unwrap_or_else(|| "minhop".into());
-    println!("{}", fabric.describe());
     println!(
-        "daemon at \"{}\" port {num}; routing engine {engines}{}",
-        fabric.node_name(guid),
+        "daemon at \"{node_name}\" port {num}; routing engine {engines}{}",
         if options.qos { " with QoS" } else { "" }
     );
     let setup = Setup {

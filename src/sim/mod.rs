@@ -20,6 +20,7 @@
 
 pub mod generate;
 pub mod kernel;
+pub mod serve;
 
 mod control;
 mod device;

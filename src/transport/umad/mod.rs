@@ -17,6 +17,11 @@ mod sys;
 
 pub use abi::UserHeader;
 
+/// The numbers of the device's requests, for ioctl(2).
+pub mod request {
+    pub use super::abi::{ENABLE_PKEY, REGISTER_AGENT, REGISTER_AGENT2, UNREGISTER_AGENT};
+}
+
 use super::sysfs::{LocalPort, PortError};
 use super::{Agent, MadPort, MadSink, Outgoing, PortIdentity, SendError};
 use crate::wire::mad::{Class, MAD_SIZE};
