@@ -62,6 +62,11 @@ impl House {
         Self::new(shape, Hardware::default(), 1)
     }
 
+    /// A file among those of the daemon.
+    pub fn file(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+
     /// The options of the tests: torus-2QoS with QoS, quick timeouts.
     pub fn options(&self) -> Options {
         let conf = self.dir.path().join("torus-2QoS.conf");

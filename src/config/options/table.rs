@@ -264,9 +264,9 @@ options! {
     /// Do not scatter the ports of guid_routing_order_file.
     guid_routing_order_no_scatter: bool = false, start, ready;
     /// Dump of the SA database to load.
-    sa_db_file: Option<String> = None, start, later;
-    /// Dump the SA database after every light sweep.
-    sa_db_dump: bool = false, hup, later;
+    sa_db_file: Option<String> = None, start, ready;
+    /// Write the SA database to opensm-sa.dump after changes and at the end.
+    sa_db_dump: bool = false, hup, ready;
     /// The file that describes the torus (engine torus-2QoS).
     torus_config: String = "/etc/opensm/torus-2QoS.conf".into(), hup, ready;
 
@@ -308,7 +308,7 @@ options! {
     /// Disable ports that flood the SM with traps.
     babbling_port_policy: bool = false, hup, later;
     /// Drop event subscriptions when a port leaves and when this SM becomes master.
-    drop_event_subscriptions: bool = false, hup, later;
+    drop_event_subscriptions: bool = false, hup, ready;
     /// Hold new IPoIB groups against the parameters of the broadcast group (RFC 4391).
     ipoib_mcgroup_creation_validation: bool = true, hup, ready;
     /// Hold the parameters of a join against those of the existing group.
@@ -490,7 +490,7 @@ options! {
     /// The file that tells which router serves which subnet prefix.
     prefix_routes_file: Option<String> = path("prefix-routes.conf"), start, later;
     /// Let IPv6 solicited-node groups share multicast LIDs.
-    consolidate_ipv6_snm_req: bool = false, hup, later;
+    consolidate_ipv6_snm_req: bool = false, hup, ready;
 }
 
 /// A file in OpenSM's directory of configuration.
