@@ -459,8 +459,7 @@ async fn up(house: &House, options: Options) -> Sm {
 }
 
 fn broadcast() -> Gid {
-    let options = Options::default();
-    partitions::BroadcastGroup::ipv4(Pkey::DEFAULT_FULL, &options).mgid
+    partitions::default(&Options::default())[0].groups[0].mgid
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::ids::{Gid, Guid, Lid, Mlid, Sl};
-use crate::sa::registry::groups::{Join, Leave, Target};
+use crate::sa::registry::groups::{GroupSpec, Join, Leave, Target};
 use crate::sa::registry::subscriptions::Subscription;
 use crate::transport::Address;
 use crate::wire::record::{InformInfo, JoinState, ServiceRecord};
