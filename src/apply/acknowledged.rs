@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::plan::multicast::MulticastTables;
 use crate::plan::routing::{Lft, PortMask};
 use crate::wire::attr::PortInfo;
-use crate::wire::attr::tables::{SlToVl, VlArbBlock};
+use crate::wire::attr::tables::{LFT_BLOCK, SlToVl, VlArbBlock};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ type Name = (Guid, u16, u32);
 pub struct Acknowledged {
     last: Option<(Arc<Fabric>, Arc<Plan>)>,
     pending: HashSet<Name>,
+    /// Blocks of linear forwarding tables, by node GUID and number, that were left as they were.
+    kept: HashMap<(Guid, u32), Box<[u8; LFT_BLOCK]>>,
     /// Nodes that lost their tables since.
     forgetful: HashSet<Guid>,
 }
@@ -78,6 +80,16 @@ impl Acknowledged {
         Some(NodeTables { fabric, plan, node })
     }
 
+    /// True if nothing is known of any device.
+    pub fn is_empty(&self) -> bool {
+        self.last.is_none()
+    }
+
+    /// The plan that was applied last and the fabric it was made for; `None` if there is none.
+    pub fn last(&self) -> Option<&(Arc<Fabric>, Arc<Plan>)> {
+        self.last.as_ref()
+    }
+
     /// True if a Set that was sent has not been acknowledged.
     pub fn is_pending(&self, guid: Guid, attr_id: u16, attr_mod: u32) -> bool {
         !self.pending.is_empty() && self.pending.contains(&(guid, attr_id, attr_mod))
@@ -102,7 +114,26 @@ impl Acknowledged {
         }
         self.last = Some((fabric.clone(), plan.clone()));
         self.pending = pending;
+        self.kept.clear();
         self.forgetful.clear();
+    }
+
+    /// Other than planned, this block of a linear forwarding table was left as it is.
+    pub fn keep(&mut self, guid: Guid, block: u32, data: Box<[u8; LFT_BLOCK]>) {
+        self.kept.insert((guid, block), data);
+    }
+
+    /// A block of a linear forwarding table that is not as the last plan wants it.
+    pub fn kept(&self, guid: Guid, block: u32) -> Option<&[u8]> {
+        if self.kept.is_empty() {
+            return None;
+        }
+        self.kept.get(&(guid, block)).map(|data| &data[..])
+    }
+
+    /// True if the devices that are known hold the last plan, without exception.
+    pub fn is_exact(&self) -> bool {
+        self.pending.is_empty() && self.kept.is_empty()
     }
 
     /// Number of Sets that were not acknowledged.

@@ -6,7 +6,7 @@ use super::item::Item;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::PortNum;
 use crate::plan::partitions::steps;
-use crate::plan::routing::PortMask;
+use crate::plan::routing::{Lft, PortMask};
 use crate::plan::{Plan, links};
 use crate::transport::transactions::SmpRequest;
 use crate::wire::attr::tables::{
@@ -37,17 +37,20 @@ pub struct Delta<'a> {
 impl<'a> Delta<'a> {
     fn change(&self, node: NodeId, port: PortNum, id: u16, modifier: u32, data: &[u8]) -> Change {
         let item = Item { node, port, attr_id: id, attr_mod: modifier };
+        (item, self.request(item, data))
+    }
+
+    /// The Set of this name with these data, of at most 64 bytes; missing ones are 0.
+    pub(super) fn request(&self, item: Item, data: &[u8]) -> SmpRequest {
         let route = SmpRoute::Directed(self.fabric.route_to(item.slot(self.fabric)));
         let mut block = [0; 64];
         let len = data.len().min(64);
         block[..len].copy_from_slice(&data[..len]);
-        let mut request = SmpRequest::set(route, id, modifier, block);
-        request.m_key = self.m_key;
-        (item, request)
+        SmpRequest::set(route, item.attr_id, item.attr_mod, block).with_m_key(self.m_key)
     }
 
     /// What a node holds; `None` if nothing is known or it has visibly lost its tables.
-    fn known(&self, node: NodeId) -> Option<NodeTables<'a>> {
+    pub(super) fn known(&self, node: NodeId) -> Option<NodeTables<'a>> {
         let guid = self.fabric.node(node).guid();
         (!self.has_lost_tables(node)).then(|| self.acknowledged.node(guid)).flatten()
     }
@@ -70,7 +73,8 @@ impl<'a> Delta<'a> {
         !has_lid || (observed.linear_fdb_top() == 0 && target.linear_fdb_top() != 0)
     }
 
-    fn is_pending(&self, node: NodeId, attr_id: u16, attr_mod: u32) -> bool {
+    /// True if a Set of this name was sent and never acknowledged.
+    pub(super) fn is_pending(&self, node: NodeId, attr_id: u16, attr_mod: u32) -> bool {
         self.acknowledged.is_pending(self.fabric.node(node).guid(), attr_id, attr_mod)
     }
 
@@ -91,26 +95,51 @@ impl<'a> Delta<'a> {
 
     /// Blocks of linear forwarding tables.
     pub fn lfts(self) -> impl Iterator<Item = Change> + 'a {
+        self.lft_items().map(move |item| (item, self.request(item, self.lft_block(item))))
+    }
+
+    /// Names of the blocks of linear forwarding tables that differ, by switch and block.
+    pub(super) fn lft_items(self) -> impl Iterator<Item = Item> + 'a {
         self.fabric.switch_ids().flat_map(move |switch| self.lft_of(switch))
     }
 
-    fn lft_of(self, switch: SwitchId) -> impl Iterator<Item = Change> + 'a {
+    /// The block of a linear forwarding table as planned.
+    pub(super) fn lft_block(&self, item: Item) -> &'a [u8] {
+        let Some(switch) = self.fabric.node(item.node).switch else { return &[] };
+        let table = &self.plan.routing.lft(switch).0;
+        table.chunks(LFT_BLOCK).nth(item.attr_mod as usize).unwrap_or(&[])
+    }
+
+    /// The block of a linear forwarding table as the switch holds it, empty where its table is
+    /// shorter; `None` if nothing is known.
+    pub(super) fn held_lft_block(&self, item: Item) -> Option<&'a [u8]> {
+        let held = self.known(item.node)?.lft()?;
+        Some(self.held_block(item.node, held, item.attr_mod))
+    }
+
+    fn held_block(&self, node: NodeId, held: &'a Lft, block: u32) -> &'a [u8] {
+        let start = block as usize * LFT_BLOCK;
+        let end = held.0.len().min(start + LFT_BLOCK);
+        let kept = self.acknowledged.kept(self.fabric.node(node).guid(), block);
+        kept.or_else(|| held.0.get(start..end)).unwrap_or(&[])
+    }
+
+    fn lft_of(self, switch: SwitchId) -> impl Iterator<Item = Item> + 'a {
         let node = self.fabric.switches()[switch.index()];
         let held = self.known(node).and_then(|known| known.lft());
         let wanted = self.plan.routing.lft(switch);
         // Engines hand tables that did not change on to the next plan.
         let is_shared = held.is_some_and(|held| std::ptr::eq(held, wanted));
-        let is_settled = is_shared && self.acknowledged.pending() == 0;
+        let is_settled = is_shared && self.acknowledged.is_exact();
         let capacity = usize::from(self.fabric.node(node).switch_info.linear_fdb_cap());
         let count = if is_settled { 0 } else { capacity.div_ceil(LFT_BLOCK) };
         let blocks = wanted.0.chunks(LFT_BLOCK).take(count).enumerate();
         blocks.filter_map(move |(index, block)| {
             let modifier = index as u32;
-            let start = index * LFT_BLOCK;
-            let same = held.and_then(|held| held.0.get(start..start + block.len())) == Some(block);
-            let pending = self.is_pending(node, AttrId::LINEAR_FT, modifier);
-            (!same || pending)
-                .then(|| self.change(node, PortNum::ZERO, AttrId::LINEAR_FT, modifier, block))
+            let attr_id = AttrId::LINEAR_FT;
+            let item = Item { node, port: PortNum::ZERO, attr_id, attr_mod: modifier };
+            let same = held.is_some_and(|held| self.held_block(node, held, modifier) == block);
+            (!same || self.is_pending(node, attr_id, modifier)).then_some(item)
         })
     }
 
@@ -270,7 +299,8 @@ fn holds(held: &[(u8, u8, SlToVl)], index: usize, wanted: &(u8, u8, SlToVl)) -> 
     held.get(index) == Some(wanted) || held.contains(wanted)
 }
 
-fn mft_block(entries: &[(crate::ids::Mlid, PortMask)], block: u16, position: u8) -> MftBlock {
+/// The block of a multicast forwarding table with these entries.
+pub(super) fn mft_block(entries: &[(crate::ids::Mlid, PortMask)], block: u16, position: u8) -> MftBlock {
     let mut table = MftBlock::default();
     for (mlid, ports) in entries {
         let index = mlid.0 - 0xC000;

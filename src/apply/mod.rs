@@ -4,6 +4,8 @@
 //! * [`acknowledged`]: what the devices are known to hold: the last plan, less what failed;
 //! * [`delta`]: the Sets that lead from there to a new plan, one iterator per kind of table;
 //! * [`item`]: the names of Sets; [`phases`]: their order, as data;
+//! * [`transition`]: the order of tables where packets are under way: who must wait for whom;
+//! * `progress`: how far that is;
 //! * [`programmer`]: sends them, many at a time, and takes note of the answers.
 //!
 //! A failed Set never stops the rest. It stays unacknowledged, is reported, and goes out again
@@ -14,6 +16,8 @@ pub mod delta;
 pub mod item;
 pub mod phases;
 pub mod programmer;
+mod progress;
+pub mod transition;
 
 pub use acknowledged::Acknowledged;
-pub use programmer::{ApplyReport, apply};
+pub use programmer::{ApplyReport, Manner, apply};

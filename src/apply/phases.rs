@@ -2,8 +2,11 @@
 //!
 //! Tables come before any port of the fabric goes ARMED, so that no packet is forwarded by a
 //! half-written table of a cold fabric; P_Keys that move within their table take several steps
-//! (see [`crate::plan::partitions::steps`]), of which the later ones come next; ports go ACTIVE after all that can be are ARMED, because
-//! a port may only become ACTIVE when its peer is at least ARMED (IBA vol. 1, 7.2.7).
+//! (see [`crate::plan::partitions::steps`]), of which the later ones come next; ports go ACTIVE
+//! after all that can be are ARMED, because a port may only become ACTIVE when its peer is at
+//! least ARMED (IBA vol. 1, 7.2.7). Last, in a fabric that is at work, come the entries that lead
+//! packets from a route that works to links that only now work too. The order within the tables is
+//! that of [`super::transition`].
 
 use crate::plan::partitions::steps;
 use std::fmt;
@@ -19,10 +22,13 @@ pub enum Phase {
     Ports,
     /// ARMED → ACTIVE.
     Activation,
+    /// Forwarding tables once more: routes over the ports that are ACTIVE now.
+    Moves,
 }
 
 /// All phases in their order.
-pub const ORDER: [Phase; 4] = [Phase::Tables, Phase::Keys, Phase::Ports, Phase::Activation];
+pub const ORDER: [Phase; 5] =
+    [Phase::Tables, Phase::Keys, Phase::Ports, Phase::Activation, Phase::Moves];
 
 impl Phase {
     /// How often the phase is gone through, as long as there is something to be sent.
@@ -38,6 +44,7 @@ impl fmt::Display for Phase {
             Self::Keys => "moved P_Keys",
             Self::Ports => "port settings",
             Self::Activation => "activation",
+            Self::Moves => "moves to new links",
         })
     }
 }

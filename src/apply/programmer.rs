@@ -4,6 +4,8 @@ use super::acknowledged::Acknowledged;
 use super::delta::{Change, Delta, settled};
 use super::item::Item;
 use super::phases::{ORDER, Phase};
+use super::progress::{Left, Progress};
+use super::transition::{self, Commitments, Steps};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::observe::Observation;
 use crate::plan::Plan;
@@ -20,6 +22,16 @@ use tokio::time::Instant;
 /// Sets that are handed to the client ahead of the window, to keep it full.
 const AHEAD: usize = 4096;
 
+/// How a plan is applied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Manner {
+    /// M_Key to send along.
+    pub m_key: u64,
+    /// The tables of a live fabric change in an order that keeps packets from circling and from
+    /// getting lost; else all at once.
+    pub in_order: bool,
+}
+
 /// What an application of a plan did.
 #[derive(Clone, Debug, Default)]
 pub struct ApplyReport {
@@ -31,12 +43,38 @@ pub struct ApplyReport {
     pub lfts_done: Option<Duration>,
     /// Sets that failed, with the reason.
     pub failed: Vec<(Item, SmpError)>,
+    /// What the order of a live fabric's tables came to; `None` where none was kept.
+    pub transition: Option<TransitionReport>,
+    /// Which packets the order bound to new entries.
+    pub commitments: Commitments,
+}
+
+/// What it took to keep the order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TransitionReport {
+    /// Sets of tables in the order.
+    pub sets: usize,
+    /// Those among them that were sent so that the order exists: versions in between.
+    pub intermediate: usize,
+    /// Those that waited until ports were ACTIVE.
+    pub late: usize,
+    /// Those that did not wait to the end, because a Set before them failed.
+    pub hasty: usize,
+    /// Those that were not sent: the links they lead to are not ACTIVE.
+    pub stayed_back: usize,
+    /// Time to find the order.
+    pub ordering: Duration,
 }
 
 impl ApplyReport {
     /// Number of Sets sent.
     pub fn sets(&self) -> usize {
         self.sent.iter().map(|(sets, _)| sets).sum()
+    }
+
+    /// Number of Sets of switches and tables among them.
+    pub fn table_sets(&self) -> usize {
+        [Phase::Tables, Phase::Moves].into_iter().map(|phase| self.sent[phase as usize].0).sum()
     }
 }
 
@@ -55,24 +93,23 @@ pub async fn apply(
     observation: &mut Observation,
     plan: &Verified,
     acknowledged: &mut Acknowledged,
-    m_key: u64,
+    manner: Manner,
 ) -> ApplyReport {
     let start = Instant::now();
     let mut report = ApplyReport::default();
+    let steps = ordered(observation, plan.plan(), acknowledged, manner, &mut report);
+    let mut progress = steps.as_ref().map(Progress::new);
     for phase in ORDER {
         let phase_start = Instant::now();
         let mut sets = 0;
         for _ in 0..phase.most_rounds() {
-            let delta = Delta {
-                fabric: &observation.fabric,
-                pkeys: &observation.pkeys,
-                plan: plan.plan(),
-                acknowledged,
-                m_key,
-            };
+            let delta = delta(observation, plan.plan(), acknowledged, manner);
             let failures = report.failed.len();
             let mut run = Run { client, start, report: &mut report, changes: Changes::default() };
-            let sent = run.phase(phase, delta).await;
+            let sent = match &mut progress {
+                Some(progress) => run.ordered_phase(phase, delta, progress).await,
+                None => run.phase(phase, delta).await,
+            };
             let changes = run.changes;
             take_over(observation, changes);
             sets += sent;
@@ -83,18 +120,65 @@ pub async fn apply(
         }
         report.sent[phase as usize] = (sets, phase_start.elapsed());
     }
-    let failed: Vec<Item> = report.failed.iter().map(|(item, _)| *item).collect();
-    remember(acknowledged, observation, plan.plan(), &failed);
+    let failed = report.failed.iter().map(|(item, _)| *item).collect();
+    let mut left = Left { failed, kept: Vec::new() };
+    if let (Some(transition), Some(progress)) = (&mut report.transition, &progress) {
+        let delta = delta(observation, plan.plan(), acknowledged, manner);
+        transition.hasty = progress.dispatch.hasty();
+        transition.stayed_back = progress.stayed_back(&delta, &mut left);
+    }
+    drop(progress);
+    report.commitments = steps.map(Steps::into_commitments).unwrap_or_default();
+    remember(acknowledged, observation, plan.plan(), left);
     report
+}
+
+fn delta<'a>(
+    observation: &'a Observation,
+    plan: &'a Plan,
+    acknowledged: &'a Acknowledged,
+    manner: Manner,
+) -> Delta<'a> {
+    let (fabric, pkeys) = (&*observation.fabric, &*observation.pkeys);
+    Delta { fabric, pkeys, plan, acknowledged, m_key: manner.m_key }
+}
+
+/// The tables in their order, where there is to be one.
+fn ordered(
+    observation: &Observation,
+    plan: &Plan,
+    acknowledged: &Acknowledged,
+    manner: Manner,
+    report: &mut ApplyReport,
+) -> Option<Steps> {
+    let delta = delta(observation, plan, acknowledged, manner);
+    if !manner.in_order || !transition::is_live(&delta) {
+        return None;
+    }
+    let start = Instant::now();
+    let steps = transition::order(&delta);
+    let sets = || steps.iter().filter(|step| step.item.is_some());
+    report.transition = Some(TransitionReport {
+        sets: sets().count(),
+        intermediate: steps.intermediate(),
+        late: sets().filter(|step| step.is_late).count(),
+        ordering: start.elapsed(),
+        ..TransitionReport::default()
+    });
+    Some(steps)
 }
 
 fn remember(
     acknowledged: &mut Acknowledged,
     observation: &Observation,
     plan: &Arc<Plan>,
-    failed: &[Item],
+    left: Left,
 ) {
-    acknowledged.replace(&observation.fabric, plan, failed);
+    acknowledged.replace(&observation.fabric, plan, &left.failed);
+    for (item, data) in left.kept {
+        let guid = observation.fabric.node(item.node).guid();
+        acknowledged.keep(guid, item.attr_mod, data);
+    }
 }
 
 struct Run<'a> {
@@ -104,7 +188,11 @@ struct Run<'a> {
     changes: Changes,
 }
 
+/// A Set under way; its step, if it has one.
+type Sent = (Item, Option<u32>);
+
 impl Run<'_> {
+    /// A phase without any order in it.
     async fn phase(&mut self, phase: Phase, delta: Delta<'_>) -> usize {
         let fabric = delta.fabric;
         match phase {
@@ -126,6 +214,31 @@ impl Run<'_> {
             Phase::Activation => {
                 self.send(fabric, delta.activations(|slot| is_ready(fabric, slot))).await
             }
+            Phase::Moves => 0,
+        }
+    }
+
+    /// A phase whose tables have an order.
+    async fn ordered_phase(
+        &mut self,
+        phase: Phase,
+        delta: Delta<'_>,
+        progress: &mut Progress<'_>,
+    ) -> usize {
+        match phase {
+            Phase::Tables => {
+                let others = delta.vl_arbitrations().chain(delta.pkey_tables());
+                self.send_steps(delta, progress, others).await
+            }
+            Phase::Moves => {
+                let is_active = |slot: PortId| {
+                    let peer = delta.fabric.port(slot).peer;
+                    peer.is_some_and(|peer| transition::is_active(delta.fabric, slot, peer))
+                };
+                progress.dispatch.ports_are_up(is_active);
+                self.send_steps(delta, progress, std::iter::empty()).await
+            }
+            Phase::Keys | Phase::Ports | Phase::Activation => self.phase(phase, delta).await,
         }
     }
 
@@ -143,6 +256,46 @@ impl Run<'_> {
             let Some((item, answer)) = batch.next().await else { break };
             self.answered(fabric, item, answer);
         }
+        sent
+    }
+
+    /// Sends the steps that may go now, each when those before it are done, and the `others`.
+    async fn send_steps(
+        &mut self,
+        delta: Delta<'_>,
+        progress: &mut Progress<'_>,
+        others: impl Iterator<Item = Change>,
+    ) -> usize {
+        let mut others = others.fuse();
+        let mut batch: Tagged<Sent> = Tagged::new(self.client);
+        let mut sent = 0;
+        loop {
+            while batch.outstanding() < AHEAD {
+                let step = progress.dispatch.next();
+                let change = step.and_then(|step| progress.steps.get(step)).and_then(|step| {
+                    let item = step.item?;
+                    let data = step.data.as_ref().map(|data| &data[..]);
+                    let data = data.unwrap_or_else(|| delta.lft_block(item));
+                    Some((item, delta.request(item, data)))
+                });
+                let Some((item, request)) = change.or_else(|| others.next()) else { break };
+                batch.submit((item, step), request);
+                sent += 1;
+            }
+            let Some(((item, step), answer)) = batch.next().await else {
+                if progress.dispatch.break_circle() {
+                    continue;
+                }
+                break;
+            };
+            let is_done = answer.is_ok();
+            self.answered(delta.fabric, item, answer);
+            if let Some(index) = step {
+                progress.done(index, is_done);
+            }
+        }
+        // A version in between that failed does not matter where the last one arrived.
+        self.report.failed.retain(|(item, _)| !progress.is_complete(item));
         sent
     }
 

@@ -12,6 +12,7 @@
 //! * [`manager`]: the loop: events in, sweeps out; [`agenda`]: what is to be done next;
 //! * [`surroundings`]: what it is placed in; [`sweeping`]: one pass through the stages;
 //! * [`partitions`]: who may talk to whom, as configured;
+//! * [`transitions`]: what it took to change the tables of a fabric at work;
 //! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
 //! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps, and
 //!   reports notices; [`held_joins`]: answers that wait for their tree; [`archive`]: the registry
@@ -43,3 +44,4 @@ pub mod start;
 pub mod surroundings;
 pub mod sweeping;
 pub mod tell;
+pub mod transitions;

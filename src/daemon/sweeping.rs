@@ -6,7 +6,8 @@ use super::sa_desk::Errand;
 use super::scribe::{Job, Scribe};
 use super::surroundings::Surroundings;
 use super::tell;
-use crate::apply::{Acknowledged, ApplyReport, apply};
+use super::transitions::Transitions;
+use crate::apply::{Acknowledged, ApplyReport, Manner, apply};
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::fabric::{Fabric, PortId};
@@ -46,6 +47,7 @@ pub struct Passes {
     partitions: Partitions,
     acknowledged: Acknowledged,
     scribe: Scribe,
+    transitions: Transitions,
     last_plan: Option<Arc<Plan>>,
     generation: u64,
     was_up: bool,
@@ -69,6 +71,7 @@ impl Passes {
             partitions: Partitions::new(partitions),
             acknowledged: Acknowledged::default(),
             scribe: Scribe::new(around.files.clone()),
+            transitions: Transitions::default(),
             last_plan: None,
             generation: 0,
             was_up: false,
@@ -123,6 +126,7 @@ impl Passes {
     /// Waits for the files of the last pass, and writes what a later start is to remember.
     pub async fn leave(&mut self, files: &Files, options: &Options) {
         self.scribe.finish().await;
+        self.transitions.finish().await;
         if self.generation > 0 {
             files.write_memory(&self.memory, options);
         }
@@ -147,14 +151,18 @@ impl Passes {
             Err(problem) => return Pass::Refused(problem),
         };
         let planned_after = start.elapsed();
-        let report =
-            apply(&around.client, observation, &verified, &mut self.acknowledged, options.m_key)
-                .await;
+        let manner = Manner { m_key: options.m_key, in_order: options.safe_transitions };
+        self.transitions.begin(&self.acknowledged);
+        let mut report =
+            apply(&around.client, observation, &verified, &mut self.acknowledged, manner).await;
         self.tell_applied(observation, &report, planned_after, start.elapsed());
         tell_traffic(&around.client);
         self.publish(around, options, observation, &verified, report.failed.len());
         // Without a desk there is nobody who waits for it.
         let _ = around.sa_desk.send(Errand::Planned).await;
+        let checks = Checks::new(options.qos);
+        self.is_unsettled |= report.transition.is_some_and(|order| order.stayed_back > 0);
+        self.transitions.end(&observation.fabric, &verified, checks, &mut report);
         if report.failed.is_empty() {
             tell::subnet_up(!self.was_up);
             self.was_up = true;

@@ -112,6 +112,11 @@ type Drop = (u32, u16, u8);
 
 impl Graph {
     pub fn new(wiring: &Wiring, lanes: &Lanes, triples: &Triples) -> Self {
+        Self::of_any(wiring, &[lanes], triples)
+    }
+
+    /// The graph of a fabric in which every switch may have the mappings of any of `lanes`.
+    pub fn of_any(wiring: &Wiring, lanes: &[&Lanes], triples: &Triples) -> Self {
         let parts: Vec<_> = (0..wiring.channels.len())
             .into_par_iter()
             .with_min_len(64)
@@ -278,15 +283,18 @@ fn trail(from: &[u32], start: u32) -> Vec<u32> {
 /// there. And what is lost.
 fn dependencies(
     wiring: &Wiring,
-    lanes: &Lanes,
+    lanes: &[&Lanes],
     triples: &Triples,
     index: usize,
 ) -> (Vec<[u16; VLS]>, Vec<Drop>) {
     let channel: Channel = wiring.channels[index];
     let mut next = vec![[0; VLS]; wiring.degree(channel.to)];
     let mut drops = Vec::new();
-    for (input, follower, sls) in triples.of(wiring, index) {
-        let ahead = lanes.through(wiring, channel.to, channel.peer_rank, follower);
+    let pairs = lanes.iter().flat_map(|first| lanes.iter().map(move |second| (first, second)));
+    for ((input, follower, sls), (lanes, others)) in
+        triples.of(wiring, index).flat_map(|triple| pairs.clone().map(move |pair| (triple, pair)))
+    {
+        let ahead = others.through(wiring, channel.to, channel.peer_rank, follower);
         let through =
             (input != LOCAL).then(|| lanes.through(wiring, channel.from, input - 1, channel.rank));
         for sl in bits(sls) {

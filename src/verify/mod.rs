@@ -6,7 +6,8 @@
 //! * `wiring`: the fabric reduced to switches and the channels between them, dense;
 //! * `lanes`: which VL a packet takes out of a switch;
 //! * `channels`: the channel dependency graph, and the cycle in it, if there is one;
-//! * `limits`: what the devices can hold.
+//! * `limits`: what the devices can hold;
+//! * [`transition`]: what packets may meet while a fabric goes from one plan to the next.
 //!
 //! **Reachability.** Every end port must reach every LID of every other end port within
 //! [`MAX_HOPS`] switches. Destinations that no switch has an entry for, and switches without any
@@ -26,6 +27,7 @@ mod channels;
 mod lanes;
 mod limits;
 mod multicast;
+pub mod transition;
 mod unicast;
 pub mod walk;
 mod wiring;

@@ -21,6 +21,7 @@ use torus_sm::publish::Subnet;
 use torus_sm::sim::SimFabric;
 use torus_sm::sim::generate::Shape;
 use torus_sm::sm::desk::SelfPortrait;
+use torus_sm::transport::MadPort;
 use torus_sm::transport::intake::Intake;
 use torus_sm::wire::attr::tables::{LFT_NO_PATH, SlToVl};
 use torus_sm::wire::attr::{AttrId, NodeKind, PortState, SmState};
@@ -86,10 +87,21 @@ impl House {
 
     /// The same with a way to read the options anew.
     pub fn start_with(&self, at: [u16; 3], options: Options, reload: Reload) -> Sm {
+        self.start_behind(at, options, reload, |port| port)
+    }
+
+    /// The same behind a port that `wrap` makes of the host's.
+    pub fn start_behind(
+        &self,
+        at: [u16; 3],
+        options: Options,
+        reload: Reload,
+        wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
+    ) -> Sm {
         let (intake, unsolicited) = Intake::new(4096);
         let place = self.shape.host_guid(at, 0);
         let port = self.fabric.attach(place, PortNum(1), intake.clone(), true);
-        let port = Arc::new(port.expect("the host is there"));
+        let port = wrap(Arc::new(port.expect("the host is there")));
         let files = Files { cache_dir: None, dump_dir: self.dir.path().into() };
         let setup = Setup { options, partitions: Arc::default(), once: false, files, reload };
         let daemon = Daemon::new(port, &intake, unsolicited, setup);

@@ -1,0 +1,74 @@
+//! Time to find the order of a transition, and to judge old and new routes together, for tori with
+//! two hosts per switch after one cable or one switch was lost. Prints the number of Sets first.
+
+#![allow(missing_docs, reason = "criterion_group! makes public functions without any")]
+
+#[path = "../tests/planning/mod.rs"]
+mod planning;
+#[path = "../tests/transition/mod.rs"]
+mod transition;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use std::hint::black_box;
+use torus_sm::sim::generate::Shape;
+use torus_sm::verify::Checks;
+use torus_sm::verify::transition::{Stage, check};
+use torus_sm::wire::attr::AttrId;
+use transition::Scene;
+use transition::torus::{Missing, Torus};
+
+fn measure(c: &mut Criterion, name: &str, scene: &Scene) {
+    let steps = scene.steps();
+    let lfts = |steps: &&torus_sm::apply::transition::Step| {
+        steps.item.is_some_and(|item| item.attr_id == AttrId::LINEAR_FT)
+    };
+    let (old, new) = (
+        Stage { fabric: &scene.before, plan: &scene.old },
+        Stage { fabric: &scene.fabric, plan: &scene.new },
+    );
+    let commits = |switch, lid| steps.commitments().holds(switch, lid);
+    let found = check(old, new, &Checks::new(true), &commits);
+    println!(
+        "{name}: {} Sets, {} of them LFT blocks, {} in between, {} late, {} wait; {} LIDs; a \
+         deadlock was possible: {}",
+        steps.iter().filter(|step| step.item.is_some()).count(),
+        steps.iter().filter(lfts).count(),
+        steps.intermediate(),
+        steps.iter().filter(|step| step.is_late).count(),
+        steps.iter().filter(|step| !step.after.is_empty()).count(),
+        found.lids,
+        found.cycle.is_some(),
+    );
+    c.bench_function(&format!("order {name}"), |b| b.iter(|| black_box(scene.steps())));
+    c.bench_function(&format!("coexistence {name}"), |b| {
+        b.iter(|| black_box(check(old, new, &Checks::new(true), &commits)));
+    });
+}
+
+fn tori(c: &mut Criterion) {
+    for radix in [8, 16] {
+        let shape = Shape { hosts: 2, ..Shape::torus([radix; 3]) };
+        let torus = Torus::new(shape, "torus-2QoS");
+        let none = Missing::default();
+        let cable = torus.trunks()[radix as usize * 7];
+        let cable = Missing { cables: [cable].into(), ..Missing::default() };
+        let switch = torus.switches()[radix as usize * 7];
+        let switch = Missing { nodes: [switch].into(), ..Missing::default() };
+        for (what, before, after) in [
+            ("one cable lost", &none, &cable),
+            ("one cable back", &cable, &none),
+            ("one switch lost", &none, &switch),
+            ("one switch back", &switch, &none),
+        ] {
+            let scene = torus.scene(before, after).expect("it routes");
+            measure(c, &format!("{radix}x{radix}x{radix} {what}"), &scene);
+        }
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(10);
+    targets = tori
+}
+criterion_main!(benches);

@@ -1,0 +1,108 @@
+//! Multicast packets between two plans.
+
+use super::super::channels::LOCAL;
+use super::super::wiring::NONE;
+use super::{Checks, Pass};
+use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::{Mlid, PortNum};
+use crate::plan::routing::PortMask;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+impl Pass<'_> {
+    /// Notes what multicast packets do; the number of groups that change.
+    pub(super) fn multicast(&self, checks: &Checks) -> usize {
+        let tables = [&self.before.multicast.by_switch, &self.new.plan.multicast.by_switch];
+        let entries = tables.iter().flat_map(|table| table.iter().flatten());
+        let mlids: BTreeSet<Mlid> = entries.map(|entry| entry.0).collect();
+        let mut changed = 0;
+        for mlid in mlids {
+            let trees = tables.map(|table| tree(table, mlid));
+            let sl = checks.group_sls.iter().find(|group| group.0 == mlid).map(|group| group.1);
+            let sls = 1 << (sl.unwrap_or_default().0 & 0xF);
+            let differ = trees[0] != trees[1];
+            changed += usize::from(differ);
+            let both = trees.iter().flatten().copied();
+            if differ && has_ring(self.new.fabric, both.clone()) {
+                trees.iter().for_each(|tree| self.spread(tree.iter().copied(), sls));
+            } else {
+                self.spread(both, sls);
+            }
+        }
+        changed
+    }
+
+    /// Follows the packets of a group through the union of these masks.
+    fn spread(&self, entries: impl Iterator<Item = (SwitchId, PortMask)>, sls: u16) {
+        let mut outs: HashMap<SwitchId, Vec<u32>> = HashMap::new();
+        let mut states: Vec<(u16, u32)> = Vec::new();
+        let mut senders: Vec<SwitchId> = Vec::new();
+        for (switch, mask) in entries {
+            for num in mask.iter() {
+                let slot = self.wiring.slot(switch.0, num);
+                let channel = if slot == NONE { NONE } else { self.wiring.hop(slot).channel };
+                match channel {
+                    NONE => senders.push(switch),
+                    channel => outs.entry(switch).or_default().push(channel),
+                }
+            }
+        }
+        let none = Vec::new();
+        let from = |switch: SwitchId| outs.get(&switch).unwrap_or(&none).iter().copied();
+        states.extend(senders.into_iter().flat_map(from).map(|channel| (LOCAL, channel)));
+        let mut known: HashSet<(u16, u32)> = states.iter().copied().collect();
+        while let Some((input, channel)) = states.pop() {
+            let came = self.wiring.channels[channel as usize];
+            for next in from(came.to) {
+                // A switch sends no copy back.
+                if self.wiring.channels[next as usize].rank == came.peer_rank {
+                    continue;
+                }
+                self.note(channel, input, next, sls);
+                if known.insert((came.peer_rank + 1, next)) {
+                    states.push((came.peer_rank + 1, next));
+                }
+            }
+        }
+    }
+}
+
+/// The entries of a group.
+fn tree(tables: &[Vec<(Mlid, PortMask)>], mlid: Mlid) -> Vec<(SwitchId, PortMask)> {
+    let entry = |table: &Vec<(Mlid, PortMask)>| {
+        let place = table.binary_search_by_key(&mlid, |entry| entry.0).ok()?;
+        Some(table[place].1)
+    };
+    let switches = (0..).map(SwitchId).zip(tables);
+    switches.filter_map(|(switch, table)| Some((switch, entry(table)?))).collect()
+}
+
+/// True if the cables that these masks use have a ring, so that a packet might come back to a
+/// switch. A switch may occur several times.
+pub fn has_ring(fabric: &Fabric, entries: impl Iterator<Item = (SwitchId, PortMask)>) -> bool {
+    let mut groups: HashMap<SwitchId, SwitchId> = HashMap::new();
+    let mut known: HashSet<PortId> = HashSet::new();
+    for (switch, mask) in entries {
+        for num in mask.iter() {
+            let Some(slot) = fabric.switch_port(switch, PortNum(num)) else { continue };
+            let Some(peer) = fabric.port(slot).peer else { continue };
+            let Some(to) = fabric.node_of(peer).switch else { continue };
+            if !known.insert(slot.min(peer)) {
+                continue;
+            }
+            let (a, b) = (root(&groups, switch), root(&groups, to));
+            if a == b {
+                return true;
+            }
+            groups.insert(a, b);
+        }
+    }
+    false
+}
+
+/// The switch that stands for all that hang together with one.
+fn root(groups: &HashMap<SwitchId, SwitchId>, mut switch: SwitchId) -> SwitchId {
+    while let Some(&next) = groups.get(&switch) {
+        switch = next;
+    }
+    switch
+}
