@@ -127,7 +127,7 @@ async fn under_watch(options: impl FnOnce(&House) -> Options) -> Vec<(usize, usi
     let slot = Arc::new(Mutex::new(None));
     let options = options(&house);
     let same = options.clone();
-    let reload = Box::new(move || Ok(same.clone()));
+    let reload = Box::new(move || Ok(same.clone().into()));
     let wrap = |port| -> Arc<dyn torus_sm::transport::MadPort> {
         Arc::new(WatchedPort::new(port, slot.clone()))
     };

@@ -22,20 +22,35 @@ impl Pass<'_> {
             let differ = trees[0] != trees[1];
             changed += usize::from(differ);
             let both = trees.iter().flatten().copied();
+            let senders = self.senders(mlid);
             if differ && has_ring(self.new.fabric, both.clone()) {
-                trees.iter().for_each(|tree| self.spread(tree.iter().copied(), sls));
+                let each = trees.iter().map(|tree| tree.iter().copied());
+                each.for_each(|tree| self.spread(tree, &senders, sls));
             } else {
-                self.spread(both, sls);
+                self.spread(both, &senders, sls);
             }
         }
         changed
     }
 
-    /// Follows the packets of a group through the union of these masks.
-    fn spread(&self, entries: impl Iterator<Item = (SwitchId, PortMask)>, sls: u16) {
+    /// Switches with members that only send, before or after.
+    fn senders(&self, mlid: Mlid) -> Vec<SwitchId> {
+        let plans = [self.before, self.new.plan].into_iter();
+        let all = plans.flat_map(|plan| &plan.multicast.senders);
+        all.filter(|entry| entry.0 == mlid).map(|entry| entry.1).collect()
+    }
+
+    /// Follows the packets of a group through the union of these masks, from all switches with
+    /// members and from those of `only_sending`.
+    fn spread(
+        &self,
+        entries: impl Iterator<Item = (SwitchId, PortMask)>,
+        only_sending: &[SwitchId],
+        sls: u16,
+    ) {
         let mut outs: HashMap<SwitchId, Vec<u32>> = HashMap::new();
         let mut states: Vec<(u16, u32)> = Vec::new();
-        let mut senders: Vec<SwitchId> = Vec::new();
+        let mut senders = only_sending.to_vec();
         for (switch, mask) in entries {
             for num in mask.iter() {
                 let slot = self.wiring.slot(switch.0, num);
