@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use torus_sm::fabric::{Fabric, ibnet};
-use torus_sm::ids::Mlid;
+use torus_sm::ids::{Mlid, Sl};
 use torus_sm::plan::Plan;
 use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::publish::dumps;
@@ -25,7 +25,7 @@ const TORUS: &str = "torus-2QoS,no_fallback";
 fn everybody(fabric: &Fabric) -> GroupMembers {
     let is_host = |&port: &_| fabric.node_of(port).kind() == NodeKind::Ca;
     let members = fabric.end_ports().filter(is_host).collect();
-    GroupMembers { mlid: Mlid(0xC000), members, senders: Vec::new() }
+    GroupMembers { mlid: Mlid(0xC000), sl: Sl(0), members, senders: Vec::new() }
 }
 
 /// What ibdmchk says of a plan.

@@ -8,12 +8,21 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use torus::subnet::{Case, Subnet};
-use torus_sm::fabric::PortId;
+use torus_sm::fabric::difference::Difference;
+use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Guid, Mlid, Sl};
+use torus_sm::plan::compute::{Planned, compute};
+use torus_sm::plan::lids::Memory;
+use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::routing::Routing;
 use torus_sm::plan::routing::torus::Torus;
+use torus_sm::plan::update::{Basis, Inputs, update};
+use torus_sm::plan::{Plan, partitions};
 use torus_sm::sim::generate::Shape;
+use torus_sm::verify::{Checks, Extent, Proof, Verified, VerifyFailure};
+use torus_sm::verify::{prove, verify, verify_changes};
 use torus_sm::wire::attr::NodeKind;
+use torus_sm::wire::attr::tables::SlToVl;
 
 /// A torus in which switches and cables fail and are repaired.
 struct Ward {
@@ -171,5 +180,188 @@ fn after_a_cable_only_the_tables_of_its_ring_are_made_anew() {
         assert_eq!(made_anew(&after, &repaired), changed);
         let again = ward.subnet().route(Some(&repaired)).unwrap();
         assert_eq!(made_anew(&repaired, &again), 0);
+    }
+}
+
+/// Some hosts in one group.
+fn group(fabric: &Fabric, mlid: u16, sl: u8, step: usize) -> GroupMembers {
+    let hosts = fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
+    GroupMembers {
+        mlid: Mlid(mlid),
+        sl: Sl(sl),
+        members: hosts.step_by(step).collect(),
+        senders: Vec::new(),
+    }
+}
+
+fn groups(fabric: &Fabric) -> Vec<GroupMembers> {
+    vec![group(fabric, 0xC000, 0, 1), group(fabric, 0xC001, 8, 3)]
+}
+
+/// A plan that passed, on which later ones build.
+struct Ground {
+    basis: Basis,
+    proof: Option<Proof>,
+}
+
+impl Ground {
+    fn new(subnet: &Subnet, memory: &Memory, planned: Planned) -> Self {
+        let inputs = Inputs {
+            fabric: Arc::new(subnet.fabric.clone()),
+            options: Arc::new(subnet.options.clone()),
+            partitions: partitions::default(&subnet.options),
+            observed_pkeys: Arc::default(),
+            memory: memory.clone(),
+        };
+        let (plan, outcome) = planned.split();
+        let (verified, proof) = prove(&inputs.fabric, plan, &Checks::new(true)).unwrap();
+        let plan = verified.plan().clone();
+        Self { basis: Basis::new(inputs, outcome, plan), proof }
+    }
+
+    fn first(subnet: &Subnet) -> (Self, Memory) {
+        let groups = groups(&subnet.fabric);
+        let plan = |memory: &Memory| subnet.with_input(memory, &groups, compute).unwrap();
+        let memory = plan(&Memory::default()).memory;
+        (Self::new(subnet, &memory, plan(&memory)), memory)
+    }
+
+    /// The verdict on a plan that builds on this one.
+    fn judge(
+        &self,
+        fabric: &Fabric,
+        plan: Plan,
+        difference: &Difference,
+    ) -> Result<Verified, VerifyFailure> {
+        let proof = self.proof.as_ref().expect("no credit loop");
+        verify_changes(fabric, plan, &Checks::new(true), proof, difference)
+    }
+}
+
+/// A verdict from a look at the changes is that of a look at everything.
+fn assert_same_verdict(
+    changes: &Result<Verified, VerifyFailure>,
+    whole: &Result<Verified, VerifyFailure>,
+) {
+    let (changes, whole) = match (changes, whole) {
+        (Ok(changes), Ok(whole)) => (changes.summary(), whole.summary()),
+        (changes, whole) => {
+            return assert_eq!(changes.as_ref().err(), whole.as_ref().err());
+        }
+    };
+    assert_eq!((changes.lids, &changes.left_out), (whole.lids, &whole.left_out));
+    assert_eq!((&changes.cycle, &changes.notes), (&whole.cycle, &whole.notes));
+    assert!(changes.longest_path >= whole.longest_path);
+    assert!(changes.dependencies >= whole.dependencies);
+}
+
+fn assert_same_plan(one: &Plan, two: &Plan) {
+    assert_eq!(one.lids, two.lids);
+    assert_eq!(one.routing.lfts, two.routing.lfts);
+    assert!(one.ports == two.ports && one.switch_infos == two.switch_infos);
+    assert!(one.qos == two.qos);
+    assert_eq!(one.partitions, two.partitions);
+    assert_eq!(one.multicast, two.multicast);
+    assert_eq!(one.notes, two.notes);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20))]
+
+    #[test]
+    fn plans_and_verdicts_that_build_on_the_last_ones_equal_those_from_scratch(
+        shape in shapes(),
+        events in prop::collection::vec((prop::bool::weighted(0.2), any::<usize>()), 1..8),
+    ) {
+        let mut ward = Ward::new(&shape);
+        let (mut ground, mut memory) = Ground::first(&ward.whole);
+        for (is_switch, pick) in events {
+            ward.toggle(is_switch, pick);
+            let subnet = ward.subnet();
+            let groups = groups(&subnet.fabric);
+            let (updated, difference) =
+                subnet.with_input(&memory, &groups, |input| update(input, &ground.basis));
+            let scratch = subnet.with_input(&memory, &groups, compute);
+            prop_assert_eq!(updated.is_ok(), scratch.is_ok());
+            let (Ok(updated), Ok(scratch)) = (updated, scratch) else { continue };
+            // What was missed since the last success differs from pass to pass.
+            let whole = verify(&subnet.fabric, updated.plan.clone(), &Checks::new(true));
+            if let Some(difference) = difference.as_ref().filter(|_| ground.proof.is_some()) {
+                let plan = updated.plan.clone();
+                let changes = ground.judge(&subnet.fabric, plan, difference);
+                assert_same_verdict(&changes, &whole);
+            }
+            let notes = scratch.plan.notes.clone();
+            assert_same_plan(&Plan { notes, ..updated.plan.clone() }, &scratch.plan);
+            prop_assert_eq!(&updated.memory, &scratch.memory);
+            let next = Ground::new(&subnet, &memory, updated);
+            memory = scratch.memory;
+            ground = next;
+        }
+    }
+
+    #[test]
+    fn corrupt_plans_are_found_out_from_what_changed(
+        shape in shapes(),
+        cable in prop::option::of(any::<usize>()),
+        entries in prop::collection::vec((any::<usize>(), any::<usize>(), 0u8..16, 1usize..40), 0..6),
+        vls in prop::option::weighted(0.2, (any::<usize>(), 0u8..16)),
+        port in prop::option::weighted(0.3, (any::<usize>(), 0u8..12)),
+    ) {
+        let mut ward = Ward::new(&shape);
+        let (ground, memory) = Ground::first(&ward.whole);
+        cable.into_iter().for_each(|pick| ward.toggle(false, pick));
+        let subnet = ward.subnet();
+        let groups = groups(&subnet.fabric);
+        let (updated, difference) =
+            subnet.with_input(&memory, &groups, |input| update(input, &ground.basis));
+        let (Ok(updated), Some(difference)) = (updated, difference) else { return Ok(()) };
+        let mut plan = updated.plan;
+        let mut routing = (*plan.routing).clone();
+        for (switch, lid, port, count) in entries {
+            let switch = switch % routing.lfts.len();
+            let table = &mut Arc::make_mut(&mut routing.lfts[switch]).0;
+            let first = lid % plan.lids.max().index();
+            let port = if port == 15 { 0xFF } else { port };
+            table.iter_mut().skip(first).take(count).for_each(|entry| *entry = port);
+        }
+        plan.routing = Arc::new(routing);
+        if let Some((node, vl)) = vls {
+            let node = node % plan.qos.sl_to_vl.len();
+            for (_, _, map) in &mut plan.qos.sl_to_vl[node] {
+                *map = SlToVl::new([vl; 16]);
+            }
+        }
+        if let Some((entry, port)) = port {
+            let all = plan.multicast.by_switch.iter_mut().flatten();
+            let count = all.count();
+            let mut all = plan.multicast.by_switch.iter_mut().flatten();
+            all.nth(entry % count).unwrap().1.insert(port);
+        }
+        let whole = verify(&subnet.fabric, plan.clone(), &Checks::new(true));
+        assert_same_verdict(&ground.judge(&subnet.fabric, plan, &difference), &whole);
+    }
+}
+
+/// A look at the changes suffices for every single cable, and for the tables that stay the same.
+#[test]
+fn single_cables_need_no_second_look() {
+    let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 4]) };
+    let mut ward = Ward::new(&shape);
+    let (ground, memory) = Ground::first(&ward.whole);
+    for cable in (0..ward.healthy.topology.cables.len()).step_by(7) {
+        let ends = ward.healthy.topology.cables[cable];
+        if ends.iter().any(|(node, _)| !ward.switches.contains(node)) {
+            continue;
+        }
+        ward.toggle(false, cable);
+        let subnet = ward.subnet();
+        let groups = groups(&subnet.fabric);
+        let (updated, difference) =
+            subnet.with_input(&memory, &groups, |input| update(input, &ground.basis));
+        let plan = updated.unwrap().plan;
+        let verified = ground.judge(&subnet.fabric, plan, &difference.unwrap()).unwrap();
+        assert_eq!(verified.summary().extent, Extent::Changes, "cable {cable}");
+        ward.toggle(false, cable);
     }
 }

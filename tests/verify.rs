@@ -1,14 +1,18 @@
 //! Verification against brute force, and against hand-made credit loops.
 
+mod planning;
 mod support;
 
+use planning::Site;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use support::{Torus, with_lfts};
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Mlid, Sl};
 use torus_sm::plan::Plan;
+use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::routing::PortMask;
+use torus_sm::sim::generate::Shape;
 use torus_sm::verify::walk::{WalkEnd, walk};
 use torus_sm::verify::{Checks, Cycle, Fault, verify};
 use torus_sm::wire::attr::tables::SlToVl;
@@ -122,6 +126,29 @@ fn multicast_adds_to_the_dependencies_and_must_not_loop() {
     assert_eq!(tree.summary().dependencies, 2, "0-1 before 1-2, and 2-1 before 1-0");
     let failure = verify(&torus.fabric, group(true), &Checks::new(true)).unwrap_err();
     assert!(failure.faults.iter().any(|fault| matches!(fault, Fault::MulticastLoop { .. })));
+}
+
+/// All hosts in one group.
+fn everybody(fabric: &Fabric, mlid: u16, sl: u8) -> GroupMembers {
+    let hosts = fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
+    GroupMembers { mlid: Mlid(mlid), sl: Sl(sl), members: hosts.collect(), senders: Vec::new() }
+}
+
+#[test]
+fn groups_are_checked_with_their_own_sls() {
+    let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 1]) };
+    let site = Site::generated(&shape, "torus-2QoS,no_fallback", true);
+    let check = |groups: &[GroupMembers]| {
+        let plan = site.plan(groups).unwrap();
+        verify(&site.fabric, plan, &Checks::new(true)).unwrap().summary().clone()
+    };
+    let without = check(&[]);
+    let clean = check(&[everybody(&site.fabric, 0xC000, 0), everybody(&site.fabric, 0xC001, 8)]);
+    assert_eq!((&clean.cycle, clean.notes.len()), (&None, without.notes.len()));
+    // On the VLs behind the datelines the tree, which goes the whole way, closes the rings.
+    let looped = check(&[everybody(&site.fabric, 0xC000, 0), everybody(&site.fabric, 0xC001, 1)]);
+    assert_is_cycle(&site.fabric, looped.cycle.as_ref().expect("a credit loop"));
+    assert!(looped.notes.iter().any(|note| note.text.contains("multicast group")));
 }
 
 #[test]

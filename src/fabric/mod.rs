@@ -6,8 +6,10 @@
 //! GUIDs are for the edges: inside, everything is an index.
 //!
 //! [`topology`] is the bare wiring, as generators and fabric files ([`ibnet`]) give it;
-//! [`picture`] is what a sweep of that wiring would see.
+//! [`picture`] is what a sweep of that wiring would see. [`difference`] tells what changed from one
+//! picture to the next.
 
+pub mod difference;
 pub mod ibnet;
 pub mod picture;
 pub mod topology;

@@ -6,16 +6,18 @@
 use super::lids::{self, Memory};
 use super::links::{self, LinkInput};
 use super::multicast::{self, GroupMembers};
-use super::partitions::{self, Partition};
+use super::partitions::{self, Partition, PartitionTables};
 use super::qos::{self, QosConfig, QosTables};
 use super::routing::chain::Chain;
-use super::routing::{Refusal, RoutingInput};
+use super::routing::{Refusal, Routing, RoutingInput};
+use super::shared::Shared;
 use super::{LidTable, Plan};
 use crate::config::options::Options;
 use crate::config::torus::TorusConfig;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Sl;
 use crate::notes::Note;
+use crate::wire::attr::PortInfo;
 use crate::wire::attr::tables::PkeyBlock;
 use std::sync::Arc;
 
@@ -39,7 +41,7 @@ pub struct PlanInput<'a> {
     /// The plan before this one, if there was one.
     pub previous: Option<&'a Plan>,
     /// True for end ports whose clients are to register again.
-    pub reregister: &'a dyn Fn(PortId) -> bool,
+    pub reregister: &'a (dyn Fn(PortId) -> bool + Sync),
     /// The routing engines in the order in which they are tried.
     pub chain: &'a Chain,
 }
@@ -51,6 +53,15 @@ pub struct Planned {
     pub plan: Plan,
     /// Memory for the next plan; its `guid2lid` is to be stored.
     pub memory: Memory,
+    /// What each stage had to say, for a later plan that takes over its result.
+    pub(super) findings: Findings,
+}
+
+/// The notes of the stages that a later plan may take over.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Findings {
+    pub lids: Vec<Note>,
+    pub partitions: Vec<Note>,
 }
 
 /// Why there is no plan.
@@ -72,42 +83,92 @@ pub struct PlanFailure {
 /// A [`PlanFailure`] if no engine of the chain can route the fabric.
 pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanFailure>> {
     let PlanInput { fabric, options, .. } = *input;
-    let (table, memory, mut notes) = lids::assign(fabric, options, input.memory);
+    let (table, memory, lid_notes) = lids::assign(fabric, options, input.memory);
     let lids = Arc::new(table);
-    let routing_input = RoutingInput {
-        fabric,
-        lids: &lids,
-        options,
-        torus_config: input.torus_config,
-        previous: input.previous.map(|plan| &*plan.routing),
+    let routing = match route(input, &lids, input.previous) {
+        Ok(routing) => routing,
+        Err(refusals) => {
+            return Err(Box::new(PlanFailure { notes: lid_notes, refusals, lids, memory }));
+        }
     };
-    let routing = match input.chain.route(&routing_input) {
-        Ok(routing) => Arc::new(routing),
-        Err(refusals) => return Err(Box::new(PlanFailure { notes, refusals, lids, memory })),
-    };
-    notes.extend(routing.notes.iter().cloned());
-    let (partitions, found) =
+    let (partitions, partition_notes) =
         partitions::tables(fabric, input.partitions, input.observed_pkeys, options);
-    notes.extend(found);
-    let qos_config = options.qos.then(|| QosConfig::read(options)).map(|(config, found)| {
-        notes.extend(found);
-        config
-    });
-    let ports = links::targets(&LinkInput {
-        fabric,
-        lids: &lids,
-        options,
-        sm_sl: &|port| routing.policy.path_sl(port, fabric.local(), Sl(options.sm_sl)),
-        vl_high_limit: &|port| qos_config.as_ref().map(|config| config.high_limit(fabric, port)),
-        reregister: input.reregister,
-        enforcement: &partitions.enforcement,
+    let (qos_config, qos_notes) = qos_config(options);
+    let ports = with_links(input, &lids, &routing, qos_config.as_ref(), &partitions, |links| {
+        links::targets(links)
     });
     let qos = qos_config.map_or_else(QosTables::default, |config| {
         qos::tables(fabric, &config, &*routing.policy, &ports)
     });
+    let findings = Findings { lids: lid_notes, partitions: partition_notes };
+    let parts = Parts { lids, routing, ports, qos, partitions };
+    let plan = finish(input, parts, &findings, qos_notes);
+    Ok(Planned { plan, memory, findings })
+}
+
+/// Asks the engines.
+pub(super) fn route(
+    input: &PlanInput<'_>,
+    lids: &LidTable,
+    previous: Option<&Plan>,
+) -> Result<Arc<Routing>, Vec<Refusal>> {
+    let PlanInput { fabric, options, torus_config, .. } = *input;
+    let previous = previous.map(|plan| &*plan.routing);
+    let routing_input = RoutingInput { fabric, lids, options, torus_config, previous };
+    input.chain.route(&routing_input).map(Arc::new)
+}
+
+/// The QoS options, if QoS is on, and what is wrong with them.
+pub(super) fn qos_config(options: &Options) -> (Option<QosConfig>, Vec<Note>) {
+    if !options.qos {
+        return (None, Vec::new());
+    }
+    let (config, notes) = QosConfig::read(options);
+    (Some(config), notes)
+}
+
+/// Gives `work` what links depend on.
+pub(super) fn with_links<T>(
+    input: &PlanInput<'_>,
+    lids: &LidTable,
+    routing: &Routing,
+    qos_config: Option<&QosConfig>,
+    partitions: &PartitionTables,
+    work: impl FnOnce(&LinkInput<'_>) -> T,
+) -> T {
+    let PlanInput { fabric, options, reregister, .. } = *input;
+    work(&LinkInput {
+        fabric,
+        lids,
+        options,
+        sm_sl: &|port| routing.policy.path_sl(port, fabric.local(), Sl(options.sm_sl)),
+        vl_high_limit: &|port| qos_config.map(|config| config.high_limit(fabric, port)),
+        reregister,
+        enforcement: &partitions.enforcement,
+    })
+}
+
+/// What a plan is put together from.
+pub(super) struct Parts {
+    pub lids: Arc<LidTable>,
+    pub routing: Arc<Routing>,
+    pub ports: Shared<Option<PortInfo>>,
+    pub qos: QosTables,
+    pub partitions: PartitionTables,
+}
+
+/// Adds what stands on the rest, and collects the notes in the order of the stages.
+pub(super) fn finish(
+    input: &PlanInput<'_>,
+    parts: Parts,
+    findings: &Findings,
+    qos_notes: Vec<Note>,
+) -> Plan {
+    let PlanInput { fabric, options, .. } = *input;
+    let Parts { lids, routing, ports, qos, partitions } = parts;
     let (multicast, found) = multicast::plan(fabric, &lids, &routing, input.groups, options);
-    notes.extend(found);
     let switch_infos = links::switch_targets(fabric, &lids, &multicast, options);
-    let plan = Plan { lids, ports, switch_infos, routing, qos, partitions, multicast, notes };
-    Ok(Planned { plan, memory })
+    let earlier = findings.lids.iter().chain(&routing.notes).chain(&findings.partitions);
+    let notes = earlier.chain(&qos_notes).chain(&found).cloned().collect();
+    Plan { lids, ports, switch_infos, routing, qos, partitions, multicast, notes }
 }

@@ -8,7 +8,9 @@
 
 use super::LidTable;
 use super::multicast::MulticastTables;
+use super::shared::Shared;
 use crate::config::options::Options;
+use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, PortNum, Sl};
 use crate::wire::attr::tables::MFT_BLOCK;
@@ -43,12 +45,37 @@ pub struct LinkInput<'a> {
     /// True for end ports whose clients are to register again.
     pub reregister: &'a dyn Fn(PortId) -> bool,
     /// By port slot: P_Key enforcement (arriving, leaving) of switch ports; `None` leaves it.
-    pub enforcement: &'a [Option<(bool, bool)>],
+    pub enforcement: &'a Shared<Option<(bool, bool)>>,
 }
 
 /// By port slot: the PortInfo to be set; `None` where nothing is to be set.
-pub fn targets(input: &LinkInput<'_>) -> Vec<Option<PortInfo>> {
+pub fn targets(input: &LinkInput<'_>) -> Shared<Option<PortInfo>> {
     input.fabric.port_ids().map(|port| target(input, port)).collect()
+}
+
+/// Brings targets that were made for an earlier picture to `input`, whose other parts must be the
+/// same: at the ports of `difference`, at those that `others` names, and wherever they matter.
+pub fn update(
+    targets: &mut Shared<Option<PortInfo>>,
+    input: &LinkInput<'_>,
+    difference: &Difference,
+    others: impl IntoIterator<Item = PortId>,
+) {
+    let fabric = input.fabric;
+    let of_node = |id| {
+        let node = fabric.node(id);
+        let first = node.first_port.0;
+        (first..=first + u32::from(node.num_ports())).map(PortId)
+    };
+    // What port 0 is able to do holds for all ports of a switch.
+    let whole = difference.ports.iter().map(|&id| fabric.port(id));
+    let whole = whole.filter(|port| port.num == PortNum::ZERO).map(|port| port.node);
+    let nodes = difference.nodes.iter().copied().chain(whole);
+    let own = difference.ports.iter().copied().chain(nodes.flat_map(of_node));
+    let ports = own.flat_map(|id| std::iter::once(id).chain(fabric.port(id).peer));
+    for id in ports.chain(others) {
+        targets.replace(id.index(), target(input, id));
+    }
 }
 
 fn target(input: &LinkInput<'_>, id: PortId) -> Option<PortInfo> {

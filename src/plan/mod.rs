@@ -8,7 +8,9 @@
 //! * [`lids`]: who gets which LIDs; * [`links`]: the PortInfo every port is to have;
 //! * [`partitions`]: P_Key tables; * [`qos`]: SL to VL and VL arbitration tables;
 //! * [`routing`]: the engines, and the chain in which they are tried;
-//! * [`multicast`]: groups → multicast forwarding tables.
+//! * [`multicast`]: groups → multicast forwarding tables;
+//! * [`shared`]: tables of which plans share what did not change; [`mod@update`]: a plan after a small
+//!   change.
 
 pub mod compute;
 pub mod lids;
@@ -17,13 +19,16 @@ pub mod multicast;
 pub mod partitions;
 pub mod qos;
 pub mod routing;
+pub mod shared;
 #[cfg(test)]
 mod tests;
+pub mod update;
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Lid;
 use crate::notes::Note;
 use crate::wire::attr::{PortInfo, SwitchInfo};
+use shared::Shared;
 use std::sync::Arc;
 
 /// Which LIDs belong to whom.
@@ -93,7 +98,7 @@ pub struct Plan {
     pub lids: Arc<LidTable>,
     /// By port slot: the PortInfo to be set, with [`crate::wire::attr::PortState::NoChange`] as its
     /// state; `None` where nothing is to be set.
-    pub ports: Vec<Option<PortInfo>>,
+    pub ports: Shared<Option<PortInfo>>,
     /// By switch: the SwitchInfo to be set.
     pub switch_infos: Vec<SwitchInfo>,
     /// Unicast routes, and what depends on them.

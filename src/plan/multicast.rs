@@ -15,7 +15,7 @@ use super::routing::minhop::hops::SwitchGraph;
 use super::routing::{MulticastTree, PortMask, Routing};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId, SwitchId};
-use crate::ids::Mlid;
+use crate::ids::{Mlid, Sl};
 use crate::notes::Note;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +28,16 @@ pub struct MulticastTables {
     pub by_switch: Vec<Vec<(Mlid, PortMask)>>,
     /// Switches with members that only send, whose ports are in no mask; ascending by MLID.
     pub senders: Vec<(Mlid, SwitchId)>,
+    /// By MLID, ascending: the SLs that its groups' packets have, a bit for each.
+    pub sls: Vec<(Mlid, u16)>,
+}
+
+impl MulticastTables {
+    /// The SLs of an MLID's groups, a bit for each; SL 0 where nothing is known of them.
+    pub fn sls_of(&self, mlid: Mlid) -> u16 {
+        let known = self.sls.binary_search_by_key(&mlid, |&(mlid, _)| mlid);
+        known.map_or(1, |index| self.sls[index].1)
+    }
 }
 
 /// A group as the registry gives it to the plan: several groups may share an MLID.
@@ -35,6 +45,8 @@ pub struct MulticastTables {
 pub struct GroupMembers {
     /// The group's MLID.
     pub mlid: Mlid,
+    /// The SL of its packets.
+    pub sl: Sl,
     /// Ports that receive and send (full and non members).
     pub members: Vec<PortId>,
     /// Ports that only send: the tree comes to their switches, and nothing is sent to them.
@@ -44,6 +56,8 @@ pub struct GroupMembers {
 /// The members of all groups of an MLID, ascending.
 struct Merged {
     mlid: Mlid,
+    /// The SLs of their packets, a bit for each.
+    sls: u16,
     /// All to whose switches the tree comes.
     members: Vec<PortId>,
     /// Those among them that receive nothing.
@@ -61,11 +75,12 @@ pub fn plan(
     options: &Options,
 ) -> (MulticastTables, Vec<Note>) {
     let by_switch = vec![Vec::new(); fabric.switches().len()];
-    let mut tables = MulticastTables { by_switch, senders: Vec::new() };
+    let mut tables = MulticastTables { by_switch, ..MulticastTables::default() };
     if options.disable_multicast || fabric.switches().is_empty() {
         return (tables, Vec::new());
     }
     let (merged, mut notes) = merge(groups);
+    tables.sls = merged.iter().map(|group| (group.mlid, group.sls)).collect();
     let of_engine = |group: &Merged| routing.policy.multicast_tree(group.mlid, &group.members);
     let mut trees: Vec<_> = merged.par_iter().map(of_engine).collect();
     span_missing(fabric, lids, routing, &merged, &mut trees);
@@ -94,10 +109,12 @@ pub fn plan(
 
 /// Groups with members by MLID.
 fn merge(groups: &[GroupMembers]) -> (Vec<Merged>, Vec<Note>) {
-    let (mut merged, mut notes) = (BTreeMap::<Mlid, [BTreeSet<PortId>; 2]>::new(), Vec::new());
+    type Roles = (u16, BTreeSet<PortId>, BTreeSet<PortId>);
+    let (mut merged, mut notes) = (BTreeMap::<Mlid, Roles>::new(), Vec::new());
     for group in groups {
         if (Mlid::FIRST..=Mlid::LAST).contains(&group.mlid) {
-            let [receivers, senders] = merged.entry(group.mlid).or_default();
+            let (sls, receivers, senders) = merged.entry(group.mlid).or_default();
+            *sls |= 1 << (group.sl.0 & 0xF);
             receivers.extend(&group.members);
             senders.extend(&group.senders);
         } else {
@@ -105,11 +122,11 @@ fn merge(groups: &[GroupMembers]) -> (Vec<Merged>, Vec<Note>) {
         }
     }
     // Where nobody receives there is nothing to forward.
-    let groups = merged.into_iter().filter(|(_, [receivers, _])| !receivers.is_empty());
-    let groups = groups.map(|(mlid, [receivers, senders])| {
+    let groups = merged.into_iter().filter(|(_, (_, receivers, _))| !receivers.is_empty());
+    let groups = groups.map(|(mlid, (sls, receivers, senders))| {
         let members = receivers.union(&senders).copied().collect();
         let senders = senders.difference(&receivers).copied().collect();
-        Merged { mlid, members, senders }
+        Merged { mlid, sls, members, senders }
     });
     (groups.collect(), notes)
 }

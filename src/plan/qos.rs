@@ -6,6 +6,7 @@
 //! mapping in its place and rewrite VL arbitration. Last, VLs are cut to those that operate.
 
 use super::routing::RoutingPolicy;
+use super::shared::Shared;
 use crate::config::options::Options;
 use crate::fabric::{Fabric, NodeId, PortId};
 use crate::ids::PortNum;
@@ -29,9 +30,9 @@ pub struct QosTables {
     /// By node: SL to VL mappings as (input port, output port, mapping), outputs outermost, in
     /// the order in which they are written; (0, port) of each live port for channel adapters and
     /// routers.
-    pub sl_to_vl: Vec<Vec<(u8, u8, SlToVl)>>,
+    pub sl_to_vl: Shared<Vec<(u8, u8, SlToVl)>>,
     /// By port slot: VL arbitration blocks (block number 1..=4, block).
-    pub vl_arbitration: Vec<Vec<(u8, VlArbBlock)>>,
+    pub vl_arbitration: Shared<Vec<(u8, VlArbBlock)>>,
 }
 
 /// What is configured for one kind of ports.
@@ -212,14 +213,36 @@ pub fn tables(
     fabric: &Fabric,
     config: &QosConfig,
     policy: &dyn RoutingPolicy,
-    targets: &[Option<PortInfo>],
+    targets: &Shared<Option<PortInfo>>,
 ) -> QosTables {
     let work = Work { fabric, config, policy, targets };
     let nodes: Vec<NodeId> = fabric.node_ids().collect();
     let ports: Vec<PortId> = fabric.port_ids().collect();
-    QosTables {
-        sl_to_vl: nodes.par_iter().map(|&node| work.sl_to_vl_of(node)).collect(),
-        vl_arbitration: ports.par_iter().map(|&port| work.vl_arbitration_of(port)).collect(),
+    let maps: Vec<_> = nodes.par_iter().map(|&node| work.sl_to_vl_of(node)).collect();
+    let blocks: Vec<_> = ports.par_iter().map(|&port| work.vl_arbitration_of(port)).collect();
+    QosTables { sl_to_vl: maps.into(), vl_arbitration: blocks.into() }
+}
+
+/// Brings tables to a fabric and targets that differ from those they were made for in no other
+/// ports than `changed`; the configuration must be the same, and so must the answers of the engine
+/// elsewhere.
+pub fn update(
+    tables: &mut QosTables,
+    fabric: &Fabric,
+    config: &QosConfig,
+    policy: &dyn RoutingPolicy,
+    targets: &Shared<Option<PortInfo>>,
+    changed: &[PortId],
+) {
+    let work = Work { fabric, config, policy, targets };
+    for &port in changed {
+        tables.vl_arbitration.replace(port.index(), work.vl_arbitration_of(port));
+    }
+    let mut nodes: Vec<NodeId> = changed.iter().map(|&port| fabric.port(port).node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    for node in nodes {
+        tables.sl_to_vl.replace(node.index(), work.sl_to_vl_of(node));
     }
 }
 
@@ -228,7 +251,7 @@ struct Work<'a> {
     fabric: &'a Fabric,
     config: &'a QosConfig,
     policy: &'a dyn RoutingPolicy,
-    targets: &'a [Option<PortInfo>],
+    targets: &'a Shared<Option<PortInfo>>,
 }
 
 impl Work<'_> {

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 /// VLs a channel may have; VL 15 carries management only and is "drop" in a mapping.
 const VLS: usize = 16;
 const DROP: usize = 15;
+/// The height of (channel, VL) pairs without dependencies.
+pub(super) const UNUSED: u32 = u32::MAX;
 
 /// The input of a triple: the end ports at a switch together.
 pub(super) const LOCAL: u16 = 0;
@@ -42,6 +44,13 @@ impl Triples {
         }
     }
 
+    /// The SLs that come from `input`, take a channel and go on to that of rank `next`.
+    #[inline]
+    pub fn get(&self, (triples, width): (usize, u16), input: u16, next: u16) -> u16 {
+        let index = triples + usize::from(input) * usize::from(width) + usize::from(next);
+        self.sets[index].load(Ordering::Relaxed)
+    }
+
     /// All triples through a channel: (input, rank of the next, SLs).
     fn of(&self, wiring: &Wiring, channel: usize) -> impl Iterator<Item = (u16, u16, u16)> + '_ {
         let hop = wiring.hop_of(channel as u32);
@@ -53,6 +62,11 @@ impl Triples {
             .filter(|&(sls, _)| sls != 0)
             .map(move |(sls, index)| ((index / width) as u16, (index % width) as u16, sls))
     }
+}
+
+/// The node of a channel's VL.
+pub(super) fn node(channel: u32, vl: u8) -> u32 {
+    channel * VLS as u32 + u32::from(vl)
 }
 
 /// A channel on a VL, in words.
@@ -166,7 +180,18 @@ impl Graph {
         faults
     }
 
-    fn successors(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+    /// True if a channel's VL is known to wait for a VL of the channel of rank `next` after it.
+    pub fn waits(&self, channel: u32, vl: u8, next: u16, next_vl: u8) -> bool {
+        let row = self.rows[channel as usize];
+        self.next[row.first + usize::from(next)][usize::from(vl)] >> next_vl & 1 == 1
+    }
+
+    /// Number of (channel, VL) pairs.
+    pub fn len(&self) -> usize {
+        self.rows.len() * VLS
+    }
+
+    pub(super) fn successors(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let (channel, vl) = (node as usize / VLS, node as usize % VLS);
         let row = self.rows[channel];
         let followers = &self.next[row.first..row.first + row.width as usize];
@@ -202,13 +227,22 @@ impl Graph {
     /// Takes away, again and again, what nothing depends on to wait for. What stays has a
     /// non-zero count; `None` if nothing stays.
     fn peel(&self) -> Option<Vec<u32>> {
-        let mut waiting = vec![0u32; self.rows.len() * VLS];
+        self.in_order(|_| {}).err()
+    }
+
+    /// Visits all nodes, each before those that it waits for.
+    ///
+    /// # Errors
+    /// There is no such order: by node, the number of those before it that were not visited.
+    fn in_order(&self, mut visit: impl FnMut(u32)) -> Result<(), Vec<u32>> {
+        let mut waiting = vec![0u32; self.len()];
         self.nodes()
             .flat_map(|node| self.successors(node))
             .for_each(|node| waiting[node as usize] += 1);
         let mut left = waiting.iter().filter(|&&count| count > 0).count();
         let mut free: Vec<u32> = self.nodes().filter(|&node| waiting[node as usize] == 0).collect();
         while let Some(node) = free.pop() {
+            visit(node);
             for next in self.successors(node) {
                 let count = &mut waiting[next as usize];
                 *count -= 1;
@@ -218,7 +252,20 @@ impl Graph {
                 }
             }
         }
-        (left > 0).then_some(waiting)
+        if left > 0 { Err(waiting) } else { Ok(()) }
+    }
+
+    /// By node: on the longest chain of dependencies from it, how many follow; `None` if there is a
+    /// cycle. Nodes without any dependency are [`UNUSED`].
+    pub fn heights(&self) -> Option<Vec<u32>> {
+        let mut order = Vec::new();
+        self.in_order(|node| order.push(node)).ok()?;
+        let mut heights = vec![UNUSED; self.len()];
+        for &node in order.iter().rev() {
+            let above = |next: u32| heights[next as usize] + 1;
+            heights[node as usize] = self.successors(node).map(above).max().unwrap_or(0);
+        }
+        Some(heights)
     }
 
     /// Depth first from the lowest node that stayed, until a path meets itself.

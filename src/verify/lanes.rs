@@ -36,49 +36,49 @@ pub fn modulo(data_vls: u8) -> SlToVl {
     SlToVl::new(std::array::from_fn(|sl| sl as u8 % data_vls.max(1)))
 }
 
+/// The mappings of one switch.
+struct OfSwitch {
+    /// Input channels by rank, times output channels by rank.
+    through: Vec<SlToVl>,
+    /// By rank: for packets of the switch's own end ports.
+    local: Vec<LaneSets>,
+}
+
 impl Lanes {
     pub fn new(fabric: &Fabric, plan: &Plan, wiring: &Wiring) -> Self {
-        let mut lanes = Self {
-            first: Vec::with_capacity(wiring.switches()),
-            through: Vec::new(),
-            local: vec![[0; 16]; wiring.channels.len()],
-        };
+        let mut lanes = Self { first: Vec::new(), through: Vec::new(), local: Vec::new() };
         for switch in fabric.switch_ids() {
-            lanes.add_switch(fabric, plan, wiring, switch);
+            let OfSwitch { through, local } = of_switch(fabric, plan, wiring, switch);
+            lanes.first.push(lanes.through.len());
+            lanes.through.extend(through);
+            lanes.local.extend(local);
         }
         lanes
     }
 
-    fn add_switch(&mut self, fabric: &Fabric, plan: &Plan, wiring: &Wiring, switch: SwitchId) {
-        let (degree, channels) = (wiring.degree(switch), wiring.out_of(switch));
-        let first = self.through.len();
-        self.first.push(first);
-        let unset: Vec<_> = wiring.channels[channels.clone()]
-            .iter()
-            .map(|channel| modulo(data_vls(fabric, plan, channel.port)))
-            .collect();
-        for _ in 0..degree {
-            self.through.extend_from_slice(&unset);
-        }
-        let id = fabric.switches()[switch.index()];
-        let rows = plan.qos.sl_to_vl.get(id.index()).map_or(&[][..], Vec::as_slice);
-        let mut told = vec![0usize; degree];
-        for &(input, output, map) in rows {
-            let Some((output, channel)) = channel_at(wiring, switch, output) else { continue };
-            if let Some((input, _)) = channel_at(wiring, switch, input) {
-                self.through[first + input * degree + output] = map;
-            } else if is_source(fabric, switch, input) {
-                admit(&mut self.local[channel], map);
-                told[output] += 1;
-            }
-        }
-        let node = fabric.switch(switch);
-        let sources = (0..=node.num_ports()).filter(|&num| is_source(fabric, switch, num)).count();
-        for ((channel, told), unset) in channels.zip(told).zip(unset) {
-            if told < sources {
-                admit(&mut self.local[channel], unset);
-            }
-        }
+    /// True if a plan leaves the mappings of a switch as they are, but for channels that
+    /// `is_dead` tells to be unused.
+    pub fn are_those_of(
+        &self,
+        fabric: &Fabric,
+        plan: &Plan,
+        wiring: &Wiring,
+        switch: SwitchId,
+        is_dead: impl Fn(u32) -> bool,
+    ) -> bool {
+        let now = of_switch(fabric, plan, wiring, switch);
+        let channels = wiring.out_of(switch);
+        let is_live = |rank: &usize| !is_dead((channels.start + rank) as u32);
+        let ranks = || (0..channels.len()).filter(is_live);
+        let first = self.first[switch.index()];
+        let same_through = |input: usize, output: usize| {
+            let index = input * channels.len() + output;
+            self.through[first + index] == now.through[index]
+        };
+        ranks().all(|output| {
+            self.local[channels.start + output] == now.local[output]
+                && ranks().all(|input| same_through(input, output))
+        })
     }
 
     /// The mapping from input channel to output channel of a switch, by ranks.
@@ -93,14 +93,47 @@ impl Lanes {
     }
 }
 
-/// Rank and number of the channel out of port `num`.
-fn channel_at(wiring: &Wiring, switch: SwitchId, num: u8) -> Option<(usize, usize)> {
+fn of_switch(fabric: &Fabric, plan: &Plan, wiring: &Wiring, switch: SwitchId) -> OfSwitch {
+    let (degree, channels) = (wiring.degree(switch), wiring.out_of(switch));
+    let unset: Vec<_> = wiring.channels[channels.clone()]
+        .iter()
+        .map(|channel| modulo(data_vls(fabric, plan, channel.port)))
+        .collect();
+    let mut through = Vec::with_capacity(degree * degree);
+    for _ in 0..degree {
+        through.extend_from_slice(&unset);
+    }
+    let mut local = vec![[0; 16]; degree];
+    let id = fabric.switches()[switch.index()];
+    let rows = plan.qos.sl_to_vl.get(id.index()).map_or(&[][..], Vec::as_slice);
+    let mut told = vec![0usize; degree];
+    for &(input, output, map) in rows {
+        let Some(output) = channel_at(wiring, switch, output) else { continue };
+        if let Some(input) = channel_at(wiring, switch, input) {
+            through[input * degree + output] = map;
+        } else if is_source(fabric, switch, input) {
+            admit(&mut local[output], map);
+            told[output] += 1;
+        }
+    }
+    let node = fabric.switch(switch);
+    let sources = (0..=node.num_ports()).filter(|&num| is_source(fabric, switch, num)).count();
+    for ((local, told), unset) in local.iter_mut().zip(told).zip(unset) {
+        if told < sources {
+            admit(local, unset);
+        }
+    }
+    OfSwitch { through, local }
+}
+
+/// Rank of the channel out of port `num`.
+fn channel_at(wiring: &Wiring, switch: SwitchId, num: u8) -> Option<usize> {
     let slot = wiring.slot(switch.0, num);
     if slot == super::wiring::NONE {
         return None;
     }
     let hop = wiring.hop(slot);
-    (hop.channel != super::wiring::NONE).then_some((hop.rank.into(), hop.channel as usize))
+    (hop.channel != super::wiring::NONE).then_some(hop.rank.into())
 }
 
 /// True for port 0 and ports with a channel adapter or router behind them.

@@ -2,7 +2,7 @@
 
 use super::lanes::data_vls;
 use super::{Fault, Faults};
-use crate::fabric::{Fabric, SwitchId};
+use crate::fabric::{Fabric, NodeId, SwitchId};
 use crate::ids::{Mlid, PortNum};
 use crate::plan::Plan;
 use crate::wire::attr::SwitchInfo;
@@ -12,15 +12,27 @@ use crate::wire::attr::tables::LFT_NO_PATH;
 /// that answered SwitchInfo, VLs within the operational VLs of the output port (VL 15, which
 /// drops, is always allowed).
 pub(super) fn check(fabric: &Fabric, plan: &Plan) -> Faults {
+    check_some(fabric, plan, fabric.switch_ids(), fabric.node_ids())
+}
+
+/// The same for the forwarding tables of some switches and the SL to VL tables of some nodes.
+pub(super) fn check_some(
+    fabric: &Fabric,
+    plan: &Plan,
+    switches: impl IntoIterator<Item = SwitchId>,
+    nodes: impl IntoIterator<Item = NodeId>,
+) -> Faults {
     let mut faults = Faults::default();
-    for switch in fabric.switch_ids() {
+    for switch in switches {
         let info = fabric.switch(switch).switch_info;
         if info.0 != [0; SwitchInfo::SIZE] {
             linear(fabric, plan, switch, &info, &mut faults);
             multicast(fabric, plan, switch, &info, &mut faults);
         }
     }
-    lanes(fabric, plan, &mut faults);
+    for node in nodes {
+        lanes(fabric, plan, node, &mut faults);
+    }
     faults
 }
 
@@ -64,30 +76,28 @@ fn multicast(
     }
 }
 
-fn lanes(fabric: &Fabric, plan: &Plan, faults: &mut Faults) {
-    for (id, rows) in fabric.node_ids().zip(&plan.qos.sl_to_vl) {
-        let node = fabric.node(id);
-        let mut limits = vec![None; usize::from(node.num_ports()) + 1];
-        for &(_, output, map) in rows {
-            let Some(limit) = limits.get_mut(usize::from(output)) else { continue };
-            let Some(port) = fabric.port_of(id, PortNum(output)) else { continue };
-            // The one row of a channel adapter is numbered 0 and concerns all its ports.
-            let ports = if node.is_switch() { output..=output } else { 1..=node.num_ports() };
-            let vls = *limit.get_or_insert_with(|| {
-                let ports = ports.filter_map(|num| fabric.port_of(id, PortNum(num)));
-                let known = ports.filter(|&port| fabric.port(port).info.is_some());
-                known.map(|port| data_vls(fabric, plan, port)).min().unwrap_or(15)
+fn lanes(fabric: &Fabric, plan: &Plan, id: NodeId, faults: &mut Faults) {
+    let rows = plan.qos.sl_to_vl.get(id.index()).map_or(&[][..], Vec::as_slice);
+    let node = fabric.node(id);
+    let mut limits = vec![None; usize::from(node.num_ports()) + 1];
+    for &(_, output, map) in rows {
+        let Some(limit) = limits.get_mut(usize::from(output)) else { continue };
+        let Some(port) = fabric.port_of(id, PortNum(output)) else { continue };
+        // The one row of a channel adapter is numbered 0 and concerns all its ports.
+        let ports = if node.is_switch() { output..=output } else { 1..=node.num_ports() };
+        let vls = *limit.get_or_insert_with(|| {
+            let ports = ports.filter_map(|num| fabric.port_of(id, PortNum(num)));
+            let known = ports.filter(|&port| fabric.port(port).info.is_some());
+            known.map(|port| data_vls(fabric, plan, port)).min().unwrap_or(15)
+        });
+        let highest = map.vls().into_iter().filter(|&vl| vl < 15).max();
+        if let Some(vl) = highest.filter(|&vl| vl >= vls) {
+            faults.add(|| Fault::Limit {
+                device: fabric.describe(port),
+                what: "VL in the SL to VL table",
+                value: vl.into(),
+                limit: u32::from(vls) - 1,
             });
-            if let Some(vl) =
-                map.vls().into_iter().filter(|&vl| vl < 15).max().filter(|&vl| vl >= vls)
-            {
-                faults.add(|| Fault::Limit {
-                    device: fabric.describe(port),
-                    what: "VL in the SL to VL table",
-                    value: vl.into(),
-                    limit: u32::from(vls) - 1,
-                });
-            }
         }
     }
 }

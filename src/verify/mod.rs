@@ -7,7 +7,9 @@
 //! * `lanes`: which VL a packet takes out of a switch;
 //! * `channels`: the channel dependency graph, and the cycle in it, if there is one;
 //! * `limits`: what the devices can hold;
-//! * [`transition`]: what packets may meet while a fabric goes from one plan to the next.
+//! * [`transition`]: what packets may meet while a fabric goes from one plan to the next;
+//! * `proof`: what is kept of a plan that passed, to check a later one where it differs; `reroute`:
+//!   its changed forwarding tables; `levels`: its dependencies.
 //!
 //! **Reachability.** Every end port must reach every LID of every other end port within
 //! [`MAX_HOPS`] switches. Destinations that no switch has an entry for, and switches without any
@@ -25,15 +27,20 @@
 
 mod channels;
 mod lanes;
+mod levels;
 mod limits;
 mod multicast;
 pub mod transition;
+mod proof;
+mod reroute;
 mod unicast;
 pub mod walk;
 mod wiring;
 
 pub use channels::{ChannelRef, Cycle};
+pub use proof::Proof;
 
+use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Mlid, Sl};
 use crate::notes::Note;
@@ -54,8 +61,6 @@ pub struct Checks {
     /// The SLs that requests may bring as a hint to [`crate::plan::routing::RoutingPolicy::path_sl`].
     /// Empty stands for SL 0.
     pub hints: Vec<Sl>,
-    /// SLs of multicast groups; an MLID that is not listed has SL 0.
-    pub group_sls: Vec<(Mlid, Sl)>,
 }
 
 impl Checks {
@@ -63,13 +68,11 @@ impl Checks {
     /// torus-2QoS (SL bit 3) are legal.
     pub fn new(qos: bool) -> Self {
         let hints = if qos { vec![Sl(0), Sl(8)] } else { vec![Sl(0)] };
-        Self { hints, group_sls: Vec::new() }
+        Self { hints }
     }
 
-    /// The same with the SLs of these groups.
-    pub fn with_groups(mut self, groups: impl IntoIterator<Item = (Mlid, Sl)>) -> Self {
-        self.group_sls.extend(groups);
-        self
+    fn hints(&self) -> &[Sl] {
+        if self.hints.is_empty() { &[Sl(0)] } else { &self.hints }
     }
 }
 
@@ -93,9 +96,23 @@ impl Verified {
     }
 }
 
+/// How much of a plan was looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Extent {
+    /// All of it.
+    #[default]
+    Whole,
+    /// What differs from an earlier plan that had passed. The dependencies of both plans together
+    /// have no cycle, so that packets of both may be under way at the same time; they are what is
+    /// counted, and the longest path is an upper bound.
+    Changes,
+}
+
 /// What the checks found in a plan that passed.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
+    /// How much of the plan was looked at.
+    pub extent: Extent,
     /// Unicast LIDs that every source reaches.
     pub lids: usize,
     /// End ports that no switch has an entry for.
@@ -104,7 +121,8 @@ pub struct Summary {
     pub longest_path: u32,
     /// Dependencies between (channel, VL) pairs.
     pub dependencies: usize,
-    /// A credit loop of an engine that does not promise to have none.
+    /// A credit loop of an engine that does not promise to have none, or one that is closed by
+    /// multicast groups.
     pub cycle: Option<Cycle>,
     /// What the operator is to hear.
     pub notes: Vec<Note>,
@@ -215,27 +233,91 @@ impl Faults {
 /// devices hold, packets mapped to VL 15, and credit loops if the engine promises to have none.
 /// Without that promise a credit loop is a warning among [`Summary::notes`].
 pub fn verify(fabric: &Fabric, plan: Plan, checks: &Checks) -> Result<Verified, VerifyFailure> {
+    let (summary, _) = examine(fabric, &plan, checks)?;
+    Ok(Verified { plan: Arc::new(plan), summary })
+}
+
+/// Checks a plan, and keeps what was found for later plans; there is no [`Proof`] of a plan with a
+/// credit loop.
+///
+/// # Errors
+/// As [`verify`].
+pub fn prove(
+    fabric: &Arc<Fabric>,
+    plan: Plan,
+    checks: &Checks,
+) -> Result<(Verified, Option<Proof>), VerifyFailure> {
+    let (summary, evidence) = examine(fabric, &plan, checks)?;
+    let verified = Verified { plan: Arc::new(plan), summary };
+    let proof = evidence.into_proof(fabric, &verified, checks);
+    Ok((verified, proof))
+}
+
+/// Checks a plan for a fabric that differs so from that of `proof`. Where the proof suffices this
+/// takes little time; else the plan is checked as by [`verify`].
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_changes(
+    fabric: &Fabric,
+    plan: Plan,
+    checks: &Checks,
+    proof: &Proof,
+    difference: &Difference,
+) -> Result<Verified, VerifyFailure> {
+    match proof.covers(fabric, &plan, checks, difference) {
+        Some(summary) => Ok(Verified { plan: Arc::new(plan), summary }),
+        None => verify(fabric, plan, checks),
+    }
+}
+
+/// What a check has gathered.
+struct Evidence {
+    wiring: wiring::Wiring,
+    lanes: lanes::Lanes,
+    triples: channels::Triples,
+    graph: channels::Graph,
+    trees: Vec<unicast::TreeOf>,
+    group_notes: Vec<(Mlid, Note)>,
+}
+
+fn examine(
+    fabric: &Fabric,
+    plan: &Plan,
+    checks: &Checks,
+) -> Result<(Summary, Evidence), VerifyFailure> {
     let wiring = wiring::Wiring::new(fabric);
-    let lanes = lanes::Lanes::new(fabric, &plan, &wiring);
+    let lanes = lanes::Lanes::new(fabric, plan, &wiring);
     let triples = channels::Triples::new(&wiring);
     let mut failure = VerifyFailure { faults: Vec::new(), total: 0 };
     let mut summary = Summary::default();
 
-    let found = unicast::check(fabric, &plan, checks, &wiring, &triples);
+    let found = unicast::check(fabric, plan, checks, &wiring, &triples);
     summary.lids = found.reached;
     summary.longest_path = found.longest;
     summary.left_out = found.left_out;
     failure.take(found.faults);
-    let groups = multicast::check(fabric, &plan, checks, &wiring, &triples);
+    let groups =
+        multicast::check(fabric, plan, |mlid| plan.multicast.sls_of(mlid), &wiring, &triples);
     failure.take(groups.faults);
-    summary.notes.extend(groups.notes);
-    failure.take(limits::check(fabric, &plan));
+    summary.notes.extend(groups.notes.iter().map(|(_, note)| note.clone()));
+    failure.take(limits::check(fabric, plan));
 
     let graph = channels::Graph::new(&wiring, &lanes, &triples);
     failure.take(graph.dropped(fabric, &wiring));
     summary.dependencies = graph.dependencies();
     if let Some(cycle) = graph.cycle(fabric, &wiring) {
-        if plan.routing.policy.promises_no_credit_loops() {
+        if !plan.routing.policy.promises_no_credit_loops() {
+            let engine = plan.routing.engine;
+            summary.notes.push(Note::warning(format!(
+                "routing engine {engine} leaves a credit loop, the fabric may deadlock: {cycle}"
+            )));
+        } else if is_by_groups(fabric, plan, checks, &wiring, &lanes) {
+            summary.notes.push(Note::warning(format!(
+                "multicast groups close a credit loop with these routes, the fabric may \
+                 deadlock: {cycle}"
+            )));
+        } else {
             failure.faults.push(Fault::CreditLoop(cycle.clone()));
             failure.total += 1;
         }
@@ -244,8 +326,64 @@ pub fn verify(fabric: &Fabric, plan: Plan, checks: &Checks) -> Result<Verified, 
     if failure.total > 0 {
         return Err(failure);
     }
-    summary.tell(fabric, plan.routing.engine);
-    Ok(Verified { plan: Arc::new(plan), summary })
+    summary.tell(fabric);
+    let (trees, group_notes) = (found.trees, groups.notes);
+    Ok((summary, Evidence { wiring, lanes, triples, graph, trees, group_notes }))
+}
+
+impl Evidence {
+    fn into_proof(
+        self,
+        fabric: &Arc<Fabric>,
+        verified: &Verified,
+        checks: &Checks,
+    ) -> Option<Proof> {
+        let Self { wiring, lanes, triples, graph, trees: found, group_notes } = self;
+        let (plan, policy) = (verified.plan(), &*verified.plan.routing.policy);
+        let heights = graph.heights()?;
+        let count = plan.lids.max().index() + 1;
+        let (mut destinations, mut trees) = (vec![None; count], vec![None; count]);
+        for to in unicast::destinations(fabric, plan, policy) {
+            destinations[to.lid.index()] = Some(to);
+        }
+        for tree in found {
+            trees[tree.lid.index()] = Some(tree);
+        }
+        Some(Proof {
+            fabric: fabric.clone(),
+            plan: plan.clone(),
+            checks: checks.clone(),
+            wiring,
+            lanes,
+            triples,
+            graph,
+            heights,
+            sources: unicast::sources(fabric, plan, policy),
+            destinations,
+            trees,
+            group_notes,
+            summary: verified.summary.clone(),
+        })
+    }
+}
+
+/// True if the credit loop of a plan is gone without its multicast groups. Any client may create a
+/// group, with an SL for which no tree is made, and must not bring down the routes of everybody
+/// with it; and the trees of torus-2QoS around a missing switch are those of OpenSM, free of
+/// credit loops or not.
+fn is_by_groups(
+    fabric: &Fabric,
+    plan: &Plan,
+    checks: &Checks,
+    wiring: &wiring::Wiring,
+    lanes: &lanes::Lanes,
+) -> bool {
+    if plan.multicast.by_switch.iter().all(Vec::is_empty) {
+        return false;
+    }
+    let triples = channels::Triples::new(wiring);
+    unicast::check(fabric, plan, checks, wiring, &triples);
+    channels::Graph::new(wiring, lanes, &triples).cycle(fabric, wiring).is_none()
 }
 
 impl VerifyFailure {
@@ -257,12 +395,7 @@ impl VerifyFailure {
 
 impl Summary {
     /// Puts the findings into words.
-    fn tell(&mut self, fabric: &Fabric, engine: &str) {
-        if let Some(cycle) = &self.cycle {
-            self.notes.push(Note::warning(format!(
-                "routing engine {engine} leaves a credit loop, the fabric may deadlock: {cycle}"
-            )));
-        }
+    fn tell(&mut self, fabric: &Fabric) {
         if let Some(&first) = self.left_out.first() {
             self.notes.push(Note::warning(format!(
                 "{} end port(s) have no routes and stay unreachable, the first is {}",

@@ -3,19 +3,20 @@
 
 use super::channels::{LOCAL, Triples};
 use super::wiring::{NONE, Wiring};
-use super::{Checks, Fault, Faults};
+use super::{Fault, Faults};
 use crate::fabric::{Fabric, SwitchId};
-use crate::ids::{Mlid, Sl};
+use crate::ids::Mlid;
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::routing::PortMask;
 use rayon::prelude::*;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What was found.
 pub(super) struct Found {
     pub faults: Faults,
-    pub notes: Vec<Note>,
+    /// What the operator is to hear of a group, ascending by MLID.
+    pub notes: Vec<(Mlid, Note)>,
 }
 
 /// The entries of one MLID.
@@ -28,28 +29,24 @@ struct Tree<'a> {
     senders: Vec<u32>,
 }
 
+/// Follows all trees; `sls` tells the SLs of an MLID, a bit for each.
 pub(super) fn check(
     fabric: &Fabric,
     plan: &Plan,
-    checks: &Checks,
+    sls: impl Fn(Mlid) -> u16 + Sync,
     wiring: &Wiring,
     triples: &Triples,
 ) -> Found {
-    let sls: HashMap<Mlid, Sl> = checks.group_sls.iter().copied().collect();
-    let mut entries: BTreeMap<Mlid, Vec<(u32, PortMask)>> = BTreeMap::new();
-    for (switch, table) in (0u32..).zip(&plan.multicast.by_switch).take(wiring.switches()) {
-        for &(mlid, mask) in table {
-            entries.entry(mlid).or_default().push((switch, mask));
-        }
-    }
-    let entries: Vec<_> = entries.into_iter().collect();
-    let parts: Vec<_> = entries
+    let trees: Vec<_> = trees(fabric, plan, wiring, |_| true).collect();
+    let parts: Vec<_> = trees
         .into_par_iter()
-        .map(|(mlid, masks)| {
-            let mut tree = Tree::new(fabric, wiring, mlid, masks);
-            tree.add_senders(&plan.multicast.senders);
-            let sl = sls.get(&mlid).copied().unwrap_or_default();
-            tree.check(triples, 1 << (sl.0 & 0xF))
+        .map(|tree| {
+            let sls = sls(tree.mlid);
+            let (fault, note) = tree.check(|channel, input, next| {
+                let hop = wiring.hop_of(channel);
+                triples.add((hop.triples, hop.width), input, next, sls);
+            });
+            (fault, note.map(|note| (tree.mlid, note)))
         })
         .collect();
     let mut found = Found { faults: Faults::default(), notes: Vec::new() };
@@ -60,6 +57,47 @@ pub(super) fn check(
         found.notes.extend(note);
     }
     found
+}
+
+/// Follows the trees of some MLIDs; `note` is told the triples: channel, input, rank of the next
+/// channel, SLs. `None` if a tree loops.
+pub(super) fn check_some(
+    fabric: &Fabric,
+    plan: &Plan,
+    mlids: &BTreeSet<Mlid>,
+    wiring: &Wiring,
+    mut note: impl FnMut(u32, u16, u16, u16),
+) -> Option<Vec<(Mlid, Note)>> {
+    let mut notes = Vec::new();
+    for tree in trees(fabric, plan, wiring, |mlid| mlids.contains(&mlid)) {
+        let sls = plan.multicast.sls_of(tree.mlid);
+        let (fault, found) = tree.check(|channel, input, next| note(channel, input, next, sls));
+        if fault.is_some() {
+            return None;
+        }
+        notes.extend(found.map(|note| (tree.mlid, note)));
+    }
+    Some(notes)
+}
+
+/// The trees of the MLIDs that are `wanted`, ascending.
+fn trees<'a>(
+    fabric: &'a Fabric,
+    plan: &'a Plan,
+    wiring: &'a Wiring,
+    wanted: impl Fn(Mlid) -> bool,
+) -> impl Iterator<Item = Tree<'a>> {
+    let mut entries: BTreeMap<Mlid, Vec<(u32, PortMask)>> = BTreeMap::new();
+    for (switch, table) in (0u32..).zip(&plan.multicast.by_switch).take(wiring.switches()) {
+        for &(mlid, mask) in table.iter().filter(|entry| wanted(entry.0)) {
+            entries.entry(mlid).or_default().push((switch, mask));
+        }
+    }
+    entries.into_iter().map(|(mlid, masks)| {
+        let mut tree = Tree::new(fabric, wiring, mlid, masks);
+        tree.add_senders(&plan.multicast.senders);
+        tree
+    })
 }
 
 impl<'a> Tree<'a> {
@@ -106,8 +144,9 @@ impl<'a> Tree<'a> {
         self.outputs(came.to.0).filter(move |&next| next != back)
     }
 
-    fn check(&self, triples: &Triples, sls: u16) -> (Option<Fault>, Option<Note>) {
-        let live = self.flows(triples, sls);
+    /// Follows the tree; `note` is told the triples that packets of the group take.
+    fn check(&self, note: impl FnMut(u32, u16, u16)) -> (Option<Fault>, Option<Note>) {
+        let live = self.flows(note);
         if let Some(channel) = self.ring(&live) {
             let node = self.fabric.switch(self.wiring.channels[channel as usize].to);
             let switch = format!("switch {} \"{}\"", node.guid(), node.description);
@@ -116,8 +155,9 @@ impl<'a> Tree<'a> {
         (None, self.split())
     }
 
-    /// Notes the triples of all packets of the group; the channels they use.
-    fn flows(&self, triples: &Triples, sls: u16) -> Vec<u32> {
+    /// Notes the triples of all packets of the group (channel, input, rank of the next channel); the
+    /// channels they use.
+    fn flows(&self, mut note: impl FnMut(u32, u16, u16)) -> Vec<u32> {
         let starts = self.senders.iter().flat_map(|&switch| self.outputs(switch));
         let mut states: Vec<(u16, u32)> = starts.map(|channel| (LOCAL, channel)).collect();
         let mut known: HashSet<(u16, u32)> = states.iter().copied().collect();
@@ -126,8 +166,7 @@ impl<'a> Tree<'a> {
             position += 1;
             for next in self.followers(channel) {
                 let rank = self.wiring.channels[next as usize].rank;
-                let hop = self.wiring.hop_of(channel);
-                triples.add((hop.triples, hop.width), input, rank, sls);
+                note(channel, input, rank);
                 let state = (self.wiring.channels[channel as usize].peer_rank + 1, next);
                 if known.insert(state) {
                     states.push(state);

@@ -23,29 +23,61 @@ pub(super) struct Found {
     pub reached: usize,
     pub longest: u32,
     pub left_out: Vec<PortId>,
+    pub trees: Vec<TreeOf>,
     pub faults: Faults,
+}
+
+/// The tree of entries that lead to a LID.
+#[derive(Clone, Copy)]
+pub(super) struct TreeOf {
+    pub lid: Lid,
+    /// The LID whose tree this is: the same switches send it the same way, but for the last one.
+    pub leader: Lid,
+    /// Switches passed on the longest path.
+    pub longest: u16,
+}
+
+impl Found {
+    fn nothing() -> Self {
+        let faults = Faults::default();
+        Self { reached: 0, longest: 0, left_out: Vec::new(), trees: Vec::new(), faults }
+    }
 }
 
 /// A LID to be reached.
 #[derive(Clone, Copy)]
-struct Destination {
+pub(super) struct Destination {
     /// As [`RoutingPolicy::sl_group`] groups ports.
     group: u32,
     /// The switch at which the path ends.
-    switch: u32,
-    lid: Lid,
-    port: PortId,
+    pub switch: u32,
+    pub lid: Lid,
+    pub port: PortId,
     /// The output port there.
     exit: u8,
 }
 
 /// The end ports at a switch.
 #[derive(Clone, Default)]
-struct Sources {
+pub(super) struct Sources {
     /// All that have LIDs.
     ports: Vec<PortId>,
     /// One of each SL group.
     groups: Vec<(u32, PortId)>,
+}
+
+impl Sources {
+    /// The SLs that paths to `to` have from here, a bit for each.
+    #[inline]
+    pub fn sls(&self, policy: &dyn RoutingPolicy, to: PortId, hints: &[Sl]) -> u16 {
+        let mut sls = 0;
+        for &(_, source) in &self.groups {
+            for &hint in hints {
+                sls |= 1 << (policy.path_sl(source, to, hint).0 & 0xF);
+            }
+        }
+        sls
+    }
 }
 
 /// What all passes share.
@@ -67,15 +99,15 @@ pub(super) fn check(
     triples: &Triples,
 ) -> Found {
     let policy = &*plan.routing.policy;
-    let hints = if checks.hints.is_empty() { &[Sl(0)][..] } else { &checks.hints };
+    let hints = checks.hints();
     let sources = sources(fabric, plan, policy);
     let pass = Pass { fabric, plan, policy, wiring, triples, hints, sources };
     let destinations = destinations(fabric, plan, policy);
     let parts: Vec<_> = destinations.par_chunks(CHUNK).map(|chunk| pass.chunk(chunk)).collect();
 
-    let mut found =
-        Found { reached: 0, longest: 0, left_out: Vec::new(), faults: Faults::default() };
+    let mut found = Found::nothing();
     for part in parts {
+        found.trees.extend(part.trees);
         found.reached += part.reached;
         found.longest = found.longest.max(part.longest);
         found.left_out.extend(part.left_out);
@@ -87,7 +119,7 @@ pub(super) fn check(
 }
 
 /// The end ports behind each switch that has a table; none behind switches left out.
-fn sources(fabric: &Fabric, plan: &Plan, policy: &dyn RoutingPolicy) -> Vec<Sources> {
+pub(super) fn sources(fabric: &Fabric, plan: &Plan, policy: &dyn RoutingPolicy) -> Vec<Sources> {
     let mut sources = vec![Sources::default(); fabric.switches().len()];
     let has_table: Vec<bool> = (0..sources.len())
         .map(|index| {
@@ -110,7 +142,11 @@ fn sources(fabric: &Fabric, plan: &Plan, policy: &dyn RoutingPolicy) -> Vec<Sour
     sources
 }
 
-fn destinations(fabric: &Fabric, plan: &Plan, policy: &dyn RoutingPolicy) -> Vec<Destination> {
+pub(super) fn destinations(
+    fabric: &Fabric,
+    plan: &Plan,
+    policy: &dyn RoutingPolicy,
+) -> Vec<Destination> {
     let all = plan.lids.iter().filter_map(|(lid, port)| {
         let switch = fabric.switch_behind(port)?.0;
         let is_switch = fabric.node_of(port).is_switch();
@@ -184,9 +220,9 @@ impl Pass<'_> {
         let switches = self.wiring.switches();
         let columns = self.columns(chunk);
         let mut scratch = Scratch::new(switches);
-        let mut found =
-            Found { reached: 0, longest: 0, left_out: Vec::new(), faults: Faults::default() };
+        let mut found = Found::nothing();
         let mut before: Option<(&Destination, &[u8], Verdict)> = None;
+        let mut leader = Lid(0);
         for (to, column) in chunk.iter().zip(columns.chunks_exact(switches + PAD)) {
             let column = &column[..switches];
             if column.iter().all(|&port| port == LFT_NO_PATH) {
@@ -200,6 +236,7 @@ impl Pass<'_> {
                     verdict
                 }
                 _ => {
+                    leader = to.lid;
                     if before.is_none_or(|(last, ..)| last.group != to.group) {
                         self.own_sls(to, &mut scratch.own);
                     }
@@ -208,6 +245,8 @@ impl Pass<'_> {
             };
             match verdict {
                 Verdict::Reached { longest } => {
+                    let longest_here = longest.min(u16::MAX.into()) as u16;
+                    found.trees.push(TreeOf { lid: to.lid, leader, longest: longest_here });
                     found.reached += 1;
                     found.longest = found.longest.max(longest);
                 }
@@ -235,12 +274,7 @@ impl Pass<'_> {
     /// The SLs of paths to `to` from each switch.
     fn own_sls(&self, to: &Destination, own: &mut [u16]) {
         for (own, sources) in own.iter_mut().zip(&self.sources) {
-            *own = 0;
-            for &(_, source) in &sources.groups {
-                for &hint in self.hints {
-                    *own |= 1 << (self.policy.path_sl(source, to.port, hint).0 & 0xF);
-                }
-            }
+            *own = sources.sls(self.policy, to.port, self.hints);
         }
     }
 

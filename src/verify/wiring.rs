@@ -30,7 +30,7 @@ impl Hop {
 }
 
 /// A channel: one direction of a cable between two switches, named by the port that sends.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Channel {
     /// The port that sends.
     pub port: PortId,
@@ -45,6 +45,7 @@ pub(super) struct Channel {
 }
 
 /// Switches and channels of a fabric.
+#[derive(Clone)]
 pub(super) struct Wiring {
     /// By port slot.
     hops: Vec<Hop>,
@@ -127,6 +128,21 @@ impl Wiring {
     /// The channels out of a switch, by rank.
     pub fn out_of(&self, switch: SwitchId) -> std::ops::Range<usize> {
         self.first[switch.index()] as usize..self.first[switch.index() + 1] as usize
+    }
+
+    /// The channel of the other direction of a cable.
+    pub fn reverse(&self, channel: u32) -> u32 {
+        let Channel { to, peer_rank, .. } = self.channels[channel as usize];
+        self.first[to.index()] + u32::from(peer_rank)
+    }
+
+    /// The same without these ports' cables; all other channels keep their numbers.
+    pub fn without(&self, ports: &[PortId]) -> Self {
+        let mut wiring = self.clone();
+        for port in ports {
+            wiring.hops[port.index()] = Hop::NOWHERE;
+        }
+        wiring
     }
 
     /// Where port slot `slot` leads.

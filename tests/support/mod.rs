@@ -10,6 +10,7 @@ use torus_sm::fabric::picture::View;
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Lid, Sl};
 use torus_sm::plan::routing::{Lft, Routing, RoutingPolicy};
+use torus_sm::plan::shared::Shared;
 use torus_sm::plan::{LidTable, Plan};
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::PortState;
@@ -163,7 +164,7 @@ impl Torus {
         let policy = Datelines { radix, looped, at: at.collect(), promise };
         let lfts = self.fabric.switch_ids().map(|id| Arc::new(self.lft(&lids, id))).collect();
         let mut plan = Plan {
-            ports: vec![None; self.fabric.ports().len()],
+            ports: Shared::filled(None, self.fabric.ports().len()),
             lids: Arc::new(lids),
             switch_infos: self
                 .fabric
@@ -194,7 +195,7 @@ impl Torus {
             info.set_operational_vls(EIGHT_DATA_VLS);
             *target = Some(info);
         }
-        plan.qos.sl_to_vl = vec![Vec::new(); self.fabric.nodes().len()];
+        plan.qos.sl_to_vl = Shared::filled(Vec::new(), self.fabric.nodes().len());
         for (id, rows) in self.fabric.node_ids().zip(&mut plan.qos.sl_to_vl) {
             let node = self.fabric.node(id);
             if !node.is_switch() {

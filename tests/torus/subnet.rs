@@ -14,6 +14,7 @@ use torus_sm::notes::Note;
 use torus_sm::plan::LidTable;
 use torus_sm::plan::compute::{PlanInput, compute};
 use torus_sm::plan::lids::Memory;
+use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::partitions;
 use torus_sm::plan::routing::chain::{Chain, Registry};
 use torus_sm::plan::routing::torus::{Torus, Torus2Qos};
@@ -141,23 +142,33 @@ impl Subnet {
         }
     }
 
-    /// Plans and verifies the whole subnet; the text is what verification found wrong.
-    pub fn verified(&self) -> Result<Summary, String> {
+    /// Gives `work` what a plan of the subnet is made from.
+    pub fn with_input<T>(
+        &self,
+        memory: &Memory,
+        groups: &[GroupMembers],
+        work: impl FnOnce(&PlanInput<'_>) -> T,
+    ) -> T {
         let registry = Registry::standard(Arc::default());
         let chain = Chain::parse("torus-2QoS,no_fallback", &registry).expect("an engine's name");
-        let input = PlanInput {
+        work(&PlanInput {
             fabric: &self.fabric,
             options: &self.options,
-            memory: &Memory::default(),
+            memory,
             torus_config: &self.config,
             partitions: &partitions::default(&self.options),
             observed_pkeys: &[],
-            groups: &[],
+            groups,
             previous: None,
             reregister: &|_| false,
             chain: &chain,
-        };
-        let planned = compute(&input).map_err(|failure| format!("{:?}", failure.refusals))?;
+        })
+    }
+
+    /// Plans and verifies the whole subnet; the text is what verification found wrong.
+    pub fn verified(&self) -> Result<Summary, String> {
+        let planned = self.with_input(&Memory::default(), &[], compute);
+        let planned = planned.map_err(|failure| format!("{:?}", failure.refusals))?;
         let verified = verify(&self.fabric, planned.plan, &Checks::new(true));
         let summary = verified.map_err(|failure| format!("{failure:?}"))?.summary().clone();
         match &summary.cycle {

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 /// Tables and notes for these groups, routed by Min Hop.
 fn group_of(mlid: u16, members: Vec<PortId>) -> GroupMembers {
-    GroupMembers { mlid: Mlid(mlid), members, senders: Vec::new() }
+    GroupMembers { mlid: Mlid(mlid), sl: Sl(0), members, senders: Vec::new() }
 }
 
 fn tables(fabric: &Fabric, groups: &[GroupMembers]) -> (MulticastTables, Vec<Note>) {
@@ -99,10 +99,15 @@ proptest! {
     fn groups_of_an_mlid_share_their_tree(topology in wiring(), cut in 1usize..4) {
         let fabric = picture(&topology);
         let all = choose(&fabric, &[true]);
-        let group = |members: &[PortId]| group_of(0xC003, members.to_vec());
-        let one = tables(&fabric, &[group(&all)]);
-        let parts = tables(&fabric, &[group(&all[cut..]), group(&all[..cut + 1])]);
-        prop_assert_eq!(one, parts);
+        let group = |sl, members: &[PortId]| {
+            GroupMembers { sl: Sl(sl), ..group_of(0xC003, members.to_vec()) }
+        };
+        let (one, notes) = tables(&fabric, &[group(3, &all)]);
+        let parts = tables(&fabric, &[group(3, &all[cut..]), group(9, &all[..cut + 1])]);
+        prop_assert_eq!(&one.by_switch, &parts.0.by_switch);
+        prop_assert_eq!(notes, parts.1);
+        prop_assert_eq!(one.sls_of(Mlid(0xC003)), 1 << 3);
+        prop_assert_eq!(parts.0.sls_of(Mlid(0xC003)), 1 << 3 | 1 << 9);
     }
 }
 

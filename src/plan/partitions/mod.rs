@@ -13,8 +13,10 @@ pub mod place;
 pub mod resolve;
 pub mod steps;
 
+use super::shared::Shared;
 use crate::config::options::{Options, PartEnforce};
 pub use crate::config::partitions::{Membership, Who};
+use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Gid, Pkey, PortNum, Sl};
 use crate::notes::Note;
@@ -32,12 +34,12 @@ const NAMED_KEYS: usize = 8;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PartitionTables {
     /// By port slot: the blocks the table is to have (block number, block); empty where none.
-    pub blocks: Vec<Vec<(u16, PkeyBlock)>>,
+    pub blocks: Shared<Vec<(u16, PkeyBlock)>>,
     /// By port slot: the keys an end port holds, for path and group checks.
-    pub keys: Vec<Vec<Pkey>>,
+    pub keys: Shared<Vec<Pkey>>,
     /// By port slot: P_Key enforcement (arriving, leaving) of switch ports; `None` where it is
     /// to stay as it is.
-    pub enforcement: Vec<Option<(bool, bool)>>,
+    pub enforcement: Shared<Option<(bool, bool)>>,
     /// The service levels of the partitions, by partition number, ascending.
     pub service_levels: Vec<(u16, Sl)>,
 }
@@ -132,9 +134,9 @@ pub fn tables(
         .map_init(Lookup::default, |lookup, &port| work.port(port, lookup))
         .collect();
     let mut all = PartitionTables {
-        blocks: vec![Vec::new(); slots],
-        keys: vec![Vec::new(); slots],
-        enforcement: vec![None; slots],
+        blocks: Shared::filled(Vec::new(), slots),
+        keys: Shared::filled(Vec::new(), slots),
+        enforcement: Shared::filled(None, slots),
         service_levels: partitions.iter().map(|part| (part.pkey.base(), part.sl)).collect(),
     };
     all.service_levels.sort_unstable();
@@ -280,12 +282,45 @@ fn switch_port_at(fabric: &Fabric, port: PortId) -> Option<PortId> {
 
 /// Links between switches carry all partitions: nothing is enforced there.
 fn free_switch_links(fabric: &Fabric, tables: &mut PartitionTables) {
-    for (slot, port) in tables.enforcement.iter_mut().zip(fabric.ports()) {
-        let is_switch = fabric.node(port.node).is_switch() && port.num != PortNum::ZERO;
-        if is_switch && port.peer.is_some_and(|peer| fabric.node_of(peer).is_switch()) {
+    for (slot, port) in tables.enforcement.iter_mut().zip(fabric.port_ids()) {
+        if is_switch_link(fabric, port) {
             *slot = Some((false, false));
         }
     }
+}
+
+/// True for external ports of switches that are cabled to switches.
+fn is_switch_link(fabric: &Fabric, id: PortId) -> bool {
+    let port = fabric.port(id);
+    let is_switch = fabric.node(port.node).is_switch() && port.num != PortNum::ZERO;
+    is_switch && port.peer.is_some_and(|peer| fabric.node_of(peer).is_switch())
+}
+
+/// The tables of a picture that differs from the one of `before` in nothing but cables between
+/// switches; `None` if it differs in more. Partitions, options and observed tables must be the
+/// same.
+pub fn with_other_links(
+    old: &Fabric,
+    new: &Fabric,
+    difference: &Difference,
+    before: &PartitionTables,
+) -> Option<PartitionTables> {
+    let concerns_switches = |fabric: &Fabric, id: PortId| {
+        let port = fabric.port(id);
+        let is_external = fabric.node(port.node).is_switch() && port.num != PortNum::ZERO;
+        is_external && port.peer.is_none_or(|peer| fabric.node_of(peer).is_switch())
+    };
+    let mut ports = difference.ports.iter();
+    let only_links = ports.all(|&id| concerns_switches(old, id) && concerns_switches(new, id));
+    if !only_links || !difference.nodes.is_empty() {
+        return None;
+    }
+    let mut tables = before.clone();
+    for &id in &difference.ports {
+        let bits = is_switch_link(new, id).then_some((false, false));
+        tables.enforcement.replace(id.index(), bits);
+    }
+    Some(tables)
 }
 
 #[cfg(test)]

@@ -137,6 +137,14 @@ pub trait RoutingPolicy: Send + Sync {
         port.0
     }
 
+    /// What this policy answers otherwise than `before`, an earlier one for a fabric with the same
+    /// nodes and ports: `Some` if all path SLs and SL groups are the same, with the ports (inputs
+    /// or outputs) at which SL to VL mappings and VL arbitration may differ; `None` if more may
+    /// differ or nobody knows.
+    fn changes_since(&self, _before: &dyn RoutingPolicy) -> Option<Vec<PortId>> {
+        None
+    }
+
     /// True if the engine promises routes without credit loops, so that one is a fault of the
     /// plan and not merely something to warn of.
     fn promises_no_credit_loops(&self) -> bool {

@@ -214,8 +214,8 @@ impl Groups {
     /// The groups as the plan wants them: see [`Registry::groups`](super::Registry::groups).
     pub(super) fn members(&self, fabric: &Fabric) -> Vec<GroupMembers> {
         let groups = self.groups.values().map(|group| {
-            let mut ports =
-                GroupMembers { mlid: group.mlid, members: Vec::new(), senders: Vec::new() };
+            let (mlid, sl) = (group.mlid, group.spec.sl);
+            let mut ports = GroupMembers { mlid, sl, members: Vec::new(), senders: Vec::new() };
             for (&guid, member) in &group.members {
                 let Some(port) = fabric.port_by_guid(guid) else { continue };
                 let role =

@@ -187,6 +187,17 @@ impl RoutingPolicy for Torus {
         self.seat(port).map_or(u32::MAX, |(at, _)| at.index() as u32)
     }
 
+    fn changes_since(&self, before: &dyn RoutingPolicy) -> Option<Vec<PortId>> {
+        let before: &Self = before.as_any().downcast_ref()?;
+        let same_sls = self.grid.lattice == before.grid.lattice
+            && self.seats == before.seats
+            && self.vls == before.vls;
+        same_sls.then(|| {
+            let pairs = self.classes.iter().zip(&before.classes).zip(0..);
+            pairs.filter(|((now, then), _)| now != then).map(|(_, port)| PortId(port)).collect()
+        })
+    }
+
     fn promises_no_credit_loops(&self) -> bool {
         true
     }

@@ -1,0 +1,85 @@
+//! What changed from one picture to the next, as far as plans depend on it.
+
+use super::{Fabric, Node, NodeId, Port, PortId};
+use rayon::prelude::*;
+
+/// Port slots compared at a time.
+const CHUNK: usize = 4096;
+
+/// How a picture differs from an earlier one of the same nodes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Difference {
+    /// Ports with another PortInfo, GUID or peer, ascending.
+    pub ports: Vec<PortId>,
+    /// Nodes that are able to do something else, or are called otherwise, ascending.
+    pub nodes: Vec<NodeId>,
+}
+
+impl Difference {
+    /// The difference; `None` if the pictures do not have the same nodes with the same slots, or
+    /// are not seen from the same port.
+    ///
+    /// Directed routes, and what a switch reports of its own state, are not looked at: no plan
+    /// depends on them.
+    pub fn between(old: &Fabric, new: &Fabric) -> Option<Self> {
+        let same_size = old.nodes.len() == new.nodes.len() && old.ports.len() == new.ports.len();
+        if !same_size || old.local != new.local {
+            return None;
+        }
+        let (nodes, ports) = rayon::join(
+            || {
+                let pairs = || old.nodes.iter().zip(&new.nodes);
+                let same_slots = pairs().all(|(a, b)| is_same_node(a, b));
+                same_slots.then(|| {
+                    let changed = pairs().zip(0..).filter(|((a, b), _)| is_changed(a, b));
+                    changed.map(|(_, id)| NodeId(id)).collect()
+                })
+            },
+            || changed_ports(&old.ports, &new.ports),
+        );
+        Some(Self { nodes: nodes?, ports })
+    }
+
+    /// Nothing changed.
+    pub fn is_empty(&self) -> bool {
+        self.ports.is_empty() && self.nodes.is_empty()
+    }
+}
+
+fn is_same_node(old: &Node, new: &Node) -> bool {
+    old.first_port == new.first_port
+        && old.switch == new.switch
+        && old.guid() == new.guid()
+        && old.kind() == new.kind()
+}
+
+/// Which of the node's abilities a plan depends on.
+fn is_changed(old: &Node, new: &Node) -> bool {
+    let abilities = |node: &Node| {
+        let (info, switch) = (&node.info, &node.switch_info);
+        (
+            info.partition_cap(),
+            switch.linear_fdb_cap(),
+            switch.multicast_fdb_cap(),
+            switch.partition_enforcement_cap(),
+            switch.inbound_enforcement_cap(),
+            switch.outbound_enforcement_cap(),
+            switch.enhanced_port0(),
+        )
+    };
+    abilities(old) != abilities(new) || old.description != new.description
+}
+
+fn changed_ports(old: &[Port], new: &[Port]) -> Vec<PortId> {
+    let chunks = old.par_chunks(CHUNK).zip(new.par_chunks(CHUNK)).enumerate();
+    let found: Vec<Vec<PortId>> = chunks
+        .map(|(number, (old, new))| {
+            let pairs = old.iter().zip(new).enumerate();
+            let changed = pairs.filter(|(_, (old, new))| {
+                old.peer != new.peer || old.info != new.info || old.guid != new.guid
+            });
+            changed.map(|(index, _)| PortId((number * CHUNK + index) as u32)).collect()
+        })
+        .collect();
+    found.concat()
+}

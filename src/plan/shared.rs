@@ -1,0 +1,196 @@
+//! Long tables of which generations share what did not change.
+
+use std::fmt;
+use std::ops::{Index, IndexMut};
+use std::sync::Arc;
+
+/// Entries of a page.
+const PAGE: usize = 128;
+
+/// A table in pages. A clone shares them all, and a page is copied when one of its entries is
+/// about to change: so a plan that differs from the last one in a few places costs a few pages.
+#[derive(Clone)]
+pub struct Shared<T> {
+    pages: Vec<Arc<Vec<T>>>,
+}
+
+impl<T> Shared<T> {
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        let last = self.pages.last().map_or(0, |page| page.len());
+        self.pages.len().saturating_sub(1) * PAGE + last
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// An entry; `None` beyond the end.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&T> {
+        self.pages.get(index / PAGE)?.get(index % PAGE)
+    }
+
+    /// All entries in order.
+    pub fn iter(&self) -> Iter<'_, T> {
+        self.pages.iter().flat_map(page)
+    }
+}
+
+impl<T: Clone> Shared<T> {
+    /// A table of `len` entries that are all the same.
+    pub fn filled(entry: T, len: usize) -> Self {
+        std::iter::repeat_n(entry, len).collect()
+    }
+
+    /// All entries in order, to be changed: all pages become this table's own.
+    pub fn iter_mut(&mut self) -> IterMut<'_, T> {
+        self.pages.iter_mut().flat_map(page_mut)
+    }
+}
+
+impl<T: Clone + PartialEq> Shared<T> {
+    /// Replaces an entry, which must exist, if it is not the same already.
+    pub fn replace(&mut self, index: usize, entry: T) {
+        if self[index] != entry {
+            self[index] = entry;
+        }
+    }
+
+    /// Positions at which two tables of the same length differ; pages that are shared are not
+    /// looked at.
+    pub fn differences<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = usize> + 'a {
+        let pages = self.pages.iter().zip(&other.pages).enumerate();
+        let differing = pages.filter(|(_, (one, two))| !Arc::ptr_eq(one, two));
+        differing.flat_map(|(number, (one, two))| {
+            let pairs = one.iter().zip(two.iter()).enumerate();
+            let unequal = pairs.filter(|(_, (one, two))| one != two);
+            unequal.map(move |(index, _)| number * PAGE + index)
+        })
+    }
+}
+
+/// Iterator over the entries of a [`Shared`].
+pub type Iter<'a, T> = std::iter::FlatMap<
+    std::slice::Iter<'a, Arc<Vec<T>>>,
+    std::slice::Iter<'a, T>,
+    fn(&'a Arc<Vec<T>>) -> std::slice::Iter<'a, T>,
+>;
+
+fn page<T>(page: &Arc<Vec<T>>) -> std::slice::Iter<'_, T> {
+    page.iter()
+}
+
+impl<T> Default for Shared<T> {
+    fn default() -> Self {
+        Self { pages: Vec::new() }
+    }
+}
+
+impl<T> Index<usize> for Shared<T> {
+    type Output = T;
+
+    fn index(&self, index: usize) -> &T {
+        &self.pages[index / PAGE][index % PAGE]
+    }
+}
+
+impl<T: Clone> IndexMut<usize> for Shared<T> {
+    fn index_mut(&mut self, index: usize) -> &mut T {
+        &mut Arc::make_mut(&mut self.pages[index / PAGE])[index % PAGE]
+    }
+}
+
+impl<T> FromIterator<T> for Shared<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
+        let mut entries = entries.into_iter().peekable();
+        let mut pages = Vec::new();
+        while entries.peek().is_some() {
+            pages.push(Arc::new(entries.by_ref().take(PAGE).collect()));
+        }
+        Self { pages }
+    }
+}
+
+impl<T> From<Vec<T>> for Shared<T> {
+    fn from(entries: Vec<T>) -> Self {
+        entries.into_iter().collect()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Shared<T> {
+    type Item = &'a T;
+    type IntoIter = Iter<'a, T>;
+
+    fn into_iter(self) -> Iter<'a, T> {
+        self.iter()
+    }
+}
+
+/// Iterator over the entries of a [`Shared`], to be changed.
+pub type IterMut<'a, T> = std::iter::FlatMap<
+    std::slice::IterMut<'a, Arc<Vec<T>>>,
+    std::slice::IterMut<'a, T>,
+    fn(&'a mut Arc<Vec<T>>) -> std::slice::IterMut<'a, T>,
+>;
+
+fn page_mut<T: Clone>(page: &mut Arc<Vec<T>>) -> std::slice::IterMut<'_, T> {
+    Arc::make_mut(page).iter_mut()
+}
+
+impl<'a, T: Clone> IntoIterator for &'a mut Shared<T> {
+    type Item = &'a mut T;
+    type IntoIter = IterMut<'a, T>;
+
+    fn into_iter(self) -> IterMut<'a, T> {
+        self.iter_mut()
+    }
+}
+
+impl<T: PartialEq> PartialEq for Shared<T> {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |(one, two): (&Arc<Vec<T>>, &Arc<Vec<T>>)| Arc::ptr_eq(one, two) || one == two;
+        self.pages.len() == other.pages.len() && self.pages.iter().zip(&other.pages).all(same)
+    }
+}
+
+impl<T: Eq> Eq for Shared<T> {}
+
+impl<T: fmt::Debug> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_vec_and_shares_pages(
+            len in 0usize..700,
+            changes in prop::collection::vec((any::<usize>(), 0u8..3), 0..9),
+        ) {
+            let mut model = vec![0u8; len];
+            let before: Shared<u8> = model.clone().into();
+            let mut table = before.clone();
+            for &(index, value) in changes.iter().filter(|_| len > 0) {
+                model[index % len] = value;
+                table.replace(index % len, value);
+            }
+            prop_assert!(table.iter().eq(&model));
+            prop_assert_eq!((table.len(), table.is_empty()), (len, len == 0));
+            prop_assert!((0..len + 3).all(|index| table.get(index) == model.get(index)));
+            prop_assert!(before.iter().all(|&entry| entry == 0));
+            let differing: Vec<usize> = (0..len).filter(|&index| model[index] != 0).collect();
+            prop_assert_eq!(before.differences(&table).collect::<Vec<_>>(), differing.clone());
+            prop_assert_eq!(before == table, differing.is_empty());
+            let pages = before.pages.iter().zip(&table.pages);
+            let own = pages.filter(|(one, two)| !Arc::ptr_eq(one, two)).count();
+            prop_assert!(own <= changes.len());
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! A plan after a small change: what an earlier plan found holds wherever nothing changed.
+//!
+//! A [`Basis`] is a plan with all it was made from. [`update`] gives what [`compute`] would give with
+//! the basis' plan as the previous one, entry by entry; but it looks only where the pictures
+//! differ. Stages whose input changed as a whole are computed afresh, and so is everything where
+//! that is simpler than to tell what changed: if nodes came or went, options or LIDs changed.
+
+use super::compute::{self, Findings, Parts, PlanFailure, PlanInput, Planned, compute};
+use super::lids::{self, Memory};
+use super::partitions::{self, Partition, PartitionTables};
+use super::qos::{self, QosConfig, QosTables};
+use super::routing::Routing;
+use super::shared::Shared;
+use super::{LidTable, Plan, links};
+use crate::config::options::Options;
+use crate::fabric::difference::Difference;
+use crate::fabric::{Fabric, PortId};
+use crate::ids::PortNum;
+use crate::notes::Note;
+use crate::wire::attr::PortInfo;
+use crate::wire::attr::tables::PkeyBlock;
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// A plan, and what it was made from.
+#[derive(Clone, Debug)]
+pub struct Basis {
+    /// The picture.
+    pub fabric: Arc<Fabric>,
+    /// The plan.
+    pub plan: Arc<Plan>,
+    options: Arc<Options>,
+    partitions: Vec<Partition>,
+    observed_pkeys: Arc<Vec<Vec<PkeyBlock>>>,
+    /// What was remembered before the plan and after it.
+    memory: [Memory; 2],
+    findings: Findings,
+    end_ports: Vec<PortId>,
+    /// End ports whose clients the plan asks to register again.
+    reregistering: Vec<PortId>,
+}
+
+/// What a [`Basis`] keeps of the input of its plan.
+#[derive(Clone, Debug)]
+pub struct Inputs {
+    /// The picture.
+    pub fabric: Arc<Fabric>,
+    /// The configuration.
+    pub options: Arc<Options>,
+    /// The partitions.
+    pub partitions: Vec<Partition>,
+    /// By port slot: the blocks of the P_Key table that were read.
+    pub observed_pkeys: Arc<Vec<Vec<PkeyBlock>>>,
+    /// What had to stay as it was.
+    pub memory: Memory,
+}
+
+impl Basis {
+    /// The basis that `planned` is, which was made from `inputs`; `plan` is its plan, which may
+    /// have been verified meanwhile.
+    pub fn new(inputs: Inputs, planned: Outcome, plan: Arc<Plan>) -> Self {
+        let Inputs { fabric, options, partitions, observed_pkeys, memory } = inputs;
+        let end_ports: Vec<PortId> = fabric.end_ports().collect();
+        let is_asked = |port: &&PortId| {
+            let target = plan.ports.get(port.index()).copied().flatten();
+            target.is_some_and(|info| info.client_reregister())
+        };
+        let reregistering = end_ports.iter().filter(is_asked).copied().collect();
+        Self {
+            fabric,
+            plan,
+            options,
+            partitions,
+            observed_pkeys,
+            memory: [memory, planned.memory],
+            findings: planned.findings,
+            end_ports,
+            reregistering,
+        }
+    }
+}
+
+/// What remains of a [`Planned`] when its plan goes through verification.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Memory for the next plan.
+    pub memory: Memory,
+    findings: Findings,
+}
+
+impl Planned {
+    /// Parts the plan from the rest.
+    pub fn split(self) -> (Plan, Outcome) {
+        (self.plan, Outcome { memory: self.memory, findings: self.findings })
+    }
+}
+
+/// Plans a fabric that differs little from that of `basis`, whose plan counts as the previous one.
+/// Also tells the difference of the pictures, if they have the same nodes.
+///
+/// # Errors
+/// As [`compute`].
+pub fn update(
+    input: &PlanInput<'_>,
+    basis: &Basis,
+) -> (Result<Planned, Box<PlanFailure>>, Option<Difference>) {
+    let input = &PlanInput { previous: Some(&basis.plan), ..*input };
+    let difference = Difference::between(&basis.fabric, input.fabric);
+    let is_alike =
+        |difference: &&Difference| difference.nodes.is_empty() && *input.options == *basis.options;
+    let alike = difference.as_ref().filter(is_alike);
+    let update = alike.map(|difference| Update { input, basis, difference });
+    let lids = update.as_ref().and_then(Update::lids);
+    let planned = match update.zip(lids) {
+        Some((update, (memory, notes))) => update.run(memory, notes),
+        None => compute(input),
+    };
+    (planned, difference)
+}
+
+struct Update<'a> {
+    input: &'a PlanInput<'a>,
+    basis: &'a Basis,
+    difference: &'a Difference,
+}
+
+impl Update<'_> {
+    /// What the assignment of LIDs gives beside the table of the basis; `None` if the table is
+    /// another one now.
+    fn lids(&self) -> Option<(Memory, Vec<Note>)> {
+        let (input, basis) = (self.input, self.basis);
+        let is_end = |&id: &PortId| {
+            let port = input.fabric.port(id);
+            input.fabric.node(port.node).is_switch() == (port.num == PortNum::ZERO)
+        };
+        if *input.memory == basis.memory[0] && !self.difference.ports.iter().any(is_end) {
+            return Some((basis.memory[1].clone(), basis.findings.lids.clone()));
+        }
+        let (table, memory, notes) = lids::assign(input.fabric, input.options, input.memory);
+        (table == *basis.plan.lids).then_some((memory, notes))
+    }
+
+    fn run(&self, memory: Memory, lid_notes: Vec<Note>) -> Result<Planned, Box<PlanFailure>> {
+        let (input, before) = (self.input, &*self.basis.plan);
+        let lids = before.lids.clone();
+        let (routing, (partitions, partition_notes)) =
+            rayon::join(|| compute::route(input, &lids, Some(before)), || self.partitions());
+        let routing = match routing {
+            Ok(routing) => routing,
+            Err(refusals) => {
+                return Err(Box::new(PlanFailure { notes: lid_notes, refusals, lids, memory }));
+            }
+        };
+        let (config, qos_notes) = compute::qos_config(input.options);
+        let changed = routing.policy.changes_since(&*before.routing.policy);
+        let (ports, qos) = match changed {
+            Some(changed) => {
+                let ports = self.links(&lids, &routing, config.as_ref(), &partitions);
+                let qos = config.map(|config| self.qos(&config, &routing, &ports, changed));
+                (ports, qos)
+            }
+            None => {
+                let config = config.as_ref();
+                let ports = compute::with_links(
+                    input,
+                    &lids,
+                    &routing,
+                    config,
+                    &partitions,
+                    links::targets,
+                );
+                let tables = |config| qos::tables(input.fabric, config, &*routing.policy, &ports);
+                let qos = config.map(tables);
+                (ports, qos)
+            }
+        };
+        let findings = Findings { lids: lid_notes, partitions: partition_notes };
+        let parts = Parts { lids, routing, ports, qos: qos.unwrap_or_default(), partitions };
+        let plan = compute::finish(input, parts, &findings, qos_notes);
+        Ok(Planned { plan, memory, findings })
+    }
+
+    fn partitions(&self) -> (PartitionTables, Vec<Note>) {
+        let (input, basis) = (self.input, self.basis);
+        let before = &basis.plan.partitions;
+        let same = input.partitions == basis.partitions
+            && same_pkeys(input.observed_pkeys, &basis.observed_pkeys);
+        let (old, new) = (&*basis.fabric, input.fabric);
+        let updated = if same {
+            partitions::with_other_links(old, new, self.difference, before)
+        } else {
+            None
+        };
+        match updated {
+            Some(tables) => (tables, basis.findings.partitions.clone()),
+            None => partitions::tables(new, input.partitions, input.observed_pkeys, input.options),
+        }
+    }
+
+    /// The targets where LIDs and path SLs are those of the basis.
+    fn links(
+        &self,
+        lids: &LidTable,
+        routing: &Routing,
+        config: Option<&QosConfig>,
+        partitions: &PartitionTables,
+    ) -> Shared<Option<PortInfo>> {
+        let (input, basis) = (self.input, self.basis);
+        let slot = |index: usize| PortId(index as u32);
+        let old_bits = &basis.plan.partitions.enforcement;
+        let enforced = old_bits.differences(&partitions.enforcement).map(slot);
+        let asked = basis.end_ports.iter().copied().filter(|&port| (input.reregister)(port));
+        let others = enforced.chain(asked).chain(basis.reregistering.iter().copied());
+        let mut targets = basis.plan.ports.clone();
+        let old_peers = self.difference.ports.iter().filter_map(|&id| basis.fabric.port(id).peer);
+        compute::with_links(input, lids, routing, config, partitions, |links| {
+            links::update(&mut targets, links, self.difference, others.chain(old_peers));
+        });
+        targets
+    }
+
+    fn qos(
+        &self,
+        config: &QosConfig,
+        routing: &Routing,
+        targets: &Shared<Option<PortInfo>>,
+        mut changed: Vec<PortId>,
+    ) -> QosTables {
+        let mut tables = self.basis.plan.qos.clone();
+        changed.extend(&self.difference.ports);
+        let retargeted = self.basis.plan.ports.differences(targets);
+        changed.extend(retargeted.map(|index| PortId(index as u32)));
+        qos::update(&mut tables, self.input.fabric, config, &*routing.policy, targets, &changed);
+        tables
+    }
+}
+
+fn same_pkeys(one: &[Vec<PkeyBlock>], two: &[Vec<PkeyBlock>]) -> bool {
+    let is_same_slice = one.as_ptr() == two.as_ptr();
+    let equal = || one.par_chunks(4096).zip(two.par_chunks(4096)).all(|(one, two)| one == two);
+    one.len() == two.len() && (is_same_slice || equal())
+}

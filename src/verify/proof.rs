@@ -1,0 +1,275 @@
+//! What is kept of a plan that passed, so that a plan that differs little from it need not be
+//! checked from scratch.
+//!
+//! A [`Proof`] only ever says yes: that a plan passes follows from the plan that passed before,
+//! and from what was looked at where the two differ. If anything is found that is not as it
+//! should be, or that takes more than a look, it says nothing, and the plan is checked as a whole.
+//!
+//! It keeps the triples and the dependencies of the old plan, and adds those of the new one to them:
+//! what has no cycle together has none alone. So a plan that passes this way is also one to which
+//! the fabric may be brought switch by switch, while packets of both plans are under way.
+
+use super::channels::{Graph, LOCAL, Triples, bits, node};
+use super::lanes::Lanes;
+use super::reroute::{Added, Columns, changed_switches};
+use super::unicast::{Destination, Sources, TreeOf};
+use super::wiring::{NONE, Wiring};
+use super::{Checks, Extent, Summary, levels, limits, multicast};
+use crate::fabric::difference::Difference;
+use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
+use crate::ids::{Mlid, Sl};
+use crate::notes::Note;
+use crate::plan::Plan;
+use crate::wire::attr::tables::LFT_NO_PATH;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// VL 15 drops what is mapped to it.
+const DROP: u8 = 15;
+
+/// A plan that passed, and what was found on the way.
+pub struct Proof {
+    pub(super) fabric: Arc<Fabric>,
+    pub(super) plan: Arc<Plan>,
+    pub(super) checks: Checks,
+    pub(super) wiring: Wiring,
+    pub(super) lanes: Lanes,
+    pub(super) triples: Triples,
+    pub(super) graph: Graph,
+    pub(super) heights: Vec<u32>,
+    pub(super) sources: Vec<Sources>,
+    /// By LID; `None` for those that nobody has.
+    pub(super) destinations: Vec<Option<Destination>>,
+    /// By LID; `None` for those that no switch has an entry for.
+    pub(super) trees: Vec<Option<TreeOf>>,
+    pub(super) group_notes: Vec<(Mlid, Note)>,
+    pub(super) summary: Summary,
+}
+
+impl std::fmt::Debug for Proof {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Proof({} dependencies)", self.summary.dependencies)
+    }
+}
+
+/// Where a plan may differ from the one that was proven.
+struct Places {
+    /// Ports that lost their cable.
+    ports: Vec<PortId>,
+    /// The channels that are gone with the cables.
+    channels: Vec<u32>,
+    /// Nodes of which ports or SL to VL tables differ.
+    nodes: BTreeSet<NodeId>,
+    /// Switches with other forwarding tables, ascending.
+    switches: Vec<u32>,
+}
+
+impl Proof {
+    /// What the checks find in a plan for a fabric that differs so from that of the proof; `None`
+    /// if only a check of the whole plan can tell.
+    pub(super) fn covers(
+        &self,
+        fabric: &Fabric,
+        plan: &Plan,
+        checks: &Checks,
+        difference: &Difference,
+    ) -> Option<Summary> {
+        let places = self.places(fabric, plan, checks, difference)?;
+        let columns = Columns::new(self, plan, &places.switches, &places.channels);
+        let mut found = columns.follow()?;
+        let group_notes = self.groups(fabric, plan, &places, &mut found.added)?;
+        let added = self.dependencies(&found.added)?;
+        let is_dead = |node: u32| places.channels.contains(&(node / 16));
+        if !levels::stays_acyclic(&self.graph, &self.heights, is_dead, &added) {
+            return None;
+        }
+        let mut summary = Summary {
+            extent: Extent::Changes,
+            longest_path: self.summary.longest_path.max(found.longest),
+            dependencies: self.summary.dependencies + added.len(),
+            notes: group_notes,
+            ..self.summary.clone()
+        };
+        summary.tell(fabric);
+        Some(summary)
+    }
+
+    /// Everything that must be as it was is; where the rest differs.
+    fn places(
+        &self,
+        fabric: &Fabric,
+        plan: &Plan,
+        checks: &Checks,
+        difference: &Difference,
+    ) -> Option<Places> {
+        let (old, policy) = (&*self.plan, &plan.routing.policy);
+        let same = difference.nodes.is_empty()
+            && *checks == self.checks
+            && (Arc::ptr_eq(&old.lids, &plan.lids) || old.lids == plan.lids)
+            && old.ports.len() == plan.ports.len()
+            && old.qos.sl_to_vl.len() == plan.qos.sl_to_vl.len()
+            && old.multicast.by_switch.len() == plan.multicast.by_switch.len();
+        let promise = old.routing.policy.promises_no_credit_loops();
+        if !same || policy.promises_no_credit_loops() != promise {
+            return None;
+        }
+        policy.changes_since(&*old.routing.policy)?;
+        let (ports, channels) = self.lost(fabric, difference)?;
+        let retargeted = old.ports.differences(&plan.ports).map(|index| PortId(index as u32));
+        let touched = difference.ports.iter().copied().chain(retargeted);
+        let mut nodes: BTreeSet<NodeId> = touched.map(|port| fabric.port(port).node).collect();
+        let remapped = old.qos.sl_to_vl.differences(&plan.qos.sl_to_vl);
+        nodes.extend(remapped.map(|index| NodeId(index as u32)));
+        let switches = changed_switches(old, plan)?;
+        let places = Places { ports, channels, nodes, switches };
+        let holds = self.lanes_hold(fabric, plan, &places)
+            && self.tables_hold(fabric, plan, &places)
+            && within_limits(old, fabric, plan, &places);
+        holds.then_some(places)
+    }
+
+    /// The ports and channels of cables that are gone; `None` if anything else about cables
+    /// changed.
+    fn lost(&self, fabric: &Fabric, difference: &Difference) -> Option<(Vec<PortId>, Vec<u32>)> {
+        let (mut ports, mut channels) = (Vec::new(), Vec::new());
+        for &id in &difference.ports {
+            let (old, new) = (self.fabric.port(id), fabric.port(id));
+            if old.info.is_some() != new.info.is_some() {
+                return None;
+            }
+            if old.peer == new.peer {
+                continue;
+            }
+            let channel = self.wiring.hop(id.0).channel;
+            if new.peer.is_some() || channel == NONE {
+                return None;
+            }
+            ports.push(id);
+            channels.push(channel);
+        }
+        Some((ports, channels))
+    }
+
+    fn lanes_hold(&self, fabric: &Fabric, plan: &Plan, places: &Places) -> bool {
+        let is_dead = |channel: u32| places.channels.contains(&channel);
+        let mut switches = places.nodes.iter().filter_map(|&node| fabric.node(node).switch);
+        switches.all(|switch| self.lanes.are_those_of(fabric, plan, &self.wiring, switch, is_dead))
+    }
+
+    /// No table leads to a cable that is gone, or has become empty or ceased to be.
+    fn tables_hold(&self, fabric: &Fabric, plan: &Plan, places: &Places) -> bool {
+        let has_routes = |plan: &Plan, switch: u32| {
+            plan.routing.lft(SwitchId(switch)).0.iter().any(|&port| port != LFT_NO_PATH)
+        };
+        let mut changed = places.switches.iter();
+        let mut lost = places.ports.iter().map(|&id| fabric.port(id));
+        changed.all(|&switch| has_routes(&self.plan, switch) == has_routes(plan, switch))
+            && lost.all(|port| {
+                let table = fabric.node(port.node).switch.map(|switch| plan.routing.lft(switch));
+                table.is_some_and(|table| !table.0.contains(&port.num.0))
+            })
+    }
+
+    /// The SLs that came through `input` and went on through `out`.
+    #[inline]
+    pub(super) fn through(&self, input: u32, out: u32) -> u16 {
+        let hop = self.wiring.hop_of(input);
+        let rank = self.wiring.channels[out as usize].rank;
+        let inputs = self.wiring.degree(self.wiring.channels[input as usize].from) as u16;
+        let sls =
+            (LOCAL..=inputs).map(|source| self.triples.get((hop.triples, hop.width), source, rank));
+        sls.fold(0, |all, sls| all | sls)
+    }
+
+    /// The SLs that took these three channels, one after the other.
+    #[inline]
+    pub(super) fn triple(&self, input: u32, channel: u32, next: u32) -> u16 {
+        let hop = self.wiring.hop_of(channel);
+        let [came, goes] = [input, next].map(|channel| self.wiring.channels[channel as usize]);
+        self.triples.get((hop.triples, hop.width), came.peer_rank + 1, goes.rank)
+    }
+
+    /// Follows the trees that changed, or lost a cable. Adds what is new of them, and returns the
+    /// notes about all.
+    fn groups(
+        &self,
+        fabric: &Fabric,
+        plan: &Plan,
+        places: &Places,
+        added: &mut Added,
+    ) -> Option<Vec<Note>> {
+        let mlids = self.changed_groups(fabric, plan, places);
+        let mut notes = self.group_notes.clone();
+        if !mlids.is_empty() {
+            let wiring = self.wiring.without(&places.ports);
+            let note = |channel, input, next, sls: u16| {
+                let hop = self.wiring.hop_of(channel);
+                if sls & !self.triples.get((hop.triples, hop.width), input, next) != 0 {
+                    *added.entry((channel, input, next)).or_default() |= sls;
+                }
+            };
+            notes.retain(|(mlid, _)| !mlids.contains(mlid));
+            notes.extend(multicast::check_some(fabric, plan, &mlids, &wiring, note)?);
+            notes.sort_by_key(|&(mlid, _)| mlid);
+        }
+        Some(notes.into_iter().map(|(_, note)| note).collect())
+    }
+
+    fn changed_groups(&self, fabric: &Fabric, plan: &Plan, places: &Places) -> BTreeSet<Mlid> {
+        let (old, new) = (&self.plan.multicast, &plan.multicast);
+        let mut mlids = BTreeSet::new();
+        for (old, new) in old.by_switch.iter().zip(&new.by_switch).filter(|(old, new)| old != new) {
+            mlids.extend(old.iter().filter(|entry| !new.contains(entry)).map(|entry| entry.0));
+            mlids.extend(new.iter().filter(|entry| !old.contains(entry)).map(|entry| entry.0));
+        }
+        let all = old.sls.iter().chain(&new.sls).map(|&(mlid, _)| mlid);
+        mlids.extend(all.filter(|&mlid| old.sls_of(mlid) != new.sls_of(mlid)));
+        for (one, two) in [(old, new), (new, old)] {
+            let missing = one.senders.iter().filter(|sender| !two.senders.contains(sender));
+            mlids.extend(missing.map(|sender| sender.0));
+        }
+        for port in places.ports.iter().map(|&id| fabric.port(id)) {
+            let Some(switch) = fabric.node(port.node).switch else { continue };
+            let entries = new.by_switch.get(switch.index()).into_iter().flatten();
+            mlids
+                .extend(entries.filter(|(_, mask)| mask.contains(port.num.0)).map(|entry| entry.0));
+        }
+        mlids
+    }
+
+    /// The dependencies of triples that are new; `None` if packets would be dropped.
+    fn dependencies(&self, added: &Added) -> Option<Vec<(u32, u32)>> {
+        let (wiring, lanes) = (&self.wiring, &self.lanes);
+        let mut new = Vec::new();
+        for (&(channel, input, next), &sls) in added {
+            let from = wiring.channels[channel as usize];
+            let ahead = lanes.through(wiring, from.to, from.peer_rank, next);
+            let follower = wiring.out_of(from.to).start as u32 + u32::from(next);
+            for sl in bits(sls) {
+                let here = match input {
+                    LOCAL => lanes.local(channel as usize)[usize::from(sl)],
+                    _ => 1 << lanes.through(wiring, from.from, input - 1, from.rank).vl(Sl(sl)).0,
+                };
+                let there = ahead.vl(Sl(sl)).0;
+                if here >> DROP & 1 == 1 || there == DROP {
+                    return None;
+                }
+                let waits = |vl: &u8| !self.graph.waits(channel, *vl, next, there);
+                new.extend(
+                    bits(here).filter(waits).map(|vl| (node(channel, vl), node(follower, there))),
+                );
+            }
+        }
+        new.sort_unstable();
+        new.dedup();
+        Some(new)
+    }
+}
+
+/// What changed fits the devices.
+fn within_limits(old: &Plan, fabric: &Fabric, plan: &Plan, places: &Places) -> bool {
+    let groups = old.multicast.by_switch.iter().zip(&plan.multicast.by_switch).zip(0..);
+    let regrouped = groups.filter(|((old, new), _)| old != new).map(|(_, switch)| switch);
+    let switches = places.switches.iter().copied().chain(regrouped).map(SwitchId);
+    limits::check_some(fabric, plan, switches, places.nodes.iter().copied()).total == 0
+}

@@ -1,0 +1,366 @@
+//! Columns of forwarding tables that changed since the last proof: what is reached, and which
+//! triples are new.
+//!
+//! A packet that meets no changed entry goes as before. Any other goes as before up to the first
+//! changed switch, and on from there by the new entries: so it is enough to follow those. Which
+//! SLs come along is taken from the triples of the old plan, from the channel they come by along the
+//! whole way that they took before. That may be more than there is, which is safe; and a switch
+//! upstream that does not send the LID here (any more) counts for nothing.
+
+use super::MAX_HOPS;
+use super::channels::{LOCAL, Triples};
+use super::proof::Proof;
+use super::unicast::{Destination, TreeOf};
+use super::wiring::NONE;
+use crate::ids::Lid;
+use crate::plan::Plan;
+use crate::wire::attr::tables::LFT_NO_PATH;
+use rayon::prelude::*;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// SLs by triple: channel, input, rank of the next channel.
+pub(super) type Added = HashMap<(u32, u16, u16), u16>;
+
+/// LIDs that are worked on together.
+const CHUNK: usize = 64;
+
+/// The changed entries, and all tables.
+pub(super) struct Columns<'a> {
+    proof: &'a Proof,
+    plan: &'a Plan,
+    /// Tables by switch, before and now.
+    old: Vec<&'a [u8]>,
+    new: Vec<&'a [u8]>,
+    /// Changed entries by LID, ascending: LID and switch.
+    changes: Vec<(u16, u32)>,
+    /// By LID: where its changes begin; one more at the end.
+    first: Vec<u32>,
+    dead: &'a [u32],
+}
+
+/// Switches of which some entry changed; `None` if their tables cannot be compared.
+pub(super) fn changed_switches(old: &Plan, new: &Plan) -> Option<Vec<u32>> {
+    let mut changed = Vec::new();
+    let pairs = old.routing.lfts.iter().zip(&new.routing.lfts);
+    for ((old, new), switch) in pairs.zip(0..) {
+        if Arc::ptr_eq(old, new) {
+            continue;
+        }
+        if old.0.len() != new.0.len() {
+            return None;
+        }
+        if old.0 != new.0 {
+            changed.push(switch);
+        }
+    }
+    (old.routing.lfts.len() == new.routing.lfts.len()).then_some(changed)
+}
+
+/// What following the changed columns found.
+pub(super) struct Found {
+    pub added: Added,
+    /// No path is longer, in switches passed.
+    pub longest: u32,
+}
+
+impl<'a> Columns<'a> {
+    pub fn new(proof: &'a Proof, plan: &'a Plan, switches: &[u32], dead: &'a [u32]) -> Self {
+        let rows = |plan: &'a Plan| -> Vec<&'a [u8]> {
+            plan.routing.lfts.iter().map(|table| &table.0[..]).collect()
+        };
+        let (old, new) = (rows(&proof.plan), rows(plan));
+        let lids = proof.destinations.len();
+        let changed = |switch: u32| {
+            let index = switch as usize;
+            let pairs = old[index].iter().zip(new[index]).zip(0u16..).take(lids);
+            pairs.filter(|((old, new), _)| old != new).map(move |(_, lid)| (lid, switch))
+        };
+        let mut changes: Vec<(u16, u32)> = switches.iter().flat_map(|&s| changed(s)).collect();
+        changes.retain(|&(lid, _)| proof.destinations[usize::from(lid)].is_some());
+        let mut first = vec![0u32; lids + 1];
+        for &(lid, _) in &changes {
+            first[usize::from(lid) + 1] += 1;
+        }
+        for lid in 0..lids {
+            first[lid + 1] += first[lid];
+        }
+        changes.sort_by_key(|&(lid, _)| lid);
+        Self { proof, plan, old, new, changes, first, dead }
+    }
+
+    fn of(&self, lid: Lid) -> &[(u16, u32)] {
+        let (first, end) = (self.first[lid.index()], self.first[lid.index() + 1]);
+        &self.changes[first as usize..end as usize]
+    }
+
+    /// Follows all changed columns; `None` if not all is well, or nobody can tell.
+    pub fn follow(&self) -> Option<Found> {
+        let lids: Vec<u16> =
+            (0..self.first.len() as u16 - 1).filter(|&lid| !self.of(Lid(lid)).is_empty()).collect();
+        let parts: Option<Vec<Found>> = lids
+            .par_chunks(CHUNK)
+            .map_init(
+                || Scratch::new(self),
+                |scratch, chunk| {
+                    let mut walk = Walk { columns: self, scratch, added: Added::new(), longest: 0 };
+                    for &lid in chunk {
+                        walk.column(Lid(lid))?;
+                    }
+                    Some(Found { added: walk.added, longest: walk.longest })
+                },
+            )
+            .collect();
+        let mut all = Found { added: Added::new(), longest: 0 };
+        for part in parts? {
+            all.longest = all.longest.max(part.longest);
+            for (triple, sls) in part.added {
+                *all.added.entry(triple).or_default() |= sls;
+            }
+        }
+        Some(all)
+    }
+
+    /// The channel that entry `port` of a switch leads to; [`NONE`] if it leads to no switch.
+    #[inline]
+    fn channel(&self, switch: u32, port: u8) -> u32 {
+        let wiring = &self.proof.wiring;
+        match port {
+            LFT_NO_PATH => NONE,
+            port => match wiring.slot(switch, port) {
+                NONE => NONE,
+                slot => wiring.hop(slot).channel,
+            },
+        }
+    }
+
+    /// True if a column has the changes of that with the same tree, so that it has the same tree
+    /// again.
+    fn follows_leader(&self, tree: TreeOf) -> bool {
+        let (own, leaders) = (self.of(tree.lid), self.of(tree.leader));
+        let entry = |&(lid, switch): &(u16, u32)| self.new[switch as usize][usize::from(lid)];
+        tree.lid != tree.leader
+            && own.len() == leaders.len()
+            && own.iter().zip(leaders).all(|(a, b)| a.1 == b.1 && entry(a) == entry(b))
+    }
+}
+
+/// Room for one column after another.
+struct Scratch {
+    /// Number of the column.
+    stamp: u32,
+    /// By switch: the column of which the rest is, its channel, and switches from here to the end.
+    ways: Vec<(u32, u32, u32)>,
+    /// By channel: the column, and the SLs that were followed from it on.
+    covered: Vec<(u32, u16)>,
+    path: Vec<u32>,
+    /// Channels into a switch with the SLs that come through them.
+    inflows: Vec<(u32, u16)>,
+}
+
+impl Scratch {
+    fn new(columns: &Columns<'_>) -> Self {
+        let wiring = &columns.proof.wiring;
+        Self {
+            stamp: 0,
+            ways: vec![(0, NONE, 0); wiring.switches()],
+            covered: vec![(0, 0); wiring.channels.len()],
+            path: Vec::new(),
+            inflows: Vec::new(),
+        }
+    }
+}
+
+struct Walk<'a> {
+    columns: &'a Columns<'a>,
+    scratch: &'a mut Scratch,
+    added: Added,
+    longest: u32,
+}
+
+impl Walk<'_> {
+    fn column(&mut self, lid: Lid) -> Option<()> {
+        let (columns, proof) = (self.columns, self.columns.proof);
+        let to = proof.destinations[lid.index()]?;
+        let tree = proof.trees[lid.index()]?;
+        if columns.follows_leader(tree) {
+            return Some(());
+        }
+        self.scratch.stamp += 1;
+        self.scratch.ways[to.switch as usize] = (self.scratch.stamp, NONE, 1);
+        let changed = columns.of(lid);
+        for &(_, switch) in changed {
+            self.chase(switch, lid, &to)?;
+        }
+        for &(_, switch) in changed {
+            self.leave(switch, &tree, &to)?;
+        }
+        Some(())
+    }
+
+    /// Follows the new entries from a changed switch to the LID's own.
+    fn chase(&mut self, from: u32, lid: Lid, to: &Destination) -> Option<()> {
+        if from == to.switch {
+            return None;
+        }
+        let columns = self.columns;
+        let Scratch { stamp, ways, path, .. } = &mut *self.scratch;
+        path.clear();
+        let mut here = from;
+        while ways[here as usize].0 != *stamp {
+            let port = columns.new[here as usize][lid.index()];
+            let channel = columns.channel(here, port);
+            if channel == NONE || columns.dead.contains(&channel) || path.len() as u32 > MAX_HOPS {
+                return None;
+            }
+            path.push(channel);
+            here = columns.proof.wiring.channels[channel as usize].to.0;
+        }
+        let mut left = ways[here as usize].2;
+        for &channel in path.iter().rev() {
+            left += 1;
+            let from = columns.proof.wiring.channels[channel as usize].from;
+            ways[from.index()] = (*stamp, channel, left);
+        }
+        Some(())
+    }
+
+    /// Notes what is new about the packets that meet their first changed entry at `switch`.
+    fn leave(&mut self, switch: u32, tree: &TreeOf, to: &Destination) -> Option<()> {
+        let (columns, proof) = (self.columns, self.columns.proof);
+        let wiring = &proof.wiring;
+        let (_, out, left) = self.scratch.ways[switch as usize];
+        let before = columns.channel(switch, columns.old[switch as usize][to.lid.index()]);
+        let policy = &*columns.plan.routing.policy;
+        let own = proof.sources[switch as usize].sls(policy, to.port, proof.checks.hints());
+        self.inflows(switch, to.lid, before);
+        let length = if self.scratch.inflows.is_empty() {
+            left
+        } else {
+            let passed = self.narrow(switch, before, to)?;
+            u32::from(tree.longest).saturating_sub(passed) + left
+        };
+        if length > MAX_HOPS {
+            return None;
+        }
+        self.longest = self.longest.max(length);
+
+        let channel = wiring.channels[out as usize];
+        let next = self.scratch.ways[channel.to.index()].1;
+        if own != 0 && next != NONE {
+            self.note(out, LOCAL, next, own);
+        }
+        let mut flow = own;
+        for index in 0..self.scratch.inflows.len() {
+            let (input, sls) = self.scratch.inflows[index];
+            flow |= sls;
+            self.turn(input, before, out, sls);
+            if next != NONE {
+                self.note(out, wiring.channels[input as usize].peer_rank + 1, next, sls);
+            }
+        }
+        self.follow(out, flow);
+        Some(())
+    }
+
+    /// Finds the channels by which the LID comes to a switch that sent it through `before`, from
+    /// switches whose own entries are the same as before.
+    fn inflows(&mut self, switch: u32, lid: Lid, before: u32) {
+        let (columns, proof) = (self.columns, self.columns.proof);
+        let wiring = &proof.wiring;
+        let inflows = &mut self.scratch.inflows;
+        inflows.clear();
+        if before == NONE {
+            return;
+        }
+        for out in wiring.out_of(crate::fabric::SwitchId(switch)) {
+            let input = wiring.reverse(out as u32);
+            let sls = proof.through(input, before);
+            if sls == 0 {
+                continue;
+            }
+            let from = wiring.channels[input as usize].from.0;
+            let port = columns.new[from as usize][lid.index()];
+            let is_same = columns.old[from as usize][lid.index()] == port;
+            if is_same && columns.channel(from, port) == input {
+                inflows.push((input, sls));
+            }
+        }
+    }
+
+    /// Takes from the inflows the SLs that no triple of the old way to the LID has: they came
+    /// along for other LIDs. Returns the switches passed on the old way.
+    fn narrow(&mut self, switch: u32, before: u32, to: &Destination) -> Option<u32> {
+        let (columns, proof) = (self.columns, self.columns.proof);
+        let wiring = &proof.wiring;
+        let mut way = [NONE; MAX_HOPS as usize];
+        let (mut here, mut passed) = (switch, 1);
+        while here != to.switch {
+            let channel = columns.channel(here, columns.old[here as usize][to.lid.index()]);
+            let step = way.get_mut(passed as usize - 1).filter(|_| channel != NONE)?;
+            *step = channel;
+            here = wiring.channels[channel as usize].to.0;
+            passed += 1;
+        }
+        let way = &way[..passed as usize - 1];
+        let later = way.windows(3).map(|w| proof.triple(w[0], w[1], w[2]));
+        let later = later.fold(u16::MAX, |all, sls| all & sls);
+        for (input, sls) in &mut self.scratch.inflows {
+            let next = way.get(1).map_or(u16::MAX, |&next| proof.triple(*input, before, next));
+            *sls &= later & next;
+        }
+        self.scratch.inflows.retain(|&(_, sls)| sls != 0);
+        Some(passed)
+    }
+
+    /// Packets that went from `input` to `before` with these SLs go to `out` now.
+    fn turn(&mut self, input: u32, before: u32, out: u32, wanted: u16) {
+        let (triples, wiring) = (&self.columns.proof.triples, &self.columns.proof.wiring);
+        let hop = wiring.hop_of(input);
+        let rank = wiring.channels[before as usize].rank;
+        let inputs = wiring.degree(wiring.channels[input as usize].from) as u16;
+        for source in LOCAL..=inputs {
+            let sls = triples.get((hop.triples, hop.width), source, rank) & wanted;
+            if sls != 0 {
+                self.note(input, source, out, sls);
+            }
+        }
+    }
+
+    /// Notes the triples of what came through a channel, to the end.
+    fn follow(&mut self, mut channel: u32, flow: u16) {
+        let wiring = &self.columns.proof.wiring;
+        let stamp = self.scratch.stamp;
+        loop {
+            let came = wiring.channels[channel as usize];
+            let out = self.scratch.ways[came.to.index()].1;
+            if out == NONE {
+                return;
+            }
+            let next = self.scratch.ways[wiring.channels[out as usize].to.index()].1;
+            if next == NONE {
+                return;
+            }
+            self.note(out, came.peer_rank + 1, next, flow);
+            let covered = &mut self.scratch.covered[out as usize];
+            if covered.0 != stamp {
+                *covered = (stamp, 0);
+            }
+            if flow & !covered.1 == 0 {
+                return;
+            }
+            covered.1 |= flow;
+            channel = out;
+        }
+    }
+
+    #[inline]
+    fn note(&mut self, channel: u32, input: u16, next: u32, sls: u16) {
+        let proof = self.columns.proof;
+        let rank = proof.wiring.channels[next as usize].rank;
+        let hop = proof.wiring.hop_of(channel);
+        if sls & !Triples::get(&proof.triples, (hop.triples, hop.width), input, rank) != 0 {
+            *self.added.entry((channel, input, rank)).or_default() |= sls;
+        }
+    }
+}
