@@ -2,7 +2,7 @@
 
 use crate::errno::Errno;
 use crate::files::{self, Reading};
-use crate::protocol::{INSIDE, IOCTL, OPEN, PACKET_HEAD, WRITE, read_packet_head};
+use crate::protocol::{HELD, INSIDE, IOCTL, OPEN, PACKET_HEAD, WRITE, read_packet_head};
 use crate::real;
 use crate::redirect::Place;
 use crate::session;
@@ -14,13 +14,25 @@ const MAD: usize = 256;
 /// The letter of all requests to umad devices, `RDMA_IOCTL_MAGIC`.
 const MAGIC: c_ulong = 0x1B;
 
+/// How often to look whether a device is free, microseconds.
+const TURN: libc::c_uint = 10_000;
+
 /// Opens a device.
 pub fn open(place: &Place, flags: c_int) -> Result<RawFd, Errno> {
     if flags & libc::O_DIRECTORY != 0 {
         return Err(Errno(libc::ENOTDIR));
     }
     let mut reply = Vec::new();
-    let passed = session::current()?.request(OPEN, &[place.below()], &mut reply)?;
+    let passed = loop {
+        match session::current()?.request(OPEN, &[place.below()], &mut reply) {
+            // Somebody holds the issm device: who can wait does.
+            Err(Errno(libc::EAGAIN)) if flags & libc::O_NONBLOCK == 0 => {
+                // SAFETY: touches no memory.
+                unsafe { libc::usleep(TURN) };
+            }
+            answered => break answered?,
+        }
+    };
     let fd = passed.ok_or(Errno(libc::EIO))?;
     let number = reply.first_chunk().map_or(0, |raw| u64::from_ne_bytes(*raw));
     if !files::insert(fd, number) || !set_flags(fd, flags) {
@@ -46,7 +58,15 @@ fn set_flags(fd: RawFd, flags: c_int) -> bool {
 ///
 /// # Safety
 /// `buffer` has room for `count` bytes.
-pub unsafe fn read(fd: RawFd, buffer: *mut c_void, count: size_t) -> Result<ssize_t, Errno> {
+pub unsafe fn read(
+    fd: RawFd,
+    number: u64,
+    buffer: *mut c_void,
+    count: size_t,
+) -> Result<ssize_t, Errno> {
+    if number & HELD != 0 {
+        return Err(Errno(libc::EINVAL));
+    }
     // SAFETY: the caller's promise; nobody else looks at the buffer meanwhile.
     let buffer = match count {
         0 => &mut [],
@@ -139,6 +159,9 @@ fn wait(fd: RawFd) -> Result<(), Errno> {
 /// # Safety
 /// `buffer` holds `count` bytes.
 pub unsafe fn write(number: u64, buffer: *const c_void, count: size_t) -> Result<ssize_t, Errno> {
+    if number & HELD != 0 {
+        return Err(Errno(libc::EINVAL));
+    }
     // SAFETY: the caller's promise.
     let bytes = match count {
         0 => &[],

@@ -83,6 +83,7 @@ next! {
         compare: Compare) -> c_int = c"scandir";
     fn scandir64(path: *const c_char, list: *mut *mut *mut libc::dirent, filter: Filter,
         compare: Compare) -> c_int = c"scandir64";
+    fn chdir(path: *const c_char) -> c_int = c"chdir";
     fn stat(path: *const c_char, out: *mut c_void) -> c_int = c"stat";
     fn stat64(path: *const c_char, out: *mut c_void) -> c_int = c"stat64";
     fn lstat(path: *const c_char, out: *mut c_void) -> c_int = c"lstat";

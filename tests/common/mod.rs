@@ -2,6 +2,8 @@
 //! files they write.
 #![allow(dead_code)]
 
+pub mod simulator;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;

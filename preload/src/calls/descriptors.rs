@@ -17,7 +17,7 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> 
     // SAFETY: the program calls the C library's function.
     unsafe {
         match files::number(fd) {
-            Some(_) => result(device::read(fd, buffer, count)),
+            Some(number) => result(device::read(fd, number, buffer, count)),
             None => real::read(fd, buffer, count),
         }
     }
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn __read_chk(
     // SAFETY: the program calls the C library's function; that one ends it if there is no room.
     unsafe {
         match files::number(fd) {
-            Some(_) if count <= room => result(device::read(fd, buffer, count)),
+            Some(number) if count <= room => result(device::read(fd, number, buffer, count)),
             _ => real::read_chk(fd, buffer, count, room),
         }
     }

@@ -40,6 +40,7 @@ translate! {
     fn scandir/scandir(; list: *mut *mut *mut libc::dirent, filter: Filter, compare: Compare) -> c_int;
     fn scandir64/scandir64(; list: *mut *mut *mut libc::dirent, filter: Filter, compare: Compare)
         -> c_int;
+    fn chdir/chdir(;) -> c_int;
     fn stat/stat(; out: *mut c_void) -> c_int;
     fn stat64/stat64(; out: *mut c_void) -> c_int;
     fn lstat/lstat(; out: *mut c_void) -> c_int;

@@ -6,7 +6,7 @@ use super::client::{Client, Lost, Reply, Request};
 use super::device::{Device, Opened};
 use super::nodes::{DeviceKind, Nodes};
 use super::place::Place;
-use super::protocol::{HELLO, IOCTL, OPEN, REFRESH, VERSION, WRITE};
+use super::protocol::{HELD, HELLO, IOCTL, OPEN, REFRESH, VERSION, WRITE};
 use crate::sim::SimFabric;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -123,6 +123,23 @@ impl Hub {
         }
     }
 
+    /// Closes what programs have closed: before somebody asks for what they held.
+    fn close_abandoned(&mut self) {
+        let idle = PollFlags::empty();
+        let ends = self.devices.values().map(|device| PollFd::new(device.end(), idle));
+        let mut fds: Vec<_> = ends.collect();
+        if poll(&mut fds, PollTimeout::ZERO).is_err() {
+            return;
+        }
+        let is_over = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
+        let over = self.devices.keys().zip(&fds).filter(|(_, fd)| is_over(fd));
+        let over: Vec<u64> = over.map(|(&number, _)| number).collect();
+        drop(fds);
+        for number in over {
+            self.devices.remove(&number);
+        }
+    }
+
     /// Passes packets on; whoever does not take them any more is forgotten.
     fn drain(&mut self, number: u64) {
         if let Some(device) = self.devices.get_mut(&number)
@@ -152,6 +169,9 @@ impl Hub {
     }
 
     fn answer(&mut self, request: &Request, place: &mut Option<Place>) -> Reply {
+        if matches!(request.operation, OPEN | IOCTL) {
+            self.close_abandoned();
+        }
         let body = request.body.as_slice();
         let answered = match (request.operation, *place) {
             (HELLO, _) => return self.hello(body, place),
@@ -191,7 +211,10 @@ impl Hub {
         let path = std::str::from_utf8(body).map_err(|_| Errno::ENOENT)?;
         let (kind, port) = self.nodes.device(place, path)?;
         self.last += 1;
-        let number = self.last;
+        let number = match kind {
+            DeviceKind::Umad => self.last,
+            DeviceKind::Issm => self.last | HELD,
+        };
         let opened = match kind {
             DeviceKind::Umad => {
                 let bell = Arc::clone(&self.bell);

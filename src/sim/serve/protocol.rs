@@ -34,6 +34,8 @@ pub const PLACE_VARIABLE: &str = "TORUS_SM_SIM_AT";
 pub const HELLO: u32 = 1;
 /// Opens a device. Body: its path below the folder. Reply: number u64, with a descriptor.
 pub const OPEN: u32 = 2;
+/// In the number of a device that is opened only to hold it: there is nothing to read or write.
+pub const HELD: u64 = 1 << 63;
 /// write(2). Body: number u64, bytes. Reply: bytes taken, u32.
 pub const WRITE: u32 = 3;
 /// ioctl(2). Body: number u64, request u32, argument. Reply, also if it failed: the argument.
