@@ -2,6 +2,7 @@
 
 use super::device::{Devices, NONE};
 use super::fault::Misbehaviour;
+use super::forward::OpenRoad;
 use super::net::Net;
 use crate::fabric::picture::Hardware;
 use crate::fabric::topology::Topology;
@@ -133,12 +134,7 @@ impl SimFabric {
 
     /// The node loses its tables and settings, and its links train anew.
     pub fn reboot(&self, guid: Guid) -> bool {
-        let done = self.at_node(guid, |net, node| {
-            net.forget_traps(node);
-            net.devices.reboot(node);
-            net.tell_changes();
-        });
-        done.is_some()
+        self.at_node(guid, Net::reboot).is_some()
     }
 
     /// The node claims another node GUID from now on; here it keeps its name.
@@ -254,7 +250,7 @@ impl SimFabric {
     /// they are; `data` needs ACTIVE links.
     pub fn reaches(&self, guid: Guid, num: PortNum, lid: Lid, data: bool) -> bool {
         let walk =
-            |net: &mut Net, slot| net.devices.walk_lid(slot, lid, data, &mut |_| true).is_some();
+            |net: &mut Net, slot| net.devices.walk_lid(slot, lid, data, &mut OpenRoad).is_some();
         self.at_port(guid, num, walk).unwrap_or(false)
     }
 

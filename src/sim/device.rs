@@ -67,6 +67,8 @@ pub(super) struct Devices {
     pub(super) hardware: Hardware,
     /// Switches whose links changed by themselves since this was last emptied.
     pub(super) changed: Vec<u32>,
+    /// Port slots whose links went down since this was last emptied.
+    pub(super) downed: Vec<u32>,
 }
 
 impl Devices {
@@ -78,6 +80,7 @@ impl Devices {
             by_guid: HashMap::with_capacity(topology.nodes.len()),
             hardware,
             changed: Vec::new(),
+            downed: Vec::new(),
         };
         for node in &topology.nodes {
             let index = devices.nodes.len() as u32;

@@ -53,6 +53,11 @@ pub(super) struct Faults {
     pub(super) loss: f64,
     /// Chance by port slot, for each crossing of that link in this direction.
     pub(super) link_loss: HashMap<u32, f64>,
+    /// Chance by port slot that what comes in there is damaged; with an attribute, that a
+    /// request for it is not heard instead.
+    pub(super) errors: HashMap<u32, (f64, Option<u16>)>,
+    /// Chance that bits of a MAD are turned over and nobody notices.
+    pub(super) corruption: Corruption,
     /// Travel time of a MAD one way.
     pub(super) delay: Duration,
     /// Up to so much longer it may take: MADs overtake each other.
@@ -62,12 +67,23 @@ pub(super) struct Faults {
     pub(super) nodes: HashMap<u32, Misbehaviour>,
 }
 
+/// Chances of undetected damage.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct Corruption {
+    /// Of requests and other MADs that are no answers.
+    pub(super) requests: f64,
+    /// Of answers.
+    pub(super) answers: f64,
+}
+
 impl Faults {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             random: Random(seed),
             loss: 0.0,
             link_loss: HashMap::new(),
+            errors: HashMap::new(),
+            corruption: Corruption::default(),
             delay: Duration::ZERO,
             jitter: Duration::ZERO,
             duplication: 0.0,
@@ -77,7 +93,11 @@ impl Faults {
 
     /// True if nothing happens to packets between the ports.
     pub(super) fn are_none(&self) -> bool {
-        self.loss <= 0.0 && self.duplication <= 0.0 && self.delay.is_zero() && self.jitter.is_zero()
+        self.loss <= 0.0
+            && self.duplication <= 0.0
+            && self.delay.is_zero()
+            && self.jitter.is_zero()
+            && self.corruption == Corruption::default()
     }
 
     /// What becomes of a packet: the travel time of each copy that arrives, if any does.
@@ -96,6 +116,47 @@ impl Faults {
         }
         let chance = self.link_loss.get(&slot).copied().unwrap_or(0.0);
         !self.random.happens(chance)
+    }
+
+    /// True if a packet survives coming in at `slot`.
+    pub(super) fn enters(&mut self, slot: u32) -> bool {
+        if self.errors.is_empty() {
+            return true;
+        }
+        match self.errors.get(&slot) {
+            Some(&(chance, None)) => !self.random.happens(chance),
+            _ => true,
+        }
+    }
+
+    /// True if the agent behind `slot` hears a request for the attribute.
+    pub(super) fn hears(&mut self, slot: u32, attr_id: u16) -> bool {
+        if self.errors.is_empty() {
+            return true;
+        }
+        match self.errors.get(&slot) {
+            Some(&(chance, Some(deaf_to))) if deaf_to == attr_id => !self.random.happens(chance),
+            _ => true,
+        }
+    }
+
+    /// Turns up to four bits of the message over, if it so happens.
+    pub(super) fn corrupt(&mut self, bytes: &mut [u8], is_answer: bool) {
+        let Corruption { requests, answers } = self.corruption;
+        let chance = if is_answer { answers } else { requests };
+        if bytes.is_empty() || !self.random.happens(chance) {
+            return;
+        }
+        for _ in 0..=self.random.next() % 4 {
+            let word = self.random.next();
+            let at = (word >> 8) as usize % bytes.len();
+            bytes[at] ^= 1 << (word & 7);
+        }
+    }
+
+    /// Ends all faults; the draws go on.
+    pub(super) fn end(&mut self) {
+        *self = Self::new(self.random.0);
     }
 
     pub(super) fn is(&self, node: u32, misbehaviour: Misbehaviour) -> bool {

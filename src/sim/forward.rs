@@ -11,6 +11,33 @@ use crate::wire::smp::{INITIAL_PATH, MAX_HOPS, RETURN_PATH};
 /// Links a LID-routed packet crosses before it counts as caught in a loop.
 const HOP_LIMIT: usize = 128;
 
+/// What a packet meets on its way: asked at every link, told why a walk ends.
+pub(super) trait Road {
+    /// The packet leaves through `exit` and would come in at `entry`: does it?
+    fn crosses(&mut self, exit: u32, entry: u32) -> bool;
+
+    /// The packet came in at `entry` and the switch has no way for it.
+    fn has_no_way(&mut self, entry: u32);
+
+    /// The packet goes round in circles; it came in at `entry` last.
+    fn loops(&mut self, entry: u32);
+
+    /// The packet should leave through `exit`, whose link is not up or not active.
+    fn is_closed(&mut self, exit: u32);
+}
+
+/// A road on which nothing happens.
+pub(super) struct OpenRoad;
+
+impl Road for OpenRoad {
+    fn crosses(&mut self, _exit: u32, _entry: u32) -> bool {
+        true
+    }
+    fn has_no_way(&mut self, _entry: u32) {}
+    fn loops(&mut self, _entry: u32) {}
+    fn is_closed(&mut self, _exit: u32) {}
+}
+
 /// Byte of the hop pointer.
 pub(super) const HOP_POINTER: usize = 6;
 /// Byte of the hop count.
@@ -36,14 +63,13 @@ impl Devices {
     /// Carries the directed-route request from the port `start` to the end of its initial path,
     /// writing the return path, with what is LID routed before it (to the LID `to`) and after it
     /// (to DrDLID). Gives the slot it arrives at, and the LID that it seems to come from there;
-    /// `None` if it is lost. `crosses` is asked at the exit of every link whether the packet
-    /// survives.
+    /// `None` if it is lost.
     pub(super) fn walk_directed(
         &self,
         start: u32,
         to: Lid,
         mad: &mut Mad,
-        crosses: &mut dyn FnMut(u32) -> bool,
+        road: &mut impl Road,
     ) -> Option<(u32, Lid)> {
         let [before, after] = outer_lids(mad);
         let hops = usize::from(mad.0[HOP_COUNT]);
@@ -52,7 +78,7 @@ impl Devices {
         }
         let mut at = start;
         if before != Lid::PERMISSIVE {
-            at = self.walk_lid(at, to, false, crosses)?;
+            at = self.walk_lid(at, to, false, road)?;
         }
         for hop in 1..=hops {
             let exit = PortNum(mad.0[INITIAL_PATH + hop]);
@@ -61,7 +87,7 @@ impl Devices {
             if !passes_on {
                 return None;
             }
-            at = self.hop(at, exit, crosses)?;
+            at = self.hop(at, exit, road)?;
             mad.0[RETURN_PATH + hop] = self.port(at).num.0;
         }
         mad.0[HOP_POINTER] = mad.0[HOP_COUNT];
@@ -69,7 +95,7 @@ impl Devices {
             return Some((at, Lid::PERMISSIVE));
         }
         let turn = self.port(self.end_port(at)).info.lid();
-        Some((self.walk_lid(at, after, false, crosses)?, turn))
+        Some((self.walk_lid(at, after, false, road)?, turn))
     }
 
     /// Carries the directed-route response from the node of `start` back along its return path,
@@ -79,7 +105,7 @@ impl Devices {
         start: u32,
         to: Lid,
         mad: &mut Mad,
-        crosses: &mut dyn FnMut(u32) -> bool,
+        road: &mut impl Road,
     ) -> Option<(u32, Lid)> {
         let [after, before] = outer_lids(mad);
         let hops = usize::from(mad.0[HOP_COUNT]);
@@ -88,23 +114,22 @@ impl Devices {
         }
         let mut at = start;
         if before != Lid::PERMISSIVE {
-            at = self.walk_lid(at, to, false, crosses)?;
+            at = self.walk_lid(at, to, false, road)?;
         }
         for hop in (1..=hops).rev() {
-            at = self.hop(at, PortNum(mad.0[RETURN_PATH + hop]), crosses)?;
+            at = self.hop(at, PortNum(mad.0[RETURN_PATH + hop]), road)?;
         }
         mad.0[HOP_POINTER] = 0;
         if after == Lid::PERMISSIVE {
             return Some((at, Lid::PERMISSIVE));
         }
         let turn = self.port(self.end_port(at)).info.lid();
-        Some((self.walk_lid(at, after, false, crosses)?, turn))
+        Some((self.walk_lid(at, after, false, road)?, turn))
     }
 
-    fn hop(&self, at: u32, exit: PortNum, crosses: &mut dyn FnMut(u32) -> bool) -> Option<u32> {
+    fn hop(&self, at: u32, exit: PortNum, road: &mut impl Road) -> Option<u32> {
         let slot = self.slot(self.port(at).node, exit).filter(|_| exit != PortNum::ZERO)?;
-        let next = self.across(slot)?;
-        crosses(slot).then_some(next)
+        self.link(slot, false, road)
     }
 
     /// Carries a packet from the port `start` to the port that owns `lid`, by the tables of the
@@ -115,30 +140,37 @@ impl Devices {
         start: u32,
         lid: Lid,
         data: bool,
-        crosses: &mut dyn FnMut(u32) -> bool,
+        road: &mut impl Road,
     ) -> Option<u32> {
         if self.owns(self.end_port(start), lid) {
             return Some(start);
         }
         let mut at = start;
         if !self.is_switch(self.port(start).node) {
-            at = self.link(start, data, crosses)?;
+            at = self.link(start, data, road)?;
         }
         for _ in 0..HOP_LIMIT {
             let node = self.port(at).node;
             if self.owns(self.end_port(at), lid) {
                 return Some(at);
             }
-            let exit = self.lft_entry(node, lid).filter(|&exit| exit != PortNum::ZERO)?;
-            at = self.link(self.slot(node, exit)?, data, crosses)?;
+            let Some(exit) = self.lft_entry(node, lid).filter(|&exit| exit != PortNum::ZERO) else {
+                road.has_no_way(at);
+                return None;
+            };
+            at = self.link(self.slot(node, exit)?, data, road)?;
         }
+        road.loops(at);
         None
     }
 
-    fn link(&self, slot: u32, data: bool, crosses: &mut dyn FnMut(u32) -> bool) -> Option<u32> {
-        let next = self.across(slot)?;
+    fn link(&self, slot: u32, data: bool, road: &mut impl Road) -> Option<u32> {
         let active = |slot: u32| self.port(slot).info.port_state() == PortState::Active;
-        let open = !data || (active(slot) && active(next));
-        (open && crosses(slot)).then_some(next)
+        let next = self.across(slot).filter(|&next| !data || (active(slot) && active(next)));
+        let Some(next) = next else {
+            road.is_closed(slot);
+            return None;
+        };
+        road.crosses(slot, next).then_some(next)
     }
 }

@@ -24,6 +24,7 @@ impl Devices {
                 self.port_mut(end).info.set_phys_state(PhysState::Disabled);
             }
             if was_up {
+                self.downed.push(end);
                 self.note_change(end);
             }
         }

@@ -7,7 +7,9 @@
 //!
 //! * `device`: what devices hold; `link`: link states; `port_info`: what a Set may do;
 //!   `tables`: tables by block; `sma`: the agent with its M_Key check
-//! * `forward`: the ways of packets; `trap`: notices; `fault`: loss, delay, misbehaviour
+//! * `pma`: the performance management agent; `meters`: the counters it reads
+//! * `forward`: the ways of packets; `journey`: what a packet moves on its way and what befalls
+//!   it; `trap`: notices; `fault`: loss, delay, misbehaviour
 //! * `net`: packets and timers in motion; [`kernel`]: agents, requests and RMPP, as Linux has
 //!   them; `mailbox`, `message`: what waits for a sink; `port`, `control`: the handles
 //!
@@ -16,7 +18,7 @@
 //! never within `post` and never under that lock.
 //!
 //! Not modelled: VLs (a mapping to VL15 drops nothing), P_Key enforcement by switches, the
-//! M_Key's lease, performance counters.
+//! M_Key's lease, multicast packets, samples of counters (PortSamplesControl).
 
 pub mod generate;
 pub mod kernel;
@@ -26,10 +28,13 @@ mod control;
 mod device;
 mod fault;
 mod forward;
+mod journey;
 mod link;
 mod mailbox;
 mod message;
+mod meters;
 mod net;
+mod pma;
 mod port;
 mod port_info;
 mod sma;

@@ -6,7 +6,10 @@
 use super::device::Devices;
 use super::fault::{Faults, Misbehaviour};
 use super::forward::{HOP_COUNT, HOP_POINTER};
+use super::journey::Journey;
 use super::kernel::{Kernel, RequestKey, TransferKey, is_smi, refusal};
+use super::meters::{Meters, Mishap};
+use super::pma;
 use super::sma::Verdict;
 use crate::ids::Sl;
 use crate::transport::Address;
@@ -64,6 +67,7 @@ struct Trap {
 pub(super) struct Net {
     pub(super) devices: Devices,
     pub(super) faults: Faults,
+    pub(super) meters: Meters,
     pub(super) kernel: Kernel,
     /// Requests seen by the devices: `[Get, Set]` by attribute.
     pub(super) requests: BTreeMap<u16, [u64; 2]>,
@@ -79,6 +83,7 @@ pub(super) struct Net {
 impl Net {
     pub(super) fn new(devices: Devices, seed: u64) -> Self {
         Self {
+            meters: Meters::new(devices.ports.len()),
             devices,
             faults: Faults::new(seed),
             kernel: Kernel::default(),
@@ -129,7 +134,7 @@ impl Net {
                 return;
             }
             match entry.remove() {
-                Event::Carry(packet) => self.carry(*packet),
+                Event::Carry(packet) => self.carry(*packet, false),
                 Event::Request(key) => self.request_timed_out(key),
                 Event::Transfer(key) => self.transfer_timed_out(key),
                 Event::Receive { agent, serial } => self.receive_timed_out(agent, serial),
@@ -141,30 +146,37 @@ impl Net {
     }
 
     /// Puts a packet on the wire.
-    pub(super) fn launch(&mut self, packet: Packet) {
+    pub(super) fn launch(&mut self, mut packet: Packet) {
         if self.faults.are_none() || self.devices.stays(packet.from, packet.to.lid, &packet.mad) {
-            return self.carry(packet);
+            return self.carry(packet, false);
         }
-        for delay in self.faults.fates() {
+        let is_answer = packet.mad.method().is_response();
+        self.faults.corrupt(&mut packet.mad.0, is_answer);
+        let fates = self.faults.fates();
+        if fates.is_empty() {
+            return self.carry(packet, true);
+        }
+        for delay in fates {
             if delay.is_zero() {
-                self.carry(packet.clone());
+                self.carry(packet.clone(), false);
             } else {
                 self.schedule(delay, Event::Carry(Box::new(packet.clone())));
             }
         }
     }
 
-    /// Takes the packet to where it goes, if it gets there.
-    fn carry(&mut self, mut packet: Packet) {
-        let (devices, faults) = (&self.devices, &mut self.faults);
-        let crosses = &mut |slot: u32| faults.crosses(slot);
+    /// Takes the packet to where it goes, if it gets there; one that is doomed does not.
+    fn carry(&mut self, mut packet: Packet, is_doomed: bool) {
+        let is_smi = is_smi(packet.mad.0[1]);
+        let devices = &self.devices;
+        let road = &mut Journey::new(&mut self.faults, &mut self.meters, is_smi, is_doomed);
         let (from, to, mad) = (packet.from, packet.to.lid, &mut packet.mad);
         let class = mad.0[1];
         if class == Class::SUBN_DIRECTED {
             let way = if mad.method().is_response() {
-                devices.walk_back(from, to, mad, crosses)
+                devices.walk_back(from, to, mad, road)
             } else {
-                devices.walk_directed(from, to, mad, crosses)
+                devices.walk_directed(from, to, mad, road)
             };
             if let Some((slot, lid)) = way
                 && packet.to.qpn == 0
@@ -173,26 +185,39 @@ impl Net {
             }
             return;
         }
-        let is_smi = is_smi(class);
-        let Some(slot) = devices.walk_lid(from, to, !is_smi, crosses) else { return };
+        let Some(slot) = devices.walk_lid(from, to, !is_smi, road) else { return };
         let end_port = self.devices.end_port(slot);
         let Some(origin) = self.devices.origin(from, &packet.to, end_port, is_smi) else { return };
         if is_smi {
             self.smp_arrived(slot, origin, packet.mad);
         } else {
-            self.gmp_arrived(end_port, origin, packet.mad);
+            self.gmp_arrived(slot, origin, packet.mad);
         }
     }
 
-    /// A MAD of the general services came to an end port.
-    fn gmp_arrived(&mut self, end_port: u32, from: Address, mad: Mad) {
-        let node = self.devices.port(end_port).node;
-        let is_current = mad.header().base_version() == 1;
-        if !is_current || self.offer(end_port, from, mad) {
+    /// A MAD of the general services came in through the port `slot`. As in Linux, the device
+    /// looks at it first, and what it does not answer is for programs.
+    fn gmp_arrived(&mut self, slot: u32, from: Address, mad: Mad) {
+        let (node, end_port) = (self.devices.port(slot).node, self.devices.end_port(slot));
+        let header = mad.header();
+        if header.base_version() != 1 {
             return;
         }
-        if let Some(answer) = refusal(&mad).filter(|_| !self.faults.is(node, Misbehaviour::Silent))
+        let mut answer = mad;
+        if header.class() == Class::PERF
+            && pma::answer(&self.devices, &mut self.meters, slot, &mut answer) == Verdict::Respond
         {
+            self.spoil(node, &mut answer);
+        } else if self.offer(end_port, from, mad) {
+            return;
+        } else if let Some(refused) = refusal(&mad) {
+            answer = refused;
+        } else {
+            return;
+        }
+        let is_deaf = self.faults.is(node, Misbehaviour::Silent)
+            || !self.faults.hears(slot, header.attr_id());
+        if !is_deaf {
             self.launch(Packet { from: end_port, to: from, mad: answer });
         }
     }
@@ -220,6 +245,9 @@ impl Net {
             if self.offer(end_port, from, mad) || method == Method::TRAP {
                 return;
             }
+        }
+        if !self.faults.hears(slot, header.attr_id()) {
+            return;
         }
         match method {
             Method::GET => self.requests.entry(header.attr_id()).or_default()[0] += 1,
@@ -251,8 +279,12 @@ impl Net {
         }
     }
 
-    /// Trap 128 for every switch whose links changed by themselves.
+    /// Counts links that went down, and sends trap 128 for every switch whose links changed by
+    /// themselves.
     pub(super) fn tell_changes(&mut self) {
+        for slot in std::mem::take(&mut self.devices.downed) {
+            self.meters.note(slot, Mishap::LinkDowned);
+        }
         for node in std::mem::take(&mut self.devices.changed) {
             let port0 = self.devices.node(node).first;
             self.raise(port0, TrapNumber::LINK_STATE);
@@ -300,9 +332,15 @@ impl Net {
         }
     }
 
-    /// Forgets the traps of a node that starts anew.
-    pub(super) fn forget_traps(&mut self, node: u32) {
+    /// A node starts anew: its tables, settings, counters and traps are lost.
+    pub(super) fn reboot(&mut self, node: u32) {
         self.traps.remove(&node);
+        self.devices.reboot(node);
+        self.tell_changes();
+        let first = self.devices.node(node).first;
+        for slot in first..=first + u32::from(self.devices.node(node).info.num_ports()) {
+            self.meters.reset(slot);
+        }
     }
 
     /// Turns the link at `slot` over, `left` times from now on.
