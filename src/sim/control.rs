@@ -8,7 +8,7 @@ use crate::fabric::picture::Hardware;
 use crate::fabric::topology::Topology;
 use crate::ids::{Guid, Lid, PortNum};
 use crate::wire::attr::tables::SlToVl;
-use crate::wire::attr::{NodeDescription, PortInfo, SwitchInfo, TrapNumber};
+use crate::wire::attr::{PortInfo, SwitchInfo};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -148,16 +148,7 @@ impl SimFabric {
     /// The node describes itself in other words from now on, and tells so by trap 144 (from its
     /// first port with a LID).
     pub fn describe(&self, guid: Guid, description: &str) -> bool {
-        let describe = |net: &mut Net, node: u32| {
-            net.devices.nodes[node as usize].description = NodeDescription::new(description);
-            let first = net.devices.node(node).first;
-            let last = first + u32::from(net.devices.node(node).info.num_ports());
-            let mut ends = (first..=last).filter(|&slot| net.devices.is_end_port(slot));
-            if let Some(slot) = ends.find(|&slot| net.devices.port(slot).info.lid().is_unicast()) {
-                net.raise(slot, TrapNumber::LOCAL_CHANGES);
-            }
-        };
-        self.at_node(guid, describe).is_some()
+        self.at_node(guid, |net, node| net.describe(node, description)).is_some()
     }
 
     /// The chance (0.0 to 1.0) that a MAD is lost on its way, requests and answers each.

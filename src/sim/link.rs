@@ -1,7 +1,7 @@
 //! The link state machine (IBA vol. 1, 7.2): training, falling, ARMED and ACTIVE.
 
-use super::device::{Devices, NONE};
-use crate::fabric::picture::{Hardware, set_link};
+use super::device::{Devices, NONE, Port};
+use crate::fabric::picture::set_link;
 use crate::wire::attr::{PhysState, PortInfo, PortState};
 
 /// Width and speed of a link between two ports: the best that both have enabled.
@@ -69,7 +69,7 @@ impl Devices {
     }
 
     /// PortStateChange, for the switch at this end (IBA vol. 1, 14.2.5.4).
-    fn note_change(&mut self, slot: u32) {
+    pub(super) fn note_change(&mut self, slot: u32) {
         let node = self.port(slot).node;
         if let Some(switch) = self.switch_mut(node) {
             switch.info.set_port_state_change(true);
@@ -79,26 +79,48 @@ impl Devices {
         }
     }
 
-    /// Pulls or plugs the cable at `slot`.
+    /// Pulls or plugs the cable at `slot`, if there is one.
     pub(super) fn set_plugged(&mut self, slot: u32, plugged: bool) {
-        for end in self.ends(slot).into_iter().flatten() {
+        let [Some(near), Some(far)] = self.ends(slot) else { return };
+        for end in [near, far] {
             self.port_mut(end).plugged = plugged;
         }
         if plugged { self.link_train(slot) } else { self.link_down(slot) }
     }
 
+    /// Lays a new cable between two ports; those that were there are taken away.
+    pub(super) fn lay_cable(&mut self, a: u32, b: u32) {
+        for slot in [a, b] {
+            self.set_plugged(slot, false);
+            for end in self.ends(slot).into_iter().flatten() {
+                self.port_mut(end).peer = NONE;
+            }
+        }
+        for (slot, peer) in [(a, b), (b, a)] {
+            let port = self.port_mut(slot);
+            port.peer = peer;
+            port.plugged = true;
+        }
+        self.link_train(a);
+    }
+
+    /// The port has its factory settings again; its link is to be down.
+    pub(super) fn reset_port(&mut self, slot: u32) {
+        let Port { node, num, .. } = *self.port(slot);
+        let kind = self.node(node).info.kind();
+        let info = self.hardware.port_info(kind, num, false);
+        let port = self.port_mut(slot);
+        port.info = info;
+        port.tables = None;
+    }
+
     /// The node starts anew: its tables and settings are lost, its links train again.
     pub(super) fn reboot(&mut self, node: u32) {
-        let kind = self.node(node).info.kind();
         let slots = self.node(node).first
             ..=self.node(node).first + u32::from(self.node(node).info.num_ports());
         for slot in slots.clone() {
             self.link_down(slot);
-            let num = self.port(slot).num;
-            let info = Hardware::port_info(&self.hardware, kind, num, false);
-            let port = self.port_mut(slot);
-            port.info = info;
-            port.tables = None;
+            self.reset_port(slot);
         }
         let factory = self.factory_switch();
         if let Some(switch) = self.switch_mut(node) {

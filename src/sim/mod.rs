@@ -12,6 +12,7 @@
 //!   it; `trap`: notices; `fault`: loss, delay, misbehaviour
 //! * `net`: packets and timers in motion; [`kernel`]: agents, requests and RMPP, as Linux has
 //!   them; `mailbox`, `message`: what waits for a sink; `port`, `control`: the handles
+//! * [`console`]: all of it by lines of text
 //!
 //! Time is tokio's: on a paused clock and a current-thread runtime, a fabric with the same seed
 //! does the same again. One lock guards a fabric; sinks are called from tasks of their own,
@@ -20,6 +21,7 @@
 //! Not modelled: VLs (a mapping to VL15 drops nothing), P_Key enforcement by switches, the
 //! M_Key's lease, multicast packets, samples of counters (PortSamplesControl).
 
+pub mod console;
 pub mod generate;
 pub mod kernel;
 pub mod serve;

@@ -340,6 +340,10 @@ impl Net {
         let first = self.devices.node(node).first;
         for slot in first..=first + u32::from(self.devices.node(node).info.num_ports()) {
             self.meters.reset(slot);
+            if self.has_sm(slot) {
+                // Its programs are still there.
+                self.show_sm(slot);
+            }
         }
     }
 

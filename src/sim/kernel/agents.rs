@@ -120,6 +120,15 @@ impl Agents {
         Ok(id)
     }
 
+    /// How many agents there are, by end port.
+    pub(in crate::sim) fn count(&self) -> BTreeMap<u32, usize> {
+        let mut counts = BTreeMap::new();
+        for agent in self.agents.values() {
+            *counts.entry(agent.slot).or_default() += 1;
+        }
+        counts
+    }
+
     fn at(&self, slot: u32) -> impl Iterator<Item = (u32, &MadAgent)> {
         let ids = self.by_slot.get(&slot).into_iter().flatten();
         ids.filter_map(|id| Some((*id, self.agents.get(id)?)))

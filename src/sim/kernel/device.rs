@@ -221,7 +221,8 @@ impl Net {
         (exists && self.devices.is_end_port(slot)).then_some(slot)
     }
 
-    fn has_sm(&self, slot: u32) -> bool {
+    /// True if the port shows an SM.
+    pub(in crate::sim) fn has_sm(&self, slot: u32) -> bool {
         self.kernel.sms.contains_key(&slot)
     }
 
@@ -242,7 +243,8 @@ impl Net {
         self.show_sm(slot);
     }
 
-    fn show_sm(&mut self, slot: u32) {
+    /// IsSM as it should be.
+    pub(in crate::sim) fn show_sm(&mut self, slot: u32) {
         let is_sm = self.has_sm(slot);
         let info = &mut self.devices.port_mut(slot).info;
         let others = info.capability_mask() & !CapMask::IS_SM;

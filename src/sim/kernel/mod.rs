@@ -57,7 +57,7 @@ use transfers::Transfer;
 /// The state of all ports' MAD layers.
 #[derive(Default)]
 pub(super) struct Kernel {
-    agents: Agents,
+    pub(super) agents: Agents,
     requests: HashMap<RequestKey, Request>,
     transfers: HashMap<TransferKey, Transfer>,
     next_receive: u64,
