@@ -112,6 +112,7 @@ replays! {
     partitions: MUTATIONS * 5;
     ibnetdiscover: MUTATIONS * 2;
     argv: MUTATIONS * 5;
+    sa_dump: MUTATIONS * 5;
     sa_requests: MUTATIONS * 5;
     front_desk: MUTATIONS * 5;
     umad: MUTATIONS * 5;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Instant;
 use torus_sm::cli;
 use torus_sm::config::excerpt;
 use torus_sm::config::options::Options;
@@ -14,6 +15,8 @@ use torus_sm::fabric::picture::View;
 use torus_sm::ids::{Lid, Pkey};
 use torus_sm::notes::Severity;
 use torus_sm::plan::partitions as plan;
+use torus_sm::sa::registry::Registry;
+use torus_sm::sa::registry::dump::Moment;
 
 fn text(data: &[u8]) -> String {
     String::from_utf8_lossy(data).into_owned()
@@ -123,4 +126,17 @@ pub fn argv(data: &[u8]) {
         args.apply(&mut options);
         options.settle();
     }
+}
+
+/// opensm-sa.dump: what is kept of it is written, and read again as the same.
+pub fn sa_dump(data: &[u8]) {
+    let file = Path::new("opensm-sa.dump");
+    let moment = Moment { now: Instant::now(), epoch: 0x6560_0000 };
+    let mut registry = Registry::default();
+    registry.restore(file, &text(data), moment);
+    let written = registry.dump(0xfe80_0000_0000_0000, moment);
+    let mut again = Registry::default();
+    let restored = again.restore(file, &written, moment);
+    assert!(restored.findings.is_empty(), "{:?}\n{written}", restored.findings);
+    assert_eq!(again.dump(0xfe80_0000_0000_0000, moment), written);
 }

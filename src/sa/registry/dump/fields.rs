@@ -32,6 +32,12 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
+    /// Goes behind blanks.
+    pub fn skip_blanks(&mut self) {
+        let rest = &self.line[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
     /// A hex number up to a blank, a colon or the end of the line.
     pub fn hex(&mut self, name: &str, max: u64) -> Result<u64, Finding> {
         let rest = &self.line[self.at..];
