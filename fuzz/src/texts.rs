@@ -133,10 +133,10 @@ pub fn sa_dump(data: &[u8]) {
     let file = Path::new("opensm-sa.dump");
     let moment = Moment { now: Instant::now(), epoch: 0x6560_0000 };
     let mut registry = Registry::default();
-    registry.restore(file, &text(data), moment);
+    registry.restore(file, &text(data), &[], moment);
     let written = registry.dump(0xfe80_0000_0000_0000, moment);
     let mut again = Registry::default();
-    let restored = again.restore(file, &written, moment);
+    let restored = again.restore(file, &written, &[], moment);
     assert!(restored.findings.is_empty(), "{:?}\n{written}", restored.findings);
     assert_eq!(again.dump(0xfe80_0000_0000_0000, moment), written);
 }

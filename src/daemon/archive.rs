@@ -4,8 +4,8 @@
 
 use crate::config::options::Options;
 use crate::publish::dumps;
-use crate::sa::registry::Registry;
 use crate::sa::registry::dump::Moment;
+use crate::sa::registry::{GroupSpec, Registry};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
@@ -26,7 +26,7 @@ fn moment() -> Moment {
 
 /// Adds what the file of `sa_db_file` holds to `registry`. False if something in it was of no
 /// use, so that clients must be asked to register again.
-pub fn restore(registry: &mut Registry, options: &Options) -> bool {
+pub fn restore(registry: &mut Registry, options: &Options, permanent: &[GroupSpec]) -> bool {
     let Some(file) = options.sa_db_file.as_deref().map(PathBuf::from) else { return true };
     let text = match std::fs::read(&file) {
         Ok(bytes) => bytes,
@@ -36,7 +36,7 @@ pub fn restore(registry: &mut Registry, options: &Options) -> bool {
         }
     };
     let text = String::from_utf8_lossy(&text);
-    let restored = registry.restore(&file, &text, moment());
+    let restored = registry.restore(&file, &text, permanent, moment());
     for finding in &restored.findings {
         warn!("{finding}");
     }

@@ -205,6 +205,11 @@ mod tests {
     use super::*;
     use crate::ids::{Lid, Sl};
 
+    /// Now, as the daemon's clock has it.
+    fn now() -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+
     const PATIENT: Patience = Patience { timeout: Duration::from_millis(200), retries: 3 };
 
     fn notice(number: u16) -> Arc<Notice> {
@@ -224,7 +229,7 @@ mod tests {
 
     #[test]
     fn one_at_a_time_to_each_and_in_order() {
-        let (mut reports, now) = (Reports::default(), Instant::now());
+        let (mut reports, now) = (Reports::default(), now());
         for trap in [64, 65, 66] {
             push(&mut reports, 1, trap);
             push(&mut reports, 2, trap);
@@ -246,7 +251,7 @@ mod tests {
 
     #[test]
     fn the_window_is_bounded() {
-        let (mut reports, now) = (Reports::default(), Instant::now());
+        let (mut reports, now) = (Reports::default(), now());
         (1..=200).for_each(|port| push(&mut reports, port, 64));
         let sent = std::iter::from_fn(|| reports.next(now, PATIENT)).count();
         assert_eq!(sent, WINDOW);
@@ -259,7 +264,7 @@ mod tests {
 
     #[test]
     fn the_deaf_hold_nobody_up() {
-        let (mut reports, now) = (Reports::default(), Instant::now());
+        let (mut reports, now) = (Reports::default(), now());
         (0..100).for_each(|_| push(&mut reports, 1, 64));
         for _ in 0..PATIENCE {
             let dispatch = reports.next(now, PATIENT).expect("another try");
@@ -276,7 +281,7 @@ mod tests {
         let mut reports = Reports::default();
         (0..MAX_WAITING as u16 + 3).for_each(|number| push(&mut reports, 1, number));
         assert_eq!(reports.counters().dropped, 3);
-        let dispatch = reports.next(Instant::now(), PATIENT).expect("one");
+        let dispatch = reports.next(now(), PATIENT).expect("one");
         assert_eq!(number(&dispatch), 3, "the oldest go first");
     }
 }

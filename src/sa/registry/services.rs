@@ -129,6 +129,11 @@ impl Services {
 mod tests {
     use super::*;
 
+    /// Now, as the daemon's clock has it.
+    fn now() -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+
     fn service(id: u64, lease: u32) -> ServiceRecord {
         let mut record = ServiceRecord::default();
         record.set_id(id);
@@ -142,7 +147,7 @@ mod tests {
 
     #[test]
     fn leases_run_out_and_can_be_renewed() {
-        let (mut services, start) = (Services::default(), Instant::now());
+        let (mut services, start) = (Services::default(), now());
         let after = |seconds: f64| start + Duration::from_secs_f64(seconds);
         for (id, lease) in [(1, ServiceRecord::NO_END), (2, 10), (3, 20), (4, 0)] {
             services.set(service(id, lease), start).unwrap();
@@ -163,7 +168,7 @@ mod tests {
 
     #[test]
     fn there_is_an_end_to_what_is_kept() {
-        let (mut services, now) = (Services::default(), Instant::now());
+        let (mut services, now) = (Services::default(), now());
         for id in 0..MAX_SERVICES as u64 {
             services.set(service(id, ServiceRecord::NO_END), now).unwrap();
         }

@@ -1,6 +1,5 @@
 use super::groups::{Join, Leave, Target};
 use super::*;
-use crate::config::options::Options;
 use crate::fabric::NodeParts;
 use crate::ids::PortNum;
 use crate::plan::partitions;

@@ -54,6 +54,7 @@ enum Kind {
 
 struct Reader<'a> {
     registry: &'a mut Registry,
+    permanent: &'a [GroupSpec],
     moment: Moment,
     /// The group that members on the next lines belong to, and the line it stands on.
     open: Option<(u32, Group)>,
@@ -61,9 +62,15 @@ struct Reader<'a> {
     restored: Restored,
 }
 
-pub(super) fn text(registry: &mut Registry, file: &Path, text: &str, moment: Moment) -> Restored {
+pub(super) fn text(
+    registry: &mut Registry,
+    file: &Path,
+    text: &str,
+    permanent: &[GroupSpec],
+    moment: Moment,
+) -> Restored {
     let restored = Restored::default();
-    let mut reader = Reader { registry, moment, open: None, file, restored };
+    let mut reader = Reader { registry, permanent, moment, open: None, file, restored };
     for (number, line) in (1u32..).zip(text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -94,7 +101,7 @@ impl Reader<'_> {
         }
         let mut fields = Fields::new(line, start.len());
         match kind {
-            Kind::Group => self.open = Some((number, group(&mut fields)?)),
+            Kind::Group => self.open = Some((number, self.group(&mut fields)?)),
             Kind::Member => self.member(&mut fields)?,
             Kind::Subscription => self.subscription(&mut fields)?,
             Kind::Service => self.service(&mut fields)?,
@@ -114,6 +121,18 @@ impl Reader<'_> {
             }
             Err(why) => self.tell(number, (0, format!("the group is left out: {why}"))),
         }
+    }
+
+    fn group(&self, fields: &mut Fields<'_>) -> Result<Group, Finding> {
+        fields.skip_blanks();
+        let mlid = Mlid(fields.hex("the group's MLID", Mlid::LAST.0.into())? as u16);
+        if mlid < Mlid::FIRST {
+            return Err((0, format!("{mlid} is not a multicast LID")));
+        }
+        let spec = group_spec(fields)?;
+        let configured = self.permanent.iter().find(|other| other.mgid == spec.mgid);
+        let spec = configured.cloned().unwrap_or(spec);
+        Ok(Group { spec, mlid, permanent: false, members: BTreeMap::new() })
     }
 
     fn member(&mut self, fields: &mut Fields<'_>) -> Result<(), Finding> {
@@ -200,17 +219,6 @@ impl Reader<'_> {
         self.restored.aliases += 1;
         Ok(())
     }
-}
-
-/// A group without its members.
-fn group(fields: &mut Fields<'_>) -> Result<Group, Finding> {
-    fields.skip_blanks();
-    let mlid = Mlid(fields.hex("the group's MLID", Mlid::LAST.0.into())? as u16);
-    if mlid < Mlid::FIRST {
-        return Err((0, format!("{mlid} is not a multicast LID")));
-    }
-    let spec = group_spec(fields)?;
-    Ok(Group { spec, mlid, permanent: false, members: BTreeMap::new() })
 }
 
 /// What a group is.

@@ -12,7 +12,7 @@ const PREFIX: u64 = 0xfe80_0000_0000_0000;
 const OPENSM: &str = include_str!("opensm-sa.dump");
 
 fn moment(epoch: u64) -> Moment {
-    Moment { now: Instant::now(), epoch }
+    Moment { now: tokio::time::Instant::now().into_std(), epoch }
 }
 
 fn restored(text: &str, at: Moment) -> (Registry, Restored) {
@@ -85,6 +85,7 @@ fn broken_lines_are_told_with_their_place_and_cost_themselves_alone() {
         ("mlid=0xc005 mtu", "mlid=0xc005 m_u", "mtu is missing"),
         ("qkey=0x00000b1b", "qkey=0x1ffffffff", "above 0xffffffff"),
         ("MC Group 0xc005", "MC Group 0x0005", "is not a multicast LID"),
+        ("MC Group 0xc005", "MC Groupé0xc005", "is no value of the group's MLID"),
         ("mgid=0xff12401bffff0000", "mgid=0x0012401bffff0000", "is not a multicast GID"),
         ("scope_state=0x21 proxy_join=0x1", "scope_state=0x20 proxy_join=0x1", "without any role"),
         ("trap_num=0x40", "trap_num=six", "\"six\" is no value of trap_num"),
@@ -128,12 +129,15 @@ fn any_bytes_of_a_name_come_back() {
     }
 }
 
-fn groups() -> impl Strategy<Value = Vec<(u8, u8, Vec<(u64, u8, bool)>)>> {
+/// Number, scope, and members: port, roles, joined by another.
+type SomeGroup = (u8, u8, Vec<(u64, u8, bool)>);
+
+fn groups() -> impl Strategy<Value = Vec<SomeGroup>> {
     let member = (1u64..50, 1u8..16, any::<bool>());
     prop::collection::vec((any::<u8>(), 0u8..16, prop::collection::vec(member, 0..6)), 0..6)
 }
 
-fn join_all(registry: &mut Registry, groups: &[(u8, u8, Vec<(u64, u8, bool)>)]) {
+fn join_all(registry: &mut Registry, groups: &[SomeGroup]) {
     let (template, _) = restored(OPENSM, moment(0));
     let template = template.iter().next().expect("a group").spec.clone();
     for (number, scope, members) in groups {
