@@ -1,5 +1,5 @@
 //! partitions.conf: the example of opensm(8), typical mistakes as an administrator sees them, and
-//! the same file given to Debian's opensm and to torus-sm.
+//! the same file given to Debian's opensm and to torus-sm. So are the qos_* options.
 
 mod common;
 
@@ -51,6 +51,24 @@ fn mistakes_are_explained() {
             assert_eq!(said.concat(), wanted, "{}", case.display());
         }
     }
+}
+
+#[test]
+fn the_examples_of_our_manual_are_right() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/partitions.conf.5");
+    let page = fs::read_to_string(page).unwrap().replace("\\-", "-");
+    let (_, examples) = page.split_once(".SH EXAMPLES\n").expect("examples");
+    let blocks = examples.split(".EX\n").skip(1).filter_map(|rest| rest.split(".EE").next());
+    let mut count = 0;
+    for block in blocks {
+        let (config, findings) = PartitionsConfig::parse(Path::new("example"), block);
+        assert_eq!(findings, [], "{block}");
+        let options = Options::default();
+        let (_, notes) = partitions::partitions(&config.expect("no error"), &options, &[]);
+        assert_eq!(notes, [], "{block}");
+        count += 1;
+    }
+    assert_eq!(count, 3);
 }
 
 /// A 3x1x1 ring whose hosts have the GUIDs of the manual's example, port after port.
@@ -302,6 +320,49 @@ fn generated_files_mean_the_same_to_opensm() {
     for seed in 0..rounds.unwrap_or(2) {
         println!("seed {seed}");
         same_as_opensm(&generated(seed, &shape), &[]);
+    }
+}
+
+/// What a port does with service levels: VL arbitration, limit and SL to VL tables, as told by
+/// the device. Lines with LIDs are left out.
+fn service_levels(site: &Site, guid: Guid, port: PortNum) -> String {
+    let (guid, port) = (guid.to_string(), port.to_string());
+    let of = |what: &str| site.text("smpquery", &["-G", what, &guid, &port]);
+    let info = of("portinfo");
+    let info = info.lines().filter(|line| ["VLHighLimit", "OperVLs"].iter().any(|w| line.starts_with(w)));
+    let tables = [of("vlarb"), of("sl2vl")].concat();
+    let tables = tables.lines().filter(|line| !line.contains("Lid "));
+    info.chain(tables).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn qos_options_mean_the_same_to_opensm() {
+    if !have(&["ibsim", "opensm", "smpquery"]) {
+        return;
+    }
+    let shape = Shape { hosts: 1, ..Shape::torus([3, 1, 1]) };
+    let switch = shape.switch_guid([1, 0, 0]);
+    let host = Guid(shape.host_guid([1, 0, 0], 0).0 + 1);
+    let general = "qos_max_vls 15\nqos_high_limit 6\nqos_vlarb_high 0:4,1:64,2:0x10\n\
+        qos_vlarb_low 0:1,1:2,2:3,3:4,4:5,5:6,6:7,7:8,8:9,9:10,15:3\n\
+        qos_sl2vl 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n";
+    let kinds = "qos_ca_high_limit 0\nqos_ca_vlarb_low 3:3,2:2\nqos_ca_sl2vl 7,6,5,4,3,2,1,0\n\
+        qos_swe_high_limit 255\nqos_swe_vlarb_high 1:1\n\
+        qos_swe_sl2vl 0,1,0,1,0,1,0,1,0,1,0,1,0,1,15,15\nqos_sw0_sl2vl 3,3,3\nmax_op_vls 3\n";
+    for options in ["", general, &[general, kinds].concat()] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("opensm.conf");
+        fs::write(&file, options).expect("a file");
+        let extra = ["-F", file.to_str().expect("a name in UTF-8")];
+        let theirs = Site::new(&shape, "", &tool("opensm").expect("checked"), &extra);
+        let ours = Site::new(&shape, "", &torus_sm(), &extra);
+        for (guid, port) in [(host, 1), (switch, 0), (switch, 1), (switch, 7)] {
+            let port = PortNum(port);
+            let (our, their) =
+                (service_levels(&ours, guid, port), service_levels(&theirs, guid, port));
+            assert!(our.contains("OperVLs"), "{our}");
+            assert_eq!(our, their, "{guid} port {port} with\n{options}");
+        }
     }
 }
 
