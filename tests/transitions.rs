@@ -12,7 +12,6 @@ use house::{House, settle};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use torus_sm::apply::transition::Steps;
-use torus_sm::config::options::Options;
 use torus_sm::ids::PortNum;
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::Checks;
@@ -122,10 +121,10 @@ fn tori_live_through_failures_and_repairs() {
 
 /// What a daemon does to its fabric while cables and switches come and go: (joined pairs, Sets of
 /// forwarding tables, what went wrong) of each event.
-async fn under_watch(options: impl FnOnce(&House) -> Options) -> Vec<(usize, usize, Vec<String>)> {
+async fn under_watch() -> Vec<(usize, usize, Vec<String>)> {
     let house = House::healthy("4x4x2", 1);
     let slot = Arc::new(Mutex::new(None));
-    let options = options(&house);
+    let options = house.options();
     let same = options.clone();
     let reload = Box::new(move || Ok(same.clone().into()));
     let wrap = |port| -> Arc<dyn torus_sm::transport::MadPort> {
@@ -159,15 +158,8 @@ async fn under_watch(options: impl FnOnce(&House) -> Options) -> Vec<(usize, usi
 
 #[tokio::test(start_paused = true)]
 async fn a_daemon_parts_nobody_while_it_reroutes() {
-    for (event, (joined, sets, faults)) in under_watch(House::options).await.iter().enumerate() {
+    for (event, (joined, sets, faults)) in under_watch().await.iter().enumerate() {
         assert!(*joined > 600 && *sets > 0, "event {event}: {joined} pairs, {sets} Sets");
         assert_eq!(faults.first(), None, "event {event}: the first of {}", faults.len());
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_daemon_without_safe_transitions_does() {
-    let careless = |house: &House| Options { safe_transitions: false, ..house.options() };
-    let seen = under_watch(careless).await;
-    assert!(seen.iter().any(|(.., faults)| !faults.is_empty()));
 }

@@ -300,7 +300,11 @@ fn holds(held: &[(u8, u8, SlToVl)], index: usize, wanted: &(u8, u8, SlToVl)) -> 
 }
 
 /// The block of a multicast forwarding table with these entries.
-pub(super) fn mft_block(entries: &[(crate::ids::Mlid, PortMask)], block: u16, position: u8) -> MftBlock {
+pub(super) fn mft_block(
+    entries: &[(crate::ids::Mlid, PortMask)],
+    block: u16,
+    position: u8,
+) -> MftBlock {
     let mut table = MftBlock::default();
     for (mlid, ports) in entries {
         let index = mlid.0 - 0xC000;

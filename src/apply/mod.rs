@@ -20,4 +20,4 @@ mod progress;
 pub mod transition;
 
 pub use acknowledged::Acknowledged;
-pub use programmer::{ApplyReport, Manner, apply};
+pub use programmer::{ApplyReport, apply};

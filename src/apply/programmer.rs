@@ -22,16 +22,6 @@ use tokio::time::Instant;
 /// Sets that are handed to the client ahead of the window, to keep it full.
 const AHEAD: usize = 4096;
 
-/// How a plan is applied.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Manner {
-    /// M_Key to send along.
-    pub m_key: u64,
-    /// The tables of a live fabric change in an order that keeps packets from circling and from
-    /// getting lost; else all at once.
-    pub in_order: bool,
-}
-
 /// What an application of a plan did.
 #[derive(Clone, Debug, Default)]
 pub struct ApplyReport {
@@ -93,17 +83,17 @@ pub async fn apply(
     observation: &mut Observation,
     plan: &Verified,
     acknowledged: &mut Acknowledged,
-    manner: Manner,
+    m_key: u64,
 ) -> ApplyReport {
     let start = Instant::now();
     let mut report = ApplyReport::default();
-    let steps = ordered(observation, plan.plan(), acknowledged, manner, &mut report);
+    let steps = ordered(observation, plan.plan(), acknowledged, m_key, &mut report);
     let mut progress = steps.as_ref().map(Progress::new);
     for phase in ORDER {
         let phase_start = Instant::now();
         let mut sets = 0;
         for _ in 0..phase.most_rounds() {
-            let delta = delta(observation, plan.plan(), acknowledged, manner);
+            let delta = delta(observation, plan.plan(), acknowledged, m_key);
             let failures = report.failed.len();
             let mut run = Run { client, start, report: &mut report, changes: Changes::default() };
             let sent = match &mut progress {
@@ -123,7 +113,7 @@ pub async fn apply(
     let failed = report.failed.iter().map(|(item, _)| *item).collect();
     let mut left = Left { failed, kept: Vec::new() };
     if let (Some(transition), Some(progress)) = (&mut report.transition, &progress) {
-        let delta = delta(observation, plan.plan(), acknowledged, manner);
+        let delta = delta(observation, plan.plan(), acknowledged, m_key);
         transition.hasty = progress.dispatch.hasty();
         transition.stayed_back = progress.stayed_back(&delta, &mut left);
     }
@@ -137,10 +127,10 @@ fn delta<'a>(
     observation: &'a Observation,
     plan: &'a Plan,
     acknowledged: &'a Acknowledged,
-    manner: Manner,
+    m_key: u64,
 ) -> Delta<'a> {
     let (fabric, pkeys) = (&*observation.fabric, &*observation.pkeys);
-    Delta { fabric, pkeys, plan, acknowledged, m_key: manner.m_key }
+    Delta { fabric, pkeys, plan, acknowledged, m_key }
 }
 
 /// The tables in their order, where there is to be one.
@@ -148,11 +138,11 @@ fn ordered(
     observation: &Observation,
     plan: &Plan,
     acknowledged: &Acknowledged,
-    manner: Manner,
+    m_key: u64,
     report: &mut ApplyReport,
 ) -> Option<Steps> {
-    let delta = delta(observation, plan, acknowledged, manner);
-    if !manner.in_order || !transition::is_live(&delta) {
+    let delta = delta(observation, plan, acknowledged, m_key);
+    if !transition::is_live(&delta) {
         return None;
     }
     let start = Instant::now();

@@ -7,7 +7,7 @@ use super::scribe::{Job, Scribe};
 use super::surroundings::Surroundings;
 use super::tell;
 use super::transitions::Transitions;
-use crate::apply::{Acknowledged, ApplyReport, Manner, apply};
+use crate::apply::{Acknowledged, ApplyReport, apply};
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::fabric::{Fabric, PortId};
@@ -151,10 +151,10 @@ impl Passes {
             Err(problem) => return Pass::Refused(problem),
         };
         let planned_after = start.elapsed();
-        let manner = Manner { m_key: options.m_key, in_order: options.safe_transitions };
         self.transitions.begin(&self.acknowledged);
         let mut report =
-            apply(&around.client, observation, &verified, &mut self.acknowledged, manner).await;
+            apply(&around.client, observation, &verified, &mut self.acknowledged, options.m_key)
+                .await;
         self.tell_applied(observation, &report, planned_after, start.elapsed());
         tell_traffic(&around.client);
         self.publish(around, options, observation, &verified, report.failed.len());

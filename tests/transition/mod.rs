@@ -115,8 +115,7 @@ impl<'a> Devices<'a> {
         for switch in scene.fabric.switch_ids() {
             let table = &scene.new.routing.lft(switch).0;
             devices.lfts[switch.index()][..table.len()].copy_from_slice(table);
-            devices.tops[switch.index()] =
-                scene.new.switch_infos[switch.index()].linear_fdb_top();
+            devices.tops[switch.index()] = scene.new.switch_infos[switch.index()].linear_fdb_top();
             devices.mfts[switch.index()] =
                 scene.new.multicast.by_switch[switch.index()].iter().copied().collect();
         }
@@ -222,7 +221,12 @@ impl<'a> Devices<'a> {
     }
 
     /// The channels (sending ports) on which a multicast packet goes on that came through one.
-    fn copies(&self, mlid: Mlid, switch: SwitchId, came_to: Option<PortId>) -> Vec<(PortId, PortId)> {
+    fn copies(
+        &self,
+        mlid: Mlid,
+        switch: SwitchId,
+        came_to: Option<PortId>,
+    ) -> Vec<(PortId, PortId)> {
         let mask = self.mfts[switch.index()].get(&mlid).copied().unwrap_or_default();
         let ports = mask.iter().filter(|&num| num != 0);
         let ways = ports.filter_map(|num| self.behind(switch, num));

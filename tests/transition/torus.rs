@@ -82,11 +82,8 @@ impl Torus {
         let members: Vec<_> = hosts.collect();
         let some = members.iter().copied().step_by(3).collect();
         let groups = [(Mlid(0xC000), members), (Mlid(0xC021), some)];
-        let groups = groups.map(|(mlid, members)| GroupMembers {
-            mlid,
-            members,
-            senders: Vec::new(),
-        });
+        let groups =
+            groups.map(|(mlid, members)| GroupMembers { mlid, members, senders: Vec::new() });
         site.plan(&groups).ok()
     }
 

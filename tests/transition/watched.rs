@@ -112,8 +112,10 @@ impl Watch {
         }
         let switches: Vec<usize> =
             (0..self.topology.nodes.len()).filter(|&node| is_switch(node)).collect();
-        let tables: BTreeMap<usize, Vec<u8>> =
-            switches.iter().map(|&node| (node, self.fabric.lft(guid(node)).expect("a table"))).collect();
+        let tables: BTreeMap<usize, Vec<u8>> = switches
+            .iter()
+            .map(|&node| (node, self.fabric.lft(guid(node)).expect("a table")))
+            .collect();
         let circles = |lid: Lid, mut at: usize| {
             for _ in 0..=switches.len() {
                 let entry = tables.get(&at).and_then(|table| table.get(lid.index()));

@@ -12,8 +12,8 @@ use crate::apply::delta::Delta;
 use crate::apply::item::Item;
 use crate::fabric::{PortId, SwitchId};
 use crate::ids::Lid;
-use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
 use crate::wire::attr::AttrId;
+use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
 
 /// What a switch is known to hold of a block.
 #[derive(Clone, Copy)]

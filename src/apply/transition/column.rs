@@ -257,8 +257,7 @@ impl Column {
             let index = node as usize;
             if let End::Node(on) = self.new[index].end {
                 let may_loop = ring[index] == ring[on as usize];
-                let may_lose =
-                    leads_to_hole[on as usize] && in_use[index] && self.will_have[index];
+                let may_lose = leads_to_hole[on as usize] && in_use[index] && self.will_have[index];
                 if on != node && (may_loop || may_lose) {
                     waits.push((node, on));
                 }

@@ -141,8 +141,7 @@ impl<'a> Dispatch<'a> {
     /// With nothing under way any more, lets go the first of steps that wait for each other in a
     /// circle; true if there was one. Orders have none; but nothing must stay unsent if one had.
     pub fn break_circle(&mut self) -> bool {
-        let held =
-            |step: &u32| !self.entered[*step as usize] && !self.stays_back[*step as usize];
+        let held = |step: &u32| !self.entered[*step as usize] && !self.stays_back[*step as usize];
         let steps = 0..self.steps.len() as u32;
         let Some(step) = steps.filter(|_| self.ports_are_up).find(held) else { return false };
         self.hasty += usize::from(!self.is_gate(step));
@@ -177,8 +176,7 @@ mod tests {
     fn a_step_goes_out_when_all_before_it_are_done() {
         // 0 and 1 before the meeting point 2, 3 after it, 4 alone.
         let set = |after| (true, false, after);
-        let steps =
-            steps(&[set(&[]), set(&[]), (false, false, &[0, 1]), set(&[2]), set(&[])]);
+        let steps = steps(&[set(&[]), set(&[]), (false, false, &[0, 1]), set(&[2]), set(&[])]);
         let mut dispatch = Dispatch::new(&steps);
         assert_eq!(ready(&mut dispatch), [0, 1, 4]);
         dispatch.done(0, true);

@@ -191,8 +191,7 @@ fn effect(delta: &Delta<'_>, item: Item, data: &[u8; 64]) -> Effect {
     let is_live = |num: u8| {
         let slot = delta.fabric.port_of(item.node, PortNum(num));
         let peer = slot.and_then(|slot| delta.fabric.port(slot).peer);
-        num == 0
-            || slot.zip(peer).is_some_and(|(a, b)| is_active(delta.fabric, a, b))
+        num == 0 || slot.zip(peer).is_some_and(|(a, b)| is_active(delta.fabric, a, b))
     };
     let Some(held) = held.filter(|_| is_live(input) && is_live(output)) else {
         return Effect::Neither;
@@ -292,9 +291,9 @@ fn add_block(
     for Part { turn: index, lids, is_last, after, after_top, is_late } in parts {
         let turn = &block.turns[index as usize];
         let mut after: Vec<u32> = after.into_iter().map(|part| base + part).collect();
-        let raised = after_top.iter().filter_map(|&on| {
-            tops.get(&block.turns[on as usize].switch).map(|&(step, _)| step)
-        });
+        let raised = after_top
+            .iter()
+            .filter_map(|&on| tops.get(&block.turns[on as usize].switch).map(|&(step, _)| step));
         after.extend(raised);
         if after.is_empty() {
             after.extend(gate);
@@ -306,7 +305,8 @@ fn add_block(
         // The top rises over what was written.
         let last_lid = turn.item.attr_mod as usize * LFT_BLOCK + LFT_BLOCK - 1;
         let top = delta.fabric.switch(turn.switch).switch_info.linear_fdb_top();
-        if is_last && last_lid > usize::from(top)
+        if is_last
+            && last_lid > usize::from(top)
             && let Some(&(raise, true)) = tops.get(&turn.switch)
         {
             let raise = &mut steps.steps[raise as usize];

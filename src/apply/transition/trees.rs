@@ -111,8 +111,7 @@ impl<'a> Forest<'a> {
         }
         let after = if begun.is_empty() { gate } else { Some(steps.gate(begun, cut_is_late)) };
         for (item, data) in second {
-            let step =
-                steps.set(item, data.to_wire(), after.into_iter().collect(), is_late, true);
+            let step = steps.set(item, data.to_wire(), after.into_iter().collect(), is_late, true);
             steps.await_links(step, &links);
         }
     }

@@ -225,9 +225,6 @@ options! {
     /// Routing engines to try in this order, separated by commas; minhop is tried last unless
     /// no_fallback is in the list. Here: minhop, torus-2QoS. (null) is minhop.
     routing_engine: Option<String> = None, start, ready;
-    /// Change the tables of a working fabric in an order that keeps packets from circling and from
-    /// getting lost meanwhile; FALSE sends all changes at once.
-    safe_transitions: bool = true, hup, ready;
     /// Route around throttled links between switches (nue, dfsssp, sssp).
     avoid_throttled_links: bool = false, start, later;
     /// Connect the root switches with each other (updn, dnup, ftree).

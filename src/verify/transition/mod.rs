@@ -120,8 +120,10 @@ fn restated(old: Stage<'_>, fabric: &Fabric, new: &Plan) -> Plan {
         table.cloned().unwrap_or_default()
     };
     let mut plan = new.clone();
-    let routing =
-        Routing { lfts: fabric.switch_ids().map(lft).collect(), ..old.plan.routing.as_ref().clone() };
+    let routing = Routing {
+        lfts: fabric.switch_ids().map(lft).collect(),
+        ..old.plan.routing.as_ref().clone()
+    };
     plan.routing = Arc::new(routing);
     plan.multicast.by_switch = fabric.switch_ids().map(masks).collect();
     let here = |switch: SwitchId| {
@@ -238,18 +240,18 @@ impl<'a> Pass<'a> {
         wiring: &'a Wiring,
         triples: &'a Triples,
     ) -> Self {
-        let hints =
-            if checks.hints.is_empty() { vec![Sl(0)] } else { checks.hints.clone() };
+        let hints = if checks.hints.is_empty() { vec![Sl(0)] } else { checks.hints.clone() };
         let sources = [new, old].map(|stage| sources(stage, new.fabric));
         Self { old, new, before, wiring, triples, hints, commits, sources }
     }
 
     /// Notes what unicast packets do; the number of LIDs that change.
     fn unicast(&self) -> usize {
-        let mut lids: Vec<(Lid, Owners)> = (1..=self.new.plan.lids.max().max(self.old.plan.lids.max()).0)
-            .map(|lid| (Lid(lid), self.owners(Lid(lid))))
-            .filter(|(_, owners)| owners.iter().any(Option::is_some))
-            .collect();
+        let mut lids: Vec<(Lid, Owners)> =
+            (1..=self.new.plan.lids.max().max(self.old.plan.lids.max()).0)
+                .map(|lid| (Lid(lid), self.owners(Lid(lid))))
+                .filter(|(_, owners)| owners.iter().any(Option::is_some))
+                .collect();
         lids.sort_by_key(|(lid, owners)| (self.groups(owners), *lid));
         lids.par_chunks(CHUNK).map(|chunk| self.chunk(chunk)).sum()
     }
