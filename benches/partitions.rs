@@ -18,7 +18,8 @@ use torus_sm::wire::attr::tables::PkeyBlock;
 /// 20x20x20 switches with four hosts each: 40,000 end ports.
 fn fabric(shape: &Shape) -> Fabric {
     let topology = shape.build().expect("the shape fits a fabric");
-    let hardware = Hardware { partition_cap: 512, partition_enforcement_cap: 512, ..Hardware::default() };
+    let hardware =
+        Hardware { partition_cap: 512, partition_enforcement_cap: 512, ..Hardware::default() };
     let view = View { hardware, ..View::default() };
     Fabric::from_topology(&topology, 0, &view).expect("node 0 exists")
 }
@@ -57,8 +58,11 @@ fn plan(criterion: &mut Criterion) {
         let (found, _) = partitions::partitions(&config, &options, &[]);
         let (first, notes) = partitions::tables(&fabric, &found, &[], &options);
         assert_eq!(notes, []);
-        let held: Vec<Vec<PkeyBlock>> =
-            first.blocks.iter().map(|table| table.iter().map(|(_, block)| *block).collect()).collect();
+        let held: Vec<Vec<PkeyBlock>> = first
+            .blocks
+            .iter()
+            .map(|table| table.iter().map(|(_, block)| *block).collect())
+            .collect();
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let (found, _) = partitions::partitions(black_box(&config), &options, &found);

@@ -329,7 +329,8 @@ fn service_levels(site: &Site, guid: Guid, port: PortNum) -> String {
     let (guid, port) = (guid.to_string(), port.to_string());
     let of = |what: &str| site.text("smpquery", &["-G", what, &guid, &port]);
     let info = of("portinfo");
-    let info = info.lines().filter(|line| ["VLHighLimit", "OperVLs"].iter().any(|w| line.starts_with(w)));
+    let info =
+        info.lines().filter(|line| ["VLHighLimit", "OperVLs"].iter().any(|w| line.starts_with(w)));
     let tables = [of("vlarb"), of("sl2vl")].concat();
     let tables = tables.lines().filter(|line| !line.contains("Lid "));
     info.chain(tables).map(|line| format!("{line}\n")).collect()

@@ -245,7 +245,7 @@ fn plan(fabric: &Fabric, lids: &Lids, last: Option<(&Fabric, &Plan)>, dice: &mut
         notes: Vec::new(),
     };
     Plan {
-        ports: vec![None; fabric.ports().len()],
+        ports: vec![None; fabric.ports().len()].into(),
         switch_infos: fabric.switch_ids().map(switch_info).collect(),
         routing: Arc::new(routing),
         qos: Default::default(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
 use torus_sm::fabric::topology::Topology;
-use torus_sm::ids::{Lid, Mlid};
+use torus_sm::ids::{Lid, Mlid, Sl};
 use torus_sm::plan::Plan;
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
@@ -82,8 +82,12 @@ impl Torus {
         let members: Vec<_> = hosts.collect();
         let some = members.iter().copied().step_by(3).collect();
         let groups = [(Mlid(0xC000), members), (Mlid(0xC021), some)];
-        let groups =
-            groups.map(|(mlid, members)| GroupMembers { mlid, members, senders: Vec::new() });
+        let groups = groups.map(|(mlid, members)| GroupMembers {
+            mlid,
+            sl: Sl(0),
+            members,
+            senders: Vec::new(),
+        });
         site.plan(&groups).ok()
     }
 

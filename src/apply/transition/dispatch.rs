@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_step_goes_out_when_all_before_it_are_done() {
         // 0 and 1 before the meeting point 2, 3 after it, 4 alone.
-        let set = |after| (true, false, after);
+        let set = |after: &'static [u32]| (true, false, after);
         let steps = steps(&[set(&[]), set(&[]), (false, false, &[0, 1]), set(&[2]), set(&[])]);
         let mut dispatch = Dispatch::new(&steps);
         assert_eq!(ready(&mut dispatch), [0, 1, 4]);

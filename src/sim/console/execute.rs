@@ -150,11 +150,7 @@ fn swap(net: &mut Net, a: &Name, b: &Name) -> Result<(), ConsoleError> {
     Ok(())
 }
 
-fn misbehave(
-    net: &mut Net,
-    name: &Name,
-    how: Option<Misbehaviour>,
-) -> Result<(), ConsoleError> {
+fn misbehave(net: &mut Net, name: &Name, how: Option<Misbehaviour>) -> Result<(), ConsoleError> {
     let node = resolve::node(&net.devices, name)?;
     match how {
         Some(how) => drop(net.faults.nodes.insert(node, how)),
@@ -163,12 +159,7 @@ fn misbehave(
     Ok(())
 }
 
-fn error(
-    net: &mut Net,
-    at: &Name,
-    chance: f64,
-    attr_id: Option<u16>,
-) -> Result<(), ConsoleError> {
+fn error(net: &mut Net, at: &Name, chance: f64, attr_id: Option<u16>) -> Result<(), ConsoleError> {
     for slot in resolve::target(&net.devices, at)?.slots(&net.devices) {
         net.faults.errors.insert(slot, (chance, attr_id));
     }

@@ -258,7 +258,9 @@ impl<'a> Args<'a> {
         let word = self.word("a duration")?;
         let wrong = || {
             let text = word.whole();
-            word.wrong(format!("'{text}' is not a duration such as 250ms, 1.5s, 2m (a day at most)"))
+            word.wrong(format!(
+                "'{text}' is not a duration such as 250ms, 1.5s, 2m (a day at most)"
+            ))
         };
         let digits = word.text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let scale = match &word.text[digits.len()..] {

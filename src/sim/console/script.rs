@@ -41,8 +41,11 @@ pub async fn run(
             tokio::time::sleep(duration).await;
             continue;
         }
-        let answer = run_line(fabric, line)
-            .map_err(|error| ScriptError { name: name.to_owned(), line: number, error })?;
+        let answer = run_line(fabric, line).map_err(|error| ScriptError {
+            name: name.to_owned(),
+            line: number,
+            error,
+        })?;
         if is_something(line) {
             progress(number, line, &answer);
         }

@@ -89,7 +89,7 @@ pub fn check(
     let triples = Triples::new(&wiring);
     let pass = Pass::new(old, new, &before, checks, commits, &wiring, &triples);
     found.lids = pass.unicast();
-    found.groups = pass.multicast(checks);
+    found.groups = pass.multicast();
     if found.is_trivial() {
         return found;
     }

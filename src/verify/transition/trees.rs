@@ -2,7 +2,7 @@
 
 use super::super::channels::LOCAL;
 use super::super::wiring::NONE;
-use super::{Checks, Pass};
+use super::Pass;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Mlid, PortNum};
 use crate::plan::routing::PortMask;
@@ -10,15 +10,16 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 impl Pass<'_> {
     /// Notes what multicast packets do; the number of groups that change.
-    pub(super) fn multicast(&self, checks: &Checks) -> usize {
-        let tables = [&self.before.multicast.by_switch, &self.new.plan.multicast.by_switch];
+    pub(super) fn multicast(&self) -> usize {
+        let plans = [&self.before.multicast, &self.new.plan.multicast];
+        let tables = plans.map(|plan| &plan.by_switch);
         let entries = tables.iter().flat_map(|table| table.iter().flatten());
         let mlids: BTreeSet<Mlid> = entries.map(|entry| entry.0).collect();
         let mut changed = 0;
         for mlid in mlids {
             let trees = tables.map(|table| tree(table, mlid));
-            let sl = checks.group_sls.iter().find(|group| group.0 == mlid).map(|group| group.1);
-            let sls = 1 << (sl.unwrap_or_default().0 & 0xF);
+            let [before, new] = plans.map(|tables| tables.sls_of(mlid));
+            let sls = before | new;
             let differ = trees[0] != trees[1];
             changed += usize::from(differ);
             let both = trees.iter().flatten().copied();
