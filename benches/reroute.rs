@@ -59,7 +59,12 @@ impl Running {
         let chain = Chain::parse(ENGINES, &Registry::standard(Arc::default())).expect("an engine");
         let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &site.torus_conf);
         let hosts = site.fabric.end_ports().filter(|&port| !site.fabric.node_of(port).is_switch());
-        let group = GroupMembers { mlid: Mlid(0xC000), sl: Sl(0), members: hosts.collect() };
+        let group = GroupMembers {
+            mlid: Mlid(0xC000),
+            sl: Sl(0),
+            members: hosts.collect(),
+            senders: Vec::new(),
+        };
         let mut running = Self {
             fabric: Arc::new(site.fabric.clone()),
             chain,
