@@ -261,7 +261,7 @@ impl Run<'_> {
         let mut sent = 0;
         loop {
             while batch.outstanding() < AHEAD {
-                let step = progress.dispatch.next();
+                let step = progress.dispatch.take();
                 let change = step.and_then(|step| progress.steps.get(step)).and_then(|step| {
                     let item = step.item?;
                     let data = step.data.as_ref().map(|data| &data[..]);

@@ -42,8 +42,10 @@ impl Transitions {
         let after = (fabric.clone(), verified.plan().clone());
         let is_clean = verified.summary().cycle.is_none();
         let was_ordered = report.transition.is_some_and(|order| order.hasty == 0);
-        let commitments =
-            was_ordered.then(|| std::mem::take(&mut report.commitments)).unwrap_or_default();
+        let commitments = match was_ordered {
+            true => std::mem::take(&mut report.commitments),
+            false => Commitments::default(),
+        };
         self.check = Some(tokio::task::spawn_blocking(move || {
             tell_coexistence(&coexistence(&before, &after, &checks, &commitments), is_clean);
         }));

@@ -199,11 +199,11 @@ impl Column {
         let count = self.nodes.len();
         let (mut arrives, mut from) = (vec![false; count], vec![Vec::new(); count]);
         let mut found = Vec::new();
-        for node in 0..count {
+        for (node, arrives) in arrives.iter_mut().enumerate() {
             for end in ways(node) {
                 match end {
-                    End::Owner if !arrives[node] => {
-                        arrives[node] = true;
+                    End::Owner if !*arrives => {
+                        *arrives = true;
                         found.push(node as u32);
                     }
                     End::Node(next) => from[next as usize].push(node as u32),

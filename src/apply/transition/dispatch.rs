@@ -55,7 +55,7 @@ impl<'a> Dispatch<'a> {
     }
 
     /// The next step to be sent, if there is one that waits for nothing.
-    pub fn next(&mut self) -> Option<u32> {
+    pub fn take(&mut self) -> Option<u32> {
         self.ready.pop_front()
     }
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     fn ready(dispatch: &mut Dispatch<'_>) -> Vec<u32> {
-        std::iter::from_fn(|| dispatch.next()).collect()
+        std::iter::from_fn(|| dispatch.take()).collect()
     }
 
     #[test]

@@ -196,8 +196,8 @@ fn effect(delta: &Delta<'_>, item: Item, data: &[u8; 64]) -> Effect {
     let Some(held) = held.filter(|_| is_live(input) && is_live(output)) else {
         return Effect::Neither;
     };
-    let rows = held.sl_to_vl().iter();
-    let Some(&(.., old)) = rows.filter(|row| (row.0, row.1) == (input, output)).last() else {
+    let mut rows = held.sl_to_vl().iter();
+    let Some(&(.., old)) = rows.rfind(|row| (row.0, row.1) == (input, output)) else {
         return Effect::Neither;
     };
     let new = SlToVl(std::array::from_fn(|index| data[index]));

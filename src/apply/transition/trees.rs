@@ -18,7 +18,7 @@ use crate::ids::{Mlid, PortNum};
 use crate::plan::routing::PortMask;
 use crate::verify::transition::has_ring;
 use crate::wire::attr::AttrId;
-use crate::wire::attr::tables::{MFT_BLOCK, MFT_POSITION_PORTS, MftBlock};
+use crate::wire::attr::tables::{MFT_BLOCK, MftBlock};
 use std::collections::{BTreeMap, HashMap};
 
 /// How a group gets from its old tree to the new one.
@@ -184,7 +184,6 @@ fn cables(
 
 /// The block between an old and a new one: every group goes its own way.
 fn between(old: &MftBlock, new: &MftBlock, block: u16, ways: &HashMap<Mlid, Way>) -> MftBlock {
-    debug_assert!(MFT_POSITION_PORTS == 16, "a mask is a u16");
     let first = Mlid::FIRST.0 + block * MFT_BLOCK as u16;
     MftBlock(std::array::from_fn(|index| {
         let (old, new) = (old.0[index], new.0[index]);
