@@ -17,9 +17,8 @@ const MAD: usize = 256;
 
 /// What a file is.
 pub(super) enum Opened {
-    Umad(OpenUmad),
-    /// Held, nothing else.
-    Issm(#[allow(dead_code)] IssmHold),
+    Umad(Box<OpenUmad>),
+    Issm { _hold: IssmHold },
 }
 
 /// An open file.
@@ -52,7 +51,7 @@ impl Device {
     pub(super) fn write(&self, bytes: &[u8]) -> Result<usize, Errno> {
         match &self.opened {
             Opened::Umad(umad) => umad.write(bytes),
-            Opened::Issm(_) => Err(Errno::EINVAL),
+            Opened::Issm { .. } => Err(Errno::EINVAL),
         }
     }
 

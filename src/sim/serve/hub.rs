@@ -219,9 +219,9 @@ impl Hub {
             DeviceKind::Umad => {
                 let bell = Arc::clone(&self.bell);
                 let wake = Arc::new(move || bell.ring(number));
-                Opened::Umad(self.fabric.open_umad(place.node, port, wake)?)
+                Opened::Umad(Box::new(self.fabric.open_umad(place.node, port, wake)?))
             }
-            DeviceKind::Issm => Opened::Issm(self.fabric.open_issm(place.node, port)?),
+            DeviceKind::Issm => Opened::Issm { _hold: self.fabric.open_issm(place.node, port)? },
         };
         let (device, program) = Device::new(opened)?;
         self.devices.insert(number, device);
