@@ -56,7 +56,8 @@
 //! # What is deliberately absent
 //!
 //! Nothing under [`plan`] or [`verify`] opens a file, reads a clock, draws a random number, logs
-//! or sends a MAD. No byte order above [`wire`]. No `unsafe` outside `transport::umad`. No shared
+//! or sends a MAD. No byte order above [`wire`]. No `unsafe` outside `transport::umad` (and the
+//! workspace member `preload`, which stands between a program and its C library). No shared
 //! mutable fabric: one task owns the state, readers hold snapshots. No clock but tokio's, so that
 //! tests of the whole daemon run on a paused one.
 

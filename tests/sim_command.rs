@@ -117,9 +117,11 @@ fn interrupted_it_leaves_cleanly() {
     use nix::unistd::Pid;
     use std::io::{BufRead as _, BufReader, Read as _};
     let folder = tempfile::tempdir().expect("a folder");
+    let runtime = tempfile::tempdir().expect("a folder");
     let mut child = Command::new(env!("CARGO_BIN_EXE_torus-sm"))
         .args(["sim", "3x3x1"])
         .env("TMPDIR", folder.path())
+        .env("XDG_RUNTIME_DIR", runtime.path())
         .env_remove("OSM_CACHE_DIR")
         .stdout(std::process::Stdio::piped())
         .spawn()
@@ -141,4 +143,6 @@ fn interrupted_it_leaves_cleanly() {
     let mut rest = String::new();
     child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut rest));
     assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0);
+    let served = std::fs::read_dir(runtime.path().join("torus-sm")).expect("the folder");
+    assert_eq!(served.count(), 0);
 }
