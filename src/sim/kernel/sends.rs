@@ -7,6 +7,7 @@ use super::agents::Owner;
 use super::classes;
 use super::registration::Registration;
 use super::rmpp;
+use super::transfers::TransferKey;
 use crate::sim::net::{Event, Net, Packet, Timer};
 use crate::transport::Address;
 use crate::transport::umad::UserHeader;
@@ -22,15 +23,23 @@ const NAMESAKES: u8 = 16;
 /// Names a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(in crate::sim) struct RequestKey {
+    /// Answers that wait for an answer themselves have the transaction ID of another agent.
+    agent: u32,
     tid: u64,
     class: u8,
     /// Tells requests of the same name apart.
     nth: u8,
 }
 
+impl RequestKey {
+    /// The first of its name.
+    pub(super) fn first(agent: u32, header: &Header) -> Self {
+        Self { agent, tid: header.tid(), class: header.class(), nth: 0 }
+    }
+}
+
 /// A request without an answer so far.
 pub(in crate::sim) struct Request {
-    agent: u32,
     sent: UserHeader,
     packet: Packet,
     retries: u32,
@@ -101,11 +110,14 @@ impl Net {
             self.launch(packet);
             return Ok(());
         }
-        let (tid, class) = (header.tid(), header.class());
-        let mut keys = (0..namesakes).map(|nth| RequestKey { tid, class, nth });
+        let long = TransferKey::request(post.agent, &header);
+        if !self.kernel.transfers.is_empty() && self.kernel.transfers.contains_key(&long) {
+            return Err(Errno::EINVAL);
+        }
+        let first = RequestKey::first(post.agent, &header);
+        let mut keys = (0..namesakes).map(|nth| RequestKey { nth, ..first });
         let key = keys.find(|key| !self.kernel.requests.contains_key(key)).ok_or(Errno::EINVAL)?;
         let request = Request {
-            agent: post.agent,
             sent: *post.sent,
             packet: packet.clone(),
             retries: post.sent.retries,
@@ -137,7 +149,7 @@ impl Net {
             return self.arm_request(key);
         }
         let Some(request) = self.kernel.requests.remove(&key) else { return };
-        if let Some(agent) = self.kernel.agents.get(request.agent) {
+        if let Some(agent) = self.kernel.agents.get(key.agent) {
             agent.owner.unanswered(request.sent, &request.packet.mad.0);
         }
     }
@@ -145,13 +157,12 @@ impl Net {
     /// Ends the request of `agent` that the response with this header from `from` answers; false
     /// if there is none.
     pub(super) fn end_request(&mut self, agent: u32, header: &Header, from: &Address) -> bool {
-        let (tid, class) = (header.tid(), header.class());
-        for key in (0..NAMESAKES).map(|nth| RequestKey { tid, class, nth }) {
+        let first = RequestKey::first(agent, header);
+        for key in (0..NAMESAKES).map(|nth| RequestKey { nth, ..first }) {
             let Some(request) = self.kernel.requests.get(&key) else { continue };
             let (slot, to) = (request.packet.from, &request.packet.to);
-            if request.agent != agent
-                || (class != Class::SUBN_DIRECTED && !self.devices.is_way_back(slot, to, from))
-            {
+            let is_directed = header.class() == Class::SUBN_DIRECTED;
+            if !is_directed && !self.devices.is_way_back(slot, to, from) {
                 continue;
             }
             let timer = request.timer;
@@ -166,8 +177,8 @@ impl Net {
     pub(in crate::sim) fn unregister(&mut self, id: u32) {
         let Some(agent) = self.kernel.agents.remove(id) else { return };
         let mut timers: Vec<Timer> = agent.receives.iter().filter_map(|r| r.timer).collect();
-        self.kernel.requests.retain(|_, request| {
-            let stays = request.agent != id;
+        self.kernel.requests.retain(|key, request| {
+            let stays = key.agent != id;
             timers.extend(request.timer.filter(|_| !stays));
             stays
         });

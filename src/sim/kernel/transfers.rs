@@ -11,7 +11,7 @@ use super::agents::Owner;
 use super::classes;
 use super::rmpp::sender::{Ack, Sender};
 use super::rmpp::{self, PacketType, Reason};
-use super::sends::{Post, own_tid};
+use super::sends::{Post, RequestKey, own_tid};
 use crate::ids::{Gid, Lid};
 use crate::sim::net::{Event, Net, Packet, Timer};
 use crate::transport::Address;
@@ -48,6 +48,11 @@ pub(in crate::sim) struct TransferKey {
 impl TransferKey {
     pub(super) fn is_of(&self, agent: u32) -> bool {
         self.agent == agent
+    }
+
+    /// The long request of `agent` with this header.
+    pub(super) fn request(agent: u32, header: &Header) -> Self {
+        Self { agent, tid: header.tid(), class: header.class(), peer: None }
     }
 
     /// The message that the RMPP packet with this header is about.
@@ -93,7 +98,8 @@ impl Net {
             class: header.class(),
             peer: is_response.then(|| peer(&post.sent.address)),
         };
-        if self.kernel.transfers.contains_key(&key) {
+        let request = RequestKey::first(post.agent, &header);
+        if self.kernel.transfers.contains_key(&key) || self.kernel.requests.contains_key(&request) {
             return Err(Errno::EINVAL);
         }
         let window = match key.peer {
@@ -112,12 +118,16 @@ impl Net {
         Ok(())
     }
 
-    /// Sends what the window allows and waits for the acknowledgement.
+    /// Sends what the window allows, if anything, and waits for the acknowledgement of it.
     fn pump(&mut self, key: TransferKey) {
         let Some(transfer) = self.kernel.transfers.get_mut(&key) else { return };
+        let waiting = self.kernel.backlog.len();
         while let Some(mad) = transfer.sender.next() {
             let packet = Packet { from: transfer.slot, to: transfer.sent.address, mad };
             self.kernel.backlog.push_back(packet);
+        }
+        if self.kernel.backlog.len() == waiting {
+            return;
         }
         let own = Duration::from_millis(transfer.sent.timeout_ms.into());
         let timeout = if own.is_zero() { ACK_TIMEOUT } else { own.min(ACK_TIMEOUT) };

@@ -165,6 +165,21 @@ async fn the_same_request_cannot_be_under_way_twice() {
     assert!(client.write(to(0), &mad).is_ok());
 }
 
+/// As `ibping -S` does.
+#[tokio::test(start_paused = true)]
+async fn an_answer_sent_with_a_timeout_comes_back_although_it_arrived() {
+    let fabric = fabric().await;
+    let (client, server) = (Program::client(&fabric, HOST0), Program::server(&fabric, HOST1));
+    client.write(sent_to(gsi(LID1), 1000, 0), &sa_message(GET, 5, 200, false)).expect("sent");
+    let (from, asked) = server.next().await;
+    let answer = with_method(&asked, 0x81);
+    server.write(sent_to(from.address, 1000, 0), &answer).expect("it is sent");
+    assert_eq!(client.next().await.0.status, 0);
+    let (header, returned) = server.next().await;
+    assert_eq!((header.status, &returned[..]), (110, &answer[..24]));
+    assert_at_rest(&fabric);
+}
+
 #[tokio::test(start_paused = true)]
 async fn directed_routes_leave_through_the_own_port() {
     let fabric = fabric().await;
