@@ -14,6 +14,8 @@ use crate::transport::umad::UserHeader;
 use crate::wire::mad::{Class, Header, MAD_SIZE, Mad};
 use crate::wire::sa::{RMPP_OFFSET, SA_OFFSET};
 use nix::errno::Errno;
+use std::collections::hash_map::Entry;
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 /// Requests of an agent that does RMPP itself may share a transaction ID and a class, up to this
@@ -21,7 +23,7 @@ use std::time::Duration;
 const NAMESAKES: u8 = 16;
 
 /// Names a request.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) struct RequestKey {
     /// Answers that wait for an answer themselves have the transaction ID of another agent.
     agent: u32,
@@ -29,6 +31,13 @@ pub(in crate::sim) struct RequestKey {
     class: u8,
     /// Tells requests of the same name apart.
     nth: u8,
+}
+
+/// The transaction ID tells nearly all apart.
+impl Hash for RequestKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.tid);
+    }
 }
 
 impl RequestKey {
@@ -114,16 +123,19 @@ impl Net {
         if !self.kernel.transfers.is_empty() && self.kernel.transfers.contains_key(&long) {
             return Err(Errno::EINVAL);
         }
-        let first = RequestKey::first(post.agent, &header);
-        let mut keys = (0..namesakes).map(|nth| RequestKey { nth, ..first });
-        let key = keys.find(|key| !self.kernel.requests.contains_key(key)).ok_or(Errno::EINVAL)?;
-        let request = Request {
+        let mut key = RequestKey::first(post.agent, &header);
+        while key.nth + 1 < namesakes && self.kernel.requests.contains_key(&key) {
+            key.nth += 1;
+        }
+        let Entry::Vacant(place) = self.kernel.requests.entry(key) else {
+            return Err(Errno::EINVAL);
+        };
+        place.insert(Request {
             sent: *post.sent,
             packet: packet.clone(),
             retries: post.sent.retries,
             timer: None,
-        };
-        self.kernel.requests.insert(key, request);
+        });
         self.launch(packet);
         self.arm_request(key);
         Ok(())
@@ -159,16 +171,14 @@ impl Net {
     pub(super) fn end_request(&mut self, agent: u32, header: &Header, from: &Address) -> bool {
         let first = RequestKey::first(agent, header);
         for key in (0..NAMESAKES).map(|nth| RequestKey { nth, ..first }) {
-            let Some(request) = self.kernel.requests.get(&key) else { continue };
-            let (slot, to) = (request.packet.from, &request.packet.to);
+            let Entry::Occupied(place) = self.kernel.requests.entry(key) else { continue };
+            let Packet { from: slot, to, .. } = &place.get().packet;
             let is_directed = header.class() == Class::SUBN_DIRECTED;
-            if !is_directed && !self.devices.is_way_back(slot, to, from) {
-                continue;
+            if is_directed || self.devices.is_way_back(*slot, to, from) {
+                let timer = place.remove().timer;
+                self.cancel(timer);
+                return true;
             }
-            let timer = request.timer;
-            self.kernel.requests.remove(&key);
-            self.cancel(timer);
-            return true;
         }
         false
     }
