@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use torus_sm::cli::{self, Command};
 use torus_sm::daemon::launch::{self, Failure};
-use torus_sm::daemon::{attach, simulate};
+use torus_sm::daemon::{attach, ctl, simulate};
 use torus_sm::offline::{self, check, torus_config};
 
 fn main() -> ExitCode {
@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Command::Sim(args) => simulate::run(&args),
         Command::SimExec(at, command) => attach::exec(&at, &command),
         Command::SimShell(at) => attach::shell(&at),
+        Command::SimCtl(args) => ctl::run(&args),
         Command::Plan(args) => offline::run(&args, &mut std::io::stdout().lock()),
         Command::Check(args) => check::run(&args, &mut std::io::stdout().lock()),
         Command::TorusConfig(args) => torus_config::run(&args, &mut std::io::stdout().lock()),

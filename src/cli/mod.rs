@@ -15,6 +15,7 @@ pub mod getopt;
 pub mod help;
 pub mod plan;
 pub mod sim;
+pub mod sim_ctl;
 pub mod sim_exec;
 pub mod torus_config;
 
@@ -23,6 +24,7 @@ pub use check::CheckArgs;
 pub use exit::{ExitCode, Failure};
 pub use plan::PlanArgs;
 pub use sim::SimArgs;
+pub use sim_ctl::CtlArgs;
 pub use sim_exec::AttachArgs;
 pub use torus_config::TorusConfigArgs;
 
@@ -41,6 +43,8 @@ pub enum Command {
     SimExec(AttachArgs, Vec<OsString>),
     /// Start a shell for such programs.
     SimShell(AttachArgs),
+    /// Lines for the console of the embedded simulator of another process.
+    SimCtl(CtlArgs),
     /// Plan a fabric without touching any.
     Plan(Box<PlanArgs>),
     /// Read the configuration and say what is wrong with it.

@@ -1,8 +1,8 @@
 //! `torus-sm sim`: the daemon on an embedded simulated fabric. [`super::sim_exec`] has the
-//! subcommands for programs beside it.
+//! subcommands for programs beside it, [`super::sim_ctl`] the one for faults.
 
 use super::args::{self, DaemonArgs};
-use super::{Command, UsageError, sim_exec};
+use super::{Command, UsageError, sim_ctl, sim_exec};
 use crate::sim::generate;
 use clap::Parser;
 use std::fmt;
@@ -13,7 +13,7 @@ use std::str::FromStr;
 ///
 /// Takes the options of the daemon too (see torus-sm --help), such as -o to end after the
 /// first sweep. Programs made for InfiniBand run on the fabric with torus-sm sim exec and
-/// torus-sm sim shell.
+/// torus-sm sim shell; torus-sm sim ctl lets things go wrong.
 #[derive(Clone, PartialEq, Debug, Parser)]
 #[command(name = "torus-sm sim", disable_version_flag = true, max_term_width = 96)]
 pub struct SimArgs {
@@ -44,6 +44,10 @@ pub struct SimArgs {
     /// /tmp/torus-sm-UID/sim.sock]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+    /// Run the lines of this file on the fabric's console once the subnet is up; see torus-sm
+    /// sim ctl
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
     /// What the command line says to the daemon
     #[arg(skip)]
     pub daemon: DaemonArgs,
@@ -57,7 +61,7 @@ pub(super) const OWN: [&str; 5] =
 fn arguments(name: &str) -> Option<usize> {
     match name {
         "--no-sm" => Some(0),
-        "--socket" => Some(1),
+        "--socket" | "--script" => Some(1),
         _ => OWN.contains(&name).then_some(1),
     }
 }
@@ -69,21 +73,18 @@ impl SimArgs {
     /// What is beyond the generator, or outside the shape.
     pub fn generated(&self) -> Result<Option<generate::Shape>, String> {
         let Some(shape) = self.shape else { return Ok(None) };
-        let radix = shape.radix.map(|radix| u16::try_from(radix).unwrap_or(u16::MAX));
-        let mut whole = generate::Shape::torus(radix);
-        whole.looped = shape.open.map(|open| !open);
-        whole.hosts = u8::try_from(self.hosts).map_err(|error| error.to_string())?;
-        whole.parallel = u8::try_from(self.parallel).map_err(|error| error.to_string())?;
-        for position in &self.missing_switch {
-            whole.missing_switches.push(position.within(radix)?);
+        let mut whole: generate::Shape =
+            shape.to_string().parse().map_err(|error: generate::ShapeError| error.to_string())?;
+        let count = |value: u16| u8::try_from(value).map_err(|_| format!("{value} is too many"));
+        whole.hosts = count(self.hosts)?;
+        whole.parallel = count(self.parallel)?;
+        for &position in &self.missing_switch {
+            let at = position.within(&whole)?;
+            whole.missing_switches.push(at);
         }
-        for cable in &self.missing_link {
-            let axis = usize::from(cable.axis);
-            let mut from = cable.from.within(radix)?;
-            if !cable.up {
-                from[axis] = (from[axis] + radix[axis] - 1) % radix[axis];
-            }
-            whole.missing_links.push((from, axis));
+        for &cable in &self.missing_link {
+            let link = cable.lower_end(&whole)?;
+            whole.missing_links.push(link);
         }
         Ok(Some(whole))
     }
@@ -93,6 +94,7 @@ impl SimArgs {
 pub(super) fn parse(argv: &[String]) -> Result<Command, UsageError> {
     match argv.split_first() {
         Some((word, rest)) if word == "exec" => return sim_exec::parse_exec(rest),
+        Some((word, rest)) if word == "ctl" => return sim_ctl::parse(rest),
         Some((word, rest)) if word == "shell" => return sim_exec::parse_shell(rest),
         _ => {}
     }
@@ -187,14 +189,11 @@ impl fmt::Display for Shape {
 pub struct Position(pub [u32; 3]);
 
 impl Position {
-    /// As the generator takes it, if it is within these radices.
-    fn within(self, radix: [u16; 3]) -> Result<[u16; 3], String> {
-        let [x, y, z] = self.0;
-        let outside = self.0.iter().zip(radix).any(|(&at, radix)| at >= u32::from(radix));
-        if outside {
-            return Err(format!("there is no position {x},{y},{z} in this shape"));
-        }
-        Ok(self.0.map(|at| u16::try_from(at).unwrap_or_default()))
+    /// As the generator takes it, if it is within the shape.
+    fn within(self, shape: &generate::Shape) -> Result<[u16; 3], String> {
+        let at = self.0.map(|coordinate| u16::try_from(coordinate).unwrap_or(u16::MAX));
+        let inside = shape.contains(at).then_some(at);
+        inside.ok_or_else(|| format!("there is no switch at {self}"))
     }
 }
 
@@ -231,6 +230,22 @@ pub struct Cable {
     pub axis: u8,
     /// True towards higher coordinates.
     pub up: bool,
+}
+
+impl Cable {
+    /// The cables as the generator names them: by their lower end.
+    fn lower_end(self, shape: &generate::Shape) -> Result<([u16; 3], usize), String> {
+        let dimension = usize::from(self.axis);
+        let mut at = self.from.within(shape)?;
+        if !self.up {
+            let radix = shape.radix[dimension];
+            at[dimension] = (at[dimension] + radix - 1) % radix;
+        }
+        match shape.above(at, dimension) {
+            Some(_) => Ok((at, dimension)),
+            None => Err(format!("there is no cable at {self}")),
+        }
+    }
 }
 
 impl FromStr for Cable {

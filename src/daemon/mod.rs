@@ -21,12 +21,14 @@
 //! * [`signals`]: HUP, USR1, INT, TERM; [`logging`]: the log, [`tell`]: its well-known lines;
 //! * [`start`]: puts the desks together; [`launch`]: the process,
 //!   with [`background`] for `-B`;
+//! * [`ctl`]: lines for the console of a simulator;
 //! * [`simulate`]: the same on an embedded simulated fabric, with [`narrator`] telling about it.
 
 pub mod agenda;
 pub mod archive;
 pub mod attach;
 pub mod background;
+pub mod ctl;
 pub mod files;
 pub mod front_desk;
 pub mod held_joins;

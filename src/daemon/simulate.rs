@@ -9,6 +9,7 @@
 //! else warnings and errors on standard error. [`super::narrator`] tells on standard output what happens.
 
 use super::background;
+use super::ctl;
 use super::files::Files;
 use super::hosting;
 use super::launch::{self, Failure};
@@ -19,14 +20,13 @@ use super::signals;
 use super::start::{Daemon, Setup};
 use super::surroundings::Configuration;
 use super::tell;
-use crate::cli::sim::{Cable, Position};
 use crate::cli::{DaemonArgs, ExitCode, SimArgs};
 use crate::config::options::Options;
 use crate::fabric::ibnet;
 use crate::fabric::picture::Hardware;
 use crate::fabric::topology::Topology;
 use crate::ids::{Guid, PortNum};
-use crate::sim::generate::Shape;
+use crate::sim::console::script;
 use crate::sim::{SimFabric, SimPort};
 use crate::transport::MadPort;
 use crate::transport::intake::Intake;
@@ -45,6 +45,7 @@ use tokio::sync::watch;
 /// Why it could not start.
 pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     let fabric = Fabric::from_args(args)?;
+    let lines = Script::of(args)?;
     let scratch = Scratch::new()?;
     let daemon_args = with_defaults(args, &fabric, &scratch)?;
     let configured = launch::configure(&daemon_args)?;
@@ -67,13 +68,14 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     if args.no_sm {
         println!("no subnet manager; up until interrupted");
         launch::settle_in_background()?;
+        runtime.block_on(lines.run(&simulated))?;
         hosting::until_interrupted()?;
         drop(server);
         return Ok(ExitCode::Ok);
     }
     let configuration = Configuration { options, partitions: Arc::new(partitions) };
     let name = fabric.node_name(place.0);
-    let run = serve(&daemon_args, configuration, simulated, (place, name), log.clone());
+    let run = serve(&daemon_args, configuration, simulated, (place, name), lines, log.clone());
     let exit = runtime.block_on(run)?;
     drop(server);
     runtime.shutdown_timeout(Duration::from_secs(2));
@@ -101,7 +103,10 @@ impl Fabric {
             let topology = ibnet::parse(file, &text).map_err(|error| wrong(&error))?;
             return Ok(Self { topology, name: file.display().to_string(), torus_conf: None });
         }
-        let shape = shape(args).map_err(|text| Failure::new(ExitCode::Usage, text))?;
+        let shape = args.generated().map_err(|text| Failure::new(ExitCode::Usage, text))?;
+        let Some(shape) = shape else {
+            return Err(Failure::new(ExitCode::Usage, "neither a shape nor a file is given"));
+        };
         let topology = shape.build().map_err(|error| Failure::new(ExitCode::Usage, error))?;
         let closed = shape.radix.iter().zip(shape.looped).any(|(&radix, loops)| radix > 2 && loops);
         let word = if closed { "torus" } else { "mesh" };
@@ -157,44 +162,6 @@ impl Fabric {
     fn node_name(&self, guid: Guid) -> &str {
         let node = self.topology.nodes.iter().find(|node| node.guid == guid);
         node.map_or("?", |node| &node.description)
-    }
-}
-
-/// The generator's shape for what the command line says.
-fn shape(args: &SimArgs) -> Result<Shape, String> {
-    let text = args.shape.map(|shape| shape.to_string()).unwrap_or_default();
-    let mut shape: Shape = text.parse().map_err(|error| format!("{error}"))?;
-    let count = |value: u16| u8::try_from(value).map_err(|_| format!("{value} is too many"));
-    shape.hosts = count(args.hosts)?;
-    shape.parallel = count(args.parallel)?;
-    for &position in &args.missing_switch {
-        let at = place(&shape, position)?;
-        shape.missing_switches.push(at);
-    }
-    for &cable in &args.missing_link {
-        let link = lower_end(&shape, cable)?;
-        shape.missing_links.push(link);
-    }
-    Ok(shape)
-}
-
-fn place(shape: &Shape, position: Position) -> Result<[u16; 3], String> {
-    let at = position.0.map(|coordinate| u16::try_from(coordinate).unwrap_or(u16::MAX));
-    let inside = shape.contains(at).then_some(at);
-    inside.ok_or_else(|| format!("there is no switch at {position}"))
-}
-
-/// The cables as the generator names them: by their lower end.
-fn lower_end(shape: &Shape, cable: Cable) -> Result<([u16; 3], usize), String> {
-    let dimension = usize::from(cable.axis);
-    let mut at = place(shape, cable.from)?;
-    if !cable.up {
-        let radix = shape.radix[dimension];
-        at[dimension] = (at[dimension] + radix - 1) % radix;
-    }
-    match shape.above(at, dimension) {
-        Some(_) => Ok((at, dimension)),
-        None => Err(format!("there is no cable at {cable}")),
     }
 }
 
@@ -271,6 +238,7 @@ async fn serve(
     configuration: Configuration,
     simulated: SimFabric,
     ((guid, num), node_name): (Place, &str),
+    lines: Script,
     log: super::logging::LogHandle,
 ) -> Result<Exit, Failure> {
     let Configuration { options, partitions } = configuration;
@@ -296,7 +264,45 @@ async fn serve(
     signals::install(daemon.events(), shutdown, launch::reopen(log))
         .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
     launch::settle_in_background()?;
-    Ok(Narrator::new(&daemon, args.once).follow(daemon.run(asked)).await)
+    let mut subnet = daemon.subnet();
+    let narrator = Narrator::new(&daemon, args.once);
+    let script = async {
+        // Without a subnet there is nothing to come, and the daemon's end is the end.
+        if subnet.wait_for(Option::is_some).await.is_ok() {
+            lines.run(&simulated).await?;
+        }
+        std::future::pending::<Result<Exit, Failure>>().await
+    };
+    tokio::select! {
+        exit = narrator.follow(daemon.run(asked)) => Ok(exit),
+        failed = script => failed,
+    }
+}
+
+/// Lines for the console.
+struct Script(Option<(String, String)>);
+
+impl Script {
+    fn of(args: &SimArgs) -> Result<Self, Failure> {
+        if args.script.is_some() && args.daemon.once {
+            let text = "--script begins when the subnet is up, where -o ends";
+            return Err(Failure::new(ExitCode::Usage, text));
+        }
+        Ok(Self(args.script.as_deref().map(ctl::read).transpose()?))
+    }
+
+    /// Runs the lines, telling of each.
+    async fn run(&self, fabric: &SimFabric) -> Result<(), Failure> {
+        let Some((name, text)) = &self.0 else { return Ok(()) };
+        let tell = |number: usize, line: &str, answer: &str| {
+            println!("{name}:{number}: {line}");
+            print!("{answer}");
+        };
+        let done = script::run(fabric, name, text, tell).await;
+        done.map_err(|error| Failure::new(ExitCode::Fatal, error))?;
+        println!("{name}: all lines are carried out");
+        Ok(())
+    }
 }
 
 fn traced(port: SimPort, args: &DaemonArgs) -> Arc<dyn MadPort> {

@@ -6,8 +6,9 @@ use super::client::{Client, Lost, Reply, Request};
 use super::device::{Device, Opened};
 use super::nodes::{DeviceKind, Nodes};
 use super::place::Place;
-use super::protocol::{HELD, HELLO, IOCTL, OPEN, REFRESH, VERSION, WRITE};
+use super::protocol::{CONSOLE, HELD, HELLO, IOCTL, OPEN, REFRESH, VERSION, WRITE};
 use crate::sim::SimFabric;
+use crate::sim::console::{self, ConsoleError};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::BTreeMap;
@@ -175,6 +176,7 @@ impl Hub {
         let body = request.body.as_slice();
         let answered = match (request.operation, *place) {
             (HELLO, _) => return self.hello(body, place),
+            (CONSOLE, _) => return self.console(body),
             (OPEN, Some(place)) => self.open(body, place),
             (REFRESH, Some(place)) => self.refresh(body, place),
             (WRITE, Some(_)) => self.write(body),
@@ -182,6 +184,17 @@ impl Hub {
             _ => Err(Errno::EPROTO),
         };
         answered.unwrap_or_else(Reply::error)
+    }
+
+    fn console(&self, body: &[u8]) -> Reply {
+        match console::run_line(&self.fabric, &String::from_utf8_lossy(body)) {
+            Ok(text) => Reply::body(text),
+            Err(ConsoleError { column, text }) => {
+                let column = u32::try_from(column).unwrap_or(u32::MAX).to_ne_bytes();
+                let body = [&column, text.as_bytes()].concat();
+                Reply { errno: Some(Errno::EINVAL), ..Reply::body(body) }
+            }
+        }
     }
 
     fn hello(&mut self, body: &[u8], place: &mut Option<Place>) -> Reply {

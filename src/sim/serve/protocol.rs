@@ -44,6 +44,10 @@ pub const IOCTL: u32 = 4;
 /// empty.
 pub const REFRESH: u32 = 5;
 
+/// A line for the fabric's console, also without [`HELLO`]. Body: the line. Reply: what is to be
+/// said; with EINVAL the column u32 of what is wrong with the line, and what that is.
+pub const CONSOLE: u32 = 6;
+
 /// Length of a frame's length and operation or errno.
 pub const FRAME_HEAD: usize = 8;
 /// Longest body of a frame: longer than the longest MAD.
@@ -77,6 +81,17 @@ pub fn packet_head(length: usize, header: usize, outside: bool) -> [u8; PACKET_H
 pub fn read_packet_head(head: [u8; PACKET_HEAD]) -> (usize, usize, bool) {
     let (length, word) = split(head);
     (length as usize, (word & 0xFFFF) as usize, word >> 16 != 0)
+}
+
+/// What a console answered: its text, or the column and what is wrong. `None` if it makes no
+/// sense.
+pub fn read_console_reply(errno: u32, body: &[u8]) -> Option<Result<String, (usize, String)>> {
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    if errno == 0 {
+        return Some(Ok(text(body)));
+    }
+    let (column, rest) = body.split_first_chunk()?;
+    Some(Err((u32::from_ne_bytes(*column) as usize, text(rest))))
 }
 
 fn join(first: u32, second: u32) -> [u8; 8] {
