@@ -19,9 +19,9 @@
 //!
 //! [`offline`] walks the same road without a port, up to verify, for `torus-sm plan`.
 //!
-//! What changes slowly and is written by clients (multicast members …) lives in one registry
-//! with one owner; its changes reach the fabric as events of the daemon's loop, and reach
-//! readers in the next snapshot.
+//! What changes slowly and is written by clients (multicast members, services, subscriptions)
+//! lives in one registry with one owner; its changes reach the fabric as events of the daemon's
+//! loop, and reach readers in the next snapshot.
 //!
 //! Beside the stages stand [`ids`] (numbers of the standard as types), [`notes`] (what the
 //! operator is to hear), [`wire`] (bytes), [`transport`] (the port), [`config`] (what the

@@ -14,12 +14,15 @@ use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
 use torus_sm::plan::partitions::{self, Member, Membership, Partition, Who};
 use torus_sm::publish::Subnet;
+use torus_sm::sa::herald::{self, Herald};
+use torus_sm::sa::registry::GroupEvent;
 use torus_sm::sa::{Reply, Responder};
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::{Address, Grh};
+use torus_sm::wire::attr::{Notice, TrapNumber};
 use torus_sm::wire::mad::{Header, Mad, Method};
-use torus_sm::wire::record::{NodeRecord, PathRecord, Record};
-use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
+use torus_sm::wire::record::{InformInfo, NodeRecord, PathRecord, Record};
+use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr};
 
 const PREFIX: u64 = 0xfe80_0000_0000_0000;
 
@@ -137,6 +140,99 @@ fn the_partitions_sl_is_a_hint_for_its_paths() {
     assert_eq!(sl_of_path(7, None), low);
     assert_eq!(sl_of_path(8, None), low + 8);
     assert_eq!(sl_of_path(15, Some(Pkey(0x1234))), low + 8);
+}
+
+/// The GUIDs of the subscribers that the reports under way go to.
+fn reported(herald: &mut Herald, subnet: &Subnet) -> Vec<Guid> {
+    let patience = herald::patience(&subnet.options);
+    let mut heard = Vec::new();
+    while let Some(report) = herald.next(Instant::now(), patience) {
+        let port = subnet.plan.lids.port(report.to.lid).expect("a subscriber");
+        heard.push(subnet.fabric.port(port).guid);
+        herald.concluded(report.tid, true);
+    }
+    heard.sort();
+    heard
+}
+
+#[test]
+fn notices_are_heard_within_partitions() {
+    let (shape, subnet) = subnet(small_partition);
+    let hosts = [0, 1, 2].map(|n| host(&shape, n));
+    let stranger = Guid(shape.host_guid([1, 1, 0], 0).0 + 1);
+    let mut sa = Responder::default();
+    let mut subscribe = |port: Guid, trusted: bool, last: u16| {
+        let mut info = InformInfo::default();
+        info.set_lid_range_begin(Lid(if last > 0 { lid(&subnet, port).0 } else { 0xFFFF }));
+        info.set_lid_range_end(Lid(last));
+        info.set_is_generic(1);
+        info.set_subscribe(1);
+        info.set_notice_type(0xFFFF);
+        info.set_trap_number(0xFFFF);
+        info.set_producer_type(0xFF_FFFF);
+        let mut mad = request(SaAttr::INFORM_INFO, Method::SET, 0, &info);
+        mad.0[SA_OFFSET + 7] = trusted.into();
+        let from = Address::gsi(lid(&subnet, port), Sl(0));
+        let reply = sa.handle(&subnet, &from, &mad.0, Instant::now()).expect("a reply");
+        Header::read(&reply.mad).status()
+    };
+    for port in hosts {
+        assert_eq!(subscribe(port, false, 0), 0);
+    }
+    assert_eq!(subscribe(stranger, true, 0), 0);
+    assert_eq!(subscribe(hosts[1], false, u16::MAX), 0x0200, "not all of them are its to see");
+    let registry = sa.registry_mut();
+    let mut herald = Herald::default();
+    let mut told = |from: Guid, number: u16| {
+        let mut notice = Notice::default();
+        notice.set_is_generic(true);
+        notice.set_trap_number(number);
+        notice.set_issuer_lid(lid(&subnet, from));
+        assert!(herald.trap(registry, &subnet, lid(&subnet, from), notice));
+        reported(&mut herald, &subnet)
+    };
+    // Limited members do not hear of each other.
+    assert_eq!(told(hosts[0], TrapNumber::LOCAL_CHANGES), hosts);
+    assert_eq!(told(hosts[1], TrapNumber::LOCAL_CHANGES), [hosts[0]]);
+    assert_eq!(told(stranger, TrapNumber::LOCAL_CHANGES), []);
+    assert_eq!(told(hosts[0], TrapNumber::BAD_P_KEY), [], "nobody who may know is trusted");
+    let event = GroupEvent { created: true, mgid: Gid([0xFF; 16]), pkey: Pkey(0x9234) };
+    herald.groups(registry, &subnet, &[event]);
+    assert_eq!(reported(&mut herald, &subnet), hosts);
+    assert!(!herald.trap(registry, &subnet, Lid(5000), Notice::default()));
+}
+
+/// o13-17.1.2: who named LIDs that it may not hear of any more has its subscription ended.
+#[test]
+fn a_subscription_that_reaches_too_far_ends() {
+    let (shape, before) = subnet(|shape, options| {
+        let mut all = small_partition(shape, options);
+        all[0].members.truncate(2);
+        all.extend(partitions::default(options));
+        all
+    });
+    let (_, after) = subnet(small_partition);
+    let (first, stranger) = (host(&shape, 0), Guid(shape.host_guid([1, 1, 0], 0).0 + 1));
+    let mut info = InformInfo::default();
+    info.set_lid_range_begin(lid(&before, stranger));
+    info.set_is_generic(1);
+    info.set_subscribe(1);
+    info.set_notice_type(0xFFFF);
+    info.set_trap_number(0xFFFF);
+    info.set_producer_type(0xFF_FFFF);
+    let mad = request(SaAttr::INFORM_INFO, Method::SET, 0, &info);
+    let from = Address::gsi(lid(&before, first), Sl(0));
+    let mut sa = Responder::default();
+    sa.handle(&before, &from, &mad.0, Instant::now()).expect("a reply");
+    let (registry, mut herald) = (sa.registry_mut(), Herald::default());
+    let mut notice = Notice::default();
+    notice.set_is_generic(true);
+    notice.set_issuer_lid(lid(&before, stranger));
+    for (subnet, heard) in [(&before, vec![first]), (&after, vec![])] {
+        herald.trap(registry, subnet, lid(subnet, stranger), notice);
+        assert_eq!(reported(&mut herald, subnet), heard);
+        assert_eq!(registry.subscriptions().is_empty(), heard.is_empty());
+    }
 }
 
 #[test]

@@ -101,7 +101,9 @@ impl Herald {
     ) -> bool {
         let facts = Facts::default();
         let view = View::new(subnet, &facts);
-        let Some(port) = view.lids().port(lid) else { return false };
+        // What comes from LID 0 comes from the own port.
+        let own = (lid == Lid(0)).then(|| view.fabric().local());
+        let Some(port) = own.or_else(|| view.lids().port(lid)) else { return false };
         notice.set_issuer_gid(view.gid(port));
         self.report(registry, &view, notice, Source::Port(view.keys(port)));
         true
