@@ -142,6 +142,7 @@ impl Running {
             plan: verified.plan(),
             acknowledged: &force.acknowledged,
             m_key: 0,
+            optimized_sl_to_vl: false,
         };
         let change = delta.lfts().next().expect("a changed block");
         (verified, change)

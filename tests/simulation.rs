@@ -15,6 +15,7 @@ use torus_sm::daemon::manager::Exit;
 use torus_sm::daemon::surroundings::Configuration;
 use torus_sm::fabric::picture::Hardware;
 use torus_sm::ids::{Guid, Lid, Pkey, PortNum};
+use torus_sm::sim::generate::Shape;
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outgoing};
 use torus_sm::wire::attr::{AttrId, NodeKind, Notice, SmState, TrapNumber};
 use torus_sm::wire::mad::Method;
@@ -391,4 +392,30 @@ async fn a_reload_moves_keys_without_losing_any() {
     assert!(keys(hosts[4]).contains(&5), "a limited member now");
     assert_eq!(house.faults(&sm), [""; 0]);
     assert_eq!(sm.stop().await, Exit::Clean);
+}
+
+#[tokio::test(start_paused = true)]
+async fn optimized_switches_take_a_mapping_for_many_ports() {
+    let shape = Shape { hosts: 2, ..Shape::torus([3, 3, 1]) };
+    let hardware = Hardware { optimized_sl_to_vl: true, ..Hardware::default() };
+    let mut sets = Vec::new();
+    for use_optimized_slvl in [false, true] {
+        let house = House::new(shape.clone(), hardware.clone(), 1);
+        let options = Options {
+            routing_engine: Some("minhop".into()),
+            qos_sl2vl: Some("7,6,5,4,3,2,1,0".into()),
+            use_optimized_slvl,
+            ..house.options()
+        };
+        let sm = house.start(ORIGIN, options);
+        settle().await;
+        // Among others, that the switches hold what is planned.
+        assert_eq!(house.faults(&sm), [""; 0]);
+        sets.push(house.fabric.requests(AttrId::SL_TO_VL)[1]);
+        assert_eq!(house.sets_of_another_sweep(&sm).await, 0);
+        assert_eq!(sm.stop().await, Exit::Clean);
+    }
+    // One Set a switch, beside those of the hosts.
+    assert_eq!(sets[1], 9 + 18);
+    assert!(sets[0] > 9 * 36, "{sets:?}");
 }

@@ -3,6 +3,7 @@
 
 use super::acknowledged::{Acknowledged, NodeTables};
 use super::item::Item;
+use super::slvl;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::PortNum;
 use crate::plan::partitions::steps;
@@ -32,6 +33,9 @@ pub struct Delta<'a> {
     pub acknowledged: &'a Acknowledged,
     /// M_Key to send along.
     pub m_key: u64,
+    /// One SL to VL mapping may be written for many ports at once, on switches that know how
+    /// (`use_optimized_slvl`).
+    pub optimized_sl_to_vl: bool,
 }
 
 impl<'a> Delta<'a> {
@@ -184,18 +188,25 @@ impl<'a> Delta<'a> {
             let held = self.known(node).map_or(&[][..], |known| known.sl_to_vl());
             let all_held = wanted == held && self.acknowledged.pending() == 0;
             let wanted = if all_held { &[][..] } else { wanted };
-            wanted.iter().enumerate().filter_map(move |(index, &(input, output, map))| {
-                let is_switch = self.fabric.node(node).is_switch();
-                let modifier =
-                    if is_switch { u32::from(input) << 8 | u32::from(output) } else { 0 };
-                let same = holds(held, index, &(input, output, map));
-                if same && !self.is_pending(node, AttrId::SL_TO_VL, modifier) {
-                    return None;
-                }
-                let port = if is_switch { PortNum::ZERO } else { PortNum(output) };
-                Some(self.change(node, port, AttrId::SL_TO_VL, modifier, &map.0))
-            })
+            let is_switch = self.fabric.node(node).is_switch();
+            slvl::writes(wanted, is_switch, self.knows_optimized(node))
+                .into_iter()
+                .filter(move |write| {
+                    let rows = wanted.iter().enumerate().skip(write.first).take(write.count);
+                    let differs = |(index, row)| !holds(held, index, row);
+                    let mut names = rows.clone().map(|(_, row)| slvl::modifier(row, is_switch));
+                    let pending = |name| self.is_pending(node, AttrId::SL_TO_VL, name);
+                    pending(write.modifier) || names.any(pending) || rows.clone().any(differs)
+                })
+                .map(move |write| {
+                    let id = AttrId::SL_TO_VL;
+                    self.change(node, write.port, id, write.modifier, &write.map.0)
+                })
         })
+    }
+
+    fn knows_optimized(&self, node: NodeId) -> bool {
+        self.optimized_sl_to_vl && self.fabric.node(node).switch_info.optimized_sl2vl() & 1 != 0
     }
 
     /// VL arbitration blocks.

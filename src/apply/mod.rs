@@ -3,6 +3,7 @@
 //!
 //! * [`acknowledged`]: what the devices are known to hold: the last plan, less what failed;
 //! * [`delta`]: the Sets that lead from there to a new plan, one iterator per kind of table;
+//!   `slvl`: how SL to VL mappings are bundled;
 //! * [`item`]: the names of Sets; [`phases`]: their order, as data;
 //! * [`transition`]: the order of tables where packets are under way: who must wait for whom;
 //! * `progress`: how far that is;
@@ -17,6 +18,7 @@ pub mod item;
 pub mod phases;
 pub mod programmer;
 mod progress;
+mod slvl;
 pub mod transition;
 
 pub use acknowledged::Acknowledged;

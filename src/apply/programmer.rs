@@ -6,6 +6,7 @@ use super::item::Item;
 use super::phases::{ORDER, Phase};
 use super::progress::{Left, Progress};
 use super::transition::{self, Commitments, Steps};
+use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::observe::Observation;
 use crate::plan::Plan;
@@ -83,9 +84,9 @@ pub async fn apply(
     observation: &mut Observation,
     plan: &Verified,
     acknowledged: &mut Acknowledged,
-    m_key: u64,
+    options: &Options,
 ) -> ApplyReport {
-    let start = Instant::now();
+    let (start, m_key) = (Instant::now(), options.m_key);
     let mut report = ApplyReport::default();
     let steps = ordered(observation, plan.plan(), acknowledged, m_key, &mut report);
     let mut progress = steps.as_ref().map(Progress::new);
@@ -93,9 +94,19 @@ pub async fn apply(
         let phase_start = Instant::now();
         let mut sets = 0;
         for _ in 0..phase.most_rounds() {
-            let delta = delta(observation, plan.plan(), acknowledged, m_key);
+            let delta = Delta {
+                // Where tables have an order, each mapping has its own place in it.
+                optimized_sl_to_vl: options.use_optimized_slvl && progress.is_none(),
+                ..delta(observation, plan.plan(), acknowledged, m_key)
+            };
             let failures = report.failed.len();
-            let mut run = Run { client, start, report: &mut report, changes: Changes::default() };
+            let mut run = Run {
+                client,
+                start,
+                report: &mut report,
+                changes: Changes::default(),
+                forgives_sl_to_vl: options.suppress_sl2vl_mad_status_errors,
+            };
             let sent = match &mut progress {
                 Some(progress) => run.ordered_phase(phase, delta, progress).await,
                 None => run.phase(phase, delta).await,
@@ -130,7 +141,7 @@ fn delta<'a>(
     m_key: u64,
 ) -> Delta<'a> {
     let (fabric, pkeys) = (&*observation.fabric, &*observation.pkeys);
-    Delta { fabric, pkeys, plan, acknowledged, m_key }
+    Delta { fabric, pkeys, plan, acknowledged, m_key, optimized_sl_to_vl: false }
 }
 
 /// The tables in their order, where there is to be one.
@@ -176,6 +187,8 @@ struct Run<'a> {
     start: Instant,
     report: &'a mut ApplyReport,
     changes: Changes,
+    /// A device that refuses an SL to VL mapping counts as one that took it.
+    forgives_sl_to_vl: bool,
 }
 
 /// A Set under way; its step, if it has one.
@@ -292,6 +305,11 @@ impl Run<'_> {
     fn answered(&mut self, fabric: &Fabric, item: Item, answer: Result<SmpReply, SmpError>) {
         let reply = match answer {
             Ok(reply) => reply,
+            Err(SmpError::Status(_))
+                if self.forgives_sl_to_vl && item.attr_id == AttrId::SL_TO_VL =>
+            {
+                return;
+            }
             Err(error) => {
                 self.report.failed.push((item, error));
                 return;

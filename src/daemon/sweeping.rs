@@ -153,8 +153,7 @@ impl Passes {
         let planned_after = start.elapsed();
         self.transitions.begin(&self.acknowledged);
         let mut report =
-            apply(&around.client, observation, &verified, &mut self.acknowledged, options.m_key)
-                .await;
+            apply(&around.client, observation, &verified, &mut self.acknowledged, options).await;
         self.tell_applied(observation, &report, planned_after, start.elapsed());
         tell_traffic(&around.client);
         self.publish(around, options, observation, &verified, report.failed.len());

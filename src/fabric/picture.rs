@@ -48,6 +48,8 @@ pub struct Hardware {
     pub guid_cap: u8,
     /// Switches have an enhanced port 0.
     pub enhanced_port0: bool,
+    /// Switches take one SL to VL mapping for many pairs of ports.
+    pub optimized_sl_to_vl: bool,
 }
 
 impl Default for Hardware {
@@ -64,6 +66,7 @@ impl Default for Hardware {
             partition_enforcement_cap: 64,
             guid_cap: 32,
             enhanced_port0: false,
+            optimized_sl_to_vl: false,
         }
     }
 }
@@ -96,6 +99,7 @@ impl Hardware {
         info.set_filter_raw_in_cap(true);
         info.set_filter_raw_out_cap(true);
         info.set_enhanced_port0(self.enhanced_port0);
+        info.set_optimized_sl2vl(self.optimized_sl_to_vl.into());
         info
     }
 

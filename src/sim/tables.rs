@@ -85,17 +85,27 @@ impl Devices {
         written: Option<SlToVl>,
     ) -> Option<SlToVl> {
         let ports = usize::from(self.node(node).info.num_ports()) + 1;
-        let (input, output) = ((modifier >> 8) as usize, (modifier & 0xFF) as usize);
-        if input >= ports || output >= ports {
+        let (input, output) = ((modifier >> 8 & 0xFF) as usize, (modifier & 0xFF) as usize);
+        if input >= ports || output >= ports || modifier >> 18 != 0 {
             return None;
         }
+        // Bits 17 and 16: all external inputs and outputs, on switches that know how.
+        let (all_inputs, all_outputs) = (modifier & 0x2_0000 != 0, modifier & 0x1_0000 != 0);
         let switch = self.switch_mut(node)?;
+        if (all_inputs || all_outputs) && switch.info.optimized_sl2vl() & 1 == 0 {
+            return None;
+        }
         let index = input * ports + output;
         if let Some(mapping) = written {
             if switch.sl2vl.is_empty() {
                 switch.sl2vl = vec![FACTORY_SL2VL; ports * ports];
             }
-            switch.sl2vl[index] = mapping;
+            let inputs = if all_inputs { 0..ports } else { input..input + 1 };
+            let outputs = if all_outputs { 1..ports } else { output..output + 1 };
+            for input in inputs {
+                let row = &mut switch.sl2vl[input * ports..(input + 1) * ports];
+                row[outputs.clone()].fill(mapping);
+            }
         }
         Some(switch.sl2vl.get(index).copied().unwrap_or(FACTORY_SL2VL))
     }

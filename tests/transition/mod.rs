@@ -43,7 +43,14 @@ impl Scene {
     }
 
     fn delta<'a>(&'a self, acknowledged: &'a Acknowledged) -> Delta<'a> {
-        Delta { fabric: &self.fabric, pkeys: &[], plan: &self.new, acknowledged, m_key: 0 }
+        Delta {
+            fabric: &self.fabric,
+            pkeys: &[],
+            plan: &self.new,
+            acknowledged,
+            m_key: 0,
+            optimized_sl_to_vl: false,
+        }
     }
 }
 

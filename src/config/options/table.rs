@@ -318,7 +318,7 @@ options! {
     /// Highest rate code in SA answers, 2 to 63; 63 is no limit.
     max_rate_enum: u8 = 63, hup, later, range(2, 63);
     /// Write SL to VL tables in the optimized way where devices know it.
-    use_optimized_slvl: bool = false, hup, later;
+    use_optimized_slvl: bool = false, hup, ready;
     /// Have files that outlive the daemon (guid2lid …) reach the disk at once.
     fsync_high_avail_files: bool = true, hup, ready;
 
@@ -395,7 +395,7 @@ options! {
     /// The file that assigns service levels to traffic.
     qos_policy_file: Option<String> = path("qos-policy.conf"), start, later;
     /// Be silent about devices that refuse SL to VL tables.
-    suppress_sl2vl_mad_status_errors: bool = false, hup, later;
+    suppress_sl2vl_mad_status_errors: bool = false, hup, ready;
     /// Most virtual lanes, 0 to 15; 0 takes the default for the kind of port.
     qos_max_vls: u32 = 0, hup, ready, range(0, 15);
     /// Limit of high priority, 0 to 255; -1 takes the default for the kind of port.
