@@ -5,7 +5,7 @@
 //! * [`guid_lists`]: the files of GUIDs that tune routing.
 //! * [`files`]: the files that the options name and a pass reads;
 //! * [`guid2lid`]: the LIDs that ports had before;
-//! * [`partitions`]: partitions.conf;
+//! * [`partitions`]: partitions.conf, who may talk to whom;
 //! * [`excerpt`]: findings with the line they are about.
 //!
 //! Parsers here are pure functions from text: whoever calls them opens the file.
