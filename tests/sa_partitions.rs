@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 use support::request;
 use torus_sm::config::options::Options;
+use torus_sm::config::prefix_routes;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::picture::View;
 use torus_sm::fabric::{Fabric, PortId};
@@ -19,6 +20,7 @@ use torus_sm::sa::registry::GroupEvent;
 use torus_sm::sa::{Reply, Responder};
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::{Address, Grh};
+use torus_sm::wire::attr::NodeKind;
 use torus_sm::wire::attr::{Notice, TrapNumber};
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{InformInfo, NodeRecord, PathRecord, Record};
@@ -259,4 +261,47 @@ fn who_asks_through_a_router_is_known_by_its_gid_and_answered_through_it() {
     let reply = ask(&subnet, &from, &mad).expect("a reply");
     assert_eq!(Header::read(&reply.mad).status(), 0);
     assert_eq!(reply.to, from);
+}
+
+#[test]
+fn paths_to_other_subnets_lead_to_routers() {
+    let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
+    let mut topology = shape.build().expect("a torus");
+    let (near, far) = (shape.host_guid([1, 1, 0], 0), shape.host_guid([2, 2, 0], 0));
+    for node in topology.nodes.iter_mut().filter(|node| [near, far].contains(&node.guid)) {
+        node.kind = NodeKind::Router;
+    }
+    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let options = Options { qos: true, ..Options::default() };
+    let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
+    let partitions = partitions::default(&options);
+    let subnet = support::subnet(fabric, options, &config, &partitions);
+    let (near, far) = (Guid(near.0 + 1), Guid(far.0 + 1));
+    let text = format!("fec0000000000001 {far}\nfec0000000000002 *\nfec0000000000003 0x77\n");
+    let parsed = prefix_routes::parse(Path::new("prefix-routes.conf"), &text);
+    assert_eq!(parsed.diagnostics, []);
+    let mut responder = Responder::default();
+    responder.set_prefix_routes(parsed.entries);
+    let asker = host(&shape, 1);
+    let mut ask = |prefix: u64| {
+        let mut wanted = PathRecord::default();
+        wanted.set_sgid(Gid::new(PREFIX, asker));
+        wanted.set_dgid(Gid::new(prefix, Guid(0x1234)));
+        let mask = PathRecord::SGID | PathRecord::DGID;
+        let mad = request(SaAttr::PATH_RECORD, Method::GET, mask, &wanted);
+        let from = Address::gsi(lid(&subnet, asker), Sl(0));
+        let reply = responder.handle(&subnet, &from, &mad.0, Instant::now()).expect("a reply");
+        let record = PathRecord::parse(&reply.mad[DATA_OFFSET..]);
+        match Header::read(&reply.mad).status() {
+            0 => Ok((record.dlid(), record.dgid(), record.hop_limit())),
+            status => Err(status),
+        }
+    };
+    let answer = |prefix, router| Ok((lid(&subnet, router), Gid::new(prefix, Guid(0x1234)), 255));
+    let first = 0xfec0_0000_0000_0001;
+    assert_eq!(ask(first), answer(first, far));
+    let lowest = [near, far].into_iter().min_by_key(|guid| guid.0.swap_bytes());
+    assert_eq!(ask(first + 1), answer(first + 1, lowest.expect("one of two")));
+    assert_eq!(ask(first + 2), Err(0x0500), "no router has this GUID");
+    assert_eq!(ask(first + 3), Err(0x0500), "no line fits");
 }

@@ -4,6 +4,7 @@ use super::excerpt;
 use super::guid_lists::{self, GuidLists, Parsed};
 use super::options::Options;
 use super::partitions::PartitionsConfig;
+use super::prefix_routes::{self, PrefixRoute};
 use super::torus::TorusConfig;
 use crate::notes::Note;
 use std::fs;
@@ -51,6 +52,16 @@ pub fn partitions(options: &Options) -> Result<(PartitionsConfig, Vec<Note>), St
         notes.push(Note::warning(text));
     }
     Ok((config, notes))
+}
+
+/// prefix-routes.conf. What is wrong with it is noted, and the rest counts; without the file there
+/// are none.
+pub fn prefix_routes(options: &Options) -> (Vec<PrefixRoute>, Vec<Note>) {
+    let Some(file) = &options.prefix_routes_file else { return Default::default() };
+    let mut notes = Vec::new();
+    let is_there = Path::new(file).exists();
+    let wanted = options.prefix_routes_file.clone().filter(|_| is_there);
+    (list(&wanted, prefix_routes::parse, &mut notes), notes)
 }
 
 /// The lists that tune Min Hop. What is wrong with them is noted, and the rest counts.

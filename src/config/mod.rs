@@ -6,6 +6,7 @@
 //! * [`files`]: the files that the options name and a pass reads;
 //! * [`guid2lid`]: the LIDs that ports had before;
 //! * [`partitions`]: partitions.conf, who may talk to whom;
+//! * [`prefix_routes`]: prefix-routes.conf, the ways to other subnets;
 //! * [`excerpt`]: findings with the line they are about.
 //!
 //! Parsers here are pure functions from text: whoever calls them opens the file.
@@ -16,6 +17,7 @@ pub mod guid2lid;
 pub mod guid_lists;
 pub mod options;
 pub mod partitions;
+pub mod prefix_routes;
 pub mod suggest;
 pub mod torus;
 

@@ -10,6 +10,7 @@ use super::agenda::Event;
 use super::archive::Archive;
 use super::held_joins::HeldJoins;
 use crate::config::options::Options;
+use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::Fabric;
 use crate::ids::{Lid, Mlid};
 use crate::plan::multicast::GroupMembers;
@@ -38,6 +39,8 @@ pub enum Errand {
     },
     /// The multicast groups of the configuration.
     PermanentGroups(Vec<GroupSpec>),
+    /// Which routers lead to other subnets.
+    PrefixRoutes(Vec<PrefixRoute>),
     /// The groups that were asked for last are planned, programmed and published.
     Planned,
     /// A sweep ended.
@@ -186,6 +189,7 @@ impl SaDesk {
                 self.joins.asked(registry.generation());
                 let _ = reply.send(registry.groups(&fabric));
             }
+            Errand::PrefixRoutes(routes) => self.responder.set_prefix_routes(routes),
             Errand::PermanentGroups(specs) => {
                 let registry = self.responder.registry_mut();
                 if let Err(without) = registry.set_permanent(&specs, Mlid::LAST) {

@@ -8,8 +8,10 @@ use super::surroundings::Surroundings;
 use super::tell;
 use super::transitions::Transitions;
 use crate::apply::{Acknowledged, ApplyReport, apply};
+use crate::config::files;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
+use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::{Fabric, PortId};
 use crate::notes::Note;
 use crate::observe::{Observation, SweepError};
@@ -45,6 +47,8 @@ type Outcome = Result<(Result<Verified, VerifyFailure>, Memory), Box<PlanFailure
 pub struct Passes {
     memory: Memory,
     partitions: Partitions,
+    /// prefix-routes.conf as last read, and what was odd about it.
+    prefix_routes: (Vec<PrefixRoute>, Vec<Note>),
     acknowledged: Acknowledged,
     scribe: Scribe,
     transitions: Transitions,
@@ -69,6 +73,7 @@ impl Passes {
         Self {
             memory: around.files.read_memory(options),
             partitions: Partitions::new(partitions),
+            prefix_routes: Default::default(),
             acknowledged: Acknowledged::default(),
             scribe: Scribe::new(around.files.clone()),
             transitions: Transitions::default(),
@@ -144,6 +149,7 @@ impl Passes {
             // Without a desk there is nobody who wants to know.
             let _ = around.sa_desk.send(Errand::PermanentGroups(groups)).await;
         }
+        self.tell_prefix_routes(around, options).await;
         let groups = ask_groups(around, observation).await;
         let planned = self.plan(around, options, observation, groups).await;
         let verified = match planned {
@@ -169,6 +175,17 @@ impl Passes {
         }
         tell::errors_during_initialization();
         Pass::Incomplete(format!("{} Sets were not acknowledged", report.failed.len()))
+    }
+
+    /// Tells the SA desk which routers lead to other subnets, if the file has changed.
+    async fn tell_prefix_routes(&mut self, around: &Surroundings, options: &Options) {
+        let read = files::prefix_routes(options);
+        if read == self.prefix_routes {
+            return;
+        }
+        read.1.iter().for_each(tell::note);
+        let _ = around.sa_desk.send(Errand::PrefixRoutes(read.0.clone())).await;
+        self.prefix_routes = read;
     }
 
     async fn plan(

@@ -10,8 +10,10 @@ use super::mcmember;
 use super::query::{Answer, Query};
 use super::refused::Refused;
 use super::view::{Speed, View};
+use crate::config::prefix_routes;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Lid, Pkey, Sl};
+use crate::wire::attr::NodeKind;
 use crate::wire::mad::Method;
 use crate::wire::record::{PathRecord, Selector};
 use crate::wire::sa::SaStatus;
@@ -36,11 +38,19 @@ pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
         query.has(PathRecord::SGID).then(|| wanted.sgid()),
         query.has(PathRecord::SLID).then(|| wanted.slid()),
     )?;
-    let destination = end(
-        query,
-        query.has(PathRecord::DGID).then(|| wanted.dgid()),
-        query.has(PathRecord::DLID).then(|| wanted.dlid()),
-    )?;
+    let dgid = query.has(PathRecord::DGID).then(|| wanted.dgid());
+    let dlid = query.has(PathRecord::DLID).then(|| wanted.dlid());
+    let router = match dgid.filter(|gid| is_foreign(query, gid)) {
+        Some(gid) => Some(router_to(query, gid).ok_or(Refused(SaStatus::INVALID_GID))?),
+        None => None,
+    };
+    let destination = match router {
+        Some(router) => Some(router).filter(|_| leads_to(query, dlid, router)),
+        None => end(query, dgid, dlid)?,
+    };
+    if router.is_some() && destination.is_none() {
+        return Err(Refused(SaStatus::NO_RECORDS));
+    }
     let all = |end: Option<PortId>| {
         let world = end.is_none().then(|| query.view.fabric().end_ports());
         end.into_iter().chain(world.into_iter().flatten())
@@ -83,6 +93,31 @@ fn end(query: &Query<'_>, gid: Option<Gid>, lid: Option<Lid>) -> Result<Option<P
         (Some(a), Some(b)) if a != b => Err(Refused(SaStatus::NO_RECORDS)),
         (by_gid, by_lid) => Ok(by_gid.or(by_lid)),
     }
+}
+
+/// True for unicast GIDs of other subnets.
+fn is_foreign(query: &Query<'_>, gid: &Gid) -> bool {
+    !gid.is_multicast() && !query.view.is_local_prefix(gid.prefix())
+}
+
+/// The router port that leads to a GID of another subnet, by prefix-routes.conf. Of several
+/// routers the first is that of the lowest GUID with its bytes in reverse, as in OpenSM on the
+/// usual machines.
+fn router_to(query: &Query<'_>, gid: Gid) -> Option<PortId> {
+    let fabric = query.view.fabric();
+    let is_router = |port: &PortId| fabric.node_of(*port).kind() == NodeKind::Router;
+    match prefix_routes::router(query.prefix_routes, gid.prefix()).ok()? {
+        Some(guid) => fabric.port_by_guid(guid).filter(is_router),
+        None => fabric
+            .end_ports()
+            .filter(is_router)
+            .min_by_key(|&port| query.view.guid(port).0.swap_bytes()),
+    }
+}
+
+/// True if the LID asked for, if any, is one of `port`.
+fn leads_to(query: &Query<'_>, lid: Option<Lid>, port: PortId) -> bool {
+    lid.is_none_or(|lid| query.view.lids().port(lid) == Some(port))
 }
 
 /// All LIDs of a port, or the one asked for.
@@ -167,6 +202,9 @@ fn record(query: &Query<'_>, wanted: &PathRecord, ends: &Ends) -> Option<PathRec
     record.set_dgid(answered_gid(query, PathRecord::DGID, wanted.dgid(), ends.to));
     record.set_slid(ends.slid);
     record.set_dlid(ends.dlid);
+    if query.has(PathRecord::DGID) && is_foreign(query, &wanted.dgid()) {
+        record.set_hop_limit(u8::MAX);
+    }
     record.set_reversible(reversible);
     record.set_pkey(params.pkey);
     record.set_sl(params.sl);

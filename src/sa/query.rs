@@ -3,6 +3,7 @@
 use super::refused::Refused;
 use super::registry::Registry;
 use super::view::View;
+use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Lid};
 use crate::transport::Address;
@@ -18,6 +19,8 @@ pub(super) struct Query<'a> {
     pub view: View<'a>,
     /// What clients wrote.
     pub registry: &'a Registry,
+    /// Which routers lead to other subnets.
+    pub prefix_routes: &'a [PrefixRoute],
     /// The port that asks.
     pub requester: PortId,
     /// The request carries our SM_Key.

@@ -12,6 +12,7 @@ use super::registry::Registry;
 use super::service;
 use super::tables;
 use super::view::{Facts, View};
+use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::PortId;
 use crate::publish::Subnet;
 use crate::transport::{Address, GSI_QKEY};
@@ -41,6 +42,7 @@ pub struct Responder {
     registry: Registry,
     counters: Counters,
     managers: Vec<SmInfo>,
+    prefix_routes: Vec<PrefixRoute>,
 }
 
 impl Responder {
@@ -68,6 +70,11 @@ impl Responder {
     /// met.
     pub fn set_managers(&mut self, managers: Vec<SmInfo>) {
         self.managers = managers;
+    }
+
+    /// Tells which routers lead to other subnets.
+    pub fn set_prefix_routes(&mut self, routes: Vec<PrefixRoute>) {
+        self.prefix_routes = routes;
     }
 
     /// Answers one MAD that came from `from`; `None` if there is nothing to send. The subnet
@@ -114,6 +121,7 @@ impl Responder {
         let query = Query {
             view,
             registry: &self.registry,
+            prefix_routes: &self.prefix_routes,
             requester,
             trusted,
             method,

@@ -488,7 +488,7 @@ options! {
 
     section "Routers and IPv6";
     /// The file that tells which router serves which subnet prefix.
-    prefix_routes_file: Option<String> = path("prefix-routes.conf"), start, later;
+    prefix_routes_file: Option<String> = path("prefix-routes.conf"), start, ready;
     /// Let IPv6 solicited-node groups share multicast LIDs.
     consolidate_ipv6_snm_req: bool = false, hup, ready;
 }

@@ -5,7 +5,7 @@ use crate::config::guid_lists::{self, GuidLists, Parsed};
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::config::torus::TorusConfig;
-use crate::config::{Diagnostic, excerpt, guid2lid};
+use crate::config::{Diagnostic, excerpt, guid2lid, prefix_routes};
 use crate::notes::{Note, Severity};
 use std::fs;
 use std::io::ErrorKind;
@@ -76,6 +76,7 @@ impl Sheets {
         }
         sheets.guid_lists();
         sheets.partitions();
+        sheets.prefix_routes();
         sheets.guid2lid();
         sheets
     }
@@ -170,6 +171,15 @@ impl Sheets {
             let message = "nothing is defined: every port is in the default partition".to_owned();
             sheet.say(0, Severity::Warning, message);
         }
+        self.all.push(sheet);
+    }
+
+    fn prefix_routes(&mut self) {
+        let Some(path) = self.options.prefix_routes_file.as_ref().map(PathBuf::from) else {
+            return;
+        };
+        let Some((mut sheet, text)) = self.open(&path, Wanted::Perhaps) else { return };
+        sheet.findings = prefix_routes::parse(&path, &text).diagnostics;
         self.all.push(sheet);
     }
 

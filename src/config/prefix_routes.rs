@@ -1,0 +1,120 @@
+//! prefix-routes.conf: which router handles which foreign subnet prefix (opensm(8), "Prefix
+//! routes").
+//!
+//! A line is a 64-bit prefix and the port GUID of a router of this subnet, both hexadecimal with
+//! or without 0x, or `*` for any prefix or the first router there is; `#` starts a comment. The
+//! first line that fits counts. A line that makes no sense is left out and reported, the others
+//! count.
+
+use super::Diagnostic;
+use super::guid_lists::Parsed;
+use crate::ids::Guid;
+use crate::notes::Severity;
+use std::path::Path;
+
+/// A line of the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PrefixRoute {
+    /// The prefix it is for; `None` for any.
+    pub prefix: Option<u64>,
+    /// The router's port; `None` for the first router there is.
+    pub router: Option<Guid>,
+}
+
+/// The router port for a prefix: that of the first line that fits; `Err` if none does.
+///
+/// # Errors
+/// No line fits the prefix.
+pub fn router(routes: &[PrefixRoute], prefix: u64) -> Result<Option<Guid>, NoRoute> {
+    let fits = |route: &&PrefixRoute| route.prefix.is_none_or(|wanted| wanted == prefix);
+    routes.iter().find(fits).map(|route| route.router).ok_or(NoRoute)
+}
+
+/// No line of the file fits a prefix.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("no prefix route fits")]
+pub struct NoRoute;
+
+/// Reads the text of `file`.
+pub fn parse(file: &Path, text: &str) -> Parsed<PrefixRoute> {
+    let mut parsed = Parsed { entries: Vec::new(), diagnostics: Vec::new() };
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split('#').next().unwrap_or_default();
+        match entry(line) {
+            Ok(Some(route)) => parsed.entries.push(route),
+            Ok(None) => {}
+            Err((at, message)) => parsed.diagnostics.push(Diagnostic {
+                file: file.to_path_buf(),
+                line: number,
+                column: line.get(..at).map_or(0, |before| before.chars().count() as u32) + 1,
+                severity: Severity::Warning,
+                message: format!("{message}; the line is ignored"),
+            }),
+        }
+    }
+    parsed
+}
+
+/// The route of a line without its comment; the error has the byte where it is.
+fn entry(line: &str) -> Result<Option<PrefixRoute>, (usize, String)> {
+    let mut words = line.split_ascii_whitespace();
+    let place = |word: &str| word.as_ptr() as usize - line.as_ptr() as usize;
+    let Some(prefix) = words.next() else { return Ok(None) };
+    let Some(router) = words.next() else {
+        let end = place(prefix) + prefix.len();
+        return Err((end, "here should stand the port GUID of a router, or *".to_owned()));
+    };
+    let number = |word: &str, what: &str| {
+        let message = || (place(word), format!("\"{word}\" is no {what}, which is hexadecimal"));
+        if word == "*" { Ok(None) } else { hexadecimal(word).map(Some).ok_or_else(message) }
+    };
+    let prefix = number(prefix, "subnet prefix")?;
+    let router = number(router, "port GUID")?.map(Guid);
+    match words.next() {
+        Some(word) => Err((place(word), format!("\"{word}\" is more than a prefix and a GUID"))),
+        None => Ok(Some(PrefixRoute { prefix, router })),
+    }
+}
+
+/// A number other than 0 of at most 16 hexadecimal digits, with 0x or without.
+fn hexadecimal(word: &str) -> Option<u64> {
+    let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
+    let is_number = digits.bytes().all(|c| c.is_ascii_hexdigit());
+    let value = is_number.then(|| u64::from_str_radix(digits, 16).ok())?;
+    value.filter(|&value| value != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_that_fits_counts() {
+        let text = "# routers\n0xfec0000000000001 0x12\nfec0000000000002 *\n\n* 13 # the rest\n";
+        let parsed = parse(Path::new("prefix-routes.conf"), text);
+        assert_eq!(parsed.diagnostics, []);
+        let routes = parsed.entries;
+        assert_eq!(router(&routes, 0xfec0_0000_0000_0001), Ok(Some(Guid(0x12))));
+        assert_eq!(router(&routes, 0xfec0_0000_0000_0002), Ok(None));
+        assert_eq!(router(&routes, 3), Ok(Some(Guid(0x13))));
+        assert_eq!(router(&routes[..2], 3), Err(NoRoute));
+        assert_eq!(router(&[], 3), Err(NoRoute));
+    }
+
+    #[test]
+    fn mistakes_are_placed() {
+        let text = "fec0:: 0x12\n 0xfec0\n* zwölf\n* 1 2\n0 1\n* 0x10000000000000000\n";
+        let parsed = parse(Path::new("p"), text);
+        assert_eq!(parsed.entries, []);
+        let places: Vec<_> = parsed.diagnostics.iter().map(|d| (d.line, d.column)).collect();
+        assert_eq!(places, [(1, 1), (2, 8), (3, 3), (4, 5), (5, 1), (6, 3)]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_without_panic(text in "(?s).*") {
+            let parsed = parse(Path::new("f"), &text);
+            proptest::prop_assert!(parsed.entries.len() <= text.lines().count());
+        }
+    }
+}
