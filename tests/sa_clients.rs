@@ -29,7 +29,7 @@ use torus_sm::sim::SimPort;
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
 use torus_sm::wire::attr::{AttrId, Notice, SmState, TrapNumber};
-use torus_sm::wire::mad::{Header, MAD_SIZE, Mad, Method};
+use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{
     InformInfo, InformInfoRecord, JoinState, McMemberRecord, Record, Selector, ServiceRecord,
 };
@@ -427,7 +427,7 @@ impl Client {
             self.ear.rung.notified().await;
         }
         let reply = self.ear.replies.lock().unwrap().remove(0);
-        assert_eq!(reply.len().min(MAD_SIZE), MAD_SIZE, "no answer");
+        assert!(!reply.is_empty(), "no answer");
         reply
     }
 

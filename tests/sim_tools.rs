@@ -181,6 +181,18 @@ fn opensm_passes_osmtest_with_services() {
     });
 }
 
+#[test]
+fn services_of_torus_sm_pass_osmtest() {
+    if !have(&["osmtest"]) {
+        return;
+    }
+    let sim = Simulator::start(&["3x3x1"]);
+    flows_pass(&sim, &["c", "s"]);
+    // Groups that come and go beside those of others.
+    let output = sim.ask("osmtest", &["-f", "m", "-M", "2"]);
+    assert!(output.contains("PASS") && !output.contains("FAIL"), "{output}");
+}
+
 fn flows_pass(sim: &Simulator, flows: &[&str]) {
     for flow in flows {
         let output = sim.ask("osmtest", &["-f", flow]);
@@ -202,7 +214,7 @@ fn torus_sm_answers_the_tools() {
     discovery_agrees(&sim, &expected);
     diagnostics_agree(&sim, &expected);
     misses_are_errors(&sim);
-    flows_pass(&sim, &["c", "m"]);
+    flows_pass(&sim, &["c", "e", "m"]);
 }
 
 /// One master, one standby; the standby takes over when the master is gone without a word.
