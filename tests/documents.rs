@@ -8,6 +8,7 @@ use torus_sm::cli::ExitCode;
 use torus_sm::cli::flags::FLAGS;
 use torus_sm::config::options::{self, Options, TABLE};
 use torus_sm::config::torus::TorusConfig;
+use torus_sm::sim::console::help::VERBS;
 
 fn read(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
@@ -119,6 +120,15 @@ fn program_source() -> Vec<String> {
         }
     }
     texts
+}
+
+#[test]
+fn the_manual_has_every_verb_of_the_console() {
+    let manual = manual("man/torus-sm-sim.8");
+    for entry in &VERBS {
+        let row = format!("\n.B {} {}", entry.name, entry.arguments);
+        assert!(manual.contains(&format!("{}\n", row.trim_end())), "{row}");
+    }
 }
 
 #[test]
