@@ -100,3 +100,135 @@ fn selected(devices: &Devices, entry: u32, num: PortNum) -> Option<std::ops::Ran
     }
     devices.slot(port.node, num).map(|slot| slot..=slot)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::picture::Hardware;
+    use crate::ids::{Guid, Lid};
+    use crate::sim::generate::Shape;
+    use crate::sim::net::{Net, Packet};
+    use crate::transport::Address;
+    use crate::wire::perf::{self, PerfAttr};
+    use crate::wire::smp::{self, DirectedRoute, SmpRoute};
+
+    const SW0: Guid = Guid(0x20_0000);
+    const HOST0: Guid = Guid(0x1000_0000);
+    const COUNTERS: u16 = PerfAttr::PORT_COUNTERS;
+
+    /// Two switches with a host each: ports 1 and 2 of the switches are cabled, hosts are at 7.
+    fn net() -> Net {
+        let shape: Shape = "2x1".parse().expect("a shape");
+        let topology = shape.build().expect("it fits");
+        Net::new(Devices::new(&topology, Hardware::default()), 1)
+    }
+
+    fn slot(net: &Net, guid: Guid, num: u8) -> u32 {
+        net.devices.find(guid, PortNum(num)).expect("a port")
+    }
+
+    /// Status and data of the answer of the switch or host.
+    fn ask(
+        net: &mut Net,
+        (guid, entry): (Guid, u8),
+        method: Method,
+        attr_id: u16,
+        (port, selection): (u8, u32),
+    ) -> (u16, PerfData) {
+        let entry = slot(net, guid, entry);
+        let mut data = PerfData::default();
+        data.set_port_select(PortNum(port));
+        if let Some(group) = Group::by_id(attr_id) {
+            group.select(&mut data, selection);
+        }
+        let mut mad = perf::request(method, attr_id, 1, &data);
+        assert_eq!(answer(&net.devices, &mut net.meters, entry, &mut mad), Verdict::Respond);
+        (mad.header().status(), PerfData::of(&mad))
+    }
+
+    fn value(net: &mut Net, port: u8, name: &str) -> u64 {
+        let (status, data) = ask(net, (SW0, 7), Method::GET, COUNTERS, (port, 0));
+        assert_eq!(status, Status::OK);
+        let group = Group::by_id(COUNTERS).expect("a group");
+        let counter = group.counters.iter().find(|counter| counter.name == name);
+        data.counter(counter.expect("a counter"))
+    }
+
+    /// A Get from host 0 to the second switch, and its answer.
+    fn send(net: &mut Net) {
+        let route = DirectedRoute::new(&[PortNum(1); 2]).expect("few hops");
+        let route = SmpRoute::Directed(route);
+        let mad = smp::request(&route, Method::GET, AttrId::NODE_INFO, 0, 0, 1, &[0; 64]);
+        let from = slot(net, HOST0, 1);
+        net.launch(Packet { from, to: Address::smi(Lid::PERMISSIVE), mad });
+    }
+
+    #[test]
+    fn mads_move_the_counters_on_their_way() {
+        let mut net = net();
+        send(&mut net);
+        for port in [1, 7] {
+            for name in ["PortXmitPkts", "PortRcvPkts"] {
+                assert_eq!(value(&mut net, port, name), 1, "{port} {name}");
+            }
+            for name in ["PortXmitData", "PortRcvData"] {
+                assert_eq!(value(&mut net, port, name), 72, "{port} {name}");
+            }
+        }
+        assert_eq!(value(&mut net, ALL_PORTS.0, "PortXmitPkts"), 2);
+        assert_eq!(value(&mut net, 2, "PortXmitPkts"), 0);
+    }
+
+    #[test]
+    fn a_set_clears_what_it_selects() {
+        let mut net = net();
+        send(&mut net);
+        let (status, data) = ask(&mut net, (SW0, 7), Method::SET, COUNTERS, (1, 1 << 14));
+        assert_eq!((status, data.port_select()), (Status::OK, PortNum(1)));
+        assert_eq!(value(&mut net, 1, "PortXmitPkts"), 0);
+        assert_eq!(value(&mut net, 1, "PortRcvPkts"), 1);
+        assert_eq!(value(&mut net, 7, "PortXmitPkts"), 1);
+        ask(&mut net, (SW0, 7), Method::SET, COUNTERS, (ALL_PORTS.0, 0xFFFF));
+        assert_eq!(value(&mut net, ALL_PORTS.0, "PortRcvData"), 0);
+    }
+
+    #[test]
+    fn what_goes_wrong_is_counted_where_it_does() {
+        let mut net = net();
+        net.faults.loss = 1.0;
+        send(&mut net);
+        assert_eq!(value(&mut net, 7, "VL15Dropped"), 1);
+        net.faults.loss = 0.0;
+        let entry = slot(&net, SW0, 7);
+        net.faults.errors.insert(entry, (1.0, None));
+        send(&mut net);
+        assert_eq!(value(&mut net, 7, "SymbolErrorCounter"), 1);
+        assert_eq!(value(&mut net, 7, "PortRcvErrors"), 1);
+        net.faults.errors.clear();
+        let exit = slot(&net, SW0, 1);
+        net.devices.set_plugged(exit, false);
+        net.tell_changes();
+        send(&mut net);
+        assert_eq!(value(&mut net, 1, "LinkDownedCounter"), 1);
+        assert_eq!(value(&mut net, 1, "PortXmitDiscards"), 1);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let (get, set, switch, host) = (Method::GET, Method::SET, (SW0, 7), (HOST0, 1));
+        for (at, method, attr_id, port, wanted) in [
+            (switch, get, AttrId::CLASS_PORT_INFO, 0, Status::OK),
+            (switch, set, AttrId::CLASS_PORT_INFO, 0, Status::BAD_METHOD_ATTR),
+            (switch, get, PerfAttr::PORT_SAMPLES_CONTROL, 1, Status::BAD_METHOD_ATTR),
+            (switch, get, COUNTERS, 0, Status::OK),
+            (switch, get, COUNTERS, 8, Status::BAD_FIELD),
+            (switch, Method::SEND, COUNTERS, 1, Status::BAD_METHOD),
+            (host, get, PerfAttr::PORT_COUNTERS_EXTENDED, 1, Status::OK),
+            (host, get, COUNTERS, 0, Status::BAD_FIELD),
+            (host, get, COUNTERS, ALL_PORTS.0, Status::BAD_FIELD),
+        ] {
+            let (status, _) = ask(&mut net(), at, method, attr_id, (port, 0));
+            assert_eq!(status, wanted, "{at:?} {method} 0x{attr_id:04x} {port}");
+        }
+    }
+}
