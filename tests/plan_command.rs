@@ -104,7 +104,12 @@ fn what_is_refused_is_explained_and_drawn() {
 
     let (code, report) = json(&holes);
     assert_eq!((code, &report["engine"]), (Some(0), &"minhop".into()));
-    assert!(report["notes"][0]["text"].as_str().is_some_and(|text| text.contains("4E38")));
+    let notes = report["notes"].as_array().expect("notes");
+    let first = notes[0]["text"].as_str().expect("a text");
+    assert!(first.starts_with("torus-2QoS cannot route this fabric, minhop is used"), "{first}");
+    // The reason is told once.
+    let reasons = notes.iter().filter(|note| note["code"] == "4E38");
+    assert_eq!(reasons.count(), 1, "{notes:?}");
 }
 
 /// The elements of an XML text; panics if tags do not match.

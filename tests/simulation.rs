@@ -114,6 +114,83 @@ async fn a_lost_cable_is_routed_around_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn while_refusing_everything_stays_and_the_operator_knows_why() {
+    let house = House::healthy("5x5x1", 1);
+    let dumps = |options: Options| Options { log_flags: 0x43, ..options };
+    let alone = Some("torus-2QoS,no_fallback".into());
+    let sm = house.start(ORIGIN, dumps(Options { routing_engine: alone, ..house.options() }));
+    settle().await;
+    assert_eq!(house.faults(&sm), [""; 0]);
+    let (tables, generation) = (house.tables(), sm.generation());
+    // Both cables of the ring are lost at once: the sweep that finds out sees no single one.
+    let [one, other] = [[0, 2, 0], [2, 2, 0]].map(|at| house.shape.switch_guid(at));
+    let dump = house.dir().join("opensm-torus.dump");
+    let places = std::fs::read_to_string(&dump).expect("a dump of the torus");
+    std::fs::remove_file(&dump).expect("it was there");
+    house.fabric.reset_counters();
+    assert!(house.fabric.unlink(one, PortNum(1)) && house.fabric.unlink(other, PortNum(1)));
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!((house.fabric.sets(), sm.generation()), (0, generation));
+    assert!(house.tables() == tables);
+    let refused = sm.refused.borrow().clone().expect("the engine refuses");
+    let text = torus_sm::publish::report::refused(&refused);
+    let end = |x: u16, port: u8| {
+        let guid = house.shape.switch_guid([x, 2, 0]);
+        format!("switch {x},2,0 (GUID {guid} \"sw {x},2,0\") (port {port})")
+    };
+    for wanted in [
+        "ERROR: ERR 4E33: the x ring at y=2, z=0 is in 2 pieces".into(),
+        format!("the cable between {} and {} is missing", end(2, 1), end(3, 2)),
+        format!("repair first, in this order: (1) the cable between {} and", end(0, 1)),
+        "ERROR: No routing engine able to successfully configure switch tables on current fabric: \
+         torus-2QoS refused"
+            .into(),
+        format!("tables and answers of generation {generation} stay in force: of 600 paths"),
+        "; broken is for example that from ".into(),
+    ] {
+        assert_eq!(text.matches(&wanted).count(), 1, "{wanted} in\n{text}");
+    }
+    // What was built is dumped, though it is refused.
+    assert_eq!(std::fs::read_to_string(&dump).expect("a dump of the torus"), places);
+    assert!(house.fabric.relink(one, PortNum(1)));
+    settle().await;
+    assert_eq!(house.faults(&sm), [""; 0]);
+    assert_eq!(*sm.refused.borrow(), None);
+    assert_eq!(sm.stop().await, Exit::Clean);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_still_works_is_counted_by_following_packets() {
+    let house = House::healthy("3x3x1", 2);
+    let alone = Some("torus-2QoS,no_fallback".into());
+    let sm = house.start(ORIGIN, Options { routing_engine: alone, ..house.options() });
+    settle().await;
+    // Two switches that are no neighbours: their four hosts are gone, and paths through them.
+    for at in [[1, 1, 0], [2, 2, 0]] {
+        let guid = house.shape.switch_guid(at);
+        (1..=8).for_each(|num| drop(house.fabric.unlink(guid, PortNum(num))));
+    }
+    sleep(Duration::from_secs(30)).await;
+    let hosts: Vec<Guid> = house
+        .topology
+        .nodes
+        .iter()
+        .filter(|node| node.kind == NodeKind::Ca)
+        .map(|node| node.guid)
+        .collect();
+    let lid = |guid| house.fabric.port_info(guid, PortNum(1)).expect("a port").lid();
+    let reaches = |from, to| from != to && house.fabric.reaches(from, PortNum(1), lid(to), false);
+    let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (*from, *to)));
+    let working = pairs.filter(|&(from, to)| reaches(from, to)).count();
+    let refused = sm.refused.borrow().clone().expect("the engine refuses");
+    let last = refused.notes.last().expect("notes").text.clone();
+    let counts =
+        format!("of 182 paths between 14 host ports {working} work; 4 host ports are gone");
+    assert!(last.contains(&counts), "{counts}: {last}");
+    assert!(working < 182 && working > 91, "{working}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_cable_is_found_without_traps() {
     let house = House::healthy("3x3x3", 1);
     let sm = up(&house).await;

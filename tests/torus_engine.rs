@@ -176,9 +176,11 @@ fn no_multicast_root_is_a_refusal_with_a_reason() {
     let missing_switches = (0..5).map(|z| [2, 0, z]).collect();
     let shape = Shape { missing_switches, ..Shape::torus([5, 1, 5]) };
     let refusal = Subnet::of(&shape).route(&shape.torus_conf()).unwrap_err();
-    let last = refusal.notes.last().unwrap();
-    assert_eq!(last.code, Some("4E43"));
-    assert!(last.text.contains("no multicast tree"), "{}", last.text);
+    let error = refusal.notes.iter().find(|note| note.code == Some("4E43")).unwrap();
+    assert!(error.text.contains("no multicast tree"), "{}", error.text);
+    // Rings and holes are no obstacle, so it cannot be said which repair is enough.
+    let advice = refusal.notes.last().unwrap();
+    assert!(advice.text.starts_with("repair any of these: (1) switch 2,0,0 ("), "{}", advice.text);
 }
 
 #[test]
@@ -271,17 +273,83 @@ fn changes_since_the_last_success_are_told() {
     assert_eq!(again.lfts, before.lfts);
 }
 
+/// The only error of a refusal, and the advice at its end.
+fn refused(shape: &Shape, previous: Option<&Routing>) -> (Note, String) {
+    let refusal = Subnet::of(shape).route_after(&shape.torus_conf(), previous).unwrap_err();
+    let errors: Vec<_> =
+        refusal.notes.iter().filter(|note| note.severity == Severity::Error).collect();
+    let [error] = errors[..] else { panic!("{errors:?}") };
+    (error.clone(), refusal.notes.last().unwrap().text.clone())
+}
+
 #[test]
-fn lost_cables_are_named_with_the_ports_they_had() {
+fn lost_cables_are_named_by_place_guid_port_and_description() {
     let shape = Shape::torus([5, 5, 1]);
-    let before = Subnet::of(&shape).route(&shape.torus_conf()).unwrap();
     let missing_links = vec![([0, 2, 0], 0), ([3, 2, 0], 0)];
-    let broken = Subnet::of(&Shape { missing_links, ..shape.clone() });
-    let refusal = broken.route_after(&shape.torus_conf(), Some(&before)).unwrap_err();
-    let error = refusal.notes.last().unwrap();
-    assert_eq!(error.code, Some("4E33"));
-    assert_eq!(error.text.matches("(cables were at ports 1 and 2)").count(), 2, "{}", error.text);
-    assert!(error.text.contains("all but one"));
+    let broken = Shape { missing_links, ..shape.clone() };
+    let before = Subnet::of(&shape).route(&shape.torus_conf()).unwrap();
+    let cable = |from: [u16; 3], to: [u16; 3], how: &str| {
+        let end = |[x, y, z]: [u16; 3], port: u8| {
+            let guid = shape.switch_guid([x, y, z]);
+            format!("switch {x},{y},{z} (GUID {guid} \"sw {x},{y},{z}\") (port {port}{how})")
+        };
+        format!("the cable between {} and {}", end(from, 1), end(to, 2))
+    };
+    // Where they were is known from the last success, or by how the other switches are cabled.
+    for (previous, how) in [(Some(&before), ""), (None, ", by the other switches")] {
+        let (error, advice) = refused(&broken, previous);
+        assert_eq!(error.code, Some("4E33"));
+        let one = cable([0, 2, 0], [1, 2, 0], how);
+        let other = cable([3, 2, 0], [4, 2, 0], how);
+        assert_eq!(
+            error.text,
+            format!(
+                "the x ring at y=2, z=0 is in 2 pieces, interrupted where {one} is missing; where \
+                 {other} is missing; repair all but one of these"
+            )
+        );
+        assert_eq!(advice, format!("repair first, in this order: (1) {one}"));
+    }
+}
+
+#[test]
+fn the_repair_that_helps_most_comes_first() {
+    // One switch makes a hole in the middle of two lines; the cable helps one ring only.
+    let mut shape = Shape::torus([5, 5, 1]);
+    shape.looped = [false, true, true];
+    let before = Subnet::of(&shape).route(&shape.torus_conf()).unwrap();
+    let missing_links = vec![([3, 2, 0], 1), ([3, 1, 0], 0)];
+    let broken = Shape { missing_switches: vec![[3, 4, 0]], missing_links, ..shape.clone() };
+    let refusal = Subnet::of(&broken).route_after(&shape.torus_conf(), Some(&before)).unwrap_err();
+    let advice = &refusal.notes.last().unwrap().text;
+    let guid = shape.switch_guid([3, 4, 0]);
+    let first = format!("repair first, in this order: (1) switch 3,4,0 (missing, was GUID {guid})");
+    assert!(advice.starts_with(&first), "{advice}");
+    assert!(advice.contains("(2) the cable between switch 3,1,0 "), "{advice}");
+    assert!(!advice.contains("(3)"), "{advice}");
+    // In a mesh much cannot be placed then, and is not to blame.
+    let census = &refusal.notes[refusal.notes.len() - 2].text;
+    let expected =
+        "18 of 25 switches are in their places, 6 switches of the fabric found no place; ";
+    assert!(census.starts_with(expected), "{census}");
+    let unplaced =
+        "4,0,0 (GUID 0x0000000000200014 \"sw 4,0,0\", in the fabric but not to be placed)";
+    assert!(refusal.notes.iter().any(|note| note.text.contains(unplaced)), "{:#?}", refusal.notes);
+}
+
+#[test]
+fn what_was_built_is_dumped_even_if_it_is_refused() {
+    let shape = Shape::torus([5, 5, 1]);
+    let missing_links = vec![([0, 2, 0], 0), ([3, 2, 0], 0)];
+    let broken = Shape { missing_links, ..shape.clone() };
+    let healthy = Subnet::of(&shape);
+    let routing = healthy.route(&shape.torus_conf()).unwrap();
+    let refusal = Subnet::of(&broken).route(&shape.torus_conf()).unwrap_err();
+    let dump = refusal.dump.unwrap();
+    assert_eq!(dump.file, "opensm-torus.dump");
+    assert_eq!(dump.text, Torus::of(&routing).unwrap().dump(&healthy.fabric));
+    let nothing_built = Subnet::of(&broken).route("torus 5 5 1\n").unwrap_err();
+    assert_eq!(nothing_built.dump, None);
 }
 
 #[test]

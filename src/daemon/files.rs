@@ -9,8 +9,9 @@ use crate::fabric::Fabric;
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::lids::Memory;
+use crate::plan::routing::Dump;
 use crate::plan::routing::chain::Chain;
-use crate::plan::routing::torus::Torus;
+use crate::plan::routing::torus::{self, Torus};
 use crate::publish::Subnet;
 use crate::publish::dumps::{self, DumpError};
 use std::fs;
@@ -86,10 +87,25 @@ impl Files {
         let mut written = dumps::write_subnet(&self.dump_dir, fabric, plan);
         if subnet.options.log_flags & LOG_ROUTING != 0 {
             written = written.and(self.write_routing(fabric, plan));
+            let refusals = plan.routing.refusals.iter();
+            let of_others: Vec<Dump> = refusals.filter_map(|other| other.dump.clone()).collect();
+            self.write_engine_dumps(&of_others, &subnet.options);
         }
         match written {
             Ok(()) => debug!("dump files are in {}", self.dump_dir.display()),
             Err(problem) => warn!("{problem}"),
+        }
+    }
+
+    /// Writes the dump files of engines that refused, if the log flags ask for routes.
+    pub fn write_engine_dumps(&self, dumps: &[Dump], options: &Options) {
+        if options.log_flags & LOG_ROUTING == 0 {
+            return;
+        }
+        for Dump { file, text } in dumps {
+            if let Err(problem) = dumps::replace(&self.dump_dir.join(file), text, false) {
+                warn!("{problem}");
+            }
         }
     }
 
@@ -104,7 +120,7 @@ impl Files {
         let Some(torus) = plan.routing.policy.as_any().downcast_ref::<Torus>() else {
             return written;
         };
-        let file = self.dump_dir.join("opensm-torus.dump");
+        let file = self.dump_dir.join(torus::DUMP_FILE);
         written.and(dumps::replace(&file, &torus.dump(fabric), false))
     }
 }

@@ -119,6 +119,7 @@ impl Manager {
         if state != SmState::Master {
             // What was published is another's to say now, and stale when the subnet returns.
             self.around.subnet.send_replace(None);
+            self.around.refused.send_replace(None);
         }
     }
 

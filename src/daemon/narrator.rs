@@ -3,6 +3,7 @@
 
 use super::manager::Exit;
 use super::start::Daemon;
+use crate::publish::refused::Refused;
 use crate::publish::{Subnet, report};
 use crate::sm::desk::SelfPortrait;
 use crate::transport::client::SmpClient;
@@ -19,6 +20,7 @@ pub struct Narrator {
     client: SmpClient,
     portrait: watch::Receiver<SelfPortrait>,
     subnet: watch::Receiver<Option<Arc<Subnet>>>,
+    refused: watch::Receiver<Option<Arc<Refused>>>,
     start: Instant,
     once: bool,
     was_up: bool,
@@ -32,11 +34,12 @@ impl Narrator {
     /// A narrator for a daemon that is about to run; with `once` it will end by itself.
     pub fn new(daemon: &Daemon, once: bool) -> Self {
         let client = daemon.client();
-        let (portrait, subnet) = (daemon.portrait(), daemon.subnet());
+        let (portrait, subnet, refused) = (daemon.portrait(), daemon.subnet(), daemon.refused());
         Self {
             client,
             portrait,
             subnet,
+            refused,
             start: Instant::now(),
             once,
             was_up: false,
@@ -54,13 +57,26 @@ impl Narrator {
             tokio::select! {
                 biased;
                 Ok(()) = self.subnet.changed() => self.published(),
+                Ok(()) = self.refused.changed() => self.refused(),
                 exit = &mut run => break exit,
                 _ = progress.tick(), if !self.was_up => self.progress(),
             }
         };
         // What was published last may not have been seen.
         self.published();
+        if self.refused.has_changed().unwrap_or(true) {
+            self.refused();
+        }
         exit
+    }
+
+    /// A pass ended without a plan, or one has a plan again (which [`Self::published`] tells).
+    fn refused(&mut self) {
+        let refused = self.refused.borrow_and_update().clone();
+        if let Some(refused) = refused {
+            println!("\nREFUSED: nothing is written to the fabric");
+            print!("{}", report::refused(&refused));
+        }
     }
 
     fn progress(&mut self) {

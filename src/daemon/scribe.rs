@@ -8,6 +8,7 @@ use super::files::Files;
 use crate::config::options::Options;
 use crate::plan::lids::Memory;
 use crate::publish::Subnet;
+use crate::publish::refused::Refused;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -22,6 +23,8 @@ pub struct Job {
     pub options: Arc<Options>,
     /// For the dump files; `None` writes none.
     pub subnet: Option<Arc<Subnet>>,
+    /// Why there is nothing newer.
+    pub refused: Option<Arc<Refused>>,
 }
 
 impl Job {
@@ -29,6 +32,9 @@ impl Job {
         files.write_memory(&self.memory, &self.options);
         if let Some(subnet) = &self.subnet {
             files.write_dumps(subnet);
+        }
+        if let Some(refused) = &self.refused {
+            files.write_engine_dumps(&refused.dumps, &self.options);
         }
     }
 }
@@ -84,7 +90,7 @@ mod tests {
     fn job(lid: u16) -> Job {
         let mut memory = Memory::default();
         memory.guid2lid.insert(Guid(7), (Lid(lid), Lid(lid)));
-        Job { memory, options: Arc::default(), subnet: None }
+        Job { memory, options: Arc::default(), subnet: None, refused: None }
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use crate::config::partitions::PartitionsConfig;
 use crate::ids::Mlid;
 use crate::plan::partitions;
 use crate::publish::Subnet;
+use crate::publish::refused::Refused;
 use crate::sa::Responder;
 use crate::sa::registry::Registry;
 use crate::sm::desk::SelfPortrait;
@@ -64,6 +65,7 @@ pub struct Daemon {
     setup: Setup,
     events: (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>),
     subnet: watch::Sender<Option<Arc<Subnet>>>,
+    refused: watch::Sender<Option<Arc<Refused>>>,
     portrait: watch::Sender<SelfPortrait>,
 }
 
@@ -90,6 +92,7 @@ impl Daemon {
             setup,
             events: mpsc::unbounded_channel(),
             subnet: watch::Sender::new(None),
+            refused: watch::Sender::new(None),
             portrait: watch::Sender::new(portrait),
         }
     }
@@ -102,6 +105,11 @@ impl Daemon {
     /// Where the published snapshots appear.
     pub fn subnet(&self) -> watch::Receiver<Option<Arc<Subnet>>> {
         self.subnet.subscribe()
+    }
+
+    /// Where it appears why the last pass ended without a plan; `None` while there is one.
+    pub fn refused(&self) -> watch::Receiver<Option<Arc<Refused>>> {
+        self.refused.subscribe()
     }
 
     /// What this SM says of itself.
@@ -145,6 +153,7 @@ impl Daemon {
             events: inbox,
             portrait: self.portrait,
             subnet: self.subnet,
+            refused: self.refused,
             sa_desk,
             files: self.setup.files,
             reload: self.setup.reload,

@@ -6,6 +6,7 @@ use super::sa_desk::Errand;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::publish::Subnet;
+use crate::publish::refused::Refused;
 use crate::sm::desk::SelfPortrait;
 use crate::transport::client::SmpClient;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub struct Surroundings {
     pub portrait: watch::Sender<SelfPortrait>,
     /// The published snapshot.
     pub subnet: watch::Sender<Option<Arc<Subnet>>>,
+    /// Why there is nothing newer, if the last pass ended without a plan.
+    pub refused: watch::Sender<Option<Arc<Refused>>>,
     /// The SA desk: asked for the multicast groups, told what sweeps met.
     pub sa_desk: mpsc::Sender<Errand>,
     /// Files.

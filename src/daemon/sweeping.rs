@@ -13,13 +13,14 @@ use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::{Fabric, PortId};
-use crate::notes::Note;
+use crate::notes::{Note, Severity};
 use crate::observe::{Observation, SweepError};
 use crate::plan::Plan;
 use crate::plan::compute::{self, PlanFailure, PlanInput};
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
 use crate::publish::Subnet;
+use crate::publish::refused::Refused;
 use crate::transport::client::SmpClient;
 use crate::verify::{self, Checks, Verified, VerifyFailure};
 use crate::wire::attr::{CapMask, PortState};
@@ -41,7 +42,8 @@ pub enum Pass {
     Refused(String),
 }
 
-type Outcome = Result<(Result<Verified, VerifyFailure>, Memory), Box<PlanFailure>>;
+/// What a planning brought: a plan that may be applied, or why there is none.
+type Outcome = (Result<Verified, Refused>, Memory);
 
 /// What outlives a pass.
 pub struct Passes {
@@ -154,7 +156,7 @@ impl Passes {
         let planned = self.plan(around, options, observation, groups).await;
         let verified = match planned {
             Ok(verified) => verified,
-            Err(problem) => return Pass::Refused(problem),
+            Err(refused) => return Pass::Refused(self.refused(around, options, refused)),
         };
         let planned_after = start.elapsed();
         self.transitions.begin(&self.acknowledged);
@@ -194,14 +196,20 @@ impl Passes {
         options: &Arc<Options>,
         observation: &Observation,
         groups: Vec<GroupMembers>,
-    ) -> Result<Verified, String> {
+    ) -> Result<Verified, Refused> {
         let torus_config = around.files.read_torus_config(options);
-        let chain = around.files.chain(options)?;
+        let last = around.subnet.borrow().clone();
+        let failed = |problem: String| {
+            let (notes, dumps) = (Vec::new(), Vec::new());
+            Refused::new(notes, dumps, problem, last.as_deref(), &observation.fabric)
+        };
+        let chain = around.files.chain(options).map_err(failed)?;
         let partitions = self.partitions.current();
         let (fabric, options) = (observation.fabric.clone(), options.clone());
         let (memory, previous) = (self.memory.clone(), self.last_plan.clone());
         let pkeys = observation.pkeys.clone();
         let reregister = self.clients_to_reregister(&fabric, &options);
+        let before = last.clone();
         let work = move || {
             let input = PlanInput {
                 fabric: &fabric,
@@ -215,39 +223,49 @@ impl Passes {
                 reregister: &|port| reregister.contains(&port),
                 chain: &chain,
             };
-            let planned = compute::compute(&input)?;
+            let planned = match compute::compute(&input) {
+                Ok(planned) => planned,
+                Err(failure) => return unplanned(*failure, before.as_deref(), &fabric),
+            };
             let checks = Checks::new(options.qos);
-            Ok((verify::verify(&fabric, planned.plan, &checks), planned.memory))
+            let verified = verify::verify(&fabric, planned.plan, &checks);
+            let verified =
+                verified.map_err(|failure| unverified(&failure, before.as_deref(), &fabric));
+            (verified, planned.memory)
         };
-        let outcome: Result<_, Box<PlanFailure>> = match tokio::task::spawn_blocking(work).await {
-            Ok(outcome) => outcome,
-            Err(panic) => return Err(format!("planning failed: {panic}")),
-        };
-        self.judge(outcome)
-    }
-
-    /// Takes over what a planning brought, and tells about it.
-    fn judge(&mut self, outcome: Outcome) -> Result<Verified, String> {
-        let (verified, memory) = match outcome {
-            Ok(done) => done,
-            Err(failure) => {
-                self.memory = failure.memory;
-                let refusals = failure.refusals.iter().flat_map(|refusal| &refusal.notes);
-                let notes: Vec<Note> = failure.notes.iter().chain(refusals).cloned().collect();
-                self.tell_notes(&notes);
-                let engines: Vec<_> = failure.refusals.iter().map(|r| r.engine).collect();
-                return Err(format!("no engine could route the fabric: {}", engines.join(", ")));
-            }
-        };
+        let planned = tokio::task::spawn_blocking(work).await;
+        let (outcome, memory) =
+            planned.map_err(|panic| failed(format!("planning failed: {panic}")))?;
         self.memory = memory;
-        let verified = verified.map_err(|failure| {
-            self.tell_notes(&[]);
-            failure.to_string()
-        })?;
+        let verified = outcome?;
         let notes = verified.plan().notes.iter().chain(&verified.summary().notes);
         let notes = self.partitions.notes().iter().chain(notes);
         self.tell_notes(&notes.cloned().collect::<Vec<_>>());
         Ok(verified)
+    }
+
+    /// Tells why there is no plan, in the log and to whoever watches; the last words of it.
+    fn refused(
+        &mut self,
+        around: &Surroundings,
+        options: &Arc<Options>,
+        refused: Refused,
+    ) -> String {
+        let mut errors = refused.notes.iter().filter(|note| note.severity == Severity::Error);
+        let headline = errors.next_back().map(ToString::to_string).unwrap_or_default();
+        let notes: Vec<Note> =
+            self.partitions.notes().iter().chain(&refused.notes).cloned().collect();
+        self.tell_notes(&notes);
+        let is_new = around.refused.borrow().as_deref() != Some(&refused);
+        if is_new {
+            let refused = Some(Arc::new(refused));
+            around.refused.send_replace(refused.clone());
+            // What was published last may not be written yet.
+            let subnet = around.subnet.borrow().clone();
+            let (memory, options) = (self.memory.clone(), options.clone());
+            self.scribe.write(Job { memory, options, subnet, refused });
+        }
+        headline
     }
 
     /// On the first pass as master, the clients of all hosts are asked to register again, for
@@ -314,9 +332,34 @@ impl Passes {
             failed_sets,
         });
         around.subnet.send_replace(Some(subnet.clone()));
+        around.refused.send_replace(None);
         let (memory, options) = (self.memory.clone(), options.clone());
-        self.scribe.write(Job { memory, options, subnet: Some(subnet) });
+        self.scribe.write(Job { memory, options, subnet: Some(subnet), refused: None });
     }
+}
+
+/// No engine could route the fabric.
+fn unplanned(failure: PlanFailure, last: Option<&Subnet>, fabric: &Fabric) -> Outcome {
+    let PlanFailure { mut notes, refusals, memory, .. } = failure;
+    let engines: Vec<_> = refusals.iter().map(|refusal| refusal.engine).collect();
+    // OpenSM's words, for which operators' scripts look.
+    let headline = format!(
+        "No routing engine able to successfully configure switch tables on current fabric: {} \
+         refused",
+        engines.join(" and ")
+    );
+    let mut dumps = Vec::new();
+    for refusal in refusals {
+        notes.extend(refusal.notes);
+        dumps.extend(refusal.dump);
+    }
+    (Err(Refused::new(notes, dumps, headline, last, fabric)), memory)
+}
+
+/// An engine did, but its plan is faulty.
+fn unverified(failure: &VerifyFailure, last: Option<&Subnet>, fabric: &Fabric) -> Refused {
+    let headline = format!("the plan is faulty and was not applied: {failure}");
+    Refused::new(Vec::new(), Vec::new(), headline, last, fabric)
 }
 
 /// Asks the registry who is in which multicast group.

@@ -69,7 +69,13 @@ impl Engine for Silent {
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Refusal> {
         let empty = Arc::new(Lft::empty(input.lids.max()));
         let lfts = input.fabric.switch_ids().map(|_| empty.clone()).collect();
-        Ok(Routing { engine: self.name(), lfts, policy: Arc::new(Silent), notes: Vec::new() })
+        Ok(Routing {
+            engine: self.name(),
+            lfts,
+            policy: Arc::new(Silent),
+            notes: Vec::new(),
+            refusals: Vec::new(),
+        })
     }
 }
 

@@ -1,7 +1,9 @@
-//! The published snapshot: what SA answers are computed from, and the dump files.
+//! The published snapshot: what SA answers are computed from, and the dump files; and what is told
+//! while there is nothing new to be published.
 
 pub mod dumps;
 pub mod path;
+pub mod refused;
 pub mod report;
 
 use crate::config::options::Options;

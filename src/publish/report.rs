@@ -1,5 +1,6 @@
 //! The bring-up report: what a person wants to know after SUBNET UP, on one screen.
 
+use super::refused::Refused;
 use super::{Subnet, path};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Mlid, Sl};
@@ -67,19 +68,28 @@ pub fn bring_up(subnet: &Subnet) -> String {
     if let Some(sample) = sample(fabric, plan) {
         let _ = writeln!(text, "sample:    {sample}");
     }
-    let told = plan.notes.iter().chain(&plan.routing.notes).chain(&summary.notes);
+    put_notes(&mut text, plan.notes.iter().chain(&plan.routing.notes).chain(&summary.notes));
+    text
+}
+
+/// The report while no plan can be put into force.
+pub fn refused(refused: &Refused) -> String {
+    let mut text = String::new();
+    put_notes(&mut text, refused.notes.iter());
+    text
+}
+
+/// Warnings and errors, each once: a stage may repeat what an earlier one found.
+fn put_notes<'a>(text: &mut String, told: impl Iterator<Item = &'a Note>) {
     let mut notes: Vec<&Note> = Vec::new();
     for note in told.filter(|note| note.severity >= Severity::Warning) {
-        // A stage may repeat what an earlier one found.
-        if !notes.contains(&note) {
-            notes.push(note);
+        if notes.contains(&note) {
+            continue;
         }
-    }
-    for note in notes {
+        notes.push(note);
         let word = if note.severity == Severity::Error { "ERROR" } else { "WARNING" };
         let _ = writeln!(text, "{word}: {note}");
     }
-    text
 }
 
 /// The path from the first host to the last.

@@ -2,6 +2,7 @@
 //! daemons' logs appear on standard error.
 #![allow(dead_code)]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -18,6 +19,7 @@ use torus_sm::fabric::picture::Hardware;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Guid, Lid, PortNum};
 use torus_sm::publish::Subnet;
+use torus_sm::publish::refused::Refused;
 use torus_sm::sim::SimFabric;
 use torus_sm::sim::generate::Shape;
 use torus_sm::sm::desk::SelfPortrait;
@@ -79,6 +81,11 @@ impl House {
         }
     }
 
+    /// Where the daemon writes its dump files.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// Starts a daemon at the host of the switch at `at`.
     pub fn start(&self, at: [u16; 3], options: Options) -> Sm {
         let same = options.clone();
@@ -109,6 +116,7 @@ impl House {
         Sm {
             events: daemon.events(),
             subnet: daemon.subnet(),
+            refused: daemon.refused(),
             portrait: daemon.portrait(),
             exit: tokio::spawn(daemon.run(shutdown.subscribe())),
             shutdown,
@@ -246,6 +254,7 @@ impl House {
 pub struct Sm {
     events: mpsc::UnboundedSender<Event>,
     pub subnet: watch::Receiver<Option<Arc<Subnet>>>,
+    pub refused: watch::Receiver<Option<Arc<Refused>>>,
     pub portrait: watch::Receiver<SelfPortrait>,
     exit: JoinHandle<Exit>,
     shutdown: watch::Sender<bool>,

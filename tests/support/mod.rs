@@ -176,6 +176,7 @@ impl Torus {
                 lfts,
                 policy: Arc::new(policy),
                 notes: Vec::new(),
+                refusals: Vec::new(),
             }),
             qos: Default::default(),
             partitions: Default::default(),

@@ -107,7 +107,7 @@ impl Step {
             Self::Try(engine) => engine.route(input),
             Self::Missing(engine) => {
                 let text = format!("routing engine {engine} is not available in this version");
-                Err(Refusal { engine, notes: vec![Note::warning(text)] })
+                Err(Refusal { engine, notes: vec![Note::warning(text)], dump: None })
             }
         }
     }
@@ -146,8 +146,8 @@ impl Chain {
         self.steps.iter().map(Step::name)
     }
 
-    /// Routes the fabric with the first engine that can. The notes of the result begin with
-    /// the refusals before it.
+    /// Routes the fabric with the first engine that can. The result has the refusals before it,
+    /// and its notes begin with theirs.
     ///
     /// # Errors
     /// All refusals, in order, if no engine can.
@@ -158,7 +158,7 @@ impl Chain {
                 Ok(mut routing) => {
                     let mut notes = fallback_notes(&refusals, routing.engine);
                     notes.append(&mut routing.notes);
-                    return Ok(Routing { notes, ..routing });
+                    return Ok(Routing { notes, refusals, ..routing });
                 }
                 Err(refusal) => refusals.push(refusal),
             }
@@ -170,18 +170,12 @@ impl Chain {
 /// A warning for each refusal, the first ones first, then all that the engines found.
 fn fallback_notes(refusals: &[Refusal], used: &str) -> Vec<Note> {
     let warning = |refusal: &Refusal| {
-        let (engine, why) = (refusal.engine, reason(refusal));
+        let why = if refusal.notes.is_empty() { "it gives no reason" } else { "why is told next" };
+        let engine = refusal.engine;
         Note::warning(format!("{engine} cannot route this fabric, {used} is used instead: {why}"))
     };
     let details = refusals.iter().flat_map(|refusal| refusal.notes.iter().cloned());
     refusals.iter().map(warning).chain(details).collect()
-}
-
-/// The first of the gravest findings.
-fn reason(refusal: &Refusal) -> String {
-    let gravest = refusal.notes.iter().map(|note| note.severity).max();
-    let first = refusal.notes.iter().find(|note| Some(note.severity) == gravest);
-    first.map_or_else(|| "it gives no reason".to_owned(), ToString::to_string)
 }
 
 #[cfg(test)]
@@ -203,7 +197,7 @@ mod tests {
 
         fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Refusal> {
             match &self.1 {
-                Some(notes) => Err(Refusal { engine: self.0, notes: notes.clone() }),
+                Some(notes) => Err(Refusal { engine: self.0, notes: notes.clone(), dump: None }),
                 None => {
                     let routing = MinHop::default().route(input)?;
                     Ok(Routing { engine: self.0, ..routing })
@@ -275,7 +269,7 @@ mod tests {
         assert_eq!(
             notes,
             [
-                "torus-2QoS cannot route this fabric, minhop is used instead: ERR 4E05: no torus here",
+                "torus-2QoS cannot route this fabric, minhop is used instead: why is told next",
                 "looking",
                 "ERR 4E05: no torus here",
                 "ERR 4E06: none at all",
@@ -286,8 +280,7 @@ mod tests {
         assert_eq!(
             notes,
             [
-                "updn cannot route this fabric, willing is used instead: \
-                 routing engine updn is not available in this version",
+                "updn cannot route this fabric, willing is used instead: why is told next",
                 "silent cannot route this fabric, willing is used instead: it gives no reason",
                 "routing engine updn is not available in this version",
             ]

@@ -75,6 +75,17 @@ pub struct Refusal {
     pub engine: &'static str,
     /// Everything it found, errors and the rest, in order.
     pub notes: Vec<Note>,
+    /// What it had made of the fabric by then.
+    pub dump: Option<Dump>,
+}
+
+/// A dump file that an engine has something to write into.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dump {
+    /// Name of the file, without a folder.
+    pub file: &'static str,
+    /// What is to be in it.
+    pub text: String,
 }
 
 /// Routes of a fabric.
@@ -88,6 +99,8 @@ pub struct Routing {
     pub policy: Arc<dyn RoutingPolicy>,
     /// What the operator is to hear.
     pub notes: Vec<Note>,
+    /// The engines that were asked before and refused.
+    pub refusals: Vec<Refusal>,
 }
 
 impl fmt::Debug for Routing {

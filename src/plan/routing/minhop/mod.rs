@@ -83,7 +83,13 @@ impl MinHop {
         let lfts = route_all(&pass, memory.kept(previous), tuning.scatter_ports);
         notes.extend(without_lid(fabric, lids));
         notes.extend(unreachable(fabric, lids, &destinations, &lfts));
-        Routing { engine: NAME, lfts, policy: Arc::new(MinHopPolicy { memory }), notes }
+        Routing {
+            engine: NAME,
+            lfts,
+            policy: Arc::new(MinHopPolicy { memory }),
+            notes,
+            refusals: Vec::new(),
+        }
     }
 
     /// The ports that are not counted.

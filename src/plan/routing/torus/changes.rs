@@ -48,6 +48,11 @@ impl Census {
         Self { lattice: grid.lattice.clone(), entries, peers }
     }
 
+    /// GUID of the switch at a position.
+    pub fn guid(&self, at: Position) -> Option<Guid> {
+        self.entries.get(at.index())?.as_ref().map(|entry| entry.guid)
+    }
+
     /// What is at a position.
     fn found(&self, at: Position) -> Option<Found<'_>> {
         let entry = self.entries[at.index()].as_ref()?;

@@ -11,6 +11,7 @@
 //! | the result: who is where, which cables join neighbours | [`grid`], on a [`lattice`] |
 //! | what differs from last time, what is missing | [`changes`], [`report`] |
 //! | may this torus be routed? | [`rings`] |
+//! | if not: what is it called, what is to be repaired first | [`gaps`], [`repairs`] |
 //! | forwarding tables | [`unicast`], with the ways along rings of [`compass`] |
 //! | spanning tree, trees of groups | [`multicast`] |
 //! | what was placed, for reports | [`chart`] |
@@ -33,11 +34,13 @@ mod checks;
 mod compass;
 mod cube;
 pub mod derive;
+mod gaps;
 mod grid;
 mod lattice;
 mod multicast;
 mod path_sl;
 mod placement;
+mod repairs;
 mod report;
 mod rings;
 mod search;
@@ -52,10 +55,12 @@ pub use lattice::{AXIS_NAMES, Coordinates, Direction, Position};
 pub use sl2vl::{PortClass, VlCounts};
 pub use view::Torus;
 
-use super::{Engine, Refusal, Routing, RoutingInput};
+use super::{Dump, Engine, Refusal, Routing, RoutingInput};
 use crate::config::torus::TorusConfig;
+use crate::fabric::Fabric;
 use crate::notes::Note;
 use changes::Census;
+use gaps::Names;
 use grid::Grid;
 use lattice::Lattice;
 use multicast::MasterTree;
@@ -65,6 +70,8 @@ use wiring::Wiring;
 
 /// The engine's name in lists of engines.
 pub const NAME: &str = "torus-2QoS";
+/// The dump file that tells where each switch was placed.
+pub const DUMP_FILE: &str = "opensm-torus.dump";
 
 /// The engine.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,20 +89,42 @@ impl Engine for Torus2Qos {
                 notes.append(&mut routing.notes);
                 Ok(Routing { notes, ..routing })
             }
-            Err(mut errors) => {
-                notes.append(&mut errors);
-                Err(Refusal { engine: NAME, notes })
+            Err(mut denial) => {
+                notes.append(&mut denial.notes);
+                Err(Refusal { engine: NAME, notes, dump: denial.dump })
             }
         }
     }
 }
 
+/// Why a pass ended without routes.
+struct Denial {
+    notes: Vec<Note>,
+    dump: Option<Dump>,
+}
+
+impl From<Vec<Note>> for Denial {
+    fn from(notes: Vec<Note>) -> Self {
+        Self { notes, dump: None }
+    }
+}
+
+impl Denial {
+    /// A torus was built, but cannot be routed: says what is to be done about it, and keeps what
+    /// was built for the dump file.
+    fn of_built(fabric: &Fabric, grid: &Grid, names: &Names<'_>, mut errors: Vec<Note>) -> Self {
+        errors.extend(repairs::advice(grid, names));
+        let dump = Dump { file: DUMP_FILE, text: report::dump(fabric, grid) };
+        Self { notes: errors, dump: Some(dump) }
+    }
+}
+
 /// One pass. What the operator hears on the way is added to `notes`; errors are returned.
-fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Vec<Note>> {
+fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Denial> {
     let (fabric, options) = (input.fabric, input.options);
     if !options.qos {
         let text = "torus-2QoS needs QoS: start with -Q or set `qos TRUE`";
-        return Err(vec![Note::error("4E44", text)]);
+        return Err(vec![Note::error("4E44", text)].into());
     }
     let config = input.torus_config.as_ref().map_err(Clone::clone)?;
     notes.extend(config.notes.iter().cloned());
@@ -115,6 +144,7 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Vec<
     notes.push(report::built(&grid));
     notes.extend(report::leftovers(fabric, &grid, &wiring, &leftover));
     let known = previous.zip(input.previous).map(|(torus, routing)| torus.known(routing));
+    let names = Names::new(fabric, &grid, previous);
     // The census is only for reports: it need not hold up the routes.
     let ((census, changes), routed) = rayon::join(
         || {
@@ -124,7 +154,7 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Vec<
             (census, changes)
         },
         || {
-            let faults = rings::faults(fabric, &grid, previous.map(Torus::grid));
+            let faults = rings::faults(&grid, &names);
             if !faults.is_empty() {
                 return Err(faults);
             }
@@ -136,13 +166,15 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Vec<
     notes.extend(changes);
     notes.extend(report::unused(fabric, &grid, &wiring));
     notes.extend(report::missing(fabric, &grid));
-    let ((lfts, recipe), tree) = routed?;
+    let ((lfts, recipe), tree) =
+        routed.map_err(|errors| Denial::of_built(fabric, &grid, &names, errors))?;
     let torus = Torus::new(fabric, grid, census, vls, tree, recipe);
     Ok(Routing {
         engine: NAME,
         lfts,
         policy: Arc::new(torus),
         notes: vlarb::option_warnings(options),
+        refusals: Vec::new(),
     })
 }
 

@@ -4,32 +4,25 @@
 //! already. Missing switches must be one column's contiguous run: only then can packets turn
 //! early around them and come back without closing a cycle of dependencies.
 
+use super::gaps::Names;
 use super::grid::Grid;
-use super::lattice::{AXIS_NAMES, Direction, Position};
-use crate::fabric::Fabric;
+use super::lattice::{AXIS_NAMES, Direction, Lattice, Position};
 use crate::notes::Note;
 use std::collections::BTreeSet;
 
-/// The errors that refuse this torus; none if it may be routed. `previous` is the torus of the
-/// last success, which knows where cables were that are gone.
-pub fn faults(fabric: &Fabric, grid: &Grid, previous: Option<&Grid>) -> Vec<Note> {
+/// The errors that refuse this torus; none if it may be routed.
+pub fn faults(grid: &Grid, names: &Names<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     for axis in 0..3 {
         for first in grid.lattice.lines(axis) {
-            notes.extend(ring_fault(fabric, grid, previous, first, axis));
+            notes.extend(ring_fault(grid, names, first, axis));
         }
     }
-    notes.extend(deadlock(grid));
+    notes.extend(deadlock(grid, names));
     notes
 }
 
-fn ring_fault(
-    fabric: &Fabric,
-    grid: &Grid,
-    previous: Option<&Grid>,
-    first: Position,
-    axis: usize,
-) -> Option<Note> {
+fn ring_fault(grid: &Grid, names: &Names<'_>, first: Position, axis: usize) -> Option<Note> {
     if !grid.lattice.is_active(axis) {
         return None;
     }
@@ -49,7 +42,7 @@ fn ring_fault(
     let gaps: Vec<String> = broken
         .iter()
         .filter(|&&at| !runs_off_edge(grid, at, up))
-        .map(|&at| gap(fabric, grid, previous, at, up))
+        .map(|&at| gap(grid, names, at, up))
         .collect();
     let cure = if gaps.len() < broken.len() { "all of these" } else { "all but one of these" };
     let text =
@@ -79,68 +72,53 @@ fn ring_name(grid: &Grid, first: Position, axis: usize) -> String {
     format!("the {} {kind} at {}", AXIS_NAMES[axis], fixed.join(", "))
 }
 
-/// "between switch A and switch B", with the ports a cable had when it was last seen.
-fn gap(
-    fabric: &Fabric,
-    grid: &Grid,
-    previous: Option<&Grid>,
-    at: Position,
-    direction: Direction,
-) -> String {
+/// What interrupts a ring between `at` and the next switch in a direction.
+fn gap(grid: &Grid, names: &Names<'_>, at: Position, direction: Direction) -> String {
     let mut next = grid.lattice.step(at, direction);
     let mut holes = Vec::new();
     while !grid.is_present(next) && next != at {
-        holes.push(grid.lattice.coordinates(next).to_string());
+        holes.push(names.switch(next));
         next = grid.lattice.step(next, direction);
     }
-    let ends = format!(
-        "between switch {} and switch {}",
-        grid.describe(fabric, at),
-        grid.describe(fabric, next)
-    );
-    if !holes.is_empty() {
-        return format!("{ends} where no switch is at {}", holes.join(" "));
+    if holes.is_empty() {
+        return format!("where {} is missing", names.cable(at, direction));
     }
-    let known = previous.filter(|previous| previous.lattice == grid.lattice);
-    let ports = |at, direction| known.map(|known| port_list(known.bundle(at, direction)));
-    match (ports(at, direction), ports(next, direction.opposite())) {
-        (Some(here), Some(there)) if !here.is_empty() => {
-            format!("{ends} (cables were at ports {here} and {there})")
-        }
-        _ => ends,
-    }
-}
-
-fn port_list(ports: &[u8]) -> String {
-    ports.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    format!("between {} and {} by {}", names.switch(at), names.switch(next), holes.join(" and "))
 }
 
 /// Missing switches that leave no order of turns free of cycles.
-fn deadlock(grid: &Grid) -> Option<Note> {
+fn deadlock(grid: &Grid, names: &Names<'_>) -> Option<Note> {
     let missing: Vec<Position> = grid.missing().collect();
-    if missing.len() < 2 {
-        return None;
-    }
-    let column = |&at: &Position| (0..2).map(|axis| grid.lattice.coordinate(at, axis)).collect();
-    let columns: BTreeSet<Vec<u32>> = missing.iter().map(column).collect();
-    // Neighbours are taken modulo the radix in an open dimension, too.
-    let is_alone = |&at: &Position| {
-        [Direction::minus(2), Direction::plus(2)]
-            .iter()
-            .all(|&direction| grid.is_present(grid.lattice.step(at, direction)))
-    };
-    if columns.len() == 1 && !missing.iter().any(is_alone) {
+    if !holes_could_deadlock(&grid.lattice, &missing, |at| grid.is_present(at)) {
         return None;
     }
     const SHOWN: usize = 16;
-    let places: Vec<String> =
-        missing.iter().take(SHOWN).map(|&at| grid.lattice.coordinates(at).to_string()).collect();
-    let more = if missing.len() > SHOWN { " …" } else { "" };
+    let places: Vec<String> = missing.iter().take(SHOWN).map(|&at| names.switch(at)).collect();
+    let more = if missing.len() > SHOWN { ", …" } else { "" };
     let text = format!(
-        "{} switches are missing, at {}{more}: routing around them could deadlock. Only missing \
+        "{} switches are missing: {}{more}. Routing around them could deadlock: only missing \
          switches that follow each other along z, with the same x and y, can be routed around",
         missing.len(),
-        places.join(" ")
+        places.join(", ")
     );
     Some(Note::error("4E38", text))
+}
+
+/// True if the missing switches are not one column's contiguous run.
+pub fn holes_could_deadlock(
+    lattice: &Lattice,
+    holes: &[Position],
+    is_present: impl Fn(Position) -> bool,
+) -> bool {
+    if holes.len() < 2 {
+        return false;
+    }
+    let column = |&at: &Position| [0, 1].map(|axis| lattice.coordinate(at, axis));
+    let columns: BTreeSet<[u32; 2]> = holes.iter().map(column).collect();
+    // Neighbours are taken modulo the radix in an open dimension, too.
+    let is_alone = |&at: &Position| {
+        let ways = [Direction::minus(2), Direction::plus(2)];
+        ways.iter().all(|&direction| is_present(lattice.step(at, direction)))
+    };
+    columns.len() > 1 || holes.iter().any(is_alone)
 }

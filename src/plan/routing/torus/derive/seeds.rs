@@ -4,6 +4,7 @@ use super::graph::Graph;
 use super::map::Map;
 use crate::config::torus::{Seed, SeedLink};
 use crate::fabric::{Fabric, SwitchId};
+use crate::plan::routing::torus::gaps::Names;
 use crate::plan::routing::torus::lattice::{Direction, Position};
 use crate::plan::routing::torus::placement::Placement;
 use crate::plan::routing::torus::rings;
@@ -177,7 +178,7 @@ impl Ground<'_> {
                 _ => switches += 1,
             }
         }
-        let is_routable = rings::faults(self.fabric, &grid, None).is_empty();
+        let is_routable = rings::faults(&grid, &Names::new(self.fabric, &grid, None)).is_empty();
         Some(Yield { is_routable, switches, cables: grid.cable_count() })
     }
 
