@@ -48,3 +48,34 @@ impl Queue {
         self.lock().pop_front()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Lid;
+    use crate::transport::Address;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn it_rings_when_it_was_empty_and_has_an_end() {
+        let rings = Arc::new(AtomicUsize::new(0));
+        let counter = rings.clone();
+        let queue = Queue::new(Arc::new(move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }));
+        let address = Address::smi(Lid(1));
+        let arrived =
+            UserHeader { id: 3, status: 0, timeout_ms: 0, retries: 0, length: 64, address };
+        for _ in 0..LIMIT + 5 {
+            queue.push(arrived, OLD_HEADER, &[7; 2]);
+        }
+        queue.push(UserHeader { status: 110, ..arrived }, OLD_HEADER, &[]);
+        assert_eq!((queue.lock().len(), rings.load(Ordering::Relaxed)), (LIMIT + 1, 1));
+        let first = queue.pop().expect("it is full");
+        assert_eq!((first.len(), &first[OLD_HEADER..]), (OLD_HEADER + 2, &[7, 7][..]));
+        queue.lock().clear();
+        queue.push(arrived, HEADER, &[]);
+        assert_eq!((queue.pop().map(|packet| packet.len()), queue.pop()), (Some(HEADER), None));
+        assert_eq!(rings.load(Ordering::Relaxed), 2);
+    }
+}
