@@ -21,8 +21,9 @@
 //! * [`signals`]: HUP, USR1, INT, TERM; [`logging`]: the log, [`tell`]: its well-known lines;
 //! * [`start`]: puts the desks together; [`launch`]: the process,
 //!   with [`background`] for `-B`;
-//! * [`ctl`]: lines for the console of a simulator;
-//! * [`simulate`]: the same on an embedded simulated fabric, with [`narrator`] telling about it.
+//! * [`simulate`]: the same on an embedded simulated fabric, with [`narrator`] telling about it;
+//!   [`hosting`]: programs of other processes on that fabric, [`attach`]: becoming one of them,
+//!   [`ctl`]: lines for its console.
 
 pub mod agenda;
 pub mod archive;
