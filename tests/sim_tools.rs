@@ -16,8 +16,20 @@ use torus_sm::ids::{Guid, PortNum};
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::NodeKind;
 
-const DIAGNOSTICS: [&str; 7] =
-    ["saquery", "ibnetdiscover", "iblinkinfo", "sminfo", "smpquery", "ibtracert", "ibroute"];
+const DIAGNOSTICS: [&str; 12] = [
+    "saquery",
+    "ibnetdiscover",
+    "iblinkinfo",
+    "sminfo",
+    "smpquery",
+    "ibtracert",
+    "ibroute",
+    "dump_fts",
+    "vendstat",
+    "perfquery",
+    "ibqueryerrors",
+    "ibdiagnet",
+];
 
 fn have(names: &[&str]) -> bool {
     names.iter().all(|name| tool(name).is_some())
@@ -121,6 +133,26 @@ fn diagnostics_agree(sim: &Simulator, expected: &Expected) {
     assert_eq!(tables.matches("valid lids dumped").count(), expected.switches);
 }
 
+/// Counters are there, and ibdiagnet finds nothing wrong.
+fn health_is_good(sim: &Simulator, expected: &Expected) {
+    let counters = sim.ask("perfquery", &["-x"]);
+    let sent = counters.lines().find_map(|line| line.strip_prefix("PortXmitPkts:"));
+    let sent = sent.expect("a counter").trim_start_matches('.');
+    assert!(sent.parse::<u64>().is_ok_and(|sent| sent > 0), "{counters}");
+    let output = sim.run("", "ibqueryerrors", &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains(&format!("{} nodes checked", expected.nodes())), "{output:?}");
+    let text = sim.ask("ibdiagnet", &["-o", sim.dir.path().to_str().expect("text")]);
+    let report = text.split_once("Stages Status Report").expect("a report").1;
+    let stages: Vec<&str> =
+        report.lines().skip(2).take_while(|line| !line.trim().is_empty()).collect();
+    assert!(stages.len() >= 5, "{text}");
+    for stage in stages {
+        let mut words = stage.split_whitespace().rev();
+        assert_eq!(words.nth(1), Some("0"), "errors: {stage}\n{text}");
+    }
+}
+
 /// What a device does not know is an error, not silence or nonsense.
 fn misses_are_errors(sim: &Simulator) {
     for (program, args) in [
@@ -136,7 +168,7 @@ fn misses_are_errors(sim: &Simulator) {
 
 #[test]
 fn opensm_and_its_tools_find_all_there_is() {
-    if !have(&DIAGNOSTICS) || !have(&["opensm", "osmtest", "dump_fts", "vendstat"]) {
+    if !have(&DIAGNOSTICS) || !have(&["opensm", "osmtest"]) {
         return;
     }
     let expected = Expected::of([3, 3, 2]);
@@ -159,6 +191,7 @@ fn opensm_and_its_tools_find_all_there_is() {
     assert_eq!(records(&sim, &["MCMR"]), 1);
     discovery_agrees(&sim, &expected);
     diagnostics_agree(&sim, &expected);
+    health_is_good(&sim, &expected);
     misses_are_errors(&sim);
     flows_pass(&sim, &["c", "v", "e", "m", "q"]);
 }
@@ -202,7 +235,7 @@ fn flows_pass(sim: &Simulator, flows: &[&str]) {
 
 #[test]
 fn torus_sm_answers_the_tools() {
-    if !have(&DIAGNOSTICS) || !have(&["dump_fts", "vendstat", "osmtest"]) {
+    if !have(&DIAGNOSTICS) || !have(&["osmtest"]) {
         return;
     }
     let expected = Expected::of([3, 3, 2]);
@@ -213,6 +246,7 @@ fn torus_sm_answers_the_tools() {
     assert_eq!(records(&sim, &["MCMR"]), 1);
     discovery_agrees(&sim, &expected);
     diagnostics_agree(&sim, &expected);
+    health_is_good(&sim, &expected);
     misses_are_errors(&sim);
     flows_pass(&sim, &["c", "e", "m"]);
 }
