@@ -345,6 +345,27 @@ fn gid_of(sim: &Simulator, node: &str) -> String {
 }
 
 #[test]
+fn a_shell_has_all_its_programs_there() {
+    if !have(&["ibstat"]) {
+        return;
+    }
+    let sim = Simulator::start(&["2x2x1"]);
+    let script = sim.dir.path().join("script");
+    std::fs::write(&script, "ibstat -p; cat /sys/class/infiniband/sim0/ports/1/state\n")
+        .expect("a file");
+    let output = Command::new(torus_sm())
+        .args(["sim", "shell", "--at", "h1-1/1", "--socket"])
+        .arg(sim.dir.path().join("sim.sock"))
+        .env("SHELL", "/bin/sh")
+        .stdin(std::fs::File::open(&script).expect("the file"))
+        .output()
+        .expect("torus-sm runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let guid = gid_of(&sim, "h1-1").replace(':', "");
+    assert_eq!(text, format!("0x{}\n4: ACTIVE\n", &guid[16..]), "{output:?}");
+}
+
+#[test]
 fn what_cannot_be_attached_is_said() {
     let sim = Simulator::start(&["2x2x1"]);
     let try_at = |at: &str| {

@@ -161,13 +161,26 @@ impl Session {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let _whole = Uncancelled::new();
         let body = parts.iter().map(|part| part.len()).sum();
-        let gone = |_| Errno(libc::EIO);
-        send(self.fd, &frame_head(operation, body), parts).map_err(gone)?;
-        let (errno, fd) = receive(self.fd, reply).map_err(gone)?;
+        let answered = send(self.fd, &frame_head(operation, body), parts)
+            .and_then(|()| receive(self.fd, reply));
+        let (errno, fd) = answered.map_err(|_| {
+            self.forget();
+            Errno(libc::EIO)
+        })?;
         match errno {
             0 => Ok(fd),
             errno => Err(Errno(errno)),
         }
+    }
+}
+
+impl Session {
+    /// The next one who needs a connection makes a new one: there may be a new simulator. The old
+    /// one keeps its descriptor, which other threads may be waiting at.
+    fn forget(&self) {
+        let this = std::ptr::from_ref(self).cast_mut();
+        // Somebody else may have done it.
+        let _ = CURRENT.compare_exchange(this, null_mut(), Ordering::AcqRel, Ordering::Acquire);
     }
 }
 
