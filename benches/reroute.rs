@@ -59,12 +59,8 @@ impl Running {
         let chain = Chain::parse(ENGINES, &Registry::standard(Arc::default())).expect("an engine");
         let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &site.torus_conf);
         let hosts = site.fabric.end_ports().filter(|&port| !site.fabric.node_of(port).is_switch());
-        let group = GroupMembers {
-            mlid: Mlid(0xC000),
-            sl: Sl(0),
-            members: hosts.collect(),
-            senders: Vec::new(),
-        };
+        let (mlid, sl, members) = (Mlid(0xC000), Sl(0), hosts.collect());
+        let group = GroupMembers { mlid, sl, members, senders: Vec::new() };
         let mut running = Self {
             fabric: Arc::new(site.fabric.clone()),
             chain,
@@ -107,7 +103,7 @@ impl Running {
         let inputs = Inputs {
             fabric: self.fabric.clone(),
             options: Arc::new(self.site.options.clone()),
-            partitions: self.partitions.clone(),
+            partitions: Arc::new(self.partitions.clone()),
             observed_pkeys: self.pkeys.clone(),
             memory: self.memory.clone(),
         };

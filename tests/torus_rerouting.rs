@@ -209,7 +209,7 @@ impl Ground {
         let inputs = Inputs {
             fabric: Arc::new(subnet.fabric.clone()),
             options: Arc::new(subnet.options.clone()),
-            partitions: partitions::default(&subnet.options),
+            partitions: Arc::new(partitions::default(&subnet.options)),
             observed_pkeys: Arc::default(),
             memory: memory.clone(),
         };

@@ -348,7 +348,7 @@ fn is_ready(fabric: &Fabric, slot: PortId) -> bool {
 /// Brings the picture to what the devices answered.
 fn take_over(observation: &mut Observation, changes: Changes) {
     for (slot, block, table) in changes.pkeys {
-        if let Some(tables) = observation.pkeys.get_mut(slot.index()) {
+        if let Some(tables) = Arc::make_mut(&mut observation.pkeys).get_mut(slot.index()) {
             if tables.len() <= block {
                 tables.resize(block + 1, PkeyBlock::default());
             }

@@ -2,6 +2,7 @@
 
 use super::files::Files;
 use super::partitions::Partitions;
+use super::planning::Order;
 use super::sa_desk::Errand;
 use super::scribe::{Job, Scribe};
 use super::surroundings::Surroundings;
@@ -16,18 +17,20 @@ use crate::fabric::{Fabric, PortId};
 use crate::notes::{Note, Severity};
 use crate::observe::{Observation, SweepError};
 use crate::plan::Plan;
-use crate::plan::compute::{self, PlanFailure, PlanInput};
+use crate::plan::compute::PlanFailure;
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
 use crate::publish::Subnet;
 use crate::publish::refused::Refused;
 use crate::transport::client::SmpClient;
-use crate::verify::{self, Checks, Verified, VerifyFailure};
+use crate::verify::foundation::{Foundation, Judged, Outcome};
+use crate::verify::{Checks, Extent, Verified, VerifyFailure};
 use crate::wire::attr::{CapMask, PortState};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
@@ -42,8 +45,8 @@ pub enum Pass {
     Refused(String),
 }
 
-/// What a planning brought: a plan that may be applied, or why there is none.
-type Outcome = (Result<Verified, Refused>, Memory);
+/// What a planning came to: a plan that may be applied, or why there is none.
+type Decision = (Result<Verified, Refused>, Memory);
 
 /// What outlives a pass.
 pub struct Passes {
@@ -55,6 +58,11 @@ pub struct Passes {
     scribe: Scribe,
     transitions: Transitions,
     last_plan: Option<Arc<Plan>>,
+    /// What `last_plan` was made from.
+    last_order: Option<Order>,
+    /// What the next plan builds on, and the work on it if that has not been looked at yet.
+    foundation: Option<Arc<Foundation>>,
+    preparing: Option<JoinHandle<Option<Arc<Foundation>>>>,
     generation: u64,
     was_up: bool,
     /// No plan has been applied since this SM became master.
@@ -80,6 +88,9 @@ impl Passes {
             scribe: Scribe::new(around.files.clone()),
             transitions: Transitions::default(),
             last_plan: None,
+            last_order: None,
+            foundation: None,
+            preparing: None,
             generation: 0,
             was_up: false,
             is_new_master: true,
@@ -101,6 +112,7 @@ impl Passes {
         self.memory = std::mem::take(&mut self.memory).after_standby(options, stored);
         self.acknowledged.forget_all();
         self.last_plan = None;
+        (self.last_order, self.foundation, self.preparing) = (None, None, None);
         self.was_up = false;
         self.is_new_master = true;
     }
@@ -165,6 +177,7 @@ impl Passes {
         self.tell_applied(observation, &report, planned_after, start.elapsed());
         tell_traffic(&around.client);
         self.publish(around, options, observation, &verified, report.failed.len());
+        self.prepare(observation, verified.plan());
         // Without a desk there is nobody who waits for it.
         let _ = around.sa_desk.send(Errand::Planned).await;
         let checks = Checks::new(options.qos);
@@ -197,51 +210,59 @@ impl Passes {
         observation: &Observation,
         groups: Vec<GroupMembers>,
     ) -> Result<Verified, Refused> {
-        let torus_config = around.files.read_torus_config(options);
         let last = around.subnet.borrow().clone();
         let failed = |problem: String| {
             let (notes, dumps) = (Vec::new(), Vec::new());
             Refused::new(notes, dumps, problem, last.as_deref(), &observation.fabric)
         };
-        let chain = around.files.chain(options).map_err(failed)?;
-        let partitions = self.partitions.current();
-        let (fabric, options) = (observation.fabric.clone(), options.clone());
-        let (memory, previous) = (self.memory.clone(), self.last_plan.clone());
-        let pkeys = observation.pkeys.clone();
-        let reregister = self.clients_to_reregister(&fabric, &options);
+        let order = Order {
+            fabric: observation.fabric.clone(),
+            pkeys: observation.pkeys.clone(),
+            options: options.clone(),
+            torus_config: Arc::new(around.files.read_torus_config(options)),
+            chain: Arc::new(around.files.chain(options).map_err(failed)?),
+            partitions: self.partitions.current(),
+            groups: Arc::new(groups),
+            memory: self.memory.clone(),
+            reregister: self.clients_to_reregister(&observation.fabric, options),
+        };
+        if let Some(preparing) = self.preparing.take() {
+            self.foundation = preparing.await.ok().flatten();
+        }
+        let (previous, foundation) = (self.last_plan.clone(), self.foundation.clone());
+        self.last_order = Some(order.clone());
         let before = last.clone();
         let work = move || {
-            let input = PlanInput {
-                fabric: &fabric,
-                options: &options,
-                memory: &memory,
-                torus_config: &torus_config,
-                partitions: &partitions,
-                groups: &groups,
-                previous: previous.as_deref(),
-                observed_pkeys: &pkeys,
-                reregister: &|port| reregister.contains(&port),
-                chain: &chain,
-            };
-            let planned = match compute::compute(&input) {
-                Ok(planned) => planned,
-                Err(failure) => return unplanned(*failure, before.as_deref(), &fabric),
-            };
-            let checks = Checks::new(options.qos);
-            let verified = verify::verify(&fabric, planned.plan, &checks);
-            let verified =
-                verified.map_err(|failure| unverified(&failure, before.as_deref(), &fabric));
-            (verified, planned.memory)
+            let outcome = order.plan(previous.as_deref(), foundation.as_deref());
+            decide(outcome, before.as_deref(), &order.fabric)
         };
         let planned = tokio::task::spawn_blocking(work).await;
         let (outcome, memory) =
             planned.map_err(|panic| failed(format!("planning failed: {panic}")))?;
         self.memory = memory;
         let verified = outcome?;
+        if verified.summary().extent == Extent::Changes {
+            debug!("verified what changed: old and new routes together have no credit loop");
+        }
         let notes = verified.plan().notes.iter().chain(&verified.summary().notes);
         let notes = self.partitions.notes().iter().chain(notes);
         self.tell_notes(&notes.cloned().collect::<Vec<_>>());
         Ok(verified)
+    }
+
+    /// Lays the foundation for the next plan, beside the loop.
+    fn prepare(&mut self, observation: &Observation, plan: &Arc<Plan>) {
+        let Some(order) = self.last_order.take() else { return };
+        let order = Order {
+            fabric: observation.fabric.clone(),
+            pkeys: observation.pkeys.clone(),
+            memory: self.memory.clone(),
+            reregister: HashSet::new(),
+            ..order
+        };
+        let (plan, last) = (plan.clone(), self.foundation.take());
+        let work = move || order.prepare(&plan, last);
+        self.preparing = Some(tokio::task::spawn_blocking(work));
     }
 
     /// Tells why there is no plan, in the log and to whoever watches; the last words of it.
@@ -338,8 +359,18 @@ impl Passes {
     }
 }
 
+/// What a planning came to, in the words that the operator is to hear.
+fn decide(outcome: Outcome, last: Option<&Subnet>, fabric: &Fabric) -> Decision {
+    match outcome {
+        Ok(Judged { verdict, memory, .. }) => {
+            (verdict.map_err(|failure| unverified(&failure, last, fabric)), memory)
+        }
+        Err(failure) => unplanned(*failure, last, fabric),
+    }
+}
+
 /// No engine could route the fabric.
-fn unplanned(failure: PlanFailure, last: Option<&Subnet>, fabric: &Fabric) -> Outcome {
+fn unplanned(failure: PlanFailure, last: Option<&Subnet>, fabric: &Fabric) -> Decision {
     let PlanFailure { mut notes, refusals, memory, .. } = failure;
     let engines: Vec<_> = refusals.iter().map(|refusal| refusal.engine).collect();
     // OpenSM's words, for which operators' scripts look.

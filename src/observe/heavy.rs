@@ -45,7 +45,8 @@ pub(super) fn conclude(inquiry: Inquiry) -> Result<Observation, SweepError> {
     let slot = |(node, port): (usize, PortNum)| slot_of(&fabric, guids[node], port);
     let managers: Vec<(PortId, SmInfo)> =
         managers.into_iter().filter_map(|(end, info)| Some((slot(end)?, info))).collect();
-    Ok(Observation { fabric: Arc::new(fabric), pkeys, managers, changed_switches })
+    let (fabric, pkeys) = (Arc::new(fabric), Arc::new(pkeys));
+    Ok(Observation { fabric, pkeys, managers, changed_switches })
 }
 
 /// True if the own port has no link. Port 0 of a switch has none of its own, and is never down.

@@ -31,7 +31,7 @@ pub struct Observation {
     pub fabric: Arc<Fabric>,
     /// By port slot: the P_Key tables as the devices hold them, for end ports and for ports of
     /// switches that face them; empty elsewhere and where the device did not answer.
-    pub pkeys: Vec<Vec<PkeyBlock>>,
+    pub pkeys: Arc<Vec<Vec<PkeyBlock>>>,
     /// Other subnet managers: their ports and what they said of themselves.
     pub managers: Vec<(PortId, SmInfo)>,
     /// GUIDs of switches whose PortStateChange bit was found set: apply clears it.

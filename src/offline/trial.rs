@@ -6,8 +6,10 @@ use crate::notes::{Note, Severity};
 use crate::plan::compute::{self, PlanInput};
 use crate::plan::lids::Memory;
 use crate::plan::routing::Refusal;
+use crate::plan::update::Inputs;
 use crate::plan::{LidTable, Plan};
-use crate::verify::{self, Checks, Verified, VerifyFailure};
+use crate::verify::foundation::{Foundation, Judged, plan_and_verify};
+use crate::verify::{Checks, Verified, VerifyFailure};
 use std::sync::Arc;
 
 /// What became of a fabric.
@@ -36,39 +38,64 @@ pub enum Outcome {
 }
 
 /// A plan and what the subnet manager remembers of it.
-#[derive(Clone, Copy)]
 pub struct Before<'a> {
     /// The plan in force.
     pub plan: &'a Plan,
     /// LIDs to be kept.
     pub memory: &'a Memory,
+    /// What is known of the plan.
+    pub foundation: Option<Foundation>,
+}
+
+impl<'a> Before<'a> {
+    /// What precedes failures in `fabric`, whose plan this is.
+    pub fn new(bench: &Bench, fabric: &Fabric, plan: &'a Plan, memory: &'a Memory) -> Self {
+        let inputs = Inputs {
+            fabric: Arc::new(fabric.clone()),
+            options: Arc::new(bench.options.clone()),
+            partitions: Arc::new(bench.partitions.clone()),
+            observed_pkeys: Arc::default(),
+            memory: memory.clone(),
+        };
+        let mut before = Self { plan, memory, foundation: None };
+        let checks = Checks::new(bench.options.qos);
+        before.foundation =
+            Foundation::lay(&input(bench, fabric, memory, Some(plan)), inputs, &checks);
+        before
+    }
+}
+
+fn input<'a>(
+    bench: &'a Bench,
+    fabric: &'a Fabric,
+    memory: &'a Memory,
+    previous: Option<&'a Plan>,
+) -> PlanInput<'a> {
+    PlanInput {
+        fabric,
+        options: &bench.options,
+        memory,
+        torus_config: &bench.torus_config,
+        partitions: &bench.partitions,
+        observed_pkeys: &[],
+        groups: &[],
+        previous,
+        reregister: &|_| false,
+        chain: &bench.chain,
+    }
 }
 
 impl Trial {
     /// Plans a fabric and checks the plan.
-    pub fn run(bench: &Bench, fabric: &Fabric, before: Option<Before<'_>>) -> Self {
+    pub fn run(bench: &Bench, fabric: &Fabric, before: Option<&Before<'_>>) -> Self {
         let nothing = Memory::default();
-        let input = PlanInput {
-            fabric,
-            options: &bench.options,
-            memory: before.map_or(&nothing, |before| before.memory),
-            torus_config: &bench.torus_config,
-            partitions: &bench.partitions,
-            observed_pkeys: &[],
-            groups: &[],
-            previous: before.map(|before| before.plan),
-            reregister: &|_| false,
-            chain: &bench.chain,
-        };
-        match compute::compute(&input) {
-            Ok(planned) => {
-                let lids = Arc::clone(&planned.plan.lids);
-                let checks = Checks::new(bench.options.qos);
-                let outcome = match verify::verify(fabric, planned.plan, &checks) {
-                    Ok(verified) => Outcome::Routed(verified),
-                    Err(failure) => Outcome::Faulty(failure),
-                };
-                Self { outcome, lids, memory: planned.memory }
+        let memory = before.map_or(&nothing, |before| before.memory);
+        let input = input(bench, fabric, memory, before.map(|before| before.plan));
+        let foundation = before.and_then(|before| before.foundation.as_ref());
+        match plan_and_verify(&input, foundation, &Checks::new(bench.options.qos)) {
+            Ok(Judged { verdict, lids, memory }) => {
+                let outcome = verdict.map_or_else(Outcome::Faulty, Outcome::Routed);
+                Self { outcome, lids, memory }
             }
             Err(failure) => {
                 let compute::PlanFailure { notes, refusals, lids, memory } = *failure;

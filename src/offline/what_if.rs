@@ -78,9 +78,8 @@ fn failures(topology: &Topology, parts: &[Part], pairs: bool) -> Vec<Vec<Part>> 
 /// The fabric before the failures.
 struct Scene<'a> {
     bench: &'a Bench,
-    whole: &'a Trial,
     /// The plan before, if there was one.
-    plan: Option<&'a Plan>,
+    before: Option<Before<'a>>,
     /// The engine that routed the whole fabric, else the first one.
     engine: Option<&'static str>,
     end_ports: usize,
@@ -102,7 +101,8 @@ impl<'a> Scene<'a> {
         let engine = plan.map(|plan| plan.routing.engine);
         let end_ports = reached(fabric, plan);
         let engine = engine.or_else(|| bench.chain.names().next());
-        Self { bench, whole, plan, engine, end_ports, home }
+        let before = plan.map(|plan| Before::new(bench, fabric, plan, &whole.memory));
+        Self { bench, before, engine, end_ports, home }
     }
 
     /// Plans the fabric without these parts.
@@ -118,8 +118,7 @@ impl<'a> Scene<'a> {
         let Some(fabric) = picture(&left, seat) else {
             return facts(FailureResult::Refused, self.end_ports, lost("nothing is left"));
         };
-        let before = self.plan.map(|plan| Before { plan, memory: &self.whole.memory });
-        let trial = Trial::run(self.bench, &fabric, before);
+        let trial = Trial::run(self.bench, &fabric, self.before.as_ref());
         let plan = match &trial.outcome {
             Outcome::Routed(verified) => Some(&**verified.plan()),
             _ => None,

@@ -30,7 +30,7 @@ pub struct Basis {
     /// The plan.
     pub plan: Arc<Plan>,
     options: Arc<Options>,
-    partitions: Vec<Partition>,
+    partitions: Arc<Vec<Partition>>,
     observed_pkeys: Arc<Vec<Vec<PkeyBlock>>>,
     /// What was remembered before the plan and after it.
     memory: [Memory; 2],
@@ -48,7 +48,7 @@ pub struct Inputs {
     /// The configuration.
     pub options: Arc<Options>,
     /// The partitions.
-    pub partitions: Vec<Partition>,
+    pub partitions: Arc<Vec<Partition>>,
     /// By port slot: the blocks of the P_Key table that were read.
     pub observed_pkeys: Arc<Vec<Vec<PkeyBlock>>>,
     /// What had to stay as it was.
@@ -77,6 +77,24 @@ impl Basis {
             end_ports,
             reregistering,
         }
+    }
+}
+
+impl Basis {
+    /// True if this is a basis for what comes after `plan`, made from `inputs`, already.
+    pub fn still_holds(&self, inputs: &Inputs, plan: &Plan) -> bool {
+        let own = &*self.plan;
+        let lfts = own.routing.lfts.iter().zip(&plan.routing.lfts);
+        *self.options == *inputs.options
+            && self.partitions == inputs.partitions
+            && self.memory[0] == inputs.memory
+            && Difference::between(&self.fabric, &inputs.fabric).is_some_and(|d| d.is_empty())
+            && same_pkeys(&self.observed_pkeys, &inputs.observed_pkeys)
+            && own.routing.lfts.len() == plan.routing.lfts.len()
+            && lfts.into_iter().all(|(one, two)| Arc::ptr_eq(one, two))
+            && own.ports == plan.ports
+            && own.qos == plan.qos
+            && own.multicast == plan.multicast
     }
 }
 
@@ -183,7 +201,7 @@ impl Update<'_> {
     fn partitions(&self) -> (PartitionTables, Vec<Note>) {
         let (input, basis) = (self.input, self.basis);
         let before = &basis.plan.partitions;
-        let same = input.partitions == basis.partitions
+        let same = *input.partitions == **basis.partitions
             && same_pkeys(input.observed_pkeys, &basis.observed_pkeys);
         let (old, new) = (&*basis.fabric, input.fabric);
         let updated = if same {

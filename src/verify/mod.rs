@@ -9,7 +9,8 @@
 //! * `limits`: what the devices can hold;
 //! * [`transition`]: what packets may meet while a fabric goes from one plan to the next;
 //! * `proof`: what is kept of a plan that passed, to check a later one where it differs; `reroute`:
-//!   its changed forwarding tables; `levels`: its dependencies.
+//!   its changed forwarding tables; `levels`: its dependencies;
+//! * [`foundation`]: plan and verify in one go, on what the last plan left.
 //!
 //! **Reachability.** Every end port must reach every LID of every other end port within
 //! [`MAX_HOPS`] switches. Destinations that no switch has an entry for, and switches without any
@@ -26,6 +27,7 @@
 //! one switch count as sources of any SL that one of them uses.
 
 mod channels;
+pub mod foundation;
 mod lanes;
 mod levels;
 mod limits;
