@@ -82,6 +82,7 @@ impl Console {
     }
 
     /// Runs a line and gives its answer.
+    #[expect(clippy::disallowed_methods, reason = "this process has nothing else to do meanwhile")]
     fn line(&mut self, line: &str) -> Result<Result<String, ConsoleError>, Failure> {
         if let Some(duration) = pause(line) {
             std::thread::sleep(duration);

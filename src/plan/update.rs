@@ -1,6 +1,6 @@
 //! A plan after a small change: what an earlier plan found holds wherever nothing changed.
 //!
-//! A [`Basis`] is a plan with all it was made from. [`update`] gives what [`compute`] would give with
+//! A [`Basis`] is a plan with all it was made from. [`update`] gives what [`compute()`] would give with
 //! the basis' plan as the previous one, entry by entry; but it looks only where the pictures
 //! differ. Stages whose input changed as a whole are computed afresh, and so is everything where
 //! that is simpler than to tell what changed: if nodes came or went, options or LIDs changed.
@@ -117,7 +117,7 @@ impl Planned {
 /// Also tells the difference of the pictures, if they have the same nodes.
 ///
 /// # Errors
-/// As [`compute`].
+/// As [`compute()`].
 pub fn update(
     input: &PlanInput<'_>,
     basis: &Basis,

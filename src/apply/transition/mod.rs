@@ -5,7 +5,7 @@
 //! [`order`] says for every Set which others must be acknowledged before it goes out. Sets that
 //! have nothing to do with each other wait for nothing, so that a reroute takes hardly longer.
 //!
-//! * [`column`]: who waits for whom with one LID; [`blocks`]: with all LIDs of a block;
+//! * [`mod@column`]: who waits for whom with one LID; [`blocks`]: with all LIDs of a block;
 //! * [`schedule`]: from LIDs to blocks of 64 of them, with mixed blocks where blocks would wait
 //!   for each other; [`rings`] finds who can reach whom;
 //! * [`trees`]: multicast forwarding tables;
