@@ -10,8 +10,10 @@ mod house;
 use house::{House, Sm, settle};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
+use torus_sm::config::options::Options;
 use torus_sm::fabric::picture::Hardware;
 use torus_sm::ids::{Guid, PortNum};
+use torus_sm::sim::console;
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::{NodeKind, SmState};
 
@@ -194,4 +196,92 @@ fn two_hundred_seeds_end_well() {
     let slowest = outcomes.iter().flatten().max();
     println!("{} seeds, the slowest recovery took {slowest:?}", outcomes.len());
     assert!(failures.is_empty(), "{} of {} seeds failed", failures.len(), outcomes.len());
+}
+
+/// Lines for the console while MADs are in motion, and what undoes those that stay.
+struct Storm {
+    dice: Dice,
+    cables: Vec<[String; 2]>,
+    nodes: Vec<String>,
+    undo: Vec<String>,
+}
+
+impl Storm {
+    fn new(house: &House, seed: u64) -> Self {
+        let nodes = &house.topology.nodes;
+        let end = |&(node, num): &(usize, PortNum)| format!("{}[{num}]", nodes[node].guid);
+        let cables = house.topology.cables.iter().map(|cable| [end(&cable[0]), end(&cable[1])]);
+        let (dice, undo) = (Dice(seed), Vec::new());
+        let names = nodes.iter().map(|node| node.guid.to_string()).collect();
+        Self { dice, cables: cables.collect(), nodes: names, undo }
+    }
+
+    fn line(&mut self) -> String {
+        let cable = self.dice.below(self.cables.len() as u64) as usize;
+        let port = self.cables[cable][self.dice.below(2) as usize].clone();
+        let other = self.dice.pick(&self.cables)[0].clone();
+        let node = self.dice.pick(&self.nodes).clone();
+        let (few, ms) = (self.dice.below(10), self.dice.below(400));
+        match self.dice.below(26) {
+            0..=2 => format!("link {port} down"),
+            3..=6 => format!("link {port} up"),
+            7 => format!("flap {port} {ms}ms {}", few + 1),
+            8 => {
+                let line = format!("swap {port} {other}");
+                self.undo.push(line.clone());
+                line
+            }
+            9..=10 => format!("silent {node}"),
+            11..=14 => format!("back {node}"),
+            15 => format!("reboot {node}"),
+            16 => format!("loss {few}%"),
+            17 => format!("loss {port} {}%", few * 10),
+            18 => format!("delay {}us", ms * few),
+            19 => format!("corrupt {few}% answers"),
+            20 => format!("duplicate {few}%"),
+            21 => format!("error {port} {}", few * 10),
+            22 => format!("error {port} {} 0x15", few * 10),
+            23 => format!("inject {port} SymbolErrorCounter {few}"),
+            24 => format!("clear {port}"),
+            _ => format!("garbage {node}"),
+        }
+    }
+}
+
+/// The simulator and the daemon outlive 2,000 faults, and when all is repaired the fabric is as
+/// it should be.
+#[tokio::test(start_paused = true)]
+async fn two_thousand_faults_by_the_console() {
+    let seed = std::env::var("TORUS_SM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let house = house("4x3x2", seed);
+    let options = Options { exit_on_fatal: false, ..house.options() };
+    let sm = house.start([0; 3], options);
+    settle().await;
+    assert_eq!(house.faults(&sm), [""; 0]);
+    let mut storm = Storm::new(&house, seed);
+    let (mut done, mut refused) = (0, 0);
+    while done < 2000 {
+        let line = storm.line();
+        match console::run_line(&house.fabric, &line) {
+            Ok(_) => done += 1,
+            // Such as plugging in a cable that is plugged in.
+            Err(_) => {
+                refused += 1;
+                if line.starts_with("swap") {
+                    storm.undo.pop();
+                }
+            }
+        }
+        assert!(refused < 4000, "{refused} lines were refused, {line} the last");
+        sleep(Duration::from_millis(storm.dice.below(100))).await;
+    }
+    let run = |line: &str| console::run_line(&house.fabric, line).expect(line);
+    // Links that still flap come to rest.
+    sleep(Duration::from_secs(10)).await;
+    storm.undo.iter().rev().for_each(|line| drop(run(line)));
+    run("repair");
+    assert_eq!(run("show faults"), "none\n");
+    if let Err(faults) = recovered(&house, &sm).await {
+        panic!("seed {seed}: not recovered: {faults:?}");
+    }
 }
