@@ -4,9 +4,12 @@
 //! * [`suggest`]: "did you mean" for misspelt names.
 //! * [`guid_lists`]: the files of GUIDs that tune routing.
 //! * [`files`]: the files that the options name and a pass reads;
+//! * [`qos_policy`]: qos-policy.conf;
 //! * [`guid2lid`]: the LIDs that ports had before;
 //! * [`partitions`]: partitions.conf, who may talk to whom;
 //! * [`prefix_routes`]: prefix-routes.conf, the ways to other subnets;
+//! * [`partitions`]: partitions.conf;
+//! * `piece`, [`value`]: parts of a line with their place, and the values that people write;
 //! * [`excerpt`]: findings with the line they are about.
 //!
 //! Parsers here are pure functions from text: whoever calls them opens the file.
@@ -18,8 +21,11 @@ pub mod guid_lists;
 pub mod options;
 pub mod partitions;
 pub mod prefix_routes;
+mod piece;
+pub mod qos_policy;
 pub mod suggest;
 pub mod torus;
+pub mod value;
 
 use crate::notes::{Note, Severity};
 use std::fmt;

@@ -21,8 +21,6 @@
 //! several places, the default partition) is the business of `plan::partitions`.
 
 mod parse;
-mod piece;
-pub mod value;
 
 use super::Diagnostic;
 use crate::ids::{Gid, Guid, Pkey, Sl};

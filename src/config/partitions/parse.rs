@@ -5,8 +5,8 @@
 //! of its line. After a mistake reading goes on with the next item or, in a head, behind the next
 //! semicolon, so that one pass finds all of them.
 
-use super::piece::Piece;
-use super::value::{self, quoted};
+use crate::config::piece::Piece;
+use crate::config::value::{self, quoted};
 use super::{
     BROADCAST, Definition, GroupEntry, GroupFlags, MemberEntry, Membership, PartitionsConfig, Who,
     is_ip, pkey_of_ip_group,

@@ -62,6 +62,13 @@ impl<'a> Piece<'a> {
         })
     }
 
+    /// The first `bytes` bytes, and the others. A number that is not on a character's boundary
+    /// or beyond the end leaves nothing to the others.
+    pub fn split_at(&self, bytes: usize) -> (Self, Self) {
+        let at = if self.text().is_char_boundary(bytes) { self.start + bytes } else { self.end };
+        (Self { end: at, ..*self }, Self { start: at, ..*self })
+    }
+
     /// The piece behind the last character of this one.
     pub fn behind(&self) -> Self {
         Self { start: self.end, ..*self }

@@ -1,0 +1,149 @@
+use super::*;
+use crate::config::excerpt;
+
+/// The advanced example of the MLNX OFED manual.
+const ADVANCED: &str = include_str!("../../../tests/vectors/qos-policy/advanced.conf");
+/// Its simple example.
+const SIMPLE: &str = include_str!("../../../tests/vectors/qos-policy/simple.conf");
+/// The example of the 2007 proposal.
+const PROPOSAL: &str = include_str!("../../../tests/vectors/qos-policy/proposal.conf");
+
+fn good(text: &str) -> QosPolicy {
+    let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), text);
+    policy.unwrap_or_else(|| panic!("{findings:#?}"))
+}
+
+fn ranges(set: &Ranges) -> Vec<(u64, u64)> {
+    set.iter().collect()
+}
+
+#[test]
+fn the_manuals_advanced_example_is_understood() {
+    let policy = good(ADVANCED);
+    let [storage, servers, partitions, cas] = &policy.groups[..] else { panic!() };
+    assert_eq!(storage.name, "Storage");
+    assert_eq!(storage.purpose.as_deref(), Some("SRP Targets"));
+    assert_eq!(
+        ranges(&storage.guids),
+        [
+            (0x10_0000_0000_0001, 0x10_0000_0000_0001),
+            (0x10_0000_0000_0005, 0x10_0000_0000_FFFA),
+            (0x10_0000_0000_FFFF, 0x10_0000_0000_FFFF),
+        ]
+    );
+    let name = |node: &str| PortName { node: node.to_owned(), port: Some(1) };
+    assert_eq!(servers.names, [name("vs1 HCA-1"), name("vs2 HCA-1")]);
+    assert_eq!(partitions.partitions, ["Part1"]);
+    assert_eq!(ranges(&partitions.pkeys), [(0x1234, 0x1234)]);
+    assert_eq!(cas.kinds, NodeKinds { ca: true, own: true, ..NodeKinds::default() });
+    let whole = &policy.levels[1];
+    assert_eq!((whole.sl, whole.mtu_limit, whole.rate_limit), (Sl(1), Some(4), Some(5)));
+    assert_eq!((whole.packet_life, ranges(&whole.pkeys)), (Some(8), vec![(0x1234, 0x1234)]));
+    assert_eq!(policy.default, 0);
+    let [by_class, to_storage, from_storage, by_all] = &policy.rules[..] else { panic!() };
+    assert_eq!(ranges(&by_class.qos_classes), [(7, 9), (11, 11)]);
+    assert_eq!(by_class.level, 1);
+    let groups = |ports: &Option<Ports>| ports.as_ref().map(|ports| ports.groups.clone());
+    assert_eq!(groups(&to_storage.destination), Some(vec![0]));
+    assert_eq!(to_storage.service_ids.iter().count(), 2);
+    assert_eq!((groups(&from_storage.source), from_storage.level), (Some(vec![0]), 0));
+    assert_eq!((groups(&by_all.source), groups(&by_all.destination)), (Some(vec![1]), Some(vec![0])));
+    assert_eq!(ranges(&by_all.pkeys), [(0xF00, 0xFFF)]);
+}
+
+#[test]
+fn the_manuals_simple_example_is_understood() {
+    let policy = good(SIMPLE);
+    assert_eq!(policy.levels[policy.default].sl, Sl(0));
+    let told: Vec<_> = policy
+        .rules
+        .iter()
+        .map(|rule| {
+            let guids = rule.destination.as_ref().map_or(vec![], |ports| ranges(&ports.guids));
+            let sl = policy.levels[rule.level].sl.0;
+            (ranges(&rule.service_ids), ranges(&rule.pkeys), guids, sl)
+        })
+        .collect();
+    let single = |number| vec![(number, number)];
+    let none = Vec::new;
+    let wanted = [
+        (single(0x1_7530), none(), none(), 0),
+        (vec![(0x1_2710, 0x1_4E20)], none(), none(), 0),
+        (vec![(0x1_0000, 0x1_FFFF)], none(), none(), 1),
+        (single(0x106_48CA), none(), none(), 2),
+        (none(), single(1), none(), 0),
+        (none(), single(0x7FFF), none(), 4),
+        (single(0x6234), none(), none(), 6),
+        (none(), single(0xABC), none(), 6),
+        (none(), none(), single(0x1234), 5),
+        (none(), none(), vec![(0xABC, 0xF_FFFF)], 6),
+    ];
+    assert_eq!(told, wanted);
+}
+
+#[test]
+fn the_proposals_example_is_understood() {
+    let policy = good(PROPOSAL);
+    assert_eq!(policy.default, 0, "levels go by number");
+    assert_eq!(policy.rules.iter().map(|rule| rule.level).collect::<Vec<_>>(), [1, 2, 3]);
+    let port = |node: &str, port| PortName { node: node.to_owned(), port };
+    assert_eq!(policy.groups[1].names[2], port("vs3/HCA-2", Some(2)));
+    let [arbitration] = &policy.vl_arbitration[..] else { panic!() };
+    assert_eq!((&arbitration.groups[..], &arbitration.across[..]), (&[0][..], &[0][..]));
+    assert_eq!(arbitration.high.as_ref().map(|high| (high.len(), high[1])), Some((8, (1, 127))));
+    assert_eq!(arbitration.high_limit, Some(10));
+    let [all, across] = &policy.sl_to_vl[..] else { panic!() };
+    assert_eq!((&all.from, &all.to, all.vls[15]), (&PortChoice::All, &PortChoice::All, 7));
+    assert_eq!((&across.across_to[..], &across.across_from[..]), (&[6][..], &[5][..]));
+    assert_eq!((across.vls[1], across.vls[15]), (1, 0));
+    assert_eq!(ranges(&policy.levels[2].path_bits), [(2, 2), (4, 4), (8, 32)]);
+}
+
+#[test]
+fn the_shortest_files_do() {
+    let shortest = "qos-levels qos-level name: DEFAULT sl: 0 end-qos-level end-qos-levels";
+    assert_eq!(good(shortest).levels.len(), 1);
+    let simple = good("qos-ulps\n default : 3 # default SL\nend-qos-ulps\n");
+    assert_eq!(simple.levels[simple.default].sl, Sl(3));
+    let wildcards = good(&format!(
+        "port-groups port-group name: a port-name: vs1/*/*, vs1, \"x, y/P3\" end-port-group \
+         end-port-groups {shortest}"
+    ));
+    let names: Vec<_> =
+        wildcards.groups[0].names.iter().map(|name| (&*name.node, name.port)).collect();
+    assert_eq!(names, [("vs1/*", None), ("vs1", None), ("x, y", Some(3))]);
+}
+
+#[test]
+fn names_are_the_same_in_any_case_and_with_any_blanks() {
+    let policy = good(
+        "port-groups\nport-group\nname: Virtual Servers\nend-port-group\nend-port-groups\n\
+         qos-levels\nqos-level\nname: DEFAULT\nsl: 1\nend-qos-level\nend-qos-levels\n\
+         qos-match-rules\nqos-match-rule\nsource: virtualservers\nqos-level-name: default\n\
+         end-qos-match-rule\nend-qos-match-rules\n",
+    );
+    assert_eq!(policy.rules[0].source.as_ref().unwrap().groups, [0]);
+}
+
+/// Typical mistakes, and what is said of them.
+#[test]
+fn mistakes_are_explained() {
+    let mistakes = include_str!("../../../tests/vectors/qos-policy/mistakes.txt");
+    let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/vectors/qos-policy/mistakes.expected");
+    let mut told = String::new();
+    for (title, text) in mistakes.split("=== ").skip(1).filter_map(|part| part.split_once('\n')) {
+        let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), text);
+        assert!(!findings.is_empty(), "{title}");
+        let verdict = if policy.is_some() { "used" } else { "not used" };
+        told += &format!("=== {title}: {verdict}\n");
+        for found in &findings {
+            told += &excerpt::render(found, text);
+            told.push('\n');
+        }
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&golden, &told).unwrap();
+    }
+    assert_eq!(told, std::fs::read_to_string(&golden).unwrap());
+}
