@@ -1,0 +1,192 @@
+//! Port groups of a policy → ports of a fabric.
+
+use crate::config::qos_policy::{PortGroup, PortName, QosPolicy};
+use crate::fabric::{Fabric, Node, PortId};
+use crate::ids::Pkey;
+use crate::notes::Note;
+use crate::plan::partitions::Partition;
+use crate::wire::attr::NodeKind;
+use std::collections::BTreeSet;
+
+/// Which ports are in which groups. The external ports of a switch are in the groups of its
+/// port 0; names with a number choose one of them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct GroupPorts {
+    /// By group: a bit for each port slot.
+    by_group: Vec<Vec<u64>>,
+}
+
+impl GroupPorts {
+    /// The ports of all groups. `keys` are the P_Keys of end ports by port slot; empty if all
+    /// hold the default one. The notes name groups without a port, and names that no port has.
+    pub fn new(
+        policy: &QosPolicy,
+        fabric: &Fabric,
+        keys: &[Vec<Pkey>],
+        partitions: &[Partition],
+        own: Option<PortId>,
+    ) -> (Self, Vec<Note>) {
+        let mut all = Self::default();
+        let mut notes = Vec::new();
+        for group in &policy.groups {
+            let context = Context { fabric, keys, partitions, own };
+            let (ports, found) = context.ports(group);
+            all.by_group.push(ports);
+            notes.extend(found);
+        }
+        (all, notes)
+    }
+
+    /// True if the port is in the group.
+    pub fn contains(&self, group: usize, port: PortId) -> bool {
+        let word = self.by_group.get(group).and_then(|ports| ports.get(port.index() / 64));
+        word.is_some_and(|word| word >> (port.index() % 64) & 1 == 1)
+    }
+}
+
+struct Context<'a> {
+    fabric: &'a Fabric,
+    keys: &'a [Vec<Pkey>],
+    partitions: &'a [Partition],
+    own: Option<PortId>,
+}
+
+impl Context<'_> {
+    fn ports(&self, group: &PortGroup) -> (Vec<u64>, Vec<Note>) {
+        let fabric = self.fabric;
+        let mut notes = Vec::new();
+        let numbers = self.numbers(group, &mut notes);
+        let mut bits = vec![0_u64; fabric.ports().len().div_ceil(64)];
+        let mut used = vec![false; group.names.len()];
+        for port in fabric.port_ids() {
+            let named = named(fabric, port, &group.names, &mut used);
+            if named || self.is_in(group, &numbers, port) {
+                bits[port.index() / 64] |= 1 << (port.index() % 64);
+            }
+        }
+        for (name, _) in group.names.iter().zip(used).filter(|(_, used)| !used) {
+            let port = name.port.map_or("*".to_owned(), |port| format!("P{port}"));
+            notes.push(Note::warning(format!(
+                "port group {}: there is no port {}/{port}",
+                group.name, name.node
+            )));
+        }
+        if bits.iter().all(|word| *word == 0) && group.names.is_empty() {
+            let text = format!("port group {} (line {}) has no port", group.name, group.line);
+            notes.push(Note::info(text));
+        }
+        (bits, notes)
+    }
+
+    /// The numbers of the partitions that a group names.
+    fn numbers(&self, group: &PortGroup, notes: &mut Vec<Note>) -> BTreeSet<u16> {
+        let mut numbers = BTreeSet::new();
+        for name in &group.partitions {
+            let known = self.partitions.iter().find(|part| part.name.eq_ignore_ascii_case(name));
+            match known {
+                Some(partition) => {
+                    numbers.insert(partition.pkey.base());
+                }
+                None => notes.push(Note::warning(format!(
+                    "port group {}: there is no partition {name}",
+                    group.name
+                ))),
+            }
+        }
+        numbers
+    }
+
+    fn is_in(&self, group: &PortGroup, numbers: &BTreeSet<u16>, port: PortId) -> bool {
+        let node = self.fabric.node_of(port);
+        let owner = if node.is_switch() { node.first_port } else { port };
+        let kinds = group.kinds;
+        let by_kind = match node.kind() {
+            NodeKind::Ca => kinds.ca,
+            NodeKind::Switch => kinds.switch,
+            NodeKind::Router => kinds.router,
+        };
+        by_kind
+            || kinds.own && self.own == Some(owner)
+            || group.guids.contains(self.fabric.port(owner).guid.0)
+            || self.keys_of(owner).iter().any(|key| {
+                group.pkeys.contains(u64::from(key.base())) || numbers.contains(&key.base())
+            })
+    }
+
+    fn keys_of(&self, port: PortId) -> &[Pkey] {
+        if self.keys.is_empty() {
+            return &[Pkey::DEFAULT_FULL];
+        }
+        self.keys.get(port.index()).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// True if one of the names is that of the port; marks the names that are.
+fn named(fabric: &Fabric, port: PortId, names: &[PortName], used: &mut [bool]) -> bool {
+    if names.is_empty() {
+        return false;
+    }
+    let node = fabric.node_of(port);
+    let num = fabric.port(port).num.0;
+    let mut any = false;
+    for (name, used) in names.iter().zip(used) {
+        if name.port.is_none_or(|wanted| wanted == num) && is_called(node, &name.node) {
+            *used = true;
+            any = true;
+        }
+    }
+    any
+}
+
+/// True if the node's description is as wanted: all of it, its first word, or its first two
+/// words with a slash between.
+fn is_called(node: &Node, wanted: &str) -> bool {
+    let description = node.description.to_string();
+    let mut words = description.split_whitespace();
+    let (host, device) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let has_slash = wanted.contains('/');
+    is_like(&description, wanted)
+        || !has_slash && is_like(host, wanted)
+        || has_slash && is_like(&format!("{host}/{device}"), wanted)
+}
+
+/// True if `text` is `pattern`, in which `*` stands for any characters, without regard to case.
+fn is_like(text: &str, pattern: &str) -> bool {
+    let text: Vec<char> = text.to_lowercase().chars().collect();
+    let pattern: Vec<char> = pattern.to_lowercase().chars().collect();
+    let (mut at, mut next) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while at < text.len() {
+        if pattern.get(next) == Some(&'*') {
+            star = Some((next, at));
+            next += 1;
+        } else if pattern.get(next) == Some(&text[at]) {
+            at += 1;
+            next += 1;
+        } else if let Some((seen, from)) = star {
+            star = Some((seen, from + 1));
+            at = from + 1;
+            next = seen + 1;
+        } else {
+            return false;
+        }
+    }
+    pattern[next..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_stand_for_any_characters() {
+        let like = [("vs1 HCA-1", "VS1 hca-1"), ("vs1", "*"), ("vs12", "vs*"), ("abcbd", "a*bd")];
+        for (text, pattern) in like {
+            assert!(is_like(text, pattern), "{text} {pattern}");
+        }
+        for (text, pattern) in [("vs1", "vs"), ("vs", "vs1"), ("abc", "*b"), ("", "a")] {
+            assert!(!is_like(text, pattern), "{text} {pattern}");
+        }
+        assert!(is_like("", "**"));
+    }
+}
