@@ -143,6 +143,7 @@ fn subnet(lmc: u8) -> Subnet {
         fabric: Arc::new(fabric),
         plan: Arc::new(plan),
         options: Arc::new(Options::default()),
+        qos_policy: None,
         summary: Default::default(),
         failed_sets: 0,
     }

@@ -130,6 +130,7 @@ pub fn small_subnet() -> Subnet {
         fabric: Arc::new(fabric),
         plan: Arc::new(plan),
         options: Arc::new(options),
+        qos_policy: None,
         summary: Arc::default(),
         failed_sets: 0,
     }

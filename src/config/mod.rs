@@ -8,7 +8,6 @@
 //! * [`guid2lid`]: the LIDs that ports had before;
 //! * [`partitions`]: partitions.conf, who may talk to whom;
 //! * [`prefix_routes`]: prefix-routes.conf, the ways to other subnets;
-//! * [`partitions`]: partitions.conf;
 //! * `piece`, [`value`]: parts of a line with their place, and the values that people write;
 //! * [`excerpt`]: findings with the line they are about.
 //!
@@ -20,8 +19,8 @@ pub mod guid2lid;
 pub mod guid_lists;
 pub mod options;
 pub mod partitions;
-pub mod prefix_routes;
 mod piece;
+pub mod prefix_routes;
 pub mod qos_policy;
 pub mod suggest;
 pub mod torus;

@@ -349,6 +349,7 @@ impl Passes {
             fabric: observation.fabric.clone(),
             plan,
             options: options.clone(),
+            qos_policy: None,
             summary: Arc::new(verified.summary().clone()),
             failed_sets,
         });

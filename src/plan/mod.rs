@@ -7,6 +7,7 @@
 //! * [`compute`]: the entry, which calls the others in order;
 //! * [`lids`]: who gets which LIDs; * [`links`]: the PortInfo every port is to have;
 //! * [`partitions`]: P_Key tables; * [`qos`]: SL to VL and VL arbitration tables;
+//! * [`qos_policy`]: what qos-policy.conf means for a fabric;
 //! * [`routing`]: the engines, and the chain in which they are tried;
 //! * [`multicast`]: groups → multicast forwarding tables;
 //! * [`shared`]: tables of which plans share what did not change; [`mod@update`]: a plan after a small
@@ -18,6 +19,7 @@ pub mod links;
 pub mod multicast;
 pub mod partitions;
 pub mod qos;
+pub mod qos_policy;
 pub mod routing;
 pub mod shared;
 #[cfg(test)]

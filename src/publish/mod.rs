@@ -9,6 +9,7 @@ pub mod report;
 use crate::config::options::Options;
 use crate::fabric::Fabric;
 use crate::plan::Plan;
+use crate::plan::qos_policy::EffectivePolicy;
 use crate::verify::Summary;
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ pub struct Subnet {
     pub plan: Arc<Plan>,
     /// The configuration the plan was made with.
     pub options: Arc<Options>,
+    /// The QoS policy, made for this fabric, if there is one.
+    pub qos_policy: Option<Arc<EffectivePolicy>>,
     /// What the checks found in the plan.
     pub summary: Arc<Summary>,
     /// Sets that no device acknowledged; with none the subnet is up as planned.

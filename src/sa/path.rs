@@ -4,6 +4,10 @@
 //! the routing engine's, made from that of the partition; a query that asks for another gets no
 //! record. Between ports of several
 //! LIDs the paths whose LIDs differ at both ends come first (preference 0), then the others.
+//!
+//! With a QoS policy the level of the first rule that the query matches limits MTU and rate, gives
+//! SL, P_Key, lifetime and path bits; what the query asks for and the level does not give has no
+//! record.
 
 use super::limits::{choose, mtu_is_valid, rate_of_rank, rate_rank};
 use super::mcmember;
@@ -11,8 +15,10 @@ use super::query::{Answer, Query};
 use super::refused::Refused;
 use super::view::{Speed, View};
 use crate::config::prefix_routes;
+use crate::config::qos_policy::QosLevel;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Lid, Pkey, Sl};
+use crate::plan::qos_policy::Asked;
 use crate::wire::attr::NodeKind;
 use crate::wire::mad::Method;
 use crate::wire::record::{PathRecord, Selector};
@@ -150,10 +156,15 @@ fn pair(
     let (Some((slid, sources)), Some((dlid, targets))) = (slids, dlids) else {
         return ControlFlow::Continue(());
     };
+    let is_whole = !query.has(PathRecord::DLID);
+    let bits = level(query, wanted, from, to).map(|level| &level.path_bits);
+    let bits = bits.filter(|bits| is_whole && (0..targets).any(|d| bits.contains(d.into())));
     let apart = (0..sources.min(targets)).map(|n| (n, n, 0));
     let rest = (0..sources).flat_map(|s| (0..targets).map(move |d| (s, d, 2)));
     let rest = rest.filter(|(s, d, _)| s != d);
-    let records = apart.chain(rest).filter_map(|(s, d, preference)| {
+    let chosen = |d: &u16| bits.is_none_or(|bits| bits.contains(u64::from(*d)));
+    let paths = apart.chain(rest).filter(|(_, d, _)| chosen(d));
+    let records = paths.filter_map(|(s, d, preference)| {
         let ends = Ends { from, to, slid: Lid(slid + s), dlid: Lid(dlid + d) };
         let mut record = record(query, wanted, &ends)?;
         record.set_preference(preference);
@@ -225,20 +236,31 @@ fn answered_gid(query: &Query<'_>, component: u64, asked: Gid, port: PortId) -> 
 /// What the path from one LID to another is good for; `None` if there is none as wanted.
 fn params(query: &Query<'_>, wanted: &PathRecord, ends: &Ends) -> Option<Params> {
     let view = &query.view;
-    let pkey = if query.has(PathRecord::PKEY) {
-        view.share_key(ends.from, ends.to, wanted.pkey()).then(|| wanted.pkey())?
-    } else {
-        view.common_key(ends.from, ends.to)?
-    };
+    let level = level(query, wanted, ends.from, ends.to);
+    let pkey = pkey(query, wanted, level, ends)?;
     let of_partition = || view.plan().partitions.service_level(pkey);
-    let hint = if query.has(PathRecord::SL) { wanted.sl() } else { of_partition() };
+    let hint = match (query.has(PathRecord::SL), level) {
+        (true, level) => {
+            let asked = wanted.sl();
+            level.is_none_or(|level| level.sl == asked).then_some(asked)?
+        }
+        (false, Some(level)) => level.sl,
+        (false, None) => of_partition(),
+    };
     let sl = view.plan().routing.policy.path_sl(ends.from, ends.to, hint);
     if query.has(PathRecord::SL) && sl != hint {
         return None;
     }
     let Speed { mut mtu, mut rate } = least(view, ends)?;
     // Packets that do not leave the port are not under way (IBA vol. 1, 15.2.5.16).
-    let mut life = if ends.from == ends.to { 0 } else { view.options().subnet_timeout };
+    let of_level = level.and_then(|level| level.packet_life);
+    let usual = of_level.unwrap_or(view.options().subnet_timeout);
+    let mut life = if ends.from == ends.to { 0 } else { usual };
+    if let Some(level) = level {
+        mtu = level.mtu_limit.map_or(mtu, |limit| mtu.min(limit));
+        let limit = level.rate_limit.and_then(rate_rank);
+        rate = limit.map_or(rate, |limit| rate.min(limit as u8));
+    }
     if query.has(PathRecord::MTU_SELECTOR | PathRecord::MTU) {
         let chosen = choose(wanted.mtu_selector(), wanted.mtu().into(), mtu.into(), 1, false)?;
         mtu = chosen as u8;
@@ -252,6 +274,41 @@ fn params(query: &Query<'_>, wanted: &PathRecord, ends: &Ends) -> Option<Params>
         life = choose(selector, asked.into(), life.into(), 1, false)? as u8;
     }
     Some(Params { mtu, rate: rate_of_rank(rate.into()), life, pkey, sl })
+}
+
+/// The QoS level of a path; `None` without a policy.
+fn level<'a>(
+    query: &Query<'a>,
+    wanted: &PathRecord,
+    from: PortId,
+    to: PortId,
+) -> Option<&'a QosLevel> {
+    let policy = query.view.qos_policy()?;
+    let service = PathRecord::SERVICE_ID_MSB | PathRecord::SERVICE_ID_LSB;
+    policy.level(&Asked {
+        from,
+        to,
+        service_id: query.has(service).then(|| wanted.service_id()),
+        qos_class: query.has(PathRecord::QOS_CLASS).then(|| wanted.qos_class()),
+        pkey: query.has(PathRecord::PKEY).then(|| wanted.pkey()),
+    })
+}
+
+/// The P_Key of a path: as asked, or one that both ends share; one of the level's, if it has any.
+fn pkey(
+    query: &Query<'_>,
+    wanted: &PathRecord,
+    level: Option<&QosLevel>,
+    ends: &Ends,
+) -> Option<Pkey> {
+    let view = &query.view;
+    let keys = level.map(|level| &level.pkeys).filter(|keys| !keys.is_empty());
+    let allowed = |key: Pkey| keys.is_none_or(|keys| keys.contains(u64::from(key.base())));
+    if query.has(PathRecord::PKEY) {
+        let asked = wanted.pkey();
+        return (view.share_key(ends.from, ends.to, asked) && allowed(asked)).then_some(asked);
+    }
+    view.common_key(ends.from, ends.to, allowed)
 }
 
 /// The least MTU and rate on the way that the tables send a packet; `None` if they do not

@@ -5,6 +5,7 @@ use super::limits::rate_rank;
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Gid, Guid, Pkey};
+use crate::plan::qos_policy::EffectivePolicy;
 use crate::plan::{LidTable, Plan};
 use crate::publish::Subnet;
 use crate::wire::attr::{CapMask, PortInfo, PortState};
@@ -81,6 +82,11 @@ impl<'a> View<'a> {
         &self.subnet.options
     }
 
+    /// The QoS policy, if there is one.
+    pub fn qos_policy(&self) -> Option<&'a EffectivePolicy> {
+        self.subnet.qos_policy.as_deref()
+    }
+
     /// MTU and rate of a port.
     pub fn speed(&self, port: PortId) -> Speed {
         self.facts.speeds.get(port.index()).copied().unwrap_or_default()
@@ -98,10 +104,16 @@ impl<'a> View<'a> {
         tables.get(owner.index()).map_or(&[], Vec::as_slice)
     }
 
-    /// The key by which `from` reaches `to`: that of `from`, in the lowest partition both are in.
-    pub fn common_key(&self, from: PortId, to: PortId) -> Option<Pkey> {
+    /// The key by which `from` reaches `to`: that of `from`, in the lowest partition both are in
+    /// of those that are `allowed`.
+    pub fn common_key(
+        &self,
+        from: PortId,
+        to: PortId,
+        allowed: impl Fn(Pkey) -> bool,
+    ) -> Option<Pkey> {
         let (ours, theirs) = (self.keys(from), self.keys(to));
-        let shared = |key: &&Pkey| theirs.iter().any(|other| key.matches(*other));
+        let shared = |key: &&Pkey| theirs.iter().any(|other| key.matches(*other)) && allowed(**key);
         // Of the two keys of one partition the full one goes first.
         ours.iter().filter(shared).min_by_key(|key| (key.base(), !key.is_full())).copied()
     }

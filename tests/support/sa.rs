@@ -43,6 +43,7 @@ pub fn subnet(
         fabric: Arc::new(fabric),
         plan: Arc::new(planned.expect("the torus routes").plan),
         options: Arc::new(options),
+        qos_policy: None,
         summary: Arc::default(),
         failed_sets: 0,
     }

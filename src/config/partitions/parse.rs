@@ -5,12 +5,12 @@
 //! of its line. After a mistake reading goes on with the next item or, in a head, behind the next
 //! semicolon, so that one pass finds all of them.
 
-use crate::config::piece::Piece;
-use crate::config::value::{self, quoted};
 use super::{
     BROADCAST, Definition, GroupEntry, GroupFlags, MemberEntry, Membership, PartitionsConfig, Who,
     is_ip, pkey_of_ip_group,
 };
+use crate::config::piece::Piece;
+use crate::config::value::{self, quoted};
 use crate::config::{Diagnostic, suggest};
 use crate::ids::{Gid, Guid, Pkey, Sl};
 use crate::notes::Severity;

@@ -138,8 +138,7 @@ impl<'a> Draft<'a> {
 
     /// Says what is missing, at the end of the section.
     pub fn check(&self, said: &mut Said<'_>) {
-        let says =
-            |seen: &[(&str, u32)], name: &str| seen.iter().any(|(known, _)| *known == name);
+        let says = |seen: &[(&str, u32)], name: &str| seen.iter().any(|(known, _)| *known == name);
         match self {
             Self::Group(open) if !says(&open.seen, "name") => {
                 said.wrong(open.at, "a port-group without a `name`");
@@ -258,12 +257,7 @@ fn level_field(level: &mut QosLevel, name: &str, value: &Value<'_, '_>, said: &m
     }
 }
 
-fn rule_field<'a>(
-    rule: &mut Rule<'a>,
-    name: &str,
-    value: &Value<'a, '_>,
-    said: &mut Said<'_>,
-) {
+fn rule_field<'a>(rule: &mut Rule<'a>, name: &str, value: &Value<'a, '_>, said: &mut Said<'_>) {
     match name {
         "use" => rule.done.purpose = value.words(),
         "source" => rule.sources.extend(value.names(said)),
@@ -413,7 +407,8 @@ impl<'a> Value<'a, '_> {
             }
         }
         if entries.len() > MOST_ARBITRATION {
-            let message = format!("{} entries: a table has at most {MOST_ARBITRATION}", entries.len());
+            let message =
+                format!("{} entries: a table has at most {MOST_ARBITRATION}", entries.len());
             said.wrong(self.at, message);
             return None;
         }

@@ -277,7 +277,10 @@ impl<'a> Reader<'a> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         if index >= policy.levels.len() {
             let count = policy.levels.len();
-            self.said.wrong(at, format!("there is no qos-level {number}: the file has {count}, counted from 0"));
+            self.said.wrong(
+                at,
+                format!("there is no qos-level {number}: the file has {count}, counted from 0"),
+            );
         }
         index
     }

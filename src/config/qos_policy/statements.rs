@@ -235,7 +235,8 @@ mod tests {
 
     #[test]
     fn descriptions_take_their_line_and_lists_go_on() {
-        let text = "use: sl: 4 end-qos-level  # why\nport-guid: 1,\n 2 , # two\n\n3-4\n5\nName :\"a\n";
+        let text =
+            "use: sl: 4 end-qos-level  # why\nport-guid: 1,\n 2 , # two\n\n3-4\n5\nName :\"a\n";
         let wanted = ["use@1=sl: 4 end-qos-level", "port-guid@1=1,|2 ,|3-4", "?5", "name@1=\"a"];
         assert_eq!(told(text), wanted);
         assert_eq!(told("to:*\n sl : \n 3"), ["to@1=*", "sl@2=3"]);

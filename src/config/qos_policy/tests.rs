@@ -47,7 +47,10 @@ fn the_manuals_advanced_example_is_understood() {
     assert_eq!(groups(&to_storage.destination), Some(vec![0]));
     assert_eq!(to_storage.service_ids.iter().count(), 2);
     assert_eq!((groups(&from_storage.source), from_storage.level), (Some(vec![0]), 0));
-    assert_eq!((groups(&by_all.source), groups(&by_all.destination)), (Some(vec![1]), Some(vec![0])));
+    assert_eq!(
+        (groups(&by_all.source), groups(&by_all.destination)),
+        (Some(vec![1]), Some(vec![0]))
+    );
     assert_eq!(ranges(&by_all.pkeys), [(0xF00, 0xFFF)]);
 }
 

@@ -38,13 +38,7 @@ const SELECTORS: [(&str, &[&str]); 7] = [
     ("ipoib", &["pkey"]),
     (
         "any",
-        &[
-            "service-id",
-            "pkey",
-            "target-port-guid",
-            "source-port-guid",
-            "source-target-port-guid",
-        ],
+        &["service-id", "pkey", "target-port-guid", "source-port-guid", "source-target-port-guid"],
     ),
 ];
 
@@ -96,12 +90,7 @@ fn protocol_name(protocol: Piece<'_>, said: &mut Said<'_>) -> Option<&'static st
 }
 
 /// All of a protocol.
-fn whole(
-    name: &str,
-    protocol: Piece<'_>,
-    rule: &mut MatchRule,
-    said: &mut Said<'_>,
-) -> Option<()> {
+fn whole(name: &str, protocol: Piece<'_>, rule: &mut MatchRule, said: &mut Said<'_>) -> Option<()> {
     let single = |number| Ranges::new([(number, number)]);
     match name {
         "sdp" => rule.service_ids = Ranges::new([(SDP, SDP + 0xFFFF)]),

@@ -104,6 +104,7 @@ impl Context<'_> {
             NodeKind::Ca => kinds.ca,
             NodeKind::Switch => kinds.switch,
             NodeKind::Router => kinds.router,
+            NodeKind::Unknown(_) => false,
         };
         by_kind
             || kinds.own && self.own == Some(owner)

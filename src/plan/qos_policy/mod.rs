@@ -128,9 +128,10 @@ fn doubts(rule: &MatchRule, partitions: &[Partition]) -> Vec<Note> {
             notes.push(Note::error("AC14", text));
         }
         for partition in found.iter().filter(|_| rule.is_ipoib) {
-            let full = partition.members.iter().any(|member| {
-                matches!(member.membership, Membership::Full | Membership::Both)
-            });
+            let full = partition
+                .members
+                .iter()
+                .any(|member| matches!(member.membership, Membership::Full | Membership::Both));
             if !full || partition.groups.is_empty() {
                 let lack = if full { "broadcast group" } else { "full member" };
                 let name = &partition.name;
