@@ -5,6 +5,7 @@ use super::guid_lists::{self, GuidLists, Parsed};
 use super::options::Options;
 use super::partitions::PartitionsConfig;
 use super::prefix_routes::{self, PrefixRoute};
+use super::qos_policy::QosPolicy;
 use super::torus::TorusConfig;
 use crate::notes::Note;
 use std::fs;
@@ -52,6 +53,32 @@ pub fn partitions(options: &Options) -> Result<(PartitionsConfig, Vec<Note>), St
         notes.push(Note::warning(text));
     }
     Ok((config, notes))
+}
+
+/// qos-policy.conf, and what is odd about it; `None` without the file.
+///
+/// # Errors
+/// All that is wrong with it, each with its line and a caret, or why it cannot be read.
+pub fn qos_policy(options: &Options) -> Result<(Option<QosPolicy>, Vec<Note>), String> {
+    let Some(file) = &options.qos_policy_file else { return Ok((None, Vec::new())) };
+    let path = Path::new(file);
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let text = format!("{file} is not there: paths have the SLs of their partitions");
+            return Ok((None, vec![Note::info(text)]));
+        }
+        Err(error) => return Err(format!("{file}: {error}")),
+    };
+    let (policy, findings) = QosPolicy::parse(path, &text);
+    match policy {
+        Some(policy) => Ok((Some(policy), findings.iter().map(Note::from).collect())),
+        None => Err(findings
+            .iter()
+            .map(|found| excerpt::render(found, &text))
+            .collect::<Vec<_>>()
+            .join("\n")),
+    }
 }
 
 /// prefix-routes.conf. What is wrong with it is noted, and the rest counts; without the file there

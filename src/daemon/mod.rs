@@ -11,7 +11,7 @@
 //!
 //! * [`manager`]: the loop: events in, sweeps out; [`agenda`]: what is to be done next;
 //! * [`surroundings`]: what it is placed in; [`sweeping`]: one pass through the stages,
-//!   with [`planning`] beside the loop;
+//!   with [`planning`] beside the loop, and [`policy`];
 //! * [`partitions`]: who may talk to whom, as configured;
 //! * [`transitions`]: what it took to change the tables of a fabric at work;
 //! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
@@ -41,6 +41,7 @@ pub mod manager;
 pub mod narrator;
 pub mod partitions;
 pub mod planning;
+pub mod policy;
 pub mod sa_desk;
 pub mod scribe;
 pub mod signals;

@@ -3,6 +3,7 @@
 use super::files::Files;
 use super::partitions::Partitions;
 use super::planning::Order;
+use super::policy::{Ground, Policy};
 use super::sa_desk::Errand;
 use super::scribe::{Job, Scribe};
 use super::surroundings::Surroundings;
@@ -20,6 +21,7 @@ use crate::plan::Plan;
 use crate::plan::compute::PlanFailure;
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
+use crate::plan::qos_policy::EffectivePolicy;
 use crate::publish::Subnet;
 use crate::publish::refused::Refused;
 use crate::transport::client::SmpClient;
@@ -52,6 +54,7 @@ type Decision = (Result<Verified, Refused>, Memory);
 pub struct Passes {
     memory: Memory,
     partitions: Partitions,
+    policy: Policy,
     /// prefix-routes.conf as last read, and what was odd about it.
     prefix_routes: (Vec<PrefixRoute>, Vec<Note>),
     acknowledged: Acknowledged,
@@ -83,6 +86,7 @@ impl Passes {
         Self {
             memory: around.files.read_memory(options),
             partitions: Partitions::new(partitions),
+            policy: Policy::default(),
             prefix_routes: Default::default(),
             acknowledged: Acknowledged::default(),
             scribe: Scribe::new(around.files.clone()),
@@ -103,6 +107,7 @@ impl Passes {
     /// What counts from the next pass on.
     pub fn reconfigure(&mut self, partitions: Arc<PartitionsConfig>) {
         self.partitions.reconfigure(partitions);
+        self.policy.reconfigure();
     }
 
     /// Another SM ruled meanwhile: what it gave out counts, and what was written before it does
@@ -176,7 +181,8 @@ impl Passes {
             apply(&around.client, observation, &verified, &mut self.acknowledged, options).await;
         self.tell_applied(observation, &report, planned_after, start.elapsed());
         tell_traffic(&around.client);
-        self.publish(around, options, observation, &verified, report.failed.len());
+        let policy = self.policy(around, options, observation, &verified).await;
+        self.publish(around, options, observation, &verified, (policy, report.failed.len()));
         self.prepare(observation, verified.plan());
         // Without a desk there is nobody who waits for it.
         let _ = around.sa_desk.send(Errand::Planned).await;
@@ -332,13 +338,31 @@ impl Passes {
         );
     }
 
+    /// What the QoS policy means for this fabric.
+    async fn policy(
+        &mut self,
+        around: &Surroundings,
+        options: &Options,
+        observation: &Observation,
+        verified: &Verified,
+    ) -> Option<Arc<EffectivePolicy>> {
+        let own = around.portrait.borrow().guid;
+        let ground = Ground {
+            fabric: observation.fabric.clone(),
+            plan: verified.plan().clone(),
+            partitions: self.partitions.current(),
+            own,
+        };
+        self.policy.effective(options, ground).await
+    }
+
     fn publish(
         &mut self,
         around: &Surroundings,
         options: &Arc<Options>,
         observation: &Observation,
         verified: &Verified,
-        failed_sets: usize,
+        (qos_policy, failed_sets): (Option<Arc<EffectivePolicy>>, usize),
     ) {
         self.generation += 1;
         self.is_new_master = false;
@@ -349,7 +373,7 @@ impl Passes {
             fabric: observation.fabric.clone(),
             plan,
             options: options.clone(),
-            qos_policy: None,
+            qos_policy,
             summary: Arc::new(verified.summary().clone()),
             failed_sets,
         });

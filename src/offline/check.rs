@@ -10,6 +10,7 @@ use crate::cli::{ExitCode, Failure};
 use crate::config::options::Options;
 use crate::notes::Severity;
 use crate::plan::partitions as plan;
+use crate::plan::qos_policy::EffectivePolicy;
 use sheets::Sheets;
 use std::io::Write;
 
@@ -91,6 +92,12 @@ fn effect(file: &std::path::Path, sheets: &Sheets, tally: &mut Tally) -> Result<
     let (partitions, mut notes) = plan::partitions(partitions, options, &[]);
     let (tables, found) = plan::tables(&fabric, &partitions, &[], options);
     notes.extend(found);
+    if let Some(policy) = sheets.qos_policy.clone() {
+        let own = fabric.end_ports().next();
+        let (_, found) =
+            EffectivePolicy::new(policy.into(), &fabric, &tables.keys, &partitions, own);
+        notes.extend(found);
+    }
     let mut text = String::new();
     for note in &notes {
         text += &format!("{}: {note}\n", word(note.severity));

@@ -393,7 +393,7 @@ options! {
     /// Set up SL to VL and VL arbitration tables.
     qos: bool = false, hup, ready;
     /// The file that assigns service levels to traffic.
-    qos_policy_file: Option<String> = path("qos-policy.conf"), start, later;
+    qos_policy_file: Option<String> = path("qos-policy.conf"), start, ready;
     /// Be silent about devices that refuse SL to VL tables.
     suppress_sl2vl_mad_status_errors: bool = false, hup, ready;
     /// Most virtual lanes, 0 to 15; 0 takes the default for the kind of port.

@@ -4,6 +4,7 @@ use crate::cli::{DaemonArgs, configuration};
 use crate::config::guid_lists::{self, GuidLists, Parsed};
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
+use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
 use crate::config::{Diagnostic, excerpt, guid2lid, prefix_routes};
 use crate::notes::{Note, Severity};
@@ -59,6 +60,8 @@ pub struct Sheets {
     pub options: Options,
     /// The partitions; `None` if their file is wrong.
     pub partitions: Option<PartitionsConfig>,
+    /// The QoS policy, if there is one and it is right.
+    pub qos_policy: Option<QosPolicy>,
 }
 
 impl Sheets {
@@ -69,6 +72,7 @@ impl Sheets {
             notes: args.notes.clone(),
             options: args.defaults(),
             partitions: Some(PartitionsConfig::default()),
+            qos_policy: None,
         };
         sheets.options(args);
         if sheets.options.routing_engine.as_deref().unwrap_or_default().contains("torus-2QoS") {
@@ -76,6 +80,7 @@ impl Sheets {
         }
         sheets.guid_lists();
         sheets.partitions();
+        sheets.qos_policy();
         sheets.prefix_routes();
         sheets.guid2lid();
         sheets
@@ -171,6 +176,14 @@ impl Sheets {
             let message = "nothing is defined: every port is in the default partition".to_owned();
             sheet.say(0, Severity::Warning, message);
         }
+        self.all.push(sheet);
+    }
+
+    fn qos_policy(&mut self) {
+        let named = self.options.qos_policy_file.as_ref().filter(|_| self.options.qos);
+        let Some(path) = named.map(PathBuf::from) else { return };
+        let Some((mut sheet, text)) = self.open(&path, Wanted::Perhaps) else { return };
+        (self.qos_policy, sheet.findings) = QosPolicy::parse(&path, &text);
         self.all.push(sheet);
     }
 

@@ -5,6 +5,7 @@ use crate::fabric::{Fabric, Node, PortId};
 use crate::ids::Pkey;
 use crate::notes::Note;
 use crate::plan::partitions::Partition;
+use crate::plan::shared::Shared;
 use crate::wire::attr::NodeKind;
 use std::collections::BTreeSet;
 
@@ -22,7 +23,7 @@ impl GroupPorts {
     pub fn new(
         policy: &QosPolicy,
         fabric: &Fabric,
-        keys: &[Vec<Pkey>],
+        keys: &Shared<Vec<Pkey>>,
         partitions: &[Partition],
         own: Option<PortId>,
     ) -> (Self, Vec<Note>) {
@@ -46,7 +47,7 @@ impl GroupPorts {
 
 struct Context<'a> {
     fabric: &'a Fabric,
-    keys: &'a [Vec<Pkey>],
+    keys: &'a Shared<Vec<Pkey>>,
     partitions: &'a [Partition],
     own: Option<PortId>,
 }

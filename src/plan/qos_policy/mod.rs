@@ -11,6 +11,7 @@ mod sets;
 pub use groups::GroupPorts;
 
 use super::partitions::{Membership, Partition};
+use super::shared::Shared;
 use crate::config::qos_policy::{MatchRule, Ports, QosLevel, QosPolicy, Ranges};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Pkey;
@@ -53,7 +54,7 @@ impl EffectivePolicy {
     pub fn new(
         policy: Arc<QosPolicy>,
         fabric: &Fabric,
-        keys: &[Vec<Pkey>],
+        keys: &Shared<Vec<Pkey>>,
         partitions: &[Partition],
         own: Option<PortId>,
     ) -> (Self, Vec<Note>) {

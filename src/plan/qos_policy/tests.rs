@@ -21,7 +21,7 @@ fn made(text: &str) -> (EffectivePolicy, Vec<Note>) {
     let partitions = partitions::default(&Default::default());
     let fabric = fabric();
     let own = fabric.end_ports().next();
-    EffectivePolicy::new(policy(text), &fabric, &[], &partitions, own)
+    EffectivePolicy::new(policy(text), &fabric, &Vec::new().into(), &partitions, own)
 }
 
 fn asked(from: PortId, to: PortId) -> Asked {
@@ -94,7 +94,7 @@ fn groups_know_partitions_names_and_the_own_port() {
          end-port-groups"
     );
     let (groups, notes) =
-        GroupPorts::new(&policy(&text), &fabric, &keys, &partitions, Some(ends[0]));
+        GroupPorts::new(&policy(&text), &fabric, &keys.into(), &partitions, Some(ends[0]));
     assert_eq!(notes, []);
     for (group, port) in [(0, ends[2]), (1, ends[2]), (2, ends[0]), (3, ends[3])] {
         let members: Vec<_> =
@@ -171,7 +171,7 @@ proptest! {
         let ends: Vec<PortId> = fabric.end_ports().collect();
         let policy = QosPolicy { rules, ..QosPolicy::default() };
         let policy = Arc::new(policy);
-        let (made, _) = EffectivePolicy::new(policy.clone(), &fabric, &[], &[], None);
+        let (made, _) = EffectivePolicy::new(policy.clone(), &fabric, &Vec::new().into(), &[], None);
         for (from, to, service_id, qos_class, pkey) in queries {
             let (from, to) = (*from.get(&ends), *to.get(&ends));
             let asked = Asked { from, to, service_id, qos_class, pkey: pkey.map(Pkey) };
