@@ -110,6 +110,7 @@ replays! {
     guid2lid: MUTATIONS * 5;
     guid_lists: MUTATIONS * 5;
     partitions: MUTATIONS * 5;
+    qos_policy: MUTATIONS * 5;
     ibnetdiscover: MUTATIONS * 2;
     argv: MUTATIONS * 5;
     sa_dump: MUTATIONS * 5;

@@ -7,6 +7,7 @@ use torus_sm::cli;
 use torus_sm::config::excerpt;
 use torus_sm::config::options::Options;
 use torus_sm::config::partitions::PartitionsConfig;
+use torus_sm::config::qos_policy::QosPolicy;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::config::{guid_lists as lists, guid2lid as cache};
 use torus_sm::fabric::Fabric;
@@ -103,6 +104,29 @@ pub fn partitions(data: &[u8]) {
     for (name, pkey) in named.iter().filter(|(name, _)| !name.starts_with(char::is_numeric)) {
         let stays = again.iter().any(|part| part.name == **name && part.pkey == *pkey);
         assert!(stays, "{name} had {pkey}");
+    }
+}
+
+/// qos-policy.conf: what is wrong is told with a place in the file, and what is accepted names
+/// only groups and levels that it has.
+pub fn qos_policy(data: &[u8]) {
+    let text = text(data);
+    let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), &text);
+    let lines = text.lines().count() as u32;
+    for found in &findings {
+        assert!(found.line <= lines, "{found}");
+        assert!(!excerpt::render(found, &text).is_empty());
+    }
+    let Some(policy) = policy else {
+        assert!(findings.iter().any(|found| found.severity == Severity::Error));
+        return;
+    };
+    assert!(policy.default < policy.levels.len());
+    assert!(policy.levels.iter().all(|level| level.sl.0 < 16));
+    for rule in &policy.rules {
+        assert!(rule.level < policy.levels.len());
+        let ends = [&rule.source, &rule.destination].into_iter().flatten();
+        assert!(ends.flat_map(|ports| &ports.groups).all(|&group| group < policy.groups.len()));
     }
 }
 
