@@ -10,7 +10,7 @@
 //! * `change`: requests that write: checked here, carried out by the registry
 //! * `view`: what a snapshot says about a port: keys, MTU, rate, PortInfo as programmed
 //! * `ports`, `tables`: records that are read off the fabric and the plan
-//! * `path`: PathRecord; `limits`: the order of rates, selectors
+//! * `path`: PathRecord; `multipath`: MultiPathRecord; `limits`: the order of rates, selectors
 //! * `mcmember`: MCMemberRecord; `service`: ServiceRecord; `inform`: InformInfo and
 //!   InformInfoRecord; [`registry`]: what they write, and its file
 //! * [`herald`]: which notices there are and who may hear of them; [`reports`]: how they get
@@ -23,6 +23,8 @@
 //!
 //! * Unknown methods and attributes get the status of IBA vol. 1, 13.4.7; OpenSM is silent.
 //! * A path query whose GID and LID name different ports gets `NO_RECORDS`.
+//! * The paths of a MultiPathRecord have the SL of the routing engine, and those with the least in
+//!   common along the tables come first; OpenSM takes the SL of the partition and goes by LIDs.
 //! * ProxyJoin is the top bit of its byte as IBA vol. 1, 15.2.5.17 has it; OpenSM on
 //!   little-endian machines uses the lowest.
 //! * A registration of a service without ServiceID or ServiceGID lacks components
@@ -38,6 +40,7 @@ pub mod herald;
 mod inform;
 mod limits;
 mod mcmember;
+mod multipath;
 mod path;
 mod ports;
 mod query;

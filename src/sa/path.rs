@@ -72,7 +72,7 @@ pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
 }
 
 /// Values that no path can have make the whole request invalid.
-fn validate(query: &Query<'_>, wanted: &PathRecord) -> Result<(), Refused> {
+pub(super) fn validate(query: &Query<'_>, wanted: &PathRecord) -> Result<(), Refused> {
     let rate = query.has(PathRecord::RATE_SELECTOR | PathRecord::RATE);
     let mtu = query.has(PathRecord::MTU_SELECTOR | PathRecord::MTU);
     if rate && rate_rank(wanted.rate()).is_none() || mtu && !mtu_is_valid(wanted.mtu()) {
@@ -127,7 +127,7 @@ fn leads_to(query: &Query<'_>, lid: Option<Lid>, port: PortId) -> bool {
 }
 
 /// All LIDs of a port, or the one asked for.
-fn lids(view: &View<'_>, port: PortId, asked: Option<Lid>) -> Option<(u16, u16)> {
+pub(super) fn lids(view: &View<'_>, port: PortId, asked: Option<Lid>) -> Option<(u16, u16)> {
     if let Some(lid) = asked {
         return Some((lid.0, 1));
     }
@@ -178,11 +178,11 @@ fn pair(
 
 /// The two ends of a path.
 #[derive(Clone, Copy)]
-struct Ends {
-    from: PortId,
-    to: PortId,
-    slid: Lid,
-    dlid: Lid,
+pub(super) struct Ends {
+    pub from: PortId,
+    pub to: PortId,
+    pub slid: Lid,
+    pub dlid: Lid,
 }
 
 impl Ends {
@@ -201,7 +201,7 @@ struct Params {
 }
 
 /// The record of one path, if it is as wanted.
-fn record(query: &Query<'_>, wanted: &PathRecord, ends: &Ends) -> Option<PathRecord> {
+pub(super) fn record(query: &Query<'_>, wanted: &PathRecord, ends: &Ends) -> Option<PathRecord> {
     let params = params(query, wanted, ends)?;
     let back = self::params(query, wanted, &ends.reversed());
     let reversible = back.is_some_and(|back| back.sl == params.sl);
@@ -315,36 +315,43 @@ fn pkey(
 /// deliver it.
 fn least(view: &View<'_>, ends: &Ends) -> Option<Speed> {
     let mut least = view.speed(ends.from);
-    let mut pass = |port: PortId| {
+    let pass = |port: PortId| {
         let speed = view.speed(port);
         least.mtu = least.mtu.min(speed.mtu);
         least.rate = least.rate.min(speed.rate);
     };
+    walk(view, ends, pass).then_some(least)
+}
+
+/// Calls `pass` for every port that a packet enters or leaves by as the tables send it, in their
+/// order. False if they do not deliver it.
+pub(super) fn walk(view: &View<'_>, ends: &Ends, mut pass: impl FnMut(PortId)) -> bool {
     let fabric = view.fabric();
     let mut at = ends.from;
     for _ in 0..MAX_LINKS {
         if at == ends.to {
             pass(at);
-            return Some(least);
+            return true;
         }
-        let node = fabric.node_of(at);
-        let exit = match node.switch {
-            Some(switch) => {
-                let out = view.plan().routing.lfts.get(switch.index())?.out(ends.dlid)?;
-                PortId(node.first_port.0 + u32::from(out))
-            }
-            None if at == ends.from => at,
-            None => return None,
-        };
-        if exit == ends.to {
-            pass(exit);
-            return Some(least);
-        }
-        let port =
-            fabric.ports().get(exit.index()).filter(|port| port.node == fabric.port(at).node)?;
+        let Some(exit) = exit(view, ends, at) else { return false };
         pass(exit);
-        at = port.peer?;
-        pass(at);
+        if exit == ends.to {
+            return true;
+        }
+        let Some(peer) = fabric.port(exit).peer else { return false };
+        pass(peer);
+        at = peer;
     }
-    None
+    false
+}
+
+/// The port by which a packet that came to `at` leaves that node, if the node sends it on.
+fn exit(view: &View<'_>, ends: &Ends, at: PortId) -> Option<PortId> {
+    let fabric = view.fabric();
+    let node = fabric.node_of(at);
+    let Some(switch) = node.switch else { return (at == ends.from).then_some(at) };
+    let out = view.plan().routing.lfts.get(switch.index())?.out(ends.dlid)?;
+    let exit = PortId(node.first_port.0 + u32::from(out));
+    fabric.ports().get(exit.index()).filter(|port| port.node == fabric.port(at).node)?;
+    Some(exit)
 }

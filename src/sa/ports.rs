@@ -19,7 +19,7 @@ pub(super) fn class_port_info(query: &Query<'_>, answer: &mut Answer) -> Result<
     info.set_base_version(1);
     info.set_class_version(crate::wire::sa::CLASS_VERSION);
     let multicast = if options.disable_multicast { 0 } else { ClassCap::UD_MULTICAST };
-    info.set_capability_mask(ClassCap::PORT_INFO_CAPMASK_MATCH | multicast);
+    info.set_capability_mask(ClassCap::MULTIPATH | ClassCap::PORT_INFO_CAPMASK_MATCH | multicast);
     info.set_capability_mask2(
         ClassCap2::FULL_PORT_INFO
             | ClassCap2::EXTENDED_SPEEDS

@@ -31,6 +31,8 @@ pub(super) struct Query<'a> {
     pub modifier: u32,
     /// The component mask.
     pub mask: u64,
+    /// The whole request.
+    pub mad: &'a [u8],
     /// The record asked with.
     pub data: &'a [u8],
     /// Whom the answer goes to.
@@ -79,6 +81,11 @@ impl Query<'_> {
     }
 }
 
+/// True for methods whose reply is any number of records, in RMPP.
+fn is_table(method: Method) -> bool {
+    [Method::GET_TABLE, Method::GET_MULTI].contains(&method)
+}
+
 /// The reply as it grows: the header of the request, then records.
 pub(super) struct Answer {
     mad: Vec<u8>,
@@ -99,7 +106,7 @@ impl Answer {
         let mut mad = Vec::with_capacity(crate::wire::mad::MAD_SIZE);
         mad.extend_from_slice(request.get(..DATA_OFFSET).unwrap_or(request));
         mad.resize(DATA_OFFSET, 0);
-        Self { mad, stride: 0, count: 0, table: method == Method::GET_TABLE, full: false }
+        Self { mad, stride: 0, count: 0, table: is_table(method), full: false }
     }
 
     /// Appends a record. Breaks when nothing more is needed: a Get that found two is already
@@ -119,6 +126,13 @@ impl Answer {
         } else {
             ControlFlow::Break(())
         }
+    }
+
+    /// Makes this a reply of another attribute than the request's.
+    pub fn become_attribute(&mut self, attribute: u16) {
+        let mut header = Header::read(&self.mad);
+        header.set_attr_id(attribute);
+        header.write(&mut self.mad);
     }
 
     /// Number of records.
@@ -151,7 +165,7 @@ impl Answer {
 pub(super) fn refusal(request: &[u8], method: Method, Refused(status): Refused) -> Vec<u8> {
     let mut mad = request[..request.len().min(crate::wire::mad::MAD_SIZE)].to_vec();
     let offset = SaHeader::read(mad.get(SA_OFFSET..).unwrap_or(&[])).attribute_offset();
-    let offset = if method == Method::GET_TABLE { 0 } else { offset };
+    let offset = if is_table(method) { 0 } else { offset };
     seal(&mut mad, method, status, &RmppHeader::default(), offset);
     mad
 }

@@ -4,6 +4,7 @@ use super::change::{self, Change};
 use super::counters::{Counters, Drop};
 use super::inform;
 use super::mcmember;
+use super::multipath;
 use super::path;
 use super::ports;
 use super::query::{Answer, Query, refusal};
@@ -18,7 +19,9 @@ use crate::publish::Subnet;
 use crate::transport::{Address, GSI_QKEY};
 use crate::wire::attr::SmInfo;
 use crate::wire::mad::{Class, Header, MAD_SIZE, Method, Status};
-use crate::wire::sa::{CLASS_VERSION, DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
+use crate::wire::sa::{
+    CLASS_VERSION, DATA_OFFSET, RMPP_OFFSET, RmppHeader, SA_OFFSET, SaAttr, SaHeader,
+};
 use std::time::Instant;
 
 /// A reply to be sent.
@@ -127,6 +130,7 @@ impl Responder {
             method,
             modifier: header.attr_mod(),
             mask: SaHeader::read(&mad[SA_OFFSET..]).component_mask(),
+            mad,
             data: &mad[DATA_OFFSET..],
             from,
             now,
@@ -161,7 +165,9 @@ impl Responder {
 
 /// Whether this is a request for us at all; if so, whether it is a trusted one.
 fn check(subnet: &Subnet, mad: &[u8]) -> Result<bool, Drop> {
-    if mad.len() < MAD_SIZE {
+    // What came as a message of RMPP has the length of what is in it.
+    let is_message = mad.len() >= DATA_OFFSET && RmppHeader::read(&mad[RMPP_OFFSET..]).active();
+    if mad.len() < MAD_SIZE && !is_message {
         return Err(Drop::Truncated);
     }
     let header = Header::read(mad);
@@ -181,7 +187,7 @@ fn check(subnet: &Subnet, mad: &[u8]) -> Result<bool, Drop> {
 }
 
 /// The methods of each attribute. What is not here does not exist.
-const SERVED: [(u16, &[Method]); 16] = [
+const SERVED: [(u16, &[Method]); 17] = [
     (SaAttr::CLASS_PORT_INFO, &[Method::GET]),
     (SaAttr::NODE_RECORD, READ),
     (SaAttr::PORT_INFO_RECORD, READ),
@@ -193,6 +199,7 @@ const SERVED: [(u16, &[Method]); 16] = [
     (SaAttr::LINK_RECORD, READ),
     (SaAttr::PKEY_TABLE_RECORD, READ),
     (SaAttr::PATH_RECORD, READ),
+    (SaAttr::MULTI_PATH_RECORD, &[Method::GET_MULTI]),
     (SaAttr::VL_ARBITRATION_RECORD, READ),
     (SaAttr::MC_MEMBER_RECORD, READ_AND_WRITE),
     (SaAttr::SERVICE_RECORD, READ_AND_WRITE),
@@ -254,6 +261,7 @@ fn read(attribute: u16, query: &Query<'_>, answer: &mut Answer) -> Result<(), Re
         SaAttr::VL_ARBITRATION_RECORD => tables::vl_arbitration(query, answer),
         SaAttr::PKEY_TABLE_RECORD => tables::pkeys(query, answer),
         SaAttr::PATH_RECORD => path::paths(query, answer),
+        SaAttr::MULTI_PATH_RECORD => multipath::paths(query, answer),
         SaAttr::MC_MEMBER_RECORD => mcmember::list(query, answer),
         SaAttr::SERVICE_RECORD => service::list(query, answer),
         SaAttr::INFORM_INFO_RECORD => inform::list(query, answer),

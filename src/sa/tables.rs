@@ -122,20 +122,32 @@ fn slots(query: &Query<'_>, end: PortId) -> impl Iterator<Item = PortId> + use<>
     (end.0..=end.0 + ports).map(PortId)
 }
 
-/// VLArbitrationTableRecord: one per port and block.
+/// Blocks of VL arbitration of a port: two of low and two of high priority.
+const VL_ARBITRATION_BLOCKS: std::ops::RangeInclusive<u8> = 1..=4;
+
+/// VLArbitrationTableRecord: four per port. Blocks that this subnet manager has not written (QoS
+/// is off, or the port has no such block) are empty, as with OpenSM: what the device was born
+/// with is not asked for.
 pub(super) fn vl_arbitration(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
     let mut wanted: VlArbitrationRecord = query.record();
     let tables = &query.view.plan().qos.vl_arbitration;
     for end in query.end_ports(VlArbitrationRecord::LID, wanted.lid()) {
         let Some(lid) = query.view.lids().base(end) else { continue };
         wanted.set_lid(lid);
+        if !query.view.fabric().node_of(end).is_switch() {
+            // Only switches have output ports to choose from (IBA vol. 1, 15.2.5.9).
+            wanted.set_out_port(query.view.fabric().port(end).num);
+        }
         for slot in slots(query, end) {
-            for (block, entries) in tables.get(slot.index()).map_or(&[][..], Vec::as_slice) {
+            let written = tables.get(slot.index()).map_or(&[][..], Vec::as_slice);
+            for block in VL_ARBITRATION_BLOCKS {
                 let mut record = VlArbitrationRecord::default();
                 record.set_lid(lid);
                 record.set_out_port(query.view.fabric().port(slot).num);
-                record.set_block(*block);
-                record.set_entries(entries);
+                record.set_block(block);
+                if let Some((_, entries)) = written.iter().find(|(number, _)| *number == block) {
+                    record.set_entries(entries);
+                }
                 if query.offer(&wanted, &record, answer).is_break() {
                     return Ok(());
                 }

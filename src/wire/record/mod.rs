@@ -8,6 +8,7 @@
 mod class_port_info;
 mod inform;
 mod mc_member;
+mod multi_path;
 mod node;
 mod path;
 mod port_info;
@@ -18,6 +19,7 @@ pub mod tables;
 pub use class_port_info::{ClassCap, ClassCap2, ClassPortInfo};
 pub use inform::{InformInfo, InformInfoRecord};
 pub use mc_member::{JoinState, McMemberRecord};
+pub use multi_path::MultiPathRecord;
 pub use node::NodeRecord;
 pub use path::{PathRecord, Selector};
 pub use port_info::PortInfoRecord;
@@ -147,6 +149,7 @@ mod tests {
             check::<PortInfoRecord>(mask, &bytes, &flips);
             check::<SmInfoRecord>(mask, &bytes, &flips);
             check::<PathRecord>(mask, &bytes, &flips);
+            check::<MultiPathRecord>(mask, &bytes, &flips);
             check::<McMemberRecord>(mask, &bytes, &flips);
             check::<ServiceRecord>(mask, &bytes, &flips);
             check::<InformInfoRecord>(mask, &bytes, &flips);
@@ -178,6 +181,7 @@ mod tests {
         well_formed::<PortInfoRecord>();
         well_formed::<SmInfoRecord>();
         well_formed::<PathRecord>();
+        well_formed::<MultiPathRecord>();
         well_formed::<McMemberRecord>();
         well_formed::<ServiceRecord>();
         well_formed::<InformInfoRecord>();
