@@ -75,9 +75,12 @@ impl Query<'_> {
         self.view.share_partition(self.requester, port)
     }
 
-    /// The port whose unicast GID this is.
+    /// The port whose unicast GID this is, an alias GUID's included.
     pub fn port_by_gid(&self, gid: &Gid) -> Option<PortId> {
-        self.view.port_by_gid(gid)
+        self.view.port_by_gid(gid).or_else(|| {
+            let base = self.registry.aliases.port(gid.guid())?;
+            self.view.port_by_gid(&Gid::new(gid.prefix(), base))
+        })
     }
 }
 

@@ -187,7 +187,7 @@ fn check(subnet: &Subnet, mad: &[u8]) -> Result<bool, Drop> {
 }
 
 /// The methods of each attribute. What is not here does not exist.
-const SERVED: [(u16, &[Method]); 17] = [
+const SERVED: [(u16, &[Method]); 18] = [
     (SaAttr::CLASS_PORT_INFO, &[Method::GET]),
     (SaAttr::NODE_RECORD, READ),
     (SaAttr::PORT_INFO_RECORD, READ),
@@ -198,6 +198,7 @@ const SERVED: [(u16, &[Method]); 17] = [
     (SaAttr::SM_INFO_RECORD, READ),
     (SaAttr::LINK_RECORD, READ),
     (SaAttr::PKEY_TABLE_RECORD, READ),
+    (SaAttr::GUID_INFO_RECORD, READ),
     (SaAttr::PATH_RECORD, READ),
     (SaAttr::MULTI_PATH_RECORD, &[Method::GET_MULTI]),
     (SaAttr::VL_ARBITRATION_RECORD, READ),
@@ -260,6 +261,7 @@ fn read(attribute: u16, query: &Query<'_>, answer: &mut Answer) -> Result<(), Re
         SaAttr::SL_TO_VL_RECORD => tables::sl_to_vl(query, answer),
         SaAttr::VL_ARBITRATION_RECORD => tables::vl_arbitration(query, answer),
         SaAttr::PKEY_TABLE_RECORD => tables::pkeys(query, answer),
+        SaAttr::GUID_INFO_RECORD => tables::guid_infos(query, answer),
         SaAttr::PATH_RECORD => path::paths(query, answer),
         SaAttr::MULTI_PATH_RECORD => multipath::paths(query, answer),
         SaAttr::MC_MEMBER_RECORD => mcmember::list(query, answer),

@@ -1,13 +1,16 @@
-//! The records of forwarding, SL to VL, VL arbitration and P_Key tables, as planned.
+//! The records of forwarding, SL to VL, VL arbitration and P_Key tables, as planned, and of GUID
+//! tables.
 
 use super::query::{Answer, Query};
 use super::refused::Refused;
 use crate::fabric::{PortId, SwitchId};
-use crate::ids::{Lid, Mlid, PortNum};
-use crate::wire::attr::tables::{LFT_BLOCK, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock};
+use crate::ids::{Guid, Lid, Mlid, PortNum};
+use crate::wire::attr::tables::{
+    GUID_BLOCK, GuidBlock, LFT_BLOCK, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock,
+};
 use crate::wire::record::tables::{
-    LinearFtRecord, MulticastFtRecord, PkeyTableRecord, SlToVlRecord, SwitchInfoRecord,
-    VlArbitrationRecord,
+    GuidInfoRecord, LinearFtRecord, MulticastFtRecord, PkeyTableRecord, SlToVlRecord,
+    SwitchInfoRecord, VlArbitrationRecord,
 };
 use crate::wire::sa::SaStatus;
 
@@ -93,26 +96,54 @@ pub(super) fn multicast(query: &Query<'_>, answer: &mut Answer) -> Result<(), Re
     Ok(())
 }
 
-/// SLtoVLMappingTableRecord: one per pair of ports of a switch, one per port of other nodes.
+/// SLtoVLMappingTableRecord: one per pair of ports of a switch, one per port of other nodes, for
+/// which the ports of the query do not count (IBA vol. 1, 15.2.5.4). Tables that this subnet
+/// manager has not written (QoS is off, or the device has none) are 0, as with OpenSM.
 pub(super) fn sl_to_vl(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
     let mut wanted: SlToVlRecord = query.record();
-    let (fabric, tables) = (query.view.fabric(), &query.view.plan().qos.sl_to_vl);
-    for port in query.end_ports(SlToVlRecord::LID, wanted.lid()) {
-        let Some(lid) = query.view.lids().base(port) else { continue };
-        let mappings = tables.get(fabric.port(port).node.index()).map_or(&[][..], Vec::as_slice);
+    let fabric = query.view.fabric();
+    for end in query.end_ports(SlToVlRecord::LID, wanted.lid()) {
+        let Some(lid) = query.view.lids().base(end) else { continue };
         wanted.set_lid(lid);
-        for (input, output, mapping) in mappings {
-            let mut record = SlToVlRecord::default();
-            record.set_lid(lid);
-            record.set_in_port(PortNum(*input));
-            record.set_out_port(PortNum(*output));
-            record.set_mapping(mapping);
+        let node = fabric.node_of(end);
+        if !node.is_switch() {
+            wanted.set_in_port(PortNum(0));
+            wanted.set_out_port(PortNum(0));
+            let record = mapping(query, end, (lid, 0, 0), fabric.port(end).num.0);
+            if query.offer(&wanted, &record, answer).is_break() {
+                return Ok(());
+            }
+            continue;
+        }
+        let ports = 0..=node.num_ports();
+        for (output, input) in ports.clone().flat_map(|o| ports.clone().map(move |i| (o, i))) {
+            let record = mapping(query, end, (lid, input, output), output);
             if query.offer(&wanted, &record, answer).is_break() {
                 return Ok(());
             }
         }
     }
     Ok(())
+}
+
+/// The record of this name with the mapping as planned for `output`.
+fn mapping(
+    query: &Query<'_>,
+    end: PortId,
+    (lid, in_port, out_port): (Lid, u8, u8),
+    output: u8,
+) -> SlToVlRecord {
+    let node = query.view.fabric().port(end).node;
+    let written = query.view.plan().qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
+    let mut record = SlToVlRecord::default();
+    record.set_lid(lid);
+    record.set_in_port(PortNum(in_port));
+    record.set_out_port(PortNum(out_port));
+    let place = written.binary_search_by_key(&(output, in_port), |&(input, out, _)| (out, input));
+    if let Some((_, _, mapping)) = place.ok().and_then(|place| written.get(place)) {
+        record.set_mapping(mapping);
+    }
+    record
 }
 
 /// Port slots whose tables belong to an end port: all of a switch, else the port itself.
@@ -178,6 +209,35 @@ pub(super) fn pkeys(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
                 if query.offer(&wanted, &record, answer).is_break() {
                     return Ok(());
                 }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// GUIDInfoRecord: one per end port and block of 8 GUIDs that its table has. The first GUID is
+/// the port's own; the others are the alias GUIDs that are known.
+pub(super) fn guid_infos(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+    let mut wanted: GuidInfoRecord = query.record();
+    for end in query.end_ports(GuidInfoRecord::LID, wanted.lid()) {
+        let port = query.view.fabric().port(end);
+        let (Some(lid), Some(info)) = (query.view.lids().base(end), port.info) else { continue };
+        wanted.set_lid(lid);
+        let entries = usize::from(info.guid_cap());
+        for block in 0..entries.div_ceil(GUID_BLOCK) as u8 {
+            let aliases = query.registry.aliases.block(port.guid, block);
+            let mut guids = GuidBlock(aliases.copied().unwrap_or_default());
+            let held = entries - usize::from(block) * GUID_BLOCK;
+            guids.0.iter_mut().skip(held).for_each(|guid| *guid = Guid::default());
+            if block == 0 {
+                guids.0[0] = port.guid;
+            }
+            let mut record = GuidInfoRecord::default();
+            record.set_lid(lid);
+            record.set_block(block);
+            record.set_guids(&guids);
+            if query.offer(&wanted, &record, answer).is_break() {
+                return Ok(());
             }
         }
     }

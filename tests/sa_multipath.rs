@@ -1,0 +1,254 @@
+//! MultiPathRecord queries on a 3x3 torus with two hosts per switch, routed by torus-2QoS.
+
+#[path = "support/sa.rs"]
+mod support;
+
+use std::path::Path;
+use std::time::Instant;
+use support::request;
+use torus_sm::config::options::Options;
+use torus_sm::config::torus::TorusConfig;
+use torus_sm::fabric::Fabric;
+use torus_sm::fabric::picture::View;
+use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
+use torus_sm::plan::partitions;
+use torus_sm::publish::Subnet;
+use torus_sm::sa::Responder;
+use torus_sm::sim::generate::Shape;
+use torus_sm::transport::Address;
+use torus_sm::wire::mad::{Header, Mad, Method};
+use torus_sm::wire::record::{MultiPathRecord, PathRecord, Record, Selector};
+use torus_sm::wire::sa::{DATA_OFFSET, RMPP_OFFSET, RmppHeader, SaAttr};
+
+const PREFIX: u64 = 0xfe80_0000_0000_0000;
+
+struct Fixture {
+    shape: Shape,
+    subnet: Subnet,
+}
+
+fn fixture(lmc: u8) -> Fixture {
+    let shape = Shape { hosts: 2, ..Shape::torus([3, 3, 1]) };
+    let topology = shape.build().expect("a torus");
+    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let options = Options { qos: true, lmc, ..Options::default() };
+    let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
+    let partitions = partitions::default(&options);
+    let subnet = support::subnet(fabric, options, &config, &partitions);
+    Fixture { shape, subnet }
+}
+
+impl Fixture {
+    fn gid(&self, at: [u16; 2], host: u8) -> Gid {
+        let guid = self.shape.host_guid([at[0], at[1], 0], host);
+        Gid::new(PREFIX, Guid(guid.0 + 1))
+    }
+
+    /// The reply to host 0 of switch 0,0.
+    fn ask(&self, mad: &[u8]) -> (Header, Vec<PathRecord>) {
+        let asker = self.subnet.fabric.port_by_guid(self.gid([0, 0], 0).guid()).expect("a port");
+        let lid = self.subnet.plan.lids.base(asker).expect("a LID");
+        let from = Address::gsi(lid, Sl(0));
+        let reply = Responder::default().handle(&self.subnet, &from, mad, Instant::now());
+        let mad = reply.expect("a reply").mad;
+        let header = Header::read(&mad);
+        let records = if header.status() == 0 { &mad[DATA_OFFSET..] } else { &[] };
+        (header, records.chunks_exact(PathRecord::STRIDE).map(PathRecord::parse).collect())
+    }
+
+    /// GetMulti as RMPP delivers it: no longer than what is in it.
+    fn multi(&self, wanted: &Wanted) -> (u16, Vec<PathRecord>) {
+        let (header, paths) = self.ask(&wanted.message());
+        assert_eq!(Method(header.method()), Method::GET_MULTI_RESP);
+        let answered = header.status() == 0;
+        let attribute = if answered { SaAttr::PATH_RECORD } else { SaAttr::MULTI_PATH_RECORD };
+        assert_eq!(header.attr_id(), attribute);
+        (header.status(), paths)
+    }
+
+    /// What a PathRecord query by LIDs says of a path.
+    fn single(&self, path: &PathRecord) -> PathRecord {
+        let mut wanted = PathRecord::default();
+        wanted.set_slid(path.slid());
+        wanted.set_dlid(path.dlid());
+        let mask = PathRecord::SLID | PathRecord::DLID;
+        let mad = request(SaAttr::PATH_RECORD, Method::GET, mask, &wanted);
+        let mut found = self.ask(&mad.0).1[0];
+        found.set_preference(path.preference());
+        found
+    }
+
+    /// The switches on a path, by the tables.
+    fn switches(&self, path: &PathRecord) -> Vec<u32> {
+        let (fabric, plan) = (&self.subnet.fabric, &self.subnet.plan);
+        let end = plan.lids.port(path.dlid()).expect("a port");
+        let mut at = plan.lids.port(path.slid()).expect("a port");
+        let mut switches = Vec::new();
+        while at != end {
+            let node = fabric.node_of(at);
+            let exit = match node.switch {
+                Some(switch) => {
+                    switches.push(switch.0);
+                    let out = plan.routing.lfts[switch.index()].out(path.dlid()).expect("a way");
+                    torus_sm::fabric::PortId(node.first_port.0 + u32::from(out))
+                }
+                None => at,
+            };
+            at = fabric.port(exit).peer.expect("a cable");
+        }
+        switches
+    }
+}
+
+#[derive(Clone)]
+struct Wanted {
+    mask: u64,
+    record: MultiPathRecord,
+    gids: Vec<Gid>,
+}
+
+impl Wanted {
+    fn new(sources: &[Gid], targets: &[Gid]) -> Self {
+        let mut record = MultiPathRecord::default();
+        record.set_sgid_count(sources.len() as u8);
+        record.set_dgid_count(targets.len() as u8);
+        let mask = MultiPathRecord::SGID_COUNT | MultiPathRecord::DGID_COUNT;
+        Self { mask, record, gids: [sources, targets].concat() }
+    }
+
+    fn with(mut self, mask: u64, change: impl Fn(&mut MultiPathRecord)) -> Self {
+        self.mask |= mask;
+        change(&mut self.record);
+        self
+    }
+
+    fn message(&self) -> Vec<u8> {
+        let Mad(head) =
+            request(SaAttr::MULTI_PATH_RECORD, Method::GET_MULTI, self.mask, &self.record);
+        let mut mad = head[..DATA_OFFSET + MultiPathRecord::STRIDE].to_vec();
+        self.gids.iter().for_each(|gid| mad.extend_from_slice(&gid.0));
+        RmppHeader::message(mad.len() - DATA_OFFSET).write(&mut mad[RMPP_OFFSET..]);
+        mad
+    }
+}
+
+#[test]
+fn every_path_is_one_that_a_path_query_tells() {
+    let f = fixture(1);
+    let sources = [f.gid([0, 0], 0), f.gid([0, 0], 1)];
+    let targets = [f.gid([1, 2], 0), f.gid([2, 1], 1), f.gid([0, 1], 0)];
+    let (status, paths) = f.multi(&Wanted::new(&sources, &targets));
+    assert_eq!((status, paths.len()), (0, 2 * 3 * 4), "two LIDs at each end");
+    for path in &paths {
+        assert_eq!(*path, f.single(path));
+        assert!(sources.contains(&path.sgid()) && targets.contains(&path.dgid()));
+    }
+    let mut lids: Vec<_> = paths.iter().map(|path| (path.slid(), path.dlid())).collect();
+    lids.sort_unstable();
+    lids.dedup();
+    assert_eq!(lids.len(), paths.len(), "no path twice");
+}
+
+#[test]
+fn independent_paths_come_first() {
+    let f = fixture(0);
+    // Both pairs could go by the same way; 0,0 to 1,0 and 0,2 to 1,2 have nothing in common.
+    let sources = [f.gid([0, 0], 0), f.gid([0, 2], 0)];
+    let targets = [f.gid([1, 2], 0), f.gid([1, 0], 0)];
+    let (_, paths) = f.multi(&Wanted::new(&sources, &targets));
+    assert_eq!(paths.len(), 4);
+    let [first, second] = [f.switches(&paths[0]), f.switches(&paths[1])];
+    assert!(first.iter().all(|switch| !second.contains(switch)), "{first:?} {second:?}");
+    let preferences: Vec<u8> = paths.iter().map(|path| path.preference()).collect();
+    assert_eq!(preferences[..2], [0, 0]);
+    assert!(preferences[2..].iter().all(|&preference| preference > 0), "{preferences:?}");
+    // Two of them are the two best.
+    let two = |record: &mut MultiPathRecord| record.set_numb_path(2);
+    let wanted = Wanted::new(&sources, &targets).with(MultiPathRecord::NUMB_PATH, two);
+    assert_eq!(f.multi(&wanted).1, paths[..2]);
+    // Ports of one switch have that in common, and no more.
+    let targets = [f.gid([0, 0], 1), f.gid([0, 2], 1)];
+    let (_, paths) = f.multi(&Wanted::new(&sources[..1], &[targets[0], sources[0]]));
+    assert_eq!(paths.len(), 2);
+    assert_eq!((paths[0].preference(), paths[1].preference()), (0, 0), "one needs no cable");
+}
+
+#[test]
+fn requests_that_are_refused_or_have_no_paths() {
+    use MultiPathRecord as M;
+    let f = fixture(0);
+    let (here, there) = (f.gid([0, 0], 0), f.gid([1, 1], 0));
+    let good = Wanted::new(&[here], &[there]);
+    let stranger = Gid::new(PREFIX, Guid(0xdead));
+    let foreign = Gid::new(0x1234, there.guid());
+    let group = Gid([0xff; 16]);
+    let mut only_sources = good.clone();
+    only_sources.mask = M::SGID_COUNT;
+    let mut short = good.clone();
+    short.gids.pop();
+    let table = [
+        ("good", good.clone(), (0, 1)),
+        ("itself", Wanted::new(&[here], &[here]), (0, 1)),
+        ("the same twice", Wanted::new(&[here, here], &[there, there]), (0, 1)),
+        ("no count of targets", only_sources, (0x0600, 0)),
+        ("no source", Wanted::new(&[], &[there]), (0x0200, 0)),
+        ("fewer GIDs than counted", short, (0x0200, 0)),
+        ("unknown source", Wanted::new(&[stranger], &[there]), (0x0500, 0)),
+        ("unknown target", Wanted::new(&[here], &[there, stranger]), (0x0500, 0)),
+        ("another subnet", Wanted::new(&[here], &[foreign]), (0x0500, 0)),
+        ("a group", Wanted::new(&[here], &[group]), (0x0500, 0)),
+        ("half a service", good.clone().with(M::SERVICE_ID_LSB, |_| ()), (0x0600, 0)),
+        ("no MTU", good.clone().with(M::MTU_SELECTOR | M::MTU, |r| r.set_mtu(9)), (0x0200, 0)),
+        ("no rate", good.clone().with(M::RATE_SELECTOR | M::RATE, |r| r.set_rate(1)), (0x0200, 0)),
+        ("raw", good.clone().with(M::RAW_TRAFFIC, |r| r.set_raw_traffic(true)), (0, 0)),
+        ("none", good.clone().with(M::NUMB_PATH, |r| r.set_numb_path(0)), (0, 0)),
+        ("no such key", good.clone().with(M::PKEY, |r| r.set_pkey(Pkey(0x8001))), (0, 0)),
+        ("our key", good.clone().with(M::PKEY, |r| r.set_pkey(Pkey(0xFFFF))), (0, 1)),
+        ("both ways", good.clone().with(M::REVERSIBLE, |r| r.set_reversible(true)), (0, 1)),
+        (
+            "more than there is",
+            good.clone().with(M::MTU_SELECTOR | M::MTU, |r| r.set_mtu(5)),
+            (0, 0),
+        ),
+    ];
+    for (name, wanted, expected) in table {
+        let (status, paths) = f.multi(&wanted);
+        assert_eq!((status, paths.len()), expected, "{name}");
+    }
+}
+
+#[test]
+fn selectors_and_the_engines_sl() {
+    use MultiPathRecord as M;
+    let f = fixture(0);
+    let wanted = Wanted::new(&[f.gid([0, 0], 0)], &[f.gid([2, 2], 0)]);
+    let exactly = |r: &mut M| {
+        r.set_mtu_selector(Selector::Exactly);
+        r.set_mtu(2);
+    };
+    let path = f.multi(&wanted.clone().with(M::MTU_SELECTOR | M::MTU, exactly)).1[0];
+    assert_eq!(path.mtu(), 2);
+    let sl = f.multi(&wanted).1[0].sl();
+    let asked = |sl: u8| {
+        let wanted = wanted.clone().with(M::SL, |r| r.set_sl(Sl(sl)));
+        f.multi(&wanted).1.iter().map(|path| path.sl().0).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(sl.0), [sl.0]);
+    assert!(asked(sl.0 ^ 1).is_empty(), "the engine has no such path");
+}
+
+#[test]
+fn only_messages_of_rmpp_are_answered() {
+    let f = fixture(0);
+    let wanted = Wanted::new(&[f.gid([0, 0], 0)], &[f.gid([1, 0], 0)]);
+    let mut single = Mad::default();
+    let message = wanted.message();
+    single.0[..message.len()].copy_from_slice(&message);
+    RmppHeader::default().write(&mut single.0[RMPP_OFFSET..]);
+    assert_eq!(f.ask(&single.0).0.status(), 0x0200);
+    let unknown = Address::gsi(Lid(0xBEEF), Sl(0));
+    let mut sa = Responder::default();
+    assert_eq!(sa.handle(&f.subnet, &unknown, &message, Instant::now()), None);
+    assert_eq!(sa.handle(&f.subnet, &unknown, &message[..40], Instant::now()), None);
+    assert_eq!(sa.counters().drops().count(), 2);
+}
