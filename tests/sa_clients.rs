@@ -177,6 +177,7 @@ fn inform_rows() -> Vec<Row> {
         ("no port", vec![], inform(set, of(Gid::new(PREFIX, Guid(99)))), [0x200; 2]),
         ("some LIDs", vec![], inform(set, lids(1, 5)), [0, 0]),
         ("one LID", vec![], inform(set, lids(3, 0)), [0, 0]),
+        ("no LID", vec![], inform(set, lids(0, 0)), [0, 0]),
         ("LID 0", vec![], inform(set, lids(0, 5)), [0x200; 2]),
         ("LIDs backwards", vec![], inform(set, lids(5, 1)), [0x200; 2]),
         ("LIDs of nobody", vec![], inform(set, lids(5000, 6000)), [0x200; 2]),

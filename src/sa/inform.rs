@@ -42,7 +42,8 @@ pub(super) fn change(query: &Query<'_>) -> Result<Change, Refused> {
     })
 }
 
-/// o13-14.1.1: the requester and the sources it names must have a partition in common.
+/// o13-14.1.1: the requester and the sources it names must have a partition in common. No LID at
+/// all is no source: osmtest subscribes to that, and hears of nothing.
 fn may_hear_of(query: &Query<'_>, info: &InformInfo) -> bool {
     if info.gid() != Gid::default() {
         let port = query.view.fabric().port_by_guid(info.gid().guid());
@@ -51,7 +52,8 @@ fn may_hear_of(query: &Query<'_>, info: &InformInfo) -> bool {
     let Some((first, last)) = lid_range(info) else { return true };
     let lids = query.view.lids();
     let mut sources = (first.0..=last.0.min(lids.max().0)).filter_map(|lid| lids.port(Lid(lid)));
-    first.is_unicast() && first <= last && first <= lids.max() && sources.all(|p| query.visible(p))
+    let exists = first.is_unicast() || last == Lid::default();
+    exists && first <= last && first <= lids.max() && sources.all(|port| query.visible(port))
 }
 
 /// The reply to a refused Set says that there is no subscription (o13-13.1.1).
