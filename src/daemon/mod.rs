@@ -16,7 +16,7 @@
 //! * [`transitions`]: what it took to change the tables of a fabric at work;
 //! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
 //! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps, and
-//!   reports notices; [`held_joins`]: answers that wait for their tree; [`archive`]: the registry
+//!   reports notices; [`queue`]: requests that wait, port by port; [`held_joins`]: answers that wait for their tree; [`archive`]: the registry
 //!   on disk;
 //! * [`files`]: the files that a pass reads and writes; [`scribe`]: writes them beside the loop;
 //! * [`signals`]: HUP, USR1, INT, TERM; [`logging`]: the log, [`tell`]: its well-known lines;
@@ -42,6 +42,7 @@ pub mod narrator;
 pub mod partitions;
 pub mod planning;
 pub mod policy;
+pub mod queue;
 pub mod sa_desk;
 pub mod scribe;
 pub mod signals;

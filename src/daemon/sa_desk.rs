@@ -5,27 +5,40 @@
 //! A subnet manager that is not master, or has not finished its first sweep as master, does not
 //! answer at all (IBA vol. 1, C15-0.1.3): clients repeat their requests, and a refusal would be
 //! taken for the subnet's last word.
+//!
+//! Requests wait port by port and are served in turn ([`queue`]). What has no room is answered
+//! with BUSY, which names the port in the counters and the log; what waited too long
+//! (`max_msg_fifo_timeout`) is not answered.
 
 use super::agenda::Event;
 use super::archive::Archive;
 use super::held_joins::HeldJoins;
+use super::queue::{self, FairQueue};
 use crate::config::options::Options;
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::Fabric;
 use crate::ids::{Lid, Mlid};
 use crate::plan::multicast::GroupMembers;
 use crate::publish::Subnet;
+use crate::sa::counters::Drop;
 use crate::sa::herald::{self, Herald};
 use crate::sa::registry::GroupSpec;
 use crate::sa::{Reply, Responder};
 use crate::sm::desk::SelfPortrait;
 use crate::transport::intake::{Conclusion, Inbound};
-use crate::transport::{Agent, MadPort, Outgoing};
+use crate::transport::{Address, Agent, GSI_QKEY, MadPort, Outgoing};
 use crate::wire::attr::{Notice, SmInfo, SmState};
+use crate::wire::sa;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
+
+/// Requests that may wait.
+const ROOM: usize = 8192;
+
+/// Requests that are answered before anything else has its turn.
+const BATCH: usize = 32;
 
 /// What the manager wants from the desk. Errands are run in the order in which they were sent.
 #[derive(Debug)]
@@ -81,6 +94,7 @@ pub struct SaDesk {
     responder: Responder,
     subnet: watch::Receiver<Option<Arc<Subnet>>>,
     portrait: watch::Receiver<SelfPortrait>,
+    waiting: FairQueue,
     events: mpsc::UnboundedSender<Event>,
     archive: Archive,
     herald: Herald,
@@ -111,6 +125,7 @@ impl SaDesk {
             responder,
             subnet,
             portrait,
+            waiting: FairQueue::new(ROOM),
             events,
             archive,
             herald: Herald::default(),
@@ -133,9 +148,10 @@ impl SaDesk {
                     None => break,
                 },
                 inbound = inboxes.requests.recv() => match inbound {
-                    Some(inbound) => self.receive(&inbound),
+                    Some(inbound) => self.admit(inbound),
                     None => break,
                 },
+                () = std::future::ready(()), if !self.waiting.is_empty() => (),
                 conclusion = inboxes.reports.recv() => match conclusion {
                     Some(Conclusion { tid, answered }) => self.herald.concluded(tid, answered),
                     None => break,
@@ -152,6 +168,7 @@ impl SaDesk {
                     self.due().await;
                 }
             }
+            self.answer_some(&mut inboxes.requests);
             self.send_reports();
         }
         self.leave().await;
@@ -242,6 +259,47 @@ impl SaDesk {
                 }
             }
         }
+    }
+
+    /// Lets a request wait its turn.
+    fn admit(&mut self, inbound: Inbound) {
+        let Some(refused) = self.waiting.add(inbound) else { return };
+        let is_ours = self.own_subnet().is_some();
+        let Some(mad) = sa::busy(&refused.mad).filter(|_| is_ours) else { return };
+        let lid = refused.from.lid;
+        let count = self.responder.counters_mut().busy(lid);
+        if count.is_power_of_two() {
+            let name = self.name_of(lid);
+            warn!("LID {lid} ({name}) asks too much: {count} SA requests got BUSY for an answer");
+        }
+        let to = Address { qkey: GSI_QKEY, ..refused.from };
+        self.send(&Reply { to, mad, due: 0 });
+    }
+
+    /// Answers what waits, after a look at what else came: a port's turn comes however many
+    /// requests of others came before.
+    fn answer_some(&mut self, requests: &mut mpsc::Receiver<Inbound>) {
+        for _ in 0..requests.len() {
+            let Ok(inbound) = requests.try_recv() else { break };
+            self.admit(inbound);
+        }
+        for _ in 0..BATCH {
+            let Some(inbound) = self.waiting.take() else { return };
+            let patience = self.options.as_ref().map_or(0, |o| o.max_msg_fifo_timeout);
+            if queue::is_stale(&inbound, Instant::now(), patience) {
+                self.responder.counters_mut().dropped(Drop::Stale);
+            } else {
+                self.receive(&inbound);
+            }
+        }
+    }
+
+    /// The description of the node at a LID, for messages.
+    fn name_of(&self, lid: Lid) -> String {
+        let subnet = self.subnet.borrow();
+        let port = subnet.as_ref().and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
+        let unknown = || "unknown".to_owned();
+        port.map_or_else(unknown, |(s, port)| s.fabric.node_of(port).description.to_string())
     }
 
     fn receive(&mut self, inbound: &Inbound) {

@@ -1,5 +1,6 @@
 //! What was asked and what became of it, for the status report.
 
+use crate::ids::Lid;
 use crate::wire::mad::Method;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -17,13 +18,20 @@ pub enum Drop {
     WrongKey,
     /// The sender is no port of this subnet.
     UnknownRequester,
+    /// It waited longer than `max_msg_fifo_timeout`.
+    Stale,
 }
+
+/// Ports that [`Counters::lines`] names for the BUSY they were answered.
+const FLOODING_TOLD: usize = 8;
 
 /// Counts since the start.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     answered: BTreeMap<(u16, Method, u16), u64>,
     dropped: BTreeMap<Drop, u64>,
+    /// By LID.
+    busy: BTreeMap<Lid, u64>,
     records: u64,
     last_request: Option<Instant>,
 }
@@ -38,7 +46,23 @@ impl Counters {
         self.records += records as u64;
     }
 
-    pub(super) fn dropped(&mut self, why: Drop) {
+    /// Counts a request that was answered with BUSY: the port at `lid` had more of them waiting
+    /// than any other when there was no room left. Returns how many it is by now.
+    pub fn busy(&mut self, lid: Lid) -> u64 {
+        let count = self.busy.entry(lid).or_default();
+        *count += 1;
+        *count
+    }
+
+    /// The ports that had BUSY for an answer, and how often: the one with the most first.
+    pub fn flooding(&self) -> Vec<(Lid, u64)> {
+        let mut ports: Vec<_> = self.busy.iter().map(|(&lid, &count)| (lid, count)).collect();
+        ports.sort_by_key(|&(lid, count)| (std::cmp::Reverse(count), lid));
+        ports
+    }
+
+    /// Counts a MAD that got no reply.
+    pub fn dropped(&mut self, why: Drop) {
         *self.dropped.entry(why).or_default() += 1;
     }
 
@@ -72,11 +96,32 @@ impl Counters {
             let name = crate::wire::sa::SaAttr::name(attribute);
             format!("{count} x {name}, method {:#04x}, status {status:#06x}", method.0)
         });
-        replies.chain(self.drops().map(|(why, count)| format!("{count} x no reply: {why:?}")))
+        let drops = self.drops().map(|(why, count)| format!("{count} x no reply: {why:?}"));
+        let busy = self.flooding().into_iter().take(FLOODING_TOLD);
+        let busy = busy.map(|(lid, count)| format!("{count} x BUSY to LID {lid}"));
+        replies.chain(drops).chain(busy)
     }
 
     /// When the last MAD came.
     pub fn last_request(&self) -> Option<Instant> {
         self.last_request
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_that_floods_is_named_first() {
+        let mut counters = Counters::default();
+        for (lid, times) in [(5, 1), (7, 3), (2, 1)] {
+            for _ in 0..times {
+                counters.busy(Lid(lid));
+            }
+        }
+        assert_eq!(counters.flooding(), [(Lid(7), 3), (Lid(2), 1), (Lid(5), 1)]);
+        assert_eq!(counters.lines().next().as_deref(), Some("3 x BUSY to LID 7"));
+        assert_eq!(counters.total(), 0, "no answer to a question");
     }
 }

@@ -69,6 +69,11 @@ impl Responder {
         &self.counters
     }
 
+    /// The same, for what happens to requests before they get here.
+    pub fn counters_mut(&mut self) -> &mut Counters {
+        &mut self.counters
+    }
+
     /// Tells which subnet managers there are: the own one first, then the others that the sweep
     /// met.
     pub fn set_managers(&mut self, managers: Vec<SmInfo>) {

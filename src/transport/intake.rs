@@ -1,7 +1,7 @@
 //! The daemon's [`MadSink`]: answers go to their transactions, everything else to its owner.
 //!
 //! The port's reader thread runs this code. It never waits: a full queue of unsolicited MADs
-//! loses the newest, counted, and their senders repeat them. When an answer frees a place in
+//! loses the newest, counted; senders of SA requests are told (BUSY), others repeat them. When an answer frees a place in
 //! the window, the reader sends the next queued request itself, so that the wire is kept busy
 //! without a detour over the async side; that side is woken once for a run of answers.
 //!
@@ -9,8 +9,9 @@
 //! sink before it returns. No lock is held while a MAD is posted.
 
 use super::transactions::{SmpError, SmpLimits, Transactions, Transmit};
-use super::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, SendError};
+use super::{Address, Agent, Delivery, GSI_QKEY, MadPort, MadSink, Outcome, Outgoing, SendError};
 use crate::wire::mad::{Header, Method};
+use crate::wire::sa;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tokio::sync::mpsc;
@@ -194,14 +195,32 @@ impl Intake {
             mad: delivery.mad.to_vec(),
             arrived: Instant::now(),
         };
-        let outlets = self.outlets.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(outlets) = outlets.as_ref() else { return };
-        let outlet = match delivery.agent {
-            Agent::Sa => &outlets.sa,
-            Agent::SmiDirected | Agent::SmiLid => &outlets.smp,
+        let lost = {
+            let outlets = self.outlets.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(outlets) = outlets.as_ref() else { return };
+            let outlet = match delivery.agent {
+                Agent::Sa => &outlets.sa,
+                Agent::SmiDirected | Agent::SmiLid => &outlets.smp,
+            };
+            outlet.try_send(inbound).is_err()
         };
-        if outlet.try_send(inbound).is_err() {
+        if lost {
             self.overflowed.fetch_add(1, Ordering::Relaxed);
+            self.refuse(delivery);
+        }
+    }
+
+    /// Tells the sender of an SA request for which there is no room to try again.
+    fn refuse(&self, delivery: &Delivery<'_>) {
+        if delivery.agent != Agent::Sa {
+            return;
+        }
+        let port = self.port.get().and_then(Weak::upgrade);
+        if let (Some(port), Some(mad)) = (port, sa::busy(delivery.mad)) {
+            let to = Address { qkey: GSI_QKEY, ..delivery.from };
+            let out = Outgoing { agent: Agent::Sa, to, timeout: None, retries: 0, mad: &mad };
+            // If that cannot be sent either, silence has to do.
+            let _ = port.post(&out);
         }
     }
 }

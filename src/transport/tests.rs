@@ -305,6 +305,33 @@ async fn closed_port_ends_everything() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn requests_without_room_are_told_to_come_back() {
+    let bench = bench(1);
+    let mut ask = Mad::default();
+    change_header(&mut ask, |header| {
+        header.set_class(3);
+        header.set_method(Method::GET.0);
+    });
+    let mut trap = ask;
+    change_header(&mut trap, |header| header.set_method(Method::TRAP.0));
+    let deliver = |agent, mad: &Mad| {
+        let from = Address::gsi(Lid(7), Sl(0));
+        bench.intake.deliver(Delivery { agent, from, outcome: Outcome::Arrived, mad: &mad.0 });
+    };
+    (0..2).for_each(|_| deliver(Agent::Sa, &ask));
+    let posted = || bench.port.posted.lock().expect("no test panics in here").clone();
+    assert!(posted().is_empty());
+    for agent in [Agent::Sa, Agent::SmiLid, Agent::SmiLid, Agent::SmiLid] {
+        deliver(agent, &ask);
+    }
+    deliver(Agent::Sa, &trap);
+    assert_eq!(bench.intake.overflowed(), 3);
+    let posted = posted();
+    let [(agent, reply)] = &posted[..] else { panic!("{posted:?}") };
+    assert_eq!((*agent, reply.header().method(), reply.header().status()), (Agent::Sa, 0x81, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn everything_lost_still_ends() {
     let losses = Losses::new(1, 1.0);
     let (intake, _unsolicited) = Intake::new(1);

@@ -2,7 +2,7 @@
 //! statuses, component masks.
 
 use super::bits::record;
-use super::mad::Header;
+use super::mad::{Class, Header, MAD_SIZE, Method, Status};
 
 /// Where the RMPP header of a MAD starts: after the common header.
 pub const RMPP_OFFSET: usize = Header::SIZE;
@@ -63,6 +63,37 @@ impl RmppHeader {
         header.set_payload_length((data + segments * SaHeader::SIZE) as u32);
         header
     }
+}
+
+/// The reply that asks whoever sent `request` to try again later (IBA vol. 1, 13.4.7); `None` if
+/// it is no request that a reply is due to.
+pub fn busy(request: &[u8]) -> Option<Vec<u8>> {
+    let mut header = Header::read(request.get(..DATA_OFFSET)?);
+    let method = Method(header.method());
+    let answered = [
+        Method::GET,
+        Method::SET,
+        Method::GET_TABLE,
+        Method::GET_TRACE_TABLE,
+        Method::GET_MULTI,
+        Method::DELETE,
+    ];
+    if header.class() != Class::SUBN_ADM || !answered.contains(&method) {
+        return None;
+    }
+    let mut mad = request[..request.len().min(MAD_SIZE)].to_vec();
+    mad.resize(MAD_SIZE, 0);
+    // The response to a Set is GetResp (IBA vol. 1, 13.4.5).
+    let response = if method == Method::SET { Method::GET_RESP } else { method.response() };
+    header.set_method(response.0);
+    header.set_status(Status::BUSY);
+    header.write(&mut mad);
+    RmppHeader::default().write(&mut mad[RMPP_OFFSET..]);
+    let mut sa = SaHeader::read(&mad[SA_OFFSET..]);
+    // The SM_Key never goes back (IBA vol. 1, C15-0.1.5).
+    sa.set_sm_key(0);
+    sa.write(&mut mad[SA_OFFSET..]);
+    Some(mad)
 }
 
 record! {
@@ -192,5 +223,30 @@ mod tests {
         header.set_attribute_offset(14);
         header.set_component_mask(0x8000_0000_0000_0001);
         assert_eq!(header.0, [1, 2, 3, 4, 5, 6, 7, 8, 0, 14, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn who_is_to_come_back_later_is_told_so() {
+        let mut request = [0u8; 300];
+        let mut header = Header::default();
+        header.set_class(Class::SUBN_ADM);
+        header.set_method(Method::SET.0);
+        header.set_tid(0x77);
+        header.write(&mut request);
+        RmppHeader::message(244).write(&mut request[RMPP_OFFSET..]);
+        request[SA_OFFSET..SA_OFFSET + 8].fill(9);
+        request[DATA_OFFSET] = 5;
+        let reply = busy(&request).expect("a reply");
+        let header = Header::read(&reply);
+        assert_eq!((header.method(), header.status(), header.tid()), (0x81, 1, 0x77));
+        assert_eq!(reply.len(), MAD_SIZE);
+        assert!(!RmppHeader::read(&reply[RMPP_OFFSET..]).active());
+        assert_eq!(SaHeader::read(&reply[SA_OFFSET..]).sm_key(), 0);
+        assert_eq!(reply[DATA_OFFSET], 5);
+        assert_eq!(busy(&reply), None, "no reply to a reply");
+        assert_eq!(busy(&request[..DATA_OFFSET - 1]), None);
+        assert_eq!(busy(&request[..DATA_OFFSET]).map(|reply| reply.len()), Some(MAD_SIZE));
+        request[1] = Class::PERF;
+        assert_eq!(busy(&request), None);
     }
 }
