@@ -283,9 +283,9 @@ impl SaDesk {
             let Ok(inbound) = requests.try_recv() else { break };
             self.admit(inbound);
         }
+        let patience = self.subnet.borrow().as_ref().map_or(0, |s| s.options.max_msg_fifo_timeout);
         for _ in 0..BATCH {
             let Some(inbound) = self.waiting.take() else { return };
-            let patience = self.options.as_ref().map_or(0, |o| o.max_msg_fifo_timeout);
             if queue::is_stale(&inbound, Instant::now(), patience) {
                 self.responder.counters_mut().dropped(Drop::Stale);
             } else {
