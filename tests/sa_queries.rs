@@ -329,6 +329,40 @@ fn records_read_off_the_fabric() {
 }
 
 #[test]
+fn tables_of_guids_and_of_service_levels() {
+    let (subnet, mut sa) = (subnet(0), Responder::default());
+    let all = |attribute| ask(attribute, Method::GET_TABLE, 0);
+    let guids = all(SaAttr::GUID_INFO_RECORD).of(&mut sa, &subnet, &GuidInfoRecord::default()).1;
+    assert_eq!(guids.len(), 9 * 4 + 9, "32 GUIDs at a host, 1 at a switch");
+    let own = guids.iter().filter(|record| record.block() == 0);
+    for record in own {
+        let port = subnet.plan.lids.port(record.lid()).expect("a port");
+        let guid = subnet.fabric.port(port).guid.0.to_be_bytes();
+        assert_eq!((&record.0[8..16], &record.0[16..]), (&guid[..], &[0; 56][..]));
+    }
+    let mut wanted = GuidInfoRecord::default();
+    wanted.set_lid(lid(&subnet, 4));
+    wanted.set_block(1);
+    let mask = GuidInfoRecord::LID | GuidInfoRecord::BLOCK;
+    let get = || ask(SaAttr::GUID_INFO_RECORD, Method::GET, mask);
+    assert_eq!(get().of(&mut sa, &subnet, &wanted).1, [wanted]);
+    wanted.set_block(4);
+    assert_eq!(get().of(&mut sa, &subnet, &wanted).0, 0x0300);
+    // Nothing is written without QoS, but every table is there.
+    let maps = all(SaAttr::SL_TO_VL_RECORD).of(&mut sa, &subnet, &SlToVlRecord::default()).1;
+    assert_eq!(maps.len(), 9 + 9 * 36);
+    let mut wanted = SlToVlRecord::default();
+    wanted.set_lid(lid(&subnet, 2));
+    wanted.set_out_port(PortNum(1));
+    let mask = SlToVlRecord::LID | SlToVlRecord::OUT_PORT;
+    let get = ask(SaAttr::SL_TO_VL_RECORD, Method::GET, mask);
+    assert_eq!(get.of(&mut sa, &subnet, &wanted).0, 0, "a host has one table");
+    let table = all(SaAttr::VL_ARBITRATION_RECORD);
+    let blocks = table.of(&mut sa, &subnet, &VlArbitrationRecord::default()).1;
+    assert_eq!(blocks.len(), 4 * (9 + 9 * 6));
+}
+
+#[test]
 fn class_port_info_and_managers() {
     let (subnet, mut sa) = (subnet(0), Responder::default());
     let get = ask(SaAttr::CLASS_PORT_INFO, Method::GET, 0);
@@ -353,6 +387,9 @@ fn what_is_not_served_gets_the_status_of_the_specification() {
         (SaAttr::NODE_RECORD, Method::SET, 0x0C),
         (SaAttr::PATH_RECORD, Method(0x44), 0x08),
         (SaAttr::PKEY_TABLE_RECORD, Method::GET_TABLE, 0x0200),
+        (SaAttr::RANDOM_FT_RECORD, Method::GET_TABLE, 0),
+        (SaAttr::RANDOM_FT_RECORD, Method::GET, 0x0300),
+        (SaAttr::MULTI_PATH_RECORD, Method::GET_TABLE, 0x0C),
     ];
     for (attribute, method, status) in table {
         let asked = ask(attribute, method, 0);

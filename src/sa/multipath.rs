@@ -158,7 +158,7 @@ fn things_at(query: &Query<'_>, port: PortId) -> impl Iterator<Item = u32> + use
 /// The `most` first paths in order of independence, with their preferences.
 fn by_independence(mut paths: Vec<Found>, most: usize) -> impl Iterator<Item = PathRecord> {
     let mut used: Vec<u32> = Vec::new();
-    let mut next = move || {
+    let next = move || {
         let best = (0..paths.len())
             .min_by_key(|&n| (paths[n].common[0], paths[n].common[1], paths[n].way.len(), n))?;
         let mut path = paths.remove(best);
@@ -177,5 +177,5 @@ fn by_independence(mut paths: Vec<Found>, most: usize) -> impl Iterator<Item = P
         }
         Some(path.record)
     };
-    std::iter::from_fn(move || next()).take(most)
+    std::iter::from_fn(next).take(most)
 }

@@ -192,13 +192,14 @@ fn check(subnet: &Subnet, mad: &[u8]) -> Result<bool, Drop> {
 }
 
 /// The methods of each attribute. What is not here does not exist.
-const SERVED: [(u16, &[Method]); 18] = [
+const SERVED: [(u16, &[Method]); 19] = [
     (SaAttr::CLASS_PORT_INFO, &[Method::GET]),
     (SaAttr::NODE_RECORD, READ),
     (SaAttr::PORT_INFO_RECORD, READ),
     (SaAttr::SL_TO_VL_RECORD, READ),
     (SaAttr::SWITCH_INFO_RECORD, READ),
     (SaAttr::LINEAR_FT_RECORD, READ),
+    (SaAttr::RANDOM_FT_RECORD, READ),
     (SaAttr::MULTICAST_FT_RECORD, READ),
     (SaAttr::SM_INFO_RECORD, READ),
     (SaAttr::LINK_RECORD, READ),
@@ -262,6 +263,8 @@ fn read(attribute: u16, query: &Query<'_>, answer: &mut Answer) -> Result<(), Re
         SaAttr::LINK_RECORD => ports::links(query, answer),
         SaAttr::SWITCH_INFO_RECORD => tables::switch_infos(query, answer),
         SaAttr::LINEAR_FT_RECORD => tables::linear(query, answer),
+        // Switches are given linear tables only: there is no random one.
+        SaAttr::RANDOM_FT_RECORD => Ok(()),
         SaAttr::MULTICAST_FT_RECORD => tables::multicast(query, answer),
         SaAttr::SL_TO_VL_RECORD => tables::sl_to_vl(query, answer),
         SaAttr::VL_ARBITRATION_RECORD => tables::vl_arbitration(query, answer),

@@ -160,7 +160,7 @@ mod tests {
         wanted.set_independence(1);
         wanted.set_sgid_count(2);
         wanted.set_dgid_count(1);
-        wanted.set_service_id_lsb(0x0011_2233_4455_66);
+        wanted.set_service_id_lsb(0x0000_1122_3344_5566);
         assert_eq!(&wanted.0[..6], &[0x8A, 0xBC, 0xDE, 0xFF, 7, 0x83]);
         assert_eq!(&wanted.0[6..14], &[0xFF, 0xFF, 0x12, 0x34, 0x84, 0x47, 18, 0x10]);
         assert_eq!(&wanted.0[14..], &[0x40, 2, 1, 0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66]);
