@@ -150,6 +150,17 @@ fn every_path_is_one_that_a_path_query_tells() {
 }
 
 #[test]
+fn a_request_of_any_size_is_answered() {
+    let f = fixture(7);
+    let ports = |host| (0..9).map(move |n| ([n % 3, n / 3], host));
+    let all: Vec<Gid> = ports(0).chain(ports(1)).map(|(at, host)| f.gid(at, host)).collect();
+    let (status, paths) = f.multi(&Wanted::new(&all, &all));
+    assert_eq!((status, paths.len()), (0, 127), "what NumbPath can ask for");
+    let from: std::collections::BTreeSet<Gid> = paths.iter().map(|path| path.sgid()).collect();
+    assert_eq!(from.len(), all.len(), "every source has a path");
+}
+
+#[test]
 fn independent_paths_come_first() {
     let f = fixture(0);
     // Both pairs could go by the same way; 0,0 to 1,0 and 0,2 to 1,2 have nothing in common.

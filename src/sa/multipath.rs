@@ -20,8 +20,9 @@ use crate::wire::sa::{RMPP_OFFSET, RmppHeader, SaAttr, SaStatus};
 /// The most paths of an answer: what NumbPath can ask for.
 const MOST_PATHS: usize = 127;
 
-/// The most pairs of LIDs that are tried for one request: its GIDs may name millions.
-const MOST_TRIED: usize = 4096;
+/// The most pairs of LIDs that are tried for one request: its GIDs may name millions, and others
+/// wait for their answers.
+const MOST_TRIED: usize = 1024;
 
 /// The preference of a path that has nothing in common with those before it.
 const INDEPENDENT: u8 = 0;
@@ -87,26 +88,28 @@ struct Found {
     common: [usize; 2],
 }
 
-/// All paths between the ports. First those whose LIDs differ at both ends.
+/// The paths between the ports. First those whose LIDs differ at both ends, of every pair of
+/// ports one, then of every pair another.
 fn found(query: &Query<'_>, each: &PathRecord, sources: &[Named], targets: &[Named]) -> Vec<Found> {
-    let pairs = || sources.iter().flat_map(|s| targets.iter().map(move |t| (*s, *t)));
-    let seen =
-        |(source, target): &(Named, Named)| query.visible(source.1) && query.visible(target.1);
-    let with_lids = |(source, target): (Named, Named)| {
-        let from = path::lids(&query.view, source.1, None)?;
-        let to = path::lids(&query.view, target.1, None)?;
-        Some((source, target, from, to))
-    };
-    let apart = pairs().filter(seen).filter_map(with_lids).flat_map(|(s, t, from, to)| {
-        (0..from.1.min(to.1)).map(move |n| (s, t, Lid(from.0 + n), Lid(to.0 + n)))
+    let pairs = sources.iter().flat_map(|source| targets.iter().map(move |to| [*source, *to]));
+    let pairs = pairs.filter(|pair| pair.iter().all(|(_, port)| query.visible(*port)));
+    let with_lids = pairs.filter_map(|pair| {
+        let [from, to] = pair.map(|(_, port)| path::lids(&query.view, port, None));
+        Some((pair, from?, to?))
     });
-    let rest = pairs().filter(seen).filter_map(with_lids).flat_map(|(s, t, from, to)| {
+    let pairs: Vec<_> = with_lids.take(MOST_TRIED).collect();
+    let most_lids = pairs.iter().map(|(_, from, to)| from.1.min(to.1)).max().unwrap_or(0);
+    let apart = (0..most_lids).flat_map(|n| {
+        let have = pairs.iter().filter(move |(_, from, to)| n < from.1.min(to.1));
+        have.map(move |(pair, from, to)| (pair, [Lid(from.0 + n), Lid(to.0 + n)]))
+    });
+    let rest = pairs.iter().flat_map(|(pair, from, to)| {
         let lids = (0..from.1).flat_map(move |a| (0..to.1).map(move |b| (a, b)));
         let lids = lids.filter(|(a, b)| a != b);
-        lids.map(move |(a, b)| (s, t, Lid(from.0 + a), Lid(to.0 + b)))
+        lids.map(move |(a, b)| (pair, [Lid(from.0 + a), Lid(to.0 + b)]))
     });
     let tried = apart.chain(rest).take(MOST_TRIED);
-    tried.filter_map(|(s, t, slid, dlid)| one(query, each, [s, t], [slid, dlid])).collect()
+    tried.filter_map(|(pair, lids)| one(query, each, *pair, lids)).collect()
 }
 
 /// One path, if it is as wanted.
