@@ -150,7 +150,10 @@ fn findings(fabric: &Fabric, derived: &Derived) -> Vec<String> {
     )];
     if !derived.alternatives.is_empty() {
         let shapes: Vec<String> = derived.alternatives.iter().map(derive::shape).collect();
-        lines.push(format!("the same cables can be read as {} as well", shapes.join(" or ")));
+        lines.push(format!(
+            "ambiguous: the cables can be read as {} just as well",
+            shapes.join(" or ")
+        ));
     }
     let name = |at: Coordinates| {
         let found = (0..).zip(&derived.coordinates).find(|(_, own)| **own == Some(at));

@@ -5,6 +5,9 @@ use super::layers::Line;
 use crate::config::torus::TorusSize;
 use crate::plan::routing::torus::lattice::{Direction, Lattice, Position};
 
+/// Radices and openness of axes, and pairs of neighbours with a name for the axis between them.
+pub type Identity = (Vec<(u32, bool)>, Vec<([u32; 2], usize)>);
+
 /// Switches on a grid.
 #[derive(Clone, Debug)]
 pub struct Map {
@@ -25,16 +28,28 @@ impl Map {
             size.radix[axis] = line.radix;
             size.looped[axis] = line.is_looped;
         }
-        let lattice = Lattice::new(size)?;
-        let switches = vec![None; lattice.len()];
-        let mut map = Self { lattice, positions: vec![None; vertices], switches };
-        for vertex in 0..vertices {
+        let place = |vertex: usize| {
             let mut at = [0; 3];
             let all_known = lines.iter().zip(&mut at).all(|(line, coordinate)| {
                 line.at[vertex].map(|layer| *coordinate = i64::from(layer)).is_some()
             });
-            if all_known {
-                map.place(vertex as u32, map.lattice.position(at));
+            all_known.then_some(at)
+        };
+        Self::of(size, (0..vertices).map(place))
+    }
+
+    /// The map on which each vertex has the coordinates given for it, modulo the radices; of two
+    /// vertices in one place the lower stays. `None` if the grid is larger than any subnet.
+    pub fn of(
+        size: TorusSize,
+        places: impl ExactSizeIterator<Item = Option<[i64; 3]>>,
+    ) -> Option<Self> {
+        let lattice = Lattice::new(size)?;
+        let switches = vec![None; lattice.len()];
+        let mut map = Self { lattice, positions: vec![None; places.len()], switches };
+        for (vertex, at) in (0..).zip(places) {
+            if let Some(at) = at {
+                map.place(vertex, map.lattice.position(at));
             }
         }
         Some(map)
@@ -62,9 +77,63 @@ impl Map {
         Direction::ALL.into_iter().find(|&direction| self.neighbor(at, direction) == Some(to))
     }
 
+    /// The shape.
+    pub fn size(&self) -> TorusSize {
+        TorusSize {
+            radix: self.lattice.radices(),
+            looped: [0, 1, 2].map(|axis| self.lattice.is_looped(axis)),
+        }
+    }
+
     /// Number of edges that join neighbours.
     pub fn explained(&self, graph: &Graph) -> usize {
         graph.edges.iter().filter(|edge| self.direction(edge.ends).is_some()).count()
+    }
+
+    /// Pairs of placed neighbours, lower position first, with the axis between them.
+    pub fn pairs(&self) -> impl Iterator<Item = ([u32; 2], usize)> + '_ {
+        self.lattice.positions().flat_map(move |at| {
+            (0..3).filter_map(move |axis| {
+                let above = self.neighbor(at, Direction::plus(axis))?;
+                Some(([self.switches[at.index()]?, above], axis))
+            })
+        })
+    }
+
+    /// The faults that the map assumes: cables that do not join neighbours, neighbours without a
+    /// cable, empty positions, switches without one. The fewer, the more plausible.
+    pub fn faults(&self, graph: &Graph) -> usize {
+        let (mut explained, mut absent) = (0, 0);
+        for ([a, b], _) in self.pairs() {
+            match graph.edge(a, b) {
+                Some(_) => explained += 1,
+                None => absent += 1,
+            }
+        }
+        let placed = self.placed();
+        let (empty, outside) = (self.lattice.len() - placed, self.positions.len() - placed);
+        graph.edges.len() - explained + absent + empty + outside
+    }
+
+    /// What two maps have in common exactly if they differ in names of axes, reflection and
+    /// rotation alone: shape, neighbours, and which of them lie along the same axis.
+    pub fn identity(&self) -> Identity {
+        let mut axes: Vec<(u32, bool)> =
+            (0..3).map(|axis| (self.lattice.radix(axis), self.lattice.is_looped(axis))).collect();
+        axes.sort_unstable();
+        let mut pairs: Vec<([u32; 2], usize)> =
+            self.pairs().map(|([a, b], axis)| ([a.min(b), a.max(b)], axis)).collect();
+        pairs.sort_unstable();
+        let mut names = [None; 3];
+        let mut known = 0;
+        for (_, axis) in &mut pairs {
+            let name = *names[*axis].get_or_insert_with(|| {
+                known += 1;
+                known - 1
+            });
+            *axis = name;
+        }
+        (axes, pairs)
     }
 
     /// Number of placed switches.

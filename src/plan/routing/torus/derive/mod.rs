@@ -31,6 +31,7 @@
 mod factors;
 mod findings;
 mod graph;
+mod growth;
 mod layers;
 mod map;
 mod readings;
@@ -45,7 +46,7 @@ use crate::config::torus::{TorusConfig, TorusSize};
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::Guid;
 use graph::Graph;
-use readings::Readings;
+use map::Map;
 use seeds::{Ground, Planted};
 use squares::Classes;
 
@@ -68,7 +69,8 @@ pub struct Derived {
     pub gaps: Vec<Gap>,
     /// Cables that do not join neighbours.
     pub strays: Vec<Stray>,
-    /// Other shapes that explain the cables as well.
+    /// Shapes of other readings that leave as few faults unexplained. The shape itself is among
+    /// them if the cables make it in more than one way.
     pub alternatives: Vec<TorusSize>,
     /// Cables between neighbours, and all between different switches.
     pub cables: (usize, usize),
@@ -166,12 +168,17 @@ pub fn derive(fabric: &Fabric) -> Result<Derived, NoTorus> {
     if graph.edges.is_empty() {
         return Err(NoTorus::NoCables(switches));
     }
-    let Readings { mut map, alternatives } = read(fabric, &graph, &wiring)?;
-    map.fill_holes(&graph);
-    plausible(&graph, &map, switches)?;
-    let portgroup_max_ports = findings::portgroup_max_ports(&graph, &wiring, &map);
-    let ground = Ground { fabric, wiring: &wiring, graph: &graph, portgroup_max_ports };
-    let Planted { map, seeds } = ground.plant(&map).ok_or_else(|| NoTorus::NoSeed(size(&map)))?;
+    let maps = read(fabric, &graph, &wiring)?;
+    let best = maps.first().ok_or(NoTorus::NoFaces { switches })?;
+    if 4 * best.faults(&graph) > graph.edges.len()
+        && let Some(why) = why_not(fabric, &graph)
+    {
+        return Err(why);
+    }
+    plausible(&graph, best, switches)?;
+    let Planted { map, seeds, portgroup_max_ports, reading, .. } =
+        plant(fabric, &wiring, &graph, &maps).ok_or_else(|| NoTorus::NoSeed(best.size()))?;
+    let alternatives = alternatives(&maps, reading);
     let coordinates = map.positions.iter().map(|at| at.map(|at| map.lattice.coordinates(at)));
     let strays = findings::strays(&wiring, &map, fabric);
     let all = wiring.cables.iter().filter(|cable| findings::is_between_switches(fabric, cable));
@@ -184,7 +191,7 @@ pub fn derive(fabric: &Fabric) -> Result<Derived, NoTorus> {
         strays,
         alternatives,
         config: TorusConfig {
-            size: Some(size(&map)),
+            size: Some(map.size()),
             seeds,
             portgroup_max_ports,
             ..TorusConfig::default()
@@ -199,32 +206,65 @@ impl Derived {
         all.filter(|(_, at)| at.is_none()).map(|(switch, _)| SwitchId(switch))
     }
 
+    /// True if another reading is as plausible.
+    pub fn is_ambiguous(&self) -> bool {
+        !self.alternatives.is_empty()
+    }
+
     /// Number of switches that are part of the torus.
     pub fn placed(&self) -> usize {
         self.coordinates.iter().flatten().count()
     }
 }
 
-fn size(map: &map::Map) -> TorusSize {
-    TorusSize {
-        radix: map.lattice.radices(),
-        looped: [0, 1, 2].map(|axis| map.lattice.is_looped(axis)),
+/// The reading, with seeds, that the engine routes; where it routes several, the one that comes
+/// first, where none, the one of which it places most.
+fn plant(fabric: &Fabric, wiring: &Wiring, graph: &Graph, maps: &[Map]) -> Option<Planted> {
+    let mut best: Option<Planted> = None;
+    for (reading, map) in maps.iter().enumerate() {
+        let portgroup_max_ports = findings::portgroup_max_ports(graph, wiring, map);
+        let ground = Ground { fabric, wiring, graph, portgroup_max_ports };
+        let Some(planted) = ground.plant(map) else { continue };
+        let is_done = planted.found.is_complete(map);
+        if best.as_ref().is_none_or(|best| planted.found > best.found) {
+            best = Some(Planted { reading, ..planted });
+        }
+        if is_done {
+            break;
+        }
     }
+    best
 }
 
-/// From cables to a map.
-fn read(fabric: &Fabric, graph: &Graph, wiring: &Wiring) -> Result<Readings, NoTorus> {
+/// The shapes of readings other than the chosen one, each once.
+fn alternatives(maps: &[Map], chosen: usize) -> Vec<TorusSize> {
+    let others = maps.iter().enumerate().filter(|&(index, _)| index != chosen);
+    let mut shapes: Vec<TorusSize> = others.map(|(_, map)| map.size()).collect();
+    let mut seen: Vec<TorusSize> = Vec::new();
+    shapes.retain(|size| {
+        let is_new = !seen.contains(size);
+        seen.push(*size);
+        is_new
+    });
+    shapes
+}
+
+/// From cables to maps.
+fn read(fabric: &Fabric, graph: &Graph, wiring: &Wiring) -> Result<Vec<Map>, NoTorus> {
     let squares = squares::squares(graph);
     let classes = Classes::new(graph, &squares);
     let (count, factor_of) = factors::factors(graph, &classes);
-    if count == 0 {
-        let switches = fabric.switches().len();
-        return Err(why_not(fabric, graph).unwrap_or(NoTorus::NoFaces { switches }));
-    }
     let lines = layers::lines(graph, &classes, count, factor_of);
     let dimensions = lines.len();
-    let reading = readings::read(graph, wiring, lines);
-    reading.ok_or_else(|| why_not(fabric, graph).unwrap_or(NoTorus::TooManyDimensions(dimensions)))
+    let maps = readings::read(graph, wiring, lines);
+    if !maps.is_empty() {
+        return Ok(maps);
+    }
+    let switches = fabric.switches().len();
+    Err(why_not(fabric, graph).unwrap_or(match count {
+        0 => NoTorus::NoFaces { switches },
+        _ => NoTorus::TooManyDimensions(dimensions),
+    }))
 }
 
 /// Signs of a tree: too many neighbours, or too many in common.
@@ -247,7 +287,7 @@ fn why_not(fabric: &Fabric, graph: &Graph) -> Option<NoTorus> {
 }
 
 /// A reading must explain two thirds of what it is about, and be half full.
-fn plausible(graph: &Graph, map: &map::Map, switches: usize) -> Result<(), NoTorus> {
+fn plausible(graph: &Graph, map: &Map, switches: usize) -> Result<(), NoTorus> {
     let (placed, explained) = (map.placed(), map.explained(graph));
     let edges = graph.edges.len();
     let is_plausible =
@@ -255,5 +295,5 @@ fn plausible(graph: &Graph, map: &map::Map, switches: usize) -> Result<(), NoTor
     if is_plausible {
         return Ok(());
     }
-    Err(NoTorus::Implausible { size: size(map), placed, switches, explained, cables: edges })
+    Err(NoTorus::Implausible { size: map.size(), placed, switches, explained, cables: edges })
 }

@@ -7,64 +7,112 @@
 //! same shape, the one in which port numbers tell directions best, since people cable by rule.
 
 use super::graph::Graph;
+use super::growth;
 use super::layers::Line;
 use super::map::Map;
-use crate::config::torus::TorusSize;
 use crate::fabric::SwitchId;
 use crate::plan::routing::torus::wiring::Wiring;
 use std::cmp::Reverse;
 
-/// The map that is preferred, and the other shapes that explain as many cables.
-pub struct Readings {
-    /// The map.
-    pub map: Map,
-    /// Other shapes, axes in descending order of radix.
-    pub alternatives: Vec<TorusSize>,
-}
+/// Maps that growth is to make at most, times their switches: what a reading may cost.
+const EFFORT: usize = 4_000;
+/// Corners from which growth is tried at least.
+const FEWEST_CORNERS: usize = 6;
+/// Equally plausible readings that are kept.
+const MOST_RIVALS: usize = 12;
 
 /// What makes a reading better, most important first.
-type Merit = (usize, bool, Reverse<usize>, u64);
+type Merit = (Reverse<usize>, bool, Reverse<usize>, u64);
 
-/// Reads factors as a torus. `None` if they make more than three dimensions in any way.
-pub fn read(graph: &Graph, wiring: &Wiring, factors: Vec<Line>) -> Option<Readings> {
+/// The most plausible of all readings, all those that assume the fewest faults: no two are the
+/// same, the preferred one first. `factors` are those that were found in the whole of the graph.
+pub fn read(graph: &Graph, wiring: &Wiring, factors: Vec<Line>) -> Vec<Map> {
+    let mut pool = Pool { graph, wiring, fewest: usize::MAX, maps: Vec::new() };
+    for mut map in products(graph, factors) {
+        map.fill_holes(graph);
+        pool.add(map);
+    }
+    if pool.fewest > 0 {
+        grow(graph, &mut pool);
+    }
+    pool.maps.sort_by_key(|(merit, _)| Reverse(*merit));
+    pool.maps.into_iter().map(|(_, map)| map).collect()
+}
+
+/// Adds what grows from the soundest corners.
+fn grow(graph: &Graph, pool: &mut Pool) {
+    let mut origins: Vec<(usize, u32)> = (0..graph.len() as u32)
+        .filter(|&vertex| graph.degree(vertex) > 1)
+        .map(|vertex| (irregularity(graph, vertex), vertex))
+        .collect();
+    origins.sort_unstable();
+    let most = (EFFORT / graph.len().max(1)).max(FEWEST_CORNERS);
+    let stride = (origins.len() / FEWEST_CORNERS).max(1);
+    let origins = (0..stride).flat_map(|first| origins.iter().skip(first).step_by(stride));
+    let corners = origins.flat_map(|&(_, vertex)| growth::corners(graph, vertex));
+    for corner in corners.take(most) {
+        growth::maps(graph, &corner).into_iter().for_each(|map| pool.add(map));
+    }
+}
+
+/// Pairs of neighbours of a vertex that have an odd number of neighbours in common, as the one
+/// that damage or a stray cable leaves.
+fn irregularity(graph: &Graph, vertex: u32) -> usize {
+    let around = graph.neighbors(vertex);
+    let pairs = around
+        .iter()
+        .enumerate()
+        .flat_map(|(index, &(a, _))| around[index + 1..].iter().map(move |&(b, _)| (a, b)));
+    let odd = pairs.filter(|&(a, b)| graph.common(a, b) > 2).count();
+    odd + 6usize.abs_diff(around.len())
+}
+
+/// The readings with the fewest faults so far.
+struct Pool<'a> {
+    graph: &'a Graph,
+    wiring: &'a Wiring,
+    fewest: usize,
+    maps: Vec<(Merit, Map)>,
+}
+
+impl Pool<'_> {
+    fn add(&mut self, map: Map) {
+        let faults = map.faults(self.graph);
+        let is_full = faults == self.fewest && self.maps.len() == MOST_RIVALS;
+        if faults > self.fewest || is_full {
+            return;
+        }
+        if faults < self.fewest {
+            self.fewest = faults;
+            self.maps.clear();
+        }
+        let identity = map.identity();
+        if self.maps.iter().any(|(_, known)| known.identity() == identity) {
+            return;
+        }
+        let Some(map) = map.with_axes(order(&map)) else { return };
+        let dimensions = (0..3).filter(|&axis| map.lattice.is_active(axis)).count();
+        // The engine finds no fourth switch of a single ring.
+        let is_single_ring = dimensions == 1 && map.lattice.radix(0) > 3;
+        let agreement = port_agreement(&map, self.wiring);
+        let merit = (Reverse(faults), !is_single_ring, Reverse(dimensions), agreement);
+        self.maps.push((merit, map));
+    }
+}
+
+/// All maps with three dimensions at most that are products of factors.
+fn products(graph: &Graph, factors: Vec<Line>) -> Vec<Map> {
     let (twos, others): (Vec<Line>, Vec<Line>) =
         factors.into_iter().partition(|line| line.radix == 2);
-    let mut best: Option<(Merit, Map)> = None;
-    let mut shapes: Vec<(usize, bool, TorusSize)> = Vec::new();
-    for pairing in pairings(twos.len(), others.len()) {
+    let map = |pairing: Vec<(usize, Option<usize>)>| {
         let mut lines = others.clone();
         lines.extend(pairing.iter().map(|&(a, b)| match b {
             Some(b) => ring_of_four(&twos[a], &twos[b]),
             None => twos[a].clone(),
         }));
-        let dimensions = lines.len();
-        let Some(map) = Map::new(&lines, graph.len()).and_then(|map| map.with_axes(order(&map)))
-        else {
-            continue;
-        };
-        // The engine finds no fourth switch of a single ring.
-        let is_single_ring = dimensions == 1 && map.lattice.radix(0) > 3;
-        let explained = map.explained(graph);
-        let merit = (explained, !is_single_ring, Reverse(dimensions), port_agreement(&map, wiring));
-        let size = TorusSize {
-            radix: map.lattice.radices(),
-            looped: [0, 1, 2].map(|axis| map.lattice.is_looped(axis)),
-        };
-        shapes.push((explained, is_single_ring, size));
-        if best.as_ref().is_none_or(|(most, _)| merit > *most) {
-            best = Some((merit, map));
-        }
-    }
-    let ((most, ..), map) = best?;
-    let own = map.lattice.radices();
-    let mut alternatives: Vec<TorusSize> = Vec::new();
-    for (explained, is_single_ring, size) in shapes {
-        let is_new = size.radix != own && !alternatives.contains(&size);
-        if explained == most && is_new && !is_single_ring {
-            alternatives.push(size);
-        }
-    }
-    Some(Readings { map, alternatives })
+        Map::new(&lines, graph.len())
+    };
+    pairings(twos.len(), others.len()).into_iter().filter_map(map).collect()
 }
 
 /// All ways to leave factors of two alone or pair them, so that with `others` there are at most

@@ -40,14 +40,27 @@ pub struct Planted {
     pub map: Map,
     /// Disjoint seeds that all grow to the same coordinates.
     pub seeds: Vec<Seed>,
+    /// The size of groups of ports that was reckoned with.
+    pub portgroup_max_ports: u32,
+    /// What the engine makes of the first seed.
+    pub found: Yield,
+    /// Which of several readings this is.
+    pub reading: usize,
 }
 
 /// What the engine's discovery makes of a seed; more is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Yield {
+pub struct Yield {
     is_routable: bool,
     switches: usize,
     cables: usize,
+}
+
+impl Yield {
+    /// True if every switch of a map is routed.
+    pub fn is_complete(&self, map: &Map) -> bool {
+        self.is_routable && self.switches == map.placed()
+    }
 }
 
 /// A switch to begin at, and its neighbours that the seed names, by [`Direction`].
@@ -73,10 +86,11 @@ impl Ground<'_> {
             let Some(map) = map.with_axes(order) else { continue };
             let sites = self.sites(&map);
             let Some((site, found)) = self.best(&map, &sites) else { continue };
+            let is_complete = found.is_complete(&map);
             if best.as_ref().is_none_or(|(.., most)| found > *most) {
                 best = Some((map, sites, site, found));
             }
-            if found.is_routable {
+            if is_complete {
                 break;
             }
         }
@@ -95,7 +109,8 @@ impl Ground<'_> {
             }
         }
         let seeds = chosen.iter().map(|site| self.seed(&map, site)).collect();
-        Some(Planted { map, seeds })
+        let portgroup_max_ports = self.portgroup_max_ports;
+        Some(Planted { map, seeds, portgroup_max_ports, found: most, reading: 0 })
     }
 
     /// All sites, those in the least damaged surroundings first.

@@ -1,0 +1,249 @@
+//! A second way to read a fabric, for those that are damaged: growing a grid from one corner.
+//!
+//! Classes of parallel edges are global: one stray cable that closes a 4-loop joins two of them
+//! for good. Growth is local instead. It begins with a switch and two or three neighbours that
+//! pairwise span 4-loops, and goes on, in unbounded coordinates, with the switch whose place is
+//! supported best: by its cables to switches that are placed already, and by the 4-loops that
+//! it would have with them. Where cables join places that are far apart along one axis, that axis is
+//! a ring, and is folded. A bad corner grows to nonsense, but that is of no account: many corners
+//! are tried, and the reading that leaves least unexplained is kept.
+
+use super::graph::Graph;
+use super::map::Map;
+use crate::config::torus::TorusSize;
+use crate::plan::routing::torus::lattice::Direction;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+/// No vertex.
+const NONE: u32 = u32::MAX;
+/// Coordinates before they are folded.
+type Place = [i32; 3];
+/// What makes a step better, most important first; then the vertex, the switch it is next to, and the
+/// direction.
+type Step = (bool, u32, Reverse<u32>, Reverse<u32>, usize);
+
+/// The places to which vertices were grown, and the cables that lead elsewhere.
+struct Growth<'a> {
+    graph: &'a Graph,
+    at: Vec<Option<Place>>,
+    /// By vertex and direction.
+    next: Vec<[u32; 6]>,
+    vertex: HashMap<Place, u32>,
+    heap: BinaryHeap<Step>,
+}
+
+fn step(from: Place, direction: usize) -> Place {
+    let direction = Direction::ALL[direction];
+    let mut to = from;
+    to[direction.axis()] += if direction.is_plus() { 1 } else { -1 };
+    to
+}
+
+fn distance(a: Place, b: Place) -> u32 {
+    (0..3).map(|axis| a[axis].abs_diff(b[axis])).sum()
+}
+
+/// Corners to grow from: a vertex and the neighbours along x, y and perhaps z.
+pub fn corners(graph: &Graph, origin: u32) -> Vec<(u32, Vec<u32>)> {
+    let around: Vec<u32> = graph.neighbors(origin).iter().map(|&(vertex, _)| vertex).collect();
+    let spans = |a: u32, b: u32| graph.edge(a, b).is_none() && graph.common(a, b) >= 2;
+    let (mut flat, mut deep) = (Vec::new(), Vec::new());
+    for (index, &a) in around.iter().enumerate() {
+        for (other, &b) in around.iter().enumerate().skip(index + 1) {
+            if !spans(a, b) {
+                continue;
+            }
+            flat.push((origin, vec![a, b]));
+            let third = around[other + 1..].iter().filter(|&&c| spans(a, c) && spans(b, c));
+            deep.extend(third.map(|&c| (origin, vec![a, b, c])));
+        }
+    }
+    deep.extend(flat);
+    deep
+}
+
+/// All maps that the growth from a corner can be folded to.
+pub fn maps(graph: &Graph, (origin, arms): &(u32, Vec<u32>)) -> Vec<Map> {
+    let mut growth = Growth {
+        graph,
+        at: vec![None; graph.len()],
+        next: vec![[NONE; 6]; graph.len()],
+        vertex: HashMap::new(),
+        heap: BinaryHeap::new(),
+    };
+    growth.place(*origin, [0; 3]);
+    for (axis, &arm) in arms.iter().enumerate() {
+        growth.place(arm, step([0; 3], Direction::plus(axis).index()));
+    }
+    growth.offer(*origin, arms.len());
+    arms.iter().for_each(|&arm| growth.offer(arm, arms.len()));
+    growth.run(arms.len());
+    growth.fold(arms.len())
+}
+
+impl Growth<'_> {
+    fn place(&mut self, vertex: u32, place: Place) {
+        self.at[vertex as usize] = Some(place);
+        self.vertex.insert(place, vertex);
+        for direction in 0..6 {
+            if let Some(&other) = self.vertex.get(&step(place, direction)) {
+                self.next[vertex as usize][direction] = other;
+                let back = Direction::ALL[direction].opposite().index();
+                self.next[other as usize][back] = vertex;
+            }
+        }
+    }
+
+    fn run(&mut self, dimensions: usize) {
+        while let Some(offer) = self.heap.pop() {
+            let (.., Reverse(vertex), Reverse(base), direction) = offer;
+            let is_taken =
+                self.at[vertex as usize].is_some() || self.next[base as usize][direction] != NONE;
+            if is_taken {
+                continue;
+            }
+            let now = self.judge(vertex, base, dimensions);
+            let Some(now) = now.into_iter().flatten().find(|step| step.4 == direction) else {
+                continue;
+            };
+            if now < offer {
+                self.heap.push(now);
+                continue;
+            }
+            let Some(from) = self.at[base as usize] else { continue };
+            self.place(vertex, step(from, direction));
+            self.offer(vertex, dimensions);
+            for near in self.next[vertex as usize] {
+                if near != NONE {
+                    self.offer(near, dimensions);
+                }
+            }
+        }
+    }
+
+    /// Offers all places around a vertex to its neighbours that have none.
+    fn offer(&mut self, base: u32, dimensions: usize) {
+        for &(vertex, _) in self.graph.neighbors(base) {
+            if self.at[vertex as usize].is_none() {
+                let steps = self.judge(vertex, base, dimensions);
+                self.heap.extend(steps.into_iter().flatten());
+            }
+        }
+    }
+
+    /// How well each free place next to `base` suits a vertex; those that nothing but the one
+    /// cable speaks for are left out.
+    fn judge(&self, vertex: u32, base: u32, dimensions: usize) -> [Option<Step>; 6] {
+        let mut steps = [None; 6];
+        let Some(from) = self.at[base as usize] else { return steps };
+        let mut spans = [None; 6];
+        let mut loops = |direction: usize| {
+            let arm = self.next[base as usize][direction];
+            *spans[direction]
+                .get_or_insert_with(|| arm != NONE && self.graph.common(arm, vertex) >= 2)
+        };
+        let mut scores = [0; 6];
+        for direction in 0..2 * dimensions {
+            let axis = Direction::ALL[direction].axis();
+            if self.next[base as usize][direction] != NONE {
+                continue;
+            }
+            let hole = step(from, direction);
+            let around = self.graph.neighbors(vertex).iter();
+            let votes = around
+                .filter(|&&(other, _)| {
+                    self.at[other as usize].is_some_and(|at| distance(at, hole) == 1)
+                })
+                .count();
+            let across = (0..2 * dimensions)
+                .filter(|&other| Direction::ALL[other].axis() != axis && loops(other))
+                .count();
+            scores[direction] = 3 * (votes.saturating_sub(1) as u32) + across as u32;
+        }
+        let most = scores.iter().copied().max().unwrap_or(0);
+        let is_unique = scores.iter().filter(|&&score| score == most).count() == 1;
+        for (direction, &score) in scores.iter().enumerate() {
+            if score > 0 && score == most {
+                let step = (is_unique, score, Reverse(vertex), Reverse(base), direction);
+                steps[direction] = Some(step);
+            }
+        }
+        steps
+    }
+
+    /// Folds the axes that are rings: by what the cables say that join distant places.
+    fn fold(&self, dimensions: usize) -> Vec<Map> {
+        let mut radix = [None; 3];
+        let mut choices: Vec<Vec<Option<i32>>> = vec![Vec::new(); 3];
+        for _ in 0..dimensions {
+            let votes = self.votes(radix);
+            let open = (0..dimensions).filter(|&axis| choices[axis].is_empty());
+            let most = open.max_by_key(|&axis| votes[axis].values().max().copied());
+            let Some(axis) = most else { break };
+            let mut lengths: Vec<(usize, i32)> =
+                votes[axis].iter().map(|(&length, &count)| (count, length)).collect();
+            lengths.sort_unstable_by_key(|&(count, length)| (Reverse(count), length));
+            lengths.truncate(2);
+            radix[axis] = lengths.first().map(|&(_, length)| length);
+            choices[axis] = lengths.into_iter().map(|(_, length)| Some(length)).collect();
+            choices[axis].push(None);
+        }
+        let mut maps = Vec::new();
+        let none = vec![None];
+        let choice = |axis: usize| if axis < dimensions { &choices[axis] } else { &none };
+        for &x in choice(0) {
+            for &y in choice(1) {
+                for &z in choice(2) {
+                    maps.extend(self.map([x, y, z]));
+                }
+            }
+        }
+        maps
+    }
+
+    /// By axis: the radices that cables between distant places speak for, and how many do, after
+    /// folding axes whose radix is known.
+    fn votes(&self, radix: [Option<i32>; 3]) -> [BTreeMap<i32, usize>; 3] {
+        let mut votes: [BTreeMap<i32, usize>; 3] = Default::default();
+        for edge in &self.graph.edges {
+            let [a, b] = edge.ends.map(|end| self.at[end as usize]);
+            let (Some(a), Some(b)) = (a, b) else { continue };
+            let apart: [i32; 3] = std::array::from_fn(|axis| match radix[axis] {
+                Some(radix) => (b[axis] - a[axis]).rem_euclid(radix),
+                None => (b[axis] - a[axis]).abs(),
+            });
+            for axis in 0..3 {
+                let is_along = (0..3).all(|other| other == axis || apart[other] == 0);
+                if is_along && radix[axis].is_none() && apart[axis] > 1 {
+                    *votes[axis].entry(apart[axis] + 1).or_default() += 1;
+                }
+            }
+        }
+        votes
+    }
+
+    /// The map with rings of the given radices; other axes are as long as they grew.
+    fn map(&self, rings: [Option<i32>; 3]) -> Option<Map> {
+        let mut size = TorusSize { radix: [1; 3], looped: [true; 3] };
+        let mut low = [0; 3];
+        for axis in 0..3 {
+            let along = || self.at.iter().flatten().map(|at| at[axis]);
+            low[axis] = along().min()?;
+            let extent = along().max()? - low[axis] + 1;
+            size.radix[axis] = u32::try_from(rings[axis].unwrap_or(extent)).ok()?;
+            size.looped[axis] = rings[axis].is_some() || extent == 1;
+        }
+        let room: u64 = size.radix.iter().map(|&radix| u64::from(radix)).product();
+        if room > 2 * self.graph.len() as u64 + 8 {
+            return None;
+        }
+        let places = self
+            .at
+            .iter()
+            .map(|at| at.map(|at| std::array::from_fn(|axis| i64::from(at[axis] - low[axis]))));
+        let mut map = Map::of(size, places)?;
+        map.fill_holes(self.graph);
+        Some(map)
+    }
+}
