@@ -4,7 +4,7 @@
 //! * [`suggest`]: "did you mean" for misspelt names.
 //! * [`guid_lists`]: the files of GUIDs that tune routing.
 //! * [`files`]: the files that the options name and a pass reads;
-//! * [`qos_policy`]: qos-policy.conf;
+//! * [`qos_policy`]: qos-policy.conf, which traffic gets which service;
 //! * [`guid2lid`]: the LIDs that ports had before;
 //! * [`partitions`]: partitions.conf, who may talk to whom;
 //! * [`prefix_routes`]: prefix-routes.conf, the ways to other subnets;
