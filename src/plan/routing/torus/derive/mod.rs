@@ -17,6 +17,7 @@
 //! | classes → dimensions | [`factors`] |
 //! | the layers of a dimension, in order | [`layers`] |
 //! | rings of four, names of axes, other readings | [`readings`] |
+//! | the same, grown from single corners, for damaged fabrics | [`growth`] |
 //! | coordinates, holes | [`map`] |
 //! | seeds, by trying them with the engine's own discovery | [`seeds`] |
 //! | what is missing or stray | [`findings`] |

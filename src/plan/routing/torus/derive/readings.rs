@@ -15,7 +15,7 @@ use crate::plan::routing::torus::wiring::Wiring;
 use std::cmp::Reverse;
 
 /// Maps that growth is to make at most, times their switches: what a reading may cost.
-const EFFORT: usize = 4_000;
+const EFFORT: usize = 2_000;
 /// Corners from which growth is tried at least.
 const FEWEST_CORNERS: usize = 6;
 /// Equally plausible readings that are kept.
@@ -55,8 +55,8 @@ fn grow(graph: &Graph, pool: &mut Pool) {
     }
 }
 
-/// Pairs of neighbours of a vertex that have an odd number of neighbours in common, as the one
-/// that damage or a stray cable leaves.
+/// Signs of damage or stray cables at a vertex: pairs of its neighbours with more than two
+/// neighbours in common, and how far their number is from six.
 fn irregularity(graph: &Graph, vertex: u32) -> usize {
     let around = graph.neighbors(vertex);
     let pairs = around
