@@ -12,6 +12,7 @@ use torus_sm::fabric::picture::View;
 use torus_sm::ids::Guid;
 use torus_sm::plan::routing::torus::Torus;
 use torus_sm::plan::routing::torus::derive::{Derived, NoTorus, derive};
+use torus_sm::sim::generate::Shape;
 
 /// Each seed alone grows to the same coordinates, and no two share a switch.
 fn check_seeds(case: &Case, derived: &Derived, coordinates: &[Option<[u32; 3]>]) {
@@ -76,6 +77,40 @@ fn survey(seeds: std::ops::Range<u64>, has_strays: bool) -> [usize; 4] {
         counts[index] += 1;
     }
     counts
+}
+
+/// In two dimensions several missing cables, and in a radix of 2 any, may leave too few faces to
+/// tell the dimensions by.
+fn is_thin(shape: &Shape) -> bool {
+    let active = shape.radix.iter().filter(|&&radix| radix > 1).count();
+    shape.radix.contains(&2) || (active < 3 && !shape.missing_links.is_empty())
+}
+
+#[test]
+fn damaged_fabrics_with_enough_left_are_read_exactly() {
+    let mut compared = 0;
+    for number in 0..500 {
+        let mut dice = Dice(1000 + number);
+        let mut shape = random_shape(&mut dice);
+        let switches: u32 = shape.radix.iter().map(|&radix| u32::from(radix)).product();
+        damage(&mut shape, &mut dice);
+        if switches < 9 || is_thin(&shape) || compared == 60 {
+            continue;
+        }
+        let case = Case::new(shape, Strays::default(), &mut dice);
+        let Ok(theirs) = case.route(case.truth.clone()) else { continue };
+        if Torus::of(&theirs).unwrap().switches().count() < case.at.len() {
+            continue;
+        }
+        let verdict = judge(&case);
+        let is_good = matches!(verdict, Verdict::Right | Verdict::Ambiguous);
+        assert!(is_good, "{number}: {:?}: {verdict:?}", case.shape);
+        let derived = whole(&case);
+        let ours = case.route(derived.config.clone()).expect("judged right");
+        check_seeds(&case, &derived, &case.coordinates(&ours));
+        compared += 1;
+    }
+    assert!(compared >= 50, "{compared}");
 }
 
 /// The rate at which damage leaves too little to go by, mostly in fabrics of 2xN, is bounded.

@@ -144,7 +144,7 @@ impl Growth<'_> {
                 .get_or_insert_with(|| arm != NONE && self.graph.common(arm, vertex) >= 2)
         };
         let mut scores = [0; 6];
-        for direction in 0..2 * dimensions {
+        for (direction, score) in scores.iter_mut().enumerate().take(2 * dimensions) {
             let axis = Direction::ALL[direction].axis();
             if self.next[base as usize][direction] != NONE {
                 continue;
@@ -159,7 +159,7 @@ impl Growth<'_> {
             let across = (0..2 * dimensions)
                 .filter(|&other| Direction::ALL[other].axis() != axis && loops(other))
                 .count();
-            scores[direction] = 3 * (votes.saturating_sub(1) as u32) + across as u32;
+            *score = 3 * (votes.saturating_sub(1) as u32) + across as u32;
         }
         let most = scores.iter().copied().max().unwrap_or(0);
         let is_unique = scores.iter().filter(|&&score| score == most).count() == 1;
