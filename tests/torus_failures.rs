@@ -106,12 +106,17 @@ fn single_failures_equal_opensm() {
     let chosen: Vec<&Shape> = all.iter().step_by(step).collect();
     let results = in_parallel(chosen.len(), |index| opensm::compare(&case(chosen[index])));
     let mut differing = Vec::new();
-    for (shape, (routed, differences)) in chosen.iter().zip(&results) {
-        if !differences.is_empty() {
-            differing.push(format!("{} (routed: {routed}):\n{differences}", name(shape)));
+    for (shape, result) in chosen.iter().zip(&results) {
+        if !result.differences.is_empty() {
+            differing.push(format!("{}:\n{}", name(shape), result.differences));
         }
     }
-    let routed = results.iter().filter(|(routed, _)| *routed).count();
-    println!("{} failures compared, OpenSM routes {routed}", chosen.len());
+    let routed = results.iter().filter(|result| result.routed).count();
+    let paths: usize = results.iter().map(|result| result.paths).sum();
+    let trees: usize = results.iter().map(|result| result.trees).sum();
+    println!(
+        "{} failures compared, OpenSM routes {routed}; {paths} path SLs, {trees} multicast trees",
+        chosen.len()
+    );
     assert!(differing.is_empty(), "{} differ\n{}", differing.len(), differing.join("\n"));
 }
