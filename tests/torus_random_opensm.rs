@@ -1,7 +1,7 @@
 //! torus-2QoS against OpenSM on random fabrics: routed or refused, coordinates, forwarding tables,
-//! SL to VL tables, path SLs, and the trees of four multicast groups each, by GUID. TORUS_RANDOM_FABRICS says how many, TORUS_RANDOM_SEED where to
-//! start; TORUS_RANDOM_KEEP names a folder for the files of fabrics that differ. Says SKIPPED where ibsim or
-//! opensm is not installed.
+//! SL to VL tables, path SLs, and the trees of four multicast groups each, by GUID.
+//! TORUS_RANDOM_FABRICS says how many, TORUS_RANDOM_SEED where to start; TORUS_RANDOM_KEEP names a
+//! folder for the files of fabrics that differ. Says SKIPPED where ibsim or opensm is not installed.
 
 mod common;
 mod torus;
@@ -16,7 +16,7 @@ fn random_fabrics_equal_opensm() {
     if !common::have(&opensm::PROGRAMS) {
         return;
     }
-    let count = setting("TORUS_RANDOM_FABRICS", 40);
+    let count = setting("TORUS_RANDOM_FABRICS", 300);
     let first = setting("TORUS_RANDOM_SEED", 1);
     let results = in_parallel(count, |index| {
         let seed = (first + index) as u64;

@@ -167,7 +167,12 @@ impl Subnet {
 
     /// Plans and verifies the whole subnet; the text is what verification found wrong.
     pub fn verified(&self) -> Result<Summary, String> {
-        let planned = self.with_input(&Memory::default(), &[], compute);
+        self.verified_with(&[])
+    }
+
+    /// The same with multicast groups.
+    pub fn verified_with(&self, groups: &[GroupMembers]) -> Result<Summary, String> {
+        let planned = self.with_input(&Memory::default(), groups, compute);
         let planned = planned.map_err(|failure| format!("{:?}", failure.refusals))?;
         let verified = verify(&self.fabric, planned.plan, &Checks::new(true));
         let summary = verified.map_err(|failure| format!("{failure:?}"))?.summary().clone();
