@@ -7,6 +7,7 @@ mod support;
 
 use house::{House, Sm, settle};
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -662,7 +663,9 @@ async fn what_clients_wrote_outlives_a_restart() {
     let file = house.file("opensm-sa.dump");
     assert!(!file.exists());
     sleep(Duration::from_secs(11)).await;
-    assert!(file.exists(), "it is written some time after a change");
+    let mode =
+        std::fs::metadata(&file).expect("written some time after a change").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "it has keys of services");
     std::fs::remove_file(&file).expect("it can be removed");
     sleep(Duration::from_secs(60)).await;
     assert!(!file.exists(), "nothing changed");

@@ -93,7 +93,7 @@ impl Archive {
         let text = registry.dump(options.subnet_prefix, moment());
         let (file, sync) = (self.file.clone(), options.fsync_high_avail_files);
         let shown = file.display().to_string();
-        match spawn_blocking(move || dumps::replace(&file, &text, sync)).await {
+        match spawn_blocking(move || dumps::replace_private(&file, &text, sync)).await {
             Ok(Ok(())) => debug!("{shown} is written"),
             Ok(Err(problem)) => warn!("{problem}"),
             Err(panic) => warn!("{shown}: {panic}"),

@@ -113,9 +113,10 @@ fn tell_coexistence(found: &Coexistence, is_clean: bool) {
         ),
         // The engine promises no better, which was told with the plan.
         Some(_) if !is_clean => info!("transition: {what}; these routes have a credit loop anyway"),
-        Some(cycle) => warn!(
-            "transition: {what}; while old and new routes coexisted a deadlock was possible, though \
-             neither has a credit loop by itself: {cycle}"
+        // Nobody can do anything about it any more, and most detours around a ring have it.
+        Some(cycle) => info!(
+            "transition: {what}; while old and new routes coexisted, for the time of these Sets, a \
+             deadlock was possible, though neither has a credit loop by itself: {cycle}"
         ),
     }
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// A ring of `switches` switches (two cables each) with a host at each; `turn` rotates the order
 /// in which the nodes are listed, the host of switch 0 first.
-fn ring(switches: usize, lids: &[(u16, u8)]) -> Topology {
+pub(super) fn ring(switches: usize, lids: &[(u16, u8)]) -> Topology {
     let node = |kind, guid: u64, num_ports, index: usize| TopologyNode {
         kind,
         guid: Guid(guid),

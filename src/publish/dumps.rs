@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// A dump file could not be written.
@@ -84,7 +85,7 @@ pub fn write_subnet(dir: &Path, fabric: &Fabric, plan: &Plan) -> Result<(), Dump
 }
 
 fn write(path: &Path, fabric: &Fabric, plan: &Plan, dump: Dump) -> Result<(), DumpError> {
-    replace_by(path, false, |file| {
+    replace_by(path, false, PUBLIC, |file| {
         let mut sink = Sink { file, result: Ok(()) };
         dump(&mut sink, fabric, plan);
         sink.result
@@ -111,18 +112,32 @@ impl fmt::Write for Sink<'_> {
 /// # Errors
 /// Whatever the file system says, with the path.
 pub fn replace(path: &Path, text: &str, sync: bool) -> Result<(), DumpError> {
-    replace_by(path, sync, |file| file.write_all(text.as_bytes()))
+    replace_by(path, sync, PUBLIC, |file| file.write_all(text.as_bytes()))
 }
+
+/// The same for a file that holds keys: nobody but its owner may read it.
+///
+/// # Errors
+/// As [`replace`].
+pub fn replace_private(path: &Path, text: &str, sync: bool) -> Result<(), DumpError> {
+    replace_by(path, sync, PRIVATE, |file| file.write_all(text.as_bytes()))
+}
+
+/// Permissions of dump files, less the process's umask.
+const PUBLIC: u32 = 0o666;
+/// Permissions of files with keys.
+const PRIVATE: u32 = 0o600;
 
 fn replace_by(
     path: &Path,
     sync: bool,
+    mode: u32,
     fill: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
 ) -> Result<(), DumpError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
-    let written = create(&temporary, sync, fill).and_then(|()| fs::rename(&temporary, path));
+    let written = create(&temporary, sync, mode, fill).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|source| {
         // What is left of a failed attempt is of no use; that it stays is no further error.
         let _ = fs::remove_file(&temporary);
@@ -133,9 +148,12 @@ fn replace_by(
 fn create(
     path: &Path,
     sync: bool,
+    mode: u32,
     fill: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut file = io::BufWriter::with_capacity(1 << 16, fs::File::create(path)?);
+    let file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)?;
+    let mut file = io::BufWriter::with_capacity(1 << 16, file);
     fill(&mut file)?;
     let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
     if sync { file.sync_all() } else { Ok(()) }

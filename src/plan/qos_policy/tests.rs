@@ -2,12 +2,11 @@ use super::*;
 use crate::fabric::picture::View;
 use crate::ids::Sl;
 use crate::plan::partitions::{self, Member, Who};
-use crate::sim::generate::Shape;
+use crate::plan::tests::ring;
 use proptest::prelude::*;
 
 fn fabric() -> Fabric {
-    let shape = Shape { hosts: 2, ..Shape::torus([4, 1, 1]) };
-    let topology = shape.build().expect("a ring");
+    let topology = ring(4, &[]);
     Fabric::from_topology(&topology, 0, &View::default()).expect("node 0")
 }
 
