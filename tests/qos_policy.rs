@@ -193,6 +193,20 @@ fn a_level_chooses_the_key_and_the_path_bits() {
     assert_eq!(count(SERVICE, 0x200).len(), 4);
 }
 
+/// A rule about one end counts for both directions of a path: it stays reversible.
+#[test]
+fn a_rule_by_destination_leaves_the_path_reversible() {
+    let to = host(&Shape { hosts: 1, ..Shape::torus([3, 3, 1]) }, 1);
+    let place =
+        subnet(&format!("qos-ulps\n default : 0\n any, target-port-guid {to} : 8\nend-qos-ulps\n"));
+    let usual = subnet(LEVELS);
+    let reversible = |place| path(place, PathRecord::REVERSIBLE, |w| w.set_reversible(true));
+    let before = reversible(&usual).expect("a path");
+    let record = reversible(&place).expect("a path");
+    assert!(record.reversible());
+    assert_eq!(record.sl().0, before.sl().0 | 8);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_daemon_reads_the_policy_and_keeps_it_if_the_next_is_wrong() {
     let house = House::healthy("3x3x1", 1);

@@ -202,8 +202,10 @@ struct Params {
 
 /// The record of one path, if it is as wanted.
 pub(super) fn record(query: &Query<'_>, wanted: &PathRecord, ends: &Ends) -> Option<PathRecord> {
-    let params = params(query, wanted, ends)?;
-    let back = self::params(query, wanted, &ends.reversed());
+    // The way back belongs to the same traffic, whichever rules are about its ends.
+    let level = level(query, wanted, ends.from, ends.to);
+    let params = params(query, wanted, level, ends)?;
+    let back = self::params(query, wanted, level, &ends.reversed());
     let reversible = back.is_some_and(|back| back.sl == params.sl);
     if query.has(PathRecord::REVERSIBLE) && wanted.reversible() && !reversible {
         return None;
@@ -234,9 +236,13 @@ fn answered_gid(query: &Query<'_>, component: u64, asked: Gid, port: PortId) -> 
 }
 
 /// What the path from one LID to another is good for; `None` if there is none as wanted.
-fn params(query: &Query<'_>, wanted: &PathRecord, ends: &Ends) -> Option<Params> {
+fn params(
+    query: &Query<'_>,
+    wanted: &PathRecord,
+    level: Option<&QosLevel>,
+    ends: &Ends,
+) -> Option<Params> {
     let view = &query.view;
-    let level = level(query, wanted, ends.from, ends.to);
     let pkey = pkey(query, wanted, level, ends)?;
     let of_partition = || view.plan().partitions.service_level(pkey);
     let hint = match (query.has(PathRecord::SL), level) {
