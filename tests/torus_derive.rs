@@ -5,6 +5,7 @@ mod derived;
 
 use derived::cases::{Case, Dice, Strays, damage, random_shape};
 use derived::judge::{Verdict, judge};
+use std::ops::Range;
 use std::path::Path;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
@@ -45,15 +46,16 @@ fn healthy_fabrics_are_read_exactly() {
         assert!(derived.missing.is_empty() && derived.gaps.is_empty(), "{:?}", case.shape);
         assert!(derived.strays.is_empty() && derived.outside().count() == 0, "{:?}", case.shape);
         assert_eq!(Torus::of(&ours).unwrap().switches().count(), case.at.len());
-        assert!(!matches!(judge(&case), Verdict::Wrong(_) | Verdict::Misled), "{:?}", case.shape);
+        let verdict = judge(&case);
+        let is_good = matches!(verdict, Verdict::Right | Verdict::Ambiguous(_));
+        assert!(is_good, "{:?}: {verdict:?}", case.shape);
         check_seeds(&case, &derived, &case.coordinates(&ours));
     }
 }
 
-/// Counts of right, ambiguous, misled and wrong results.
-fn survey(seeds: std::ops::Range<u64>, has_strays: bool) -> [usize; 4] {
-    let mut counts = [0; 4];
-    for number in seeds {
+/// The verdicts on fabrics, by number; what is not right is printed.
+fn survey(numbers: Range<u64>, has_strays: bool) -> Vec<(u64, Verdict)> {
+    let verdict = |number: u64| {
         let mut dice = Dice(1000 + number);
         let mut shape = random_shape(&mut dice);
         let mut strays = Strays::default();
@@ -65,18 +67,15 @@ fn survey(seeds: std::ops::Range<u64>, has_strays: bool) -> [usize; 4] {
         }
         let case = Case::new(shape, strays, &mut dice);
         let verdict = judge(&case);
-        let index = match &verdict {
-            Verdict::Right => 0,
-            Verdict::Ambiguous => 1,
-            Verdict::Misled => 2,
-            Verdict::Wrong(why) => {
-                println!("{number}: {:?} {strays:?}: {why}", case.shape);
-                3
-            }
-        };
-        counts[index] += 1;
-    }
-    counts
+        if verdict != Verdict::Right {
+            let Shape { missing_switches, missing_links, .. } = &case.shape;
+            println!(
+                "{number} without {missing_switches:?}{missing_links:?}, {strays:?}: {verdict}"
+            );
+        }
+        (number, verdict)
+    };
+    numbers.map(verdict).collect()
 }
 
 /// In two dimensions several missing cables, and in a radix of 2 any, may leave too few faces to
@@ -103,7 +102,7 @@ fn damaged_fabrics_with_enough_left_are_read_exactly() {
             continue;
         }
         let verdict = judge(&case);
-        let is_good = matches!(verdict, Verdict::Right | Verdict::Ambiguous);
+        let is_good = matches!(verdict, Verdict::Right | Verdict::Ambiguous(_));
         assert!(is_good, "{number}: {:?}: {verdict:?}", case.shape);
         let derived = whole(&case);
         let ours = case.route(derived.config.clone()).expect("judged right");
@@ -113,17 +112,53 @@ fn damaged_fabrics_with_enough_left_are_read_exactly() {
     assert!(compared >= 50, "{compared}");
 }
 
-/// The rate at which damage leaves too little to go by, mostly in fabrics of 2xN, is bounded.
+/// Of the first fifty damaged fabrics, those that are another torus with no more faults, and why.
+/// A ring of four is the product of two pairs, and a healthy torus that has one can be read in
+/// several ways already.
+const TIES: [(u64, &str); 8] = [
+    (
+        0,
+        "4x5x2 without a switch: the ring of four and the pair are 2x2x2, in other pairs 4x2 again",
+    ),
+    (21, "4x2 without two cables: 4x2 along other sides of the cube, an open 4x2, or 2x2x2"),
+    (28, "4x2 without a switch: a cube without a corner, 4x2 in three ways, or 2x2x2"),
+    (31, "4x2x2 without a switch: the pairs of two axes make a ring of four, as in 4x4"),
+    (32, "4x2 without a cable: 4x2 along other sides of the cube, an open 4x2, or 2x2x2"),
+    (36, "5mx2x4 without two cables: the ring of four and the pair are 2x2x2, paired as above"),
+    (39, "2x2x2 without two cables: each pair of its axes makes a ring of four"),
+    (45, "4x4mx4 without three cables: two rings of four are four pairs, and may be paired anew"),
+];
+
+/// Of fabrics without a switch or three cables none is misread. Some can be read as another torus
+/// with no more faults than they have, so that nothing in them tells the true one: these are told to
+/// be ambiguous. `TORUS_DAMAGED_FABRICS` is the number of fabrics, 50 unless it is set.
 #[test]
 fn damaged_fabrics_keep_their_coordinates() {
-    let [right, ambiguous, misled, wrong] = survey(0..50, false);
-    assert!(wrong <= 10, "{right} right, {ambiguous} ambiguous, {misled} misled, {wrong} wrong");
+    let count = std::env::var("TORUS_DAMAGED_FABRICS").ok();
+    let count = count.map_or(50, |count| count.parse().expect("a number of fabrics"));
+    let verdicts = survey(0..count, false);
+    let all = |is: fn(&Verdict) -> bool| -> Vec<u64> {
+        verdicts.iter().filter(|(_, verdict)| is(verdict)).map(|(number, _)| *number).collect()
+    };
+    let wrong = all(|verdict| matches!(verdict, Verdict::Wrong(_)));
+    let misled = all(|verdict| matches!(verdict, Verdict::Misled(_)));
+    let tied = all(|verdict| matches!(verdict, Verdict::Ambiguous(_)));
+    println!("{count} damaged fabrics: {wrong:?} wrong, {misled:?} misled, {tied:?} tied");
+    assert!(wrong.is_empty(), "{wrong:?}");
+    let mut others = [misled, tied].concat();
+    others.sort_unstable();
+    assert!(6 * others.len() as u64 <= count, "too many are ambiguous: {others:?}");
+    others.retain(|&number| number < 50);
+    let known: Vec<u64> = TIES.map(|(number, _)| number).into_iter().collect();
+    assert!(count < 50 || others == known, "{others:?}");
 }
 
 #[test]
 fn strays_are_told() {
-    let [right, ambiguous, misled, wrong] = survey(0..50, true);
-    assert!(wrong <= 10, "{right} right, {ambiguous} ambiguous, {misled} misled, {wrong} wrong");
+    let verdicts = survey(0..50, true);
+    let wrong = verdicts.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Wrong(_)));
+    let wrong: Vec<u64> = wrong.map(|(number, _)| *number).collect();
+    assert!(wrong.len() <= 10, "{wrong:?}");
 }
 
 fn refusal(text: &str) -> NoTorus {

@@ -6,23 +6,36 @@
 //! coordinates and cables, apart from that of the program.
 
 use super::cases::Case;
+use std::cmp::Ordering;
+use std::fmt;
 use torus_sm::config::torus::TorusSize;
 use torus_sm::notes::Severity;
 use torus_sm::plan::routing::Refusal;
 use torus_sm::plan::routing::torus::Torus;
-use torus_sm::plan::routing::torus::derive::{Derived, derive};
+use torus_sm::plan::routing::torus::derive::{Derived, derive, shape};
 
 /// How a derived torus compares with the true one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The same up to names of axes, reflection and rotation.
     Right,
-    /// Another that assumes as few faults, and says so.
-    Ambiguous,
-    /// Another that assumes fewer faults than there are.
-    Misled,
+    /// Another that assumes as few faults as there are, and names the true shape as well.
+    Ambiguous(String),
+    /// Another that assumes fewer faults than there are, and says that there are others.
+    Misled(String),
     /// Neither.
     Wrong(String),
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Right => f.write_str("right"),
+            Self::Ambiguous(why) => write!(f, "ambiguous: {why}"),
+            Self::Misled(why) => write!(f, "misled: {why}"),
+            Self::Wrong(why) => write!(f, "wrong: {why}"),
+        }
+    }
 }
 
 /// Switches and cables, missing and stray, that coordinates by switch assume.
@@ -77,20 +90,20 @@ pub fn judge(case: &Case) -> Verdict {
         return Verdict::Right;
     }
     let (ours, theirs) = (faults(case, size, &here), faults(case, case.size(), &case.at));
-    let is_told = derived.is_ambiguous();
+    let is_told = derived.alternatives.iter().any(|&size| sorted(size) == sorted(case.size()));
     let text = || {
         format!(
-            "{ours} faults in {:?} (alternatives {:?}), {theirs} in the truth {:?}",
-            sorted(size),
-            derived.alternatives,
-            sorted(case.size())
+            "{ours} faults in {} (or {:?}), {theirs} in the truth {}",
+            shape(&size),
+            derived.alternatives.iter().map(shape).collect::<Vec<_>>(),
+            shape(&case.size())
         )
     };
     match ours.cmp(&theirs) {
-        std::cmp::Ordering::Less => Verdict::Misled,
-        std::cmp::Ordering::Equal if is_told => Verdict::Ambiguous,
-        std::cmp::Ordering::Equal => Verdict::Wrong(format!("not told that ambiguous: {}", text())),
-        std::cmp::Ordering::Greater => Verdict::Wrong(text()),
+        Ordering::Greater => Verdict::Wrong(text()),
+        Ordering::Less if derived.is_ambiguous() => Verdict::Misled(text()),
+        Ordering::Equal if is_told => Verdict::Ambiguous(text()),
+        _ => Verdict::Wrong(format!("not told that ambiguous: {}", text())),
     }
 }
 

@@ -203,6 +203,17 @@ impl Map {
         self.moved(self.lattice.clone(), |at| [0, 1, 2].map(|axis| coordinate(at, axis)))
     }
 
+    /// The same map with axes turned around: axis `n` if bit `n` of `axes` is set.
+    pub fn mirrored(&self, axes: u8) -> Option<Self> {
+        self.moved(self.lattice.clone(), |at| {
+            [0, 1, 2].map(|axis| {
+                let here = self.lattice.coordinate(at, axis);
+                let is_turned = axes >> axis & 1 == 1;
+                i64::from(if is_turned { self.lattice.radix(axis) - 1 - here } else { here })
+            })
+        })
+    }
+
     fn moved(&self, lattice: Lattice, to: impl Fn(Position) -> [i64; 3]) -> Option<Self> {
         let mut map = Self {
             switches: vec![None; lattice.len()],

@@ -18,6 +18,7 @@
 //! | the layers of a dimension, in order | [`layers`] |
 //! | rings of four, names of axes, other readings | [`readings`] |
 //! | the same, grown from single corners, for damaged fabrics | [`growth`] |
+//! | the same, by trying all grids, for those damaged where they are thin | [`fits`] |
 //! | coordinates, holes | [`map`] |
 //! | seeds, by trying them with the engine's own discovery | [`seeds`] |
 //! | what is missing or stray | [`findings`] |
@@ -31,6 +32,7 @@
 
 mod factors;
 mod findings;
+mod fits;
 mod graph;
 mod growth;
 mod layers;

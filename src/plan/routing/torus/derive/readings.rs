@@ -6,6 +6,7 @@
 //! dimensions, as rings survive the loss of a cable and radix 2 does not; between pairings of the
 //! same shape, the one in which port numbers tell directions best, since people cable by rule.
 
+use super::fits;
 use super::graph::Graph;
 use super::growth;
 use super::layers::Line;
@@ -22,7 +23,7 @@ const FEWEST_CORNERS: usize = 6;
 const MOST_RIVALS: usize = 12;
 
 /// What makes a reading better, most important first.
-type Merit = (Reverse<usize>, bool, Reverse<usize>, u64);
+type Merit = (Reverse<usize>, bool, Reverse<usize>, Reverse<usize>, u64);
 
 /// The most plausible of all readings, all those that assume the fewest faults: no two are the
 /// same, the preferred one first. `factors` are those that were found in the whole of the graph.
@@ -34,6 +35,7 @@ pub fn read(graph: &Graph, wiring: &Wiring, factors: Vec<Line>) -> Vec<Map> {
     }
     if pool.fewest > 0 {
         grow(graph, &mut pool);
+        fits::fits(graph, pool.fewest).into_iter().for_each(|map| pool.add(map));
     }
     pool.maps.sort_by_key(|(merit, _)| Reverse(*merit));
     pool.maps.into_iter().map(|(_, map)| map).collect()
@@ -67,7 +69,7 @@ fn irregularity(graph: &Graph, vertex: u32) -> usize {
     odd + 6usize.abs_diff(around.len())
 }
 
-/// The readings with the fewest faults so far.
+/// The readings with the fewest doubts so far: faults, and one more for a doubtful shape.
 struct Pool<'a> {
     graph: &'a Graph,
     wiring: &'a Wiring,
@@ -77,13 +79,15 @@ struct Pool<'a> {
 
 impl Pool<'_> {
     fn add(&mut self, map: Map) {
+        let dimensions = (0..3).filter(|&axis| map.lattice.is_active(axis)).count();
         let faults = map.faults(self.graph);
-        let is_full = faults == self.fewest && self.maps.len() == MOST_RIVALS;
-        if faults > self.fewest || is_full {
+        let doubts = faults + usize::from(dimensions == 1 && is_doubtful(&map));
+        let is_full = doubts == self.fewest && self.maps.len() == MOST_RIVALS;
+        if doubts > self.fewest || is_full {
             return;
         }
-        if faults < self.fewest {
-            self.fewest = faults;
+        if doubts < self.fewest {
+            self.fewest = doubts;
             self.maps.clear();
         }
         let identity = map.identity();
@@ -91,13 +95,22 @@ impl Pool<'_> {
             return;
         }
         let Some(map) = map.with_axes(order(&map)) else { return };
-        let dimensions = (0..3).filter(|&axis| map.lattice.is_active(axis)).count();
         // The engine finds no fourth switch of a single ring.
         let is_single_ring = dimensions == 1 && map.lattice.radix(0) > 3;
         let agreement = port_agreement(&map, self.wiring);
-        let merit = (Reverse(faults), !is_single_ring, Reverse(dimensions), agreement);
+        let merit =
+            (Reverse(doubts), !is_single_ring, Reverse(faults), Reverse(dimensions), agreement);
         self.maps.push((merit, map));
     }
+}
+
+/// A single line, or a ring that the engine cannot place, may as well be what one fault left of
+/// two dimensions, such as three of the switches of a square: it is no better than a reading
+/// with a fault.
+fn is_doubtful(map: &Map) -> bool {
+    let longest = map.lattice.radices().into_iter().max().unwrap_or(0);
+    let is_ring = (0..3).all(|axis| map.lattice.is_looped(axis));
+    longest > 3 || (longest == 3 && !is_ring)
 }
 
 /// All maps with three dimensions at most that are products of factors.

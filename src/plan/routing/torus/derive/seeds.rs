@@ -17,6 +17,8 @@ const BACKUPS: usize = 3;
 const TRIALS: usize = 24;
 /// Up to this many sites every one is tried.
 const FEW: usize = 256;
+/// Trials for each mirror image, times the sites.
+const IMAGE_EFFORT: usize = 20_000;
 /// All names that three axes can have.
 const AXIS_ORDERS: [[usize; 3]; 6] =
     [[0, 1, 2], [1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 2, 0], [2, 0, 1]];
@@ -77,24 +79,9 @@ impl Site {
 }
 
 impl Ground<'_> {
-    /// Finds seeds for a map; `None` if no switch has the neighbours that a seed needs. The
-    /// engine does not treat all axes of a damaged torus alike, so that others get a chance where it
-    /// would refuse the preferred order.
+    /// Finds seeds for a map; `None` if no switch has the neighbours that a seed needs.
     pub fn plant(&self, map: &Map) -> Option<Planted> {
-        let mut best: Option<(Map, Vec<Site>, Site, Yield)> = None;
-        for order in AXIS_ORDERS {
-            let Some(map) = map.with_axes(order) else { continue };
-            let sites = self.sites(&map);
-            let Some((site, found)) = self.best(&map, &sites) else { continue };
-            let is_complete = found.is_complete(&map);
-            if best.as_ref().is_none_or(|(.., most)| found > *most) {
-                best = Some((map, sites, site, found));
-            }
-            if is_complete {
-                break;
-            }
-        }
-        let (map, mut sites, first, most) = best?;
+        let (map, mut sites, first, most) = self.first(map)?;
         let map = map.with_origin(map.positions[first.origin as usize]?)?;
         let mut chosen = vec![first];
         for _ in 0..TRIALS {
@@ -111,6 +98,41 @@ impl Ground<'_> {
         let seeds = chosen.iter().map(|site| self.seed(&map, site)).collect();
         let portgroup_max_ports = self.portgroup_max_ports;
         Some(Planted { map, seeds, portgroup_max_ports, found: most, reading: 0 })
+    }
+
+    /// The first seed. The engine treats neither the axes of a damaged torus alike nor their
+    /// directions: where it would refuse the preferred order of axes, others get a chance, and then
+    /// their mirror images.
+    fn first(&self, map: &Map) -> Option<(Map, Vec<Site>, Site, Yield)> {
+        let mut best: Option<(Map, Vec<Site>, Site, Yield)> = None;
+        for mirrored in 0..8 {
+            let is_same = |axis: usize| mirrored >> axis & 1 == 1 && map.lattice.radix(axis) < 3;
+            if (0..3).any(is_same) {
+                continue;
+            }
+            for order in AXIS_ORDERS {
+                let image = map.mirrored(mirrored).and_then(|map| map.with_axes(order));
+                let Some(map) = image else { continue };
+                let sites = self.sites(&map);
+                let trials = match mirrored {
+                    0 if sites.len() <= FEW => FEW,
+                    0 => TRIALS,
+                    _ => (IMAGE_EFFORT / sites.len().max(1)).clamp(3, TRIALS),
+                };
+                let Some((site, found)) = self.best(&map, &sites, trials) else { continue };
+                let is_complete = found.is_complete(&map);
+                if best.as_ref().is_none_or(|(.., most)| found > *most) {
+                    best = Some((map, sites, site, found));
+                }
+                if is_complete {
+                    return best;
+                }
+            }
+            if best.as_ref().is_some_and(|(.., found)| found.is_routable) {
+                break;
+            }
+        }
+        best
     }
 
     /// All sites, those in the least damaged surroundings first.
@@ -164,12 +186,15 @@ impl Ground<'_> {
         Some(site)
     }
 
-    /// The site with the best yield, the earliest of equals.
-    fn best(&self, map: &Map, sites: &[Site]) -> Option<(Site, Yield)> {
-        let step = if sites.len() <= FEW { 1 } else { sites.len().div_ceil(TRIALS) };
+    /// Of up to `trials` sites the one with the best yield, the earliest of equals. Each is tried
+    /// with the datelines just below it, as the seed will have them.
+    fn best(&self, map: &Map, sites: &[Site], trials: usize) -> Option<(Site, Yield)> {
+        let step = sites.len().div_ceil(trials).max(1);
         let mut best: Option<(Site, Yield)> = None;
         for site in sites.iter().step_by(step) {
-            let Some(found) = self.trial(map, site) else { continue };
+            let origin = map.positions[site.origin as usize];
+            let Some(map) = origin.and_then(|origin| map.with_origin(origin)) else { continue };
+            let Some(found) = self.trial(&map, site) else { continue };
             if best.is_none_or(|(_, most)| found > most) {
                 best = Some((*site, found));
             }

@@ -1,0 +1,394 @@
+//! A third way to read a fabric, for those that are damaged where they are thin: laying the switches
+//! on every grid that could hold them.
+//!
+//! A ladder that lost a rung or a switch has hardly a 4-loop left to go by, so nothing local tells
+//! where its switches belong. But few grids have as many positions as there are switches, and as
+//! many links as there are cables, give or take the faults assumed. On each of them the switches
+//! are placed one by one next to their neighbours; a branch ends as soon as it needs more faults
+//! than are allowed. Zero faults are tried first, then one, and so on, so that what is found has
+//! the fewest, and all readings with as few are found with it: the proof that a reading is, or is
+//! not, the only one. Work is bounded; beyond that the other ways must do.
+
+use super::graph::Graph;
+use super::map::Map;
+use crate::config::torus::TorusSize;
+use crate::plan::routing::torus::lattice::{Direction, Lattice, Position};
+
+/// Faults that are assumed at most.
+pub const MOST_FAULTS: usize = 4;
+/// Switches that are tried to be laid out at most; damage to larger fabrics leaves enough faces.
+const MOST_SWITCHES: usize = 512;
+/// Placements that are tried at most, for one grid and number of faults, and for all.
+const GRID_EFFORT: usize = 40_000;
+const EFFORT: usize = 400_000;
+/// Readings with equally few faults that are looked at; most of them mirror each other.
+const MOST_FOUND: usize = 256;
+/// No position.
+const NONE: u32 = u32::MAX;
+
+/// Every layout of all switches with the fewest faults, if these are no more than `most`. Several
+/// may be the same but for names of axes, reflection and rotation.
+pub fn fits(graph: &Graph, most: usize) -> Vec<Map> {
+    let edges = graph.edges.len();
+    let switches = (0..graph.len() as u32).filter(|&vertex| graph.degree(vertex) > 0).count();
+    if switches > MOST_SWITCHES {
+        return Vec::new();
+    }
+    let order = order(graph);
+    let mut effort = EFFORT;
+    for faults in 0..=most.min(MOST_FAULTS).min(edges.div_ceil(3)) {
+        let mut found = Vec::new();
+        for size in sizes(order.len(), edges, faults) {
+            let Some(lattice) = Lattice::new(size) else { continue };
+            let mut layout = Layout::new(graph, &order, lattice, faults, effort.min(GRID_EFFORT));
+            let before = layout.effort;
+            layout.search(&mut found);
+            effort -= before - layout.effort;
+        }
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    Vec::new()
+}
+
+/// All switches that have cables, so that each but the first follows as many neighbours as can
+/// be; those with the most cables first.
+fn order(graph: &Graph) -> Vec<u32> {
+    let all = || (0..graph.len() as u32).filter(|&vertex| graph.degree(vertex) > 0);
+    let mut order: Vec<u32> = Vec::new();
+    let mut before = vec![0usize; graph.len()];
+    let mut is_known = vec![false; graph.len()];
+    // Of equals, the one that has been waiting longest: layouts stay compact.
+    let mut since = vec![usize::MAX; graph.len()];
+    while let Some(next) = all().filter(|&vertex| !is_known[vertex as usize]).max_by_key(|&v| {
+        let waiting = std::cmp::Reverse(since[v as usize]);
+        (before[v as usize], waiting, graph.degree(v), std::cmp::Reverse(v))
+    }) {
+        is_known[next as usize] = true;
+        for &(other, _) in graph.neighbors(next) {
+            before[other as usize] += 1;
+            since[other as usize] = since[other as usize].min(order.len());
+        }
+        order.push(next);
+    }
+    order
+}
+
+/// All grids on which `switches` with `edges` between them could be laid out with no more than
+/// `faults`, as far as counting tells; radices descending, rings before lines. A single ring or
+/// line needs no such search: with a fault it is a line, or in pieces.
+fn sizes(switches: usize, edges: usize, faults: usize) -> Vec<TorusSize> {
+    let mut sizes = Vec::new();
+    for positions in switches..=switches + faults {
+        for radix in radices(positions).into_iter().filter(|radix| radix[1] > 1) {
+            for loops in 0..8u8 {
+                let looped = [0, 1, 2].map(|axis| loops >> axis & 1 == 0);
+                let size = TorusSize { radix, looped };
+                let is_named_once = (0..3).all(|axis| match radix[axis] {
+                    1 => looped[axis],
+                    2 => !looped[axis],
+                    own => axis == 0 || own != radix[axis - 1] || looped[axis - 1] >= looped[axis],
+                });
+                if is_named_once && could_hold(size, switches, edges, faults) {
+                    sizes.push(size);
+                }
+            }
+        }
+    }
+    sizes
+}
+
+/// All ways to write a number as a product of three, descending.
+fn radices(positions: usize) -> Vec<[u32; 3]> {
+    let mut all = Vec::new();
+    for z in (1..).take_while(|z| z * z * z <= positions).filter(|z| positions.is_multiple_of(*z)) {
+        let rest = positions / z;
+        for y in (z..).take_while(|y| y * y <= rest).filter(|y| rest.is_multiple_of(*y)) {
+            all.push([rest / y, y, z].map(|radix| radix as u32));
+        }
+    }
+    all
+}
+
+/// Do the numbers of positions and links fit? Each empty position takes its links away.
+fn could_hold(size: TorusSize, switches: usize, edges: usize, faults: usize) -> bool {
+    let positions: usize = size.radix.iter().map(|&radix| radix as usize).product();
+    let Some(rest) = (switches + faults).checked_sub(positions) else { return false };
+    let (mut links, mut around) = (0, 0);
+    for (&radix, looped) in size.radix.iter().zip(size.looped) {
+        let radix = radix as usize;
+        let along = if looped && radix > 2 { radix } else { radix - 1 };
+        links += positions / radix * along;
+        around += along.min(2);
+    }
+    let empty = positions - switches;
+    edges <= links + rest && links <= edges + rest + empty * around
+}
+
+/// Switches on a grid, some of them not yet placed.
+struct Layout<'a> {
+    graph: &'a Graph,
+    order: &'a [u32],
+    lattice: Lattice,
+    /// By position and direction.
+    next: Vec<[u32; 6]>,
+    /// By vertex.
+    at: Vec<u32>,
+    /// By position.
+    switch: Vec<Option<u32>>,
+    /// By vertex that is placed: neighbouring positions that are free, and neighbours that have no
+    /// place.
+    open: Vec<[i32; 2]>,
+    /// Cables that must go unexplained, and links that must stay without a cable or lead to an
+    /// empty position.
+    doomed: [usize; 2],
+    /// Links that may lead to empty positions.
+    grace: usize,
+    /// Cables, present or absent, that may yet contradict the layout.
+    budget: usize,
+    /// By axis: switches that are not level with the first.
+    away: [usize; 3],
+    effort: usize,
+}
+
+impl<'a> Layout<'a> {
+    fn new(
+        graph: &'a Graph,
+        order: &'a [u32],
+        lattice: Lattice,
+        faults: usize,
+        effort: usize,
+    ) -> Self {
+        let next: Vec<[u32; 6]> = lattice
+            .positions()
+            .map(|at| Direction::ALL.map(|direction| step(&lattice, at, direction)))
+            .collect();
+        let empty = lattice.len() - order.len();
+        let around = |links: &[u32; 6]| links.iter().filter(|&&to| to != NONE).count();
+        let most = next.iter().map(around).max().unwrap_or(0);
+        Self {
+            graph,
+            order,
+            next,
+            at: vec![NONE; graph.len()],
+            switch: vec![None; lattice.len()],
+            open: vec![[0; 2]; graph.len()],
+            doomed: [0; 2],
+            grace: empty * most,
+            budget: faults - empty,
+            away: [0; 3],
+            effort,
+            lattice,
+        }
+    }
+
+    /// Finds all layouts, one of those that only mirror or rotate each other where that shows in
+    /// the first few switches.
+    fn search(&mut self, found: &mut Vec<Map>) {
+        let Some(&first) = self.order.first() else { return };
+        let is_new = |at: &Position| {
+            (0..3).all(|axis| {
+                let here = self.lattice.coordinate(*at, axis);
+                let last = if self.lattice.is_looped(axis) { 0 } else { self.mirror(axis) };
+                here <= last
+            })
+        };
+        let starts: Vec<Position> = self.lattice.positions().filter(is_new).collect();
+        for at in starts {
+            let cost = self.place(first, at.0);
+            if cost == 0 && self.is_promising() {
+                self.extend(1, at, found);
+            }
+            self.lift(first);
+        }
+    }
+
+    /// The last coordinate of the first half of an axis.
+    fn mirror(&self, axis: usize) -> u32 {
+        (self.lattice.radix(axis) - 1) / 2
+    }
+
+    fn extend(&mut self, depth: usize, root: Position, found: &mut Vec<Map>) {
+        let Some(&vertex) = self.order.get(depth) else {
+            found.extend(self.map());
+            return;
+        };
+        for at in self.candidates(vertex, root) {
+            if self.effort == 0 || found.len() >= MOST_FOUND {
+                return;
+            }
+            self.effort -= 1;
+            let cost = self.place(vertex, at);
+            if cost <= self.budget {
+                self.budget -= cost;
+                self.count_away(at, root, true);
+                if self.is_promising() {
+                    self.extend(depth + 1, root, found);
+                }
+                self.count_away(at, root, false);
+                self.budget += cost;
+            }
+            self.lift(vertex);
+        }
+    }
+
+    /// Free positions next to neighbours of a vertex, each once.
+    fn candidates(&self, vertex: u32, root: Position) -> Vec<u32> {
+        let mut all = Vec::new();
+        for &(other, _) in self.graph.neighbors(vertex) {
+            let from = self.at[other as usize];
+            if from == NONE {
+                continue;
+            }
+            for direction in Direction::ALL {
+                let to = self.next[from as usize][direction.index()];
+                let is_free = to != NONE && self.switch[to as usize].is_none();
+                if is_free && !all.contains(&to) && !self.is_mirrored(direction, root) {
+                    all.push(to);
+                }
+            }
+        }
+        all
+    }
+
+    /// True for a first step away from the level of the first switch along an axis that could
+    /// as well be taken the other way, or along another axis.
+    fn is_mirrored(&self, direction: Direction, root: Position) -> bool {
+        let axis = direction.axis();
+        if self.away[axis] > 0 {
+            return false;
+        }
+        let key = |axis: usize| {
+            let at = self.lattice.coordinate(root, axis);
+            (self.lattice.radix(axis), self.lattice.is_looped(axis), at)
+        };
+        let (radix, looped, at) = key(axis);
+        let is_symmetric = looped || 2 * at + 1 == radix;
+        let is_backward = is_symmetric && !direction.is_plus();
+        is_backward || (0..axis).any(|other| self.away[other] == 0 && key(other) == key(axis))
+    }
+
+    fn count_away(&mut self, at: u32, root: Position, is_placed: bool) {
+        for axis in 0..3 {
+            let here = self.lattice.coordinate(Position(at), axis);
+            if here == self.lattice.coordinate(root, axis) {
+                continue;
+            }
+            if is_placed {
+                self.away[axis] += 1;
+            } else {
+                self.away[axis] -= 1;
+            }
+        }
+    }
+
+    /// Puts a vertex at a free position. Returns the cables that contradict it, present or absent.
+    fn place(&mut self, vertex: u32, at: u32) -> usize {
+        self.at[vertex as usize] = at;
+        self.switch[at as usize] = Some(vertex);
+        let (mut free, mut future, mut joined, mut absent) = (0, 0, 0, 0);
+        for to in self.next[at as usize] {
+            match (to != NONE).then(|| self.switch[to as usize]) {
+                Some(Some(other)) => {
+                    self.shift(other, [-1, 0]);
+                    let is_there = self.graph.edge(vertex, other).is_some();
+                    joined += usize::from(is_there);
+                    absent += usize::from(!is_there);
+                }
+                Some(None) => free += 1,
+                None => {}
+            }
+        }
+        let graph = self.graph;
+        let mut placed = 0;
+        for &(other, _) in graph.neighbors(vertex) {
+            if self.at[other as usize] == NONE {
+                future += 1;
+            } else {
+                self.shift(other, [0, -1]);
+                placed += 1;
+            }
+        }
+        self.shift(vertex, [free, future]);
+        absent + placed - joined
+    }
+
+    /// Takes a vertex away again.
+    fn lift(&mut self, vertex: u32) {
+        let at = std::mem::replace(&mut self.at[vertex as usize], NONE);
+        let [free, future] = self.open[vertex as usize];
+        self.shift(vertex, [-free, -future]);
+        self.switch[at as usize] = None;
+        for to in self.next[at as usize] {
+            if to != NONE
+                && let Some(other) = self.switch[to as usize]
+            {
+                self.shift(other, [1, 0]);
+            }
+        }
+        let graph = self.graph;
+        for &(other, _) in graph.neighbors(vertex) {
+            if self.at[other as usize] != NONE {
+                self.shift(other, [0, 1]);
+            }
+        }
+    }
+
+    /// Changes what is open around a vertex, and with it what is doomed.
+    fn shift(&mut self, vertex: u32, by: [i32; 2]) {
+        let open = &mut self.open[vertex as usize];
+        let excess = |[free, future]: [i32; 2]| {
+            [(future - free).max(0) as usize, (free - future).max(0) as usize]
+        };
+        let before = excess(*open);
+        *open = [open[0] + by[0], open[1] + by[1]];
+        let after = excess(*open);
+        for (doomed, (before, after)) in self.doomed.iter_mut().zip(before.into_iter().zip(after)) {
+            *doomed = *doomed + after - before;
+        }
+    }
+
+    /// False if more faults are bound to follow than are allowed.
+    fn is_promising(&self) -> bool {
+        let [cables, links] = self.doomed;
+        cables + links.saturating_sub(self.grace) <= self.budget
+    }
+
+    fn map(&self) -> Option<Map> {
+        let place = |&at: &u32| {
+            (at != NONE).then(|| self.lattice.coordinates(Position(at)).0.map(i64::from))
+        };
+        let looped = [0, 1, 2].map(|axis| self.lattice.is_looped(axis));
+        let size = TorusSize { radix: self.lattice.radices(), looped };
+        Map::of(size, self.at.iter().map(place))
+    }
+}
+
+/// The position one step away, or [`NONE`]; a pair has one link only.
+fn step(lattice: &Lattice, at: Position, direction: Direction) -> u32 {
+    let is_inside = lattice.is_active(direction.axis()) && !lattice.is_edge(at, direction);
+    if is_inside { lattice.step(at, direction).0 } else { NONE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grids_are_told_by_counting() {
+        let healthy = sizes(30, 60, 0);
+        let torus = TorusSize { radix: [6, 5, 1], looped: [true; 3] };
+        assert!(healthy.contains(&torus), "{healthy:?}");
+        assert!(healthy.iter().all(|size| size.radix.iter().product::<u32>() == 30));
+        // A switch with its four cables, or one cable, is missing.
+        assert!(sizes(29, 56, 1).contains(&torus) && !sizes(29, 56, 0).contains(&torus));
+        assert!(sizes(30, 59, 1).contains(&torus) && !sizes(30, 59, 0).contains(&torus));
+    }
+
+    #[test]
+    fn products_of_three() {
+        assert_eq!(radices(8), [[8, 1, 1], [4, 2, 1], [2, 2, 2]]);
+        assert_eq!(radices(7), [[7, 1, 1]]);
+    }
+}
