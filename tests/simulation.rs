@@ -384,6 +384,9 @@ async fn of_two_the_better_rules_and_the_other_takes_over() {
     let worse = house.start(ORIGIN, with_priority(3));
     sleep(Duration::from_secs(60)).await;
     assert_eq!((better.state(), worse.state()), (SmState::Master, SmState::Standby));
+    house.fabric.reset_counters();
+    sleep(Duration::from_secs(600)).await;
+    assert_eq!(house.sweeps(), 0, "the standby hears that the master lives");
     assert_eq!(house.faults(&better), [""; 0]);
     assert_eq!(Some(master_of(&house, far)), lid_at(corner));
     let tables = house.tables();

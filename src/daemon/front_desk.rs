@@ -106,7 +106,8 @@ impl FrontDesk {
 
     fn sm_info(&self, inbound: &Inbound, mad: &Mad) {
         let mut portrait = *self.portrait.borrow();
-        portrait.act_count = portrait.act_count.wrapping_add(1);
+        // Every answer is one SMP more: who polls this SM sees that it lives.
+        portrait.act_count = self.client.sent() as u32;
         let Some((reply, event)) = desk::answer(&portrait, mad) else { return };
         if let Err(error) = self.client.post_only(inbound.agent, inbound.from, &reply.0) {
             warn!("answering SMInfo to LID {}: {error}", inbound.from.lid);

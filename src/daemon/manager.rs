@@ -250,6 +250,8 @@ impl Manager {
 
     /// Tells the SA desk what a sweep met; `whole` if it asked every node anew.
     async fn tell_sa_desk(&self, observation: &Observation, whole: bool) {
+        let sent = self.around.client.sent() as u32;
+        self.around.portrait.send_modify(|portrait| portrait.act_count = sent);
         let managers = observation.managers.iter().map(|&(_, info)| info).collect();
         let whole = whole.then(|| observation.fabric.clone());
         // Without a desk there is nobody who wants to know.

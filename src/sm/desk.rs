@@ -16,7 +16,7 @@ pub struct SelfPortrait {
     pub priority: u8,
     /// Its state.
     pub state: SmState,
-    /// Counter that moves while it lives.
+    /// Counter that moves while it lives: SMPs sent, as of its last sweep.
     pub act_count: u32,
 }
 

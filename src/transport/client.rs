@@ -94,6 +94,12 @@ impl SmpClient {
     pub fn counters(&self) -> SmpCounters {
         self.intake.transactions().counters.clone()
     }
+
+    /// How many SMPs were sent so far, answers to others included.
+    pub fn sent(&self) -> u64 {
+        let counters = &self.intake.transactions().counters;
+        counters.gets + counters.sets + counters.posted
+    }
 }
 
 /// Requests whose results are awaited together, in the order in which they come in.
