@@ -272,7 +272,7 @@ fn paths_that_cannot_be_had() {
         (0, |r| r.set_dgid(Gid::new(PREFIX, Guid(0xdead))), 0x0500),
         (0, |r| r.set_dgid(Gid::new(0x1234, Guid(HOSTS + 1))), 0x0500),
         (PathRecord::DLID, |r| r.set_dlid(Lid(999)), 0x0300),
-        (PathRecord::DLID, |r| r.set_dlid(Lid(1)), 0x0300),
+        (PathRecord::DLID, |r| r.set_dlid(Lid(1)), 0x0200),
         (PathRecord::SL, |r| r.set_sl(Sl(6)), 0x0300),
         (PathRecord::PKEY, |r| r.set_pkey(Pkey(0x8001)), 0x0300),
         (PathRecord::SERVICE_ID_MSB, |_| (), 0x0600),

@@ -2,7 +2,9 @@
 //! carried out by the [`Registry`](super::registry::Registry). Rules o15-0.1.x and o15-0.2.x of
 //! the specification, with OpenSM's statuses.
 
-use super::limits::{choose, mtu_is_valid, rate_of_rank, rate_rank, satisfies};
+use super::limits::{
+    choose, limited_rate, mtu_is_valid, rate_limit, rate_of_rank, rate_rank, satisfies,
+};
 use super::query::{Answer, Query};
 use super::refused::Refused;
 use super::registry::groups::{
@@ -146,6 +148,8 @@ fn new_group(
         rate
     };
     require(mtu_is_valid(mtu as u8))?;
+    let rate = rate_of_rank(rate);
+    let rate = rate_limit(query.view.options()).map_or(rate, |limit| limited_rate(rate, limit));
     let hops = if scope == LINK_LOCAL_SCOPE { 0 } else { u8::MAX };
     let given = |component, value, default| if query.has(component) { value } else { default };
     let life = query.view.options().subnet_timeout;
@@ -153,7 +157,7 @@ fn new_group(
         mgid,
         qkey: wanted.qkey(),
         mtu: mtu as u8,
-        rate: rate_of_rank(rate),
+        rate,
         packet_life: given(McMemberRecord::PACKET_LIFE, wanted.packet_life(), life),
         pkey: wanted.pkey(),
         sl: wanted.sl(),

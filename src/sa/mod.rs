@@ -22,7 +22,10 @@
 //! # Where this departs from OpenSM
 //!
 //! * Unknown methods and attributes get the status of IBA vol. 1, 13.4.7; OpenSM is silent.
-//! * A path query whose GID and LID name different ports gets `NO_RECORDS`.
+//! * GetTable of paths to a GID that no port has gets `INVALID_GID`; OpenSM gives no records.
+//!   The prefix of a GID is the subnet's or fe80::/64; OpenSM takes all of fe80::/10.
+//! * The differences that `saquery` sees are listed, with reasons, in
+//!   `tests/saquery/differences.rs`.
 //! * The paths of a MultiPathRecord have the SL of the routing engine, and those with the least in
 //!   common along the tables come first; OpenSM takes the SL of the partition and goes by LIDs.
 //! * ProxyJoin is the top bit of its byte as IBA vol. 1, 15.2.5.17 has it; OpenSM on

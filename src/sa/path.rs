@@ -9,7 +9,9 @@
 //! SL, P_Key, lifetime and path bits; what the query asks for and the level does not give has no
 //! record.
 
-use super::limits::{choose, mtu_is_valid, rate_of_rank, rate_rank};
+use super::limits::{
+    choose, known_rate, limited_rate, mtu_is_valid, rate_limit, rate_of_rank, rate_rank,
+};
 use super::mcmember;
 use super::query::{Answer, Query};
 use super::refused::Refused;
@@ -28,6 +30,9 @@ use std::ops::ControlFlow;
 /// The most links of a path: tables that lead further lead in a circle.
 const MAX_LINKS: usize = 64;
 
+/// The answer to who asks with a GID that no port has.
+const UNKNOWN_GID: Refused = Refused(SaStatus::INVALID_GID);
+
 /// Answers a path query.
 pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
     let wanted: PathRecord = query.record();
@@ -39,27 +44,17 @@ pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
         mcmember::path_to_group(query, &wanted, answer);
         return Ok(());
     }
-    let source = end(
-        query,
-        query.has(PathRecord::SGID).then(|| wanted.sgid()),
-        query.has(PathRecord::SLID).then(|| wanted.slid()),
-    )?;
-    let dgid = query.has(PathRecord::DGID).then(|| wanted.dgid());
-    let dlid = query.has(PathRecord::DLID).then(|| wanted.dlid());
-    let router = match dgid.filter(|gid| is_foreign(query, gid)) {
-        Some(gid) => Some(router_to(query, gid).ok_or(Refused(SaStatus::INVALID_GID))?),
-        None => None,
-    };
-    let destination = match router {
-        Some(router) => Some(router).filter(|_| leads_to(query, dlid, router)),
-        None => end(query, dgid, dlid)?,
-    };
-    if router.is_some() && destination.is_none() {
-        return Err(Refused(SaStatus::NO_RECORDS));
-    }
-    let all = |end: Option<PortId>| {
-        let world = end.is_none().then(|| query.view.fabric().end_ports());
-        end.into_iter().chain(world.into_iter().flatten())
+    let given = |component, gid: Gid| query.has(component).then_some(gid);
+    let sgid = given(PathRecord::SGID, wanted.sgid());
+    let dgid = given(PathRecord::DGID, wanted.dgid());
+    let from = sgid.map(|gid| query.port_by_gid(&gid).ok_or(UNKNOWN_GID)).transpose()?;
+    let to = dgid.map(|gid| target(query, gid).ok_or(UNKNOWN_GID)).transpose()?;
+    let source = end(query, from, query.has(PathRecord::SLID).then(|| wanted.slid()))?;
+    let destination = end(query, to, query.has(PathRecord::DLID).then(|| wanted.dlid()))?;
+    let all = |end: End| {
+        let world = matches!(end, End::Any).then(|| query.view.fabric().end_ports());
+        let one = if let End::Port(port) = end { Some(port) } else { None };
+        one.into_iter().chain(world.into_iter().flatten())
     };
     for to in all(destination) {
         for from in all(source) {
@@ -85,20 +80,31 @@ pub(super) fn validate(query: &Query<'_>, wanted: &PathRecord) -> Result<(), Ref
     Ok(())
 }
 
-/// The port that a GID, a LID or both name; `None` if neither is given.
-fn end(query: &Query<'_>, gid: Option<Gid>, lid: Option<Lid>) -> Result<Option<PortId>, Refused> {
-    let by_gid = match gid {
-        Some(gid) => Some(query.port_by_gid(&gid).ok_or(Refused(SaStatus::INVALID_GID))?),
-        None => None,
-    };
-    let by_lid = match lid {
-        Some(lid) => Some(query.view.lids().port(lid).ok_or(Refused(SaStatus::NO_RECORDS))?),
-        None => None,
-    };
-    match (by_gid, by_lid) {
-        (Some(a), Some(b)) if a != b => Err(Refused(SaStatus::NO_RECORDS)),
-        (by_gid, by_lid) => Ok(by_gid.or(by_lid)),
+/// What a request says about one end of the paths.
+#[derive(Clone, Copy)]
+enum End {
+    /// Nothing.
+    Any,
+    /// This port.
+    Port(PortId),
+    /// A LID that no port has.
+    Nowhere,
+}
+
+/// The end that a GID (of `by_gid`), a LID or both name. That they name different ports makes the
+/// request invalid.
+fn end(query: &Query<'_>, by_gid: Option<PortId>, lid: Option<Lid>) -> Result<End, Refused> {
+    let Some(lid) = lid else { return Ok(by_gid.map_or(End::Any, End::Port)) };
+    match (by_gid, query.view.lids().port(lid)) {
+        (_, None) => Ok(End::Nowhere),
+        (Some(a), Some(b)) if a != b => Err(Refused(SaStatus::REQ_INVALID)),
+        (_, Some(port)) => Ok(End::Port(port)),
     }
+}
+
+/// The port that packets to a GID go to: its own, or for other subnets that of a router.
+fn target(query: &Query<'_>, gid: Gid) -> Option<PortId> {
+    if is_foreign(query, &gid) { router_to(query, gid) } else { query.port_by_gid(&gid) }
 }
 
 /// True for unicast GIDs of other subnets.
@@ -119,11 +125,6 @@ fn router_to(query: &Query<'_>, gid: Gid) -> Option<PortId> {
             .filter(is_router)
             .min_by_key(|&port| query.view.guid(port).0.swap_bytes()),
     }
-}
-
-/// True if the LID asked for, if any, is one of `port`.
-fn leads_to(query: &Query<'_>, lid: Option<Lid>, port: PortId) -> bool {
-    lid.is_none_or(|lid| query.view.lids().port(lid) == Some(port))
 }
 
 /// All LIDs of a port, or the one asked for.
@@ -279,7 +280,19 @@ fn params(
         let (selector, asked) = (wanted.packet_life_selector(), wanted.packet_life());
         life = choose(selector, asked.into(), life.into(), 1, false)? as u8;
     }
-    Some(Params { mtu, rate: rate_of_rank(rate.into()), life, pkey, sl })
+    let rate = told_rate(view, ends, rate_of_rank(rate.into()));
+    Some(Params { mtu, rate, life, pkey, sl })
+}
+
+/// The rate to answer with: one that clients know, by the configuration or, if that has no limit,
+/// by what both ends are capable of.
+fn told_rate(view: &View<'_>, ends: &Ends, rate: u8) -> u8 {
+    let options = view.options();
+    if let Some(limit) = rate_limit(options) {
+        return limited_rate(rate, limit);
+    }
+    let infos = [ends.from, ends.to].map(|port| view.fabric().port(port).info);
+    infos.into_iter().flatten().fold(rate, |rate, info| known_rate(rate, &info))
 }
 
 /// The QoS level of a path; `None` without a policy.

@@ -20,9 +20,13 @@ pub(super) fn class_port_info(query: &Query<'_>, answer: &mut Answer) -> Result<
     info.set_class_version(crate::wire::sa::CLASS_VERSION);
     let multicast = if options.disable_multicast { 0 } else { ClassCap::UD_MULTICAST };
     info.set_capability_mask(ClassCap::MULTIPATH | ClassCap::PORT_INFO_CAPMASK_MATCH | multicast);
+    let qos = if options.qos { ClassCap2::QOS } else { 0 };
+    let multicast_top = if options.use_mfttop { ClassCap2::MULTICAST_TOP } else { 0 };
     info.set_capability_mask2(
-        ClassCap2::FULL_PORT_INFO
+        qos | multicast_top
+            | ClassCap2::FULL_PORT_INFO
             | ClassCap2::EXTENDED_SPEEDS
+            | ClassCap2::MULTICAST_SERVICE_RECORDS
             | ClassCap2::PORT_INFO_CAPMASK2_MATCH
             | ClassCap2::SEND_ONLY_FULL_MEMBER
             | ClassCap2::LINK_WIDTH_2X

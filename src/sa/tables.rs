@@ -199,6 +199,10 @@ pub(super) fn pkeys(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
     for end in query.end_ports(PkeyTableRecord::LID, wanted.lid()) {
         let Some(lid) = query.view.lids().base(end) else { continue };
         wanted.set_lid(lid);
+        if !query.view.fabric().node_of(end).is_switch() {
+            // Only switches have several tables at one LID.
+            wanted.set_port(query.view.fabric().port(end).num);
+        }
         for slot in slots(query, end) {
             for (block, keys) in tables.get(slot.index()).map_or(&[][..], Vec::as_slice) {
                 let mut record = PkeyTableRecord::default();

@@ -314,9 +314,9 @@ options! {
     /// Hold the parameters of a join against those of the existing group.
     mcgroup_join_validation: bool = true, hup, ready;
     /// Answer with rates up to 300 Gb/s only, for clients that know no others.
-    use_original_extended_sa_rates_only: bool = false, hup, later;
+    use_original_extended_sa_rates_only: bool = false, hup, ready;
     /// Highest rate code in SA answers, 2 to 63; 63 is no limit.
-    max_rate_enum: u8 = 63, hup, later, range(2, 63);
+    max_rate_enum: u8 = 63, hup, ready, range(2, 63);
     /// Write SL to VL tables in the optimized way where devices know it.
     use_optimized_slvl: bool = false, hup, ready;
     /// Have files that outlive the daemon (guid2lid …) reach the disk at once.

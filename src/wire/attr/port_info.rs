@@ -128,6 +128,18 @@ impl CapMask {
     pub const CLIENT_REREGISTER: u32 = 1 << 25;
 }
 
+/// Bits of the second capability mask (IBA vol. 1, 14.2.5.6).
+pub struct CapMask2;
+
+impl CapMask2 {
+    /// Links of width 2x.
+    pub const LINK_WIDTH_2X: u16 = 1 << 4;
+    /// Links of speed HDR.
+    pub const LINK_SPEED_HDR: u16 = 1 << 5;
+    /// Links of speed NDR.
+    pub const LINK_SPEED_NDR: u16 = 1 << 10;
+}
+
 /// Logical port states (IBA vol. 1, 7.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum PortState {

@@ -64,6 +64,8 @@ impl ClassCap2 {
     pub const FULL_PORT_INFO: u32 = 1 << 6;
     /// Extended link speeds.
     pub const EXTENDED_SPEEDS: u32 = 1 << 7;
+    /// ServiceRecords of multicast GIDs.
+    pub const MULTICAST_SERVICE_RECORDS: u32 = 1 << 8;
     /// PortInfoRecord queries may match single bits of the second capability mask.
     pub const PORT_INFO_CAPMASK2_MATCH: u32 = 1 << 10;
     /// Send-only full members of multicast groups.
