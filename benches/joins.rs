@@ -1,0 +1,189 @@
+//! All hosts of a torus join many multicast groups at once, as quickly as the subnet
+//! administrator admits: how long it takes until all are members and the switches hold all trees,
+//! and how many blocks of multicast forwarding tables are written for it.
+//!
+//! ```text
+//! cargo bench --bench joins [-- ours|program|opensm [SHAPE [HOSTS [GROUPS [WINDOW]]]]]
+//! ```
+//!
+//! `ours` is the daemon in this process, `program` the same in a process of its own, and `opensm`
+//! Debian's, both attached by the preloaded library; SHAPE is as for `torus-sm sim`, with HOSTS at
+//! each switch, which have WINDOW requests each under way. The end is looked at: the tables that
+//! are read back from the switches deliver every group to all hosts, exactly.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+#[path = "../tests/house/mod.rs"]
+mod house;
+#[path = "../tests/joining/mod.rs"]
+mod joining;
+
+use common::{Running, tool, torus_sm, wait_for};
+use house::House;
+use joining::{Tables, Tally};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+use torus_sm::ids::{Guid, Mlid};
+use torus_sm::sim::SimFabric;
+use torus_sm::sim::serve::address::Listener;
+use torus_sm::sim::serve::{Place, Server};
+use torus_sm::wire::attr::AttrId;
+use torus_sm::wire::mad::Method;
+
+/// The tables are taken for complete when nothing was written for so long.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// How long anything else may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+struct Case {
+    who: String,
+    shape: String,
+    hosts: u8,
+    groups: usize,
+    window: usize,
+}
+
+impl Case {
+    fn from_arguments() -> Self {
+        // Cargo passes --bench.
+        let words: Vec<String> =
+            std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+        let word = |index: usize, default: &str| {
+            words.get(index).map_or_else(|| default.to_owned(), Clone::clone)
+        };
+        let number = |index, default| word(index, default).parse().expect("a number");
+        Self {
+            who: word(0, "ours"),
+            shape: word(1, "8x8x8"),
+            hosts: number(2, "2") as u8,
+            groups: number(3, "200"),
+            window: number(4, "8"),
+        }
+    }
+}
+
+fn main() {
+    let case = Case::from_arguments();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(run(case));
+}
+
+async fn run(case: Case) {
+    let house = House::healthy(&case.shape, case.hosts);
+    match &case.who[..] {
+        "ours" => {
+            let mut sm = house.start([0, 0, 0], house.options());
+            let is_up = sm.subnet.wait_for(Option::is_some).await.is_ok();
+            assert!(is_up, "the subnet comes up");
+            measure(&case, &house).await;
+            sm.stop().await;
+        }
+        _ => {
+            let program = Program::start(&case, &house);
+            program.is_up();
+            measure(&case, &house).await;
+        }
+    }
+}
+
+/// A subnet manager in a process of its own.
+struct Program {
+    log: std::path::PathBuf,
+    _process: Running,
+    _server: Server,
+}
+
+impl Program {
+    fn start(case: &Case, house: &House) -> Self {
+        let socket = house.file("sim.sock");
+        let folder = house.file("nodes");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let listener = Listener::bind(&socket).expect("a socket");
+        let node = house.shape.host_guid([0, 0, 0], 0);
+        let server =
+            Server::start(house.fabric.clone(), Place { node, port: None }, listener, folder);
+        let ours = case.who == "program";
+        let program = if ours { torus_sm() } else { tool("opensm").expect("opensm is installed") };
+        common::simulator::library();
+        let log = house.file("sm.log");
+        let mut command = Command::new(torus_sm());
+        command.args(["sim", "exec", "--socket"]).arg(&socket).arg("--").arg(program);
+        command.args(["-R", "torus-2QoS", "-Q", "--torus_config"]);
+        command.arg(house.file("torus-2QoS.conf")).arg("-f").arg(&log);
+        let process = command
+            .env("OSM_TMP_DIR", house.dir())
+            .env("OSM_CACHE_DIR", house.dir())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let process = Running(process.expect("it starts"));
+        Self { log, _process: process, _server: server.expect("a server") }
+    }
+
+    fn is_up(&self) {
+        wait_for(Path::new(&self.log), "SUBNET UP", PATIENCE);
+    }
+}
+
+async fn measure(case: &Case, house: &House) {
+    settled(&house.fabric).await;
+    let hosts = joining::hosts(&house.topology);
+    let before = house.fabric.requests(AttrId::MULTICAST_FT)[1];
+    let start = Instant::now();
+    let mut tally =
+        joining::all(&house.fabric, &hosts, Method::SET, case.groups, case.window).await;
+    let joined = start.elapsed();
+    let tables = settled(&house.fabric).await.saturating_duration_since(start);
+    let sets = house.fabric.requests(AttrId::MULTICAST_FT)[1] - before;
+    let all: BTreeSet<Guid> = hosts.iter().map(|&(node, _)| node).collect();
+    check(house, &tally, &all);
+    let switches = house.shape.radix.iter().map(|&radix| usize::from(radix)).product::<usize>();
+    let least = switches * case.groups.div_ceil(32);
+    let [half, most] = [0.5, 0.99].map(|share| tally.wait(share));
+    println!(
+        "{}: {} with {} hosts, {} groups: {} joins in {joined:.2?}, tables complete after \
+         {tables:.2?}; {sets} MFT Sets (at least {least}); {} BUSY, {} unanswered; waits p50 \
+         {half:.1?}, p99 {most:.1?}, longest {:.1?}",
+        case.who,
+        case.shape,
+        hosts.len(),
+        case.groups,
+        tally.granted,
+        tally.busy,
+        tally.unanswered,
+        tally.longest,
+    );
+}
+
+/// When the last block was written.
+async fn settled(fabric: &SimFabric) -> Instant {
+    let sets = || fabric.requests(AttrId::MULTICAST_FT)[1];
+    let (mut seen, mut last) = (sets(), Instant::now());
+    while last.elapsed() < QUIET {
+        sleep(Duration::from_millis(10)).await;
+        if sets() != seen {
+            (seen, last) = (sets(), Instant::now());
+        }
+    }
+    last
+}
+
+/// Every group has one MLID and a tree that reaches all hosts, and no other.
+fn check(house: &House, tally: &Tally, all: &BTreeSet<Guid>) {
+    assert_eq!(tally.refused, [0; 0], "all may join");
+    let tables = Tables::read(&house.fabric, &house.topology);
+    let mut known = BTreeSet::<Mlid>::new();
+    for (group, mlids) in &tally.mlids {
+        assert_eq!(mlids.len(), 1, "group {group} has {mlids:?}");
+        for &mlid in mlids {
+            assert!(known.insert(mlid), "{mlid} belongs to two groups");
+            let members = tables.members(mlid).expect("a tree");
+            assert!(members == *all, "{mlid} has {} of {} members", members.len(), all.len());
+        }
+    }
+}
