@@ -118,6 +118,22 @@ impl Acknowledged {
         self.forgetful.clear();
     }
 
+    /// From now on the devices hold `plan`, which differs from the last one in nothing but what was
+    /// sent: `arrived`, and `failed`. What was not acknowledged before, or kept, still is not.
+    pub fn advance(
+        &mut self,
+        fabric: &Arc<Fabric>,
+        plan: &Arc<Plan>,
+        arrived: impl Iterator<Item = Item>,
+        failed: &[Item],
+    ) {
+        for item in arrived {
+            self.pending.remove(&item.name(fabric));
+        }
+        self.pending.extend(failed.iter().map(|item| item.name(fabric)));
+        self.last = Some((fabric.clone(), plan.clone()));
+    }
+
     /// Other than planned, this block of a linear forwarding table was left as it is.
     pub fn keep(&mut self, guid: Guid, block: u32, data: Box<[u8; LFT_BLOCK]>) {
         self.kept.insert((guid, block), data);

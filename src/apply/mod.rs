@@ -22,4 +22,4 @@ mod slvl;
 pub mod transition;
 
 pub use acknowledged::Acknowledged;
-pub use programmer::{ApplyReport, apply};
+pub use programmer::{ApplyReport, apply, apply_groups};

@@ -134,6 +134,42 @@ pub async fn apply(
     report
 }
 
+/// Brings the devices of `observation`, which hold the plan before, to one that differs from it in
+/// nothing but multicast groups; otherwise as [`apply`].
+pub async fn apply_groups(
+    client: &SmpClient,
+    observation: &mut Observation,
+    plan: &Verified,
+    acknowledged: &mut Acknowledged,
+    options: &Options,
+) -> ApplyReport {
+    let start = Instant::now();
+    let mut report = ApplyReport::default();
+    let delta = delta(observation, plan.plan(), acknowledged, options.m_key);
+    let steps = transition::order_groups(&delta);
+    report.transition = Some(order_report(&steps, start));
+    let mut progress = Progress::new(&steps);
+    let changes = Changes::default();
+    let forgives_sl_to_vl = false;
+    let mut run = Run { client, start, report: &mut report, changes, forgives_sl_to_vl };
+    let sets = run.send_steps(delta, &mut progress, std::iter::empty()).await;
+    // Branches over links that are not up are for the pass that brings these up.
+    let changes = run.changes;
+    report.sent[Phase::Tables as usize] = (sets, start.elapsed());
+    let failed = report.failed.iter().map(|(item, _)| *item).collect();
+    let mut left = Left { failed, kept: Vec::new() };
+    if let Some(transition) = &mut report.transition {
+        transition.hasty = progress.dispatch.hasty();
+        transition.stayed_back = progress.stayed_back(&delta, &mut left);
+    }
+    let items: Vec<Item> = steps.iter().filter_map(|step| step.item).collect();
+    let arrived = items.into_iter().filter(|item| progress.is_complete(item));
+    let arrived: Vec<Item> = arrived.collect();
+    take_over(observation, changes);
+    acknowledged.advance(&observation.fabric, plan.plan(), arrived.into_iter(), &left.failed);
+    report
+}
+
 fn delta<'a>(
     observation: &'a Observation,
     plan: &'a Plan,
@@ -158,15 +194,19 @@ fn ordered(
     }
     let start = Instant::now();
     let steps = transition::order(&delta);
+    report.transition = Some(order_report(&steps, start));
+    Some(steps)
+}
+
+fn order_report(steps: &Steps, start: Instant) -> TransitionReport {
     let sets = || steps.iter().filter(|step| step.item.is_some());
-    report.transition = Some(TransitionReport {
+    TransitionReport {
         sets: sets().count(),
         intermediate: steps.intermediate(),
         late: sets().filter(|step| step.is_late).count(),
         ordering: start.elapsed(),
         ..TransitionReport::default()
-    });
-    Some(steps)
+    }
 }
 
 fn remember(

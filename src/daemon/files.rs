@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use tracing::{debug, info, warn};
 
 /// The log flag that asks for dump files (`-D 0x40`).
-const LOG_ROUTING: u8 = 0x40;
+pub const LOG_ROUTING: u8 = 0x40;
 
 /// Where files are.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,12 +1,12 @@
 //! Answers to joins that wait until the tree has a place for the port: whoever hears that it is a
 //! member may send at once, and is to be heard.
 //!
-//! All joins that come while a pass runs are in the next one, so that many joins cost few
-//! updates of forwarding tables. A pass that takes long, or that finds no plan, does not hold
+//! All joins that come while a pass runs are in the next one ([`super::gathering`]). A pass that takes long, or that finds no plan, does not hold
 //! clients up beyond [`LONGEST`]: they would take the silence for a lost answer.
 
+use super::repeats::Name;
 use crate::sa::Reply;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -20,11 +20,21 @@ const MOST: usize = 65_536;
 #[derive(Debug, Default)]
 pub struct HeldJoins {
     /// In the order in which they came.
-    held: VecDeque<(Instant, Reply)>,
+    held: VecDeque<Held>,
+    /// The requests that they answer.
+    names: HashSet<Name>,
     /// The generation of the groups that the pass under way was given.
     asked: u64,
     /// The generation of the groups that is planned and programmed.
     planned: u64,
+}
+
+/// An answer that waits until a plan is in force, or its time is over.
+#[derive(Debug)]
+struct Held {
+    deadline: Instant,
+    name: Name,
+    reply: Reply,
 }
 
 impl HeldJoins {
@@ -36,41 +46,54 @@ impl HeldJoins {
     /// What was asked for is in the tables: the answers that may go out now.
     pub fn planned(&mut self) -> Vec<Reply> {
         self.planned = self.asked;
-        let held = std::mem::take(&mut self.held);
-        let (free, held) = held.into_iter().partition(|(_, reply)| reply.due <= self.planned);
-        self.held = held;
-        let free: VecDeque<(Instant, Reply)> = free;
-        free.into_iter().map(|(_, reply)| reply).collect()
+        let mut free = Vec::new();
+        for held in std::mem::take(&mut self.held) {
+            if held.reply.due <= self.planned {
+                free.push(self.release(held));
+            } else {
+                self.held.push_back(held);
+            }
+        }
+        free
     }
 
-    /// Takes an answer: gives back what may go out now. Repetitions of a request are answered
-    /// with the first.
-    pub fn take(&mut self, now: Instant, reply: Reply) -> Option<Reply> {
+    /// True if the answer to this request waits: if it comes again, one answer will do for both.
+    pub fn holds(&self, name: &Name) -> bool {
+        self.names.contains(name)
+    }
+
+    /// Takes an answer: gives back what may go out now.
+    pub fn take(&mut self, now: Instant, name: Name, reply: Reply) -> Option<Reply> {
         if reply.due <= self.planned {
             return Some(reply);
         }
-        let same = |other: &Reply| other.to == reply.to && other.mad == reply.mad;
-        if self.held.iter().rev().take(64).any(|(_, other)| same(other)) {
-            return None;
-        }
-        self.held.push_back((now + LONGEST, reply));
-        (self.held.len() > MOST).then(|| self.held.pop_front()).flatten().map(|(_, oldest)| oldest)
+        self.names.insert(name);
+        self.held.push_back(Held { deadline: now + LONGEST, name, reply });
+        let oldest = if self.held.len() > MOST { self.held.pop_front() } else { None };
+        oldest.map(|oldest| self.release(oldest))
     }
 
     /// When [`Self::overdue`] will have something.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.held.front().map(|&(deadline, _)| deadline)
+        self.held.front().map(|held| held.deadline)
     }
 
     /// The answers that were held back for too long.
     pub fn overdue(&mut self, now: Instant) -> Vec<Reply> {
-        let count = self.held.partition_point(|&(deadline, _)| deadline <= now);
-        self.held.drain(..count).map(|(_, reply)| reply).collect()
+        let count = self.held.partition_point(|held| held.deadline <= now);
+        let overdue: Vec<Held> = self.held.drain(..count).collect();
+        overdue.into_iter().map(|held| self.release(held)).collect()
     }
 
     /// Forgets what waits: the subnet is another's.
     pub fn clear(&mut self) {
         self.held.clear();
+        self.names.clear();
+    }
+
+    fn release(&mut self, held: Held) -> Reply {
+        self.names.remove(&held.name);
+        held.reply
     }
 }
 
@@ -78,10 +101,17 @@ impl HeldJoins {
 mod tests {
     use super::*;
     use crate::ids::{Lid, Sl};
-    use crate::transport::Address;
+    use crate::transport::intake::Inbound;
+    use crate::transport::{Address, Agent};
 
     fn reply(lid: u16, due: u64) -> Reply {
         Reply { to: Address::gsi(Lid(lid), Sl(0)), mad: vec![0; 256], due }
+    }
+
+    fn name(lid: u16) -> Name {
+        let from = Address::gsi(Lid(lid), Sl(0));
+        let arrived = Instant::now();
+        Name::of(&Inbound { agent: Agent::Sa, from, mad: vec![1; 256], arrived })
     }
 
     fn lids(replies: Vec<Reply>) -> Vec<u16> {
@@ -91,17 +121,20 @@ mod tests {
     #[test]
     fn answers_wait_for_their_plan() {
         let (mut joins, now) = (HeldJoins::default(), Instant::now());
-        assert!(joins.take(now, reply(1, 0)).is_some(), "nothing to wait for");
+        assert!(joins.take(now, name(1), reply(1, 0)).is_some(), "nothing to wait for");
         for (lid, due) in [(2, 5), (3, 6), (4, 9)] {
-            assert_eq!(joins.take(now, reply(lid, due)), None);
+            assert!(!joins.holds(&name(lid)));
+            assert_eq!(joins.take(now, name(lid), reply(lid, due)), None);
+            assert!(joins.holds(&name(lid)), "a repetition");
         }
-        assert_eq!(joins.take(now, reply(3, 6)), None, "a repetition");
         joins.asked(6);
         assert_eq!(lids(joins.planned()), [2, 3]);
-        assert!(joins.take(now, reply(5, 6)).is_some());
+        assert_eq!([2, 3, 4].map(|lid| joins.holds(&name(lid))), [false, false, true]);
+        assert!(joins.take(now, name(5), reply(5, 6)).is_some());
         let deadline = joins.next_deadline().expect("one waits");
         assert_eq!(lids(joins.overdue(deadline - Duration::from_millis(1))), [0; 0]);
         assert_eq!(lids(joins.overdue(deadline)), [4]);
+        assert!(!joins.holds(&name(4)));
         assert_eq!(joins.next_deadline(), None);
     }
 }

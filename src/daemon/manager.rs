@@ -136,6 +136,7 @@ impl Manager {
     async fn wait(&mut self, agenda: &mut Agenda) {
         let poll = self.master.as_ref().map(|master| master.next_poll);
         let look = self.next_look;
+        let renewal = self.passes.next_renewal();
         let now = Instant::now();
         tokio::select! {
             event = self.around.events.recv() => match event {
@@ -144,6 +145,14 @@ impl Manager {
             },
             () = sleep_until(poll.unwrap_or(now)), if poll.is_some() => self.poll(agenda).await,
             () = sleep_until(look.unwrap_or(now)), if look.is_some() => self.look(agenda).await,
+            () = sleep_until(renewal.unwrap_or(now)), if renewal.is_some() => self.renew(),
+        }
+    }
+
+    /// Groups changed, and rest: the next plan is to build on them.
+    fn renew(&mut self) {
+        if let Some(observation) = self.observation.as_ref() {
+            self.passes.renew(observation);
         }
     }
 
@@ -281,10 +290,16 @@ impl Manager {
     }
 
     async fn replan(&mut self, agenda: &mut Agenda) -> Option<Exit> {
-        if self.observation.is_none() || self.state() != SmState::Master {
+        if self.state() != SmState::Master {
             return None;
         }
-        self.configure(agenda).await
+        let observation = self.observation.as_mut()?;
+        match self.passes.regroup(&self.around, &self.options, observation).await {
+            // The fabric was not looked at: the next sweep stays where it is.
+            Some(Pass::Up) => None,
+            Some(Pass::Incomplete(problem) | Pass::Refused(problem)) => self.failed(problem),
+            None => self.configure(agenda).await,
+        }
     }
 
     async fn configure(&mut self, agenda: &mut Agenda) -> Option<Exit> {

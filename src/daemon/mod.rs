@@ -11,13 +11,15 @@
 //!
 //! * [`manager`]: the loop: events in, sweeps out; [`agenda`]: what is to be done next;
 //! * [`surroundings`]: what it is placed in; [`sweeping`]: one pass through the stages,
-//!   with [`planning`] beside the loop, and [`policy`];
+//!   with [`planning`] beside the loop, and [`policy`]; a short one where only multicast groups
+//!   changed;
 //! * [`partitions`]: who may talk to whom, as configured;
 //! * [`transitions`]: what it took to change the tables of a fabric at work;
 //! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
 //! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps, and
-//!   reports notices; [`queue`]: requests that wait, port by port; [`held_joins`]: answers that wait for their tree; [`archive`]: the registry
-//!   on disk;
+//!   reports notices; [`queue`]: requests that wait, port by port; [`archive`]: the registry on disk;
+//! * [`gathering`]: when joins are planned; [`held_joins`]: answers that wait for their tree;
+//!   [`repeats`]: those that are given again;
 //! * [`files`]: the files that a pass reads and writes; [`scribe`]: writes them beside the loop;
 //! * [`signals`]: HUP, USR1, INT, TERM; [`logging`]: the log, [`tell`]: its well-known lines;
 //! * [`start`]: puts the desks together; [`launch`]: the process,
@@ -33,6 +35,7 @@ pub mod background;
 pub mod ctl;
 pub mod files;
 pub mod front_desk;
+pub mod gathering;
 pub mod held_joins;
 pub mod hosting;
 pub mod launch;
@@ -43,6 +46,7 @@ pub mod partitions;
 pub mod planning;
 pub mod policy;
 pub mod queue;
+pub mod repeats;
 pub mod sa_desk;
 pub mod scribe;
 pub mod signals;

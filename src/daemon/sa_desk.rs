@@ -12,13 +12,15 @@
 
 use super::agenda::Event;
 use super::archive::Archive;
+use super::gathering::Gathering;
 use super::held_joins::HeldJoins;
 use super::queue::{self, FairQueue};
+use super::repeats::{Name, Repeats};
 use crate::config::options::Options;
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::Fabric;
 use crate::ids::{Lid, Mlid};
-use crate::plan::multicast::GroupMembers;
+use crate::plan::multicast::{GroupMembers, Regrouping};
 use crate::publish::Subnet;
 use crate::sa::counters::Drop;
 use crate::sa::herald::{self, Herald};
@@ -47,8 +49,18 @@ pub enum Errand {
     Groups {
         /// The fabric the answer is to be in terms of.
         fabric: Arc<Fabric>,
-        /// Where the answer goes.
-        reply: oneshot::Sender<Vec<GroupMembers>>,
+        /// Where the answer goes, with the generation of the registry.
+        reply: oneshot::Sender<(u64, Vec<GroupMembers>)>,
+    },
+    /// What changed about the groups since a generation of the registry, as ports of this fabric: it is
+    /// going to be planned.
+    Regrouping {
+        /// The generation.
+        since: u64,
+        /// The fabric the answer is to be in terms of.
+        fabric: Arc<Fabric>,
+        /// Where the answer goes, with the generation of the registry.
+        reply: oneshot::Sender<(u64, Regrouping)>,
     },
     /// The multicast groups of the configuration.
     PermanentGroups(Vec<GroupSpec>),
@@ -99,7 +111,8 @@ pub struct SaDesk {
     archive: Archive,
     herald: Herald,
     joins: HeldJoins,
-    membership: u64,
+    gathering: Gathering,
+    repeats: Repeats,
     /// Subnet managers that sweeps met beside this one.
     others: Vec<SmInfo>,
     /// Requests that came while the subnet was not up or not ours.
@@ -118,7 +131,7 @@ impl SaDesk {
         events: mpsc::UnboundedSender<Event>,
         archive: Archive,
     ) -> Self {
-        let membership = responder.registry().generation();
+        let gathering = Gathering::new(responder.registry().generation());
         portrait.mark_changed();
         Self {
             port,
@@ -130,7 +143,8 @@ impl SaDesk {
             archive,
             herald: Herald::default(),
             joins: HeldJoins::default(),
-            membership,
+            gathering,
+            repeats: Repeats::default(),
             others: Vec::new(),
             untimely: 0,
             options: None,
@@ -177,7 +191,8 @@ impl SaDesk {
     /// When something is to be done without being asked.
     fn next_deadline(&self) -> Option<Instant> {
         let reports = self.herald.next_deadline().map(Instant::from_std);
-        [reports, self.joins.next_deadline(), self.archive.due()].into_iter().flatten().min()
+        let joins = [self.joins.next_deadline(), self.gathering.due()];
+        joins.into_iter().chain([reports, self.archive.due()]).flatten().min()
     }
 
     async fn due(&mut self) {
@@ -186,8 +201,23 @@ impl SaDesk {
         for reply in self.joins.overdue(now) {
             self.send(&reply);
         }
+        self.ask_for_plan(now);
         if self.archive.due().is_some_and(|due| due <= now) {
             self.write_archive().await;
+        }
+    }
+
+    /// The groups of this generation are being planned.
+    fn asked(&mut self, generation: u64) {
+        self.joins.asked(generation);
+        self.gathering.asked(generation);
+    }
+
+    /// Tells the manager that groups are to be planned, if it is time for that.
+    fn ask_for_plan(&mut self, now: Instant) {
+        if self.gathering.due().is_some_and(|due| due <= now) {
+            self.gathering.told();
+            let _ = self.events.send(Event::Membership);
         }
     }
 
@@ -203,8 +233,15 @@ impl SaDesk {
         match errand {
             Errand::Groups { fabric, reply } => {
                 let registry = self.responder.registry();
-                self.joins.asked(registry.generation());
-                let _ = reply.send(registry.groups(&fabric));
+                let generation = registry.generation();
+                let _ = reply.send((generation, registry.groups(&fabric)));
+                self.asked(generation);
+            }
+            Errand::Regrouping { since, fabric, reply } => {
+                let registry = self.responder.registry();
+                let generation = registry.generation();
+                let _ = reply.send((generation, registry.regrouping(since, &fabric)));
+                self.asked(generation);
             }
             Errand::PrefixRoutes(routes) => self.responder.set_prefix_routes(routes),
             Errand::PermanentGroups(specs) => {
@@ -214,7 +251,7 @@ impl SaDesk {
                     warn!("no MLID is left for the groups {}", names.join(", "));
                 }
                 // The pass under way asks for the groups anyway.
-                self.membership = registry.generation();
+                self.gathering.known(registry.generation());
             }
             Errand::Planned => {
                 for reply in self.joins.planned() {
@@ -228,7 +265,7 @@ impl SaDesk {
                     let registry = self.responder.registry_mut();
                     registry.forget_absent(&fabric, drop_subscriptions);
                     // The pass that follows the sweep asks for the groups anyway.
-                    self.membership = registry.generation();
+                    self.gathering.known(registry.generation());
                     self.wrote();
                 }
             }
@@ -311,18 +348,25 @@ impl SaDesk {
         self.refresh_managers();
         let now = Instant::now();
         let (from, mad) = (&inbound.from, &inbound.mad);
-        let Some(reply) = self.responder.handle(&subnet, from, mad, now.into_std()) else {
+        let name = Name::of(inbound);
+        if self.joins.holds(&name) {
             return;
+        }
+        let reply = match self.repeats.answer(now, inbound, name) {
+            Some(reply) => reply,
+            None => {
+                let reply = self.responder.handle(&subnet, from, mad, now.into_std());
+                let Some(reply) = reply else { return };
+                self.repeats.handled(now, inbound, name, &reply);
+                reply
+            }
         };
-        if let Some(reply) = self.joins.take(now, reply) {
+        if let Some(reply) = self.joins.take(now, name, reply) {
             self.send(&reply);
         }
         self.wrote();
-        let membership = self.responder.registry().generation();
-        if membership != self.membership {
-            self.membership = membership;
-            let _ = self.events.send(Event::Membership);
-        }
+        self.gathering.changed(now, self.responder.registry().generation());
+        self.ask_for_plan(now);
     }
 
     /// Looks after what changed in the registry.

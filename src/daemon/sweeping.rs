@@ -1,4 +1,7 @@
-//! One pass through the stages: plan, verify, apply, publish.
+//! One pass through the stages: plan, verify, apply, publish. `groups`: a short one where only
+//! multicast groups changed.
+
+mod groups;
 
 use super::files::Files;
 use super::partitions::Partitions;
@@ -28,6 +31,7 @@ use crate::transport::client::SmpClient;
 use crate::verify::foundation::{Foundation, Judged, Outcome};
 use crate::verify::{Checks, Extent, Verified, VerifyFailure};
 use crate::wire::attr::{CapMask, PortState};
+use groups::Standing;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +67,8 @@ pub struct Passes {
     last_plan: Option<Arc<Plan>>,
     /// What `last_plan` was made from.
     last_order: Option<Order>,
+    /// What passes over groups alone go by; `None` if there cannot be one.
+    standing: Option<Standing>,
     /// What the next plan builds on, and the work on it if that has not been looked at yet.
     foundation: Option<Arc<Foundation>>,
     preparing: Option<JoinHandle<Option<Arc<Foundation>>>>,
@@ -93,6 +99,7 @@ impl Passes {
             transitions: Transitions::default(),
             last_plan: None,
             last_order: None,
+            standing: None,
             foundation: None,
             preparing: None,
             generation: 0,
@@ -108,6 +115,7 @@ impl Passes {
     pub fn reconfigure(&mut self, partitions: Arc<PartitionsConfig>) {
         self.partitions.reconfigure(partitions);
         self.policy.reconfigure();
+        self.standing = None;
     }
 
     /// Another SM ruled meanwhile: what it gave out counts, and what was written before it does
@@ -118,6 +126,7 @@ impl Passes {
         self.acknowledged.forget_all();
         self.last_plan = None;
         (self.last_order, self.foundation, self.preparing) = (None, None, None);
+        self.standing = None;
         self.was_up = false;
         self.is_new_master = true;
     }
@@ -164,12 +173,13 @@ impl Passes {
         observation: &mut Observation,
     ) -> Pass {
         let start = Instant::now();
+        self.standing = None;
         if let Some(groups) = self.partitions.resolve(options) {
             // Without a desk there is nobody who wants to know.
             let _ = around.sa_desk.send(Errand::PermanentGroups(groups)).await;
         }
         self.tell_prefix_routes(around, options).await;
-        let groups = ask_groups(around, observation).await;
+        let (groups_planned, groups) = ask_groups(around, observation).await;
         let planned = self.plan(around, options, observation, groups).await;
         let verified = match planned {
             Ok(verified) => verified,
@@ -182,8 +192,15 @@ impl Passes {
         self.tell_applied(observation, &report, planned_after, start.elapsed());
         tell_traffic(&around.client);
         let policy = self.policy(around, options, observation, &verified).await;
-        self.publish(around, options, observation, &verified, (policy, report.failed.len()));
-        self.prepare(observation, verified.plan());
+        let subnet =
+            self.publish(around, options, observation, &verified, (policy, report.failed.len()));
+        let memory = self.memory.clone();
+        let job = Job { memory, options: options.clone(), subnet: Some(subnet), refused: None };
+        self.scribe.write(job);
+        if let Some(order) = self.last_order.take() {
+            self.standing = Some(Standing::new(groups_planned, observation, &order));
+            self.prepare(observation, verified.plan(), order);
+        }
         // Without a desk there is nobody who waits for it.
         let _ = around.sa_desk.send(Errand::Planned).await;
         let checks = Checks::new(options.qos);
@@ -257,8 +274,7 @@ impl Passes {
     }
 
     /// Lays the foundation for the next plan, beside the loop.
-    fn prepare(&mut self, observation: &Observation, plan: &Arc<Plan>) {
-        let Some(order) = self.last_order.take() else { return };
+    fn prepare(&mut self, observation: &Observation, plan: &Arc<Plan>, order: Order) {
         let order = Order {
             fabric: observation.fabric.clone(),
             pkeys: observation.pkeys.clone(),
@@ -363,7 +379,7 @@ impl Passes {
         observation: &Observation,
         verified: &Verified,
         (qos_policy, failed_sets): (Option<Arc<EffectivePolicy>>, usize),
-    ) {
+    ) -> Arc<Subnet> {
         self.generation += 1;
         self.is_new_master = false;
         let plan = verified.plan().clone();
@@ -379,8 +395,7 @@ impl Passes {
         });
         around.subnet.send_replace(Some(subnet.clone()));
         around.refused.send_replace(None);
-        let (memory, options) = (self.memory.clone(), options.clone());
-        self.scribe.write(Job { memory, options, subnet: Some(subnet), refused: None });
+        subnet
     }
 }
 
@@ -418,12 +433,12 @@ fn unverified(failure: &VerifyFailure, last: Option<&Subnet>, fabric: &Fabric) -
     Refused::new(Vec::new(), Vec::new(), headline, last, fabric)
 }
 
-/// Asks the registry who is in which multicast group.
-async fn ask_groups(around: &Surroundings, observation: &Observation) -> Vec<GroupMembers> {
+/// Asks the registry who is in which multicast group, and for its generation.
+async fn ask_groups(around: &Surroundings, observation: &Observation) -> (u64, Vec<GroupMembers>) {
     let (reply, answer) = oneshot::channel();
     let errand = Errand::Groups { fabric: observation.fabric.clone(), reply };
     if around.sa_desk.send(errand).await.is_err() {
-        return Vec::new();
+        return (0, Vec::new());
     }
     answer.await.unwrap_or_default()
 }

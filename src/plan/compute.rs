@@ -166,9 +166,10 @@ pub(super) fn finish(
 ) -> Plan {
     let PlanInput { fabric, options, .. } = *input;
     let Parts { lids, routing, ports, qos, partitions } = parts;
-    let (multicast, found) = multicast::plan(fabric, &lids, &routing, input.groups, options);
+    let multicast = multicast::plan(fabric, &lids, &routing, input.groups, options);
     let switch_infos = links::switch_targets(fabric, &lids, &multicast, options);
     let earlier = findings.lids.iter().chain(&routing.notes).chain(&findings.partitions);
-    let notes = earlier.chain(&qos_notes).chain(&found).cloned().collect();
+    let found = multicast.notes.iter().map(|(_, note)| note);
+    let notes = earlier.chain(&qos_notes).chain(found).cloned().collect();
     Plan { lids, ports, switch_infos, routing, qos, partitions, multicast, notes }
 }

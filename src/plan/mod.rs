@@ -11,7 +11,7 @@
 //! * [`routing`]: the engines, and the chain in which they are tried;
 //! * [`multicast`]: groups → multicast forwarding tables;
 //! * [`shared`]: tables of which plans share what did not change; [`mod@update`]: a plan after a small
-//!   change.
+//!   change of the fabric; [`mod@regroup`]: after a change of groups.
 
 pub mod compute;
 pub mod lids;
@@ -20,6 +20,7 @@ pub mod multicast;
 pub mod partitions;
 pub mod qos;
 pub mod qos_policy;
+pub mod regroup;
 pub mod routing;
 pub mod shared;
 #[cfg(test)]

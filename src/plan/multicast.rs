@@ -8,6 +8,9 @@
 #[cfg(test)]
 mod tests;
 mod tree;
+mod update;
+
+pub use update::{Regrouping, update};
 
 use super::LidTable;
 use super::routing::minhop::MinHopPolicy;
@@ -30,6 +33,8 @@ pub struct MulticastTables {
     pub senders: Vec<(Mlid, SwitchId)>,
     /// By MLID, ascending: the SLs that its groups' packets have, a bit for each.
     pub sls: Vec<(Mlid, u16)>,
+    /// What the operator is to hear of an MLID, ascending.
+    pub notes: Vec<(Mlid, Note)>,
 }
 
 impl MulticastTables {
@@ -66,18 +71,18 @@ struct Merged {
 
 /// The tables for `groups` on a fabric that is routed by `routing`. General trees have at least
 /// two members; engines may set up entries for one. The notes name members and switches that
-/// had to be left out.
+/// had to be left out. The tree of an MLID depends on no other's: see [`update`].
 pub fn plan(
     fabric: &Fabric,
     lids: &LidTable,
     routing: &Routing,
     groups: &[GroupMembers],
     options: &Options,
-) -> (MulticastTables, Vec<Note>) {
+) -> MulticastTables {
     let by_switch = vec![Vec::new(); fabric.switches().len()];
     let mut tables = MulticastTables { by_switch, ..MulticastTables::default() };
     if options.disable_multicast || fabric.switches().is_empty() {
-        return (tables, Vec::new());
+        return tables;
     }
     let (merged, mut notes) = merge(groups);
     tables.sls = merged.iter().map(|group| (group.mlid, group.sls)).collect();
@@ -85,7 +90,7 @@ pub fn plan(
     let mut trees: Vec<_> = merged.par_iter().map(of_engine).collect();
     span_missing(fabric, lids, routing, &merged, &mut trees);
     for (group, tree) in merged.iter().zip(trees.into_iter().map(Option::unwrap_or_default)) {
-        notes.extend(tree.notes);
+        notes.extend(tree.notes.into_iter().map(|note| (group.mlid, note)));
         let exits: Vec<_> = group.senders.iter().filter_map(|&port| member(fabric, port)).collect();
         for (switch, mut mask) in tree.switches {
             for sender in exits.iter().filter(|sender| sender.switch == switch) {
@@ -100,15 +105,17 @@ pub fn plan(
             if holds(fabric, switch, group.mlid) {
                 tables.by_switch[switch.index()].push((group.mlid, mask));
             } else {
-                notes.push(too_small(fabric, switch, group.mlid));
+                notes.push((group.mlid, too_small(fabric, switch, group.mlid)));
             }
         }
     }
-    (tables, notes)
+    notes.sort_by_key(|&(mlid, _)| mlid);
+    tables.notes = notes;
+    tables
 }
 
 /// Groups with members by MLID.
-fn merge(groups: &[GroupMembers]) -> (Vec<Merged>, Vec<Note>) {
+fn merge(groups: &[GroupMembers]) -> (Vec<Merged>, Vec<(Mlid, Note)>) {
     type Roles = (u16, BTreeSet<PortId>, BTreeSet<PortId>);
     let (mut merged, mut notes) = (BTreeMap::<Mlid, Roles>::new(), Vec::new());
     for group in groups {
@@ -118,7 +125,8 @@ fn merge(groups: &[GroupMembers]) -> (Vec<Merged>, Vec<Note>) {
             receivers.extend(&group.members);
             senders.extend(&group.senders);
         } else {
-            notes.push(Note::warning(format!("{} is not a multicast LID", group.mlid)));
+            let note = Note::warning(format!("{} is not a multicast LID", group.mlid));
+            notes.push((group.mlid, note));
         }
     }
     // Where nobody receives there is nothing to forward.

@@ -42,6 +42,11 @@ impl Foundation {
     pub fn basis(&self) -> &Basis {
         &self.basis
     }
+
+    /// What the plan was found to be; `None` if it has a credit loop.
+    pub(super) fn proof(&self) -> Option<&Proof> {
+        self.proof.as_ref()
+    }
 }
 
 /// Plans a fabric and verifies the plan: where it differs from `foundation` if that is enough,

@@ -36,6 +36,22 @@ pub(super) fn check_some(
     faults
 }
 
+/// The same for the multicast forwarding tables of some switches.
+pub(super) fn check_groups(
+    fabric: &Fabric,
+    plan: &Plan,
+    switches: impl IntoIterator<Item = SwitchId>,
+) -> Faults {
+    let mut faults = Faults::default();
+    for switch in switches {
+        let info = fabric.switch(switch).switch_info;
+        if info.0 != [0; SwitchInfo::SIZE] {
+            multicast(fabric, plan, switch, &info, &mut faults);
+        }
+    }
+    faults
+}
+
 fn name(fabric: &Fabric, switch: SwitchId) -> String {
     let node = fabric.switch(switch);
     format!("switch {} \"{}\"", node.guid(), node.description)

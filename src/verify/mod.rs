@@ -10,7 +10,8 @@
 //! * [`transition`]: what packets may meet while a fabric goes from one plan to the next;
 //! * `proof`: what is kept of a plan that passed, to check a later one where it differs; `reroute`:
 //!   its changed forwarding tables; `levels`: its dependencies;
-//! * [`foundation`]: plan and verify in one go, on what the last plan left.
+//! * [`foundation`]: plan and verify in one go, on what the last plan left; [`regroup`]: the same where
+//!   only multicast groups changed.
 //!
 //! **Reachability.** Every end port must reach every LID of every other end port within
 //! [`MAX_HOPS`] switches. Destinations that no switch has an entry for, and switches without any
@@ -33,6 +34,7 @@ mod levels;
 mod limits;
 mod multicast;
 mod proof;
+pub mod regroup;
 mod reroute;
 pub mod transition;
 mod unicast;
@@ -235,8 +237,20 @@ impl Faults {
 /// devices hold, packets mapped to VL 15, and credit loops if the engine promises to have none.
 /// Without that promise a credit loop is a warning among [`Summary::notes`].
 pub fn verify(fabric: &Fabric, plan: Plan, checks: &Checks) -> Result<Verified, VerifyFailure> {
-    let (summary, _) = examine(fabric, &plan, checks)?;
-    Ok(Verified { plan: Arc::new(plan), summary })
+    verify_shared(fabric, &Arc::new(plan), checks)
+}
+
+/// The same for a plan that others hold, too.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_shared(
+    fabric: &Fabric,
+    plan: &Arc<Plan>,
+    checks: &Checks,
+) -> Result<Verified, VerifyFailure> {
+    let (summary, _) = examine(fabric, plan, checks)?;
+    Ok(Verified { plan: plan.clone(), summary })
 }
 
 /// Checks a plan, and keeps what was found for later plans; there is no [`Proof`] of a plan with a

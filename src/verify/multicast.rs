@@ -2,6 +2,7 @@
 //! member may send.
 
 use super::channels::{LOCAL, Triples};
+use super::reroute::Added;
 use super::wiring::{NONE, Wiring};
 use super::{Fault, Faults};
 use crate::fabric::{Fabric, SwitchId};
@@ -80,6 +81,36 @@ pub(super) fn check_some(
     Some(notes)
 }
 
+/// Follows the trees of some MLIDs, many at a time. Returns the triples of which `is_news` is true
+/// (channel, input, rank of the next channel, SLs), and what is to be told; `None` if a tree loops.
+pub(super) fn news_of(
+    fabric: &Fabric,
+    plan: &Plan,
+    mlids: &BTreeSet<Mlid>,
+    wiring: &Wiring,
+    is_news: impl Fn(u32, u16, u16, u16) -> bool + Sync,
+) -> Option<(Added, Vec<(Mlid, Note)>)> {
+    let trees: Vec<_> = trees(fabric, plan, wiring, |mlid| mlids.contains(&mlid)).collect();
+    let follow = |tree: Tree<'_>| {
+        let (sls, mut added) = (plan.multicast.sls_of(tree.mlid), Added::new());
+        let (fault, note) = tree.check(|channel, input, next| {
+            if is_news(channel, input, next, sls) {
+                *added.entry((channel, input, next)).or_default() |= sls;
+            }
+        });
+        fault.is_none().then(|| (added, note.map(|note| (tree.mlid, note))))
+    };
+    let parts: Option<Vec<_>> = trees.into_par_iter().map(follow).collect();
+    let (mut all, mut notes) = (Added::new(), Vec::new());
+    for (added, note) in parts? {
+        for (triple, sls) in added {
+            *all.entry(triple).or_default() |= sls;
+        }
+        notes.extend(note);
+    }
+    Some((all, notes))
+}
+
 /// The trees of the MLIDs that are `wanted`, ascending.
 fn trees<'a>(
     fabric: &'a Fabric,
@@ -97,6 +128,15 @@ fn trees<'a>(
         let mut tree = Tree::new(fabric, wiring, mlid, masks);
         tree.add_senders(&plan.multicast.senders);
         tree
+    })
+}
+
+/// The positions of the bits that are set.
+fn ports(mut word: u64) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let bit = (word != 0).then(|| word.trailing_zeros() as u8)?;
+        word &= word - 1;
+        Some(bit)
     })
 }
 
@@ -129,8 +169,9 @@ impl<'a> Tree<'a> {
     /// The channels the group leaves a switch by.
     fn outputs(&self, switch: u32) -> impl Iterator<Item = u32> + '_ {
         let mask = self.masks.get(&switch).copied().unwrap_or_default();
-        (0..=u8::MAX)
-            .filter(move |&num| mask.contains(num))
+        let words = mask.0.into_iter().zip([0, 64, 128, 192]);
+        words
+            .flat_map(|(word, first)| ports(word).map(move |bit| first + bit))
             .map(move |num| self.wiring.slot(switch, num))
             .filter(|&slot| slot != NONE)
             .map(|slot| self.wiring.hop(slot).channel)

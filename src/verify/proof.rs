@@ -238,7 +238,7 @@ impl Proof {
     }
 
     /// The dependencies of triples that are new; `None` if packets would be dropped.
-    fn dependencies(&self, added: &Added) -> Option<Vec<(u32, u32)>> {
+    pub(super) fn dependencies(&self, added: &Added) -> Option<Vec<(u32, u32)>> {
         let (wiring, lanes) = (&self.wiring, &self.lanes);
         let mut new = Vec::new();
         for (&(channel, input, next), &sls) in added {

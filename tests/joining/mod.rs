@@ -31,8 +31,7 @@ const CREATE: u64 = McMemberRecord::MGID
     | McMemberRecord::SL;
 
 /// What names a member that leaves.
-const LEAVE: u64 =
-    McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
+const LEAVE: u64 = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
 
 /// A client waits so long for an answer, and asks so often again.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -295,10 +294,14 @@ impl<'a> Tables<'a> {
             (0..self.masks.len()).filter(|&node| self.ports(node, mlid).next().is_some()).collect();
         let mut members = BTreeSet::new();
         let mut seen = BTreeSet::new();
-        let mut next: Vec<(usize, Option<u8>)> = switches.first().map(|&s| (s, None)).into_iter().collect();
+        let mut next: Vec<(usize, Option<u8>)> =
+            switches.first().map(|&s| (s, None)).into_iter().collect();
         while let Some((node, came)) = next.pop() {
             if !seen.insert(node) {
-                return Err(format!("{mlid}: a packet comes to {} twice", self.topology.nodes[node].guid));
+                return Err(format!(
+                    "{mlid}: a packet comes to {} twice",
+                    self.topology.nodes[node].guid
+                ));
             }
             for port in self.ports(node, mlid).filter(|&port| Some(port) != came) {
                 let Some(&(peer, peer_port)) = self.peers.get(&(node, port)) else {
@@ -310,12 +313,19 @@ impl<'a> Tables<'a> {
                 } else if self.ports(peer, mlid).any(|port| port == peer_port) {
                     next.push((peer, Some(peer_port)));
                 } else {
-                    return Err(format!("{mlid}: {} takes nothing from port {peer_port}", other.guid));
+                    return Err(format!(
+                        "{mlid}: {} takes nothing from port {peer_port}",
+                        other.guid
+                    ));
                 }
             }
         }
         if seen.len() != switches.len() {
-            return Err(format!("{mlid}: {} of {} switches are apart", switches.len() - seen.len(), switches.len()));
+            return Err(format!(
+                "{mlid}: {} of {} switches are apart",
+                switches.len() - seen.len(),
+                switches.len()
+            ));
         }
         Ok(members)
     }

@@ -167,6 +167,15 @@ pub fn order(delta: &Delta<'_>) -> Steps {
     steps
 }
 
+/// The same for a plan of which only the multicast groups are other ones: the Sets of SwitchInfo
+/// and of multicast forwarding tables.
+pub fn order_groups(delta: &Delta<'_>) -> Steps {
+    let mut steps = Steps::default();
+    tops(delta, &mut steps);
+    trees::add(delta, None, &mut steps);
+    steps
+}
+
 /// What a SL to VL Set does to packets that may be under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Effect {

@@ -20,7 +20,9 @@ fn tables(fabric: &Fabric, groups: &[GroupMembers]) -> (MulticastTables, Vec<Not
     let input =
         RoutingInput { fabric, lids: &lids, options: &options, torus_config, previous: None };
     let routing = MinHop::default().route(&input).expect("Min Hop never refuses");
-    plan(fabric, &lids, &routing, groups, &options)
+    let tables = plan(fabric, &lids, &routing, groups, &options);
+    let notes = tables.notes.iter().map(|(_, note)| note.clone()).collect();
+    (tables, notes)
 }
 
 fn mask(tables: &MulticastTables, switch: SwitchId, mlid: Mlid) -> PortMask {

@@ -199,7 +199,13 @@ impl PortMask {
 
     /// The ports in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
-        (0..=255).filter(|&port| self.contains(port))
+        self.0.into_iter().zip([0, 64, 128, 192]).flat_map(|(mut word, first)| {
+            std::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros() as u8)?;
+                word &= word - 1;
+                Some(first + bit)
+            })
+        })
     }
 
     /// The 16 ports of one position of a multicast forwarding table, bit 0 the lowest.

@@ -7,7 +7,7 @@ pub(crate) use spec::{LINK_LOCAL_SCOPE, broadcast_mgid};
 
 use crate::fabric::Fabric;
 use crate::ids::{Gid, Guid, Mlid, Pkey};
-use crate::plan::multicast::GroupMembers;
+use crate::plan::multicast::{GroupMembers, Regrouping};
 use crate::sa::refused::Refused;
 use crate::wire::record::{JoinState, McMemberRecord, Selector};
 use crate::wire::sa::SaStatus;
@@ -67,6 +67,23 @@ impl Group {
         record.set_join_state(member.state);
         record.set_proxy_join(member.proxy);
         record
+    }
+
+    /// The members as ports of `fabric`, ascending; those that are not there are left out.
+    fn ports(&self, fabric: &Fabric) -> GroupMembers {
+        let (mlid, sl) = (self.mlid, self.spec.sl);
+        let mut ports = GroupMembers { mlid, sl, members: Vec::new(), senders: Vec::new() };
+        for (&guid, member) in &self.members {
+            let Some(port) = fabric.port_by_guid(guid) else { continue };
+            let role =
+                if member.state.receives() { &mut ports.members } else { &mut ports.senders };
+            role.push(port);
+        }
+        for role in [&mut ports.members, &mut ports.senders] {
+            role.sort_unstable();
+            role.dedup();
+        }
+        ports
     }
 
     /// True if a member keeps the group alive.
@@ -134,9 +151,12 @@ pub struct GroupEvent {
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     groups: BTreeMap<Gid, Group>,
-    /// MLIDs that are taken, and by how many groups.
-    mlids: BTreeMap<Mlid, usize>,
+    /// MLIDs that are taken, and by which groups.
+    mlids: BTreeMap<Mlid, BTreeSet<Gid>>,
     generation: u64,
+    /// By MLID, taken or not: the generation in which something about it changed last that matters
+    /// to forwarding tables.
+    touched: BTreeMap<Mlid, u64>,
     /// Counts all changes.
     changes: u64,
     next_mgid: u32,
@@ -199,13 +219,15 @@ impl Groups {
 
     /// Takes these ports out of all groups.
     pub(super) fn forget(&mut self, ports: &BTreeSet<Guid>) {
-        let Self { groups, events, generation, changes, .. } = self;
+        let Self { groups, events, generation, changes, touched, .. } = self;
         for group in groups.values_mut() {
             let (was_kept, before) = (group.is_kept(), group.members.len());
             group.members.retain(|guid, _| !ports.contains(guid));
-            let left = u64::from(group.members.len() != before);
-            *generation += left;
-            *changes += left;
+            if group.members.len() != before {
+                *generation += 1;
+                *changes += 1;
+                touched.insert(group.mlid, *generation);
+            }
             events.extend(change(group, was_kept));
         }
         self.remove_dead();
@@ -213,22 +235,27 @@ impl Groups {
 
     /// The groups as the plan wants them: see [`Registry::groups`](super::Registry::groups).
     pub(super) fn members(&self, fabric: &Fabric) -> Vec<GroupMembers> {
-        let groups = self.groups.values().map(|group| {
-            let (mlid, sl) = (group.mlid, group.spec.sl);
-            let mut ports = GroupMembers { mlid, sl, members: Vec::new(), senders: Vec::new() };
-            for (&guid, member) in &group.members {
-                let Some(port) = fabric.port_by_guid(guid) else { continue };
-                let role =
-                    if member.state.receives() { &mut ports.members } else { &mut ports.senders };
-                role.push(port);
-            }
-            for role in [&mut ports.members, &mut ports.senders] {
-                role.sort_unstable();
-                role.dedup();
-            }
-            ports
-        });
+        let groups = self.groups.values().map(|group| group.ports(fabric));
         groups.filter(|group| !group.members.is_empty() || !group.senders.is_empty()).collect()
+    }
+
+    /// See [`Registry::regrouping`](super::Registry::regrouping).
+    pub(super) fn regrouping(&self, since: u64, fabric: &Fabric) -> Regrouping {
+        let touched = self.touched.iter().filter(|&(_, &generation)| generation > since);
+        let mlids: BTreeSet<Mlid> = touched.map(|(&mlid, _)| mlid).collect();
+        let names = mlids.iter().filter_map(|mlid| self.mlids.get(mlid)).flatten();
+        // In the order of `members`.
+        let names: BTreeSet<&Gid> = names.collect();
+        let groups = names.into_iter().filter_map(|mgid| self.groups.get(mgid));
+        let groups = groups.map(|group| group.ports(fabric));
+        let groups = groups.filter(|group| !group.members.is_empty() || !group.senders.is_empty());
+        Regrouping { groups: groups.collect(), mlids }
+    }
+
+    /// Something about an MLID changed that matters to forwarding tables.
+    fn touch(&mut self, mlid: Mlid) {
+        self.generation += 1;
+        self.touched.insert(mlid, self.generation);
     }
 
     /// Joins a port, creating the group if that was asked for. Returns its record, and the
@@ -255,6 +282,7 @@ impl Groups {
         if before.is_empty() || before.receives() != member.state.receives() {
             self.generation += 1;
             member.since = self.generation;
+            self.touched.insert(group.mlid, self.generation);
         }
         let member = *member;
         self.changes += 1;
@@ -277,9 +305,11 @@ impl Groups {
             group.members.remove(&request.port);
         }
         let changed = left.state.is_empty() || before.receives() != left.state.receives();
-        self.generation += u64::from(changed);
+        let (is_dead, event, mlid) = (group.is_dead(), change(group, was_kept), group.mlid);
+        if changed {
+            self.touch(mlid);
+        }
         self.changes += 1;
-        let (is_dead, event) = (group.is_dead(), change(group, was_kept));
         self.events.extend(event);
         if is_dead {
             self.remove(&request.mgid);
@@ -300,9 +330,9 @@ impl Groups {
         if self.mlids.contains_key(&group.mlid) && !self.groups.values().any(shares) {
             return Err("the MLID belongs to another group");
         }
-        self.generation += 1;
+        self.touch(group.mlid);
         group.members.values_mut().for_each(|member| member.since = self.generation);
-        *self.mlids.entry(group.mlid).or_default() += 1;
+        self.mlids.entry(group.mlid).or_default().insert(group.spec.mgid);
         self.groups.insert(group.spec.mgid, group);
         Ok(())
     }
@@ -327,8 +357,8 @@ impl Groups {
             .filter(|mlid| range.contains(&mlid.0) && free(mlid))
             .or_else(|| if consolidate { self.shared_mlid(&spec.mgid) } else { None })
             .or_else(|| range.clone().map(Mlid).find(free))?;
-        *self.mlids.entry(mlid).or_default() += 1;
-        self.generation += 1;
+        self.mlids.entry(mlid).or_default().insert(spec.mgid);
+        self.touch(mlid);
         self.changes += 1;
         let group = Group { mlid, permanent: false, members: BTreeMap::new(), spec };
         Some(self.groups.entry(group.spec.mgid).or_insert(group))
@@ -345,11 +375,11 @@ impl Groups {
 
     fn remove(&mut self, mgid: &Gid) {
         let Some(group) = self.groups.remove(mgid) else { return };
-        self.generation += 1;
+        self.touch(group.mlid);
         self.changes += 1;
         if let Some(groups) = self.mlids.get_mut(&group.mlid) {
-            *groups -= 1;
-            if *groups == 0 {
+            groups.remove(mgid);
+            if groups.is_empty() {
                 self.mlids.remove(&group.mlid);
             }
         }

@@ -20,7 +20,7 @@ pub use groups::{Group, GroupEvent, GroupSpec, Groups, Member};
 
 use crate::fabric::{Fabric, Fault};
 use crate::ids::{Gid, Guid, Mlid};
-use crate::plan::multicast::GroupMembers;
+use crate::plan::multicast::{GroupMembers, Regrouping};
 use aliases::Aliases;
 use services::Services;
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,6 +126,12 @@ impl Registry {
     /// without any are left out.
     pub fn groups(&self, fabric: &Fabric) -> Vec<GroupMembers> {
         self.multicast.members(fabric)
+    }
+
+    /// What changed about the groups since the [`generation`](Self::generation) `since`, in terms
+    /// of [`Self::groups`].
+    pub fn regrouping(&self, since: u64, fabric: &Fabric) -> Regrouping {
+        self.multicast.regrouping(since, fabric)
     }
 }
 

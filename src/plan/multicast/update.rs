@@ -1,0 +1,59 @@
+//! Tables after members came or went, from those before: the trees of the MLIDs concerned are made
+//! anew, all others are kept.
+
+use super::{GroupMembers, MulticastTables, plan};
+use crate::config::options::Options;
+use crate::fabric::Fabric;
+use crate::ids::Mlid;
+use crate::plan::LidTable;
+use crate::plan::routing::Routing;
+use std::collections::BTreeSet;
+
+/// What changed about the groups of a fabric.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Regrouping {
+    /// The MLIDs of groups that came, went, or have other members.
+    pub mlids: BTreeSet<Mlid>,
+    /// All groups that have these MLIDs now.
+    pub groups: Vec<GroupMembers>,
+}
+
+/// What [`plan`] gives for all groups, when `before` is what it gave before these changes, for the
+/// same fabric, routes and options.
+pub fn update(
+    fabric: &Fabric,
+    lids: &LidTable,
+    routing: &Routing,
+    before: &MulticastTables,
+    change: &Regrouping,
+    options: &Options,
+) -> MulticastTables {
+    let new = plan(fabric, lids, routing, &change.groups, options);
+    let mlids = &change.mlids;
+    let rows = before.by_switch.iter().zip(new.by_switch);
+    MulticastTables {
+        by_switch: rows.map(|(old, new)| replaced(old, new, mlids, |entry| entry.0)).collect(),
+        senders: replaced(&before.senders, new.senders, mlids, |sender| sender.0),
+        sls: replaced(&before.sls, new.sls, mlids, |sls| sls.0),
+        notes: replaced(&before.notes, new.notes, mlids, |note| note.0),
+    }
+}
+
+/// `old` with the entries of `mlids` replaced by `new`; all are ascending by MLID.
+fn replaced<T: Clone>(
+    old: &[T],
+    new: Vec<T>,
+    mlids: &BTreeSet<Mlid>,
+    mlid: impl Fn(&T) -> Mlid,
+) -> Vec<T> {
+    let mut new = new.into_iter().peekable();
+    let mut all = Vec::with_capacity(old.len() + new.len());
+    for entry in old.iter().filter(|entry| !mlids.contains(&mlid(entry))) {
+        while let Some(earlier) = new.next_if(|new| mlid(new) < mlid(entry)) {
+            all.push(earlier);
+        }
+        all.push(entry.clone());
+    }
+    all.extend(new);
+    all
+}
