@@ -196,3 +196,55 @@ fn who_only_sends_receives_nothing() {
     let groups = registry.groups(&fabric);
     assert_eq!((&groups[0].members[..], &groups[0].senders[..]), (&[port][..], &[][..]));
 }
+
+/// One step of a client, or of a sweep that misses ports.
+fn step(registry: &mut Registry, (what, group, port): (u8, u8, u64)) {
+    let state = [JoinState::FULL, JoinState::SEND_ONLY_FULL][usize::from(what) % 2];
+    match what {
+        0..=3 => {
+            let target = match registry.group(&spec(group).mgid) {
+                Some(_) => Target::Existing(spec(group).mgid),
+                // Two of the names share an MLID.
+                None => match new(group, 0xC010) {
+                    Target::New { mut spec, mlid, last, prefix, .. } => {
+                        spec.mgid = self::spec(group).mgid;
+                        Target::New { spec, mlid, last, prefix, consolidate: true }
+                    }
+                    existing => existing,
+                },
+            };
+            let _ = registry.multicast.join(join(target, port, state));
+        }
+        4..=6 => drop(registry.multicast.leave(leave(group, port, state))),
+        _ => registry.multicast.forget(&BTreeSet::from([Guid(port)])),
+    }
+}
+
+proptest::proptest! {
+    /// Who takes over what changed, time and again, has what all groups are.
+    #[test]
+    fn what_changed_leads_to_what_is(
+        steps in proptest::collection::vec((0u8..8, 0u8..6, 1u64..4), 1..60),
+        batch in 1usize..7,
+    ) {
+        let fabric = fabric(Vec::new());
+        let mut registry = Registry::default();
+        let (mut known, mut generation) = (BTreeMap::<Mlid, Vec<GroupMembers>>::new(), 0);
+        for steps in steps.chunks(batch) {
+            steps.iter().for_each(|&one| step(&mut registry, one));
+            let Regrouping { mlids, groups } = registry.regrouping(generation, &fabric);
+            known.retain(|mlid, _| !mlids.contains(mlid));
+            for group in groups {
+                proptest::prop_assert!(mlids.contains(&group.mlid));
+                known.entry(group.mlid).or_default().push(group);
+            }
+            generation = registry.generation();
+            let mut all = BTreeMap::<Mlid, Vec<GroupMembers>>::new();
+            for group in registry.groups(&fabric) {
+                all.entry(group.mlid).or_default().push(group);
+            }
+            proptest::prop_assert_eq!(&known, &all);
+            proptest::prop_assert_eq!(registry.regrouping(generation, &fabric), Regrouping::default());
+        }
+    }
+}
