@@ -5,7 +5,7 @@ use super::acknowledged::{Acknowledged, NodeTables};
 use super::item::Item;
 use super::slvl;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
-use crate::ids::PortNum;
+use crate::ids::{Mlid, PortNum};
 use crate::plan::partitions::steps;
 use crate::plan::routing::{Lft, PortMask};
 use crate::plan::{Plan, links};
@@ -310,18 +310,14 @@ fn holds(held: &[(u8, u8, SlToVl)], index: usize, wanted: &(u8, u8, SlToVl)) -> 
     held.get(index) == Some(wanted) || held.contains(wanted)
 }
 
-/// The block of a multicast forwarding table with these entries.
-pub(super) fn mft_block(
-    entries: &[(crate::ids::Mlid, PortMask)],
-    block: u16,
-    position: u8,
-) -> MftBlock {
+/// The block of a multicast forwarding table with these entries, which are ascending by MLID.
+pub(super) fn mft_block(entries: &[(Mlid, PortMask)], block: u16, position: u8) -> MftBlock {
     let mut table = MftBlock::default();
-    for (mlid, ports) in entries {
-        let index = mlid.0 - 0xC000;
-        if index / MFT_BLOCK as u16 == block {
-            table.0[usize::from(index) % MFT_BLOCK] = ports.position(position);
-        }
+    let index = |mlid: Mlid| mlid.0 - Mlid::FIRST.0;
+    let of_block = |mlid: Mlid| index(mlid) / MFT_BLOCK as u16;
+    let first = entries.partition_point(|&(mlid, _)| of_block(mlid) < block);
+    for (mlid, ports) in entries[first..].iter().take_while(|&&(mlid, _)| of_block(mlid) == block) {
+        table.0[usize::from(index(*mlid)) % MFT_BLOCK] = ports.position(position);
     }
     table
 }

@@ -18,8 +18,7 @@
 //! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
 //! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps, and
 //!   reports notices; [`queue`]: requests that wait, port by port; [`archive`]: the registry on disk;
-//! * [`gathering`]: when joins are planned; [`held_joins`]: answers that wait for their tree;
-//!   [`repeats`]: those that are given again;
+//! * [`joins`]: when changes of multicast groups are planned, and when they are answered;
 //! * [`files`]: the files that a pass reads and writes; [`scribe`]: writes them beside the loop;
 //! * [`signals`]: HUP, USR1, INT, TERM; [`logging`]: the log, [`tell`]: its well-known lines;
 //! * [`start`]: puts the desks together; [`launch`]: the process,
@@ -35,9 +34,8 @@ pub mod background;
 pub mod ctl;
 pub mod files;
 pub mod front_desk;
-pub mod gathering;
-pub mod held_joins;
 pub mod hosting;
+pub mod joins;
 pub mod launch;
 pub mod logging;
 pub mod manager;
@@ -46,7 +44,6 @@ pub mod partitions;
 pub mod planning;
 pub mod policy;
 pub mod queue;
-pub mod repeats;
 pub mod sa_desk;
 pub mod scribe;
 pub mod signals;

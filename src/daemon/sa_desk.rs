@@ -12,10 +12,8 @@
 
 use super::agenda::Event;
 use super::archive::Archive;
-use super::gathering::Gathering;
-use super::held_joins::HeldJoins;
+use super::joins::{Course, Joins, Name};
 use super::queue::{self, FairQueue};
-use super::repeats::{Name, Repeats};
 use crate::config::options::Options;
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::Fabric;
@@ -110,9 +108,7 @@ pub struct SaDesk {
     events: mpsc::UnboundedSender<Event>,
     archive: Archive,
     herald: Herald,
-    joins: HeldJoins,
-    gathering: Gathering,
-    repeats: Repeats,
+    joins: Joins,
     /// Subnet managers that sweeps met beside this one.
     others: Vec<SmInfo>,
     /// Requests that came while the subnet was not up or not ours.
@@ -131,7 +127,7 @@ impl SaDesk {
         events: mpsc::UnboundedSender<Event>,
         archive: Archive,
     ) -> Self {
-        let gathering = Gathering::new(responder.registry().generation());
+        let joins = Joins::new(responder.registry().generation());
         portrait.mark_changed();
         Self {
             port,
@@ -142,9 +138,7 @@ impl SaDesk {
             events,
             archive,
             herald: Herald::default(),
-            joins: HeldJoins::default(),
-            gathering,
-            repeats: Repeats::default(),
+            joins,
             others: Vec::new(),
             untimely: 0,
             options: None,
@@ -191,8 +185,7 @@ impl SaDesk {
     /// When something is to be done without being asked.
     fn next_deadline(&self) -> Option<Instant> {
         let reports = self.herald.next_deadline().map(Instant::from_std);
-        let joins = [self.joins.next_deadline(), self.gathering.due()];
-        joins.into_iter().chain([reports, self.archive.due()]).flatten().min()
+        [reports, self.joins.next_deadline(), self.archive.due()].into_iter().flatten().min()
     }
 
     async fn due(&mut self) {
@@ -207,16 +200,9 @@ impl SaDesk {
         }
     }
 
-    /// The groups of this generation are being planned.
-    fn asked(&mut self, generation: u64) {
-        self.joins.asked(generation);
-        self.gathering.asked(generation);
-    }
-
     /// Tells the manager that groups are to be planned, if it is time for that.
     fn ask_for_plan(&mut self, now: Instant) {
-        if self.gathering.due().is_some_and(|due| due <= now) {
-            self.gathering.told();
+        if self.joins.is_ripe(now) {
             let _ = self.events.send(Event::Membership);
         }
     }
@@ -235,13 +221,13 @@ impl SaDesk {
                 let registry = self.responder.registry();
                 let generation = registry.generation();
                 let _ = reply.send((generation, registry.groups(&fabric)));
-                self.asked(generation);
+                self.joins.asked(generation);
             }
             Errand::Regrouping { since, fabric, reply } => {
                 let registry = self.responder.registry();
                 let generation = registry.generation();
                 let _ = reply.send((generation, registry.regrouping(since, &fabric)));
-                self.asked(generation);
+                self.joins.asked(generation);
             }
             Errand::PrefixRoutes(routes) => self.responder.set_prefix_routes(routes),
             Errand::PermanentGroups(specs) => {
@@ -251,7 +237,7 @@ impl SaDesk {
                     warn!("no MLID is left for the groups {}", names.join(", "));
                 }
                 // The pass under way asks for the groups anyway.
-                self.gathering.known(registry.generation());
+                self.joins.known(registry.generation());
             }
             Errand::Planned => {
                 for reply in self.joins.planned() {
@@ -265,7 +251,7 @@ impl SaDesk {
                     let registry = self.responder.registry_mut();
                     registry.forget_absent(&fabric, drop_subscriptions);
                     // The pass that follows the sweep asks for the groups anyway.
-                    self.gathering.known(registry.generation());
+                    self.joins.known(registry.generation());
                     self.wrote();
                 }
             }
@@ -349,23 +335,19 @@ impl SaDesk {
         let now = Instant::now();
         let (from, mad) = (&inbound.from, &inbound.mad);
         let name = Name::of(inbound);
-        if self.joins.holds(&name) {
-            return;
+        match self.joins.course(now, inbound, name) {
+            Course::New => {}
+            Course::Waits => return,
+            Course::Answered(reply) => return self.send(&reply),
         }
-        let reply = match self.repeats.answer(now, inbound, name) {
-            Some(reply) => reply,
-            None => {
-                let reply = self.responder.handle(&subnet, from, mad, now.into_std());
-                let Some(reply) = reply else { return };
-                self.repeats.handled(now, inbound, name, &reply);
-                reply
-            }
+        let Some(reply) = self.responder.handle(&subnet, from, mad, now.into_std()) else {
+            return;
         };
-        if let Some(reply) = self.joins.take(now, name, reply) {
+        let generation = self.responder.registry().generation();
+        if let Some(reply) = self.joins.handled(now, (inbound, name), reply, generation) {
             self.send(&reply);
         }
         self.wrote();
-        self.gathering.changed(now, self.responder.registry().generation());
         self.ask_for_plan(now);
     }
 

@@ -124,8 +124,13 @@ impl<'a> Forest<'a> {
         mlids.map(|mlid| (mlid, way(mlid))).collect()
     }
 
-    /// True if the cables of the old and the new tree together have a ring.
+    /// True if the cables of the old and the new tree together have a ring. A tree that stays as
+    /// it is has none.
     fn has_ring(&self, mlid: Mlid) -> bool {
+        let mut masks = self.masks.iter();
+        if masks.all(|masks| masks.old(mlid) == mask_of(masks.wanted, mlid)) {
+            return false;
+        }
         let switches = self.fabric.switch_ids().zip(&self.masks);
         let entries = switches.flat_map(|(switch, masks)| {
             [masks.old(mlid), mask_of(masks.wanted, mlid)].map(|mask| (switch, mask))
@@ -145,8 +150,11 @@ impl<'a> Forest<'a> {
                 let gained = cables(self.fabric, switch, new)
                     .filter(|(slot, _)| !old.contains(self.fabric.port(*slot).num.0))
                     .filter(|&(slot, peer)| !is_active(self.fabric, slot, peer));
-                let has_tree = self.masks.iter().any(|masks| !masks.old(mlid).is_empty());
-                links.extend(gained.filter(|_| has_tree).map(|(slot, _)| slot));
+                let mut gained = gained.map(|(slot, _)| slot).peekable();
+                let has_tree = || self.masks.iter().any(|masks| !masks.old(mlid).is_empty());
+                if gained.peek().is_some() && has_tree() {
+                    links.extend(gained);
+                }
             }
         }
         links.sort_unstable();

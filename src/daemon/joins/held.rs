@@ -1,7 +1,7 @@
 //! Answers to joins that wait until the tree has a place for the port: whoever hears that it is a
 //! member may send at once, and is to be heard.
 //!
-//! All joins that come while a pass runs are in the next one ([`super::gathering`]). A pass that takes long, or that finds no plan, does not hold
+//! All joins that come while a pass runs are in the next one (`gathering`). A pass that takes long, or that finds no plan, does not hold
 //! clients up beyond [`LONGEST`]: they would take the silence for a lost answer.
 
 use super::repeats::Name;
@@ -110,8 +110,10 @@ mod tests {
 
     fn name(lid: u16) -> Name {
         let from = Address::gsi(Lid(lid), Sl(0));
-        let arrived = Instant::now();
-        Name::of(&Inbound { agent: Agent::Sa, from, mad: vec![1; 256], arrived })
+        let mut mad = vec![0; 256];
+        (mad[3], mad[17]) = (2, 0x38);
+        let request = Inbound { agent: Agent::Sa, from, mad, arrived: Instant::now() };
+        Name::of(&request).expect("a join")
     }
 
     fn lids(replies: Vec<Reply>) -> Vec<u16> {

@@ -29,11 +29,16 @@ pub struct Name {
 }
 
 impl Name {
-    /// The name of a request.
-    pub fn of(request: &Inbound) -> Self {
+    /// The name of a request; `None` if it does not change a membership.
+    pub fn of(request: &Inbound) -> Option<Self> {
+        let (method, attribute) = (request.mad.get(3)?, request.mad.get(16..18)?);
+        let writes = [Method::SET.0, Method::DELETE.0].contains(method);
+        if !writes || attribute != SaAttr::MC_MEMBER_RECORD.to_be_bytes() {
+            return None;
+        }
         let mut hasher = DefaultHasher::new();
         request.mad.hash(&mut hasher);
-        Self { lid: request.from.lid, qpn: request.from.qpn, digest: hasher.finish() }
+        Some(Self { lid: request.from.lid, qpn: request.from.qpn, digest: hasher.finish() })
     }
 }
 
@@ -86,14 +91,9 @@ fn is_nameless(request: &Inbound) -> bool {
     mgid(request) == Some([0; 16])
 }
 
-/// `None` if the request does not concern a membership.
+/// `None` if the request is cut off.
 fn subject(request: &Inbound, name: Name) -> Option<Subject> {
     let mut mgid = mgid(request)?;
-    let header = Header::read(&request.mad);
-    let writes = [Method::SET.0, Method::DELETE.0].contains(&header.method());
-    if header.attr_id() != SaAttr::MC_MEMBER_RECORD || !writes {
-        return None;
-    }
     if mgid == [0; 16] {
         mgid[8..].copy_from_slice(&name.digest.to_be_bytes());
     }
@@ -129,7 +129,7 @@ mod tests {
 
     /// True if the request is not carried out, but answered as before.
     fn again(repeats: &mut Repeats, now: Instant, request: &Inbound, status: u16) -> bool {
-        let name = Name::of(request);
+        let name = Name::of(request).expect("it changes a membership");
         let known = repeats.answer(now, request, name);
         if known.is_none() {
             repeats.handled(now, request, name, &reply(status));
@@ -156,9 +156,12 @@ mod tests {
         assert!(!again(&mut repeats, now, &refused, 0x200));
         assert!(!again(&mut repeats, now, &refused, 0), "a refusal may become another");
         assert!(!again(&mut repeats, now + KEPT, &leave, 0), "long ago");
-        let mut get = request(Method::GET, 0xFF, 9);
-        assert!(subject(&get, Name::of(&get)).is_none());
-        get.mad.truncate(20);
-        assert!(subject(&get, Name::of(&get)).is_none());
+        assert_eq!(Name::of(&request(Method::GET, 0xFF, 9)), None);
+        let mut short = request(set, 0xFF, 9);
+        short.mad.truncate(20);
+        let name = Name::of(&short).expect("so much can be seen");
+        assert_eq!(subject(&short, name), None);
+        short.mad.truncate(17);
+        assert_eq!(Name::of(&short), None);
     }
 }
