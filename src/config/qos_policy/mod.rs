@@ -31,27 +31,33 @@
 //! A `#` begins a comment wherever it stands. Names are compared without regard to case and
 //! blanks. MTUs and rates may be written as codes or as what they are.
 //!
-//! `statements` has the words, `read` the sections, `fields` and `ulps` their contents. The whole
-//! file is read, and everything wrong is reported with its place; with an error there is no
+//! `statements` has the words, `read` the sections, `draft`, `fields` and `ulps` their contents,
+//! `values` and `port_names` what stands behind keywords. The whole file is read, and everything wrong is reported with its place; with an error there is no
 //! policy, since rules after one that is left out would catch what they should not. What a policy
 //! means for a fabric is the business of `plan::qos_policy`.
 
+mod draft;
 mod fields;
+mod port_names;
 mod ranges;
 mod read;
 mod statements;
 mod ulps;
+mod values;
 
 pub use ranges::Ranges;
 
 use super::Diagnostic;
+use super::piece::Piece;
 use crate::ids::Sl;
 use crate::notes::Severity;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A policy that could be read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QosPolicy {
+    /// The file, for what is found out about it later.
+    pub file: PathBuf,
     /// Port groups, which scopes and rules name by index.
     pub groups: Vec<PortGroup>,
     /// VL arbitration by groups of ports.
@@ -64,6 +70,21 @@ pub struct QosPolicy {
     pub rules: Vec<MatchRule>,
     /// The level of queries that match no rule, an index of [`Self::levels`].
     pub default: usize,
+}
+
+/// Where something stands in the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Place {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1.
+    pub column: u32,
+}
+
+impl From<Piece<'_>> for Place {
+    fn from(piece: Piece<'_>) -> Self {
+        Self { line: piece.number, column: piece.column() }
+    }
 }
 
 /// A set of ports with a name.
@@ -109,54 +130,100 @@ pub struct PortName {
     pub port: Option<u8>,
 }
 
-/// `vlarb-scope`.
+/// `vlarb-scope`: VL arbitration of some ports. Of several scopes for a port the first counts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct VlArbScope {
-    /// The line where it begins, from 1.
-    pub line: u32,
+    /// Where it begins.
+    pub at: Place,
     /// Groups to whose ports it applies, indexes of [`QosPolicy::groups`].
     pub groups: Vec<usize>,
     /// Groups to the peers of whose ports it applies.
     pub across: Vec<usize>,
-    /// Entries (VL, weight) of the high priority table; `None` leaves it as it would be.
-    pub high: Option<Vec<(u8, u8)>>,
-    /// Entries of the low priority table.
-    pub low: Option<Vec<(u8, u8)>>,
-    /// Limit of high priority, in 4096 bytes; 255 is unlimited.
+    /// The high priority table; `None` leaves it to the options.
+    pub high: Option<Vec<Weight>>,
+    /// The low priority table; `None` leaves it to the options.
+    pub low: Option<Vec<Weight>>,
+    /// Limit of high priority, in 4096 bytes; 255 is unlimited. `None` leaves it to the options.
     pub high_limit: Option<u8>,
 }
 
-/// `sl2vl-scope`.
+/// An entry of a VL arbitration table (IBA vol. 1, 7.6.9).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Weight {
+    /// VL, 0..=14.
+    pub vl: u8,
+    /// What may be sent from it in turn, in 64 bytes; 0 skips the entry.
+    pub weight: u8,
+    /// Where it stands.
+    pub at: Place,
+}
+
+/// `sl2vl-scope`: the SL to VL mapping of some pairs of input and output port of a node. Of
+/// several scopes for a pair the first counts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SlToVlScope {
-    /// The line where it begins, from 1.
-    pub line: u32,
-    /// Groups to whose ports it applies, as inputs and outputs of their node.
+    /// Where it begins.
+    pub at: Place,
+    /// Groups with whose ports as outputs it applies, indexes of [`QosPolicy::groups`].
     pub groups: Vec<usize>,
-    /// Groups to whose ports' peers it applies, in the same way.
+    /// Groups with the peers of whose ports as outputs it applies, beside [`Self::groups`]. With
+    /// neither, all ports are outputs.
     pub across: Vec<usize>,
-    /// Groups on the peers of whose ports the mapping from there applies.
+    /// Groups to whose ports the inputs must be cabled; empty for all inputs.
     pub across_from: Vec<usize>,
-    /// Groups on the peers of whose ports the mapping to there applies.
+    /// Groups to whose ports the outputs must be cabled; empty for all outputs.
     pub across_to: Vec<usize>,
-    /// Input ports.
+    /// Numbers of the inputs.
     pub from: PortChoice,
-    /// Output ports.
+    /// Numbers of the outputs.
     pub to: PortChoice,
-    /// VL by SL; SLs that are not written have VL 0.
+    /// VL by SL; SLs that are not written have VL 0. VL 15 drops.
     pub vls: [u8; 16],
+    /// Where the VLs that are written stand, from SL 0 on.
+    pub written: Vec<Place>,
 }
 
 /// Ports of a node by number.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum PortChoice {
-    /// Not said.
+    /// Not said: all.
     #[default]
     Unsaid,
     /// `*`.
     All,
-    /// These, ascending.
-    These(Vec<u8>),
+    /// These.
+    These(Vec<PortRange>),
+}
+
+/// Consecutive port numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PortRange {
+    /// The first.
+    pub first: u8,
+    /// The last.
+    pub last: u8,
+    /// Where they stand.
+    pub at: Place,
+}
+
+impl PortChoice {
+    /// True if the port with this number is meant.
+    pub fn contains(&self, number: u8) -> bool {
+        match self {
+            Self::Unsaid | Self::All => true,
+            Self::These(ranges) => {
+                ranges.iter().any(|range| (range.first..=range.last).contains(&number))
+            }
+        }
+    }
+
+    /// The ranges that are written.
+    pub fn ranges(&self) -> &[PortRange] {
+        match self {
+            Self::Unsaid | Self::All => &[],
+            Self::These(ranges) => ranges,
+        }
+    }
 }
 
 /// `qos-level`.
@@ -219,8 +286,14 @@ impl QosPolicy {
     /// among them there is no policy.
     pub fn parse(file: &Path, text: &str) -> (Option<Self>, Vec<Diagnostic>) {
         let (policy, findings) = read::read(file, text);
+        let policy = Self { file: file.to_path_buf(), ..policy };
         let is_wrong = findings.iter().any(|found| found.severity == Severity::Error);
         ((!is_wrong).then_some(policy), findings)
+    }
+
+    /// True if it has scopes: tables of its own.
+    pub fn has_setup(&self) -> bool {
+        !self.vl_arbitration.is_empty() || !self.sl_to_vl.is_empty()
     }
 }
 

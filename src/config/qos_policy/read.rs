@@ -1,6 +1,6 @@
 //! Statements → [`QosPolicy`]: sections within sections, names to indexes.
 
-use super::fields::Draft;
+use super::draft::Draft;
 use super::statements::{self, FIELDS, LEVEL_FIELDS, SECTIONS, Statement, ULPS};
 use super::{Ports, QosLevel, QosPolicy};
 use crate::config::piece::Piece;

@@ -93,7 +93,10 @@ fn the_proposals_example_is_understood() {
     assert_eq!(policy.groups[1].names[2], port("vs3/HCA-2", Some(2)));
     let [arbitration] = &policy.vl_arbitration[..] else { panic!() };
     assert_eq!((&arbitration.groups[..], &arbitration.across[..]), (&[0][..], &[0][..]));
-    assert_eq!(arbitration.high.as_ref().map(|high| (high.len(), high[1])), Some((8, (1, 127))));
+    assert_eq!(
+        arbitration.high.as_ref().map(|high| (high.len(), high[1].vl, high[1].weight)),
+        Some((8, 1, 127))
+    );
     assert_eq!(arbitration.high_limit, Some(10));
     let [all, across] = &policy.sl_to_vl[..] else { panic!() };
     assert_eq!((&all.from, &all.to, all.vls[15]), (&PortChoice::All, &PortChoice::All, 7));

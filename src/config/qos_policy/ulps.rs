@@ -1,8 +1,8 @@
 //! Rules of `qos-ulps`: a protocol, what of it, and the SL.
 
-use super::fields::Value;
 use super::read::{Said, Simple};
 use super::statements::ULPS;
+use super::values::Value;
 use super::{MatchRule, Ports, Ranges};
 use crate::config::piece::Piece;
 use crate::config::suggest;

@@ -113,8 +113,8 @@ impl EffectivePolicy {
 
 /// `qos-setup` is read and checked; the tables come from the options.
 fn unused_setup(policy: &QosPolicy) -> Option<Note> {
-    let lines = policy.vl_arbitration.iter().map(|scope| scope.line);
-    let first = lines.chain(policy.sl_to_vl.iter().map(|scope| scope.line)).min()?;
+    let lines = policy.vl_arbitration.iter().map(|scope| scope.at.line);
+    let first = lines.chain(policy.sl_to_vl.iter().map(|scope| scope.at.line)).min()?;
     Some(Note::warning(format!(
         "the qos-setup of the QoS policy (its first scope is in line {first}) is not carried out, \
          as in OpenSM: SL to VL and VL arbitration tables come from the qos_* options"

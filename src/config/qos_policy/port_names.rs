@@ -1,0 +1,44 @@
+//! `node description/P1`: ports by the name of their node.
+
+use super::PortName;
+use super::values::plain;
+
+/// Port names of one pair of quotes: a comma behind `/P1` begins the next.
+pub(super) fn within_quotes(text: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for piece in plain(text).split(',') {
+        match names.last_mut() {
+            Some(last) if !ends_with_port(last) => {
+                last.push(',');
+                last.push_str(piece);
+            }
+            _ => names.push(piece.trim().to_owned()),
+        }
+    }
+    names
+}
+
+fn ends_with_port(name: &str) -> bool {
+    let tail = name.rsplit_once('/').map_or("", |(_, tail)| tail);
+    tail == "*" || port_number(tail).is_some()
+}
+
+fn port_number(tail: &str) -> Option<&str> {
+    let digits = tail.strip_prefix(['P', 'p'])?;
+    (!digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit())).then_some(digits)
+}
+
+/// A port by the name of its node.
+pub(super) fn port_name(text: &str) -> Result<PortName, String> {
+    let Some((node, tail)) = text.rsplit_once('/') else {
+        return Ok(PortName { node: text.to_owned(), port: None });
+    };
+    if tail == "*" {
+        return Ok(PortName { node: node.to_owned(), port: None });
+    }
+    match port_number(tail).map(str::parse::<u8>) {
+        Some(Ok(port @ 1..=254)) => Ok(PortName { node: node.to_owned(), port: Some(port) }),
+        Some(_) => Err(format!("`{text}`: ports have numbers from 1 to 254")),
+        None => Err(format!("`{text}` does not end with a port: write `{node}/P1`, or `{node}/*`")),
+    }
+}
