@@ -92,6 +92,7 @@ impl Running {
             previous: None,
             reregister: &|_| false,
             chain: &self.chain,
+            qos_policy: None,
         }
     }
 

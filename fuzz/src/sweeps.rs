@@ -112,6 +112,7 @@ fn plan(
         observed_pkeys: pkeys,
         reregister: &|_| true,
         chain: &chain,
+        qos_policy: None,
     };
     compute::compute(&input).ok().map(|planned| planned.plan)
 }

@@ -6,6 +6,7 @@
 //! takes the better part of a second.
 
 use crate::config::options::Options;
+use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
 use crate::fabric::{Fabric, PortId};
 use crate::notes::Note;
@@ -37,6 +38,8 @@ pub struct Order {
     pub chain: Arc<Chain>,
     /// The partitions.
     pub partitions: Arc<Vec<Partition>>,
+    /// The QoS policy, if there is one.
+    pub qos_policy: Option<Arc<QosPolicy>>,
     /// Multicast groups.
     pub groups: Arc<Vec<GroupMembers>>,
     /// What must stay as it was.
@@ -81,6 +84,7 @@ impl Order {
             observed_pkeys: &self.pkeys,
             reregister: &|port| self.reregister.contains(&port),
             chain: &self.chain,
+            qos_policy: self.qos_policy.as_ref(),
         })
     }
 }

@@ -2,18 +2,22 @@
 //!
 //! The file is read at the start and on a HUP. One that is wrong is reported with its lines, and
 //! the policy that was in force before stays; at the start there is none then, and paths have
-//! the service levels of their partitions, as in OpenSM.
+//! the service levels of their partitions, as in OpenSM. Its `qos-setup` goes into the plan; its
+//! levels and rules are made for the fabric when the plan is there, and again when nodes, P_Keys,
+//! partitions or the policy are others than before.
 
 use super::tell;
 use crate::config::files;
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
-use crate::fabric::Fabric;
-use crate::ids::Guid;
+use crate::fabric::difference::Difference;
+use crate::fabric::{Fabric, PortId};
+use crate::ids::{Guid, Pkey};
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::partitions::Partition;
 use crate::plan::qos_policy::EffectivePolicy;
+use crate::plan::shared::Shared;
 use std::sync::Arc;
 use tracing::error;
 
@@ -22,8 +26,21 @@ use tracing::error;
 pub struct Policy {
     current: Option<Arc<QosPolicy>>,
     is_read: bool,
+    /// What was made of it last.
+    made: Option<Made>,
     /// What was told about its meaning for the fabric.
     told: Vec<Note>,
+}
+
+/// A policy that was made for a fabric, and what it was made from.
+#[derive(Debug)]
+struct Made {
+    fabric: Arc<Fabric>,
+    keys: Shared<Vec<Pkey>>,
+    partitions: Arc<Vec<Partition>>,
+    own: Guid,
+    effective: Arc<EffectivePolicy>,
+    notes: Vec<Note>,
 }
 
 /// What a policy is made for.
@@ -44,29 +61,36 @@ impl Policy {
         self.is_read = false;
     }
 
+    /// The policy as written; `None` without QoS or without a policy. Reads the file if it is
+    /// due.
+    pub fn current(&mut self, options: &Options) -> Option<Arc<QosPolicy>> {
+        if !options.qos {
+            (self.current, self.made) = (None, None);
+            self.is_read = false;
+            return None;
+        }
+        self.read(options);
+        self.current.clone()
+    }
+
     /// The policy, made for this ground; `None` without QoS or without a policy.
     pub async fn effective(
         &mut self,
         options: &Options,
         ground: Ground,
     ) -> Option<Arc<EffectivePolicy>> {
-        if !options.qos {
-            self.current = None;
-            self.is_read = false;
+        let Some(policy) = self.current(options) else {
+            self.made = None;
             return None;
-        }
-        self.read(options);
-        let policy = self.current.clone()?;
-        let work = move || {
-            let Ground { fabric, plan, partitions, own } = ground;
-            let own = fabric.port_by_guid(own);
-            EffectivePolicy::new(policy, &fabric, &plan.partitions.keys, &partitions, own)
         };
-        match tokio::task::spawn_blocking(work).await {
-            Ok((made, notes)) => {
-                notes.iter().filter(|note| !self.told.contains(note)).for_each(tell::note);
-                self.told = notes;
-                Some(Arc::new(made))
+        let last = self.made.take();
+        match tokio::task::spawn_blocking(move || Made::new(policy, ground, last)).await {
+            Ok(made) => {
+                made.notes.iter().filter(|note| !self.told.contains(note)).for_each(tell::note);
+                self.told.clone_from(&made.notes);
+                let effective = made.effective.clone();
+                self.made = Some(made);
+                Some(effective)
             }
             Err(panic) => {
                 error!("the QoS policy cannot be made for this fabric: {panic}");
@@ -95,4 +119,34 @@ impl Policy {
             }
         }
     }
+}
+
+impl Made {
+    /// Takes over what was made last if it is the same.
+    fn new(policy: Arc<QosPolicy>, ground: Ground, last: Option<Self>) -> Self {
+        let Ground { fabric, plan, partitions, own } = ground;
+        let keys = plan.partitions.keys.clone();
+        let holds = |last: &Self| {
+            Arc::ptr_eq(last.effective.policy(), &policy)
+                && last.own == own
+                && last.partitions == partitions
+                && last.keys == keys
+                && has_same_nodes(&last.fabric, &fabric)
+        };
+        if let Some(last) = last.filter(holds) {
+            return Self { fabric, keys, partitions, ..last };
+        }
+        let port = fabric.port_by_guid(own);
+        let (made, notes) = EffectivePolicy::new(policy, &fabric, &keys, &partitions, port);
+        Self { fabric, keys, partitions, own, effective: Arc::new(made), notes }
+    }
+}
+
+/// True if all nodes and ports are called as before.
+fn has_same_nodes(old: &Arc<Fabric>, new: &Arc<Fabric>) -> bool {
+    let is_same_guid = |&id: &PortId| old.port(id).guid == new.port(id).guid;
+    Arc::ptr_eq(old, new)
+        || Difference::between(old, new).is_some_and(|difference| {
+            difference.nodes.is_empty() && difference.ports.iter().all(is_same_guid)
+        })
 }

@@ -245,6 +245,7 @@ impl Passes {
             torus_config: Arc::new(around.files.read_torus_config(options)),
             chain: Arc::new(around.files.chain(options).map_err(failed)?),
             partitions: self.partitions.current(),
+            qos_policy: self.policy.current(options),
             groups: Arc::new(groups),
             memory: self.memory.clone(),
             reregister: self.clients_to_reregister(&observation.fabric, options),

@@ -82,6 +82,7 @@ fn input<'a>(
         previous,
         reregister: &|_| false,
         chain: &bench.chain,
+        qos_policy: None,
     }
 }
 

@@ -7,12 +7,14 @@ use super::lids::{self, Memory};
 use super::links::{self, LinkInput};
 use super::multicast::{self, GroupMembers};
 use super::partitions::{self, Partition, PartitionTables};
-use super::qos::{self, QosConfig, QosTables};
+use super::qos::{self, QosConfig, QosSources, QosTables};
+use super::qos_setup::{self, QosSetup};
 use super::routing::chain::Chain;
 use super::routing::{Refusal, Routing, RoutingInput};
 use super::shared::Shared;
 use super::{LidTable, Plan};
 use crate::config::options::Options;
+use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Sl;
@@ -44,6 +46,15 @@ pub struct PlanInput<'a> {
     pub reregister: &'a (dyn Fn(PortId) -> bool + Sync),
     /// The routing engines in the order in which they are tried.
     pub chain: &'a Chain,
+    /// The QoS policy, if there is one.
+    pub qos_policy: Option<&'a Arc<QosPolicy>>,
+}
+
+impl<'a> PlanInput<'a> {
+    /// The QoS policy if it has tables for ports, and QoS is on.
+    pub(super) fn setup_policy(&self) -> Option<&'a Arc<QosPolicy>> {
+        self.qos_policy.filter(|policy| self.options.qos && policy.has_setup())
+    }
 }
 
 /// A plan, and what the next one has to remember.
@@ -93,12 +104,14 @@ pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanFailure>> {
     };
     let (partitions, partition_notes) =
         partitions::tables(fabric, input.partitions, input.observed_pkeys, options);
-    let (qos_config, qos_notes) = qos_config(options);
-    let ports = with_links(input, &lids, &routing, qos_config.as_ref(), &partitions, |links| {
+    let made = |policy| QosSetup::new(policy, fabric, &partitions.keys, input.partitions);
+    let setup = input.setup_policy().map(made).map(Arc::new);
+    let (sources, qos_notes) = qos_sources(options, setup);
+    let ports = with_links(input, &lids, &routing, sources.as_ref(), &partitions, |links| {
         links::targets(links)
     });
-    let qos = qos_config.map_or_else(QosTables::default, |config| {
-        qos::tables(fabric, &config, &*routing.policy, &ports)
+    let qos = sources.map_or_else(QosTables::default, |sources| {
+        qos::tables(fabric, &sources, &*routing.policy, &ports)
     });
     let findings = Findings { lids: lid_notes, partitions: partition_notes };
     let parts = Parts { lids, routing, ports, qos, partitions };
@@ -118,13 +131,16 @@ pub(super) fn route(
     input.chain.route(&routing_input).map(Arc::new)
 }
 
-/// The QoS options, if QoS is on, and what is wrong with them.
-pub(super) fn qos_config(options: &Options) -> (Option<QosConfig>, Vec<Note>) {
+/// What QoS tables are made from, if QoS is on, and what is wrong with the options.
+pub(super) fn qos_sources(
+    options: &Options,
+    setup: Option<Arc<QosSetup>>,
+) -> (Option<QosSources>, Vec<Note>) {
     if !options.qos {
         return (None, Vec::new());
     }
     let (config, notes) = QosConfig::read(options);
-    (Some(config), notes)
+    (Some(QosSources { config, setup }), notes)
 }
 
 /// Gives `work` what links depend on.
@@ -132,7 +148,7 @@ pub(super) fn with_links<T>(
     input: &PlanInput<'_>,
     lids: &LidTable,
     routing: &Routing,
-    qos_config: Option<&QosConfig>,
+    qos: Option<&QosSources>,
     partitions: &PartitionTables,
     work: impl FnOnce(&LinkInput<'_>) -> T,
 ) -> T {
@@ -142,7 +158,7 @@ pub(super) fn with_links<T>(
         lids,
         options,
         sm_sl: &|port| routing.policy.path_sl(port, fabric.local(), Sl(options.sm_sl)),
-        vl_high_limit: &|port| qos_config.map(|config| config.high_limit(fabric, port)),
+        vl_high_limit: &|port| qos.map(|sources| sources.high_limit(fabric, port)),
         reregister,
         enforcement: &partitions.enforcement,
     })
@@ -168,8 +184,22 @@ pub(super) fn finish(
     let Parts { lids, routing, ports, qos, partitions } = parts;
     let multicast = multicast::plan(fabric, &lids, &routing, input.groups, options);
     let switch_infos = links::switch_targets(fabric, &lids, &multicast, options);
+    let setup_notes = setup_notes(fabric, &routing, &ports, &qos);
     let earlier = findings.lids.iter().chain(&routing.notes).chain(&findings.partitions);
     let found = multicast.notes.iter().map(|(_, note)| note);
-    let notes = earlier.chain(&qos_notes).chain(found).cloned().collect();
+    let notes = earlier.chain(&qos_notes).chain(&setup_notes).chain(found).cloned().collect();
     Plan { lids, ports, switch_infos, routing, qos, partitions, multicast, notes }
+}
+
+/// What of the scopes of the QoS policy the fabric cannot follow.
+fn setup_notes(
+    fabric: &Fabric,
+    routing: &Routing,
+    targets: &Shared<Option<PortInfo>>,
+    qos: &QosTables,
+) -> Vec<Note> {
+    let Some(setup) = &qos.setup else { return Vec::new() };
+    let (engine, policy) = (routing.engine, &*routing.policy);
+    let ground = qos_setup::Ground { fabric, setup, engine, policy, targets };
+    qos_setup::findings(&ground).iter().map(Note::from).collect()
 }

@@ -7,7 +7,8 @@
 //! * [`compute`]: the entry, which calls the others in order;
 //! * [`lids`]: who gets which LIDs; * [`links`]: the PortInfo every port is to have;
 //! * [`partitions`]: P_Key tables; * [`qos`]: SL to VL and VL arbitration tables;
-//! * [`qos_policy`]: what qos-policy.conf means for a fabric;
+//! * [`qos_policy`]: what qos-policy.conf means for a fabric; * [`qos_setup`]: the tables that it
+//!   has for groups of ports;
 //! * [`routing`]: the engines, and the chain in which they are tried;
 //! * [`multicast`]: groups → multicast forwarding tables;
 //! * [`shared`]: tables of which plans share what did not change; [`mod@update`]: a plan after a small
@@ -21,6 +22,7 @@ pub mod partitions;
 pub mod qos;
 pub mod qos_policy;
 pub mod regroup;
+pub mod qos_setup;
 pub mod routing;
 pub mod shared;
 #[cfg(test)]

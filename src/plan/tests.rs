@@ -7,6 +7,7 @@ use super::partitions;
 use super::routing::chain::{Chain, Registry};
 use super::routing::{Engine, Lft, Refusal, Routing, RoutingInput, RoutingPolicy};
 use crate::config::options::Options;
+use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
 use crate::fabric::topology::{Topology, TopologyNode};
 use crate::fabric::{Fabric, NodeParts};
@@ -80,6 +81,17 @@ impl Engine for Silent {
 }
 
 fn plan(fabric: &Fabric, options: &Options, memory: &Memory, pkeys: &[Vec<PkeyBlock>]) -> Planned {
+    with_input(fabric, options, (memory, pkeys), None, |input| compute(input).expect("a plan"))
+}
+
+/// Gives `work` what a plan of an engine without opinions is made from.
+pub(super) fn with_input<T>(
+    fabric: &Fabric,
+    options: &Options,
+    (memory, pkeys): (&Memory, &[Vec<PkeyBlock>]),
+    qos_policy: Option<&Arc<QosPolicy>>,
+    work: impl FnOnce(&PlanInput<'_>) -> T,
+) -> T {
     let torus_config: Result<TorusConfig, Vec<Note>> = Err(Vec::new());
     let registry = Registry::default().with(Arc::new(Silent));
     let input = PlanInput {
@@ -93,8 +105,9 @@ fn plan(fabric: &Fabric, options: &Options, memory: &Memory, pkeys: &[Vec<PkeyBl
         previous: None,
         reregister: &|_| false,
         chain: &Chain::parse("silent", &registry).expect("a known engine"),
+        qos_policy,
     };
-    compute(&input).expect("a plan")
+    work(&input)
 }
 
 /// What a device reports after a Set of `target`.

@@ -8,7 +8,8 @@
 use super::compute::{self, Findings, Parts, PlanFailure, PlanInput, Planned, compute};
 use super::lids::{self, Memory};
 use super::partitions::{self, Partition, PartitionTables};
-use super::qos::{self, QosConfig, QosTables};
+use super::qos::{self, QosSources, QosTables};
+use super::qos_setup::QosSetup;
 use super::routing::Routing;
 use super::shared::Shared;
 use super::{LidTable, Plan, links};
@@ -169,26 +170,28 @@ impl Update<'_> {
                 return Err(Box::new(PlanFailure { notes: lid_notes, refusals, lids, memory }));
             }
         };
-        let (config, qos_notes) = compute::qos_config(input.options);
+        let setup = self.setup(&partitions);
+        let same_setup = setup == before.qos.setup;
+        let (sources, qos_notes) = compute::qos_sources(input.options, setup);
         let changed = routing.policy.changes_since(&*before.routing.policy);
-        let (ports, qos) = match changed {
+        let (ports, qos) = match changed.filter(|_| same_setup) {
             Some(changed) => {
-                let ports = self.links(&lids, &routing, config.as_ref(), &partitions);
-                let qos = config.map(|config| self.qos(&config, &routing, &ports, changed));
+                let ports = self.links(&lids, &routing, sources.as_ref(), &partitions);
+                let qos = sources.map(|sources| self.qos(&sources, &routing, &ports, changed));
                 (ports, qos)
             }
             None => {
-                let config = config.as_ref();
+                let sources = sources.as_ref();
                 let ports = compute::with_links(
                     input,
                     &lids,
                     &routing,
-                    config,
+                    sources,
                     &partitions,
                     links::targets,
                 );
-                let tables = |config| qos::tables(input.fabric, config, &*routing.policy, &ports);
-                let qos = config.map(tables);
+                let tables = |sources| qos::tables(input.fabric, sources, &*routing.policy, &ports);
+                let qos = sources.map(tables);
                 (ports, qos)
             }
         };
@@ -215,12 +218,29 @@ impl Update<'_> {
         }
     }
 
+    /// The scopes of the QoS policy: those of the basis if their groups have the same ports.
+    fn setup(&self, partitions: &PartitionTables) -> Option<Arc<QosSetup>> {
+        let (input, basis) = (self.input, self.basis);
+        let policy = input.setup_policy()?;
+        let (old, new) = (&*basis.fabric, input.fabric);
+        let has_same_guid = |&id: &PortId| old.port(id).guid == new.port(id).guid;
+        let is_same = |setup: &&Arc<QosSetup>| {
+            setup.policy() == policy
+                && *input.partitions == **basis.partitions
+                && basis.plan.partitions.keys == partitions.keys
+                && self.difference.ports.iter().all(has_same_guid)
+        };
+        let made = || QosSetup::new(policy, new, &partitions.keys, input.partitions);
+        let kept = basis.plan.qos.setup.as_ref().filter(is_same);
+        Some(kept.map_or_else(|| Arc::new(made()), Arc::clone))
+    }
+
     /// The targets where LIDs and path SLs are those of the basis.
     fn links(
         &self,
         lids: &LidTable,
         routing: &Routing,
-        config: Option<&QosConfig>,
+        sources: Option<&QosSources>,
         partitions: &PartitionTables,
     ) -> Shared<Option<PortInfo>> {
         let (input, basis) = (self.input, self.basis);
@@ -231,7 +251,7 @@ impl Update<'_> {
         let others = enforced.chain(asked).chain(basis.reregistering.iter().copied());
         let mut targets = basis.plan.ports.clone();
         let old_peers = self.difference.ports.iter().filter_map(|&id| basis.fabric.port(id).peer);
-        compute::with_links(input, lids, routing, config, partitions, |links| {
+        compute::with_links(input, lids, routing, sources, partitions, |links| {
             links::update(&mut targets, links, self.difference, others.chain(old_peers));
         });
         targets
@@ -239,7 +259,7 @@ impl Update<'_> {
 
     fn qos(
         &self,
-        config: &QosConfig,
+        sources: &QosSources,
         routing: &Routing,
         targets: &Shared<Option<PortInfo>>,
         mut changed: Vec<PortId>,
@@ -248,7 +268,7 @@ impl Update<'_> {
         changed.extend(&self.difference.ports);
         let retargeted = self.basis.plan.ports.differences(targets);
         changed.extend(retargeted.map(|index| PortId(index as u32)));
-        qos::update(&mut tables, self.input.fabric, config, &*routing.policy, targets, &changed);
+        qos::update(&mut tables, self.input.fabric, sources, &*routing.policy, targets, &changed);
         tables
     }
 }

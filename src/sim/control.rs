@@ -137,6 +137,22 @@ impl SimFabric {
         self.at_node(guid, Net::reboot).is_some()
     }
 
+    /// All ports of a node have another VLCap (a code: 1, 2, 3, 4, 5 for 1, 2, 4, 8, 15 data VLs)
+    /// and hold so many entries of VL arbitration at each priority.
+    pub fn equip(&self, guid: Guid, vl_cap: u8, vl_arb_cap: u8) -> bool {
+        let equip = |net: &mut Net, node: u32| {
+            let node = net.devices.node(node);
+            let slots = node.first..=node.first + u32::from(node.info.num_ports());
+            for slot in slots {
+                let info = &mut net.devices.port_mut(slot).info;
+                info.set_vl_cap(vl_cap);
+                info.set_vl_arb_high_cap(vl_arb_cap);
+                info.set_vl_arb_low_cap(vl_arb_cap);
+            }
+        };
+        self.at_node(guid, equip).is_some()
+    }
+
     /// The node claims another node GUID from now on; here it keeps its name.
     pub fn claim_guid(&self, guid: Guid, claimed: Guid) -> bool {
         let claim = |net: &mut Net, node: u32| {

@@ -106,9 +106,12 @@ impl Devices {
 
     /// The port has its factory settings again; its link is to be down.
     pub(super) fn reset_port(&mut self, slot: u32) {
-        let Port { node, num, .. } = *self.port(slot);
+        let Port { node, num, info: old, .. } = *self.port(slot);
         let kind = self.node(node).info.kind();
-        let info = self.hardware.port_info(kind, num, false);
+        let mut info = self.hardware.port_info(kind, num, false);
+        info.set_vl_cap(old.vl_cap());
+        info.set_vl_arb_high_cap(old.vl_arb_high_cap());
+        info.set_vl_arb_low_cap(old.vl_arb_low_cap());
         let port = self.port_mut(slot);
         port.info = info;
         port.tables = None;

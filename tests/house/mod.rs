@@ -39,6 +39,11 @@ pub struct House {
 impl House {
     pub fn new(shape: Shape, hardware: Hardware, seed: u64) -> Self {
         let topology = shape.build().expect("a shape that can be built");
+        Self::wired(shape, topology, hardware, seed)
+    }
+
+    /// A fabric with the wiring of a shape, and maybe other names.
+    pub fn wired(shape: Shape, topology: Topology, hardware: Hardware, seed: u64) -> Self {
         let fabric = SimFabric::new(&topology, hardware, seed);
         if std::env::var_os("TORUS_SM_LOG").is_some() {
             let config = LogConfig {

@@ -63,6 +63,7 @@ impl Site {
             previous: None,
             reregister: &|_| false,
             chain: &chain,
+            qos_policy: None,
         })?;
         Ok(planned.plan)
     }

@@ -37,6 +37,7 @@ pub fn subnet(
         previous: None,
         reregister: &|_| false,
         chain: &chain,
+        qos_policy: None,
     });
     Subnet {
         generation: 1,

@@ -162,6 +162,7 @@ impl Subnet {
             previous: None,
             reregister: &|_| false,
             chain: &chain,
+            qos_policy: None,
         })
     }
 

@@ -60,7 +60,6 @@ impl EffectivePolicy {
     ) -> (Self, Vec<Note>) {
         let (groups, mut notes) = GroupPorts::new(&policy, fabric, keys, partitions, own);
         notes.extend(policy.rules.iter().flat_map(|rule| doubts(rule, partitions)));
-        notes.extend(unused_setup(&policy));
         let mut pool = Pool::new(policy.rules.len());
         let ends = |choose: fn(&MatchRule) -> &Option<Ports>, pool: &mut Pool| {
             PortSets::new(fabric.ports().len(), pool, |port, rule| {
@@ -109,16 +108,6 @@ impl EffectivePolicy {
     pub fn policy(&self) -> &Arc<QosPolicy> {
         &self.policy
     }
-}
-
-/// `qos-setup` is read and checked; the tables come from the options.
-fn unused_setup(policy: &QosPolicy) -> Option<Note> {
-    let lines = policy.vl_arbitration.iter().map(|scope| scope.at.line);
-    let first = lines.chain(policy.sl_to_vl.iter().map(|scope| scope.at.line)).min()?;
-    Some(Note::warning(format!(
-        "the qos-setup of the QoS policy (its first scope is in line {first}) is not carried out, \
-         as in OpenSM: SL to VL and VL arbitration tables come from the qos_* options"
-    )))
 }
 
 /// Partitions that a rule speaks of and that are not there, or cannot be what it needs.

@@ -132,6 +132,18 @@ pub trait RoutingPolicy: Send + Sync {
         None
     }
 
+    /// True if [`Self::sl_to_vl`] has an answer for all pairs of ports, so that nothing is left to
+    /// the configuration.
+    fn decides_sl_to_vl(&self) -> bool {
+        false
+    }
+
+    /// What is wrong with a VL arbitration table for `port` in the view of this engine, if anything
+    /// is. `weights` are the sums of its weights by VL.
+    fn arbitration_doubt(&self, _port: PortId, _weights: &[u32; 16]) -> Option<&'static str> {
+        None
+    }
+
     /// Rewrites a configured VL arbitration block for `port`.
     fn vl_arbitration(&self, _port: PortId, configured: VlArbBlock) -> VlArbBlock {
         configured

@@ -175,6 +175,14 @@ impl RoutingPolicy for Torus {
         Some(mapping(self.vls, self.class(input), self.class(output)))
     }
 
+    fn decides_sl_to_vl(&self) -> bool {
+        true
+    }
+
+    fn arbitration_doubt(&self, port: PortId, weights: &[u32; 16]) -> Option<&'static str> {
+        vlarb::doubt(self.class(port), weights)
+    }
+
     fn vl_arbitration(&self, port: PortId, configured: VlArbBlock) -> VlArbBlock {
         match self.class(port) {
             PortClass::Host => vlarb::for_host_port(configured),

@@ -2,6 +2,7 @@
 //! the way VLs are used here.
 
 use super::report::warning;
+use super::sl2vl::PortClass;
 use crate::config::options::Options;
 use crate::notes::Note;
 use crate::wire::attr::tables::VlArbBlock;
@@ -21,6 +22,33 @@ pub fn for_host_port(configured: VlArbBlock) -> VlArbBlock {
         4 => Some((1, weight)),
         _ => None,
     }))
+}
+
+/// What does not go with the way VLs are used at a port, of a table with these sums of weights.
+pub fn doubt(class: PortClass, weights: &[u32; 16]) -> Option<&'static str> {
+    match class {
+        PortClass::Along(_) if !is_fair(weights) => Some(
+            "weights should be equal among VLs 0-3 and among VLs 4-7, which torus-2QoS uses alike",
+        ),
+        PortClass::Host if weights[4] == 0 && is_used(weights) => Some(
+            "torus-2QoS takes the weights of VL 0 and VL 4 for ports with hosts, and VL 4 has none",
+        ),
+        PortClass::Local | PortClass::Outside if weights[2..8].iter().any(|&weight| weight > 0) => {
+            Some("torus-2QoS does not use VLs 2-7 on these ports")
+        }
+        _ => None,
+    }
+}
+
+/// True if the VLs of each QoS level have the same weight between switches.
+fn is_fair(weights: &[u32; 16]) -> bool {
+    let is_even = |weights: &[u32]| weights.windows(2).all(|pair| pair[0] == pair[1]);
+    is_even(&weights[0..4]) && is_even(&weights[4..8])
+}
+
+/// True if another VL than 0 and 4 has weight.
+fn is_used(weights: &[u32; 16]) -> bool {
+    weights.iter().zip(0..).any(|(&weight, vl)| weight > 0 && vl != 0 && vl != 4)
 }
 
 /// The QoS options of one kind of port.
@@ -86,9 +114,7 @@ fn weight_warning(
     between_switches: bool,
 ) -> Option<Note> {
     if between_switches {
-        let is_even = |weights: &[u32]| weights.windows(2).all(|pair| pair[0] == pair[1]);
-        let fair = is_even(&weights[0..4]) && is_even(&weights[4..8]);
-        return (!fair).then(|| {
+        return (!is_fair(weights)).then(|| {
             warning(format!(
                 "{prefix}_vlarb_{level}: weights should be equal among VLs 0-3 and among VLs 4-7, \
                  which torus-2QoS uses alike"
@@ -137,6 +163,23 @@ mod tests {
         let high = VlArbBlock::new((0..15).map(|vl| (vl, if vl == 0 { 4 } else { 0 })));
         assert_eq!(for_host_port(low), VlArbBlock::new([(0, 0), (1, 4)]));
         assert_eq!(for_host_port(high), VlArbBlock::new([(0, 4), (1, 0)]));
+    }
+
+    #[test]
+    fn tables_of_scopes_are_judged_by_port() {
+        let table = |entries: &[(usize, u32)]| {
+            let mut weights = [0; 16];
+            entries.iter().for_each(|&(vl, weight)| weights[vl] = weight);
+            weights
+        };
+        let of = |class, entries: &[(usize, u32)]| doubt(class, &table(entries)).is_some();
+        let fair: Vec<_> = (0..4).map(|vl| (vl, 9)).chain((4..8).map(|vl| (vl, 5))).collect();
+        assert!(!of(PortClass::Along(1), &fair));
+        assert!(of(PortClass::Along(1), &fair[..7]));
+        assert!(!of(PortClass::Host, &fair));
+        assert!(of(PortClass::Host, &fair[..4]), "nothing is left for the second level");
+        assert!(!of(PortClass::Outside, &[(0, 4), (1, 8)]));
+        assert!(of(PortClass::Outside, &fair));
     }
 
     #[test]

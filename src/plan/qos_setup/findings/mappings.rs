@@ -1,0 +1,192 @@
+//! SL to VL mappings: scopes without a port, port numbers and VLs that are not there.
+
+use super::{Crowd, Ground, operating, vls};
+use crate::config::Diagnostic;
+use crate::config::qos_policy::{PortChoice, PortRange, SlToVlScope};
+use crate::fabric::{NodeId, PortId};
+use crate::ids::PortNum;
+use crate::notes::Severity;
+use crate::plan::qos::{DROP, live};
+use crate::wire::attr::CapMask;
+use rayon::prelude::*;
+
+/// Nodes looked at in one go.
+const CHUNK: usize = 256;
+
+/// What was found of a scope.
+#[derive(Clone, Default)]
+struct Tally {
+    /// It is for a pair of ports.
+    matched: bool,
+    /// Of these for one that no scope before it is for.
+    owned: bool,
+    /// Outputs that have not all of the VLs.
+    without: Crowd,
+    /// The VLs that any of them has not, as bits.
+    vls: u16,
+    /// Outputs without SL to VL mapping.
+    mapless: Crowd,
+    /// By range of `from`, and then of `to`: devices without such a port.
+    absent: Vec<Crowd>,
+}
+
+impl Tally {
+    fn of(scope: &SlToVlScope) -> Self {
+        let ranges = scope.from.ranges().len() + scope.to.ranges().len();
+        Self { absent: vec![Crowd::default(); ranges], ..Self::default() }
+    }
+
+    fn join(&mut self, later: &Self) {
+        self.matched |= later.matched;
+        self.owned |= later.owned;
+        self.without.join(&later.without);
+        self.vls |= later.vls;
+        self.mapless.join(&later.mapless);
+        self.absent.iter_mut().zip(&later.absent).for_each(|(own, later)| own.join(later));
+    }
+}
+
+/// The ranges of a scope as [`Tally::absent`] has them, each with whether it is about inputs.
+fn ranges(scope: &SlToVlScope) -> impl Iterator<Item = (bool, &PortRange)> {
+    let from = scope.from.ranges().iter().map(|range| (true, range));
+    from.chain(scope.to.ranges().iter().map(|range| (false, range)))
+}
+
+/// True if the scope is for all inputs.
+fn takes_all(scope: &SlToVlScope) -> bool {
+    !matches!(scope.from, PortChoice::These(_)) && scope.across_from.is_empty()
+}
+
+impl Ground<'_> {
+    pub(super) fn of_mappings(&self) -> Vec<Diagnostic> {
+        let scopes = &self.setup.policy().sl_to_vl;
+        let Some(first) = scopes.first() else { return Vec::new() };
+        if self.policy.decides_sl_to_vl() {
+            let (count, engine) = (scopes.len(), self.engine);
+            let what = if count == 1 { "this sl2vl-scope is" } else { "all sl2vl-scopes are" };
+            let message = format!(
+                "{what} refused: {engine} makes all SL to VL tables itself, for its routes are \
+                 free of credit loops with no others"
+            );
+            return vec![self.say(Severity::Error, first.at, message)];
+        }
+        let nodes: Vec<NodeId> = self.fabric.node_ids().collect();
+        let blank: Vec<Tally> = scopes.iter().map(Tally::of).collect();
+        let chunks: Vec<Vec<Tally>> = nodes
+            .par_chunks(CHUNK)
+            .map(|nodes| {
+                let mut tallies = blank.clone();
+                nodes.iter().for_each(|&node| self.map(node, &mut tallies));
+                tallies
+            })
+            .collect();
+        let mut tallies = blank;
+        for chunk in &chunks {
+            tallies.iter_mut().zip(chunk).for_each(|(own, later)| own.join(later));
+        }
+        let all = scopes.iter().zip(&tallies);
+        all.flat_map(|(scope, tally)| self.tell_mapping(scope, tally)).collect()
+    }
+
+    /// Looks at a node.
+    fn map(&self, id: NodeId, tallies: &mut [Tally]) {
+        let node = self.fabric.node(id);
+        let ports = (0..=node.num_ports()).filter_map(|num| self.fabric.port_of(id, PortNum(num)));
+        let inputs: Vec<PortId> = ports.collect();
+        // Slot 0 of a channel adapter is no port.
+        let outputs = inputs.iter().skip(usize::from(!node.is_switch()));
+        let mut targets: Vec<usize> = Vec::new();
+        for &output in outputs.filter(|&&port| self.fabric.port(port).info.is_some()) {
+            targets.extend(self.setup.targeting(self.fabric, output).map(|(index, _)| index));
+            let own = [output];
+            let inputs = if node.is_switch() { &inputs[..] } else { &own };
+            self.map_to(output, inputs, tallies);
+        }
+        targets.sort_unstable();
+        targets.dedup();
+        for index in targets {
+            let scope = &self.setup.policy().sl_to_vl[index];
+            for ((is_input, range), absent) in ranges(scope).zip(&mut tallies[index].absent) {
+                if range.last > node.num_ports() && (node.is_switch() || !is_input) {
+                    absent.add(node.first_port);
+                }
+            }
+        }
+    }
+
+    /// Looks at an output.
+    fn map_to(&self, output: PortId, inputs: &[PortId], tallies: &mut [Tally]) {
+        let all = &self.setup.policy().sl_to_vl;
+        let scopes: Vec<usize> = self.setup.mappings_to(self.fabric, output).collect();
+        let mapping = |scopes: &[usize], input| self.setup.mapping(self.fabric, scopes, input);
+        for &index in &scopes {
+            let tally = &mut tallies[index];
+            tally.matched |= inputs.iter().any(|&input| mapping(&[index], input).is_some());
+        }
+        let mut owners: Vec<usize> = match scopes.first() {
+            None => return,
+            Some(&first) if takes_all(&all[first]) => vec![first],
+            _ => inputs.iter().filter_map(|&input| mapping(&scopes, input)).collect(),
+        };
+        owners.sort_unstable();
+        owners.dedup();
+        let info = live(self.fabric, self.targets, output);
+        let node = self.fabric.node_of(output);
+        for index in owners {
+            let tally = &mut tallies[index];
+            tally.owned = true;
+            let Some(info) = info else { continue };
+            // Of a switch only port 0 carries the capability mask.
+            let owner = if node.is_switch() { node.first_port } else { output };
+            let able = self.fabric.port(owner).info.is_some_and(|i| i.has(CapMask::SL_MAPPING));
+            let wanted = all[index].vls.iter().filter(|&&vl| vl != DROP);
+            let missing = wanted.fold(0, |bits, vl| bits | 1 << (vl & 0xF)) & !operating(&info);
+            if !able {
+                tally.mapless.add(output);
+            } else if missing != 0 {
+                tally.vls |= missing;
+                tally.without.add(output);
+            }
+        }
+    }
+
+    fn tell_mapping(&self, scope: &SlToVlScope, tally: &Tally) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        for ((_, range), absent) in ranges(scope).zip(&tally.absent) {
+            found.extend(self.tell_absent(range, absent));
+        }
+        if !tally.owned {
+            found.push(self.idle("sl2vl-scope", scope.at, tally.matched));
+        }
+        if tally.mapless.count > 0 {
+            let message =
+                format!("there is no SL to VL mapping at {}", self.such_as(&tally.mapless));
+            found.push(self.say(Severity::Warning, scope.at, message));
+        }
+        if let Some(first) = tally.without.first {
+            let info = live(self.fabric, self.targets, first).unwrap_or_default();
+            let concerned = |vl: &u8| *vl != DROP && tally.vls >> vl & 1 == 1;
+            let place = scope.vls.iter().position(concerned).and_then(|sl| scope.written.get(sl));
+            let (ports, has) = (self.such_as(&tally.without), vls(operating(&info)));
+            let message = format!(
+                "{} of the sl2vl-table: not at {ports}, which has {has}; there the lowest bits of \
+                 the VL count",
+                vls(tally.vls)
+            );
+            found.push(self.say(Severity::Error, *place.unwrap_or(&scope.at), message));
+        }
+        found
+    }
+
+    fn tell_absent(&self, range: &PortRange, absent: &Crowd) -> Option<Diagnostic> {
+        let node = self.fabric.node_of(absent.first?);
+        let one = format!("{} {} \"{}\"", node.kind(), node.guid(), node.description);
+        let devices = match absent.count {
+            1 => one,
+            count => format!("{count} devices, such as {one}"),
+        };
+        let (last, ports) = (range.last, node.num_ports());
+        let message = format!("there is no port {last} at {devices}, whose last is port {ports}");
+        Some(self.say(Severity::Error, range.at, message))
+    }
+}
