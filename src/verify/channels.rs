@@ -180,6 +180,11 @@ impl Graph {
         faults
     }
 
+    /// The SLs of packets that a used path loses, as bits.
+    pub fn dropped_sls(&self) -> u16 {
+        self.drops.iter().fold(0, |bits, &(_, _, sl)| bits | 1 << sl)
+    }
+
     /// True if a channel's VL is known to wait for a VL of the channel of rank `next` after it.
     pub fn waits(&self, channel: u32, vl: u8, next: u16, next_vl: u8) -> bool {
         let row = self.rows[channel as usize];

@@ -234,8 +234,9 @@ impl Faults {
 ///
 /// # Errors
 /// The faults that forbid writing it: LIDs out of reach, forwarding loops, tables beyond what
-/// devices hold, packets mapped to VL 15, and credit loops if the engine promises to have none.
-/// Without that promise a credit loop is a warning among [`Summary::notes`].
+/// devices hold, packets mapped to VL 15 if the engine made the mapping, and credit loops if it
+/// promises to have none. Without that promise a credit loop is a warning among
+/// [`Summary::notes`], and so is what a mapping of the configuration drops.
 pub fn verify(fabric: &Fabric, plan: Plan, checks: &Checks) -> Result<Verified, VerifyFailure> {
     verify_shared(fabric, &Arc::new(plan), checks)
 }
@@ -320,7 +321,12 @@ fn examine(
     failure.take(limits::check(fabric, plan));
 
     let graph = channels::Graph::new(&wiring, &lanes, &triples);
-    failure.take(graph.dropped(fabric, &wiring));
+    let dropped = graph.dropped(fabric, &wiring);
+    if plan.routing.policy.decides_sl_to_vl() {
+        failure.take(dropped);
+    } else {
+        summary.notes.extend(by_configuration(&dropped, graph.dropped_sls()));
+    }
     summary.dependencies = graph.dependencies();
     if let Some(cycle) = graph.cycle(fabric, &wiring) {
         if !plan.routing.policy.promises_no_credit_loops() {
@@ -381,6 +387,18 @@ impl Evidence {
             summary: verified.summary.clone(),
         })
     }
+}
+
+/// What is told of packets that are dropped as the administrator's SL to VL mappings say: VL 15 for an
+/// SL that nobody is to use is how it is taken away, but SL 0 is everybody's.
+fn by_configuration(dropped: &Faults, sls: u16) -> Option<Note> {
+    let first = dropped.described.first()?;
+    let more = match dropped.total {
+        1 => String::new(),
+        total => format!(", and there are {} more such places", total - 1),
+    };
+    let text = format!("as configured, {first}{more}");
+    Some(if sls & 1 == 1 { Note::warning(text) } else { Note::info(text) })
 }
 
 /// True if the credit loop of a plan is gone without its multicast groups. Any client may create a

@@ -56,6 +56,10 @@ impl RoutingPolicy for Datelines {
         self.at[port.index()].map_or(u32::MAX, |(_, switch)| switch)
     }
 
+    fn decides_sl_to_vl(&self) -> bool {
+        true
+    }
+
     fn promises_no_credit_loops(&self) -> bool {
         self.promise
     }
