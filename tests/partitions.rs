@@ -490,3 +490,113 @@ fn check_shows_what_partitions_come_to() {
     assert_eq!(code, Some(4));
     assert!(text.contains("the partitions are not shown"), "{text}");
 }
+
+#[test]
+fn check_shows_what_qos_comes_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
+    let topology = shape.build().expect("a torus");
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+    write("fabric.net", &ibnet::write(&topology));
+    write("torus.conf", &shape.torus_conf());
+    write("opensm.conf", "qos TRUE\ntorus_config torus.conf\n");
+    let column = [0, 1, 2].map(|y| (shape.host_guid([0, y, 0], 0).0 + 1).to_string()).join(", ");
+    let policy = format!(
+        "port-groups
+    port-group
+        name: Storage
+        port-guid: {column}
+    end-port-group
+    port-group
+        name: Switches
+        node-type: SWITCH
+    end-port-group
+    port-group
+        name: Routers
+        node-type: ROUTER
+    end-port-group
+end-port-groups
+qos-setup
+    vlarb-tables
+        vlarb-scope
+            group: Storage
+            across: Storage
+            vlarb-high: 0:255,4:127
+            vl-high-limit: 10
+        end-vlarb-scope
+        vlarb-scope
+            group: Routers
+            vlarb-low: 0:1
+        end-vlarb-scope
+    end-vlarb-tables
+    sl2vl-tables
+        sl2vl-scope
+            across-to: Storage
+            from: 1-4
+            to: 7, 40
+            sl2vl-table: 0,1,2,3,4,5,6,7,8
+        end-sl2vl-scope
+        sl2vl-scope
+            group: Switches
+            sl2vl-table: 1,1
+        end-sl2vl-scope
+    end-sl2vl-tables
+end-qos-setup
+qos-levels
+    qos-level
+        name: DEFAULT
+        sl: 0
+    end-qos-level
+    qos-level
+        name: Bulk
+        sl: 9
+        mtu-limit: 2048
+        rate-limit: 40Gbps
+        path-bits: 1-3
+    end-qos-level
+end-qos-levels
+qos-match-rules
+    qos-match-rule
+        destination: Storage
+        qos-level-name: Bulk
+    end-qos-match-rule
+end-qos-match-rules
+"
+    );
+    write("q.conf", &policy);
+    let words = ["-F", "opensm.conf", "-Q", "-Y", "q.conf", "--file", "fabric.net", "-R"];
+    let run = |engine| check(folder.path(), &[&words[..], &[engine]].concat());
+    let (code, text) = run("minhop");
+    assert_eq!(code, Some(4), "a port and a VL are not there");
+    for expected in [
+        "q.conf:23:9: warning: this vlarb-scope matches no port of the fabric\n",
+        "q.conf:32:20: error: there is no port 40 at 3 devices, such as Switch",
+        "                to: 7, 40\n                       ^^\n",
+        "q.conf:33:42: error: VL 8 of the sl2vl-table: not at 3 ports, such as Switch",
+        "which has VLs 0-7; there the lowest bits of the VL count",
+        "\nQoS with the routes of minhop:\n  vlarb-scope of line 17: 6 ports (Storage 3, across \
+         Storage 3)\n    vlarb-high 0:255,4:127; vl-high-limit 10\n  vlarb-scope of line 23: 0 \
+         ports (Routers 0)\n    vlarb-low 0:1\n  VL arbitration by the options: 48 ports\n  sl2vl-scope of \
+         line 29: 12 mappings to 3 ports (across-to Storage 3)\n    sl2vl-table \
+         0,1,2,3,4,5,6,7,8,0,0,0,0,0,0,0\n  sl2vl-scope of line 35: 348 mappings to 45 ports \
+         (Switches 45)\n    sl2vl-table 1,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0\n  SL to VL by the options: \
+         9 mappings\n  qos-level DEFAULT: SL 0; by default\n  qos-level Bulk: SL 9, at most 2048 \
+         bytes, at most 40Gbps, path bits 0x1-0x3; by the rule of line 55\n",
+        "2 errors, 1 warning\n",
+    ] {
+        assert!(text.contains(expected), "no {expected} in\n{text}");
+    }
+    let (_, text) = run("torus-2QoS");
+    for expected in [
+        "q.conf:29:9: error: all sl2vl-scopes are refused: torus-2QoS makes all SL to VL tables",
+        "  sl2vl-scope of line 29: refused\n  sl2vl-scope of line 35: refused\n  SL to VL by \
+         torus-2QoS: 369 mappings\n",
+        "  of these SLs torus-2QoS takes the highest bit\n",
+    ] {
+        assert!(text.contains(expected), "no {expected} in\n{text}");
+    }
+    write("q.conf", &policy.replace("sl: 9", "sl: 90"));
+    let (code, text) = run("minhop");
+    assert_eq!(code, Some(4), "{text}");
+    assert!(text.contains("since the file of the policy is wrong"), "{text}");
+}

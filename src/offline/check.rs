@@ -1,18 +1,23 @@
-//! `torus-sm check`: all that is wrong with the files that a start would read, and what the
-//! partitions come to on a fabric.
+//! `torus-sm check`: all that is wrong with the files that a start would read, and what
+//! partitions and QoS come to on a fabric.
 
 mod partitions;
+mod qos;
 mod sheets;
 
 use super::load;
 use crate::cli::check::CheckArgs;
 use crate::cli::{ExitCode, Failure};
+use crate::config::excerpt;
 use crate::config::options::Options;
+use crate::config::qos_policy::QosPolicy;
+use crate::fabric::Fabric;
 use crate::notes::Severity;
 use crate::plan::partitions as plan;
 use crate::plan::qos_policy::EffectivePolicy;
 use sheets::Sheets;
 use std::io::Write;
+use std::sync::Arc;
 
 /// How many findings there were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -78,7 +83,7 @@ fn word(severity: Severity) -> &'static str {
     }
 }
 
-/// What the partitions come to on the fabric of `file`.
+/// What partitions and QoS come to on the fabric of `file`.
 fn effect(file: &std::path::Path, sheets: &Sheets, tally: &mut Tally) -> Result<String, Failure> {
     let config = |text: String| Failure::new(ExitCode::Config, text);
     let options: &Options = &sheets.options;
@@ -92,10 +97,10 @@ fn effect(file: &std::path::Path, sheets: &Sheets, tally: &mut Tally) -> Result<
     let (partitions, mut notes) = plan::partitions(partitions, options, &[]);
     let (tables, found) = plan::tables(&fabric, &partitions, &[], options);
     notes.extend(found);
-    if let Some(policy) = sheets.qos_policy.clone() {
-        let own = fabric.end_ports().next();
-        let (_, found) =
-            EffectivePolicy::new(policy.into(), &fabric, &tables.keys, &partitions, own);
+    let policy = sheets.qos_policy.clone().map(Arc::new);
+    if let Some(policy) = policy.clone() {
+        let own = Some(fabric.local());
+        let (_, found) = EffectivePolicy::new(policy, &fabric, &tables.keys, &partitions, own);
         notes.extend(found);
     }
     let mut text = String::new();
@@ -103,5 +108,39 @@ fn effect(file: &std::path::Path, sheets: &Sheets, tally: &mut Tally) -> Result<
         text += &format!("{}: {note}\n", word(note.severity));
         tally.add(note.severity);
     }
-    Ok(text + &partitions::shown(&fabric, &partitions, &tables))
+    text += &partitions::shown(&fabric, &partitions, &tables);
+    if sheets.is_policy_wrong() {
+        text += "what QoS comes to is not shown, since the file of the policy is wrong\n";
+    } else if options.qos {
+        text += &qos_effect(&fabric, sheets, &partitions, policy.as_ref(), tally);
+    }
+    Ok(text)
+}
+
+/// What QoS comes to.
+fn qos_effect(
+    fabric: &Fabric,
+    sheets: &Sheets,
+    partitions: &[plan::Partition],
+    policy: Option<&Arc<QosPolicy>>,
+    tally: &mut Tally,
+) -> String {
+    match qos::shown(fabric, &sheets.options, partitions, policy) {
+        Ok(shown) => {
+            let content = policy.and_then(|policy| sheets.content(&policy.file));
+            let mut text = String::new();
+            for found in &shown.findings {
+                text += &(excerpt::render(found, content.unwrap_or_default()) + "\n");
+                tally.add(found.severity);
+            }
+            text + &shown.text
+        }
+        Err(problem) => {
+            tally.add(Severity::Warning);
+            let what = word(Severity::Warning);
+            format!(
+                "{what}: what QoS comes to is not shown, since there are no routes: {problem}\n"
+            )
+        }
+    }
 }

@@ -86,6 +86,19 @@ impl Sheets {
         sheets
     }
 
+    /// What a file says; `None` if it was not read.
+    pub fn content(&self, path: &Path) -> Option<&str> {
+        self.all.iter().find(|sheet| sheet.path == path)?.content.as_deref()
+    }
+
+    /// True if something in the file of the QoS policy keeps it from being used.
+    pub fn is_policy_wrong(&self) -> bool {
+        let path = self.options.qos_policy_file.as_ref().map(Path::new);
+        let sheet = self.all.iter().find(|sheet| Some(&*sheet.path) == path);
+        let is_error = |found: &Diagnostic| found.severity == Severity::Error;
+        self.options.qos && sheet.is_some_and(|sheet| sheet.findings.iter().any(is_error))
+    }
+
     /// Opens a file; one that cannot be read is reported, and listed, here.
     fn open(&mut self, path: &Path, wanted: Wanted) -> Option<(Sheet, String)> {
         let path = path.to_path_buf();

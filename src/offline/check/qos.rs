@@ -1,0 +1,331 @@
+//! What QoS comes to on a fabric, as text: which ports have the tables of which scopes of the
+//! policy, and the levels with the rules that give them.
+
+use crate::cli::configuration;
+use crate::config::Diagnostic;
+use crate::config::files;
+use crate::config::options::Options;
+use crate::config::qos_policy::{
+    MatchRule, Place, QosLevel, QosPolicy, Ranges, SlToVlScope, VlArbScope, Weight,
+};
+use crate::config::value::{mtu_in_words, rate_in_words};
+use crate::fabric::{Fabric, PortId};
+use crate::ids::PortNum;
+use crate::plan::Plan;
+use crate::plan::compute::{PlanInput, compute};
+use crate::plan::lids::Memory;
+use crate::plan::partitions::Partition;
+use crate::plan::qos_setup::{Ground, QosSetup, findings};
+use crate::plan::routing::torus;
+use crate::wire::attr::tables::SlToVl;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Appends a line; writing to a `String` cannot fail.
+macro_rules! put {
+    ($out:expr, $($part:tt)*) => {{
+        let _ = writeln!($out, $($part)*);
+    }};
+}
+
+/// What is to be shown, and what the fabric cannot follow.
+pub struct Shown {
+    /// The text.
+    pub text: String,
+    /// What of the scopes the fabric cannot follow.
+    pub findings: Vec<Diagnostic>,
+}
+
+/// Plans the fabric, and tells what QoS comes to. `policy` is the QoS policy, if there is one.
+///
+/// # Errors
+/// Why there is no plan.
+pub fn shown(
+    fabric: &Fabric,
+    options: &Options,
+    partitions: &[Partition],
+    policy: Option<&Arc<QosPolicy>>,
+) -> Result<Shown, String> {
+    let plan = planned(fabric, options, partitions, policy)?;
+    let mut text = format!("QoS with the routes of {}:\n", plan.routing.engine);
+    let mut found = Vec::new();
+    if let Some(setup) = plan.qos.setup.clone() {
+        let (engine, decides) = (plan.routing.engine, &*plan.routing.policy);
+        let ground =
+            Ground { fabric, setup: &setup, engine, policy: decides, targets: &plan.ports };
+        found = findings(&ground);
+        Report { fabric, plan: &plan, setup: &setup }.put(&mut text);
+    }
+    match policy {
+        Some(policy) => put_levels(&mut text, policy, plan.routing.engine),
+        None => put!(text, "  no policy: paths have the SLs of their partitions"),
+    }
+    Ok(Shown { text, findings: found })
+}
+
+fn planned(
+    fabric: &Fabric,
+    options: &Options,
+    partitions: &[Partition],
+    policy: Option<&Arc<QosPolicy>>,
+) -> Result<Plan, String> {
+    // What is wrong with these files was said already.
+    let (lists, _) = files::guid_lists(options);
+    let chain = configuration::chain(options, lists)?;
+    let input = PlanInput {
+        fabric,
+        options,
+        memory: &Memory::default(),
+        torus_config: &files::torus_config(options),
+        partitions,
+        observed_pkeys: &[],
+        groups: &[],
+        previous: None,
+        reregister: &|_| false,
+        chain: &chain,
+        qos_policy: policy,
+    };
+    let planned = compute(&input).map_err(|failure| {
+        let engines = failure.refusals.iter().map(|refusal| refusal.engine);
+        format!("{} refused", engines.collect::<Vec<_>>().join(" and "))
+    })?;
+    Ok(planned.plan)
+}
+
+/// How many ports have what a scope says, and by which of its groups: (name, number). A port may be
+/// in several.
+#[derive(Clone, Default)]
+struct Count {
+    ports: usize,
+    rows: usize,
+    groups: Vec<(String, usize)>,
+}
+
+impl Count {
+    /// Nothing yet, of groups with these names.
+    fn of(names: impl Iterator<Item = String>) -> Self {
+        Self { groups: names.map(|name| (name, 0)).collect(), ..Self::default() }
+    }
+
+    fn add(&mut self, rows: usize, groups: impl Iterator<Item = String>) {
+        self.ports += 1;
+        self.rows += rows;
+        for name in groups {
+            if let Some((_, count)) = self.groups.iter_mut().find(|(known, _)| *known == name) {
+                *count += 1;
+            }
+        }
+    }
+
+    fn by_group(&self) -> String {
+        let groups = self.groups.iter().map(|(name, count)| format!("{name} {count}"));
+        match groups.collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => none,
+            groups => format!(" ({groups})"),
+        }
+    }
+}
+
+/// The tables of scopes.
+struct Report<'a> {
+    fabric: &'a Fabric,
+    plan: &'a Plan,
+    setup: &'a QosSetup,
+}
+
+impl Report<'_> {
+    fn put(&self, out: &mut String) {
+        let policy = self.setup.policy();
+        let (scoped, others) = self.arbitrations();
+        for (scope, count) in policy.vl_arbitration.iter().zip(&scoped) {
+            let (line, ports) = (scope.at.line, count.ports);
+            put!(out, "  vlarb-scope of line {line}: {ports} ports{}", count.by_group());
+            put!(out, "    {}", arbitration_in_words(scope));
+        }
+        if !scoped.is_empty() {
+            put!(out, "  VL arbitration by the options: {others} ports");
+        }
+        let refused = self.plan.routing.policy.decides_sl_to_vl();
+        let (scoped, others) = self.mappings();
+        for (scope, count) in policy.sl_to_vl.iter().zip(&scoped) {
+            let Place { line, .. } = scope.at;
+            if refused {
+                put!(out, "  sl2vl-scope of line {line}: refused");
+                continue;
+            }
+            let (ports, rows) = (count.ports, count.rows);
+            put!(
+                out,
+                "  sl2vl-scope of line {line}: {rows} mappings to {ports} ports{}",
+                count.by_group()
+            );
+            put!(out, "    sl2vl-table {}", scope.vls.map(|vl| vl.to_string()).join(","));
+        }
+        if !scoped.is_empty() {
+            let whose = if refused { self.plan.routing.engine } else { "the options" };
+            put!(out, "  SL to VL by {whose}: {others} mappings");
+        }
+    }
+
+    /// By scope, and the number of ports for which there is none.
+    fn arbitrations(&self) -> (Vec<Count>, usize) {
+        let scopes = &self.setup.policy().vl_arbitration;
+        let blank = scopes.iter().map(|scope| {
+            let own = self.names(&scope.groups, "");
+            Count::of(own.chain(self.names(&scope.across, "across ")))
+        });
+        let mut counts: Vec<Count> = blank.collect();
+        let mut others = 0;
+        for port in self.fabric.port_ids() {
+            let blocks = self.plan.qos.vl_arbitration.get(port.index());
+            if blocks.is_none_or(|blocks| blocks.is_empty()) {
+                continue;
+            }
+            let scope = self.setup.arbitration_at(self.fabric, port).next();
+            match scope.and_then(|index| Some((scopes.get(index)?, counts.get_mut(index)?))) {
+                Some((scope, count)) => {
+                    let own = self.groups(&scope.groups, port);
+                    count.add(0, own.chain(self.groups_across(&scope.across, "across ", port)));
+                }
+                None => others += 1,
+            }
+        }
+        (counts, others)
+    }
+
+    /// By scope, and the number of mappings for which there is none.
+    fn mappings(&self) -> (Vec<Count>, usize) {
+        let scopes = &self.setup.policy().sl_to_vl;
+        let mut counts: Vec<Count> =
+            scopes.iter().map(|scope| Count::of(self.mapping_names(scope))).collect();
+        let mut others = 0;
+        for node in self.fabric.node_ids() {
+            let rows = self.plan.qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
+            for rows in rows.chunk_by(|(_, one, _), (_, two, _)| one == two) {
+                let number = rows.first().map_or(0, |&(_, output, _)| output);
+                let Some(output) = self.fabric.port_of(node, PortNum(number)) else { continue };
+                let owners = self.owners(output, rows);
+                others += owners.iter().filter(|owner| owner.is_none()).count();
+                for (index, (scope, count)) in scopes.iter().zip(&mut counts).enumerate() {
+                    let owned = owners.iter().filter(|owner| **owner == Some(index)).count();
+                    if owned > 0 {
+                        let own = self.groups(&scope.groups, output);
+                        let across = self.groups_across(&scope.across, "across ", output);
+                        let to = self.groups_across(&scope.across_to, "across-to ", output);
+                        count.add(owned, own.chain(across).chain(to));
+                    }
+                }
+            }
+        }
+        (counts, others)
+    }
+
+    /// For each row to an output the scope that it comes from.
+    fn owners(&self, output: PortId, rows: &[(u8, u8, SlToVl)]) -> Vec<Option<usize>> {
+        if self.plan.routing.policy.decides_sl_to_vl() {
+            return vec![None; rows.len()];
+        }
+        let node = self.fabric.port(output).node;
+        let is_switch = self.fabric.node(node).is_switch();
+        let candidates: Vec<usize> = self.setup.mappings_to(self.fabric, output).collect();
+        let owner = |&(input, ..): &(u8, u8, SlToVl)| {
+            let input = self.fabric.port_of(node, PortNum(input)).filter(|_| is_switch);
+            self.setup.mapping(self.fabric, &candidates, input.unwrap_or(output))
+        };
+        rows.iter().map(owner).collect()
+    }
+
+    fn mapping_names<'b>(&'b self, scope: &'b SlToVlScope) -> impl Iterator<Item = String> + 'b {
+        self.names(&scope.groups, "")
+            .chain(self.names(&scope.across, "across "))
+            .chain(self.names(&scope.across_to, "across-to "))
+    }
+
+    fn names<'b>(&'b self, groups: &'b [usize], how: &'b str) -> impl Iterator<Item = String> + 'b {
+        let known = groups.iter().filter_map(|&group| self.setup.policy().groups.get(group));
+        known.map(move |group| format!("{how}{}", group.name))
+    }
+
+    /// The names of those of the groups that have the port.
+    fn groups<'b>(
+        &'b self,
+        groups: &'b [usize],
+        port: PortId,
+    ) -> impl Iterator<Item = String> + 'b {
+        let has = groups.iter().filter(move |&&group| self.setup.is_in(&[group], port));
+        has.filter_map(|&group| Some(self.setup.policy().groups.get(group)?.name.clone()))
+    }
+
+    /// The names of those that have its peer.
+    fn groups_across<'b>(
+        &'b self,
+        groups: &'b [usize],
+        how: &'b str,
+        port: PortId,
+    ) -> impl Iterator<Item = String> + 'b {
+        let peer = self.fabric.port(port).peer;
+        let names = peer.into_iter().flat_map(move |peer| self.groups(groups, peer));
+        names.map(move |name| format!("{how}{name}"))
+    }
+}
+
+fn arbitration_in_words(scope: &VlArbScope) -> String {
+    let table = |name: &str, entries: &Option<Vec<Weight>>| {
+        let entries =
+            entries.as_ref()?.iter().map(|entry| format!("{}:{}", entry.vl, entry.weight));
+        Some(format!("{name} {}", entries.collect::<Vec<_>>().join(",")))
+    };
+    let limit = scope.high_limit.map(|limit| format!("vl-high-limit {limit}"));
+    let parts = [table("vlarb-high", &scope.high), table("vlarb-low", &scope.low), limit];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn put_levels(out: &mut String, policy: &QosPolicy, engine: &str) {
+    for (index, level) in policy.levels.iter().enumerate() {
+        let name = if level.name.is_empty() { index.to_string() } else { level.name.clone() };
+        put!(out, "  qos-level {name}: {}{}", level_in_words(level), uses(policy, index));
+    }
+    if engine == torus::NAME {
+        put!(out, "  of these SLs {engine} takes the highest bit");
+    }
+}
+
+fn level_in_words(level: &QosLevel) -> String {
+    let ranges = |what: &str, ranges: &Ranges| {
+        let list: Vec<String> = ranges
+            .iter()
+            .map(|(first, last)| match first == last {
+                true => format!("{first:#x}"),
+                false => format!("{first:#x}-{last:#x}"),
+            })
+            .collect();
+        (!list.is_empty()).then(|| format!("{what} {}", list.join(",")))
+    };
+    let parts = [
+        Some(format!("SL {}", level.sl)),
+        level.mtu_limit.map(|mtu| format!("at most {}", mtu_in_words(mtu))),
+        level.rate_limit.map(|rate| format!("at most {}", rate_in_words(rate))),
+        level.packet_life.map(|life| format!("lifetime {life}")),
+        ranges("P_Key", &level.pkeys),
+        ranges("path bits", &level.path_bits),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Who gets a level.
+fn uses(policy: &QosPolicy, level: usize) -> String {
+    let rules = policy.rules.iter().filter(|rule| rule.level == level);
+    let lines: Vec<String> = rules.map(|MatchRule { line, .. }| line.to_string()).collect();
+    let by_rule = match &lines[..] {
+        [] => None,
+        [line] => Some(format!("by the rule of line {line}")),
+        _ => Some(format!("by the rules of lines {}", lines.join(", "))),
+    };
+    let by_default = (policy.default == level).then(|| "by default".to_owned());
+    let both: Vec<String> = by_rule.into_iter().chain(by_default).collect();
+    if both.is_empty() {
+        "; no rule gives it".to_owned()
+    } else {
+        format!("; {}", both.join(" and "))
+    }
+}
