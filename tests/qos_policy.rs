@@ -638,5 +638,29 @@ async fn torus_2qos_takes_arbitration_and_refuses_mappings() {
     assert!(of_policy[0].contains(":25:") || of_policy[1].contains("refused"), "{of_policy:?}");
     assert!(of_policy[0].contains("equal among VLs 0-3"), "{of_policy:?}");
     assert!(of_policy[1].contains("this sl2vl-scope is refused: torus-2QoS"), "{of_policy:?}");
-    assert!(before.stop().await == torus_sm::daemon::manager::Exit::Clean);
+
+    // What the policy means is kept while nodes and keys are the same.
+    let published = || sm.subnet.borrow().clone().expect("SUBNET UP");
+    let (first, generation) = (published().qos_policy.clone().expect("a policy"), sm.generation());
+    assert!(house.fabric.unlink(switch, PortNum(1)));
+    sleep(Duration::from_secs(30)).await;
+    assert!(sm.generation() > generation);
+    let second = published().qos_policy.clone().expect("a policy");
+    assert!(Arc::ptr_eq(&first, &second));
+    house.fabric.describe(switch, "another name");
+    sm.tell(Event::Reload);
+    sleep(Duration::from_secs(30)).await;
+    assert!(!Arc::ptr_eq(&second, &published().qos_policy.clone().expect("a policy")));
+}
+
+#[test]
+fn the_example_of_our_manual_is_right() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/qos-policy.conf.5");
+    let page = std::fs::read_to_string(page).expect("the page").replace("\\-", "-");
+    let (_, rest) = page.split_once(".SH EXAMPLE\n.EX\n").expect("an example");
+    let (example, _) = rest.split_once(".EE").expect("its end");
+    let (policy, findings) = QosPolicy::parse(Path::new("example"), example);
+    assert_eq!(findings, []);
+    let policy = policy.expect("a policy");
+    assert_eq!((policy.vl_arbitration.len(), policy.sl_to_vl.len()), (1, 1));
 }

@@ -123,6 +123,17 @@ pub fn qos_policy(data: &[u8]) {
     };
     assert!(policy.default < policy.levels.len());
     assert!(policy.levels.iter().all(|level| level.sl.0 < 16));
+    let exists = |groups: &[usize]| groups.iter().all(|&group| group < policy.groups.len());
+    for scope in &policy.vl_arbitration {
+        assert!(scope.at.line <= lines && exists(&scope.groups) && exists(&scope.across));
+        let tables = [&scope.high, &scope.low].into_iter().flatten();
+        assert!(tables.flatten().all(|entry| entry.vl < 15 && entry.at.line <= lines));
+    }
+    for scope in &policy.sl_to_vl {
+        let ends = [&scope.groups, &scope.across, &scope.across_from, &scope.across_to];
+        assert!(ends.into_iter().all(|groups| exists(groups)));
+        assert!(scope.vls.iter().all(|&vl| vl < 16) && scope.written.len() <= 16);
+    }
     for rule in &policy.rules {
         assert!(rule.level < policy.levels.len());
         let ends = [&rule.source, &rule.destination].into_iter().flatten();

@@ -127,7 +127,7 @@ impl Made {
         let Ground { fabric, plan, partitions, own } = ground;
         let keys = plan.partitions.keys.clone();
         let holds = |last: &Self| {
-            Arc::ptr_eq(last.effective.policy(), &policy)
+            *last.effective.policy() == policy
                 && last.own == own
                 && last.partitions == partitions
                 && last.keys == keys

@@ -3,6 +3,7 @@
 use crate::cli::{ExitCode, Failure, SimArgs, configuration};
 use crate::config::files;
 use crate::config::options::Options;
+use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
 use crate::fabric::picture::View;
 use crate::fabric::topology::Topology;
@@ -16,6 +17,7 @@ use crate::plan::routing::chain::Chain;
 use crate::wire::attr::{NodeKind, PortState};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Everything a plan is made from.
 pub struct Bench {
@@ -31,6 +33,8 @@ pub struct Bench {
     pub torus_config: Result<TorusConfig, Vec<Note>>,
     /// The partitions.
     pub partitions: Vec<Partition>,
+    /// The QoS policy, if one was asked for.
+    pub qos_policy: Option<Arc<QosPolicy>>,
     /// What is to be said about the configuration.
     pub notes: Vec<Note>,
 }
@@ -71,7 +75,9 @@ impl Bench {
         let seat = seat(&topology, &options).map_err(usage)?;
         let (partitions, found) = read_partitions(&options).map_err(config)?;
         notes.extend(found);
-        Ok(Self { topology, seat, options, chain, torus_config, partitions, notes })
+        let (qos_policy, found) = read_policy(&options).map_err(config)?;
+        notes.extend(found);
+        Ok(Self { topology, seat, options, chain, torus_config, partitions, qos_policy, notes })
     }
 
     /// The fabric as the subnet manager sees it.
@@ -116,6 +122,15 @@ fn read_partitions(options: &Options) -> Result<(Vec<Partition>, Vec<Note>), Str
     let (partitions, found) = partitions::partitions(&config, options, &[]);
     notes.extend(found);
     Ok((partitions, notes))
+}
+
+/// The QoS policy of the file that was asked for.
+fn read_policy(options: &Options) -> Result<(Option<Arc<QosPolicy>>, Vec<Note>), String> {
+    if !options.qos || options.qos_policy_file == Options::default().qos_policy_file {
+        return Ok((None, Vec::new()));
+    }
+    let (policy, notes) = files::qos_policy(options)?;
+    Ok((policy.map(Arc::new), notes))
 }
 
 /// Reads a fabric in ibnetdiscover's format.

@@ -82,7 +82,7 @@ fn input<'a>(
         previous,
         reregister: &|_| false,
         chain: &bench.chain,
-        qos_policy: None,
+        qos_policy: bench.qos_policy.as_ref(),
     }
 }
 
