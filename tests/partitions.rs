@@ -595,6 +595,10 @@ end-qos-match-rules
     ] {
         assert!(text.contains(expected), "no {expected} in\n{text}");
     }
+    let (code, text) =
+        check(folder.path(), &["-F", "opensm.conf", "-Y", "q.conf", "-R", "torus-2QoS"]);
+    assert_eq!(code, Some(4), "{text}");
+    assert!(text.contains("q.conf:29:9: error: torus-2QoS refuses all sl2vl-scopes"), "{text}");
     write("q.conf", &policy.replace("sl: 9", "sl: 90"));
     let (code, text) = run("minhop");
     assert_eq!(code, Some(4), "{text}");

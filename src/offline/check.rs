@@ -8,13 +8,14 @@ mod sheets;
 use super::load;
 use crate::cli::check::CheckArgs;
 use crate::cli::{ExitCode, Failure};
-use crate::config::excerpt;
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
+use crate::config::{Diagnostic, excerpt};
 use crate::fabric::Fabric;
 use crate::notes::Severity;
 use crate::plan::partitions as plan;
 use crate::plan::qos_policy::EffectivePolicy;
+use crate::plan::routing::torus;
 use sheets::Sheets;
 use std::io::Write;
 use std::sync::Arc;
@@ -62,8 +63,9 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
         text += &format!("{}: {note}\n", word(note.severity));
         tally.add(note.severity);
     }
-    if let Some(file) = &args.file {
-        text += &effect(file, &sheets, &mut tally)?;
+    match &args.file {
+        Some(file) => text += &effect(file, &sheets, &mut tally)?,
+        None => text += &refused_by_engine(&sheets, &mut tally),
     }
     text += &format!("{}\n", tally.in_words());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -81,6 +83,24 @@ fn word(severity: Severity) -> &'static str {
         Severity::Warning => "warning",
         Severity::Error => "error",
     }
+}
+
+/// What of the QoS policy the first engine refuses whatever the fabric is.
+fn refused_by_engine(sheets: &Sheets, tally: &mut Tally) -> String {
+    let engines = sheets.options.routing_engine.as_deref().unwrap_or_default();
+    let first = engines.split(',').next().unwrap_or_default().trim();
+    let policy = sheets.qos_policy.as_ref().filter(|_| first == torus::NAME);
+    let scope = policy.and_then(|policy| Some((policy, policy.sl_to_vl.first()?)));
+    let Some((policy, scope)) = scope else { return String::new() };
+    let found = Diagnostic {
+        file: policy.file.clone(),
+        line: scope.at.line,
+        column: scope.at.column,
+        severity: Severity::Error,
+        message: format!("{first} refuses all sl2vl-scopes: it makes all SL to VL tables itself"),
+    };
+    tally.add(found.severity);
+    excerpt::render(&found, sheets.content(&policy.file).unwrap_or_default()) + "\n"
 }
 
 /// What partitions and QoS come to on the fabric of `file`.

@@ -12,7 +12,8 @@
 //!   bar;
 //! * [`draw`]: the torus as a picture.
 //!
-//! [`check`] reads the configuration files and says what is wrong with them.
+//! [`check`] reads the configuration files and says what is wrong with them, and what partitions and
+//! QoS come to on a fabric.
 //! [`torus_config`] is the way back: it writes torus-2QoS.conf from the cables of a fabric.
 //!
 //! The subnet manager sits where `-g` says, else at the first host; if the switch of that host
