@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use support::{Torus, with_lfts};
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Mlid, Sl};
+use torus_sm::notes::Note;
 use torus_sm::plan::Plan;
 use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::routing::PortMask;
@@ -158,6 +159,15 @@ fn tables_must_fit_and_used_sls_must_not_be_dropped() {
     plan.qos.sl_to_vl.iter_mut().flatten().for_each(|row| row.2 = SlToVl::new([15; 16]));
     let failure = verify(&torus.fabric, plan, &Checks::new(true)).unwrap_err();
     assert!(failure.faults.iter().all(|fault| matches!(fault, Fault::Dropped { .. })));
+
+    // An administrator may drop SLs.
+    let mut plan = torus.plan(true, false);
+    let mut vls = SlToVl::default().vls();
+    (vls[0], vls[8]) = (15, 15);
+    plan.qos.sl_to_vl.iter_mut().flatten().for_each(|row| row.2 = SlToVl::new(vls));
+    let verified = verify(&torus.fabric, plan, &Checks::new(true)).expect("no fault");
+    let told = |note: &Note| note.text.contains("map SL 0, 8 to VL 15 between switches");
+    assert!(verified.summary().notes.iter().any(told), "{:?}", verified.summary());
 
     let mut plan = torus.plan(true, true);
     plan.qos.sl_to_vl.iter_mut().flatten().for_each(|row| row.2 = SlToVl::new([9; 16]));

@@ -11,6 +11,7 @@
 use super::path::{self, Ends};
 use super::query::{Answer, Query};
 use super::refused::Refused;
+use crate::config::qos_policy::QosLevel;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Lid};
 use crate::wire::mad::Method;
@@ -88,43 +89,58 @@ struct Found {
     common: [usize; 2],
 }
 
+/// Two ports, what their paths have in common, and their LIDs: the first, and how many.
+struct Pair<'a> {
+    ends: [Named; 2],
+    level: Option<&'a QosLevel>,
+    from: (u16, u16),
+    to: (u16, u16),
+}
+
 /// The paths between the ports. First those whose LIDs differ at both ends, of every pair of
 /// ports one, then of every pair another.
 fn found(query: &Query<'_>, each: &PathRecord, sources: &[Named], targets: &[Named]) -> Vec<Found> {
     let pairs = sources.iter().flat_map(|source| targets.iter().map(move |to| [*source, *to]));
     let pairs = pairs.filter(|pair| pair.iter().all(|(_, port)| query.visible(*port)));
-    let with_lids = pairs.filter_map(|pair| {
-        let [from, to] = pair.map(|(_, port)| path::lids(&query.view, port, None));
-        Some((pair, from?, to?))
+    let with_lids = pairs.filter_map(|ends| {
+        let [from, to] = ends.map(|(_, port)| path::lids(&query.view, port, None));
+        let level = path::level(query, each, ends[0].1, ends[1].1);
+        Some(Pair { ends, level, from: from?, to: to? })
     });
-    let pairs: Vec<_> = with_lids.take(MOST_TRIED).collect();
-    let most_lids = pairs.iter().map(|(_, from, to)| from.1.min(to.1)).max().unwrap_or(0);
+    let pairs: Vec<Pair<'_>> = with_lids.take(MOST_TRIED).collect();
+    let most_lids = pairs.iter().map(|pair| pair.from.1.min(pair.to.1)).max().unwrap_or(0);
     let apart = (0..most_lids).flat_map(|n| {
-        let have = pairs.iter().filter(move |(_, from, to)| n < from.1.min(to.1));
-        have.map(move |(pair, from, to)| (pair, [Lid(from.0 + n), Lid(to.0 + n)]))
+        let have = pairs.iter().filter(move |pair| n < pair.from.1.min(pair.to.1));
+        have.map(move |pair| (pair, [Lid(pair.from.0 + n), Lid(pair.to.0 + n)]))
     });
-    let rest = pairs.iter().flat_map(|(pair, from, to)| {
+    let rest = pairs.iter().flat_map(|pair| {
+        let (from, to) = (pair.from, pair.to);
         let lids = (0..from.1).flat_map(move |a| (0..to.1).map(move |b| (a, b)));
         let lids = lids.filter(|(a, b)| a != b);
         lids.map(move |(a, b)| (pair, [Lid(from.0 + a), Lid(to.0 + b)]))
     });
-    let tried = apart.chain(rest).take(MOST_TRIED);
-    tried.filter_map(|(pair, lids)| one(query, each, *pair, lids)).collect()
+    let allowed = |(pair, [_, dlid]): &(&Pair<'_>, [Lid; 2])| {
+        let bits = path::path_bits(pair.level, pair.to.1);
+        bits.is_none_or(|bits| bits.contains((dlid.0 - pair.to.0).into()))
+    };
+    let tried = apart.chain(rest).filter(allowed).take(MOST_TRIED);
+    tried.filter_map(|(pair, lids)| one(query, each, pair, lids)).collect()
 }
 
 /// One path, if it is as wanted.
 fn one(
     query: &Query<'_>,
     each: &PathRecord,
-    [(sgid, from), (dgid, to)]: [Named; 2],
+    pair: &Pair<'_>,
     [slid, dlid]: [Lid; 2],
 ) -> Option<Found> {
+    let [(sgid, from), (dgid, to)] = pair.ends;
     let mask = query.mask | PathRecord::SGID | PathRecord::DGID;
     let mut wanted = *each;
     wanted.set_sgid(sgid);
     wanted.set_dgid(dgid);
     let ends = Ends { from, to, slid, dlid };
-    let record = path::record(&Query { mask, ..*query }, &wanted, &ends)?;
+    let record = path::record(&Query { mask, ..*query }, &wanted, pair.level, &ends)?;
     let way = way(query, &ends);
     let mut own = [things(query, from), things(query, to)].concat();
     own.sort_unstable();

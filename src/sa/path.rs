@@ -5,6 +5,11 @@
 //! record. Between ports of several
 //! LIDs the paths whose LIDs differ at both ends come first (preference 0), then the others.
 //!
+//! SLs that an SL to VL table on the way leads to VL 15 are no paths.
+//!
+//! Paths to other subnets lead to a router (prefix-routes.conf) and are as the options rtr_pr_* have
+//! them, within what the way to the router allows.
+//!
 //! With a QoS policy the level of the first rule that the query matches limits MTU and rate, gives
 //! SL, P_Key, lifetime and path bits; what the query asks for and the level does not give has no
 //! record.
@@ -16,10 +21,11 @@ use super::mcmember;
 use super::query::{Answer, Query};
 use super::refused::Refused;
 use super::view::{Speed, View};
+use crate::config::options::OF_PATH;
 use crate::config::prefix_routes;
-use crate::config::qos_policy::QosLevel;
+use crate::config::qos_policy::{QosLevel, Ranges};
 use crate::fabric::PortId;
-use crate::ids::{Gid, Lid, Pkey, Sl};
+use crate::ids::{Gid, Lid, Pkey, PortNum, Sl};
 use crate::plan::qos_policy::Asked;
 use crate::wire::attr::NodeKind;
 use crate::wire::mad::Method;
@@ -112,6 +118,11 @@ fn is_foreign(query: &Query<'_>, gid: &Gid) -> bool {
     !gid.is_multicast() && !query.view.is_local_prefix(gid.prefix())
 }
 
+/// True if the path goes on in another subnet.
+fn leaves_subnet(query: &Query<'_>, wanted: &PathRecord) -> bool {
+    query.has(PathRecord::DGID) && is_foreign(query, &wanted.dgid())
+}
+
 /// The router port that leads to a GID of another subnet, by prefix-routes.conf. Of several
 /// routers the first is that of the lowest GUID with its bytes in reverse, as in OpenSM on the
 /// usual machines.
@@ -133,6 +144,12 @@ pub(super) fn lids(view: &View<'_>, port: PortId, asked: Option<Lid>) -> Option<
         return Some((lid.0, 1));
     }
     Some((view.lids().base(port)?.0, 1 << view.lids().lmc(port)))
+}
+
+/// The path bits that a level wants, if any of a destination's LIDs, so many, has them.
+pub(super) fn path_bits(level: Option<&QosLevel>, targets: u16) -> Option<&Ranges> {
+    let bits = level.map(|level| &level.path_bits);
+    bits.filter(|bits| (0..targets).any(|d| bits.contains(d.into())))
 }
 
 /// The paths from one port to another.
@@ -158,8 +175,8 @@ fn pair(
         return ControlFlow::Continue(());
     };
     let is_whole = !query.has(PathRecord::DLID);
-    let bits = level(query, wanted, from, to).map(|level| &level.path_bits);
-    let bits = bits.filter(|bits| is_whole && (0..targets).any(|d| bits.contains(d.into())));
+    let level = level(query, wanted, from, to);
+    let bits = path_bits(level, targets).filter(|_| is_whole);
     let apart = (0..sources.min(targets)).map(|n| (n, n, 0));
     let rest = (0..sources).flat_map(|s| (0..targets).map(move |d| (s, d, 2)));
     let rest = rest.filter(|(s, d, _)| s != d);
@@ -167,7 +184,7 @@ fn pair(
     let paths = apart.chain(rest).filter(|(_, d, _)| chosen(d));
     let records = paths.filter_map(|(s, d, preference)| {
         let ends = Ends { from, to, slid: Lid(slid + s), dlid: Lid(dlid + d) };
-        let mut record = record(query, wanted, &ends)?;
+        let mut record = record(query, wanted, level, &ends)?;
         record.set_preference(preference);
         Some(record)
     });
@@ -201,10 +218,14 @@ struct Params {
     sl: Sl,
 }
 
-/// The record of one path, if it is as wanted.
-pub(super) fn record(query: &Query<'_>, wanted: &PathRecord, ends: &Ends) -> Option<PathRecord> {
-    // The way back belongs to the same traffic, whichever rules are about its ends.
-    let level = level(query, wanted, ends.from, ends.to);
+/// The record of one path, if it is as wanted. The way back belongs to the same traffic, so that
+/// it has the same level, whichever rules are about its ends.
+pub(super) fn record(
+    query: &Query<'_>,
+    wanted: &PathRecord,
+    level: Option<&QosLevel>,
+    ends: &Ends,
+) -> Option<PathRecord> {
     let params = params(query, wanted, level, ends)?;
     let back = self::params(query, wanted, level, &ends.reversed());
     let reversible = back.is_some_and(|back| back.sl == params.sl);
@@ -216,8 +237,11 @@ pub(super) fn record(query: &Query<'_>, wanted: &PathRecord, ends: &Ends) -> Opt
     record.set_dgid(answered_gid(query, PathRecord::DGID, wanted.dgid(), ends.to));
     record.set_slid(ends.slid);
     record.set_dlid(ends.dlid);
-    if query.has(PathRecord::DGID) && is_foreign(query, &wanted.dgid()) {
+    if leaves_subnet(query, wanted) {
+        let options = query.view.options();
         record.set_hop_limit(u8::MAX);
+        record.set_flow_label(options.rtr_pr_flow_label);
+        record.set_traffic_class(options.rtr_pr_tclass);
     }
     record.set_reversible(reversible);
     record.set_pkey(params.pkey);
@@ -245,27 +269,15 @@ fn params(
 ) -> Option<Params> {
     let view = &query.view;
     let pkey = pkey(query, wanted, level, ends)?;
-    let of_partition = || view.plan().partitions.service_level(pkey);
-    let hint = match (query.has(PathRecord::SL), level) {
-        (true, level) => {
-            let asked = wanted.sl();
-            level.is_none_or(|level| level.sl == asked).then_some(asked)?
-        }
-        (false, Some(level)) => level.sl,
-        (false, None) => of_partition(),
-    };
-    let sl = view.plan().routing.policy.path_sl(ends.from, ends.to, hint);
-    if query.has(PathRecord::SL) && sl != hint {
-        return None;
-    }
-    let Speed { mut mtu, mut rate } = least(view, ends)?;
+    let Way { speed: Speed { mut mtu, mut rate }, dropped } = way(view, ends)?;
+    let sl = sl(query, wanted, level, ends, pkey, dropped)?;
     // Packets that do not leave the port are not under way (IBA vol. 1, 15.2.5.16).
     let of_level = level.and_then(|level| level.packet_life);
     let usual = of_level.unwrap_or(view.options().subnet_timeout);
     let mut life = if ends.from == ends.to { 0 } else { usual };
-    if let Some(level) = level {
-        mtu = level.mtu_limit.map_or(mtu, |limit| mtu.min(limit));
-        let limit = level.rate_limit.and_then(rate_rank);
+    for limit in limits(query, wanted, level) {
+        mtu = limit.mtu.map_or(mtu, |limit| mtu.min(limit));
+        let limit = limit.rate.and_then(rate_rank);
         rate = limit.map_or(rate, |limit| rate.min(limit as u8));
     }
     if query.has(PathRecord::MTU_SELECTOR | PathRecord::MTU) {
@@ -295,8 +307,57 @@ fn told_rate(view: &View<'_>, ends: &Ends, rate: u8) -> u8 {
     infos.into_iter().flatten().fold(rate, |rate, info| known_rate(rate, &info))
 }
 
+/// MTU and rate, as codes, that a path may not exceed.
+struct Limit {
+    mtu: Option<u8>,
+    rate: Option<u8>,
+}
+
+/// What limits a path besides its way: the level, and the options for paths to other subnets.
+fn limits(
+    query: &Query<'_>,
+    wanted: &PathRecord,
+    level: Option<&QosLevel>,
+) -> impl Iterator<Item = Limit> + use<> {
+    let of_level = level.map(|level| Limit { mtu: level.mtu_limit, rate: level.rate_limit });
+    let options = query.view.options();
+    let set = |code: u8| Some(code).filter(|&code| code != OF_PATH);
+    let of_routers = leaves_subnet(query, wanted)
+        .then(|| Limit { mtu: set(options.rtr_pr_mtu), rate: set(options.rtr_pr_rate) });
+    of_level.into_iter().chain(of_routers)
+}
+
+/// The SL of a path whose way drops the packets of some SLs; `None` if that asked for is another,
+/// or dropped. For torus-2QoS it is the routing's, of which these are a hint: that asked for,
+/// that for paths to other subnets, the level's, the partition's.
+fn sl(
+    query: &Query<'_>,
+    wanted: &PathRecord,
+    level: Option<&QosLevel>,
+    ends: &Ends,
+    pkey: Pkey,
+    dropped: u16,
+) -> Option<Sl> {
+    let view = &query.view;
+    let of_routers = Some(view.options().rtr_pr_sl)
+        .filter(|&sl| sl != OF_PATH && leaves_subnet(query, wanted))
+        .map(Sl);
+    let ruled = of_routers.or(level.map(|level| level.sl));
+    let hint = if query.has(PathRecord::SL) {
+        let asked = wanted.sl();
+        ruled.is_none_or(|ruled| ruled == asked).then_some(asked)?
+    } else {
+        ruled.unwrap_or_else(|| view.plan().partitions.service_level(pkey))
+    };
+    if dropped >> (hint.0 & 0xF) & 1 == 1 {
+        return None;
+    }
+    let sl = view.plan().routing.policy.path_sl(ends.from, ends.to, hint);
+    (!query.has(PathRecord::SL) || sl == hint).then_some(sl)
+}
+
 /// The QoS level of a path; `None` without a policy.
-fn level<'a>(
+pub(super) fn level<'a>(
     query: &Query<'a>,
     wanted: &PathRecord,
     from: PortId,
@@ -330,16 +391,32 @@ fn pkey(
     view.common_key(ends.from, ends.to, allowed)
 }
 
-/// The least MTU and rate on the way that the tables send a packet; `None` if they do not
-/// deliver it.
-fn least(view: &View<'_>, ends: &Ends) -> Option<Speed> {
-    let mut least = view.speed(ends.from);
+/// What packets find on their way.
+struct Way {
+    /// The least MTU and rate.
+    speed: Speed,
+    /// The SLs whose packets are dropped, bit n for SL n.
+    dropped: u16,
+}
+
+/// What is on the way that the tables send a packet; `None` if they do not deliver it.
+fn way(view: &View<'_>, ends: &Ends) -> Option<Way> {
+    let mut way = Way { speed: view.speed(ends.from), dropped: 0 };
+    // The port by which the packet came to the node that it is at.
+    let mut entry: Option<PortId> = None;
+    let mut leaves = true;
     let pass = |port: PortId| {
-        let speed = view.speed(port);
-        least.mtu = least.mtu.min(speed.mtu);
-        least.rate = least.rate.min(speed.rate);
+        let Speed { mtu, rate } = view.speed(port);
+        way.speed.mtu = way.speed.mtu.min(mtu);
+        way.speed.rate = way.speed.rate.min(rate);
+        if leaves && entry != Some(port) {
+            let input = entry.map_or(PortNum::ZERO, |entry| view.fabric().port(entry).num);
+            way.dropped |= view.dropped(input, port);
+        }
+        entry = Some(port);
+        leaves = !leaves;
     };
-    walk(view, ends, pass).then_some(least)
+    walk(view, ends, pass).then_some(way)
 }
 
 /// Calls `pass` for every port that a packet enters or leaves by as the tables send it, in their

@@ -4,10 +4,11 @@
 use super::limits::rate_rank;
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId};
-use crate::ids::{Gid, Guid, Pkey};
+use crate::ids::{Gid, Guid, Pkey, PortNum};
 use crate::plan::qos_policy::EffectivePolicy;
 use crate::plan::{LidTable, Plan};
 use crate::publish::Subnet;
+use crate::wire::attr::tables::SlToVl;
 use crate::wire::attr::{CapMask, PortInfo, PortState};
 
 /// MTU code and rank of the rate of a port.
@@ -25,6 +26,8 @@ pub(super) struct Facts {
     /// The generation this belongs to; 0 none.
     pub generation: u64,
     speeds: Vec<Speed>,
+    /// Some SL to VL table drops packets.
+    drops: bool,
 }
 
 impl Facts {
@@ -32,8 +35,21 @@ impl Facts {
     pub fn new(subnet: &Subnet) -> Self {
         let fabric = &*subnet.fabric;
         let speeds = fabric.port_ids().map(|port| speed(fabric, port)).collect();
-        Self { generation: subnet.generation, speeds }
+        let mut tables = subnet.plan.qos.sl_to_vl.iter().flatten();
+        let drops = tables.any(|(_, _, map)| dropped_by(map) != 0);
+        Self { generation: subnet.generation, speeds, drops }
     }
+}
+
+/// The SLs that a mapping leads to VL 15, where data packets are dropped (IBA vol. 1, 7.6.6): bit n
+/// for SL n.
+fn dropped_by(map: &SlToVl) -> u16 {
+    const DROP: u8 = 15;
+    let bytes = map.0.iter().enumerate();
+    bytes.fold(0, |mask, (pair, byte)| {
+        let even = u16::from(byte >> 4 == DROP) << (2 * pair);
+        mask | even | u16::from(byte & 0xF == DROP) << (2 * pair + 1)
+    })
 }
 
 /// MTU and rate of a port. Of a switch's ports only port 0 tells about extended speeds.
@@ -90,6 +106,20 @@ impl<'a> View<'a> {
     /// MTU and rate of a port.
     pub fn speed(&self, port: PortId) -> Speed {
         self.facts.speeds.get(port.index()).copied().unwrap_or_default()
+    }
+
+    /// The SLs whose packets are dropped between the ports `input` and `output` of a node, bit n
+    /// for SL n. What the node itself sends comes from port 0.
+    pub fn dropped(&self, input: PortNum, output: PortId) -> u16 {
+        if !self.facts.drops {
+            return 0;
+        }
+        let output = self.fabric().port(output);
+        let Some(maps) = self.plan().qos.sl_to_vl.get(output.node.index()) else { return 0 };
+        // Outputs are outermost.
+        let wanted = (output.num.0, input.0);
+        let found = maps.binary_search_by_key(&wanted, |(input, output, _)| (*output, *input));
+        found.ok().and_then(|index| maps.get(index)).map_or(0, |(_, _, map)| dropped_by(map))
     }
 
     /// The P_Keys of the end port that `port` belongs to. A plan without partition tables leaves
@@ -194,6 +224,14 @@ pub(super) const LINK_LOCAL: u64 = 0xfe80_0000_0000_0000;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_leads_to_vl_15_is_dropped() {
+        let mut vls = [7; 16];
+        assert_eq!(dropped_by(&SlToVl::new(vls)), 0);
+        (vls[0], vls[5], vls[15]) = (15, 15, 15);
+        assert_eq!(dropped_by(&SlToVl::new(vls)), 1 | 1 << 5 | 1 << 15);
+    }
 
     #[test]
     fn what_is_enabled_is_told_by_its_name() {

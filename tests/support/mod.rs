@@ -52,6 +52,11 @@ impl RoutingPolicy for Datelines {
         Sl(hint.0 & 8 | bit(0) | bit(1) | bit(2))
     }
 
+    /// Whose mappings those of the plan are: a promise needs its own.
+    fn sl_to_vl(&self, _: PortId, _: PortId) -> Option<SlToVl> {
+        self.promise.then(SlToVl::default)
+    }
+
     fn sl_group(&self, port: PortId) -> u32 {
         self.at[port.index()].map_or(u32::MAX, |(_, switch)| switch)
     }

@@ -489,6 +489,19 @@ options! {
     section "Routers and IPv6";
     /// The file that tells which router serves which subnet prefix.
     prefix_routes_file: Option<String> = path("prefix-routes.conf"), start, ready;
+    /// Flow label of paths to other subnets, 20 bits.
+    rtr_pr_flow_label: u32 = 0, hup, ready, hex(5).range(0, 0xf_ffff);
+    /// Traffic class of paths to other subnets.
+    rtr_pr_tclass: u8 = 0, hup, ready;
+    /// Service level of paths to other subnets, 0 to 15; 255 takes that of other paths. With
+    /// torus-2QoS only its highest bit counts.
+    rtr_pr_sl: u8 = 255, hup, ready, range(0, 255);
+    /// Largest MTU of paths to other subnets, as code: 1: 256, 2: 512, 3: 1024, 4: 2048, 5: 4096
+    /// bytes; 255 is that of the way to the router.
+    rtr_pr_mtu: u8 = 255, hup, ready, range(1, 255);
+    /// Largest rate of paths to other subnets, as code (3: 10, 7: 40, 16: 100 Gb/s …); 255 is
+    /// that of the way to the router.
+    rtr_pr_rate: u8 = 255, hup, ready, range(2, 255);
     /// Let IPv6 solicited-node groups share multicast LIDs.
     consolidate_ipv6_snm_req: bool = false, hup, ready;
 }
