@@ -569,6 +569,8 @@ end-qos-match-rules
     let (code, text) = run("minhop");
     assert_eq!(code, Some(4), "a port and a VL are not there");
     for expected in [
+        "q.conf: note: no port group has Channel Adapter 0x00000000100000c0 \"h1-0-0-0 HCA-1\", and 5 \
+         more nodes\n",
         "q.conf:23:9: warning: this vlarb-scope matches no port of the fabric\n",
         "q.conf:32:20: error: there is no port 40 at 3 devices, such as Switch",
         "                to: 7, 40\n                       ^^\n",

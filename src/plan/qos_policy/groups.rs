@@ -59,10 +59,17 @@ impl Context<'_> {
         let numbers = self.numbers(group, &mut notes);
         let mut bits = vec![0_u64; fabric.ports().len().div_ceil(64)];
         let mut used = vec![false; group.names.len()];
-        for port in fabric.port_ids() {
-            let named = named(fabric, port, &group.names, &mut used);
-            if named || self.is_in(group, &numbers, port) {
-                bits[port.index() / 64] |= 1 << (port.index() % 64);
+        for node in fabric.nodes() {
+            let called = called(node, &group.names);
+            for num in 0..=node.num_ports() {
+                let port = PortId(node.first_port.0 + u32::from(num));
+                let fits = |&&(name, _): &&(&PortName, usize)| name.port.is_none_or(|n| n == num);
+                let fitting: Vec<usize> =
+                    called.iter().filter(fits).map(|&(_, index)| index).collect();
+                fitting.iter().for_each(|&index| used[index] = true);
+                if !fitting.is_empty() || self.is_in(group, &numbers, port) {
+                    bits[port.index() / 64] |= 1 << (port.index() % 64);
+                }
             }
         }
         for (name, _) in group.names.iter().zip(used).filter(|(_, used)| !used) {
@@ -123,31 +130,22 @@ impl Context<'_> {
     }
 }
 
-/// True if one of the names is that of the port; marks the names that are.
-fn named(fabric: &Fabric, port: PortId, names: &[PortName], used: &mut [bool]) -> bool {
+/// The names that are those of the node, each with its position.
+fn called<'n>(node: &Node, names: &'n [PortName]) -> Vec<(&'n PortName, usize)> {
     if names.is_empty() {
-        return false;
+        return Vec::new();
     }
-    let node = fabric.node_of(port);
-    let num = fabric.port(port).num.0;
-    let mut any = false;
-    for (name, used) in names.iter().zip(used) {
-        if name.port.is_none_or(|wanted| wanted == num) && is_called(node, &name.node) {
-            *used = true;
-            any = true;
-        }
-    }
-    any
+    let description = node.description.to_string();
+    names.iter().zip(0..).filter(|(name, _)| is_called(&description, &name.node)).collect()
 }
 
-/// True if the node's description is as wanted: all of it, its first word, or its first two
+/// True if a node's description is as wanted: all of it, its first word, or its first two
 /// words with a slash between.
-fn is_called(node: &Node, wanted: &str) -> bool {
-    let description = node.description.to_string();
+fn is_called(description: &str, wanted: &str) -> bool {
     let mut words = description.split_whitespace();
     let (host, device) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let has_slash = wanted.contains('/');
-    is_like(&description, wanted)
+    is_like(description, wanted)
         || !has_slash && is_like(host, wanted)
         || has_slash && is_like(&format!("{host}/{device}"), wanted)
 }

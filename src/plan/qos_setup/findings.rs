@@ -1,6 +1,6 @@
 //! What of the scopes a fabric cannot follow: section 9 of the proposal.
 //!
-//! Scopes without a port, entries of arbitration for VLs that a port lacks: warnings. Tables
+//! Nodes that no port group has: a note. Scopes without a port, entries of arbitration for VLs that a port lacks: warnings. Tables
 //! longer than a port's, mappings to VLs that it lacks, port numbers that a device lacks: errors.
 //! Whatever it is, the rest is carried out: the policy is for a fabric that changes, and what
 //! one port cannot do the others can.
@@ -11,7 +11,7 @@ mod mappings;
 use super::QosSetup;
 use crate::config::Diagnostic;
 use crate::config::qos_policy::Place;
-use crate::fabric::{Fabric, PortId};
+use crate::fabric::{Fabric, Node, PortId};
 use crate::notes::Severity;
 use crate::plan::routing::RoutingPolicy;
 use crate::plan::shared::Shared;
@@ -36,6 +36,7 @@ pub struct Ground<'a> {
 pub fn findings(ground: &Ground<'_>) -> Vec<Diagnostic> {
     let mut found = ground.of_arbitration();
     found.extend(ground.of_mappings());
+    found.extend(ground.of_nodes());
     found.sort_by_key(|found| (found.line, found.column));
     found
 }
@@ -44,6 +45,25 @@ impl Ground<'_> {
     fn say(&self, severity: Severity, at: Place, message: String) -> Diagnostic {
         let file = self.setup.policy().file.clone();
         Diagnostic { file, line: at.line, column: at.column, severity, message }
+    }
+
+    /// Nodes without a port in any group: what was forgotten, maybe.
+    fn of_nodes(&self) -> Option<Diagnostic> {
+        let all: Vec<usize> = (0..self.setup.policy().groups.len()).collect();
+        let is_forgotten = |node: &&Node| {
+            let first = node.first_port.0;
+            let mut ports = (first..=first + u32::from(node.num_ports())).map(PortId);
+            !ports.any(|port| self.setup.is_in(&all, port))
+        };
+        let mut forgotten = self.fabric.nodes().iter().filter(is_forgotten);
+        let node = forgotten.next()?;
+        let more = match forgotten.count() {
+            0 => String::new(),
+            more => format!(", and {more} more nodes"),
+        };
+        let name = format!("{} {} \"{}\"", node.kind(), node.guid(), node.description);
+        let message = format!("no port group has {name}{more}");
+        Some(self.say(Severity::Info, Place::default(), message))
     }
 
     /// A scope of which nothing remains.
