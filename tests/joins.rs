@@ -72,6 +72,7 @@ impl Ground {
             previous,
             reregister: &|_| false,
             chain: &self.chain,
+            qos_policy: None,
         }
     }
 

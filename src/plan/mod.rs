@@ -21,8 +21,8 @@ pub mod multicast;
 pub mod partitions;
 pub mod qos;
 pub mod qos_policy;
-pub mod regroup;
 pub mod qos_setup;
+pub mod regroup;
 pub mod routing;
 pub mod shared;
 #[cfg(test)]

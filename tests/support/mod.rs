@@ -62,7 +62,7 @@ impl RoutingPolicy for Datelines {
     }
 
     fn decides_sl_to_vl(&self) -> bool {
-        true
+        self.promise
     }
 
     fn promises_no_credit_loops(&self) -> bool {
