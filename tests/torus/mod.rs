@@ -2,6 +2,7 @@
 //! OpenSM's on the same fabric.
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
+pub mod failures;
 pub mod inside;
 pub mod opensm;
 pub mod random;
