@@ -50,9 +50,6 @@ pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
         return Err(Refused(SaStatus::REQ_INVALID));
     }
     answer.become_attribute(SaAttr::PATH_RECORD);
-    if query.has(PathRecord::RAW_TRAFFIC) && each.raw_traffic() {
-        return Ok(());
-    }
     let numb_path = usize::from(each.numb_path());
     let most = if query.has(PathRecord::NUMB_PATH) { numb_path } else { MOST_PATHS };
     for record in by_independence(found(query, &each, &sources, &targets), most) {

@@ -43,9 +43,6 @@ const UNKNOWN_GID: Refused = Refused(SaStatus::INVALID_GID);
 pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
     let wanted: PathRecord = query.record();
     validate(query, &wanted)?;
-    if query.has(PathRecord::RAW_TRAFFIC) && wanted.raw_traffic() {
-        return Ok(());
-    }
     if query.has(PathRecord::DGID) && wanted.dgid().is_multicast() {
         mcmember::path_to_group(query, &wanted, answer);
         return Ok(());
@@ -190,6 +187,10 @@ fn pair(
     });
     for record in records.take(most) {
         answer.push(&record)?;
+        if query.method == Method::GET {
+            // One path is what Get is for, though there may be others.
+            return ControlFlow::Break(());
+        }
     }
     ControlFlow::Continue(())
 }
@@ -244,7 +245,8 @@ pub(super) fn record(
         record.set_traffic_class(options.rtr_pr_tclass);
     }
     record.set_reversible(reversible);
-    record.set_pkey(params.pkey);
+    // Raw packets are of no partition.
+    record.set_pkey(if is_raw(query, wanted) { Pkey(0) } else { params.pkey });
     record.set_sl(params.sl);
     record.set_mtu_selector(Selector::Exactly);
     record.set_mtu(params.mtu);
@@ -374,6 +376,11 @@ pub(super) fn level<'a>(
     })
 }
 
+/// True if the path is for raw packets.
+fn is_raw(query: &Query<'_>, wanted: &PathRecord) -> bool {
+    query.has(PathRecord::RAW_TRAFFIC) && wanted.raw_traffic()
+}
+
 /// The P_Key of a path: as asked, or one that both ends share; one of the level's, if it has any.
 fn pkey(
     query: &Query<'_>,
@@ -382,13 +389,19 @@ fn pkey(
     ends: &Ends,
 ) -> Option<Pkey> {
     let view = &query.view;
+    if is_raw(query, wanted) {
+        return view.common_key(ends.from, ends.to);
+    }
     let keys = level.map(|level| &level.pkeys).filter(|keys| !keys.is_empty());
     let allowed = |key: Pkey| keys.is_none_or(|keys| keys.contains(u64::from(key.base())));
     if query.has(PathRecord::PKEY) {
         let asked = wanted.pkey();
         return (view.share_key(ends.from, ends.to, asked) && allowed(asked)).then_some(asked);
     }
-    view.common_key(ends.from, ends.to, allowed)
+    match keys {
+        Some(_) => view.common_key_of(ends.from, ends.to, allowed),
+        None => view.common_key(ends.from, ends.to),
+    }
 }
 
 /// What packets find on their way.

@@ -134,9 +134,28 @@ impl<'a> View<'a> {
         tables.get(owner.index()).map_or(&[], Vec::as_slice)
     }
 
-    /// The key by which `from` reaches `to`: that of `from`, in the lowest partition both are in
-    /// of those that are `allowed`.
-    pub fn common_key(
+    /// The key by which `from` reaches `to`: its own in a partition both are in. Of several it is
+    /// the one that OpenSM finds first on the usual machines, so that paths stay in their
+    /// partitions: keys in the order of their low bytes, then the high ones.
+    pub fn common_key(&self, from: PortId, to: PortId) -> Option<Pkey> {
+        let (ours, theirs) = (self.keys(from), self.keys(to));
+        if !self.options().allow_both_pkeys {
+            let shared = |key: &&Pkey| theirs.iter().any(|other| key.matches(*other));
+            // Of the two keys of one partition the full one goes first.
+            let rank = |key: &&Pkey| (key.base().swap_bytes(), !key.is_full());
+            return ours.iter().filter(shared).min_by_key(rank).copied();
+        }
+        let only = |keys: &[Pkey], full| -> Vec<Pkey> {
+            keys.iter().copied().filter(|key| key.is_full() == full).collect()
+        };
+        let base = |key: Pkey| key.base().swap_bytes();
+        meeting(ours.to_vec(), theirs.to_vec(), |key| key.0.swap_bytes())
+            .or_else(|| meeting(only(ours, true), only(theirs, false), base))
+            .or_else(|| meeting(only(ours, false), only(theirs, true), base))
+    }
+
+    /// The key by which `from` reaches `to` in the lowest partition of those that are `allowed`.
+    pub fn common_key_of(
         &self,
         from: PortId,
         to: PortId,
@@ -144,7 +163,6 @@ impl<'a> View<'a> {
     ) -> Option<Pkey> {
         let (ours, theirs) = (self.keys(from), self.keys(to));
         let shared = |key: &&Pkey| theirs.iter().any(|other| key.matches(*other)) && allowed(**key);
-        // Of the two keys of one partition the full one goes first.
         ours.iter().filter(shared).min_by_key(|key| (key.base(), !key.is_full())).copied()
     }
 
@@ -199,6 +217,27 @@ impl<'a> View<'a> {
         settle_enabled(&mut info);
         Some(info)
     }
+}
+
+/// The first of `ours` that matches one of `theirs` when both are walked through side by side in
+/// this order: what is lower steps on, what is equal together.
+fn meeting(mut ours: Vec<Pkey>, mut theirs: Vec<Pkey>, order: fn(Pkey) -> u16) -> Option<Pkey> {
+    ours.sort_unstable_by_key(|&key| order(key));
+    theirs.sort_unstable_by_key(|&key| order(key));
+    let (mut ours, mut theirs) = (ours.into_iter().peekable(), theirs.into_iter().peekable());
+    while let (Some(&our), Some(&their)) = (ours.peek(), theirs.peek()) {
+        if our.matches(their) {
+            return Some(our);
+        }
+        let (a, b) = (order(our), order(their));
+        if a <= b {
+            ours.next();
+        }
+        if b <= a {
+            theirs.next();
+        }
+    }
+    None
 }
 
 /// Some devices echo the code for "all that is supported" (IBA vol. 1, 14.2.5.6): clients want to

@@ -431,7 +431,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// IP groups have the key, MTU and rate of the broadcast group (RFC 4391, 5).
+    /// IP groups have the key, MTU and rate of the broadcast group (RFC 4391, 5). Those that do not
+    /// are left out, as in OpenSM: nobody is cut off from anybody by that.
     fn suits_broadcast(
         &mut self,
         open: &Open,
@@ -469,7 +470,7 @@ impl<'a> Parser<'a> {
         } else {
             return true;
         };
-        self.wrong(at, message);
+        self.odd(at, format!("{message}; the group is left out"));
         false
     }
 }

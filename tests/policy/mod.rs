@@ -1,0 +1,9 @@
+//! What the comparison of policies with OpenSM is made of: generated files, generated questions,
+//! fabrics with a subnet manager on each, and what their devices and administrators say.
+
+pub mod differences;
+pub mod draw;
+pub mod files;
+pub mod postman;
+pub mod questions;
+pub mod site;

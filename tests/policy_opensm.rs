@@ -1,0 +1,239 @@
+//! Partitions and quality of service against OpenSM: the same generated files, right and wrong, on
+//! the same fabrics. Compared are the P_Key, SL to VL and VL arbitration tables that devices have,
+//! the multicast groups, and the answers to generated queries, by GUID. What differs by design
+//! has its name and reason in `policy::differences`; nothing else may. TORUS_POLICY_CASES says how many fabrics,
+//! TORUS_POLICY_SEED where to start; TORUS_POLICY_KEEP names a folder for the files and logs of
+//! cases that differ. Says SKIPPED where opensm is not installed.
+
+mod common;
+mod policy;
+mod torus;
+
+use policy::differences::{self, BY_DESIGN};
+use policy::draw::Case;
+use policy::questions::{self, Question};
+use policy::site::{Answer, Maker, Site};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use torus::{in_parallel, setting};
+use torus_sm::wire::record::{McMemberRecord, PathRecord, Record};
+
+/// Questions about paths on each fabric, and joins.
+const PATHS: usize = 400;
+const JOINS: usize = 40;
+
+/// What came of a case.
+#[derive(Default)]
+struct Outcome {
+    up: bool,
+    tables: usize,
+    answers: usize,
+    records: usize,
+    differences: Vec<String>,
+    /// Differences by design, and how often they occurred.
+    by_design: BTreeMap<&'static str, usize>,
+}
+
+#[test]
+fn tables_groups_and_paths_equal_opensm() {
+    if common::tool("opensm").is_none() {
+        return;
+    }
+    let count = setting("TORUS_POLICY_CASES", 24);
+    let first = setting("TORUS_POLICY_SEED", 1);
+    common::simulator::library();
+    let outcomes = in_parallel(count, |index| compare(&Case::new((first + index) as u64)));
+    let sum = |what: fn(&Outcome) -> usize| outcomes.iter().map(what).sum::<usize>();
+    println!(
+        "{count} fabrics, {} of them up; {} tables, {} answers with {} records",
+        sum(|outcome| usize::from(outcome.up)),
+        sum(|outcome| outcome.tables),
+        sum(|outcome| outcome.answers),
+        sum(|outcome| outcome.records),
+    );
+    let differing: Vec<String> = outcomes
+        .iter()
+        .zip(first..)
+        .filter(|(outcome, _)| !outcome.differences.is_empty())
+        .map(|(outcome, seed)| format!("seed {seed}:\n{}", outcome.differences.join("\n")))
+        .collect();
+    let mut by_design: BTreeMap<&str, usize> = BTreeMap::new();
+    for (name, times) in outcomes.iter().flat_map(|outcome| &outcome.by_design) {
+        *by_design.entry(name).or_default() += times;
+    }
+    println!("by design: {by_design:#?}");
+    assert!(differing.is_empty(), "{} differ\n{}", differing.len(), differing.join("\n"));
+    for (name, reason) in BY_DESIGN {
+        assert!(by_design.contains_key(name), "{name} is no difference any more ({reason})");
+    }
+}
+
+fn compare(case: &Case) -> Outcome {
+    let mut outcome = Outcome::default();
+    let [ours, theirs] = [Maker::TorusSm, Maker::OpenSm].map(|maker| Site::start(maker, case));
+    let (ours, theirs) = match (ours, theirs) {
+        (Ok(ours), Ok(theirs)) => (ours, theirs),
+        (Err(_), Err(_)) => return outcome,
+        (Err(error), Ok(theirs)) => {
+            if error.contains("does not start with wrong partitions") {
+                outcome.by_design("wrong partitions.conf");
+            } else {
+                outcome.differences.push(format!("only OpenSM manages the fabric: {error}"));
+                keep(case.seed, &[("opensm", &theirs)]);
+            }
+            return outcome;
+        }
+        (Ok(ours), Err(error)) => {
+            outcome.differences.push(format!("OpenSM does not manage the fabric: {error}"));
+            keep(case.seed, &[("torus-sm", &ours)]);
+            return outcome;
+        }
+    };
+    outcome.up = true;
+    compare_tables(case, &mut outcome, &ours, &theirs);
+    match differences::policies(&ours, &theirs) {
+        Ok(None) => compare_answers(case, &mut outcome, &ours, &theirs),
+        Ok(Some(name)) => outcome.by_design(name),
+        Err(text) => outcome.differences.push(text),
+    }
+    if !outcome.differences.is_empty() {
+        keep(case.seed, &[("torus-sm", &ours), ("opensm", &theirs)]);
+    }
+    outcome
+}
+
+fn compare_tables(case: &Case, outcome: &mut Outcome, ours: &Site, theirs: &Site) {
+    let (ours, theirs) = (ours.tables(&case.topology), theirs.tables(&case.topology));
+    outcome.tables = ours.len();
+    for (key, table) in &ours {
+        let other = &theirs[key];
+        if table == other {
+            continue;
+        }
+        if let Some(name) = differences::tables(case, key, table, other) {
+            outcome.by_design(name);
+        } else {
+            outcome.differences.push(format!("{key:x?}: ours {table:x?}, theirs {other:x?}"));
+        }
+    }
+}
+
+fn compare_answers(case: &Case, outcome: &mut Outcome, ours: &Site, theirs: &Site) {
+    let sites = [ours, theirs];
+    let compare_groups = |when: &str, outcome: &mut Outcome| {
+        let [ours, theirs] = sites.map(Site::groups);
+        let name = differences::groups(case, &ours, &theirs);
+        outcome.note(|| format!("groups {when}"), &ours, &theirs, name);
+    };
+    compare_groups("of the files", outcome);
+    let paths = questions::paths(case, PATHS);
+    let joins = questions::joins(case, JOINS);
+    for (questions, window) in [(&paths, 64), (&joins, 1)] {
+        let [our, their] = sites.map(|site| site.ask(questions, window));
+        for ((question, our), their) in questions.iter().zip(&our).zip(&their) {
+            let name = differences::between(case, question, our, their)
+                .or_else(|| differences::of_ways_back(case, question, &sites, our, their));
+            outcome.note(|| describe(question), our, their, name);
+        }
+    }
+    compare_groups("after the joins", outcome);
+}
+
+impl Outcome {
+    fn by_design(&mut self, name: &'static str) {
+        *self.by_design.entry(name).or_default() += 1;
+    }
+
+    /// Takes account of two answers; `name` is that of the difference that they may have.
+    fn note(
+        &mut self,
+        what: impl Fn() -> String,
+        ours: &Answer,
+        theirs: &Answer,
+        name: Option<&'static str>,
+    ) {
+        self.answers += 1;
+        self.records += theirs.records.len();
+        match name {
+            _ if ours == theirs => {}
+            Some(name) => self.by_design(name),
+            None => {
+                let what = what();
+                let is_group = what.starts_with("groups") || what.starts_with("join");
+                let (our, their) = (only(is_group, ours, theirs), only(is_group, theirs, ours));
+                self.differences.push(format!("{what}\n    ours   {our}\n    theirs {their}"));
+            }
+        }
+    }
+}
+
+/// An answer in short, with records that the other one does not have.
+fn only(is_group: bool, answer: &Answer, other: &Answer) -> String {
+    let only = answer.records.iter().filter(|record| !other.records.contains(record));
+    let shown: Vec<String> = only.take(3).map(|bytes| show(is_group, bytes)).collect();
+    format!("{:#06x}, {} records; {}", answer.status, answer.records.len(), shown.join(" "))
+}
+
+/// Leaves what the subnet managers read and wrote where it is wanted.
+fn keep(seed: u64, sites: &[(&str, &Site)]) {
+    let Some(folder) = std::env::var_os("TORUS_POLICY_KEEP").map(PathBuf::from) else { return };
+    for (name, site) in sites {
+        let folder = folder.join(seed.to_string()).join(name);
+        fs::create_dir_all(&folder).expect("a folder");
+        for entry in fs::read_dir(site.folder()).expect("a folder").flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                fs::copy(entry.path(), folder.join(entry.file_name())).expect("a copy");
+            }
+        }
+    }
+}
+
+fn note(what: &str, outcome: &mut Outcome, ours: &Answer, theirs: &Answer) {
+    outcome.answers += 1;
+    outcome.records += theirs.records.len();
+    if ours != theirs {
+        let is_group = what.starts_with("groups") || what.starts_with("join");
+        let show = |answer: &Answer, other: &Answer| {
+            let only = answer.records.iter().filter(|record| !other.records.contains(record));
+            let shown: Vec<String> = only.take(3).map(|bytes| show(is_group, bytes)).collect();
+            format!("{:#06x}, {} records; {}", answer.status, answer.records.len(), shown.join(" "))
+        };
+        let (our, their) = (show(ours, theirs), show(theirs, ours));
+        outcome.differences.push(format!("{what}\n    ours   {our}\n    theirs {their}"));
+    }
+}
+
+fn describe(question: &Question) -> String {
+    match question {
+        Question::Path { method, mask, wanted } => {
+            format!("path {method:?} {} {}", names(*mask), show(false, wanted.bytes()))
+        }
+        Question::Join { mask, wanted } => {
+            format!("join {} {}", names(*mask), show(true, wanted.bytes()))
+        }
+    }
+}
+
+/// The components of a mask by their bits.
+fn names(mask: u64) -> String {
+    (0..64).filter(|bit| mask >> bit & 1 == 1).map(|bit| format!("{bit},")).collect()
+}
+
+/// A record in short: what is 0 is left out.
+fn show(is_group: bool, bytes: &[u8]) -> String {
+    let (ends, fields) = if is_group {
+        let record = McMemberRecord::parse(bytes);
+        (format!("{} {}", record.mgid(), record.port_gid()), format!("{record:?}"))
+    } else {
+        let record = PathRecord::parse(bytes);
+        (format!("{} -> {}", record.sgid(), record.dgid()), format!("{record:?}"))
+    };
+    let fields = fields.split(['{', '}']).nth(1).unwrap_or_default().split(", ");
+    let is_zero = |field: &&str| {
+        ["0", "0x0", "Sl(0)", "Pkey(0x0000)", "Mlid(0x0000)", "false"]
+            .contains(&field.trim().split(": ").last().unwrap_or_default())
+    };
+    let fields: Vec<&str> = fields.filter(|field| !is_zero(field)).collect();
+    format!("{ends} {}", fields.join(", "))
+}
