@@ -189,21 +189,6 @@ fn keep(seed: u64, sites: &[(&str, &Site)]) {
     }
 }
 
-fn note(what: &str, outcome: &mut Outcome, ours: &Answer, theirs: &Answer) {
-    outcome.answers += 1;
-    outcome.records += theirs.records.len();
-    if ours != theirs {
-        let is_group = what.starts_with("groups") || what.starts_with("join");
-        let show = |answer: &Answer, other: &Answer| {
-            let only = answer.records.iter().filter(|record| !other.records.contains(record));
-            let shown: Vec<String> = only.take(3).map(|bytes| show(is_group, bytes)).collect();
-            format!("{:#06x}, {} records; {}", answer.status, answer.records.len(), shown.join(" "))
-        };
-        let (our, their) = (show(ours, theirs), show(theirs, ours));
-        outcome.differences.push(format!("{what}\n    ours   {our}\n    theirs {their}"));
-    }
-}
-
 fn describe(question: &Question) -> String {
     match question {
         Question::Path { method, mask, wanted } => {

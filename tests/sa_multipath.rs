@@ -211,7 +211,7 @@ fn requests_that_are_refused_or_have_no_paths() {
         ("half a service", good.clone().with(M::SERVICE_ID_LSB, |_| ()), (0x0600, 0)),
         ("no MTU", good.clone().with(M::MTU_SELECTOR | M::MTU, |r| r.set_mtu(9)), (0x0200, 0)),
         ("no rate", good.clone().with(M::RATE_SELECTOR | M::RATE, |r| r.set_rate(1)), (0x0200, 0)),
-        ("raw", good.clone().with(M::RAW_TRAFFIC, |r| r.set_raw_traffic(true)), (0, 0)),
+        ("raw", good.clone().with(M::RAW_TRAFFIC, |r| r.set_raw_traffic(true)), (0, 1)),
         ("none", good.clone().with(M::NUMB_PATH, |r| r.set_numb_path(0)), (0, 0)),
         ("no such key", good.clone().with(M::PKEY, |r| r.set_pkey(Pkey(0x8001))), (0, 0)),
         ("our key", good.clone().with(M::PKEY, |r| r.set_pkey(Pkey(0xFFFF))), (0, 1)),

@@ -280,7 +280,7 @@ fn paths_that_cannot_be_had() {
         (PathRecord::MTU_SELECTOR | PathRecord::MTU, |r| r.set_mtu(9), 0x0200),
         (PathRecord::RATE_SELECTOR | PathRecord::RATE, |r| r.set_rate(1), 0x0200),
         (PathRecord::MTU_SELECTOR | PathRecord::MTU, |r| r.set_mtu(5), 0x0300),
-        (PathRecord::RAW_TRAFFIC, |r| r.set_raw_traffic(true), 0x0300),
+        (PathRecord::RAW_TRAFFIC, |r| r.set_raw_traffic(true), 0),
     ];
     for (row, (mask, change, status)) in table.into_iter().enumerate() {
         let mut wanted = by_gids(1, 2);

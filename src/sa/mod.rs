@@ -28,6 +28,11 @@
 //!   `tests/saquery/differences.rs`.
 //! * The paths of a MultiPathRecord have the SL of the routing engine, and those with the least in
 //!   common along the tables come first; OpenSM takes the SL of the partition and goes by LIDs.
+//! * The way back of a path has the level of the path; OpenSM looks for one of its own, and calls
+//!   the path irreversible if there is none that fits. Paths of a level with P_Keys have the key
+//!   that the source holds; OpenSM answers with that of a limited member.
+//! * Full members of a partition join its groups with allow_both_pkeys too. `tests/policy_opensm.rs`
+//!   has all that concerns partitions and policies.
 //! * ProxyJoin is the top bit of its byte as IBA vol. 1, 15.2.5.17 has it; OpenSM on
 //!   little-endian machines uses the lowest.
 //! * A registration of a service without ServiceID or ServiceGID lacks components

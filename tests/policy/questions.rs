@@ -235,5 +235,5 @@ pub fn settled(path: &[u8], lids: &Lids) -> PathRecord {
     path
 }
 
-/// LID 0 and others that no port has.
+/// A LID that no port has.
 pub const NOBODY: Lid = Lid(0xBFFE);
