@@ -5,6 +5,7 @@
 mod support;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 use support::request;
 use torus_sm::config::options::Options;
@@ -304,4 +305,44 @@ fn paths_to_other_subnets_lead_to_routers() {
     assert_eq!(ask(first + 1), answer(first + 1, lowest.expect("one of two")));
     assert_eq!(ask(first + 2), Err(0x0500), "no router has this GUID");
     assert_eq!(ask(first + 3), Err(0x0500), "no line fits");
+    beyond_routers_paths_are_as_configured(subnet, asker, &text);
+}
+
+fn beyond_routers_paths_are_as_configured(mut subnet: Subnet, asker: Guid, routes: &str) {
+    let parsed = prefix_routes::parse(Path::new("prefix-routes.conf"), routes);
+    let mut responder = Responder::default();
+    responder.set_prefix_routes(parsed.entries);
+    let mut wanted = PathRecord::default();
+    wanted.set_sgid(Gid::new(PREFIX, asker));
+    wanted.set_dgid(Gid::new(0xfec0_0000_0000_0001, Guid(0x1234)));
+    let mask = PathRecord::SGID | PathRecord::DGID;
+    let mut ask = |subnet: &Subnet, mask, wanted: &PathRecord| {
+        let mad = request(SaAttr::PATH_RECORD, Method::GET, mask, wanted);
+        let from = Address::gsi(lid(subnet, asker), Sl(0));
+        let reply = responder.handle(subnet, &from, &mad.0, Instant::now()).expect("a reply");
+        let record = PathRecord::parse(&reply.mad[DATA_OFFSET..]);
+        (Header::read(&reply.mad).status(), record)
+    };
+    let (_, usual) = ask(&subnet, mask, &wanted);
+    assert_eq!((usual.flow_label(), usual.traffic_class(), usual.mtu()), (0, 0, 4));
+    subnet.options = Arc::new(Options {
+        rtr_pr_flow_label: 0x12345,
+        rtr_pr_tclass: 7,
+        rtr_pr_sl: 8,
+        rtr_pr_mtu: 2,
+        rtr_pr_rate: 2,
+        ..Options::clone(&subnet.options)
+    });
+    let (status, record) = ask(&subnet, mask, &wanted);
+    assert_eq!((status, record.flow_label(), record.traffic_class()), (0, 0x12345, 7));
+    // torus-2QoS takes the highest bit.
+    assert_eq!((record.sl().0, record.mtu(), record.rate()), (usual.sl().0 | 8, 2, 2));
+    // No more than the way to the router allows, and nothing for paths that stay.
+    let generous = Options { rtr_pr_mtu: 5, rtr_pr_rate: 24, ..Options::clone(&subnet.options) };
+    subnet.options = Arc::new(generous);
+    let (_, record) = ask(&subnet, mask, &wanted);
+    assert_eq!((record.mtu(), record.rate()), (usual.mtu(), usual.rate()));
+    wanted.set_dgid(Gid::new(PREFIX, asker));
+    let (_, record) = ask(&subnet, mask, &wanted);
+    assert_eq!((record.flow_label(), record.traffic_class(), record.sl()), (0, 0, Sl(0)));
 }

@@ -1,6 +1,7 @@
 //! MCMemberRecord (IBA vol. 1, 15.2.5.17): requests are checked against the snapshot here and
 //! carried out by the [`Registry`](super::registry::Registry). Rules o15-0.1.x and o15-0.2.x of
-//! the specification, with OpenSM's statuses.
+//! the specification, with OpenSM's statuses. A QoS policy says nothing about groups, as in OpenSM:
+//! who creates one must say its SL and P_Key (o15-0.2.3).
 
 use super::limits::{
     choose, limited_rate, mtu_is_valid, rate_limit, rate_of_rank, rate_rank, satisfies,
