@@ -4,14 +4,17 @@
 mod support;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 use support::request;
 use torus_sm::config::options::Options;
+use torus_sm::config::qos_policy::QosPolicy;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
 use torus_sm::plan::partitions;
+use torus_sm::plan::qos_policy::EffectivePolicy;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::sim::generate::Shape;
@@ -262,4 +265,49 @@ fn only_messages_of_rmpp_are_answered() {
     assert_eq!(sa.handle(&f.subnet, &unknown, &message, Instant::now()), None);
     assert_eq!(sa.handle(&f.subnet, &unknown, &message[..40], Instant::now()), None);
     assert_eq!(sa.counters().drops().count(), 2);
+}
+
+const POLICY: &str = "
+qos-levels
+    qos-level
+        name: DEFAULT
+        sl: 0
+    end-qos-level
+    qos-level
+        name: gold
+        sl: 8
+        mtu-limit: 1024
+        packet-life: 9
+        path-bits: 1
+    end-qos-level
+end-qos-levels
+qos-match-rules
+    qos-match-rule
+        qos-class: 1
+        qos-level-name: gold
+    end-qos-match-rule
+end-qos-match-rules
+";
+
+#[test]
+fn paths_have_the_level_of_the_policy() {
+    use MultiPathRecord as M;
+    let mut f = fixture(1);
+    let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), POLICY);
+    let policy = Arc::new(policy.unwrap_or_else(|| panic!("{findings:?}")));
+    let keys = &f.subnet.plan.partitions.keys;
+    let (made, _) = EffectivePolicy::new(policy, &f.subnet.fabric, keys, &[], None);
+    f.subnet.qos_policy = Some(Arc::new(made));
+    let wanted = Wanted::new(&[f.gid([0, 0], 0)], &[f.gid([1, 2], 0), f.gid([2, 1], 1)]);
+    let (_, usual) = f.multi(&wanted);
+    let gold = wanted.clone().with(M::QOS_CLASS, |r| r.set_qos_class(1));
+    let (_, paths) = f.multi(&gold);
+    // Of two LIDs at each end those with the bit at the target's.
+    assert_eq!((usual.len(), paths.len()), (8, 4));
+    for path in &paths {
+        assert_eq!((path.mtu(), path.packet_life(), path.sl().0 & 8), (3, 9, 8));
+        assert_eq!(path.dlid().0 & 1, 1);
+    }
+    let other_sl = gold.with(M::SL, |r| r.set_sl(Sl(0)));
+    assert_eq!(f.multi(&other_sl), (0, vec![]), "the level has another SL");
 }
