@@ -56,9 +56,9 @@ fn levels(criterion: &mut Criterion) {
     let asked = |n: usize| Asked {
         from: pick(n),
         to: pick(n + QUERIES),
-        service_id: (n % 3 > 0).then_some((n * 7 % 16_000) as u64),
-        qos_class: (n % 4 == 0).then_some((n % 4096) as u16),
-        pkey: (n % 2 == 0).then_some(Pkey((n % RULES) as u16 | 0x8000)),
+        service_id: (!n.is_multiple_of(3)).then_some((n * 7 % 16_000) as u64),
+        qos_class: n.is_multiple_of(4).then_some((n % 4096) as u16),
+        pkey: n.is_multiple_of(2).then_some(Pkey((n % RULES) as u16 | 0x8000)),
     };
     let queries: Vec<Asked> = (0..QUERIES).map(asked).collect();
     let mut group = criterion.benchmark_group("QoS level");
