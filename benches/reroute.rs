@@ -89,6 +89,7 @@ impl Running {
             partitions: &self.partitions,
             observed_pkeys: &self.pkeys,
             groups: &self.groups,
+            aliases: &[],
             previous: None,
             reregister: &|_| false,
             chain: &self.chain,

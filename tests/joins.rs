@@ -69,6 +69,7 @@ impl Ground {
             partitions: &self.partitions,
             observed_pkeys: &self.pkeys,
             groups,
+            aliases: &[],
             previous,
             reregister: &|_| false,
             chain: &self.chain,

@@ -1,19 +1,20 @@
 //! What clients write to the subnet administrator: the status of every kind of request, and, with
 //! the whole daemon on a simulated fabric, what subscribers hear and what outlives a restart.
 
+#[path = "support/client.rs"]
+mod client;
 mod house;
 #[path = "support/sa.rs"]
 mod support;
 
+use client::{Client, post};
 use house::{House, Sm, settle};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use support::request;
-use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
@@ -26,10 +27,9 @@ use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::sa::registry::PATIENCE;
-use torus_sm::sim::SimPort;
 use torus_sm::sim::generate::Shape;
-use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
-use torus_sm::wire::attr::{AttrId, Notice, SmState, TrapNumber};
+use torus_sm::transport::Address;
+use torus_sm::wire::attr::{AttrId, SmState, TrapNumber};
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{
     InformInfo, InformInfoRecord, JoinState, McMemberRecord, Record, Selector, ServiceRecord,
@@ -365,74 +365,7 @@ fn keys_and_queue_pairs_are_for_the_trusted() {
 
 // ---- the whole daemon ----
 
-/// A client at a host: asks, hears reports and answers them if it is told to.
-struct Client {
-    port: Arc<SimPort>,
-    ear: Arc<Ear>,
-    guid: Guid,
-    to: Address,
-}
-
-#[derive(Default)]
-struct Ear {
-    answers: AtomicBool,
-    reports: Mutex<Vec<Mad>>,
-    replies: Mutex<Vec<Vec<u8>>>,
-    rung: Notify,
-    port: OnceLock<Weak<SimPort>>,
-}
-
-impl MadSink for Ear {
-    fn deliver(&self, delivery: Delivery<'_>) {
-        let mut mad = Mad::read(delivery.mad);
-        if mad.method() != Method::REPORT {
-            let arrived = delivery.outcome == Outcome::Arrived;
-            let reply = if arrived { delivery.mad.to_vec() } else { Vec::new() };
-            self.replies.lock().unwrap().push(reply);
-            return self.rung.notify_one();
-        }
-        self.reports.lock().unwrap().push(mad);
-        let port = self.port.get().and_then(Weak::upgrade);
-        if let Some(port) = port.filter(|_| self.answers.load(Ordering::Relaxed)) {
-            let mut header = mad.header();
-            header.set_method(Method::REPORT_RESP.0);
-            mad.set_header(&header);
-            post(&port, delivery.from, &mad, None);
-        }
-    }
-    fn idle(&self) {}
-    fn closed(&self, _: &str) {}
-}
-
-fn post(port: &SimPort, to: Address, mad: &Mad, timeout: Option<Duration>) {
-    let out = Outgoing { agent: Agent::Sa, to, timeout, retries: 0, mad: &mad.0 };
-    port.post(&out).expect("the port takes it");
-}
-
 impl Client {
-    fn at(house: &House, at: [u16; 3], answers: bool) -> Self {
-        let node = house.shape.host_guid(at, 0);
-        let ear = Arc::new(Ear { answers: answers.into(), ..Ear::default() });
-        let port = house.fabric.attach(node, PortNum(1), ear.clone(), false);
-        let port = Arc::new(port.expect("the host is there"));
-        let _ = ear.port.set(Arc::downgrade(&port));
-        let info = house.fabric.port_info(node, PortNum(1)).expect("a port");
-        let to = Address::gsi(info.master_sm_lid(), Sl(0));
-        Self { guid: port.identity().guid, port, ear, to }
-    }
-
-    /// Asks, and waits for the answer.
-    async fn call(&self, mad: &Mad) -> Vec<u8> {
-        self.ear.replies.lock().unwrap().clear();
-        post(&self.port, self.to, mad, Some(Duration::from_secs(3)));
-        while self.ear.replies.lock().unwrap().is_empty() {
-            self.ear.rung.notified().await;
-        }
-        let reply = self.ear.replies.lock().unwrap().remove(0);
-        assert!(!reply.is_empty(), "no answer");
-        reply
-    }
-
     async fn subscribe(&self, trap: u16) {
         let reply = self.call(&inform(Method::SET, |info| info.set_trap_number(trap))).await;
         assert_eq!(status(&reply), 0);
@@ -442,13 +375,6 @@ impl Client {
         let record = member_record(self.guid, mgid, state);
         let mask = if mgid == own_group() { CREATE } else { JOIN };
         request(SaAttr::MC_MEMBER_RECORD, Method::SET, mask, &record)
-    }
-
-    /// What it heard since the last call: trap number and the GID it is about.
-    fn heard(&self) -> Vec<(u16, Gid)> {
-        let reports = std::mem::take(&mut *self.ear.reports.lock().unwrap());
-        let notices = reports.iter().map(|mad| Notice::read(&mad.0[DATA_OFFSET..]));
-        notices.map(|notice| (notice.trap_number(), notice.subject_gid())).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! MultiPathRecord queries on a 3x3 torus with two hosts per switch, routed by torus-2QoS.
+//! MultiPathRecord and TraceRecord queries on a 3x3 torus with two hosts per switch, routed by torus-2QoS.
 
 #[path = "support/sa.rs"]
 mod support;
@@ -19,8 +19,9 @@ use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::Address;
+use torus_sm::wire::attr::NodeKind;
 use torus_sm::wire::mad::{Header, Mad, Method};
-use torus_sm::wire::record::{MultiPathRecord, PathRecord, Record, Selector};
+use torus_sm::wire::record::{MultiPathRecord, PathRecord, Record, Selector, TraceRecord};
 use torus_sm::wire::sa::{DATA_OFFSET, RMPP_OFFSET, RmppHeader, SaAttr};
 
 const PREFIX: u64 = 0xfe80_0000_0000_0000;
@@ -310,4 +311,107 @@ fn paths_have_the_level_of_the_policy() {
     }
     let other_sl = gold.with(M::SL, |r| r.set_sl(Sl(0)));
     assert_eq!(f.multi(&other_sl), (0, vec![]), "the level has another SL");
+}
+
+const BY_GIDS: u64 = PathRecord::SGID | PathRecord::DGID;
+const BY_LIDS: u64 = PathRecord::SLID | PathRecord::DLID;
+
+impl Fixture {
+    /// The trace of a path: status and records.
+    fn trace(&self, mask: u64, path: &PathRecord) -> (u16, Vec<TraceRecord>) {
+        let mad = request(SaAttr::TRACE_RECORD, Method::GET_TRACE_TABLE, mask, path);
+        let asker = self.subnet.fabric.port_by_guid(self.gid([0, 0], 0).guid()).expect("a port");
+        let from = Address::gsi(self.subnet.plan.lids.base(asker).expect("a LID"), Sl(0));
+        let mut sa = Responder::default();
+        let reply = sa.handle(&self.subnet, &from, &mad.0, Instant::now()).expect("a reply").mad;
+        let header = Header::read(&reply);
+        assert_eq!((header.method(), header.attr_id()), (0x92, SaAttr::TRACE_RECORD));
+        let records = if header.status() == 0 { &reply[DATA_OFFSET..] } else { &[] };
+        let records = records.chunks_exact(TraceRecord::STRIDE).map(TraceRecord::parse);
+        (header.status(), records.collect())
+    }
+}
+
+#[test]
+fn a_trace_is_the_way_that_the_tables_send_a_packet() {
+    let f = fixture(1);
+    let fabric = &f.subnet.fabric;
+    for (at, lid_bit) in [([0, 0], 0), ([1, 0], 1), ([2, 2], 0), ([1, 2], 1)] {
+        let mut path = PathRecord::default();
+        let [from, to] = [f.gid([0, 0], 0), f.gid(at, 1)];
+        path.set_sgid(from);
+        path.set_dgid(to);
+        let lid = |gid: Gid| {
+            let port = fabric.port_by_guid(gid.guid()).expect("a port");
+            f.subnet.plan.lids.base(port).expect("a LID")
+        };
+        path.set_slid(lid(from));
+        path.set_dlid(Lid(lid(to).0 + lid_bit));
+        let (status, trace) = f.trace(BY_GIDS | BY_LIDS, &path);
+        assert_eq!(status, 0);
+        let (source, rest) = trace.split_first().expect("the source");
+        let (destination, between) = rest.split_last().expect("the destination");
+        let ends = [(source, from), (destination, to)];
+        for (end, gid) in ends {
+            assert_eq!((end.node_type(), end.gid_prefix()), (NodeKind::Ca, PREFIX));
+            assert_eq!(Guid(end.node_id() + 1), gid.guid());
+        }
+        assert_eq!((source.entry_port_id(), source.entry_port()), (0, 0));
+        assert_eq!((source.exit_port_id(), source.exit_port()), (from.guid().0, 1));
+        assert_eq!((destination.entry_port_id(), destination.entry_port()), (to.guid().0, 1));
+        assert_eq!((destination.exit_port_id(), destination.exit_port()), (0, 0));
+        let switch = |number: &u32| fabric.node(fabric.switches()[*number as usize]).guid().0;
+        let switches: Vec<u64> = f.switches(&path).iter().map(switch).collect();
+        assert_eq!(between.iter().map(TraceRecord::node_id).collect::<Vec<_>>(), switches);
+        for pair in trace.windows(2) {
+            let port = |id: u64, num: u8| {
+                let guid = Guid(id);
+                let node = fabric.node_ids().find(|node| fabric.node(*node).guid() == guid);
+                fabric.port_of(node.expect("a node"), torus_sm::ids::PortNum(num)).expect("a port")
+            };
+            let exit = port(pair[0].node_id(), pair[0].exit_port());
+            let entry = port(pair[1].node_id(), pair[1].entry_port());
+            assert_eq!(fabric.port(exit).peer, Some(entry), "a cable");
+        }
+        let ids: Vec<u64> = trace
+            .iter()
+            .flat_map(|hop| [hop.entry_port_id(), hop.exit_port_id()])
+            .filter(|id| *id != 0)
+            .collect();
+        let mut unique = ids.clone();
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(ids.len(), unique.len());
+        let by_gids = f.trace(BY_GIDS, &path);
+        path.set_dlid(lid(to));
+        assert_eq!(by_gids, f.trace(BY_LIDS, &path), "the first of its paths");
+    }
+}
+
+#[test]
+fn traces_that_cannot_be_had() {
+    let f = fixture(0);
+    let mut path = PathRecord::default();
+    path.set_sgid(f.gid([0, 0], 0));
+    path.set_dgid(f.gid([1, 0], 0));
+    path.set_mtu(9);
+    let mtu = PathRecord::MTU | PathRecord::MTU_SELECTOR;
+    let table = [
+        (BY_GIDS, 0, 4),
+        (PathRecord::SGID, 0x600, 0),
+        (PathRecord::DGID | PathRecord::DLID, 0x600, 0),
+        (0, 0x600, 0),
+        (BY_GIDS | mtu, 0x200, 0),
+        (BY_GIDS | PathRecord::PKEY, 0, 0),
+        (BY_GIDS | PathRecord::REVERSIBLE, 0, 4),
+    ];
+    for (mask, status, count) in table {
+        let (got, trace) = f.trace(mask, &path);
+        assert_eq!((got, trace.len()), (status, count), "{mask:#x}");
+    }
+    path.set_dgid(Gid::new(PREFIX, Guid(1)));
+    assert_eq!(f.trace(BY_GIDS, &path), (0x500, vec![]));
+    path.set_dgid(path.sgid());
+    let (_, own) = f.trace(BY_GIDS, &path);
+    assert_eq!((own.len(), own[0].entry_port(), own[0].exit_port()), (1, 0, 0));
 }

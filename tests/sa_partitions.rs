@@ -24,7 +24,8 @@ use torus_sm::transport::{Address, Grh};
 use torus_sm::wire::attr::NodeKind;
 use torus_sm::wire::attr::{Notice, TrapNumber};
 use torus_sm::wire::mad::{Header, Mad, Method};
-use torus_sm::wire::record::{InformInfo, NodeRecord, PathRecord, Record};
+use torus_sm::wire::record::tables::GuidInfoRecord;
+use torus_sm::wire::record::{InformInfo, NodeRecord, PathRecord, Record, TraceRecord};
 use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr};
 
 const PREFIX: u64 = 0xfe80_0000_0000_0000;
@@ -345,4 +346,56 @@ fn beyond_routers_paths_are_as_configured(mut subnet: Subnet, asker: Guid, route
     wanted.set_dgid(Gid::new(PREFIX, asker));
     let (_, record) = ask(&subnet, mask, &wanted);
     assert_eq!((record.flow_label(), record.traffic_class(), record.sl()), (0, 0, Sl(0)));
+}
+
+#[test]
+fn only_partners_set_alias_guids() {
+    let (shape, subnet) = subnet(small_partition);
+    let stranger = Guid(shape.host_guid([1, 1, 0], 0).0 + 1);
+    let owner = host(&shape, 0);
+    let mut record = GuidInfoRecord::default();
+    record.set_lid(lid(&subnet, owner));
+    let mut guids = record.guids();
+    guids.0[1] = Guid(0xA1);
+    record.set_guids(&guids);
+    let mask = GuidInfoRecord::LID | GuidInfoRecord::BLOCK | GuidInfoRecord::GID1;
+    // Limited members have nothing to say to each other, but to the full one.
+    let askers = [(host(&shape, 1), owner, 0), (stranger, owner, 0x0300)];
+    let limited = (host(&shape, 1), host(&shape, 2), 0x0300);
+    for (asker, of, status) in askers.into_iter().chain([limited]) {
+        record.set_lid(lid(&subnet, of));
+        for method in [Method::SET, Method::DELETE] {
+            let mad = request(SaAttr::GUID_INFO_RECORD, method, mask, &record);
+            let from = Address::gsi(lid(&subnet, asker), Sl(0));
+            let reply = ask(&subnet, &from, &mad).expect("a reply");
+            assert_eq!(Header::read(&reply.mad).status(), status, "{method} by {asker} of {of}");
+        }
+    }
+}
+
+#[test]
+fn a_trace_tells_of_strangers_only_that_they_are_there() {
+    let (shape, subnet) = subnet(small_partition);
+    let [from, to] = [host(&shape, 0), host(&shape, 1)];
+    let mut path = PathRecord::default();
+    path.set_sgid(Gid::new(PREFIX, from));
+    path.set_dgid(Gid::new(PREFIX, to));
+    let mask = PathRecord::SGID | PathRecord::DGID;
+    let mad = request(SaAttr::TRACE_RECORD, Method::GET_TRACE_TABLE, mask, &path);
+    let trace = |asker: Guid| {
+        let reply = ask(&subnet, &Address::gsi(lid(&subnet, asker), Sl(0)), &mad).expect("a reply");
+        assert_eq!(Header::read(&reply.mad).status(), 0);
+        let records = reply.mad[DATA_OFFSET..].chunks_exact(TraceRecord::STRIDE);
+        records.map(TraceRecord::parse).collect::<Vec<_>>()
+    };
+    let records = trace(from);
+    let nodes: Vec<u64> = records.iter().map(TraceRecord::node_id).collect();
+    assert_eq!(nodes, [from.0 - 1, 0, 0, to.0 - 1]);
+    let mut unnamed = TraceRecord::default();
+    unnamed.set_gid_prefix(PREFIX);
+    unnamed.set_id_generation(1);
+    unnamed.set_node_type(NodeKind::Switch);
+    assert_eq!(records[1..3], [unnamed; 2]);
+    let stranger = Guid(shape.host_guid([1, 1, 0], 0).0 + 1);
+    assert_eq!(trace(stranger), [], "it does not see the ends");
 }

@@ -131,6 +131,7 @@ fn subnet(lmc: u8) -> Subnet {
     let plan = Plan {
         ports: fabric.ports().iter().map(|port| port.info).collect(),
         switch_infos: fabric.switch_ids().map(|id| fabric.switch(id).switch_info).collect(),
+        aliases: Vec::new(),
         lids: Arc::new(lids),
         routing: Arc::new(routing),
         qos: Default::default(),
@@ -390,6 +391,8 @@ fn what_is_not_served_gets_the_status_of_the_specification() {
         (SaAttr::RANDOM_FT_RECORD, Method::GET_TABLE, 0),
         (SaAttr::RANDOM_FT_RECORD, Method::GET, 0x0300),
         (SaAttr::MULTI_PATH_RECORD, Method::GET_TABLE, 0x0C),
+        (SaAttr::TRACE_RECORD, Method::GET_TABLE, 0x0C),
+        (SaAttr::PATH_RECORD, Method::GET_TRACE_TABLE, 0x0C),
     ];
     for (attribute, method, status) in table {
         let asked = ask(attribute, method, 0);

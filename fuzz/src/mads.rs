@@ -14,6 +14,7 @@ use torus_sm::transport::Address;
 use torus_sm::transport::umad::{UserHeader, rmpp};
 use torus_sm::wire::attr::{Notice, SmState};
 use torus_sm::wire::mad::{Class, MAD_SIZE, Mad, Method};
+use torus_sm::wire::sa::{DATA_OFFSET, RMPP_OFFSET, RmppHeader};
 
 use super::sweeps;
 
@@ -44,16 +45,33 @@ pub fn sa_requests(data: &[u8]) {
 fn request(body: &[u8]) -> Vec<u8> {
     let byte = |at: usize| body.get(at).copied().unwrap_or_default();
     let mut mad = vec![0; MAD_SIZE];
-    let methods = [Method::GET, Method::SET, Method::GET_TABLE, Method(0x15)];
-    // ClassPortInfo … MCMemberRecord, InformInfo, ServiceRecord, InformInfoRecord.
+    let methods = [
+        Method::GET,
+        Method::SET,
+        Method::GET_TABLE,
+        Method::DELETE,
+        Method::GET_MULTI,
+        Method::GET_TRACE_TABLE,
+    ];
+    // ClassPortInfo … MCMemberRecord, InformInfo, ServiceRecord, InformInfoRecord, GUIDInfoRecord,
+    // MultiPathRecord, TraceRecord, MulticastForwardingTableRecord, VLArbitrationTableRecord.
     let attributes = [
         0x01, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x18, 0x19, 0x20, 0x33, 0x35, 0x38, 0x03, 0x31,
-        0xF3,
+        0xF3, 0x30, 0x3A, 0x39, 0x17, 0x36,
     ];
     let attribute: u16 = attributes[usize::from(byte(1)) % attributes.len()];
-    mad[..4].copy_from_slice(&[1, Class::SUBN_ADM, 2, methods[usize::from(byte(0)) % 4].0]);
+    mad[..4].copy_from_slice(&[
+        1,
+        Class::SUBN_ADM,
+        2,
+        methods[usize::from(byte(0)) % methods.len()].0,
+    ]);
     mad[15] = byte(2);
     mad[16..18].copy_from_slice(&attribute.to_be_bytes());
+    if mad[3] == Method::GET_MULTI.0 {
+        // It is asked with a message of RMPP.
+        RmppHeader::message(MAD_SIZE - DATA_OFFSET).write(&mut mad[RMPP_OFFSET..]);
+    }
     mad[43] = byte(3);
     for (to, from) in mad[48..].iter_mut().zip(body.iter().skip(4)) {
         *to = *from;

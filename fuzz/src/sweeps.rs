@@ -108,6 +108,7 @@ fn plan(
         torus_config: &TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf()),
         partitions: &partitions::default(options),
         groups: &[],
+        aliases: &[],
         previous: None,
         observed_pkeys: pkeys,
         reregister: &|_| true,

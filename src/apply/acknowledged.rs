@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::plan::multicast::MulticastTables;
 use crate::plan::routing::{Lft, PortMask};
 use crate::wire::attr::PortInfo;
-use crate::wire::attr::tables::{LFT_BLOCK, SlToVl, VlArbBlock};
+use crate::wire::attr::tables::{GuidBlock, LFT_BLOCK, SlToVl, VlArbBlock};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -60,6 +60,14 @@ impl<'a> NodeTables<'a> {
         let slot = self.fabric.port_of(self.node, num)?;
         let sent = self.plan.ports.get(slot.index()).copied().flatten()?;
         Some((sent, self.fabric.port(slot).info?))
+    }
+
+    /// A block of the GUID table of end port `num`, if it was ever written.
+    pub fn guids(&self, num: PortNum, block: u8) -> Option<&'a GuidBlock> {
+        let slot = self.fabric.port_of(self.node, num)?;
+        let blocks = &self.plan.aliases;
+        let place = blocks.binary_search_by_key(&(slot, block), |held| (held.port, held.block));
+        Some(&blocks.get(place.ok()?)?.guids)
     }
 
     /// VL arbitration blocks of port `num`.

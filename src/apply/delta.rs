@@ -245,6 +245,18 @@ impl<'a> Delta<'a> {
         })
     }
 
+    /// Blocks of GUID tables. Nothing else writes them: they are not read.
+    pub fn guid_tables(self) -> impl Iterator<Item = Change> + 'a {
+        self.plan.aliases.iter().filter_map(move |wanted| {
+            let port = self.fabric.port(wanted.port);
+            let (id, modifier) = (AttrId::GUID_INFO, u32::from(wanted.block));
+            let held = self.known(port.node).and_then(|known| known.guids(port.num, wanted.block));
+            let same = held == Some(&wanted.guids) && !self.is_pending(port.node, id, modifier);
+            let data = wanted.guids.to_wire();
+            (!same).then(|| self.change(port.node, port.num, id, modifier, &data))
+        })
+    }
+
     /// PortInfo: everything but the state, and INIT → ARMED in the same Set.
     pub fn port_infos(self) -> impl Iterator<Item = Change> + 'a {
         self.fabric.port_ids().filter_map(move |slot| {

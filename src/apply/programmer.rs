@@ -34,6 +34,8 @@ pub struct ApplyReport {
     pub lfts_done: Option<Duration>,
     /// Sets that failed, with the reason.
     pub failed: Vec<(Item, SmpError)>,
+    /// Blocks of alias GUIDs that devices refused: only those who wanted them are worse off.
+    pub without_aliases: Vec<(Item, SmpError)>,
     /// What the order of a live fabric's tables came to; `None` where none was kept.
     pub transition: Option<TransitionReport>,
     /// Which packets the order bound to new entries.
@@ -246,7 +248,8 @@ impl Run<'_> {
                     .chain(delta.mfts())
                     .chain(delta.sl_to_vls())
                     .chain(delta.vl_arbitrations())
-                    .chain(delta.pkey_tables());
+                    .chain(delta.pkey_tables())
+                    .chain(delta.guid_tables());
                 self.send(fabric, changes).await
             }
             Phase::Keys if self.report.failed.is_empty() => {
@@ -271,6 +274,7 @@ impl Run<'_> {
         match phase {
             Phase::Tables => {
                 let others = delta.vl_arbitrations().chain(delta.pkey_tables());
+                let others = others.chain(delta.guid_tables());
                 self.send_steps(delta, progress, others).await
             }
             Phase::Moves => {
@@ -348,6 +352,10 @@ impl Run<'_> {
             Err(SmpError::Status(_))
                 if self.forgives_sl_to_vl && item.attr_id == AttrId::SL_TO_VL =>
             {
+                return;
+            }
+            Err(error @ SmpError::Status(_)) if item.attr_id == AttrId::GUID_INFO => {
+                self.report.without_aliases.push((item, error));
                 return;
             }
             Err(error) => {

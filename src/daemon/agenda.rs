@@ -14,6 +14,8 @@ pub enum Event {
     Role(role::Event),
     /// Multicast membership changed.
     Membership,
+    /// Alias GUIDs changed.
+    Aliases,
     /// SIGHUP: read the configuration again and sweep.
     Reload,
     /// The port is gone.
@@ -31,6 +33,8 @@ pub struct Agenda {
     pub suspects: BTreeSet<Guid>,
     /// Multicast trees are to be planned anew.
     pub membership: bool,
+    /// Everything is to be planned anew, for the fabric as it was found.
+    pub plan: bool,
     /// Role changes asked for, in order.
     pub roles: Vec<role::Event>,
     /// The port is gone.
@@ -55,6 +59,7 @@ impl Agenda {
             },
             Event::Role(event) => self.roles.push(event),
             Event::Membership => self.membership = true,
+            Event::Aliases => self.plan = true,
             Event::Reload => {
                 self.reload = true;
                 self.heavy = true;

@@ -180,6 +180,9 @@ impl Manager {
             let suspects: Vec<Guid> = todo.suspects.into_iter().collect();
             return self.focused_sweep(&suspects, agenda).await;
         }
+        if todo.plan && self.state() == SmState::Master {
+            return self.configure(agenda).await;
+        }
         if todo.membership {
             return self.replan(agenda).await;
         }

@@ -11,6 +11,7 @@ use crate::config::torus::TorusConfig;
 use crate::fabric::{Fabric, PortId};
 use crate::notes::Note;
 use crate::plan::Plan;
+use crate::plan::aliases::AliasBlock;
 use crate::plan::compute::PlanInput;
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
@@ -42,6 +43,8 @@ pub struct Order {
     pub qos_policy: Option<Arc<QosPolicy>>,
     /// Multicast groups.
     pub groups: Arc<Vec<GroupMembers>>,
+    /// Blocks of alias GUIDs.
+    pub aliases: Arc<Vec<AliasBlock>>,
     /// What must stay as it was.
     pub memory: Memory,
     /// End ports whose clients are to register again.
@@ -80,6 +83,7 @@ impl Order {
             torus_config: &self.torus_config,
             partitions: &self.partitions,
             groups: &self.groups,
+            aliases: &self.aliases,
             previous,
             observed_pkeys: &self.pkeys,
             reregister: &|port| self.reregister.contains(&port),

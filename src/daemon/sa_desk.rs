@@ -18,6 +18,7 @@ use crate::config::options::Options;
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::Fabric;
 use crate::ids::{Lid, Mlid};
+use crate::plan::aliases::AliasBlock;
 use crate::plan::multicast::{GroupMembers, Regrouping};
 use crate::publish::Subnet;
 use crate::sa::counters::Drop;
@@ -59,6 +60,13 @@ pub enum Errand {
         fabric: Arc<Fabric>,
         /// Where the answer goes, with the generation of the registry.
         reply: oneshot::Sender<(u64, Regrouping)>,
+    },
+    /// The alias GUIDs, as ports of this fabric: they are going to be planned.
+    Aliases {
+        /// The fabric the answer is to be in terms of.
+        fabric: Arc<Fabric>,
+        /// Where the answer goes.
+        reply: oneshot::Sender<Vec<AliasBlock>>,
     },
     /// The multicast groups of the configuration.
     PermanentGroups(Vec<GroupSpec>),
@@ -108,6 +116,8 @@ pub struct SaDesk {
     events: mpsc::UnboundedSender<Event>,
     archive: Archive,
     herald: Herald,
+    /// The generation of alias GUIDs that the manager knows of.
+    aliases: u64,
     joins: Joins,
     /// Subnet managers that sweeps met beside this one.
     others: Vec<SmInfo>,
@@ -128,6 +138,7 @@ impl SaDesk {
         archive: Archive,
     ) -> Self {
         let joins = Joins::new(responder.registry().generation());
+        let aliases = responder.registry().aliases().generation();
         portrait.mark_changed();
         Self {
             port,
@@ -138,6 +149,7 @@ impl SaDesk {
             events,
             archive,
             herald: Herald::default(),
+            aliases,
             joins,
             others: Vec::new(),
             untimely: 0,
@@ -177,6 +189,7 @@ impl SaDesk {
                 }
             }
             self.answer_some(&mut inboxes.requests);
+            self.tell_aliases();
             self.send_reports();
         }
         self.leave().await;
@@ -229,6 +242,11 @@ impl SaDesk {
                 let _ = reply.send((generation, registry.regrouping(since, &fabric)));
                 self.joins.asked(generation);
             }
+            Errand::Aliases { fabric, reply } => {
+                let registry = self.responder.registry();
+                self.aliases = registry.aliases().generation();
+                let _ = reply.send(registry.alias_blocks(&fabric));
+            }
             Errand::PrefixRoutes(routes) => self.responder.set_prefix_routes(routes),
             Errand::PermanentGroups(specs) => {
                 let registry = self.responder.registry_mut();
@@ -277,8 +295,12 @@ impl SaDesk {
             None => {
                 self.herald.retire();
                 self.joins.clear();
-                if self.options.as_ref().is_some_and(|o| o.drop_event_subscriptions) {
-                    registry.end_subscriptions();
+                if let Some(options) = &self.options {
+                    // Another SM writes GUID tables now.
+                    registry.forget_aliases();
+                    if options.drop_event_subscriptions {
+                        registry.end_subscriptions();
+                    }
                 }
             }
         }
@@ -361,6 +383,15 @@ impl SaDesk {
         }
         if let Some(options) = &self.options {
             self.archive.watch(self.responder.registry(), options);
+        }
+    }
+
+    /// Tells the manager that there are alias GUIDs to write.
+    fn tell_aliases(&mut self) {
+        let aliases = self.responder.registry().aliases().generation();
+        if aliases != self.aliases {
+            self.aliases = aliases;
+            let _ = self.events.send(Event::Aliases);
         }
     }
 

@@ -21,6 +21,7 @@ use crate::fabric::{Fabric, PortId};
 use crate::notes::{Note, Severity};
 use crate::observe::{Observation, SweepError};
 use crate::plan::Plan;
+use crate::plan::aliases::AliasBlock;
 use crate::plan::compute::PlanFailure;
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
@@ -248,6 +249,7 @@ impl Passes {
             qos_policy: self.policy.current(options),
             groups: Arc::new(groups),
             memory: self.memory.clone(),
+            aliases: Arc::new(ask_aliases(around, observation).await),
             reregister: self.clients_to_reregister(&observation.fabric, options),
         };
         if let Some(preparing) = self.preparing.take() {
@@ -345,6 +347,10 @@ impl Passes {
         }
         if report.failed.len() > 20 {
             error!("… and {} more Sets failed", report.failed.len() - 20);
+        }
+        for (item, problem) in &report.without_aliases {
+            let what = item.describe(&observation.fabric);
+            warn!("{what}: {problem}; its alias GUIDs are not in its table");
         }
         let lfts = report.lfts_done.unwrap_or_default();
         info!(
@@ -451,4 +457,14 @@ fn tell_traffic(client: &SmpClient) {
         "SMPs since the start: {} Gets, {} Sets, {} without answer, {} refused",
         counters.gets, counters.sets, counters.unanswered, counters.refused
     );
+}
+
+/// Asks the registry for the alias GUIDs.
+async fn ask_aliases(around: &Surroundings, observation: &Observation) -> Vec<AliasBlock> {
+    let (reply, answer) = oneshot::channel();
+    let errand = Errand::Aliases { fabric: observation.fabric.clone(), reply };
+    if around.sa_desk.send(errand).await.is_err() {
+        return Vec::new();
+    }
+    answer.await.unwrap_or_default()
 }

@@ -79,6 +79,7 @@ fn input<'a>(
         partitions: &bench.partitions,
         observed_pkeys: &[],
         groups: &[],
+        aliases: &[],
         previous,
         reregister: &|_| false,
         chain: &bench.chain,

@@ -40,6 +40,8 @@ pub struct PlanInput<'a> {
     pub observed_pkeys: &'a [Vec<PkeyBlock>],
     /// Multicast groups.
     pub groups: &'a [GroupMembers],
+    /// Blocks of alias GUIDs.
+    pub aliases: &'a [super::aliases::AliasBlock],
     /// The plan before this one, if there was one.
     pub previous: Option<&'a Plan>,
     /// True for end ports whose clients are to register again.
@@ -188,7 +190,8 @@ pub(super) fn finish(
     let earlier = findings.lids.iter().chain(&routing.notes).chain(&findings.partitions);
     let found = multicast.notes.iter().map(|(_, note)| note);
     let notes = earlier.chain(&qos_notes).chain(&setup_notes).chain(found).cloned().collect();
-    Plan { lids, ports, switch_infos, routing, qos, partitions, multicast, notes }
+    let aliases = super::aliases::tables(fabric, input.aliases);
+    Plan { lids, ports, switch_infos, aliases, routing, qos, partitions, multicast, notes }
 }
 
 /// What of the scopes of the QoS policy the fabric cannot follow.

@@ -10,10 +10,11 @@
 //! * [`qos_policy`]: what qos-policy.conf means for a fabric; * [`qos_setup`]: the tables that it
 //!   has for groups of ports;
 //! * [`routing`]: the engines, and the chain in which they are tried;
-//! * [`multicast`]: groups → multicast forwarding tables;
+//! * [`multicast`]: groups → multicast forwarding tables; * [`aliases`]: GUID tables;
 //! * [`shared`]: tables of which plans share what did not change; [`mod@update`]: a plan after a small
 //!   change of the fabric; [`mod@regroup`]: after a change of groups.
 
+pub mod aliases;
 pub mod compute;
 pub mod lids;
 pub mod links;
@@ -106,6 +107,8 @@ pub struct Plan {
     pub ports: Shared<Option<PortInfo>>,
     /// By switch: the SwitchInfo to be set.
     pub switch_infos: Vec<SwitchInfo>,
+    /// Blocks of GUID tables, ascending by port and block.
+    pub aliases: Vec<aliases::AliasBlock>,
     /// Unicast routes, and what depends on them.
     pub routing: Arc<routing::Routing>,
     /// SL to VL and VL arbitration tables.

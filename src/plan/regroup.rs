@@ -26,6 +26,7 @@ pub fn regroup(fabric: &Fabric, options: &Options, before: &Plan, change: &Regro
         routing: routing.clone(),
         qos: before.qos.clone(),
         partitions: before.partitions.clone(),
+        aliases: before.aliases.clone(),
         multicast,
         notes,
     }

@@ -102,6 +102,7 @@ pub(super) fn with_input<T>(
         partitions: &partitions::default(options),
         observed_pkeys: pkeys,
         groups: &[],
+        aliases: &[],
         previous: None,
         reregister: &|_| false,
         chain: &Chain::parse("silent", &registry).expect("a known engine"),

@@ -4,9 +4,13 @@
 use super::query::Answer;
 use super::refused::Refused;
 use super::registry::Registry;
+use super::registry::aliases::Edit;
 use super::registry::groups::{Join, Leave};
 use super::registry::services::{self, ServiceName};
 use super::registry::subscriptions::Subscription;
+use crate::ids::Guid;
+use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock};
+use crate::wire::record::tables::GuidInfoRecord;
 use crate::wire::record::{InformInfo, Record, ServiceRecord};
 use crate::wire::sa::SaStatus;
 use std::time::Instant;
@@ -26,6 +30,10 @@ pub(super) enum Change {
     Subscribe(Box<Subscription>, InformInfo),
     /// It does not any more.
     Unsubscribe(Box<Subscription>, InformInfo),
+    /// A port gets alias GUIDs.
+    SetAliases(Box<Edit>),
+    /// It loses them.
+    ClearAliases(Box<Edit>),
 }
 
 /// Carries a change out and pushes the record to answer with. Returns the generation of the
@@ -62,8 +70,25 @@ pub(super) fn carry_out(
             registry.subscriptions.unsubscribe(&subscription)?;
             push(answer, &shown);
         }
+        Change::SetAliases(edit) => {
+            let guids = registry.aliases.set(&edit)?;
+            push(answer, &guid_info(&edit, guids));
+        }
+        Change::ClearAliases(edit) => {
+            let guids = registry.aliases.clear(&edit);
+            push(answer, &guid_info(&edit, guids));
+        }
     }
     Ok(due)
+}
+
+/// The record of a block as it is now: what could not be had is not in it.
+fn guid_info(edit: &Edit, guids: [Guid; GUID_BLOCK]) -> GuidInfoRecord {
+    let mut record = GuidInfoRecord::default();
+    record.set_lid(edit.lid);
+    record.set_block(edit.block);
+    record.set_guids(&GuidBlock(guids));
+    record
 }
 
 /// The answer to a change is one record, never more.

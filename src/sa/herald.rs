@@ -4,6 +4,9 @@
 //! group came to life or ended) come from the registry; all others from devices, which sent them
 //! to the subnet manager.
 //!
+//! What a device sends more often than the rate that `observe::traps` lets through
+//! is not reported, as with OpenSM. Aliases of ports are not told of either.
+//!
 //! A subscriber hears of a port if both share a partition (o13-17.1.1), of a group if it is a
 //! member of the group's partition, of bad keys if it is trusted. A subscription to a range of
 //! LIDs that turns out to reach beyond its partitions ends (o13-17.1.2).

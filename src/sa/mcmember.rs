@@ -12,7 +12,7 @@ use super::registry::groups::{
     Group, GroupSpec, Join, LINK_LOCAL_SCOPE, Leave, Member, Target, broadcast_mgid,
 };
 use crate::fabric::PortId;
-use crate::ids::{Gid, Mlid, Pkey};
+use crate::ids::{Gid, Guid, Mlid, Pkey};
 use crate::wire::mad::{Method, Status};
 use crate::wire::record::{JoinState, McMemberRecord, PathRecord, Selector};
 use crate::wire::sa::SaStatus;
@@ -75,7 +75,7 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, Refused> {
             require(!validate || same_group(query, &wanted, &group.spec))?;
             require(selectors_fit(query, &wanted, &group.spec))?;
             require(realizable(query, port, &group.spec))?;
-            require(may_modify(query, group, port))?;
+            require(may_modify(query, group, wanted.port_gid()))?;
             (Target::Existing(group.spec.mgid), group.spec.pkey)
         }
         None => {
@@ -95,23 +95,22 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, Refused> {
 pub(super) fn leave(query: &Query<'_>) -> Result<Leave, Refused> {
     let wanted = request(query)?;
     let group = query.registry.group(&wanted.mgid()).ok_or(INVALID)?;
-    let guid = wanted.port_gid().guid();
-    let member = group.members.get(&guid).ok_or(INVALID)?;
+    let member = group.members.get(&wanted.port_gid().guid()).ok_or(INVALID)?;
     let state = wanted.join_state();
     require(!state.is_empty() && member.state.contains(state))?;
     // The member itself may be gone; then only proxies can be asked to leave.
-    let port = query.port_by_gid(&wanted.port_gid());
-    require(port.is_some_and(|port| may_modify(query, group, port)))?;
-    Ok(Leave { mgid: group.spec.mgid, port_gid: wanted.port_gid(), port: guid, state })
+    require(query.view.fabric().port_by_guid(member.port).is_some())?;
+    require(may_modify(query, group, wanted.port_gid()))?;
+    Ok(Leave { mgid: group.spec.mgid, port_gid: wanted.port_gid(), state })
 }
 
 /// o15-0.2.1: a membership is changed by the port itself, or, if it was joined by proxy, by any
 /// port of the group's partition.
-fn may_modify(query: &Query<'_>, group: &Group, port: PortId) -> bool {
-    match group.members.get(&query.view.guid(port)) {
+fn may_modify(query: &Query<'_>, group: &Group, member: Gid) -> bool {
+    match group.members.get(&member.guid()) {
         None => true,
         Some(Member { proxy: true, .. }) => query.view.has_key(query.requester, group.spec.pkey),
-        Some(_) => port == query.requester,
+        Some(Member { port, .. }) => *port == query.view.guid(query.requester),
     }
 }
 
@@ -267,7 +266,8 @@ fn list_group(
     let by_port = query.has(McMemberRecord::PORT_GID);
     if !by_port && !query.trusted {
         // To the untrusted a group is as its creator was: a full member, not by proxy.
-        let group_itself = Member { state: JoinState::FULL, proxy: false, since: 0 };
+        let nobody = Guid::default();
+        let group_itself = Member { port: nobody, state: JoinState::FULL, proxy: false, since: 0 };
         return if fits(&group_itself) {
             answer.push(&group.record())
         } else {
@@ -320,9 +320,9 @@ pub(super) fn path_to_group(query: &Query<'_>, wanted: &PathRecord, answer: &mut
 /// True if the group is what a path query asks for: its parameters, and a source in it.
 fn path_matches(query: &Query<'_>, wanted: &PathRecord, group: &Group) -> bool {
     let (spec, view) = (&group.spec, &query.view);
-    let is_member = |port: Option<PortId>| {
-        port.is_some_and(|port| group.members.contains_key(&view.guid(port)))
-    };
+    let is_name =
+        |gid: Gid| view.is_local_prefix(gid.prefix()) && group.members.contains_key(&gid.guid());
+    let is_member = |port: Option<PortId>| port.is_some_and(|port| group.has_port(view.guid(port)));
     let differs = |component, differs: bool| query.has(component) && differs;
     let rank = |code| rate_rank(code).unwrap_or(0);
     let mtu = PathRecord::MTU_SELECTOR | PathRecord::MTU;
@@ -332,7 +332,7 @@ fn path_matches(query: &Query<'_>, wanted: &PathRecord, group: &Group) -> bool {
     let none_wanted = query.method != Method::GET && wanted.numb_path() == 0;
     view.has_key(query.requester, spec.pkey)
         && !(differs(PathRecord::DLID, wanted.dlid().0 != group.mlid.0)
-            || differs(PathRecord::SGID, !is_member(query.port_by_gid(&wanted.sgid())))
+            || differs(PathRecord::SGID, !is_name(wanted.sgid()))
             || differs(PathRecord::SLID, !is_member(view.lids().port(wanted.slid())))
             || differs(PathRecord::PKEY, wanted.pkey() != spec.pkey)
             || differs(PathRecord::SL, wanted.sl() != spec.sl)

@@ -11,6 +11,7 @@
 //! * `view`: what a snapshot says about a port: keys, MTU, rate, PortInfo as programmed
 //! * `ports`, `tables`: records that are read off the fabric and the plan
 //! * `path`: PathRecord; `multipath`: MultiPathRecord; `limits`: the order of rates, selectors
+//! * `trace`: TraceRecord; `guid_info`: GUIDInfoRecord
 //! * `mcmember`: MCMemberRecord; `service`: ServiceRecord; `inform`: InformInfo and
 //!   InformInfoRecord; [`registry`]: what they write, and its file
 //! * [`herald`]: which notices there are and who may hear of them; [`reports`]: how they get
@@ -40,10 +41,15 @@
 //! * A subscription to all notices is none to security notices unless it is a trusted one;
 //!   OpenSM looks at the trap number only. One to a single LID (the end of its range 0) hears of
 //!   that LID. Notices 129 to 131 are reported as all others are. Subscriptions have numbers.
+//! * A Set or Delete of alias GUIDs of a port that shares no partition with the requester gets
+//!   `NO_RECORDS`, as one of a port that is not there does; OpenSM is silent. A Delete of what a
+//!   port does not have is answered with its table; OpenSM sends back what it was sent.
+//! * TraceRecord is answered at all.
 //! * The answer to a join waits until the tree has a place for the port.
 
 mod change;
 pub mod counters;
+mod guid_info;
 pub mod herald;
 mod inform;
 mod limits;
@@ -58,6 +64,7 @@ pub mod reports;
 mod responder;
 mod service;
 mod tables;
+mod trace;
 mod view;
 
 pub use counters::Counters;

@@ -186,13 +186,36 @@ fn pair(
         Some(record)
     });
     for record in records.take(most) {
-        answer.push(&record)?;
+        named(query, record, (from, to)).try_for_each(|record| answer.push(&record))?;
         if query.method == Method::GET {
             // One path is what Get is for, though there may be others.
             return ControlFlow::Break(());
         }
     }
     ControlFlow::Continue(())
+}
+
+/// The record of a path for each GID that its ends have, where the query does not name them by
+/// GID. One is enough for a Get.
+fn named<'a>(
+    query: &'a Query<'_>,
+    record: PathRecord,
+    (from, to): (PortId, PortId),
+) -> impl Iterator<Item = PathRecord> + 'a {
+    let gids = |component, named: Gid, port| {
+        let is_named = query.has(component) || query.method == Method::GET;
+        let all = (!is_named).then(|| query.gids(port));
+        is_named.then_some(named).into_iter().chain(all.into_iter().flatten())
+    };
+    let sources = move || gids(PathRecord::SGID, record.sgid(), from);
+    gids(PathRecord::DGID, record.dgid(), to).flat_map(move |dgid| {
+        sources().map(move |sgid| {
+            let mut record = record;
+            record.set_sgid(sgid);
+            record.set_dgid(dgid);
+            record
+        })
+    })
 }
 
 /// The two ends of a path.

@@ -30,6 +30,7 @@ pub(super) fn class_port_info(query: &Query<'_>, answer: &mut Answer) -> Result<
             | ClassCap2::PORT_INFO_CAPMASK2_MATCH
             | ClassCap2::SEND_ONLY_FULL_MEMBER
             | ClassCap2::LINK_WIDTH_2X
+            | ClassCap2::ALIAS_GUIDS
             | ClassCap2::LINK_SPEED_HDR
             | ClassCap2::LINK_SPEED_NDR,
     );

@@ -5,7 +5,7 @@ use super::registry::Registry;
 use super::view::View;
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::PortId;
-use crate::ids::{Gid, Lid};
+use crate::ids::{Gid, Guid, Lid};
 use crate::transport::Address;
 use crate::wire::mad::{Header, Method, Status};
 use crate::wire::record::{Record, matches};
@@ -77,16 +77,27 @@ impl Query<'_> {
 
     /// The port whose unicast GID this is, an alias GUID's included.
     pub fn port_by_gid(&self, gid: &Gid) -> Option<PortId> {
-        self.view.port_by_gid(gid).or_else(|| {
-            let base = self.registry.aliases.port(gid.guid())?;
-            self.view.port_by_gid(&Gid::new(gid.prefix(), base))
-        })
+        self.view.is_local_prefix(gid.prefix()).then(|| self.port_by_guid(gid.guid()))?
+    }
+
+    /// The end port of this GUID, its own or an alias.
+    pub fn port_by_guid(&self, guid: Guid) -> Option<PortId> {
+        let fabric = self.view.fabric();
+        let by_alias = || fabric.port_by_guid(self.registry.aliases.port(guid)?);
+        fabric.port_by_guid(guid).or_else(by_alias)
+    }
+
+    /// The GIDs of an end port: its own first.
+    pub fn gids(&self, port: PortId) -> impl Iterator<Item = Gid> + '_ {
+        let own = self.view.gid(port);
+        let aliases = self.registry.aliases.of_port(own.guid());
+        std::iter::once(own).chain(aliases.map(move |alias| Gid::new(own.prefix(), alias)))
     }
 }
 
 /// True for methods whose reply is any number of records, in RMPP.
 fn is_table(method: Method) -> bool {
-    [Method::GET_TABLE, Method::GET_MULTI].contains(&method)
+    [Method::GET_TABLE, Method::GET_MULTI, Method::GET_TRACE_TABLE].contains(&method)
 }
 
 /// The reply as it grows: the header of the request, then records.
@@ -138,6 +149,11 @@ impl Answer {
         header.write(&mut self.mad);
     }
 
+    /// The first record; `None` if there is none.
+    pub fn first<R: Record>(&self) -> Option<R> {
+        (self.count > 0).then(|| R::parse(&self.mad[DATA_OFFSET..]))
+    }
+
     /// Number of records.
     pub fn count(&self) -> usize {
         self.count
@@ -177,11 +193,9 @@ pub(super) fn refusal(request: &[u8], method: Method, Refused(status): Refused) 
 /// size. The SM_Key never goes back (IBA vol. 1, C15-0.1.5).
 fn seal(mad: &mut Vec<u8>, method: Method, status: u16, rmpp: &RmppHeader, offset: u16) {
     let mut header = Header::read(mad);
-    // The response to a Set is GetResp (IBA vol. 1, 13.4.5).
-    let response = if method == Method::SET { Method::GET_RESP } else { method.response() };
     header.set_base_version(1);
     header.set_class_version(crate::wire::sa::CLASS_VERSION);
-    header.set_method(response.0);
+    header.set_method(crate::wire::sa::response(method).0);
     header.set_status(status);
     header.write(mad);
     // A message for RMPP ends with its last record: its length is what the port announces.

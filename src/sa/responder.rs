@@ -2,6 +2,7 @@
 
 use super::change::{self, Change};
 use super::counters::{Counters, Drop};
+use super::guid_info;
 use super::inform;
 use super::mcmember;
 use super::multipath;
@@ -12,6 +13,7 @@ use super::refused::Refused;
 use super::registry::Registry;
 use super::service;
 use super::tables;
+use super::trace;
 use super::view::{Facts, View};
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::PortId;
@@ -192,7 +194,7 @@ fn check(subnet: &Subnet, mad: &[u8]) -> Result<bool, Drop> {
 }
 
 /// The methods of each attribute. What is not here does not exist.
-const SERVED: [(u16, &[Method]); 19] = [
+const SERVED: [(u16, &[Method]); 20] = [
     (SaAttr::CLASS_PORT_INFO, &[Method::GET]),
     (SaAttr::NODE_RECORD, READ),
     (SaAttr::PORT_INFO_RECORD, READ),
@@ -204,9 +206,10 @@ const SERVED: [(u16, &[Method]); 19] = [
     (SaAttr::SM_INFO_RECORD, READ),
     (SaAttr::LINK_RECORD, READ),
     (SaAttr::PKEY_TABLE_RECORD, READ),
-    (SaAttr::GUID_INFO_RECORD, READ),
+    (SaAttr::GUID_INFO_RECORD, READ_AND_WRITE),
     (SaAttr::PATH_RECORD, READ),
     (SaAttr::MULTI_PATH_RECORD, &[Method::GET_MULTI]),
+    (SaAttr::TRACE_RECORD, &[Method::GET_TRACE_TABLE]),
     (SaAttr::VL_ARBITRATION_RECORD, READ),
     (SaAttr::MC_MEMBER_RECORD, READ_AND_WRITE),
     (SaAttr::SERVICE_RECORD, READ_AND_WRITE),
@@ -250,6 +253,8 @@ fn wanted(attribute: u16, query: &Query<'_>) -> Option<Result<Change, Refused>> 
         (SaAttr::SERVICE_RECORD, Method::SET) => service::register(query),
         (SaAttr::SERVICE_RECORD, Method::DELETE) => service::withdraw(query),
         (SaAttr::INFORM_INFO, Method::SET) => inform::change(query),
+        (SaAttr::GUID_INFO_RECORD, Method::SET) => guid_info::set(query),
+        (SaAttr::GUID_INFO_RECORD, Method::DELETE) => guid_info::clear(query),
         _ => return None,
     })
 }
@@ -269,9 +274,10 @@ fn read(attribute: u16, query: &Query<'_>, answer: &mut Answer) -> Result<(), Re
         SaAttr::SL_TO_VL_RECORD => tables::sl_to_vl(query, answer),
         SaAttr::VL_ARBITRATION_RECORD => tables::vl_arbitration(query, answer),
         SaAttr::PKEY_TABLE_RECORD => tables::pkeys(query, answer),
-        SaAttr::GUID_INFO_RECORD => tables::guid_infos(query, answer),
+        SaAttr::GUID_INFO_RECORD => guid_info::list(query, answer),
         SaAttr::PATH_RECORD => path::paths(query, answer),
         SaAttr::MULTI_PATH_RECORD => multipath::paths(query, answer),
+        SaAttr::TRACE_RECORD => trace::trace(query, answer),
         SaAttr::MC_MEMBER_RECORD => mcmember::list(query, answer),
         SaAttr::SERVICE_RECORD => service::list(query, answer),
         SaAttr::INFORM_INFO_RECORD => inform::list(query, answer),

@@ -47,7 +47,7 @@ fn check_key(query: &Query<'_>, record: &ServiceRecord) -> Result<(), Refused> {
     }
     let mut is_right = query.view.has_key(query.requester, record.pkey());
     if query.has(ServiceRecord::GID) && !record.gid().is_multicast() {
-        let host = query.view.fabric().port_by_guid(record.gid().guid());
+        let host = query.port_by_guid(record.gid().guid());
         is_right &= host.is_some_and(|port| query.view.has_key(port, record.pkey()));
     }
     if is_right { Ok(()) } else { Err(Refused(SaStatus::REQ_INVALID)) }

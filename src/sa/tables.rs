@@ -1,16 +1,13 @@
-//! The records of forwarding, SL to VL, VL arbitration and P_Key tables, as planned, and of GUID
-//! tables.
+//! The records of forwarding, SL to VL, VL arbitration and P_Key tables, as planned.
 
 use super::query::{Answer, Query};
 use super::refused::Refused;
 use crate::fabric::{PortId, SwitchId};
-use crate::ids::{Guid, Lid, Mlid, PortNum};
-use crate::wire::attr::tables::{
-    GUID_BLOCK, GuidBlock, LFT_BLOCK, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock,
-};
+use crate::ids::{Lid, Mlid, PortNum};
+use crate::wire::attr::tables::{LFT_BLOCK, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock};
 use crate::wire::record::tables::{
-    GuidInfoRecord, LinearFtRecord, MulticastFtRecord, PkeyTableRecord, SlToVlRecord,
-    SwitchInfoRecord, VlArbitrationRecord,
+    LinearFtRecord, MulticastFtRecord, PkeyTableRecord, SlToVlRecord, SwitchInfoRecord,
+    VlArbitrationRecord,
 };
 use crate::wire::sa::SaStatus;
 
@@ -213,35 +210,6 @@ pub(super) fn pkeys(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
                 if query.offer(&wanted, &record, answer).is_break() {
                     return Ok(());
                 }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// GUIDInfoRecord: one per end port and block of 8 GUIDs that its table has. The first GUID is
-/// the port's own; the others are the alias GUIDs that are known.
-pub(super) fn guid_infos(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
-    let mut wanted: GuidInfoRecord = query.record();
-    for end in query.end_ports(GuidInfoRecord::LID, wanted.lid()) {
-        let port = query.view.fabric().port(end);
-        let (Some(lid), Some(info)) = (query.view.lids().base(end), port.info) else { continue };
-        wanted.set_lid(lid);
-        let entries = usize::from(info.guid_cap());
-        for block in 0..entries.div_ceil(GUID_BLOCK) as u8 {
-            let aliases = query.registry.aliases.block(port.guid, block);
-            let mut guids = GuidBlock(aliases.copied().unwrap_or_default());
-            let held = entries - usize::from(block) * GUID_BLOCK;
-            guids.0.iter_mut().skip(held).for_each(|guid| *guid = Guid::default());
-            if block == 0 {
-                guids.0[0] = port.guid;
-            }
-            let mut record = GuidInfoRecord::default();
-            record.set_lid(lid);
-            record.set_block(block);
-            record.set_guids(&guids);
-            if query.offer(&wanted, &record, answer).is_break() {
-                return Ok(());
             }
         }
     }

@@ -10,6 +10,7 @@ use crate::plan::{LidTable, Plan};
 use crate::publish::Subnet;
 use crate::wire::attr::tables::SlToVl;
 use crate::wire::attr::{CapMask, PortInfo, PortState};
+use std::sync::Arc;
 
 /// MTU code and rank of the rate of a port.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,6 +82,11 @@ impl<'a> View<'a> {
     /// The fabric.
     pub fn fabric(&self) -> &'a Fabric {
         &self.subnet.fabric
+    }
+
+    /// The same, for whoever keeps it.
+    pub fn shared_fabric(&self) -> Arc<Fabric> {
+        self.subnet.fabric.clone()
     }
 
     /// The plan.

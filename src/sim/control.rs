@@ -243,6 +243,15 @@ impl SimFabric {
         self.at_port(guid, num, |net, slot| net.devices.pkeys(slot, modifier, None)).flatten()
     }
 
+    /// The GUIDs of an end port.
+    pub fn guids(&self, guid: Guid, num: PortNum) -> Option<Vec<Guid>> {
+        self.at_port(guid, num, |net, slot| {
+            let tables = net.devices.port(slot).tables.as_ref();
+            let factory = || net.devices.factory_tables(slot).guids;
+            tables.map_or_else(factory, |tables| tables.guids.clone())
+        })
+    }
+
     /// PortInfo of a port.
     pub fn port_info(&self, guid: Guid, num: PortNum) -> Option<PortInfo> {
         self.at_port(guid, num, |net, slot| net.devices.port(slot).info)

@@ -60,6 +60,7 @@ impl Site {
             partitions: &partitions::default(&self.options),
             observed_pkeys: &vec![Vec::new(); self.fabric.ports().len()],
             groups,
+            aliases: &[],
             previous: None,
             reregister: &|_| false,
             chain: &chain,

@@ -180,6 +180,7 @@ impl Torus {
                 .switch_ids()
                 .map(|id| self.fabric.switch(id).switch_info)
                 .collect(),
+            aliases: Vec::new(),
             routing: Arc::new(Routing {
                 engine: "dimension order",
                 lfts,

@@ -34,6 +34,7 @@ pub fn subnet(
         partitions,
         observed_pkeys: &[],
         groups: &[],
+        aliases: &[],
         previous: None,
         reregister: &|_| false,
         chain: &chain,

@@ -159,6 +159,7 @@ impl Subnet {
             partitions: &partitions::default(&self.options),
             observed_pkeys: &[],
             groups,
+            aliases: &[],
             previous: None,
             reregister: &|_| false,
             chain: &chain,

@@ -248,6 +248,7 @@ fn plan(fabric: &Fabric, lids: &Lids, last: Option<(&Fabric, &Plan)>, dice: &mut
     Plan {
         ports: vec![None; fabric.ports().len()].into(),
         switch_infos: fabric.switch_ids().map(switch_info).collect(),
+        aliases: Vec::new(),
         routing: Arc::new(routing),
         qos: Default::default(),
         partitions: Default::default(),

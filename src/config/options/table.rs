@@ -201,7 +201,7 @@ options! {
     /// Leave P_Keys at the table index where they were found.
     keep_pkey_indexes: bool = true, hup, ready;
     /// Byte that distinguishes this subnet's SM-assigned alias GUIDs.
-    sm_assigned_guid: u8 = 0, hup, later, hex(2);
+    sm_assigned_guid: u8 = 0, hup, ready, hex(2);
 
     section "Sweeps";
     /// Seconds between two sweeps; 0 sweeps only on traps and signals.

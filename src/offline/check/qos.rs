@@ -80,6 +80,7 @@ fn planned(
         partitions,
         observed_pkeys: &[],
         groups: &[],
+        aliases: &[],
         previous: None,
         reregister: &|_| false,
         chain: &chain,

@@ -22,13 +22,15 @@ pub struct Group {
     pub mlid: Mlid,
     /// It stays without members: a group of the configuration.
     pub permanent: bool,
-    /// By port GUID.
+    /// By the GUID they joined with, which may be an alias of their port's.
     pub members: BTreeMap<Guid, Member>,
 }
 
-/// A port's part in a group.
+/// A port's part in a group, under one of its names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Member {
+    /// GUID of the port.
+    pub port: Guid,
     /// Its roles.
     pub state: JoinState,
     /// Another port joined it.
@@ -73,8 +75,8 @@ impl Group {
     fn ports(&self, fabric: &Fabric) -> GroupMembers {
         let (mlid, sl) = (self.mlid, self.spec.sl);
         let mut ports = GroupMembers { mlid, sl, members: Vec::new(), senders: Vec::new() };
-        for (&guid, member) in &self.members {
-            let Some(port) = fabric.port_by_guid(guid) else { continue };
+        for member in self.members.values() {
+            let Some(port) = fabric.port_by_guid(member.port) else { continue };
             let role =
                 if member.state.receives() { &mut ports.members } else { &mut ports.senders };
             role.push(port);
@@ -83,7 +85,15 @@ impl Group {
             role.sort_unstable();
             role.dedup();
         }
+        // A port that receives under one name and sends under another is in the tree once.
+        ports.senders.retain(|port| ports.members.binary_search(port).is_err());
         ports
+    }
+
+    /// True if the port is a member, under any name.
+    pub(crate) fn has_port(&self, port: Guid) -> bool {
+        let is_port = |member: &Member| member.port == port;
+        self.members.get(&port).is_some_and(is_port) || self.members.values().any(is_port)
     }
 
     /// True if a member keeps the group alive.
@@ -101,8 +111,9 @@ impl Group {
 #[derive(Clone, Debug)]
 pub(crate) struct Join {
     pub group: Target,
-    /// As it stood in the request, for the answer.
+    /// As it stood in the request: the member's name.
     pub port_gid: Gid,
+    /// The port that has this GID.
     pub port: Guid,
     pub state: JoinState,
     pub proxy: bool,
@@ -131,8 +142,8 @@ pub(crate) enum Target {
 #[derive(Clone, Debug)]
 pub(crate) struct Leave {
     pub mgid: Gid,
+    /// The member's name as it stood in the request.
     pub port_gid: Gid,
-    pub port: Guid,
     pub state: JoinState,
 }
 
@@ -212,9 +223,15 @@ impl Groups {
         if failed.is_empty() { Ok(()) } else { Err(failed) }
     }
 
+    /// True if a group has a member of this name.
+    pub(crate) fn has_member(&self, name: Guid) -> bool {
+        self.groups.values().any(|group| group.members.contains_key(&name))
+    }
+
     /// The ports that are members of any group.
     pub(super) fn ports(&self) -> BTreeSet<Guid> {
-        self.groups.values().flat_map(|group| group.members.keys().copied()).collect()
+        let members = self.groups.values().flat_map(|group| group.members.values());
+        members.map(|member| member.port).collect()
     }
 
     /// Takes these ports out of all groups.
@@ -222,7 +239,7 @@ impl Groups {
         let Self { groups, events, generation, changes, touched, .. } = self;
         for group in groups.values_mut() {
             let (was_kept, before) = (group.is_kept(), group.members.len());
-            group.members.retain(|guid, _| !ports.contains(guid));
+            group.members.retain(|_, member| !ports.contains(&member.port));
             if group.members.len() != before {
                 *generation += 1;
                 *changes += 1;
@@ -275,8 +292,10 @@ impl Groups {
         };
         let group = self.groups.get_mut(&mgid).ok_or(Refused(SaStatus::REQ_INVALID))?;
         let was_kept = group.is_kept();
-        let fresh = Member { state: JoinState(0), proxy: request.proxy, since: 0 };
-        let member = group.members.entry(request.port).or_insert(fresh);
+        let (port, proxy) = (request.port, request.proxy);
+        let fresh = Member { port, state: JoinState(0), proxy, since: 0 };
+        let member = group.members.entry(request.port_gid.guid()).or_insert(fresh);
+        member.port = port;
         let before = member.state;
         member.state = before.with(request.state);
         if before.is_empty() || before.receives() != member.state.receives() {
@@ -293,16 +312,16 @@ impl Groups {
     /// Takes roles from a member; without any it leaves, and the last one that kept the group
     /// takes the group along. Returns the record with the roles that remain.
     pub(crate) fn leave(&mut self, request: Leave) -> Result<McMemberRecord, Refused> {
-        let invalid = Refused(SaStatus::REQ_INVALID);
+        let (invalid, name) = (Refused(SaStatus::REQ_INVALID), request.port_gid.guid());
         let group = self.groups.get_mut(&request.mgid).ok_or(invalid)?;
         let was_kept = group.is_kept();
-        let member = group.members.get_mut(&request.port).ok_or(invalid)?;
+        let member = group.members.get_mut(&name).ok_or(invalid)?;
         let before = member.state;
         member.state = before.without(request.state);
         let left = *member;
         let record = group.member_record(request.port_gid, left);
         if left.state.is_empty() {
-            group.members.remove(&request.port);
+            group.members.remove(&name);
         }
         let changed = left.state.is_empty() || before.receives() != left.state.receives();
         let (is_dead, event, mlid) = (group.is_dead(), change(group, was_kept), group.mlid);

@@ -5,7 +5,7 @@
 //!
 //! * [`groups`]: multicast groups and their members;
 //! * [`services`]: service records; [`subscriptions`]: who wants to hear of which notices;
-//! * [`aliases`]: alias GUIDs as an earlier run left them;
+//! * [`aliases`]: alias GUIDs;
 //! * [`dump`]: all of it as the text of opensm-sa.dump, and back.
 
 pub mod aliases;
@@ -51,7 +51,8 @@ impl Registry {
     /// Counts all changes: when it is another one than at the last dump, there is something to
     /// write.
     pub fn changes(&self) -> u64 {
-        self.multicast.changes() + self.services.changes() + self.subscriptions.changes()
+        let others = self.services.changes() + self.subscriptions.changes();
+        self.multicast.changes() + others + self.aliases.changes()
     }
 
     /// All groups, ascending by MGID.
@@ -72,6 +73,21 @@ impl Registry {
     /// The subscriptions.
     pub fn subscriptions(&self) -> &Subscriptions {
         &self.subscriptions
+    }
+
+    /// The alias GUIDs.
+    pub fn aliases(&self) -> &Aliases {
+        &self.aliases
+    }
+
+    /// The blocks of alias GUIDs as the plan wants them: those of ports of `fabric`.
+    pub fn alias_blocks(&self, fabric: &Fabric) -> Vec<crate::plan::aliases::AliasBlock> {
+        self.aliases.wanted(fabric)
+    }
+
+    /// Takes all alias GUIDs from their ports.
+    pub fn forget_aliases(&mut self) {
+        self.aliases.forget_all();
     }
 
     /// Ends all subscriptions.
@@ -98,7 +114,8 @@ impl Registry {
     ///
     /// That a sweep did not find a port proves nothing while other nodes did not answer it: a
     /// lost reply hides all that is behind its sender. A member is forgotten if a sweep without
-    /// such faults does not find its port, or if [`PATIENCE`] sweeps in a row do not. Until then
+    /// such faults does not find its port, or if [`PATIENCE`] sweeps in a row do not; so are its
+    /// alias GUIDs. Until then
     /// the membership only rests: [`Self::groups`] leaves out ports that are not there.
     ///
     /// Subscriptions go with the memberships if `drop_subscriptions`
@@ -107,12 +124,14 @@ impl Registry {
         let is_complete = fabric.faults().iter().all(|fault| !hides_ports(fault));
         let mut known = self.multicast.ports();
         known.extend(self.subscriptions.ports());
+        known.extend(self.aliases.ports());
         known.retain(|&guid| fabric.port_by_guid(guid).is_none());
         let missed = |guid: Guid| (guid, self.missed.get(&guid).copied().unwrap_or(0) + 1);
         self.missed = known.into_iter().map(missed).collect();
         let gone_for_good = self.absent(|sweeps| sweeps >= PATIENCE);
         let gone = self.absent(|sweeps| is_complete || sweeps >= PATIENCE);
         self.multicast.forget(&gone);
+        self.aliases.forget(&gone);
         self.subscriptions.forget(if drop_subscriptions { &gone } else { &gone_for_good });
         self.missed.retain(|guid, _| !gone_for_good.contains(guid));
     }

@@ -21,11 +21,12 @@ fn new(n: u8, last: u16) -> Target {
 }
 
 fn join(group: Target, port: u64, state: JoinState) -> Join {
-    Join { group, port_gid: Gid::default(), port: Guid(port), state, proxy: false }
+    let port_gid = Gid::new(0, Guid(port));
+    Join { group, port_gid, port: Guid(port), state, proxy: false }
 }
 
 fn leave(n: u8, port: u64, state: JoinState) -> Leave {
-    Leave { mgid: spec(n).mgid, port_gid: Gid::default(), port: Guid(port), state }
+    Leave { mgid: spec(n).mgid, port_gid: Gid::new(0, Guid(port)), state }
 }
 
 #[test]
@@ -119,6 +120,28 @@ fn a_sweep_that_lost_replies_forgets_nobody_at_once() {
 }
 
 #[test]
+fn a_port_is_a_member_under_each_of_its_names() {
+    let fabric = fabric(Vec::new());
+    let port = fabric.port_by_guid(Guid(1)).unwrap();
+    let mut registry = Registry::default();
+    let alias = |group, state| Join { port_gid: Gid::new(0, Guid(11)), ..join(group, 1, state) };
+    registry.multicast.join(alias(new(1, 0xC00F), JoinState::FULL)).unwrap();
+    let existing = Target::Existing(spec(1).mgid);
+    registry.multicast.join(join(existing, 1, JoinState::SEND_ONLY)).unwrap();
+    assert_eq!(members(&registry), [1, 11]);
+    let groups = registry.groups(&fabric);
+    assert_eq!((&groups[0].members[..], &groups[0].senders[..]), (&[port][..], &[][..]));
+    registry.multicast.leave(leave(1, 1, JoinState::SEND_ONLY)).unwrap();
+    assert_eq!(members(&registry), [11]);
+    assert!(registry.group(&spec(1).mgid).unwrap().has_port(Guid(1)));
+    registry.multicast.leave(leave(1, 11, JoinState::FULL)).unwrap();
+    assert!(registry.group(&spec(1).mgid).is_none());
+    registry.multicast.join(alias(new(1, 0xC00F), JoinState::FULL)).unwrap();
+    registry.multicast.forget(&BTreeSet::from([Guid(1)]));
+    assert_eq!(members(&registry), [0; 0], "gone with its port");
+}
+
+#[test]
 fn permanent_groups_stay() {
     let mut registry = Registry::default();
     registry.set_permanent(&[spec(1)], Mlid::LAST).unwrap();
@@ -151,8 +174,8 @@ fn solicited_node_groups_share_an_mlid_if_that_is_wanted() {
         Target::New { spec: spec(1), mlid: None, last: Mlid(0xC00F), prefix: 0, consolidate: true };
     assert_ne!(mlid(ordinary), shared);
     let Target::New { spec, .. } = solicited(2, 0xFF, 1) else { unreachable!() };
-    let gone =
-        Leave { mgid: spec.mgid, port_gid: Gid::default(), port: Guid(1), state: JoinState::FULL };
+    let port_gid = Gid::new(0, Guid(1));
+    let gone = Leave { mgid: spec.mgid, port_gid, state: JoinState::FULL };
     registry.multicast.leave(gone).unwrap();
     let next = registry.multicast.join(join(new(7, 0xC00F), 1, JoinState::FULL)).unwrap().0.mlid();
     assert_ne!(next, shared, "its second group still has it");

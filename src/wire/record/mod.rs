@@ -15,6 +15,7 @@ mod port_info;
 mod service;
 mod sm_info;
 pub mod tables;
+mod trace;
 
 pub use class_port_info::{ClassCap, ClassCap2, ClassPortInfo};
 pub use inform::{InformInfo, InformInfoRecord};
@@ -25,6 +26,7 @@ pub use path::{PathRecord, Selector};
 pub use port_info::PortInfoRecord;
 pub use service::ServiceRecord;
 pub use sm_info::SmInfoRecord;
+pub use trace::TraceRecord;
 
 use super::bits;
 
@@ -161,6 +163,7 @@ mod tests {
             check::<VlArbitrationRecord>(mask, &bytes, &flips);
             check::<PkeyTableRecord>(mask, &bytes, &flips);
             check::<GuidInfoRecord>(mask, &bytes, &flips);
+            check::<TraceRecord>(mask, &bytes, &flips);
         }
     }
 
@@ -193,5 +196,6 @@ mod tests {
         well_formed::<VlArbitrationRecord>();
         well_formed::<PkeyTableRecord>();
         well_formed::<GuidInfoRecord>();
+        well_formed::<TraceRecord>();
     }
 }

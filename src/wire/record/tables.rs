@@ -189,6 +189,11 @@ components!(GuidInfoRecord, reserved [2, 3] {
 });
 
 impl GuidInfoRecord {
+    /// The GUIDs.
+    pub fn guids(&self) -> GuidBlock {
+        GuidBlock::read(&std::array::from_fn(|index| self.0[8 + index]))
+    }
+
     /// Sets the GUIDs.
     pub fn set_guids(&mut self, guids: &GuidBlock) {
         self.0[8..].copy_from_slice(&guids.to_wire());

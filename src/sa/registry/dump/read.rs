@@ -145,7 +145,9 @@ impl Reader<'_> {
         let Some((_, group)) = self.open.as_mut() else {
             return Err((0, "a member without a group before it".into()));
         };
-        group.members.insert(port.guid(), Member { state, proxy, since: 0 });
+        let name = port.guid();
+        let port = self.registry.aliases.port(name).unwrap_or(name);
+        group.members.insert(name, Member { port, state, proxy, since: 0 });
         Ok(())
     }
 
@@ -215,7 +217,7 @@ impl Reader<'_> {
         for (index, guid) in guids.iter_mut().enumerate() {
             *guid = Guid(fields.u64(&format!("guid{index}"))?);
         }
-        self.registry.aliases.set(port, block, lid, guids);
+        self.registry.aliases.restore(port, block, lid, guids);
         self.restored.aliases += 1;
         Ok(())
     }

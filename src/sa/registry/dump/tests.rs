@@ -222,7 +222,7 @@ proptest! {
             registry.subscriptions.subscribe(subscription).expect("there is room");
         }
         for (port, block, guids) in aliases {
-            registry.aliases.set(Guid(port), block, Lid(5), guids.map(Guid));
+            registry.aliases.restore(Guid(port), block, Lid(5), guids.map(Guid));
         }
         let text = registry.dump(PREFIX, at);
         let (other, restored) = restored(&text, at);
@@ -263,8 +263,8 @@ fn a_member_that_leaves_is_not_in_the_next_dump() {
     let (mut registry, _) = restored(OPENSM, at);
     let before = registry.changes();
     let mgid = registry.iter().next().expect("a group").spec.mgid;
-    let leave =
-        Leave { mgid, port_gid: Gid::default(), port: Guid(0x0010_0002), state: JoinState::FULL };
+    let port_gid = Gid::new(PREFIX, Guid(0x0010_0002));
+    let leave = Leave { mgid, port_gid, state: JoinState::FULL };
     registry.multicast.leave(leave).expect("it was a member");
     assert!(registry.changes() > before);
     assert_eq!(registry.dump(PREFIX, at).matches("mcm_port").count(), 2);

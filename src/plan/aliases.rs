@@ -1,0 +1,81 @@
+//! Alias GUIDs: the GUID tables of end ports as clients want them.
+//!
+//! Only blocks that some client ever wrote are planned: what else a table holds is the device's
+//! own affair.
+
+use crate::fabric::{Fabric, PortId};
+use crate::ids::{Guid, PortNum};
+use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock};
+
+/// A block of the GUID table of an end port (IBA vol. 1, 14.2.5.5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AliasBlock {
+    /// The port.
+    pub port: PortId,
+    /// Number of the block.
+    pub block: u8,
+    /// What it is to hold.
+    pub guids: GuidBlock,
+}
+
+/// The blocks that can be written of those that are `wanted`, ascending by port and block:
+/// entries beyond the port's GUIDCap do not exist, and the first of all is the port's own.
+pub fn tables(fabric: &Fabric, wanted: &[AliasBlock]) -> Vec<AliasBlock> {
+    let mut blocks: Vec<AliasBlock> =
+        wanted.iter().filter_map(|block| writable(fabric, *block)).collect();
+    blocks.sort_unstable_by_key(|block| (block.port, block.block));
+    blocks.dedup_by_key(|block| (block.port, block.block));
+    blocks
+}
+
+fn writable(fabric: &Fabric, mut block: AliasBlock) -> Option<AliasBlock> {
+    let port = fabric.ports().get(block.port.index())?;
+    let is_end = !fabric.node(port.node).is_switch() || port.num == PortNum::ZERO;
+    let start = usize::from(block.block) * GUID_BLOCK;
+    let entries = usize::from(port.info.filter(|_| is_end)?.guid_cap()).saturating_sub(start);
+    if entries == 0 {
+        return None;
+    }
+    block.guids.0.iter_mut().skip(entries).for_each(|guid| *guid = Guid::default());
+    if block.block == 0 {
+        block.guids.0[0] = port.guid;
+    }
+    Some(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::picture::{Hardware, View};
+    use crate::sim::generate::Shape;
+
+    #[test]
+    fn tables_are_cut_to_what_ports_have() {
+        let topology = Shape { hosts: 1, ..Shape::torus([3, 1, 1]) }.build().expect("a ring");
+        let hardware = Hardware { guid_cap: 10, ..Hardware::default() };
+        let view = View { hardware, ..View::default() };
+        let fabric = Fabric::from_topology(&topology, 0, &view).expect("node 0 exists");
+        let host = |port: &PortId| !fabric.node_of(*port).is_switch();
+        let hosts: Vec<PortId> = fabric.end_ports().filter(host).collect();
+        let full = |port: PortId, block| {
+            let guids = std::array::from_fn(|n| Guid(0x100 * u64::from(block) + 0x10 + n as u64));
+            AliasBlock { port, block, guids: GuidBlock(guids) }
+        };
+        let external = fabric.port_of(fabric.switches()[0], PortNum(1)).expect("a torus' switch");
+        let wanted = [
+            full(hosts[1], 1),
+            full(hosts[1], 0),
+            full(hosts[0], 0),
+            full(hosts[0], 0),
+            full(hosts[0], 2),
+            full(external, 0),
+            full(PortId(u32::MAX), 0),
+        ];
+        let tables = tables(&fabric, &wanted);
+        let names: Vec<_> = tables.iter().map(|block| (block.port, block.block)).collect();
+        assert_eq!(names, [(hosts[0], 0), (hosts[1], 0), (hosts[1], 1)]);
+        assert_eq!(tables[0].guids.0[..2], [fabric.port(hosts[0]).guid, Guid(0x11)]);
+        let rest = tables[2].guids.0.map(|guid| guid.0);
+        assert_eq!(rest, [0x110, 0x111, 0, 0, 0, 0, 0, 0], "the table ends there");
+    }
+}

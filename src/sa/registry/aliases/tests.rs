@@ -1,0 +1,144 @@
+use super::*;
+use crate::fabric::NodeParts;
+use crate::ids::PortNum;
+use crate::wire::attr::{NodeDescription, NodeInfo, SwitchInfo};
+use crate::wire::smp::DirectedRoute;
+use proptest::prelude::*;
+
+/// A host with ports 1, 2 and 3.
+fn fabric() -> Arc<Fabric> {
+    let mut info = NodeInfo::default();
+    info.set_num_ports(3);
+    let host = NodeParts {
+        info,
+        description: NodeDescription::default(),
+        switch_info: SwitchInfo::default(),
+        route: DirectedRoute::LOCAL,
+        ports: (0..4).map(|n| (Guid(n), None)).collect(),
+    };
+    let local = (info.node_guid(), PortNum(1));
+    Arc::new(Fabric::assemble(vec![host], &[], local, Vec::new()).expect("the node is there"))
+}
+
+fn edit(port: u64, block: u8, entries: &[(usize, u64)]) -> Edit {
+    let mut guids = [Guid::default(); BLOCK];
+    let mut selected = 0;
+    for &(index, guid) in entries {
+        guids[index] = Guid(guid);
+        selected |= 1 << index;
+    }
+    Edit { port: Guid(port), lid: Lid(9), block, selected, guids, byte: 0x5A, fabric: fabric() }
+}
+
+fn block(guids: &[u64]) -> [Guid; BLOCK] {
+    let mut block = [Guid::default(); BLOCK];
+    block.iter_mut().zip(guids).for_each(|(slot, &guid)| *slot = Guid(guid));
+    block
+}
+
+#[test]
+fn an_alias_is_that_of_one_port() {
+    let mut aliases = Aliases::default();
+    assert_eq!(aliases.set(&edit(1, 0, &[(1, 11), (2, 12)])), Ok(block(&[1, 11, 12])));
+    let taken = edit(2, 0, &[(1, 11), (2, 22), (3, 22), (4, 3)]);
+    assert_eq!(aliases.set(&taken), Ok(block(&[2, 0, 22])), "others', its own, and a port's");
+    let ports = [0, 1, 11, 12, 22, 33].map(|guid| aliases.port(Guid(guid)).map(|port| port.0));
+    assert_eq!(ports, [None, None, Some(1), Some(1), Some(2), None]);
+    assert_eq!(aliases.set(&edit(1, 0, &[(1, 13), (3, 11)])), Ok(block(&[1, 13, 12, 11])));
+    assert_eq!(aliases.set(&edit(1, 0, &[(2, 11)])), Ok(block(&[1, 13, 12, 11])), "no moves");
+    assert_eq!(aliases.of_port(Guid(1)).collect::<Vec<_>>(), [13, 12, 11].map(Guid));
+    assert_eq!(aliases.block(Guid(1), 0), Some(&block(&[1, 13, 12, 11])));
+    assert_eq!(aliases.block(Guid(1), 1), None);
+}
+
+#[test]
+fn the_subnet_manager_makes_up_guids_and_gives_them_again() {
+    let made_up = |n: u64| 0x14_055A_0000_0000 + n;
+    let mut aliases = Aliases::default();
+    assert_eq!(aliases.set(&edit(1, 1, &[(0, made_up(1))])), Ok(block(&[made_up(1)])));
+    let chosen = aliases.set(&edit(2, 1, &[(0, 0), (7, 0)]));
+    let whole = [made_up(2), 0, 0, 0, 0, 0, 0, made_up(3)];
+    assert_eq!(chosen, Ok(block(&whole)), "number 1 is taken");
+    assert_eq!(aliases.set(&edit(2, 1, &[(0, 0)])), Ok(block(&whole)), "it has one");
+    let rest = [0, 0, 0, 0, 0, 0, 0, made_up(3)];
+    assert_eq!(aliases.clear(&edit(2, 1, &[(0, 0)])), block(&rest));
+    assert_eq!(aliases.port(Guid(made_up(2))), None);
+    assert_eq!(aliases.set(&edit(2, 1, &[(0, 0)])), Ok(block(&whole)), "the same again");
+    aliases.forget(&BTreeSet::from([Guid(2)]));
+    assert_eq!(aliases.block(Guid(2), 1), None);
+    assert_eq!(aliases.set(&edit(2, 1, &[(0, 0)])), Ok(block(&[made_up(2)])), "also then");
+    aliases.last_assigned = u32::MAX;
+    assert_eq!(aliases.set(&edit(3, 1, &[(0, 0)])), Err(Refused(SaStatus::NO_RESOURCES)));
+    aliases.forget_all();
+    assert_eq!((aliases.iter().count(), aliases.port(Guid(made_up(1)))), (0, None));
+}
+
+#[test]
+fn what_an_earlier_run_left_is_taken_over_as_far_as_it_is_free() {
+    let mut aliases = Aliases::default();
+    aliases.restore(Guid(1), 0, Lid(1), block(&[7, 11, 12]));
+    aliases.restore(Guid(2), 0, Lid(2), block(&[2, 11, 22]));
+    assert_eq!(aliases.block(Guid(1), 0), Some(&block(&[1, 11, 12])));
+    assert_eq!(aliases.block(Guid(2), 0), Some(&block(&[2, 0, 22])));
+    aliases.restore(Guid(1), 0, Lid(1), block(&[1, 0, 12, 33]));
+    let ports = [11, 12, 22, 33].map(|guid| aliases.port(Guid(guid)).map(|port| port.0));
+    assert_eq!(ports, [None, Some(1), Some(2), Some(1)]);
+    let wanted = aliases.wanted(&fabric());
+    assert_eq!(wanted.len(), 2);
+    assert_eq!(wanted[0].guids, GuidBlock(block(&[1, 0, 12, 33])));
+}
+
+#[test]
+fn changes_are_counted_and_nothing_else() {
+    let mut aliases = Aliases::default();
+    let mut last = 0;
+    let mut changed = |aliases: &Aliases| std::mem::replace(&mut last, aliases.changes()) != last;
+    aliases.set(&edit(1, 0, &[(1, 11)])).expect("a free one");
+    assert!(changed(&aliases));
+    aliases.set(&edit(1, 0, &[(1, 11), (2, 3)])).expect("the same, and a port's");
+    assert!(!changed(&aliases));
+    aliases.clear(&edit(1, 0, &[(2, 0)]));
+    aliases.clear(&edit(2, 0, &[(2, 0)]));
+    assert!(!changed(&aliases));
+    aliases.clear(&edit(1, 0, &[(1, 0)]));
+    assert!(changed(&aliases));
+    aliases.forget(&BTreeSet::from([Guid(2)]));
+    assert!(!changed(&aliases));
+    aliases.forget(&BTreeSet::from([Guid(1)]));
+    assert!(changed(&aliases));
+}
+
+proptest! {
+    /// Whatever is asked, a GUID is at one place, entry 0 of block 0 is the port's own, and the
+    /// index of ports is that of the blocks.
+    #[test]
+    fn blocks_and_their_index_agree(
+        steps in prop::collection::vec(
+            (1u64..4, 0u8..3, 0u8..3, any::<u8>(), prop::array::uniform8(0u64..12)),
+            1..40,
+        ),
+    ) {
+        let mut aliases = Aliases::default();
+        for (port, number, what, selected, guids) in steps {
+            let mut edit = edit(port, number, &[]);
+            edit.selected = if number == 0 { selected & !1 } else { selected };
+            edit.guids = guids.map(Guid);
+            match what {
+                0 => drop(aliases.clear(&edit)),
+                1 => aliases.restore(edit.port, number, edit.lid, edit.guids),
+                _ => drop(aliases.set(&edit)),
+            }
+            let mut found = BTreeMap::new();
+            for (owner, number, _, guids) in aliases.iter() {
+                if number == 0 {
+                    prop_assert_eq!(guids[0], owner);
+                }
+                let skipped = usize::from(number == 0);
+                for &alias in guids.iter().skip(skipped).filter(|guid| guid.0 != 0) {
+                    prop_assert_eq!(found.insert(alias, owner), None);
+                }
+            }
+            prop_assert_eq!(&found, &aliases.ports);
+        }
+    }
+}
