@@ -3,7 +3,7 @@
 
 use super::channels::{LOCAL, Triples};
 use super::reroute::Added;
-use super::wiring::{NONE, Wiring};
+use super::wiring::{Channel, NONE, Wiring};
 use super::{Fault, Faults};
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::Mlid;
@@ -11,7 +11,8 @@ use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::routing::PortMask;
 use rayon::prelude::*;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// What was found.
 pub(super) struct Found {
@@ -20,12 +21,18 @@ pub(super) struct Found {
     pub notes: Vec<(Mlid, Note)>,
 }
 
-/// The entries of one MLID.
+/// The entries of one MLID. The channels that it leaves switches by are numbered, switch by switch:
+/// these numbers are meant where it says branch.
 struct Tree<'a> {
     fabric: &'a Fabric,
     wiring: &'a Wiring,
     mlid: Mlid,
-    masks: HashMap<u32, PortMask>,
+    /// By switch: its first branch; one more at the end.
+    first: Vec<u32>,
+    /// By branch: its channel.
+    channels: Vec<u32>,
+    /// Switches with entries, ascending.
+    switches: Vec<u32>,
     /// Switches with members: an end port in the mask, or one that only sends; ascending.
     senders: Vec<u32>,
 }
@@ -131,15 +138,6 @@ fn trees<'a>(
     })
 }
 
-/// The positions of the bits that are set.
-fn ports(mut word: u64) -> impl Iterator<Item = u8> {
-    std::iter::from_fn(move || {
-        let bit = (word != 0).then(|| word.trailing_zeros() as u8)?;
-        word &= word - 1;
-        Some(bit)
-    })
-}
-
 impl<'a> Tree<'a> {
     fn new(
         fabric: &'a Fabric,
@@ -147,14 +145,24 @@ impl<'a> Tree<'a> {
         mlid: Mlid,
         masks: Vec<(u32, PortMask)>,
     ) -> Self {
-        let has_member = |&(switch, mask): &(u32, PortMask)| {
-            mask.iter().any(|num| {
+        let (switches, senders) = (masks.iter().map(|entry| entry.0).collect(), Vec::new());
+        let (first, channels) = (Vec::with_capacity(wiring.switches() + 1), Vec::new());
+        let mut tree = Self { fabric, wiring, mlid, first, channels, switches, senders };
+        for (switch, mask) in masks {
+            tree.first.resize(switch as usize + 1, tree.channels.len() as u32);
+            let mut has_member = false;
+            for num in mask.iter() {
                 let slot = wiring.slot(switch, num);
-                num == 0 || slot != NONE && wiring.hop(slot).switch == NONE
-            })
-        };
-        let senders = masks.iter().filter(|entry| has_member(entry)).map(|entry| entry.0).collect();
-        Self { fabric, wiring, mlid, masks: masks.into_iter().collect(), senders }
+                let hop = (slot != NONE).then(|| wiring.hop(slot));
+                has_member |= num == 0 || hop.is_some_and(|hop| hop.switch == NONE);
+                tree.channels.extend(hop.map(|hop| hop.channel).filter(|&channel| channel != NONE));
+            }
+            if has_member {
+                tree.senders.push(switch);
+            }
+        }
+        tree.first.resize(wiring.switches() + 1, tree.channels.len() as u32);
+        tree
     }
 
     /// Adds the switches of members that only send.
@@ -166,95 +174,106 @@ impl<'a> Tree<'a> {
         self.senders.dedup();
     }
 
-    /// The channels the group leaves a switch by.
-    fn outputs(&self, switch: u32) -> impl Iterator<Item = u32> + '_ {
-        let mask = self.masks.get(&switch).copied().unwrap_or_default();
-        let words = mask.0.into_iter().zip([0, 64, 128, 192]);
-        words
-            .flat_map(|(word, first)| ports(word).map(move |bit| first + bit))
-            .map(move |num| self.wiring.slot(switch, num))
-            .filter(|&slot| slot != NONE)
-            .map(|slot| self.wiring.hop(slot).channel)
-            .filter(|&channel| channel != NONE)
+    /// The branches at a switch.
+    fn branches(&self, switch: u32) -> Range<u32> {
+        self.first[switch as usize]..self.first[switch as usize + 1]
     }
 
-    /// The channels a packet goes on by that came through `channel`: all but back.
-    fn followers(&self, channel: u32) -> impl Iterator<Item = u32> + '_ {
-        let came = self.wiring.channels[channel as usize];
+    fn channel(&self, branch: u32) -> &Channel {
+        &self.wiring.channels[self.channels[branch as usize] as usize]
+    }
+
+    /// The branches a packet goes on by that came through one: all but back.
+    fn followers(&self, branch: u32) -> impl Iterator<Item = u32> + '_ {
+        let came = self.channel(branch);
         let back = self.wiring.out_of(came.to).start as u32 + u32::from(came.peer_rank);
-        self.outputs(came.to.0).filter(move |&next| next != back)
+        self.branches(came.to.0).filter(move |&next| self.channels[next as usize] != back)
     }
 
     /// Follows the tree; `note` is told the triples that packets of the group take.
     fn check(&self, note: impl FnMut(u32, u16, u16)) -> (Option<Fault>, Option<Note>) {
-        let live = self.flows(note);
-        if let Some(channel) = self.ring(&live) {
-            let node = self.fabric.switch(self.wiring.channels[channel as usize].to);
+        let live = self.live();
+        self.flows(&live, note);
+        if let Some(branch) = self.ring(&live) {
+            let node = self.fabric.switch(self.channel(branch).to);
             let switch = format!("switch {} \"{}\"", node.guid(), node.description);
             return (Some(Fault::MulticastLoop { mlid: self.mlid, switch }), None);
         }
         (None, self.split())
     }
 
-    /// Notes the triples of all packets of the group (channel, input, rank of the next channel); the
-    /// channels they use.
-    fn flows(&self, mut note: impl FnMut(u32, u16, u16)) -> Vec<u32> {
-        let starts = self.senders.iter().flat_map(|&switch| self.outputs(switch));
-        let mut states: Vec<(u16, u32)> = starts.map(|channel| (LOCAL, channel)).collect();
-        let mut known: HashSet<(u16, u32)> = states.iter().copied().collect();
-        let mut position = 0;
-        while let Some(&(input, channel)) = states.get(position) {
-            position += 1;
-            for next in self.followers(channel) {
-                let rank = self.wiring.channels[next as usize].rank;
-                note(channel, input, rank);
-                let state = (self.wiring.channels[channel as usize].peer_rank + 1, next);
-                if known.insert(state) {
-                    states.push(state);
-                }
+    /// The branches that packets of the group take.
+    fn live(&self) -> Vec<u32> {
+        let mut is_live = vec![false; self.channels.len()];
+        let mut live: Vec<u32> = Vec::with_capacity(is_live.len());
+        let mut reach = |branch: u32, live: &mut Vec<u32>| {
+            if !std::mem::replace(&mut is_live[branch as usize], true) {
+                live.push(branch);
             }
+        };
+        let starts = self.senders.iter().flat_map(|&switch| self.branches(switch));
+        starts.for_each(|branch| reach(branch, &mut live));
+        let mut position = 0;
+        while let Some(&branch) = live.get(position) {
+            position += 1;
+            self.followers(branch).for_each(|next| reach(next, &mut live));
         }
-        let mut live: Vec<u32> = states.into_iter().map(|(_, channel)| channel).collect();
         live.sort_unstable();
-        live.dedup();
         live
     }
 
-    /// A channel on which a packet would go round, if there is one.
-    fn ring(&self, live: &[u32]) -> Option<u32> {
-        let mut waiting: HashMap<u32, usize> = live.iter().map(|&channel| (channel, 0)).collect();
-        for next in live.iter().flat_map(|&channel| self.followers(channel)) {
-            *waiting.entry(next).or_default() += 1;
+    /// Notes the triples of all packets of the group (channel, input, rank of the next channel).
+    fn flows(&self, live: &[u32], mut note: impl FnMut(u32, u16, u16)) {
+        let mut pass = |input, branch: u32| {
+            for next in self.followers(branch) {
+                note(self.channels[branch as usize], input, self.channel(next).rank);
+            }
+        };
+        for branch in self.senders.iter().flat_map(|&switch| self.branches(switch)) {
+            pass(LOCAL, branch);
         }
-        let mut free: Vec<u32> =
-            live.iter().copied().filter(|channel| waiting.get(channel) == Some(&0)).collect();
+        for &branch in live {
+            let input = self.channel(branch).peer_rank + 1;
+            self.followers(branch).for_each(|next| pass(input, next));
+        }
+    }
+
+    /// A branch on which a packet would go round, if there is one.
+    fn ring(&self, live: &[u32]) -> Option<u32> {
+        let mut waiting = vec![0u32; self.channels.len()];
+        for next in live.iter().flat_map(|&branch| self.followers(branch)) {
+            waiting[next as usize] += 1;
+        }
+        let free = live.iter().copied().filter(|&branch| waiting[branch as usize] == 0);
+        let mut free: Vec<u32> = free.collect();
         let mut left = live.len() - free.len();
-        while let Some(channel) = free.pop() {
-            for next in self.followers(channel) {
-                if let Some(count) = waiting.get_mut(&next) {
-                    *count -= 1;
-                    if *count == 0 {
-                        left -= 1;
-                        free.push(next);
-                    }
+        while let Some(branch) = free.pop() {
+            for next in self.followers(branch) {
+                let count = &mut waiting[next as usize];
+                *count -= 1;
+                if *count == 0 {
+                    left -= 1;
+                    free.push(next);
                 }
             }
         }
-        (left > 0).then(|| live.iter().copied().find(|next| waiting.get(next) > Some(&0)))?
+        (left > 0).then(|| live.iter().copied().find(|&next| waiting[next as usize] > 0))?
     }
 
     /// Tells if members are out of reach of the first.
     fn split(&self) -> Option<Note> {
         let first = *self.senders.first()?;
-        let mut reached = HashSet::from([first]);
-        let mut channels: Vec<u32> = self.outputs(first).collect();
-        while let Some(channel) = channels.pop() {
-            let to = self.wiring.channels[channel as usize].to.0;
-            if self.masks.contains_key(&to) && reached.insert(to) {
-                channels.extend(self.followers(channel));
+        let mut is_reached = vec![false; self.wiring.switches()];
+        is_reached[first as usize] = true;
+        let mut branches: Vec<u32> = self.branches(first).collect();
+        while let Some(branch) = branches.pop() {
+            let to = self.channel(branch).to.0;
+            let has_entry = self.switches.binary_search(&to).is_ok();
+            if has_entry && !std::mem::replace(&mut is_reached[to as usize], true) {
+                branches.extend(self.followers(branch));
             }
         }
-        let apart = self.senders.iter().filter(|switch| !reached.contains(switch)).count();
+        let apart = self.senders.iter().filter(|&&switch| !is_reached[switch as usize]).count();
         (apart > 0).then(|| {
             let node = self.fabric.switches()[first as usize];
             Note::warning(format!(

@@ -70,9 +70,9 @@ impl GroupProof {
         }
         let is_news = |channel, input, next, sls: u16| {
             let hop = proof.wiring.hop_of(channel);
-            let known = proof.triples.get((hop.triples, hop.width), input, next);
-            let since = self.added.get(&(channel, input, next)).copied().unwrap_or(0);
-            sls & !(known | since) != 0
+            let unknown = sls & !proof.triples.get((hop.triples, hop.width), input, next);
+            let since = || self.added.get(&(channel, input, next)).copied().unwrap_or(0);
+            unknown != 0 && unknown & !since() != 0
         };
         let (mlids, wiring) = (&changed.mlids, &proof.wiring);
         let (news, found) = multicast::news_of(fabric, plan, mlids, wiring, is_news)?;

@@ -191,7 +191,7 @@ impl Client {
         loop {
             let now = Instant::now();
             while pausing.front().is_some_and(|&(due, _)| due <= now) {
-                todo.extend(pausing.pop_front().map(|(_, group)| group));
+                pausing.pop_front().into_iter().for_each(|(_, group)| todo.push_front(group));
             }
             while self.under_way.len() < window.max(1)
                 && let Some(group) = todo.pop_front()
