@@ -102,7 +102,8 @@ fn read(mad: &[u8], reply: &[u8], method: Method) -> (u16, usize) {
     let sa = SaHeader::read(&reply[SA_OFFSET..]);
     assert_eq!(sa.sm_key(), 0, "the key never goes back");
     let stride = usize::from(sa.attribute_offset()) * 8;
-    let is_table = [Method::GET_TABLE, Method::GET_MULTI].contains(&method);
+    let tables = [Method::GET_TABLE, Method::GET_MULTI, Method::GET_TRACE_TABLE];
+    let is_table = tables.contains(&method);
     let records = match header.status() {
         0 if is_table && stride == 0 => 0,
         0 if is_table => (reply.len() - DATA_OFFSET) / stride,

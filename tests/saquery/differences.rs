@@ -59,7 +59,7 @@ pub struct Difference {
 }
 
 /// All of them.
-pub const DIFFERENCES: [Difference; 15] = [
+pub const DIFFERENCES: [Difference; 14] = [
     Difference {
         name: "capabilities",
         reason: "OpenSM says that it has Get and Set of Notice (IBA vol. 1, 13.4.8.1), which no SA \
@@ -109,12 +109,6 @@ pub const DIFFERENCES: [Difference; 15] = [
         apply: activity,
     },
     Difference {
-        name: "paths of alias GUIDs",
-        reason: "a table of paths that asks for no GID has those of ports, each once; OpenSM tells \
-                 each of them again for every alias GUID. Who asks for an alias GUID gets its paths",
-        apply: paths_of_alias_guids,
-    },
-    Difference {
         name: "ProxyJoin",
         reason: "it is the top bit of its byte (IBA vol. 1, 15.2.5.17); OpenSM and saquery have it \
                  at the other end",
@@ -152,8 +146,6 @@ pub const DIFFERENCES: [Difference; 15] = [
 
 const NOTICE: u64 = 1 << 1;
 const LINK_SPEED_NDR: u64 = 1 << 17;
-/// Said by who lets clients write alias GUIDs.
-const ALIAS_GUIDS: u64 = 1 << 5;
 
 fn capabilities(_: &Question, pair: &mut Pair) -> bool {
     let mask = |answer: &mut Answer, field: &str, bits: u64| {
@@ -169,8 +161,7 @@ fn capabilities(_: &Question, pair: &mut Pair) -> bool {
     let speed = mask(&mut pair.ours, "Capability mask 2", LINK_SPEED_NDR);
     // The same digits on both sides.
     mask(&mut pair.ours, "Capability mask", 0);
-    mask(&mut pair.ours, "Capability mask 2", ALIAS_GUIDS);
-    mask(&mut pair.theirs, "Capability mask 2", ALIAS_GUIDS);
+    mask(&mut pair.theirs, "Capability mask 2", 0);
     notice && speed
 }
 
@@ -259,17 +250,6 @@ fn activity(_: &Question, pair: &mut Pair) -> bool {
         }
     }
     any
-}
-
-/// The alias GUID in the registry.
-const ALIAS: &str = "fe80::11:2233:4455:6677";
-
-fn paths_of_alias_guids(question: &Question, pair: &mut Pair) -> bool {
-    !question.has(&[ALIAS])
-        && pair.drop_theirs(|record| {
-            let is = |field| record.value(field) == Some(ALIAS);
-            record.is("PathRecord") && (is("sgid") || is("dgid"))
-        })
 }
 
 fn proxy_join(question: &Question, pair: &mut Pair) -> bool {
