@@ -45,6 +45,7 @@ impl Subnet {
             options: &self.options,
             torus_config: &self.config,
             previous,
+            since: None,
         };
         Torus2Qos.route(black_box(&input)).expect("it routes")
     }

@@ -94,7 +94,7 @@ fn route(fabric: &Fabric, lids: &LidTable, tuning: &Tuning) -> Routing {
     let torus_config = &Err(Vec::new());
     let options = &tuning.options;
     engine
-        .route(&RoutingInput { fabric, lids, options, torus_config, previous: None })
+        .route(&RoutingInput { fabric, lids, options, torus_config, previous: None, since: None })
         .expect("Min Hop never refuses")
 }
 

@@ -51,6 +51,7 @@ impl Subnet {
             options: &options,
             torus_config: &torus_config,
             previous,
+            since: None,
         })
     }
 

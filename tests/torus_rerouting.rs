@@ -11,11 +11,12 @@ use torus::subnet::{Case, Subnet};
 use torus_sm::fabric::difference::Difference;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Guid, Mlid, Sl};
+use torus_sm::notes::Note;
 use torus_sm::plan::compute::{Planned, compute};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
-use torus_sm::plan::routing::Routing;
-use torus_sm::plan::routing::torus::Torus;
+use torus_sm::plan::routing::torus::{PortClass, Torus, VlCounts};
+use torus_sm::plan::routing::{Dump, Refusal, Routing, Since};
 use torus_sm::plan::update::{Basis, Inputs, update};
 use torus_sm::plan::{Plan, partitions};
 use torus_sm::sim::generate::Shape;
@@ -30,8 +31,34 @@ struct Ward {
     whole: Subnet,
     /// Numbers of the nodes that are switches.
     switches: Vec<usize>,
+    /// Numbers of the cables at the switches that the configuration names.
+    seeds: Vec<usize>,
     /// Numbers of lost nodes and cables.
     lost: (BTreeSet<usize>, BTreeSet<usize>),
+    /// Two cables that have exchanged their second ends.
+    crossed: Option<[usize; 2]>,
+}
+
+/// What fails, or is repaired.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Switch,
+    Cable,
+    /// A cable at a switch that the configuration names.
+    SeedCable,
+    /// A pair of cables is crossed.
+    Crossing,
+}
+
+/// Something that happens: parts of a kind, with numbers to draw them by.
+fn events(switches: u32) -> impl Strategy<Value = Vec<(Part, usize)>> {
+    let part = prop_oneof![
+        switches => Just(Part::Switch),
+        10 => Just(Part::Cable),
+        3 => Just(Part::SeedCable),
+        1 => Just(Part::Crossing),
+    ];
+    prop::collection::vec((part, any::<usize>()), 1..=2)
 }
 
 impl Ward {
@@ -40,14 +67,32 @@ impl Ward {
         let nodes = &healthy.topology.nodes;
         let switches = (0..nodes.len()).filter(|&node| nodes[node].kind == NodeKind::Switch);
         let (whole, switches) = (Subnet::new(&healthy), switches.collect());
-        Self { healthy, whole, switches, lost: Default::default() }
+        let config = whole.config.as_ref().unwrap();
+        let links = config.seeds.iter().flat_map(|seed| seed.links.iter().flatten());
+        let named: BTreeSet<Guid> = links.flat_map(|link| [link.origin, link.neighbor]).collect();
+        let is_named = |&(node, _): &(usize, _)| named.contains(&nodes[node].guid);
+        let cables = &healthy.topology.cables;
+        let seeds = (0..cables.len()).filter(|&number| cables[number].iter().any(is_named));
+        let seeds = seeds.collect();
+        Self { healthy, whole, switches, seeds, lost: Default::default(), crossed: None }
+    }
+
+    fn happen(&mut self, event: &[(Part, usize)]) {
+        event.iter().for_each(|&(part, pick)| self.toggle(part, pick));
     }
 
     /// What is pointed at fails, or is repaired.
-    fn toggle(&mut self, is_switch: bool, pick: usize) {
-        let (set, number) = match is_switch {
-            true => (&mut self.lost.0, self.switches[pick % self.switches.len()]),
-            false => (&mut self.lost.1, pick % self.healthy.topology.cables.len()),
+    fn toggle(&mut self, part: Part, pick: usize) {
+        let count = self.healthy.topology.cables.len();
+        let (set, number) = match part {
+            Part::Switch => (&mut self.lost.0, self.switches[pick % self.switches.len()]),
+            Part::Cable => (&mut self.lost.1, pick % count),
+            Part::SeedCable => (&mut self.lost.1, self.seeds[pick % self.seeds.len()]),
+            Part::Crossing => {
+                let pair = [pick % count, pick / count % count];
+                self.crossed = if self.crossed.is_none() { Some(pair) } else { None };
+                return;
+            }
         };
         if !set.remove(&number) {
             set.insert(number);
@@ -58,6 +103,10 @@ impl Ward {
     fn subnet(&self) -> Subnet {
         let mut case = self.healthy.clone();
         let (nodes, cables) = &self.lost;
+        if let Some([one, two]) = self.crossed {
+            let all = &mut case.topology.cables;
+            (all[one][1], all[two][1]) = (all[two][1], all[one][1]);
+        }
         let mut number = 0..;
         case.topology.cables.retain(|ends| {
             let number = number.next().expect("it has no end");
@@ -76,6 +125,9 @@ struct Decisions {
     lfts: common::Lfts,
     sls: BTreeMap<(Guid, Guid), Sl>,
     trees: Vec<String>,
+    /// By port slot.
+    classes: Vec<PortClass>,
+    vls: VlCounts,
 }
 
 fn decisions(subnet: &Subnet, routing: &Routing) -> Decisions {
@@ -97,6 +149,16 @@ fn decisions(subnet: &Subnet, routing: &Routing) -> Decisions {
         lfts: subnet.lfts(routing),
         sls,
         trees: trees.collect(),
+        classes: subnet.fabric.port_ids().map(|port| torus.class(port)).collect(),
+        vls: torus.vls(),
+    }
+}
+
+/// What a pass said, whether it succeeded or not.
+fn told(result: &Result<Routing, Refusal>) -> (Vec<Note>, Option<Dump>) {
+    match result {
+        Ok(routing) => (routing.notes.clone(), None),
+        Err(refusal) => (refusal.notes.clone(), refusal.dump.clone()),
     }
 }
 
@@ -118,16 +180,22 @@ proptest! {
     #[test]
     fn rerouting_equals_routing_from_scratch(
         shape in shapes(),
-        events in prop::collection::vec((prop::bool::weighted(0.3), any::<usize>()), 1..12),
+        events in prop::collection::vec(events(4), 1..12),
     ) {
         let mut ward = Ward::new(&shape);
         let mut last = ward.whole.route(None).unwrap();
         let healthy = decisions(&ward.whole, &last);
-        for (is_switch, pick) in events {
-            ward.toggle(is_switch, pick);
+        let mut before = ward.subnet().fabric;
+        for event in events {
+            ward.happen(&event);
             let subnet = ward.subnet();
-            let (scratch, next) = (subnet.route(None), subnet.route(Some(&last)));
+            let (scratch, plain) = (subnet.route(None), subnet.route(Some(&last)));
+            let difference = Difference::between(&before, &subnet.fabric);
+            let difference = difference.filter(|difference| difference.nodes.is_empty());
+            let since = |difference| Since { fabric: &before, difference };
+            let next = subnet.route_since(Some(&last), difference.as_ref().map(since));
             prop_assert_eq!(scratch.is_ok(), next.is_ok());
+            prop_assert_eq!(told(&plain), told(&next));
             let (Ok(scratch), Ok(next)) = (scratch, next) else { continue };
             prop_assert_eq!(&scratch.lfts, &next.lfts);
             let decided = decisions(&subnet, &next);
@@ -137,12 +205,20 @@ proptest! {
                     let port = subnet.fabric.port_by_guid(guid).unwrap();
                     torus.coordinates(subnet.fabric.switch_behind(port).unwrap())
                 };
-                if place(pair.0).is_some() && place(pair.1).is_some() {
+                if ward.crossed.is_none() && place(pair.0).is_some() && place(pair.1).is_some() {
                     prop_assert_eq!(healthy.sls[pair], *sl);
                 }
             }
             prop_assert_eq!(decisions(&subnet, &scratch), decided);
-            last = next;
+            if difference.is_some() {
+                let changes = |routing: &Routing| routing.policy.changes_since(&*last.policy);
+                prop_assert_eq!(changes(&plain.unwrap()), changes(&next));
+            }
+            if next.policy.has_trees_of(&*last.policy) {
+                let trees = |routing: &Routing| decisions(&subnet, routing).trees;
+                prop_assert_eq!(trees(&last), trees(&next));
+            }
+            (last, before) = (next, subnet.fabric);
         }
     }
 }
@@ -168,13 +244,13 @@ fn after_a_cable_only_the_tables_of_its_ring_are_made_anew() {
         }
         let joins = |ends: &[(usize, _); 2]| ends.iter().all(|end| pair.contains(&Some(end.0)));
         let cable = ends.iter().position(joins).unwrap();
-        ward.toggle(false, cable);
+        ward.toggle(Part::Cable, cable);
         let subnet = ward.subnet();
         let after = subnet.route(Some(&before)).unwrap();
         let changed = before.lfts.iter().zip(&after.lfts).filter(|(old, new)| old != new).count();
         assert!((1..=usize::from(shape.radix[axis])).contains(&changed), "{changed}");
         assert_eq!(made_anew(&before, &after), changed);
-        ward.toggle(false, cable);
+        ward.toggle(Part::Cable, cable);
         let repaired = ward.subnet().route(Some(&after)).unwrap();
         assert_eq!(repaired.lfts, before.lfts);
         assert_eq!(made_anew(&after, &repaired), changed);
@@ -271,12 +347,12 @@ proptest! {
     #[test]
     fn plans_and_verdicts_that_build_on_the_last_ones_equal_those_from_scratch(
         shape in shapes(),
-        events in prop::collection::vec((prop::bool::weighted(0.2), any::<usize>()), 1..8),
+        events in prop::collection::vec(events(3), 1..8),
     ) {
         let mut ward = Ward::new(&shape);
         let (mut ground, mut memory) = Ground::first(&ward.whole);
-        for (is_switch, pick) in events {
-            ward.toggle(is_switch, pick);
+        for event in events {
+            ward.happen(&event);
             let subnet = ward.subnet();
             let groups = groups(&subnet.fabric);
             let (updated, difference) =
@@ -310,7 +386,7 @@ proptest! {
     ) {
         let mut ward = Ward::new(&shape);
         let (ground, memory) = Ground::first(&ward.whole);
-        cable.into_iter().for_each(|pick| ward.toggle(false, pick));
+        cable.into_iter().for_each(|pick| ward.toggle(Part::Cable, pick));
         let subnet = ward.subnet();
         let groups = groups(&subnet.fabric);
         let (updated, difference) =
@@ -333,9 +409,9 @@ proptest! {
             }
         }
         if let Some((entry, port)) = port {
-            let all = plan.multicast.by_switch.iter_mut().flatten();
-            let count = all.count();
-            let mut all = plan.multicast.by_switch.iter_mut().flatten();
+            let tables = &mut Arc::make_mut(&mut plan.multicast).by_switch;
+            let count = tables.iter().flatten().count();
+            let mut all = tables.iter_mut().flatten();
             all.nth(entry % count).unwrap().1.insert(port);
         }
         let whole = verify(&subnet.fabric, plan.clone(), &Checks::new(true));
@@ -354,7 +430,7 @@ fn single_cables_need_no_second_look() {
         if ends.iter().any(|(node, _)| !ward.switches.contains(node)) {
             continue;
         }
-        ward.toggle(false, cable);
+        ward.toggle(Part::Cable, cable);
         let subnet = ward.subnet();
         let groups = groups(&subnet.fabric);
         let (updated, difference) =
@@ -362,6 +438,6 @@ fn single_cables_need_no_second_look() {
         let plan = updated.unwrap().plan;
         let verified = ground.judge(&subnet.fabric, plan, &difference.unwrap()).unwrap();
         assert_eq!(verified.summary().extent, Extent::Changes, "cable {cable}");
-        ward.toggle(false, cable);
+        ward.toggle(Part::Cable, cable);
     }
 }

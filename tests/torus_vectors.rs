@@ -76,6 +76,7 @@ impl Vector {
             options: &self.options,
             torus_config: &self.config,
             previous: None,
+            since: None,
         };
         let routing = Torus2Qos.route(&input);
         Routed { fabric, lids, routing }

@@ -5,12 +5,12 @@
 
 use super::lids::{self, Memory};
 use super::links::{self, LinkInput};
-use super::multicast::{self, GroupMembers};
+use super::multicast::{self, GroupMembers, MulticastTables};
 use super::partitions::{self, Partition, PartitionTables};
 use super::qos::{self, QosConfig, QosSources, QosTables};
 use super::qos_setup::{self, QosSetup};
 use super::routing::chain::Chain;
-use super::routing::{Refusal, Routing, RoutingInput};
+use super::routing::{Refusal, Routing, RoutingInput, Since};
 use super::shared::Shared;
 use super::{LidTable, Plan};
 use crate::config::options::Options;
@@ -75,6 +75,8 @@ pub struct Planned {
 pub(super) struct Findings {
     pub lids: Vec<Note>,
     pub partitions: Vec<Note>,
+    /// The groups that there were.
+    pub groups: Arc<Vec<GroupMembers>>,
 }
 
 /// Why there is no plan.
@@ -98,7 +100,7 @@ pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanFailure>> {
     let PlanInput { fabric, options, .. } = *input;
     let (table, memory, lid_notes) = lids::assign(fabric, options, input.memory);
     let lids = Arc::new(table);
-    let routing = match route(input, &lids, input.previous) {
+    let routing = match route(input, &lids, input.previous, None) {
         Ok(routing) => routing,
         Err(refusals) => {
             return Err(Box::new(PlanFailure { notes: lid_notes, refusals, lids, memory }));
@@ -115,8 +117,14 @@ pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanFailure>> {
     let qos = sources.map_or_else(QosTables::default, |sources| {
         qos::tables(fabric, &sources, &*routing.policy, &ports)
     });
-    let findings = Findings { lids: lid_notes, partitions: partition_notes };
-    let parts = Parts { lids, routing, ports, qos, partitions };
+    let multicast = multicast::plan(fabric, &lids, &routing, input.groups, options);
+    let findings = Findings {
+        lids: lid_notes,
+        partitions: partition_notes,
+        groups: Arc::new(input.groups.to_vec()),
+    };
+    let multicast = Arc::new(multicast);
+    let parts = Parts { lids, routing, ports, qos, partitions, multicast };
     let plan = finish(input, parts, &findings, qos_notes);
     Ok(Planned { plan, memory, findings })
 }
@@ -126,10 +134,11 @@ pub(super) fn route(
     input: &PlanInput<'_>,
     lids: &LidTable,
     previous: Option<&Plan>,
+    since: Option<Since<'_>>,
 ) -> Result<Arc<Routing>, Vec<Refusal>> {
     let PlanInput { fabric, options, torus_config, .. } = *input;
     let previous = previous.map(|plan| &*plan.routing);
-    let routing_input = RoutingInput { fabric, lids, options, torus_config, previous };
+    let routing_input = RoutingInput { fabric, lids, options, torus_config, previous, since };
     input.chain.route(&routing_input).map(Arc::new)
 }
 
@@ -173,6 +182,7 @@ pub(super) struct Parts {
     pub ports: Shared<Option<PortInfo>>,
     pub qos: QosTables,
     pub partitions: PartitionTables,
+    pub multicast: Arc<MulticastTables>,
 }
 
 /// Adds what stands on the rest, and collects the notes in the order of the stages.
@@ -183,8 +193,7 @@ pub(super) fn finish(
     qos_notes: Vec<Note>,
 ) -> Plan {
     let PlanInput { fabric, options, .. } = *input;
-    let Parts { lids, routing, ports, qos, partitions } = parts;
-    let multicast = multicast::plan(fabric, &lids, &routing, input.groups, options);
+    let Parts { lids, routing, ports, qos, partitions, multicast } = parts;
     let switch_infos = links::switch_targets(fabric, &lids, &multicast, options);
     let setup_notes = setup_notes(fabric, &routing, &ports, &qos);
     let earlier = findings.lids.iter().chain(&routing.notes).chain(&findings.partitions);

@@ -116,7 +116,7 @@ pub struct Plan {
     /// P_Key tables.
     pub partitions: partitions::PartitionTables,
     /// Multicast forwarding tables.
-    pub multicast: multicast::MulticastTables,
+    pub multicast: Arc<multicast::MulticastTables>,
     /// What the operator is to hear, in order.
     pub notes: Vec<Note>,
 }

@@ -8,12 +8,13 @@ use super::multicast::{self, Regrouping};
 use super::{Plan, links};
 use crate::config::options::Options;
 use crate::fabric::Fabric;
+use std::sync::Arc;
 
 /// What [`super::compute::compute`] would give after `change`, if `before` is what it gave for the
 /// groups before, on the same fabric with the same options.
 pub fn regroup(fabric: &Fabric, options: &Options, before: &Plan, change: &Regrouping) -> Plan {
     let Plan { lids, routing, multicast: old, .. } = before;
-    let multicast = multicast::update(fabric, lids, routing, old, change, options);
+    let multicast = Arc::new(multicast::update(fabric, lids, routing, old, change, options));
     let switch_infos = links::switch_targets(fabric, lids, &multicast, options);
     // Those about groups come last.
     let others = before.notes.len().saturating_sub(old.notes.len());

@@ -7,10 +7,11 @@
 
 use super::compute::{self, Findings, Parts, PlanFailure, PlanInput, Planned, compute};
 use super::lids::{self, Memory};
+use super::multicast::{self, GroupMembers, MulticastTables};
 use super::partitions::{self, Partition, PartitionTables};
 use super::qos::{self, QosSources, QosTables};
 use super::qos_setup::QosSetup;
-use super::routing::Routing;
+use super::routing::{Routing, Since};
 use super::shared::Shared;
 use super::{LidTable, Plan, links};
 use crate::config::options::Options;
@@ -162,8 +163,11 @@ impl Update<'_> {
     fn run(&self, memory: Memory, lid_notes: Vec<Note>) -> Result<Planned, Box<PlanFailure>> {
         let (input, before) = (self.input, &*self.basis.plan);
         let lids = before.lids.clone();
-        let (routing, (partitions, partition_notes)) =
-            rayon::join(|| compute::route(input, &lids, Some(before)), || self.partitions());
+        let since = Since { fabric: &self.basis.fabric, difference: self.difference };
+        let (routing, (partitions, partition_notes)) = rayon::join(
+            || compute::route(input, &lids, Some(before), Some(since)),
+            || self.partitions(),
+        );
         let routing = match routing {
             Ok(routing) => routing,
             Err(refusals) => {
@@ -195,8 +199,10 @@ impl Update<'_> {
                 (ports, qos)
             }
         };
-        let findings = Findings { lids: lid_notes, partitions: partition_notes };
-        let parts = Parts { lids, routing, ports, qos: qos.unwrap_or_default(), partitions };
+        let (multicast, groups) = self.multicast(&lids, &routing);
+        let findings = Findings { lids: lid_notes, partitions: partition_notes, groups };
+        let qos = qos.unwrap_or_default();
+        let parts = Parts { lids, routing, ports, qos, partitions, multicast };
         let plan = compute::finish(input, parts, &findings, qos_notes);
         Ok(Planned { plan, memory, findings })
     }
@@ -233,6 +239,34 @@ impl Update<'_> {
         let made = || QosSetup::new(policy, new, &partitions.keys, input.partitions);
         let kept = basis.plan.qos.setup.as_ref().filter(is_same);
         Some(kept.map_or_else(|| Arc::new(made()), Arc::clone))
+    }
+
+    /// The multicast tables, and the groups they are for.
+    fn multicast(
+        &self,
+        lids: &LidTable,
+        routing: &Routing,
+    ) -> (Arc<MulticastTables>, Arc<Vec<GroupMembers>>) {
+        let (input, basis) = (self.input, self.basis);
+        let same_groups = **basis.findings.groups == *input.groups;
+        let groups = match same_groups {
+            true => basis.findings.groups.clone(),
+            false => Arc::new(input.groups.to_vec()),
+        };
+        let before = &basis.plan.routing.policy;
+        if same_groups && self.changes_only_links() && routing.policy.has_trees_of(&**before) {
+            return (basis.plan.multicast.clone(), groups);
+        }
+        let tables = multicast::plan(input.fabric, lids, routing, input.groups, input.options);
+        (Arc::new(tables), groups)
+    }
+
+    /// True if nothing changed but external switch ports that have no end port behind them.
+    fn changes_only_links(&self) -> bool {
+        let (old, new) = (&*self.basis.fabric, self.input.fabric);
+        self.difference.ports.iter().all(|&id| {
+            [old, new].into_iter().all(|fabric| partitions::concerns_switches(fabric, id))
+        })
     }
 
     /// The targets where LIDs and path SLs are those of the basis.

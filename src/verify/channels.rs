@@ -47,8 +47,34 @@ impl Triples {
     /// The SLs that come from `input`, take a channel and go on to that of rank `next`.
     #[inline]
     pub fn get(&self, (triples, width): (usize, u16), input: u16, next: u16) -> u16 {
-        let index = triples + usize::from(input) * usize::from(width) + usize::from(next);
+        self.at(Self::index((triples, width), input, next))
+    }
+
+    /// The number of a triple.
+    #[inline]
+    pub fn index((triples, width): (usize, u16), input: u16, next: u16) -> usize {
+        triples + usize::from(input) * usize::from(width) + usize::from(next)
+    }
+
+    /// The SLs of the triple with this number.
+    #[inline]
+    pub fn at(&self, index: usize) -> u16 {
         self.sets[index].load(Ordering::Relaxed)
+    }
+
+    /// By channel, for each rank of a channel after it: the SLs that go on there, wherever they came
+    /// from.
+    pub fn onward(&self, wiring: &Wiring) -> Onward {
+        let mut onward = Onward { first: Vec::new(), sls: Vec::new() };
+        for channel in 0..wiring.channels.len() {
+            let first = onward.sls.len();
+            onward.first.push(first as u32);
+            onward.sls.resize(first + wiring.degree(wiring.channels[channel].to), 0);
+            for (_, next, sls) in self.of(wiring, channel) {
+                onward.sls[first + usize::from(next)] |= sls;
+            }
+        }
+        onward
     }
 
     /// All triples through a channel: (input, rank of the next, SLs).
@@ -61,6 +87,22 @@ impl Triples {
         filled
             .filter(|&(sls, _)| sls != 0)
             .map(move |(sls, index)| ((index / width) as u16, (index % width) as u16, sls))
+    }
+}
+
+/// Which SLs go from a channel to the next.
+pub(super) struct Onward {
+    /// By channel: where its sets begin.
+    first: Vec<u32>,
+    /// By rank of the next channel.
+    sls: Vec<u16>,
+}
+
+impl Onward {
+    /// The SLs that go from a channel to the one of rank `next` after it.
+    #[inline]
+    pub fn get(&self, channel: u32, next: u16) -> u16 {
+        self.sls[self.first[channel as usize] as usize + usize::from(next)]
     }
 }
 

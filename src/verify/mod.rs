@@ -372,6 +372,8 @@ impl Evidence {
             trees[tree.lid.index()] = Some(tree);
         }
         Some(Proof {
+            onward: triples.onward(&wiring),
+            steps: wiring.steps(),
             fabric: fabric.clone(),
             plan: plan.clone(),
             checks: checks.clone(),

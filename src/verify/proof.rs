@@ -9,11 +9,11 @@
 //! what has no cycle together has none alone. So a plan that passes this way is also one to which
 //! the fabric may be brought switch by switch, while packets of both plans are under way.
 
-use super::channels::{Graph, LOCAL, Triples, bits, node};
+use super::channels::{Graph, LOCAL, Onward, Triples, bits, node};
 use super::lanes::Lanes;
 use super::reroute::{Added, Columns, changed_switches};
 use super::unicast::{Destination, Sources, TreeOf};
-use super::wiring::{NONE, Wiring};
+use super::wiring::{NONE, Steps, Wiring};
 use super::{Checks, Extent, Summary, levels, limits, multicast};
 use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
@@ -33,8 +33,10 @@ pub struct Proof {
     pub(super) plan: Arc<Plan>,
     pub(super) checks: Checks,
     pub(super) wiring: Wiring,
+    pub(super) steps: Steps,
     pub(super) lanes: Lanes,
     pub(super) triples: Triples,
+    pub(super) onward: Onward,
     pub(super) graph: Graph,
     pub(super) heights: Vec<u32>,
     pub(super) sources: Vec<Sources>,
@@ -173,20 +175,20 @@ impl Proof {
     /// The SLs that came through `input` and went on through `out`.
     #[inline]
     pub(super) fn through(&self, input: u32, out: u32) -> u16 {
-        let hop = self.wiring.hop_of(input);
-        let rank = self.wiring.channels[out as usize].rank;
-        let inputs = self.wiring.degree(self.wiring.channels[input as usize].from) as u16;
-        let sls =
-            (LOCAL..=inputs).map(|source| self.triples.get((hop.triples, hop.width), source, rank));
-        sls.fold(0, |all, sls| all | sls)
+        self.onward.get(input, self.steps.of(out).rank)
     }
 
     /// The SLs that took these three channels, one after the other.
     #[inline]
     pub(super) fn triple(&self, input: u32, channel: u32, next: u32) -> u16 {
-        let hop = self.wiring.hop_of(channel);
-        let [came, goes] = [input, next].map(|channel| self.wiring.channels[channel as usize]);
-        self.triples.get((hop.triples, hop.width), came.peer_rank + 1, goes.rank)
+        self.triples.at(self.number(channel, self.steps.of(input).peer_rank + 1, next))
+    }
+
+    /// The number of the triple from an input through a channel to the next.
+    #[inline]
+    pub(super) fn number(&self, channel: u32, input: u16, next: u32) -> usize {
+        let step = self.steps.of(channel);
+        Triples::index((step.triples as usize, step.width), input, self.steps.of(next).rank)
     }
 
     /// Follows the trees that changed, or lost a cable. Adds what is new of them, and returns the
@@ -218,7 +220,10 @@ impl Proof {
     fn changed_groups(&self, fabric: &Fabric, plan: &Plan, places: &Places) -> BTreeSet<Mlid> {
         let (old, new) = (&self.plan.multicast, &plan.multicast);
         let mut mlids = BTreeSet::new();
-        for (old, new) in old.by_switch.iter().zip(&new.by_switch).filter(|(old, new)| old != new) {
+        let pairs = if Arc::ptr_eq(old, new) { 0 } else { old.by_switch.len() };
+        for (old, new) in
+            old.by_switch.iter().zip(&new.by_switch).take(pairs).filter(|(old, new)| old != new)
+        {
             mlids.extend(old.iter().filter(|entry| !new.contains(entry)).map(|entry| entry.0));
             mlids.extend(new.iter().filter(|entry| !old.contains(entry)).map(|entry| entry.0));
         }
@@ -268,7 +273,9 @@ impl Proof {
 
 /// What changed fits the devices.
 fn within_limits(old: &Plan, fabric: &Fabric, plan: &Plan, places: &Places) -> bool {
-    let groups = old.multicast.by_switch.iter().zip(&plan.multicast.by_switch).zip(0..);
+    let is_shared = Arc::ptr_eq(&old.multicast, &plan.multicast);
+    let count = if is_shared { 0 } else { plan.multicast.by_switch.len() };
+    let groups = old.multicast.by_switch.iter().zip(&plan.multicast.by_switch).zip(0..).take(count);
     let regrouped = groups.filter(|((old, new), _)| old != new).map(|(_, switch)| switch);
     let switches = places.switches.iter().copied().chain(regrouped).map(SwitchId);
     limits::check_some(fabric, plan, switches, places.nodes.iter().copied()).total == 0

@@ -8,7 +8,7 @@
 //! upstream that does not send the LID here (any more) counts for nothing.
 
 use super::MAX_HOPS;
-use super::channels::{LOCAL, Triples};
+use super::channels::LOCAL;
 use super::proof::Proof;
 use super::unicast::{Destination, TreeOf};
 use super::wiring::NONE;
@@ -16,14 +16,17 @@ use crate::ids::Lid;
 use crate::plan::Plan;
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
+use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// SLs by triple: channel, input, rank of the next channel.
 pub(super) type Added = HashMap<(u32, u16, u16), u16>;
 
-/// LIDs that are worked on together.
+/// LIDs whose ways are brought into the processor's caches together.
 const CHUNK: usize = 64;
+/// Parts of the work for each thread.
+const PARTS: usize = 8;
 
 /// The changed entries, and all tables.
 pub(super) struct Columns<'a> {
@@ -66,26 +69,34 @@ pub(super) struct Found {
 
 impl<'a> Columns<'a> {
     pub fn new(proof: &'a Proof, plan: &'a Plan, switches: &[u32], dead: &'a [u32]) -> Self {
-        let rows = |plan: &'a Plan| -> Vec<&'a [u8]> {
-            plan.routing.lfts.iter().map(|table| &table.0[..]).collect()
-        };
-        let (old, new) = (rows(&proof.plan), rows(plan));
-        let lids = proof.destinations.len();
-        let changed = |switch: u32| {
-            let index = switch as usize;
-            let pairs = old[index].iter().zip(new[index]).zip(0u16..).take(lids);
-            pairs.filter(|((old, new), _)| old != new).map(move |(_, lid)| (lid, switch))
-        };
-        let mut changes: Vec<(u16, u32)> = switches.iter().flat_map(|&s| changed(s)).collect();
-        changes.retain(|&(lid, _)| proof.destinations[usize::from(lid)].is_some());
-        let mut first = vec![0u32; lids + 1];
-        for &(lid, _) in &changes {
-            first[usize::from(lid) + 1] += 1;
+        let old: Vec<&[u8]> = proof.plan.routing.lfts.iter().map(|table| &table.0[..]).collect();
+        let mut new = old.clone();
+        for &switch in switches {
+            new[switch as usize] = &plan.routing.lfts[switch as usize].0;
         }
+        let lids = proof.destinations.len();
+        let is_used = |&lid: &u16| proof.destinations[usize::from(lid)].is_some();
+        let changed = |&switch: &u32| -> Vec<u16> {
+            let (old, new) = (old[switch as usize], new[switch as usize]);
+            let pairs = old.iter().zip(new).zip(0u16..).take(lids);
+            let lids = pairs.filter(|((old, new), _)| old != new).map(|(_, lid)| lid);
+            lids.filter(is_used).collect()
+        };
+        let by_switch: Vec<Vec<u16>> = switches.par_iter().map(changed).collect();
+        let mut first = vec![0u32; lids + 1];
+        by_switch.iter().flatten().for_each(|&lid| first[usize::from(lid) + 1] += 1);
         for lid in 0..lids {
             first[lid + 1] += first[lid];
         }
-        changes.sort_by_key(|&(lid, _)| lid);
+        let mut next = first.clone();
+        let mut changes = vec![(0, 0); first[lids] as usize];
+        for (lids, &switch) in by_switch.iter().zip(switches) {
+            for &lid in lids {
+                let place = &mut next[usize::from(lid)];
+                changes[*place as usize] = (lid, switch);
+                *place += 1;
+            }
+        }
         Self { proof, plan, old, new, changes, first, dead }
     }
 
@@ -98,40 +109,62 @@ impl<'a> Columns<'a> {
     pub fn follow(&self) -> Option<Found> {
         let lids: Vec<u16> =
             (0..self.first.len() as u16 - 1).filter(|&lid| !self.of(Lid(lid)).is_empty()).collect();
-        let parts: Option<Vec<Found>> = lids
-            .par_chunks(CHUNK)
-            .map_init(
-                || Scratch::new(self),
-                |scratch, chunk| {
-                    let mut walk = Walk { columns: self, scratch, added: Added::new(), longest: 0 };
-                    for &lid in chunk {
-                        walk.column(Lid(lid))?;
-                    }
-                    Some(Found { added: walk.added, longest: walk.longest })
-                },
-            )
-            .collect();
+        let size = lids.len().div_ceil(PARTS * rayon::current_num_threads()).max(CHUNK);
+        // Room that nobody uses at the moment: there is hardly more of it than there are threads.
+        let rooms = Mutex::new(Vec::new());
+        let free = || rooms.lock().unwrap_or_else(PoisonError::into_inner);
+        let follow_part = |part: &[u16]| {
+            let known = free().pop();
+            let mut scratch = known.unwrap_or_else(|| Scratch::new(self));
+            for chunk in part.chunks(CHUNK) {
+                self.fetch(chunk);
+                let mut walk = Walk { columns: self, scratch: &mut scratch };
+                chunk.iter().try_for_each(|&lid| walk.column(Lid(lid)))?;
+            }
+            free().push(scratch);
+            Some(())
+        };
+        lids.par_chunks(size).try_for_each(follow_part)?;
         let mut all = Found { added: Added::new(), longest: 0 };
-        for part in parts? {
+        for part in rooms.into_inner().unwrap_or_else(PoisonError::into_inner) {
             all.longest = all.longest.max(part.longest);
-            for (triple, sls) in part.added {
-                *all.added.entry(triple).or_default() |= sls;
+            for &(triple, index) in &part.touched {
+                *all.added.entry(triple).or_default() |= part.added[index];
             }
         }
         Some(all)
     }
 
+    /// Goes the ways of some LIDs, all at the same time, so that the processor waits for the
+    /// entries of many of them at once and not for one after the other.
+    fn fetch(&self, lids: &[u16]) {
+        let starts = lids.iter().filter_map(|&lid| {
+            let leader =
+                self.proof.trees[usize::from(lid)].is_some_and(|tree| tree.leader.0 == lid);
+            let &(_, switch) = self.of(Lid(lid)).first().filter(|_| leader)?;
+            Some((lid, switch))
+        });
+        let mut ways: Vec<(u16, u32)> = starts.collect();
+        for _ in 0..MAX_HOPS {
+            ways.retain_mut(|(lid, here)| {
+                let entry = self.new[*here as usize].get(usize::from(*lid)).copied();
+                let channel = self.channel(*here, entry.unwrap_or(LFT_NO_PATH));
+                if channel == NONE {
+                    return false;
+                }
+                *here = self.proof.steps.of(channel).to;
+                true
+            });
+            if ways.is_empty() {
+                return;
+            }
+        }
+    }
+
     /// The channel that entry `port` of a switch leads to; [`NONE`] if it leads to no switch.
     #[inline]
     fn channel(&self, switch: u32, port: u8) -> u32 {
-        let wiring = &self.proof.wiring;
-        match port {
-            LFT_NO_PATH => NONE,
-            port => match wiring.slot(switch, port) {
-                NONE => NONE,
-                slot => wiring.hop(slot).channel,
-            },
-        }
+        if port == LFT_NO_PATH { NONE } else { self.proof.steps.channel(switch, port) }
     }
 
     /// True if a column has the changes of that with the same tree, so that it has the same tree
@@ -151,11 +184,22 @@ struct Scratch {
     stamp: u32,
     /// By switch: the column of which the rest is, its channel, and switches from here to the end.
     ways: Vec<(u32, u32, u32)>,
+    /// By switch: the column in which it is a changed one, and the SLs that come from others.
+    carried: Vec<(u32, u16)>,
+    /// Changed switches of the column, with the switches from there to the end.
+    order: Vec<(u32, u32)>,
     /// By channel: the column, and the SLs that were followed from it on.
     covered: Vec<(u32, u16)>,
-    path: Vec<u32>,
+    /// Switches and the channels out of them.
+    path: Vec<(u32, u32)>,
     /// Channels into a switch with the SLs that come through them.
     inflows: Vec<(u32, u16)>,
+    /// By number of a triple: the SLs that are new.
+    added: Vec<u16>,
+    /// The triples that have some.
+    touched: Vec<((u32, u16, u16), usize)>,
+    /// No path is longer, in switches passed.
+    longest: u32,
 }
 
 impl Scratch {
@@ -164,9 +208,14 @@ impl Scratch {
         Self {
             stamp: 0,
             ways: vec![(0, NONE, 0); wiring.switches()],
+            carried: vec![(0, 0); wiring.switches()],
+            order: Vec::new(),
             covered: vec![(0, 0); wiring.channels.len()],
             path: Vec::new(),
             inflows: Vec::new(),
+            added: vec![0; wiring.triples()],
+            touched: Vec::new(),
+            longest: 0,
         }
     }
 }
@@ -174,8 +223,6 @@ impl Scratch {
 struct Walk<'a> {
     columns: &'a Columns<'a>,
     scratch: &'a mut Scratch,
-    added: Added,
-    longest: u32,
 }
 
 impl Walk<'_> {
@@ -192,7 +239,16 @@ impl Walk<'_> {
         for &(_, switch) in changed {
             self.chase(switch, lid, &to)?;
         }
+        let Scratch { stamp, ways, carried, order, .. } = &mut *self.scratch;
+        order.clear();
         for &(_, switch) in changed {
+            carried[switch as usize] = (*stamp, 0);
+            order.push((ways[switch as usize].2, switch));
+        }
+        // The farthest first: what they carry along to another one goes on from there with its own.
+        order.sort_unstable_by_key(|&far| Reverse(far));
+        for index in 0..changed.len() {
+            let (_, switch) = self.scratch.order[index];
             self.leave(switch, &tree, &to)?;
         }
         Some(())
@@ -213,14 +269,13 @@ impl Walk<'_> {
             if channel == NONE || columns.dead.contains(&channel) || path.len() as u32 > MAX_HOPS {
                 return None;
             }
-            path.push(channel);
-            here = columns.proof.wiring.channels[channel as usize].to.0;
+            path.push((here, channel));
+            here = columns.proof.steps.of(channel).to;
         }
         let mut left = ways[here as usize].2;
-        for &channel in path.iter().rev() {
+        for &(from, channel) in path.iter().rev() {
             left += 1;
-            let from = columns.proof.wiring.channels[channel as usize].from;
-            ways[from.index()] = (*stamp, channel, left);
+            ways[from as usize] = (*stamp, channel, left);
         }
         Some(())
     }
@@ -228,7 +283,7 @@ impl Walk<'_> {
     /// Notes what is new about the packets that meet their first changed entry at `switch`.
     fn leave(&mut self, switch: u32, tree: &TreeOf, to: &Destination) -> Option<()> {
         let (columns, proof) = (self.columns, self.columns.proof);
-        let wiring = &proof.wiring;
+        let steps = &proof.steps;
         let (_, out, left) = self.scratch.ways[switch as usize];
         let before = columns.channel(switch, columns.old[switch as usize][to.lid.index()]);
         let policy = &*columns.plan.routing.policy;
@@ -243,20 +298,19 @@ impl Walk<'_> {
         if length > MAX_HOPS {
             return None;
         }
-        self.longest = self.longest.max(length);
+        self.scratch.longest = self.scratch.longest.max(length);
 
-        let channel = wiring.channels[out as usize];
-        let next = self.scratch.ways[channel.to.index()].1;
+        let next = self.scratch.ways[steps.of(out).to as usize].1;
         if own != 0 && next != NONE {
             self.note(out, LOCAL, next, own);
         }
-        let mut flow = own;
+        let mut flow = own | self.scratch.carried[switch as usize].1;
         for index in 0..self.scratch.inflows.len() {
             let (input, sls) = self.scratch.inflows[index];
             flow |= sls;
             self.turn(input, before, out, sls);
             if next != NONE {
-                self.note(out, wiring.channels[input as usize].peer_rank + 1, next, sls);
+                self.note(out, steps.of(input).peer_rank + 1, next, sls);
             }
         }
         self.follow(out, flow);
@@ -292,14 +346,13 @@ impl Walk<'_> {
     /// along for other LIDs. Returns the switches passed on the old way.
     fn narrow(&mut self, switch: u32, before: u32, to: &Destination) -> Option<u32> {
         let (columns, proof) = (self.columns, self.columns.proof);
-        let wiring = &proof.wiring;
         let mut way = [NONE; MAX_HOPS as usize];
         let (mut here, mut passed) = (switch, 1);
         while here != to.switch {
             let channel = columns.channel(here, columns.old[here as usize][to.lid.index()]);
             let step = way.get_mut(passed as usize - 1).filter(|_| channel != NONE)?;
             *step = channel;
-            here = wiring.channels[channel as usize].to.0;
+            here = proof.steps.of(channel).to;
             passed += 1;
         }
         let way = &way[..passed as usize - 1];
@@ -327,21 +380,27 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes the triples of what came through a channel, to the end.
+    /// Notes the triples of what came through a channel, up to the next changed switch, which takes
+    /// it along, or to the end.
     fn follow(&mut self, mut channel: u32, flow: u16) {
-        let wiring = &self.columns.proof.wiring;
+        let steps = &self.columns.proof.steps;
         let stamp = self.scratch.stamp;
         loop {
-            let came = wiring.channels[channel as usize];
-            let out = self.scratch.ways[came.to.index()].1;
+            let came = steps.of(channel);
+            let out = self.scratch.ways[came.to as usize].1;
             if out == NONE {
                 return;
             }
-            let next = self.scratch.ways[wiring.channels[out as usize].to.index()].1;
+            let next = self.scratch.ways[steps.of(out).to as usize].1;
             if next == NONE {
                 return;
             }
             self.note(out, came.peer_rank + 1, next, flow);
+            let carried = &mut self.scratch.carried[came.to as usize];
+            if carried.0 == stamp {
+                carried.1 |= flow;
+                return;
+            }
             let covered = &mut self.scratch.covered[out as usize];
             if covered.0 != stamp {
                 *covered = (stamp, 0);
@@ -357,10 +416,15 @@ impl Walk<'_> {
     #[inline]
     fn note(&mut self, channel: u32, input: u16, next: u32, sls: u16) {
         let proof = self.columns.proof;
-        let rank = proof.wiring.channels[next as usize].rank;
-        let hop = proof.wiring.hop_of(channel);
-        if sls & !Triples::get(&proof.triples, (hop.triples, hop.width), input, rank) != 0 {
-            *self.added.entry((channel, input, rank)).or_default() |= sls;
+        let index = proof.number(channel, input, next);
+        if sls & !proof.triples.at(index) == 0 {
+            return;
         }
+        let Scratch { added, touched, .. } = &mut *self.scratch;
+        if added[index] == 0 {
+            let rank = proof.steps.of(next).rank;
+            touched.push(((channel, input, rank), index));
+        }
+        added[index] |= sls;
     }
 }

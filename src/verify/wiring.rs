@@ -44,6 +44,45 @@ pub(super) struct Channel {
     pub peer_rank: u16,
 }
 
+/// What it takes to go along a channel.
+#[derive(Clone, Copy)]
+pub(super) struct Step {
+    /// The switch that receives.
+    pub to: u32,
+    /// As in [`Hop`].
+    pub triples: u32,
+    /// Rank of the sending port on its switch.
+    pub rank: u16,
+    /// Rank of the receiving port on its switch.
+    pub peer_rank: u16,
+    /// As in [`Hop`].
+    pub width: u16,
+}
+
+/// The channels of a [`Wiring`], packed so that walks over all of them stay in the caches.
+pub(super) struct Steps {
+    /// By switch: slot of its port 0, and its number of ports.
+    first: Vec<(u32, u8)>,
+    /// By port slot.
+    by_slot: Vec<u32>,
+    by_channel: Vec<Step>,
+}
+
+impl Steps {
+    /// The channel from port `num` of a switch; [`NONE`] if it leads to no switch.
+    #[inline]
+    pub fn channel(&self, switch: u32, num: u8) -> u32 {
+        let (first, ports) = self.first[switch as usize];
+        if num <= ports { self.by_slot[(first + u32::from(num)) as usize] } else { NONE }
+    }
+
+    /// What a channel is.
+    #[inline]
+    pub fn of(&self, channel: u32) -> Step {
+        self.by_channel[channel as usize]
+    }
+}
+
 /// Switches and channels of a fabric.
 #[derive(Clone)]
 pub(super) struct Wiring {
@@ -134,6 +173,25 @@ impl Wiring {
     pub fn reverse(&self, channel: u32) -> u32 {
         let Channel { to, peer_rank, .. } = self.channels[channel as usize];
         self.first[to.index()] + u32::from(peer_rank)
+    }
+
+    /// The channels in a form that is quick to walk.
+    pub fn steps(&self) -> Steps {
+        let step = |channel: &Channel| {
+            let hop = self.hop(channel.port.0);
+            Step {
+                to: channel.to.0,
+                triples: hop.triples as u32,
+                rank: channel.rank,
+                peer_rank: channel.peer_rank,
+                width: hop.width,
+            }
+        };
+        Steps {
+            first: self.slots.clone(),
+            by_slot: self.hops.iter().map(|hop| hop.channel).collect(),
+            by_channel: self.channels.iter().map(step).collect(),
+        }
     }
 
     /// The same without these ports' cables; all other channels keep their numbers.

@@ -84,6 +84,7 @@ impl Case {
             options: &options,
             torus_config: &Ok(config),
             previous: None,
+            since: None,
         })
     }
 

@@ -18,7 +18,7 @@ use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::partitions;
 use torus_sm::plan::routing::chain::{Chain, Registry};
 use torus_sm::plan::routing::torus::{Torus, Torus2Qos};
-use torus_sm::plan::routing::{Engine, Refusal, Routing, RoutingInput};
+use torus_sm::plan::routing::{Engine, Refusal, Routing, RoutingInput, Since};
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::{Checks, Summary, verify};
 use torus_sm::wire::attr::NodeKind;
@@ -87,12 +87,22 @@ impl Subnet {
 
     /// Routes after a pass that gave `previous`.
     pub fn route(&self, previous: Option<&Routing>) -> Result<Routing, Refusal> {
+        self.route_since(previous, None)
+    }
+
+    /// Routes after a pass that gave `previous`, when it is known what changed since.
+    pub fn route_since(
+        &self,
+        previous: Option<&Routing>,
+        since: Option<Since<'_>>,
+    ) -> Result<Routing, Refusal> {
         Torus2Qos.route(&RoutingInput {
             fabric: &self.fabric,
             lids: &self.lids,
             options: &self.options,
             torus_config: &self.config,
             previous,
+            since,
         })
     }
 

@@ -252,7 +252,7 @@ fn plan(fabric: &Fabric, lids: &Lids, last: Option<(&Fabric, &Plan)>, dice: &mut
         routing: Arc::new(routing),
         qos: Default::default(),
         partitions: Default::default(),
-        multicast: groups(fabric, dice),
+        multicast: Arc::new(groups(fabric, dice)),
         notes: Vec::new(),
         lids: Arc::new(lids),
     }

@@ -17,8 +17,14 @@ fn group_of(mlid: u16, members: Vec<PortId>) -> GroupMembers {
 fn tables(fabric: &Fabric, groups: &[GroupMembers]) -> (MulticastTables, Vec<Note>) {
     let (lids, options) = (number(fabric, 0), Options::default());
     let torus_config = &Err(Vec::new());
-    let input =
-        RoutingInput { fabric, lids: &lids, options: &options, torus_config, previous: None };
+    let input = RoutingInput {
+        fabric,
+        lids: &lids,
+        options: &options,
+        torus_config,
+        previous: None,
+        since: None,
+    };
     let routing = MinHop::default().route(&input).expect("Min Hop never refuses");
     let tables = plan(fabric, &lids, &routing, groups, &options);
     let notes = tables.notes.iter().map(|(_, note)| note.clone()).collect();

@@ -305,11 +305,6 @@ pub fn with_other_links(
     difference: &Difference,
     before: &PartitionTables,
 ) -> Option<PartitionTables> {
-    let concerns_switches = |fabric: &Fabric, id: PortId| {
-        let port = fabric.port(id);
-        let is_external = fabric.node(port.node).is_switch() && port.num != PortNum::ZERO;
-        is_external && port.peer.is_none_or(|peer| fabric.node_of(peer).is_switch())
-    };
     let mut ports = difference.ports.iter();
     let only_links = ports.all(|&id| concerns_switches(old, id) && concerns_switches(new, id));
     if !only_links || !difference.nodes.is_empty() {
@@ -321,6 +316,13 @@ pub fn with_other_links(
         tables.enforcement.replace(id.index(), bits);
     }
     Some(tables)
+}
+
+/// True for external switch ports that have no end port behind them.
+pub(super) fn concerns_switches(fabric: &Fabric, id: PortId) -> bool {
+    let port = fabric.port(id);
+    let is_external = fabric.node(port.node).is_switch() && port.num != PortNum::ZERO;
+    is_external && port.peer.is_none_or(|peer| fabric.node_of(peer).is_switch())
 }
 
 #[cfg(test)]

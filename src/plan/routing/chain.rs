@@ -228,6 +228,7 @@ mod tests {
             options: &Options::default(),
             torus_config: &Err(Vec::new()),
             previous: None,
+            since: None,
         };
         let routing = Chain::parse(list, &registry()).expect("known engines").route(&input)?;
         let notes = routing.notes.iter().filter(|note| note.code != Some("3A04"));

@@ -10,6 +10,7 @@ pub mod torus;
 
 use super::LidTable;
 use crate::config::options::Options;
+use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, Mlid, Sl};
 use crate::notes::Note;
@@ -54,6 +55,18 @@ pub struct RoutingInput<'a> {
     pub torus_config: &'a Result<crate::config::torus::TorusConfig, Vec<Note>>,
     /// What routed the fabric last time, if anything did.
     pub previous: Option<&'a Routing>,
+    /// How the fabric differs from the one that `previous` routes, if it has the same nodes, able
+    /// to do the same, and the same LIDs; `None` if nobody knows.
+    pub since: Option<Since<'a>>,
+}
+
+/// How a fabric differs from an earlier one of the same nodes.
+#[derive(Clone, Copy)]
+pub struct Since<'a> {
+    /// The earlier one.
+    pub fabric: &'a Fabric,
+    /// The difference.
+    pub difference: &'a Difference,
 }
 
 /// An engine.
@@ -168,6 +181,12 @@ pub trait RoutingPolicy: Send + Sync {
     /// differ or nobody knows.
     fn changes_since(&self, _before: &dyn RoutingPolicy) -> Option<Vec<PortId>> {
         None
+    }
+
+    /// True if this policy is known to give every group the tree that `before`, an earlier one for
+    /// a fabric with the same nodes and ports, gives it, and the same notes with it.
+    fn has_trees_of(&self, _before: &dyn RoutingPolicy) -> bool {
+        false
     }
 
     /// True if the engine promises routes without credit loops, so that one is a fault of the

@@ -125,14 +125,14 @@ fn restated(old: Stage<'_>, fabric: &Fabric, new: &Plan) -> Plan {
         ..old.plan.routing.as_ref().clone()
     };
     plan.routing = Arc::new(routing);
-    plan.multicast.by_switch = fabric.switch_ids().map(masks).collect();
+    let multicast = Arc::make_mut(&mut plan.multicast);
+    multicast.by_switch = fabric.switch_ids().map(masks).collect();
     let here = |switch: SwitchId| {
         let node = old.fabric.switches().get(switch.index())?;
         fabric.node(fabric.node_by_guid(old.fabric.node(*node).guid())?).switch
     };
     let senders = old.plan.multicast.senders.iter();
-    plan.multicast.senders =
-        senders.filter_map(|&(mlid, switch)| Some((mlid, here(switch)?))).collect();
+    multicast.senders = senders.filter_map(|&(mlid, switch)| Some((mlid, here(switch)?))).collect();
     for (rows, node) in plan.qos.sl_to_vl.iter_mut().zip(fabric.nodes()) {
         let at = old.fabric.node_by_guid(node.guid());
         let held = at.and_then(|node| old.plan.qos.sl_to_vl.get(node.index()));

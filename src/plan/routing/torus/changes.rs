@@ -2,9 +2,11 @@
 
 use super::grid::Grid;
 use super::lattice::{Lattice, Position};
+use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, SwitchId};
-use crate::ids::Guid;
+use crate::ids::{Guid, PortNum};
 use crate::notes::Note;
+use std::sync::Arc;
 
 /// What a later pass needs to know of the switch at a position.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,7 +21,7 @@ struct Entry {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Census {
     lattice: Lattice,
-    entries: Vec<Option<Entry>>,
+    entries: Arc<Vec<Option<Entry>>>,
     /// By port number from 1, those of a switch together: node GUID at the other end, 0 if there
     /// is none.
     peers: Vec<Guid>,
@@ -45,7 +47,30 @@ impl Census {
             Entry { guid: node.guid(), ports: node.num_ports(), first }
         };
         let entries = grid.switches.iter().map(|switch| switch.map(&mut entry)).collect();
-        Self { lattice: grid.lattice.clone(), entries, peers }
+        Self { lattice: grid.lattice.clone(), entries: Arc::new(entries), peers }
+    }
+
+    /// The census of a torus with the same switches in the same places as `self` has them. Also
+    /// tells the positions at which cables changed, ascending.
+    pub fn after(
+        &self,
+        fabric: &Fabric,
+        grid: &Grid,
+        difference: &Difference,
+    ) -> (Self, Vec<Position>) {
+        let (mut census, mut changed) = (self.clone(), Vec::new());
+        for port in difference.ports.iter().map(|&id| fabric.port(id)) {
+            let switch = fabric.node(port.node).switch;
+            let at = switch.and_then(|switch| grid.positions[switch.index()]);
+            let Some(at) = at.filter(|_| port.num != PortNum::ZERO) else { continue };
+            let Some(entry) = &self.entries[at.index()] else { continue };
+            let peer = port.peer.map_or(Guid(0), |peer| fabric.node_of(peer).guid());
+            census.peers[entry.first as usize + usize::from(port.num.0) - 1] = peer;
+            changed.push(at);
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        (census, changed)
     }
 
     /// GUID of the switch at a position.
@@ -63,6 +88,17 @@ impl Census {
     /// Reports how `self` differs from the torus `before`, position by position. The report ends
     /// after the position at which it exceeds `limit` differences.
     pub fn changes_since(&self, before: &Self, limit: u32) -> Vec<Note> {
+        self.changes_at(self.lattice.positions(), before, limit)
+    }
+
+    /// As [`Self::changes_since`], where there are none at other positions than these, which
+    /// ascend.
+    pub fn changes_at(
+        &self,
+        positions: impl IntoIterator<Item = Position>,
+        before: &Self,
+        limit: u32,
+    ) -> Vec<Note> {
         let mut notes = Vec::new();
         let (old, new) = (before.lattice.radices(), self.lattice.radices());
         for (axis, name) in ['x', 'y', 'z'].into_iter().enumerate() {
@@ -71,7 +107,7 @@ impl Census {
                 notes.push(Note::info(text));
             }
         }
-        for at in self.lattice.positions() {
+        for at in positions {
             let coordinates = self.lattice.coordinates(at);
             if (0..3).any(|axis| coordinates.0[axis] >= old[axis]) {
                 continue;

@@ -6,7 +6,7 @@
 
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The way to a coordinate that needs no step along the dimension, or to which there is none.
 pub const NONE: u8 = 0xFF;
@@ -25,6 +25,8 @@ struct Ways {
     /// Rows of one direction's index, or [`NONE`], by the destination's coordinate.
     rows: Vec<u8>,
     radix: usize,
+    /// By the condition of a ring: where the rows of its positions begin.
+    tables: BTreeMap<Vec<u8>, u32>,
 }
 
 impl Compass {
@@ -33,9 +35,20 @@ impl Compass {
         Self { axes: std::array::from_fn(|axis| Ways::new(grid, axis)) }
     }
 
+    /// The ways of a placed torus that has other switches or cables at the positions `changed` only
+    /// than the one that `self` was made for.
+    pub fn after(&self, grid: &Grid, changed: &[Position]) -> Self {
+        let mut compass = self.clone();
+        for (ways, axis) in compass.axes.iter_mut().zip(0..) {
+            let lines = changed.iter().map(|&at| grid.lattice.with(at, axis, 0));
+            lines.collect::<BTreeSet<_>>().into_iter().for_each(|at| ways.add_line(grid, at, axis));
+        }
+        compass
+    }
+
     /// The ways from `at` along `axis`, by the destination's coordinate.
     pub fn ways(&self, at: Position, axis: usize) -> &[u8] {
-        let Ways { row, rows, radix } = &self.axes[axis];
+        let Ways { row, rows, radix, .. } = &self.axes[axis];
         let start = row[at.index()] as usize;
         &rows[start..start + radix]
     }
@@ -45,21 +58,28 @@ impl Ways {
     fn new(grid: &Grid, axis: usize) -> Self {
         let lattice = &grid.lattice;
         let radix = lattice.radix(axis) as usize;
-        let mut ways = Self { row: vec![0; lattice.len()], rows: Vec::new(), radix };
-        let mut tables: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
-        for first in lattice.lines(axis) {
-            let condition = condition(grid, first, axis);
-            let mut start = *tables.entry(condition).or_insert_with(|| {
-                let start = ways.rows.len() as u32;
-                lattice.line(first, axis).for_each(|at| ways.add_row(grid, at, axis));
-                start
-            });
-            for at in lattice.line(first, axis) {
-                ways.row[at.index()] = start;
-                start += radix as u32;
-            }
-        }
+        let mut ways = Self { row: vec![0; lattice.len()], radix, ..Self::default() };
+        lattice.lines(axis).for_each(|first| ways.add_line(grid, first, axis));
         ways
+    }
+
+    /// Finds the rows of the ring that starts at `first`.
+    fn add_line(&mut self, grid: &Grid, first: Position, axis: usize) {
+        let line = || grid.lattice.line(first, axis);
+        let condition = condition(grid, first, axis);
+        let mut start = match self.tables.get(&condition) {
+            Some(&start) => start,
+            None => {
+                let start = self.rows.len() as u32;
+                line().for_each(|at| self.add_row(grid, at, axis));
+                self.tables.insert(condition, start);
+                start
+            }
+        };
+        for at in line() {
+            self.row[at.index()] = start;
+            start += self.radix as u32;
+        }
     }
 
     fn add_row(&mut self, grid: &Grid, at: Position, axis: usize) {
@@ -115,4 +135,62 @@ pub fn next_hop(grid: &Grid, from: Position, to: Position) -> Option<Direction> 
     (0..3)
         .filter(|&axis| here.0[axis] != there.0[axis])
         .find_map(|axis| step(grid, from, axis, there.0[axis]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::{Bundles, Joined, Locals};
+    use super::super::lattice::Lattice;
+    use super::*;
+    use crate::config::torus::TorusSize;
+    use crate::fabric::SwitchId;
+    use proptest::prelude::*;
+
+    /// A torus without the switches and cables whose numbers these are.
+    fn grid(lattice: &Lattice, holes: &[u32], cuts: &[u32]) -> Grid {
+        let is_there = |at: Position| !holes.contains(&at.0);
+        let mut cables = Vec::new();
+        for (at, axis) in lattice.positions().flat_map(|at| (0..3).map(move |axis| (at, axis))) {
+            let up = Direction::plus(axis);
+            let ends = [at, lattice.step(at, up)];
+            let is_cut = cuts.contains(&(3 * at.0 + axis as u32)) || lattice.is_edge(at, up);
+            if lattice.is_active(axis) && !is_cut && ends.into_iter().all(is_there) {
+                cables.push(Joined { ends, axis: axis as u8, ports: [1, 2] });
+            }
+        }
+        Grid {
+            switches: lattice
+                .positions()
+                .map(|at| is_there(at).then_some(SwitchId(at.0)))
+                .collect(),
+            positions: Vec::new(),
+            order: lattice.positions().filter(|&at| is_there(at)).collect(),
+            bundles: Bundles::new(lattice.len(), &cables),
+            local: Locals::default(),
+            lattice: lattice.clone(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn changes_lead_to_the_ways_of_the_new_torus(
+            looped in any::<[bool; 3]>(),
+            holes in prop::array::uniform3(prop::collection::vec(0..48u32, 0..2)),
+            cuts in prop::array::uniform3(prop::collection::vec(0..144u32, 0..4)),
+        ) {
+            let lattice = Lattice::new(TorusSize { radix: [4, 4, 3], looped }).expect("it fits");
+            let mut old = grid(&lattice, &holes[0], &cuts[0]);
+            let mut compass = Compass::new(&old);
+            for (holes, cuts) in holes.iter().zip(&cuts) {
+                let new = grid(&lattice, holes, cuts);
+                let changed = new.differences(&old).expect("the same shape");
+                compass = compass.after(&new, &changed);
+                let scratch = Compass::new(&new);
+                for (at, axis) in lattice.positions().flat_map(|at| (0..3).map(move |n| (at, n))) {
+                    prop_assert_eq!(compass.ways(at, axis), scratch.ways(at, axis));
+                }
+                old = new;
+            }
+        }
+    }
 }

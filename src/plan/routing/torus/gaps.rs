@@ -16,8 +16,10 @@ const LISTED_PORTS: usize = 8;
 pub struct Names<'a> {
     fabric: &'a Fabric,
     grid: &'a Grid,
-    /// The torus of the last success, if all that is placed has the same place as then.
-    previous: Option<&'a Torus>,
+    /// The torus of the last success.
+    last: Option<&'a Torus>,
+    /// The same, if all that is placed has the same place as then.
+    previous: OnceLock<Option<&'a Torus>>,
     /// By direction and port number: how many switches have a cable of the torus there.
     usual: OnceLock<[Vec<u32>; 6]>,
 }
@@ -25,13 +27,7 @@ pub struct Names<'a> {
 impl<'a> Names<'a> {
     /// Names for the torus `grid`; `previous` is that of the last success.
     pub fn new(fabric: &'a Fabric, grid: &'a Grid, previous: Option<&'a Torus>) -> Self {
-        let is_as_before = |torus: &&Torus| {
-            let mut placed = grid.placed();
-            torus.grid().lattice == grid.lattice
-                && placed.all(|(at, id)| torus.census().guid(at) == Some(fabric.switch(id).guid()))
-        };
-        let previous = previous.filter(is_as_before);
-        Self { fabric, grid, previous, usual: OnceLock::new() }
+        Self { fabric, grid, last: previous, previous: OnceLock::new(), usual: OnceLock::new() }
     }
 
     /// The fabric in which things are named.
@@ -41,7 +37,13 @@ impl<'a> Names<'a> {
 
     /// The torus of the last success, if all that is placed has the same place as then.
     pub fn known(&self) -> Option<&'a Torus> {
-        self.previous
+        let guid = |id| self.fabric.switch(id).guid();
+        let is_as_before = |torus: &&Torus| {
+            let mut placed = self.grid.placed();
+            torus.grid().lattice == self.grid.lattice
+                && placed.all(|(at, id)| torus.census().guid(at) == Some(guid(id)))
+        };
+        *self.previous.get_or_init(|| self.last.filter(is_as_before))
     }
 
     fn usual(&self, direction: Direction) -> &[u32] {
@@ -65,7 +67,7 @@ impl<'a> Names<'a> {
             return format!("switch {}", self.grid.describe(self.fabric, at));
         }
         let coordinates = self.grid.lattice.coordinates(at);
-        if let Some(guid) = self.previous.and_then(|torus| torus.census().guid(at)) {
+        if let Some(guid) = self.known().and_then(|torus| torus.census().guid(at)) {
             return match self.fabric.node_by_guid(guid) {
                 Some(node) => {
                     let description = self.fabric.node(node).description;
@@ -105,7 +107,7 @@ impl<'a> Names<'a> {
 
     /// Where on a switch the cables of a direction were or should be.
     fn ports(&self, at: Position, direction: Direction) -> String {
-        let known = self.previous.map_or(&[][..], |torus| torus.grid().bundle(at, direction));
+        let known = self.known().map_or(&[][..], |torus| torus.grid().bundle(at, direction));
         let Some(switch) = self.grid.switch(at) else {
             return format!("({})", list(known.iter().map(|&port| format!("port {port}"))));
         };

@@ -5,10 +5,104 @@ use super::lattice::{Direction, Lattice, Position};
 use super::wiring::Host;
 use crate::fabric::{Fabric, SwitchId};
 
-/// Ports of the up to six bundles of a switch, by [`Direction`]. The bundle towards a
+/// A cable between neighbours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Joined {
+    /// The two places, the second one step up the dimension from the first.
+    pub ends: [Position; 2],
+    /// The dimension, 0..=2.
+    pub axis: u8,
+    /// Its port numbers at both ends.
+    pub ports: [u8; 2],
+}
+
+/// Ports of the up to six bundles of each switch, by [`Direction`]. The bundle towards a
 /// neighbour and the neighbour's bundle back hold the two ends of the same cables, index by
 /// index, ascending by the port numbers of the side for which the direction is plus.
-pub type Bundles = [Vec<u8>; 6];
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Bundles {
+    /// By position and direction: where its ports begin; one more at the end.
+    first: Vec<u32>,
+    ports: Vec<u8>,
+}
+
+impl Bundles {
+    /// The bundles of `len` positions that these cables, in this order, make up.
+    pub fn new(len: usize, cables: &[Joined]) -> Self {
+        let slot = |at: Position, direction: Direction| 6 * at.index() + direction.index();
+        let ends = |cable: &Joined| {
+            let (axis, [lower, upper]) = (usize::from(cable.axis), cable.ends);
+            [slot(lower, Direction::plus(axis)), slot(upper, Direction::minus(axis))]
+        };
+        let mut first = vec![0u32; 6 * len + 1];
+        cables.iter().flat_map(ends).for_each(|slot| first[slot + 1] += 1);
+        for slot in 0..6 * len {
+            first[slot + 1] += first[slot];
+        }
+        let mut next = first.clone();
+        let mut ports = vec![0; 2 * cables.len()];
+        for cable in cables {
+            for (slot, port) in ends(cable).into_iter().zip(cable.ports) {
+                ports[next[slot] as usize] = port;
+                next[slot] += 1;
+            }
+        }
+        Self { first, ports }
+    }
+
+    /// The ports at a position whose cables lead one step in a direction.
+    #[inline]
+    pub fn of(&self, at: Position, direction: Direction) -> &[u8] {
+        let slot = 6 * at.index() + direction.index();
+        &self.ports[self.first[slot] as usize..self.first[slot + 1] as usize]
+    }
+
+    /// True if `other`, for a grid of the same shape, has the same bundles at a position.
+    pub fn are_same_at(&self, other: &Self, at: Position) -> bool {
+        let range = 6 * at.index()..6 * at.index() + 7;
+        let (one, two) = (&self.first[range.clone()], &other.first[range]);
+        let ports = |ends: &[u32]| ends[0] as usize..ends[6] as usize;
+        let lengths = |ends: &[u32]| -> [u32; 6] { std::array::from_fn(|i| ends[i + 1] - ends[i]) };
+        lengths(one) == lengths(two) && self.ports[ports(one)] == other.ports[ports(two)]
+    }
+
+    /// True if some bundle at a position has more than one cable.
+    pub fn are_parallel_at(&self, at: Position) -> bool {
+        self.first[6 * at.index()..6 * at.index() + 7].windows(2).any(|ends| ends[1] - ends[0] > 1)
+    }
+
+    /// Number of cables.
+    pub fn cables(&self) -> usize {
+        self.ports.len() / 2
+    }
+}
+
+/// End ports by position.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Locals {
+    /// By position: where its end ports end.
+    ends: Vec<u32>,
+    hosts: Vec<Host>,
+}
+
+impl Locals {
+    /// Adds those of the next position.
+    pub fn push(&mut self, hosts: impl IntoIterator<Item = Host>) {
+        self.hosts.extend(hosts);
+        self.ends.push(self.hosts.len() as u32);
+    }
+
+    /// Those at a position.
+    pub fn of(&self, at: Position) -> &[Host] {
+        let first = at.index().checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.hosts[first as usize..self.ends[at.index()] as usize]
+    }
+
+    /// Number of end ports.
+    pub fn len(&self) -> usize {
+        self.hosts.len()
+    }
+}
 
 /// The placed torus.
 #[derive(Clone, Debug)]
@@ -21,10 +115,10 @@ pub struct Grid {
     pub positions: Vec<Option<Position>>,
     /// Positions in the order in which they were filled.
     pub order: Vec<Position>,
-    /// Ports of parallel cables, by position.
-    pub bundles: Vec<Bundles>,
+    /// Ports of parallel cables.
+    pub bundles: Bundles,
     /// Port 0 and the end ports of the switch at each position, ascending by port number.
-    pub local: Vec<Vec<Host>>,
+    pub local: Locals,
 }
 
 impl Grid {
@@ -40,7 +134,7 @@ impl Grid {
 
     /// The ports of the switch at `at` whose cables lead one step in `direction`.
     pub fn bundle(&self, at: Position, direction: Direction) -> &[u8] {
-        &self.bundles[at.index()][direction.index()]
+        self.bundles.of(at, direction)
     }
 
     /// True if at least one cable leads from `at` in `direction`.
@@ -72,12 +166,21 @@ impl Grid {
 
     /// Number of cables between neighbours.
     pub fn cable_count(&self) -> usize {
-        let plus = |bundles: &Bundles| bundles[1].len() + bundles[3].len() + bundles[5].len();
-        self.bundles.iter().map(plus).sum()
+        self.bundles.cables()
     }
 
     /// Number of end ports of channel adapters and routers.
     pub fn host_count(&self) -> usize {
-        self.local.iter().map(|ports| ports.len().saturating_sub(1)).sum()
+        self.local.len().saturating_sub(self.order.len())
+    }
+
+    /// The positions at which `other` has another switch or other cables, ascending; `None` if it
+    /// has another shape.
+    pub fn differences(&self, other: &Self) -> Option<Vec<Position>> {
+        let is_same = |&at: &Position| {
+            self.switch(at) == other.switch(at) && self.bundles.are_same_at(&other.bundles, at)
+        };
+        let positions = || self.lattice.positions();
+        (self.lattice == other.lattice).then(|| positions().filter(|at| !is_same(at)).collect())
     }
 }

@@ -172,6 +172,23 @@ impl Lattice {
         !self.is_looped(axis) && self.coordinate(at, axis) == end
     }
 
+    /// The corners of the cube at `base`, by number: bit n of the number tells the offset along
+    /// dimension n. Those in inactive dimensions coincide with others. `None` if the cube would
+    /// leave an open dimension.
+    pub fn cube(&self, base: Position) -> Option<[Position; 8]> {
+        let mut offsets = [[0; 2]; 3];
+        for (axis, offsets) in offsets.iter_mut().enumerate() {
+            let (radix, here) = (self.radix(axis), self.coordinate(base, axis));
+            let next = if here + 1 == radix { 0 } else { here + 1 };
+            if next == 0 && self.is_active(axis) && !self.is_looped(axis) {
+                return None;
+            }
+            *offsets = [here, next].map(|coordinate| coordinate * self.stride[axis]);
+        }
+        let [x, y, z] = offsets;
+        Some(std::array::from_fn(|n| Position(x[n & 1] + y[n >> 1 & 1] + z[n >> 2 & 1])))
+    }
+
     /// The first position of every line along `axis`, ascending.
     pub fn lines(&self, axis: usize) -> impl Iterator<Item = Position> + '_ {
         self.positions().filter(move |&at| self.coordinate(at, axis) == 0)
@@ -225,6 +242,25 @@ pub(super) mod tests {
             for direction in Direction::ALL {
                 let there = lattice.step(at, direction);
                 assert_eq!(lattice.step(there, direction.opposite()), at);
+            }
+        }
+    }
+
+    #[test]
+    fn cubes_have_corners_one_step_apart() {
+        for looped in [[true; 3], [false, true, false]] {
+            let lattice = Lattice::new(TorusSize { radix: [4, 3, 1], looped }).unwrap();
+            for base in lattice.positions() {
+                let is_cut = (0..2).any(|axis| lattice.is_edge(base, Direction::plus(axis)));
+                let Some(cube) = lattice.cube(base) else {
+                    assert!(is_cut);
+                    continue;
+                };
+                assert!(!is_cut);
+                for (corner, axis) in (0..8usize).flat_map(|n| (0..3).map(move |axis| (n, axis))) {
+                    let up = lattice.step(cube[corner & !(1 << axis)], Direction::plus(axis));
+                    assert_eq!(cube[corner | 1 << axis], up);
+                }
             }
         }
     }

@@ -19,8 +19,19 @@
 //! | the configuration of a fabric that has none | [`mod@derive`] |
 //!
 //! The result is a function of fabric, LIDs and files alone; the torus of the last success only
-//! helps to tell what changed, and lends the forwarding tables that are the same again. Everything but forwarding tables is answered by [`Torus`], the
-//! engine's [`RoutingPolicy`](super::RoutingPolicy).
+//! helps to tell what changed, and lends the forwarding tables that are the same again. Everything
+//! but forwarding tables is answered by [`Torus`], the engine's
+//! [`RoutingPolicy`](super::RoutingPolicy).
+//!
+//! # A pass after a small change
+//!
+//! If the fabric has the nodes and LIDs of the last success, and it is known at which ports it
+//! differs ([`super::Since`]), the wiring, the numbers of VLs, the census, the classes of ports, the
+//! ways along rings and the forwarding tables are taken over and changed where cables changed; only
+//! rings through such places are looked at for faults. Switches are placed from scratch in every
+//! pass: two of three cables are the one by which some switch is found, the others decide which
+//! candidate is the first, so that hardly a cable leaves the order of placement alone for certain.
+//! What was placed is then compared with what there was, position by position.
 //!
 //! # Where this differs from OpenSM
 //!
@@ -65,7 +76,9 @@ use grid::Grid;
 use lattice::Lattice;
 use multicast::MasterTree;
 use placement::{Placement, Unplaceable, origin};
+use sl2vl::VlCensus;
 use std::sync::Arc;
+use view::Parts;
 use wiring::Wiring;
 
 /// The engine's name in lists of engines.
@@ -130,8 +143,17 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Deni
     notes.extend(config.notes.iter().cloned());
     let previous = input.previous.and_then(Torus::of);
 
-    let (wiring, vls) =
-        rayon::join(|| Wiring::new(fabric), || VlCounts::new(fabric, options.max_op_vls));
+    // What is known of the same nodes, and how their cables differ.
+    let since = previous.zip(input.since);
+    let (wiring, vl_census) = match since {
+        Some((torus, since)) => {
+            let before = torus.parts();
+            let wiring = before.wiring.after(fabric, since.difference);
+            (wiring, before.vl_census.after(&since, fabric))
+        }
+        None => rayon::join(|| Wiring::new(fabric), || VlCensus::new(fabric)),
+    };
+    let vls = vl_census.counts(options.max_op_vls);
     notes.push(report::found(&wiring, vls));
     let port_order = config.full_port_order();
     let lattice = checks::lattice(config).map_err(one)?;
@@ -143,18 +165,33 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Deni
     let (grid, leftover) = place(input, config, &lattice, &wiring, seed, notes)?;
     notes.push(report::built(&grid));
     notes.extend(report::leftovers(fabric, &grid, &wiring, &leftover));
-    let known = previous.zip(input.previous).map(|(torus, routing)| torus.known(routing));
+    // Positions with other cables, where all else is as it was.
+    let changed = since.and_then(|(torus, _)| grid.differences(torus.grid()));
+    let changed = changed.as_deref();
+    let is_in_place =
+        |torus: &Torus| grid.switches == torus.grid().switches && grid.local == torus.grid().local;
+    let same = since.zip(changed).filter(|((torus, _), _)| is_in_place(torus));
+    let known = previous.zip(input.previous).map(|(torus, routing)| torus.known(routing, changed));
     let names = Names::new(fabric, &grid, previous);
     // The census is only for reports: it need not hold up the routes.
     let ((census, changes), routed) = rayon::join(
-        || {
-            let census = Census::new(fabric, &grid);
-            let since = |torus: &Torus| census.changes_since(torus.census(), config.max_changes);
-            let changes = previous.map(since).unwrap_or_default();
-            (census, changes)
+        || match (same, previous) {
+            (Some(((torus, since), _)), _) => {
+                let before = torus.census();
+                let (census, touched) = before.after(fabric, &grid, since.difference);
+                let changes = census.changes_at(touched, before, config.max_changes);
+                (census, changes)
+            }
+            (None, previous) => {
+                let census = Census::new(fabric, &grid);
+                let since =
+                    |torus: &Torus| census.changes_since(torus.census(), config.max_changes);
+                let changes = previous.map(since).unwrap_or_default();
+                (census, changes)
+            }
         },
         || {
-            let faults = rings::faults(&grid, &names);
+            let faults = rings::faults(&grid, &names, changed);
             if !faults.is_empty() {
                 return Err(faults);
             }
@@ -168,7 +205,11 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Deni
     notes.extend(report::missing(fabric, &grid));
     let ((lfts, recipe), tree) =
         routed.map_err(|errors| Denial::of_built(fabric, &grid, &names, errors))?;
-    let torus = Torus::new(fabric, grid, census, vls, tree, recipe);
+    let parts = Parts { wiring, vl_census, vls, grid, census, tree, recipe };
+    let torus = match same {
+        Some(((torus, since), changed)) => torus.after(&since, fabric, parts, changed),
+        None => Torus::new(fabric, parts),
+    };
     Ok(Routing {
         engine: NAME,
         lfts,

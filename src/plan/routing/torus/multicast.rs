@@ -60,6 +60,21 @@ impl MasterTree {
         Ok(Self { root, from: growth.from, cut })
     }
 
+    /// True if the tree is the one that `before` is of the torus `old`, cable by cable; the two
+    /// differ in other switches and cables at the positions `changed` only.
+    pub fn is_that_of(&self, grid: &Grid, before: &Self, old: &Grid, changed: &[Position]) -> bool {
+        let has_same_cables = |&at: &Position| {
+            let Some(from) = self.from[at.index()] else { return true };
+            let parent = grid.lattice.step(at, from.opposite());
+            let bundles = |grid: &Grid| {
+                let ends = [grid.bundle(parent, from), grid.bundle(at, from.opposite())];
+                ends.map(<[u8]>::to_vec)
+            };
+            bundles(grid) == bundles(old)
+        };
+        self == before && changed.iter().all(has_same_cables)
+    }
+
     /// The tree of a group: the paths from the root to all members. `seat` gives a member's
     /// position and port there, if it is part of the torus, `guid` its name for messages.
     pub fn group(

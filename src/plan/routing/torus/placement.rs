@@ -8,7 +8,7 @@
 //! destinations when parallel cables are shared out.
 
 use super::cube::{Candidate, CubeRules};
-use super::grid::{Bundles, Grid};
+use super::grid::{Bundles, Grid, Joined, Locals};
 use super::lattice::{Direction, Lattice, Position};
 use super::search::FreeCables;
 use super::wiring::{Host, Wiring};
@@ -35,9 +35,13 @@ pub struct Placement<'a> {
     limit: usize,
     switches: Vec<Option<SwitchId>>,
     order: Vec<Position>,
-    bundles: Vec<Bundles>,
     free: FreeCables<'a>,
-    adopted: usize,
+    /// The cables that were adopted, in order.
+    joined: Vec<Joined>,
+    /// By lower position, a bit for each dimension: all cables between the two switches joined.
+    done: Vec<u8>,
+    /// By base: there is nothing left to be found in this cube.
+    settled: Vec<bool>,
     /// Bundles that had no room for a cable: lower position, dimension.
     overfull: BTreeSet<(Position, usize)>,
 }
@@ -56,9 +60,10 @@ impl<'a> Placement<'a> {
             limit: limit as usize,
             switches: vec![None; lattice.len()],
             order: Vec::new(),
-            bundles: vec![Bundles::default(); lattice.len()],
             free: FreeCables::new(wiring),
-            adopted: 0,
+            joined: Vec::with_capacity(wiring.cables.len()),
+            done: vec![0; lattice.len()],
+            settled: vec![false; lattice.len()],
             overfull: BTreeSet::new(),
         }
     }
@@ -97,87 +102,84 @@ impl<'a> Placement<'a> {
     pub fn sweep(&mut self) {
         let rules = CubeRules::new([0, 1, 2].map(|axis| self.lattice.is_active(axis)));
         loop {
-            let before = self.adopted;
+            let before = self.joined.len();
             for base in self.lattice.positions() {
-                let lies_inside = (0..3).all(|axis| {
-                    !self.lattice.is_active(axis)
-                        || !self.lattice.is_edge(base, Direction::plus(axis))
-                });
-                if lies_inside {
-                    self.explore(&rules, base);
+                if self.settled[base.index()] {
+                    continue;
                 }
+                // A cube over the edge of an open dimension is none.
+                self.settled[base.index()] = match self.lattice.cube(base) {
+                    Some(cube) => self.explore(&rules, &cube),
+                    None => true,
+                };
             }
-            if self.adopted == before {
+            if self.joined.len() == before {
                 return;
             }
         }
     }
 
-    /// Works on one cube until none of its candidates is found.
-    fn explore(&mut self, rules: &CubeRules, base: Position) {
-        let cube = self.corners(base);
+    /// Works on one cube until none of its candidates is found. True if all is found that there
+    /// could be.
+    fn explore(&mut self, rules: &CubeRules, cube: &[Position; 8]) -> bool {
         loop {
-            let placed = self.adopt_edges(rules, &cube);
+            let (placed, is_done) = self.adopt_edges(rules, cube);
             let found =
-                rules.candidates(placed).iter().find_map(|candidate| self.seek(&cube, candidate));
+                rules.candidates(placed).iter().find_map(|candidate| self.seek(cube, candidate));
             match found {
                 Some((at, switch)) => self.place(at, switch),
-                None => break,
+                None => return is_done && placed == rules.corners,
             }
         }
-        self.adopt_edges(rules, &cube);
     }
 
-    /// Positions of the corners by number; those in inactive dimensions coincide with others.
-    fn corners(&self, base: Position) -> [Position; 8] {
-        let mut cube = [base; 8];
-        for corner in 1..8usize {
-            let axis = corner.ilog2() as usize;
-            cube[corner] = self.lattice.step(cube[corner ^ 1 << axis], Direction::plus(axis));
-        }
-        cube
-    }
-
-    /// Adopts the cables along the edges between placed corners; returns the mask of those.
-    fn adopt_edges(&mut self, rules: &CubeRules, cube: &[Position; 8]) -> u8 {
+    /// Adopts the cables along the edges between placed corners. Returns the mask of those, and
+    /// true if there was room for all.
+    fn adopt_edges(&mut self, rules: &CubeRules, cube: &[Position; 8]) -> (u8, bool) {
         let is_placed = |corner: &usize| {
             rules.corners >> corner & 1 == 1 && self.switches[cube[*corner].index()].is_some()
         };
         let placed: u8 = (0..8).filter(is_placed).map(|corner| 1 << corner).sum();
+        let mut is_done = true;
         for (corner, &at) in cube.iter().enumerate() {
             for axis in 0..3 {
-                let pair = 1u8 << corner | 1 << (corner | 1 << axis);
+                let upper = corner | 1 << axis;
+                let pair = 1u8 << corner | 1 << upper;
                 if corner >> axis & 1 == 0 && placed & pair == pair {
-                    self.adopt(at, axis);
+                    is_done &= self.adopt([at, cube[upper]], axis);
                 }
             }
         }
-        placed
+        (placed, is_done)
     }
 
-    /// Moves the free cables between the switches at `lower` and one step up `axis` into their
-    /// bundles, if both are placed. False if there was no room for one.
-    fn adopt(&mut self, lower: Position, axis: usize) -> bool {
-        let Some(here) = self.switches[lower.index()] else { return true };
-        if self.free.are_taken(here) {
+    /// Moves the free cables between the switches at two positions, the second one step up `axis`
+    /// from the first, into their bundles, if both are placed. False if there was no room for one.
+    fn adopt(&mut self, ends: [Position; 2], axis: usize) -> bool {
+        let [lower, upper] = ends;
+        if self.done[lower.index()] >> axis & 1 == 1 {
             return true;
         }
-        let up = Direction::plus(axis);
-        let upper = self.lattice.step(lower, up);
-        let Some(there) = self.switches[upper.index()] else { return true };
+        let [here, there] = ends.map(|at| self.switches[at.index()]);
+        let (Some(here), Some(there)) = (here, there) else { return true };
+        // Where cables joined before and some are left, there is no room for them.
+        let is_full = self.overfull.contains(&(lower, axis));
+        let mut room = if is_full { 0 } else { self.limit };
         for link in self.wiring.links(here) {
             if link.peer != there || !self.free.is_free(link.cable) {
                 continue;
             }
-            if self.bundles[lower.index()][up.index()].len() >= self.limit {
+            if room == 0 {
                 self.overfull.insert((lower, axis));
                 return false;
             }
-            self.bundles[lower.index()][up.index()].push(link.port);
-            self.bundles[upper.index()][up.opposite().index()].push(link.peer_port);
-            self.free.take(link.cable, [here, there]);
-            self.adopted += 1;
+            room -= 1;
+            let ports = [link.port, link.peer_port];
+            self.joined.push(Joined { ends: [lower, upper], axis: axis as u8, ports });
+            self.free.take(link.cable);
         }
+        // All cables are known from the start.
+        self.done[lower.index()] |= 1 << axis;
         true
     }
 
@@ -228,7 +230,8 @@ impl<'a> Placement<'a> {
             if others.iter().filter(|at| self.switches[at.index()].is_some()).count() < 2 {
                 return false;
             }
-            let results = [two, three, at, one].map(|lower| self.adopt(lower, other));
+            let pairs = [[two, three], [three, at], [at, one], [one, two]];
+            let results = pairs.map(|ends| self.adopt(ends, other));
             results.iter().all(|&settled| settled)
         })
     }
@@ -244,23 +247,26 @@ impl<'a> Placement<'a> {
             switches: self.switches,
             positions: vec![None; self.wiring.switch_count()],
             order: self.order,
-            bundles: self.bundles,
-            local: vec![Vec::new(); self.lattice.len()],
+            bundles: Bundles::new(self.lattice.len(), &self.joined),
+            local: Locals::default(),
         };
         let mut faults = Vec::new();
         for at in grid.lattice.positions() {
-            let Some(switch) = grid.switch(at) else { continue };
+            let Some(switch) = grid.switch(at) else {
+                grid.local.push([]);
+                continue;
+            };
             if let Some(other) = grid.positions[switch.index()].replace(at) {
                 faults.push(placed_twice(&grid, fabric, other, at));
+                grid.local.push([]);
                 continue;
             }
             let management = Host { port: 0, end: fabric.switch(switch).first_port };
-            let mut local = vec![management];
-            local.extend_from_slice(self.wiring.hosts(switch));
-            if local.len() > self.limit {
-                faults.push(local_group_full(&grid, fabric, at, local.len(), self.limit));
+            let hosts = self.wiring.hosts(switch);
+            if hosts.len() + 1 > self.limit {
+                faults.push(local_group_full(&grid, fabric, at, hosts.len() + 1, self.limit));
             }
-            grid.local[at.index()] = local;
+            grid.local.push(std::iter::once(management).chain(hosts.iter().copied()));
         }
         let leftover = self.free.leftover().collect();
         if faults.is_empty() {

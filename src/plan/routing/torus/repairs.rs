@@ -243,6 +243,7 @@ pub fn advice(grid: &Grid, names: &Names<'_>) -> Vec<Note> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::grid::{Bundles, Joined, Locals};
     use super::*;
     use crate::config::torus::TorusSize;
     use crate::fabric::SwitchId;
@@ -260,20 +261,20 @@ mod tests {
         let switch = |at: Position| Some(SwitchId(at.0));
         let switches: Vec<_> =
             lattice.positions().map(|at| switch(at).filter(|_| !is_lost(at, 3))).collect();
-        let mut bundles = vec![<[Vec<u8>; 6]>::default(); lattice.len()];
+        let mut cables = Vec::new();
         for at in lattice.positions() {
             for axis in (0..3).filter(|&axis| lattice.is_active(axis)) {
                 let (up, is_cable_lost) = (Direction::plus(axis), is_lost(at, axis));
                 let next = lattice.step(at, up);
                 let is_there = |at: Position| switches[at.index()].is_some();
                 if !is_cable_lost && !lattice.is_edge(at, up) && is_there(at) && is_there(next) {
-                    bundles[at.index()][up.index()].push(1);
-                    bundles[next.index()][up.opposite().index()].push(2);
+                    cables.push(Joined { ends: [at, next], axis: axis as u8, ports: [1, 2] });
                 }
             }
         }
         let order = lattice.positions().filter(|at| switches[at.index()].is_some()).collect();
-        let (positions, local) = (Vec::new(), Vec::new());
+        let bundles = Bundles::new(lattice.len(), &cables);
+        let (positions, local) = (Vec::new(), Locals::default());
         (fabric, Grid { lattice, switches, positions, order, bundles, local })
     }
 
@@ -299,7 +300,7 @@ mod tests {
                 if axis == 3 && is_hit && holes > 0 { holes -= 1; true } else { is_hit && axis < 3 }
             });
             let names = Names::new(&fabric, &grid, None);
-            let faults = rings::faults(&grid, &names);
+            let faults = rings::faults(&grid, &names, None);
             let mut sketch = Sketch::of(&grid);
             let missing = sketch.missing();
             let plan = sketch.clone().plan();

@@ -10,11 +10,16 @@ use super::lattice::{AXIS_NAMES, Direction, Lattice, Position};
 use crate::notes::Note;
 use std::collections::BTreeSet;
 
-/// The errors that refuse this torus; none if it may be routed.
-pub fn faults(grid: &Grid, names: &Names<'_>) -> Vec<Note> {
+/// The errors that refuse this torus; none if it may be routed. Rings through none of the
+/// positions of `changed` are known to have no fault.
+pub fn faults(grid: &Grid, names: &Names<'_>, changed: Option<&[Position]>) -> Vec<Note> {
     let mut notes = Vec::new();
     for axis in 0..3 {
-        for first in grid.lattice.lines(axis) {
+        let lines: BTreeSet<Position> = match changed {
+            Some(changed) => changed.iter().map(|&at| grid.lattice.with(at, axis, 0)).collect(),
+            None => grid.lattice.lines(axis).collect(),
+        };
+        for first in lines {
             notes.extend(ring_fault(grid, names, first, axis));
         }
     }

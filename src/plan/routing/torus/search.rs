@@ -3,43 +3,35 @@
 //! correctly cabled torus there is only one.
 
 use super::wiring::Wiring;
-use crate::fabric::SwitchId;
+use crate::fabric::{PortId, SwitchId};
 
 /// Cables that are not part of the torus yet.
 pub struct FreeCables<'a> {
     wiring: &'a Wiring,
-    free: Vec<bool>,
-    /// By switch: how many of its cables' ends are free.
-    counts: Vec<u32>,
+    /// By the number of a cable.
+    taken: Vec<bool>,
 }
 
 impl<'a> FreeCables<'a> {
     /// All cables of `wiring`.
     pub fn new(wiring: &'a Wiring) -> Self {
-        let switches = (0..wiring.switch_count() as u32).map(SwitchId);
-        let counts = switches.map(|switch| wiring.links(switch).len() as u32).collect();
-        Self { wiring, free: vec![true; wiring.cables.len()], counts }
+        Self { wiring, taken: vec![false; wiring.slots()] }
     }
 
-    /// Takes a cable between two switches into the torus.
-    pub fn take(&mut self, cable: u32, ends: [SwitchId; 2]) {
-        self.free[cable as usize] = false;
-        ends.iter().for_each(|switch| self.counts[switch.index()] -= 1);
-    }
-
-    /// True if all cables of a switch were taken.
-    pub fn are_taken(&self, switch: SwitchId) -> bool {
-        self.counts[switch.index()] == 0
+    /// Takes a cable into the torus.
+    pub fn take(&mut self, cable: PortId) {
+        self.taken[cable.index()] = true;
     }
 
     /// True until the cable was taken.
-    pub fn is_free(&self, cable: u32) -> bool {
-        self.free[cable as usize]
+    pub fn is_free(&self, cable: PortId) -> bool {
+        !self.taken[cable.index()]
     }
 
-    /// Indices of the cables that were not taken.
+    /// Indices into [`Wiring::cables`] of those that were not taken.
     pub fn leftover(&self) -> impl Iterator<Item = usize> + '_ {
-        self.free.iter().enumerate().filter(|(_, free)| **free).map(|(cable, _)| cable)
+        let cables = self.wiring.cables.iter().enumerate();
+        cables.filter(|(_, cable)| self.is_free(cable[0])).map(|(index, _)| index)
     }
 
     /// The far ends of the free cables of a switch, ascending by its port numbers.

@@ -2,9 +2,10 @@
 //! back to an earlier dimension, and the QoS bit, as far as there are VLs for them.
 
 use super::grid::Grid;
-use super::lattice::Direction;
+use super::lattice::{Direction, Position};
 use super::path_sl::QOS_BIT;
 use crate::fabric::{Fabric, Port};
+use crate::plan::routing::Since;
 use crate::wire::attr::tables::SlToVl;
 use crate::wire::attr::{PortInfo, PortState};
 
@@ -17,26 +18,63 @@ pub struct VlCounts {
     pub end_ports: u8,
 }
 
-impl VlCounts {
-    /// The numbers of a fabric where ports are configured for at most `max_op_vls` (a VL code).
-    pub fn new(fabric: &Fabric, max_op_vls: u8) -> Self {
+/// How many live ports have how many data VLs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct VlCensus {
+    /// By number of VLs: switch ports cabled to switches.
+    switch_links: [u32; 16],
+    /// By number of VLs: end ports of channel adapters and routers.
+    end_ports: [u32; 16],
+}
+
+impl VlCensus {
+    /// The census of a fabric.
+    pub fn new(fabric: &Fabric) -> Self {
+        let mut census = Self::default();
+        for port in fabric.ports() {
+            if let Some(count) = census.count_of(fabric, port) {
+                *count += 1;
+            }
+        }
+        census
+    }
+
+    /// The census of a fabric that differs so from the one that `self` was taken of.
+    pub fn after(&self, since: &Since<'_>, fabric: &Fabric) -> Self {
+        let mut census = self.clone();
+        for &id in &since.difference.ports {
+            if let Some(count) = census.count_of(since.fabric, since.fabric.port(id)) {
+                *count -= 1;
+            }
+            if let Some(count) = census.count_of(fabric, fabric.port(id)) {
+                *count += 1;
+            }
+        }
+        census
+    }
+
+    /// Where a port is counted; `None` if it is not.
+    fn count_of(&mut self, fabric: &Fabric, port: &Port) -> Option<&mut u32> {
+        let vls = usize::from(live_vls(port)?);
+        let peer_is_switch = port.peer.is_some_and(|peer| fabric.node_of(peer).is_switch());
+        match (fabric.node(port.node).is_switch(), peer_is_switch) {
+            (true, true) => self.switch_links.get_mut(vls),
+            (false, _) => self.end_ports.get_mut(vls),
+            (true, false) => None,
+        }
+    }
+
+    /// The smallest numbers where ports are configured for at most `max_op_vls` (a VL code).
+    pub fn counts(&self, max_op_vls: u8) -> VlCounts {
         let allowed = match PortInfo::data_vls(max_op_vls) {
             0 => 15,
             vls => vls,
         };
-        let mut counts = Self { switch_links: 15, end_ports: 15 };
-        for port in fabric.ports() {
-            let Some(vls) = live_vls(port) else { continue };
-            let peer_is_switch = port.peer.is_some_and(|peer| fabric.node_of(peer).is_switch());
-            match (fabric.node(port.node).is_switch(), peer_is_switch) {
-                (true, true) => counts.switch_links = counts.switch_links.min(vls),
-                (false, _) => counts.end_ports = counts.end_ports.min(vls),
-                (true, false) => {}
-            }
-        }
-        counts.switch_links = counts.switch_links.min(allowed);
-        counts.end_ports = counts.end_ports.min(allowed);
-        counts
+        let least = |ports: &[u32; 16]| {
+            let used = ports.iter().zip(0u8..).find(|&(&count, _)| count > 0);
+            used.map_or(15, |(_, vls)| vls).min(allowed)
+        };
+        VlCounts { switch_links: least(&self.switch_links), end_ports: least(&self.end_ports) }
     }
 }
 
@@ -66,17 +104,22 @@ pub fn classify(fabric: &Fabric, grid: &Grid) -> Vec<PortClass> {
         let node = fabric.switch(switch);
         let first = node.first_port.index();
         let slots = &mut classes[first..=first + usize::from(node.num_ports())];
-        slots.fill(PortClass::Local);
-        for host in grid.local[at.index()].iter().filter(|host| host.port != 0) {
-            slots[usize::from(host.port)] = PortClass::Host;
-        }
-        for direction in Direction::ALL {
-            for &port in grid.bundle(at, direction) {
-                slots[usize::from(port)] = PortClass::Along(direction.axis() as u8);
-            }
-        }
+        classify_switch(grid, at, slots);
     }
     classes
+}
+
+/// The classes of the ports of the switch at a position.
+pub fn classify_switch(grid: &Grid, at: Position, slots: &mut [PortClass]) {
+    slots.fill(PortClass::Local);
+    for host in grid.local.of(at).iter().filter(|host| host.port != 0) {
+        slots[usize::from(host.port)] = PortClass::Host;
+    }
+    for direction in Direction::ALL {
+        for &port in grid.bundle(at, direction) {
+            slots[usize::from(port)] = PortClass::Along(direction.axis() as u8);
+        }
+    }
 }
 
 /// The mapping for packets from a port of one class to a port of another, of the same switch.
@@ -106,7 +149,32 @@ fn table(vl: impl Fn(u8) -> u8) -> SlToVl {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fabric::difference::Difference;
+    use crate::fabric::ibnet;
+    use crate::fabric::picture::View;
     use PortClass::{Along, Host, Local, Outside};
+    use std::path::Path;
+
+    #[test]
+    fn a_census_follows_its_fabric() {
+        let text = "Switch 3 \"a\"\n[1] \"b\"[1]\n[2] \"h\"[1]\n\nSwitch 3 \"b\"\n[1] \"a\"[1]\n\n\
+                    Hca 1 \"h\"\n[1] \"a\"[2]\n";
+        let topology = ibnet::parse(Path::new("net"), text).unwrap();
+        let whole = Fabric::from_topology(&topology, 0, &View::default()).unwrap();
+        let mut cut = topology.clone();
+        cut.cables.remove(0);
+        let cut = Fabric::from_topology(&cut, 0, &View::default()).unwrap();
+        let census = VlCensus::new(&whole);
+        for (old, new) in [(&whole, &cut), (&cut, &whole), (&whole, &whole)] {
+            let difference = Difference::between(old, new).unwrap();
+            let since = Since { fabric: old, difference: &difference };
+            assert_eq!(VlCensus::new(old).after(&since, new), VlCensus::new(new));
+        }
+        assert_ne!(VlCensus::new(&cut), census);
+        let allowed = census.counts(3);
+        assert!(allowed.switch_links <= 4 && allowed.end_ports <= 4);
+        assert_eq!(VlCensus::default().counts(0), VlCounts { switch_links: 15, end_ports: 15 });
+    }
 
     fn hex(count: u8, input: PortClass, output: PortClass) -> String {
         let vls = VlCounts { switch_links: count, end_ports: count };

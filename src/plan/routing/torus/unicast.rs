@@ -18,7 +18,6 @@ use crate::notes::Note;
 use crate::plan::LidTable;
 use crate::plan::routing::Lft;
 use rayon::prelude::*;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// In tables of directions by position: the switch itself.
@@ -57,7 +56,7 @@ impl Targets {
         let mut targets = Self { list: Vec::new(), switches: Vec::new() };
         for &at in &grid.order {
             let first = targets.list.len();
-            targets.list.extend(grid.local[at.index()].iter().map(|local| Target {
+            targets.list.extend(grid.local.of(at).iter().map(|local| Target {
                 lid: lids.base(local.end).map_or(0, |lid| lid.0),
                 lids: 1 << lids.lmc(local.end),
                 port: local.port,
@@ -81,9 +80,13 @@ impl Targets {
 
     /// True if these are the same targets, whatever the order of the switches.
     fn are_those_of(&self, other: &Self) -> bool {
-        let mut groups: BTreeMap<Position, &[Target]> = other.groups().collect();
-        self.switches.len() == other.switches.len()
-            && self.groups().all(|(at, group)| groups.remove(&at) == Some(group))
+        let positions = self.switches.iter().map(|&(at, _)| at.index() + 1).max().unwrap_or(0);
+        let mut groups = vec![None; positions];
+        let found = self.groups().all(|(at, group)| groups[at.index()].replace(group).is_none());
+        let mut others = other.groups();
+        found
+            && self.switches.len() == other.switches.len()
+            && others.all(|(at, group)| groups.get(at.index()) == Some(&Some(group)))
     }
 }
 
@@ -91,7 +94,8 @@ impl Targets {
 #[derive(Debug)]
 pub struct Recipe {
     max: Lid,
-    targets: Targets,
+    port_order: Vec<u8>,
+    targets: Arc<Targets>,
     compass: Compass,
 }
 
@@ -103,6 +107,20 @@ pub struct Known<'a> {
     pub grid: &'a Grid,
     /// What the tables were made from.
     pub recipe: &'a Recipe,
+    /// If nodes, their numbers and LIDs are the same as then: the positions at which there are
+    /// other switches or cables.
+    pub changed: Option<&'a [Position]>,
+}
+
+impl Recipe {
+    fn new(grid: &Grid, lids: &LidTable, port_order: &[u8]) -> Self {
+        Self {
+            max: lids.max(),
+            port_order: port_order.to_vec(),
+            targets: Arc::new(Targets::new(grid, lids, port_order)),
+            compass: Compass::new(grid),
+        }
+    }
 }
 
 /// How the destinations compare to those of the last success.
@@ -117,11 +135,44 @@ enum Likeness {
 }
 
 impl Known<'_> {
+    /// What tables are to be made from now.
+    fn recipe(&self, grid: &Grid, lids: &LidTable, port_order: &[u8]) -> Recipe {
+        let Some(changed) = self.changed else { return Recipe::new(grid, lids, port_order) };
+        let old = self.recipe;
+        let is_same = grid.order == self.grid.order
+            && grid.switches == self.grid.switches
+            && grid.local == self.grid.local
+            && old.port_order == port_order;
+        let targets = match is_same {
+            true => old.targets.clone(),
+            false => Arc::new(Targets::new(grid, lids, port_order)),
+        };
+        let compass = old.compass.after(grid, changed);
+        Recipe { max: lids.max(), port_order: port_order.to_vec(), targets, compass }
+    }
+
+    /// By position: its table may differ, for what it was made from does; `None` if nobody knows.
+    fn doubtful(&self, likeness: Likeness, grid: &Grid) -> Option<Vec<bool>> {
+        let changed = self.changed.filter(|_| likeness != Likeness::Different)?;
+        let mut doubtful = vec![false; grid.lattice.len()];
+        for &at in changed {
+            for axis in 0..3 {
+                let line = grid.lattice.line(grid.lattice.with(at, axis, 0), axis);
+                line.for_each(|at| doubtful[at.index()] = true);
+            }
+        }
+        if likeness == Likeness::Reordered {
+            let parallel = grid.lattice.positions().filter(|&at| grid.bundles.are_parallel_at(at));
+            parallel.for_each(|at| doubtful[at.index()] = true);
+        }
+        Some(doubtful)
+    }
+
     fn likeness(&self, grid: &Grid, recipe: &Recipe) -> Likeness {
         let old = self.recipe;
         if old.max != recipe.max || self.grid.lattice != grid.lattice {
             Likeness::Different
-        } else if old.targets == recipe.targets {
+        } else if Arc::ptr_eq(&old.targets, &recipe.targets) || old.targets == recipe.targets {
             Likeness::Same
         } else if old.targets.are_those_of(&recipe.targets) {
             Likeness::Reordered
@@ -141,13 +192,11 @@ impl Known<'_> {
         if likeness == Likeness::Different {
             return None;
         }
-        let bundles = &grid.bundles[at.index()];
-        let takes_turns = bundles.iter().any(|bundle| bundle.len() > 1);
-        if takes_turns && likeness == Likeness::Reordered {
+        if likeness == Likeness::Reordered && grid.bundles.are_parallel_at(at) {
             return None;
         }
         let (old, new) = (&self.recipe.compass, &recipe.compass);
-        let holds = self.grid.bundles[at.index()] == *bundles
+        let holds = grid.bundles.are_same_at(&self.grid.bundles, at)
             && (0..3).all(|axis| old.ways(at, axis) == new.ways(at, axis));
         let switch = self.grid.switch(at).filter(|_| holds)?;
         self.lfts.get(switch.index()).cloned()
@@ -180,22 +229,26 @@ pub fn forwarding_tables(
     port_order: &[u8],
     known: Option<&Known<'_>>,
 ) -> Result<(Vec<Arc<Lft>>, Recipe), Vec<Note>> {
-    let recipe = Recipe {
-        max: lids.max(),
-        targets: Targets::new(grid, lids, port_order),
-        compass: Compass::new(grid),
+    let recipe = match known {
+        Some(known) => known.recipe(grid, lids, port_order),
+        None => Recipe::new(grid, lids, port_order),
     };
     let known = known.map(|known| (known, known.likeness(grid, &recipe)));
-    let row = |by_position: &mut Vec<u8>, at: &Option<Position>| -> Row {
+    let doubtful = known.and_then(|(known, likeness)| known.doubtful(likeness, grid));
+    let row = |by_position: &mut Vec<u8>, (at, switch): (&Option<Position>, usize)| -> Row {
         let Some(at) = *at else { return (Arc::new(Lft::empty(recipe.max)), Vec::new()) };
-        let held = known.and_then(|(known, likeness)| known.lft(likeness, grid, &recipe, at));
+        let held = known.and_then(|(known, likeness)| match &doubtful {
+            Some(doubtful) if !doubtful[at.index()] => known.lfts.get(switch).cloned(),
+            _ => known.lft(likeness, grid, &recipe, at),
+        });
         // Tables of a success lead everywhere.
         held.map_or_else(
             || forwarding_table(grid, &recipe, at, by_position),
             |lft| (lft, Vec::new()),
         )
     };
-    let rows: Vec<Row> = grid.positions.par_iter().map_init(Vec::new, row).collect();
+    let switches = grid.positions.par_iter().zip(0..grid.positions.len());
+    let rows: Vec<Row> = switches.with_min_len(64).map_init(Vec::new, row).collect();
     let notes = unrouted(fabric, grid, &rows);
     if notes.is_empty() {
         Ok((rows.into_iter().map(|(lft, _)| lft).collect(), recipe))

@@ -5,58 +5,94 @@ use super::grid::Grid;
 use super::lattice::{Coordinates, Direction, Position};
 use super::multicast::MasterTree;
 use super::path_sl::path_sl;
-use super::sl2vl::{PortClass, VlCounts, classify, mapping};
+use super::sl2vl::{PortClass, VlCensus, VlCounts, classify, classify_switch, mapping};
 use super::unicast::{Known, Recipe};
+use super::wiring::Wiring;
 use super::{NAME, compass, report, vlarb};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Mlid, Sl};
-use crate::plan::routing::{MulticastTree, Routing, RoutingPolicy};
+use crate::plan::routing::{MulticastTree, Routing, RoutingPolicy, Since};
+use crate::plan::shared::Shared;
 use crate::wire::attr::tables::{SlToVl, VlArbBlock};
 use std::sync::Arc;
 
 /// An end port's place: position of its switch, and port number there.
 type Seat = (Position, u8);
 
+/// What a pass found, of which a torus is made.
+pub(super) struct Parts {
+    pub wiring: Wiring,
+    pub vl_census: VlCensus,
+    pub vls: VlCounts,
+    pub grid: Grid,
+    pub census: Census,
+    pub tree: MasterTree,
+    pub recipe: Recipe,
+}
+
 /// A torus that was routed. Port and switch ids are those of the fabric it was found in.
 #[derive(Clone)]
 pub struct Torus {
-    grid: Grid,
-    census: Census,
-    vls: VlCounts,
-    tree: MasterTree,
-    /// What the forwarding tables were made from.
-    recipe: Arc<Recipe>,
+    parts: Arc<Parts>,
     /// By port slot.
-    classes: Vec<PortClass>,
+    classes: Shared<PortClass>,
     /// By position.
-    coordinates: Vec<Coordinates>,
+    coordinates: Arc<Vec<Coordinates>>,
     /// By port slot; `None` for ports that are no end ports of the torus.
-    seats: Vec<Option<Seat>>,
+    seats: Arc<Vec<Option<Seat>>>,
     /// By port slot, for messages.
-    guids: Vec<Guid>,
+    guids: Arc<Vec<Guid>>,
 }
 
 impl Torus {
-    pub(super) fn new(
-        fabric: &Fabric,
-        grid: Grid,
-        census: Census,
-        vls: VlCounts,
-        tree: MasterTree,
-        recipe: Recipe,
-    ) -> Self {
+    pub(super) fn new(fabric: &Fabric, parts: Parts) -> Self {
+        let grid = &parts.grid;
         let mut seats = vec![None; fabric.ports().len()];
         for (at, _) in grid.placed() {
-            for local in &grid.local[at.index()] {
+            for local in grid.local.of(at) {
                 seats[local.end.index()] = Some((at, local.port));
             }
         }
-        let classes = classify(fabric, &grid);
+        let classes = classify(fabric, grid).into();
         let guids = fabric.ports().iter().map(|port| port.guid).collect();
-        let recipe = Arc::new(recipe);
         let coordinates = grid.lattice.positions().map(|at| grid.lattice.coordinates(at));
-        let coordinates = coordinates.collect();
-        Self { grid, census, vls, tree, recipe, classes, coordinates, seats, guids }
+        Self {
+            classes,
+            coordinates: Arc::new(coordinates.collect()),
+            seats: Arc::new(seats),
+            guids: Arc::new(guids),
+            parts: Arc::new(parts),
+        }
+    }
+
+    /// The torus of a fabric that differs so from that of `self`, and has the same switches in the
+    /// same places with the same end ports; cables differ at the positions `changed` only.
+    pub(super) fn after(
+        &self,
+        since: &Since<'_>,
+        fabric: &Fabric,
+        parts: Parts,
+        changed: &[Position],
+    ) -> Self {
+        let mut torus = Self { parts: Arc::new(parts), ..self.clone() };
+        let grid = &torus.parts.grid;
+        for &at in changed {
+            let Some(switch) = grid.switch(at) else { continue };
+            let node = fabric.switch(switch);
+            let first = node.first_port.index();
+            let mut slots = vec![PortClass::Local; usize::from(node.num_ports()) + 1];
+            classify_switch(grid, at, &mut slots);
+            for (slot, class) in (first..).zip(slots) {
+                torus.classes.replace(slot, class);
+            }
+        }
+        for &id in &since.difference.ports {
+            let guid = fabric.port(id).guid;
+            if torus.guids[id.index()] != guid {
+                Arc::make_mut(&mut torus.guids)[id.index()] = guid;
+            }
+        }
+        torus
     }
 
     /// The torus behind routes, if this engine made them.
@@ -69,53 +105,56 @@ impl Torus {
 
     /// Radices of x, y, z.
     pub fn radices(&self) -> [u32; 3] {
-        self.grid.lattice.radices()
+        self.parts.grid.lattice.radices()
     }
 
     /// True for dimensions (0..=2) that wrap around.
     pub fn is_looped(&self, axis: usize) -> bool {
-        self.grid.lattice.is_looped(axis)
+        self.parts.grid.lattice.is_looped(axis)
     }
 
     /// Coordinates of a switch; `None` if it is not part of the torus.
     pub fn coordinates(&self, switch: SwitchId) -> Option<Coordinates> {
-        let at = self.grid.positions.get(switch.index()).copied().flatten()?;
-        Some(self.grid.lattice.coordinates(at))
+        let at = self.parts.grid.positions.get(switch.index()).copied().flatten()?;
+        Some(self.parts.grid.lattice.coordinates(at))
     }
 
     /// The switch at coordinates; `None` if it is missing or there is no such place.
     pub fn switch_at(&self, coordinates: Coordinates) -> Option<SwitchId> {
-        let outside = |axis: usize| coordinates.0[axis] >= self.grid.lattice.radix(axis);
+        let outside = |axis: usize| coordinates.0[axis] >= self.parts.grid.lattice.radix(axis);
         if (0..3).any(outside) {
             return None;
         }
-        self.grid.switch(self.grid.lattice.position(coordinates.0.map(i64::from)))
+        self.parts.grid.switch(self.parts.grid.lattice.position(coordinates.0.map(i64::from)))
     }
 
     /// All switches of the torus with their coordinates, x running fastest.
     pub fn switches(&self) -> impl Iterator<Item = (Coordinates, SwitchId)> + '_ {
-        self.grid.placed().map(|(at, switch)| (self.grid.lattice.coordinates(at), switch))
+        self.parts
+            .grid
+            .placed()
+            .map(|(at, switch)| (self.parts.grid.lattice.coordinates(at), switch))
     }
 
     /// Coordinates without a switch, x running fastest.
     pub fn missing(&self) -> impl Iterator<Item = Coordinates> + '_ {
-        self.grid.missing().map(|at| self.grid.lattice.coordinates(at))
+        self.parts.grid.missing().map(|at| self.parts.grid.lattice.coordinates(at))
     }
 
     /// Coordinates of the root of all multicast trees.
     pub fn root(&self) -> Coordinates {
-        self.grid.lattice.coordinates(self.tree.root)
+        self.parts.grid.lattice.coordinates(self.parts.tree.root)
     }
 
     /// Coordinates in the order in which the switches were found.
     pub fn placement_order(&self) -> impl Iterator<Item = Coordinates> + '_ {
-        self.grid.order.iter().map(|&at| self.grid.lattice.coordinates(at))
+        self.parts.grid.order.iter().map(|&at| self.parts.grid.lattice.coordinates(at))
     }
 
     /// Ports of a switch whose cables lead one step in a direction; empty for switches outside.
     pub fn cables(&self, switch: SwitchId, direction: Direction) -> &[u8] {
-        match self.grid.positions.get(switch.index()).copied().flatten() {
-            Some(at) => self.grid.bundle(at, direction),
+        match self.parts.grid.positions.get(switch.index()).copied().flatten() {
+            Some(at) => self.parts.grid.bundle(at, direction),
             None => &[],
         }
     }
@@ -123,13 +162,14 @@ impl Torus {
     /// The direction of the next hop from one switch to another; `None` if one of them is not in the
     /// torus, or they are the same.
     pub fn next_hop(&self, from: SwitchId, to: SwitchId) -> Option<Direction> {
-        let at = |switch: SwitchId| self.grid.positions.get(switch.index()).copied().flatten();
-        compass::next_hop(&self.grid, at(from)?, at(to)?)
+        let at =
+            |switch: SwitchId| self.parts.grid.positions.get(switch.index()).copied().flatten();
+        compass::next_hop(&self.parts.grid, at(from)?, at(to)?)
     }
 
     /// Numbers of data VLs that SL to VL mappings are made for.
     pub fn vls(&self) -> VlCounts {
-        self.vls
+        self.parts.vls
     }
 
     /// What a port is to the torus.
@@ -139,20 +179,29 @@ impl Torus {
 
     /// Text of `opensm-torus.dump`. `fabric` must be the one that was routed.
     pub fn dump(&self, fabric: &Fabric) -> String {
-        report::dump(fabric, &self.grid)
+        report::dump(fabric, &self.parts.grid)
     }
 
     pub(super) fn census(&self) -> &Census {
-        &self.census
+        &self.parts.census
     }
 
     pub(super) fn grid(&self) -> &Grid {
-        &self.grid
+        &self.parts.grid
     }
 
     /// The forwarding tables of this torus, which are those of `routing`.
-    pub(super) fn known<'a>(&'a self, routing: &'a Routing) -> Known<'a> {
-        Known { lfts: &routing.lfts, grid: &self.grid, recipe: &self.recipe }
+    pub(super) fn known<'a>(
+        &'a self,
+        routing: &'a Routing,
+        changed: Option<&'a [Position]>,
+    ) -> Known<'a> {
+        let Parts { grid, recipe, .. } = &*self.parts;
+        Known { lfts: &routing.lfts, grid, recipe, changed }
+    }
+
+    pub(super) fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     fn seat(&self, port: PortId) -> Option<Seat> {
@@ -165,14 +214,14 @@ impl RoutingPolicy for Torus {
         match (self.seat(source), self.seat(destination)) {
             (Some((from, _)), Some((to, _))) => {
                 let [from, to] = [from, to].map(|at| self.coordinates[at.index()]);
-                path_sl(&self.grid.lattice, from, to, hint)
+                path_sl(&self.parts.grid.lattice, from, to, hint)
             }
             _ => Sl(0),
         }
     }
 
     fn sl_to_vl(&self, input: PortId, output: PortId) -> Option<SlToVl> {
-        Some(mapping(self.vls, self.class(input), self.class(output)))
+        Some(mapping(self.parts.vls, self.class(input), self.class(output)))
     }
 
     fn decides_sl_to_vl(&self) -> bool {
@@ -197,13 +246,24 @@ impl RoutingPolicy for Torus {
 
     fn changes_since(&self, before: &dyn RoutingPolicy) -> Option<Vec<PortId>> {
         let before: &Self = before.as_any().downcast_ref()?;
-        let same_sls = self.grid.lattice == before.grid.lattice
-            && self.seats == before.seats
-            && self.vls == before.vls;
+        let same_sls = self.parts.grid.lattice == before.parts.grid.lattice
+            && (Arc::ptr_eq(&self.seats, &before.seats) || self.seats == before.seats)
+            && self.parts.vls == before.parts.vls;
         same_sls.then(|| {
-            let pairs = self.classes.iter().zip(&before.classes).zip(0..);
-            pairs.filter(|((now, then), _)| now != then).map(|(_, port)| PortId(port)).collect()
+            let changed = self.classes.differences(&before.classes);
+            changed.map(|index| PortId(index as u32)).collect()
         })
+    }
+
+    fn has_trees_of(&self, before: &dyn RoutingPolicy) -> bool {
+        let Some(before) = before.as_any().downcast_ref::<Self>() else { return false };
+        let (new, old) = (&*self.parts, &*before.parts);
+        Arc::ptr_eq(&self.seats, &before.seats)
+            && Arc::ptr_eq(&self.guids, &before.guids)
+            && new.grid.differences(&old.grid).is_some_and(|changed| {
+                new.grid.switches == old.grid.switches
+                    && new.tree.is_that_of(&new.grid, &old.tree, &old.grid, &changed)
+            })
     }
 
     fn promises_no_credit_loops(&self) -> bool {
@@ -212,7 +272,7 @@ impl RoutingPolicy for Torus {
 
     fn multicast_tree(&self, mlid: Mlid, members: &[PortId]) -> Option<MulticastTree> {
         let guid = |port: PortId| self.guids.get(port.index()).copied().unwrap_or_default();
-        Some(self.tree.group(&self.grid, mlid, members, |port| self.seat(port), guid))
+        Some(self.parts.tree.group(&self.parts.grid, mlid, members, |port| self.seat(port), guid))
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

@@ -1,7 +1,8 @@
 //! What the fabric offers to the discovery: cables between switches, and end ports at switches.
 //! State, width and speed of links do not matter; a cable that was discovered counts.
 
-use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::fabric::difference::Difference;
+use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::PortNum;
 use crate::wire::attr::NodeKind;
 
@@ -14,8 +15,8 @@ pub struct Link {
     pub peer: SwitchId,
     /// Port number at the far end.
     pub peer_port: u8,
-    /// The cable, an index into [`Wiring::cables`].
-    pub cable: u32,
+    /// The cable: the lower one of its two port slots.
+    pub cable: PortId,
 }
 
 /// An end port at a switch: the port number of the switch and the CA or router port behind it.
@@ -28,7 +29,7 @@ pub struct Host {
 }
 
 /// Cables and end ports of all switches.
-#[derive(Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Wiring {
     /// Those of a switch together, ascending by port number.
     links: Vec<Link>,
@@ -36,49 +37,89 @@ pub struct Wiring {
     hosts: Vec<Host>,
     /// By switch: where its links and hosts end.
     ends: Vec<(u32, u32)>,
-    /// All cables between switches, by their two switch ports (lower slot first).
+    /// All cables between switches, by their two switch ports (lower slot first), ascending.
     pub cables: Vec<[PortId; 2]>,
+    /// Number of port slots.
+    slots: usize,
 }
 
 impl Wiring {
     /// Collects the cables of `fabric`. A port cabled to itself is ignored, as are cables
     /// between end ports.
     pub fn new(fabric: &Fabric) -> Self {
-        let mut wiring = Self::default();
-        let mut cable_of = vec![u32::MAX; fabric.ports().len()];
+        let mut wiring = Self { slots: fabric.ports().len(), ..Self::default() };
         for &node in fabric.switches() {
-            for port in fabric.ports_of(node).iter().skip(1) {
-                let Some(peer) = port.peer else { continue };
-                let id = PortId(fabric.node(node).first_port.0 + u32::from(port.num.0));
-                let far = fabric.port(peer);
-                match fabric.node(far.node).switch {
-                    Some(_) if peer == id => {}
-                    Some(switch) => {
-                        let cable = wiring.cable(&mut cable_of, id, peer);
-                        let (port, peer_port) = (port.num.0, far.num.0);
-                        wiring.links.push(Link { port, peer: switch, peer_port, cable });
-                    }
-                    None if is_end_port(fabric, peer) => {
-                        wiring.hosts.push(Host { port: port.num.0, end: peer });
-                    }
-                    None => {}
-                }
-            }
-            wiring.ends.push((wiring.links.len() as u32, wiring.hosts.len() as u32));
+            wiring.add_switch(fabric, node);
+            wiring.cables.extend(cables_up(fabric, node));
         }
         wiring
     }
 
-    /// The index of the cable between two ports, which is new if its other end was not met yet.
-    fn cable(&mut self, cable_of: &mut [u32], id: PortId, peer: PortId) -> u32 {
-        let known = cable_of[peer.index()];
-        if known != u32::MAX {
-            return known;
+    /// The cables of a fabric that differs so from the one of `self`, which has the same nodes.
+    pub fn after(&self, fabric: &Fabric, difference: &Difference) -> Self {
+        let nodes = difference.ports.iter().map(|&id| fabric.port(id).node);
+        let mut nodes: Vec<NodeId> = nodes.filter(|&id| fabric.node(id).is_switch()).collect();
+        nodes.dedup();
+        let mut wiring = Self {
+            links: Vec::with_capacity(self.links.len() + nodes.len()),
+            hosts: Vec::with_capacity(self.hosts.len() + nodes.len()),
+            ends: Vec::with_capacity(self.ends.len()),
+            cables: self.cables.clone(),
+            slots: self.slots,
+        };
+        for node in nodes {
+            let Some(switch) = fabric.node(node).switch else { continue };
+            wiring.copy(self, switch.index());
+            wiring.add_switch(fabric, node);
+            let (first, end) = slots(fabric, node);
+            let start = wiring.cables.partition_point(|cable| cable[0].0 < first);
+            let count = wiring.cables[start..].partition_point(|cable| cable[0].0 < end);
+            wiring.cables.splice(start..start + count, cables_up(fabric, node));
         }
-        let cable = self.cables.len() as u32;
-        self.cables.push([id, peer]);
-        cable_of[id.index()] = cable;
-        cable
+        wiring.copy(self, self.ends.len());
+        wiring
+    }
+
+    /// Takes over the switches below `end` that are still missing.
+    fn copy(&mut self, from: &Self, end: usize) {
+        let start = self.ends.len();
+        let ends = |count: usize| count.checked_sub(1).map_or((0, 0), |last| from.ends[last]);
+        let ((first_link, first_host), (links, hosts)) = (ends(start), ends(end));
+        let (to_link, to_host) = (self.links.len() as u32, self.hosts.len() as u32);
+        self.links.extend_from_slice(&from.links[first_link as usize..links as usize]);
+        self.hosts.extend_from_slice(&from.hosts[first_host as usize..hosts as usize]);
+        let moved =
+            |&(link, host): &(u32, u32)| (link - first_link + to_link, host - first_host + to_host);
+        self.ends.extend(from.ends[start..end].iter().map(moved));
+    }
+
+    /// Adds the links and hosts of the next switch.
+    fn add_switch(&mut self, fabric: &Fabric, node: NodeId) {
+        let first = fabric.node(node).first_port;
+        for port in fabric.ports_of(node).iter().skip(1) {
+            let Some(peer) = port.peer else { continue };
+            let id = PortId(first.0 + u32::from(port.num.0));
+            let far = fabric.port(peer);
+            match fabric.node(far.node).switch {
+                Some(_) if peer == id => {}
+                Some(switch) => self.links.push(Link {
+                    port: port.num.0,
+                    peer: switch,
+                    peer_port: far.num.0,
+                    cable: id.min(peer),
+                }),
+                None if is_end_port(fabric, peer) => {
+                    self.hosts.push(Host { port: port.num.0, end: peer });
+                }
+                None => {}
+            }
+        }
+        self.ends.push((self.links.len() as u32, self.hosts.len() as u32));
+    }
+
+    /// Number of port slots of the fabric: cables have numbers below.
+    pub fn slots(&self) -> usize {
+        self.slots
     }
 
     /// Number of switches.
@@ -111,7 +152,63 @@ impl Wiring {
     }
 }
 
+/// The port slots of a node: its first one, and the one after its last.
+fn slots(fabric: &Fabric, node: NodeId) -> (u32, u32) {
+    let node = fabric.node(node);
+    (node.first_port.0, node.first_port.0 + u32::from(node.num_ports()) + 1)
+}
+
+/// The cables of a switch to switch ports with higher slots.
+fn cables_up(fabric: &Fabric, node: NodeId) -> impl Iterator<Item = [PortId; 2]> + '_ {
+    let (first, _) = slots(fabric, node);
+    fabric.ports_of(node).iter().zip(first..).skip(1).filter_map(|(port, slot)| {
+        let peer = port.peer.filter(|&peer| peer.0 > slot && fabric.node_of(peer).is_switch())?;
+        Some([PortId(slot), peer])
+    })
+}
+
 fn is_end_port(fabric: &Fabric, port: PortId) -> bool {
     let kind = fabric.node_of(port).kind();
     matches!(kind, NodeKind::Ca | NodeKind::Router) && fabric.port(port).num != PortNum::ZERO
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::fabric::picture::View;
+    use crate::fabric::topology::Topology;
+    use crate::sim::generate::Shape;
+    use proptest::prelude::*;
+
+    /// The picture of a fabric in which the cables of these numbers are not there, and the ends of
+    /// two others are exchanged.
+    pub fn pictured(whole: &Topology, lost: &[usize], crossed: [usize; 2]) -> Option<Fabric> {
+        let mut topology = whole.clone();
+        let count = topology.cables.len();
+        let [one, two] = crossed.map(|number| number % count);
+        let cables = &mut topology.cables;
+        (cables[one][1], cables[two][1]) = (cables[two][1], cables[one][1]);
+        let lost: Vec<usize> = lost.iter().map(|number| number % count).collect();
+        let mut number = 0..;
+        cables.retain(|_| number.next().is_some_and(|number| !lost.contains(&number)));
+        Fabric::from_topology(&topology, 0, &View::default())
+    }
+
+    proptest! {
+        #[test]
+        fn changes_lead_to_the_wiring_of_the_new_picture(
+            parallel in 1..=2u8,
+            lost in prop::array::uniform2(prop::collection::vec(any::<usize>(), 0..4)),
+            crossed in prop::array::uniform2(any::<[usize; 2]>()),
+        ) {
+            let shape = Shape { parallel, hosts: 2, ..Shape::torus([4, 3, 2]) };
+            let whole = shape.build().expect("it fits");
+            let pictures = [0, 1].map(|n| pictured(&whole, &lost[n], crossed[n]));
+            let [Some(old), Some(new)] = pictures else { return Ok(()) };
+            let Some(difference) = Difference::between(&old, &new) else { return Ok(()) };
+            let wiring = Wiring::new(&old).after(&new, &difference);
+            prop_assert_eq!(&wiring, &Wiring::new(&new));
+            prop_assert!(wiring.cables.is_sorted());
+        }
+    }
 }

@@ -218,7 +218,8 @@ impl Ground<'_> {
                 _ => switches += 1,
             }
         }
-        let is_routable = rings::faults(&grid, &Names::new(self.fabric, &grid, None)).is_empty();
+        let is_routable =
+            rings::faults(&grid, &Names::new(self.fabric, &grid, None), None).is_empty();
         Some(Yield { is_routable, switches, cables: grid.cable_count() })
     }
 
