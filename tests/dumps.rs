@@ -5,6 +5,7 @@ mod planning;
 use planning::{Site, options};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use torus_sm::config::guid2lid;
 use torus_sm::fabric::picture::View;
 use torus_sm::fabric::{Fabric, ibnet};
@@ -61,7 +62,8 @@ fn multicast_entries_name_their_ports() {
     assert_eq!(dumps::text(dumps::mcfdbs, &site.fabric, &plan), "");
     let mut mask = PortMask::default();
     [0, 4, 18].into_iter().for_each(|port| mask.insert(port));
-    plan.multicast.by_switch = vec![vec![(Mlid(0xC001), mask)], Vec::new()];
+    let by_switch = vec![vec![(Mlid(0xC001), mask)], Vec::new()];
+    Arc::make_mut(&mut plan.multicast).by_switch = by_switch;
     assert_eq!(
         dumps::text(dumps::mcfdbs, &site.fabric, &plan),
         "\nSwitch 0x0000000000200000\nLID    : Out Port(s)\n0xC001 : 0x000  0x004  0x012 \n"

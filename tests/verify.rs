@@ -6,6 +6,7 @@ mod support;
 use planning::Site;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use support::{Torus, with_lfts};
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Mlid, Sl};
@@ -104,7 +105,7 @@ fn multicast_adds_to_the_dependencies_and_must_not_loop() {
     let torus = Torus::new([3, 1, 1], 1, 1);
     let group = |closed: bool| {
         let mut plan = torus.plan(true, true);
-        plan.multicast.by_switch = vec![Vec::new(); 3];
+        Arc::make_mut(&mut plan.multicast).by_switch = vec![Vec::new(); 3];
         for switch in torus.fabric.switch_ids() {
             let at = usize::from(torus.at[switch.index()][0]);
             let mut mask = PortMask::default();
@@ -117,7 +118,7 @@ fn multicast_adds_to_the_dependencies_and_must_not_loop() {
                     mask.insert(port.num.0);
                 }
             }
-            plan.multicast.by_switch[switch.index()].push((Mlid(0xC000), mask));
+            Arc::make_mut(&mut plan.multicast).by_switch[switch.index()].push((Mlid(0xC000), mask));
         }
         plan
     };
@@ -171,7 +172,8 @@ fn tables_must_fit_and_used_sls_must_not_be_dropped() {
 
     let mut plan = torus.plan(true, true);
     plan.qos.sl_to_vl.iter_mut().flatten().for_each(|row| row.2 = SlToVl::new([9; 16]));
-    plan.multicast.by_switch = vec![vec![(Mlid(0xFFF0), PortMask([1, 0, 0, 0]))]];
+    Arc::make_mut(&mut plan.multicast).by_switch =
+        vec![vec![(Mlid(0xFFF0), PortMask([1, 0, 0, 0]))]];
     let failure = verify(&torus.fabric, plan, &Checks::new(true)).unwrap_err();
     let limits = failure.faults.iter().filter(|fault| matches!(fault, Fault::Limit { .. }));
     assert!(limits.count() > 1, "{failure}");

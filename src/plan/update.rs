@@ -83,6 +83,12 @@ impl Basis {
 }
 
 impl Basis {
+    /// What the assignment of LIDs gave, if as much was remembered then.
+    fn remembered(&self, memory: &Memory) -> Option<(Memory, Vec<Note>)> {
+        let [before, after] = &self.memory;
+        (memory == before).then(|| (after.clone(), self.findings.lids.clone()))
+    }
+
     /// True if this is a basis for what comes after `plan`, made from `inputs`, already.
     pub fn still_holds(&self, inputs: &Inputs, plan: &Plan) -> bool {
         let own = &*self.plan;
@@ -125,12 +131,15 @@ pub fn update(
     basis: &Basis,
 ) -> (Result<Planned, Box<PlanFailure>>, Option<Difference>) {
     let input = &PlanInput { previous: Some(&basis.plan), ..*input };
-    let difference = Difference::between(&basis.fabric, input.fabric);
+    let (difference, remembered) = rayon::join(
+        || Difference::between(&basis.fabric, input.fabric),
+        || basis.remembered(input.memory),
+    );
     let is_alike =
         |difference: &&Difference| difference.nodes.is_empty() && *input.options == *basis.options;
     let alike = difference.as_ref().filter(is_alike);
     let update = alike.map(|difference| Update { input, basis, difference });
-    let lids = update.as_ref().and_then(Update::lids);
+    let lids = update.as_ref().and_then(|update| update.lids(remembered));
     let planned = match update.zip(lids) {
         Some((update, (memory, notes))) => update.run(memory, notes),
         None => compute(input),
@@ -147,14 +156,14 @@ struct Update<'a> {
 impl Update<'_> {
     /// What the assignment of LIDs gives beside the table of the basis; `None` if the table is
     /// another one now.
-    fn lids(&self) -> Option<(Memory, Vec<Note>)> {
+    fn lids(&self, remembered: Option<(Memory, Vec<Note>)>) -> Option<(Memory, Vec<Note>)> {
         let (input, basis) = (self.input, self.basis);
         let is_end = |&id: &PortId| {
             let port = input.fabric.port(id);
             input.fabric.node(port.node).is_switch() == (port.num == PortNum::ZERO)
         };
-        if *input.memory == basis.memory[0] && !self.difference.ports.iter().any(is_end) {
-            return Some((basis.memory[1].clone(), basis.findings.lids.clone()));
+        if remembered.is_some() && !self.difference.ports.iter().any(is_end) {
+            return remembered;
         }
         let (table, memory, notes) = lids::assign(input.fabric, input.options, input.memory);
         (table == *basis.plan.lids).then_some((memory, notes))
@@ -254,7 +263,9 @@ impl Update<'_> {
             false => Arc::new(input.groups.to_vec()),
         };
         let before = &basis.plan.routing.policy;
-        if same_groups && self.changes_only_links() && routing.policy.has_trees_of(&**before) {
+        let has_trees_of_before =
+            || self.changes_only_links() && routing.policy.has_trees_of(&**before);
+        if same_groups && (groups.is_empty() || has_trees_of_before()) {
             return (basis.plan.multicast.clone(), groups);
         }
         let tables = multicast::plan(input.fabric, lids, routing, input.groups, input.options);

@@ -8,8 +8,9 @@
 //! * `channels`: the channel dependency graph, and the cycle in it, if there is one;
 //! * `limits`: what the devices can hold;
 //! * [`transition`]: what packets may meet while a fabric goes from one plan to the next;
-//! * `proof`: what is kept of a plan that passed, to check a later one where it differs; `reroute`:
-//!   its changed forwarding tables; `levels`: its dependencies;
+//! * `proof`: what is kept of a plan that passed, to check a later one where it differs; `columns`:
+//!   its changed forwarding tables, of which `reroute` follows one column; `levels`: its
+//!   dependencies;
 //! * [`foundation`]: plan and verify in one go, on what the last plan left; [`regroup`]: the same where
 //!   only multicast groups changed.
 //!
@@ -28,6 +29,7 @@
 //! one switch count as sources of any SL that one of them uses.
 
 mod channels;
+mod columns;
 pub mod foundation;
 mod lanes;
 mod levels;

@@ -10,8 +10,8 @@
 //! the fabric may be brought switch by switch, while packets of both plans are under way.
 
 use super::channels::{Graph, LOCAL, Onward, Triples, bits, node};
+use super::columns::{Added, Columns, changed_switches};
 use super::lanes::Lanes;
-use super::reroute::{Added, Columns, changed_switches};
 use super::unicast::{Destination, Sources, TreeOf};
 use super::wiring::{NONE, Steps, Wiring};
 use super::{Checks, Extent, Summary, levels, limits, multicast};

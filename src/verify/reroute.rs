@@ -1,5 +1,5 @@
-//! Columns of forwarding tables that changed since the last proof: what is reached, and which
-//! triples are new.
+//! One column of the forwarding tables that changed since the last proof: what is reached, and
+//! which triples are new.
 //!
 //! A packet that meets no changed entry goes as before. Any other goes as before up to the first
 //! changed switch, and on from there by the new entries: so it is enough to follow those. Which
@@ -9,177 +9,14 @@
 
 use super::MAX_HOPS;
 use super::channels::LOCAL;
-use super::proof::Proof;
+use super::columns::Columns;
 use super::unicast::{Destination, TreeOf};
 use super::wiring::NONE;
 use crate::ids::Lid;
-use crate::plan::Plan;
-use crate::wire::attr::tables::LFT_NO_PATH;
-use rayon::prelude::*;
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// SLs by triple: channel, input, rank of the next channel.
-pub(super) type Added = HashMap<(u32, u16, u16), u16>;
-
-/// LIDs whose ways are brought into the processor's caches together.
-const CHUNK: usize = 64;
-/// Parts of the work for each thread.
-const PARTS: usize = 8;
-
-/// The changed entries, and all tables.
-pub(super) struct Columns<'a> {
-    proof: &'a Proof,
-    plan: &'a Plan,
-    /// Tables by switch, before and now.
-    old: Vec<&'a [u8]>,
-    new: Vec<&'a [u8]>,
-    /// Changed entries by LID, ascending: LID and switch.
-    changes: Vec<(u16, u32)>,
-    /// By LID: where its changes begin; one more at the end.
-    first: Vec<u32>,
-    dead: &'a [u32],
-}
-
-/// Switches of which some entry changed; `None` if their tables cannot be compared.
-pub(super) fn changed_switches(old: &Plan, new: &Plan) -> Option<Vec<u32>> {
-    let mut changed = Vec::new();
-    let pairs = old.routing.lfts.iter().zip(&new.routing.lfts);
-    for ((old, new), switch) in pairs.zip(0..) {
-        if Arc::ptr_eq(old, new) {
-            continue;
-        }
-        if old.0.len() != new.0.len() {
-            return None;
-        }
-        if old.0 != new.0 {
-            changed.push(switch);
-        }
-    }
-    (old.routing.lfts.len() == new.routing.lfts.len()).then_some(changed)
-}
-
-/// What following the changed columns found.
-pub(super) struct Found {
-    pub added: Added,
-    /// No path is longer, in switches passed.
-    pub longest: u32,
-}
-
-impl<'a> Columns<'a> {
-    pub fn new(proof: &'a Proof, plan: &'a Plan, switches: &[u32], dead: &'a [u32]) -> Self {
-        let old: Vec<&[u8]> = proof.plan.routing.lfts.iter().map(|table| &table.0[..]).collect();
-        let mut new = old.clone();
-        for &switch in switches {
-            new[switch as usize] = &plan.routing.lfts[switch as usize].0;
-        }
-        let lids = proof.destinations.len();
-        let is_used = |&lid: &u16| proof.destinations[usize::from(lid)].is_some();
-        let changed = |&switch: &u32| -> Vec<u16> {
-            let (old, new) = (old[switch as usize], new[switch as usize]);
-            let pairs = old.iter().zip(new).zip(0u16..).take(lids);
-            let lids = pairs.filter(|((old, new), _)| old != new).map(|(_, lid)| lid);
-            lids.filter(is_used).collect()
-        };
-        let by_switch: Vec<Vec<u16>> = switches.par_iter().map(changed).collect();
-        let mut first = vec![0u32; lids + 1];
-        by_switch.iter().flatten().for_each(|&lid| first[usize::from(lid) + 1] += 1);
-        for lid in 0..lids {
-            first[lid + 1] += first[lid];
-        }
-        let mut next = first.clone();
-        let mut changes = vec![(0, 0); first[lids] as usize];
-        for (lids, &switch) in by_switch.iter().zip(switches) {
-            for &lid in lids {
-                let place = &mut next[usize::from(lid)];
-                changes[*place as usize] = (lid, switch);
-                *place += 1;
-            }
-        }
-        Self { proof, plan, old, new, changes, first, dead }
-    }
-
-    fn of(&self, lid: Lid) -> &[(u16, u32)] {
-        let (first, end) = (self.first[lid.index()], self.first[lid.index() + 1]);
-        &self.changes[first as usize..end as usize]
-    }
-
-    /// Follows all changed columns; `None` if not all is well, or nobody can tell.
-    pub fn follow(&self) -> Option<Found> {
-        let lids: Vec<u16> =
-            (0..self.first.len() as u16 - 1).filter(|&lid| !self.of(Lid(lid)).is_empty()).collect();
-        let size = lids.len().div_ceil(PARTS * rayon::current_num_threads()).max(CHUNK);
-        // Room that nobody uses at the moment: there is hardly more of it than there are threads.
-        let rooms = Mutex::new(Vec::new());
-        let free = || rooms.lock().unwrap_or_else(PoisonError::into_inner);
-        let follow_part = |part: &[u16]| {
-            let known = free().pop();
-            let mut scratch = known.unwrap_or_else(|| Scratch::new(self));
-            for chunk in part.chunks(CHUNK) {
-                self.fetch(chunk);
-                let mut walk = Walk { columns: self, scratch: &mut scratch };
-                chunk.iter().try_for_each(|&lid| walk.column(Lid(lid)))?;
-            }
-            free().push(scratch);
-            Some(())
-        };
-        lids.par_chunks(size).try_for_each(follow_part)?;
-        let mut all = Found { added: Added::new(), longest: 0 };
-        for part in rooms.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            all.longest = all.longest.max(part.longest);
-            for &(triple, index) in &part.touched {
-                *all.added.entry(triple).or_default() |= part.added[index];
-            }
-        }
-        Some(all)
-    }
-
-    /// Goes the ways of some LIDs, all at the same time, so that the processor waits for the
-    /// entries of many of them at once and not for one after the other.
-    fn fetch(&self, lids: &[u16]) {
-        let starts = lids.iter().filter_map(|&lid| {
-            let leader =
-                self.proof.trees[usize::from(lid)].is_some_and(|tree| tree.leader.0 == lid);
-            let &(_, switch) = self.of(Lid(lid)).first().filter(|_| leader)?;
-            Some((lid, switch))
-        });
-        let mut ways: Vec<(u16, u32)> = starts.collect();
-        for _ in 0..MAX_HOPS {
-            ways.retain_mut(|(lid, here)| {
-                let entry = self.new[*here as usize].get(usize::from(*lid)).copied();
-                let channel = self.channel(*here, entry.unwrap_or(LFT_NO_PATH));
-                if channel == NONE {
-                    return false;
-                }
-                *here = self.proof.steps.of(channel).to;
-                true
-            });
-            if ways.is_empty() {
-                return;
-            }
-        }
-    }
-
-    /// The channel that entry `port` of a switch leads to; [`NONE`] if it leads to no switch.
-    #[inline]
-    fn channel(&self, switch: u32, port: u8) -> u32 {
-        if port == LFT_NO_PATH { NONE } else { self.proof.steps.channel(switch, port) }
-    }
-
-    /// True if a column has the changes of that with the same tree, so that it has the same tree
-    /// again.
-    fn follows_leader(&self, tree: TreeOf) -> bool {
-        let (own, leaders) = (self.of(tree.lid), self.of(tree.leader));
-        let entry = |&(lid, switch): &(u16, u32)| self.new[switch as usize][usize::from(lid)];
-        tree.lid != tree.leader
-            && own.len() == leaders.len()
-            && own.iter().zip(leaders).all(|(a, b)| a.1 == b.1 && entry(a) == entry(b))
-    }
-}
 
 /// Room for one column after another.
-struct Scratch {
+pub(super) struct Scratch {
     /// Number of the column.
     stamp: u32,
     /// By switch: the column of which the rest is, its channel, and switches from here to the end.
@@ -195,15 +32,15 @@ struct Scratch {
     /// Channels into a switch with the SLs that come through them.
     inflows: Vec<(u32, u16)>,
     /// By number of a triple: the SLs that are new.
-    added: Vec<u16>,
+    pub added: Vec<u16>,
     /// The triples that have some.
-    touched: Vec<((u32, u16, u16), usize)>,
+    pub touched: Vec<((u32, u16, u16), usize)>,
     /// No path is longer, in switches passed.
-    longest: u32,
+    pub longest: u32,
 }
 
 impl Scratch {
-    fn new(columns: &Columns<'_>) -> Self {
+    pub fn new(columns: &Columns<'_>) -> Self {
         let wiring = &columns.proof.wiring;
         Self {
             stamp: 0,
@@ -220,13 +57,19 @@ impl Scratch {
     }
 }
 
-struct Walk<'a> {
+/// The work on one column after another.
+pub(super) struct Walk<'a> {
     columns: &'a Columns<'a>,
     scratch: &'a mut Scratch,
 }
 
-impl Walk<'_> {
-    fn column(&mut self, lid: Lid) -> Option<()> {
+impl<'a> Walk<'a> {
+    pub fn new(columns: &'a Columns<'a>, scratch: &'a mut Scratch) -> Self {
+        Self { columns, scratch }
+    }
+
+    /// Follows the changed entries of a LID; `None` if not all is well, or nobody can tell.
+    pub fn column(&mut self, lid: Lid) -> Option<()> {
         let (columns, proof) = (self.columns, self.columns.proof);
         let to = proof.destinations[lid.index()]?;
         let tree = proof.trees[lid.index()]?;
