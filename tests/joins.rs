@@ -234,7 +234,8 @@ proptest! {
         let _ = proof.check(&ground.fabric, &Arc::new(next.clone()), &checks);
         for (entry, port, is_added) in entries {
             let count = next.multicast.by_switch.iter().flatten().count();
-            let mut all = next.multicast.by_switch.iter_mut().flatten();
+            let tables = Arc::make_mut(&mut next.multicast);
+            let mut all = tables.by_switch.iter_mut().flatten();
             let Some((_, mask)) = all.nth(entry % count.max(1)) else { continue };
             if is_added { mask.insert(port) } else { mask.remove(port) }
         }

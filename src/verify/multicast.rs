@@ -2,7 +2,7 @@
 //! member may send.
 
 use super::channels::{LOCAL, Triples};
-use super::reroute::Added;
+use super::columns::Added;
 use super::wiring::{Channel, NONE, Wiring};
 use super::{Fault, Faults};
 use crate::fabric::{Fabric, SwitchId};

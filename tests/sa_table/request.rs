@@ -149,7 +149,7 @@ impl World {
         let first = shape.switch_guid([0, 0, 0]);
         let first = subnet.fabric.port_by_guid(first).expect("the first switch");
         let first = subnet.fabric.node_of(first).switch.expect("it is a switch").index();
-        let trees = &mut plan.multicast.by_switch;
+        let trees = &mut Arc::make_mut(&mut plan.multicast).by_switch;
         let other = (first + 1) % trees.len();
         trees[first].push((Mlid::FIRST, mask));
         trees[other].push((Mlid::FIRST, mask));
