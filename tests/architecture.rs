@@ -140,9 +140,15 @@ fn room_of(file: &Path) -> String {
     first.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned()
 }
 
+/// What stands above a module of tests.
+const TEST_ATTRIBUTE: &str = "#[cfg(test)]\n";
+
 /// Tests may see whatever they like; they stand at the end of a file, or in a file of their own.
 fn without_tests(text: &str) -> &str {
-    text.split("#[cfg(test)]\nmod ").next().unwrap_or_default()
+    let is_start = |rest: &str| rest.starts_with("mod ") || rest.starts_with("pub(super) mod ");
+    let mut starts = text.match_indices(TEST_ATTRIBUTE).map(|(at, mark)| (at, at + mark.len()));
+    let start = starts.find(|&(_, end)| is_start(&text[end..]));
+    start.map_or(text, |(at, _)| &text[..at])
 }
 
 /// The rooms that a text's `crate::` paths lead to, with their lines.

@@ -71,7 +71,7 @@ struct Merged {
 
 /// The tables for `groups` on a fabric that is routed by `routing`. General trees have at least
 /// two members; engines may set up entries for one. The notes name members and switches that
-/// had to be left out. The tree of an MLID depends on no other's: see [`update`].
+/// had to be left out. The tree of an MLID depends on no other's: see [`mod@update`].
 pub fn plan(
     fabric: &Fabric,
     lids: &LidTable,

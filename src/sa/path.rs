@@ -1,6 +1,6 @@
 //! PathRecord (IBA vol. 1, 15.2.5.16): how one port reaches another.
 //!
-//! MTU and rate are the least along the programmed tables, in the walk of [`least`]. The SL is
+//! MTU and rate are the least along the programmed tables, found by [`walk`]. The SL is
 //! the routing engine's, made from that of the partition; a query that asks for another gets no
 //! record. Between ports of several
 //! LIDs the paths whose LIDs differ at both ends come first (preference 0), then the others.

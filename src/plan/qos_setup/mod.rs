@@ -14,7 +14,7 @@
 //!
 //! The first scope that is for a port counts, with all it says; what it does not say, and ports
 //! that no scope is for, are left to the `qos_*` options. Tables are cut to what a port supports
-//! in the same way as those of the options, by [`super::qos`]. [`findings`] tells what of the
+//! in the same way as those of the options, by [`super::qos`]. [`mod@findings`] tells what of the
 //! scopes the fabric cannot follow (section 9 of the proposal).
 //!
 //! Nothing is computed ahead but the members of the groups: where cables change, the answers do,
