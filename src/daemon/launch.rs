@@ -6,6 +6,7 @@ use super::logging::{self, LogConfig, LogHandle};
 use super::manager::Exit;
 use super::start::{Daemon, Setup};
 use super::surroundings::{Configuration, Reload};
+use super::threads::{Desks, Threads};
 use super::{signals, tell};
 use crate::cli::configuration::{self, Configured};
 use crate::cli::{DaemonArgs, ExitCode};
@@ -48,11 +49,13 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     let _pidfile = PidFile::write(args)?;
     configured.notes.iter().chain(&notes).for_each(tell::note);
     info!("binding to port GUID {} ({} port {})", local.guid, local.device, local.port);
-    let runtime = runtime()?;
+    let threads = Threads::start()?;
+    let desks = threads.desks()?;
     let partitions = Arc::new(partitions);
     let configuration = Configuration { options: configured.options, partitions };
-    let outcome = runtime.block_on(serve(args, configuration, &local, log.clone()));
-    runtime.shutdown_timeout(Duration::from_secs(2));
+    let run = serve(args, configuration, &local, desks, log.clone());
+    let outcome = threads.main().block_on(run);
+    threads.end();
     if let Err(failure) = &outcome {
         error!("{}", failure.text);
     }
@@ -92,17 +95,11 @@ pub(super) fn open_log(config: &LogConfig) -> Result<LogHandle, Failure> {
         .map_err(|error| Failure::new(ExitCode::System, format!("log {name}: {error}")))
 }
 
-/// The threads the daemon runs on: one for the loop and one for the desks; planning has its own.
-pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let built = builder.worker_threads(2).enable_time().build();
-    built.map_err(|error| Failure::new(ExitCode::System, format!("threads: {error}")))
-}
-
 async fn serve(
     args: &DaemonArgs,
     configuration: Configuration,
     local: &LocalPort,
+    desks: Desks,
     log: LogHandle,
 ) -> Result<Exit, Failure> {
     let Configuration { options, partitions } = configuration;
@@ -116,7 +113,7 @@ async fn serve(
     }
     let files = Files::from_environment(&options);
     let reload = reload(args, &options, &log);
-    let setup = Setup { reload, options, partitions, once: args.once, files };
+    let setup = Setup { reload, options, partitions, once: args.once, files, desks };
     tokio::spawn(flush_regularly(log.clone()));
     let daemon = Daemon::new(port, &intake, unsolicited, setup);
     let shutdown = watch::Sender::new(false);

@@ -12,6 +12,7 @@
 
 use super::agenda::Event;
 use super::archive::Archive;
+use super::clerks::{self, Clerks};
 use super::joins::{Course, Joins, Name};
 use super::queue::{self, FairQueue};
 use crate::config::options::Options;
@@ -24,11 +25,12 @@ use crate::publish::Subnet;
 use crate::sa::counters::Drop;
 use crate::sa::herald::{self, Herald};
 use crate::sa::registry::GroupSpec;
-use crate::sa::{Reply, Responder};
+use crate::sa::{Reply, Responder, only_reads};
 use crate::sm::desk::SelfPortrait;
 use crate::transport::intake::{Conclusion, Inbound};
 use crate::transport::{Address, Agent, GSI_QKEY, MadPort, Outgoing};
 use crate::wire::attr::{Notice, SmInfo, SmState};
+use crate::wire::mad::Method;
 use crate::wire::sa;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -39,7 +41,10 @@ use tracing::{debug, warn};
 const ROOM: usize = 8192;
 
 /// Requests that are answered before anything else has its turn.
-const BATCH: usize = 32;
+const BATCH: usize = 512;
+
+/// Requests for tables, of any length, that are answered before anything else has its turn.
+const TABLES: usize = 32;
 
 /// What the manager wants from the desk. Errands are run in the order in which they were sent.
 #[derive(Debug)]
@@ -113,6 +118,9 @@ pub struct SaDesk {
     subnet: watch::Receiver<Option<Arc<Subnet>>>,
     portrait: watch::Receiver<SelfPortrait>,
     waiting: FairQueue,
+    clerks: Clerks,
+    /// Requests that only read, about to be answered: empty but for its room.
+    reads: Vec<Inbound>,
     events: mpsc::UnboundedSender<Event>,
     archive: Archive,
     herald: Herald,
@@ -136,6 +144,7 @@ impl SaDesk {
         mut portrait: watch::Receiver<SelfPortrait>,
         events: mpsc::UnboundedSender<Event>,
         archive: Archive,
+        clerks: Clerks,
     ) -> Self {
         let joins = Joins::new(responder.registry().generation());
         let aliases = responder.registry().aliases().generation();
@@ -146,6 +155,8 @@ impl SaDesk {
             subnet,
             portrait,
             waiting: FairQueue::new(ROOM),
+            clerks,
+            reads: Vec::new(),
             events,
             archive,
             herald: Herald::default(),
@@ -328,15 +339,58 @@ impl SaDesk {
             let Ok(inbound) = requests.try_recv() else { break };
             self.admit(inbound);
         }
-        let patience = self.subnet.borrow().as_ref().map_or(0, |s| s.options.max_msg_fifo_timeout);
+        if self.waiting.is_empty() {
+            return;
+        }
+        match self.own_subnet() {
+            Some(subnet) => self.answer_batch(&subnet),
+            None => self.ignore_batch(),
+        }
+    }
+
+    /// Requests that come before the subnet is up.
+    fn ignore_batch(&mut self) {
+        for inbound in std::iter::from_fn(|| self.waiting.take()).take(BATCH) {
+            debug!("SA request from LID {} before the subnet is up", inbound.from.lid);
+            self.untimely += 1;
+        }
+    }
+
+    fn answer_batch(&mut self, subnet: &Arc<Subnet>) {
+        let patience = subnet.options.max_msg_fifo_timeout;
+        let now = Instant::now();
+        self.refresh_managers();
+        self.responder.prepare(subnet, now.into_std());
+        let mut tables = 0;
         for _ in 0..BATCH {
-            let Some(inbound) = self.waiting.take() else { return };
-            if queue::is_stale(&inbound, Instant::now(), patience) {
+            let Some(inbound) = self.waiting.take() else { break };
+            if queue::is_stale(&inbound, now, patience) {
                 self.responder.counters_mut().dropped(Drop::Stale);
+            } else if only_reads(&inbound.mad) {
+                let is_one = inbound.mad.get(3) == Some(&Method::GET.0);
+                self.reads.push(inbound);
+                tables += usize::from(!is_one);
+                if tables == TABLES {
+                    break;
+                }
             } else {
-                self.receive(&inbound);
+                self.read(subnet, now);
+                self.write(subnet, &inbound);
             }
         }
+        self.read(subnet, now);
+        self.wrote();
+    }
+
+    /// Answers the requests that only read.
+    fn read(&mut self, subnet: &Subnet, now: Instant) {
+        if self.reads.is_empty() {
+            return;
+        }
+        let (responder, port, now) = (&self.responder, &*self.port, now.into_std());
+        let counted = self.clerks.answer(responder, subnet, port, &self.reads, now);
+        self.responder.counters_mut().absorb(counted);
+        self.reads.clear();
     }
 
     /// The description of the node at a LID, for messages.
@@ -347,13 +401,8 @@ impl SaDesk {
         port.map_or_else(unknown, |(s, port)| s.fabric.node_of(port).description.to_string())
     }
 
-    fn receive(&mut self, inbound: &Inbound) {
-        let Some(subnet) = self.own_subnet() else {
-            debug!("SA request from LID {} before the subnet is up", inbound.from.lid);
-            self.untimely += 1;
-            return;
-        };
-        self.refresh_managers();
+    /// Carries out a request that writes.
+    fn write(&mut self, subnet: &Subnet, inbound: &Inbound) {
         let now = Instant::now();
         let (from, mad) = (&inbound.from, &inbound.mad);
         let name = Name::of(inbound);
@@ -362,7 +411,7 @@ impl SaDesk {
             Course::Waits => return,
             Course::Answered(reply) => return self.send(&reply),
         }
-        let Some(reply) = self.responder.handle(&subnet, from, mad, now.into_std()) else {
+        let Some(reply) = self.responder.handle(subnet, from, mad, now.into_std()) else {
             return;
         };
         let generation = self.responder.registry().generation();
@@ -403,11 +452,7 @@ impl SaDesk {
     }
 
     fn send(&self, reply: &Reply) {
-        let (to, mad) = (reply.to, &reply.mad[..]);
-        let out = Outgoing { agent: Agent::Sa, to, timeout: None, retries: 0, mad };
-        if let Err(error) = self.port.post(&out) {
-            warn!("answering LID {}: {error}", to.lid);
-        }
+        clerks::send(&*self.port, reply);
     }
 
     /// Sends the reports that may be under way.

@@ -20,6 +20,7 @@ use super::signals;
 use super::start::{Daemon, Setup};
 use super::surroundings::Configuration;
 use super::tell;
+use super::threads::{Desks, Threads};
 use crate::cli::{DaemonArgs, ExitCode, SimArgs};
 use crate::config::options::Options;
 use crate::fabric::ibnet;
@@ -35,7 +36,6 @@ use crate::wire::attr::NodeKind;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::watch;
 
 /// Runs the daemon on the simulated fabric that `args` describe, until it is interrupted or,
@@ -58,27 +58,28 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     let log = launch::open_log(&log_config(&options))?;
     let _pidfile = launch::PidFile::write(&daemon_args)?;
     configured.notes.iter().chain(&notes).for_each(tell::note);
-    let runtime = launch::runtime()?;
+    let threads = Threads::start()?;
     let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
     println!("{}", fabric.describe());
     let server = {
-        let _runtime = runtime.enter();
+        let _runtime = threads.main().enter();
         hosting::serve(args, &simulated, place, &scratch.0)?
     };
     if args.no_sm {
         println!("no subnet manager; up until interrupted");
         launch::settle_in_background()?;
-        runtime.block_on(lines.run(&simulated))?;
+        threads.main().block_on(lines.run(&simulated))?;
         hosting::until_interrupted()?;
         drop(server);
         return Ok(ExitCode::Ok);
     }
     let configuration = Configuration { options, partitions: Arc::new(partitions) };
     let name = fabric.node_name(place.0);
-    let run = serve(&daemon_args, configuration, simulated, (place, name), lines, log.clone());
-    let exit = runtime.block_on(run)?;
+    let scene = Scene { simulated, place, name, lines };
+    let run = serve(&daemon_args, configuration, scene, threads.desks()?, log.clone());
+    let exit = threads.main().block_on(run)?;
     drop(server);
-    runtime.shutdown_timeout(Duration::from_secs(2));
+    threads.end();
     log.flush();
     Ok(launch::exit_code(&exit))
 }
@@ -233,14 +234,23 @@ fn log_config(options: &Options) -> LogConfig {
     LogConfig { flags: config.flags | majors, announce: false, ..config }
 }
 
+/// Where the daemon plays its part.
+struct Scene<'a> {
+    simulated: SimFabric,
+    place: Place,
+    /// The node of that place.
+    name: &'a str,
+    lines: Script,
+}
+
 async fn serve(
     args: &DaemonArgs,
     configuration: Configuration,
-    simulated: SimFabric,
-    ((guid, num), node_name): (Place, &str),
-    lines: Script,
+    scene: Scene<'_>,
+    desks: Desks,
     log: super::logging::LogHandle,
 ) -> Result<Exit, Failure> {
+    let Scene { simulated, place: (guid, num), name, lines } = scene;
     let Configuration { options, partitions } = configuration;
     let (intake, unsolicited) = Intake::new(launch::INBOX);
     let port = simulated.attach(guid, num, intake.clone(), true).ok_or_else(|| {
@@ -248,7 +258,7 @@ async fn serve(
     })?;
     let engines = options.routing_engine.clone().unwrap_or_else(|| "minhop".into());
     println!(
-        "daemon at \"{node_name}\" port {num}; routing engine {engines}{}",
+        "daemon at \"{name}\" port {num}; routing engine {engines}{}",
         if options.qos { " with QoS" } else { "" }
     );
     let setup = Setup {
@@ -257,6 +267,7 @@ async fn serve(
         options,
         partitions,
         once: args.once,
+        desks,
     };
     let daemon = Daemon::new(traced(port, args), &intake, unsolicited, setup);
     let shutdown = watch::Sender::new(false);

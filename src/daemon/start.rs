@@ -8,6 +8,7 @@ use super::manager::{Exit, Manager, limits};
 use super::partitions::permanent_groups;
 use super::sa_desk::{Inboxes, SaDesk};
 use super::surroundings::{Configuration, Reload, Surroundings};
+use super::threads::Desks;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::ids::Mlid;
@@ -22,6 +23,7 @@ use crate::transport::client::SmpClient;
 use crate::transport::intake::{Intake, Unsolicited};
 use crate::wire::attr::SmState;
 use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::warn;
@@ -38,6 +40,8 @@ pub struct Setup {
     pub files: Files,
     /// Reads the configuration anew.
     pub reload: Reload,
+    /// Where the desks work.
+    pub desks: Desks,
 }
 
 /// What the subnet administrator starts with: the multicast groups of the partitions, and what
@@ -127,6 +131,8 @@ impl Daemon {
         let (events, inbox) = self.events;
         let (sa_desk, errands) = mpsc::channel(4);
         let (to_report, notices) = mpsc::channel(NOTICES);
+        let Desks { thread, clerks } = self.setup.desks;
+        let at_desks = thread.unwrap_or_else(Handle::current);
         let mut desks = JoinSet::new();
         let front_desk = FrontDesk::new(
             self.client.clone(),
@@ -135,19 +141,19 @@ impl Daemon {
             to_report,
             self.setup.options.m_key,
         );
-        desks.spawn(front_desk.serve(self.unsolicited.smp));
+        desks.spawn_on(front_desk.serve(self.unsolicited.smp), &at_desks);
         let (registry, complete) = registry(&self.setup.options, &self.setup.partitions);
         // What could not be read is known to the clients alone.
         self.setup.options.no_clients_rereg &= complete;
         let archive = Archive::new(self.setup.files.dump_dir.clone(), &registry);
         let responder = Responder::new(registry);
         let (subnet, portrait) = (self.subnet.subscribe(), self.portrait.subscribe());
-        let desk = SaDesk::new(self.port, responder, subnet, portrait, events, archive);
+        let desk = SaDesk::new(self.port, responder, subnet, portrait, events, archive, clerks);
         let (requests, reports) = (self.unsolicited.sa, self.unsolicited.reports);
         let inboxes = Inboxes { requests, errands, reports, notices };
         // Not among the others, which end at once: this one tells what it did when the manager
         // has let go of it.
-        let desk = tokio::spawn(desk.serve(inboxes));
+        let desk = at_desks.spawn(desk.serve(inboxes));
         let around = Surroundings {
             client: self.client,
             events: inbox,

@@ -70,6 +70,22 @@ impl Counters {
         self.last_request = Some(now);
     }
 
+    /// Adds what was counted elsewhere.
+    pub fn absorb(&mut self, other: Self) {
+        let Self { answered, dropped, busy, records, last_request } = other;
+        for (key, count) in answered {
+            *self.answered.entry(key).or_default() += count;
+        }
+        for (why, count) in dropped {
+            *self.dropped.entry(why).or_default() += count;
+        }
+        for (lid, count) in busy {
+            *self.busy.entry(lid).or_default() += count;
+        }
+        self.records += records;
+        self.last_request = self.last_request.max(last_request);
+    }
+
     /// Replies by attribute (0 for unknown ones), method of the request and status.
     pub fn replies(&self) -> impl Iterator<Item = ((u16, Method, u16), u64)> + '_ {
         self.answered.iter().map(|(&key, &count)| (key, count))

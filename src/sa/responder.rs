@@ -43,27 +43,51 @@ pub struct Reply {
 /// Answers queries: a core without I/O.
 #[derive(Debug, Default)]
 pub struct Responder {
+    shelf: Shelf,
+    counters: Counters,
+}
+
+/// What answers are made of, besides the snapshot.
+#[derive(Debug, Default)]
+struct Shelf {
     facts: Facts,
     registry: Registry,
-    counters: Counters,
     managers: Vec<SmInfo>,
     prefix_routes: Vec<PrefixRoute>,
+}
+
+/// The end of a request that no handler sees.
+enum Halt {
+    /// It gets no reply.
+    Dropped(Drop),
+    /// It gets this status.
+    Refused(Refused),
+}
+
+/// What became of a request: the reply with its status and number of records, and its
+/// [`Reply::due`].
+struct Done {
+    mad: Vec<u8>,
+    status: u16,
+    records: usize,
+    due: u64,
 }
 
 impl Responder {
     /// A responder with what `registry` holds.
     pub fn new(registry: Registry) -> Self {
-        Self { registry, ..Self::default() }
+        let shelf = Shelf { registry, ..Shelf::default() };
+        Self { shelf, counters: Counters::default() }
     }
 
     /// What clients wrote.
     pub fn registry(&self) -> &Registry {
-        &self.registry
+        &self.shelf.registry
     }
 
     /// The same, for the groups of the partitions and for ports that left the fabric.
     pub fn registry_mut(&mut self) -> &mut Registry {
-        &mut self.registry
+        &mut self.shelf.registry
     }
 
     /// What was asked and what became of it.
@@ -71,7 +95,7 @@ impl Responder {
         &self.counters
     }
 
-    /// The same, for what happens to requests before they get here.
+    /// The same, for what happens to requests elsewhere.
     pub fn counters_mut(&mut self) -> &mut Counters {
         &mut self.counters
     }
@@ -79,12 +103,21 @@ impl Responder {
     /// Tells which subnet managers there are: the own one first, then the others that the sweep
     /// met.
     pub fn set_managers(&mut self, managers: Vec<SmInfo>) {
-        self.managers = managers;
+        self.shelf.managers = managers;
     }
 
     /// Tells which routers lead to other subnets.
     pub fn set_prefix_routes(&mut self, routes: Vec<PrefixRoute>) {
-        self.prefix_routes = routes;
+        self.shelf.prefix_routes = routes;
+    }
+
+    /// Gets ready for requests about `subnet` that came until `now`.
+    pub fn prepare(&mut self, subnet: &Subnet, now: Instant) {
+        self.counters.seen(now);
+        if self.shelf.facts.generation != subnet.generation {
+            self.shelf.facts = Facts::new(subnet);
+        }
+        self.shelf.registry.services.expire(now);
     }
 
     /// Answers one MAD that came from `from`; `None` if there is nothing to send. The subnet
@@ -97,76 +130,136 @@ impl Responder {
         mad: &[u8],
         now: Instant,
     ) -> Option<Reply> {
-        self.counters.seen(now);
-        if self.facts.generation != subnet.generation {
-            self.facts = Facts::new(subnet);
-        }
-        self.registry.services.expire(now);
-        match self.reply(subnet, from, mad, now) {
-            Ok((mad, due)) => Some(Reply { to: Address { qkey: GSI_QKEY, ..*from }, mad, due }),
-            Err(why) => {
-                self.counters.dropped(why);
-                None
+        self.prepare(subnet, now);
+        let change = self.shelf.query(subnet, from, mad, now).ok().and_then(|query| {
+            let change = wanted(Header::read(mad).attr_id(), &query)?;
+            Some((change, query.method))
+        });
+        let done = match change {
+            None => self.shelf.done(subnet, from, mad, now),
+            Some((change, method)) => {
+                let mut answer = Answer::new(mad, method);
+                let registry = &mut self.shelf.registry;
+                let outcome =
+                    change.and_then(|change| change::carry_out(change, registry, now, &mut answer));
+                Ok(Done::of(mad, method, answer, outcome))
             }
-        }
+        };
+        reply(&mut self.counters, from, mad, done)
     }
 
-    /// The reply, and its [`Reply::due`].
-    fn reply(
-        &mut self,
+    /// The same for a request that [only reads](only_reads), counted in `counters`: any number of
+    /// threads may do that at once. [`Self::prepare`] comes first.
+    pub fn read(
+        &self,
+        counters: &mut Counters,
         subnet: &Subnet,
         from: &Address,
         mad: &[u8],
         now: Instant,
-    ) -> Result<(Vec<u8>, u64), Drop> {
-        let trusted = check(subnet, mad)?;
-        let header = Header::read(mad);
-        let (attribute, method) = (header.attr_id(), Method(header.method()));
-        if let Err(refused) = admit(&header) {
-            self.counters.answered(attribute, method, refused.0, 0);
-            return Ok((refusal(mad, method, refused), 0));
+    ) -> Option<Reply> {
+        reply(counters, from, mad, self.shelf.done(subnet, from, mad, now))
+    }
+}
+
+/// True for requests that change nothing, whatever becomes of them.
+pub fn only_reads(mad: &[u8]) -> bool {
+    mad.get(3).is_none_or(|&method| ![Method::SET.0, Method::DELETE.0].contains(&method))
+}
+
+/// Counts what became of a request, and addresses the reply.
+fn reply(
+    counters: &mut Counters,
+    from: &Address,
+    request: &[u8],
+    done: Result<Done, Drop>,
+) -> Option<Reply> {
+    match done {
+        Ok(Done { mad, status, records, due }) => {
+            let header = Header::read(request);
+            counters.answered(header.attr_id(), Method(header.method()), status, records);
+            Some(Reply { to: Address { qkey: GSI_QKEY, ..*from }, mad, due })
         }
+        Err(why) => {
+            counters.dropped(why);
+            None
+        }
+    }
+}
+
+impl Shelf {
+    /// The request as handlers see it.
+    fn query<'a>(
+        &'a self,
+        subnet: &'a Subnet,
+        from: &'a Address,
+        mad: &'a [u8],
+        now: Instant,
+    ) -> Result<Query<'a>, Halt> {
+        let trusted = check(subnet, mad).map_err(Halt::Dropped)?;
+        let header = Header::read(mad);
+        admit(&header).map_err(Halt::Refused)?;
         let view = View::new(subnet, &self.facts);
-        let requester = requester(&view, from).ok_or(Drop::UnknownRequester)?;
-        let query = Query {
+        let requester = requester(&view, from).ok_or(Halt::Dropped(Drop::UnknownRequester))?;
+        Ok(Query {
             view,
             registry: &self.registry,
             prefix_routes: &self.prefix_routes,
             requester,
             trusted,
-            method,
+            method: Method(header.method()),
             modifier: header.attr_mod(),
             mask: SaHeader::read(&mad[SA_OFFSET..]).component_mask(),
             mad,
             data: &mad[DATA_OFFSET..],
             from,
             now,
-        };
-        let mut answer = Answer::new(mad, method);
-        let outcome = match wanted(attribute, &query) {
-            Some(change) => change
-                .and_then(|change| change::carry_out(change, &mut self.registry, now, &mut answer)),
-            None if attribute == SaAttr::SM_INFO_RECORD => {
-                ports::managers(&query, &self.managers, &mut answer).map(|()| 0)
+        })
+    }
+
+    /// What becomes of a request that changes nothing.
+    fn done(
+        &self,
+        subnet: &Subnet,
+        from: &Address,
+        mad: &[u8],
+        now: Instant,
+    ) -> Result<Done, Drop> {
+        let query = match self.query(subnet, from, mad, now) {
+            Ok(query) => query,
+            Err(Halt::Dropped(why)) => return Err(why),
+            Err(Halt::Refused(refused)) => {
+                let method = Method(Header::read(mad).method());
+                let mad = refusal(mad, method, refused);
+                return Ok(Done { mad, status: refused.0, records: 0, due: 0 });
             }
-            None => read(attribute, &query, &mut answer).map(|()| 0),
         };
-        let count = answer.count();
-        let (reply, status, due) = match outcome {
+        let mut answer = Answer::new(mad, query.method);
+        let outcome = match Header::read(mad).attr_id() {
+            SaAttr::SM_INFO_RECORD => ports::managers(&query, &self.managers, &mut answer),
+            attribute => read(attribute, &query, &mut answer),
+        };
+        Ok(Done::of(mad, query.method, answer, outcome.map(|()| 0)))
+    }
+}
+
+impl Done {
+    /// What a handler came to.
+    fn of(request: &[u8], method: Method, answer: Answer, outcome: Result<u64, Refused>) -> Self {
+        let records = answer.count();
+        match outcome {
             Ok(due) => {
-                let (reply, status) = answer.finish(method);
-                (reply, status, due)
+                let (mad, status) = answer.finish(method);
+                Self { mad, status, records, due }
             }
             Err(refused) => {
-                let mut reply = refusal(mad, method, refused);
-                if attribute == SaAttr::INFORM_INFO {
-                    inform::mark_refused(&mut reply);
+                let mut mad = refusal(request, method, refused);
+                if Header::read(request).attr_id() == SaAttr::INFORM_INFO {
+                    inform::mark_refused(&mut mad);
                 }
-                (reply, refused.0, 0)
+                Self { mad, status: refused.0, records, due: 0 }
             }
-        };
-        self.counters.answered(attribute, method, status, count);
-        Ok((reply, due))
+        }
     }
 }
 

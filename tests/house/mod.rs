@@ -15,6 +15,7 @@ use torus_sm::daemon::logging::{self, LogConfig};
 use torus_sm::daemon::manager::Exit;
 use torus_sm::daemon::start::{Daemon, Setup};
 use torus_sm::daemon::surroundings::Reload;
+use torus_sm::daemon::threads::Desks;
 use torus_sm::fabric::picture::Hardware;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Guid, Lid, PortNum};
@@ -110,12 +111,30 @@ impl House {
         reload: Reload,
         wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
     ) -> Sm {
+        self.open(at, (options, reload), wrap, Desks::default())
+    }
+
+    /// Starts a daemon whose desks work elsewhere.
+    pub fn start_at_desks(&self, at: [u16; 3], options: Options, desks: Desks) -> Sm {
+        let same = options.clone();
+        let reload: Reload = Box::new(move || Ok(same.clone().into()));
+        self.open(at, (options, reload), |port| port, desks)
+    }
+
+    fn open(
+        &self,
+        at: [u16; 3],
+        (options, reload): (Options, Reload),
+        wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
+        desks: Desks,
+    ) -> Sm {
         let (intake, unsolicited) = Intake::new(4096);
         let place = self.shape.host_guid(at, 0);
         let port = self.fabric.attach(place, PortNum(1), intake.clone(), true);
         let port = wrap(Arc::new(port.expect("the host is there")));
         let files = Files { cache_dir: None, dump_dir: self.dir.path().into() };
-        let setup = Setup { options, partitions: Arc::default(), once: false, files, reload };
+        let partitions = Arc::default();
+        let setup = Setup { options, partitions, once: false, files, reload, desks };
         let daemon = Daemon::new(port, &intake, unsolicited, setup);
         let shutdown = watch::Sender::new(false);
         Sm {

@@ -1,0 +1,167 @@
+//! The whole daemon under load while its fabric changes.
+
+use super::house::{House, Sm};
+use super::office::path_query;
+use super::spread;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::runtime::{Builder, Runtime};
+use torus_sm::daemon::clerks::Clerks;
+use torus_sm::daemon::threads::Desks;
+use torus_sm::ids::{Guid, PortNum, Sl};
+use torus_sm::sim::SimPort;
+use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
+use torus_sm::wire::mad::Header;
+
+/// Cables that fail and come back, one after the other.
+const CABLES: usize = 10;
+
+/// Requests of each millisecond.
+const LOT: usize = 16;
+
+/// Requests under way whose time is remembered.
+const SLOTS: usize = 1 << 16;
+
+/// Notes how long each answer took.
+struct Ear {
+    asked: Mutex<Vec<Instant>>,
+    took: Mutex<Vec<Duration>>,
+    lost: Mutex<usize>,
+}
+
+impl MadSink for Ear {
+    fn deliver(&self, delivery: Delivery<'_>) {
+        let header = Header::read(delivery.mad);
+        if delivery.outcome == Outcome::Unanswered || header.status() != 0 {
+            *self.lost.lock().expect("no panic in here") += 1;
+            return;
+        }
+        // The upper half is the port's own.
+        let asked =
+            self.asked.lock().expect("no panic in here")[header.tid() as u32 as usize % SLOTS];
+        self.took.lock().expect("no panic in here").push(asked.elapsed());
+    }
+    fn idle(&self) {}
+    fn closed(&self, _: &str) {}
+}
+
+struct Client {
+    port: SimPort,
+    ear: Arc<Ear>,
+    to: Address,
+    hosts: Vec<Guid>,
+    prefix: u64,
+}
+
+impl Client {
+    /// Asks evenly until `end`.
+    async fn ask(&self, end: impl Fn() -> bool) {
+        let mut ticks = tokio::time::interval(Duration::from_millis(1));
+        let mut tid = 0_usize;
+        while !end() {
+            ticks.tick().await;
+            for _ in 0..LOT {
+                self.ask_once(tid);
+                tid += 1;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+
+    fn ask_once(&self, tid: usize) {
+        let pick = |n: usize| self.hosts[n.wrapping_mul(0x9E37_79B1) % self.hosts.len()];
+        // A host's port GUID is the one after its node's.
+        let ends = [self.port.identity().guid, Guid(pick(tid).0 + 1)];
+        let mut mad = path_query(self.prefix, ends);
+        let mut header = mad.header();
+        header.set_tid(tid as u64);
+        mad.set_header(&header);
+        let timeout = Some(Duration::from_secs(2));
+        let out = Outgoing { agent: Agent::Sa, to: self.to, timeout, retries: 0, mad: &mad.0 };
+        self.ear.asked.lock().expect("no panic in here")[tid % SLOTS] = Instant::now();
+        self.port.post(&out).expect("the port takes it");
+    }
+
+    fn report(&self, when: &str) {
+        let took = std::mem::take(&mut *self.ear.took.lock().expect("no panic in here"));
+        let lost = std::mem::take(&mut *self.ear.lost.lock().expect("no panic in here"));
+        println!("{when}: {}; {lost} without", spread(took));
+    }
+}
+
+fn runtime(threads: usize) -> Runtime {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(threads).enable_time().build().expect("threads")
+}
+
+/// Answers while nothing happens, and while cables fail and come back.
+pub fn reroute() {
+    let (main, desks, clients) = (runtime(2), runtime(1), runtime(1));
+    let house = House::healthy("16x16x16", 2);
+    let clerks = Clerks::new().expect("threads");
+    let at_desks = Desks { thread: Some(desks.handle().clone()), clerks };
+    let mut sm = {
+        let _main = main.enter();
+        house.start_at_desks([0; 3], house.options(), at_desks)
+    };
+    main.block_on(async { sm.subnet.wait_for(Option::is_some).await.map(drop) }).expect("it is up");
+    let client = {
+        let _clients = clients.enter();
+        client(&house)
+    };
+    let client = Arc::new(client);
+    let quiet = Instant::now();
+    clients.block_on(client.ask(|| quiet.elapsed() > Duration::from_secs(5)));
+    client.report("quiet");
+    let (over, asking) = (Arc::new(()), client.clone());
+    let watched = Arc::downgrade(&over);
+    let asking = clients.spawn(async move { asking.ask(|| watched.strong_count() == 0).await });
+    let took = main.block_on(cables(&house, &mut sm));
+    drop(over);
+    clients.block_on(asking).expect("no panic in here");
+    client.report("rerouting");
+    println!("a cable more or less was in force after: {}", spread(took));
+    main.block_on(sm.stop());
+    [main, desks, clients].into_iter().for_each(Runtime::shutdown_background);
+}
+
+fn client(house: &House) -> Client {
+    let node = house.shape.host_guid([8; 3], 0);
+    let ear = Arc::new(Ear {
+        asked: Mutex::new(vec![Instant::now(); SLOTS]),
+        took: Mutex::default(),
+        lost: Mutex::default(),
+    });
+    let port = house.fabric.attach(node, PortNum(1), ear.clone(), false).expect("a host");
+    let info = house.fabric.port_info(node, PortNum(1)).expect("a port");
+    let to = Address::gsi(info.master_sm_lid(), Sl(0));
+    let prefix = house.options().subnet_prefix;
+    Client { port, ear, to, hosts: house.hosts().collect(), prefix }
+}
+
+/// Cables of all dimensions fail and come back. Returns how long each change took to be in force.
+async fn cables(house: &House, sm: &mut Sm) -> Vec<Duration> {
+    let mut took = Vec::new();
+    for number in 0..CABLES {
+        let at = [number as u16, 3 * number as u16 % 16, 5];
+        let (switch, port) = (house.shape.switch_guid(at), PortNum(1 + number as u8 % 6));
+        for fails in [true, false] {
+            let (start, before) = (Instant::now(), sm.generation());
+            let done = match fails {
+                true => house.fabric.unlink(switch, port),
+                false => house.fabric.relink(switch, port),
+            };
+            assert!(done, "port {port} of {switch} has no cable");
+            let is_new = |subnet: &Option<Arc<_>>| generation(subnet) > before;
+            let waited = tokio::time::timeout(Duration::from_secs(60), sm.subnet.wait_for(is_new));
+            assert!(waited.await.is_ok(), "nothing was published");
+            took.push(start.elapsed());
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+    took
+}
+
+fn generation(subnet: &Option<Arc<torus_sm::publish::Subnet>>) -> u64 {
+    subnet.as_ref().map_or(0, |subnet| subnet.generation)
+}

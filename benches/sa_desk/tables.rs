@@ -1,0 +1,69 @@
+//! Long answers to many at once.
+
+use super::office::{self, Office, identity};
+use super::support::request;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use tokio::sync::mpsc;
+use torus_sm::ids::{Lid, Sl};
+use torus_sm::transport::intake::Inbound;
+use torus_sm::transport::{Address, Agent, MadPort, Outgoing, PortIdentity, SendError};
+use torus_sm::wire::mad::Method;
+use torus_sm::wire::record::NodeRecord;
+use torus_sm::wire::sa::SaAttr;
+
+const CLIENTS: u16 = 20;
+
+/// Counts bytes.
+struct Sink {
+    identity: PortIdentity,
+    bytes: AtomicUsize,
+    answers: AtomicUsize,
+}
+
+impl MadPort for Sink {
+    fn identity(&self) -> &PortIdentity {
+        &self.identity
+    }
+
+    fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
+        self.bytes.fetch_add(out.mad.len(), Ordering::Relaxed);
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Tables of all nodes.
+pub fn tables() {
+    let subnet = office::subnet([22, 27, 21], 3);
+    let lids: Vec<Lid> = subnet.plan.lids.iter().map(|(lid, _)| lid).collect();
+    let nodes = subnet.fabric.node_ids().count();
+    let (inbox, queue) = mpsc::channel(CLIENTS.into());
+    let [bytes, answers] = Default::default();
+    let sink = Arc::new(Sink { identity: identity(), bytes, answers });
+    let office = Office::open(subnet, sink.clone(), queue, 1);
+    let mad = request(SaAttr::NODE_RECORD, Method::GET_TABLE, 0, &NodeRecord::default()).0;
+    let before = peak();
+    let start = Instant::now();
+    for lid in lids.into_iter().take(CLIENTS.into()) {
+        let from = Address::gsi(lid, Sl(0));
+        let arrived = tokio::time::Instant::now();
+        let inbound = Inbound { agent: Agent::Sa, from, mad: mad.to_vec(), arrived };
+        inbox.try_send(inbound).expect("there is room");
+    }
+    drop(inbox);
+    office.close();
+    let (took, more) = (start.elapsed(), peak() - before);
+    assert_eq!(sink.answers.load(Ordering::Relaxed), usize::from(CLIENTS));
+    let bytes = sink.bytes.load(Ordering::Relaxed) as f64 / f64::from(1 << 20);
+    println!("{nodes} NodeRecords to {CLIENTS} clients: {bytes:.0} MiB in {took:?}");
+    println!("the peak of memory was {:.1} MiB higher", more as f64 / 1024.0);
+}
+
+/// The most memory that this process had so far, in KiB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+    line.trim().trim_end_matches("kB").trim().parse().expect("a number")
+}
