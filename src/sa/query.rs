@@ -111,7 +111,8 @@ pub(super) struct Answer {
 }
 
 /// The longest answer in bytes: a path between every two of a thousand ports. Beyond that the
-/// answer is `NO_RESOURCES`, not a process without memory.
+/// answer is `NO_RESOURCES`, not a process without memory. The header of [`super`] says what
+/// that comes to.
 const MAX_TABLE: usize = 64 << 20;
 
 impl Answer {
@@ -195,7 +196,7 @@ fn seal(mad: &mut Vec<u8>, method: Method, status: u16, rmpp: &RmppHeader, offse
     let mut header = Header::read(mad);
     header.set_base_version(1);
     header.set_class_version(crate::wire::sa::CLASS_VERSION);
-    header.set_method(crate::wire::sa::response(method).0);
+    header.set_method(method.response().0);
     header.set_status(status);
     header.write(mad);
     // A message for RMPP ends with its last record: its length is what the port announces.

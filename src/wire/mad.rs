@@ -85,9 +85,14 @@ impl Method {
         self.0 & 0x80 != 0
     }
 
-    /// The method with the response bit set.
+    /// The method of the response to a request: the same with the response bit set, but GetResp
+    /// to a Set (IBA vol. 1, 13.4.5) and GetTableResp to a GetTraceTable (15.2.2).
     pub fn response(self) -> Self {
-        Self(self.0 | 0x80)
+        match self {
+            Self::SET => Self::GET_RESP,
+            Self::GET_TRACE_TABLE => Self::GET_TABLE_RESP,
+            other => Self(other.0 | 0x80),
+        }
     }
 }
 
@@ -187,5 +192,27 @@ impl fmt::Debug for Mad {
             header.tid(),
             header.status()
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_have_their_responses() {
+        let table = [
+            (Method::GET, Method::GET_RESP),
+            (Method::SET, Method::GET_RESP),
+            (Method::REPORT, Method::REPORT_RESP),
+            (Method::GET_TABLE, Method::GET_TABLE_RESP),
+            (Method::GET_TRACE_TABLE, Method::GET_TABLE_RESP),
+            (Method::GET_MULTI, Method::GET_MULTI_RESP),
+            (Method::DELETE, Method::DELETE_RESP),
+        ];
+        for (request, response) in table {
+            assert!(!request.is_response() && response.is_response());
+            assert_eq!((request.response(), response.response()), (response, response));
+        }
     }
 }

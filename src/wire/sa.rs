@@ -65,16 +65,6 @@ impl RmppHeader {
     }
 }
 
-/// The method of the response to `method`: that to a Set is GetResp (IBA vol. 1, 13.4.5), that to
-/// a GetTraceTable GetTableResp (15.2.2).
-pub fn response(method: Method) -> Method {
-    match method {
-        Method::SET => Method::GET_RESP,
-        Method::GET_TRACE_TABLE => Method::GET_TABLE_RESP,
-        other => other.response(),
-    }
-}
-
 /// The reply that asks whoever sent `request` to try again later (IBA vol. 1, 13.4.7); `None` if
 /// it is no request that a reply is due to.
 pub fn busy(request: &[u8]) -> Option<Vec<u8>> {
@@ -93,7 +83,7 @@ pub fn busy(request: &[u8]) -> Option<Vec<u8>> {
     }
     let mut mad = request[..request.len().min(MAD_SIZE)].to_vec();
     mad.resize(MAD_SIZE, 0);
-    header.set_method(response(method).0);
+    header.set_method(method.response().0);
     header.set_status(Status::BUSY);
     header.write(&mut mad);
     RmppHeader::default().write(&mut mad[RMPP_OFFSET..]);

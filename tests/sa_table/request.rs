@@ -30,7 +30,8 @@ const NOBODY: u16 = 5000;
 const GROUPS: u128 = 0xFF12_0001_0000_0000_0000_0000_0000_0000;
 
 /// What the registry starts with.
-const BEFORE: [(u16, &str); 6] = [
+const BEFORE: [(u16, &str); 7] = [
+    (SaAttr::GUID_INFO_RECORD, "LID=HOST3 BlockNum=0 GID1=0x55"),
     (
         SaAttr::MC_MEMBER_RECORD,
         "MGID=GROUP.gid PortGID=HOST.gid JoinState=1 Q_Key=1 TClass=0 \
@@ -191,6 +192,7 @@ impl World {
         let guid = match name {
             "HOST" => host(0),
             "HOST2" => host(1),
+            "HOST3" => host(2),
             "FAR" => host(1),
             "SWITCH" => self.shape.switch_guid([0, 0, 0]),
             _ => Guid(0xDEAD),
@@ -201,7 +203,7 @@ impl World {
         };
         match (name, kind) {
             ("NOBODY", "lid") => NOBODY.into(),
-            ("HOST" | "HOST2" | "SWITCH", "lid") => self.lid(guid).0.into(),
+            ("HOST" | "HOST2" | "HOST3" | "SWITCH", "lid") => self.lid(guid).0.into(),
             ("HOST" | "HOST2" | "SWITCH" | "NOBODY", "guid") => guid.0.into(),
             ("HOST" | "HOST2" | "SWITCH" | "NOBODY", "gid") => PREFIX << 64 | u128::from(guid.0),
             ("FAR", "gid") => FAR_PREFIX << 64 | u128::from(guid.0),
