@@ -354,6 +354,16 @@ async fn call(
     guids.0.iter().map(|guid| guid.0).collect()
 }
 
+/// The status of a Get for the path from the client to an alias, and the LID that it leads to.
+async fn path_to(client: &Client, alias: u64) -> (u16, Lid) {
+    let by_gids = path(PathRecord::SGID | PathRecord::DGID, |record| {
+        record.set_sgid(Gid::new(PREFIX, client.guid));
+        record.set_dgid(Gid::new(PREFIX, Guid(alias)));
+    });
+    let reply = client.call(&by_gids(Method::GET)).await;
+    (Header::read(&reply).status(), PathRecord::parse(&reply[DATA_OFFSET..]).dlid())
+}
+
 fn block(client: &Client, rest: [u64; 2]) -> Vec<u64> {
     vec![client.guid.0, rest[0], rest[1], 0, 0, 0, 0, 0]
 }
@@ -372,6 +382,10 @@ async fn devices_hold_what_clients_set() {
     assert_eq!((held(&house), house.fabric.requests(AttrId::GUID_INFO)), (both.clone(), [0, 1]));
     assert_eq!(house.sets_of_another_sweep(&sm).await, 0);
     assert_eq!(call(&house, &client, get, &[]).await, both, "kept over sweeps");
+    let other = Client::at(&house, [2, 0, 0], true);
+    for alias in [0xA1, MADE_UP] {
+        assert_eq!(path_to(&other, alias).await, (0, client.lid(&house, AT)));
+    }
 
     // A port that was down for a moment may have been another device.
     let node = house.shape.host_guid(AT, 0);
@@ -390,6 +404,8 @@ async fn devices_hold_what_clients_set() {
     );
     settle().await;
     assert_eq!(held(&house), block(&client, [0, MADE_UP]));
+    assert_eq!(path_to(&other, 0xA1).await.0, 0x500, "nobody has that name any more");
+    assert_eq!(path_to(&other, MADE_UP).await, (0, client.lid(&house, AT)));
 
     // Who leaves loses them, and gets the same one again that was made up.
     assert!(house.fabric.unlink(node, PortNum(1)));

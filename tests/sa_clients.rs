@@ -23,18 +23,20 @@ use torus_sm::daemon::manager::Exit;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
 use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, PortNum, Sl};
+use torus_sm::observe::traps::{BURST, PERIOD};
 use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::sa::registry::PATIENCE;
 use torus_sm::sim::generate::Shape;
-use torus_sm::transport::Address;
-use torus_sm::wire::attr::{AttrId, SmState, TrapNumber};
+use torus_sm::transport::{Address, Agent, MadPort, Outgoing};
+use torus_sm::wire::attr::{AttrId, Notice, SmState, TrapNumber};
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{
     InformInfo, InformInfoRecord, JoinState, McMemberRecord, Record, Selector, ServiceRecord,
 };
 use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
+use torus_sm::wire::smp::{self, DATA_SIZE, SmpRoute};
 
 const PREFIX: u64 = 0xfe80_0000_0000_0000;
 const SM_KEY: u64 = 1;
@@ -450,6 +452,61 @@ async fn reports_are_repeated_until_they_are_answered() {
     assert_eq!(subjects.len(), 2, "the first is answered, and the second follows");
     sleep(Duration::from_secs(5)).await;
     assert_eq!(deaf.heard(), []);
+    assert_eq!(sm.stop().await, Exit::Clean);
+}
+
+/// Sends a notice to the subnet manager as the device of `client` would.
+fn trap(client: &Client, lid: Lid, number: u16, tid: u64) {
+    let mut notice = Notice::default();
+    notice.set_is_generic(true);
+    notice.set_producer_type(1);
+    notice.set_trap_number(number);
+    notice.set_issuer_lid(lid);
+    notice.set_subject_lid(lid);
+    let mut data = [0; DATA_SIZE];
+    data.copy_from_slice(&notice.0[..DATA_SIZE]);
+    let route = SmpRoute::Lid(client.to.lid);
+    let mad = smp::request(&route, Method::TRAP, AttrId::NOTICE, 0, 0, tid, &data);
+    let (agent, to) = (Agent::SmiLid, Address::smi(client.to.lid));
+    let out = Outgoing { agent, to, timeout: None, retries: 0, mad: &mad.0 };
+    client.port.post(&out).expect("the port takes it");
+}
+
+/// A device that cannot stop is heard now and then: [`BURST`] times, then once in a [`PERIOD`].
+/// What says which keys others use is for the trusted.
+#[tokio::test(start_paused = true)]
+async fn notices_of_devices_are_reported_at_a_bounded_rate() {
+    let house = House::healthy("3x3x1", 1);
+    let sm = up(&house, house.options()).await;
+    let (noisy, client) = ([2, 2, 0], Client::at(&house, [1, 1, 0], true));
+    let knows = Client::at(&house, [2, 1, 0], true);
+    let device = Client::at(&house, noisy, true);
+    let lid = device.lid(&house, noisy);
+    client.subscribe(0xFFFF).await;
+    let keys = inform(Method::SET, |info| info.set_trap_number(TrapNumber::BAD_P_KEY));
+    assert_eq!(status(&knows.call(&trusted(keys)).await), 0);
+    let seconds = 5;
+    for tid in 1..=100 * seconds {
+        for number in [TrapNumber::LINK_INTEGRITY, TrapNumber::BAD_P_KEY] {
+            trap(&device, lid, number, tid);
+            // The device repeats what was not repressed quickly enough.
+            trap(&device, lid, number, tid);
+        }
+        sleep(PERIOD / 100).await;
+    }
+    settle().await;
+    let most = BURST as usize + seconds as usize * BURST as usize;
+    for (who, number) in [(&client, TrapNumber::LINK_INTEGRITY), (&knows, TrapNumber::BAD_P_KEY)] {
+        let heard: Vec<u16> = who.heard().into_iter().map(|(number, _)| number).collect();
+        assert!(heard.iter().all(|&other| other == number), "{heard:?}");
+        assert!((BURST as usize..=most).contains(&heard.len()), "{}", heard.len());
+    }
+    // Calm again, it is heard again, once.
+    sleep(10 * PERIOD).await;
+    client.heard();
+    trap(&device, lid, TrapNumber::LINK_INTEGRITY, 99_999);
+    settle().await;
+    assert_eq!(client.heard().len(), 1);
     assert_eq!(sm.stop().await, Exit::Clean);
 }
 
