@@ -44,6 +44,8 @@ pub fn tables() {
     let sink = Arc::new(Sink { identity: identity(), bytes, answers });
     let office = Office::open(subnet, sink.clone(), queue, 1);
     let mad = request(SaAttr::NODE_RECORD, Method::GET_TABLE, 0, &NodeRecord::default()).0;
+    // From here on the peak is counted anew.
+    std::fs::write("/proc/self/clear_refs", "5").expect("Linux");
     let before = peak();
     let start = Instant::now();
     for lid in lids.into_iter().take(CLIENTS.into()) {

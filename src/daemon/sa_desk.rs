@@ -4,11 +4,13 @@
 //!
 //! A subnet manager that is not master, or has not finished its first sweep as master, does not
 //! answer at all (IBA vol. 1, C15-0.1.3): clients repeat their requests, and a refusal would be
-//! taken for the subnet's last word.
+//! taken for the subnet's last word. What the manager wants is in `errands`.
 //!
 //! Requests wait port by port and are served in turn ([`queue`]). What has no room is answered
 //! with BUSY, which names the port in the counters and the log; what waited too long
 //! (`max_msg_fifo_timeout`) is not answered.
+
+mod errands;
 
 use super::agenda::Event;
 use super::archive::Archive;
@@ -16,26 +18,24 @@ use super::clerks::{self, Clerks};
 use super::joins::{Course, Joins, Name};
 use super::queue::{self, FairQueue};
 use crate::config::options::Options;
-use crate::config::prefix_routes::PrefixRoute;
-use crate::fabric::Fabric;
-use crate::ids::{Lid, Mlid};
-use crate::plan::aliases::AliasBlock;
-use crate::plan::multicast::{GroupMembers, Regrouping};
+use crate::ids::Lid;
 use crate::publish::Subnet;
 use crate::sa::counters::Drop;
 use crate::sa::herald::{self, Herald};
-use crate::sa::registry::GroupSpec;
-use crate::sa::{Reply, Responder, only_reads};
+use crate::sa::{self, Reply, Responder, Studied, only_reads};
 use crate::sm::desk::SelfPortrait;
 use crate::transport::intake::{Conclusion, Inbound};
 use crate::transport::{Address, Agent, GSI_QKEY, MadPort, Outgoing};
 use crate::wire::attr::{Notice, SmInfo, SmState};
 use crate::wire::mad::Method;
-use crate::wire::sa;
+use crate::wire::sa::busy;
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
+
+pub use errands::Errand;
 
 /// Requests that may wait.
 const ROOM: usize = 8192;
@@ -45,50 +45,6 @@ const BATCH: usize = 512;
 
 /// Requests for tables, of any length, that are answered before anything else has its turn.
 const TABLES: usize = 32;
-
-/// What the manager wants from the desk. Errands are run in the order in which they were sent.
-#[derive(Debug)]
-pub enum Errand {
-    /// The multicast groups, as ports of this fabric: they are going to be planned.
-    Groups {
-        /// The fabric the answer is to be in terms of.
-        fabric: Arc<Fabric>,
-        /// Where the answer goes, with the generation of the registry.
-        reply: oneshot::Sender<(u64, Vec<GroupMembers>)>,
-    },
-    /// What changed about the groups since a generation of the registry, as ports of this fabric: it is
-    /// going to be planned.
-    Regrouping {
-        /// The generation.
-        since: u64,
-        /// The fabric the answer is to be in terms of.
-        fabric: Arc<Fabric>,
-        /// Where the answer goes, with the generation of the registry.
-        reply: oneshot::Sender<(u64, Regrouping)>,
-    },
-    /// The alias GUIDs, as ports of this fabric: they are going to be planned.
-    Aliases {
-        /// The fabric the answer is to be in terms of.
-        fabric: Arc<Fabric>,
-        /// Where the answer goes.
-        reply: oneshot::Sender<Vec<AliasBlock>>,
-    },
-    /// The multicast groups of the configuration.
-    PermanentGroups(Vec<GroupSpec>),
-    /// Which routers lead to other subnets.
-    PrefixRoutes(Vec<PrefixRoute>),
-    /// The groups that were asked for last are planned, programmed and published.
-    Planned,
-    /// A sweep ended.
-    Swept {
-        /// The other subnet managers that it met.
-        managers: Vec<SmInfo>,
-        /// What it found, if it looked everywhere: ports that are not there have left.
-        whole: Option<Arc<Fabric>>,
-        /// Subscriptions of ports that left end at once (`drop_event_subscriptions`).
-        drop_subscriptions: bool,
-    },
-}
 
 /// A notice that a device sent to the subnet manager.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +71,11 @@ pub struct Inboxes {
 pub struct SaDesk {
     port: Arc<dyn MadPort>,
     responder: Responder,
-    subnet: watch::Receiver<Option<Arc<Subnet>>>,
+    published: watch::Receiver<Option<Arc<Subnet>>>,
+    /// The snapshot that answers are made of.
+    subnet: Option<Arc<Subnet>>,
+    /// The next one is being looked at.
+    studying: Option<JoinHandle<(Arc<Subnet>, Studied)>>,
     portrait: watch::Receiver<SelfPortrait>,
     waiting: FairQueue,
     clerks: Clerks,
@@ -140,7 +100,7 @@ impl SaDesk {
     pub fn new(
         port: Arc<dyn MadPort>,
         responder: Responder,
-        subnet: watch::Receiver<Option<Arc<Subnet>>>,
+        published: watch::Receiver<Option<Arc<Subnet>>>,
         mut portrait: watch::Receiver<SelfPortrait>,
         events: mpsc::UnboundedSender<Event>,
         archive: Archive,
@@ -152,7 +112,9 @@ impl SaDesk {
         Self {
             port,
             responder,
-            subnet,
+            published,
+            subnet: None,
+            studying: None,
             portrait,
             waiting: FairQueue::new(ROOM),
             clerks,
@@ -182,7 +144,7 @@ impl SaDesk {
                     Some(inbound) => self.admit(inbound),
                     None => break,
                 },
-                () = std::future::ready(()), if !self.waiting.is_empty() => (),
+                () = std::future::ready(()), if self.has_work() => (),
                 conclusion = inboxes.reports.recv() => match conclusion {
                     Some(Conclusion { tid, answered }) => self.herald.concluded(tid, answered),
                     None => break,
@@ -191,10 +153,11 @@ impl SaDesk {
                     Some(notice) => self.forward(notice),
                     None => notices_open = false,
                 },
-                changed = self.subnet.changed() => match changed {
+                changed = self.published.changed() => match changed {
                     Ok(()) => self.published(),
                     Err(_) => break,
                 },
+                studied = studied(&mut self.studying) => self.adopt(studied),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     self.due().await;
                 }
@@ -239,80 +202,57 @@ impl SaDesk {
         }
     }
 
-    fn run(&mut self, errand: Errand) {
-        match errand {
-            Errand::Groups { fabric, reply } => {
-                let registry = self.responder.registry();
-                let generation = registry.generation();
-                let _ = reply.send((generation, registry.groups(&fabric)));
-                self.joins.asked(generation);
+    /// The subnet of which this SM is master, once it is up.
+    fn own_subnet(&self) -> Option<Arc<Subnet>> {
+        self.subnet.clone().filter(|_| self.is_master())
+    }
+
+    fn is_master(&self) -> bool {
+        self.portrait.borrow().state == SmState::Master
+    }
+
+    /// There is a new snapshot, or none any more. Until a new one is studied, which is done
+    /// elsewhere, answers are made of the last.
+    fn published(&mut self) {
+        let published = self.published.borrow_and_update().clone();
+        match published {
+            Some(subnet) => {
+                self.studying = Some(spawn_blocking(move || {
+                    let studied = sa::study(&subnet);
+                    (subnet, studied)
+                }));
             }
-            Errand::Regrouping { since, fabric, reply } => {
-                let registry = self.responder.registry();
-                let generation = registry.generation();
-                let _ = reply.send((generation, registry.regrouping(since, &fabric)));
-                self.joins.asked(generation);
-            }
-            Errand::Aliases { fabric, reply } => {
-                let registry = self.responder.registry();
-                self.aliases = registry.aliases().generation();
-                let _ = reply.send(registry.alias_blocks(&fabric));
-            }
-            Errand::PrefixRoutes(routes) => self.responder.set_prefix_routes(routes),
-            Errand::PermanentGroups(specs) => {
-                let registry = self.responder.registry_mut();
-                if let Err(without) = registry.set_permanent(&specs, Mlid::LAST) {
-                    let names: Vec<String> = without.iter().map(ToString::to_string).collect();
-                    warn!("no MLID is left for the groups {}", names.join(", "));
-                }
-                // The pass under way asks for the groups anyway.
-                self.joins.known(registry.generation());
-            }
-            Errand::Planned => {
-                for reply in self.joins.planned() {
-                    self.send(&reply);
-                }
-            }
-            Errand::Swept { managers, whole, drop_subscriptions } => {
-                self.others = managers;
-                self.portrait.mark_changed();
-                if let Some(fabric) = whole {
-                    let registry = self.responder.registry_mut();
-                    registry.forget_absent(&fabric, drop_subscriptions);
-                    // The pass that follows the sweep asks for the groups anyway.
-                    self.joins.known(registry.generation());
-                    self.wrote();
-                }
-            }
+            None => self.retire(),
         }
     }
 
-    /// The subnet of which this SM is master, once it is up.
-    fn own_subnet(&self) -> Option<Arc<Subnet>> {
-        let is_master = self.portrait.borrow().state == SmState::Master;
-        self.subnet.borrow().clone().filter(|_| is_master)
+    /// Answers are made of another snapshot from now on.
+    fn adopt(&mut self, studied: Result<(Arc<Subnet>, Studied), JoinError>) {
+        self.studying = None;
+        let (subnet, studied) = match studied {
+            Ok(studied) => studied,
+            Err(panic) => return warn!("a snapshot is not answered from: {panic}"),
+        };
+        self.responder.learn(studied);
+        self.options = Some(subnet.options.clone());
+        let old = self.subnet.replace(subnet.clone());
+        self.herald.published(self.responder.registry_mut(), &subnet);
+        self.wrote();
+        // Whoever has a snapshot of a large fabric last is busy for a while.
+        spawn_blocking(move || drop(old));
     }
 
-    /// There is a new snapshot, or none any more.
-    fn published(&mut self) {
-        let subnet = self.subnet.borrow_and_update().clone();
-        let registry = self.responder.registry_mut();
-        match subnet {
-            Some(subnet) => {
-                self.options = Some(subnet.options.clone());
-                self.herald.published(registry, &subnet);
-                self.wrote();
-            }
-            None => {
-                self.herald.retire();
-                self.joins.clear();
-                if let Some(options) = &self.options {
-                    // Another SM writes GUID tables now.
-                    registry.forget_aliases();
-                    if options.drop_event_subscriptions {
-                        registry.end_subscriptions();
-                    }
-                }
+    /// The subnet is another's.
+    fn retire(&mut self) {
+        (self.subnet, self.studying) = (None, None);
+        self.herald.retire();
+        self.joins.clear();
+        if let Some(options) = &self.options {
+            let registry = self.responder.registry_mut();
+            // Another SM writes GUID tables now.
+            registry.forget_aliases();
+            if options.drop_event_subscriptions {
+                registry.end_subscriptions();
             }
         }
     }
@@ -320,8 +260,9 @@ impl SaDesk {
     /// Lets a request wait its turn.
     fn admit(&mut self, inbound: Inbound) {
         let Some(refused) = self.waiting.add(inbound) else { return };
-        let is_ours = self.own_subnet().is_some();
-        let Some(mad) = sa::busy(&refused.mad).filter(|_| is_ours) else { return };
+        let is_up = self.subnet.is_some() || self.studying.is_some();
+        let is_ours = is_up && self.is_master();
+        let Some(mad) = busy(&refused.mad).filter(|_| is_ours) else { return };
         let lid = refused.from.lid;
         let count = self.responder.counters_mut().busy(lid);
         if count.is_power_of_two() {
@@ -339,13 +280,19 @@ impl SaDesk {
             let Ok(inbound) = requests.try_recv() else { break };
             self.admit(inbound);
         }
-        if self.waiting.is_empty() {
+        if !self.has_work() {
             return;
         }
         match self.own_subnet() {
             Some(subnet) => self.answer_batch(&subnet),
             None => self.ignore_batch(),
         }
+    }
+
+    /// Something waits that can be dealt with now: what comes just before the first snapshot is
+    /// studied is answered when it is.
+    fn has_work(&self) -> bool {
+        !self.waiting.is_empty() && (self.subnet.is_some() || self.studying.is_none())
     }
 
     /// Requests that come before the subnet is up.
@@ -395,8 +342,8 @@ impl SaDesk {
 
     /// The description of the node at a LID, for messages.
     fn name_of(&self, lid: Lid) -> String {
-        let subnet = self.subnet.borrow();
-        let port = subnet.as_ref().and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
+        let subnet = self.subnet.as_ref();
+        let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
         let unknown = || "unknown".to_owned();
         port.map_or_else(unknown, |(s, port)| s.fabric.node_of(port).description.to_string())
     }
@@ -488,5 +435,13 @@ impl SaDesk {
         debug!("SA: {total} replies with {records} records; {} requests untimely", self.untimely);
         counters.lines().for_each(|line| debug!("SA: {line}"));
         debug!("SA: reports: {:?}", self.herald.counters());
+    }
+}
+
+/// What became of the look at a snapshot; never, if none is looked at.
+async fn studied<T>(studying: &mut Option<JoinHandle<T>>) -> Result<T, JoinError> {
+    match studying {
+        Some(studying) => studying.await,
+        None => std::future::pending().await,
     }
 }

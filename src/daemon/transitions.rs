@@ -1,5 +1,7 @@
 //! Tells what it took to change the tables of a fabric at work, and what could have happened
-//! meanwhile. The latter is found out on a thread of its own while the daemon goes on.
+//! meanwhile. The latter is found out on one thread of its own while the daemon goes on, so that
+//! the next plan has the cores to itself. A fabric that changes faster than that is told of, and
+//! not examined in between: no work piles up.
 
 use crate::apply::transition::Commitments;
 use crate::apply::{Acknowledged, ApplyReport};
@@ -7,8 +9,10 @@ use crate::fabric::Fabric;
 use crate::plan::Plan;
 use crate::verify::transition::{self, Coexistence, Stage};
 use crate::verify::{Checks, Verified};
+use rayon::ThreadPool;
 use std::sync::Arc;
-use tokio::task::JoinHandle;
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tracing::{info, warn};
 
 /// A plan and the fabric it was made for.
@@ -19,8 +23,18 @@ type Routed = (Arc<Fabric>, Arc<Plan>);
 pub struct Transitions {
     /// What the devices held before the present application.
     before: Option<Routed>,
-    /// The check that is under way.
-    check: Option<JoinHandle<()>>,
+    /// The way to what is examined, and the task that does it.
+    examiner: Option<(mpsc::Sender<Case>, JoinHandle<()>)>,
+}
+
+/// A transition to be examined.
+struct Case {
+    before: Routed,
+    after: Routed,
+    checks: Checks,
+    commitments: Commitments,
+    /// The routes after it have no credit loop.
+    is_clean: bool,
 }
 
 impl Transitions {
@@ -39,25 +53,63 @@ impl Transitions {
     ) {
         tell_order(report);
         let Some(before) = self.before.take().filter(|_| report.table_sets() > 0) else { return };
-        let after = (fabric.clone(), verified.plan().clone());
-        let is_clean = verified.summary().cycle.is_none();
         let was_ordered = report.transition.is_some_and(|order| order.hasty == 0);
         let commitments = match was_ordered {
             true => std::mem::take(&mut report.commitments),
             false => Commitments::default(),
         };
-        self.check = Some(tokio::task::spawn_blocking(move || {
-            tell_coexistence(&coexistence(&before, &after, &checks, &commitments), is_clean);
-        }));
+        self.examine(Case {
+            before,
+            after: (fabric.clone(), verified.plan().clone()),
+            checks,
+            commitments,
+            is_clean: verified.summary().cycle.is_none(),
+        });
+    }
+
+    /// Has a transition examined after the one that is being; one more is left out.
+    fn examine(&mut self, case: Case) {
+        let (cases, _) = self.examiner.get_or_insert_with(|| {
+            let (sender, cases) = mpsc::channel(1);
+            (sender, tokio::spawn(serve(cases)))
+        });
+        if cases.try_send(case).is_err() {
+            info!(
+                "transition: whether a deadlock was possible while old and new routes coexisted \
+                 is not examined: the fabric changes too fast"
+            );
+        }
     }
 
     /// Waits for what is to be told.
     pub async fn finish(&mut self) {
-        if let Some(check) = self.check.take()
-            && let Err(problem) = check.await
-        {
+        let Some((cases, task)) = self.examiner.take() else { return };
+        drop(cases);
+        if let Err(problem) = task.await {
             warn!("the check of the last transition failed: {problem}");
         }
+    }
+}
+
+/// Examines one case after the other until there are no more to come.
+async fn serve(mut cases: mpsc::Receiver<Case>) {
+    let name = |_| "transitions".to_owned();
+    // Without a thread of its own it is done by those that plan.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).thread_name(name).build();
+    let pool = Arc::new(pool.ok());
+    while let Some(case) = cases.recv().await {
+        let pool = pool.clone();
+        if let Err(problem) = spawn_blocking(move || case.tell(pool.as_ref().as_ref())).await {
+            warn!("the check of a transition failed: {problem}");
+        }
+    }
+}
+
+impl Case {
+    fn tell(&self, pool: Option<&ThreadPool>) {
+        let examine = || coexistence(&self.before, &self.after, &self.checks, &self.commitments);
+        let found = pool.map_or_else(examine, |pool| pool.install(examine));
+        tell_coexistence(&found, self.is_clean);
     }
 }
 

@@ -69,7 +69,7 @@ mod view;
 
 pub use counters::Counters;
 pub use registry::{GroupSpec, Registry};
-pub use responder::{Reply, Responder, only_reads};
+pub use responder::{Reply, Responder, Studied, only_reads, study};
 
 #[cfg(doc)]
 use crate::publish::Subnet;

@@ -111,7 +111,13 @@ impl Responder {
         self.shelf.prefix_routes = routes;
     }
 
-    /// Gets ready for requests about `subnet` that came until `now`.
+    /// Has what [`study`] found ready for [`Self::prepare`].
+    pub fn learn(&mut self, Studied(facts): Studied) {
+        self.shelf.facts = facts;
+    }
+
+    /// Gets ready for requests about `subnet` that came until `now`. Studies it if that was not
+    /// the last to be [learned](Self::learn).
     pub fn prepare(&mut self, subnet: &Subnet, now: Instant) {
         self.counters.seen(now);
         if self.shelf.facts.generation != subnet.generation {
@@ -160,6 +166,15 @@ impl Responder {
     ) -> Option<Reply> {
         reply(counters, from, mad, self.shelf.done(subnet, from, mad, now))
     }
+}
+
+/// What is derived from a snapshot before answers are made of it.
+#[derive(Debug)]
+pub struct Studied(Facts);
+
+/// Derives it: for a large fabric that takes as long as thousands of answers.
+pub fn study(subnet: &Subnet) -> Studied {
+    Studied(Facts::new(subnet))
 }
 
 /// True for requests that change nothing, whatever becomes of them.
