@@ -1,9 +1,8 @@
 //! Columns of forwarding tables that changed since the last proof: which they are, and the work of
 //! following them, which is shared out among threads; `reroute` follows one.
 
-use super::MAX_HOPS;
 use super::proof::Proof;
-use super::reroute::{Scratch, Walk};
+use super::reroute::{Scratch, Triple, Walk};
 use super::unicast::TreeOf;
 use super::wiring::NONE;
 use crate::ids::Lid;
@@ -13,10 +12,10 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// SLs by triple: channel, input, rank of the next channel.
-pub(super) type Added = HashMap<(u32, u16, u16), u16>;
+/// SLs by triple.
+pub(super) type Added = HashMap<Triple, u16>;
 
-/// LIDs whose ways are brought into the processor's caches together.
+/// LIDs that are worth a thread's while.
 const CHUNK: usize = 64;
 /// Parts of the work for each thread.
 const PARTS: usize = 8;
@@ -109,11 +108,8 @@ impl<'a> Columns<'a> {
         let follow_part = |part: &[u16]| {
             let known = free().pop();
             let mut scratch = known.unwrap_or_else(|| Scratch::new(self));
-            for chunk in part.chunks(CHUNK) {
-                self.fetch(chunk);
-                let mut walk = Walk::new(self, &mut scratch);
-                chunk.iter().try_for_each(|&lid| walk.column(Lid(lid)))?;
-            }
+            let mut walk = Walk::new(self, &mut scratch);
+            part.iter().try_for_each(|&lid| walk.column(Lid(lid)))?;
             free().push(scratch);
             Some(())
         };
@@ -121,37 +117,11 @@ impl<'a> Columns<'a> {
         let mut all = Found { added: Added::new(), longest: 0 };
         for part in rooms.into_inner().unwrap_or_else(PoisonError::into_inner) {
             all.longest = all.longest.max(part.longest);
-            for &(triple, index) in &part.touched {
-                *all.added.entry(triple).or_default() |= part.added[index];
+            for (triple, sls) in part.added.into_values() {
+                *all.added.entry(triple).or_default() |= sls;
             }
         }
         Some(all)
-    }
-
-    /// Goes the ways of some LIDs, all at the same time, so that the processor waits for the
-    /// entries of many of them at once and not for one after the other.
-    fn fetch(&self, lids: &[u16]) {
-        let starts = lids.iter().filter_map(|&lid| {
-            let leader =
-                self.proof.trees[usize::from(lid)].is_some_and(|tree| tree.leader.0 == lid);
-            let &(_, switch) = self.of(Lid(lid)).first().filter(|_| leader)?;
-            Some((lid, switch))
-        });
-        let mut ways: Vec<(u16, u32)> = starts.collect();
-        for _ in 0..MAX_HOPS {
-            ways.retain_mut(|(lid, here)| {
-                let entry = self.new[*here as usize].get(usize::from(*lid)).copied();
-                let channel = self.channel(*here, entry.unwrap_or(LFT_NO_PATH));
-                if channel == NONE {
-                    return false;
-                }
-                *here = self.proof.steps.of(channel).to;
-                true
-            });
-            if ways.is_empty() {
-                return;
-            }
-        }
     }
 
     /// The channel that entry `port` of a switch leads to; [`NONE`] if it leads to no switch.

@@ -9,8 +9,8 @@
 //! * `limits`: what the devices can hold;
 //! * [`transition`]: what packets may meet while a fabric goes from one plan to the next;
 //! * `proof`: what is kept of a plan that passed, to check a later one where it differs; `columns`:
-//!   its changed forwarding tables, of which `reroute` follows one column; `levels`: its
-//!   dependencies;
+//!   its changed forwarding tables, of which `reroute` follows one column up to its `meeting` with
+//!   the old ways, if it is not one of a `familiar` kind; `levels`: its dependencies;
 //! * [`foundation`]: plan and verify in one go, on what the last plan left; [`regroup`]: the same where
 //!   only multicast groups changed.
 //!
@@ -30,10 +30,12 @@
 
 mod channels;
 mod columns;
+mod familiar;
 pub mod foundation;
 mod lanes;
 mod levels;
 mod limits;
+mod meeting;
 mod multicast;
 mod proof;
 pub mod regroup;

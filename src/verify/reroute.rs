@@ -10,31 +10,64 @@
 use super::MAX_HOPS;
 use super::channels::LOCAL;
 use super::columns::Columns;
+use super::familiar::{Familiar, Read};
+use super::meeting::{Meeting, Past};
 use super::unicast::{Destination, TreeOf};
 use super::wiring::NONE;
 use crate::ids::Lid;
 use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Spreads dense numbers over a table; nobody chooses them, so that this need not be safe against
+/// those who would.
+#[derive(Default)]
+pub(super) struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks();
+        words.iter().for_each(|&word| self.write_usize(usize::from_ne_bytes(word)));
+        rest.iter().for_each(|&byte| self.write_usize(byte.into()));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_usize(number as usize);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.0 = (self.0.rotate_left(5) ^ number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
+/// A channel, its input, and the rank of the next channel.
+pub(super) type Triple = (u32, u16, u16);
 
 /// Room for one column after another.
 pub(super) struct Scratch {
     /// Number of the column.
     stamp: u32,
-    /// By switch: the column of which the rest is, its channel, and switches from here to the end.
+    /// By switch: the column of which the rest is, its channel, and switches from here to the end
+    /// of what is followed.
     ways: Vec<(u32, u32, u32)>,
     /// By switch: the column in which it is a changed one, and the SLs that come from others.
     carried: Vec<(u32, u16)>,
+    past: Past,
+    familiar: Familiar,
     /// Changed switches of the column, with the switches from there to the end.
     order: Vec<(u32, u32)>,
-    /// By channel: the column, and the SLs that were followed from it on.
+    /// By switch: the column, and the SLs that were followed from it on.
     covered: Vec<(u32, u16)>,
     /// Switches and the channels out of them.
     path: Vec<(u32, u32)>,
     /// Channels into a switch with the SLs that come through them.
     inflows: Vec<(u32, u16)>,
-    /// By number of a triple: the SLs that are new.
-    pub added: Vec<u16>,
-    /// The triples that have some.
-    pub touched: Vec<((u32, u16, u16), usize)>,
+    /// By number of a triple: the triple, and the SLs that are new.
+    pub added: HashMap<usize, (Triple, u16), BuildHasherDefault<Spread>>,
     /// No path is longer, in switches passed.
     pub longest: u32,
 }
@@ -46,14 +79,33 @@ impl Scratch {
             stamp: 0,
             ways: vec![(0, NONE, 0); wiring.switches()],
             carried: vec![(0, 0); wiring.switches()],
+            past: Past::new(wiring.switches()),
+            familiar: Familiar::default(),
             order: Vec::new(),
-            covered: vec![(0, 0); wiring.channels.len()],
+            covered: vec![(0, 0); wiring.switches()],
             path: Vec::new(),
             inflows: Vec::new(),
-            added: vec![0; wiring.triples()],
-            touched: Vec::new(),
+            added: HashMap::default(),
             longest: 0,
         }
+    }
+}
+
+/// Switches of which the ways are followed from where old and new ones meet.
+const REST: u32 = 3;
+
+/// The new ways of a column were followed to where they meet the old ones.
+struct Shortcut {
+    meeting: Meeting,
+    /// Steps there on the longest old way from a changed switch.
+    farthest: u32,
+}
+
+impl Shortcut {
+    /// By how many switches new ways by way of a changed switch may be longer than the longest old
+    /// way; the end of what is followed is `left` switches away, and the meeting was `before` steps.
+    fn excess(&self, left: u32, before: u32) -> i32 {
+        left as i32 - (REST + before) as i32
     }
 }
 
@@ -76,25 +128,114 @@ impl<'a> Walk<'a> {
         if columns.follows_leader(tree) {
             return Some(());
         }
-        self.scratch.stamp += 1;
-        self.scratch.ways[to.switch as usize] = (self.scratch.stamp, NONE, 1);
+        if let Some(excess) = self.scratch.familiar.recall(columns, &to) {
+            return self.admit(u32::from(tree.longest).saturating_add_signed(excess));
+        }
         let changed = columns.of(lid);
-        for &(_, switch) in changed {
-            self.chase(switch, lid, &to)?;
+        let shortcut = self.shorten(&to, changed);
+        if shortcut.is_none() {
+            self.begin(changed);
+            self.scratch.ways[to.switch as usize] = (self.scratch.stamp, NONE, 1);
+            changed.iter().try_for_each(|&(_, switch)| self.chase(switch, lid, &to))?;
         }
-        let Scratch { stamp, ways, carried, order, .. } = &mut *self.scratch;
+        let Scratch { ways, order, .. } = &mut *self.scratch;
         order.clear();
-        for &(_, switch) in changed {
-            carried[switch as usize] = (*stamp, 0);
-            order.push((ways[switch as usize].2, switch));
-        }
+        order.extend(changed.iter().map(|&(_, switch)| (ways[switch as usize].2, switch)));
         // The farthest first: what they carry along to another one goes on from there with its own.
         order.sort_unstable_by_key(|&far| Reverse(far));
+        let mut has_inflows = false;
         for index in 0..changed.len() {
             let (_, switch) = self.scratch.order[index];
-            self.leave(switch, &tree, &to)?;
+            has_inflows |= self.leave(switch, &tree, &to, shortcut.as_ref())?;
+        }
+        if let Some(shortcut) = shortcut.filter(|_| !has_inflows) {
+            let farthest = self.scratch.order.first()?.0;
+            let excess = shortcut.excess(farthest, shortcut.farthest);
+            let reads = self.reads(lid, &shortcut.meeting);
+            let at = shortcut.meeting.at;
+            self.scratch.familiar.learn(columns, &to, at, reads, excess);
         }
         Some(())
+    }
+
+    /// Admits a path with so many switches, unless it is too long.
+    fn admit(&mut self, length: u32) -> Option<()> {
+        self.scratch.longest = self.scratch.longest.max(length);
+        (length <= MAX_HOPS).then_some(())
+    }
+
+    /// The entries for a LID that were looked at in the changed switches, on the ways to the meeting
+    /// and where packets may come in from, which need not be unchanged ones.
+    fn reads(&self, lid: Lid, meeting: &Meeting) -> Vec<Read> {
+        let (columns, proof) = (self.columns, self.columns.proof);
+        let lid = lid.index();
+        let mut switches: Vec<u32> =
+            columns.of(Lid(lid as u16)).iter().map(|&(_, switch)| switch).collect();
+        let changed = switches.len();
+        let mut add = |switch: u32| {
+            if switch != meeting.at && !switches.contains(&switch) {
+                switches.push(switch);
+            }
+        };
+        let mut exit = meeting.exit;
+        while exit != meeting.at {
+            add(exit);
+            exit = proof.steps.of(columns.channel(exit, columns.old[exit as usize][lid])).to;
+        }
+        for &(_, switch) in &self.scratch.order[..changed] {
+            let mut here = switch;
+            while here != meeting.at {
+                add(here);
+                here = proof.steps.of(self.scratch.ways[here as usize].1).to;
+            }
+            let before = columns.channel(switch, columns.old[switch as usize][lid]);
+            for out in proof.wiring.out_of(crate::fabric::SwitchId(switch)) {
+                let input = proof.wiring.reverse(out as u32);
+                if proof.through(input, before) != 0 {
+                    add(proof.wiring.channels[input as usize].from.0);
+                }
+            }
+        }
+        let read = |&switch: &u32| {
+            let at = switch as usize;
+            (switch, columns.old[at][lid], columns.new[at][lid])
+        };
+        switches.iter().map(read).collect()
+    }
+
+    /// Begins with a column.
+    fn begin(&mut self, changed: &[(u16, u32)]) {
+        let Scratch { stamp, carried, .. } = &mut *self.scratch;
+        *stamp += 1;
+        changed.iter().for_each(|&(_, switch)| carried[switch as usize] = (*stamp, 0));
+    }
+
+    /// Follows the new entries to where they meet the old ways; `None` if they do not.
+    fn shorten(&mut self, to: &Destination, changed: &[(u16, u32)]) -> Option<Shortcut> {
+        self.begin(changed);
+        let columns = self.columns;
+        let Scratch { stamp, ways, carried, past, .. } = &mut *self.scratch;
+        let is_changed = |switch: u32| carried[switch as usize].0 == *stamp;
+        let meeting = past.meeting(columns, *stamp, to, is_changed)?;
+        ways[meeting.at as usize] = (*stamp, NONE, REST);
+        changed.iter().try_for_each(|&(_, switch)| self.chase(switch, to.lid, to))?;
+        // With two channels more there are all triples that are new. They are marked now, for
+        // the new ways must not join behind the meeting.
+        let Scratch { stamp, ways, .. } = &mut *self.scratch;
+        let mut here = meeting.at;
+        for left in (1..=REST).rev() {
+            let is_last = left == 1 || here == to.switch;
+            let port = columns.old[here as usize][to.lid.index()];
+            let channel = if is_last { NONE } else { columns.channel(here, port) };
+            ways[here as usize] = (*stamp, channel, left);
+            if channel == NONE {
+                break;
+            }
+            here = columns.proof.steps.of(channel).to;
+        }
+        let past = &self.scratch.past;
+        let farthest = changed.iter().map(|&(_, switch)| past.steps(switch)).max()?;
+        Some(Shortcut { meeting, farthest: farthest + meeting.steps })
     }
 
     /// Follows the new entries from a changed switch to the LID's own.
@@ -123,8 +264,15 @@ impl<'a> Walk<'a> {
         Some(())
     }
 
-    /// Notes what is new about the packets that meet their first changed entry at `switch`.
-    fn leave(&mut self, switch: u32, tree: &TreeOf, to: &Destination) -> Option<()> {
+    /// Notes what is new about the packets that meet their first changed entry at `switch`. True if
+    /// some come in from other switches.
+    fn leave(
+        &mut self,
+        switch: u32,
+        tree: &TreeOf,
+        to: &Destination,
+        shortcut: Option<&Shortcut>,
+    ) -> Option<bool> {
         let (columns, proof) = (self.columns, self.columns.proof);
         let steps = &proof.steps;
         let (_, out, left) = self.scratch.ways[switch as usize];
@@ -132,16 +280,18 @@ impl<'a> Walk<'a> {
         let policy = &*columns.plan.routing.policy;
         let own = proof.sources[switch as usize].sls(policy, to.port, proof.checks.hints());
         self.inflows(switch, to.lid, before);
-        let length = if self.scratch.inflows.is_empty() {
-            left
-        } else {
-            let passed = self.narrow(switch, before, to)?;
-            u32::from(tree.longest).saturating_sub(passed) + left
+        let has_inflows = !self.scratch.inflows.is_empty();
+        let passed = if has_inflows { self.narrow(switch, before, to)? } else { 0 };
+        let length = match shortcut {
+            Some(shortcut) => {
+                let own = self.scratch.past.steps(switch) + shortcut.meeting.steps;
+                let before = if has_inflows { own } else { shortcut.farthest };
+                u32::from(tree.longest).saturating_add_signed(shortcut.excess(left, before))
+            }
+            None if has_inflows => u32::from(tree.longest).saturating_sub(passed) + left,
+            None => left,
         };
-        if length > MAX_HOPS {
-            return None;
-        }
-        self.scratch.longest = self.scratch.longest.max(length);
+        self.admit(length)?;
 
         let next = self.scratch.ways[steps.of(out).to as usize].1;
         if own != 0 && next != NONE {
@@ -157,7 +307,7 @@ impl<'a> Walk<'a> {
             }
         }
         self.follow(out, flow);
-        Some(())
+        Some(has_inflows)
     }
 
     /// Finds the channels by which the LID comes to a switch that sent it through `before`, from
@@ -244,7 +394,7 @@ impl<'a> Walk<'a> {
                 carried.1 |= flow;
                 return;
             }
-            let covered = &mut self.scratch.covered[out as usize];
+            let covered = &mut self.scratch.covered[came.to as usize];
             if covered.0 != stamp {
                 *covered = (stamp, 0);
             }
@@ -263,11 +413,7 @@ impl<'a> Walk<'a> {
         if sls & !proof.triples.at(index) == 0 {
             return;
         }
-        let Scratch { added, touched, .. } = &mut *self.scratch;
-        if added[index] == 0 {
-            let rank = proof.steps.of(next).rank;
-            touched.push(((channel, input, rank), index));
-        }
-        added[index] |= sls;
+        let triple = (channel, input, proof.steps.of(next).rank);
+        self.scratch.added.entry(index).or_insert((triple, 0)).1 |= sls;
     }
 }
