@@ -89,7 +89,7 @@ mod tests {
 
     fn job(lid: u16) -> Job {
         let mut memory = Memory::default();
-        memory.guid2lid.insert(Guid(7), (Lid(lid), Lid(lid)));
+        Arc::make_mut(&mut memory.guid2lid).insert(Guid(7), (Lid(lid), Lid(lid)));
         Job { memory, options: Arc::default(), subnet: None, refused: None }
     }
 

@@ -17,12 +17,14 @@ use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Lid};
 use crate::notes::Note;
+use std::sync::Arc;
 
 /// What must outlive a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Memory {
-    /// First and last LID by port GUID, of ports present and gone.
-    pub guid2lid: Guid2Lid,
+    /// First and last LID by port GUID, of ports present and gone. Shared as long as nothing
+    /// changes.
+    pub guid2lid: Arc<Guid2Lid>,
     /// Set once `reassign_lids` has been obeyed: it concerns the first sweep as master only.
     pub lids_reassigned: bool,
 }
@@ -30,14 +32,14 @@ pub struct Memory {
 impl Memory {
     /// The memory of an SM that starts with what the file guid2lid held.
     pub fn new(guid2lid: Guid2Lid) -> Self {
-        Self { guid2lid, lids_reassigned: false }
+        Self { guid2lid: Arc::new(guid2lid), lids_reassigned: false }
     }
 
     /// The memory of a standby SM that becomes master: another SM may have given out LIDs
     /// meanwhile, so that the devices are believed, unless `honor_guid2lid_file` says that the
     /// file (`guid2lid`, shared with that SM) is to be.
-    pub fn after_standby(self, options: &Options, guid2lid: Guid2Lid) -> Self {
-        let guid2lid = if options.honor_guid2lid_file { guid2lid } else { Guid2Lid::new() };
+    pub fn after_standby(self, options: &Options, guid2lid: Arc<Guid2Lid>) -> Self {
+        let guid2lid = if options.honor_guid2lid_file { guid2lid } else { Arc::default() };
         Self { guid2lid, ..self }
     }
 }
@@ -102,9 +104,12 @@ pub fn assign(
         ports.retain(|&port| !work.take_held(port));
     }
     let notes = work.take_free(&ports);
-    let memory =
-        Memory { guid2lid: work.guid2lid, lids_reassigned: memory.lids_reassigned || reassign };
-    (work.table, memory, notes)
+    let guid2lid = match work.guid2lid == *memory.guid2lid {
+        true => memory.guid2lid.clone(),
+        false => Arc::new(work.guid2lid),
+    };
+    let lids_reassigned = memory.lids_reassigned || reassign;
+    (work.table, Memory { guid2lid, lids_reassigned }, notes)
 }
 
 struct Assignment<'a> {
