@@ -11,7 +11,7 @@
 //! | the result: who is where, which cables join neighbours | [`grid`], on a [`lattice`] |
 //! | what differs from last time, what is missing | [`changes`], [`report`] |
 //! | may this torus be routed? | [`rings`] |
-//! | if not: what is it called, what is to be repaired first | [`gaps`], [`repairs`] |
+//! | if not: what is it called, what is to be repaired first | [`gaps`], [`repairs`], [`sketch`] |
 //! | forwarding tables | [`unicast`], with the ways along rings of [`compass`] |
 //! | spanning tree, trees of groups | [`multicast`] |
 //! | what was placed, for reports | [`chart`] |
@@ -55,6 +55,7 @@ mod repairs;
 mod report;
 mod rings;
 mod search;
+mod sketch;
 mod sl2vl;
 mod unicast;
 mod view;
@@ -197,7 +198,7 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Deni
             }
             let (lids, known) = (input.lids, known.as_ref());
             let tables = unicast::forwarding_tables(fabric, &grid, lids, &port_order, known)?;
-            Ok((tables, MasterTree::build(fabric, &grid)?))
+            Ok((tables, MasterTree::build(fabric, &grid, &names)?))
         },
     );
     notes.extend(changes);

@@ -4,6 +4,7 @@
 //! unicast it closes no cycle of dependencies. In a torus without failures no branch crosses a
 //! dateline and the root is the centre.
 
+use super::gaps::Names;
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
 use crate::fabric::{Fabric, PortId, SwitchId};
@@ -11,6 +12,17 @@ use crate::ids::{Guid, Mlid};
 use crate::notes::Note;
 use crate::plan::routing::{MulticastTree, PortMask};
 use std::collections::BTreeMap;
+
+/// Switches that are listed one by one.
+const LISTED: usize = 16;
+
+/// The number of switches that the multicast tree of a torus does not reach: all if it has no root.
+pub fn treeless(grid: &Grid) -> usize {
+    match Growth::grown(grid) {
+        Some((root, growth)) => growth.unreached(root).count(),
+        None => grid.order.len().max(1),
+    }
+}
 
 /// The spanning tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,35 +41,23 @@ impl MasterTree {
     ///
     /// # Errors
     /// Why there is none: no root, or switches that it does not reach.
-    pub fn build(fabric: &Fabric, grid: &Grid) -> Result<Self, Vec<Note>> {
-        let root = root(grid).ok_or_else(|| vec![no_root(grid)])?;
-        let mut growth = Growth { grid, from: vec![None; grid.lattice.len()], order: vec![root] };
-        let in_tree = |growth: &Growth<'_>, at| growth.is_reached(at, root);
-        growth.branch(root, root, 0);
-        for on_x in grid.lattice.line(grid.lattice.with(root, 0, 0), 0) {
-            if !in_tree(&growth, on_x) {
-                continue;
-            }
-            growth.branch(root, on_x, 1);
-            for on_y in grid.lattice.line(grid.lattice.with(on_x, 1, 0), 1) {
-                if grid.is_present(on_y) && in_tree(&growth, on_y) {
-                    growth.branch(root, on_y, 2);
-                }
-            }
+    pub fn build(fabric: &Fabric, grid: &Grid, names: &Names<'_>) -> Result<Self, Vec<Note>> {
+        let (root, growth) = Growth::grown(grid).ok_or_else(|| vec![no_root(grid, names)])?;
+        if growth.unreached(root).next().is_none() {
+            let cut = growth.cuts(fabric, root);
+            return Ok(Self { root, from: growth.from, cut });
         }
-        let unreached: Vec<Note> = grid
-            .placed()
-            .filter(|&(at, _)| !growth.is_reached(at, root))
-            .map(|(at, _)| {
-                let name = grid.describe(fabric, at);
-                Note::error("4E43", format!("no multicast tree: switch {name} cannot be reached"))
-            })
-            .collect();
-        if !unreached.is_empty() {
-            return Err(unreached);
+        let note = |at| {
+            let name = grid.describe(fabric, at);
+            Note::error("4E43", format!("no multicast tree: switch {name} cannot be reached"))
+        };
+        let mut notes: Vec<Note> = growth.unreached(root).take(LISTED).map(note).collect();
+        let more = growth.unreached(root).skip(LISTED).count();
+        if more > 0 {
+            let text = format!("no multicast tree: {more} more switches cannot be reached");
+            notes.push(Note::error("4E43", text));
         }
-        let cut = growth.cuts(fabric, root);
-        Ok(Self { root, from: growth.from, cut })
+        Err(notes)
     }
 
     /// True if the tree is the one that `before` is of the torus `old`, cable by cable; the two
@@ -132,7 +132,31 @@ struct Growth<'a> {
     order: Vec<Position>,
 }
 
-impl Growth<'_> {
+impl<'a> Growth<'a> {
+    /// The root, and all that grows from it; `None` if there is no root.
+    fn grown(grid: &'a Grid) -> Option<(Position, Self)> {
+        let root = root(grid)?;
+        let mut growth = Self { grid, from: vec![None; grid.lattice.len()], order: vec![root] };
+        growth.branch(root, root, 0);
+        for on_x in grid.lattice.line(grid.lattice.with(root, 0, 0), 0) {
+            if !growth.is_reached(on_x, root) {
+                continue;
+            }
+            growth.branch(root, on_x, 1);
+            for on_y in grid.lattice.line(grid.lattice.with(on_x, 1, 0), 1) {
+                if grid.is_present(on_y) && growth.is_reached(on_y, root) {
+                    growth.branch(root, on_y, 2);
+                }
+            }
+        }
+        Some((root, growth))
+    }
+
+    /// Switches that it did not reach.
+    fn unreached(&self, root: Position) -> impl Iterator<Item = Position> + '_ {
+        self.grid.placed().map(|(at, _)| at).filter(move |&at| !self.is_reached(at, root))
+    }
+
     fn is_reached(&self, at: Position, root: Position) -> bool {
         at == root || self.from[at.index()].is_some()
     }
@@ -222,17 +246,18 @@ fn root(grid: &Grid) -> Option<Position> {
     planes.find_map(|z| if is_full(z) { middle(z) } else { None }).or_else(|| middle(zm))
 }
 
-fn no_root(grid: &Grid) -> Note {
+fn no_root(grid: &Grid, names: &Names<'_>) -> Note {
     let [rx, ry, rz] = grid.lattice.radices();
-    let missing: Vec<String> =
-        grid.missing().take(16).map(|at| grid.lattice.coordinates(at).to_string()).collect();
+    let missing: Vec<String> = grid.missing().take(LISTED).map(|at| names.switch(at)).collect();
+    let more = grid.missing().skip(LISTED).count();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let text = format!(
         "no multicast tree: every plane z lacks a switch, and in the middle plane z={} no complete \
-         row and column cross on the diagonal through {},{}; switches are missing at {}",
+         row and column cross on the diagonal through {},{}; missing are {}{more}",
         rz / 2,
         rx / 2,
         ry / 2,
-        missing.join(" ")
+        missing.join(", ")
     );
     Note::error("4E43", text)
 }

@@ -1,178 +1,20 @@
 //! What to repair so that a refused torus can be routed again, the most useful repair first.
 //!
-//! The torus is reduced to which switches are there and which neighbours are joined. Each step
-//! tries every missing switch (with all of its cables) and every missing bundle, and takes the one
-//! that leaves the least to be repaired; of equals a cable, for that is the smaller work.
+//! Each step tries every missing switch (with all of its cables) and every missing bundle on a
+//! [`Sketch`], and takes the one after which the least is in the way of routing: broken rings
+//! first, then pairs of switches without a route, then switches that no multicast tree reaches; of
+//! equals a cable, for that is the smaller work. What turns out not to be needed is left out again.
 
 use super::gaps::Names;
 use super::grid::Grid;
-use super::lattice::{Direction, Lattice, Position};
-use super::rings;
-use super::view::Torus;
-use crate::fabric::Fabric;
-use crate::ids::PortNum;
+use super::lattice::{Direction, Position};
+use super::sketch::{Part, Sketch};
 use crate::notes::Note;
 
 /// With more missing parts than this the damage, or the configuration, is beyond such advice.
 const MOST_PARTS: usize = 48;
 /// Repairs that are listed.
 const LISTED: usize = 12;
-
-/// A missing part.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
-    /// The cables from a position one step up a dimension.
-    Cable(Position, usize),
-    /// A switch.
-    Switch(Position),
-}
-
-/// A torus as far as rings are concerned.
-#[derive(Clone)]
-pub struct Sketch<'a> {
-    lattice: &'a Lattice,
-    present: Vec<bool>,
-    /// By position and dimension: cables lead up to the next position.
-    joined: Vec<[bool; 3]>,
-}
-
-impl<'a> Sketch<'a> {
-    /// The sketch of a torus.
-    pub fn of(grid: &'a Grid) -> Self {
-        let joined = |at| std::array::from_fn(|axis| grid.is_open(at, Direction::plus(axis)));
-        Self {
-            lattice: &grid.lattice,
-            present: grid.switches.iter().map(Option::is_some).collect(),
-            joined: grid.lattice.positions().map(joined).collect(),
-        }
-    }
-
-    /// The sketch of what is left of an earlier torus of the same shape: switches that could not
-    /// be placed for want of cables count as there.
-    fn remembered(grid: &'a Grid, before: &Torus, fabric: &Fabric) -> Self {
-        let guid = |at: Position| before.census().guid(at);
-        let node = |at: Position| fabric.node_by_guid(guid(at)?);
-        let joined = |at: Position, axis: usize| {
-            let up = Direction::plus(axis);
-            let next = grid.lattice.step(at, up);
-            let back = before.grid().bundle(next, up.opposite());
-            let mut cables = before.grid().bundle(at, up).iter().zip(back);
-            let port = |at, &num: &u8| fabric.port_of(node(at)?, PortNum(num));
-            let is_there = |(here, there)| {
-                let peer = port(at, here).and_then(|port| fabric.port(port).peer);
-                peer.is_some() && peer == port(next, there)
-            };
-            cables.any(is_there)
-        };
-        Self {
-            lattice: &grid.lattice,
-            present: grid.lattice.positions().map(|at| node(at).is_some()).collect(),
-            joined: grid
-                .lattice
-                .positions()
-                .map(|at| std::array::from_fn(|axis| joined(at, axis)))
-                .collect(),
-        }
-    }
-
-    fn is_present(&self, at: Position) -> bool {
-        self.present[at.index()]
-    }
-
-    /// All that is missing, cables first.
-    pub fn missing(&self) -> Vec<Part> {
-        let lattice = self.lattice;
-        let lacks_cable = |&(at, axis): &(Position, usize)| {
-            let up = Direction::plus(axis);
-            let ends = [at, lattice.step(at, up)];
-            lattice.is_active(axis)
-                && !lattice.is_edge(at, up)
-                && ends.iter().all(|&end| self.is_present(end))
-                && !self.joined[at.index()][axis]
-        };
-        let edges = lattice.positions().flat_map(|at| (0..3).map(move |axis| (at, axis)));
-        let cables = edges.filter(lacks_cable).map(|(at, axis)| Part::Cable(at, axis));
-        let switches = lattice.positions().filter(|&at| !self.is_present(at)).map(Part::Switch);
-        cables.chain(switches).collect()
-    }
-
-    fn repair(&mut self, part: Part) {
-        match part {
-            Part::Cable(at, axis) => self.joined[at.index()][axis] = true,
-            Part::Switch(at) => {
-                self.present[at.index()] = true;
-                for axis in 0..3 {
-                    let below = self.lattice.step(at, Direction::minus(axis));
-                    let above = self.lattice.step(at, Direction::plus(axis));
-                    self.joined[at.index()][axis] = self.is_present(above);
-                    self.joined[below.index()][axis] = self.is_present(below);
-                }
-            }
-        }
-    }
-
-    /// How many parts have to be repaired at least, ring by ring; 0 if none.
-    fn damage(&self) -> usize {
-        let lines = (0..3).filter(|&axis| self.lattice.is_active(axis)).flat_map(|axis| {
-            self.lattice.lines(axis).map(move |first| self.ring_damage(first, axis))
-        });
-        lines.sum::<usize>() + self.surplus_holes()
-    }
-
-    /// Parts to be repaired in a ring: all gaps but the largest; in an open dimension all gaps.
-    fn ring_damage(&self, first: Position, axis: usize) -> usize {
-        let line: Vec<Position> = self.lattice.line(first, axis).collect();
-        let present: Vec<usize> = (0..line.len()).filter(|&i| self.is_present(line[i])).collect();
-        let gap = |from: usize, to: usize| match (to + line.len() - from) % line.len() {
-            1 => usize::from(!self.joined[line[from].index()][axis]),
-            steps => (steps + line.len() - 1) % line.len(),
-        };
-        let inner = || present.windows(2).map(|pair| gap(pair[0], pair[1]));
-        match (present.first(), present.last()) {
-            (Some(&first), Some(&last)) if self.lattice.is_looped(axis) => {
-                let gaps = inner().chain([gap(last, first)]);
-                let (sum, most) = gaps.fold((0, 0), |(sum, most), gap| (sum + gap, gap.max(most)));
-                sum - most
-            }
-            _ => inner().sum(),
-        }
-    }
-
-    /// Missing switches beyond the longest run along z, if they cannot be routed around.
-    fn surplus_holes(&self) -> usize {
-        let holes: Vec<Position> =
-            self.lattice.positions().filter(|&at| !self.is_present(at)).collect();
-        let is_present = |at| self.is_present(at);
-        if !rings::holes_could_deadlock(self.lattice, &holes, is_present) {
-            return 0;
-        }
-        let run = |start: Position| {
-            let radix = self.lattice.radix(2) as usize;
-            let steps = std::iter::successors(Some(start), |&at| {
-                Some(self.lattice.step(at, Direction::plus(2)))
-            });
-            steps.take(radix).take_while(|&at| !self.is_present(at)).count()
-        };
-        holes.len() - holes.iter().map(|&at| run(at)).max().unwrap_or(0)
-    }
-
-    /// Repairs after which rings and missing switches are no obstacle; empty if they are none.
-    fn plan(mut self) -> Vec<Part> {
-        let mut plan = Vec::new();
-        while self.damage() > 0 {
-            let damage_after = |&part: &Part| {
-                let mut repaired = self.clone();
-                repaired.repair(part);
-                repaired.damage()
-            };
-            // Of equals the first.
-            let Some(best) = self.missing().into_iter().min_by_key(damage_after) else { break };
-            self.repair(best);
-            plan.push(best);
-        }
-        plan
-    }
-}
 
 /// How the rings of a torus are.
 fn ring_census(grid: &Grid) -> String {
@@ -234,20 +76,54 @@ pub fn advice(grid: &Grid, names: &Names<'_>) -> Vec<Note> {
         )
     } else {
         match sketch.plan() {
-            plan if plan.is_empty() => format!("repair any of these: {}", numbered(&missing)),
+            plan if plan.is_empty() => {
+                let near = nearest_first(grid, &sketch, missing);
+                format!(
+                    "what is cabled could be routed, were all of it placed: repair first what is \
+                    next to the switches without a place, such as {}",
+                    numbered(&near)
+                )
+            }
             plan => format!("repair first, in this order: {}", numbered(&plan)),
         }
     };
     vec![census, Note::warning(text)]
 }
 
+/// Missing parts, those next to switches that are there but found no place first.
+fn nearest_first(grid: &Grid, sketch: &Sketch<'_>, mut parts: Vec<Part>) -> Vec<Part> {
+    let lattice = &grid.lattice;
+    let unplaced: Vec<Position> = grid.missing().filter(|&at| sketch.is_present(at)).collect();
+    let apart = |a: Position, b: Position| -> u32 {
+        let along = |axis: usize| {
+            let direct = lattice.coordinate(a, axis).abs_diff(lattice.coordinate(b, axis));
+            let around = lattice.radix(axis) - direct;
+            if lattice.is_looped(axis) { direct.min(around) } else { direct }
+        };
+        (0..3).map(along).sum()
+    };
+    parts.sort_by_cached_key(|part| {
+        let ends = match *part {
+            Part::Cable(at, axis) => [at, lattice.step(at, Direction::plus(axis))],
+            Part::Switch(at) => [at; 2],
+        };
+        let distances = unplaced.iter().flat_map(|&at| ends.map(|end| apart(at, end)));
+        distances.min()
+    });
+    parts
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::grid::{Bundles, Joined, Locals};
+    use super::super::lattice::Lattice;
+    use super::super::multicast::MasterTree;
+    use super::super::sketch::Damage;
+    use super::super::{compass, rings};
     use super::*;
     use crate::config::torus::TorusSize;
-    use crate::fabric::SwitchId;
     use crate::fabric::picture::View;
+    use crate::fabric::{Fabric, SwitchId};
     use crate::sim::generate::Shape;
     use proptest::prelude::*;
 
@@ -280,19 +156,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn repairs_are_called_for_when_rings_refuse_and_suffice(
+        fn repairs_are_called_for_when_there_is_no_routing_and_suffice(
             radix in (2..=5u16, 1..=5u16, 1..=4u16),
             looped in any::<[bool; 3]>(),
             seed in any::<u64>(),
-            holes in 0..=2usize,
-            rate in 2..=20u64,
+            holes in 0..=5usize,
+            in_a_column in any::<bool>(),
+            rate in 0..=20u64,
         ) {
             let radix = [radix.0, radix.1, radix.2];
             let looped = std::array::from_fn(|axis| looped[axis] && radix[axis] > 2);
             let shape = Shape { looped, ..Shape::torus(radix) };
             let mut state = seed | 1;
             let mut holes = holes;
-            let (fabric, grid) = damaged(&shape, |_, axis| {
+            let (fabric, grid) = damaged(&shape, |at, axis| {
+                if in_a_column && axis == 3 {
+                    let column = u32::from(radix[0]) * u32::from(radix[1]);
+                    return at.0 % column == 1 % column && (at.0 / column) < holes as u32;
+                }
                 state ^= state << 13;
                 state ^= state >> 7;
                 state ^= state << 17;
@@ -301,13 +182,25 @@ mod tests {
             });
             let names = Names::new(&fabric, &grid, None);
             let faults = rings::faults(&grid, &names, None);
-            let mut sketch = Sketch::of(&grid);
+            let pairs = || grid.placed().flat_map(|(from, _)| grid.placed().map(move |(to, _)| (from, to)));
+            let unrouted = pairs()
+                .filter(|&(from, to)| from != to && compass::next_hop(&grid, from, to).is_none());
+            let is_routed = faults.is_empty()
+                && unrouted.count() == 0
+                && MasterTree::build(&fabric, &grid, &names).is_ok();
+            let sketch = Sketch::of(&grid);
             let missing = sketch.missing();
-            let plan = sketch.clone().plan();
-            prop_assert_eq!(faults.is_empty(), plan.is_empty(), "{:?} {:?}", faults, plan);
+            let plan = sketch.plan();
+            prop_assert_eq!(is_routed, plan.is_empty(), "{:?} {:?}", faults, plan);
             prop_assert!(plan.iter().all(|part| missing.contains(part)), "{:?}", plan);
-            plan.into_iter().for_each(|part| sketch.repair(part));
-            prop_assert_eq!(sketch.damage(), 0);
+            let damage_without = |spared: Option<usize>| {
+                let mut repaired = sketch.clone();
+                let parts = plan.iter().enumerate().filter(|&(index, _)| Some(index) != spared);
+                parts.for_each(|(_, &part)| repaired.repair(part));
+                repaired.damage()
+            };
+            prop_assert_eq!(damage_without(None), Damage::NONE);
+            prop_assert!((0..plan.len()).all(|part| damage_without(Some(part)) > Damage::NONE));
             prop_assert_eq!(advice(&grid, &names).len(), 2);
         }
     }

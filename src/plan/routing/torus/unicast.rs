@@ -290,6 +290,25 @@ fn forwarding_table(grid: &Grid, recipe: &Recipe, at: Position, by_position: &mu
     (Arc::new(lft), unreachable)
 }
 
+/// The number of ordered pairs of switches without a route; `compass` has the ways of `grid`.
+pub fn unrouted_pairs(grid: &Grid, compass: &Compass) -> usize {
+    let lattice = &grid.lattice;
+    let blocked = |at: Position, axis: usize| {
+        let ways = compass.ways(at, axis).iter().zip(0u32..);
+        ways.filter(|&(&way, _)| way == NONE).map(|(_, coordinate)| coordinate)
+    };
+    let mut count = 0;
+    for (at, _) in grid.placed() {
+        for z in blocked(at, 2).map(|z| lattice.with(at, 2, z)) {
+            for y in blocked(at, 1).map(|y| lattice.with(z, 1, y)) {
+                let goals = blocked(at, 0).map(|x| lattice.with(y, 0, x));
+                count += goals.filter(|&to| to != at && grid.is_present(to)).count();
+            }
+        }
+    }
+    count
+}
+
 /// Enters the output port for all LIDs of a target.
 #[inline]
 fn fill(lft: &mut Lft, target: &Target, port: u8) {

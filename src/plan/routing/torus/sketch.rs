@@ -1,0 +1,278 @@
+//! A torus reduced to which switches are there and which neighbours are joined: what stands in the
+//! way of routing it, and which repairs are enough.
+
+use super::compass::Compass;
+use super::grid::{Bundles, Grid, Joined, Locals};
+use super::lattice::{Direction, Lattice, Position};
+use super::view::Torus;
+use super::{multicast, rings, unicast};
+use crate::fabric::{Fabric, SwitchId};
+use crate::ids::PortNum;
+
+/// A missing part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// The cables from a position one step up a dimension.
+    Cable(Position, usize),
+    /// A switch.
+    Switch(Position),
+}
+
+/// What stands in the way of routing; of two the lesser is nearer to none.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct Damage {
+    /// Parts that have to be repaired at least, ring by ring.
+    rings: usize,
+    /// Where rings are no obstacle: switches that are there but cannot be placed, for they are on no
+    /// face of four switches with all of its cables.
+    lonely: usize,
+    /// Where rings are no obstacle: ordered pairs of switches without a route.
+    unrouted: usize,
+    /// Where rings are no obstacle: switches that the multicast tree does not reach.
+    treeless: usize,
+}
+
+impl Damage {
+    /// Nothing stands in the way.
+    pub const NONE: Self = Self { rings: 0, lonely: 0, unrouted: 0, treeless: 0 };
+}
+
+/// A torus as far as failures are concerned.
+#[derive(Clone)]
+pub struct Sketch<'a> {
+    lattice: &'a Lattice,
+    /// By position: the switch was placed.
+    placed: Vec<bool>,
+    present: Vec<bool>,
+    /// By position and dimension: cables lead up to the next position.
+    joined: Vec<[bool; 3]>,
+}
+
+impl<'a> Sketch<'a> {
+    /// The sketch of a torus.
+    pub fn of(grid: &'a Grid) -> Self {
+        let joined = |at| std::array::from_fn(|axis| grid.is_open(at, Direction::plus(axis)));
+        Self {
+            lattice: &grid.lattice,
+            placed: placed(grid),
+            present: placed(grid),
+            joined: grid.lattice.positions().map(joined).collect(),
+        }
+    }
+
+    /// The sketch of what is left of an earlier torus of the same shape: switches that could not
+    /// be placed for want of cables count as there.
+    pub fn remembered(grid: &'a Grid, before: &Torus, fabric: &Fabric) -> Self {
+        let guid = |at: Position| before.census().guid(at);
+        let node = |at: Position| fabric.node_by_guid(guid(at)?);
+        let joined = |at: Position, axis: usize| {
+            let up = Direction::plus(axis);
+            let next = grid.lattice.step(at, up);
+            let back = before.grid().bundle(next, up.opposite());
+            let mut cables = before.grid().bundle(at, up).iter().zip(back);
+            let port = |at, &num: &u8| fabric.port_of(node(at)?, PortNum(num));
+            let is_there = |(here, there)| {
+                let peer = port(at, here).and_then(|port| fabric.port(port).peer);
+                peer.is_some() && peer == port(next, there)
+            };
+            cables.any(is_there)
+        };
+        Self {
+            lattice: &grid.lattice,
+            placed: placed(grid),
+            present: grid.lattice.positions().map(|at| node(at).is_some()).collect(),
+            joined: grid
+                .lattice
+                .positions()
+                .map(|at| std::array::from_fn(|axis| joined(at, axis)))
+                .collect(),
+        }
+    }
+
+    /// True if there is a switch at a position.
+    pub fn is_present(&self, at: Position) -> bool {
+        self.present[at.index()]
+    }
+
+    /// All that is missing, cables first.
+    pub fn missing(&self) -> Vec<Part> {
+        let lattice = self.lattice;
+        let lacks_cable = |&(at, axis): &(Position, usize)| {
+            let up = Direction::plus(axis);
+            let ends = [at, lattice.step(at, up)];
+            lattice.is_active(axis)
+                && !lattice.is_edge(at, up)
+                && ends.iter().all(|&end| self.is_present(end))
+                && !self.joined[at.index()][axis]
+        };
+        let edges = lattice.positions().flat_map(|at| (0..3).map(move |axis| (at, axis)));
+        let cables = edges.filter(lacks_cable).map(|(at, axis)| Part::Cable(at, axis));
+        let switches = lattice.positions().filter(|&at| !self.is_present(at)).map(Part::Switch);
+        cables.chain(switches).collect()
+    }
+
+    /// Adds a part; a switch with all of its cables.
+    pub fn repair(&mut self, part: Part) {
+        match part {
+            Part::Cable(at, axis) => self.joined[at.index()][axis] = true,
+            Part::Switch(at) => {
+                self.present[at.index()] = true;
+                for axis in 0..3 {
+                    let below = self.lattice.step(at, Direction::minus(axis));
+                    let above = self.lattice.step(at, Direction::plus(axis));
+                    self.joined[at.index()][axis] = self.is_present(above);
+                    self.joined[below.index()][axis] = self.is_present(below);
+                }
+            }
+        }
+    }
+
+    /// What stands in the way of routing.
+    pub fn damage(&self) -> Damage {
+        let lines = (0..3).filter(|&axis| self.lattice.is_active(axis)).flat_map(|axis| {
+            self.lattice.lines(axis).map(move |first| self.ring_damage(first, axis))
+        });
+        let rings = lines.sum::<usize>() + self.surplus_holes();
+        if rings > 0 {
+            return Damage { rings, ..Damage::NONE };
+        }
+        let grid = self.grid();
+        let unrouted = unicast::unrouted_pairs(&grid, &Compass::new(&grid));
+        Damage { rings, lonely: self.lonely(), unrouted, treeless: multicast::treeless(&grid) }
+    }
+
+    /// Counts switches that were not placed, and still could not be.
+    fn lonely(&self) -> usize {
+        let axes: Vec<usize> = (0..3).filter(|&axis| self.lattice.is_active(axis)).collect();
+        if axes.len() < 2 {
+            return 0;
+        }
+        let planes = [[0, 1], [0, 2], [1, 2]];
+        let planes = || planes.iter().filter(|plane| plane.iter().all(|axis| axes.contains(axis)));
+        let added =
+            self.lattice.positions().filter(|&at| self.is_present(at) && !self.placed[at.index()]);
+        added.filter(|&at| !planes().any(|&plane| self.is_on_face(at, plane))).count()
+    }
+
+    /// True if the switch is a corner of a face with all of its cables.
+    fn is_on_face(&self, at: Position, [a, b]: [usize; 2]) -> bool {
+        let below = |at: Position, axis: usize| self.lattice.step(at, Direction::minus(axis));
+        [at, below(at, a), below(at, b), below(below(at, a), b)].into_iter().any(|base| {
+            let [next_a, next_b] = [a, b].map(|n| self.lattice.step(base, Direction::plus(n)));
+            let edges = [(base, a), (base, b), (next_b, a), (next_a, b)];
+            edges.into_iter().all(|(at, axis)| self.is_joined(at, axis))
+        })
+    }
+
+    /// True if cables join a switch and the next one up a dimension.
+    fn is_joined(&self, at: Position, axis: usize) -> bool {
+        let up = Direction::plus(axis);
+        let ends = [at, self.lattice.step(at, up)];
+        let is_there = ends.into_iter().all(|end| self.is_present(end));
+        is_there && !self.lattice.is_edge(at, up) && self.joined[at.index()][axis]
+    }
+
+    /// A torus with these switches, and one cable wherever neighbours are joined.
+    fn grid(&self) -> Grid {
+        let mut cables = Vec::new();
+        for (at, axis) in self.lattice.positions().flat_map(|at| (0..3).map(move |n| (at, n))) {
+            if self.is_joined(at, axis) {
+                let ends = [at, self.lattice.step(at, Direction::plus(axis))];
+                cables.push(Joined { ends, axis: axis as u8, ports: [1, 2] });
+            }
+        }
+        let present = || self.lattice.positions().filter(|&at| self.is_present(at));
+        let switch = |at| self.is_present(at).then_some(SwitchId(at.0));
+        Grid {
+            lattice: self.lattice.clone(),
+            switches: self.lattice.positions().map(switch).collect(),
+            positions: Vec::new(),
+            order: present().collect(),
+            bundles: Bundles::new(self.lattice.len(), &cables),
+            local: Locals::default(),
+        }
+    }
+
+    /// Parts to be repaired in a ring: all gaps but the largest; in an open dimension all gaps.
+    fn ring_damage(&self, first: Position, axis: usize) -> usize {
+        let line: Vec<Position> = self.lattice.line(first, axis).collect();
+        let present: Vec<usize> = (0..line.len()).filter(|&i| self.is_present(line[i])).collect();
+        let gap = |from: usize, to: usize| match (to + line.len() - from) % line.len() {
+            1 => usize::from(!self.joined[line[from].index()][axis]),
+            steps => (steps + line.len() - 1) % line.len(),
+        };
+        let inner = || present.windows(2).map(|pair| gap(pair[0], pair[1]));
+        match (present.first(), present.last()) {
+            (Some(&first), Some(&last)) if self.lattice.is_looped(axis) => {
+                let gaps = inner().chain([gap(last, first)]);
+                let (sum, most) = gaps.fold((0, 0), |(sum, most), gap| (sum + gap, gap.max(most)));
+                sum - most
+            }
+            _ => inner().sum(),
+        }
+    }
+
+    /// Missing switches beyond the longest run along z, if they cannot be routed around.
+    fn surplus_holes(&self) -> usize {
+        let holes: Vec<Position> =
+            self.lattice.positions().filter(|&at| !self.is_present(at)).collect();
+        let is_present = |at| self.is_present(at);
+        if !rings::holes_could_deadlock(self.lattice, &holes, is_present) {
+            return 0;
+        }
+        let run = |start: Position| {
+            let radix = self.lattice.radix(2) as usize;
+            let steps = std::iter::successors(Some(start), |&at| {
+                Some(self.lattice.step(at, Direction::plus(2)))
+            });
+            steps.take(radix).take_while(|&at| !self.is_present(at)).count()
+        };
+        holes.len() - holes.iter().map(|&at| run(at)).max().unwrap_or(0)
+    }
+
+    /// Repairs after which nothing stands in the way, the most useful first; empty if nothing does.
+    /// None of them can be spared.
+    pub fn plan(&self) -> Vec<Part> {
+        let with = |parts: &[Part]| {
+            let mut sketch = self.clone();
+            parts.iter().for_each(|&part| sketch.repair(part));
+            sketch
+        };
+        let mut plan = Vec::new();
+        let mut sketch = self.clone();
+        while sketch.damage() > Damage::NONE {
+            let Some(best) = sketch.most_useful() else { break };
+            sketch.repair(best);
+            plan.push(best);
+        }
+        for index in (0..plan.len()).rev() {
+            let part = plan.remove(index);
+            if with(&plan).damage() > Damage::NONE {
+                plan.insert(index, part);
+            }
+        }
+        plan
+    }
+
+    /// The missing part without which the least damage is left; of equals the first.
+    fn most_useful(&self) -> Option<Part> {
+        let mut best = None;
+        for part in self.missing() {
+            let mut repaired = self.clone();
+            repaired.repair(part);
+            let damage = repaired.damage();
+            if best.is_none_or(|(least, _)| damage < least) {
+                best = Some((damage, part));
+            }
+            if damage == Damage::NONE {
+                break;
+            }
+        }
+        best.map(|(_, part)| part)
+    }
+}
+
+/// By position: there is a switch.
+fn placed(grid: &Grid) -> Vec<bool> {
+    grid.switches.iter().map(Option::is_some).collect()
+}
