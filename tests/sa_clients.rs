@@ -33,7 +33,8 @@ use torus_sm::transport::{Address, Agent, MadPort, Outgoing};
 use torus_sm::wire::attr::{AttrId, Notice, SmState, TrapNumber};
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{
-    InformInfo, InformInfoRecord, JoinState, McMemberRecord, Record, Selector, ServiceRecord,
+    InformInfo, InformInfoRecord, JoinState, McMemberRecord, PathRecord, Record, Selector,
+    ServiceRecord,
 };
 use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
 use torus_sm::wire::smp::{self, DATA_SIZE, SmpRoute};
@@ -668,5 +669,61 @@ async fn what_clients_wrote_outlives_a_restart() {
     assert!(house.fabric.unlink(house.shape.host_guid([1, 2, 0], 0), PortNum(1)));
     settle().await;
     assert_eq!(clients[0].heard().len(), 1, "the subscription is there");
+    assert_eq!(sm.stop().await, Exit::Clean);
+}
+
+// ---- while the engine refuses ----
+
+/// The paths from a client's port to these hosts: status, and LIDs and SL if there is an answer.
+async fn paths(client: &Client, hosts: &[Guid]) -> Vec<(u16, Lid, Lid, Sl)> {
+    let mut answers = Vec::new();
+    for &host in hosts {
+        let mut record = PathRecord::default();
+        record.set_sgid(Gid::new(PREFIX, client.guid));
+        record.set_dgid(Gid::new(PREFIX, host));
+        record.set_numb_path(1);
+        let mask = PathRecord::SGID | PathRecord::DGID | PathRecord::NUMB_PATH;
+        let reply = client.call(&request(SaAttr::PATH_RECORD, Method::GET, mask, &record)).await;
+        let found = PathRecord::parse(&reply[DATA_OFFSET..]);
+        answers.push((status(&reply), found.slid(), found.dlid(), found.sl()));
+    }
+    answers
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_engine_refuses_paths_are_answered_as_before() {
+    let house = House::healthy("5x5x1", 1);
+    let alone = Some("torus-2QoS,no_fallback".into());
+    let sm = house.start([0, 0, 0], Options { routing_engine: alone, ..house.options() });
+    settle().await;
+    assert_eq!(house.faults(&sm), [""; 0]);
+    let client = Client::at(&house, [4, 3, 0], false);
+    let places = (0..5).flat_map(|y| (0..5).map(move |x| [x, y, 0]));
+    let hosts: Vec<Guid> = places.map(|at| host(&house.shape, at)).collect();
+    let (before, tables) = (paths(&client, &hosts).await, house.tables());
+    assert!(before.iter().all(|answer| answer.0 == 0), "{before:?}");
+    let sls: BTreeSet<Sl> = before.iter().map(|answer| answer.3).collect();
+    assert!(sls.len() > 1, "there is nothing to tell the SLs apart by: {sls:?}");
+    // Both cables of a ring are lost at once; with one of the two back all is well again.
+    let [one, other] = [[0, 2, 0], [2, 2, 0]].map(|at| house.shape.switch_guid(at));
+    house.fabric.reset_counters();
+    assert!(house.fabric.unlink(one, PortNum(1)) && house.fabric.unlink(other, PortNum(1)));
+    sleep(Duration::from_secs(20)).await;
+    assert!(sm.refused.borrow().is_some(), "the engine refuses");
+    assert_eq!(paths(&client, &hosts).await, before);
+    assert!(house.tables() == tables, "tables were written");
+    assert_eq!(house.fabric.sets(), 0);
+    // Packets arrive by these tables, from where the ring in pieces is not on the way.
+    let works = |&(_, from, to, _): &(u16, Lid, Lid, Sl)| {
+        from == to
+            || house.fabric.reaches(house.shape.host_guid([4, 3, 0], 0), PortNum(1), to, false)
+    };
+    let working = before.iter().filter(|answer| works(answer)).count();
+    assert!(working >= 20, "{working} of {} paths work", before.len());
+    assert!(house.fabric.relink(one, PortNum(1)));
+    settle().await;
+    assert_eq!(*sm.refused.borrow(), None);
+    assert_eq!(paths(&client, &hosts).await, before);
+    assert_eq!(house.faults(&sm), [""; 0]);
     assert_eq!(sm.stop().await, Exit::Clean);
 }
