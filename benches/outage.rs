@@ -1,0 +1,86 @@
+//! Time from the loss of a cable in a simulated fabric until the whole daemon has written the last
+//! block of a forwarding table: trap, sweep, plan, verification, transition. Cables along x, y and
+//! z are lost and repaired in turn, each after the daemon has come to rest.
+//!
+//! ```text
+//! cargo bench --bench outage [-- SHAPE [HOSTS [ROUNDS]]]
+//! ```
+//!
+//! Prints the least and the median time of each dimension, and how many blocks were written.
+
+#[path = "../tests/house/mod.rs"]
+mod house;
+
+use house::House;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+use torus_sm::ids::{Guid, PortNum};
+use torus_sm::wire::attr::AttrId;
+
+/// The daemon has come to rest, and laid the foundation of its next plan, when nothing was written
+/// for so long.
+const QUIET: Duration = Duration::from_millis(700);
+/// How often the counters are looked at.
+const GLANCE: Duration = Duration::from_micros(50);
+
+fn main() {
+    // Cargo passes --bench.
+    let words: Vec<String> =
+        std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let word = |index: usize, default: &str| {
+        words.get(index).map_or_else(|| default.to_owned(), Clone::clone)
+    };
+    let number = |index, default| word(index, default).parse::<u32>().expect("a number");
+    let (shape, hosts, rounds) = (word(0, "8x8x8"), number(1, "2") as u8, number(2, "20"));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(run(&shape, hosts, rounds));
+}
+
+async fn run(shape: &str, hosts: u8, rounds: u32) {
+    let house = House::healthy(shape, hosts);
+    let sm = house.start([0, 0, 0], house.options());
+    while sm.generation() == 0 {
+        sleep(GLANCE).await;
+    }
+    let middle = house.shape.radix.map(|radix| radix / 2);
+    let guid = house.shape.switch_guid(middle);
+    for (axis, name) in ["x", "y", "z"].into_iter().enumerate() {
+        // The first cable upwards: a switch has its cables in the order +x, -x, +y, -y, +z, -z.
+        let port = PortNum(1 + 2 * axis as u8);
+        let (mut lost, mut back) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            lost.push(written(&house, || house.fabric.unlink(guid, port)).await);
+            assert_eq!(house.faults(&sm), [""; 0]);
+            back.push(written(&house, || house.fabric.relink(guid, port)).await);
+        }
+        assert!(guid != Guid(0) && sm.engine() == "torus-2QoS");
+        report(&format!("{name} cable lost"), lost);
+        report(&format!("{name} cable back"), back);
+    }
+    sm.stop().await;
+}
+
+/// The time from an event to the last block of a forwarding table that is written because of it,
+/// and the number of blocks.
+async fn written(house: &House, happen: impl FnOnce() -> bool) -> (Duration, u64) {
+    sleep(QUIET).await;
+    house.fabric.reset_counters();
+    let start = Instant::now();
+    assert!(happen());
+    let (mut blocks, mut last) = (0, start);
+    while blocks == 0 || last.elapsed() < QUIET {
+        sleep(GLANCE).await;
+        let [_, now] = house.fabric.requests(AttrId::LINEAR_FT);
+        if now != blocks {
+            (blocks, last) = (now, Instant::now());
+        }
+    }
+    (last - start, blocks)
+}
+
+fn report(what: &str, mut times: Vec<(Duration, u64)>) {
+    times.sort();
+    let [least, median] = [0, times.len() / 2].map(|index| times[index].0);
+    let blocks = times[0].1;
+    println!("{what}: {blocks} blocks, least {least:.1?}, median {median:.1?}");
+}
