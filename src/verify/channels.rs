@@ -78,7 +78,11 @@ impl Triples {
     }
 
     /// All triples through a channel: (input, rank of the next, SLs).
-    fn of(&self, wiring: &Wiring, channel: usize) -> impl Iterator<Item = (u16, u16, u16)> + '_ {
+    pub fn of(
+        &self,
+        wiring: &Wiring,
+        channel: usize,
+    ) -> impl Iterator<Item = (u16, u16, u16)> + '_ {
         let hop = wiring.hop_of(channel as u32);
         let (first, width) = (hop.triples, u32::from(hop.width));
         let inputs = wiring.degree(wiring.channels[channel].from) + 1;

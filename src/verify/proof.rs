@@ -280,3 +280,103 @@ fn within_limits(old: &Plan, fabric: &Fabric, plan: &Plan, places: &Places) -> b
     let switches = places.switches.iter().copied().chain(regrouped).map(SwitchId);
     limits::check_some(fabric, plan, switches, places.nodes.iter().copied()).total == 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{prove, unicast};
+    use super::*;
+    use crate::config::options::Options;
+    use crate::config::torus::TorusConfig;
+    use crate::fabric::picture::View;
+    use crate::plan::compute::{PlanInput, compute};
+    use crate::plan::lids::Memory;
+    use crate::plan::partitions;
+    use crate::plan::routing::chain::{Chain, Registry};
+    use crate::sim::generate::Shape;
+    use std::path::Path;
+
+    fn planned(shape: &Shape, conf: &str) -> (Arc<Fabric>, Plan) {
+        let topology = shape.build().expect("it fits");
+        let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("a node");
+        let options = Options { qos: true, ..Options::default() };
+        let chain = Chain::parse("torus-2QoS,no_fallback", &Registry::standard(Arc::default()));
+        let input = PlanInput {
+            fabric: &fabric,
+            options: &options,
+            memory: &Memory::default(),
+            torus_config: &TorusConfig::parse(Path::new("torus-2QoS.conf"), conf),
+            partitions: &partitions::default(&options),
+            observed_pkeys: &[],
+            groups: &[],
+            aliases: &[],
+            previous: None,
+            reregister: &|_| false,
+            chain: &chain.expect("an engine"),
+            qos_policy: None,
+        };
+        let plan = compute(&input).expect("it is routed").plan;
+        (Arc::new(fabric), plan)
+    }
+
+    /// All that packets do in the new plan is known from the old one or was found to be new.
+    fn assert_all_known(proof: &Proof, fabric: &Fabric, plan: &Plan, added: &Added) {
+        let (wiring, old) = (Wiring::new(fabric), &proof.wiring);
+        let triples = Triples::new(&wiring);
+        unicast::check(fabric, plan, &proof.checks, &wiring, &triples);
+        let old_rank = |switch: SwitchId, rank: u16| {
+            let channel = wiring.out_of(switch).start + usize::from(rank);
+            old.hop(wiring.channels[channel].port.0).rank
+        };
+        for (index, channel) in wiring.channels.iter().enumerate() {
+            let hop = old.hop(channel.port.0);
+            for (input, next, sls) in triples.of(&wiring, index) {
+                let input = match input {
+                    LOCAL => LOCAL,
+                    input => old_rank(channel.from, input - 1) + 1,
+                };
+                let next = old_rank(channel.to, next);
+                let known = proof.triples.get((hop.triples, hop.width), input, next);
+                let new = added.get(&(hop.channel, input, next)).copied().unwrap_or_default();
+                let place = fabric.describe(channel.port);
+                assert_eq!(sls & !(known | new), 0, "{place} from {input} to {next}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_new_is_overlooked_after_any_lost_cable() {
+        let mut shortened = 0;
+        for (radix, looped, parallel) in [
+            ([6, 5, 1], [true; 3], 1),
+            ([5, 1, 8], [true, true, false], 1),
+            ([3, 4, 5], [true; 3], 2),
+            ([4, 4, 4], [false, true, true], 1),
+        ] {
+            let healthy = Shape { looped, parallel, hosts: 2, ..Shape::torus(radix) };
+            let conf = healthy.torus_conf();
+            let (fabric, plan) = planned(&healthy, &conf);
+            let checks = Checks::new(true);
+            let (_, proof) = prove(&fabric, plan, &checks).expect("a clean plan");
+            let proof = proof.expect("no credit loop");
+            for number in 0..24u16 {
+                let at = [number * 5, number * 3, number * 7];
+                let at = std::array::from_fn(|axis| at[axis] % radix[axis]);
+                let axis = usize::from(number % 3);
+                let edge = !looped[axis] && at[axis] + 1 == radix[axis];
+                if radix[axis] == 1 || edge || !looped[axis] {
+                    continue;
+                }
+                let broken = Shape { missing_links: vec![(at, axis)], ..healthy.clone() };
+                let (fabric, plan) = planned(&broken, &conf);
+                let difference = Difference::between(&proof.fabric, &fabric).expect("its nodes");
+                let places = proof.places(&fabric, &plan, &checks, &difference);
+                let places = places.expect("only a cable is lost");
+                let columns = Columns::new(&proof, &plan, &places.switches, &places.channels);
+                let found = columns.follow().expect("a clean plan");
+                assert_all_known(&proof, &fabric, &plan, &found.added);
+                shortened += usize::from(!found.added.is_empty());
+            }
+        }
+        assert!(shortened > 20, "{shortened}");
+    }
+}
