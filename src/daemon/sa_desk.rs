@@ -276,6 +276,10 @@ impl SaDesk {
     /// Answers what waits, after a look at what else came: a port's turn comes however many
     /// requests of others came before.
     fn answer_some(&mut self, requests: &mut mpsc::Receiver<Inbound>) {
+        // Else the first requests could be ignored with the news already there.
+        if self.published.has_changed().unwrap_or(false) {
+            self.published();
+        }
         for _ in 0..requests.len() {
             let Ok(inbound) = requests.try_recv() else { break };
             self.admit(inbound);
