@@ -6,7 +6,7 @@ use crate::config::options::Options;
 use crate::publish::dumps;
 use crate::sa::registry::dump::Moment;
 use crate::sa::registry::{GroupSpec, Registry};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
@@ -59,16 +59,20 @@ pub fn restore(registry: &mut Registry, options: &Options, permanent: &[GroupSpe
 #[derive(Debug)]
 pub struct Archive {
     file: PathBuf,
-    /// The state of the registry that the file has.
-    written: u64,
+    /// The state of the registry that the file has; `None` if it has none of this run's.
+    written: Option<u64>,
     /// When a change is to be written.
     due: Option<Instant>,
 }
 
 impl Archive {
-    /// The file in `dump_dir`; `registry` is as it was read.
-    pub fn new(dump_dir: PathBuf, registry: &Registry) -> Self {
-        Self { file: dump_dir.join(NAME), written: registry.changes(), due: None }
+    /// The file in `dump_dir`; `registry` is as it was read. What was read from another file
+    /// (`sa_db_file`) is not in this one.
+    pub fn new(dump_dir: PathBuf, registry: &Registry, options: &Options) -> Self {
+        let file = dump_dir.join(NAME);
+        let is_the_same = options.sa_db_file.as_deref().is_none_or(|read| file == Path::new(read));
+        let written = is_the_same.then(|| registry.changes());
+        Self { file, written, due: None }
     }
 
     /// When [`Self::write`] is to be called.
@@ -78,7 +82,7 @@ impl Archive {
 
     /// Sees whether there is something to write.
     pub fn watch(&mut self, registry: &Registry, options: &Options) {
-        if options.sa_db_dump && registry.changes() != self.written {
+        if options.sa_db_dump && Some(registry.changes()) != self.written {
             self.due.get_or_insert_with(|| Instant::now() + PAUSE);
         }
     }
@@ -86,10 +90,10 @@ impl Archive {
     /// Writes what changed, beside the caller.
     pub async fn write(&mut self, registry: &Registry, options: &Options) {
         self.due = None;
-        if !options.sa_db_dump || registry.changes() == self.written {
+        if !options.sa_db_dump || Some(registry.changes()) == self.written {
             return;
         }
-        self.written = registry.changes();
+        self.written = Some(registry.changes());
         let text = registry.dump(options.subnet_prefix, moment());
         let (file, sync) = (self.file.clone(), options.fsync_high_avail_files);
         let shown = file.display().to_string();
