@@ -4,6 +4,7 @@
 //! A library is preloaded at process start only. The clients are therefore this test program once
 //! more, told by `--ignored` and `--exact` which of them to be.
 
+#[allow(dead_code, reason = "another test uses the rest")]
 #[path = "saquery/answer.rs"]
 mod answer;
 mod common;

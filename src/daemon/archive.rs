@@ -66,13 +66,18 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// The file in `dump_dir`; `registry` is as it was read. What was read from another file
-    /// (`sa_db_file`) is not in this one.
-    pub fn new(dump_dir: PathBuf, registry: &Registry, options: &Options) -> Self {
-        let file = dump_dir.join(NAME);
-        let is_the_same = options.sa_db_file.as_deref().is_none_or(|read| file == Path::new(read));
-        let written = is_the_same.then(|| registry.changes());
-        Self { file, written, due: None }
+    /// The file in `dump_dir`; `registry` is as it was read from there.
+    pub fn new(dump_dir: PathBuf, registry: &Registry) -> Self {
+        Self { file: dump_dir.join(NAME), written: Some(registry.changes()), due: None }
+    }
+
+    /// Tells where the registry was read from (`sa_db_file`): what comes from another file is not
+    /// in this one yet.
+    pub fn read_from(mut self, file: Option<&str>) -> Self {
+        if file.is_some_and(|file| self.file != Path::new(file)) {
+            self.written = None;
+        }
+        self
     }
 
     /// When [`Self::write`] is to be called.

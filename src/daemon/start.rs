@@ -145,8 +145,8 @@ impl Daemon {
         let (registry, complete) = registry(&self.setup.options, &self.setup.partitions);
         // What could not be read is known to the clients alone.
         self.setup.options.no_clients_rereg &= complete;
-        let archive =
-            Archive::new(self.setup.files.dump_dir.clone(), &registry, &self.setup.options);
+        let archive = Archive::new(self.setup.files.dump_dir.clone(), &registry)
+            .read_from(self.setup.options.sa_db_file.as_deref());
         let responder = Responder::new(registry);
         let (subnet, portrait) = (self.subnet.subscribe(), self.portrait.subscribe());
         let desk = SaDesk::new(self.port, responder, subnet, portrait, events, archive, clerks);
