@@ -55,7 +55,7 @@ fn levels(criterion: &mut Criterion) {
     let pick = |n: usize| ports[n.wrapping_mul(0x9E37_79B1) % ports.len()];
     let asked = |n: usize| Asked {
         from: pick(n),
-        to: pick(n + QUERIES),
+        to: Some(pick(n + QUERIES)),
         service_id: (!n.is_multiple_of(3)).then_some((n * 7 % 16_000) as u64),
         qos_class: n.is_multiple_of(4).then_some((n % 4096) as u16),
         pkey: n.is_multiple_of(2).then_some(Pkey((n % RULES) as u16 | 0x8000)),

@@ -1,18 +1,15 @@
 //! MCMemberRecord (IBA vol. 1, 15.2.5.17): requests are checked against the snapshot here and
 //! carried out by the [`Registry`](super::registry::Registry). Rules o15-0.1.x and o15-0.2.x of
-//! the specification, with OpenSM's statuses. A QoS policy says nothing about groups, as in OpenSM:
-//! who creates one must say its SL and P_Key (o15-0.2.3).
+//! the specification, with OpenSM's statuses. What a new group is like is decided in [`creation`].
 
-use super::limits::{
-    choose, limited_rate, mtu_is_valid, rate_limit, rate_of_rank, rate_rank, satisfies,
-};
+mod creation;
+
+use super::limits::{mtu_is_valid, rate_rank, satisfies};
 use super::query::{Answer, Query};
 use super::refused::Refused;
-use super::registry::groups::{
-    Group, GroupSpec, Join, LINK_LOCAL_SCOPE, Leave, Member, Target, broadcast_mgid,
-};
+use super::registry::groups::{Group, GroupSpec, Join, LINK_LOCAL_SCOPE, Leave, Member, Target};
 use crate::fabric::PortId;
-use crate::ids::{Gid, Guid, Mlid, Pkey};
+use crate::ids::{Gid, Guid, Mlid};
 use crate::wire::mad::{Method, Status};
 use crate::wire::record::{JoinState, McMemberRecord, PathRecord, Selector};
 use crate::wire::sa::SaStatus;
@@ -20,13 +17,6 @@ use std::ops::ControlFlow;
 
 /// What every join and leave must say.
 const REQUIRED: u64 = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
-
-/// What is needed besides to create a group (o15-0.2.3).
-const REQUIRED_TO_CREATE: u64 = McMemberRecord::QKEY
-    | McMemberRecord::TRAFFIC_CLASS
-    | McMemberRecord::PKEY
-    | McMemberRecord::FLOW_LABEL
-    | McMemberRecord::SL;
 
 const INVALID: Refused = Refused(SaStatus::REQ_INVALID);
 
@@ -79,7 +69,7 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, Refused> {
             (Target::Existing(group.spec.mgid), group.spec.pkey)
         }
         None => {
-            let spec = new_group(query, &wanted, port)?;
+            let spec = creation::new_group(query, &wanted, port)?;
             let pkey = spec.pkey;
             let mlid = query.has(McMemberRecord::MLID).then(|| wanted.mlid());
             let prefix = view.options().subnet_prefix;
@@ -111,86 +101,6 @@ fn may_modify(query: &Query<'_>, group: &Group, member: Gid) -> bool {
         None => true,
         Some(Member { proxy: true, .. }) => query.view.has_key(query.requester, group.spec.pkey),
         Some(Member { port, .. }) => *port == query.view.guid(query.requester),
-    }
-}
-
-/// The group that a join is to create.
-fn new_group(
-    query: &Query<'_>,
-    wanted: &McMemberRecord,
-    port: PortId,
-) -> Result<GroupSpec, Refused> {
-    require(wanted.join_state().keeps_group())?;
-    if !query.has(REQUIRED_TO_CREATE) {
-        return Err(Refused(SaStatus::INSUFFICIENT_COMPONENTS));
-    }
-    let mgid = wanted.mgid();
-    let scope = match (query.has(McMemberRecord::SCOPE), mgid == Gid::default()) {
-        (true, _) => wanted.scope(),
-        (false, true) => LINK_LOCAL_SCOPE,
-        (false, false) => mgid.0[1] & 0xF,
-    };
-    if mgid != Gid::default() && query.view.options().ipoib_mcgroup_creation_validation {
-        validate_mgid(query, wanted)?;
-    }
-    let speed = query.view.speed(port);
-    let port_mtu = query.view.port_info(port).map_or(0, |info| info.neighbor_mtu());
-    let (mtu, rate) = (usize::from(port_mtu), usize::from(speed.rate));
-    let mtu = if query.has(McMemberRecord::MTU_SELECTOR | McMemberRecord::MTU) {
-        choose(wanted.mtu_selector(), wanted.mtu().into(), mtu, 1, false).ok_or(INVALID)?
-    } else {
-        mtu
-    };
-    let rate = if query.has(McMemberRecord::RATE_SELECTOR | McMemberRecord::RATE) {
-        let rank = rate_rank(wanted.rate()).ok_or(INVALID)?;
-        choose(wanted.rate_selector(), rank, rate, 0, false).ok_or(INVALID)?
-    } else {
-        rate
-    };
-    require(mtu_is_valid(mtu as u8))?;
-    let rate = rate_of_rank(rate);
-    let rate = rate_limit(query.view.options()).map_or(rate, |limit| limited_rate(rate, limit));
-    let hops = if scope == LINK_LOCAL_SCOPE { 0 } else { u8::MAX };
-    let given = |component, value, default| if query.has(component) { value } else { default };
-    let life = query.view.options().subnet_timeout;
-    Ok(GroupSpec {
-        mgid,
-        qkey: wanted.qkey(),
-        mtu: mtu as u8,
-        rate,
-        packet_life: given(McMemberRecord::PACKET_LIFE, wanted.packet_life(), life),
-        pkey: wanted.pkey(),
-        sl: wanted.sl(),
-        traffic_class: wanted.traffic_class(),
-        flow_label: wanted.flow_label(),
-        hop_limit: given(McMemberRecord::HOP_LIMIT, wanted.hop_limit(), hops),
-        scope,
-    })
-}
-
-/// o15-0.1.5: which names clients may give. Those of IPoIB need their broadcast group first and
-/// must agree with it (RFC 4391, 5).
-fn validate_mgid(query: &Query<'_>, wanted: &McMemberRecord) -> Result<(), Refused> {
-    const IPV4: u16 = 0x401B;
-    const IPV6: u16 = 0x601B;
-    const ADMINISTRATOR: u16 = 0xA01B;
-    let mgid = wanted.mgid();
-    let (flags, scope) = (mgid.0[1] >> 4, mgid.0[1] & 0xF);
-    require(mgid.is_multicast())?;
-    match u16::from_be_bytes([mgid.0[2], mgid.0[3]]) {
-        IPV4 | IPV6 => {
-            let pkey = Pkey(u16::from_be_bytes([mgid.0[4], mgid.0[5]]));
-            let broadcast = broadcast_mgid(scope, pkey);
-            if mgid == broadcast {
-                return Ok(());
-            }
-            let broadcast = query.registry.group(&broadcast).ok_or(INVALID)?;
-            require(same_group(query, wanted, &broadcast.spec))
-        }
-        signature => {
-            require(flags & 0b1110 == 0)?;
-            require(signature != ADMINISTRATOR || scope != LINK_LOCAL_SCOPE)
-        }
     }
 }
 

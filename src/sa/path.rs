@@ -1,9 +1,9 @@
 //! PathRecord (IBA vol. 1, 15.2.5.16): how one port reaches another.
 //!
-//! MTU and rate are the least along the programmed tables, found by [`walk`]. The SL is
-//! the routing engine's, made from that of the partition; a query that asks for another gets no
-//! record. Between ports of several
-//! LIDs the paths whose LIDs differ at both ends come first (preference 0), then the others.
+//! MTU and rate are the least along the programmed tables ([`mod@walk`]). The SL is the routing
+//! engine's, made from that of the partition; a query that asks for another gets no record. Between
+//! ports of several LIDs the paths whose LIDs differ at both ends come first (preference 0), then
+//! the others.
 //!
 //! SLs that an SL to VL table on the way leads to VL 15 are no paths.
 //!
@@ -13,6 +13,10 @@
 //! With a QoS policy the level of the first rule that the query matches limits MTU and rate, gives
 //! SL, P_Key, lifetime and path bits; what the query asks for and the level does not give has no
 //! record.
+
+mod walk;
+
+pub(super) use walk::walk;
 
 use super::limits::{
     choose, known_rate, limited_rate, mtu_is_valid, rate_limit, rate_of_rank, rate_rank,
@@ -25,16 +29,14 @@ use crate::config::options::OF_PATH;
 use crate::config::prefix_routes;
 use crate::config::qos_policy::{QosLevel, Ranges};
 use crate::fabric::PortId;
-use crate::ids::{Gid, Lid, Pkey, PortNum, Sl};
+use crate::ids::{Gid, Lid, Pkey, Sl};
 use crate::plan::qos_policy::Asked;
 use crate::wire::attr::NodeKind;
 use crate::wire::mad::Method;
 use crate::wire::record::{PathRecord, Selector};
 use crate::wire::sa::SaStatus;
 use std::ops::ControlFlow;
-
-/// The most links of a path: tables that lead further lead in a circle.
-const MAX_LINKS: usize = 64;
+use walk::{Way, way};
 
 /// The answer to who asks with a GID that no port has.
 const UNKNOWN_GID: Refused = Refused(SaStatus::INVALID_GID);
@@ -392,7 +394,7 @@ pub(super) fn level<'a>(
     let service = PathRecord::SERVICE_ID_MSB | PathRecord::SERVICE_ID_LSB;
     policy.level(&Asked {
         from,
-        to,
+        to: Some(to),
         service_id: query.has(service).then(|| wanted.service_id()),
         qos_class: query.has(PathRecord::QOS_CLASS).then(|| wanted.qos_class()),
         pkey: query.has(PathRecord::PKEY).then(|| wanted.pkey()),
@@ -425,65 +427,4 @@ fn pkey(
         Some(_) => view.common_key_of(ends.from, ends.to, allowed),
         None => view.common_key(ends.from, ends.to),
     }
-}
-
-/// What packets find on their way.
-struct Way {
-    /// The least MTU and rate.
-    speed: Speed,
-    /// The SLs whose packets are dropped, bit n for SL n.
-    dropped: u16,
-}
-
-/// What is on the way that the tables send a packet; `None` if they do not deliver it.
-fn way(view: &View<'_>, ends: &Ends) -> Option<Way> {
-    let mut way = Way { speed: view.speed(ends.from), dropped: 0 };
-    // The port by which the packet came to the node that it is at.
-    let mut entry: Option<PortId> = None;
-    let mut leaves = true;
-    let pass = |port: PortId| {
-        let Speed { mtu, rate } = view.speed(port);
-        way.speed.mtu = way.speed.mtu.min(mtu);
-        way.speed.rate = way.speed.rate.min(rate);
-        if leaves && entry != Some(port) {
-            let input = entry.map_or(PortNum::ZERO, |entry| view.fabric().port(entry).num);
-            way.dropped |= view.dropped(input, port);
-        }
-        entry = Some(port);
-        leaves = !leaves;
-    };
-    walk(view, ends, pass).then_some(way)
-}
-
-/// Calls `pass` for every port that a packet enters or leaves by as the tables send it, in their
-/// order. False if they do not deliver it.
-pub(super) fn walk(view: &View<'_>, ends: &Ends, mut pass: impl FnMut(PortId)) -> bool {
-    let fabric = view.fabric();
-    let mut at = ends.from;
-    for _ in 0..MAX_LINKS {
-        if at == ends.to {
-            pass(at);
-            return true;
-        }
-        let Some(exit) = exit(view, ends, at) else { return false };
-        pass(exit);
-        if exit == ends.to {
-            return true;
-        }
-        let Some(peer) = fabric.port(exit).peer else { return false };
-        pass(peer);
-        at = peer;
-    }
-    false
-}
-
-/// The port by which a packet that came to `at` leaves that node, if the node sends it on.
-fn exit(view: &View<'_>, ends: &Ends, at: PortId) -> Option<PortId> {
-    let fabric = view.fabric();
-    let node = fabric.node_of(at);
-    let Some(switch) = node.switch else { return (at == ends.from).then_some(at) };
-    let out = view.plan().routing.lfts.get(switch.index())?.out(ends.dlid)?;
-    let exit = PortId(node.first_port.0 + u32::from(out));
-    fabric.ports().get(exit.index()).filter(|port| port.node == fabric.port(at).node)?;
-    Some(exit)
 }

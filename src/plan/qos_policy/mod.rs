@@ -37,8 +37,8 @@ pub struct EffectivePolicy {
 pub struct Asked {
     /// Where the path begins.
     pub from: PortId,
-    /// Where it ends.
-    pub to: PortId,
+    /// Where it ends; `None` if that is no port but a multicast group.
+    pub to: Option<PortId>,
     /// Service ID.
     pub service_id: Option<u64>,
     /// QoS class, 12 bits.
@@ -67,7 +67,7 @@ impl EffectivePolicy {
                 else {
                     return true;
                 };
-                let port = PortId(port as u32);
+                let Some(port) = port.map(|port| PortId(port as u32)) else { return false };
                 let guid = fabric.port(port).guid.0;
                 ports.guids.contains(guid)
                     || ports.groups.iter().any(|&group| groups.contains(group, port))
@@ -89,8 +89,8 @@ impl EffectivePolicy {
     pub fn rule(&self, asked: &Asked) -> Option<&MatchRule> {
         let pkey = asked.pkey.map(|pkey| u64::from(pkey.base()));
         let sets = [
-            self.sources.of(asked.from.index()),
-            self.destinations.of(asked.to.index()),
+            self.sources.of(Some(asked.from.index())),
+            self.destinations.of(asked.to.map(PortId::index)),
             self.service_ids.of(asked.service_id),
             self.qos_classes.of(asked.qos_class.map(u64::from)),
             self.pkeys.of(pkey),

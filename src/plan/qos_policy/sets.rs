@@ -68,17 +68,27 @@ fn flip(set: &mut [u64], rule: usize) {
 
 /// By port slot: the rules that allow the port at one end.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct PortSets(Vec<SetId>);
+pub(super) struct PortSets {
+    sets: Vec<SetId>,
+    /// The rules that are not about this end.
+    unsaid: SetId,
+}
 
 impl PortSets {
-    /// The sets of `ports` ports; `allows` tells whether a port is allowed by a rule.
-    pub fn new(ports: usize, pool: &mut Pool, allows: impl Fn(usize, usize) -> bool) -> Self {
-        Self((0..ports).map(|port| pool.set_of(|rule| allows(port, rule))).collect())
+    /// The sets of `ports` ports; `allows` tells whether a port, or no port, is allowed by a rule.
+    pub fn new(
+        ports: usize,
+        pool: &mut Pool,
+        allows: impl Fn(Option<usize>, usize) -> bool,
+    ) -> Self {
+        let mut set_of = |port| pool.set_of(|rule| allows(port, rule));
+        Self { unsaid: set_of(None), sets: (0..ports).map(|port| set_of(Some(port))).collect() }
     }
 
-    /// The set of a port.
-    pub fn of(&self, port: usize) -> SetId {
-        self.0.get(port).copied().unwrap_or(SetId::MAX)
+    /// The set of a port, or of none.
+    pub fn of(&self, port: Option<usize>) -> SetId {
+        let Some(port) = port else { return self.unsaid };
+        self.sets.get(port).copied().unwrap_or(SetId::MAX)
     }
 }
 

@@ -24,7 +24,7 @@ fn made(text: &str) -> (EffectivePolicy, Vec<Note>) {
 }
 
 fn asked(from: PortId, to: PortId) -> Asked {
-    Asked { from, to, service_id: None, qos_class: None, pkey: None }
+    Asked { from, to: Some(to), service_id: None, qos_class: None, pkey: None }
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn scan<'p>(policy: &'p QosPolicy, fabric: &Fabric, asked: &Asked) -> Option<&'p
     };
     policy.rules.iter().find(|rule| {
         end(&rule.source, asked.from)
-            && end(&rule.destination, asked.to)
+            && end(&rule.destination, asked.to.expect("a port"))
             && value(&rule.service_ids, asked.service_id)
             && value(&rule.qos_classes, asked.qos_class.map(u64::from))
             && value(&rule.pkeys, asked.pkey.map(|key| u64::from(key.base())))
@@ -173,7 +173,7 @@ proptest! {
         let (made, _) = EffectivePolicy::new(policy.clone(), &fabric, &Vec::new().into(), &[], None);
         for (from, to, service_id, qos_class, pkey) in queries {
             let (from, to) = (*from.get(&ends), *to.get(&ends));
-            let asked = Asked { from, to, service_id, qos_class, pkey: pkey.map(Pkey) };
+            let asked = Asked { from, to: Some(to), service_id, qos_class, pkey: pkey.map(Pkey) };
             prop_assert_eq!(made.rule(&asked), scan(&policy, &fabric, &asked));
         }
     }
