@@ -12,6 +12,7 @@ use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::{Hardware, View};
 use torus_sm::plan::partitions;
+use torus_sm::plan::partitions::memory::GoneKeys;
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::tables::PkeyBlock;
 
@@ -56,7 +57,8 @@ fn plan(criterion: &mut Criterion) {
     for (name, step) in [("all in all", 1), ("100 each", 5), ("13 each", 38)] {
         let config = config(&shape, step);
         let (found, _) = partitions::partitions(&config, &options, &[]);
-        let (first, notes) = partitions::tables(&fabric, &found, &[], &options);
+        let gone = GoneKeys::default();
+        let (first, _, notes) = partitions::tables(&fabric, &found, &[], &gone, &options);
         assert_eq!(notes, []);
         let held: Vec<Vec<PkeyBlock>> = first
             .blocks
@@ -66,7 +68,7 @@ fn plan(criterion: &mut Criterion) {
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let (found, _) = partitions::partitions(black_box(&config), &options, &found);
-                partitions::tables(&fabric, &found, &held, &options).0.keys.len()
+                partitions::tables(&fabric, &found, &held, &gone, &options).0.keys.len()
             });
         });
     }

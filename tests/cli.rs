@@ -129,7 +129,7 @@ fn errors_say_what_would_be_right() {
         ("-p 16", "option '-p': 16 is out of range; expected a number from 0 to 15, such as 15"),
         (
             "-q remote",
-            "option '-q': 'remote' is not one of the words; expected one of off local loopback",
+            "option '-q': 'remote' is none of the words; expected one of off, local, loopback",
         ),
         ("--pr 3", "option '--pr' is ambiguous: it may be --priority, --prefix_routes_file"),
         ("-o1", "unknown option '-1'"),

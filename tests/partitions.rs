@@ -18,6 +18,7 @@ use torus_sm::fabric::picture::View;
 use torus_sm::ids::{Gid, Guid, Pkey, PortNum};
 use torus_sm::notes::Severity;
 use torus_sm::plan::partitions;
+use torus_sm::plan::partitions::memory::GoneKeys;
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::NodeKind;
 
@@ -69,6 +70,50 @@ fn the_examples_of_our_manual_are_right() {
         count += 1;
     }
     assert_eq!(count, 3);
+}
+
+/// What opensm(8) calls the same: no rule for the default partition, no file, and how OpenSM was
+/// before it had partitions.
+#[test]
+fn rules_that_the_manual_calls_equivalent_are() {
+    let shape = Shape { hosts: 2, router: true, ..Shape::torus([3, 1, 1]) };
+    let topology = shape.build().expect("a ring");
+    let fabric = Fabric::from_topology(&topology, 3, &View::default()).expect("node 3 exists");
+    let options = Options::default();
+    let made = |text: Option<&str>| {
+        let found = text.map_or_else(
+            || partitions::default(&options),
+            |text| {
+                let (config, findings) = PartitionsConfig::parse(Path::new("p.conf"), text);
+                assert_eq!(findings, [], "{text}");
+                partitions::partitions(&config.expect("no error"), &options, &[]).0
+            },
+        );
+        let gone = GoneKeys::default();
+        let (tables, _, notes) = partitions::tables(&fabric, &found, &[], &gone, &options);
+        assert_eq!(notes, []);
+        let keys: Vec<Vec<Pkey>> = fabric
+            .end_ports()
+            .map(|port| {
+                let keys = tables.keys[port.index()].iter().copied();
+                keys.filter(|key| key.base() == 0x7FFF).collect()
+            })
+            .collect();
+        let groups = found.iter().flat_map(|part| &part.groups).map(|group| group.mgid);
+        (keys, groups.collect::<Vec<_>>())
+    };
+    let limited = made(Some("Default=0x7fff : ALL=limited, SELF=full ;"));
+    assert_eq!(made(Some("Other=0x10 : ALL;")), limited);
+    let own = fabric.end_ports().position(|port| port == fabric.local()).expect("it is there");
+    for (index, keys) in limited.0.iter().enumerate() {
+        let expected = if index == own { Pkey::DEFAULT_FULL } else { Pkey::DEFAULT_LIMITED };
+        assert_eq!(*keys, [expected]);
+    }
+    let (full, no_groups) = made(Some("Default=0x7fff : ALL=full ;"));
+    assert!(full.iter().all(|keys| *keys == [Pkey::DEFAULT_FULL]) && no_groups.is_empty());
+    let (without_file, groups) = made(None);
+    assert_eq!((&without_file, groups.len()), (&full, 1));
+    assert_eq!(made(Some("Default=0x7fff,ipoib:ALL=full;")), (without_file, groups));
 }
 
 /// A 3x1x1 ring whose hosts have the GUIDs of the manual's example, port after port.
@@ -126,7 +171,8 @@ fn the_example_of_the_manual_takes_effect() {
         node.port_guids = vec![(PortNum(1), Guid(guid))];
     }
     let fabric = Fabric::from_topology(&topology, 3, &View::default()).expect("node 3 exists");
-    let (tables, notes) = partitions::tables(&fabric, &found, &[], &options);
+    let (tables, _, notes) =
+        partitions::tables(&fabric, &found, &[], &GoneKeys::default(), &options);
     assert_eq!(notes, []);
     let keys = |guid: u64| -> Vec<u16> {
         let port = fabric.port_by_guid(Guid(guid)).unwrap_or_else(|| panic!("{guid:#x}"));

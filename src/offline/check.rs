@@ -115,7 +115,7 @@ fn effect(file: &std::path::Path, sheets: &Sheets, tally: &mut Tally) -> Result<
         return Ok("the partitions are not shown, since their file is wrong\n".to_owned());
     };
     let (partitions, mut notes) = plan::partitions(partitions, options, &[]);
-    let (tables, found) = plan::tables(&fabric, &partitions, &[], options);
+    let (tables, _, found) = plan::tables(&fabric, &partitions, &[], &Default::default(), options);
     notes.extend(found);
     let policy = sheets.qos_policy.clone().map(Arc::new);
     if let Some(policy) = policy.clone() {

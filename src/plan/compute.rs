@@ -98,7 +98,7 @@ pub struct PlanFailure {
 /// A [`PlanFailure`] if no engine of the chain can route the fabric.
 pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanFailure>> {
     let PlanInput { fabric, options, .. } = *input;
-    let (table, memory, lid_notes) = lids::assign(fabric, options, input.memory);
+    let (table, mut memory, lid_notes) = lids::assign(fabric, options, input.memory);
     let lids = Arc::new(table);
     let routing = match route(input, &lids, input.previous, None) {
         Ok(routing) => routing,
@@ -106,11 +106,13 @@ pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanFailure>> {
             return Err(Box::new(PlanFailure { notes: lid_notes, refusals, lids, memory }));
         }
     };
-    let (partitions, partition_notes) =
-        partitions::tables(fabric, input.partitions, input.observed_pkeys, options);
+    let (observed, gone) = (input.observed_pkeys, &input.memory.gone_pkeys);
+    let (partitions, gone_pkeys, partition_notes) =
+        partitions::tables(fabric, input.partitions, observed, gone, options);
+    memory.gone_pkeys = gone_pkeys;
     let made = |policy| QosSetup::new(policy, fabric, &partitions.keys, input.partitions);
     let setup = input.setup_policy().map(made).map(Arc::new);
-    let (sources, qos_notes) = qos_sources(options, setup);
+    let sources = qos_sources(options, setup);
     let ports = with_links(input, &lids, &routing, sources.as_ref(), &partitions, |links| {
         links::targets(links)
     });
@@ -125,7 +127,7 @@ pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanFailure>> {
     };
     let multicast = Arc::new(multicast);
     let parts = Parts { lids, routing, ports, qos, partitions, multicast };
-    let plan = finish(input, parts, &findings, qos_notes);
+    let plan = finish(input, parts, &findings);
     Ok(Planned { plan, memory, findings })
 }
 
@@ -142,16 +144,9 @@ pub(super) fn route(
     input.chain.route(&routing_input).map(Arc::new)
 }
 
-/// What QoS tables are made from, if QoS is on, and what is wrong with the options.
-pub(super) fn qos_sources(
-    options: &Options,
-    setup: Option<Arc<QosSetup>>,
-) -> (Option<QosSources>, Vec<Note>) {
-    if !options.qos {
-        return (None, Vec::new());
-    }
-    let (config, notes) = QosConfig::read(options);
-    (Some(QosSources { config, setup }), notes)
+/// What QoS tables are made from, if QoS is on.
+pub(super) fn qos_sources(options: &Options, setup: Option<Arc<QosSetup>>) -> Option<QosSources> {
+    options.qos.then(|| QosSources { config: QosConfig::read(options), setup })
 }
 
 /// Gives `work` what links depend on.
@@ -186,19 +181,14 @@ pub(super) struct Parts {
 }
 
 /// Adds what stands on the rest, and collects the notes in the order of the stages.
-pub(super) fn finish(
-    input: &PlanInput<'_>,
-    parts: Parts,
-    findings: &Findings,
-    qos_notes: Vec<Note>,
-) -> Plan {
+pub(super) fn finish(input: &PlanInput<'_>, parts: Parts, findings: &Findings) -> Plan {
     let PlanInput { fabric, options, .. } = *input;
     let Parts { lids, routing, ports, qos, partitions, multicast } = parts;
     let switch_infos = links::switch_targets(fabric, &lids, &multicast, options);
     let setup_notes = setup_notes(fabric, &routing, &ports, &qos);
     let earlier = findings.lids.iter().chain(&routing.notes).chain(&findings.partitions);
     let found = multicast.notes.iter().map(|(_, note)| note);
-    let notes = earlier.chain(&qos_notes).chain(&setup_notes).chain(found).cloned().collect();
+    let notes = earlier.chain(&setup_notes).chain(found).cloned().collect();
     let aliases = super::aliases::tables(fabric, input.aliases);
     Plan { lids, ports, switch_infos, aliases, routing, qos, partitions, multicast, notes }
 }

@@ -12,6 +12,7 @@
 //! Ranges of 2^LMC LIDs start at a multiple of 2^LMC (IBA vol. 1, 7.11.1).
 
 use super::LidTable;
+use super::partitions::memory::GoneKeys;
 use crate::config::guid2lid::Guid2Lid;
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId};
@@ -27,12 +28,14 @@ pub struct Memory {
     pub guid2lid: Arc<Guid2Lid>,
     /// Set once `reassign_lids` has been obeyed: it concerns the first sweep as master only.
     pub lids_reassigned: bool,
+    /// The indexes of P_Keys that ports have no more.
+    pub gone_pkeys: GoneKeys,
 }
 
 impl Memory {
     /// The memory of an SM that starts with what the file guid2lid held.
     pub fn new(guid2lid: Guid2Lid) -> Self {
-        Self { guid2lid: Arc::new(guid2lid), lids_reassigned: false }
+        Self { guid2lid: Arc::new(guid2lid), ..Self::default() }
     }
 
     /// The memory of a standby SM that becomes master: another SM may have given out LIDs
@@ -40,7 +43,7 @@ impl Memory {
     /// file (`guid2lid`, shared with that SM) is to be.
     pub fn after_standby(self, options: &Options, guid2lid: Arc<Guid2Lid>) -> Self {
         let guid2lid = if options.honor_guid2lid_file { guid2lid } else { Arc::default() };
-        Self { guid2lid, ..self }
+        Self { guid2lid, gone_pkeys: GoneKeys::default(), ..self }
     }
 }
 
@@ -108,8 +111,12 @@ pub fn assign(
         true => memory.guid2lid.clone(),
         false => Arc::new(work.guid2lid),
     };
-    let lids_reassigned = memory.lids_reassigned || reassign;
-    (work.table, Memory { guid2lid, lids_reassigned }, notes)
+    let memory = Memory {
+        guid2lid,
+        lids_reassigned: memory.lids_reassigned || reassign,
+        gone_pkeys: memory.gone_pkeys.clone(),
+    };
+    (work.table, memory, notes)
 }
 
 struct Assignment<'a> {

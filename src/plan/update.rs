@@ -8,6 +8,7 @@
 use super::compute::{self, Findings, Parts, PlanFailure, PlanInput, Planned, compute};
 use super::lids::{self, Memory};
 use super::multicast::{self, GroupMembers, MulticastTables};
+use super::partitions::memory::GoneKeys;
 use super::partitions::{self, Partition, PartitionTables};
 use super::qos::{self, QosSources, QosTables};
 use super::qos_setup::QosSetup;
@@ -169,11 +170,11 @@ impl Update<'_> {
         (table == *basis.plan.lids).then_some((memory, notes))
     }
 
-    fn run(&self, memory: Memory, lid_notes: Vec<Note>) -> Result<Planned, Box<PlanFailure>> {
+    fn run(&self, mut memory: Memory, lid_notes: Vec<Note>) -> Result<Planned, Box<PlanFailure>> {
         let (input, before) = (self.input, &*self.basis.plan);
         let lids = before.lids.clone();
         let since = Since { fabric: &self.basis.fabric, difference: self.difference };
-        let (routing, (partitions, partition_notes)) = rayon::join(
+        let (routing, (partitions, gone_pkeys, partition_notes)) = rayon::join(
             || compute::route(input, &lids, Some(before), Some(since)),
             || self.partitions(),
         );
@@ -183,9 +184,10 @@ impl Update<'_> {
                 return Err(Box::new(PlanFailure { notes: lid_notes, refusals, lids, memory }));
             }
         };
+        memory.gone_pkeys = gone_pkeys;
         let setup = self.setup(&partitions);
         let same_setup = setup == before.qos.setup;
-        let (sources, qos_notes) = compute::qos_sources(input.options, setup);
+        let sources = compute::qos_sources(input.options, setup);
         let changed = routing.policy.changes_since(&*before.routing.policy);
         let (ports, qos) = match changed.filter(|_| same_setup) {
             Some(changed) => {
@@ -212,15 +214,18 @@ impl Update<'_> {
         let findings = Findings { lids: lid_notes, partitions: partition_notes, groups };
         let qos = qos.unwrap_or_default();
         let parts = Parts { lids, routing, ports, qos, partitions, multicast };
-        let plan = compute::finish(input, parts, &findings, qos_notes);
+        let plan = compute::finish(input, parts, &findings);
         Ok(Planned { plan, memory, findings })
     }
 
-    fn partitions(&self) -> (PartitionTables, Vec<Note>) {
+    fn partitions(&self) -> (PartitionTables, GoneKeys, Vec<Note>) {
         let (input, basis) = (self.input, self.basis);
+        let ([gone_before, gone_after], gone) =
+            (basis.memory.each_ref().map(|memory| &memory.gone_pkeys), &input.memory.gone_pkeys);
         let before = &basis.plan.partitions;
         let same = *input.partitions == **basis.partitions
-            && same_pkeys(input.observed_pkeys, &basis.observed_pkeys);
+            && same_pkeys(input.observed_pkeys, &basis.observed_pkeys)
+            && gone == gone_before;
         let (old, new) = (&*basis.fabric, input.fabric);
         let updated = if same {
             partitions::with_other_links(old, new, self.difference, before)
@@ -228,8 +233,11 @@ impl Update<'_> {
             None
         };
         match updated {
-            Some(tables) => (tables, basis.findings.partitions.clone()),
-            None => partitions::tables(new, input.partitions, input.observed_pkeys, input.options),
+            Some(tables) => (tables, gone_after.clone(), basis.findings.partitions.clone()),
+            None => {
+                let observed = input.observed_pkeys;
+                partitions::tables(new, input.partitions, observed, gone, input.options)
+            }
         }
     }
 

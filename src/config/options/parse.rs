@@ -4,7 +4,9 @@
 //! wherever it stands, a pair of quotes around the value is taken off, the last line for a key
 //! wins.
 
+use super::lists;
 use super::table::{Key, Options, TABLE};
+use super::value::NULL;
 use crate::config::{Diagnostic, suggest};
 use crate::notes::Severity;
 use std::path::Path;
@@ -42,6 +44,11 @@ impl Options {
             return Ok(());
         }
         let (name, value) = code.split_once(char::is_whitespace).unwrap_or((code, ""));
+        // opensm(8) has examples with an equals sign.
+        let assigned = code.split_once('=').map(|(name, value)| (name.trim(), value));
+        let assigned = assigned.filter(|_| find(name).is_none() || value.trim().starts_with("= "));
+        let assigned = assigned.filter(|(name, _)| find(name).is_some());
+        let (name, value) = assigned.unwrap_or((name, value));
         let key = find(name).ok_or_else(|| unknown(name))?;
         let value = value.trim();
         key.set(self, unquote(value)).map_err(|error| Fault {
@@ -49,6 +56,19 @@ impl Options {
             at: if value.is_empty() { name } else { value },
             severity: Severity::Error,
             message: format!("{}: {error}", key.name),
+        })?;
+        if assigned.is_some() {
+            let severity = Severity::Warning;
+            let message = format!(
+                "{}: read as if a blank stood in the place of `=`; OpenSM ignores the line",
+                key.name
+            );
+            return Err(Fault { at: name, severity, message });
+        }
+        let doubt = lists::doubt(key.name, unquote(value)).filter(|_| unquote(value) != NULL);
+        doubt.map_or(Ok(()), |doubt| {
+            let message = format!("{}: {}", key.name, doubt.message);
+            Err(Fault { at: doubt.at, severity: Severity::Warning, message })
         })
     }
 }
@@ -184,6 +204,24 @@ mod tests {
             assert_eq!(diagnostics, [expected]);
             assert_eq!(options, Options::default());
         }
+    }
+
+    /// The examples of opensm(8), which OpenSM itself does not understand.
+    #[test]
+    fn a_value_may_stand_behind_an_equals_sign() {
+        let text = "qos_sw0_max_vls=2\nqos_ca_sl2vl=0,1,2,3,5,5,5,12,12,0,\n\
+                    qos_swe_high_limit=0\nqos = TRUE\nlog_prefix a=b\nlog_file =x\n";
+        let (options, diagnostics) = parse(text);
+        assert_eq!((options.qos_sw0_max_vls, options.qos_swe_high_limit), (2, 0));
+        assert_eq!(options.qos_ca_sl2vl.as_deref(), Some("0,1,2,3,5,5,5,12,12,0,"));
+        assert!(options.qos);
+        assert_eq!((options.log_prefix.as_deref(), &*options.log_file), (Some("a=b"), "=x"));
+        assert_eq!(diagnostics.len(), 4, "{diagnostics:?}");
+        assert_eq!(
+            diagnostics[0],
+            "opensm.conf:1:1: qos_sw0_max_vls: read as if a blank stood in the place of `=`; OpenSM \
+             ignores the line"
+        );
     }
 
     #[test]

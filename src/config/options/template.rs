@@ -59,18 +59,23 @@ fn write_key(text: &mut String, key: &Key, options: &Options) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Diagnostic;
+    use crate::notes::Severity;
     use proptest::prelude::*;
     use std::path::Path;
 
     fn parse(text: &str) -> Options {
         let (options, diagnostics) = Options::parse(text, Path::new("opensm.conf"));
-        assert_eq!(diagnostics, [], "{text}");
+        // A list of VLs that makes no sense is a warning, and stays as it is written.
+        let is_doubt = |found: &Diagnostic| found.severity == Severity::Warning;
+        assert!(diagnostics.iter().all(is_doubt), "{diagnostics:?}\n{text}");
         options
     }
 
     #[test]
     fn the_template_gives_the_defaults() {
-        assert_eq!(parse(&template()), Options::default());
+        let (options, findings) = Options::parse(&template(), Path::new("opensm.conf"));
+        assert_eq!((options, findings), (Options::default(), Vec::new()));
     }
 
     #[test]

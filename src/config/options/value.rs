@@ -195,7 +195,7 @@ macro_rules! words {
             fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
                 *self = match text {
                     $($word => Self::$variant,)+
-                    _ => return Err(format!("'{text}' is not one of the words")),
+                    _ => return Err(format!("'{text}' is none of the words")),
                 };
                 Ok(())
             }
@@ -205,7 +205,7 @@ macro_rules! words {
             }
 
             fn expects(_: Format) -> String {
-                ["one of", $($word),+].join(" ")
+                format!("one of {}", [$($word),+].join(", "))
             }
         }
     };

@@ -5,10 +5,12 @@
 //! * [`members`]: which end port holds which keys; * [`place`]: keys → table. A key stays at the
 //!   index where it was found, for clients address keys by index; the default key belongs at
 //!   index 0 (IBA vol. 1, 10.9.1.2) unless the configuration wants another one there;
+//! * [`memory`]: where keys stood that a port has no more, for the day they come back;
 //! * [`steps`]: the order in which blocks are written, so that no port is without a key that it
 //!   had and is to keep.
 
 pub mod members;
+pub mod memory;
 pub mod place;
 pub mod resolve;
 pub mod steps;
@@ -22,7 +24,8 @@ use crate::ids::{Gid, Pkey, PortNum, Sl};
 use crate::notes::Note;
 use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
 use members::{Memberships, Wanted};
-use place::{Lookup, Placed};
+use memory::GoneKeys;
+use place::{Before, Lookup, Placed};
 use rayon::prelude::*;
 
 pub use resolve::{default, partitions};
@@ -117,17 +120,19 @@ pub struct PermanentGroup {
 }
 
 /// The tables for `partitions`. `observed` holds, by port slot, the blocks that were read (fewer
-/// or none where nothing was); blocks beyond those are written only if they hold a key. The
-/// notes name ports whose table is too small.
+/// or none where nothing was); blocks beyond those are written only if they hold a key. `gone` is
+/// what the plan before left to remember; what this one leaves comes back. The notes name ports
+/// whose table is too small.
 pub fn tables(
     fabric: &Fabric,
     partitions: &[Partition],
     observed: &[Vec<PkeyBlock>],
+    gone: &GoneKeys,
     options: &Options,
-) -> (PartitionTables, Vec<Note>) {
+) -> (PartitionTables, GoneKeys, Vec<Note>) {
     let slots = fabric.ports().len();
     let memberships = Memberships::of(fabric, partitions, options);
-    let work = Work { fabric, observed, options, memberships: &memberships };
+    let work = Work { fabric, observed, gone, options, memberships: &memberships };
     let end_ports: Vec<PortId> = fabric.end_ports().collect();
     let tables: Vec<PortTables> = end_ports
         .par_iter()
@@ -140,8 +145,11 @@ pub fn tables(
         service_levels: partitions.iter().map(|part| (part.pkey.base(), part.sl)).collect(),
     };
     all.service_levels.sort_unstable();
-    let mut notes = Vec::new();
+    let (mut notes, mut left) = (Vec::new(), Vec::new());
     for (&port, table) in end_ports.iter().zip(tables) {
+        if !table.gone.is_empty() {
+            left.push((fabric.port(port).guid, table.gone));
+        }
         all.blocks[port.index()] = table.blocks;
         all.keys[port.index()] = table.held;
         if let Some((peer, gate)) = table.gate {
@@ -151,13 +159,14 @@ pub fn tables(
         notes.extend(table.notes);
     }
     free_switch_links(fabric, &mut all);
-    (all, notes)
+    (all, GoneKeys::new(left), notes)
 }
 
 /// What belongs to an end port.
 struct PortTables {
     blocks: Vec<(u16, PkeyBlock)>,
     held: Vec<Pkey>,
+    gone: Vec<(Pkey, u16)>,
     /// The switch port it is cabled to, and what that is to do.
     gate: Option<(PortId, Gate)>,
     notes: Vec<Note>,
@@ -174,6 +183,7 @@ struct Gate {
 struct Work<'a> {
     fabric: &'a Fabric,
     observed: &'a [Vec<PkeyBlock>],
+    gone: &'a GoneKeys,
     options: &'a Options,
     memberships: &'a Memberships,
 }
@@ -188,7 +198,9 @@ impl Work<'_> {
         let cap = usize::from(fabric.node_of(port).info.partition_cap()).max(1);
         let old = self.observed(port);
         let wanted = self.memberships.of_port(port);
-        let Placed { table, left_out } = place::place(wanted, old, cap, self.options, lookup);
+        let before = Before { table: old, gone: self.gone.of(fabric.port(port).guid) };
+        let placed = place::place(wanted, before, cap, self.options, lookup);
+        let Placed { table, left_out, gone } = placed;
         let mut notes = Vec::new();
         if !left_out.is_empty() {
             notes.push(overflow(fabric, port, cap, &left_out));
@@ -197,7 +209,7 @@ impl Work<'_> {
         let held: Vec<_> = table.into_iter().filter(|key| key.base() != 0).collect();
         let gate = switch_port_at(fabric, port)
             .and_then(|peer| Some((peer, self.gate(peer, &held, lookup, &mut notes)?)));
-        PortTables { blocks, held, gate, notes }
+        PortTables { blocks, held, gone, gate, notes }
     }
 
     /// What the switch port `peer` is to do, which faces a port that holds `held`; `None` if its
@@ -240,7 +252,8 @@ impl Work<'_> {
         // are never missing while the table changes.
         let index0 = keys.first().map(|&key| (0, key));
         let old = self.observed(peer);
-        let placed = place::place(&Wanted { keys, index0 }, old, cap, self.options, lookup);
+        let (wanted, before) = (Wanted { keys, index0 }, Before { table: old, gone: &[] });
+        let placed = place::place(&wanted, before, cap, self.options, lookup);
         Some(Gate { bits, blocks: blocks(&placed.table, old.len()) })
     }
 }

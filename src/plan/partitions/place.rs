@@ -17,6 +17,15 @@ impl Default for Lookup {
     }
 }
 
+/// What is known of a port before its table is planned.
+#[derive(Clone, Copy, Debug)]
+pub struct Before<'a> {
+    /// The table it has, as far as it was read.
+    pub table: &'a [PkeyBlock],
+    /// Where keys stood that it has no more.
+    pub gone: &'a [(Pkey, u16)],
+}
+
 /// A table, and the keys for which it is too small.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
@@ -24,24 +33,27 @@ pub struct Placed {
     pub table: Vec<Pkey>,
     /// Keys without a place.
     pub left_out: Vec<Pkey>,
+    /// Where keys stood that the table has no more, for the next plan.
+    pub gone: Vec<(Pkey, u16)>,
 }
 
-/// Puts the keys of `wanted` into a table of `cap` entries, which held `old`. With
-/// `keep_pkey_indexes` keys stay where they were; new ones come behind all that were there, so
-/// that an index a client remembers is not used again early, and into gaps when there is no
-/// other room.
+/// Puts the keys of `wanted` into a table of `cap` entries. With `keep_pkey_indexes` keys stay
+/// where they were, and one that comes back gets the index that it had; new ones come behind all
+/// that ever were there, so that an index a client remembers is not used again early, and into
+/// gaps when there is no other room. Who is to stand at index 0 moves there, and leaves its index
+/// to others.
 pub fn place(
     wanted: &Wanted,
-    old: &[PkeyBlock],
+    before: Before<'_>,
     cap: usize,
     options: &Options,
     lookup: &mut Lookup,
 ) -> Placed {
     let both = options.allow_both_pkeys;
     let name = |key: Pkey| usize::from(if both { key.0 } else { key.base() });
-    let old: Vec<Pkey> = match options.keep_pkey_indexes {
-        true => old.iter().flat_map(|block| block.0).take(cap).collect(),
-        false => Vec::new(),
+    let (old, earlier): (Vec<Pkey>, _) = match options.keep_pkey_indexes {
+        true => (before.table.iter().flat_map(|block| block.0).take(cap).collect(), before.gone),
+        false => (Vec::new(), &[][..]),
     };
     for (index, &key) in old.iter().enumerate().filter(|(_, key)| key.base() != 0) {
         let slot = &mut lookup.0[name(key)];
@@ -62,8 +74,14 @@ pub fn place(
         }
     }
     old.iter().for_each(|&key| lookup.0[name(key)] = NONE);
-    let left_out = append(&mut table, &old, new);
-    Placed { table, left_out }
+    let is_first = |key: Pkey| first.is_some_and(|first| name(first) == name(key));
+    let stood = old.iter().zip(0..).map(|(&key, index)| (key, index));
+    let used =
+        stood.chain(earlier.iter().copied()).filter(|&(key, _)| key.0 != 0 && !is_first(key));
+    let behind = used.map(|(_, index)| usize::from(index) + 1).max().unwrap_or(1).max(1);
+    let left_out = append(&mut table, behind, earlier, new);
+    let gone = gone(&old, earlier, &table, name, lookup);
+    Placed { table, left_out, gone }
 }
 
 /// The key that belongs at index 0: the one the configuration wants there, or that of the
@@ -78,16 +96,26 @@ fn first_key(wanted: &Wanted, both: bool) -> Option<Pkey> {
     full.or_else(|| Some(Pkey::DEFAULT_LIMITED).filter(has))
 }
 
-/// Gives new keys their places; returns those for which there is none.
-fn append(table: &mut [Pkey], old: &[Pkey], new: Vec<Pkey>) -> Vec<Pkey> {
+/// Gives new keys their places: the one that a key had `earlier` if it is free, or one from
+/// `behind` on, or the first gap; returns those for which there is none.
+fn append(
+    table: &mut [Pkey],
+    mut behind: usize,
+    earlier: &[(Pkey, u16)],
+    new: Vec<Pkey>,
+) -> Vec<Pkey> {
     let cap = table.len();
-    let mut behind = old.iter().rposition(|key| key.0 != 0).map_or(1, |last| last + 1).max(1);
     let mut gap = 1;
     let mut left_out = Vec::new();
     for key in new {
-        let is_free = |index: &usize| table[*index].0 == 0;
-        let found = (behind..cap).find(is_free);
-        behind = found.map_or(cap, |index| index + 1);
+        let is_free = |index: &usize| table.get(*index).is_some_and(|key| key.0 == 0);
+        let own = earlier.iter().find(|(other, _)| *other == key);
+        let own = own.map(|&(_, index)| usize::from(index)).filter(is_free);
+        let found = own.or_else(|| {
+            let found = (behind..cap).find(is_free);
+            behind = found.map_or(cap, |index| index + 1);
+            found
+        });
         let found = found.or_else(|| {
             let free = (gap..cap).find(is_free);
             gap = free.map_or(cap, |index| index + 1);
@@ -99,6 +127,36 @@ fn append(table: &mut [Pkey], old: &[Pkey], new: Vec<Pkey>) -> Vec<Pkey> {
         }
     }
     left_out
+}
+
+/// Where the keys of the `old` table and those gone `earlier` stood that `table` does not have,
+/// unless a key of another name stands there now.
+fn gone(
+    old: &[Pkey],
+    earlier: &[(Pkey, u16)],
+    table: &[Pkey],
+    name: impl Fn(Pkey) -> usize,
+    lookup: &mut Lookup,
+) -> Vec<(Pkey, u16)> {
+    if earlier.is_empty() && table.starts_with(old) {
+        return Vec::new();
+    }
+    table.iter().for_each(|key| lookup.0[usize::from(key.0)] = 0);
+    let is_here = |key: Pkey| lookup.0[usize::from(key.0)] != NONE;
+    let is_left = |&(key, index): &(Pkey, u16)| {
+        let now = table.get(usize::from(index)).copied().unwrap_or_default();
+        index > 0 && !is_here(key) && (now.0 == 0 || name(now) == name(key))
+    };
+    let stood = old.iter().copied().zip(0..).filter(|(key, _)| key.base() != 0);
+    let mut gone: Vec<(Pkey, u16)> = stood.filter(is_left).collect();
+    let fresh = gone.len();
+    for entry in earlier.iter().filter(|entry| is_left(entry)) {
+        if gone[..fresh].iter().all(|(key, _)| *key != entry.0) {
+            gone.push(*entry);
+        }
+    }
+    table.iter().for_each(|key| lookup.0[usize::from(key.0)] = NONE);
+    gone
 }
 
 /// The keys a switch port needs to let `held` pass: the limited key of a partition is not needed

@@ -1,4 +1,4 @@
-use super::place::place;
+use super::place::{Before, place};
 use super::steps::next_step;
 use super::*;
 use crate::config::partitions::PartitionsConfig;
@@ -20,6 +20,11 @@ fn wanted(keys: &[u16]) -> Wanted {
     Wanted { keys: keys.iter().copied().map(Pkey).collect(), index0: None }
 }
 
+/// A port whose table was read, and of which nothing else is known.
+fn found(table: &[PkeyBlock]) -> Before<'_> {
+    Before { table, gone: &[] }
+}
+
 #[test]
 fn keys_keep_their_index() {
     let options = Options::default();
@@ -34,7 +39,7 @@ fn keys_keep_their_index() {
         (&options, &[0xFFFF, 1, 0x8002], &[2, 0xFFFF], None, &[0xFFFF, 0, 2, 0], &[]),
         (&options, &[0xFFFF, 1], &[3, 0xFFFF], None, &[0xFFFF, 0, 3, 0], &[]),
         (&options, &[0xFFFF, 0, 0, 7], &[1, 2, 3, 7], None, &[0, 1, 2, 7], &[3]),
-        (&options, &[5, 0xFFFF], &[5, 0xFFFF], None, &[0xFFFF, 0, 5, 0], &[]),
+        (&options, &[5, 0xFFFF], &[5, 0xFFFF], None, &[0xFFFF, 5, 0, 0], &[]),
         (&options, &[0xFFFF, 5], &[5, 0xFFFF], Some(5), &[5, 0, 0xFFFF, 0], &[]),
         (&options, &[5, 6, 0xFFFF], &[5, 6, 0xFFFF], Some(5), &[5, 6, 0xFFFF, 0], &[]),
         (&new_index, &[0xFFFF, 0, 5], &[5, 0xFFFF], None, &[0xFFFF, 5, 0, 0], &[]),
@@ -46,7 +51,7 @@ fn keys_keep_their_index() {
     for (options, old, keys, index0, expected, left_out) in cases {
         let index0 = index0.map(|key| (1, Pkey(key)));
         let wanted = Wanted { index0, ..wanted(keys) };
-        let placed = place(&wanted, &table(old), 4, options, &mut lookup);
+        let placed = place(&wanted, found(&table(old)), 4, options, &mut lookup);
         let raw = |keys: &[Pkey]| keys.iter().map(|key| key.0).collect::<Vec<_>>();
         assert_eq!(raw(&placed.table), expected, "{old:x?} {keys:x?}");
         assert_eq!(raw(&placed.left_out), left_out);
@@ -204,7 +209,7 @@ fn the_default_key_moves_without_being_lost() {
     keys[40] = 0xFFFF;
     let old = table(&keys);
     let options = Options::default();
-    let placed = place(&wanted(&keys), &old, 64, &options, &mut Lookup::default());
+    let placed = place(&wanted(&keys), found(&old), 64, &options, &mut Lookup::default());
     assert!(placed.left_out.is_empty());
     let raw: Vec<u16> = placed.table.iter().map(|key| key.0).collect();
     assert_eq!((raw[0], raw[40], raw[60]), (0xFFFF, 0, 1));
@@ -249,7 +254,7 @@ proptest! {
         // Room for the keys of both tables.
         let observed = table(&old);
         let placed =
-            place(&wanted(&keys), &observed, 200, &options, &mut Lookup::default());
+            place(&wanted(&keys), found(&observed), 200, &options, &mut Lookup::default());
         prop_assert!(placed.left_out.is_empty());
         let raw: Vec<u16> = placed.table.iter().map(|key| key.0).collect();
         let blocks = super::blocks(&placed.table, observed.len());
@@ -276,13 +281,64 @@ proptest! {
         keys.push(0x7FFF);
         let options = Options::default();
         let mut lookup = Lookup::default();
-        let first = place(&wanted(&keys), &table(&old), 128, &options, &mut lookup);
+        let first = place(&wanted(&keys), found(&table(&old)), 128, &options, &mut lookup);
         let blocks: Vec<PkeyBlock> =
             super::blocks(&first.table, 4).into_iter().map(|(_, block)| block).collect();
-        let again = place(&wanted(&keys), &blocks, 128, &options, &mut lookup);
+        let before = Before { table: &blocks, gone: &first.gone };
+        let again = place(&wanted(&keys), before, 128, &options, &mut lookup);
         prop_assert_eq!(&again, &first);
         let mut placed: Vec<u16> = first.table.iter().map(|key| key.0).filter(|&k| k > 0).collect();
         placed.sort_unstable();
         prop_assert_eq!(placed, keys);
+    }
+
+    /// What a port goes through: keys stay, come back to where they were while that is free, and
+    /// new ones take what was somebody's only when there is nothing else.
+    #[test]
+    fn keys_come_back_to_their_index(
+        cap in 3..40_usize,
+        changes in prop::collection::vec(prop::collection::vec((1..30_u16, any::<bool>()), 0..24), 1..12),
+        both: bool,
+    ) {
+        let options = Options { allow_both_pkeys: both, ..Options::default() };
+        let name = |key: Pkey| if both { key.0 } else { key.base() };
+        let (mut held, mut gone, mut lookup) = (Vec::new(), Vec::new(), Lookup::default());
+        // Who stood at an index last, and every key's last index.
+        let (mut owners, mut homes) = (BTreeMap::new(), BTreeMap::new());
+        for asked in changes {
+            let mut keys = vec![Pkey::DEFAULT_FULL];
+            for (base, full) in asked {
+                let key = Pkey(base | if full { 0x8000 } else { 0 });
+                if keys.iter().all(|other| name(*other) != name(key)) {
+                    keys.push(key);
+                }
+            }
+            let wanted = Wanted { keys: keys.clone(), index0: None };
+            let old: Vec<Pkey> = held.iter().flat_map(|block: &PkeyBlock| block.0).collect();
+            let before = Before { table: &held, gone: &gone };
+            let placed = place(&wanted, before, cap, &options, &mut lookup);
+            prop_assert_eq!(placed.left_out.len(), keys.len().saturating_sub(cap));
+            let highest = owners.keys().last().copied().unwrap_or(0);
+            for (index, &key) in placed.table.iter().enumerate().filter(|(_, key)| key.0 != 0) {
+                let stood = old.iter().position(|other| name(*other) == name(key) && other.0 != 0);
+                let home = homes.get(&key).filter(|at| owners.get(*at) == Some(&name(key)));
+                match (stood, home) {
+                    (Some(stood), _) => prop_assert_eq!(stood, index, "it stays"),
+                    (None, Some(&home)) => prop_assert_eq!(home, index, "it comes back"),
+                    (None, None) if owners.contains_key(&index) => {
+                        let taken = placed.table[(highest + 1).min(cap)..].iter();
+                        prop_assert!(taken.clone().all(|key| key.0 != 0), "a gap too early");
+                    }
+                    (None, None) => {}
+                }
+                owners.insert(index, name(key));
+                homes.insert(key, index);
+            }
+            let mut full = placed.table.clone();
+            full.resize(64, Pkey(0));
+            held = full.chunks(PKEY_BLOCK).map(|keys| PkeyBlock(keys.try_into().unwrap())).collect();
+            gone = placed.gone;
+            prop_assert!(gone.len() <= 2 * cap);
+        }
     }
 }

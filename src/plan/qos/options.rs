@@ -1,12 +1,11 @@
 //! The `qos_*` options, read.
 
-use super::DROP;
 use crate::config::options::Options;
+use crate::config::options::lists::{arbitration, mapping};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
-use crate::notes::Note;
 use crate::wire::attr::NodeKind;
-use crate::wire::attr::tables::{SlToVl, VLARB_BLOCK};
+use crate::wire::attr::tables::SlToVl;
 
 /// Default of `qos_vlarb_high`: only VL 0 has weight.
 const VLARB_HIGH: &str = "0:4,1:0,2:0,3:0,4:0,5:0,6:0,7:0,8:0,9:0,10:0,11:0,12:0,13:0,14:0";
@@ -39,7 +38,6 @@ pub struct QosConfig {
 
 /// The options of one kind.
 struct Raw<'a> {
-    prefix: &'a str,
     high_limit: i32,
     high: &'a Option<String>,
     low: &'a Option<String>,
@@ -47,9 +45,8 @@ struct Raw<'a> {
 }
 
 macro_rules! raw {
-    ($options:ident, $prefix:literal, $limit:ident, $high:ident, $low:ident, $map:ident) => {
+    ($options:ident, $limit:ident, $high:ident, $low:ident, $map:ident) => {
         Raw {
-            prefix: $prefix,
             high_limit: $options.$limit,
             high: &$options.$high,
             low: &$options.$low,
@@ -59,24 +56,21 @@ macro_rules! raw {
 }
 
 impl QosConfig {
-    /// Reads the options; the notes name options that make no sense and say what is wrong, and
-    /// where. In their place the inherited value counts.
-    pub fn read(options: &Options) -> (Self, Vec<Note>) {
-        let general =
-            raw!(options, "qos", qos_high_limit, qos_vlarb_high, qos_vlarb_low, qos_sl2vl);
-        let mut notes = Vec::new();
+    /// Reads the options. In the place of lists that make no sense, of which reading the file has
+    /// told, the inherited ones count.
+    pub fn read(options: &Options) -> Self {
+        let general = raw!(options, qos_high_limit, qos_vlarb_high, qos_vlarb_low, qos_sl2vl);
         let default = PortKind {
             high_limit: 0,
             high: arbitration(VLARB_HIGH).unwrap_or_default(),
             low: arbitration(VLARB_LOW).unwrap_or_default(),
-            sl_to_vl: mapping(SL2VL).unwrap_or_default(),
+            sl_to_vl: mapping(SL2VL).map(SlToVl::new).unwrap_or_default(),
         };
-        let general = general.over(&default, &mut notes);
-        let mut kind = |raw: Raw<'_>| raw.over(&general, &mut notes);
-        let config = Self {
+        let general = general.over(&default);
+        let kind = |raw: Raw<'_>| raw.over(&general);
+        Self {
             ca: kind(raw!(
                 options,
-                "qos_ca",
                 qos_ca_high_limit,
                 qos_ca_vlarb_high,
                 qos_ca_vlarb_low,
@@ -84,7 +78,6 @@ impl QosConfig {
             )),
             router: kind(raw!(
                 options,
-                "qos_rtr",
                 qos_rtr_high_limit,
                 qos_rtr_vlarb_high,
                 qos_rtr_vlarb_low,
@@ -92,7 +85,6 @@ impl QosConfig {
             )),
             switch0: kind(raw!(
                 options,
-                "qos_sw0",
                 qos_sw0_high_limit,
                 qos_sw0_vlarb_high,
                 qos_sw0_vlarb_low,
@@ -100,14 +92,12 @@ impl QosConfig {
             )),
             external: kind(raw!(
                 options,
-                "qos_swe",
                 qos_swe_high_limit,
                 qos_swe_vlarb_high,
                 qos_swe_vlarb_low,
                 qos_swe_sl2vl
             )),
-        };
-        (config, notes)
+        }
     }
 
     /// What is configured for a port.
@@ -122,84 +112,21 @@ impl QosConfig {
 }
 
 impl Raw<'_> {
-    fn over(self, inherited: &PortKind, notes: &mut Vec<Note>) -> PortKind {
-        let prefix = self.prefix;
-        let mut read = |key: &str, text: &Option<String>, fault: Option<String>| {
-            if let (Some(text), Some(fault)) = (text, fault) {
-                let place = format!("{prefix}_{key} \"{text}\"");
-                notes.push(Note::warning(format!("{place}: {fault}; ignored")));
-            }
-        };
-        let parsed = |text: &Option<String>| text.as_deref().map(arbitration);
-        let (high, low) = (parsed(self.high), parsed(self.low));
-        let map = self.sl_to_vl.as_deref().map(mapping);
-        read("vlarb_high", self.high, high.clone().and_then(Result::err));
-        read("vlarb_low", self.low, low.clone().and_then(Result::err));
-        read("sl2vl", self.sl_to_vl, map.clone().and_then(Result::err));
+    fn over(self, inherited: &PortKind) -> PortKind {
+        let read = |text: &Option<String>| text.as_deref().and_then(|text| arbitration(text).ok());
+        let map = self.sl_to_vl.as_deref().and_then(|text| mapping(text).ok());
         PortKind {
             high_limit: u8::try_from(self.high_limit).unwrap_or(inherited.high_limit),
-            high: high.and_then(Result::ok).unwrap_or_else(|| inherited.high.clone()),
-            low: low.and_then(Result::ok).unwrap_or_else(|| inherited.low.clone()),
-            sl_to_vl: map.and_then(Result::ok).unwrap_or(inherited.sl_to_vl),
+            high: read(self.high).unwrap_or_else(|| inherited.high.clone()),
+            low: read(self.low).unwrap_or_else(|| inherited.low.clone()),
+            sl_to_vl: map.map_or(inherited.sl_to_vl, SlToVl::new),
         }
     }
-}
-
-/// A number as C writes them, 0..=255.
-fn byte(text: &str, entry: usize) -> Result<u8, String> {
-    let text = text.trim();
-    let value = match text.strip_prefix("0x") {
-        Some(hex) => u8::from_str_radix(hex, 16),
-        None => text.parse(),
-    };
-    value.map_err(|_| format!("entry {entry}: \"{text}\" is not a number from 0 to 255"))
-}
-
-/// VL arbitration entries `vl:weight,…`; a VL of 15 becomes 0, as in OpenSM (VL modulo 15).
-fn arbitration(text: &str) -> Result<Vec<(u8, u8)>, String> {
-    let entries: Result<Vec<_>, String> = (1..)
-        .zip(text.split(',').filter(|entry| !entry.trim().is_empty()))
-        .map(|(index, entry)| {
-            let (vl, weight) = entry
-                .split_once(':')
-                .ok_or_else(|| format!("entry {index}: \"{entry}\" is not vl:weight"))?;
-            Ok((byte(vl, index)? % 15, byte(weight, index)?))
-        })
-        .collect();
-    let entries = entries?;
-    if entries.len() > 2 * VLARB_BLOCK {
-        return Err(format!("{} entries, more than {}", entries.len(), 2 * VLARB_BLOCK));
-    }
-    Ok(entries)
-}
-
-/// The VLs of SL 0 to 15; missing ones are VL 0.
-fn mapping(text: &str) -> Result<SlToVl, String> {
-    let mut vls = [0; 16];
-    for (index, entry) in text.split(',').filter(|entry| !entry.trim().is_empty()).enumerate() {
-        let vl = byte(entry, index + 1)?;
-        let slot = vls.get_mut(index).ok_or("more than 16 entries")?;
-        if vl > DROP {
-            return Err(format!("entry {}: VL {vl} is above 15", index + 1));
-        }
-        *slot = vl;
-    }
-    Ok(SlToVl::new(vls))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn strings_are_read_and_faults_are_placed() {
-        assert_eq!(arbitration("0:4, 15:0x10,14:0,"), Ok(vec![(0, 4), (0, 16), (14, 0)]));
-        assert!(arbitration("0:4,1").is_err_and(|fault| fault.contains("entry 2")));
-        assert!(arbitration("0:256").is_err());
-        assert_eq!(mapping("3,2").map(|map| map.vls()[..3].to_vec()), Ok(vec![3, 2, 0]));
-        assert!(mapping("1,16").is_err_and(|fault| fault.contains("entry 2")));
-        assert!(mapping("0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0").is_err());
-    }
 
     #[test]
     fn kinds_inherit_the_general_option() {
@@ -211,12 +138,11 @@ mod tests {
             qos_rtr_high_limit: 0,
             ..Options::default()
         };
-        let (config, notes) = QosConfig::read(&options);
+        let config = QosConfig::read(&options);
         assert_eq!(config.external.high, [(2, 8)]);
         assert_eq!(config.ca.high, [(1, 9)]);
         assert_eq!(config.switch0.low.len(), 15);
         assert_eq!((config.ca.high_limit, config.router.high_limit), (7, 0));
         assert_eq!(config.ca.sl_to_vl.vls()[15], 7);
-        assert!(notes.len() == 1 && notes[0].text.contains("qos_ca_vlarb_high"));
     }
 }
