@@ -109,6 +109,7 @@ replays! {
     torus_conf: MUTATIONS * 5;
     guid2lid: MUTATIONS * 5;
     guid_lists: MUTATIONS * 5;
+    prefix_routes: MUTATIONS * 5;
     partitions: MUTATIONS * 5;
     qos_policy: MUTATIONS * 5;
     ibnetdiscover: MUTATIONS * 2;

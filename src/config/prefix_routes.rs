@@ -62,19 +62,37 @@ fn entry(line: &str) -> Result<Option<PrefixRoute>, (usize, String)> {
     let Some(prefix) = words.next() else { return Ok(None) };
     let Some(router) = words.next() else {
         let end = place(prefix) + prefix.len();
-        return Err((end, "here should stand the port GUID of a router, or *".to_owned()));
+        return Err((end, "the port GUID of a router, or *, is missing here".to_owned()));
     };
     let number = |word: &str, what: &str| {
-        let message = || (place(word), format!("\"{word}\" is no {what}, which is hexadecimal"));
+        let message = || (place(word), no_number(word, what));
         if word == "*" { Ok(None) } else { hexadecimal(word).map(Some).ok_or_else(message) }
     };
     let prefix = number(prefix, "subnet prefix")?;
     let router = number(router, "port GUID")?.map(Guid);
     match words.next() {
-        Some(word) => Err((place(word), format!("\"{word}\" is more than a prefix and a GUID"))),
+        Some(word) => {
+            let message = format!("`{word}` is a word too many: a line is a prefix and a GUID");
+            Err((place(word), message))
+        }
         None => Ok(Some(PrefixRoute { prefix, router })),
     }
 }
+
+/// Why a word is no prefix or GUID, and what would be.
+fn no_number(word: &str, what: &str) -> String {
+    let digits: String = word.chars().filter(|c| !matches!(c, ':' | ',')).collect();
+    let without_marks = digits.len() < word.len() && digits.len() == DIGITS;
+    match hexadecimal(&digits).filter(|_| without_marks) {
+        Some(_) => format!("a {what} stands here without colons and commas: write {digits}"),
+        None => format!(
+            "`{word}` is no {what}: that is 1 to {DIGITS} hexadecimal digits, not all 0, or *"
+        ),
+    }
+}
+
+/// The most hexadecimal digits of a prefix or GUID.
+const DIGITS: usize = 16;
 
 /// A number other than 0 of at most 16 hexadecimal digits, with 0x or without.
 fn hexadecimal(word: &str) -> Option<u64> {

@@ -12,23 +12,24 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's distance, without regard to case.
+/// Levenshtein's distance, without regard to case; two neighbours that changed places count as
+/// one mistake.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().flat_map(char::to_lowercase).collect();
+    let [a, b] = [a, b].map(|text| text.chars().flat_map(char::to_lowercase).collect::<Vec<_>>());
+    let mut above = Vec::new();
     let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, left) in a.chars().flat_map(char::to_lowercase).enumerate() {
-        let mut diagonal = i;
-        let mut previous = i + 1;
-        for (slot, right) in row.iter_mut().skip(1).zip(&b) {
-            let cost = usize::from(left != *right);
-            let value = (diagonal + cost).min(previous + 1).min(*slot + 1);
-            diagonal = *slot;
-            *slot = value;
-            previous = value;
+    for (i, left) in a.iter().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, right) in b.iter().enumerate() {
+            let one = row[j] + usize::from(left != right);
+            let mut value = one.min(next[j] + 1).min(row[j + 1] + 1);
+            let is_swap = i > 0 && j > 0 && *left == b[j - 1] && a[i - 1] == *right;
+            if let Some(before) = is_swap.then(|| above.get(j - 1)).flatten() {
+                value = value.min(before + 1);
+            }
+            next.push(value);
         }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
+        above = std::mem::replace(&mut row, next);
     }
     row.last().copied().unwrap_or(0)
 }
@@ -46,6 +47,8 @@ mod tests {
             ("maxsmps", "maxsmp", 1),
             ("kitten", "sitting", 3),
             ("QoS", "qos", 0),
+            ("slef", "self", 1),
+            ("ca", "abc", 3),
         ] {
             assert_eq!(distance(a, b), expected, "{a} {b}");
         }
@@ -55,7 +58,8 @@ mod tests {
     fn only_likely_names_are_suggested() {
         let names = ["maxsmps", "once", "qos"];
         assert_eq!(closest("maxsmp", names), Some("maxsmps"));
-        assert_eq!(closest("onec", names), None, "two of four letters are wrong");
+        assert_eq!(closest("onec", names), Some("once"), "swapped letters are one mistake");
+        assert_eq!(closest("noec", names), None, "two of four letters are wrong");
         assert_eq!(closest("frobnicate", names), None);
     }
 }

@@ -1,0 +1,50 @@
+//! What an administrator is told of typical mistakes in opensm.conf (options of quality of
+//! service, partitions and routers) and in prefix-routes.conf. Those of partitions.conf are in
+//! partitions.rs, those of qos-policy.conf with their parser.
+
+use std::fs;
+use std::path::Path;
+use torus_sm::config::options::Options;
+use torus_sm::config::{Diagnostic, excerpt, prefix_routes};
+
+/// Compares what is said of each file in `KIND/mistakes.txt` with what is expected.
+fn explained(kind: &str, file: &str, read: fn(&Path, &str) -> Vec<String>) -> usize {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(kind);
+    let mistakes = fs::read_to_string(folder.join("mistakes.txt")).expect("the mistakes");
+    let (mut said, mut count) = (String::new(), 0);
+    for (title, text) in mistakes.split("=== ").skip(1).filter_map(|part| part.split_once('\n')) {
+        let findings = read(Path::new(file), text);
+        assert!(!findings.is_empty(), "{title}: nothing is said");
+        said += &format!("=== {title}\n");
+        findings.iter().for_each(|found| said += &format!("{found}\n"));
+        count += 1;
+    }
+    let golden = folder.join("mistakes.expected");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&golden, &said).expect("it is written");
+    }
+    let expected = fs::read_to_string(&golden).expect("what is expected");
+    assert!(said == expected, "UPDATE_GOLDEN=1 writes {} anew\n{said}", golden.display());
+    count
+}
+
+fn rendered(findings: &[Diagnostic], text: &str) -> Vec<String> {
+    findings.iter().map(|found| excerpt::render(found, text)).collect()
+}
+
+#[test]
+fn mistakes_in_options_are_explained() {
+    let read = |file: &Path, text: &str| {
+        let (mut options, findings) = Options::parse(text, file);
+        let notes = options.settle().into_iter().map(|note| note.to_string());
+        rendered(&findings, text).into_iter().chain(notes).collect()
+    };
+    assert!(explained("options", "opensm.conf", read) >= 15);
+}
+
+#[test]
+fn mistakes_in_prefix_routes_are_explained() {
+    let read =
+        |file: &Path, text: &str| rendered(&prefix_routes::parse(file, text).diagnostics, text);
+    assert!(explained("prefix-routes", "prefix-routes.conf", read) >= 9);
+}
