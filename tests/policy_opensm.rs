@@ -11,16 +11,19 @@ mod torus;
 
 use policy::differences::{self, BY_DESIGN};
 use policy::draw::Case;
+use policy::indexes::{self, Sequence};
 use policy::questions::{self, Question};
-use policy::site::{Answer, Maker, Site};
+use policy::site::{Answer, Maker, Site, TableKey};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use torus::{in_parallel, setting};
+use torus_sm::wire::attr::NodeKind;
 use torus_sm::wire::record::{McMemberRecord, PathRecord, Record};
 
-/// Questions about paths on each fabric, and joins.
+/// Questions about paths on each fabric, about several at once, and joins.
 const PATHS: usize = 400;
+const MULTI_PATHS: usize = 60;
 const JOINS: usize = 40;
 
 /// What came of a case.
@@ -67,6 +70,99 @@ fn tables_groups_and_paths_equal_opensm() {
     for (name, reason) in BY_DESIGN {
         assert!(by_design.contains_key(name), "{name} is no difference any more ({reason})");
     }
+}
+
+/// The P_Key tables of end ports through sequences of partitions.conf: index for index those of
+/// OpenSM, which stand still for keys that stay.
+#[test]
+fn pkeys_keep_their_indexes_as_with_opensm() {
+    if common::tool("opensm").is_none() {
+        return;
+    }
+    let count = setting("TORUS_INDEX_CASES", 6);
+    let first = setting("TORUS_POLICY_SEED", 1);
+    common::simulator::library();
+    let results = in_parallel(count, |index| hups((first + index) as u64, 10));
+    let sum = |what: fn(&Hups) -> usize| results.iter().map(what).sum::<usize>();
+    let by_design = sum(|hups| usize::from(hups.by_design));
+    println!("{count} sequences, {} tables", sum(|hups| hups.tables));
+    println!("by design in {by_design}: {}", indexes::DEFAULT_LEFT_OUT);
+    let differing: Vec<String> = results.into_iter().flat_map(|hups| hups.differences).collect();
+    assert!(differing.is_empty(), "{} differ\n{}", differing.len(), differing.join("\n"));
+}
+
+/// What came of a sequence.
+#[derive(Default)]
+struct Hups {
+    tables: usize,
+    differences: Vec<String>,
+    /// It ended with [`indexes::DEFAULT_LEFT_OUT`].
+    by_design: bool,
+}
+
+/// Compares the tables after each file of a sequence.
+fn hups(seed: u64, steps: usize) -> Hups {
+    let sequence = Sequence::new(seed, steps);
+    let case = &sequence.case;
+    let [ours, theirs] = [Maker::TorusSm, Maker::OpenSm].map(|maker| {
+        Site::start(maker, case).unwrap_or_else(|error| panic!("{maker:?}, seed {seed}: {error}"))
+    });
+    let switches: Vec<_> = case.topology.nodes.iter().map(|node| (node.guid, node.kind)).collect();
+    let tables = |site: &Site| -> BTreeMap<TableKey, Vec<u8>> {
+        let mut tables = site.tables(&case.topology);
+        tables.retain(|(guid, port, name, _), _| {
+            let is_switch = switches.contains(&(*guid, NodeKind::Switch));
+            *name == "P_Key table" && (*port == 0 || !is_switch)
+        });
+        tables
+    };
+    let mut hups = Hups::default();
+    let mut before = BTreeMap::new();
+    for step in 0..steps {
+        if let Some(file) = step.checked_sub(1).map(|step| &sequence.later[step]) {
+            [&ours, &theirs].into_iter().for_each(|site| site.reload(file));
+        }
+        let (our, their) = (tables(&ours), tables(&theirs));
+        hups.tables += our.len();
+        let place = format!("seed {seed}, file {step}");
+        for (key, table) in our.iter().filter(|(key, table)| their[key] != **table) {
+            if indexes::leaves_default_out(table, &their[key]) {
+                hups.by_design = true;
+            } else {
+                let both = indexes::both(table, &their[key]);
+                hups.differences.push(format!("{place}, {key:x?}: {both}"));
+            }
+        }
+        if sequence.keeps() {
+            hups.differences.extend(moved(&before, &our).map(|text| format!("{place}, {text}")));
+        }
+        before = our;
+        if !hups.differences.is_empty() {
+            keep(seed, &[("torus-sm", &ours), ("opensm", &theirs)]);
+        }
+        if hups.by_design || !hups.differences.is_empty() {
+            break;
+        }
+    }
+    hups
+}
+
+/// Keys that stayed in a block of a table, but not at their index, which is not 0.
+fn moved<'a>(
+    before: &'a BTreeMap<TableKey, Vec<u8>>,
+    after: &'a BTreeMap<TableKey, Vec<u8>>,
+) -> impl Iterator<Item = String> + 'a {
+    let place =
+        |table: &[u8], key: [u8; 2]| table.as_chunks().0.iter().position(|other| *other == key);
+    before.iter().flat_map(move |(at, old)| {
+        let keys = old.as_chunks().0.iter().copied().filter(|key| *key != [0; 2]);
+        keys.filter_map(move |key| {
+            let [from, to] = [old, &after[at]].map(|table| place(table, key));
+            let is_first = at.3 == 0 && (from == Some(0) || to == Some(0));
+            (from != to && to.is_some() && !is_first)
+                .then(|| format!("{at:x?}: {key:x?} moved from {from:?} to {to:?}"))
+        })
+    })
 }
 
 fn compare(case: &Case) -> Outcome {
@@ -129,7 +225,8 @@ fn compare_answers(case: &Case, outcome: &mut Outcome, ours: &Site, theirs: &Sit
     compare_groups("of the files", outcome);
     let paths = questions::paths(case, PATHS);
     let joins = questions::joins(case, JOINS);
-    for (questions, window) in [(&paths, 64), (&joins, 1)] {
+    let several = questions::multi_paths(case, MULTI_PATHS);
+    for (questions, window) in [(&paths, 64), (&several, 16), (&joins, 1)] {
         let [our, their] = sites.map(|site| site.ask(questions, window));
         for ((question, our), their) in questions.iter().zip(&our).zip(&their) {
             let name = differences::between(case, question, our, their)
@@ -193,6 +290,9 @@ fn describe(question: &Question) -> String {
     match question {
         Question::Path { method, mask, wanted } => {
             format!("path {method:?} {} {}", names(*mask), show(false, wanted.bytes()))
+        }
+        Question::Multi { mask, wanted, gids } => {
+            format!("paths {} {gids:?} {wanted:?}", names(*mask))
         }
         Question::Join { mask, wanted } => {
             format!("join {} {}", names(*mask), show(true, wanted.bytes()))

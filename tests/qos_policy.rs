@@ -15,8 +15,8 @@ use torus_sm::config::options::Options;
 use torus_sm::config::qos_policy::QosPolicy;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::daemon::agenda::Event;
-use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
+use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
 use torus_sm::plan::partitions::{self, Member, Membership, Partition, Who};
 use torus_sm::plan::qos_policy::EffectivePolicy;
@@ -24,6 +24,7 @@ use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::Address;
+use torus_sm::wire::attr::PortInfo;
 use torus_sm::wire::mad::{Header, Method};
 use torus_sm::wire::record::{PathRecord, Record, Selector};
 use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
@@ -40,7 +41,16 @@ fn host(shape: &Shape, n: u16) -> Guid {
 fn subnet(policy: &str) -> (Shape, Subnet) {
     let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
     let topology = shape.build().expect("a torus");
-    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let mut fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let up: Vec<(PortId, PortInfo)> = fabric
+        .port_ids()
+        .filter_map(|id| {
+            let mut info = fabric.port(id).info?;
+            info.set_neighbor_mtu(info.mtu_cap());
+            Some((id, info))
+        })
+        .collect();
+    fabric.acknowledge(&up, &[]);
     let options = Options { qos: true, lmc: 1, ..Options::default() };
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
     let mut partitions = partitions::default(&options);

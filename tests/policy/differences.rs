@@ -100,6 +100,10 @@ pub fn between(
 ) -> Option<&'static str> {
     match *question {
         Question::Path { method, mask, .. } => paths(method, mask, ours, theirs),
+        Question::Multi { .. } => {
+            let ends = PathRecord::SGID | PathRecord::DGID;
+            paths(Method::GET_TABLE, ends, ours, theirs)
+        }
         Question::Join { .. } => groups(case, ours, theirs),
     }
 }

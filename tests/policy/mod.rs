@@ -4,6 +4,7 @@
 pub mod differences;
 pub mod draw;
 pub mod files;
+pub mod indexes;
 pub mod postman;
 pub mod questions;
 pub mod site;

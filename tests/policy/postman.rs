@@ -10,13 +10,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
-use torus_sm::ids::{Lid, Sl};
+use torus_sm::ids::{Gid, Lid, Sl};
 use torus_sm::transport::sysfs::Sysfs;
 use torus_sm::transport::umad::UmadPort;
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
 use torus_sm::wire::mad::{Header, MAD_SIZE, Mad, Method};
 use torus_sm::wire::record::Record;
-use torus_sm::wire::sa::{CLASS_VERSION, DATA_OFFSET, SA_OFFSET, SaHeader};
+use torus_sm::wire::sa::{
+    CLASS_VERSION, DATA_OFFSET, RMPP_OFFSET, RmppHeader, SA_OFFSET, SaHeader,
+};
 use torus_sm::wire::smp::{self, SmpRoute};
 
 /// The status of what stands for a reply that does not come; no MAD has it.
@@ -61,6 +63,14 @@ impl Letter {
         sa.write(&mut mad.0[SA_OFFSET..]);
         mad.0[DATA_OFFSET..DATA_OFFSET + R::STRIDE].copy_from_slice(record.bytes());
         Self { device: None, mad: mad.0.to_vec() }
+    }
+
+    /// The same with GIDs behind its record of type `R`, as a message of RMPP.
+    pub fn with_gids<R: Record>(mut self, gids: &[Gid]) -> Self {
+        self.mad.truncate(DATA_OFFSET + R::STRIDE);
+        gids.iter().for_each(|gid| self.mad.extend_from_slice(&gid.0));
+        RmppHeader::message(self.mad.len() - DATA_OFFSET).write(&mut self.mad[RMPP_OFFSET..]);
+        self
     }
 
     fn line(&self) -> String {

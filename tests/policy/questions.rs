@@ -10,7 +10,9 @@ use super::site::Lids;
 use crate::torus::random::Random;
 use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, Sl};
 use torus_sm::wire::mad::Method;
-use torus_sm::wire::record::{JoinState, McMemberRecord, PathRecord, Record, Selector};
+use torus_sm::wire::record::{
+    JoinState, McMemberRecord, MultiPathRecord, PathRecord, Record, Selector,
+};
 use torus_sm::wire::sa::SaAttr;
 
 pub const PREFIX: u64 = 0xfe80_0000_0000_0000;
@@ -35,6 +37,8 @@ fn selector(random: &mut Random) -> Selector {
 pub enum Question {
     /// PathRecord.
     Path { method: Method, mask: u64, wanted: PathRecord },
+    /// MultiPathRecord, GetMulti, with its GIDs.
+    Multi { mask: u64, wanted: MultiPathRecord, gids: [Gid; 4] },
     /// MCMemberRecord, Set.
     Join { mask: u64, wanted: McMemberRecord },
 }
@@ -47,6 +51,11 @@ impl Question {
                 wanted.set_slid(lids.real(wanted.slid()));
                 wanted.set_dlid(lids.real(wanted.dlid()));
                 Letter::to_sa((SaAttr::PATH_RECORD, method), (mask, &wanted), 0)
+            }
+            Self::Multi { mask, wanted, gids } => {
+                let what = (SaAttr::MULTI_PATH_RECORD, Method::GET_MULTI);
+                let count = usize::from(wanted.sgid_count() + wanted.dgid_count());
+                Letter::to_sa(what, (mask, &wanted), 0).with_gids::<MultiPathRecord>(&gids[..count])
             }
             Self::Join { mask, wanted } => {
                 let what = (SaAttr::MC_MEMBER_RECORD, Method::SET);
@@ -71,6 +80,60 @@ fn path(random: &mut Random, case: &Case) -> Question {
     let method =
         if mask & both != 0 && random.percent(30) { Method::GET_TABLE } else { Method::GET };
     Question::Path { method, mask, wanted }
+}
+
+/// The components that both kinds of questions about paths have, of which a policy speaks.
+const OF_BOTH: [(u64, u64); 12] = [
+    (PathRecord::REVERSIBLE, MultiPathRecord::REVERSIBLE),
+    (PathRecord::PKEY, MultiPathRecord::PKEY),
+    (PathRecord::QOS_CLASS, MultiPathRecord::QOS_CLASS),
+    (PathRecord::SL, MultiPathRecord::SL),
+    (PathRecord::MTU_SELECTOR, MultiPathRecord::MTU_SELECTOR),
+    (PathRecord::MTU, MultiPathRecord::MTU),
+    (PathRecord::RATE_SELECTOR, MultiPathRecord::RATE_SELECTOR),
+    (PathRecord::RATE, MultiPathRecord::RATE),
+    (PathRecord::PACKET_LIFE_SELECTOR, MultiPathRecord::PACKET_LIFE_SELECTOR),
+    (PathRecord::PACKET_LIFE, MultiPathRecord::PACKET_LIFE),
+    (PathRecord::SERVICE_ID_MSB, MultiPathRecord::SERVICE_ID_MSB),
+    (PathRecord::SERVICE_ID_LSB, MultiPathRecord::SERVICE_ID_LSB),
+];
+
+/// Questions about paths between several ports.
+pub fn multi_paths(case: &Case, count: usize) -> Vec<Question> {
+    let mut random = Random::new(case.seed ^ 0x3A_3A);
+    (0..count).map(|_| multi_path(&mut random, case)).collect()
+}
+
+fn multi_path(random: &mut Random, case: &Case) -> Question {
+    let (mut mask, mut each) = (0, PathRecord::default());
+    demands(random, case, &mut mask, &mut each);
+    let mut wanted = MultiPathRecord::default();
+    wanted.set_reversible(each.reversible());
+    wanted.set_pkey(each.pkey());
+    wanted.set_qos_class(each.qos_class());
+    wanted.set_sl(each.sl());
+    wanted.set_mtu_selector(each.mtu_selector());
+    wanted.set_mtu(each.mtu());
+    wanted.set_rate_selector(each.rate_selector());
+    wanted.set_rate(each.rate());
+    wanted.set_packet_life_selector(each.packet_life_selector());
+    wanted.set_packet_life(each.packet_life());
+    wanted.set_service_id_msb((each.service_id() >> 56) as u8);
+    wanted.set_service_id_lsb(each.service_id() & ((1 << 56) - 1));
+    let counts = MultiPathRecord::SGID_COUNT | MultiPathRecord::DGID_COUNT;
+    let named = OF_BOTH.iter().filter(|(of_path, _)| mask & of_path != 0);
+    let mask = named.fold(counts, |mask, (_, here)| mask | here);
+    // Different ports: who is named twice is not told apart by the order of the answer.
+    let mut ports = case.words.ports.clone();
+    random.shuffle(&mut ports);
+    let sources = 1 + random.below(2);
+    wanted.set_sgid_count(sources as u8);
+    wanted.set_dgid_count(1 + random.below(4 - sources) as u8);
+    let mut gids: [Gid; 4] = std::array::from_fn(|index| Gid::new(PREFIX, ports[index]));
+    if random.below(30) == 0 {
+        gids[1] = Gid::new(PREFIX, Guid(0x1234_5678));
+    }
+    Question::Multi { mask, wanted, gids }
 }
 
 fn some_port(random: &mut Random, case: &Case) -> Guid {

@@ -23,7 +23,7 @@ use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
 use torus_sm::wire::smp;
 
 /// How long anything may take; usually it is a second.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// LIDs of an ideal port: as many as the greatest LMC of a case gives.
 const STRIDE: u16 = 8;
@@ -97,7 +97,7 @@ impl Answer {
         let is_empty = SaHeader::read(&reply[SA_OFFSET..]).attribute_offset() == 0;
         let count = match header.method() & 0x7F {
             _ if status != 0 || is_empty => 0,
-            table if table == Method::GET_TABLE.0 => usize::MAX,
+            table if [Method::GET_TABLE.0, Method::GET_MULTI.0].contains(&table) => usize::MAX,
             _ => 1,
         };
         let records = reply[DATA_OFFSET..].chunks_exact(R::STRIDE).take(count);
@@ -113,7 +113,7 @@ pub type TableKey = (Guid, u8, &'static str, u32);
 /// A fabric that is up.
 pub struct Site {
     sim: Simulator,
-    _manager: Running,
+    manager: Running,
     client: String,
     lids: Lids,
 }
@@ -143,7 +143,13 @@ impl Site {
             settle(&manager, &log);
         }
         let lids = lids(&case.topology, &folder.join("guid2lid"));
-        Ok(Self { _manager: manager, client: case.client.clone(), lids, sim })
+        Ok(Self { manager, client: case.client.clone(), lids, sim })
+    }
+
+    /// Has the subnet manager read another partitions.conf, and waits until it has swept.
+    pub fn reload(&self, partitions: &str) {
+        fs::write(self.folder().join("partition_config_file"), partitions).expect("a file");
+        settle(&self.manager, &self.folder().join("sm.log"));
     }
 
     /// The log of the subnet manager.
@@ -231,6 +237,14 @@ impl Site {
                     settled(r, &self.lids).bytes().to_vec()
                 })
             }
+            // The order of paths and their preference are each maker's own.
+            Question::Multi { .. } => {
+                Answer::of::<torus_sm::wire::record::PathRecord>(&reply, |r| {
+                    let mut path = settled(r, &self.lids);
+                    path.set_preference(0);
+                    path.bytes().to_vec()
+                })
+            }
             Question::Join { .. } => Answer::of::<McMemberRecord>(&reply, <[u8]>::to_vec),
         };
         questions.iter().zip(replies).map(answer).collect()
@@ -259,7 +273,7 @@ fn programmed(data: &[u8]) -> Vec<u8> {
 
 /// Writes all files; the name of opensm.conf.
 fn write_files(folder: &Path, case: &Case) -> PathBuf {
-    let mut options = case.options.clone();
+    let mut options = case.options.clone() + "force_log_flush TRUE\n";
     let mut add = |key: &str, text: Option<&String>| {
         let file = folder.join(key);
         if let Some(text) = text {
@@ -298,17 +312,17 @@ fn wait_for_verdict(manager: &mut Running, log: &Path) -> Result<(), String> {
     }
 }
 
-/// Has OpenSM sweep once more: in its first sweep it cuts the tables of VLs to what ports were set
-/// to before it came.
-fn settle(opensm: &Running, log: &Path) {
+/// Has a subnet manager sweep once more: in its first sweep OpenSM cuts the tables of VLs to what
+/// ports were set to before it came.
+fn settle(manager: &Running, log: &Path) {
     let sweeps = || fs::read_to_string(log).unwrap_or_default().matches("SUBNET UP").count();
     let wanted = sweeps() + 2;
     let start = Instant::now();
     while sweeps() < wanted {
         // Signals that come during a sweep count as one.
-        let pid = Pid::from_raw(opensm.0.id() as i32);
-        kill(pid, Signal::SIGHUP).expect("OpenSM is there");
-        assert!(start.elapsed() < PATIENCE, "OpenSM does not sweep again");
+        let pid = Pid::from_raw(manager.0.id() as i32);
+        kill(pid, Signal::SIGHUP).expect("it is there");
+        assert!(start.elapsed() < PATIENCE, "{} does not sweep again", log.display());
         std::thread::sleep(Duration::from_millis(100));
     }
 }

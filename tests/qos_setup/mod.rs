@@ -1,5 +1,8 @@
 //! `qos-setup` on devices: tables that a whole daemon writes to a simulated fabric, read back.
 
+mod creation;
+mod examples;
+
 use super::house::House;
 use std::collections::HashMap;
 use std::path::Path;

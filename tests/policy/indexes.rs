@@ -1,0 +1,119 @@
+//! Sequences of partitions.conf, each read by a running subnet manager on a SIGHUP.
+
+use super::draw::Case;
+use super::files::Words;
+use crate::torus::random::Random;
+use std::fmt::Write as _;
+use torus_sm::sim::generate::Shape;
+use torus_sm::wire::attr::NodeKind;
+
+/// Why the tables of a sequence are no more the same from some file on, though both are right or
+/// OpenSM's is wrong.
+pub const DEFAULT_LEFT_OUT: &str = "When a table is full and another key belongs at index 0, \
+    OpenSM gives the default key no place, though there are gaps; a port without it does not reach \
+    the SA.";
+
+/// True for [`DEFAULT_LEFT_OUT`]: tables that differ by a default key in a gap of theirs.
+pub fn leaves_default_out(ours: &[u8], theirs: &[u8]) -> bool {
+    let pairs = || ours.as_chunks::<2>().0.iter().zip(theirs.as_chunks::<2>().0);
+    let is_default = |key: &[u8; 2]| matches!(key, [0xFF | 0x7F, 0xFF]);
+    ours.len() == theirs.len()
+        && pairs().filter(|(our, their)| our != their).count() == 1
+        && pairs().any(|(our, their)| is_default(our) && *their == [0, 0])
+}
+
+/// Two tables as keys.
+pub fn both(ours: &[u8], theirs: &[u8]) -> String {
+    let keys = |table: &[u8]| -> String {
+        let keys = table.as_chunks().0.iter();
+        keys.map(|&key| format!(" {:x}", u16::from_be_bytes(key))).collect()
+    };
+    format!("\n    ours  {}\n    theirs{}", keys(ours), keys(theirs))
+}
+
+/// A fabric, and the files in the order in which they are read.
+pub struct Sequence {
+    /// The fabric with the first of them.
+    pub case: Case,
+    /// The others.
+    pub later: Vec<String>,
+}
+
+/// What of the files changes all the time.
+struct Drawing {
+    random: Random,
+    keys: Vec<u16>,
+    /// How many of a hundred keys are in a file.
+    share: usize,
+}
+
+impl Sequence {
+    /// The sequence of this seed: of few partitions, or of more than a table has room for.
+    pub fn new(seed: u64, steps: usize) -> Self {
+        let mut random = Random::new(seed.wrapping_mul(6151));
+        let shape = Shape { hosts: 1, ..Shape::torus([3, 1, 1]) };
+        let topology = shape.build().expect("it fits");
+        let hosts: Vec<String> = topology
+            .nodes
+            .iter()
+            .filter(|node| node.kind == NodeKind::Ca)
+            .map(|node| node.description.clone())
+            .collect();
+        let words = Words::new(&mut random, &topology, &hosts[0]);
+        let (count, share) = [(8, 50), (12, 30), (90, 60), (75, 80)][random.below(4)];
+        let keeps = if seed.is_multiple_of(4) { "FALSE" } else { "TRUE" };
+        let mut options = "sweep_interval 0\nrouting_engine minhop\n".to_owned();
+        let _ = writeln!(options, "keep_pkey_indexes {keeps}");
+        let keys = (1..=count as u16).map(|n| (n * 0x35) & 0x7FFF).collect();
+        let mut drawing = Drawing { random, keys, share };
+        let first = drawing.file(&words);
+        let later = (1..steps).map(|_| drawing.file(&words)).collect();
+        let case = Case {
+            seed,
+            torus: shape.torus_conf(),
+            topology,
+            home: hosts[0].clone(),
+            client: hosts[1].clone(),
+            lmc: 0,
+            both_keys: false,
+            options,
+            partitions: Some(first),
+            policy: None,
+            prefix_routes: String::new(),
+            words,
+        };
+        Self { case, later }
+    }
+
+    /// Whether keys are to keep their indexes.
+    pub fn keeps(&self) -> bool {
+        self.case.options.contains("keep_pkey_indexes TRUE")
+    }
+}
+
+impl Drawing {
+    fn file(&mut self, words: &Words) -> String {
+        let random = &mut self.random;
+        let mut text = String::new();
+        let default = ["ALL=full", "ALL=limited", "ALL=full", "ALL_CAS=full"][random.below(4)];
+        let _ = writeln!(text, "Default=0x7fff : {default}, SELF=full;");
+        let first = random.percent(15).then(|| random.below(self.keys.len()));
+        for (number, key) in self.keys.iter().enumerate() {
+            if !random.percent(self.share) {
+                continue;
+            }
+            let index0 = if first == Some(number) { ", indx0" } else { "" };
+            // What a partition's members are does not change often.
+            let is_full = random.percent(8) != number.is_multiple_of(2);
+            let membership = if is_full { "full" } else { "limited" };
+            let port = words.ports[random.below(words.ports.len())].0;
+            let members = match random.below(10) {
+                0 => format!("{port:#x}={membership}"),
+                1 => format!("ALL_CAS={membership}"),
+                _ => format!("ALL={membership}"),
+            };
+            let _ = writeln!(text, "P{key}={key:#06x}{index0} : {members};");
+        }
+        text
+    }
+}
