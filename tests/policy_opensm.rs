@@ -219,7 +219,9 @@ fn compare_answers(case: &Case, outcome: &mut Outcome, ours: &Site, theirs: &Sit
     let sites = [ours, theirs];
     let compare_groups = |when: &str, outcome: &mut Outcome| {
         let [ours, theirs] = sites.map(Site::groups);
-        let name = differences::groups(case, &ours, &theirs);
+        let has_level = outcome.by_design.contains_key(differences::OF_GROUPS);
+        let name = differences::groups(case, &ours, &theirs)
+            .or_else(|| has_level.then_some(differences::OF_GROUPS));
         outcome.note(|| format!("groups {when}"), &ours, &theirs, name);
     };
     compare_groups("of the files", outcome);

@@ -4,13 +4,13 @@ use super::draw::Case;
 use super::questions::Question;
 use super::site::{Answer, Site, TableKey};
 use std::collections::BTreeSet;
-use torus_sm::ids::Pkey;
+use torus_sm::ids::{Pkey, Sl};
 use torus_sm::wire::mad::Method;
-use torus_sm::wire::record::{McMemberRecord, PathRecord, Record};
+use torus_sm::wire::record::{McMemberRecord, MultiPathRecord, PathRecord, Record};
 use torus_sm::wire::sa::SaStatus;
 
 /// Name and reason of each difference. One that does not occur any more is to be struck out.
-pub const BY_DESIGN: [(&str, &str); 12] = [
+pub const BY_DESIGN: [(&str, &str); 14] = [
     (
         "wrong partitions.conf",
         "OpenSM puts every port in the default partition when it cannot read the file, so that who \
@@ -67,6 +67,16 @@ pub const BY_DESIGN: [(&str, &str); 12] = [
          what the scope needs (o15-0.2.3 leaves them to the SA); OpenSM leaves them 0.",
     ),
     (
+        OF_SEVERAL,
+        "Paths of MultiPathRecord have the SL that those of PathRecord have, which the routing \
+         decides; OpenSM answers with that of the level or the partition.",
+    ),
+    (
+        OF_GROUPS,
+        "A group that a client creates has the lifetime of its level, and its MTU and rate are \
+         within it; OpenSM asks the policy for paths alone.",
+    ),
+    (
         WAY_BACK,
         "OpenSM looks for a level of the way back by its own ends, and calls a path irreversible \
          when that level is of another partition.",
@@ -100,11 +110,10 @@ pub fn between(
 ) -> Option<&'static str> {
     match *question {
         Question::Path { method, mask, .. } => paths(method, mask, ours, theirs),
-        Question::Multi { .. } => {
-            let ends = PathRecord::SGID | PathRecord::DGID;
-            paths(Method::GET_TABLE, ends, ours, theirs)
+        Question::Multi { mask, .. } => several(case, mask, ours, theirs),
+        Question::Join { mask, .. } => {
+            groups(case, ours, theirs).or_else(|| created(case, mask, ours, theirs))
         }
-        Question::Join { .. } => groups(case, ours, theirs),
     }
 }
 
@@ -117,15 +126,84 @@ pub fn of_ways_back(
     ours: &Answer,
     theirs: &Answer,
 ) -> Option<&'static str> {
-    let Question::Path { method, mask, wanted } = *question else { return None };
     let is_lost = ours.records.len() > theirs.records.len();
-    if ours == theirs || !is_lost || mask & PathRecord::REVERSIBLE == 0 {
+    let either = match *question {
+        Question::Path { method, mask, wanted }
+            if mask & PathRecord::REVERSIBLE != 0 && is_lost =>
+        {
+            Question::Path { method, mask: mask & !PathRecord::REVERSIBLE, wanted }
+        }
+        // One of them finds fewer: with torus-2QoS the SL of the way back may be another one.
+        Question::Multi { mask, wanted, gids } if mask & MultiPathRecord::REVERSIBLE != 0 => {
+            Question::Multi { mask: mask & !MultiPathRecord::REVERSIBLE, wanted, gids }
+        }
+        _ => return None,
+    };
+    if ours == theirs {
         return None;
     }
-    let mask = mask & !PathRecord::REVERSIBLE;
-    let either = Question::Path { method, mask, wanted };
     let [ours, theirs] = sites.map(|site| site.ask(&[either], 1).remove(0));
-    between(case, &either, &ours, &theirs).filter(|&name| name == WAY_BACK)
+    let name = between(case, &either, &ours, &theirs);
+    match either {
+        Question::Multi { .. } => (ours == theirs || name.is_some()).then_some(WAY_BACK),
+        _ => name.filter(|&name| name == WAY_BACK),
+    }
+}
+
+/// Named more than once.
+const OF_SEVERAL: &str = "the SL of several paths is the routing's";
+pub const OF_GROUPS: &str = "groups have a level";
+
+/// The name of what makes two answers to a MultiPathRecord differ.
+fn several(case: &Case, mask: u64, ours: &Answer, theirs: &Answer) -> Option<&'static str> {
+    let by_routing = case.options.contains("routing_engine torus-2QoS");
+    // Who asks for an SL gets the paths that have it.
+    if by_routing && mask & MultiPathRecord::SL != 0 && (ours.status, theirs.status) == (0, 0) {
+        return Some(OF_SEVERAL);
+    }
+    let plain = |answer: &Answer| {
+        let record = |bytes: &Vec<u8>| {
+            let mut path = PathRecord::parse(bytes);
+            path.set_reversible(true);
+            path.set_sl(if by_routing { Sl(0) } else { path.sl() });
+            path.bytes().to_vec()
+        };
+        let mut records: Vec<Vec<u8>> = answer.records.iter().map(record).collect();
+        records.sort_unstable();
+        Answer { status: answer.status, records }
+    };
+    let (ours, theirs) = (plain(ours), plain(theirs));
+    if ours == theirs {
+        return Some(if by_routing { OF_SEVERAL } else { WAY_BACK });
+    }
+    paths(Method::GET_TABLE, PathRecord::SGID | PathRecord::DGID, &ours, &theirs)
+}
+
+/// The name of what makes two answers to a join that creates a group, or of one to such a group,
+/// differ: what the level limits, and its lifetime.
+fn created(case: &Case, mask: u64, ours: &Answer, theirs: &Answer) -> Option<&'static str> {
+    case.policy.as_ref()?;
+    let limited = McMemberRecord::MTU | McMemberRecord::RATE | McMemberRecord::PKEY;
+    let is_refused = (ours.status, theirs.status) == (SaStatus::REQ_INVALID, 0);
+    if is_refused && mask & limited != 0 {
+        return Some(OF_GROUPS);
+    }
+    let but_limits = |answer: &Answer| -> Vec<McMemberRecord> {
+        let records = answer.records.iter().map(|bytes| {
+            let mut group = McMemberRecord::parse(bytes);
+            group.set_mtu(0);
+            group.set_rate(0);
+            group.set_packet_life(0);
+            group
+        });
+        records.collect()
+    };
+    let (our, their) = (but_limits(ours), but_limits(theirs));
+    let is_same = |(our, their): (&McMemberRecord, &McMemberRecord)| {
+        same_but_proxy(*our, completed(*their, our))
+    };
+    let is_alike = our.len() == their.len() && our.iter().zip(&their).all(is_same);
+    (ours.status == theirs.status && is_alike).then_some(OF_GROUPS)
 }
 
 /// Named twice.
