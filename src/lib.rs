@@ -11,7 +11,7 @@
 //! | stage | takes | gives | may do |
 //! |---|---|---|---|
 //! | [`observe`] | the port, the last [`fabric::Fabric`] | a [`fabric::Fabric`]: what IS | SMP Gets |
-//! | [`plan`] | fabric, configuration, memory (LIDs, MLIDs) | a [`plan::Plan`]: what SHOULD BE | nothing |
+//! | [`plan`] | fabric, configuration, memory (LIDs, P_Key indexes, MLIDs) | a [`plan::Plan`]: what SHOULD BE | nothing |
 //! | [`verify`] | fabric, plan | a verified plan, or the exact fault | nothing |
 //! | [`apply`] | fabric, what each device acknowledged, verified plan | the devices brought to the plan, in an order that is safe for packets under way | SMP Sets of what differs |
 //! | [`publish`] | fabric + plan | an `Arc<`[`publish::Subnet`]`>` snapshot, dump files | swap one pointer |

@@ -74,11 +74,10 @@ pub fn place(
         }
     }
     old.iter().for_each(|&key| lookup.0[name(key)] = NONE);
-    let is_first = |key: Pkey| first.is_some_and(|first| name(first) == name(key));
-    let stood = old.iter().zip(0..).map(|(&key, index)| (key, index));
-    let used =
-        stood.chain(earlier.iter().copied()).filter(|&(key, _)| key.0 != 0 && !is_first(key));
-    let behind = used.map(|(_, index)| usize::from(index) + 1).max().unwrap_or(1).max(1);
+    let is_other = |key: Pkey| key.0 != 0 && first.is_none_or(|first| name(first) != name(key));
+    let last = old.iter().rposition(|&key| is_other(key)).unwrap_or(0);
+    let past = earlier.iter().filter(|(key, _)| is_other(*key)).map(|&(_, index)| index.into());
+    let behind = past.fold(last, usize::max) + 1;
     let left_out = append(&mut table, behind, earlier, new);
     let gone = gone(&old, earlier, &table, name, lookup);
     Placed { table, left_out, gone }

@@ -40,7 +40,7 @@ fn keys_keep_their_index() {
         (&options, &[0xFFFF, 1], &[3, 0xFFFF], None, &[0xFFFF, 0, 3, 0], &[]),
         (&options, &[0xFFFF, 0, 0, 7], &[1, 2, 3, 7], None, &[0, 1, 2, 7], &[3]),
         (&options, &[5, 0xFFFF], &[5, 0xFFFF], None, &[0xFFFF, 5, 0, 0], &[]),
-        (&options, &[0xFFFF, 5], &[5, 0xFFFF], Some(5), &[5, 0, 0xFFFF, 0], &[]),
+        (&options, &[0xFFFF, 5], &[5, 0xFFFF], Some(5), &[5, 0xFFFF, 0, 0], &[]),
         (&options, &[5, 6, 0xFFFF], &[5, 6, 0xFFFF], Some(5), &[5, 6, 0xFFFF, 0], &[]),
         (&new_index, &[0xFFFF, 0, 5], &[5, 0xFFFF], None, &[0xFFFF, 5, 0, 0], &[]),
         (&both, &[0x7FFF, 5, 0x8005], &[5, 0x8005, 0xFFFF], None, &[0xFFFF, 5, 0x8005, 0], &[]),
