@@ -235,6 +235,8 @@ fn paths(method: Method, mask: u64, ours: &Answer, theirs: &Answer) -> Option<&'
     let with_full_key = |bytes: &Vec<u8>| {
         let mut path = PathRecord::parse(bytes);
         path.set_pkey(Pkey(path.pkey().0 | 0x8000));
+        // The way back of a path of a limited member's key may be lost to OpenSM, too.
+        path.set_reversible(true);
         path
     };
     let both = || ours.records.iter().zip(&theirs.records);
