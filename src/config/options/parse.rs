@@ -6,7 +6,7 @@
 
 use super::lists;
 use super::table::{Key, Options, TABLE};
-use super::value::NULL;
+use super::value::{NULL, unquote};
 use crate::config::{Diagnostic, suggest};
 use crate::notes::Severity;
 use std::path::Path;
@@ -104,14 +104,6 @@ fn unknown(name: &str) -> Fault<'_> {
         severity: Severity::Warning,
         message: format!("unknown key '{name}' is ignored{hint}"),
     }
-}
-
-/// Takes one pair of equal quotes off.
-fn unquote(value: &str) -> &str {
-    ['"', '\'']
-        .into_iter()
-        .find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote))
-        .unwrap_or(value)
 }
 
 /// The column, from 1 and in characters, of `part` in the `line` it was cut from.
@@ -255,6 +247,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn text_is_read_as_it_was_written(text in "[ \"'=a/]{1,6}") {
+            let options = Options { log_prefix: Some(text), ..Options::default() };
+            let (back, diagnostics) = parse(&options.to_text());
+            prop_assert_eq!(diagnostics, []);
+            prop_assert_eq!(back.log_prefix, options.log_prefix);
+        }
+
         #[test]
         fn any_text_is_survived(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             let _ = parse(&String::from_utf8_lossy(&bytes));

@@ -151,12 +151,26 @@ impl Value for String {
     }
 
     fn lines(&self, _: Format) -> Vec<String> {
-        vec![self.clone()]
+        vec![quoted(self)]
     }
 
     fn expects(_: Format) -> String {
         "a name, such as /etc/opensm/opensm.conf".into()
     }
+}
+
+/// The text as it is written: in quotes if it would be read otherwise without them.
+fn quoted(text: &str) -> String {
+    let is_bare = text.trim() == text && unquote(text) == text && !text.starts_with('=');
+    if is_bare { text.to_owned() } else { format!("\"{text}\"") }
+}
+
+/// Takes one pair of equal quotes off.
+pub(super) fn unquote(value: &str) -> &str {
+    ['"', '\'']
+        .into_iter()
+        .find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote))
+        .unwrap_or(value)
 }
 
 /// How "nothing" is written.
@@ -169,7 +183,7 @@ impl Value for Option<String> {
     }
 
     fn lines(&self, _: Format) -> Vec<String> {
-        vec![self.as_deref().unwrap_or(NULL).to_owned()]
+        vec![self.as_deref().map_or_else(|| NULL.to_owned(), quoted)]
     }
 
     fn expects(_: Format) -> String {
