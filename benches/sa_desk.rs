@@ -4,10 +4,10 @@
 //! cargo bench --bench sa_desk [-- rate|pace|tables|reroute]
 //! ```
 //!
-//! * `rate`: PathRecord Gets by GID on an 8x8x8 torus with 1,024 hosts, so many under way at a time; with
-//!   0 clerks beside the desk's thread (`taskset -c 0` keeps all of it on one core) and with one
+//! * `rate`: PathRecord Gets by GID on an 8x8x8 torus with 1,024 hosts, so many under way at a
+//!   time (`taskset -c 0` keeps all of it on one core)
 //! * `pace`: how long answers take at half of 400,000 a second
-//! * `tables`: 49,896 NodeRecords to each of twenty clients at once
+//! * `tables`: 49,896 NodeRecords to each of twenty clients at once, with 0 clerks beside the desk and with one
 //! * `reroute`: the whole daemon while a 16x16x16 torus loses cables and gets them back
 
 #[path = "../tests/house/mod.rs"]

@@ -74,15 +74,13 @@ fn requests(subnet: &Subnet) -> Vec<(Address, Vec<u8>)> {
 /// As many as can be.
 pub fn rate() {
     let subnet = office::subnet([8; 3], 2);
-    for clerks in [0, 1] {
-        for window in [64, 512, 4096] {
-            let rate = rate_of(&subnet, clerks, window);
-            println!("{clerks} clerks, {window} under way: {rate:.0} PathRecords/s");
-        }
+    for window in [64, 512, 4096] {
+        let rate = rate_of(&subnet, window);
+        println!("{window} under way: {rate:.0} PathRecords/s");
     }
 }
 
-fn rate_of(subnet: &Arc<Subnet>, clerks: usize, window: u64) -> f64 {
+fn rate_of(subnet: &Arc<Subnet>, window: u64) -> f64 {
     let (inbox, queue) = mpsc::channel(window as usize);
     let clients = Arc::new(Clients {
         identity: identity(),
@@ -90,7 +88,7 @@ fn rate_of(subnet: &Arc<Subnet>, clerks: usize, window: u64) -> f64 {
         inbox: Mutex::new(Some(inbox)),
         answered: AtomicU64::new(0),
     });
-    let office = Office::open(subnet.clone(), clients.clone(), queue, clerks);
+    let office = Office::open(subnet.clone(), clients.clone(), queue, 0);
     let start = Instant::now();
     (0..window).for_each(|number| clients.ask(number).expect("there is room"));
     std::thread::sleep(TIME);
@@ -143,7 +141,7 @@ pub fn pace() {
         took: Mutex::default(),
         busy: AtomicU64::new(0),
     });
-    let office = Office::open(subnet, watch.clone(), queue, 1);
+    let office = Office::open(subnet, watch.clone(), queue, 0);
     let (lot, gap) = (HALF / 1000 / LOTS, Duration::from_millis(1) / LOTS as u32);
     let mut tid = 0;
     for number in 0..TIME.as_millis() as u64 * LOTS {

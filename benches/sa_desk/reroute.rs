@@ -6,8 +6,7 @@ use super::spread;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
-use torus_sm::daemon::clerks::Clerks;
-use torus_sm::daemon::threads::Desks;
+use torus_sm::daemon::threads::Threads;
 use torus_sm::ids::{Guid, PortNum, Sl};
 use torus_sm::sim::SimPort;
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
@@ -89,17 +88,16 @@ impl Client {
     }
 }
 
-fn runtime(threads: usize) -> Runtime {
-    let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(threads).enable_time().build().expect("threads")
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(1).enable_time().build().expect("a thread")
 }
 
 /// Answers while nothing happens, and while cables fail and come back.
 pub fn reroute() {
-    let (main, desks, clients) = (runtime(2), runtime(1), runtime(1));
+    let threads = Threads::start().unwrap_or_else(|failure| panic!("{}", failure.text));
+    let at_desks = threads.desks().unwrap_or_else(|failure| panic!("{}", failure.text));
+    let (main, clients) = (threads.main(), runtime());
     let house = House::healthy("16x16x16", 2);
-    let clerks = Clerks::new().expect("threads");
-    let at_desks = Desks { thread: Some(desks.handle().clone()), clerks };
     let mut sm = {
         let _main = main.enter();
         house.start_at_desks([0; 3], house.options(), at_desks)
@@ -122,7 +120,8 @@ pub fn reroute() {
     client.report("rerouting");
     println!("a cable more or less was in force after: {}", spread(took));
     main.block_on(sm.stop());
-    [main, desks, clients].into_iter().for_each(Runtime::shutdown_background);
+    clients.shutdown_background();
+    threads.end();
 }
 
 fn client(house: &House) -> Client {

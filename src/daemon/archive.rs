@@ -2,13 +2,13 @@
 //! first sweep (`-S`, `sa_db_file`), and written while this SM is master if `sa_db_dump` asks for
 //! it: some time after a change, and at the end.
 
+use super::priority::spawn_behind;
 use crate::config::options::Options;
 use crate::publish::dumps;
 use crate::sa::registry::dump::Moment;
 use crate::sa::registry::{GroupSpec, Registry};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -102,7 +102,7 @@ impl Archive {
         let text = registry.dump(options.subnet_prefix, moment());
         let (file, sync) = (self.file.clone(), options.fsync_high_avail_files);
         let shown = file.display().to_string();
-        match spawn_blocking(move || dumps::replace_private(&file, &text, sync)).await {
+        match spawn_behind(move || dumps::replace_private(&file, &text, sync)).await {
             Ok(Ok(())) => debug!("{shown} is written"),
             Ok(Err(problem)) => warn!("{problem}"),
             Err(panic) => warn!("{shown}: {panic}"),

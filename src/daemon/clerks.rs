@@ -1,22 +1,21 @@
-//! Those who answer SA requests that only read: one at a time where few wait, on several threads
-//! where many do. Requests that write are the desk's own.
+//! Those who answer SA requests that only read. A single record is answered in less time than it
+//! takes to hand the request over, so the desk does that itself; requests for tables, of which each
+//! may take milliseconds, are shared among several threads. Requests that write are the desk's own.
 
 use crate::ids::Lid;
 use crate::publish::Subnet;
 use crate::sa::{Counters, Reply, Responder};
 use crate::transport::intake::Inbound;
 use crate::transport::{Agent, MadPort, Outgoing};
+use crate::wire::mad::Method;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tracing::warn;
 
-/// So many requests are worth waking other threads for.
-const CROWD: usize = 128;
-
-/// Requests that a clerk takes at once: few, so that all end at about the same time.
-const HANDFUL: usize = 16;
+/// So many tables are worth waking other threads for.
+const CROWD: usize = 2;
 
 /// More clerks than this would only wait for the port.
 const MOST: usize = 7;
@@ -59,12 +58,21 @@ impl Clerks {
         requests: &[Inbound],
         now: Instant,
     ) -> Counters {
-        let work = Work { responder, subnet, port, requests, now, next: AtomicUsize::new(0) };
-        let pool = self.0.as_ref().filter(|_| requests.len() >= CROWD);
-        let Some(pool) = pool else { return work.take_part() };
-        let total = Mutex::new(Counters::default());
+        let tables = requests.iter().filter(|request| is_for_table(request)).collect();
+        let work = Work { responder, subnet, port, tables, now, next: AtomicUsize::new(0) };
+        let mut counters = Counters::default();
+        for request in requests.iter().filter(|request| !is_for_table(request)) {
+            work.answer(request, &mut counters);
+        }
+        let pool = self.0.as_ref().filter(|_| work.tables.len() >= CROWD);
+        let Some(pool) = pool else {
+            work.take_part(&mut counters);
+            return counters;
+        };
+        let total = Mutex::new(counters);
         let part = || {
-            let counters = work.take_part();
+            let mut counters = Counters::default();
+            work.take_part(&mut counters);
             total.lock().unwrap_or_else(PoisonError::into_inner).absorb(counters);
         };
         pool.in_place_scope(|scope| {
@@ -75,31 +83,33 @@ impl Clerks {
     }
 }
 
-/// Requests, and how far they are answered.
+/// True if the answer may be of any length.
+fn is_for_table(request: &Inbound) -> bool {
+    request.mad.get(3) != Some(&Method::GET.0)
+}
+
+/// Requests for tables, and how many of them somebody has taken.
 struct Work<'a> {
     responder: &'a Responder,
     subnet: &'a Subnet,
     port: &'a dyn MadPort,
-    requests: &'a [Inbound],
+    tables: Vec<&'a Inbound>,
     now: Instant,
     next: AtomicUsize,
 }
 
 impl Work<'_> {
-    /// Answers a handful after the other until none is left.
-    fn take_part(&self) -> Counters {
-        let mut counters = Counters::default();
-        loop {
-            let start = self.next.fetch_add(HANDFUL, Ordering::Relaxed);
-            let Some(rest) = self.requests.get(start..).filter(|rest| !rest.is_empty()) else {
-                return counters;
-            };
-            for Inbound { from, mad, .. } in &rest[..rest.len().min(HANDFUL)] {
-                let reply = self.responder.read(&mut counters, self.subnet, from, mad, self.now);
-                if let Some(reply) = reply {
-                    send(self.port, &reply);
-                }
-            }
+    /// Answers one after the other until none is left.
+    fn take_part(&self, counters: &mut Counters) {
+        while let Some(request) = self.tables.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            self.answer(request, counters);
+        }
+    }
+
+    fn answer(&self, Inbound { from, mad, .. }: &Inbound, counters: &mut Counters) {
+        let reply = self.responder.read(counters, self.subnet, from, mad, self.now);
+        if let Some(reply) = reply {
+            send(self.port, &reply);
         }
     }
 }

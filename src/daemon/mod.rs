@@ -17,12 +17,13 @@
 //! * [`transitions`]: what it took to change the tables of a fabric at work;
 //! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
 //! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps, and
-//!   reports notices; [`queue`]: requests that wait, port by port; [`clerks`]: threads that help where
-//!   many wait; [`archive`]: the registry on disk;
+//!   reports notices; [`queue`]: requests that wait, port by port; [`clerks`]: threads that help with
+//!   long answers; [`archive`]: the registry on disk;
 //! * [`joins`]: when changes of multicast groups are planned, and when they are answered;
 //! * [`files`]: the files that a pass reads and writes; [`scribe`]: writes them beside the loop;
 //! * [`signals`]: HUP, USR1, INT, TERM; [`logging`]: the log, [`tell`]: its well-known lines;
-//! * [`start`]: puts the desks together; [`launch`]: the process, its [`threads`], and
+//! * [`start`]: puts the desks together; [`launch`]: the process, its [`threads`] and their
+//!   [`priority`], and
 //!   [`background`] for `-B`;
 //! * [`simulate`]: the same on an embedded simulated fabric, with [`narrator`] telling about it;
 //!   [`hosting`]: programs of other processes on that fabric, [`attach`]: becoming one of them,
@@ -45,6 +46,7 @@ pub mod narrator;
 pub mod partitions;
 pub mod planning;
 pub mod policy;
+pub mod priority;
 pub mod queue;
 pub mod sa_desk;
 pub mod scribe;

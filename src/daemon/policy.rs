@@ -6,6 +6,7 @@
 //! levels and rules are made for the fabric when the plan is there, and again when nodes, P_Keys,
 //! partitions or the policy are others than before.
 
+use super::priority::spawn_behind;
 use super::tell;
 use crate::config::files;
 use crate::config::options::Options;
@@ -84,7 +85,7 @@ impl Policy {
             return None;
         };
         let last = self.made.take();
-        match tokio::task::spawn_blocking(move || Made::new(policy, ground, last)).await {
+        match spawn_behind(move || Made::new(policy, ground, last)).await {
             Ok(made) => {
                 made.notes.iter().filter(|note| !self.told.contains(note)).for_each(tell::note);
                 self.told.clone_from(&made.notes);

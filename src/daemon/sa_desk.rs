@@ -16,6 +16,7 @@ use super::agenda::Event;
 use super::archive::Archive;
 use super::clerks::{self, Clerks};
 use super::joins::{Course, Joins, Name};
+use super::priority::spawn_behind;
 use super::queue::{self, FairQueue};
 use crate::config::options::Options;
 use crate::ids::Lid;
@@ -31,7 +32,7 @@ use crate::wire::mad::Method;
 use crate::wire::sa::busy;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{JoinError, JoinHandle, spawn_blocking};
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
@@ -217,7 +218,7 @@ impl SaDesk {
         let published = self.published.borrow_and_update().clone();
         match published {
             Some(subnet) => {
-                self.studying = Some(spawn_blocking(move || {
+                self.studying = Some(spawn_behind(move || {
                     let studied = sa::study(&subnet);
                     (subnet, studied)
                 }));
@@ -239,7 +240,7 @@ impl SaDesk {
         self.herald.published(self.responder.registry_mut(), &subnet);
         self.wrote();
         // Whoever has a snapshot of a large fabric last is busy for a while.
-        spawn_blocking(move || drop(old));
+        spawn_behind(move || drop(old));
     }
 
     /// The subnet is another's.

@@ -5,13 +5,14 @@
 //! written one job after the other, and so the last state is what is found in them.
 
 use super::files::Files;
+use super::priority::spawn_behind;
 use crate::config::options::Options;
 use crate::plan::lids::Memory;
 use crate::publish::Subnet;
 use crate::publish::refused::Refused;
 use std::sync::Arc;
 use tokio::sync::watch;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 use tracing::error;
 
 /// What a pass leaves to be written.
@@ -76,7 +77,7 @@ async fn serve(files: Files, mut jobs: watch::Receiver<Option<Job>>) {
     while jobs.changed().await.is_ok() {
         let Some(job) = jobs.borrow_and_update().clone() else { continue };
         let files = files.clone();
-        if let Err(problem) = spawn_blocking(move || job.write(&files)).await {
+        if let Err(problem) = spawn_behind(move || job.write(&files)).await {
             error!("writing files failed: {problem}");
         }
     }

@@ -7,6 +7,7 @@ use super::files::Files;
 use super::partitions::Partitions;
 use super::planning::Order;
 use super::policy::{Ground, Policy};
+use super::priority::spawn_behind;
 use super::sa_desk::Errand;
 use super::scribe::{Job, Scribe};
 use super::surroundings::Surroundings;
@@ -262,7 +263,7 @@ impl Passes {
             let outcome = order.plan(previous.as_deref(), foundation.as_deref());
             decide(outcome, before.as_deref(), &order.fabric)
         };
-        let planned = tokio::task::spawn_blocking(work).await;
+        let planned = spawn_behind(work).await;
         let (outcome, memory) =
             planned.map_err(|panic| failed(format!("planning failed: {panic}")))?;
         self.memory = memory;
@@ -287,7 +288,7 @@ impl Passes {
         };
         let (plan, last) = (plan.clone(), self.foundation.take());
         let work = move || order.prepare(&plan, last);
-        self.preparing = Some(tokio::task::spawn_blocking(work));
+        self.preparing = Some(spawn_behind(work));
     }
 
     /// Tells why there is no plan, in the log and to whoever watches; the last words of it.

@@ -1,9 +1,10 @@
 //! The threads of the process. The loop has some, the desks have one of their own, so that they
 //! answer while the loop compares the tables of thousands of switches; [`super::clerks`] help
-//! when much is asked. Planning takes all cores beside them.
+//! when much is asked. Planning has all cores, behind them ([`super::priority`]).
 
 use super::clerks::Clerks;
 use super::launch::Failure;
+use super::priority;
 use crate::cli::ExitCode;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -32,6 +33,7 @@ impl Threads {
     /// # Errors
     /// The kernel gives none.
     pub fn start() -> Result<Self, Failure> {
+        priority::put_planners_behind();
         let start = |name: &str, count| {
             let mut builder = Builder::new_multi_thread();
             builder.worker_threads(count).thread_name(name).enable_time().build()

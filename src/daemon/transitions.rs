@@ -3,6 +3,7 @@
 //! the next plan has the cores to itself. A fabric that changes faster than that is told of, and
 //! not examined in between: no work piles up.
 
+use super::priority::{spawn_behind, step_back};
 use crate::apply::transition::Commitments;
 use crate::apply::{Acknowledged, ApplyReport};
 use crate::fabric::Fabric;
@@ -12,7 +13,7 @@ use crate::verify::{Checks, Verified};
 use rayon::ThreadPool;
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 /// A plan and the fabric it was made for.
@@ -95,11 +96,12 @@ impl Transitions {
 async fn serve(mut cases: mpsc::Receiver<Case>) {
     let name = |_| "transitions".to_owned();
     // Without a thread of its own it is done by those that plan.
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).thread_name(name).build();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).thread_name(name);
+    let pool = pool.start_handler(|_| step_back()).build();
     let pool = Arc::new(pool.ok());
     while let Some(case) = cases.recv().await {
         let pool = pool.clone();
-        if let Err(problem) = spawn_blocking(move || case.tell(pool.as_ref().as_ref())).await {
+        if let Err(problem) = spawn_behind(move || case.tell(pool.as_ref().as_ref())).await {
             warn!("the check of a transition failed: {problem}");
         }
     }

@@ -7,6 +7,7 @@ use crate::common::{Running, tool, torus_sm, wait_for};
 use std::fmt::Write;
 use std::fs;
 use std::process::Stdio;
+use std::sync::Mutex;
 use torus_sm::ids::Guid;
 use torus_sm::sim::generate::Shape;
 
@@ -87,7 +88,7 @@ pub enum Manager {
 /// A fabric that is up.
 pub struct Fabric {
     sim: Simulator,
-    _manager: Running,
+    manager: Mutex<Running>,
 }
 
 impl Fabric {
@@ -118,12 +119,16 @@ impl Fabric {
             .spawn();
         let running = Running(child.expect("the manager starts"));
         wait_for(&dir.join("sm.log"), "SUBNET UP", PATIENCE);
-        Self { sim, _manager: running }
+        Self { sim, manager: Mutex::new(running) }
     }
 
     /// Asks.
     pub fn ask(&self, question: &Question) -> Answer {
         let args: Vec<&str> = question.args.iter().map(String::as_str).collect();
-        Answer::of(&self.sim.run(&question.at, "saquery", &args))
+        let answer = Answer::of(&self.sim.run(&question.at, "saquery", &args));
+        let ended = self.manager.lock().expect("nobody panics in here").0.try_wait();
+        let ended = ended.expect("it can be waited for");
+        assert_eq!(ended, None, "the manager ended with the question {args:?}");
+        answer
     }
 }

@@ -251,7 +251,7 @@ mod tests {
         fn text_is_read_as_it_was_written(text in "[ \"'=a/]{1,6}") {
             let options = Options { log_prefix: Some(text), ..Options::default() };
             let (back, diagnostics) = parse(&options.to_text());
-            prop_assert_eq!(diagnostics, []);
+            prop_assert!(diagnostics.is_empty(), "{diagnostics:?}");
             prop_assert_eq!(back.log_prefix, options.log_prefix);
         }
 

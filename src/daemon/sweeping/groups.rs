@@ -9,6 +9,7 @@ use crate::apply::{ApplyReport, apply_groups};
 use crate::config::options::Options;
 use crate::daemon::files::LOG_ROUTING;
 use crate::daemon::planning::Order;
+use crate::daemon::priority::spawn_behind;
 use crate::daemon::sa_desk::Errand;
 use crate::daemon::scribe::Job;
 use crate::daemon::surroundings::Surroundings;
@@ -115,7 +116,7 @@ impl Passes {
         let proof = standing.proof.take();
         let (fabric, options) = (observation.fabric.clone(), options.clone());
         let work = Work { fabric, options: options.clone(), before, change, proof };
-        let done = tokio::task::spawn_blocking(|| work.run()).await.ok()?;
+        let done = spawn_behind(|| work.run()).await.ok()?;
         let (verified, mlids) = (done.verified?, done.change.mlids.len());
         standing.proof = done.proof;
         standing.take_over(done.change);

@@ -1,0 +1,57 @@
+//! Who goes first where cores are few: those who answer and those who talk to the fabric, before
+//! those who plan and those who write files.
+
+use std::cell::Cell;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+/// How much nicer planners are than the desks: enough for the kernel to let a desk that wakes up
+/// have a core at once, and little enough for them to have theirs beside other programs.
+const NICER: i32 = 5;
+
+thread_local! {
+    static HAS_STEPPED_BACK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets the other threads of the process go before this one, from now on.
+pub fn step_back() {
+    if HAS_STEPPED_BACK.replace(true) {
+        return;
+    }
+    // A kernel that does not let it have its way: then all go at the same time.
+    if let Ok(own) = rustix::process::getpriority_process(None) {
+        let _ = rustix::process::setpriority_process(None, own + NICER);
+    }
+}
+
+/// Runs `work` on a thread where it holds nobody up, and which has stepped back.
+pub fn spawn_behind<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    spawn_blocking(move || {
+        step_back();
+        work()
+    })
+}
+
+/// Has those who plan in parallel step back; before any of them has worked.
+pub fn put_planners_behind() {
+    let planners = rayon::ThreadPoolBuilder::new()
+        .thread_name(|number| format!("planner-{number}"))
+        .start_handler(|_| step_back());
+    // They are at work already: then they stay as they are.
+    let _ = planners.build_global();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::getpriority_process;
+
+    #[tokio::test]
+    async fn who_plans_steps_back_once_and_alone() {
+        let before = getpriority_process(None).expect("Linux");
+        for _ in 0..3 {
+            let behind = spawn_behind(|| getpriority_process(None).expect("Linux")).await;
+            assert_eq!(behind.expect("no panic"), (before + NICER).min(19));
+        }
+        assert_eq!(getpriority_process(None), Ok(before));
+    }
+}
