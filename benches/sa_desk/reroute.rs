@@ -1,4 +1,5 @@
-//! The whole daemon under load while its fabric changes.
+//! The whole daemon under load while its fabric changes. The fabric is simulated on the thread of the
+//! clients, as a real one works beside the daemon.
 
 use super::house::{House, Sm};
 use super::office::path_query;
@@ -99,8 +100,8 @@ pub fn reroute() {
     let (main, clients) = (threads.main(), runtime());
     let house = House::healthy("16x16x16", 2);
     let mut sm = {
-        let _main = main.enter();
-        house.start_at_desks([0; 3], house.options(), at_desks)
+        let _clients = clients.enter();
+        house.start_on([0; 3], house.options(), (main.handle().clone(), at_desks))
     };
     main.block_on(async { sm.subnet.wait_for(Option::is_some).await.map(drop) }).expect("it is up");
     let client = {

@@ -234,9 +234,14 @@ impl<'a> Delta<'a> {
             let wanted = self.plan.partitions.blocks.get(slot.index());
             let observed = self.pkeys.get(slot.index()).map_or(&[][..], Vec::as_slice);
             let port = self.fabric.port(slot);
-            let external = self.fabric.node(port.node).is_switch() && port.num != PortNum::ZERO;
-            let high = if external { u32::from(port.num.0) << 16 } else { 0 };
-            let step = steps::next_step(observed, wanted.map_or(&[][..], Vec::as_slice));
+            let node = self.fabric.node(port.node);
+            let external = node.is_switch() && port.num != PortNum::ZERO;
+            let (high, cap) = match external {
+                true => (u32::from(port.num.0) << 16, node.switch_info.partition_enforcement_cap()),
+                false => (0, node.info.partition_cap()),
+            };
+            let wanted = wanted.map_or(&[][..], Vec::as_slice);
+            let step = steps::next_step(observed, wanted, cap.into());
             step.into_iter().map(move |(block, table)| {
                 let modifier = high | u32::from(block);
                 let data = table.to_wire();

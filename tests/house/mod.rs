@@ -111,14 +111,21 @@ impl House {
         reload: Reload,
         wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
     ) -> Sm {
-        self.open(at, (options, reload), wrap, Desks::default())
+        let main = tokio::runtime::Handle::current();
+        self.open(at, (options, reload), wrap, (main, Desks::default()))
     }
 
-    /// Starts a daemon whose desks work elsewhere.
-    pub fn start_at_desks(&self, at: [u16; 3], options: Options, desks: Desks) -> Sm {
+    /// Starts a daemon that works at `main` and whose desks do at theirs. The fabric is simulated
+    /// where this is called.
+    pub fn start_on(
+        &self,
+        at: [u16; 3],
+        options: Options,
+        (main, desks): (tokio::runtime::Handle, Desks),
+    ) -> Sm {
         let same = options.clone();
         let reload: Reload = Box::new(move || Ok(same.clone().into()));
-        self.open(at, (options, reload), |port| port, desks)
+        self.open(at, (options, reload), |port| port, (main, desks))
     }
 
     fn open(
@@ -126,7 +133,7 @@ impl House {
         at: [u16; 3],
         (options, reload): (Options, Reload),
         wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
-        desks: Desks,
+        (main, desks): (tokio::runtime::Handle, Desks),
     ) -> Sm {
         let (intake, unsolicited) = Intake::new(4096);
         let place = self.shape.host_guid(at, 0);
@@ -142,7 +149,7 @@ impl House {
             subnet: daemon.subnet(),
             refused: daemon.refused(),
             portrait: daemon.portrait(),
-            exit: tokio::spawn(daemon.run(shutdown.subscribe())),
+            exit: main.spawn(daemon.run(shutdown.subscribe())),
             shutdown,
         }
     }

@@ -8,19 +8,24 @@
 
 use crate::ids::Pkey;
 use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The most steps that are taken in one go. Where keys stay at their indexes three suffice: to
 /// make room for a key that moves, to move it, and to clear its old place. Where they close up
 /// (`keep_pkey_indexes` FALSE), each block may have to wait for the next one.
 pub const MOST: usize = 64;
 
-/// The blocks to be written next to bring a table that holds `held` to `wanted`; none if it is
-/// there. A key that is in both, with whichever membership, is in the table throughout.
+/// The blocks to be written next to bring a table of `cap` entries that holds `held` to `wanted`;
+/// none if it is there. A key that is in both, with whichever membership, is in the table throughout.
 ///
-/// There is one exception: keys can be meant to change places with each other across blocks, in
-/// a full table or without `keep_pkey_indexes`. Then the step is to write everything.
-pub fn next_step(held: &[PkeyBlock], wanted: &[(u16, PkeyBlock)]) -> Vec<(u16, PkeyBlock)> {
+/// Keys that are to change places with each other across blocks do so by way of an index that is
+/// free before and after. There is one exception: where there is none, as in a full table, the
+/// step is to write everything.
+pub fn next_step(
+    held: &[PkeyBlock],
+    wanted: &[(u16, PkeyBlock)],
+    cap: usize,
+) -> Vec<(u16, PkeyBlock)> {
     let old = |number: u16| held.get(usize::from(number)).copied().unwrap_or_default();
     let differs = |&&(number, block): &&(u16, PkeyBlock)| {
         held.get(usize::from(number)).is_none_or(|held| *held != block)
@@ -29,13 +34,43 @@ pub fn next_step(held: &[PkeyBlock], wanted: &[(u16, PkeyBlock)]) -> Vec<(u16, P
     if changed.len() <= 1 {
         return changed;
     }
-    let homes = Homes::new(wanted);
+    let homes = Homes::new(wanted, &old);
     let step: Vec<(u16, PkeyBlock)> = changed
         .iter()
         .map(|&(number, wanted)| (number, homes.towards(number, old(number), wanted, &old)))
         .filter(|&(number, block)| block != old(number))
         .collect();
-    if step.is_empty() { changed } else { step }
+    if !step.is_empty() {
+        return step;
+    }
+    detour(&homes, &changed, &old, cap).map_or(changed, |block| vec![block])
+}
+
+/// Puts a copy of a key that is in the way of others, and they in its, where nothing stands or is to
+/// stand.
+fn detour(
+    homes: &Homes<'_>,
+    changed: &[(u16, PkeyBlock)],
+    old: &impl Fn(u16) -> PkeyBlock,
+    cap: usize,
+) -> Option<(u16, PkeyBlock)> {
+    let slots = |number: u16, wanted: PkeyBlock| {
+        let pairs = old(number).0.into_iter().zip(wanted.0);
+        pairs.enumerate().map(move |(index, pair)| ((number, index), pair))
+    };
+    let mut blocks: Vec<_> =
+        homes.wanted.iter().map(|(&number, &block)| (number, *block)).collect();
+    blocks.sort_unstable_by_key(|(number, _)| *number);
+    let mut all = blocks.iter().flat_map(|&(number, wanted)| slots(number, wanted));
+    let exists = |(number, index): (u16, usize)| usize::from(number) * PKEY_BLOCK + index < cap;
+    let is_free = |&(place, pair): &_| pair == (Pkey(0), Pkey(0)) && exists(place);
+    let ((number, index), _) = all.find(is_free)?;
+    let in_the_way = changed.iter().flat_map(|&(number, wanted)| slots(number, wanted));
+    let mut in_the_way = in_the_way.filter(|(_, (held, wanted))| held != wanted);
+    let key = in_the_way.find_map(|(_, (held, _))| homes.of(held).map(|_| held))?;
+    let mut block = old(number);
+    block.0[index] = key;
+    Some((number, block))
 }
 
 /// Where the keys of a table are to stand.
@@ -43,14 +78,19 @@ struct Homes<'a> {
     wanted: HashMap<u16, &'a PkeyBlock>,
     by_key: HashMap<Pkey, (u16, usize)>,
     by_partition: HashMap<u16, (u16, usize)>,
+    /// Keys that stand at an index that nothing else is to have: there they stay until they are
+    /// at home.
+    spares: HashSet<Pkey>,
 }
 
 impl<'a> Homes<'a> {
-    fn new(wanted: &'a [(u16, PkeyBlock)]) -> Self {
-        let mut homes =
-            Self { wanted: HashMap::new(), by_key: HashMap::new(), by_partition: HashMap::new() };
+    fn new(wanted: &'a [(u16, PkeyBlock)], old: &impl Fn(u16) -> PkeyBlock) -> Self {
+        let (by_key, by_partition, spares) = Default::default();
+        let mut homes = Self { wanted: HashMap::new(), by_key, by_partition, spares };
         for (number, block) in wanted {
             homes.wanted.insert(*number, block);
+            let pairs = old(*number).0.into_iter().zip(block.0);
+            homes.spares.extend(pairs.filter(|(_, wanted)| wanted.0 == 0).map(|(held, _)| held));
             for (index, &key) in block.0.iter().enumerate().filter(|(_, key)| key.base() != 0) {
                 homes.by_key.insert(key, (*number, index));
                 homes.by_partition.insert(key.base(), (*number, index));
@@ -85,7 +125,8 @@ impl<'a> Homes<'a> {
                 let key = held.0[index];
                 let Some(home) = self.of(key).filter(|_| key != wanted.0[index]) else { continue };
                 let moves_along = home.0 == number && next.0[home.1] == wanted.0[home.1];
-                if !moves_along && !is_home(home) {
+                let is_spared = wanted.0[index].0 != 0 && self.spares.contains(&key);
+                if !moves_along && !is_home(home) && !is_spared {
                     next.0[index] = key;
                 }
             }
