@@ -8,18 +8,12 @@ mod support;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use std::path::Path;
 use std::time::Instant;
-use support::request;
-use torus_sm::config::options::Options;
-use torus_sm::config::torus::TorusConfig;
-use torus_sm::fabric::picture::View;
-use torus_sm::fabric::{Fabric, PortId};
-use torus_sm::ids::{Gid, Sl};
-use torus_sm::plan::partitions;
+use support::{path_query, request, torus};
+use torus_sm::fabric::PortId;
+use torus_sm::ids::Sl;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
-use torus_sm::sim::generate::Shape;
 use torus_sm::transport::Address;
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{NodeRecord, PathRecord};
@@ -27,16 +21,6 @@ use torus_sm::wire::sa::SaAttr;
 
 /// Requests of one round.
 const REQUESTS: usize = 4096;
-
-fn subnet() -> Subnet {
-    let shape = Shape { hosts: 2, ..Shape::torus([8; 3]) };
-    let topology = shape.build().expect("the shape fits a fabric");
-    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
-    let options = Options { qos: true, ..Options::default() };
-    let torus_config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
-    let partitions = partitions::default(&options);
-    support::subnet(fabric, options, &torus_config, &partitions)
-}
 
 /// Pairs of hosts from all over the torus, the same in each run.
 fn pairs(subnet: &Subnet) -> Vec<(PortId, PortId)> {
@@ -55,25 +39,13 @@ fn by_lids(subnet: &Subnet, (from, to): (PortId, PortId)) -> Mad {
     request(SaAttr::PATH_RECORD, Method::GET, PathRecord::SLID | PathRecord::DLID, &wanted)
 }
 
-/// As rdma_cm asks.
 fn by_gids(subnet: &Subnet, (from, to): (PortId, PortId)) -> Mad {
-    let gid = |port| Gid::new(subnet.options.subnet_prefix, subnet.fabric.port(port).guid);
-    let mut wanted = PathRecord::default();
-    wanted.set_sgid(gid(from));
-    wanted.set_dgid(gid(to));
-    wanted.set_reversible(true);
-    wanted.set_numb_path(1);
-    wanted.set_pkey(torus_sm::ids::Pkey::DEFAULT_FULL);
-    let mask = PathRecord::SGID
-        | PathRecord::DGID
-        | PathRecord::REVERSIBLE
-        | PathRecord::NUMB_PATH
-        | PathRecord::PKEY;
-    request(SaAttr::PATH_RECORD, Method::GET, mask, &wanted)
+    let guids = [from, to].map(|port| subnet.fabric.port(port).guid);
+    path_query(subnet.options.subnet_prefix, guids)
 }
 
 fn answers(criterion: &mut Criterion) {
-    let subnet = subnet();
+    let subnet = torus([8; 3], 2);
     let mut sa = Responder::default();
     let asker = subnet.plan.lids.base(subnet.fabric.local()).expect("a LID");
     let (from, now) = (Address::gsi(asker, Sl(0)), Instant::now());

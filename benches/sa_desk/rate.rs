@@ -1,7 +1,8 @@
 //! PathRecord Gets, as many as can be and at a given pace.
 
-use super::office::{self, Office, identity, path_query};
+use super::office::{Office, identity};
 use super::spread;
+use super::support::{path_query, torus};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -73,7 +74,7 @@ fn requests(subnet: &Subnet) -> Vec<(Address, Vec<u8>)> {
 
 /// As many as can be.
 pub fn rate() {
-    let subnet = office::subnet([8; 3], 2);
+    let subnet = Arc::new(torus([8; 3], 2));
     for window in [64, 512, 4096] {
         let rate = rate_of(&subnet, window);
         println!("{window} under way: {rate:.0} PathRecords/s");
@@ -131,7 +132,7 @@ impl MadPort for Watch {
 /// So many in every millisecond, evenly in twenty lots.
 pub fn pace() {
     const LOTS: u64 = 20;
-    let subnet = office::subnet([8; 3], 2);
+    let subnet = Arc::new(torus([8; 3], 2));
     let mut requests = requests(&subnet);
     let (inbox, queue) = mpsc::channel(1 << 16);
     let watch = Arc::new(Watch {

@@ -2,8 +2,8 @@
 //! clients, as a real one works beside the daemon.
 
 use super::house::{House, Sm};
-use super::office::path_query;
 use super::spread;
+use super::support::path_query;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};

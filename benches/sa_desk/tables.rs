@@ -1,7 +1,7 @@
 //! Long answers to many at once.
 
-use super::office::{self, Office, identity};
-use super::support::request;
+use super::office::{Office, identity};
+use super::support::{request, torus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ impl MadPort for Sink {
 
 /// Tables of all nodes.
 pub fn tables() {
-    let subnet = office::subnet([22, 27, 21], 3);
+    let subnet = Arc::new(torus([22, 27, 21], 3));
     for clerks in [0, 1] {
         tables_by(&subnet, clerks);
     }

@@ -2,12 +2,10 @@
 //! takes to hand the request over, so the desk does that itself; requests for tables, of which each
 //! may take milliseconds, are shared among several threads. Requests that write are the desk's own.
 
-use crate::ids::Lid;
 use crate::publish::Subnet;
-use crate::sa::{Counters, Reply, Responder};
+use crate::sa::{Counters, Reply, Responder, wants_table};
 use crate::transport::intake::Inbound;
 use crate::transport::{Agent, MadPort, Outgoing};
-use crate::wire::mad::Method;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -58,10 +56,10 @@ impl Clerks {
         requests: &[Inbound],
         now: Instant,
     ) -> Counters {
-        let tables = requests.iter().filter(|request| is_for_table(request)).collect();
+        let tables = requests.iter().filter(|request| wants_table(&request.mad)).collect();
         let work = Work { responder, subnet, port, tables, now, next: AtomicUsize::new(0) };
         let mut counters = Counters::default();
-        for request in requests.iter().filter(|request| !is_for_table(request)) {
+        for request in requests.iter().filter(|request| !wants_table(&request.mad)) {
             work.answer(request, &mut counters);
         }
         let pool = self.0.as_ref().filter(|_| work.tables.len() >= CROWD);
@@ -81,11 +79,6 @@ impl Clerks {
         });
         total.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// True if the answer may be of any length.
-fn is_for_table(request: &Inbound) -> bool {
-    request.mad.get(3) != Some(&Method::GET.0)
 }
 
 /// Requests for tables, and how many of them somebody has taken.
@@ -119,7 +112,6 @@ pub fn send(port: &dyn MadPort, reply: &Reply) {
     let (to, mad) = (reply.to, &reply.mad[..]);
     let out = Outgoing { agent: Agent::Sa, to, timeout: None, retries: 0, mad };
     if let Err(error) = port.post(&out) {
-        let Lid(lid) = to.lid;
-        warn!("answering LID {lid}: {error}");
+        warn!("answering LID {}: {error}", to.lid);
     }
 }

@@ -23,12 +23,11 @@ use crate::ids::Lid;
 use crate::publish::Subnet;
 use crate::sa::counters::Drop;
 use crate::sa::herald::{self, Herald};
-use crate::sa::{self, Reply, Responder, Studied, only_reads};
+use crate::sa::{self, Reply, Responder, Studied, only_reads, wants_table};
 use crate::sm::desk::SelfPortrait;
 use crate::transport::intake::{Conclusion, Inbound};
 use crate::transport::{Address, Agent, GSI_QKEY, MadPort, Outgoing};
 use crate::wire::attr::{Notice, SmInfo, SmState};
-use crate::wire::mad::Method;
 use crate::wire::sa::busy;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
@@ -319,9 +318,8 @@ impl SaDesk {
             if queue::is_stale(&inbound, now, patience) {
                 self.responder.counters_mut().dropped(Drop::Stale);
             } else if only_reads(&inbound.mad) {
-                let is_one = inbound.mad.get(3) == Some(&Method::GET.0);
+                tables += usize::from(wants_table(&inbound.mad));
                 self.reads.push(inbound);
-                tables += usize::from(!is_one);
                 if tables == TABLES {
                     break;
                 }

@@ -79,7 +79,7 @@ mod view;
 
 pub use counters::Counters;
 pub use registry::{GroupSpec, Registry};
-pub use responder::{Reply, Responder, Studied, only_reads, study};
+pub use responder::{Reply, Responder, Studied, only_reads, study, wants_table};
 
 #[cfg(doc)]
 use crate::publish::Subnet;

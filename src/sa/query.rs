@@ -96,7 +96,7 @@ impl Query<'_> {
 }
 
 /// True for methods whose reply is any number of records, in RMPP.
-fn is_table(method: Method) -> bool {
+pub(super) fn is_table(method: Method) -> bool {
     [Method::GET_TABLE, Method::GET_MULTI, Method::GET_TRACE_TABLE].contains(&method)
 }
 

@@ -8,7 +8,7 @@ use super::mcmember;
 use super::multipath;
 use super::path;
 use super::ports;
-use super::query::{Answer, Query, refusal};
+use super::query::{Answer, Query, is_table, refusal};
 use super::refused::Refused;
 use super::registry::Registry;
 use super::service;
@@ -137,7 +137,9 @@ impl Responder {
         now: Instant,
     ) -> Option<Reply> {
         self.prepare(subnet, now);
-        let change = self.shelf.query(subnet, from, mad, now).ok().and_then(|query| {
+        let query =
+            if only_reads(mad) { None } else { self.shelf.query(subnet, from, mad, now).ok() };
+        let change = query.and_then(|query| {
             let change = wanted(Header::read(mad).attr_id(), &query)?;
             Some((change, query.method))
         });
@@ -180,6 +182,11 @@ pub fn study(subnet: &Subnet) -> Studied {
 /// True for requests that change nothing, whatever becomes of them.
 pub fn only_reads(mad: &[u8]) -> bool {
     mad.get(3).is_none_or(|&method| ![Method::SET.0, Method::DELETE.0].contains(&method))
+}
+
+/// True for requests whose answer may be of any length.
+pub fn wants_table(mad: &[u8]) -> bool {
+    mad.get(3).is_some_and(|&method| is_table(Method(method)))
 }
 
 /// Counts what became of a request, and addresses the reply.

@@ -10,8 +10,8 @@ use crate::ids::Pkey;
 use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
 use std::collections::{HashMap, HashSet};
 
-/// The most steps that are taken in one go. Where keys stay at their indexes three suffice: to
-/// make room for a key that moves, to move it, and to clear its old place. Where they close up
+/// The most steps that are taken in one go. Where keys stay at their indexes few suffice: to
+/// make room for a key that moves, to move it, and to clear its old place, with a detour before. Where they close up
 /// (`keep_pkey_indexes` FALSE), each block may have to wait for the next one.
 pub const MOST: usize = 64;
 
