@@ -36,7 +36,7 @@ use torus_sm::wire::mad::Method;
 const QUIET: Duration = Duration::from_secs(3);
 
 /// How long the fabric may take to come up.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Case {
     who: String,
@@ -85,8 +85,7 @@ async fn run(case: Case) {
                 if program.is_up().await {
                     break;
                 }
-                // Some times opensm waits for an answer that it has had.
-                assert!(attempt < 10, "{} does not bring the subnet up", case.who);
+                assert!(attempt < 3, "{} does not bring the subnet up", case.who);
                 drop(program);
                 program = Program::start(&case, &house);
             }
@@ -129,6 +128,11 @@ impl Program {
         command.args(["sim", "exec", "--socket"]).arg(&socket).arg("--").arg(program);
         command.args(["-R", "torus-2QoS", "-Q", "--torus_config"]);
         command.arg(house.file("torus-2QoS.conf")).arg("-f").arg(&log);
+        if !ours {
+            // With a limit opensm stops for good now and then, when switches answer and report
+            // faster than it counts what is on the wire.
+            command.args(["-n", "0"]);
+        }
         let process = command
             .env("OSM_TMP_DIR", house.dir())
             .env("OSM_CACHE_DIR", house.dir())
