@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::request;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, advance, sleep};
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::daemon::archive::Archive;
 use torus_sm::daemon::clerks::Clerks;
+use torus_sm::daemon::hatch::Hatch;
 use torus_sm::daemon::sa_desk::{Inboxes, SaDesk};
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
@@ -22,7 +24,7 @@ use torus_sm::publish::Subnet;
 use torus_sm::sa::{Responder, only_reads};
 use torus_sm::sim::generate::Shape;
 use torus_sm::sm::desk::SelfPortrait;
-use torus_sm::transport::intake::Inbound;
+use torus_sm::transport::intake::{Attendant, Inbound, Served};
 use torus_sm::transport::{Address, Agent, MadPort, Outgoing, PortIdentity, SendError};
 use torus_sm::wire::attr::SmState;
 use torus_sm::wire::mad::{Header, Method, Status};
@@ -75,6 +77,60 @@ fn ask(lid: u16) -> Inbound {
     Inbound { agent: Agent::Sa, from, mad, arrived: Instant::now() }
 }
 
+/// A desk at work.
+struct Office {
+    port: Arc<Port>,
+    hatch: Arc<Hatch>,
+    portrait: watch::Sender<SelfPortrait>,
+    inbox: mpsc::Sender<Inbound>,
+    desk: JoinHandle<()>,
+    /// What it has ends with these.
+    _rest: Box<dyn std::any::Any>,
+}
+
+fn portrait(state: SmState) -> SelfPortrait {
+    SelfPortrait { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 }
+}
+
+impl Office {
+    /// The desk of a subnet manager in this `state`, which finds these requests.
+    fn open(options: Options, state: SmState, requests: Vec<Inbound>) -> Self {
+        let port = Arc::new(Port::new());
+        let (published, mut snapshots) = watch::channel(Some(Arc::new(subnet(options))));
+        // The snapshot is news to the desk, as it is when a subnet comes up.
+        snapshots.mark_changed();
+        let (portrait, shown) = watch::channel(portrait(state));
+        let (events, membership) = mpsc::unbounded_channel();
+        let folder = tempfile::tempdir().expect("a folder");
+        let responder = Responder::default();
+        let archive = Archive::new(folder.path().to_owned(), responder.registry());
+        let (inbox, queue) = mpsc::channel(requests.len().max(1));
+        for request in requests {
+            inbox.try_send(request).expect("there is room");
+        }
+        let (errand, errands) = mpsc::channel(1);
+        let (report, reports) = mpsc::channel(1);
+        let (notice, notices) = mpsc::channel(1);
+        let clerks = Clerks::default();
+        let desk = SaDesk::new(port.clone(), responder, snapshots, shown, events, archive, clerks);
+        let hatch = desk.hatch();
+        let desk = tokio::spawn(desk.serve(Inboxes { requests: queue, errands, reports, notices }));
+        let rest = Box::new((published, membership, errand, report, notice, folder));
+        Self { port, hatch, portrait, inbox, desk, _rest: rest }
+    }
+
+    /// Lets the desk do what it has to: the paused clock moves on when nobody has work left.
+    async fn settle() {
+        sleep(Duration::from_millis(1)).await;
+    }
+
+    async fn close(self) -> Arc<Port> {
+        drop(self.inbox);
+        self.desk.await.expect("the desk ends with its inbox");
+        self.port
+    }
+}
+
 /// What the desk of a subnet manager in this `state` sends for these requests, `age` after they
 /// came.
 async fn answers(
@@ -83,35 +139,41 @@ async fn answers(
     requests: Vec<Inbound>,
     age: Duration,
 ) -> Vec<(Lid, u16)> {
-    let port = Arc::new(Port::new());
-    let (_published, subnet) = watch::channel(Some(Arc::new(subnet(options))));
-    let portrait = SelfPortrait { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 };
-    let (_shown, portrait) = watch::channel(portrait);
-    let (events, _membership) = mpsc::unbounded_channel();
-    let folder = tempfile::tempdir().expect("a folder");
-    let responder = Responder::default();
-    let archive = Archive::new(folder.path().to_owned(), responder.registry());
-    let (inbox, queue) = mpsc::channel(requests.len());
-    for request in requests {
-        inbox.try_send(request).expect("there is room");
-    }
-    let (_errands, errands) = mpsc::channel(1);
-    let (_reports, reports) = mpsc::channel(1);
-    let (_notices, notices) = mpsc::channel(1);
-    // The snapshot is news to the desk, as it is when a subnet comes up.
-    let mut subnet = subnet;
-    subnet.mark_changed();
     advance(age).await;
-    let clerks = Clerks::default();
-    let desk = SaDesk::new(port.clone(), responder, subnet, portrait, events, archive, clerks);
-    let inboxes = Inboxes { requests: queue, errands, reports, notices };
-    let desk = tokio::spawn(desk.serve(inboxes));
-    // The paused clock moves on when nobody has work left.
-    sleep(Duration::from_millis(1)).await;
-    drop(inbox);
-    desk.await.expect("the desk ends with its inbox");
+    let office = Office::open(options, state, requests);
+    Office::settle().await;
+    let port = office.close().await;
     let sent = port.sent.lock().expect("no panic in here");
     sent.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_desk_that_sleeps_has_single_records_given_out_at_its_hatch() {
+    let office = Office::open(Options::default(), SmState::Master, Vec::new());
+    let [table, single, path] = [0, 1, 3].map(numbered);
+    let serve = |request: &Inbound| office.hatch.serve(&request.from, &request.mad);
+    assert_eq!(serve(&path), Served::Declined, "the desk has not begun");
+    Office::settle().await;
+    assert_eq!(serve(&path), Served::Declined, "the portrait is news to the desk");
+    for request in [&path, &single] {
+        office.inbox.send(request.clone()).await.expect("the desk listens");
+    }
+    Office::settle().await;
+    let by_desk = office.port.mads.lock().expect("no panic in here").clone();
+    assert_eq!(by_desk.len(), 2);
+    for (request, mad) in [&path, &single].into_iter().zip(by_desk) {
+        assert_eq!(serve(request), Served::With(request.from, mad));
+    }
+    assert_eq!(serve(&table), Served::Declined);
+    let mut join = path.clone();
+    join.mad[3] = Method::SET.0;
+    assert_eq!(serve(&join), Served::Declined);
+    office.portrait.send_replace(portrait(SmState::Standby));
+    assert_eq!(serve(&path), Served::Declined, "it may be another's subnet now");
+    office.inbox.send(path.clone()).await.expect("the desk listens");
+    Office::settle().await;
+    assert_eq!(serve(&path), Served::Declined, "it is");
+    office.close().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,7 +18,8 @@
 //! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
 //! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps, and
 //!   reports notices; [`queue`]: requests that wait, port by port; [`clerks`]: threads that help with
-//!   long answers; [`archive`]: the registry on disk;
+//!   long answers; [`hatch`]: where short ones are given while the desk sleeps; [`archive`]: the
+//!   registry on disk;
 //! * [`joins`]: when changes of multicast groups are planned, and when they are answered;
 //! * [`files`]: the files that a pass reads and writes; [`scribe`]: writes them beside the loop;
 //! * [`signals`]: HUP, USR1, INT, TERM; [`logging`]: the log, [`tell`]: its well-known lines;
@@ -37,6 +38,7 @@ pub mod clerks;
 pub mod ctl;
 pub mod files;
 pub mod front_desk;
+pub mod hatch;
 pub mod hosting;
 pub mod joins;
 pub mod launch;

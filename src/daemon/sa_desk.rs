@@ -8,13 +8,15 @@
 //!
 //! Requests wait port by port and are served in turn ([`queue`]). What has no room is answered
 //! with BUSY, which names the port in the counters and the log; what waited too long
-//! (`max_msg_fifo_timeout`) is not answered.
+//! (`max_msg_fifo_timeout`) is not answered. While the desk sleeps, single records are answered at
+//! its [`hatch`](super::hatch).
 
 mod errands;
 
 use super::agenda::Event;
 use super::archive::Archive;
 use super::clerks::{self, Clerks};
+use super::hatch::Hatch;
 use super::joins::{Course, Joins, Name};
 use super::priority::spawn_behind;
 use super::queue::{self, FairQueue};
@@ -67,10 +69,29 @@ pub struct Inboxes {
     pub notices: mpsc::Receiver<DeviceNotice>,
 }
 
+/// What the desk is called for.
+enum Call {
+    /// There is something to do already.
+    Work,
+    Errand(Errand),
+    Request(Inbound),
+    Report(Conclusion),
+    Notice(DeviceNotice),
+    /// There is another snapshot, or none any more.
+    Snapshot,
+    /// The next snapshot was looked at.
+    Studied(Look),
+    Deadline,
+}
+
+/// What came of the look at a snapshot.
+type Look = Result<(Arc<Subnet>, Studied), JoinError>;
+
 /// The desk.
 pub struct SaDesk {
     port: Arc<dyn MadPort>,
-    responder: Responder,
+    responder: Box<Responder>,
+    hatch: Arc<Hatch>,
     published: watch::Receiver<Option<Arc<Subnet>>>,
     /// The snapshot that answers are made of.
     subnet: Option<Arc<Subnet>>,
@@ -111,7 +132,8 @@ impl SaDesk {
         portrait.mark_changed();
         Self {
             port,
-            responder,
+            responder: Box::new(responder),
+            hatch: Arc::default(),
             published,
             subnet: None,
             studying: None,
@@ -130,43 +152,61 @@ impl SaDesk {
         }
     }
 
+    /// Where single records are answered while the desk sleeps.
+    pub fn hatch(&self) -> Arc<Hatch> {
+        self.hatch.clone()
+    }
+
     /// Serves until the port or the manager is gone, and tells what it did.
     pub async fn serve(mut self, mut inboxes: Inboxes) {
         let mut notices_open = true;
         loop {
             let due = self.next_deadline();
-            tokio::select! {
-                errand = inboxes.errands.recv() => match errand {
-                    Some(errand) => self.run(errand),
-                    None => break,
-                },
-                inbound = inboxes.requests.recv() => match inbound {
-                    Some(inbound) => self.admit(inbound),
-                    None => break,
-                },
-                () = std::future::ready(()), if self.has_work() => (),
-                conclusion = inboxes.reports.recv() => match conclusion {
-                    Some(Conclusion { tid, answered }) => self.herald.concluded(tid, answered),
-                    None => break,
-                },
-                notice = inboxes.notices.recv(), if notices_open => match notice {
-                    Some(notice) => self.forward(notice),
-                    None => notices_open = false,
-                },
-                changed = self.published.changed() => match changed {
-                    Ok(()) => self.published(),
-                    Err(_) => break,
-                },
-                studied = studied(&mut self.studying) => self.adopt(studied),
-                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                    self.due().await;
+            self.open_hatch();
+            let call = tokio::select! {
+                errand = inboxes.errands.recv() => errand.map(Call::Errand),
+                inbound = inboxes.requests.recv() => inbound.map(Call::Request),
+                () = std::future::ready(()), if self.has_work() => Some(Call::Work),
+                conclusion = inboxes.reports.recv() => conclusion.map(Call::Report),
+                notice = inboxes.notices.recv(), if notices_open => {
+                    notices_open = notice.is_some();
+                    Some(notice.map_or(Call::Work, Call::Notice))
                 }
-            }
+                changed = self.published.changed() => changed.ok().map(|()| Call::Snapshot),
+                studied = studied(&mut self.studying) => Some(Call::Studied(studied)),
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    Some(Call::Deadline)
+                }
+            };
+            self.hatch.take_back(&mut self.responder);
+            let Some(call) = call else { break };
+            self.take(call).await;
             self.answer_some(&mut inboxes.requests);
             self.tell_aliases();
             self.send_reports();
         }
         self.leave().await;
+    }
+
+    async fn take(&mut self, call: Call) {
+        match call {
+            Call::Work => {}
+            Call::Errand(errand) => self.run(errand),
+            Call::Request(inbound) => self.admit(inbound),
+            Call::Report(Conclusion { tid, answered }) => self.herald.concluded(tid, answered),
+            Call::Notice(notice) => self.forward(notice),
+            Call::Snapshot => self.published(),
+            Call::Studied(studied) => self.adopt(studied),
+            Call::Deadline => self.due().await,
+        }
+    }
+
+    /// Lets others answer single records until the desk is called, if it has nothing to do.
+    fn open_hatch(&mut self) {
+        let is_news = self.portrait.has_changed().unwrap_or(true);
+        if let Some(subnet) = self.own_subnet().filter(|_| !is_news && !self.has_work()) {
+            self.hatch.lend(&mut self.responder, subnet, self.portrait.clone());
+        }
     }
 
     /// When something is to be done without being asked.
@@ -227,7 +267,7 @@ impl SaDesk {
     }
 
     /// Answers are made of another snapshot from now on.
-    fn adopt(&mut self, studied: Result<(Arc<Subnet>, Studied), JoinError>) {
+    fn adopt(&mut self, studied: Look) {
         self.studying = None;
         let (subnet, studied) = match studied {
             Ok(studied) => studied,

@@ -65,6 +65,7 @@ const NOTICES: usize = 1024;
 pub struct Daemon {
     port: Arc<dyn MadPort>,
     client: SmpClient,
+    intake: Arc<Intake>,
     unsolicited: Unsolicited,
     setup: Setup,
     events: (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>),
@@ -92,6 +93,7 @@ impl Daemon {
         Self {
             port,
             client,
+            intake: intake.clone(),
             unsolicited,
             setup,
             events: mpsc::unbounded_channel(),
@@ -150,6 +152,7 @@ impl Daemon {
         let responder = Responder::new(registry);
         let (subnet, portrait) = (self.subnet.subscribe(), self.portrait.subscribe());
         let desk = SaDesk::new(self.port, responder, subnet, portrait, events, archive, clerks);
+        self.intake.attend(desk.hatch());
         let (requests, reports) = (self.unsolicited.sa, self.unsolicited.reports);
         let inboxes = Inboxes { requests, errands, reports, notices };
         // Not among the others, which end at once: this one tells what it did when the manager

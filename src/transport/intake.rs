@@ -1,9 +1,10 @@
 //! The daemon's [`MadSink`]: answers go to their transactions, everything else to its owner.
 //!
-//! The port's reader thread runs this code. It never waits: a full queue of unsolicited MADs
+//! The port's reader threads run this code. It never waits: a full queue of unsolicited MADs
 //! loses the newest, counted; senders of SA requests are told (BUSY), others repeat them. When an answer frees a place in
 //! the window, the reader sends the next queued request itself, so that the wire is kept busy
-//! without a detour over the async side; that side is woken once for a run of answers.
+//! without a detour over the async side; that side is woken once for a run of answers. An SA
+//! request that comes alone may be answered by the reader as well ([`Attendant`]).
 //!
 //! **Rule for ports:** `deliver` may call [`MadPort::post`]; therefore `post` must not call the
 //! sink before it returns. No lock is held while a MAD is posted.
@@ -19,6 +20,27 @@ use tokio::time::Instant;
 
 /// Answers after which the async side is woken even though more are waiting.
 const RUN: usize = 64;
+
+/// So many SA requests in a row are offered to the [`Attendant`]. When there are more, two threads
+/// that share the work get through them faster.
+const STREAK: usize = 64;
+
+/// Somebody who answers SA requests in the reader's thread if that takes no time worth the name.
+pub trait Attendant: Send + Sync {
+    /// Deals with a request, or leaves it to its queue.
+    fn serve(&self, from: &Address, mad: &[u8]) -> Served;
+}
+
+/// What an [`Attendant`] made of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Served {
+    /// Nothing: it goes into its queue.
+    Declined,
+    /// It gets no answer.
+    Silently,
+    /// It gets this answer.
+    With(Address, Vec<u8>),
+}
 
 /// A MAD that answers no request of ours.
 #[derive(Clone, Debug)]
@@ -66,6 +88,9 @@ pub struct Intake {
     /// Set by the first client. Weak, as the port owns its sink.
     port: OnceLock<Weak<dyn MadPort>>,
     outlets: Mutex<Option<Outlets>>,
+    attendant: OnceLock<Arc<dyn Attendant>>,
+    /// SA requests since the port was idle.
+    streak: AtomicUsize,
     overflowed: AtomicU64,
     stray_answers: AtomicU64,
     run: AtomicUsize,
@@ -87,12 +112,19 @@ impl Intake {
                 sa: sa_outlet,
                 reports: reports_outlet,
             })),
+            attendant: OnceLock::new(),
+            streak: AtomicUsize::new(0),
             overflowed: AtomicU64::new(0),
             stray_answers: AtomicU64::new(0),
             run: AtomicUsize::new(0),
             closed: OnceLock::new(),
         };
         (Arc::new(intake), Unsolicited { smp, sa, reports })
+    }
+
+    /// Has `attendant` asked first about SA requests. There is one at most, the first.
+    pub fn attend(&self, attendant: Arc<dyn Attendant>) {
+        let _ = self.attendant.set(attendant);
     }
 
     /// Unsolicited MADs lost because their queue was full.
@@ -187,8 +219,32 @@ impl Intake {
         self.wake();
     }
 
+    /// Lets the attendant answer an SA request; false if it is still to be handed over.
+    fn is_attended(&self, delivery: &Delivery<'_>) -> bool {
+        if delivery.agent != Agent::Sa || self.streak.fetch_add(1, Ordering::Relaxed) >= STREAK {
+            return false;
+        }
+        let Some(attendant) = self.attendant.get() else { return false };
+        match attendant.serve(&delivery.from, delivery.mad) {
+            Served::Declined => return false,
+            Served::Silently => {}
+            Served::With(to, mad) => self.reply(to, &mad),
+        }
+        true
+    }
+
+    /// Sends an answer. If that fails, silence has to do.
+    fn reply(&self, to: Address, mad: &[u8]) {
+        if let Some(port) = self.port.get().and_then(Weak::upgrade) {
+            let _ = port.post(&Outgoing { agent: Agent::Sa, to, timeout: None, retries: 0, mad });
+        }
+    }
+
     /// A request of somebody else.
     fn hand_over(&self, delivery: &Delivery<'_>) {
+        if self.is_attended(delivery) {
+            return;
+        }
         let inbound = Inbound {
             agent: delivery.agent,
             from: delivery.from,
@@ -215,12 +271,8 @@ impl Intake {
         if delivery.agent != Agent::Sa {
             return;
         }
-        let port = self.port.get().and_then(Weak::upgrade);
-        if let (Some(port), Some(mad)) = (port, sa::busy(delivery.mad)) {
-            let to = Address { qkey: GSI_QKEY, ..delivery.from };
-            let out = Outgoing { agent: Agent::Sa, to, timeout: None, retries: 0, mad: &mad };
-            // If that cannot be sent either, silence has to do.
-            let _ = port.post(&out);
+        if let Some(mad) = sa::busy(delivery.mad) {
+            self.reply(Address { qkey: GSI_QKEY, ..delivery.from }, &mad);
         }
     }
 }
@@ -248,6 +300,7 @@ impl MadSink for Intake {
     }
 
     fn idle(&self) {
+        self.streak.store(0, Ordering::Relaxed);
         if self.run.load(Ordering::Relaxed) > 0 {
             self.end_run();
         }

@@ -125,7 +125,8 @@ pub struct Delivery<'a> {
     pub mad: &'a [u8],
 }
 
-/// Who hears what a port receives. Called from the port's reader; must not block.
+/// Who hears what a port receives. Called from the port's readers, of which it may have several;
+/// must not block.
 pub trait MadSink: Send + Sync {
     /// Takes one MAD.
     fn deliver(&self, delivery: Delivery<'_>);

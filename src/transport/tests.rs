@@ -1,6 +1,8 @@
 //! The client, the intake and the wrappers over a port that does what each test wants, on a
 //! paused clock.
 
+mod attendant;
+
 use super::client::SmpClient;
 use super::intake::{Intake, Unsolicited};
 use super::lossy::{Losses, LossyPort};

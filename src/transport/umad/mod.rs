@@ -2,15 +2,20 @@
 //!
 //! The kernel matches responses, repeats requests, times them out and does RMPP. One file per
 //! concern: [`abi`] has the kernel's structures, [`sys`] the calls, [`rmpp`] the header of a
-//! long response, [`reader`] the thread that reads; here the port is opened, written to and
-//! closed.
+//! long response, [`device`] an open file with its agents, [`reader`] the thread that reads it;
+//! here the port is opened, written to and closed.
+//!
+//! Subnet management and subnet administration have a file and a reader each, as the kernel keeps
+//! one queue for a file: answers to SMPs do not wait behind ten thousand requests for paths.
+//! ibsim's shim has one file for a device, which then serves both.
 //!
 //! The reader reads until there is nothing more, tells its sink so, and only then polls: under
 //! load a MAD costs one call to receive and one to send. Writes come from any thread.
 //!
-//! When the port is dropped its reader ends, then agents are unregistered and devices closed.
+//! When the port is dropped its readers end, then agents are unregistered and devices closed.
 
 mod abi;
+mod device;
 mod reader;
 pub mod rmpp;
 mod sys;
@@ -25,18 +30,22 @@ pub mod request {
 use super::sysfs::{LocalPort, PortError};
 use super::{Agent, MadPort, MadSink, Outgoing, PortIdentity, SendError};
 use crate::wire::mad::{Class, MAD_SIZE};
-use abi::{HEADER, OLD_HEADER, Registration};
+use abi::HEADER;
+use device::{Device, Life};
+use reader::Reader;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use sys::Descriptor;
 
-/// The agents of a subnet manager.
-const AGENTS: [Agent; 3] = [Agent::SmiDirected, Agent::SmiLid, Agent::Sa];
+/// The agents of subnet management.
+const MANAGEMENT: [Agent; 2] = [Agent::SmiDirected, Agent::SmiLid];
+/// Those of subnet administration.
+const ADMINISTRATION: [Agent; 1] = [Agent::Sa];
 
 /// How often the kernel repeats a segment of a long response when the sender does not say.
 const RMPP_RETRIES: u32 = 3;
@@ -68,68 +77,53 @@ pub enum OpenError {
     Reader(io::Error),
 }
 
-/// The device, shared by the port and its reader; the last one closes it.
-#[derive(Debug)]
-struct Device {
-    descriptor: Descriptor,
-    /// Numbers of the agents, as in [`AGENTS`].
-    agents: Vec<u32>,
-    with_pkey_index: bool,
-    stop: AtomicBool,
-    gone: AtomicBool,
+/// An open file, and the thread that reads it.
+struct Line {
+    device: Arc<Device>,
+    life: Arc<Life>,
+    /// Closing it ends the reader.
+    alarm: Option<OwnedFd>,
+    reader: Option<JoinHandle<()>>,
 }
 
-impl Device {
-    fn header_len(&self) -> usize {
-        if self.with_pkey_index { HEADER } else { OLD_HEADER }
-    }
-
-    /// Which agent the kernel calls `id`.
-    fn agent(&self, id: u32) -> Option<Agent> {
-        let at = self.agents.iter().position(|&agent| agent == id)?;
-        AGENTS.get(at).copied()
-    }
-
-    fn register(&mut self) -> Result<(), OpenError> {
-        for agent in AGENTS {
-            let registered = register(&self.descriptor, &Registration::of(agent));
-            let id = registered.map_err(|source| OpenError::Register { agent, source })?;
-            self.agents.push(id);
-        }
-        Ok(())
+impl Line {
+    /// Starts the reader of a device.
+    fn start(
+        device: Device,
+        name: String,
+        life: &Arc<Life>,
+        sink: &Arc<dyn MadSink>,
+    ) -> Result<Self, OpenError> {
+        let device = Arc::new(device);
+        let pipe = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC);
+        let (alarm_end, alarm) = pipe.map_err(|errno| OpenError::Reader(errno.into()))?;
+        let reader = Reader::new(device.clone(), life.clone(), alarm_end, sink.clone());
+        let thread = std::thread::Builder::new().name(name);
+        let reader = thread.spawn(move || reader.run()).map_err(OpenError::Reader)?;
+        Ok(Self { device, life: life.clone(), alarm: Some(alarm), reader: Some(reader) })
     }
 }
 
-impl Drop for Device {
+impl Drop for Line {
+    /// The port is being dropped, or was never complete.
     fn drop(&mut self) {
-        for &id in &self.agents {
-            // The kernel forgets the agents with the descriptor; this is for simulators.
-            let _ = self.descriptor.unregister(id);
+        self.life.stop.store(true, Ordering::Relaxed);
+        drop(self.alarm.take());
+        if let Some(reader) = self.reader.take()
+            && reader.thread().id() != std::thread::current().id()
+        {
+            // A panic in there was told when it happened.
+            let _ = reader.join();
         }
     }
-}
-
-/// Registers with the newer call, or the older one where only that exists.
-fn register(descriptor: &Descriptor, registration: &Registration) -> io::Result<u32> {
-    let mut request = registration.request2();
-    match descriptor.register2(&mut request) {
-        Ok(()) => return Ok(request.id),
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTTY | libc::EINVAL)) => {}
-        Err(error) => return Err(error),
-    }
-    let mut request = registration.request();
-    descriptor.register(&mut request)?;
-    Ok(request.id)
 }
 
 /// An open port.
 pub struct UmadPort {
     identity: PortIdentity,
     number: u32,
-    device: Arc<Device>,
-    /// Closing it ends the reader.
-    alarm: Option<OwnedFd>,
-    reader: Option<JoinHandle<()>>,
+    lines: Vec<Line>,
+    life: Arc<Life>,
     is_sm: Mutex<Option<Descriptor>>,
 }
 
@@ -142,24 +136,18 @@ impl UmadPort {
         let number = port
             .umad
             .ok_or_else(|| PortError::NoUmad { device: port.device.clone(), port: port.port })?;
-        let descriptor = open_device("umad", number, Descriptor::open)?;
-        // ibsim's shim agrees to the longer header but keeps the shorter one, which is what a
-        // device has that was never asked.
-        let with_pkey_index = descriptor.is_real() && descriptor.enable_pkey_index().is_ok();
-        let mut device = Device {
-            descriptor,
-            agents: Vec::new(),
-            with_pkey_index,
-            stop: AtomicBool::new(false),
-            gone: AtomicBool::new(false),
-        };
-        device.register()?;
-        let device = Arc::new(device);
-        let pipe = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC);
-        let (alarm_end, alarm) = pipe.map_err(|errno| OpenError::Reader(errno.into()))?;
-        let reader = reader::Reader::new(Arc::clone(&device), alarm_end, sink);
-        let thread = std::thread::Builder::new().name(format!("umad{number}"));
-        let reader = thread.spawn(move || reader.run()).map_err(OpenError::Reader)?;
+        let mut devices = vec![Device::open(number)?];
+        if devices[0].descriptor.is_real() {
+            devices[0].register(&MANAGEMENT)?;
+            devices.push(Device::open(number)?);
+            devices[1].register(&ADMINISTRATION)?;
+        } else {
+            devices[0].register(&[MANAGEMENT.as_slice(), &ADMINISTRATION].concat())?;
+        }
+        let life = Arc::<Life>::default();
+        let names = ["smi", "sa"].map(|line| format!("umad{number}-{line}"));
+        let lines = devices.into_iter().zip(names);
+        let lines = lines.map(|(device, name)| Line::start(device, name, &life, &sink));
         Ok(Self {
             identity: PortIdentity {
                 device: port.device.clone(),
@@ -167,9 +155,8 @@ impl UmadPort {
                 guid: port.guid,
             },
             number,
-            device,
-            alarm: Some(alarm),
-            reader: Some(reader),
+            lines: lines.collect::<Result<_, _>>()?,
+            life,
             is_sm: Mutex::new(None),
         })
     }
@@ -212,13 +199,10 @@ impl MadPort for UmadPort {
     }
 
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
-        if self.device.gone.load(Ordering::Relaxed) {
-            return Err(self.closed());
-        }
-        let at = AGENTS.iter().position(|&agent| agent == out.agent);
-        let Some(&id) = at.and_then(|at| self.device.agents.get(at)) else {
-            return Err(self.closed());
-        };
+        let is_gone = self.life.gone.load(Ordering::Relaxed);
+        let mut lines = self.lines.iter().filter(|_| !is_gone);
+        let found = lines.find_map(|line| Some((&line.device, line.device.id(out.agent)?)));
+        let Some((device, id)) = found else { return Err(self.closed()) };
         let long = out.agent == Agent::Sa && rmpp::is_needed(out.mad);
         let header = UserHeader {
             id,
@@ -228,7 +212,7 @@ impl MadPort for UmadPort {
             length: out.mad.len() as u32,
             address: out.to,
         };
-        send(&self.device, &header, out.mad, long).map_err(|source| SendError::Io {
+        send(device, &header, out.mad, long).map_err(|source| SendError::Io {
             device: self.identity.device.clone(),
             port: self.identity.port,
             source,
@@ -266,18 +250,5 @@ fn finish(message: &mut [u8], start: usize, header: &UserHeader, long: bool) {
     message[..start].copy_from_slice(&header.to_bytes()[..start]);
     if long {
         rmpp::prepare(&mut message[start..]);
-    }
-}
-
-impl Drop for UmadPort {
-    fn drop(&mut self) {
-        self.device.stop.store(true, Ordering::Relaxed);
-        drop(self.alarm.take());
-        if let Some(reader) = self.reader.take()
-            && reader.thread().id() != std::thread::current().id()
-        {
-            // A panic in there was told when it happened.
-            let _ = reader.join();
-        }
     }
 }

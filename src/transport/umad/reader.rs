@@ -4,8 +4,8 @@
 //! against ibsim and made it slower.
 
 use super::super::{Delivery, MadSink, Outcome};
-use super::Device;
 use super::abi::UserHeader;
+use super::device::{Device, Life};
 use crate::wire::mad::MAD_SIZE;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,6 +22,7 @@ const PATIENCE: u32 = 100;
 
 pub struct Reader {
     device: Arc<Device>,
+    life: Arc<Life>,
     /// Hangs up when the port is dropped.
     alarm: OwnedFd,
     sink: Arc<dyn MadSink>,
@@ -36,8 +37,13 @@ enum Look {
 }
 
 impl Reader {
-    pub fn new(device: Arc<Device>, alarm: OwnedFd, sink: Arc<dyn MadSink>) -> Self {
-        Self { device, alarm, sink }
+    pub fn new(
+        device: Arc<Device>,
+        life: Arc<Life>,
+        alarm: OwnedFd,
+        sink: Arc<dyn MadSink>,
+    ) -> Self {
+        Self { device, life, alarm, sink }
     }
 
     /// Reads until the port is dropped or the device is gone.
@@ -45,7 +51,7 @@ impl Reader {
         let timeout = if self.device.descriptor.is_real() { -1 } else { LOOK_AROUND_MS };
         let mut buffer = vec![0; BUFFER];
         let mut errors = 0;
-        while !self.device.stop.load(Ordering::Relaxed) {
+        while !self.life.stop.load(Ordering::Relaxed) {
             match self.look(&mut buffer) {
                 Look::Message => errors = 0,
                 Look::Nothing => {
@@ -65,8 +71,10 @@ impl Reader {
     }
 
     fn close(&self, reason: &str) {
-        self.device.gone.store(true, Ordering::Relaxed);
-        self.sink.closed(reason);
+        // Whichever reader is first speaks for the port.
+        if !self.life.gone.swap(true, Ordering::Relaxed) {
+            self.sink.closed(reason);
+        }
     }
 
     /// Reads one message and delivers it.

@@ -1,0 +1,71 @@
+//! SA requests that are answered in the reader's thread.
+
+use super::super::intake::{Attendant, Served};
+use super::*;
+
+/// Answers with a changed first byte; declines or keeps silent on request.
+struct Echo;
+
+const DECLINE: u8 = 1;
+const SILENCE: u8 = 2;
+
+impl Attendant for Echo {
+    fn serve(&self, from: &Address, mad: &[u8]) -> Served {
+        match mad[24] {
+            DECLINE => Served::Declined,
+            SILENCE => Served::Silently,
+            _ => {
+                let mut reply = mad.to_vec();
+                reply[25] = 0xEE;
+                Served::With(*from, reply)
+            }
+        }
+    }
+}
+
+fn deliver(bench: &Bench, agent: Agent, word: u8) {
+    let mut mad = Mad::default();
+    (mad.0[3], mad.0[24]) = (Method::GET.0, word);
+    let from = Address::gsi(Lid(7), Sl(0));
+    bench.intake.deliver(Delivery { agent, from, outcome: Outcome::Arrived, mad: &mad.0 });
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_are_offered_to_the_attendant_first() {
+    let mut bench = bench(1);
+    deliver(&bench, Agent::Sa, 0);
+    assert!(bench.unsolicited.sa.try_recv().is_ok(), "there is no attendant yet");
+    bench.intake.attend(Arc::new(Echo));
+    for (agent, word, answered, queued) in [
+        (Agent::Sa, 0, true, false),
+        (Agent::Sa, SILENCE, false, false),
+        (Agent::Sa, DECLINE, false, true),
+        (Agent::SmiLid, 0, false, false),
+    ] {
+        deliver(&bench, agent, word);
+        let replies = bench.port.take();
+        assert_eq!(replies.len(), usize::from(answered), "{agent:?} {word}");
+        assert!(replies.iter().all(|mad| mad.0[25] == 0xEE));
+        assert_eq!(bench.unsolicited.sa.try_recv().is_ok(), queued, "{agent:?} {word}");
+    }
+    assert!(bench.unsolicited.smp.try_recv().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_goes_into_the_queue() {
+    let mut bench = bench(1);
+    bench.intake.attend(Arc::new(Echo));
+    let mut answered = 0;
+    while bench.unsolicited.sa.is_empty() && answered < 1000 {
+        deliver(&bench, Agent::Sa, 0);
+        answered += bench.port.take().len();
+    }
+    assert!((1..1000).contains(&answered), "{answered}");
+    assert!(bench.unsolicited.sa.try_recv().is_ok());
+    deliver(&bench, Agent::Sa, 0);
+    assert!(bench.unsolicited.sa.try_recv().is_ok(), "it is still there");
+    bench.intake.idle();
+    deliver(&bench, Agent::Sa, 0);
+    assert!(bench.unsolicited.sa.try_recv().is_err(), "it is gone");
+    assert_eq!(bench.port.take().len(), 1);
+}
