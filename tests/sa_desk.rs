@@ -191,6 +191,16 @@ async fn a_port_that_floods_does_not_starve_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn refusing_takes_turns_with_answering() {
+    let requests: Vec<_> = (0..40_000).map(|number| ask(10 + number % 8)).collect();
+    let sent = answers(Options::default(), SmState::Master, requests, Duration::ZERO).await;
+    let runs = sent.chunk_by(|one, two| one.1 == two.1);
+    let refused = runs.filter(|run| run[0].1 == Status::BUSY).map(<[_]>::len);
+    let longest = refused.max().expect("there is no room for all");
+    assert!(longest < 2000, "{longest} were refused before one was answered");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_waited_too_long_is_not_answered() {
     for (limit, expected) in [(100, 0), (0, 5), (1000, 5)] {
         let options = Options { max_msg_fifo_timeout: limit, ..Options::default() };

@@ -45,6 +45,10 @@ const ROOM: usize = 8192;
 /// Requests that are answered before anything else has its turn.
 const BATCH: usize = 512;
 
+/// Requests that are looked at before some are answered: refusing one takes as long as answering it,
+/// and those who are refused soon ask again.
+const LOOK: usize = 2 * BATCH;
+
 /// Requests for tables, of any length, that are answered before anything else has its turn.
 const TABLES: usize = 32;
 
@@ -320,7 +324,7 @@ impl SaDesk {
         if self.published.has_changed().unwrap_or(false) {
             self.published();
         }
-        for _ in 0..requests.len() {
+        for _ in 0..requests.len().min(LOOK) {
             let Ok(inbound) = requests.try_recv() else { break };
             self.admit(inbound);
         }
