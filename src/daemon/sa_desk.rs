@@ -4,33 +4,33 @@
 //!
 //! A subnet manager that is not master, or has not finished its first sweep as master, does not
 //! answer at all (IBA vol. 1, C15-0.1.3): clients repeat their requests, and a refusal would be
-//! taken for the subnet's last word. What the manager wants is in `errands`.
+//! taken for the subnet's last word. What the manager wants is in `errands`;
+//! requests are dealt with in `answering`.
 //!
 //! Requests wait port by port and are served in turn ([`queue`]). What has no room is answered
 //! with BUSY, which names the port in the counters and the log; what waited too long
 //! (`max_msg_fifo_timeout`) is not answered. While the desk sleeps, single records are answered at
 //! its [`hatch`](super::hatch).
 
+mod answering;
 mod errands;
 
 use super::agenda::Event;
 use super::archive::Archive;
 use super::clerks::{self, Clerks};
 use super::hatch::Hatch;
-use super::joins::{Course, Joins, Name};
+use super::joins::Joins;
 use super::priority::spawn_behind;
-use super::queue::{self, FairQueue};
+use super::queue::FairQueue;
 use crate::config::options::Options;
 use crate::ids::Lid;
 use crate::publish::Subnet;
-use crate::sa::counters::Drop;
 use crate::sa::herald::{self, Herald};
-use crate::sa::{self, Reply, Responder, Studied, only_reads, wants_table};
+use crate::sa::{self, Reply, Responder, Studied};
 use crate::sm::desk::SelfPortrait;
 use crate::transport::intake::{Conclusion, Inbound};
-use crate::transport::{Address, Agent, GSI_QKEY, MadPort, Outgoing};
+use crate::transport::{Agent, MadPort, Outgoing};
 use crate::wire::attr::{Notice, SmInfo, SmState};
-use crate::wire::sa::busy;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle};
@@ -41,16 +41,6 @@ pub use errands::Errand;
 
 /// Requests that may wait.
 const ROOM: usize = 8192;
-
-/// Requests that are answered before anything else has its turn.
-const BATCH: usize = 512;
-
-/// Requests that are looked at before some are answered: refusing one takes as long as answering it,
-/// and those who are refused soon ask again.
-const LOOK: usize = 2 * BATCH;
-
-/// Requests for tables, of any length, that are answered before anything else has its turn.
-const TABLES: usize = 32;
 
 /// A notice that a device sent to the subnet manager.
 #[derive(Clone, Copy, Debug)]
@@ -299,121 +289,6 @@ impl SaDesk {
                 registry.end_subscriptions();
             }
         }
-    }
-
-    /// Lets a request wait its turn.
-    fn admit(&mut self, inbound: Inbound) {
-        let Some(refused) = self.waiting.add(inbound) else { return };
-        let is_up = self.subnet.is_some() || self.studying.is_some();
-        let is_ours = is_up && self.is_master();
-        let Some(mad) = busy(&refused.mad).filter(|_| is_ours) else { return };
-        let lid = refused.from.lid;
-        let count = self.responder.counters_mut().busy(lid);
-        if count.is_power_of_two() {
-            let name = self.name_of(lid);
-            warn!("LID {lid} ({name}) asks too much: {count} SA requests got BUSY for an answer");
-        }
-        let to = Address { qkey: GSI_QKEY, ..refused.from };
-        self.send(&Reply { to, mad, due: 0 });
-    }
-
-    /// Answers what waits, after a look at what else came: a port's turn comes however many
-    /// requests of others came before.
-    fn answer_some(&mut self, requests: &mut mpsc::Receiver<Inbound>) {
-        // Else the first requests could be ignored with the news already there.
-        if self.published.has_changed().unwrap_or(false) {
-            self.published();
-        }
-        for _ in 0..requests.len().min(LOOK) {
-            let Ok(inbound) = requests.try_recv() else { break };
-            self.admit(inbound);
-        }
-        if !self.has_work() {
-            return;
-        }
-        match self.own_subnet() {
-            Some(subnet) => self.answer_batch(&subnet),
-            None => self.ignore_batch(),
-        }
-    }
-
-    /// Something waits that can be dealt with now: what comes just before the first snapshot is
-    /// studied is answered when it is.
-    fn has_work(&self) -> bool {
-        !self.waiting.is_empty() && (self.subnet.is_some() || self.studying.is_none())
-    }
-
-    /// Requests that come before the subnet is up.
-    fn ignore_batch(&mut self) {
-        for inbound in std::iter::from_fn(|| self.waiting.take()).take(BATCH) {
-            debug!("SA request from LID {} before the subnet is up", inbound.from.lid);
-            self.untimely += 1;
-        }
-    }
-
-    fn answer_batch(&mut self, subnet: &Arc<Subnet>) {
-        let patience = subnet.options.max_msg_fifo_timeout;
-        let now = Instant::now();
-        self.refresh_managers();
-        self.responder.prepare(subnet, now.into_std());
-        let mut tables = 0;
-        for _ in 0..BATCH {
-            let Some(inbound) = self.waiting.take() else { break };
-            if queue::is_stale(&inbound, now, patience) {
-                self.responder.counters_mut().dropped(Drop::Stale);
-            } else if only_reads(&inbound.mad) {
-                tables += usize::from(wants_table(&inbound.mad));
-                self.reads.push(inbound);
-                if tables == TABLES {
-                    break;
-                }
-            } else {
-                self.read(subnet, now);
-                self.write(subnet, &inbound);
-            }
-        }
-        self.read(subnet, now);
-        self.wrote();
-    }
-
-    /// Answers the requests that only read.
-    fn read(&mut self, subnet: &Subnet, now: Instant) {
-        if self.reads.is_empty() {
-            return;
-        }
-        let (responder, port, now) = (&self.responder, &*self.port, now.into_std());
-        let counted = self.clerks.answer(responder, subnet, port, &self.reads, now);
-        self.responder.counters_mut().absorb(counted);
-        self.reads.clear();
-    }
-
-    /// The description of the node at a LID, for messages.
-    fn name_of(&self, lid: Lid) -> String {
-        let subnet = self.subnet.as_ref();
-        let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
-        let unknown = || "unknown".to_owned();
-        port.map_or_else(unknown, |(s, port)| s.fabric.node_of(port).description.to_string())
-    }
-
-    /// Carries out a request that writes.
-    fn write(&mut self, subnet: &Subnet, inbound: &Inbound) {
-        let now = Instant::now();
-        let (from, mad) = (&inbound.from, &inbound.mad);
-        let name = Name::of(inbound);
-        match self.joins.course(now, inbound, name) {
-            Course::New => {}
-            Course::Waits => return,
-            Course::Answered(reply) => return self.send(&reply),
-        }
-        let Some(reply) = self.responder.handle(subnet, from, mad, now.into_std()) else {
-            return;
-        };
-        let generation = self.responder.registry().generation();
-        if let Some(reply) = self.joins.handled(now, (inbound, name), reply, generation) {
-            self.send(&reply);
-        }
-        self.wrote();
-        self.ask_for_plan(now);
     }
 
     /// Looks after what changed in the registry.

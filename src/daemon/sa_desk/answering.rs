@@ -1,0 +1,160 @@
+//! Requests: they wait their turn, are refused if there are too many, and are answered in batches.
+
+use super::SaDesk;
+use crate::daemon::joins::{Course, Name};
+use crate::daemon::queue;
+use crate::ids::Lid;
+use crate::publish::Subnet;
+use crate::sa::counters::Drop;
+use crate::sa::{Reply, only_reads, wants_table};
+use crate::transport::intake::Inbound;
+use crate::transport::{Address, GSI_QKEY};
+use crate::wire::sa::busy;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+/// Requests that are answered before anything else has its turn.
+const BATCH: usize = 512;
+
+/// Requests that are looked at before some are answered: refusing one takes as long as answering it,
+/// and those who are refused soon ask again.
+const LOOK: usize = 2 * BATCH;
+
+/// Requests for tables, of any length, that are answered before anything else has its turn.
+const TABLES: usize = 32;
+
+impl SaDesk {
+    /// Lets a request wait its turn.
+    pub(super) fn admit(&mut self, inbound: Inbound) {
+        let Some(refused) = self.waiting.add(inbound) else { return };
+        let is_up = self.subnet.is_some() || self.studying.is_some();
+        let is_ours = is_up && self.is_master();
+        let Some(mad) = busy(&refused.mad).filter(|_| is_ours) else { return };
+        let lid = refused.from.lid;
+        let count = self.responder.counters_mut().busy(lid);
+        if is_telling(count) {
+            let name = self.name_of(lid);
+            warn!("LID {lid} ({name}) asks too much: {count} SA requests got BUSY for an answer");
+        }
+        let to = Address { qkey: GSI_QKEY, ..refused.from };
+        self.send(&Reply { to, mad, due: 0 });
+    }
+
+    /// Answers what waits, after a look at what else came: a port's turn comes however many
+    /// requests of others came before.
+    pub(super) fn answer_some(&mut self, requests: &mut mpsc::Receiver<Inbound>) {
+        // Else the first requests could be ignored with the news already there.
+        if self.published.has_changed().unwrap_or(false) {
+            self.published();
+        }
+        for _ in 0..requests.len().min(LOOK) {
+            let Ok(inbound) = requests.try_recv() else { break };
+            self.admit(inbound);
+        }
+        if !self.has_work() {
+            return;
+        }
+        match self.own_subnet() {
+            Some(subnet) => self.answer_batch(&subnet),
+            None => self.ignore_batch(),
+        }
+    }
+
+    /// Something waits that can be dealt with now: what comes just before the first snapshot is
+    /// studied is answered when it is.
+    pub(super) fn has_work(&self) -> bool {
+        !self.waiting.is_empty() && (self.subnet.is_some() || self.studying.is_none())
+    }
+
+    /// Requests that come before the subnet is up.
+    fn ignore_batch(&mut self) {
+        for inbound in std::iter::from_fn(|| self.waiting.take()).take(BATCH) {
+            debug!("SA request from LID {} before the subnet is up", inbound.from.lid);
+            self.untimely += 1;
+        }
+    }
+
+    fn answer_batch(&mut self, subnet: &Arc<Subnet>) {
+        let patience = subnet.options.max_msg_fifo_timeout;
+        let now = Instant::now();
+        self.refresh_managers();
+        self.responder.prepare(subnet, now.into_std());
+        let mut tables = 0;
+        for _ in 0..BATCH {
+            let Some(inbound) = self.waiting.take() else { break };
+            if queue::is_stale(&inbound, now, patience) {
+                self.responder.counters_mut().dropped(Drop::Stale);
+            } else if only_reads(&inbound.mad) {
+                tables += usize::from(wants_table(&inbound.mad));
+                self.reads.push(inbound);
+                if tables == TABLES {
+                    break;
+                }
+            } else {
+                self.read(subnet, now);
+                self.write(subnet, &inbound);
+            }
+        }
+        self.read(subnet, now);
+        self.wrote();
+    }
+
+    /// Answers the requests that only read.
+    fn read(&mut self, subnet: &Subnet, now: Instant) {
+        if self.reads.is_empty() {
+            return;
+        }
+        let (responder, port, now) = (&self.responder, &*self.port, now.into_std());
+        let counted = self.clerks.answer(responder, subnet, port, &self.reads, now);
+        self.responder.counters_mut().absorb(counted);
+        self.reads.clear();
+    }
+
+    /// The description of the node at a LID, for messages.
+    fn name_of(&self, lid: Lid) -> String {
+        let subnet = self.subnet.as_ref();
+        let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
+        let unknown = || "unknown".to_owned();
+        port.map_or_else(unknown, |(s, port)| s.fabric.node_of(port).description.to_string())
+    }
+
+    /// Carries out a request that writes.
+    fn write(&mut self, subnet: &Subnet, inbound: &Inbound) {
+        let now = Instant::now();
+        let (from, mad) = (&inbound.from, &inbound.mad);
+        let name = Name::of(inbound);
+        match self.joins.course(now, inbound, name) {
+            Course::New => {}
+            Course::Waits => return,
+            Course::Answered(reply) => return self.send(&reply),
+        }
+        let Some(reply) = self.responder.handle(subnet, from, mad, now.into_std()) else {
+            return;
+        };
+        let generation = self.responder.registry().generation();
+        if let Some(reply) = self.joins.handled(now, (inbound, name), reply, generation) {
+            self.send(&reply);
+        }
+        self.wrote();
+        self.ask_for_plan(now);
+    }
+}
+
+/// True if a port that was refused so often is worth a line in the log: when all hosts ask at once,
+/// each is refused now and then.
+fn is_telling(count: u64) -> bool {
+    count.is_power_of_two() && count.trailing_zeros().is_multiple_of(2) && count >= 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_telling;
+
+    #[test]
+    fn refusals_are_told_ever_more_rarely() {
+        let told: Vec<u64> = (0..5000).filter(|&count| is_telling(count)).collect();
+        assert_eq!(told, [16, 64, 256, 1024, 4096]);
+    }
+}
