@@ -159,7 +159,9 @@ impl SaDesk {
             self.open_hatch();
             let call = tokio::select! {
                 errand = inboxes.errands.recv() => errand.map(Call::Errand),
-                inbound = inboxes.requests.recv() => inbound.map(Call::Request),
+                inbound = inboxes.requests.recv(), if self.is_ready() => {
+                    inbound.map(Call::Request)
+                }
                 () = std::future::ready(()), if self.has_work() => Some(Call::Work),
                 conclusion = inboxes.reports.recv() => conclusion.map(Call::Report),
                 notice = inboxes.notices.recv(), if notices_open => {
@@ -186,7 +188,9 @@ impl SaDesk {
         match call {
             Call::Work => {}
             Call::Errand(errand) => self.run(errand),
-            Call::Request(inbound) => self.admit(inbound),
+            Call::Request(inbound) => {
+                self.admit(inbound);
+            }
             Call::Report(Conclusion { tid, answered }) => self.herald.concluded(tid, answered),
             Call::Notice(notice) => self.forward(notice),
             Call::Snapshot => self.published(),

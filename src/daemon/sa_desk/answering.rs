@@ -18,17 +18,22 @@ use tracing::{debug, warn};
 /// Requests that are answered before anything else has its turn.
 const BATCH: usize = 512;
 
-/// Requests that are looked at before some are answered: refusing one takes as long as answering it,
-/// and those who are refused soon ask again.
-const LOOK: usize = 2 * BATCH;
+/// Requests that are refused before some are answered: the one takes as long as the other, and
+/// those who are refused soon ask again.
+const REFUSALS: usize = 2 * BATCH;
 
 /// Requests for tables, of any length, that are answered before anything else has its turn.
 const TABLES: usize = 32;
 
 impl SaDesk {
-    /// Lets a request wait its turn.
-    pub(super) fn admit(&mut self, inbound: Inbound) {
-        let Some(refused) = self.waiting.add(inbound) else { return };
+    /// Lets a request wait its turn. False if that, or another, has no room and is refused.
+    pub(super) fn admit(&mut self, inbound: Inbound) -> bool {
+        let Some(refused) = self.waiting.add(inbound) else { return true };
+        self.refuse(&refused);
+        false
+    }
+
+    fn refuse(&mut self, refused: &Inbound) {
         let is_up = self.subnet.is_some() || self.studying.is_some();
         let is_ours = is_up && self.is_master();
         let Some(mad) = busy(&refused.mad).filter(|_| is_ours) else { return };
@@ -49,9 +54,16 @@ impl SaDesk {
         if self.published.has_changed().unwrap_or(false) {
             self.published();
         }
-        for _ in 0..requests.len().min(LOOK) {
+        if !self.is_ready() {
+            return;
+        }
+        let mut refusals = 0;
+        for _ in 0..requests.len() {
             let Ok(inbound) = requests.try_recv() else { break };
-            self.admit(inbound);
+            refusals += usize::from(!self.admit(inbound));
+            if refusals == REFUSALS {
+                break;
+            }
         }
         if !self.has_work() {
             return;
@@ -62,10 +74,15 @@ impl SaDesk {
         }
     }
 
-    /// Something waits that can be dealt with now: what comes just before the first snapshot is
-    /// studied is answered when it is.
+    /// Requests can be dealt with now: what comes just before the first snapshot is studied is
+    /// looked at when it is.
+    pub(super) fn is_ready(&self) -> bool {
+        self.subnet.is_some() || self.studying.is_none()
+    }
+
+    /// Something waits that can be dealt with now.
     pub(super) fn has_work(&self) -> bool {
-        !self.waiting.is_empty() && (self.subnet.is_some() || self.studying.is_none())
+        !self.waiting.is_empty() && self.is_ready()
     }
 
     /// Requests that come before the subnet is up.
