@@ -9,14 +9,18 @@ use libc::{c_int, c_ulong};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 use torus_sm::ids::{Lid, PortNum, Sl};
-use torus_sm::transport::Address;
-use torus_sm::transport::umad::{UserHeader, request};
+use torus_sm::transport::sysfs::Sysfs;
+use torus_sm::transport::umad::{UmadPort, UserHeader, request};
+use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outgoing};
 use torus_sm::wire::mad::{Class, Header, Method};
 use torus_sm::wire::smp::{self, DirectedRoute, SmpRoute};
 
 const NODE_INFO: u16 = 0x0011;
 const NODE_RECORD: u16 = 0x0011;
+const CLASS_PORT_INFO: u16 = 0x0001;
 const UMAD: &str = "/dev/infiniband/umad0";
 const ISSM: &str = "/dev/infiniband/issm0";
 
@@ -24,7 +28,7 @@ const ISSM: &str = "/dev/infiniband/issm0";
 fn devices_behave_as_linux_has_them() {
     let sim = Simulator::start(&["3x3x3", "--hosts", "2"]);
     let program = std::env::current_exe().expect("this program has a path");
-    for part in ["smps", "long_answers", "opening", "children", "is_sm"] {
+    for part in ["smps", "long_answers", "opening", "children", "is_sm", "readers"] {
         let output = sim
             .command("h1-1-1-0", &program)
             .args(["--ignored", "--exact", "--nocapture", "--test-threads=1"])
@@ -107,8 +111,64 @@ fn smi(flags: c_int) -> (RawFd, u32) {
     (fd, id)
 }
 
+/// Keeps what comes from subnet administration until something of subnet management has come.
+struct Stuck {
+    administration: mpsc::Sender<&'static str>,
+    management: mpsc::Sender<()>,
+    managed: Mutex<mpsc::Receiver<()>>,
+}
+
+impl MadSink for Stuck {
+    fn deliver(&self, delivery: Delivery<'_>) {
+        if delivery.agent != Agent::Sa {
+            let _ = self.management.send(());
+            return;
+        }
+        let _ = self.administration.send("stuck");
+        let managed = self.managed.lock().expect("no panic in here");
+        if managed.recv_timeout(Duration::from_secs(10)).is_ok() {
+            let _ = self.administration.send("free");
+        }
+    }
+    fn idle(&self) {}
+    fn closed(&self, _: &str) {}
+}
+
 mod inside {
     use super::*;
+
+    /// Subnet management goes on while subnet administration has its hands full.
+    #[test]
+    #[ignore = "run inside a simulated fabric by devices_behave_as_linux_has_them"]
+    fn readers() {
+        let ports = Sysfs::default().ports().expect("there are ports");
+        let local = ports.first_usable().expect("it has a link");
+        let (administration, heard) = mpsc::channel();
+        let (management, managed) = mpsc::channel();
+        let managed = Mutex::new(managed);
+        let sink = Arc::new(Stuck { administration, management, managed });
+        let port = UmadPort::open(local, sink).expect("the port opens");
+        let mut ask = |agent, to, mad: &[u8]| {
+            let timeout = Some(Duration::from_secs(2));
+            port.post(&Outgoing { agent, to, timeout, retries: 3, mad }).expect("it is taken");
+        };
+        let mut header = Header::default();
+        header.set_base_version(1);
+        header.set_class(Class::SUBN_ADM);
+        header.set_class_version(2);
+        header.set_method(Method::GET.0);
+        header.set_tid(7);
+        header.set_attr_id(CLASS_PORT_INFO);
+        let mut mad = [0; 256];
+        mad[..header.0.len()].copy_from_slice(&header.0);
+        ask(Agent::Sa, Address::gsi(local.sm_lid, Sl(0)), &mad);
+        let wait = Duration::from_secs(30);
+        assert_eq!(heard.recv_timeout(wait), Ok("stuck"));
+        let route = SmpRoute::Directed(DirectedRoute::LOCAL);
+        let smp = smp::request(&route, Method::GET, NODE_INFO, 0, 0, 8, &[0; 64]);
+        ask(Agent::SmiDirected, Address::smi(Lid::PERMISSIVE), &smp.0);
+        assert_eq!(heard.recv_timeout(wait), Ok("free"));
+    }
 
     #[test]
     #[ignore = "run inside a simulated fabric by devices_behave_as_linux_has_them"]
