@@ -22,7 +22,7 @@ use crate::transport::{Address, GSI_QKEY};
 use crate::wire::attr::SmInfo;
 use crate::wire::mad::{Class, Header, MAD_SIZE, Method, Status};
 use crate::wire::sa::{
-    CLASS_VERSION, DATA_OFFSET, RMPP_OFFSET, RmppHeader, SA_OFFSET, SaAttr, SaHeader,
+    CLASS_VERSION, DATA_OFFSET, REQUESTS, RMPP_OFFSET, RmppHeader, SA_OFFSET, SaAttr, SaHeader,
 };
 use std::time::Instant;
 
@@ -342,15 +342,7 @@ fn admit(header: &Header) -> Result<(), Refused> {
         return Err(Refused(Status::BAD_VERSION));
     }
     let method = Method(header.method());
-    let of_the_class = [
-        Method::GET,
-        Method::SET,
-        Method::GET_TABLE,
-        Method::GET_TRACE_TABLE,
-        Method::GET_MULTI,
-        Method::DELETE,
-    ];
-    if !of_the_class.contains(&method) {
+    if !REQUESTS.contains(&method) {
         return Err(Refused(Status::BAD_METHOD));
     }
     let row = SERVED.iter().find(|(attribute, _)| *attribute == header.attr_id());

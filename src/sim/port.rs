@@ -11,6 +11,7 @@ use crate::transport::umad::rmpp;
 use crate::transport::{Agent, MadPort, MadSink, Outgoing, PortIdentity, SendError};
 use crate::wire::mad::{Class, Header, Method};
 use crate::wire::sa::CLASS_VERSION;
+use crate::wire::sa::REQUESTS;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,20 +86,12 @@ fn register(
 
 fn registration(agent: Agent, is_sm: bool) -> Registration {
     let smi = [Method::GET, Method::SET, Method::TRAP, Method::TRAP_REPRESS];
-    let sa = [
-        Method::GET,
-        Method::SET,
-        Method::GET_TABLE,
-        Method::GET_TRACE_TABLE,
-        Method::GET_MULTI,
-        Method::DELETE,
-    ];
     let (class, methods): (u8, &[Method]) = match (agent, is_sm) {
         (Agent::SmiDirected, true) => (Class::SUBN_DIRECTED, &smi),
         (Agent::SmiDirected, false) => (Class::SUBN_DIRECTED, &[]),
         (Agent::SmiLid, true) => (Class::SUBN_LID, &smi),
         (Agent::SmiLid, false) => (Class::SUBN_LID, &[]),
-        (Agent::Sa, true) => (Class::SUBN_ADM, &sa),
+        (Agent::Sa, true) => (Class::SUBN_ADM, &REQUESTS),
         (Agent::Sa, false) => (Class::SUBN_ADM, &[Method::REPORT]),
     };
     let is_sa = agent == Agent::Sa;

@@ -65,20 +65,22 @@ impl RmppHeader {
     }
 }
 
+/// Methods of requests that the SA replies to (IBA vol. 1, 15.2.2).
+pub const REQUESTS: [Method; 6] = [
+    Method::GET,
+    Method::SET,
+    Method::GET_TABLE,
+    Method::GET_TRACE_TABLE,
+    Method::GET_MULTI,
+    Method::DELETE,
+];
+
 /// The reply that asks whoever sent `request` to try again later (IBA vol. 1, 13.4.7); `None` if
 /// it is no request that a reply is due to.
 pub fn busy(request: &[u8]) -> Option<Vec<u8>> {
     let mut header = Header::read(request.get(..DATA_OFFSET)?);
     let method = Method(header.method());
-    let answered = [
-        Method::GET,
-        Method::SET,
-        Method::GET_TABLE,
-        Method::GET_TRACE_TABLE,
-        Method::GET_MULTI,
-        Method::DELETE,
-    ];
-    if header.class() != Class::SUBN_ADM || !answered.contains(&method) {
+    if header.class() != Class::SUBN_ADM || !REQUESTS.contains(&method) {
         return None;
     }
     let mut mad = request[..request.len().min(MAD_SIZE)].to_vec();

@@ -148,7 +148,7 @@ mod inside {
         let managed = Mutex::new(managed);
         let sink = Arc::new(Stuck { administration, management, managed });
         let port = UmadPort::open(local, sink).expect("the port opens");
-        let mut ask = |agent, to, mad: &[u8]| {
+        let ask = |agent, to, mad: &[u8]| {
             let timeout = Some(Duration::from_secs(2));
             port.post(&Outgoing { agent, to, timeout, retries: 3, mad }).expect("it is taken");
         };

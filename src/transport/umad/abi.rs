@@ -5,6 +5,7 @@
 use super::super::{Address, Agent, Grh};
 use crate::ids::{Gid, Lid, Sl};
 use crate::wire::mad::{Class, Method};
+use crate::wire::sa::REQUESTS;
 
 /// Length of `struct ib_user_mad_hdr`.
 pub const HEADER: usize = 64;
@@ -75,19 +76,11 @@ impl Registration {
     /// What a subnet manager's `agent` registers for.
     pub fn of(agent: Agent) -> Self {
         let smi = [Method::GET, Method::SET, Method::TRAP, Method::TRAP_REPRESS];
-        let sa = [
-            Method::GET,
-            Method::SET,
-            Method::GET_TABLE,
-            Method::GET_TRACE_TABLE,
-            Method::GET_MULTI,
-            Method::DELETE,
-        ];
         let bits = |methods: &[Method]| methods.iter().fold(0, |mask, m| mask | 1_u128 << m.0);
         let (class, qpn, class_version, rmpp_version, methods) = match agent {
             Agent::SmiDirected => (Class::SUBN_DIRECTED, 0, 1, 0, bits(&smi)),
             Agent::SmiLid => (Class::SUBN_LID, 0, 1, 0, bits(&smi)),
-            Agent::Sa => (Class::SUBN_ADM, 1, 2, 1, bits(&sa)),
+            Agent::Sa => (Class::SUBN_ADM, 1, 2, 1, bits(&REQUESTS)),
         };
         Self { qpn, class, class_version, rmpp_version, methods }
     }
