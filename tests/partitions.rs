@@ -116,6 +116,32 @@ fn rules_that_the_manual_calls_equivalent_are() {
     assert_eq!(made(Some("Default=0x7fff,ipoib:ALL=full;")), (without_file, groups));
 }
 
+/// What stands at index 0 of the port of the subnet manager: as in OpenSM a later entry for it in
+/// the same partition takes `indx0` back, and what was named before does not come back thereby.
+#[test]
+fn index_0_is_taken_back() {
+    let shape = Shape { hosts: 2, ..Shape::torus([3, 1, 1]) };
+    let topology = shape.build().expect("a ring");
+    let fabric = Fabric::from_topology(&topology, 3, &View::default()).expect("node 3 exists");
+    let options = Options { allow_both_pkeys: true, ..Options::default() };
+    for (text, expected) in [
+        ("A=2: SELF; Default=0x7fff: SELF=full;", 0xFFFF),
+        ("A=2, indx0: SELF; Default=0x7fff: SELF=full;", 2),
+        ("A=2, indx0: SELF; B=3, indx0: ALL=full;", 0x8003),
+        ("A=2, indx0: SELF; B=3, indx0: ALL; A=2: SELF=full;", 3),
+        ("A=2, indx0: SELF; A=2: SELF=full;", 0xFFFF),
+        ("A=2, indx0: SELF; D=0x7fff, indx0: ALL=both; D=0x7fff: SELF=full;", 0xFFFF),
+        ("A=2, indx0: SELF; B=3, indx0: ALL; B=3: SELF; A=2, indx0: SELF;", 2),
+    ] {
+        let (config, _) = PartitionsConfig::parse(Path::new("p.conf"), text);
+        let (found, _) = partitions::partitions(&config.expect("no error"), &options, &[]);
+        let gone = GoneKeys::default();
+        let (tables, _, _) = partitions::tables(&fabric, &found, &[], &gone, &options);
+        let (_, block) = tables.blocks[fabric.local().index()][0];
+        assert_eq!(block.0[0], Pkey(expected), "{text}");
+    }
+}
+
 /// A 3x1x1 ring whose hosts have the GUIDs of the manual's example, port after port.
 #[test]
 fn the_example_of_the_manual_takes_effect() {

@@ -49,7 +49,7 @@ fn keys_keep_their_index() {
     ];
     let mut lookup = Lookup::default();
     for (options, old, keys, index0, expected, left_out) in cases {
-        let index0 = index0.map(|key| (1, Pkey(key)));
+        let index0 = index0.map(|key| (1, Some(Pkey(key))));
         let wanted = Wanted { index0, ..wanted(keys) };
         let placed = place(&wanted, found(&table(old)), 4, options, &mut lookup);
         let raw = |keys: &[Pkey]| keys.iter().map(|key| key.0).collect::<Vec<_>>();
