@@ -505,7 +505,9 @@ fn check_shows_all_that_is_wrong() {
     write(
         "opensm.conf",
         "qos TRUE\nrouting_engine torus-2QoS,nonsense\nlmc nine\nhop_weights_file weights\n\
-         port_prof_ignore_file nowhere\npartition_config_file p.conf\ntorus_config torus.conf\n",
+         port_prof_ignore_file nowhere\npartition_config_file p.conf\ntorus_config torus.conf\n\
+         rtr_pr_sl 16\nperfmgr FALSE\nperfmgr TRUE\nm_key_protection_level 2\n\
+         m_key_lease_period=5\nsweep_interval 60\n",
     );
     write("torus.conf", "torus 3 3 1\nxp_linc 1 2\n");
     write("weights", "0x12 1 0\n");
@@ -517,6 +519,9 @@ fn check_shows_all_that_is_wrong() {
         "opensm.conf:3:5: error: lmc: ",
         "    lmc nine\n        ^^^^\n",
         "opensm.conf:2:1: error: unknown routing engine \"nonsense\"",
+        "opensm.conf:8:11: error: rtr_pr_sl: 16 is out of range",
+        "opensm.conf:10:1: warning: perfmgr TRUE has no effect yet\n    perfmgr TRUE\n    ^^^^^^^\n",
+        "opensm.conf:12:1: warning: m_key_lease_period must be longer than sweep_interval 60",
         "torus.conf:2:1: error: unknown keyword `xp_linc`",
         "    xp_linc 1 2\n    ^^^^^^^\n",
         "weights:1:8: warning: ",
@@ -524,7 +529,7 @@ fn check_shows_all_that_is_wrong() {
         "p.conf:1:13: error: `9000` is no MTU",
         "    A=0x10, mtu=9000: ALL\n                ^^^^",
         "guid2lid:1:",
-        "4 errors, ",
+        "5 errors, ",
     ] {
         assert!(text.contains(expected), "no {expected} in\n{text}");
     }
