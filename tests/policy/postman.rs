@@ -143,7 +143,8 @@ impl MadSink for Replies {
 struct Postman {
     port: UmadPort,
     manager: Lid,
-    /// Where the first P_Key is.
+    /// Where the key of the default partition is, by which all reach the subnet administrator:
+    /// OpenSM has others before it at times.
     pkey_index: u16,
     replies: mpsc::Receiver<(Outcome, Vec<u8>)>,
 }
@@ -158,9 +159,9 @@ impl Postman {
         let pkeys = format!("/sys/class/infiniband/{}/ports/{}/pkeys", local.device, local.port);
         let is_key = |index: &u16| {
             let key = fs::read_to_string(format!("{pkeys}/{index}")).expect("a P_Key");
-            !key.trim().ends_with("0000")
+            ["0x7fff", "0xffff"].contains(&key.trim())
         };
-        let pkey_index = (0..64).find(is_key).expect("a P_Key");
+        let pkey_index = (0..64).find(is_key).expect("the default P_Key");
         Self { port, manager: local.sm_lid, pkey_index, replies }
     }
 
