@@ -269,11 +269,20 @@ fn a_path_by_gids_and_by_lids_is_the_same() {
 fn paths_that_cannot_be_had() {
     let (subnet, mut sa) = (subnet(0), Responder::default());
     type Change = fn(&mut PathRecord);
-    let table: [(u64, Change, u16); 12] = [
+    let table: [(u64, Change, u16); 13] = [
         (0, |r| r.set_dgid(Gid::new(PREFIX, Guid(0xdead))), 0x0500),
         (0, |r| r.set_dgid(Gid::new(0x1234, Guid(HOSTS + 1))), 0x0500),
         (PathRecord::DLID, |r| r.set_dlid(Lid(999)), 0x0300),
         (PathRecord::DLID, |r| r.set_dlid(Lid(1)), 0x0200),
+        // A LID that nobody has is told before another one that is not the GID's.
+        (
+            PathRecord::SLID | PathRecord::DLID,
+            |r| {
+                r.set_slid(Lid(999));
+                r.set_dlid(Lid(1));
+            },
+            0x0300,
+        ),
         (PathRecord::SL, |r| r.set_sl(Sl(6)), 0x0300),
         (PathRecord::PKEY, |r| r.set_pkey(Pkey(0x8001)), 0x0300),
         (PathRecord::SERVICE_ID_MSB, |_| (), 0x0600),

@@ -54,8 +54,13 @@ pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
     let dgid = given(PathRecord::DGID, wanted.dgid());
     let from = sgid.map(|gid| query.port_by_gid(&gid).ok_or(UNKNOWN_GID)).transpose()?;
     let to = dgid.map(|gid| target(query, gid).ok_or(UNKNOWN_GID)).transpose()?;
-    let source = end(query, from, query.has(PathRecord::SLID).then(|| wanted.slid()))?;
-    let destination = end(query, to, query.has(PathRecord::DLID).then(|| wanted.dlid()))?;
+    let source = end(query, from, query.has(PathRecord::SLID).then(|| wanted.slid()));
+    let destination = end(query, to, query.has(PathRecord::DLID).then(|| wanted.dlid()));
+    // That one end is nowhere is known before the other is compared with its GID.
+    if [source, destination].iter().any(|end| matches!(end, Ok(End::Nowhere))) {
+        return Ok(());
+    }
+    let (source, destination) = (source?, destination?);
     let all = |end: End| {
         let world = matches!(end, End::Any).then(|| query.view.fabric().end_ports());
         let one = if let End::Port(port) = end { Some(port) } else { None };
