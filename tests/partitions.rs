@@ -661,6 +661,11 @@ end-qos-match-rules
          (Switches 45)\n    sl2vl-table 1,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0\n  SL to VL by the options: \
          9 mappings\n  qos-level DEFAULT: SL 0; by default\n  qos-level Bulk: SL 9, at most 2048 \
          bytes, at most 40Gbps, path bits 0x1-0x3; by the rule of line 55\n",
+        "VL arbitration, number of ports:\n  channel adapter 6: 8 VLs, high limit 0, high 0:4, low \
+         1:4,2:4,3:4,4:4,5:4,6:4,7:4\n",
+        "  channel adapter 3: 8 VLs, high limit 10, high 0:255,4:127, low 1:4,",
+        "SL to VL, number of mappings:\n  channel adapter 9: 0,1,2,3,4,5,6,7,0,",
+        "  switch 12: 0,1,2,3,4,5,6,7,0,0,0,0,0,0,0,0\n",
         "2 errors, 1 warning\n",
     ] {
         assert!(text.contains(expected), "no {expected} in\n{text}");
