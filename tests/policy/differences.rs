@@ -5,12 +5,17 @@ use super::site::{Site, TableKey};
 use std::collections::BTreeSet;
 
 /// Name and reason of each difference. One that does not occur any more is to be struck out.
-pub const BY_DESIGN: [(&str, &str); 18] = [
+pub const BY_DESIGN: [(&str, &str); 20] = [
     (
         "wrong partitions.conf",
         "OpenSM puts every port in the default partition when it cannot read the file, so that who \
          was kept apart is not any more, and skips wrong values. torus-sm does not start, and on \
          SIGHUP keeps what it has.",
+    ),
+    (
+        SHARED_NAME,
+        "A partition without a P_Key keeps the one that was generated for it. OpenSM, when it reads \
+         the file again, takes for it another partition of that name, which has a P_Key.",
     ),
     (
         "wrong qos-policy.conf",
@@ -73,8 +78,9 @@ pub const BY_DESIGN: [(&str, &str); 18] = [
     ),
     (
         WAY_BACK,
-        "OpenSM looks for a level of the way back by its own ends, and calls a path irreversible \
-         when that level is of another partition, or has an SL that is dropped there.",
+        "The way back is of the same traffic, and has its level; OpenSM looks for one by the ends of \
+         the way back, and calls a path irreversible when that is of another partition, or \
+         reversible when its SL is not dropped.",
     ),
     (
         TO_GROUPS,
@@ -82,9 +88,14 @@ pub const BY_DESIGN: [(&str, &str); 18] = [
          rate that are asked for; OpenSM looks at neither.",
     ),
     (
-        FLOW_LABEL,
-        "OpenSM puts the flow label of a group into the record of the path to it with its bytes \
-         in reverse.",
+        SCOPES,
+        "The broadcast group of a partition is in all scopes that its definition says; OpenSM \
+         makes it in the link-local one alone.",
+    ),
+    (
+        PATH_BITS,
+        "The path bits of a level choose among the LIDs of the destination; OpenSM reads them, and \
+         does not heed them.",
     ),
     (
         IN_PARTS,
@@ -98,6 +109,7 @@ pub const BY_DESIGN: [(&str, &str); 18] = [
     ),
 ];
 
+pub const SHARED_NAME: &str = "a name that two partitions share";
 pub const BOTH_KEYS: &str = "groups with allow_both_pkeys";
 pub const MEMBERSHIP: &str = "membership in a level's partition";
 pub const UNKNOWN_GIDS: &str = "unknown GIDs are named";
@@ -108,7 +120,8 @@ pub const OF_SEVERAL: &str = "the SL of several paths is the routing's";
 pub const OF_GROUPS: &str = "groups have a level";
 pub const WAY_BACK: &str = "the way back has the level of the path";
 pub const TO_GROUPS: &str = "paths to groups are for members of the partition";
-pub const FLOW_LABEL: &str = "the flow label of paths to groups";
+pub const SCOPES: &str = "scopes of broadcast groups";
+pub const PATH_BITS: &str = "path bits of a level";
 pub const IN_PARTS: &str = "the SL of a partition in parts";
 
 /// The name of what makes two tables differ.

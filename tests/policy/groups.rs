@@ -1,6 +1,6 @@
 //! Whether groups and members differ in nothing but what differs by design.
 
-use super::differences::{BOTH_KEYS, LEFT_OPEN, OF_GROUPS, PROXY};
+use super::differences::{BOTH_KEYS, LEFT_OPEN, OF_GROUPS, PROXY, SCOPES};
 use super::draw::Case;
 use super::site::Answer;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,8 +10,36 @@ use torus_sm::wire::sa::SaStatus;
 
 type Name = Option<&'static str>;
 
-/// Groups that came apart, each with the name of why.
-type Apart = BTreeMap<Gid, &'static str>;
+/// What of the groups is known not to be the same.
+pub struct Apart {
+    /// Groups that came apart, each with the name of why: only one of the two has them, or they
+    /// are not alike.
+    groups: BTreeMap<Gid, &'static str>,
+    /// There are broadcast groups beyond the link-local scope.
+    has_wide: bool,
+}
+
+impl Apart {
+    pub fn new(has_wide: bool) -> Self {
+        Self { groups: BTreeMap::new(), has_wide }
+    }
+
+    pub fn has_wide(&self) -> bool {
+        self.has_wide
+    }
+
+    /// The name of why MLIDs may be others: those of groups come one after the other.
+    fn moved(&self) -> Name {
+        self.groups.values().next().copied().or(self.has_wide.then_some(SCOPES))
+    }
+
+    fn is_known(&self, group: &McMemberRecord) -> bool {
+        let mgid = group.mgid().0;
+        let is_broadcast = mgid.ends_with(&[0xFF; 4]) && mgid[2..4] == [0x40, 0x1B];
+        let is_wide = is_broadcast && mgid[1] & 0xF != 2;
+        self.groups.contains_key(&group.mgid()) || self.has_wide && is_wide
+    }
+}
 
 /// The name of what makes two answers to a join differ. When groups come apart by it, they are
 /// noted in `apart`: what is asked of them later differs for the same reason.
@@ -22,7 +50,7 @@ pub fn joined(
     ours: &Answer,
     theirs: &Answer,
 ) -> Name {
-    if let Some(name) = apart.get(&wanted.mgid()) {
+    if let Some(name) = apart.groups.get(&wanted.mgid()) {
         return Some(name);
     }
     if let Some(name) = members(apart, ours, theirs) {
@@ -32,7 +60,7 @@ pub fn joined(
         let is_refused = (ours.status, theirs.status) == (0, SaStatus::REQ_INVALID);
         (case.both_keys && is_refused).then_some(BOTH_KEYS)
     })?;
-    apart.insert(wanted.mgid(), name);
+    apart.groups.insert(wanted.mgid(), name);
     Some(name)
 }
 
@@ -62,8 +90,8 @@ fn created(case: &Case, mask: u64, ours: &Answer, theirs: &Answer) -> Name {
 pub fn members(apart: &Apart, ours: &Answer, theirs: &Answer) -> Name {
     let known = |answer: &Answer| -> Vec<McMemberRecord> {
         let mut members = parsed(answer);
-        members.retain(|member| !apart.contains_key(&member.mgid()));
-        if !apart.is_empty() {
+        members.retain(|member| !apart.is_known(member));
+        if apart.moved().is_some() {
             members.iter_mut().for_each(|member| member.set_mlid(Mlid(0)));
         }
         members
@@ -73,7 +101,7 @@ pub fn members(apart: &Apart, ours: &Answer, theirs: &Answer) -> Name {
         return None;
     }
     if our == their {
-        return apart.values().next().copied();
+        return apart.moved();
     }
     let mut both = our.iter().zip(&their);
     if both.all(|(our, their)| same_but_proxy(*our, *their)) {

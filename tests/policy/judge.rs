@@ -1,15 +1,16 @@
 //! Whether two answers differ in nothing but what differs by design.
 
 use super::differences::{
-    BOTH_KEYS, FLOW_LABEL, IN_PARTS, MEMBERSHIP, OF_MANY, OF_SEVERAL, TO_GROUPS, UNKNOWN_GIDS,
-    WAY_BACK,
+    BOTH_KEYS, IN_PARTS, MEMBERSHIP, OF_MANY, OF_SEVERAL, PATH_BITS, SCOPES, TO_GROUPS,
+    UNKNOWN_GIDS, WAY_BACK,
 };
 use super::draw::Case;
 use super::questions::Question;
+use super::site::STRIDE;
 use super::site::{Answer, Site};
 use super::{groups, of_partitions};
-use std::collections::{BTreeMap, BTreeSet};
-use torus_sm::ids::{Gid, Pkey, Sl};
+use std::collections::BTreeSet;
+use torus_sm::ids::{Lid, Pkey, Sl};
 use torus_sm::wire::mad::Method;
 use torus_sm::wire::record::{MultiPathRecord, PathRecord, Record, Selector};
 use torus_sm::wire::sa::SaStatus;
@@ -22,9 +23,7 @@ pub struct Judge<'a> {
     keys: Vec<Pkey>,
     /// Partitions whose SL a later part takes back in OpenSM.
     in_parts: BTreeSet<u16>,
-    /// Groups that came apart, each with the name of why: only one of the two has them, or they
-    /// are not alike.
-    apart: BTreeMap<Gid, &'static str>,
+    apart: groups::Apart,
 }
 
 type Name = Option<&'static str>;
@@ -32,7 +31,8 @@ type Name = Option<&'static str>;
 impl<'a> Judge<'a> {
     pub fn new(case: &'a Case, sites: [&'a Site; 2], keys: Vec<Pkey>) -> Self {
         let in_parts = of_partitions::with_sl_taken_back(case);
-        Self { case, sites, keys, in_parts, apart: BTreeMap::new() }
+        let apart = groups::Apart::new(of_partitions::have_wide_broadcasts(case));
+        Self { case, sites, keys, in_parts, apart }
     }
 
     /// The name of what makes two answers to a question differ; `None` if nothing that is by
@@ -56,9 +56,8 @@ impl<'a> Judge<'a> {
 
     /// The same for all members of all groups.
     pub fn members(&self, ours: &Answer, theirs: &Answer) -> Name {
-        groups::members(&self.apart, ours, theirs).or_else(|| {
-            self.case.both_keys.then(|| groups::fewer(ours, theirs))?.then_some(BOTH_KEYS)
-        })
+        let is_fewer = || self.case.both_keys && groups::fewer(ours, theirs);
+        groups::members(&self.apart, ours, theirs).or_else(|| is_fewer().then_some(BOTH_KEYS))
     }
 
     fn paths(&self, question: &Question, ours: &Answer, theirs: &Answer) -> Name {
@@ -94,13 +93,21 @@ impl<'a> Judge<'a> {
         let known = |paths: Vec<PathRecord>| -> Vec<PathRecord> {
             paths.into_iter().filter(|path| !self.is_in_parts(path)).collect()
         };
-        alike(&our, &their).filter(|_| ours.status == theirs.status).or_else(|| {
+        let dropped = || {
             // An SL that leads nowhere is why there are fewer.
             let (our_known, their_known) = (known(our.clone()), known(their.clone()));
             let has = our_known.len() < our.len() || their_known.len() < their.len();
             let is_rest = our_known == their_known || alike(&our_known, &their_known).is_some();
             (has && is_same_status && is_rest).then_some(IN_PARTS)
-        })
+        };
+        let chosen = || {
+            let has = self.case.lmc > 0 && self.case.policy.as_ref()?.contains("path-bits");
+            let [our, their] = [&our, &their].map(|paths| of_first_lids(paths));
+            let is_same = our == their || alike(&our, &their).is_some();
+            (has && ours.status == theirs.status && is_same).then_some(PATH_BITS)
+        };
+        let alike = alike(&our, &their).filter(|_| ours.status == theirs.status);
+        alike.or_else(dropped).or_else(chosen)
     }
 
     /// True if the SL of a path is that of a partition whose SL is taken back. Raw packets have it
@@ -127,9 +134,9 @@ impl<'a> Judge<'a> {
     }
 
     /// Asks for paths once more, reversible or not, to see whether the way back of one is why
-    /// OpenSM does not find it.
+    /// it is not found by both.
     fn without_way_back(&self, question: &Question, ours: &Answer, theirs: &Answer) -> Name {
-        let is_lost = ours.records.len() > theirs.records.len();
+        let is_lost = ours.records.len() != theirs.records.len();
         let either = match *question {
             Question::Path { method, mask, wanted }
                 if mask & PathRecord::REVERSIBLE != 0 && is_lost =>
@@ -143,7 +150,8 @@ impl<'a> Judge<'a> {
             _ => return None,
         };
         let [ours, theirs] = self.sites.map(|site| site.ask(&[either], 1).remove(0));
-        let is_irreversible = records(&theirs).iter().any(|path| !path.reversible());
+        let paths = [&ours, &theirs].map(records).concat();
+        let is_irreversible = paths.iter().any(|path| !path.reversible());
         let is_alike = ours == theirs || self.paths(&either, &ours, &theirs).is_some();
         let is_multi = matches!(either, Question::Multi { .. });
         (is_alike && (is_irreversible || is_multi)).then_some(WAY_BACK)
@@ -155,10 +163,9 @@ impl<'a> Judge<'a> {
             [their] if theirs.status == 0 => their,
             _ => return None,
         };
-        if let [our] = records(ours)[..] {
-            let mut turned = our;
-            turned.set_flow_label((our.flow_label() << 8).swap_bytes() >> 8 & 0xF_FFFF);
-            return (turned == their).then_some(FLOW_LABEL);
+        if let [mut our] = records(ours)[..] {
+            our.set_dlid(their.dlid());
+            return (our == their && self.apart.has_wide()).then_some(SCOPES);
         }
         let has = |bits: u64| mask & bits == bits;
         let mtu = PathRecord::MTU_SELECTOR | PathRecord::MTU;
@@ -171,6 +178,19 @@ impl<'a> Judge<'a> {
                 || fits(wanted.rate_selector(), rank(wanted.rate()), rank(their.rate())));
         (is_nothing(ours) && !is_right).then_some(TO_GROUPS)
     }
+}
+
+/// Paths as between the first LIDs of their ends, each once.
+fn of_first_lids(paths: &[PathRecord]) -> Vec<PathRecord> {
+    let first = |lid: Lid| Lid(lid.0 - lid.0 % STRIDE);
+    let mut paths = paths.to_vec();
+    for path in &mut paths {
+        path.set_slid(first(path.slid()));
+        path.set_dlid(first(path.dlid()));
+        path.set_preference(0);
+    }
+    paths.dedup();
+    paths
 }
 
 /// Rate codes, ascending by rate.
