@@ -5,7 +5,7 @@ use super::site::{Site, TableKey};
 use std::collections::BTreeSet;
 
 /// Name and reason of each difference. One that does not occur any more is to be struck out.
-pub const BY_DESIGN: [(&str, &str); 20] = [
+pub const BY_DESIGN: [(&str, &str); 22] = [
     (
         "wrong partitions.conf",
         "OpenSM puts every port in the default partition when it cannot read the file, so that who \
@@ -93,6 +93,16 @@ pub const BY_DESIGN: [(&str, &str); 20] = [
          makes it in the link-local one alone.",
     ),
     (
+        MEMBERLESS,
+        "Groups stay, with their MLIDs, while no member of their partition is in the fabric; OpenSM \
+         takes them away.",
+    ),
+    (
+        REPEATED,
+        "A group is made in each scope for which it is described; OpenSM makes none if its MGID, as \
+         it is written, is that of a group in another scope.",
+    ),
+    (
         PATH_BITS,
         "The path bits of a level choose among the LIDs of the destination; OpenSM reads them, and \
          does not heed them.",
@@ -121,6 +131,8 @@ pub const OF_GROUPS: &str = "groups have a level";
 pub const WAY_BACK: &str = "the way back has the level of the path";
 pub const TO_GROUPS: &str = "paths to groups are for members of the partition";
 pub const SCOPES: &str = "scopes of broadcast groups";
+pub const MEMBERLESS: &str = "groups of partitions without members";
+pub const REPEATED: &str = "groups of one MGID in several scopes";
 pub const PATH_BITS: &str = "path bits of a level";
 pub const IN_PARTS: &str = "the SL of a partition in parts";
 

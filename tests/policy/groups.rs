@@ -1,7 +1,8 @@
 //! Whether groups and members differ in nothing but what differs by design.
 
-use super::differences::{BOTH_KEYS, LEFT_OPEN, OF_GROUPS, PROXY, SCOPES};
+use super::differences::{BOTH_KEYS, LEFT_OPEN, MEMBERLESS, OF_GROUPS, PROXY, REPEATED, SCOPES};
 use super::draw::Case;
+use super::of_partitions;
 use super::site::Answer;
 use std::collections::{BTreeMap, BTreeSet};
 use torus_sm::ids::{Gid, Mlid};
@@ -15,29 +16,34 @@ pub struct Apart {
     /// Groups that came apart, each with the name of why: only one of the two has them, or they
     /// are not alike.
     groups: BTreeMap<Gid, &'static str>,
-    /// There are broadcast groups beyond the link-local scope.
-    has_wide: bool,
+    /// Why only we have some groups of the files: [`SCOPES`] or [`MEMBERLESS`].
+    of_files: Name,
 }
 
 impl Apart {
-    pub fn new(has_wide: bool) -> Self {
-        Self { groups: BTreeMap::new(), has_wide }
+    pub fn new(case: &Case) -> Self {
+        let scopes = of_partitions::have_wide_broadcasts(case).then_some(SCOPES);
+        let memberless = || of_partitions::have_memberless_groups(case).then_some(MEMBERLESS);
+        let repeated = of_partitions::repeated_groups(case).into_iter();
+        let groups = repeated.map(|mgid| (mgid, REPEATED)).collect();
+        Self { groups, of_files: scopes.or_else(memberless) }
     }
 
-    pub fn has_wide(&self) -> bool {
-        self.has_wide
+    /// The name of why only we have some groups of the files.
+    pub fn of_files(&self) -> Name {
+        self.of_files
     }
 
     /// The name of why MLIDs may be others: those of groups come one after the other.
     fn moved(&self) -> Name {
-        self.groups.values().next().copied().or(self.has_wide.then_some(SCOPES))
+        self.groups.values().next().copied().or(self.of_files)
     }
 
     fn is_known(&self, group: &McMemberRecord) -> bool {
         let mgid = group.mgid().0;
         let is_broadcast = mgid.ends_with(&[0xFF; 4]) && mgid[2..4] == [0x40, 0x1B];
         let is_wide = is_broadcast && mgid[1] & 0xF != 2;
-        self.groups.contains_key(&group.mgid()) || self.has_wide && is_wide
+        self.groups.contains_key(&group.mgid()) || self.of_files == Some(SCOPES) && is_wide
     }
 }
 
@@ -91,24 +97,27 @@ pub fn members(apart: &Apart, ours: &Answer, theirs: &Answer) -> Name {
     let known = |answer: &Answer| -> Vec<McMemberRecord> {
         let mut members = parsed(answer);
         members.retain(|member| !apart.is_known(member));
-        if apart.moved().is_some() {
-            members.iter_mut().for_each(|member| member.set_mlid(Mlid(0)));
-        }
         members
     };
-    let (our, their) = (known(ours), known(theirs));
+    let (mut our, mut their) = (known(ours), known(theirs));
     if ours.status != theirs.status || our.len() != their.len() {
         return None;
     }
-    if our == their {
-        return apart.moved();
+    let mut has_moved = false;
+    for (our, their) in our.iter_mut().zip(&mut their).filter(|_| apart.moved().is_some()) {
+        has_moved |= our.mlid() != their.mlid();
+        our.set_mlid(Mlid(0));
+        their.set_mlid(Mlid(0));
     }
-    let mut both = our.iter().zip(&their);
-    if both.all(|(our, their)| same_but_proxy(*our, *their)) {
-        return Some(PROXY);
-    }
-    let mut both = our.iter().zip(&their);
-    both.all(|(our, their)| same_but_proxy(*our, completed(*their, our))).then_some(LEFT_OPEN)
+    let both = || our.iter().zip(&their);
+    let name = match () {
+        () if our == their => apart.moved(),
+        () if both().all(|(our, their)| same_but_proxy(*our, *their)) => Some(PROXY),
+        () => both()
+            .all(|(our, their)| same_but_proxy(*our, completed(*their, our)))
+            .then_some(LEFT_OPEN),
+    };
+    name.and(if has_moved { apart.moved() } else { name })
 }
 
 /// True if all groups that they list are listed by us, too, and more.

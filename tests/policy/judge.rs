@@ -1,8 +1,8 @@
 //! Whether two answers differ in nothing but what differs by design.
 
 use super::differences::{
-    BOTH_KEYS, IN_PARTS, MEMBERSHIP, OF_MANY, OF_SEVERAL, PATH_BITS, SCOPES, TO_GROUPS,
-    UNKNOWN_GIDS, WAY_BACK,
+    BOTH_KEYS, IN_PARTS, MEMBERSHIP, OF_MANY, OF_SEVERAL, PATH_BITS, TO_GROUPS, UNKNOWN_GIDS,
+    WAY_BACK,
 };
 use super::draw::Case;
 use super::questions::Question;
@@ -31,7 +31,7 @@ type Name = Option<&'static str>;
 impl<'a> Judge<'a> {
     pub fn new(case: &'a Case, sites: [&'a Site; 2], keys: Vec<Pkey>) -> Self {
         let in_parts = of_partitions::with_sl_taken_back(case);
-        let apart = groups::Apart::new(of_partitions::have_wide_broadcasts(case));
+        let apart = groups::Apart::new(case);
         Self { case, sites, keys, in_parts, apart }
     }
 
@@ -165,7 +165,7 @@ impl<'a> Judge<'a> {
         };
         if let [mut our] = records(ours)[..] {
             our.set_dlid(their.dlid());
-            return (our == their && self.apart.has_wide()).then_some(SCOPES);
+            return self.apart.of_files().filter(|_| our == their);
         }
         let has = |bits: u64| mask & bits == bits;
         let mtu = PathRecord::MTU_SELECTOR | PathRecord::MTU;
