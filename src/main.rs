@@ -1,5 +1,6 @@
 //! argv → command → exit code.
 
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use torus_sm::cli::{self, Command};
 use torus_sm::daemon::launch::{self, Failure};
@@ -37,6 +38,11 @@ fn main() -> ExitCode {
 }
 
 fn print(text: &str) -> Result<cli::ExitCode, Failure> {
-    println!("{}", text.trim_end());
-    Ok(cli::ExitCode::Ok)
+    match writeln!(std::io::stdout(), "{}", text.trim_end()) {
+        // Whoever reads has seen enough, as with `| head`.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(cli::ExitCode::Ok),
+        written => written
+            .map(|()| cli::ExitCode::Ok)
+            .map_err(|error| Failure::new(cli::ExitCode::System, error)),
+    }
 }

@@ -194,3 +194,16 @@ fn wrong_simulations_are_refused() {
         assert!(!error.to_string().starts_with("error:"), "{error}");
     }
 }
+
+/// As with `torus-sm --help | head`.
+#[test]
+fn help_that_nobody_reads_to_its_end_is_no_failure() {
+    for words in [&["--help"][..], &["check", "--help"], &["--version"]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_torus-sm"));
+        let output = command.args(words).stdout(writer).output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), said.as_str()), (Some(0), ""), "{words:?}");
+    }
+}

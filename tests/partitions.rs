@@ -116,6 +116,32 @@ fn rules_that_the_manual_calls_equivalent_are() {
     assert_eq!(made(Some("Default=0x7fff,ipoib:ALL=full;")), (without_file, groups));
 }
 
+/// What stands at index 0 of the port of the subnet manager: as in OpenSM a later entry for it in
+/// the same partition takes `indx0` back, and what was named before does not come back thereby.
+#[test]
+fn index_0_is_taken_back() {
+    let shape = Shape { hosts: 2, ..Shape::torus([3, 1, 1]) };
+    let topology = shape.build().expect("a ring");
+    let fabric = Fabric::from_topology(&topology, 3, &View::default()).expect("node 3 exists");
+    let options = Options { allow_both_pkeys: true, ..Options::default() };
+    for (text, expected) in [
+        ("A=2: SELF; Default=0x7fff: SELF=full;", 0xFFFF),
+        ("A=2, indx0: SELF; Default=0x7fff: SELF=full;", 2),
+        ("A=2, indx0: SELF; B=3, indx0: ALL=full;", 0x8003),
+        ("A=2, indx0: SELF; B=3, indx0: ALL; A=2: SELF=full;", 3),
+        ("A=2, indx0: SELF; A=2: SELF=full;", 0xFFFF),
+        ("A=2, indx0: SELF; D=0x7fff, indx0: ALL=both; D=0x7fff: SELF=full;", 0xFFFF),
+        ("A=2, indx0: SELF; B=3, indx0: ALL; B=3: SELF; A=2, indx0: SELF;", 2),
+    ] {
+        let (config, _) = PartitionsConfig::parse(Path::new("p.conf"), text);
+        let (found, _) = partitions::partitions(&config.expect("no error"), &options, &[]);
+        let gone = GoneKeys::default();
+        let (tables, _, _) = partitions::tables(&fabric, &found, &[], &gone, &options);
+        let (_, block) = tables.blocks[fabric.local().index()][0];
+        assert_eq!(block.0[0], Pkey(expected), "{text}");
+    }
+}
+
 /// A 3x1x1 ring whose hosts have the GUIDs of the manual's example, port after port.
 #[test]
 fn the_example_of_the_manual_takes_effect() {
@@ -479,7 +505,9 @@ fn check_shows_all_that_is_wrong() {
     write(
         "opensm.conf",
         "qos TRUE\nrouting_engine torus-2QoS,nonsense\nlmc nine\nhop_weights_file weights\n\
-         port_prof_ignore_file nowhere\npartition_config_file p.conf\ntorus_config torus.conf\n",
+         port_prof_ignore_file nowhere\npartition_config_file p.conf\ntorus_config torus.conf\n\
+         rtr_pr_sl 16\nperfmgr FALSE\nperfmgr TRUE\nm_key_protection_level 2\n\
+         m_key_lease_period=5\nsweep_interval 60\n",
     );
     write("torus.conf", "torus 3 3 1\nxp_linc 1 2\n");
     write("weights", "0x12 1 0\n");
@@ -491,6 +519,9 @@ fn check_shows_all_that_is_wrong() {
         "opensm.conf:3:5: error: lmc: ",
         "    lmc nine\n        ^^^^\n",
         "opensm.conf:2:1: error: unknown routing engine \"nonsense\"",
+        "opensm.conf:8:11: error: rtr_pr_sl: 16 is out of range",
+        "opensm.conf:10:1: warning: perfmgr TRUE has no effect yet\n    perfmgr TRUE\n    ^^^^^^^\n",
+        "opensm.conf:12:1: warning: m_key_lease_period must be longer than sweep_interval 60",
         "torus.conf:2:1: error: unknown keyword `xp_linc`",
         "    xp_linc 1 2\n    ^^^^^^^\n",
         "weights:1:8: warning: ",
@@ -498,7 +529,7 @@ fn check_shows_all_that_is_wrong() {
         "p.conf:1:13: error: `9000` is no MTU",
         "    A=0x10, mtu=9000: ALL\n                ^^^^",
         "guid2lid:1:",
-        "4 errors, ",
+        "5 errors, ",
     ] {
         assert!(text.contains(expected), "no {expected} in\n{text}");
     }
@@ -630,6 +661,11 @@ end-qos-match-rules
          (Switches 45)\n    sl2vl-table 1,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0\n  SL to VL by the options: \
          9 mappings\n  qos-level DEFAULT: SL 0; by default\n  qos-level Bulk: SL 9, at most 2048 \
          bytes, at most 40Gbps, path bits 0x1-0x3; by the rule of line 55\n",
+        "VL arbitration, number of ports:\n  channel adapter 6: 8 VLs, high limit 0, high 0:4, low \
+         1:4,2:4,3:4,4:4,5:4,6:4,7:4\n",
+        "  channel adapter 3: 8 VLs, high limit 10, high 0:255,4:127, low 1:4,",
+        "SL to VL, number of mappings:\n  channel adapter 9: 0,1,2,3,4,5,6,7,0,",
+        "  switch 12: 0,1,2,3,4,5,6,7,0,0,0,0,0,0,0,0\n",
         "2 errors, 1 warning\n",
     ] {
         assert!(text.contains(expected), "no {expected} in\n{text}");

@@ -122,6 +122,18 @@ fn paths_exist_within_partitions() {
         let found = pkey_of_path(&subnet, asker, [from, to], key);
         assert_eq!(found, expected, "{asker} asks for {from} to {to}");
     }
+    // Of raw packets it takes two to be of a partition.
+    for (from, to, expected) in [(1, 1, 0), (1, 2, 0x0300), (0, 1, 0)] {
+        let mut wanted = PathRecord::default();
+        wanted.set_sgid(Gid::new(PREFIX, host(from)));
+        wanted.set_dgid(Gid::new(PREFIX, host(to)));
+        wanted.set_raw_traffic(true);
+        let mask = PathRecord::SGID | PathRecord::DGID | PathRecord::RAW_TRAFFIC;
+        let mad = request(SaAttr::PATH_RECORD, Method::GET, mask, &wanted);
+        let by = Address::gsi(lid(&subnet, host(from)), Sl(0));
+        let reply = ask(&subnet, &by, &mad).expect("a reply");
+        assert_eq!(Header::read(&reply.mad).status(), expected, "raw from {from} to {to}");
+    }
 }
 
 /// With torus-2QoS the high bit of the partition's SL counts, the rest comes from the path.

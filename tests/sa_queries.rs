@@ -269,11 +269,20 @@ fn a_path_by_gids_and_by_lids_is_the_same() {
 fn paths_that_cannot_be_had() {
     let (subnet, mut sa) = (subnet(0), Responder::default());
     type Change = fn(&mut PathRecord);
-    let table: [(u64, Change, u16); 12] = [
+    let table: [(u64, Change, u16); 13] = [
         (0, |r| r.set_dgid(Gid::new(PREFIX, Guid(0xdead))), 0x0500),
         (0, |r| r.set_dgid(Gid::new(0x1234, Guid(HOSTS + 1))), 0x0500),
         (PathRecord::DLID, |r| r.set_dlid(Lid(999)), 0x0300),
         (PathRecord::DLID, |r| r.set_dlid(Lid(1)), 0x0200),
+        // A LID that nobody has is told before another one that is not the GID's.
+        (
+            PathRecord::SLID | PathRecord::DLID,
+            |r| {
+                r.set_slid(Lid(999));
+                r.set_dlid(Lid(1));
+            },
+            0x0300,
+        ),
         (PathRecord::SL, |r| r.set_sl(Sl(6)), 0x0300),
         (PathRecord::PKEY, |r| r.set_pkey(Pkey(0x8001)), 0x0300),
         (PathRecord::SERVICE_ID_MSB, |_| (), 0x0600),
@@ -456,8 +465,11 @@ fn hosts_join_and_leave_the_broadcast_group() {
     assert_eq!(sa.registry().groups(&subnet.fabric)[0].members, [port(&subnet, 1)]);
     let mut to_group = by_gids(1, 1);
     to_group.set_dgid(mgid);
-    let path = ask(SaAttr::PATH_RECORD, Method::GET, BY_GIDS).of(&mut sa, &subnet, &to_group).1;
-    assert_eq!(path[0].dlid(), Lid(0xC000));
+    // What was asked comes back but for this: a group is not one of raw packets.
+    to_group.set_raw_traffic(true);
+    let mask = BY_GIDS | PathRecord::RAW_TRAFFIC;
+    let path = ask(SaAttr::PATH_RECORD, Method::GET, mask).of(&mut sa, &subnet, &to_group).1;
+    assert_eq!((path[0].dlid(), path[0].raw_traffic()), (Lid(0xC000), false));
 }
 
 #[test]

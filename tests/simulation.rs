@@ -15,6 +15,7 @@ use torus_sm::daemon::manager::Exit;
 use torus_sm::daemon::surroundings::Configuration;
 use torus_sm::fabric::picture::Hardware;
 use torus_sm::ids::{Guid, Lid, Pkey, PortNum};
+use torus_sm::sim::Misbehaviour;
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outgoing};
 use torus_sm::wire::attr::{AttrId, NodeKind, Notice, SmState, TrapNumber};
@@ -500,4 +501,34 @@ async fn optimized_switches_take_a_mapping_for_many_ports() {
     // One Set a switch, beside those of the hosts.
     assert_eq!(sets[1], 9 + 18);
     assert!(sets[0] > 9 * 36, "{sets:?}");
+}
+
+/// A switch that refuses SL to VL mappings is an error in each sweep, unless that is suppressed.
+#[tokio::test(start_paused = true)]
+async fn refused_mappings_count_unless_they_are_suppressed() {
+    let house = House::new(Shape::torus([3, 3, 1]), Hardware::default(), 1);
+    let switch = house.shape.switch_guid([1, 1, 0]);
+    assert!(house.fabric.misbehave(switch, Misbehaviour::RefusesSlToVl));
+    for suppress_sl2vl_mad_status_errors in [false, true] {
+        let options = Options {
+            routing_engine: Some("minhop".into()),
+            qos: true,
+            qos_sl2vl: Some("7,6,5,4,3,2,1,0".into()),
+            suppress_sl2vl_mad_status_errors,
+            ..house.options()
+        };
+        let sm = house.start(ORIGIN, options);
+        settle().await;
+        let failed = sm.subnet.borrow().as_ref().expect("it is up").failed_sets;
+        assert_eq!(failed > 0, !suppress_sl2vl_mad_status_errors, "{failed} Sets");
+        // All other switches have their tables.
+        let faults = house.faults(&sm);
+        assert!(
+            faults
+                .iter()
+                .all(|text| text.contains(&switch.to_string()) || text.contains("Sets failed")),
+            "{faults:?}"
+        );
+        assert_eq!(sm.stop().await, Exit::Clean);
+    }
 }

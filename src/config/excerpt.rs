@@ -17,6 +17,19 @@ const MARGIN: &str = "    ";
 /// character and as many more as the word has. Findings about a whole line have no caret, those
 /// about a whole file no line.
 pub fn render(diagnostic: &Diagnostic, text: &str) -> String {
+    let index = (diagnostic.line as usize).checked_sub(1);
+    rendered(diagnostic, index.and_then(|index| text.lines().nth(index)))
+}
+
+/// The same for all findings about a text. Its lines are counted once: a file of many lines may
+/// have as many mistakes.
+pub fn render_all(findings: &[Diagnostic], text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let line = |found: &Diagnostic| lines.get((found.line as usize).checked_sub(1)?).copied();
+    findings.iter().map(|found| rendered(found, line(found))).collect()
+}
+
+fn rendered(diagnostic: &Diagnostic, source: Option<&str>) -> String {
     let Diagnostic { file, line, column, severity, message } = diagnostic;
     let severity = match severity {
         Severity::Info => "note",
@@ -31,8 +44,7 @@ pub fn render(diagnostic: &Diagnostic, text: &str) -> String {
         }
     }
     let _ = write!(out, ": {severity}: {message}");
-    let number = line.checked_sub(1).map(|index| index as usize);
-    if let Some(source) = number.and_then(|index| text.lines().nth(index)) {
+    if let Some(source) = source {
         let _ = write!(out, "\n{MARGIN}{}", source.trim_end());
         if *column > 0 {
             let _ = write!(out, "\n{MARGIN}{}", caret(source, *column as usize - 1));
@@ -73,5 +85,7 @@ mod tests {
         assert_eq!(render(&found(1, 9), text), "f:1:9: error: wrong\n    one\n            ^");
         assert_eq!(render(&found(0, 0), text), "f: error: wrong");
         assert_eq!(render(&found(9, 1), text), "f:9:1: error: wrong", "there is no such line");
+        let all = [found(0, 0), found(2, 8), found(1, 9), found(9, 1)];
+        assert_eq!(render_all(&all, text), all.clone().map(|found| render(&found, text)));
     }
 }

@@ -43,9 +43,7 @@ pub fn partitions(options: &Options) -> Result<(PartitionsConfig, Vec<Note>), St
     };
     let (config, findings) = PartitionsConfig::parse(path, &text);
     let Some(config) = config else {
-        let shown: Vec<String> =
-            findings.iter().map(|found| excerpt::render(found, &text)).collect();
-        return Err(shown.join("\n"));
+        return Err(excerpt::render_all(&findings, &text).join("\n"));
     };
     let mut notes: Vec<Note> = findings.iter().map(Note::from).collect();
     if config.definitions.is_empty() {
@@ -73,11 +71,7 @@ pub fn qos_policy(options: &Options) -> Result<(Option<QosPolicy>, Vec<Note>), S
     let (policy, findings) = QosPolicy::parse(path, &text);
     match policy {
         Some(policy) => Ok((Some(policy), findings.iter().map(Note::from).collect())),
-        None => Err(findings
-            .iter()
-            .map(|found| excerpt::render(found, &text))
-            .collect::<Vec<_>>()
-            .join("\n")),
+        None => Err(excerpt::render_all(&findings, &text).join("\n")),
     }
 }
 

@@ -4,18 +4,24 @@
 /// letter in three is wrong, missing, surplus or swapped.
 pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.chars().count() / 3).min(4);
+    let name = letters(name);
     candidates
         .into_iter()
-        .map(|candidate| (distance(name, candidate), candidate))
+        .map(|candidate| (letters(candidate), candidate))
+        // Files may have long words, and many: most of them are told apart by their length.
+        .filter(|(other, _)| other.len().abs_diff(name.len()) <= limit)
+        .map(|(other, candidate)| (distance(&name, &other), candidate))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's distance, without regard to case; two neighbours that changed places count as
-/// one mistake.
-fn distance(a: &str, b: &str) -> usize {
-    let [a, b] = [a, b].map(|text| text.chars().flat_map(char::to_lowercase).collect::<Vec<_>>());
+fn letters(text: &str) -> Vec<char> {
+    text.chars().flat_map(char::to_lowercase).collect()
+}
+
+/// Levenshtein's distance; two neighbours that changed places count as one mistake.
+fn distance(a: &[char], b: &[char]) -> usize {
     let mut above = Vec::new();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, left) in a.iter().enumerate() {
@@ -50,7 +56,7 @@ mod tests {
             ("slef", "self", 1),
             ("ca", "abc", 3),
         ] {
-            assert_eq!(distance(a, b), expected, "{a} {b}");
+            assert_eq!(distance(&letters(a), &letters(b)), expected, "{a} {b}");
         }
     }
 

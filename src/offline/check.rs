@@ -1,6 +1,7 @@
 //! `torus-sm check`: all that is wrong with the files that a start would read, and what
 //! partitions and QoS come to on a fabric.
 
+mod lanes;
 mod partitions;
 mod qos;
 mod sheets;

@@ -212,6 +212,7 @@ pub(super) fn path_to_group(query: &Query<'_>, wanted: &PathRecord, answer: &mut
     record.set_pkey(spec.pkey);
     record.set_sl(spec.sl);
     record.set_qos_class(0);
+    record.set_raw_traffic(false);
     record.set_traffic_class(spec.traffic_class);
     record.set_flow_label(spec.flow_label);
     let hops = if spec.scope == LINK_LOCAL_SCOPE { spec.hop_limit } else { u8::MAX };

@@ -54,8 +54,13 @@ pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
     let dgid = given(PathRecord::DGID, wanted.dgid());
     let from = sgid.map(|gid| query.port_by_gid(&gid).ok_or(UNKNOWN_GID)).transpose()?;
     let to = dgid.map(|gid| target(query, gid).ok_or(UNKNOWN_GID)).transpose()?;
-    let source = end(query, from, query.has(PathRecord::SLID).then(|| wanted.slid()))?;
-    let destination = end(query, to, query.has(PathRecord::DLID).then(|| wanted.dlid()))?;
+    let source = end(query, from, query.has(PathRecord::SLID).then(|| wanted.slid()));
+    let destination = end(query, to, query.has(PathRecord::DLID).then(|| wanted.dlid()));
+    // That one end is nowhere is known before the other is compared with its GID.
+    if [source, destination].iter().any(|end| matches!(end, Ok(End::Nowhere))) {
+        return Ok(());
+    }
+    let (source, destination) = (source?, destination?);
     let all = |end: End| {
         let world = matches!(end, End::Any).then(|| query.view.fabric().end_ports());
         let one = if let End::Port(port) = end { Some(port) } else { None };
@@ -415,7 +420,9 @@ fn pkey(
 ) -> Option<Pkey> {
     let view = &query.view;
     if is_raw(query, wanted) {
-        return view.common_key(ends.from, ends.to);
+        // Raw packets need none, but to reach another port is for partners.
+        let none = (ends.from == ends.to).then_some(Pkey(0));
+        return view.common_key(ends.from, ends.to).or(none);
     }
     let keys = level.map(|level| &level.pkeys).filter(|keys| !keys.is_empty());
     let allowed = |key: Pkey| keys.is_none_or(|keys| keys.contains(u64::from(key.base())));

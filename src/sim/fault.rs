@@ -44,6 +44,8 @@ pub enum Misbehaviour {
     Garbage,
     /// Its answers carry a transaction ID that nobody used.
     WrongTid,
+    /// It answers Sets of SL to VL mappings with a status, though it says that it has them.
+    RefusesSlToVl,
 }
 
 /// The faults in force.

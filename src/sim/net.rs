@@ -14,7 +14,7 @@ use super::sma::Verdict;
 use crate::ids::Sl;
 use crate::transport::Address;
 use crate::wire::attr::{AttrId, TrapNumber};
-use crate::wire::mad::{Class, Mad, Method};
+use crate::wire::mad::{Class, Mad, Method, Status};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -254,10 +254,23 @@ impl Net {
             Method::SET => self.requests.entry(header.attr_id()).or_default()[1] += 1,
             _ => {}
         }
+        let refuses = self.faults.is(node, Misbehaviour::RefusesSlToVl)
+            && (method, header.attr_id()) == (Method::SET, AttrId::SL_TO_VL);
+        if refuses {
+            // It is answered as if nothing was to be set, with a status.
+            let mut get = header;
+            get.set_method(Method::GET.0);
+            mad.set_header(&get);
+        }
         match self.devices.answer(slot, &mut mad) {
             Verdict::Drop => {}
             Verdict::BadMKey => self.raise(slot, TrapNumber::BAD_M_KEY),
             Verdict::Respond => {
+                if refuses {
+                    let mut header = mad.header();
+                    header.set_status(Status::BAD_METHOD_ATTR);
+                    mad.set_header(&header);
+                }
                 self.spoil(node, &mut mad);
                 if is_directed {
                     mad.0[4] |= 0x80;

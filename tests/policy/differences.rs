@@ -1,21 +1,21 @@
 //! What differs from OpenSM by design, each with its reason.
 
 use super::draw::Case;
-use super::questions::Question;
-use super::site::{Answer, Site, TableKey};
+use super::site::{Site, TableKey};
 use std::collections::BTreeSet;
-use torus_sm::ids::{Pkey, Sl};
-use torus_sm::wire::mad::Method;
-use torus_sm::wire::record::{McMemberRecord, MultiPathRecord, PathRecord, Record};
-use torus_sm::wire::sa::SaStatus;
 
 /// Name and reason of each difference. One that does not occur any more is to be struck out.
-pub const BY_DESIGN: [(&str, &str); 14] = [
+pub const BY_DESIGN: [(&str, &str); 22] = [
     (
         "wrong partitions.conf",
         "OpenSM puts every port in the default partition when it cannot read the file, so that who \
          was kept apart is not any more, and skips wrong values. torus-sm does not start, and on \
          SIGHUP keeps what it has.",
+    ),
+    (
+        SHARED_NAME,
+        "A partition without a P_Key keeps the one that was generated for it. OpenSM, when it reads \
+         the file again, takes for it another partition of that name, which has a P_Key.",
     ),
     (
         "wrong qos-policy.conf",
@@ -33,12 +33,12 @@ pub const BY_DESIGN: [(&str, &str); 14] = [
          are reached; OpenSM takes the limited one.",
     ),
     (
-        "groups with allow_both_pkeys",
+        BOTH_KEYS,
         "A full member of a partition may join its groups; OpenSM finds none but the limited key \
          of a port when allow_both_pkeys is on.",
     ),
     (
-        "membership in a level's partition",
+        MEMBERSHIP,
         "Paths of a level with P_Keys have the key that the source holds; OpenSM answers with the \
          number from the file, which is the key of a limited member.",
     ),
@@ -48,21 +48,21 @@ pub const BY_DESIGN: [(&str, &str); 14] = [
          torus-sm says so and keeps the other rules.",
     ),
     (
-        "unknown GIDs are named",
+        UNKNOWN_GIDS,
         "A GID that no port has is ERR_REQ_INVALID_GID (IBA vol. 1, 15.4.4); OpenSM answers that \
          there are no records.",
     ),
     (
-        "which path of many",
+        OF_MANY,
         "Get for paths from or to anywhere is answered with one of them, of which any is right.",
     ),
     (
-        "ProxyJoin",
+        PROXY,
         "It is the top bit of its byte (IBA vol. 1, 15.2.5.17); OpenSM on little-endian machines \
          uses the lowest, for trusted requesters.",
     ),
     (
-        "what a creator leaves open",
+        LEFT_OPEN,
         "The packet lifetime of a group is the subnet's, its scope that of the MGID, its hop limit \
          what the scope needs (o15-0.2.3 leaves them to the SA); OpenSM leaves them 0.",
     ),
@@ -78,10 +78,63 @@ pub const BY_DESIGN: [(&str, &str); 14] = [
     ),
     (
         WAY_BACK,
-        "OpenSM looks for a level of the way back by its own ends, and calls a path irreversible \
-         when that level is of another partition.",
+        "The way back is of the same traffic, and has its level; OpenSM looks for one by the ends of \
+         the way back, and calls a path irreversible when that is of another partition, or \
+         reversible when its SL is not dropped.",
+    ),
+    (
+        TO_GROUPS,
+        "A path to a group is for those of its partition (IBA vol. 1, 15.4.1.2), and has the MTU and \
+         rate that are asked for; OpenSM looks at neither.",
+    ),
+    (
+        SCOPES,
+        "The broadcast group of a partition is in all scopes that its definition says; OpenSM \
+         makes it in the link-local one alone.",
+    ),
+    (
+        MEMBERLESS,
+        "Groups stay, with their MLIDs, while no member of their partition is in the fabric; OpenSM \
+         takes them away.",
+    ),
+    (
+        REPEATED,
+        "A group is made in each scope for which it is described; OpenSM makes none if its MGID, as \
+         it is written, is that of a group in another scope.",
+    ),
+    (
+        PATH_BITS,
+        "The path bits of a level choose among the LIDs of the destination; OpenSM reads them, and \
+         does not heed them.",
+    ),
+    (
+        IN_PARTS,
+        "A partition that is described in several parts has the SL of the last part that says one; \
+         in OpenSM a part that says none takes it back.",
+    ),
+    (
+        "levels without a name",
+        "A level may go without a name, for it has a number (RFC, section 4.3); OpenSM drops the \
+         whole policy.",
     ),
 ];
+
+pub const SHARED_NAME: &str = "a name that two partitions share";
+pub const BOTH_KEYS: &str = "groups with allow_both_pkeys";
+pub const MEMBERSHIP: &str = "membership in a level's partition";
+pub const UNKNOWN_GIDS: &str = "unknown GIDs are named";
+pub const OF_MANY: &str = "which path of many";
+pub const PROXY: &str = "ProxyJoin";
+pub const LEFT_OPEN: &str = "what a creator leaves open";
+pub const OF_SEVERAL: &str = "the SL of several paths is the routing's";
+pub const OF_GROUPS: &str = "groups have a level";
+pub const WAY_BACK: &str = "the way back has the level of the path";
+pub const TO_GROUPS: &str = "paths to groups are for members of the partition";
+pub const SCOPES: &str = "scopes of broadcast groups";
+pub const MEMBERLESS: &str = "groups of partitions without members";
+pub const REPEATED: &str = "groups of one MGID in several scopes";
+pub const PATH_BITS: &str = "path bits of a level";
+pub const IN_PARTS: &str = "the SL of a partition in parts";
 
 /// The name of what makes two tables differ.
 pub fn tables(case: &Case, key: &TableKey, ours: &[u8], theirs: &[u8]) -> Option<&'static str> {
@@ -98,196 +151,6 @@ pub fn tables(case: &Case, key: &TableKey, ours: &[u8], theirs: &[u8]) -> Option
         () if is_full => Some("index 0 of full members"),
         () => None,
     }
-}
-
-/// The name of what makes two answers to a question differ; `None` if nothing that is by design
-/// does.
-pub fn between(
-    case: &Case,
-    question: &Question,
-    ours: &Answer,
-    theirs: &Answer,
-) -> Option<&'static str> {
-    match *question {
-        Question::Path { method, mask, .. } => paths(method, mask, ours, theirs),
-        Question::Multi { mask, .. } => several(case, mask, ours, theirs),
-        Question::Join { mask, .. } => {
-            groups(case, ours, theirs).or_else(|| created(case, mask, ours, theirs))
-        }
-    }
-}
-
-/// Asks for a path that OpenSM does not find once more, reversible or not, to see whether its way
-/// back is why.
-pub fn of_ways_back(
-    case: &Case,
-    question: &Question,
-    sites: &[&Site; 2],
-    ours: &Answer,
-    theirs: &Answer,
-) -> Option<&'static str> {
-    let is_lost = ours.records.len() > theirs.records.len();
-    let either = match *question {
-        Question::Path { method, mask, wanted }
-            if mask & PathRecord::REVERSIBLE != 0 && is_lost =>
-        {
-            Question::Path { method, mask: mask & !PathRecord::REVERSIBLE, wanted }
-        }
-        // One of them finds fewer: with torus-2QoS the SL of the way back may be another one.
-        Question::Multi { mask, wanted, gids } if mask & MultiPathRecord::REVERSIBLE != 0 => {
-            Question::Multi { mask: mask & !MultiPathRecord::REVERSIBLE, wanted, gids }
-        }
-        _ => return None,
-    };
-    if ours == theirs {
-        return None;
-    }
-    let [ours, theirs] = sites.map(|site| site.ask(&[either], 1).remove(0));
-    let name = between(case, &either, &ours, &theirs);
-    match either {
-        Question::Multi { .. } => (ours == theirs || name.is_some()).then_some(WAY_BACK),
-        _ => name.filter(|&name| name == WAY_BACK),
-    }
-}
-
-/// Named more than once.
-const OF_SEVERAL: &str = "the SL of several paths is the routing's";
-pub const OF_GROUPS: &str = "groups have a level";
-
-/// The name of what makes two answers to a MultiPathRecord differ.
-fn several(case: &Case, mask: u64, ours: &Answer, theirs: &Answer) -> Option<&'static str> {
-    let by_routing = case.options.contains("routing_engine torus-2QoS");
-    // Who asks for an SL gets the paths that have it.
-    if by_routing && mask & MultiPathRecord::SL != 0 && (ours.status, theirs.status) == (0, 0) {
-        return Some(OF_SEVERAL);
-    }
-    let plain = |answer: &Answer| {
-        let record = |bytes: &Vec<u8>| {
-            let mut path = PathRecord::parse(bytes);
-            path.set_reversible(true);
-            path.set_sl(if by_routing { Sl(0) } else { path.sl() });
-            path.bytes().to_vec()
-        };
-        let mut records: Vec<Vec<u8>> = answer.records.iter().map(record).collect();
-        records.sort_unstable();
-        Answer { status: answer.status, records }
-    };
-    let (ours, theirs) = (plain(ours), plain(theirs));
-    if ours == theirs {
-        return Some(if by_routing { OF_SEVERAL } else { WAY_BACK });
-    }
-    paths(Method::GET_TABLE, PathRecord::SGID | PathRecord::DGID, &ours, &theirs)
-}
-
-/// The name of what makes two answers to a join that creates a group, or of one to such a group,
-/// differ: what the level limits, and its lifetime.
-fn created(case: &Case, mask: u64, ours: &Answer, theirs: &Answer) -> Option<&'static str> {
-    case.policy.as_ref()?;
-    let limited = McMemberRecord::MTU | McMemberRecord::RATE | McMemberRecord::PKEY;
-    let is_refused = (ours.status, theirs.status) == (SaStatus::REQ_INVALID, 0);
-    if is_refused && mask & limited != 0 {
-        return Some(OF_GROUPS);
-    }
-    let but_limits = |answer: &Answer| -> Vec<McMemberRecord> {
-        let records = answer.records.iter().map(|bytes| {
-            let mut group = McMemberRecord::parse(bytes);
-            group.set_mtu(0);
-            group.set_rate(0);
-            group.set_packet_life(0);
-            group
-        });
-        records.collect()
-    };
-    let (our, their) = (but_limits(ours), but_limits(theirs));
-    let is_same = |(our, their): (&McMemberRecord, &McMemberRecord)| {
-        same_but_proxy(*our, completed(*their, our))
-    };
-    let is_alike = our.len() == their.len() && our.iter().zip(&their).all(is_same);
-    (ours.status == theirs.status && is_alike).then_some(OF_GROUPS)
-}
-
-/// Named twice.
-const WAY_BACK: &str = "the way back has the level of the path";
-
-fn paths(method: Method, mask: u64, ours: &Answer, theirs: &Answer) -> Option<&'static str> {
-    let nothing = theirs.records.is_empty() && [0, SaStatus::NO_RECORDS].contains(&theirs.status);
-    if ours.status == SaStatus::INVALID_GID && nothing {
-        return Some("unknown GIDs are named");
-    }
-    if ours.records.len() != theirs.records.len() || ours.status != theirs.status {
-        return None;
-    }
-    let has_end = |ends: u64| mask & ends != 0;
-    let is_open = !has_end(PathRecord::SGID | PathRecord::SLID)
-        || !has_end(PathRecord::DGID | PathRecord::DLID);
-    if method == Method::GET && is_open {
-        return Some("which path of many");
-    }
-    let but_reversible = |answer: &Answer| -> Vec<PathRecord> {
-        let mut paths: Vec<PathRecord> =
-            answer.records.iter().map(|bytes| PathRecord::parse(bytes)).collect();
-        paths.iter_mut().for_each(|path| path.set_reversible(true));
-        paths
-    };
-    if but_reversible(ours) == but_reversible(theirs) {
-        return Some(WAY_BACK);
-    }
-    let with_full_key = |bytes: &Vec<u8>| {
-        let mut path = PathRecord::parse(bytes);
-        path.set_pkey(Pkey(path.pkey().0 | 0x8000));
-        // The way back of a path of a limited member's key may be lost to OpenSM, too.
-        path.set_reversible(true);
-        path
-    };
-    let both = || ours.records.iter().zip(&theirs.records);
-    both()
-        .all(|(our, their)| {
-            let limited = !PathRecord::parse(their).pkey().is_full();
-            our == their || limited && with_full_key(our) == with_full_key(their)
-        })
-        .then_some("membership in a level's partition")
-}
-
-/// The same for groups and members.
-pub fn groups(case: &Case, ours: &Answer, theirs: &Answer) -> Option<&'static str> {
-    if case.both_keys {
-        return Some("groups with allow_both_pkeys");
-    }
-    if ours.status != theirs.status || ours.records.len() != theirs.records.len() {
-        return None;
-    }
-    let both = || ours.records.iter().zip(&theirs.records);
-    let members =
-        |(a, b): (&Vec<u8>, &Vec<u8>)| (McMemberRecord::parse(a), McMemberRecord::parse(b));
-    if both().map(members).all(|(our, their)| same_but_proxy(our, their)) {
-        return Some("ProxyJoin");
-    }
-    both()
-        .map(members)
-        .all(|(our, their)| same_but_proxy(our, completed(their, &our)))
-        .then_some("what a creator leaves open")
-}
-
-fn same_but_proxy(mut our: McMemberRecord, mut their: McMemberRecord) -> bool {
-    // The byte of both bits.
-    our.0[49] = 0;
-    their.0[49] = 0;
-    our == their
-}
-
-/// A record of OpenSM's with what it leaves 0, as `our` one has it.
-fn completed(mut their: McMemberRecord, our: &McMemberRecord) -> McMemberRecord {
-    let scope = our.mgid().0[1] & 0xF;
-    if their.packet_life() == 0 {
-        their.set_packet_life(our.packet_life());
-    }
-    if their.scope() == 0 && our.scope() == scope {
-        their.set_scope(scope);
-    }
-    if their.hop_limit() == 0 && our.scope() != 2 {
-        their.set_hop_limit(our.hop_limit());
-    }
-    their
 }
 
 /// What makes the policies of two sites differ, by their logs: `Ok(None)` if nothing does.
@@ -307,6 +170,9 @@ pub fn policies(ours: &Site, theirs: &Site) -> Result<Option<&'static str>, Stri
         (Some(_), None) => Ok(Some("wrong qos-policy.conf")),
         (None, Some(text)) if text.contains("IPoIB partition") => {
             Ok(Some("IPoIB without its partition"))
+        }
+        (None, Some(text)) if text.contains("qos-level validation failed - no 'name'") => {
+            Ok(Some("levels without a name"))
         }
         (None, Some(text)) => Err(format!("only OpenSM refuses the policy: {text}")),
     }

@@ -119,6 +119,9 @@ fn partition(random: &mut Random, words: &Words, number: usize) -> String {
     let count = random.below(6).max(groups);
     let members: Vec<String> = (0..count).map(|_| member(random, words)).collect();
     text.push_str(&members.join([",", ", ", " ,\n  "][random.below(3)]));
+    if members.is_empty() {
+        text.truncate(text.trim_end().len());
+    }
     text.push_str([";\n", " ;\n", ";\n# end\n"][random.below(3)]);
     text
 }

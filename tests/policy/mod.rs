@@ -4,7 +4,10 @@
 pub mod differences;
 pub mod draw;
 pub mod files;
+pub mod groups;
 pub mod indexes;
+pub mod judge;
+pub mod of_partitions;
 pub mod postman;
 pub mod questions;
 pub mod site;

@@ -143,7 +143,8 @@ impl MadSink for Replies {
 struct Postman {
     port: UmadPort,
     manager: Lid,
-    /// Where the first P_Key is.
+    /// Where the key of the default partition is, by which all reach the subnet administrator, or
+    /// another if there is none: OpenSM has others before it at times.
     pkey_index: u16,
     replies: mpsc::Receiver<(Outcome, Vec<u8>)>,
 }
@@ -156,11 +157,13 @@ impl Postman {
         let sink = Arc::new(Replies(Mutex::new(sender)));
         let port = UmadPort::open(&local, sink).expect("the port opens");
         let pkeys = format!("/sys/class/infiniband/{}/ports/{}/pkeys", local.device, local.port);
-        let is_key = |index: &u16| {
+        let key = |index: u16| {
             let key = fs::read_to_string(format!("{pkeys}/{index}")).expect("a P_Key");
-            !key.trim().ends_with("0000")
+            u16::from_str_radix(key.trim().trim_start_matches("0x"), 16).expect("a P_Key") & 0x7FFF
         };
-        let pkey_index = (0..64).find(is_key).expect("a P_Key");
+        let find = |is_wanted: fn(u16) -> bool| (0..64).find(|&index| is_wanted(key(index)));
+        let pkey_index = find(|key| key == 0x7FFF).or_else(|| find(|key| key != 0));
+        let pkey_index = pkey_index.expect("a P_Key");
         Self { port, manager: local.sm_lid, pkey_index, replies }
     }
 

@@ -26,7 +26,7 @@ use torus_sm::wire::smp;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// LIDs of an ideal port: as many as the greatest LMC of a case gives.
-const STRIDE: u16 = 8;
+pub const STRIDE: u16 = 8;
 
 /// Whose subnet manager it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -250,12 +250,14 @@ impl Site {
         questions.iter().zip(replies).map(answer).collect()
     }
 
-    /// All members of all groups that the client may see.
-    pub fn groups(&self) -> Answer {
+    /// All members of all groups that the client may see, as the trusted are told of them; and
+    /// all groups, as others are, those without a member included.
+    pub fn groups(&self) -> [Answer; 2] {
         let what = (SaAttr::MC_MEMBER_RECORD, Method::GET_TABLE);
-        let letter = Letter::to_sa(what, (0, &McMemberRecord::default()), 1);
-        let reply = postman::send(&self.sim, &self.client, 1, &[letter]).remove(0);
-        Answer::of::<McMemberRecord>(&reply, <[u8]>::to_vec)
+        let letters = [1, 0].map(|key| Letter::to_sa(what, (0, &McMemberRecord::default()), key));
+        let replies = postman::send(&self.sim, &self.client, 1, &letters);
+        let answer = |index: usize| Answer::of::<McMemberRecord>(&replies[index], <[u8]>::to_vec);
+        [answer(0), answer(1)]
     }
 }
 

@@ -17,7 +17,6 @@ pub mod table;
 mod template;
 pub mod value;
 
-pub use settle::OF_PATH;
-pub use table::{Feature, Key, Options, Reload, TABLE};
+pub use table::{Feature, Key, OF_PATH, Options, Reload, TABLE};
 pub use template::template;
 pub use value::{CaEntries, CctEntry, CctList, Console, PartEnforce, PortMask};

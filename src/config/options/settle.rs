@@ -8,9 +8,6 @@ use crate::notes::Note;
 /// "No limit" for counters of MADs in flight.
 const UNLIMITED: u32 = 0x7fff_ffff;
 
-/// What stands in rtr_pr_* for "as on other paths".
-pub const OF_PATH: u8 = 255;
-
 impl Options {
     /// Brings options that depend on each other in line, as OpenSM does, and tells about it.
     /// Settled options stay as they are.
@@ -28,25 +25,7 @@ impl Options {
         if self.m_key_protection_level > 0 && self.m_key_lease_period > 0 {
             self.settle_lease(&mut notes);
         }
-        self.settle_router(&mut notes);
         notes
-    }
-
-    /// Codes without a meaning are as good as none.
-    fn settle_router(&mut self, notes: &mut Vec<Note>) {
-        for (key, value, last) in [
-            ("rtr_pr_sl", &mut self.rtr_pr_sl, 15),
-            ("rtr_pr_mtu", &mut self.rtr_pr_mtu, 5),
-            ("rtr_pr_rate", &mut self.rtr_pr_rate, 24),
-        ] {
-            if *value > last && *value != OF_PATH {
-                notes.push(Note::warning(format!(
-                    "{key} {value} has no meaning (the last one is {last}); paths to other \
-                     subnets have what the way to the router has"
-                )));
-                *value = OF_PATH;
-            }
-        }
     }
 
     /// Sweeps renew the leases of M_Keys: they must come before the leases run out.
@@ -131,16 +110,6 @@ mod tests {
         assert_eq!(options.part_enforce, PartEnforce::Off);
         assert_eq!(options.long_transaction_timeout, 1000);
         assert_eq!(options.m_key_lease_period, u16::MAX);
-    }
-
-    #[test]
-    fn codes_without_a_meaning_are_told() {
-        let mut options =
-            Options { rtr_pr_sl: 16, rtr_pr_mtu: 5, rtr_pr_rate: 63, ..Options::default() };
-        let notes = options.settle();
-        assert_eq!(notes.len(), 2);
-        assert!(notes[1].text.starts_with("rtr_pr_rate 63 has no meaning (the last one is 24)"));
-        assert_eq!((options.rtr_pr_sl, options.rtr_pr_mtu), (OF_PATH, 5));
     }
 
     #[test]

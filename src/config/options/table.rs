@@ -495,16 +495,23 @@ options! {
     rtr_pr_tclass: u8 = 0, hup, ready;
     /// Service level of paths to other subnets, 0 to 15; 255 takes that of other paths. With
     /// torus-2QoS only its highest bit counts.
-    rtr_pr_sl: u8 = 255, hup, ready, range(0, 255);
+    rtr_pr_sl: u8 = OF_PATH, hup, ready, range(0, 15).or(255, AS_PATHS);
     /// Largest MTU of paths to other subnets, as code: 1: 256, 2: 512, 3: 1024, 4: 2048, 5: 4096
     /// bytes; 255 is that of the way to the router.
-    rtr_pr_mtu: u8 = 255, hup, ready, range(1, 255);
+    rtr_pr_mtu: u8 = OF_PATH, hup, ready, range(1, 5).or(255, AS_WAY);
     /// Largest rate of paths to other subnets, as code (3: 10, 7: 40, 16: 100 Gb/s …); 255 is
     /// that of the way to the router.
-    rtr_pr_rate: u8 = 255, hup, ready, range(2, 255);
+    rtr_pr_rate: u8 = OF_PATH, hup, ready, range(2, 24).or(255, AS_WAY);
     /// Let IPv6 solicited-node groups share multicast LIDs.
     consolidate_ipv6_snm_req: bool = false, hup, ready;
 }
+
+/// What stands in rtr_pr_* for "as on other paths".
+pub const OF_PATH: u8 = 255;
+
+/// What it means for the SL, and for MTU and rate.
+const AS_PATHS: &str = "that of other paths";
+const AS_WAY: &str = "that of the way to the router";
 
 /// A file in OpenSM's directory of configuration.
 fn path(name: &str) -> Option<String> {

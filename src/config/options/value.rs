@@ -8,16 +8,29 @@ use std::fmt::Write as _;
 pub struct Format {
     min: i64,
     max: Option<i64>,
+    /// A number beyond them that stands for something else, and what that is.
+    or: Option<(i64, &'static str)>,
     hex: Option<usize>,
 }
 
 impl Format {
     /// Decimal, the whole range of the type.
-    pub const PLAIN: Self = Self { min: i64::MIN, max: None, hex: None };
+    pub const PLAIN: Self = Self { min: i64::MIN, max: None, or: None, hex: None };
 
     /// The same with the smallest and largest right number.
     pub const fn range(self, min: i64, max: i64) -> Self {
         Self { min, max: Some(max), ..self }
+    }
+
+    /// The same with a number of its own meaning.
+    pub const fn or(self, number: i64, meaning: &'static str) -> Self {
+        Self { or: Some((number, meaning)), ..self }
+    }
+
+    /// True if the number is right.
+    fn admits(&self, number: i128) -> bool {
+        let is_in = number >= self.min.into() && self.max.is_none_or(|max| number <= max.into());
+        is_in || self.or.is_some_and(|(other, _)| number == other.into())
     }
 }
 
@@ -76,11 +89,9 @@ macro_rules! integers {
         impl Value for $type {
             fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
                 let wide = number(text)?;
-                let too_low = wide < i128::from(format.min);
-                let too_high = format.max.is_some_and(|max| wide > i128::from(max));
                 *self = Self::try_from(wide)
                     .ok()
-                    .filter(|_| !too_low && !too_high)
+                    .filter(|_| format.admits(wide))
                     .ok_or_else(|| format!("{text} is out of range"))?;
                 Ok(())
             }
@@ -95,9 +106,11 @@ macro_rules! integers {
             fn expects(format: Format) -> String {
                 let min = i128::from(format.min).max(Self::MIN.into());
                 let max = format.max.map_or(Self::MAX.into(), i128::from);
+                let or = format.or.map(|(number, meaning)| format!(", or {number}: {meaning}"));
+                let or = or.unwrap_or_default();
                 match format.hex {
-                    Some(_) => format!("a number from {min:#x} to {max:#x}, such as {max:#x}"),
-                    None => format!("a number from {min} to {max}, such as {max}"),
+                    Some(_) => format!("a number from {min:#x} to {max:#x}, such as {max:#x}{or}"),
+                    None => format!("a number from {min} to {max}, such as {max}{or}"),
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::cli::{DaemonArgs, configuration};
 use crate::config::guid_lists::{self, GuidLists, Parsed};
-use crate::config::options::Options;
+use crate::config::options::{self, Options};
 use crate::config::partitions::PartitionsConfig;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
@@ -29,8 +29,7 @@ impl Sheet {
             let state = if self.content.is_some() { "nothing is wrong" } else { "not there" };
             return format!("{}: {state}\n", self.path.display());
         }
-        let shown = self.findings.iter().map(|found| excerpt::render(found, content) + "\n");
-        shown.collect()
+        excerpt::render_all(&self.findings, content).join("\n") + "\n"
     }
 
     fn say(&mut self, line: u32, severity: Severity, message: String) {
@@ -122,7 +121,6 @@ impl Sheets {
     }
 
     fn options(&mut self, args: &DaemonArgs) {
-        let mut engine_line = None;
         let mut opened = None;
         if let Some((path, must_exist)) = args.file_to_read() {
             let wanted = if must_exist { Wanted::Needed } else { Wanted::Perhaps };
@@ -130,21 +128,24 @@ impl Sheets {
         }
         if let Some((sheet, text)) = &mut opened {
             sheet.findings = self.options.read(text, &sheet.path);
-            let is_engine = |line: &str| line.split_whitespace().next() == Some("routing_engine");
-            engine_line = text.lines().position(is_engine).map(|index| index as u32 + 1);
         }
         args.apply(&mut self.options);
+        let mut late = Vec::new();
         if let Err(problem) = configuration::chain(&self.options, GuidLists::default()) {
-            match (&mut opened, engine_line, args.given("routing_engine")) {
-                (Some((sheet, _)), Some(line), None) => sheet.say(line, Severity::Error, problem),
-                _ => self.notes.push(Note::new(Severity::Error, None, problem)),
+            late.push(("routing_engine", Note::new(Severity::Error, None, problem)));
+        }
+        let together = [self.options.settle(), self.options.unsupported()];
+        late.extend(together.into_iter().flatten().map(|note| (subject(&note), note)));
+        for (key, note) in late {
+            let line = opened.as_ref().and_then(|(_, text)| line_of(key, text));
+            match (&mut opened, line, args.given(key)) {
+                (Some((sheet, _)), Some(line), None) => sheet.say(line, note.severity, note.text),
+                _ => self.notes.push(note),
             }
         }
         if let Some((sheet, _)) = &mut opened {
             sheet.findings.sort_by_key(|found| found.line);
         }
-        self.notes.extend(self.options.settle());
-        self.notes.extend(self.options.unsupported());
         self.all.extend(opened.map(|(sheet, _)| sheet));
     }
 
@@ -219,6 +220,22 @@ impl Sheets {
         sheet.findings = findings.into_iter().map(lighter).collect();
         self.all.push(sheet);
     }
+}
+
+/// The option that a note about options together speaks of: the first word of such a note.
+fn subject(note: &Note) -> &'static str {
+    let name = note.text.split_whitespace().next().unwrap_or_default();
+    options::parse::find(name).map_or("", |key| key.name)
+}
+
+/// The line of an option's value, from 1: the last one for its key.
+fn line_of(key: &str, text: &str) -> Option<u32> {
+    let is_it = |line: &str| {
+        let name = line.split([' ', '\t', '=']).find(|word| !word.is_empty());
+        name.and_then(options::parse::find).is_some_and(|found| found.name == key)
+    };
+    let last = (1..).zip(text.lines()).filter(|(_, line)| is_it(line)).last();
+    last.map(|(number, _)| number)
 }
 
 /// The place that a note's text begins with, and the rest of the text.

@@ -12,9 +12,10 @@ use std::collections::HashMap;
 pub struct Wanted {
     /// Its keys, in the order in which they are placed.
     pub keys: Vec<Pkey>,
-    /// The one that is to stand at index 0, if the configuration wants a certain one there, and
-    /// how late in the configuration that is said.
-    pub index0: Option<(u32, Pkey)>,
+    /// How late in the configuration a key for index 0 is named, and the key. `None` in the place
+    /// of the key: it was taken back, as in OpenSM, by a later entry for the port in that
+    /// partition that does not want it there; a key named earlier does not come back thereby.
+    pub index0: Option<(u32, Option<Pkey>)>,
 }
 
 /// What all ports are to hold.
@@ -28,7 +29,8 @@ pub struct Memberships {
 struct Part {
     limited: bool,
     full: bool,
-    index0: Option<u32>,
+    /// When the key was named for index 0, and whether it is still to stand there.
+    index0: Option<(u32, bool)>,
 }
 
 impl Memberships {
@@ -53,7 +55,9 @@ impl Memberships {
                     if !part.limited && !part.full {
                         touched.push(port);
                     }
-                    *part = Part { limited, full, index0: member.index0 };
+                    let before = part.index0.map(|(order, _)| (order, false));
+                    let index0 = member.index0.map(|order| (order, true)).or(before);
+                    *part = Part { limited, full, index0 };
                 }
             }
             for port in touched.drain(..) {
@@ -76,7 +80,7 @@ impl Wanted {
         self.keys.extend(part.limited.then_some(limited));
         self.keys.extend(part.full.then_some(full));
         let key = if part.full { full } else { limited };
-        let said = part.index0.map(|order| (order, key));
+        let said = part.index0.map(|(order, holds)| (order, holds.then_some(key)));
         self.index0 = self.index0.max(said);
     }
 }

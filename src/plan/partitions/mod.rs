@@ -250,7 +250,7 @@ impl Work<'_> {
         }
         // On a switch port the index means nothing to anybody, but keys that stay where they are
         // are never missing while the table changes.
-        let index0 = keys.first().map(|&key| (0, key));
+        let index0 = keys.first().map(|&key| (0, Some(key)));
         let old = self.observed(peer);
         let (wanted, before) = (Wanted { keys, index0 }, Before { table: old, gone: &[] });
         let placed = place::place(&wanted, before, cap, self.options, lookup);

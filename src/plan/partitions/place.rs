@@ -86,7 +86,7 @@ pub fn place(
 /// The key that belongs at index 0: the one the configuration wants there, or that of the
 /// default partition.
 fn first_key(wanted: &Wanted, both: bool) -> Option<Pkey> {
-    if let Some((_, key)) = wanted.index0 {
+    if let Some((_, Some(key))) = wanted.index0 {
         return Some(key);
     }
     let has = |key: &Pkey| wanted.keys.contains(key);

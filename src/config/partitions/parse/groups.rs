@@ -8,6 +8,9 @@ use crate::config::value::{self, quoted};
 use crate::ids::{Gid, Pkey, Sl};
 use std::net::Ipv6Addr;
 
+/// The scope of groups that say none.
+const LINK_LOCAL: u8 = 2;
+
 impl Parser<'_> {
     /// The index of a flag's name in the first `count` of [`FLAGS`].
     pub(super) fn flag(&mut self, name: Piece<'_>, count: usize, whose: &str) -> Option<usize> {
@@ -83,6 +86,14 @@ impl Parser<'_> {
         let Some(mgid) = mgid else { return };
         if is_ip(&mgid) && !self.suits_broadcast(open, at, mgid, &wanted) {
             return;
+        }
+        let scope = mgid.0[1] & 0xF;
+        if wanted.scopes == 0 && scope != LINK_LOCAL {
+            let message = format!(
+                "the group is link-local, whatever the scope in its MGID is ({scope:#x}): write \
+                 `scope={scope}` behind it if that one is meant"
+            );
+            self.odd(at, message);
         }
         open.definition.groups.push(GroupEntry { line: at.number, mgid, flags: wanted });
     }

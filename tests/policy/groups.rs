@@ -1,0 +1,154 @@
+//! Whether groups and members differ in nothing but what differs by design.
+
+use super::differences::{BOTH_KEYS, LEFT_OPEN, MEMBERLESS, OF_GROUPS, PROXY, REPEATED, SCOPES};
+use super::draw::Case;
+use super::of_partitions;
+use super::site::Answer;
+use std::collections::{BTreeMap, BTreeSet};
+use torus_sm::ids::{Gid, Mlid};
+use torus_sm::wire::record::{McMemberRecord, Record};
+use torus_sm::wire::sa::SaStatus;
+
+type Name = Option<&'static str>;
+
+/// What of the groups is known not to be the same.
+pub struct Apart {
+    /// Groups that came apart, each with the name of why: only one of the two has them, or they
+    /// are not alike.
+    groups: BTreeMap<Gid, &'static str>,
+    /// Why only we have some groups of the files: [`SCOPES`] or [`MEMBERLESS`].
+    of_files: Name,
+}
+
+impl Apart {
+    pub fn new(case: &Case) -> Self {
+        let scopes = of_partitions::have_wide_broadcasts(case).then_some(SCOPES);
+        let memberless = || of_partitions::have_memberless_groups(case).then_some(MEMBERLESS);
+        let repeated = of_partitions::repeated_groups(case).into_iter();
+        let groups = repeated.map(|mgid| (mgid, REPEATED)).collect();
+        Self { groups, of_files: scopes.or_else(memberless) }
+    }
+
+    /// The name of why only we have some groups of the files.
+    pub fn of_files(&self) -> Name {
+        self.of_files
+    }
+
+    /// The name of why MLIDs may be others: those of groups come one after the other.
+    fn moved(&self) -> Name {
+        self.groups.values().next().copied().or(self.of_files)
+    }
+
+    fn is_known(&self, group: &McMemberRecord) -> bool {
+        let mgid = group.mgid().0;
+        let is_broadcast = mgid.ends_with(&[0xFF; 4]) && mgid[2..4] == [0x40, 0x1B];
+        let is_wide = is_broadcast && mgid[1] & 0xF != 2;
+        self.groups.contains_key(&group.mgid()) || self.of_files == Some(SCOPES) && is_wide
+    }
+}
+
+/// The name of what makes two answers to a join differ. When groups come apart by it, they are
+/// noted in `apart`: what is asked of them later differs for the same reason.
+pub fn joined(
+    case: &Case,
+    apart: &mut Apart,
+    (mask, wanted): (u64, &McMemberRecord),
+    ours: &Answer,
+    theirs: &Answer,
+) -> Name {
+    if let Some(name) = apart.groups.get(&wanted.mgid()) {
+        return Some(name);
+    }
+    if let Some(name) = members(apart, ours, theirs) {
+        return Some(name);
+    }
+    let name = created(case, mask, ours, theirs).or_else(|| {
+        let is_refused = (ours.status, theirs.status) == (0, SaStatus::REQ_INVALID);
+        (case.both_keys && is_refused).then_some(BOTH_KEYS)
+    })?;
+    apart.groups.insert(wanted.mgid(), name);
+    Some(name)
+}
+
+/// The same for a join that creates a group: what the level limits, and its lifetime.
+fn created(case: &Case, mask: u64, ours: &Answer, theirs: &Answer) -> Name {
+    case.policy.as_ref()?;
+    let limited = McMemberRecord::MTU | McMemberRecord::RATE | McMemberRecord::PKEY;
+    let is_refused = (ours.status, theirs.status) == (SaStatus::REQ_INVALID, 0);
+    if is_refused && mask & limited != 0 {
+        return Some(OF_GROUPS);
+    }
+    let (our, their) = (parsed(ours), parsed(theirs));
+    let is_same = |(our, their): (&McMemberRecord, &McMemberRecord)| {
+        let mut their = completed(*their, our);
+        their.set_mtu(our.mtu().min(their.mtu()));
+        their.set_rate(our.rate());
+        their.set_packet_life(our.packet_life());
+        their.set_mlid(our.mlid());
+        same_but_proxy(*our, their)
+    };
+    let is_alike = our.len() == their.len() && our.iter().zip(&their).all(is_same);
+    (ours.status == theirs.status && is_alike).then_some(OF_GROUPS)
+}
+
+/// The name of what makes members differ, those of groups that came apart left out. A group that
+/// only one of the two has moves the MLIDs of those after it.
+pub fn members(apart: &Apart, ours: &Answer, theirs: &Answer) -> Name {
+    let known = |answer: &Answer| -> Vec<McMemberRecord> {
+        let mut members = parsed(answer);
+        members.retain(|member| !apart.is_known(member));
+        members
+    };
+    let (mut our, mut their) = (known(ours), known(theirs));
+    if ours.status != theirs.status || our.len() != their.len() {
+        return None;
+    }
+    let mut has_moved = false;
+    for (our, their) in our.iter_mut().zip(&mut their).filter(|_| apart.moved().is_some()) {
+        has_moved |= our.mlid() != their.mlid();
+        our.set_mlid(Mlid(0));
+        their.set_mlid(Mlid(0));
+    }
+    let both = || our.iter().zip(&their);
+    let name = match () {
+        () if our == their => apart.moved(),
+        () if both().all(|(our, their)| same_but_proxy(*our, *their)) => Some(PROXY),
+        () => both()
+            .all(|(our, their)| same_but_proxy(*our, completed(*their, our)))
+            .then_some(LEFT_OPEN),
+    };
+    name.and(if has_moved { apart.moved() } else { name })
+}
+
+/// True if all groups that they list are listed by us, too, and more.
+pub fn fewer(ours: &Answer, theirs: &Answer) -> bool {
+    let names = |answer| parsed(answer).iter().map(McMemberRecord::mgid).collect::<BTreeSet<Gid>>();
+    let (ours, theirs) = (names(ours), names(theirs));
+    theirs.is_subset(&ours) && ours != theirs
+}
+
+fn parsed(answer: &Answer) -> Vec<McMemberRecord> {
+    answer.records.iter().map(|bytes| McMemberRecord::parse(bytes)).collect()
+}
+
+fn same_but_proxy(mut our: McMemberRecord, mut their: McMemberRecord) -> bool {
+    // The byte of both bits.
+    our.0[49] = 0;
+    their.0[49] = 0;
+    our == their
+}
+
+/// A record of OpenSM's with what it leaves 0, as `our` one has it.
+fn completed(mut their: McMemberRecord, our: &McMemberRecord) -> McMemberRecord {
+    let scope = our.mgid().0[1] & 0xF;
+    if their.packet_life() == 0 {
+        their.set_packet_life(our.packet_life());
+    }
+    if their.scope() == 0 && our.scope() == scope {
+        their.set_scope(scope);
+    }
+    if their.hop_limit() == 0 && our.scope() != 2 {
+        their.set_hop_limit(our.hop_limit());
+    }
+    their
+}

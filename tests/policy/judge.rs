@@ -1,0 +1,225 @@
+//! Whether two answers differ in nothing but what differs by design.
+
+use super::differences::{
+    BOTH_KEYS, IN_PARTS, MEMBERSHIP, OF_MANY, OF_SEVERAL, PATH_BITS, TO_GROUPS, UNKNOWN_GIDS,
+    WAY_BACK,
+};
+use super::draw::Case;
+use super::questions::Question;
+use super::site::STRIDE;
+use super::site::{Answer, Site};
+use super::{groups, of_partitions};
+use std::collections::BTreeSet;
+use torus_sm::ids::{Lid, Pkey, Sl};
+use torus_sm::wire::mad::Method;
+use torus_sm::wire::record::{MultiPathRecord, PathRecord, Record, Selector};
+use torus_sm::wire::sa::SaStatus;
+
+/// What is known of a case while its answers are compared.
+pub struct Judge<'a> {
+    case: &'a Case,
+    sites: [&'a Site; 2],
+    /// The P_Keys of the port that asks.
+    keys: Vec<Pkey>,
+    /// Partitions whose SL a later part takes back in OpenSM.
+    in_parts: BTreeSet<u16>,
+    apart: groups::Apart,
+}
+
+type Name = Option<&'static str>;
+
+impl<'a> Judge<'a> {
+    pub fn new(case: &'a Case, sites: [&'a Site; 2], keys: Vec<Pkey>) -> Self {
+        let in_parts = of_partitions::with_sl_taken_back(case);
+        let apart = groups::Apart::new(case);
+        Self { case, sites, keys, in_parts, apart }
+    }
+
+    /// The name of what makes two answers to a question differ; `None` if nothing that is by
+    /// design does.
+    pub fn between(&mut self, question: &Question, ours: &Answer, theirs: &Answer) -> Name {
+        if ours == theirs {
+            return None;
+        }
+        match *question {
+            Question::Join { mask, wanted } => {
+                groups::joined(self.case, &mut self.apart, (mask, &wanted), ours, theirs)
+            }
+            Question::Path { mask, wanted, .. } if is_to_group(mask, &wanted) => {
+                self.to_group(mask, &wanted, ours, theirs)
+            }
+            _ => self
+                .paths(question, ours, theirs)
+                .or_else(|| self.without_way_back(question, ours, theirs)),
+        }
+    }
+
+    /// The same for all members of all groups.
+    pub fn members(&self, ours: &Answer, theirs: &Answer) -> Name {
+        let is_fewer = || self.case.both_keys && groups::fewer(ours, theirs);
+        groups::members(&self.apart, ours, theirs).or_else(|| is_fewer().then_some(BOTH_KEYS))
+    }
+
+    fn paths(&self, question: &Question, ours: &Answer, theirs: &Answer) -> Name {
+        if ours.status == SaStatus::INVALID_GID && is_nothing(theirs) {
+            return Some(UNKNOWN_GIDS);
+        }
+        let by_routing = self.case.options.contains("routing_engine torus-2QoS");
+        match *question {
+            Question::Path { method: Method::GET, mask, .. }
+                if is_open(mask) && (ours.records.len(), theirs.records.len()) == (1, 1) =>
+            {
+                return Some(OF_MANY);
+            }
+            // Who asks for an SL gets the paths that have it.
+            Question::Multi { mask, .. } if by_routing && mask & MultiPathRecord::SL != 0 => {
+                return ((ours.status, theirs.status) == (0, 0)).then_some(OF_SEVERAL);
+            }
+            _ => {}
+        }
+        let is_by_routing = by_routing && matches!(question, Question::Multi { .. });
+        let alike = |ours: &[PathRecord], theirs: &[PathRecord]| {
+            let levels = [Some(WAY_BACK), Some(MEMBERSHIP), Some(IN_PARTS)];
+            let levels = levels.into_iter().chain([is_by_routing.then_some(OF_SEVERAL)]);
+            let is_same = |level: usize| {
+                let mut pairs = ours.iter().zip(theirs);
+                ours.len() == theirs.len()
+                    && pairs.all(|(our, their)| self.same(*our, *their, level))
+            };
+            levels.enumerate().find_map(|(level, name)| name.filter(|_| is_same(level)))
+        };
+        let [our, their] = [ours, theirs].map(records);
+        let is_same_status = ours.status == theirs.status || is_nothing(ours) || is_nothing(theirs);
+        let known = |paths: Vec<PathRecord>| -> Vec<PathRecord> {
+            paths.into_iter().filter(|path| !self.is_in_parts(path)).collect()
+        };
+        let dropped = || {
+            // An SL that leads nowhere is why there are fewer.
+            let (our_known, their_known) = (known(our.clone()), known(their.clone()));
+            let has = our_known.len() < our.len() || their_known.len() < their.len();
+            let is_rest = our_known == their_known || alike(&our_known, &their_known).is_some();
+            (has && is_same_status && is_rest).then_some(IN_PARTS)
+        };
+        let chosen = || {
+            let has = self.case.lmc > 0 && self.case.policy.as_ref()?.contains("path-bits");
+            let [our, their] = [&our, &their].map(|paths| of_first_lids(paths));
+            let is_same = our == their || alike(&our, &their).is_some();
+            (has && ours.status == theirs.status && is_same).then_some(PATH_BITS)
+        };
+        let alike = alike(&our, &their).filter(|_| ours.status == theirs.status);
+        alike.or_else(dropped).or_else(chosen)
+    }
+
+    /// True if the SL of a path is that of a partition whose SL is taken back. Raw packets have it
+    /// without the key.
+    fn is_in_parts(&self, path: &PathRecord) -> bool {
+        let base = path.pkey().base();
+        self.in_parts.contains(&base) || base == 0 && !self.in_parts.is_empty()
+    }
+
+    /// True if two records differ in nothing but what is by design, up to a level: the way back;
+    /// membership; SLs of partitions in parts; SLs of the routing.
+    fn same(&self, mut our: PathRecord, mut their: PathRecord, level: usize) -> bool {
+        our.set_reversible(true);
+        their.set_reversible(true);
+        if level >= 1 && self.case.policy.is_some() && !their.pkey().is_full() {
+            our.set_pkey(Pkey(our.pkey().0 | 0x8000));
+            their.set_pkey(Pkey(their.pkey().0 | 0x8000));
+        }
+        if level >= 3 || level >= 2 && self.is_in_parts(&their) {
+            our.set_sl(Sl(0));
+            their.set_sl(Sl(0));
+        }
+        our == their
+    }
+
+    /// Asks for paths once more, reversible or not, to see whether the way back of one is why
+    /// it is not found by both.
+    fn without_way_back(&self, question: &Question, ours: &Answer, theirs: &Answer) -> Name {
+        let is_lost = ours.records.len() != theirs.records.len();
+        let either = match *question {
+            Question::Path { method, mask, wanted }
+                if mask & PathRecord::REVERSIBLE != 0 && is_lost =>
+            {
+                Question::Path { method, mask: mask & !PathRecord::REVERSIBLE, wanted }
+            }
+            // One of them finds fewer: with torus-2QoS the SL of the way back may be another one.
+            Question::Multi { mask, wanted, gids } if mask & MultiPathRecord::REVERSIBLE != 0 => {
+                Question::Multi { mask: mask & !MultiPathRecord::REVERSIBLE, wanted, gids }
+            }
+            _ => return None,
+        };
+        let [ours, theirs] = self.sites.map(|site| site.ask(&[either], 1).remove(0));
+        let paths = [&ours, &theirs].map(records).concat();
+        let is_irreversible = paths.iter().any(|path| !path.reversible());
+        let is_alike = ours == theirs || self.paths(&either, &ours, &theirs).is_some();
+        let is_multi = matches!(either, Question::Multi { .. });
+        (is_alike && (is_irreversible || is_multi)).then_some(WAY_BACK)
+    }
+
+    /// The name of what makes the paths to a group differ.
+    fn to_group(&self, mask: u64, wanted: &PathRecord, ours: &Answer, theirs: &Answer) -> Name {
+        let their = match records(theirs)[..] {
+            [their] if theirs.status == 0 => their,
+            _ => return None,
+        };
+        if let [mut our] = records(ours)[..] {
+            our.set_dlid(their.dlid());
+            return self.apart.of_files().filter(|_| our == their);
+        }
+        let has = |bits: u64| mask & bits == bits;
+        let mtu = PathRecord::MTU_SELECTOR | PathRecord::MTU;
+        let rate = PathRecord::RATE_SELECTOR | PathRecord::RATE;
+        let rank = |code: u8| RATES.iter().position(|&rate| rate == code);
+        let is_in = self.keys.iter().any(|key| key.base() == their.pkey().base());
+        let is_right = is_in
+            && (!has(mtu) || fits(wanted.mtu_selector(), wanted.mtu(), their.mtu()))
+            && (!has(rate)
+                || fits(wanted.rate_selector(), rank(wanted.rate()), rank(their.rate())));
+        (is_nothing(ours) && !is_right).then_some(TO_GROUPS)
+    }
+}
+
+/// Paths as between the first LIDs of their ends, each once.
+fn of_first_lids(paths: &[PathRecord]) -> Vec<PathRecord> {
+    let first = |lid: Lid| Lid(lid.0 - lid.0 % STRIDE);
+    let mut paths = paths.to_vec();
+    for path in &mut paths {
+        path.set_slid(first(path.slid()));
+        path.set_dlid(first(path.dlid()));
+        path.set_preference(0);
+    }
+    paths.dedup();
+    paths
+}
+
+/// Rate codes, ascending by rate.
+const RATES: [u8; 19] = [2, 5, 3, 11, 6, 15, 19, 4, 7, 20, 12, 8, 9, 16, 13, 10, 14, 17, 18];
+
+fn fits<T: Ord>(selector: Selector, asked: T, actual: T) -> bool {
+    match selector {
+        Selector::GreaterThan => actual > asked,
+        Selector::LessThan => actual < asked,
+        Selector::Exactly => actual == asked,
+        Selector::Best => true,
+    }
+}
+
+fn is_to_group(mask: u64, wanted: &PathRecord) -> bool {
+    mask & PathRecord::DGID != 0 && wanted.dgid().is_multicast()
+}
+
+/// True if one end of the paths may be any port.
+fn is_open(mask: u64) -> bool {
+    let has_end = |ends: u64| mask & ends != 0;
+    !has_end(PathRecord::SGID | PathRecord::SLID) || !has_end(PathRecord::DGID | PathRecord::DLID)
+}
+
+fn is_nothing(answer: &Answer) -> bool {
+    answer.records.is_empty() && [0, SaStatus::NO_RECORDS].contains(&answer.status)
+}
+
+/// The paths of an answer, in the order of their ends.
+fn records(answer: &Answer) -> Vec<PathRecord> {
+    answer.records.iter().map(|bytes| PathRecord::parse(bytes)).collect()
+}
