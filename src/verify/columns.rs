@@ -2,18 +2,15 @@
 //! following them, which is shared out among threads; `reroute` follows one.
 
 use super::proof::Proof;
-use super::reroute::{Scratch, Triple, Walk};
+use super::reroute::{Scratch, Walk};
+use super::triples::Added;
 use super::unicast::TreeOf;
 use super::wiring::NONE;
 use crate::ids::Lid;
 use crate::plan::Plan;
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// SLs by triple.
-pub(super) type Added = HashMap<Triple, u16>;
 
 /// LIDs that are worth a thread's while.
 const CHUNK: usize = 64;

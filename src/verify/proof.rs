@@ -9,10 +9,12 @@
 //! what has no cycle together has none alone. So a plan that passes this way is also one to which
 //! the fabric may be brought switch by switch, while packets of both plans are under way.
 
-use super::channels::{Graph, LOCAL, Onward, Triples, bits, node};
-use super::columns::{Added, Columns, changed_switches};
+use super::channels::{Graph, node};
+use super::columns::{Columns, changed_switches};
+use super::ends::{Destination, Sources};
 use super::lanes::Lanes;
-use super::unicast::{Destination, Sources, TreeOf};
+use super::triples::{Added, LOCAL, Onward, Triples, bits};
+use super::unicast::TreeOf;
 use super::wiring::{NONE, Steps, Wiring};
 use super::{Checks, Extent, Summary, levels, limits, multicast};
 use crate::fabric::difference::Difference;

@@ -5,7 +5,8 @@
 //! gathers which SLs come along, notes the triples they take, and finds what ends elsewhere or
 //! goes in circles. LIDs at one switch mostly have the same tree, and share its pass.
 
-use super::channels::{LOCAL, Triples};
+use super::ends::{Destination, Sources, destinations, sources};
+use super::triples::{LOCAL, Triples};
 use super::wiring::{Hop, NONE, Wiring};
 use super::{Checks, Fault, Faults, MAX_HOPS, walk};
 use crate::fabric::{Fabric, PortId};
@@ -41,42 +42,6 @@ impl Found {
     fn nothing() -> Self {
         let faults = Faults::default();
         Self { reached: 0, longest: 0, left_out: Vec::new(), trees: Vec::new(), faults }
-    }
-}
-
-/// A LID to be reached.
-#[derive(Clone, Copy)]
-pub(super) struct Destination {
-    /// As [`RoutingPolicy::sl_group`] groups ports.
-    group: u32,
-    /// The switch at which the path ends.
-    pub switch: u32,
-    pub lid: Lid,
-    pub port: PortId,
-    /// The output port there.
-    exit: u8,
-}
-
-/// The end ports at a switch.
-#[derive(Clone, Default)]
-pub(super) struct Sources {
-    /// All that have LIDs.
-    ports: Vec<PortId>,
-    /// One of each SL group.
-    groups: Vec<(u32, PortId)>,
-}
-
-impl Sources {
-    /// The SLs that paths to `to` have from here, a bit for each.
-    #[inline]
-    pub fn sls(&self, policy: &dyn RoutingPolicy, to: PortId, hints: &[Sl]) -> u16 {
-        let mut sls = 0;
-        for &(_, source) in &self.groups {
-            for &hint in hints {
-                sls |= 1 << (policy.path_sl(source, to, hint).0 & 0xF);
-            }
-        }
-        sls
     }
 }
 
@@ -116,46 +81,6 @@ pub(super) fn check(
     found.left_out.sort_unstable();
     found.left_out.dedup();
     found
-}
-
-/// The end ports behind each switch that has a table; none behind switches left out.
-pub(super) fn sources(fabric: &Fabric, plan: &Plan, policy: &dyn RoutingPolicy) -> Vec<Sources> {
-    let mut sources = vec![Sources::default(); fabric.switches().len()];
-    let has_table: Vec<bool> = (0..sources.len())
-        .map(|index| {
-            let table = plan.routing.lfts.get(index);
-            table.is_some_and(|table| table.0.iter().any(|&port| port != LFT_NO_PATH))
-        })
-        .collect();
-    for port in fabric.end_ports().filter(|&port| plan.lids.base(port).is_some()) {
-        let Some(switch) = fabric.switch_behind(port).filter(|switch| has_table[switch.index()])
-        else {
-            continue;
-        };
-        let here = &mut sources[switch.index()];
-        here.ports.push(port);
-        let group = policy.sl_group(port);
-        if !here.groups.iter().any(|&(known, _)| known == group) {
-            here.groups.push((group, port));
-        }
-    }
-    sources
-}
-
-pub(super) fn destinations(
-    fabric: &Fabric,
-    plan: &Plan,
-    policy: &dyn RoutingPolicy,
-) -> Vec<Destination> {
-    let all = plan.lids.iter().filter_map(|(lid, port)| {
-        let switch = fabric.switch_behind(port)?.0;
-        let is_switch = fabric.node_of(port).is_switch();
-        let exit = if is_switch { 0 } else { fabric.port(fabric.port(port).peer?).num.0 };
-        Some(Destination { group: policy.sl_group(port), switch, lid, port, exit })
-    });
-    let mut all: Vec<_> = all.collect();
-    all.sort_unstable_by_key(|to| (to.group, to.switch, to.lid));
-    all
 }
 
 /// A switch during a pass.
