@@ -95,7 +95,7 @@ impl Trial {
         let input = input(bench, fabric, memory, before.map(|before| before.plan));
         let foundation = before.and_then(|before| before.foundation.as_ref());
         match plan_and_verify(&input, foundation, &Checks::new(bench.options.qos)) {
-            Ok(Judged { verdict, lids, memory }) => {
+            Ok(Judged { verdict, lids, memory, .. }) => {
                 let outcome = verdict.map_or_else(Outcome::Faulty, Outcome::Routed);
                 Self { outcome, lids, memory }
             }

@@ -54,6 +54,7 @@ impl fmt::Display for Cycle {
 }
 
 /// (channel, VL) pairs and their dependencies. A node is channel * 16 + VL.
+#[derive(Clone)]
 pub(super) struct Graph {
     /// By channel: the channels that may follow are this one and the next `width` ones, and
     /// their row starts at this offset.
@@ -135,6 +136,27 @@ impl Graph {
     /// The SLs of packets that a used path loses, as bits.
     pub fn dropped_sls(&self) -> u16 {
         self.drops.iter().fold(0, |bits, &(_, _, sl)| bits | 1 << sl)
+    }
+
+    /// Adds a dependency of a node on one of a channel that may follow.
+    pub fn add(&mut self, (from, to): (u32, u32)) {
+        let ((channel, vl), next) = ((from as usize / VLS, from as usize % VLS), to / VLS as u32);
+        let row = &mut self.rows[channel];
+        row.used |= 1 << vl;
+        self.next[row.first + (next - row.successor) as usize][vl] |= 1 << (to % VLS as u32);
+    }
+
+    /// Takes away all dependencies of a channel, and those on it.
+    pub fn forget(&mut self, wiring: &Wiring, channel: u32) {
+        let Channel { from, rank, .. } = wiring.channels[channel as usize];
+        let Row { first, width, .. } = self.rows[channel as usize];
+        self.next[first..first + width as usize].fill([0; VLS]);
+        self.rows[channel as usize].used = 0;
+        for before in wiring.into(from) {
+            let row = &mut self.rows[before as usize];
+            self.next[row.first + usize::from(rank)] = [0; VLS];
+            row.used = used_vls(&self.next[row.first..row.first + row.width as usize]);
+        }
     }
 
     /// True if a channel's VL is known to wait for a VL of the channel of rank `next` after it.

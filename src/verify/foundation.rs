@@ -1,10 +1,11 @@
 //! Plan and verify in one go, on what the last plan left.
 
-use super::{Checks, Proof, Verified, VerifyFailure, prove, verify, verify_changes};
+use super::{Checks, Findings, Proof, Verified, VerifyFailure, judge, prove};
 use crate::plan::LidTable;
 use crate::plan::compute::{PlanFailure, PlanInput, compute};
 use crate::plan::lids::Memory;
-use crate::plan::update::{Basis, Inputs, update};
+use crate::plan::update::{self, Basis, Inputs, update};
+use std::fmt;
 use std::sync::Arc;
 
 /// What planning brought, or why there is no plan.
@@ -19,6 +20,8 @@ pub struct Judged {
     pub lids: Arc<LidTable>,
     /// Memory for the next plan.
     pub memory: Memory,
+    /// What the next plan can build on; `None` if the plan is faulty.
+    pub remains: Option<Remains>,
 }
 
 /// A plan in force with all that is known of it.
@@ -49,6 +52,30 @@ impl Foundation {
     }
 }
 
+/// What is left of a pass, of which a foundation is made when there is time: it takes no second look
+/// at the plan. If the plan was verified in its changes, the foundation may know of more dependencies than
+/// there are, and send a plan to a check of the whole that one laid anew would have proven.
+pub struct Remains {
+    verified: Verified,
+    planned: update::Outcome,
+    findings: Findings,
+}
+
+impl fmt::Debug for Remains {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Remains({:?})", self.verified.summary().extent)
+    }
+}
+
+impl Remains {
+    /// The foundation; `inputs` and `checks` are those of the pass.
+    pub fn into_foundation(self, inputs: Inputs, checks: &Checks) -> Foundation {
+        let Self { verified, planned, findings } = self;
+        let proof = findings.into_proof(&inputs.fabric, &verified, checks);
+        Foundation { basis: Basis::new(inputs, planned, verified.plan().clone()), proof }
+    }
+}
+
 /// Plans a fabric and verifies the plan: where it differs from `foundation` if that is enough,
 /// and as a whole otherwise. Plan and verdict are the same either way.
 ///
@@ -66,12 +93,15 @@ pub fn plan_and_verify(
             (planned?, proof.as_ref().zip(difference))
         }
     };
-    let (lids, memory) = (planned.plan.lids.clone(), planned.memory);
-    let verdict = match known {
-        Some((proof, difference)) => {
-            verify_changes(input.fabric, planned.plan, checks, proof, &difference)
+    let (lids, memory) = (planned.plan.lids.clone(), planned.memory.clone());
+    let (plan, planned) = planned.split();
+    let known = known.as_ref().map(|(proof, difference)| (*proof, difference));
+    let (verdict, remains) = match judge(input.fabric, plan, checks, known) {
+        Ok((verified, findings)) => {
+            let remains = Remains { verified: verified.clone(), planned, findings };
+            (Ok(verified), Some(remains))
         }
-        None => verify(input.fabric, planned.plan, checks),
+        Err(failure) => (Err(failure), None),
     };
-    Ok(Judged { verdict, lids, memory })
+    Ok(Judged { verdict, lids, memory, remains })
 }

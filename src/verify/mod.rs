@@ -11,7 +11,8 @@
 //! * `whole`: all of that together;
 //! * `limits`: what the devices can hold;
 //! * [`transition`]: what packets may meet while a fabric goes from one plan to the next;
-//! * `proof`: what is kept of a plan that passed, to check a later one where it differs; `columns`:
+//! * `proof`: what is kept of a plan that passed, to check a later one where it differs, and `advance`: of
+//!   that one, to check the next; `columns`:
 //!   its changed forwarding tables, of which `reroute` follows one column up to its `meeting` with
 //!   the old ways, if it is not one of a `familiar` kind; `levels`: its dependencies;
 //! * [`foundation`]: plan and verify in one go, on what the last plan left; [`regroup`]: the same where
@@ -31,6 +32,7 @@
 //! in one table, and only then ask for VLs. One approximation, on the safe side: all end ports at
 //! one switch count as sources of any SL that one of them uses.
 
+mod advance;
 mod channels;
 mod columns;
 mod ends;
@@ -266,7 +268,7 @@ pub fn verify_shared(
 }
 
 /// Checks a plan, and keeps what was found for later plans; there is no [`Proof`] of a plan with a
-/// credit loop.
+/// credit loop, or which loses packets.
 ///
 /// # Errors
 /// As [`verify`].
@@ -275,9 +277,8 @@ pub fn prove(
     plan: Plan,
     checks: &Checks,
 ) -> Result<(Verified, Option<Proof>), VerifyFailure> {
-    let (summary, evidence) = whole::examine(fabric, &plan, checks)?;
-    let verified = Verified { plan: Arc::new(plan), summary };
-    let proof = evidence.into_proof(fabric, &verified, checks);
+    let (verified, findings) = judge(fabric, plan, checks, None)?;
+    let proof = findings.into_proof(fabric, &verified, checks);
     Ok((verified, proof))
 }
 
@@ -293,9 +294,49 @@ pub fn verify_changes(
     proof: &Proof,
     difference: &Difference,
 ) -> Result<Verified, VerifyFailure> {
-    match proof.covers(fabric, &plan, checks, difference) {
-        Some(summary) => Ok(Verified { plan: Arc::new(plan), summary }),
-        None => verify(fabric, plan, checks),
+    judge(fabric, plan, checks, Some((proof, difference))).map(|(verified, _)| verified)
+}
+
+/// Checks a plan, if possible by what is `known`: an earlier proof, and how the fabric differs from that
+/// of the proof.
+fn judge(
+    fabric: &Fabric,
+    plan: Plan,
+    checks: &Checks,
+    known: Option<(&Proof, &Difference)>,
+) -> Result<(Verified, Findings), VerifyFailure> {
+    let covered = known.and_then(|(proof, difference)| {
+        let (summary, news) = proof.covers(fabric, &plan, checks, difference)?;
+        Some((summary, Findings::Changes(Box::new((proof.clone(), news)))))
+    });
+    let (summary, findings) = match covered {
+        Some(found) => found,
+        None => {
+            let (summary, evidence) = whole::examine(fabric, &plan, checks)?;
+            (summary, Findings::Whole(Box::new(evidence)))
+        }
+    };
+    Ok((Verified { plan: Arc::new(plan), summary }, findings))
+}
+
+/// What was found in a plan that passed, from which its proof is made when there is time.
+enum Findings {
+    Whole(Box<whole::Evidence>),
+    /// What came to an earlier proof.
+    Changes(Box<(Proof, proof::News)>),
+}
+
+impl Findings {
+    fn into_proof(
+        self,
+        fabric: &Arc<Fabric>,
+        verified: &Verified,
+        checks: &Checks,
+    ) -> Option<Proof> {
+        match self {
+            Self::Whole(evidence) => evidence.into_proof(fabric, verified, checks),
+            Self::Changes(found) => found.0.advance(fabric, verified, found.1),
+        }
     }
 }
 

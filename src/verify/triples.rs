@@ -1,7 +1,7 @@
 //! What packets do in a switch and the next: triples (input, channel, next channel) with the SLs that
 //! take them.
 
-use super::wiring::Wiring;
+use super::wiring::{Channel, Wiring};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -14,6 +14,13 @@ pub(super) const LOCAL: u16 = 0;
 pub(super) struct Triples {
     /// Indexed from the `triples` of a channel's hop in the [`Wiring`].
     sets: Vec<AtomicU16>,
+}
+
+impl Clone for Triples {
+    fn clone(&self) -> Self {
+        let copy = |set: &AtomicU16| AtomicU16::new(set.load(Ordering::Relaxed));
+        Self { sets: self.sets.iter().map(copy).collect() }
+    }
 }
 
 impl Triples {
@@ -30,6 +37,27 @@ impl Triples {
         let set = &self.sets[triples + usize::from(input) * usize::from(width) + usize::from(next)];
         if mask & !set.load(Ordering::Relaxed) != 0 {
             set.fetch_or(mask, Ordering::Relaxed);
+        }
+    }
+
+    /// Forgets all triples that have a channel in them.
+    pub fn forget(&mut self, wiring: &Wiring, channel: u32) {
+        let Channel { from, to, rank, peer_rank, .. } = wiring.channels[channel as usize];
+        let inputs = |from| 0..=wiring.degree(from) as u16;
+        let mut clear = |channel: u32, input, next| {
+            let hop = wiring.hop_of(channel);
+            *self.sets[Self::index((hop.triples, hop.width), input, next)].get_mut() = 0;
+        };
+        for next in 0..wiring.degree(to) as u16 {
+            inputs(from).for_each(|input| clear(channel, input, next));
+        }
+        for after in wiring.out_of(to) {
+            let width = wiring.degree(wiring.channels[after].to) as u16;
+            (0..width).for_each(|next| clear(after as u32, peer_rank + 1, next));
+        }
+        for before in wiring.into(from) {
+            let inputs = inputs(wiring.channels[before as usize].from);
+            inputs.for_each(|input| clear(before, input, rank));
         }
     }
 

@@ -87,7 +87,8 @@ impl Evidence {
     ) -> Option<Proof> {
         let Self { wiring, lanes, triples, graph, trees: found, group_notes } = self;
         let (plan, policy) = (verified.plan(), &*verified.plan.routing.policy);
-        let heights = graph.heights()?;
+        // What is lost is told of the whole alone.
+        let heights = graph.heights().filter(|_| graph.dropped_sls() == 0)?;
         let count = plan.lids.max().index() + 1;
         let (mut destinations, mut trees) = (vec![None; count], vec![None; count]);
         for to in ends::destinations(fabric, plan, policy) {
@@ -97,19 +98,19 @@ impl Evidence {
             trees[tree.lid.index()] = Some(tree);
         }
         Some(Proof {
-            onward: triples.onward(&wiring),
-            steps: wiring.steps(),
+            onward: Arc::new(triples.onward(&wiring)),
+            steps: Arc::new(wiring.steps()),
             fabric: fabric.clone(),
             plan: plan.clone(),
             checks: checks.clone(),
-            wiring,
-            lanes,
-            triples,
-            graph,
-            heights,
-            sources: ends::sources(fabric, plan, policy),
-            destinations,
-            trees,
+            wiring: Arc::new(wiring),
+            lanes: Arc::new(lanes),
+            triples: Arc::new(triples),
+            graph: Arc::new(graph),
+            heights: Arc::new(heights),
+            sources: Arc::new(ends::sources(fabric, plan, policy)),
+            destinations: Arc::new(destinations),
+            trees: Arc::new(trees),
             group_notes,
             summary: verified.summary.clone(),
         })

@@ -194,13 +194,20 @@ impl Wiring {
         }
     }
 
-    /// The same without these ports' cables; all other channels keep their numbers.
+    /// The same without these ports' cables. All channels keep their numbers and their triples; those of
+    /// these cables are there, but no port leads to them any more.
     pub fn without(&self, ports: &[PortId]) -> Self {
         let mut wiring = self.clone();
         for port in ports {
-            wiring.hops[port.index()] = Hop::NOWHERE;
+            let hop = &mut wiring.hops[port.index()];
+            (hop.switch, hop.channel) = (NONE, NONE);
         }
         wiring
+    }
+
+    /// The channels into a switch.
+    pub fn into(&self, switch: SwitchId) -> impl Iterator<Item = u32> + '_ {
+        self.out_of(switch).map(|channel| self.reverse(channel as u32))
     }
 
     /// Where port slot `slot` leads.
