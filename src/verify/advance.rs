@@ -20,7 +20,13 @@ impl Proof {
         verified: &Verified,
         news: News,
     ) -> Option<Self> {
-        let trees = self.trees_after(verified, &news);
+        let mut trees = self.trees_after(verified, &news);
+        let mut destinations = self.destinations.clone();
+        if !news.arrivals.destinations.is_empty() {
+            let known = Arc::make_mut(&mut destinations);
+            news.arrivals.destinations.iter().for_each(|&to| known[to.lid.index()] = Some(to));
+            news.arrivals.trees.iter().for_each(|&tree| trees[tree.lid.index()] = Some(tree));
+        }
         let wiring = self.wiring.without(&news.places.ports);
         let mut triples = (*self.triples).clone();
         for (&(channel, input, next), &sls) in &news.triples {
@@ -42,6 +48,7 @@ impl Proof {
             triples: Arc::new(triples),
             graph: Arc::new(graph),
             wiring: Arc::new(wiring),
+            destinations,
             trees: Arc::new(trees),
             group_notes: news.group_notes,
             summary: verified.summary().clone(),

@@ -1,10 +1,12 @@
 //! Plan and verify in one go, on what the last plan left.
 
 use super::{Checks, Findings, Proof, Verified, VerifyFailure, judge, prove};
-use crate::plan::LidTable;
+use crate::fabric::Fabric;
+use crate::fabric::difference::Difference;
 use crate::plan::compute::{PlanFailure, PlanInput, compute};
 use crate::plan::lids::Memory;
 use crate::plan::update::{self, Basis, Inputs, update};
+use crate::plan::{LidTable, Plan};
 use std::fmt;
 use std::sync::Arc;
 
@@ -39,6 +41,21 @@ impl Foundation {
         let (verified, proof) = prove(&inputs.fabric, plan, checks).ok()?;
         let basis = Basis::new(inputs, outcome, verified.plan().clone());
         Some(Self { basis, proof })
+    }
+
+    /// The verdict on some plan for a fabric; what is known of this one helps if it can.
+    ///
+    /// # Errors
+    /// As [`super::verify`].
+    pub fn verify(
+        &self,
+        fabric: &Fabric,
+        plan: Plan,
+        checks: &Checks,
+    ) -> Result<Verified, VerifyFailure> {
+        let difference = Difference::between(&self.basis.fabric, fabric);
+        let known = self.proof.as_ref().map(|proof| (proof, difference.as_ref()));
+        judge(fabric, plan, checks, known).map(|(verified, _)| verified)
     }
 
     /// The plan.
@@ -90,12 +107,12 @@ pub fn plan_and_verify(
         None => (compute(input)?, None),
         Some(Foundation { basis, proof }) => {
             let (planned, difference) = update(input, basis);
-            (planned?, proof.as_ref().zip(difference))
+            (planned?, proof.as_ref().map(|proof| (proof, difference)))
         }
     };
     let (lids, memory) = (planned.plan.lids.clone(), planned.memory.clone());
     let (plan, planned) = planned.split();
-    let known = known.as_ref().map(|(proof, difference)| (*proof, difference));
+    let known = known.as_ref().map(|(proof, difference)| (*proof, difference.as_ref()));
     let (verdict, remains) = match judge(input.fabric, plan, checks, known) {
         Ok((verified, findings)) => {
             let remains = Remains { verified: verified.clone(), planned, findings };

@@ -14,7 +14,8 @@
 //! * `proof`: what is kept of a plan that passed, to check a later one where it differs, and `advance`: of
 //!   that one, to check the next; `columns`:
 //!   its changed forwarding tables, of which `reroute` follows one column up to its `meeting` with
-//!   the old ways, if it is not one of a `familiar` kind; `levels`: its dependencies;
+//!   the old ways, if it is not one of a `familiar` kind; `levels`: its dependencies; `hosts`: where
+//!   channel adapters or routers came or went;
 //! * [`foundation`]: plan and verify in one go, on what the last plan left; [`regroup`]: the same where
 //!   only multicast groups changed.
 //!
@@ -38,6 +39,7 @@ mod columns;
 mod ends;
 mod familiar;
 pub mod foundation;
+mod hosts;
 mod lanes;
 mod levels;
 mod limits;
@@ -294,20 +296,26 @@ pub fn verify_changes(
     proof: &Proof,
     difference: &Difference,
 ) -> Result<Verified, VerifyFailure> {
-    judge(fabric, plan, checks, Some((proof, difference))).map(|(verified, _)| verified)
+    judge(fabric, plan, checks, Some((proof, Some(difference)))).map(|(verified, _)| verified)
 }
 
 /// Checks a plan, if possible by what is `known`: an earlier proof, and how the fabric differs from that
-/// of the proof.
+/// of the proof, if it has the same nodes.
 fn judge(
     fabric: &Fabric,
     plan: Plan,
     checks: &Checks,
-    known: Option<(&Proof, &Difference)>,
+    known: Option<(&Proof, Option<&Difference>)>,
 ) -> Result<(Verified, Findings), VerifyFailure> {
     let covered = known.and_then(|(proof, difference)| {
-        let (summary, news) = proof.covers(fabric, &plan, checks, difference)?;
-        Some((summary, Findings::Changes(Box::new((proof.clone(), news)))))
+        let (proof, summary, news) = match difference {
+            Some(difference) => {
+                let (summary, news) = proof.covers(fabric, &plan, checks, difference)?;
+                (proof.clone(), summary, news)
+            }
+            None => proof.covers_other_hosts(fabric, &plan, checks)?,
+        };
+        Some((summary, Findings::Changes(Box::new((proof, news)))))
     });
     let (summary, findings) = match covered {
         Some(found) => found,

@@ -62,13 +62,14 @@ impl std::fmt::Debug for Proof {
 }
 
 /// Where a plan may differ from the one that was proven.
+#[derive(Default)]
 pub(super) struct Places {
     /// Ports that lost their cable.
     pub ports: Vec<PortId>,
     /// The channels that are gone with the cables.
     pub channels: Vec<u32>,
     /// Nodes of which ports or SL to VL tables differ.
-    nodes: BTreeSet<NodeId>,
+    pub nodes: BTreeSet<NodeId>,
     /// Switches with other forwarding tables, ascending.
     pub switches: Vec<u32>,
 }
@@ -82,6 +83,17 @@ pub(super) struct News {
     pub group_notes: Vec<(Mlid, Note)>,
     /// No path in a changed column is longer, in switches passed.
     pub longest: u32,
+    pub arrivals: Arrivals,
+}
+
+/// LIDs that nobody had, or that belong to somebody elsewhere now.
+#[derive(Default)]
+pub(super) struct Arrivals {
+    pub destinations: Vec<Destination>,
+    /// Of those that some switch has an entry for.
+    pub trees: Vec<TreeOf>,
+    /// What their packets do that no packet did before.
+    pub triples: Added,
 }
 
 impl Proof {
@@ -95,8 +107,22 @@ impl Proof {
         difference: &Difference,
     ) -> Option<(Summary, News)> {
         let places = self.places(fabric, plan, checks, difference)?;
+        self.follow(fabric, plan, places, Arrivals::default())
+    }
+
+    /// Follows what differs at `places`; the rest is as it was, but for what arrived.
+    pub(super) fn follow(
+        &self,
+        fabric: &Fabric,
+        plan: &Plan,
+        places: Places,
+        arrivals: Arrivals,
+    ) -> Option<(Summary, News)> {
         let columns = Columns::new(self, plan, &places.switches, &places.channels);
         let mut found = columns.follow()?;
+        for (&triple, &sls) in &arrivals.triples {
+            *found.added.entry(triple).or_default() |= sls;
+        }
         let group_notes = self.groups(fabric, plan, &places, &mut found.added)?;
         let dependencies = self.dependencies(&found.added)?;
         let is_dead = |node: u32| places.channels.contains(&(node / 16));
@@ -112,7 +138,7 @@ impl Proof {
         };
         summary.tell(fabric);
         let (triples, longest) = (found.added, found.longest);
-        Some((summary, News { places, triples, dependencies, group_notes, longest }))
+        Some((summary, News { places, triples, dependencies, group_notes, longest, arrivals }))
     }
 
     /// Everything that must be as it was is; where the rest differs.
@@ -178,7 +204,7 @@ impl Proof {
     }
 
     /// No table leads to a cable that is gone, or has become empty or ceased to be.
-    fn tables_hold(&self, fabric: &Fabric, plan: &Plan, places: &Places) -> bool {
+    pub(super) fn tables_hold(&self, fabric: &Fabric, plan: &Plan, places: &Places) -> bool {
         let has_routes = |plan: &Plan, switch: u32| {
             plan.routing.lft(SwitchId(switch)).0.iter().any(|&port| port != LFT_NO_PATH)
         };

@@ -53,7 +53,7 @@ struct Pass<'a> {
     wiring: &'a Wiring,
     triples: &'a Triples,
     hints: &'a [Sl],
-    sources: Vec<Sources>,
+    sources: &'a [Sources],
 }
 
 pub(super) fn check(
@@ -64,10 +64,20 @@ pub(super) fn check(
     triples: &Triples,
 ) -> Found {
     let policy = &*plan.routing.policy;
-    let hints = checks.hints();
-    let sources = sources(fabric, plan, policy);
+    let (sources, all) = (sources(fabric, plan, policy), destinations(fabric, plan, policy));
+    check_some((fabric, plan, checks), &sources, &all, wiring, triples)
+}
+
+/// The same for some LIDs, in the order of [`destinations`].
+pub(super) fn check_some(
+    (fabric, plan, checks): (&Fabric, &Plan, &Checks),
+    sources: &[Sources],
+    destinations: &[Destination],
+    wiring: &Wiring,
+    triples: &Triples,
+) -> Found {
+    let (policy, hints) = (&*plan.routing.policy, checks.hints());
     let pass = Pass { fabric, plan, policy, wiring, triples, hints, sources };
-    let destinations = destinations(fabric, plan, policy);
     let parts: Vec<_> = destinations.par_chunks(CHUNK).map(|chunk| pass.chunk(chunk)).collect();
 
     let mut found = Found::nothing();
@@ -198,7 +208,7 @@ impl Pass<'_> {
 
     /// The SLs of paths to `to` from each switch.
     fn own_sls(&self, to: &Destination, own: &mut [u16]) {
-        for (own, sources) in own.iter_mut().zip(&self.sources) {
+        for (own, sources) in own.iter_mut().zip(self.sources) {
             *own = sources.sls(self.policy, to.port, self.hints);
         }
     }

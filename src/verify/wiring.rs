@@ -205,6 +205,45 @@ impl Wiring {
         wiring
     }
 
+    /// The same by the port slots of another picture, in which other nodes than switches may have come
+    /// or gone; `None` if switches or the cables between them are others.
+    pub fn renumbered(&self, old: &Fabric, new: &Fabric) -> Option<Self> {
+        let mut wiring = Self { hops: vec![Hop::NOWHERE; new.ports().len()], ..self.clone() };
+        if old.switches().len() != new.switches().len() {
+            return None;
+        }
+        for (switch, slots) in new.switch_ids().zip(&mut wiring.slots) {
+            let (was, is) = (old.switch(switch), new.switch(switch));
+            if was.guid() != is.guid() || was.num_ports() != is.num_ports() {
+                return None;
+            }
+            slots.0 = is.first_port.0;
+            let [from, to] = [was, is].map(|node| node.first_port.index());
+            let count = usize::from(is.num_ports()) + 1;
+            wiring.hops[to..to + count].copy_from_slice(&self.hops[from..from + count]);
+        }
+        for channel in &mut wiring.channels {
+            let slot = |fabric: &Fabric| fabric.switch(channel.from).first_port.0;
+            channel.port = PortId(channel.port.0 - slot(old) + slot(new));
+        }
+        let is_same = |from: SwitchId, port: PortId| {
+            let peer = new.port(port).peer.filter(|&peer| new.node_of(peer).is_switch());
+            let channel = wiring.hops[port.index()].channel;
+            match peer {
+                None => channel == NONE,
+                Some(peer) => {
+                    let back = || wiring.channels[wiring.reverse(channel) as usize];
+                    channel != NONE && back().port == peer && back().to == from
+                }
+            }
+        };
+        let ports = |id: SwitchId| {
+            let node = new.switch(id);
+            (1..=u32::from(node.num_ports())).map(|num| PortId(node.first_port.0 + num))
+        };
+        new.switch_ids().all(|id| ports(id).all(|port| is_same(id, port))).then_some(wiring)
+    }
+
     /// The channels into a switch.
     pub fn into(&self, switch: SwitchId) -> impl Iterator<Item = u32> + '_ {
         self.out_of(switch).map(|channel| self.reverse(channel as u32))
