@@ -68,11 +68,13 @@ impl Order {
     /// if the fabric, as it was acknowledged, cannot be planned again.
     pub fn prepare(&self, plan: &Plan, last: Option<Arc<Foundation>>) -> Option<Arc<Foundation>> {
         let inputs = self.inputs();
-        if let Some(last) = last.filter(|last| last.basis().still_holds(&inputs, plan)) {
-            return Some(last);
+        let holds = |last: &Foundation| last.basis().still_holds(&inputs, plan);
+        if last.as_deref().is_some_and(holds) {
+            return last;
         }
-        let checks = Checks::new(self.options.qos);
-        self.with_input(Some(plan), |input| Foundation::lay(input, inputs, &checks)).map(Arc::new)
+        let (checks, last) = (Checks::new(self.options.qos), last.as_deref());
+        let lay = |input: &PlanInput<'_>| Foundation::lay(input, inputs, &checks, last);
+        self.with_input(Some(plan), lay).map(Arc::new)
     }
 
     fn inputs(&self) -> Inputs {

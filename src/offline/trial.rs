@@ -60,7 +60,7 @@ impl<'a> Before<'a> {
         let mut before = Self { plan, memory, foundation: None };
         let checks = Checks::new(bench.options.qos);
         before.foundation =
-            Foundation::lay(&input(bench, fabric, memory, Some(plan)), inputs, &checks);
+            Foundation::lay(&input(bench, fabric, memory, Some(plan)), inputs, &checks, None);
         before
     }
 }

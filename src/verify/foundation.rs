@@ -1,6 +1,6 @@
 //! Plan and verify in one go, on what the last plan left.
 
-use super::{Checks, Findings, Proof, Verified, VerifyFailure, judge, prove};
+use super::{Checks, Findings, Proof, Verified, VerifyFailure, judge, prove_after};
 use crate::fabric::Fabric;
 use crate::fabric::difference::Difference;
 use crate::plan::compute::{PlanFailure, PlanInput, compute};
@@ -35,10 +35,17 @@ pub struct Foundation {
 
 impl Foundation {
     /// The plan of `input`, which is made from `inputs`, with all that is known of it. `None` if
-    /// there is no plan, or it is faulty.
-    pub fn lay(input: &PlanInput<'_>, inputs: Inputs, checks: &Checks) -> Option<Self> {
+    /// there is no plan, or it is faulty. Cables that were there in the `last` foundation, or known to it
+    /// as lost, are kept in mind.
+    pub fn lay(
+        input: &PlanInput<'_>,
+        inputs: Inputs,
+        checks: &Checks,
+        last: Option<&Self>,
+    ) -> Option<Self> {
         let (plan, outcome) = compute(input).ok()?.split();
-        let (verified, proof) = prove(&inputs.fabric, plan, checks).ok()?;
+        let last = last.and_then(Self::proof);
+        let (verified, proof) = prove_after(&inputs.fabric, plan, checks, last).ok()?;
         let basis = Basis::new(inputs, outcome, verified.plan().clone());
         Some(Self { basis, proof })
     }

@@ -11,7 +11,6 @@ use super::ends::{self, Destination};
 use super::proof::{Arrivals, News, Places, Proof};
 use super::triples::Triples;
 use super::unicast::{self, TreeOf};
-use super::wiring::NONE;
 use super::{Checks, Summary, limits};
 use crate::fabric::Fabric;
 use crate::plan::Plan;
@@ -44,8 +43,8 @@ impl Proof {
 
     fn has_lanes_of(&self, fabric: &Fabric, plan: &Plan) -> bool {
         let wiring = &*self.wiring;
-        let is_dead = |channel| wiring.hop_of(channel).channel == NONE;
-        let is_same = |switch| self.lanes.are_those_of(fabric, plan, wiring, switch, is_dead);
+        let is_cut = |channel| wiring.is_cut(channel);
+        let is_same = |switch| self.lanes.are_those_of(fabric, plan, wiring, switch, is_cut);
         fabric.switch_ids().all(is_same)
     }
 

@@ -265,7 +265,7 @@ pub fn verify_shared(
     plan: &Arc<Plan>,
     checks: &Checks,
 ) -> Result<Verified, VerifyFailure> {
-    let (summary, _) = whole::examine(fabric, plan, checks)?;
+    let (summary, _) = whole::examine(fabric, plan, checks, wiring::Wiring::new(fabric))?;
     Ok(Verified { plan: plan.clone(), summary })
 }
 
@@ -279,8 +279,22 @@ pub fn prove(
     plan: Plan,
     checks: &Checks,
 ) -> Result<(Verified, Option<Proof>), VerifyFailure> {
-    let (verified, findings) = judge(fabric, plan, checks, None)?;
-    let proof = findings.into_proof(fabric, &verified, checks);
+    prove_after(fabric, plan, checks, None)
+}
+
+/// The same with an eye to cables that `last` had, or knew of, and which are lost now: they can be
+/// repaired without another check of the whole.
+fn prove_after(
+    fabric: &Arc<Fabric>,
+    plan: Plan,
+    checks: &Checks,
+    last: Option<&Proof>,
+) -> Result<(Verified, Option<Proof>), VerifyFailure> {
+    let lost = last.map(|last| last.wiring.lost_in(&last.fabric, fabric)).unwrap_or_default();
+    let wiring = wiring::Wiring::with_lost(fabric, &lost);
+    let (summary, evidence) = whole::examine(fabric, &plan, checks, wiring)?;
+    let verified = Verified { plan: Arc::new(plan), summary };
+    let proof = evidence.into_proof(fabric, &verified, checks);
     Ok((verified, proof))
 }
 
@@ -309,10 +323,7 @@ fn judge(
 ) -> Result<(Verified, Findings), VerifyFailure> {
     let covered = known.and_then(|(proof, difference)| {
         let (proof, summary, news) = match difference {
-            Some(difference) => {
-                let (summary, news) = proof.covers(fabric, &plan, checks, difference)?;
-                (proof.clone(), summary, news)
-            }
+            Some(difference) => proof.covers(fabric, &plan, checks, difference)?,
             None => proof.covers_other_hosts(fabric, &plan, checks)?,
         };
         Some((summary, Findings::Changes(Box::new((proof, news)))))
@@ -320,7 +331,8 @@ fn judge(
     let (summary, findings) = match covered {
         Some(found) => found,
         None => {
-            let (summary, evidence) = whole::examine(fabric, &plan, checks)?;
+            let wiring = wiring::Wiring::new(fabric);
+            let (summary, evidence) = whole::examine(fabric, &plan, checks, wiring)?;
             (summary, Findings::Whole(Box::new(evidence)))
         }
     };

@@ -8,6 +8,10 @@
 //! It keeps the triples and the dependencies of the old plan, and adds those of the new one to them:
 //! what has no cycle together has none alone. So a plan that passes this way is also one to which
 //! the fabric may be brought switch by switch, while packets of both plans are under way.
+//!
+//! A cable that is lost keeps its channels, without a port that leads to them; when it is repaired, they
+//! are taken up again. Often the plan is checked as a whole all the same: where a ring is closed again, old
+//! ways the long way round and new ones close a cycle together.
 
 use super::channels::{Graph, node};
 use super::columns::{Columns, changed_switches};
@@ -68,10 +72,20 @@ pub(super) struct Places {
     pub ports: Vec<PortId>,
     /// The channels that are gone with the cables.
     pub channels: Vec<u32>,
+    /// The channels of cables that were lost before, and are there again.
+    pub repaired: Vec<u32>,
     /// Nodes of which ports or SL to VL tables differ.
     pub nodes: BTreeSet<NodeId>,
     /// Switches with other forwarding tables, ascending.
     pub switches: Vec<u32>,
+}
+
+/// Cables that changed, as in [`Places`].
+#[derive(Default)]
+struct Cables {
+    ports: Vec<PortId>,
+    channels: Vec<u32>,
+    repaired: Vec<u32>,
 }
 
 /// What a plan that passed has more than the one that was proven.
@@ -105,9 +119,27 @@ impl Proof {
         plan: &Plan,
         checks: &Checks,
         difference: &Difference,
-    ) -> Option<(Summary, News)> {
+    ) -> Option<(Self, Summary, News)> {
         let places = self.places(fabric, plan, checks, difference)?;
-        self.follow(fabric, plan, places, Arrivals::default())
+        let proof = match places.repaired.is_empty() {
+            true => self.clone(),
+            false => self.repaired(fabric, plan, &places.repaired),
+        };
+        let (summary, news) = proof.follow(fabric, plan, places, Arrivals::default())?;
+        Some((proof, summary, news))
+    }
+
+    /// The proof with channels of cables that are there again, which nobody has used so far.
+    fn repaired(&self, fabric: &Fabric, plan: &Plan, channels: &[u32]) -> Self {
+        let wiring = self.wiring.repaired(channels);
+        let switches = channels.iter().map(|&channel| wiring.channels[channel as usize].from);
+        let lanes = self.lanes.with_those_of(fabric, plan, &wiring, switches);
+        Self {
+            steps: Arc::new(wiring.steps()),
+            wiring: Arc::new(wiring),
+            lanes: Arc::new(lanes),
+            ..self.clone()
+        }
     }
 
     /// Follows what differs at `places`; the rest is as it was, but for what arrived.
@@ -161,24 +193,24 @@ impl Proof {
             return None;
         }
         policy.changes_since(&*old.routing.policy)?;
-        let (ports, channels) = self.lost(fabric, difference)?;
+        let Cables { ports, channels, repaired } = self.cables(fabric, difference)?;
         let retargeted = old.ports.differences(&plan.ports).map(|index| PortId(index as u32));
         let touched = difference.ports.iter().copied().chain(retargeted);
         let mut nodes: BTreeSet<NodeId> = touched.map(|port| fabric.port(port).node).collect();
         let remapped = old.qos.sl_to_vl.differences(&plan.qos.sl_to_vl);
         nodes.extend(remapped.map(|index| NodeId(index as u32)));
         let switches = changed_switches(old, plan)?;
-        let places = Places { ports, channels, nodes, switches };
+        let places = Places { ports, channels, repaired, nodes, switches };
         let holds = self.lanes_hold(fabric, plan, &places)
             && self.tables_hold(fabric, plan, &places)
             && within_limits(old, fabric, plan, &places);
         holds.then_some(places)
     }
 
-    /// The ports and channels of cables that are gone; `None` if anything else about cables
-    /// changed.
-    fn lost(&self, fabric: &Fabric, difference: &Difference) -> Option<(Vec<PortId>, Vec<u32>)> {
-        let (mut ports, mut channels) = (Vec::new(), Vec::new());
+    /// The cables that are gone, and those that are there again; `None` if anything else about
+    /// cables changed.
+    fn cables(&self, fabric: &Fabric, difference: &Difference) -> Option<Cables> {
+        let mut cables = Cables::default();
         for &id in &difference.ports {
             let (old, new) = (self.fabric.port(id), fabric.port(id));
             if old.info.is_some() != new.info.is_some() {
@@ -187,34 +219,46 @@ impl Proof {
             if old.peer == new.peer {
                 continue;
             }
-            let channel = self.wiring.hop(id.0).channel;
-            if new.peer.is_some() || channel == NONE {
-                return None;
+            match (old.peer, new.peer) {
+                (Some(_), None) => {
+                    cables.channels.push(self.wiring.hop(id.0).channel);
+                    cables.ports.push(id);
+                }
+                (None, Some(peer)) => {
+                    let switch = fabric.node(new.node).switch?;
+                    cables.repaired.push(self.wiring.lost(switch, id, peer)?);
+                }
+                _ => return None,
             }
-            ports.push(id);
-            channels.push(channel);
         }
-        Some((ports, channels))
+        (!cables.channels.contains(&NONE)).then_some(cables)
     }
 
     fn lanes_hold(&self, fabric: &Fabric, plan: &Plan, places: &Places) -> bool {
-        let is_dead = |channel: u32| places.channels.contains(&channel);
+        let is_dead =
+            |channel: u32| self.wiring.is_cut(channel) || places.channels.contains(&channel);
         let mut switches = places.nodes.iter().filter_map(|&node| fabric.node(node).switch);
         switches.all(|switch| self.lanes.are_those_of(fabric, plan, &self.wiring, switch, is_dead))
     }
 
-    /// No table leads to a cable that is gone, or has become empty or ceased to be.
+    /// No table leads to a cable that is gone, or led to one that is there again, or has become empty or
+    /// ceased to be.
     pub(super) fn tables_hold(&self, fabric: &Fabric, plan: &Plan, places: &Places) -> bool {
         let has_routes = |plan: &Plan, switch: u32| {
             plan.routing.lft(SwitchId(switch)).0.iter().any(|&port| port != LFT_NO_PATH)
         };
         let mut changed = places.switches.iter();
         let mut lost = places.ports.iter().map(|&id| fabric.port(id));
+        let mut repaired = places.repaired.iter().map(|&channel| {
+            let channel = &self.wiring.channels[channel as usize];
+            (channel.from, fabric.port(channel.port).num.0)
+        });
         changed.all(|&switch| has_routes(&self.plan, switch) == has_routes(plan, switch))
             && lost.all(|port| {
                 let table = fabric.node(port.node).switch.map(|switch| plan.routing.lft(switch));
                 table.is_some_and(|table| !table.0.contains(&port.num.0))
             })
+            && repaired.all(|(switch, num)| !self.plan.routing.lft(switch).0.contains(&num))
     }
 
     /// The SLs that came through `input` and went on through `out`.
@@ -236,7 +280,7 @@ impl Proof {
         Triples::index((step.triples as usize, step.width), input, self.steps.of(next).rank)
     }
 
-    /// Follows the trees that changed, or lost a cable. Adds what is new of them, and returns the
+    /// Follows the trees that changed, or of which cables did. Adds what is new of them, and returns the
     /// notes about all.
     fn groups(
         &self,
@@ -278,7 +322,8 @@ impl Proof {
             let missing = one.senders.iter().filter(|sender| !two.senders.contains(sender));
             mlids.extend(missing.map(|sender| sender.0));
         }
-        for port in places.ports.iter().map(|&id| fabric.port(id)) {
+        let repaired = places.repaired.iter().map(|&at| self.wiring.channels[at as usize].port);
+        for port in places.ports.iter().copied().chain(repaired).map(|id| fabric.port(id)) {
             let Some(switch) = fabric.node(port.node).switch else { continue };
             let entries = new.by_switch.get(switch.index()).into_iter().flatten();
             mlids

@@ -27,8 +27,8 @@ pub(super) fn examine(
     fabric: &Fabric,
     plan: &Plan,
     checks: &Checks,
+    wiring: Wiring,
 ) -> Result<(Summary, Evidence), VerifyFailure> {
-    let wiring = Wiring::new(fabric);
     let lanes = Lanes::new(fabric, plan, &wiring);
     let triples = Triples::new(&wiring);
     let mut failure = VerifyFailure { faults: Vec::new(), total: 0 };
