@@ -1,6 +1,7 @@
 //! Time from the loss of a cable in a simulated fabric until the whole daemon has written the last
 //! block of a forwarding table: trap, sweep, plan, verification, transition. Cables along x, y and
-//! z are lost and repaired in turn, each after the daemon has come to rest.
+//! z are lost and repaired in turn, each after the daemon has come to rest; then pairs of cables, the
+//! second of each as soon as the daemon writes because of the first.
 //!
 //! ```text
 //! cargo bench --bench outage [-- SHAPE [HOSTS [ROUNDS]]]
@@ -57,7 +58,43 @@ async fn run(shape: &str, hosts: u8, rounds: u32) {
         report(&format!("{name} cable lost"), lost);
         report(&format!("{name} cable back"), back);
     }
+    let far = house.shape.switch_guid(middle.map(|at| at - 1));
+    let mut second = Vec::new();
+    for _ in 0..rounds {
+        let [x, y] = [PortNum(1), PortNum(3)];
+        let first = || house.fabric.unlink(guid, x);
+        second.push(written_second(&house, first, || house.fabric.unlink(far, y)).await);
+        written(&house, || house.fabric.relink(guid, x)).await;
+        written(&house, || house.fabric.relink(far, y)).await;
+        assert_eq!(house.faults(&sm), [""; 0]);
+    }
+    report("second cable lost", second);
     sm.stop().await;
+}
+
+/// The same for an event that follows another one at once.
+async fn written_second(
+    house: &House,
+    first: impl FnOnce() -> bool,
+    second: impl FnOnce() -> bool,
+) -> (Duration, u64) {
+    sleep(QUIET).await;
+    house.fabric.reset_counters();
+    assert!(first());
+    while house.fabric.requests(AttrId::LINEAR_FT)[1] == 0 {
+        sleep(GLANCE).await;
+    }
+    let (start, before) = (Instant::now(), house.fabric.requests(AttrId::LINEAR_FT)[1]);
+    assert!(second());
+    let (mut blocks, mut last) = (before, start);
+    while blocks == before || last.elapsed() < QUIET {
+        sleep(GLANCE).await;
+        let [_, now] = house.fabric.requests(AttrId::LINEAR_FT);
+        if now != blocks {
+            (blocks, last) = (now, Instant::now());
+        }
+    }
+    (last - start, blocks - before)
 }
 
 /// The time from an event to the last block of a forwarding table that is written because of it,

@@ -1,13 +1,16 @@
 //! Time from the new picture of a running fabric that has lost a cable until the first changed
 //! block of a forwarding table is ready to be sent: plan, verify, delta, in this process. The
 //! plan in force, which the daemon prepares while nothing happens, is there already.
+//!
+//! Also: a second cable that is lost right after, when what is known was carried forward, and how
+//! long carrying takes beside laying it anew; and a host that goes or comes, beside a look at the whole.
 
 #![allow(missing_docs, reason = "criterion_group! makes public functions without any")]
 
 #[path = "../tests/planning/mod.rs"]
 mod planning;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use planning::Site;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +18,7 @@ use torus_sm::apply::Acknowledged;
 use torus_sm::apply::delta::{Change, Delta};
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::difference::Difference;
+use torus_sm::fabric::picture::View;
 use torus_sm::ids::{Mlid, Sl};
 use torus_sm::notes::Note;
 use torus_sm::plan::Plan;
@@ -24,11 +27,12 @@ use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::partitions::{self, Partition};
 use torus_sm::plan::routing::chain::{Chain, Registry};
-use torus_sm::plan::update::{Basis, Inputs, update};
+use torus_sm::plan::update::{Inputs, update};
 use torus_sm::sim::generate::Shape;
-use torus_sm::verify::{Checks, Extent, Proof, Verified, prove, verify_changes};
-use torus_sm::wire::attr::PortState;
+use torus_sm::verify::foundation::{Foundation, Judged, Remains, plan_and_verify};
+use torus_sm::verify::{Checks, Extent, Verified};
 use torus_sm::wire::attr::tables::PkeyBlock;
+use torus_sm::wire::attr::{NodeKind, PortState};
 
 const ENGINES: &str = "torus-2QoS,no_fallback";
 
@@ -46,8 +50,8 @@ struct Running {
 
 /// The plan in force, and what is known of it.
 struct Force {
-    basis: Basis,
-    proof: Proof,
+    foundation: Foundation,
+    memory: Memory,
     acknowledged: Acknowledged,
 }
 
@@ -81,13 +85,22 @@ impl Running {
     }
 
     fn input<'a>(&'a self, fabric: &'a Fabric) -> PlanInput<'a> {
+        self.input_of(fabric, &self.memory, &self.pkeys)
+    }
+
+    fn input_of<'a>(
+        &'a self,
+        fabric: &'a Fabric,
+        memory: &'a Memory,
+        pkeys: &'a [Vec<PkeyBlock>],
+    ) -> PlanInput<'a> {
         PlanInput {
             fabric,
             options: &self.site.options,
-            memory: &self.memory,
+            memory,
             torus_config: &self.config,
             partitions: &self.partitions,
-            observed_pkeys: &self.pkeys,
+            observed_pkeys: pkeys,
             groups: &self.groups,
             aliases: &[],
             previous: None,
@@ -97,43 +110,90 @@ impl Running {
         }
     }
 
-    fn force(&self) -> Force {
-        let planned = compute(&self.input(&self.fabric)).expect("a healthy torus");
-        let (plan, outcome) = planned.split();
-        let proven = prove(&self.fabric, plan, &Checks::new(true)).expect("a clean plan");
-        let (verified, Some(proof)) = proven else { panic!("a credit loop") };
-        let inputs = Inputs {
-            fabric: self.fabric.clone(),
+    fn inputs(&self, fabric: &Fabric, memory: &Memory) -> Inputs {
+        Inputs {
+            fabric: Arc::new(fabric.clone()),
             options: Arc::new(self.site.options.clone()),
             partitions: Arc::new(self.partitions.clone()),
-            observed_pkeys: self.pkeys.clone(),
-            memory: self.memory.clone(),
-        };
-        let basis = Basis::new(inputs, outcome, verified.plan().clone());
-        let mut acknowledged = Acknowledged::default();
-        acknowledged.replace(&self.fabric, verified.plan(), &[]);
-        Force { basis, proof, acknowledged }
+            observed_pkeys: self.pkeys_of(fabric),
+            memory: memory.clone(),
+        }
     }
 
-    /// The picture without a cable.
-    fn without(&self, shape: &Shape, force: &Force, axis: usize) -> Fabric {
-        let broken = Shape { missing_links: vec![([3, 4, 5], axis)], ..shape.clone() };
+    /// By port slot; what a fabric with other hosts has read is not of interest here.
+    fn pkeys_of(&self, fabric: &Fabric) -> Arc<Vec<Vec<PkeyBlock>>> {
+        match fabric.ports().len() {
+            same if same == self.pkeys.len() => self.pkeys.clone(),
+            other => Arc::new(vec![Vec::new(); other]),
+        }
+    }
+
+    fn force(&self) -> Force {
+        let input = self.input(&self.fabric);
+        let inputs = self.inputs(&self.fabric, &self.memory);
+        let foundation =
+            Foundation::lay(&input, inputs, &Checks::new(true), None).expect("a clean plan");
+        self.in_force(foundation, &self.fabric, self.memory.clone())
+    }
+
+    fn in_force(&self, foundation: Foundation, fabric: &Fabric, memory: Memory) -> Force {
+        let mut acknowledged = Acknowledged::default();
+        acknowledged.replace(&Arc::new(fabric.clone()), &foundation.basis().plan, &[]);
+        Force { foundation, memory, acknowledged }
+    }
+
+    /// The picture without some cables.
+    fn without(&self, shape: &Shape, force: &Force, lost: &[([u16; 3], usize)]) -> Fabric {
+        let broken = Shape { missing_links: lost.to_vec(), ..shape.clone() };
         let mut fabric = Site::generated(&broken, ENGINES, true).fabric;
-        settle(&mut fabric, &force.basis.plan);
+        settle(&mut fabric, &force.foundation.basis().plan);
         fabric
     }
 
-    fn plan(&self, fabric: &Fabric, force: &Force) -> (Plan, Difference) {
-        let (planned, difference) = update(&self.input(fabric), &force.basis);
-        (planned.expect("it is routed").plan, difference.expect("the same nodes"))
+    /// The picture without a host of the switch in the middle.
+    fn without_host(&self, shape: &Shape) -> Fabric {
+        let mut topology = shape.build().expect("it fits");
+        let nodes = &topology.nodes;
+        let is_ca = |node: &usize| nodes[*node].kind == NodeKind::Ca;
+        let host = (0..nodes.len()).filter(is_ca).nth(nodes.len() / 3).expect("a host");
+        topology.cables.retain(|ends| ends.iter().all(|&(node, _)| node != host));
+        let mut fabric =
+            Fabric::from_topology(&topology, 0, &View::default()).expect("the first node");
+        let planned =
+            compute(&self.input_of(&fabric, &self.memory, &vec![Vec::new(); fabric.ports().len()]));
+        settle(&mut fabric, &planned.expect("it is routed").plan);
+        fabric
+    }
+
+    /// Plans and verifies on what is known.
+    fn judge(&self, fabric: &Fabric, force: &Force) -> Judged {
+        let pkeys = self.pkeys_of(fabric);
+        let input = self.input_of(fabric, &force.memory, &pkeys);
+        let known = Some(&force.foundation);
+        plan_and_verify(&input, known, &Checks::new(true)).expect("it is routed")
+    }
+
+    /// The same without anything known.
+    fn judge_whole(&self, fabric: &Fabric, force: &Force) -> Judged {
+        let pkeys = self.pkeys_of(fabric);
+        let plan = &*force.foundation.basis().plan;
+        let input =
+            PlanInput { previous: Some(plan), ..self.input_of(fabric, &force.memory, &pkeys) };
+        plan_and_verify(&input, None, &Checks::new(true)).expect("it is routed")
+    }
+
+    /// What is in force after that.
+    fn after(&self, fabric: &Fabric, force: &Force) -> Force {
+        let judged = self.judge(fabric, force);
+        let inputs = self.inputs(fabric, &force.memory);
+        let remains = judged.remains.expect("a clean plan");
+        let foundation = remains.into_foundation(inputs, &Checks::new(true));
+        self.in_force(foundation, fabric, judged.memory)
     }
 
     /// All that happens.
     fn reroute(&self, fabric: &Fabric, force: &Force) -> (Verified, Change) {
-        let (plan, difference) = self.plan(fabric, force);
-        let checks = Checks::new(true);
-        let verified = verify_changes(fabric, plan, &checks, &force.proof, &difference);
-        let verified = verified.expect("a clean plan");
+        let verified = self.judge(fabric, force).verdict.expect("a clean plan");
         let delta = Delta {
             fabric,
             pkeys: &self.pkeys,
@@ -161,40 +221,95 @@ fn settle(fabric: &mut Fabric, plan: &Plan) {
     fabric.acknowledge(&ports, &switches);
 }
 
-fn cable(c: &mut Criterion, shape: &Shape, groups: bool) {
-    let running = Running::new(shape, groups);
-    let force = running.force();
+/// Places of the cables that are lost.
+const FIRST: [u16; 3] = [3, 4, 5];
+const SECOND: [u16; 3] = [6, 1, 2];
+
+fn cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
     let radix = shape.radix[0];
-    let with = if groups { " and a group of all hosts" } else { "" };
+    let with = if running.groups.is_empty() { "" } else { " and a group of all hosts" };
     for (axis, name) in ["x", "y", "z"].into_iter().enumerate() {
-        let fabric = running.without(shape, &force, axis);
-        let extent = running.reroute(&fabric, &force).0.summary().extent;
-        assert_eq!(extent, Extent::Changes, "the proof must suffice");
+        let fabric = running.without(shape, force, &[(FIRST, axis)]);
+        assert_changes(&running.judge(&fabric, force));
         let name = format!("{radix}x{radix}x{radix}{with} without one {name} cable");
         c.bench_function(&format!("reroute {name}"), |b| {
-            b.iter_with_large_drop(|| running.reroute(&fabric, &force));
+            b.iter_with_large_drop(|| running.reroute(&fabric, force));
         });
         c.bench_function(&format!("plan {name}"), |b| {
-            b.iter_with_large_drop(|| running.plan(&fabric, &force));
-        });
-        let (plan, difference) = running.plan(&fabric, &force);
-        let checks = Checks::new(true);
-        c.bench_function(&format!("verify {name}"), |b| {
-            b.iter_with_large_drop(|| {
-                let plan = plan.clone();
-                verify_changes(&fabric, plan, &checks, &force.proof, &difference)
-            });
+            let basis = force.foundation.basis();
+            b.iter_with_large_drop(|| update(&running.input(&fabric), basis));
         });
     }
 }
 
-fn torus(c: &mut Criterion) {
-    for radix in [8, 16] {
-        let shape = Shape { hosts: 2, ..Shape::torus([radix; 3]) };
-        cable(c, &shape, false);
+/// A second cable is lost right after the first: what the first one left is carried forward, and the
+/// second is planned on that.
+fn second_cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
+    let name = format!("{0}x{0}x{0}", shape.radix[0]);
+    let first = running.without(shape, force, &[(FIRST, 0)]);
+    let carried = running.after(&first, force);
+    let both = running.without(shape, &carried, &[(FIRST, 0), (SECOND, 1)]);
+    assert_changes(&running.judge(&both, &carried));
+    c.bench_function(&format!("reroute {name} without a second cable"), |b| {
+        b.iter_with_large_drop(|| running.reroute(&both, &carried));
+    });
+    c.bench_function(&format!("carry {name} without one cable"), |b| {
+        let left = || {
+            let judged = running.judge(&first, force);
+            (judged.remains.expect("a clean plan"), running.inputs(&first, &force.memory))
+        };
+        let carry = |(remains, inputs): (Remains, Inputs)| {
+            remains.into_foundation(inputs, &Checks::new(true))
+        };
+        b.iter_batched(left, carry, BatchSize::PerIteration);
+    });
+    c.bench_function(&format!("lay {name} without one cable"), |b| {
+        let inputs = running.inputs(&first, &force.memory);
+        let input = running.input(&first);
+        b.iter_with_large_drop(|| {
+            Foundation::lay(&input, inputs.clone(), &Checks::new(true), None)
+        });
+    });
+}
+
+fn host(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
+    let name = format!("{0}x{0}x{0}", shape.radix[0]);
+    let without = running.without_host(shape);
+    let lost = running.after(&without, force);
+    for (what, fabric, force) in
+        [("without a host", &without, force), ("with a host that is back", &running.fabric, &lost)]
+    {
+        assert_changes(&running.judge(fabric, force));
+        c.bench_function(&format!("plan and verify {name} {what}"), |b| {
+            b.iter_with_large_drop(|| running.judge(fabric, force));
+        });
+        c.bench_function(&format!("plan and verify as a whole {name} {what}"), |b| {
+            b.iter_with_large_drop(|| running.judge_whole(fabric, force));
+        });
+        c.bench_function(&format!("plan {name} {what}"), |b| {
+            let (basis, pkeys) = (force.foundation.basis(), running.pkeys_of(fabric));
+            let input = running.input_of(fabric, &force.memory, &pkeys);
+            b.iter_with_large_drop(|| update(&input, basis));
+        });
     }
-    let shape = Shape { hosts: 2, ..Shape::torus([16; 3]) };
-    cable(c, &shape, true);
+}
+
+fn assert_changes(judged: &Judged) {
+    let verified = judged.verdict.as_ref().expect("a clean plan");
+    assert_eq!(verified.summary().extent, Extent::Changes, "the proof must suffice");
+}
+
+fn torus(c: &mut Criterion) {
+    for (radix, groups) in [(8, false), (16, false), (16, true)] {
+        let shape = Shape { hosts: 2, ..Shape::torus([radix; 3]) };
+        let running = Running::new(&shape, groups);
+        let force = running.force();
+        cable(c, &running, &force, &shape);
+        if !groups {
+            second_cable(c, &running, &force, &shape);
+            host(c, &running, &force, &shape);
+        }
+    }
 }
 
 criterion_group! {

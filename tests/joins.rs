@@ -90,7 +90,7 @@ impl Ground {
             observed_pkeys: self.pkeys.clone(),
             memory: self.site.memory.clone(),
         };
-        Foundation::lay(&self.input(groups, Some(plan)), inputs, &Checks::new(true))
+        Foundation::lay(&self.input(groups, Some(plan)), inputs, &Checks::new(true), None)
     }
 
     fn regrouped(&self, before: &Plan, change: &Regrouping) -> Plan {

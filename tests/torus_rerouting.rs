@@ -20,6 +20,7 @@ use torus_sm::plan::routing::{Dump, Refusal, Routing, Since};
 use torus_sm::plan::update::{Basis, Inputs, update};
 use torus_sm::plan::{Plan, partitions};
 use torus_sm::sim::generate::Shape;
+use torus_sm::verify::foundation::{Foundation, plan_and_verify};
 use torus_sm::verify::{Checks, Extent, Proof, Verified, VerifyFailure};
 use torus_sm::verify::{prove, verify, verify_changes};
 use torus_sm::wire::attr::NodeKind;
@@ -31,6 +32,8 @@ struct Ward {
     whole: Subnet,
     /// Numbers of the nodes that are switches.
     switches: Vec<usize>,
+    /// Numbers of the hosts that may be lost.
+    hosts: Vec<usize>,
     /// Numbers of the cables at the switches that the configuration names.
     seeds: Vec<usize>,
     /// Numbers of lost nodes and cables.
@@ -43,6 +46,8 @@ struct Ward {
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Switch,
+    /// A host other than the one of the subnet manager.
+    Host,
     Cable,
     /// A cable at a switch that the configuration names.
     SeedCable,
@@ -54,6 +59,7 @@ enum Part {
 fn events(switches: u32) -> impl Strategy<Value = Vec<(Part, usize)>> {
     let part = prop_oneof![
         switches => Just(Part::Switch),
+        4 => Just(Part::Host),
         10 => Just(Part::Cable),
         3 => Just(Part::SeedCable),
         1 => Just(Part::Crossing),
@@ -67,6 +73,8 @@ impl Ward {
         let nodes = &healthy.topology.nodes;
         let switches = (0..nodes.len()).filter(|&node| nodes[node].kind == NodeKind::Switch);
         let (whole, switches) = (Subnet::new(&healthy), switches.collect());
+        let is_host = |&node: &usize| nodes[node].kind == NodeKind::Ca && node != healthy.local;
+        let hosts = (0..nodes.len()).filter(is_host).collect();
         let config = whole.config.as_ref().unwrap();
         let links = config.seeds.iter().flat_map(|seed| seed.links.iter().flatten());
         let named: BTreeSet<Guid> = links.flat_map(|link| [link.origin, link.neighbor]).collect();
@@ -74,7 +82,7 @@ impl Ward {
         let cables = &healthy.topology.cables;
         let seeds = (0..cables.len()).filter(|&number| cables[number].iter().any(is_named));
         let seeds = seeds.collect();
-        Self { healthy, whole, switches, seeds, lost: Default::default(), crossed: None }
+        Self { healthy, whole, switches, hosts, seeds, lost: Default::default(), crossed: None }
     }
 
     fn happen(&mut self, event: &[(Part, usize)]) {
@@ -86,6 +94,7 @@ impl Ward {
         let count = self.healthy.topology.cables.len();
         let (set, number) = match part {
             Part::Switch => (&mut self.lost.0, self.switches[pick % self.switches.len()]),
+            Part::Host => (&mut self.lost.0, self.hosts[pick % self.hosts.len()]),
             Part::Cable => (&mut self.lost.1, pick % count),
             Part::SeedCable => (&mut self.lost.1, self.seeds[pick % self.seeds.len()]),
             Part::Crossing => {
@@ -274,6 +283,16 @@ fn groups(fabric: &Fabric) -> Vec<GroupMembers> {
     vec![group(fabric, 0xC000, 0, 1), group(fabric, 0xC001, 8, 3)]
 }
 
+fn inputs(subnet: &Subnet, memory: &Memory) -> Inputs {
+    Inputs {
+        fabric: Arc::new(subnet.fabric.clone()),
+        options: Arc::new(subnet.options.clone()),
+        partitions: Arc::new(partitions::default(&subnet.options)),
+        observed_pkeys: Arc::default(),
+        memory: memory.clone(),
+    }
+}
+
 /// A plan that passed, on which later ones build.
 struct Ground {
     basis: Basis,
@@ -282,13 +301,7 @@ struct Ground {
 
 impl Ground {
     fn new(subnet: &Subnet, memory: &Memory, planned: Planned) -> Self {
-        let inputs = Inputs {
-            fabric: Arc::new(subnet.fabric.clone()),
-            options: Arc::new(subnet.options.clone()),
-            partitions: Arc::new(partitions::default(&subnet.options)),
-            observed_pkeys: Arc::default(),
-            memory: memory.clone(),
-        };
+        let inputs = inputs(subnet, memory);
         let (plan, outcome) = planned.split();
         let (verified, proof) = prove(&inputs.fabric, plan, &Checks::new(true)).unwrap();
         let plan = verified.plan().clone();
@@ -377,6 +390,54 @@ proptest! {
     }
 
     #[test]
+    fn what_passes_leave_is_as_good_a_ground_as_what_is_laid_anew(
+        shape in shapes(),
+        events in prop::collection::vec((events(1), any::<bool>()), 2..10),
+        corrupt in prop::collection::vec((any::<usize>(), any::<usize>(), 0u8..12), 1..4),
+    ) {
+        let checks = Checks::new(true);
+        let mut ward = Ward::new(&shape);
+        let (mut foundation, mut memory) = (None, Memory::default());
+        for (event, is_laid_anew) in std::iter::once((Vec::new(), false)).chain(events) {
+            ward.happen(&event);
+            let subnet = ward.subnet();
+            let groups = groups(&subnet.fabric);
+            let scratch = subnet.with_input(&memory, &groups, compute);
+            let judged = subnet.with_input(&memory, &groups, |input| {
+                plan_and_verify(input, foundation.as_ref(), &checks)
+            });
+            prop_assert_eq!(judged.is_ok(), scratch.is_ok());
+            let (Ok(judged), Ok(scratch)) = (judged, scratch) else { continue };
+            let verified = judged.verdict.as_ref().expect("a clean plan");
+            let notes = scratch.plan.notes.clone();
+            assert_same_plan(&Plan { notes, ..(**verified.plan()).clone() }, &scratch.plan);
+            prop_assert_eq!(&judged.memory, &scratch.memory);
+            let whole = verify(&subnet.fabric, scratch.plan.clone(), &checks);
+            assert_same_verdict(&judged.verdict, &whole);
+            let remains = judged.remains.expect("a clean plan");
+            let inputs = inputs(&subnet, &memory);
+            let laid = match is_laid_anew {
+                false => remains.into_foundation(inputs, &checks),
+                true => subnet.with_input(&memory, &groups, |input| {
+                    Foundation::lay(input, inputs, &checks, foundation.as_ref()).unwrap()
+                }),
+            };
+            // What is left of a clean plan does not let a faulty one pass.
+            let mut plan = scratch.plan;
+            let mut routing = (*plan.routing).clone();
+            for &(switch, lid, port) in &corrupt {
+                let table = &mut Arc::make_mut(&mut routing.lfts[switch % subnet.fabric.switches().len()]).0;
+                let lid = 1 + lid % plan.lids.max().index();
+                table[lid] = port;
+            }
+            plan.routing = Arc::new(routing);
+            let whole = verify(&subnet.fabric, plan.clone(), &checks);
+            assert_same_verdict(&laid.verify(&subnet.fabric, plan, &checks), &whole);
+            (foundation, memory) = (Some(laid), judged.memory);
+        }
+    }
+
+    #[test]
     fn corrupt_plans_are_found_out_from_what_changed(
         shape in shapes(),
         cable in prop::option::of(any::<usize>()),
@@ -439,5 +500,83 @@ fn single_cables_need_no_second_look() {
         let verified = ground.judge(&subnet.fabric, plan, &difference.unwrap()).unwrap();
         assert_eq!(verified.summary().extent, Extent::Changes, "cable {cable}");
         ward.toggle(Part::Cable, cable);
+    }
+}
+
+/// How much of each plan is looked at if this happens one after the other, and the foundation is laid anew
+/// in between or not; and what became of the torus.
+fn looks(shape: &Shape, events: &[Vec<(Part, usize)>], anew: bool) -> (Vec<Extent>, Ward) {
+    let (checks, mut ward) = (Checks::new(true), Ward::new(shape));
+    let (mut foundation, mut memory): (Option<Foundation>, _) = (None, Memory::default());
+    let mut looks = Vec::new();
+    for event in std::iter::once(&Vec::new()).chain(events) {
+        ward.happen(event);
+        let subnet = ward.subnet();
+        let groups = groups(&subnet.fabric);
+        let judged = subnet.with_input(&memory, &groups, |input| {
+            plan_and_verify(input, foundation.as_ref(), &checks)
+        });
+        let judged = judged.expect("it is routed");
+        let verified = judged.verdict.expect("a clean plan");
+        looks.push(verified.summary().extent);
+        let remains = judged.remains.expect("a clean plan");
+        let inputs = inputs(&subnet, &memory);
+        foundation = match foundation.filter(|_| anew) {
+            None => Some(remains.into_foundation(inputs, &checks)),
+            Some(last) => subnet.with_input(&memory, &groups, |input| {
+                Foundation::lay(input, inputs, &checks, Some(&last))
+            }),
+        };
+        memory = judged.memory;
+    }
+    (looks, ward)
+}
+
+fn assert_only_the_first_is_whole(looks: &[Extent]) {
+    assert_eq!(looks[0], Extent::Whole);
+    let whole = looks.iter().filter(|&&extent| extent == Extent::Whole).count();
+    assert_eq!(whole, 1, "{looks:?}");
+}
+
+/// Some cables between switches, one after the other.
+fn cables(shape: &Shape) -> Vec<Vec<(Part, usize)>> {
+    let ward = Ward::new(shape);
+    let cables = &ward.healthy.topology.cables;
+    let is_inside =
+        |&cable: &usize| cables[cable].iter().all(|(node, _)| ward.switches.contains(node));
+    let inside = (0..cables.len()).step_by(23).filter(is_inside);
+    inside.take(8).map(|cable| vec![(Part::Cable, cable)]).collect()
+}
+
+#[test]
+fn cables_lost_in_a_row_need_no_second_look() {
+    let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 4]) };
+    for anew in [false, true] {
+        assert_only_the_first_is_whole(&looks(&shape, &cables(&shape), anew).0);
+    }
+}
+
+/// A ring that is closed again is another matter: old and new ways together close a credit loop on it.
+#[test]
+fn cables_of_a_bundle_that_are_repaired_need_no_second_look() {
+    let shape = Shape { hosts: 1, parallel: 2, ..Shape::torus([5, 4, 3]) };
+    let lost = cables(&shape);
+    for anew in [false, true] {
+        let events: Vec<_> = lost.iter().chain(&lost).cloned().collect();
+        let (looks, ward) = looks(&shape, &events, anew);
+        assert_only_the_first_is_whole(&looks);
+        assert!(ward.lost.1.is_empty());
+    }
+}
+
+#[test]
+fn hosts_that_go_and_come_need_no_second_look() {
+    for (hosts, parallel) in [(1, 1), (2, 1), (2, 2)] {
+        let shape = Shape { hosts, parallel, ..Shape::torus([5, 4, 3]) };
+        let picks = [7, 8, 40, 8, 3, 7, 40, 3, 1];
+        let events: Vec<_> = picks.iter().map(|&pick| vec![(Part::Host, pick)]).collect();
+        let (looks, ward) = looks(&shape, &events, parallel == 2);
+        assert_only_the_first_is_whole(&looks);
+        assert_eq!(ward.lost.0.len(), 1);
     }
 }

@@ -11,8 +11,8 @@
 //!
 //! * [`manager`]: the loop: events in, sweeps out; [`agenda`]: what is to be done next;
 //! * [`surroundings`]: what it is placed in; [`sweeping`]: one pass through the stages,
-//!   with [`planning`] beside the loop, and [`policy`]; a short one where only multicast groups
-//!   changed;
+//!   with [`planning`] beside the loop, which builds on what [`groundwork`] has ready, and [`policy`]; a
+//!   short one where only multicast groups changed;
 //! * [`partitions`]: who may talk to whom, as configured;
 //! * [`transitions`]: what it took to change the tables of a fabric at work;
 //! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
@@ -38,6 +38,7 @@ pub mod clerks;
 pub mod ctl;
 pub mod files;
 pub mod front_desk;
+pub mod groundwork;
 pub mod hatch;
 pub mod hosting;
 pub mod joins;

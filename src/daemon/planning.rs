@@ -3,7 +3,8 @@
 //! When a plan is in force and nothing happens, the [`Foundation`] of the next one is laid: the
 //! fabric as the devices acknowledged it is planned and verified as a whole. After a failure only
 //! what differs from it is computed and checked, which takes milliseconds where the whole
-//! takes the better part of a second.
+//! takes the better part of a second; and for a failure that follows at once, what was found is carried
+//! forward (see [`super::groundwork`]).
 
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
@@ -19,7 +20,7 @@ use crate::plan::partitions::Partition;
 use crate::plan::routing::chain::Chain;
 use crate::plan::update::Inputs;
 use crate::verify::Checks;
-use crate::verify::foundation::{Foundation, Outcome, plan_and_verify};
+use crate::verify::foundation::{Foundation, Outcome, Remains, plan_and_verify};
 use crate::wire::attr::tables::PkeyBlock;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -58,21 +59,32 @@ impl Order {
         self.with_input(previous, |input| plan_and_verify(input, foundation, &checks))
     }
 
+    /// The foundation that a pass with this order has left.
+    pub fn carry(&self, remains: Remains) -> Foundation {
+        remains.into_foundation(self.inputs(), &Checks::new(self.options.qos))
+    }
+
     /// Lays the foundation for what comes after `plan`; `last` is taken if it still is one. `None`
     /// if the fabric, as it was acknowledged, cannot be planned again.
     pub fn prepare(&self, plan: &Plan, last: Option<Arc<Foundation>>) -> Option<Arc<Foundation>> {
-        let inputs = Inputs {
+        let inputs = self.inputs();
+        let holds = |last: &Foundation| last.basis().still_holds(&inputs, plan);
+        if last.as_deref().is_some_and(holds) {
+            return last;
+        }
+        let (checks, last) = (Checks::new(self.options.qos), last.as_deref());
+        let lay = |input: &PlanInput<'_>| Foundation::lay(input, inputs, &checks, last);
+        self.with_input(Some(plan), lay).map(Arc::new)
+    }
+
+    fn inputs(&self) -> Inputs {
+        Inputs {
             fabric: self.fabric.clone(),
             options: self.options.clone(),
             partitions: self.partitions.clone(),
             observed_pkeys: self.pkeys.clone(),
             memory: self.memory.clone(),
-        };
-        if let Some(last) = last.filter(|last| last.basis().still_holds(&inputs, plan)) {
-            return Some(last);
         }
-        let checks = Checks::new(self.options.qos);
-        self.with_input(Some(plan), |input| Foundation::lay(input, inputs, &checks)).map(Arc::new)
     }
 
     fn with_input<T>(&self, previous: Option<&Plan>, work: impl FnOnce(&PlanInput<'_>) -> T) -> T {

@@ -4,6 +4,7 @@
 mod groups;
 
 use super::files::Files;
+use super::groundwork::Groundwork;
 use super::partitions::Partitions;
 use super::planning::Order;
 use super::policy::{Ground, Policy};
@@ -30,7 +31,7 @@ use crate::plan::qos_policy::EffectivePolicy;
 use crate::publish::Subnet;
 use crate::publish::refused::Refused;
 use crate::transport::client::SmpClient;
-use crate::verify::foundation::{Foundation, Judged, Outcome};
+use crate::verify::foundation::{Foundation, Judged, Outcome, Remains};
 use crate::verify::{Checks, Extent, Verified, VerifyFailure};
 use crate::wire::attr::{CapMask, PortState};
 use groups::Standing;
@@ -38,7 +39,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
@@ -71,9 +71,7 @@ pub struct Passes {
     last_order: Option<Order>,
     /// What passes over groups alone go by; `None` if there cannot be one.
     standing: Option<Standing>,
-    /// What the next plan builds on, and the work on it if that has not been looked at yet.
-    foundation: Option<Arc<Foundation>>,
-    preparing: Option<JoinHandle<Option<Arc<Foundation>>>>,
+    groundwork: Groundwork<Foundation>,
     generation: u64,
     was_up: bool,
     /// No plan has been applied since this SM became master.
@@ -102,8 +100,7 @@ impl Passes {
             last_plan: None,
             last_order: None,
             standing: None,
-            foundation: None,
-            preparing: None,
+            groundwork: Groundwork::default(),
             generation: 0,
             was_up: false,
             is_new_master: true,
@@ -127,7 +124,7 @@ impl Passes {
         self.memory = std::mem::take(&mut self.memory).after_standby(options, stored);
         self.acknowledged.forget_all();
         self.last_plan = None;
-        (self.last_order, self.foundation, self.preparing) = (None, None, None);
+        (self.last_order, self.groundwork) = (None, Groundwork::default());
         self.standing = None;
         self.was_up = false;
         self.is_new_master = true;
@@ -253,20 +250,21 @@ impl Passes {
             aliases: Arc::new(ask_aliases(around, observation).await),
             reregister: self.clients_to_reregister(&observation.fabric, options),
         };
-        if let Some(preparing) = self.preparing.take() {
-            self.foundation = preparing.await.ok().flatten();
-        }
-        let (previous, foundation) = (self.last_plan.clone(), self.foundation.clone());
+        let (previous, foundation) = (self.last_plan.clone(), self.groundwork.latest().await);
         self.last_order = Some(order.clone());
         let before = last.clone();
         let work = move || {
             let outcome = order.plan(previous.as_deref(), foundation.as_deref());
-            decide(outcome, before.as_deref(), &order.fabric)
+            let (decision, remains) = decide(outcome, before.as_deref(), &order.fabric);
+            (decision, remains.map(|remains| (order, remains)))
         };
         let planned = spawn_behind(work).await;
-        let (outcome, memory) =
+        let ((outcome, memory), remains) =
             planned.map_err(|panic| failed(format!("planning failed: {panic}")))?;
         self.memory = memory;
+        if let Some((order, remains)) = remains {
+            self.groundwork.carry(move || order.carry(remains));
+        }
         let verified = outcome?;
         if verified.summary().extent == Extent::Changes {
             debug!("verified what changed: old and new routes together have no credit loop");
@@ -286,9 +284,8 @@ impl Passes {
             reregister: HashSet::new(),
             ..order
         };
-        let (plan, last) = (plan.clone(), self.foundation.take());
-        let work = move || order.prepare(&plan, last);
-        self.preparing = Some(spawn_behind(work));
+        let plan = plan.clone();
+        self.groundwork.lay(move |last| order.prepare(&plan, last));
     }
 
     /// Tells why there is no plan, in the log and to whoever watches; the last words of it.
@@ -408,12 +405,13 @@ impl Passes {
 }
 
 /// What a planning came to, in the words that the operator is to hear.
-fn decide(outcome: Outcome, last: Option<&Subnet>, fabric: &Fabric) -> Decision {
+fn decide(outcome: Outcome, last: Option<&Subnet>, fabric: &Fabric) -> (Decision, Option<Remains>) {
     match outcome {
-        Ok(Judged { verdict, memory, .. }) => {
-            (verdict.map_err(|failure| unverified(&failure, last, fabric)), memory)
+        Ok(Judged { verdict, memory, remains, .. }) => {
+            let verdict = verdict.map_err(|failure| unverified(&failure, last, fabric));
+            ((verdict, memory), remains)
         }
-        Err(failure) => unplanned(*failure, last, fabric),
+        Err(failure) => (unplanned(*failure, last, fabric), None),
     }
 }
 

@@ -60,7 +60,7 @@ impl<'a> Before<'a> {
         let mut before = Self { plan, memory, foundation: None };
         let checks = Checks::new(bench.options.qos);
         before.foundation =
-            Foundation::lay(&input(bench, fabric, memory, Some(plan)), inputs, &checks);
+            Foundation::lay(&input(bench, fabric, memory, Some(plan)), inputs, &checks, None);
         before
     }
 }
@@ -95,7 +95,7 @@ impl Trial {
         let input = input(bench, fabric, memory, before.map(|before| before.plan));
         let foundation = before.and_then(|before| before.foundation.as_ref());
         match plan_and_verify(&input, foundation, &Checks::new(bench.options.qos)) {
-            Ok(Judged { verdict, lids, memory }) => {
+            Ok(Judged { verdict, lids, memory, .. }) => {
                 let outcome = verdict.map_or_else(Outcome::Faulty, Outcome::Routed);
                 Self { outcome, lids, memory }
             }

@@ -1,6 +1,7 @@
 //! The channel dependency graph.
 
 use super::lanes::Lanes;
+use super::triples::{LOCAL, Triples, bits};
 use super::wiring::{Channel, NONE, Wiring};
 use super::{Fault, Faults};
 use crate::fabric::Fabric;
@@ -8,107 +9,12 @@ use crate::ids::{Guid, PortNum, Sl, Vl};
 use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU16, Ordering};
 
 /// VLs a channel may have; VL 15 carries management only and is "drop" in a mapping.
 const VLS: usize = 16;
 const DROP: usize = 15;
 /// The height of (channel, VL) pairs without dependencies.
 pub(super) const UNUSED: u32 = u32::MAX;
-
-/// The input of a triple: the end ports at a switch together.
-pub(super) const LOCAL: u16 = 0;
-
-/// Which SLs go from an input through a channel to the next channel. The input is [`LOCAL`] or
-/// one more than the rank of an input channel. Filled from many threads; since sets only grow, the
-/// result does not depend on their order.
-pub(super) struct Triples {
-    /// Indexed from the `triples` of a channel's hop in the [`Wiring`].
-    sets: Vec<AtomicU16>,
-}
-
-impl Triples {
-    pub fn new(wiring: &Wiring) -> Self {
-        let mut sets = Vec::new();
-        sets.resize_with(wiring.triples(), AtomicU16::default);
-        Self { sets }
-    }
-
-    /// Adds the SLs of `mask` that come from `input`, take the channel with these triples, `width`
-    /// for each input, and go on to the channel of rank `next`.
-    #[inline]
-    pub fn add(&self, (triples, width): (usize, u16), input: u16, next: u16, mask: u16) {
-        let set = &self.sets[triples + usize::from(input) * usize::from(width) + usize::from(next)];
-        if mask & !set.load(Ordering::Relaxed) != 0 {
-            set.fetch_or(mask, Ordering::Relaxed);
-        }
-    }
-
-    /// The SLs that come from `input`, take a channel and go on to that of rank `next`.
-    #[inline]
-    pub fn get(&self, (triples, width): (usize, u16), input: u16, next: u16) -> u16 {
-        self.at(Self::index((triples, width), input, next))
-    }
-
-    /// The number of a triple.
-    #[inline]
-    pub fn index((triples, width): (usize, u16), input: u16, next: u16) -> usize {
-        triples + usize::from(input) * usize::from(width) + usize::from(next)
-    }
-
-    /// The SLs of the triple with this number.
-    #[inline]
-    pub fn at(&self, index: usize) -> u16 {
-        self.sets[index].load(Ordering::Relaxed)
-    }
-
-    /// By channel, for each rank of a channel after it: the SLs that go on there, wherever they came
-    /// from.
-    pub fn onward(&self, wiring: &Wiring) -> Onward {
-        let mut onward = Onward { first: Vec::new(), sls: Vec::new() };
-        for channel in 0..wiring.channels.len() {
-            let first = onward.sls.len();
-            onward.first.push(first as u32);
-            onward.sls.resize(first + wiring.degree(wiring.channels[channel].to), 0);
-            for (_, next, sls) in self.of(wiring, channel) {
-                onward.sls[first + usize::from(next)] |= sls;
-            }
-        }
-        onward
-    }
-
-    /// All triples through a channel: (input, rank of the next, SLs).
-    pub fn of(
-        &self,
-        wiring: &Wiring,
-        channel: usize,
-    ) -> impl Iterator<Item = (u16, u16, u16)> + '_ {
-        let hop = wiring.hop_of(channel as u32);
-        let (first, width) = (hop.triples, u32::from(hop.width));
-        let inputs = wiring.degree(wiring.channels[channel].from) + 1;
-        let sets = &self.sets[first..first + inputs * usize::from(hop.width)];
-        let filled = sets.iter().map(|set| set.load(Ordering::Relaxed)).zip(0u32..);
-        filled
-            .filter(|&(sls, _)| sls != 0)
-            .map(move |(sls, index)| ((index / width) as u16, (index % width) as u16, sls))
-    }
-}
-
-/// Which SLs go from a channel to the next.
-pub(super) struct Onward {
-    /// By channel: where its sets begin.
-    first: Vec<u32>,
-    /// By rank of the next channel.
-    sls: Vec<u16>,
-}
-
-impl Onward {
-    /// The SLs that go from a channel to the one of rank `next` after it.
-    #[inline]
-    pub fn get(&self, channel: u32, next: u16) -> u16 {
-        self.sls[self.first[channel as usize] as usize + usize::from(next)]
-    }
-}
 
 /// The node of a channel's VL.
 pub(super) fn node(channel: u32, vl: u8) -> u32 {
@@ -148,6 +54,7 @@ impl fmt::Display for Cycle {
 }
 
 /// (channel, VL) pairs and their dependencies. A node is channel * 16 + VL.
+#[derive(Clone)]
 pub(super) struct Graph {
     /// By channel: the channels that may follow are this one and the next `width` ones, and
     /// their row starts at this offset.
@@ -229,6 +136,27 @@ impl Graph {
     /// The SLs of packets that a used path loses, as bits.
     pub fn dropped_sls(&self) -> u16 {
         self.drops.iter().fold(0, |bits, &(_, _, sl)| bits | 1 << sl)
+    }
+
+    /// Adds a dependency of a node on one of a channel that may follow.
+    pub fn add(&mut self, (from, to): (u32, u32)) {
+        let ((channel, vl), next) = ((from as usize / VLS, from as usize % VLS), to / VLS as u32);
+        let row = &mut self.rows[channel];
+        row.used |= 1 << vl;
+        self.next[row.first + (next - row.successor) as usize][vl] |= 1 << (to % VLS as u32);
+    }
+
+    /// Takes away all dependencies of a channel, and those on it.
+    pub fn forget(&mut self, wiring: &Wiring, channel: u32) {
+        let Channel { from, rank, .. } = wiring.channels[channel as usize];
+        let Row { first, width, .. } = self.rows[channel as usize];
+        self.next[first..first + width as usize].fill([0; VLS]);
+        self.rows[channel as usize].used = 0;
+        for before in wiring.into(from) {
+            let row = &mut self.rows[before as usize];
+            self.next[row.first + usize::from(rank)] = [0; VLS];
+            row.used = used_vls(&self.next[row.first..row.first + row.width as usize]);
+        }
     }
 
     /// True if a channel's VL is known to wait for a VL of the channel of rank `next` after it.
@@ -425,13 +353,4 @@ fn used_vls(part: &[[u16; VLS]]) -> u16 {
         }
     }
     used
-}
-
-/// The positions of the bits that are set.
-pub(super) fn bits(mut set: u16) -> impl Iterator<Item = u8> {
-    std::iter::from_fn(move || {
-        let bit = (set != 0).then(|| set.trailing_zeros() as u8)?;
-        set &= set - 1;
-        Some(bit)
-    })
 }

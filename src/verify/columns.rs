@@ -2,18 +2,15 @@
 //! following them, which is shared out among threads; `reroute` follows one.
 
 use super::proof::Proof;
-use super::reroute::{Scratch, Triple, Walk};
+use super::reroute::{Scratch, Walk};
+use super::triples::Added;
 use super::unicast::TreeOf;
 use super::wiring::NONE;
 use crate::ids::Lid;
 use crate::plan::Plan;
-use crate::wire::attr::tables::LFT_NO_PATH;
+use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
 use rayon::prelude::*;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// SLs by triple.
-pub(super) type Added = HashMap<Triple, u16>;
 
 /// LIDs that are worth a thread's while.
 const CHUNK: usize = 64;
@@ -70,9 +67,15 @@ impl<'a> Columns<'a> {
         let is_used = |&lid: &u16| proof.destinations[usize::from(lid)].is_some();
         let changed = |&switch: &u32| -> Vec<u16> {
             let (old, new) = (old[switch as usize], new[switch as usize]);
-            let pairs = old.iter().zip(new).zip(0u16..).take(lids);
-            let lids = pairs.filter(|((old, new), _)| old != new).map(|(_, lid)| lid);
-            lids.filter(is_used).collect()
+            let mut changed = Vec::new();
+            // Most blocks are the same, and quickly seen to be.
+            let blocks = old.chunks(LFT_BLOCK).zip(new.chunks(LFT_BLOCK)).enumerate();
+            for (number, (old, new)) in blocks.filter(|(_, (old, new))| old != new) {
+                let pairs = old.iter().zip(new).zip(number * LFT_BLOCK..lids);
+                let unequal = pairs.filter(|((old, new), _)| old != new);
+                changed.extend(unequal.map(|(_, lid)| lid as u16).filter(is_used));
+            }
+            changed
         };
         let by_switch: Vec<Vec<u16>> = switches.par_iter().map(changed).collect();
         let mut first = vec![0u32; lids + 1];

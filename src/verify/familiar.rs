@@ -6,8 +6,8 @@
 //! same few switches; then nothing new can be found.
 
 use super::columns::Columns;
-use super::reroute::Spread;
-use super::unicast::Destination;
+use super::ends::Destination;
+use super::spread::Spread;
 use super::wiring::NONE;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;

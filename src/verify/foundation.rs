@@ -1,10 +1,13 @@
 //! Plan and verify in one go, on what the last plan left.
 
-use super::{Checks, Proof, Verified, VerifyFailure, prove, verify, verify_changes};
-use crate::plan::LidTable;
+use super::{Checks, Findings, Proof, Verified, VerifyFailure, judge, prove_after};
+use crate::fabric::Fabric;
+use crate::fabric::difference::Difference;
 use crate::plan::compute::{PlanFailure, PlanInput, compute};
 use crate::plan::lids::Memory;
-use crate::plan::update::{Basis, Inputs, update};
+use crate::plan::update::{self, Basis, Inputs, update};
+use crate::plan::{LidTable, Plan};
+use std::fmt;
 use std::sync::Arc;
 
 /// What planning brought, or why there is no plan.
@@ -19,6 +22,8 @@ pub struct Judged {
     pub lids: Arc<LidTable>,
     /// Memory for the next plan.
     pub memory: Memory,
+    /// What the next plan can build on; `None` if the plan is faulty.
+    pub remains: Option<Remains>,
 }
 
 /// A plan in force with all that is known of it.
@@ -30,12 +35,34 @@ pub struct Foundation {
 
 impl Foundation {
     /// The plan of `input`, which is made from `inputs`, with all that is known of it. `None` if
-    /// there is no plan, or it is faulty.
-    pub fn lay(input: &PlanInput<'_>, inputs: Inputs, checks: &Checks) -> Option<Self> {
+    /// there is no plan, or it is faulty. Cables that were there in the `last` foundation, or known to it
+    /// as lost, are kept in mind.
+    pub fn lay(
+        input: &PlanInput<'_>,
+        inputs: Inputs,
+        checks: &Checks,
+        last: Option<&Self>,
+    ) -> Option<Self> {
         let (plan, outcome) = compute(input).ok()?.split();
-        let (verified, proof) = prove(&inputs.fabric, plan, checks).ok()?;
+        let last = last.and_then(Self::proof);
+        let (verified, proof) = prove_after(&inputs.fabric, plan, checks, last).ok()?;
         let basis = Basis::new(inputs, outcome, verified.plan().clone());
         Some(Self { basis, proof })
+    }
+
+    /// The verdict on some plan for a fabric; what is known of this one helps if it can.
+    ///
+    /// # Errors
+    /// As [`super::verify`].
+    pub fn verify(
+        &self,
+        fabric: &Fabric,
+        plan: Plan,
+        checks: &Checks,
+    ) -> Result<Verified, VerifyFailure> {
+        let difference = Difference::between(&self.basis.fabric, fabric);
+        let known = self.proof.as_ref().map(|proof| (proof, difference.as_ref()));
+        judge(fabric, plan, checks, known).map(|(verified, _)| verified)
     }
 
     /// The plan.
@@ -46,6 +73,30 @@ impl Foundation {
     /// What the plan was found to be; `None` if it has a credit loop.
     pub(super) fn proof(&self) -> Option<&Proof> {
         self.proof.as_ref()
+    }
+}
+
+/// What is left of a pass, of which a foundation is made when there is time: it takes no second look
+/// at the plan. If the plan was verified in its changes, the foundation may know of more dependencies than
+/// there are, and send a plan to a check of the whole that one laid anew would have proven.
+pub struct Remains {
+    verified: Verified,
+    planned: update::Outcome,
+    findings: Findings,
+}
+
+impl fmt::Debug for Remains {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Remains({:?})", self.verified.summary().extent)
+    }
+}
+
+impl Remains {
+    /// The foundation; `inputs` and `checks` are those of the pass.
+    pub fn into_foundation(self, inputs: Inputs, checks: &Checks) -> Foundation {
+        let Self { verified, planned, findings } = self;
+        let proof = findings.into_proof(&inputs.fabric, &verified, checks);
+        Foundation { basis: Basis::new(inputs, planned, verified.plan().clone()), proof }
     }
 }
 
@@ -63,15 +114,18 @@ pub fn plan_and_verify(
         None => (compute(input)?, None),
         Some(Foundation { basis, proof }) => {
             let (planned, difference) = update(input, basis);
-            (planned?, proof.as_ref().zip(difference))
+            (planned?, proof.as_ref().map(|proof| (proof, difference)))
         }
     };
-    let (lids, memory) = (planned.plan.lids.clone(), planned.memory);
-    let verdict = match known {
-        Some((proof, difference)) => {
-            verify_changes(input.fabric, planned.plan, checks, proof, &difference)
+    let (lids, memory) = (planned.plan.lids.clone(), planned.memory.clone());
+    let (plan, planned) = planned.split();
+    let known = known.as_ref().map(|(proof, difference)| (*proof, difference.as_ref()));
+    let (verdict, remains) = match judge(input.fabric, plan, checks, known) {
+        Ok((verified, findings)) => {
+            let remains = Remains { verified: verified.clone(), planned, findings };
+            (Ok(verified), Some(remains))
         }
-        None => verify(input.fabric, planned.plan, checks),
+        Err(failure) => (Err(failure), None),
     };
-    Ok(Judged { verdict, lids, memory })
+    Ok(Judged { verdict, lids, memory, remains })
 }

@@ -15,6 +15,7 @@ use crate::wire::attr::tables::SlToVl;
 pub(super) type LaneSets = [u16; 16];
 
 /// SL to VL mappings between the channels of every switch.
+#[derive(Clone)]
 pub(super) struct Lanes {
     /// By switch: offset into `through`.
     first: Vec<usize>,
@@ -79,6 +80,24 @@ impl Lanes {
             self.local[channels.start + output] == now.local[output]
                 && ranks().all(|input| same_through(input, output))
         })
+    }
+
+    /// The mappings with those of a plan at some switches.
+    pub fn with_those_of(
+        &self,
+        fabric: &Fabric,
+        plan: &Plan,
+        wiring: &Wiring,
+        switches: impl IntoIterator<Item = SwitchId>,
+    ) -> Self {
+        let mut lanes = self.clone();
+        for switch in switches {
+            let OfSwitch { through, local } = of_switch(fabric, plan, wiring, switch);
+            let (first, channels) = (lanes.first[switch.index()], wiring.out_of(switch));
+            lanes.through[first..first + through.len()].copy_from_slice(&through);
+            lanes.local[channels].copy_from_slice(&local);
+        }
+        lanes
     }
 
     /// The mapping from input channel to output channel of a switch, by ranks.

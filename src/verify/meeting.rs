@@ -10,8 +10,8 @@
 
 use super::MAX_HOPS;
 use super::columns::Columns;
-use super::reroute::Spread;
-use super::unicast::Destination;
+use super::ends::Destination;
+use super::spread::Spread;
 use super::wiring::NONE;
 use crate::ids::Lid;
 use std::collections::HashMap;

@@ -1,16 +1,21 @@
 //! Proof, before anything is written, that a plan delivers every packet and cannot deadlock.
 //!
 //! * [`walk`]: one path, hop by hop, as the tables say: for faults and reports;
-//! * `unicast`: every LID from every switch, by one pass over the switches per LID;
+//! * `ends`: where packets come from and go to; `unicast`: every LID from every switch, by one pass over
+//!   the switches per LID;
 //! * `multicast`: the trees of all MLIDs;
 //! * `wiring`: the fabric reduced to switches and the channels between them, dense;
 //! * `lanes`: which VL a packet takes out of a switch;
-//! * `channels`: the channel dependency graph, and the cycle in it, if there is one;
+//! * `triples`: who follows which channel through which other; `channels`: the channel dependency graph,
+//!   and the cycle in it, if there is one;
+//! * `whole`: all of that together;
 //! * `limits`: what the devices can hold;
 //! * [`transition`]: what packets may meet while a fabric goes from one plan to the next;
-//! * `proof`: what is kept of a plan that passed, to check a later one where it differs; `columns`:
+//! * `proof`: what is kept of a plan that passed, to check a later one where it differs, and `advance`: of
+//!   that one, to check the next; `columns`:
 //!   its changed forwarding tables, of which `reroute` follows one column up to its `meeting` with
-//!   the old ways, if it is not one of a `familiar` kind; `levels`: its dependencies;
+//!   the old ways, if it is not one of a `familiar` kind; `levels`: its dependencies; `hosts`: where
+//!   channel adapters or routers came or went;
 //! * [`foundation`]: plan and verify in one go, on what the last plan left; [`regroup`]: the same where
 //!   only multicast groups changed.
 //!
@@ -28,10 +33,13 @@
 //! in one table, and only then ask for VLs. One approximation, on the safe side: all end ports at
 //! one switch count as sources of any SL that one of them uses.
 
+mod advance;
 mod channels;
 mod columns;
+mod ends;
 mod familiar;
 pub mod foundation;
+mod hosts;
 mod lanes;
 mod levels;
 mod limits;
@@ -40,9 +48,12 @@ mod multicast;
 mod proof;
 pub mod regroup;
 mod reroute;
+mod spread;
 pub mod transition;
+mod triples;
 mod unicast;
 pub mod walk;
+mod whole;
 mod wiring;
 
 pub use channels::{ChannelRef, Cycle};
@@ -254,12 +265,12 @@ pub fn verify_shared(
     plan: &Arc<Plan>,
     checks: &Checks,
 ) -> Result<Verified, VerifyFailure> {
-    let (summary, _) = examine(fabric, plan, checks)?;
+    let (summary, _) = whole::examine(fabric, plan, checks, wiring::Wiring::new(fabric))?;
     Ok(Verified { plan: plan.clone(), summary })
 }
 
 /// Checks a plan, and keeps what was found for later plans; there is no [`Proof`] of a plan with a
-/// credit loop.
+/// credit loop, or which loses packets.
 ///
 /// # Errors
 /// As [`verify`].
@@ -268,7 +279,20 @@ pub fn prove(
     plan: Plan,
     checks: &Checks,
 ) -> Result<(Verified, Option<Proof>), VerifyFailure> {
-    let (summary, evidence) = examine(fabric, &plan, checks)?;
+    prove_after(fabric, plan, checks, None)
+}
+
+/// The same with an eye to cables that `last` had, or knew of, and which are lost now: they can be
+/// repaired without another check of the whole.
+fn prove_after(
+    fabric: &Arc<Fabric>,
+    plan: Plan,
+    checks: &Checks,
+    last: Option<&Proof>,
+) -> Result<(Verified, Option<Proof>), VerifyFailure> {
+    let lost = last.map(|last| last.wiring.lost_in(&last.fabric, fabric)).unwrap_or_default();
+    let wiring = wiring::Wiring::with_lost(fabric, &lost);
+    let (summary, evidence) = whole::examine(fabric, &plan, checks, wiring)?;
     let verified = Verified { plan: Arc::new(plan), summary };
     let proof = evidence.into_proof(fabric, &verified, checks);
     Ok((verified, proof))
@@ -286,144 +310,54 @@ pub fn verify_changes(
     proof: &Proof,
     difference: &Difference,
 ) -> Result<Verified, VerifyFailure> {
-    match proof.covers(fabric, &plan, checks, difference) {
-        Some(summary) => Ok(Verified { plan: Arc::new(plan), summary }),
-        None => verify(fabric, plan, checks),
-    }
+    judge(fabric, plan, checks, Some((proof, Some(difference)))).map(|(verified, _)| verified)
 }
 
-/// What a check has gathered.
-struct Evidence {
-    wiring: wiring::Wiring,
-    lanes: lanes::Lanes,
-    triples: channels::Triples,
-    graph: channels::Graph,
-    trees: Vec<unicast::TreeOf>,
-    group_notes: Vec<(Mlid, Note)>,
-}
-
-fn examine(
+/// Checks a plan, if possible by what is `known`: an earlier proof, and how the fabric differs from that
+/// of the proof, if it has the same nodes.
+fn judge(
     fabric: &Fabric,
-    plan: &Plan,
+    plan: Plan,
     checks: &Checks,
-) -> Result<(Summary, Evidence), VerifyFailure> {
-    let wiring = wiring::Wiring::new(fabric);
-    let lanes = lanes::Lanes::new(fabric, plan, &wiring);
-    let triples = channels::Triples::new(&wiring);
-    let mut failure = VerifyFailure { faults: Vec::new(), total: 0 };
-    let mut summary = Summary::default();
-
-    let found = unicast::check(fabric, plan, checks, &wiring, &triples);
-    summary.lids = found.reached;
-    summary.longest_path = found.longest;
-    summary.left_out = found.left_out;
-    failure.take(found.faults);
-    let groups =
-        multicast::check(fabric, plan, |mlid| plan.multicast.sls_of(mlid), &wiring, &triples);
-    failure.take(groups.faults);
-    summary.notes.extend(groups.notes.iter().map(|(_, note)| note.clone()));
-    failure.take(limits::check(fabric, plan));
-
-    let graph = channels::Graph::new(&wiring, &lanes, &triples);
-    let dropped = graph.dropped(fabric, &wiring);
-    if plan.routing.policy.decides_sl_to_vl() {
-        failure.take(dropped);
-    } else {
-        summary.notes.extend(by_configuration(&dropped, graph.dropped_sls()));
-    }
-    summary.dependencies = graph.dependencies();
-    if let Some(cycle) = graph.cycle(fabric, &wiring) {
-        if !plan.routing.policy.promises_no_credit_loops() {
-            let engine = plan.routing.engine;
-            summary.notes.push(Note::warning(format!(
-                "routing engine {engine} leaves a credit loop, the fabric may deadlock: {cycle}"
-            )));
-        } else if is_by_groups(fabric, plan, checks, &wiring, &lanes) {
-            summary.notes.push(Note::warning(format!(
-                "multicast groups close a credit loop with these routes, the fabric may \
-                 deadlock: {cycle}"
-            )));
-        } else {
-            failure.faults.push(Fault::CreditLoop(cycle.clone()));
-            failure.total += 1;
+    known: Option<(&Proof, Option<&Difference>)>,
+) -> Result<(Verified, Findings), VerifyFailure> {
+    let covered = known.and_then(|(proof, difference)| {
+        let (proof, summary, news) = match difference {
+            Some(difference) => proof.covers(fabric, &plan, checks, difference)?,
+            None => proof.covers_other_hosts(fabric, &plan, checks)?,
+        };
+        Some((summary, Findings::Changes(Box::new((proof, news)))))
+    });
+    let (summary, findings) = match covered {
+        Some(found) => found,
+        None => {
+            let wiring = wiring::Wiring::new(fabric);
+            let (summary, evidence) = whole::examine(fabric, &plan, checks, wiring)?;
+            (summary, Findings::Whole(Box::new(evidence)))
         }
-        summary.cycle = Some(cycle);
-    }
-    if failure.total > 0 {
-        return Err(failure);
-    }
-    summary.tell(fabric);
-    let (trees, group_notes) = (found.trees, groups.notes);
-    Ok((summary, Evidence { wiring, lanes, triples, graph, trees, group_notes }))
+    };
+    Ok((Verified { plan: Arc::new(plan), summary }, findings))
 }
 
-impl Evidence {
+/// What was found in a plan that passed, from which its proof is made when there is time.
+enum Findings {
+    Whole(Box<whole::Evidence>),
+    /// What came to an earlier proof.
+    Changes(Box<(Proof, proof::News)>),
+}
+
+impl Findings {
     fn into_proof(
         self,
         fabric: &Arc<Fabric>,
         verified: &Verified,
         checks: &Checks,
     ) -> Option<Proof> {
-        let Self { wiring, lanes, triples, graph, trees: found, group_notes } = self;
-        let (plan, policy) = (verified.plan(), &*verified.plan.routing.policy);
-        let heights = graph.heights()?;
-        let count = plan.lids.max().index() + 1;
-        let (mut destinations, mut trees) = (vec![None; count], vec![None; count]);
-        for to in unicast::destinations(fabric, plan, policy) {
-            destinations[to.lid.index()] = Some(to);
+        match self {
+            Self::Whole(evidence) => evidence.into_proof(fabric, verified, checks),
+            Self::Changes(found) => found.0.advance(fabric, verified, found.1),
         }
-        for tree in found {
-            trees[tree.lid.index()] = Some(tree);
-        }
-        Some(Proof {
-            onward: triples.onward(&wiring),
-            steps: wiring.steps(),
-            fabric: fabric.clone(),
-            plan: plan.clone(),
-            checks: checks.clone(),
-            wiring,
-            lanes,
-            triples,
-            graph,
-            heights,
-            sources: unicast::sources(fabric, plan, policy),
-            destinations,
-            trees,
-            group_notes,
-            summary: verified.summary.clone(),
-        })
     }
-}
-
-/// What is told of packets that are dropped as the administrator's SL to VL mappings say: VL 15 for an
-/// SL that nobody is to use is how it is taken away, but SL 0 is everybody's.
-fn by_configuration(dropped: &Faults, sls: u16) -> Option<Note> {
-    let first = dropped.described.first()?;
-    let more = match dropped.total {
-        1 => String::new(),
-        total => format!(", and there are {} more such places", total - 1),
-    };
-    let text = format!("as configured, {first}{more}");
-    Some(if sls & 1 == 1 { Note::warning(text) } else { Note::info(text) })
-}
-
-/// True if the credit loop of a plan is gone without its multicast groups. Any client may create a
-/// group, with an SL for which no tree is made, and must not bring down the routes of everybody
-/// with it; and the trees of torus-2QoS around a missing switch are those of OpenSM, free of
-/// credit loops or not.
-fn is_by_groups(
-    fabric: &Fabric,
-    plan: &Plan,
-    checks: &Checks,
-    wiring: &wiring::Wiring,
-    lanes: &lanes::Lanes,
-) -> bool {
-    if plan.multicast.by_switch.iter().all(Vec::is_empty) {
-        return false;
-    }
-    let triples = channels::Triples::new(wiring);
-    unicast::check(fabric, plan, checks, wiring, &triples);
-    channels::Graph::new(wiring, lanes, &triples).cycle(fabric, wiring).is_none()
 }
 
 impl VerifyFailure {

@@ -1,8 +1,7 @@
 //! The trees of multicast groups: followed from every switch that has members, since every
 //! member may send.
 
-use super::channels::{LOCAL, Triples};
-use super::columns::Added;
+use super::triples::{Added, LOCAL, Triples};
 use super::wiring::{Channel, NONE, Wiring};
 use super::{Fault, Faults};
 use crate::fabric::{Fabric, SwitchId};

@@ -10,8 +10,9 @@
 //! As with the proof, only yes is ever said here. Else the plan is checked as a whole, in which
 //! trees that are gone count for nothing.
 
-use super::columns::{Added, changed_switches};
+use super::columns::changed_switches;
 use super::foundation::Foundation;
+use super::triples::Added;
 use super::{Checks, Extent, Proof, Summary, Verified, levels, limits, multicast};
 use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, SwitchId};

@@ -8,44 +8,18 @@
 //! upstream that does not send the LID here (any more) counts for nothing.
 
 use super::MAX_HOPS;
-use super::channels::LOCAL;
 use super::columns::Columns;
+use super::ends::Destination;
 use super::familiar::{Familiar, Read};
 use super::meeting::{Meeting, Past};
-use super::unicast::{Destination, TreeOf};
+use super::spread::Spread;
+use super::triples::{LOCAL, Triple};
+use super::unicast::TreeOf;
 use super::wiring::NONE;
 use crate::ids::Lid;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
-/// Spreads dense numbers over a table; nobody chooses them, so that this need not be safe against
-/// those who would.
-#[derive(Default)]
-pub(super) struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks();
-        words.iter().for_each(|&word| self.write_usize(usize::from_ne_bytes(word)));
-        rest.iter().for_each(|&byte| self.write_usize(byte.into()));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.write_usize(number as usize);
-    }
-
-    fn write_usize(&mut self, number: usize) {
-        self.0 = (self.0.rotate_left(5) ^ number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-}
-
-/// A channel, its input, and the rank of the next channel.
-pub(super) type Triple = (u32, u16, u16);
+use std::hash::BuildHasherDefault;
 
 /// Room for one column after another.
 pub(super) struct Scratch {

@@ -5,7 +5,8 @@
 //! gathers which SLs come along, notes the triples they take, and finds what ends elsewhere or
 //! goes in circles. LIDs at one switch mostly have the same tree, and share its pass.
 
-use super::channels::{LOCAL, Triples};
+use super::ends::{Destination, Sources, destinations, sources};
+use super::triples::{LOCAL, Triples};
 use super::wiring::{Hop, NONE, Wiring};
 use super::{Checks, Fault, Faults, MAX_HOPS, walk};
 use crate::fabric::{Fabric, PortId};
@@ -44,42 +45,6 @@ impl Found {
     }
 }
 
-/// A LID to be reached.
-#[derive(Clone, Copy)]
-pub(super) struct Destination {
-    /// As [`RoutingPolicy::sl_group`] groups ports.
-    group: u32,
-    /// The switch at which the path ends.
-    pub switch: u32,
-    pub lid: Lid,
-    pub port: PortId,
-    /// The output port there.
-    exit: u8,
-}
-
-/// The end ports at a switch.
-#[derive(Clone, Default)]
-pub(super) struct Sources {
-    /// All that have LIDs.
-    ports: Vec<PortId>,
-    /// One of each SL group.
-    groups: Vec<(u32, PortId)>,
-}
-
-impl Sources {
-    /// The SLs that paths to `to` have from here, a bit for each.
-    #[inline]
-    pub fn sls(&self, policy: &dyn RoutingPolicy, to: PortId, hints: &[Sl]) -> u16 {
-        let mut sls = 0;
-        for &(_, source) in &self.groups {
-            for &hint in hints {
-                sls |= 1 << (policy.path_sl(source, to, hint).0 & 0xF);
-            }
-        }
-        sls
-    }
-}
-
 /// What all passes share.
 struct Pass<'a> {
     fabric: &'a Fabric,
@@ -88,7 +53,7 @@ struct Pass<'a> {
     wiring: &'a Wiring,
     triples: &'a Triples,
     hints: &'a [Sl],
-    sources: Vec<Sources>,
+    sources: &'a [Sources],
 }
 
 pub(super) fn check(
@@ -99,10 +64,20 @@ pub(super) fn check(
     triples: &Triples,
 ) -> Found {
     let policy = &*plan.routing.policy;
-    let hints = checks.hints();
-    let sources = sources(fabric, plan, policy);
+    let (sources, all) = (sources(fabric, plan, policy), destinations(fabric, plan, policy));
+    check_some((fabric, plan, checks), &sources, &all, wiring, triples)
+}
+
+/// The same for some LIDs, in the order of [`destinations`].
+pub(super) fn check_some(
+    (fabric, plan, checks): (&Fabric, &Plan, &Checks),
+    sources: &[Sources],
+    destinations: &[Destination],
+    wiring: &Wiring,
+    triples: &Triples,
+) -> Found {
+    let (policy, hints) = (&*plan.routing.policy, checks.hints());
     let pass = Pass { fabric, plan, policy, wiring, triples, hints, sources };
-    let destinations = destinations(fabric, plan, policy);
     let parts: Vec<_> = destinations.par_chunks(CHUNK).map(|chunk| pass.chunk(chunk)).collect();
 
     let mut found = Found::nothing();
@@ -116,46 +91,6 @@ pub(super) fn check(
     found.left_out.sort_unstable();
     found.left_out.dedup();
     found
-}
-
-/// The end ports behind each switch that has a table; none behind switches left out.
-pub(super) fn sources(fabric: &Fabric, plan: &Plan, policy: &dyn RoutingPolicy) -> Vec<Sources> {
-    let mut sources = vec![Sources::default(); fabric.switches().len()];
-    let has_table: Vec<bool> = (0..sources.len())
-        .map(|index| {
-            let table = plan.routing.lfts.get(index);
-            table.is_some_and(|table| table.0.iter().any(|&port| port != LFT_NO_PATH))
-        })
-        .collect();
-    for port in fabric.end_ports().filter(|&port| plan.lids.base(port).is_some()) {
-        let Some(switch) = fabric.switch_behind(port).filter(|switch| has_table[switch.index()])
-        else {
-            continue;
-        };
-        let here = &mut sources[switch.index()];
-        here.ports.push(port);
-        let group = policy.sl_group(port);
-        if !here.groups.iter().any(|&(known, _)| known == group) {
-            here.groups.push((group, port));
-        }
-    }
-    sources
-}
-
-pub(super) fn destinations(
-    fabric: &Fabric,
-    plan: &Plan,
-    policy: &dyn RoutingPolicy,
-) -> Vec<Destination> {
-    let all = plan.lids.iter().filter_map(|(lid, port)| {
-        let switch = fabric.switch_behind(port)?.0;
-        let is_switch = fabric.node_of(port).is_switch();
-        let exit = if is_switch { 0 } else { fabric.port(fabric.port(port).peer?).num.0 };
-        Some(Destination { group: policy.sl_group(port), switch, lid, port, exit })
-    });
-    let mut all: Vec<_> = all.collect();
-    all.sort_unstable_by_key(|to| (to.group, to.switch, to.lid));
-    all
 }
 
 /// A switch during a pass.
@@ -273,7 +208,7 @@ impl Pass<'_> {
 
     /// The SLs of paths to `to` from each switch.
     fn own_sls(&self, to: &Destination, own: &mut [u16]) {
-        for (own, sources) in own.iter_mut().zip(&self.sources) {
+        for (own, sources) in own.iter_mut().zip(self.sources) {
             *own = sources.sls(self.policy, to.port, self.hints);
         }
     }

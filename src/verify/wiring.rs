@@ -2,6 +2,7 @@
 
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::PortNum;
+use std::collections::HashMap;
 
 /// Stands for "none" in dense tables of switches, channels and slots.
 pub(super) const NONE: u32 = u32::MAX;
@@ -100,6 +101,15 @@ pub(super) struct Wiring {
 
 impl Wiring {
     pub fn new(fabric: &Fabric) -> Self {
+        Self::with_lost(fabric, &[])
+    }
+
+    /// The same with channels for cables that are lost, to which no port leads. Both ports of these must
+    /// be there, and without a cable.
+    pub fn with_lost(fabric: &Fabric, lost: &[[PortId; 2]]) -> Self {
+        let pairs = lost.iter().flat_map(|&[one, two]| [(one, two), (two, one)]);
+        let lost: HashMap<PortId, PortId> = pairs.collect();
+        let peer = |port: PortId| fabric.port(port).peer.or_else(|| lost.get(&port).copied());
         let mut wiring = Self {
             hops: vec![Hop::NOWHERE; fabric.ports().len()],
             channels: Vec::new(),
@@ -113,27 +123,30 @@ impl Wiring {
             wiring.first.push(wiring.channels.len() as u32);
             for num in 1..=node.num_ports() {
                 let port = PortId(node.first_port.0 + u32::from(num));
-                wiring.add_channel(fabric, from, port);
+                if let Some(to) = peer(port).and_then(|peer| fabric.node_of(peer).switch) {
+                    wiring.add_channel(from, to, port);
+                }
             }
         }
         wiring.first.push(wiring.channels.len() as u32);
-        wiring.join_ends(fabric);
+        wiring.join_ends(peer);
+        if !lost.is_empty() {
+            wiring.cut(lost.keys());
+        }
         wiring
     }
 
-    fn add_channel(&mut self, fabric: &Fabric, from: SwitchId, port: PortId) {
-        let Some(peer) = fabric.port(port).peer else { return };
-        let Some(to) = fabric.node_of(peer).switch else { return };
+    fn add_channel(&mut self, from: SwitchId, to: SwitchId, port: PortId) {
         let channel = self.channels.len() as u32;
         let rank = (channel - self.first[from.index()]) as u16;
         self.hops[port.index()] = Hop { switch: to.0, channel, rank, ..Hop::NOWHERE };
         self.channels.push(Channel { port, from, to, rank, peer_rank: 0 });
     }
 
-    fn join_ends(&mut self, fabric: &Fabric) {
+    fn join_ends(&mut self, peer: impl Fn(PortId) -> Option<PortId>) {
         for index in 0..self.channels.len() {
             let channel = self.channels[index];
-            let Some(peer) = fabric.port(channel.port).peer else { continue };
+            let Some(peer) = peer(channel.port) else { continue };
             let width = self.degree(channel.to);
             let peer_rank = self.hops[peer.index()].rank;
             self.channels[index].peer_rank = peer_rank;
@@ -194,13 +207,101 @@ impl Wiring {
         }
     }
 
-    /// The same without these ports' cables; all other channels keep their numbers.
+    /// The same without these ports' cables. All channels keep their numbers and their triples; those of
+    /// these cables are there, but no port leads to them any more.
     pub fn without(&self, ports: &[PortId]) -> Self {
         let mut wiring = self.clone();
+        wiring.cut(ports);
+        wiring
+    }
+
+    fn cut<'a>(&mut self, ports: impl IntoIterator<Item = &'a PortId>) {
         for port in ports {
-            wiring.hops[port.index()] = Hop::NOWHERE;
+            let hop = &mut self.hops[port.index()];
+            (hop.switch, hop.channel) = (NONE, NONE);
+        }
+    }
+
+    /// The same where these channels, to which no port led, have their cables again.
+    pub fn repaired(&self, channels: &[u32]) -> Self {
+        let mut wiring = self.clone();
+        for &channel in channels {
+            let Channel { port, to, .. } = self.channels[channel as usize];
+            let hop = &mut wiring.hops[port.index()];
+            (hop.switch, hop.channel) = (to.0, channel);
         }
         wiring
+    }
+
+    /// The channel of a cable that was lost between two ports.
+    pub fn lost(&self, from: SwitchId, port: PortId, peer: PortId) -> Option<u32> {
+        let channel = self.out_of(from).find(|&at| self.channels[at].port == port)? as u32;
+        let is_that = self.channels[self.reverse(channel) as usize].port == peer;
+        (self.is_cut(channel) && is_that).then_some(channel)
+    }
+
+    /// True if no port leads to a channel any more.
+    pub fn is_cut(&self, channel: u32) -> bool {
+        self.hop_of(channel).channel == NONE
+    }
+
+    /// The cables that had channels, and neither have nor can be in the way of a cable in a later
+    /// picture.
+    pub fn lost_in(&self, old: &Fabric, new: &Fabric) -> Vec<[PortId; 2]> {
+        let free = |port: PortId| {
+            let there = old.port(port);
+            let node = new.node_by_guid(old.node(there.node).guid())?;
+            let port = new.port_of(node, there.num).filter(|_| new.node(node).is_switch())?;
+            new.port(port).peer.is_none().then_some(port)
+        };
+        let pairs = (0..self.channels.len() as u32).map(|channel| [channel, self.reverse(channel)]);
+        let cables = pairs.filter(|[one, two]| one < two);
+        let ports = cables.map(|pair| pair.map(|channel| self.channels[channel as usize].port));
+        ports.filter_map(|[one, two]| Some([free(one)?, free(two)?])).collect()
+    }
+
+    /// The same by the port slots of another picture, in which other nodes than switches may have come
+    /// or gone; `None` if switches or the cables between them are others.
+    pub fn renumbered(&self, old: &Fabric, new: &Fabric) -> Option<Self> {
+        let mut wiring = Self { hops: vec![Hop::NOWHERE; new.ports().len()], ..self.clone() };
+        if old.switches().len() != new.switches().len() {
+            return None;
+        }
+        for (switch, slots) in new.switch_ids().zip(&mut wiring.slots) {
+            let (was, is) = (old.switch(switch), new.switch(switch));
+            if was.guid() != is.guid() || was.num_ports() != is.num_ports() {
+                return None;
+            }
+            slots.0 = is.first_port.0;
+            let [from, to] = [was, is].map(|node| node.first_port.index());
+            let count = usize::from(is.num_ports()) + 1;
+            wiring.hops[to..to + count].copy_from_slice(&self.hops[from..from + count]);
+        }
+        for channel in &mut wiring.channels {
+            let slot = |fabric: &Fabric| fabric.switch(channel.from).first_port.0;
+            channel.port = PortId(channel.port.0 - slot(old) + slot(new));
+        }
+        let is_same = |from: SwitchId, port: PortId| {
+            let peer = new.port(port).peer.filter(|&peer| new.node_of(peer).is_switch());
+            let channel = wiring.hops[port.index()].channel;
+            match peer {
+                None => channel == NONE,
+                Some(peer) => {
+                    let back = || wiring.channels[wiring.reverse(channel) as usize];
+                    channel != NONE && back().port == peer && back().to == from
+                }
+            }
+        };
+        let ports = |id: SwitchId| {
+            let node = new.switch(id);
+            (1..=u32::from(node.num_ports())).map(|num| PortId(node.first_port.0 + num))
+        };
+        new.switch_ids().all(|id| ports(id).all(|port| is_same(id, port))).then_some(wiring)
+    }
+
+    /// The channels into a switch.
+    pub fn into(&self, switch: SwitchId) -> impl Iterator<Item = u32> + '_ {
+        self.out_of(switch).map(|channel| self.reverse(channel as u32))
     }
 
     /// Where port slot `slot` leads.

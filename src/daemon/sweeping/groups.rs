@@ -162,12 +162,8 @@ impl Passes {
     /// Takes the latest foundation; waits for it only if there is no other proof.
     async fn find_proof(&mut self, observation: &Observation, plan: &Plan) {
         let Some(standing) = self.standing.as_mut() else { return };
-        let is_ready =
-            |work: &mut tokio::task::JoinHandle<_>| standing.proof.is_none() || work.is_finished();
-        let Some(preparing) = self.preparing.take_if(is_ready) else { return };
-        self.foundation = preparing.await.ok().flatten();
-        let foundation = self.foundation.clone();
-        let proof = foundation.and_then(|f| GroupProof::new(f, &observation.fabric, plan));
+        let laid = self.groundwork.laid(standing.proof.is_none()).await;
+        let proof = laid.and_then(|laid| GroupProof::new(laid, &observation.fabric, plan));
         if proof.is_some() {
             standing.proof = proof;
         }

@@ -183,6 +183,12 @@ pub trait RoutingPolicy: Send + Sync {
         None
     }
 
+    /// True if this policy is known to give the same path SLs as `before`, an earlier one, to ports of
+    /// the same groups ([`Self::sl_group`]), whatever their ids were then.
+    fn has_path_sls_of(&self, _before: &dyn RoutingPolicy) -> bool {
+        false
+    }
+
     /// True if this policy is known to give every group the tree that `before`, an earlier one for
     /// a fabric with the same nodes and ports, gives it, and the same notes with it.
     fn has_trees_of(&self, _before: &dyn RoutingPolicy) -> bool {

@@ -17,8 +17,9 @@ mod trees;
 
 pub use trees::has_ring;
 
-use super::channels::{Graph, LOCAL, Triples};
+use super::channels::Graph;
 use super::lanes::Lanes;
+use super::triples::{LOCAL, Triples};
 use super::wiring::{NONE, Wiring};
 use super::{Checks, Cycle};
 use crate::fabric::{Fabric, PortId, SwitchId};

@@ -1,6 +1,6 @@
 //! Multicast packets between two plans.
 
-use super::super::channels::LOCAL;
+use super::super::triples::LOCAL;
 use super::super::wiring::NONE;
 use super::Pass;
 use crate::fabric::{Fabric, PortId, SwitchId};

@@ -158,6 +158,10 @@ impl RoutingPolicy for MinHopPolicy {
         before.as_any().is::<Self>().then(Vec::new)
     }
 
+    fn has_path_sls_of(&self, before: &dyn RoutingPolicy) -> bool {
+        before.as_any().is::<Self>()
+    }
+
     fn as_any(&self) -> &dyn std::any::Any {
         self
     }

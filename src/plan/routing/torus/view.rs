@@ -255,6 +255,11 @@ impl RoutingPolicy for Torus {
         })
     }
 
+    fn has_path_sls_of(&self, before: &dyn RoutingPolicy) -> bool {
+        let before = before.as_any().downcast_ref::<Self>();
+        before.is_some_and(|before| self.parts.grid.lattice == before.parts.grid.lattice)
+    }
+
     fn has_trees_of(&self, before: &dyn RoutingPolicy) -> bool {
         let Some(before) = before.as_any().downcast_ref::<Self>() else { return false };
         let (new, old) = (&*self.parts, &*before.parts);

@@ -1,0 +1,256 @@
+//! The proof of a plan that a proof has covered, made of that proof and what was found.
+//!
+//! Nothing is looked at again. Triples and dependencies of both plans are kept together, but for those
+//! of cables that are gone; a tree is as high as the highest that was met. What this knows too much of
+//! is gone with the next proof of a plan that was checked as a whole.
+
+use super::Verified;
+use super::columns::Columns;
+use super::proof::{News, Proof};
+use super::unicast::TreeOf;
+use crate::fabric::Fabric;
+use crate::ids::Lid;
+use std::sync::Arc;
+
+impl Proof {
+    /// The proof of a plan for `fabric` in which this was news; `None` if there is none.
+    pub(super) fn advance(
+        &self,
+        fabric: &Arc<Fabric>,
+        verified: &Verified,
+        news: News,
+    ) -> Option<Self> {
+        let mut trees = self.trees_after(verified, &news);
+        let mut destinations = self.destinations.clone();
+        if !news.arrivals.destinations.is_empty() {
+            let known = Arc::make_mut(&mut destinations);
+            news.arrivals.destinations.iter().for_each(|&to| known[to.lid.index()] = Some(to));
+            news.arrivals.trees.iter().for_each(|&tree| trees[tree.lid.index()] = Some(tree));
+        }
+        let wiring = self.wiring.without(&news.places.ports);
+        let mut triples = (*self.triples).clone();
+        for (&(channel, input, next), &sls) in &news.triples {
+            let hop = wiring.hop_of(channel);
+            triples.add((hop.triples, hop.width), input, next, sls);
+        }
+        let mut graph = (*self.graph).clone();
+        news.dependencies.iter().for_each(|&dependency| graph.add(dependency));
+        for &channel in &news.places.channels {
+            triples.forget(&wiring, channel);
+            graph.forget(&wiring, channel);
+        }
+        Some(Self {
+            fabric: fabric.clone(),
+            plan: verified.plan().clone(),
+            heights: Arc::new(graph.heights()?),
+            onward: Arc::new(triples.onward(&wiring)),
+            steps: Arc::new(wiring.steps()),
+            triples: Arc::new(triples),
+            graph: Arc::new(graph),
+            wiring: Arc::new(wiring),
+            destinations,
+            trees: Arc::new(trees),
+            group_notes: news.group_notes,
+            summary: verified.summary().clone(),
+            ..self.clone()
+        })
+    }
+
+    /// The trees of the new plan: who has changed otherwise than the leader leads itself.
+    fn trees_after(&self, verified: &Verified, news: &News) -> Vec<Option<TreeOf>> {
+        let places = &news.places;
+        let columns = Columns::new(self, verified.plan(), &places.switches, &places.channels);
+        let longest = news.longest.min(u16::MAX.into()) as u16;
+        let after = |tree: &TreeOf| {
+            let is_changed = |lid: Lid| !columns.of(lid).is_empty();
+            let leads =
+                (is_changed(tree.lid) || is_changed(tree.leader)) && !columns.follows_leader(*tree);
+            TreeOf {
+                lid: tree.lid,
+                leader: if leads { tree.lid } else { tree.leader },
+                longest: if is_changed(tree.lid) {
+                    tree.longest.max(longest)
+                } else {
+                    tree.longest
+                },
+            }
+        };
+        self.trees.iter().map(|tree| tree.as_ref().map(after)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::options::Options;
+    use crate::config::torus::TorusConfig;
+    use crate::fabric::SwitchId;
+    use crate::fabric::difference::Difference;
+    use crate::fabric::picture::View;
+    use crate::plan::Plan;
+    use crate::plan::compute::{PlanInput, compute};
+    use crate::plan::lids::Memory;
+    use crate::plan::partitions;
+    use crate::plan::routing::chain::{Chain, Registry};
+    use crate::sim::generate::Shape;
+    use crate::verify::channels::Graph;
+    use crate::verify::triples::{Added, LOCAL, Triples};
+    use crate::verify::wiring::Wiring;
+    use crate::verify::{Checks, prove, unicast};
+    use std::path::Path;
+
+    fn planned(shape: &Shape, conf: &str) -> (Arc<Fabric>, Plan) {
+        routed(shape, conf).expect("it is routed")
+    }
+
+    fn routed(shape: &Shape, conf: &str) -> Option<(Arc<Fabric>, Plan)> {
+        let topology = shape.build().expect("it fits");
+        let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("a node");
+        let options = Options { qos: true, ..Options::default() };
+        let chain = Chain::parse("torus-2QoS,no_fallback", &Registry::standard(Arc::default()));
+        let input = PlanInput {
+            fabric: &fabric,
+            options: &options,
+            memory: &Memory::default(),
+            torus_config: &TorusConfig::parse(Path::new("torus-2QoS.conf"), conf),
+            partitions: &partitions::default(&options),
+            observed_pkeys: &[],
+            groups: &[],
+            aliases: &[],
+            previous: None,
+            reregister: &|_| false,
+            chain: &chain.expect("an engine"),
+            qos_policy: None,
+        };
+        let plan = compute(&input).ok()?.plan;
+        Some((Arc::new(fabric), plan))
+    }
+
+    /// All that packets do in the new plan is known from the old one or was found to be new.
+    fn assert_all_known(proof: &Proof, fabric: &Fabric, plan: &Plan, added: &Added) {
+        let (wiring, old) = (Wiring::new(fabric), &proof.wiring);
+        let triples = Triples::new(&wiring);
+        unicast::check(fabric, plan, &proof.checks, &wiring, &triples);
+        let old_rank = |switch: SwitchId, rank: u16| {
+            let channel = wiring.out_of(switch).start + usize::from(rank);
+            old.hop(wiring.channels[channel].port.0).rank
+        };
+        for (index, channel) in wiring.channels.iter().enumerate() {
+            let hop = old.hop(channel.port.0);
+            for (input, next, sls) in triples.of(&wiring, index) {
+                let input = match input {
+                    LOCAL => LOCAL,
+                    input => old_rank(channel.from, input - 1) + 1,
+                };
+                let next = old_rank(channel.to, next);
+                let known = proof.triples.get((hop.triples, hop.width), input, next);
+                let new = added.get(&(hop.channel, input, next)).copied().unwrap_or_default();
+                let place = fabric.describe(channel.port);
+                assert_eq!(sls & !(known | new), 0, "{place} from {input} to {next}");
+            }
+        }
+    }
+
+    /// What a proof is used for holds of its own plan: it has all triples, their dependencies, heights
+    /// that fall along them, and trees that are as high as they are at least, with leaders of the same
+    /// tree.
+    fn assert_sound(proof: &Proof) {
+        let (fabric, plan) = (&*proof.fabric, &*proof.plan);
+        assert_all_known(proof, fabric, plan, &Added::new());
+        let (wiring, graph) = (&*proof.wiring, &proof.graph);
+        let implied = Graph::new(wiring, &proof.lanes, &proof.triples);
+        for node in 0..implied.len() as u32 {
+            let known: Vec<u32> = graph.successors(node).collect();
+            assert!(implied.successors(node).all(|next| known.contains(&next)), "{node}");
+            let height = |node: u32| proof.heights[node as usize];
+            assert!(known.iter().all(|&next| height(next) < height(node)), "{node}");
+        }
+        let (_, exact) = prove(&proof.fabric, plan.clone(), &proof.checks).expect("a clean plan");
+        let exact = exact.expect("no credit loop");
+        for (tree, exact) in proof.trees.iter().zip(&*exact.trees) {
+            let Some((tree, exact)) = tree.zip(*exact) else {
+                assert_eq!(tree.is_some(), exact.is_some());
+                continue;
+            };
+            assert!(tree.longest >= exact.longest, "{:?}", tree.lid);
+            let is_end = |table: SwitchId| {
+                proof.destinations[tree.lid.index()].is_some_and(|to| to.switch == table.0)
+            };
+            let same = |switch: SwitchId| {
+                let table = &plan.routing.lft(switch).0;
+                table[tree.lid.index()] == table[tree.leader.index()]
+            };
+            assert!(
+                fabric.switch_ids().all(|switch| is_end(switch) || same(switch)),
+                "{:?}",
+                tree.lid
+            );
+        }
+    }
+
+    /// The same once all is repaired, if it can be told without a check of the whole.
+    fn is_sound_after_repair(
+        proof: &Proof,
+        (fabric, plan): &(Arc<Fabric>, Plan),
+        checks: &Checks,
+    ) -> bool {
+        let difference = Difference::between(&proof.fabric, fabric).expect("its nodes");
+        let covered = proof.covers(fabric, plan, checks, &difference);
+        covered.is_some_and(|(base, summary, news)| {
+            assert_all_known(&base, fabric, plan, &news.triples);
+            let verified = Verified { plan: Arc::new(plan.clone()), summary };
+            assert_sound(&base.advance(fabric, &verified, news).expect("no credit loop"));
+            true
+        })
+    }
+
+    #[test]
+    fn nothing_is_overlooked_after_one_lost_cable_or_several() {
+        let (mut shortened, mut repaired) = (0, 0);
+        for (radix, looped, parallel) in [
+            ([6, 5, 1], [true; 3], 1),
+            ([5, 1, 8], [true, true, false], 1),
+            ([3, 4, 5], [true; 3], 2),
+            ([4, 4, 4], [false, true, true], 1),
+        ] {
+            let healthy = Shape { looped, parallel, hosts: 2, ..Shape::torus(radix) };
+            let conf = healthy.torus_conf();
+            let whole = planned(&healthy, &conf);
+            let (fabric, plan) = whole.clone();
+            let checks = Checks::new(true);
+            let (_, proof) = prove(&fabric, plan, &checks).expect("a clean plan");
+            let proof = proof.expect("no credit loop");
+            let mut lost = Vec::new();
+            let mut carried = proof.clone();
+            for number in 0..24u16 {
+                let at = [number * 5, number * 3, number * 7];
+                let at = std::array::from_fn(|axis| at[axis] % radix[axis]);
+                let axis = usize::from(number % 3);
+                if radix[axis] == 1 || !looped[axis] {
+                    continue;
+                }
+                lost.push((at, axis));
+                // One cable alone, after which nothing but that is known to be lost; and, every few times,
+                // one more after all others.
+                let (proof, lost) = match number % 4 {
+                    0 => (&mut carried, lost.clone()),
+                    _ => (&mut proof.clone(), vec![lost.pop().expect("it was pushed")]),
+                };
+                let broken = Shape { missing_links: lost, ..healthy.clone() };
+                let Some((fabric, plan)) = routed(&broken, &conf) else { continue };
+                let difference = Difference::between(&proof.fabric, &fabric).expect("its nodes");
+                let covered = proof.covers(&fabric, &plan, &checks, &difference);
+                let Some((base, summary, news)) = covered else { continue };
+                assert_all_known(&base, &fabric, &plan, &news.triples);
+                shortened += usize::from(!news.triples.is_empty());
+                let verified = Verified { plan: Arc::new(plan), summary };
+                *proof = base.advance(&fabric, &verified, news).expect("no credit loop");
+                assert_sound(proof);
+                if number % 4 != 0 {
+                    repaired += usize::from(is_sound_after_repair(proof, &whole, &checks));
+                }
+            }
+        }
+        assert!(shortened > 20 && repaired > 5, "{shortened} {repaired}");
+    }
+}

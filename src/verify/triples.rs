@@ -1,0 +1,143 @@
+//! What packets do in a switch and the next: triples (input, channel, next channel) with the SLs that
+//! take them.
+
+use super::wiring::{Channel, Wiring};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// The input of a triple: the end ports at a switch together.
+pub(super) const LOCAL: u16 = 0;
+
+/// Which SLs go from an input through a channel to the next channel. The input is [`LOCAL`] or
+/// one more than the rank of an input channel. Filled from many threads; since sets only grow, the
+/// result does not depend on their order.
+pub(super) struct Triples {
+    /// Indexed from the `triples` of a channel's hop in the [`Wiring`].
+    sets: Vec<AtomicU16>,
+}
+
+impl Clone for Triples {
+    fn clone(&self) -> Self {
+        let copy = |set: &AtomicU16| AtomicU16::new(set.load(Ordering::Relaxed));
+        Self { sets: self.sets.iter().map(copy).collect() }
+    }
+}
+
+impl Triples {
+    pub fn new(wiring: &Wiring) -> Self {
+        let mut sets = Vec::new();
+        sets.resize_with(wiring.triples(), AtomicU16::default);
+        Self { sets }
+    }
+
+    /// Adds the SLs of `mask` that come from `input`, take the channel with these triples, `width`
+    /// for each input, and go on to the channel of rank `next`.
+    #[inline]
+    pub fn add(&self, (triples, width): (usize, u16), input: u16, next: u16, mask: u16) {
+        let set = &self.sets[triples + usize::from(input) * usize::from(width) + usize::from(next)];
+        if mask & !set.load(Ordering::Relaxed) != 0 {
+            set.fetch_or(mask, Ordering::Relaxed);
+        }
+    }
+
+    /// Forgets all triples that have a channel in them.
+    pub fn forget(&mut self, wiring: &Wiring, channel: u32) {
+        let Channel { from, to, rank, peer_rank, .. } = wiring.channels[channel as usize];
+        let inputs = |from| 0..=wiring.degree(from) as u16;
+        let mut clear = |channel: u32, input, next| {
+            let hop = wiring.hop_of(channel);
+            *self.sets[Self::index((hop.triples, hop.width), input, next)].get_mut() = 0;
+        };
+        for next in 0..wiring.degree(to) as u16 {
+            inputs(from).for_each(|input| clear(channel, input, next));
+        }
+        for after in wiring.out_of(to) {
+            let width = wiring.degree(wiring.channels[after].to) as u16;
+            (0..width).for_each(|next| clear(after as u32, peer_rank + 1, next));
+        }
+        for before in wiring.into(from) {
+            let inputs = inputs(wiring.channels[before as usize].from);
+            inputs.for_each(|input| clear(before, input, rank));
+        }
+    }
+
+    /// The SLs that come from `input`, take a channel and go on to that of rank `next`.
+    #[inline]
+    pub fn get(&self, (triples, width): (usize, u16), input: u16, next: u16) -> u16 {
+        self.at(Self::index((triples, width), input, next))
+    }
+
+    /// The number of a triple.
+    #[inline]
+    pub fn index((triples, width): (usize, u16), input: u16, next: u16) -> usize {
+        triples + usize::from(input) * usize::from(width) + usize::from(next)
+    }
+
+    /// The SLs of the triple with this number.
+    #[inline]
+    pub fn at(&self, index: usize) -> u16 {
+        self.sets[index].load(Ordering::Relaxed)
+    }
+
+    /// By channel, for each rank of a channel after it: the SLs that go on there, wherever they came
+    /// from.
+    pub fn onward(&self, wiring: &Wiring) -> Onward {
+        let mut onward = Onward { first: Vec::new(), sls: Vec::new() };
+        for channel in 0..wiring.channels.len() {
+            let first = onward.sls.len();
+            onward.first.push(first as u32);
+            onward.sls.resize(first + wiring.degree(wiring.channels[channel].to), 0);
+            for (_, next, sls) in self.of(wiring, channel) {
+                onward.sls[first + usize::from(next)] |= sls;
+            }
+        }
+        onward
+    }
+
+    /// All triples through a channel: (input, rank of the next, SLs).
+    pub fn of(
+        &self,
+        wiring: &Wiring,
+        channel: usize,
+    ) -> impl Iterator<Item = (u16, u16, u16)> + '_ {
+        let hop = wiring.hop_of(channel as u32);
+        let (first, width) = (hop.triples, u32::from(hop.width));
+        let inputs = wiring.degree(wiring.channels[channel].from) + 1;
+        let sets = &self.sets[first..first + inputs * usize::from(hop.width)];
+        let filled = sets.iter().map(|set| set.load(Ordering::Relaxed)).zip(0u32..);
+        filled
+            .filter(|&(sls, _)| sls != 0)
+            .map(move |(sls, index)| ((index / width) as u16, (index % width) as u16, sls))
+    }
+}
+
+/// Which SLs go from a channel to the next.
+pub(super) struct Onward {
+    /// By channel: where its sets begin.
+    first: Vec<u32>,
+    /// By rank of the next channel.
+    sls: Vec<u16>,
+}
+
+impl Onward {
+    /// The SLs that go from a channel to the one of rank `next` after it.
+    #[inline]
+    pub fn get(&self, channel: u32, next: u16) -> u16 {
+        self.sls[self.first[channel as usize] as usize + usize::from(next)]
+    }
+}
+
+/// A channel, its input as in [`Triples`], and the rank of the next channel.
+pub(super) type Triple = (u32, u16, u16);
+
+/// SLs by triple.
+pub(super) type Added = HashMap<Triple, u16>;
+
+/// The positions of the bits that are set.
+pub(super) fn bits(mut set: u16) -> impl Iterator<Item = u8> {
+    std::iter::from_fn(move || {
+        let bit = (set != 0).then(|| set.trailing_zeros() as u8)?;
+        set &= set - 1;
+        Some(bit)
+    })
+}
