@@ -115,6 +115,27 @@ async fn a_lost_cable_is_routed_around_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nobody_waits_for_what_was_asked_along_a_lost_cable() {
+    let house = House::healthy("3x3x3", 1);
+    let sm = up(&house).await;
+    let places = (0..27).map(|n: u16| [n % 3, n / 3 % 3, n / 9]);
+    // The cables upwards of all switches: all there are between switches.
+    for (at, num) in places.flat_map(|at| [1, 3, 5].map(|num| (at, num))) {
+        let (switch, port) = (house.shape.switch_guid(at), PortNum(num));
+        let start = Instant::now();
+        assert!(house.fabric.unlink(switch, port));
+        while !house.faults(&sm).is_empty() && start.elapsed() < Duration::from_secs(20) {
+            sleep(Duration::from_millis(1)).await;
+        }
+        // An SMP that is never answered is given up after 800 ms.
+        let took = start.elapsed();
+        assert!(took < Duration::from_millis(200), "{at:?} port {num}: {took:?}");
+        assert!(house.fabric.relink(switch, port));
+        settle().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn while_refusing_everything_stays_and_the_operator_knows_why() {
     let house = House::healthy("5x5x1", 1);
     let dumps = |options: Options| Options { log_flags: 0x43, ..options };

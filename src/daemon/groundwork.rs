@@ -6,7 +6,7 @@
 //! a second, and goes before what was carried as soon as it is there. If the fabric changes before,
 //! the next plan builds on what was carried.
 
-use super::priority::spawn_behind;
+use super::priority::{spawn_aside, spawn_behind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::task::JoinHandle;
@@ -58,7 +58,7 @@ impl<T: Send + Sync + 'static> Groundwork<T> {
             if begun.load(Ordering::Relaxed) != number {
                 return last;
             }
-            spawn_behind(move || work(last)).await.ok().flatten()
+            spawn_aside(move || work(last)).await.ok().flatten()
         }));
     }
 

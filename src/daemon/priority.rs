@@ -1,7 +1,9 @@
 //! Who goes first where cores are few: those who answer and those who talk to the fabric, before
-//! those who plan and those who write files.
+//! those who plan and those who write files; and those before whoever gets ready for later.
 
+use rayon::ThreadPool;
 use std::cell::Cell;
+use std::sync::OnceLock;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 /// How much nicer planners are than the desks: enough for the kernel to let a desk that wakes up
@@ -14,12 +16,15 @@ thread_local! {
 
 /// Lets the other threads of the process go before this one, from now on.
 pub fn step_back() {
-    if HAS_STEPPED_BACK.replace(true) {
-        return;
+    if !HAS_STEPPED_BACK.replace(true) {
+        become_nicer(NICER);
     }
+}
+
+fn become_nicer(by: i32) {
     // A kernel that does not let it have its way: then all go at the same time.
     if let Ok(own) = rustix::process::getpriority_process(None) {
-        let _ = rustix::process::setpriority_process(None, own + NICER);
+        let _ = rustix::process::setpriority_process(None, own + by);
     }
 }
 
@@ -28,6 +33,23 @@ pub fn spawn_behind<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
     spawn_blocking(move || {
         step_back();
         work()
+    })
+}
+
+/// Runs `work` that is for later: what it does in parallel has one thread of its own, behind those who
+/// plan, whose queue it must not fill.
+pub fn spawn_aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    static ASIDE: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    spawn_behind(move || {
+        let pool = ASIDE.get_or_init(|| {
+            let builder = rayon::ThreadPoolBuilder::new().num_threads(1);
+            let builder = builder.thread_name(|_| "aside".to_owned());
+            builder.start_handler(|_| become_nicer(2 * NICER)).build().ok()
+        });
+        match pool {
+            Some(pool) => pool.install(work),
+            None => work(),
+        }
     })
 }
 
@@ -52,6 +74,9 @@ mod tests {
             let behind = spawn_behind(|| getpriority_process(None).expect("Linux")).await;
             assert_eq!(behind.expect("no panic"), (before + NICER).min(19));
         }
+        let aside = || (getpriority_process(None).expect("Linux"), rayon::current_num_threads());
+        let expected = ((before + 2 * NICER).min(19), 1);
+        assert_eq!(spawn_aside(aside).await.expect("no panic"), expected);
         assert_eq!(getpriority_process(None), Ok(before));
     }
 }

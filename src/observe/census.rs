@@ -227,6 +227,18 @@ impl Census {
         Some(other)
     }
 
+    /// True if every cable along a route is there.
+    pub fn leads(&self, route: &DirectedRoute) -> bool {
+        let Some((mut node, _)) = self.local else { return false };
+        route.exits().all(|exit| {
+            let peer = self.entries[node].ports.get(exit.index()).and_then(|slot| slot.peer);
+            peer.is_some_and(|(next, _)| {
+                node = next;
+                true
+            })
+        })
+    }
+
     /// Computes the routes of all nodes anew: shortest along the cables, lower ports first.
     /// Packets pass through switches only (and leave through the own port). Returns which
     /// nodes are reached.

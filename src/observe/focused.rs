@@ -3,8 +3,9 @@
 //! up is discovered as in a heavy sweep.
 //!
 //! The old directed routes may lead over the very cable that broke. So the suspects are asked
-//! once, the cables they report lost are taken out, all routes are computed anew, and whoever
-//! did not answer is asked once more by the new route. A switch that stays silent then keeps
+//! once, and so is the port before each of them; the cables that are reported lost are taken out, all
+//! routes are computed anew, and who was asked along such a cable, or did not answer, is asked once
+//! more by the new route. A switch that stays silent then keeps
 //! its last known state until the heavy sweep that follows.
 
 use super::census::Census;
@@ -27,12 +28,12 @@ pub async fn sweep(
     let census = Census::of(&last.fabric, &last.pkeys);
     let mut inquiry = Inquiry::new(client, m_key, census);
     let before = cables(&inquiry.census);
-    for &guid in suspects {
-        if let Some(node) = inquiry.census.find(guid) {
-            inquiry.ask_switch(node);
-        }
-    }
-    inquiry.run().await;
+    let suspects: Vec<usize> =
+        suspects.iter().filter_map(|&guid| inquiry.census.find(guid)).collect();
+    // First: only so many questions may be under way, and those that are lost stay so for long.
+    suspects.iter().for_each(|&node| ask_parent(&mut inquiry, node));
+    suspects.iter().for_each(|&node| inquiry.ask_switch(node));
+    inquiry.run_past_losses().await;
     ask_widowed(&mut inquiry, &before);
     inquiry.run().await;
     inquiry.ask_pkeys();
@@ -47,6 +48,20 @@ pub async fn sweep(
     let managers: Vec<_> = managers.collect();
     inquiry.managers.extend(managers);
     conclude(inquiry)
+}
+
+/// Asks for the port through which a switch is asked: if the cable between them is lost, that one can say
+/// so.
+fn ask_parent(inquiry: &mut Inquiry, node: usize) {
+    let entries = inquiry.census.entries();
+    let route = entries[node].route;
+    let leads_here = |&(peer, num): &(usize, PortNum)| {
+        entries[peer].route.len() + 1 == route.len() && entries[peer].route.then(num) == Some(route)
+    };
+    let mut peers = entries[node].ports.iter().filter_map(|slot| slot.peer);
+    if let Some((parent, num)) = peers.find(leads_here) {
+        inquiry.ask_port(parent, num);
+    }
 }
 
 type Cable = [(usize, PortNum); 2];

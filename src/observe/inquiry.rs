@@ -70,6 +70,8 @@ pub(super) struct Inquiry {
     /// Questions without an answer in the first round: [`Self::retry`] asks them once more.
     deferred: Vec<Question>,
     is_retry: bool,
+    /// A cable was found to be lost; questions that went along it have not been put off.
+    is_cut: bool,
     /// Why the first question, to the own node, failed.
     pub local_failure: Option<SmpError>,
 }
@@ -84,6 +86,7 @@ impl Inquiry {
             changed_switches: Vec::new(),
             deferred: Vec::new(),
             is_retry: false,
+            is_cut: false,
             local_failure: None,
         }
     }
@@ -94,6 +97,26 @@ impl Inquiry {
             match answer {
                 Ok(reply) => self.answered(question, &reply),
                 Err(error) => self.unanswered(question, &error),
+            }
+        }
+    }
+
+    /// The same where routes may lead along cables that turn out to be lost. Questions that went along
+    /// these are put off for [`Self::retry`] at once: to wait until their time is over would take a
+    /// hundred times as long as all the others.
+    pub async fn run_past_losses(&mut self) {
+        while let Some((question, answer)) = self.batch.next().await {
+            match answer {
+                Ok(reply) => self.answered(question, &reply),
+                Err(error) => self.unanswered(question, &error),
+            }
+            if std::mem::take(&mut self.is_cut) {
+                let census = &self.census;
+                let is_lost = |question: &Question| {
+                    let node = question.node();
+                    node.is_some_and(|node| !census.leads(&census.entries()[node].route))
+                };
+                self.deferred.extend(self.batch.forget(is_lost));
             }
         }
     }
@@ -290,7 +313,7 @@ impl Inquiry {
         let leads_on = Census::leads_on(&info) && port != PortNum::ZERO;
         let peer = self.census.entries()[node].ports[port.index()].peer;
         if !leads_on && (is_switch || is_local) {
-            self.census.disconnect(here);
+            self.is_cut |= self.census.disconnect(here).is_some();
         } else if leads_on && peer.is_none() && (is_switch || is_local) {
             self.ask_who(Some(here));
         }

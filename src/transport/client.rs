@@ -124,6 +124,15 @@ impl SmpBatch {
         self.intake.pump();
     }
 
+    /// Forgets requests that cannot be answered any more: they are not sent, or their places are given
+    /// to others. Returns the tags of those without a result.
+    pub fn forget(&mut self, is_one: impl Fn(Tag) -> bool) -> Vec<Tag> {
+        let forgotten = self.intake.transactions().forget(self.id, is_one);
+        self.outstanding -= forgotten.len();
+        self.intake.pump();
+        forgotten
+    }
+
     /// Requests whose result [`Self::next`] did not return yet.
     pub fn outstanding(&self) -> usize {
         self.outstanding

@@ -26,6 +26,20 @@ impl<T> Tagged<T> {
         self.batch.submit(slot as u64, request);
     }
 
+    /// Forgets requests that cannot be answered any more. Returns their notes.
+    pub fn forget(&mut self, is_one: impl Fn(&T) -> bool) -> Vec<T> {
+        let slots = &self.slots;
+        let is_such = |tag| slots.get(tag as usize).and_then(Option::as_ref).is_some_and(&is_one);
+        let tags = self.batch.forget(is_such);
+        let taken = tags.into_iter().map(|tag| tag as usize);
+        taken
+            .filter_map(|slot| {
+                self.free.push(slot);
+                self.slots.get_mut(slot)?.take()
+            })
+            .collect()
+    }
+
     /// Requests that were submitted and not answered yet.
     pub fn outstanding(&self) -> usize {
         self.batch.outstanding()

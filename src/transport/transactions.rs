@@ -321,6 +321,25 @@ impl Transactions {
         }
     }
 
+    /// Forgets requests of a batch: what is queued is not sent, and what is under way gives its place to
+    /// others. Returns their tags.
+    pub fn forget(&mut self, batch: BatchId, is_one: impl Fn(Tag) -> bool) -> Vec<Tag> {
+        let mut forgotten = Vec::new();
+        self.queue.retain(|queued| {
+            let goes = queued.batch == batch && is_one(queued.tag);
+            forgotten.extend(goes.then_some(queued.tag));
+            !goes
+        });
+        for at in 0..self.places.len() {
+            let is_it = |flight: &mut Flight| flight.batch == Some(batch) && is_one(flight.tag);
+            if let Some(flight) = self.places[at].flight.take_if(is_it) {
+                self.release(at);
+                forgotten.push(flight.tag);
+            }
+        }
+        forgotten
+    }
+
     /// Queues a request.
     pub fn submit(&mut self, batch: BatchId, tag: Tag, request: SmpRequest) {
         match &self.closed {
