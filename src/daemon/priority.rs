@@ -44,7 +44,8 @@ pub fn spawn_aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
         let pool = ASIDE.get_or_init(|| {
             let builder = rayon::ThreadPoolBuilder::new().num_threads(1);
             let builder = builder.thread_name(|_| "aside".to_owned());
-            builder.start_handler(|_| become_nicer(2 * NICER)).build().ok()
+            // It begins as nice as this thread, which has stepped back.
+            builder.start_handler(|_| become_nicer(NICER)).build().ok()
         });
         match pool {
             Some(pool) => pool.install(work),
