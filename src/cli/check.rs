@@ -13,7 +13,8 @@ use std::path::PathBuf;
 /// Takes the options of the daemon too (see torus-sm --help), such as -F, -P and
 /// --torus_config. With a fabric it also shows what the partitions come to: members, groups, and
 /// the P_Key table of every port; and with QoS which ports get the tables of which scopes of the
-/// QoS policy, its levels, and the tables that ports get in the end. The exit code is 0 if there is no error, else 4.
+/// QoS policy, its levels, and the tables that ports get in the end. The exit code is 0 if there
+/// is no error, else 4.
 #[derive(Clone, PartialEq, Debug, Parser)]
 #[command(name = "torus-sm check", disable_version_flag = true, max_term_width = 96)]
 pub struct CheckArgs {

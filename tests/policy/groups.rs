@@ -120,11 +120,20 @@ pub fn members(apart: &Apart, ours: &Answer, theirs: &Answer) -> Name {
     name.and(if has_moved { apart.moved() } else { name })
 }
 
+/// The groups that both of two answers list.
+pub fn of_both(answers: [&Answer; 2]) -> Vec<Gid> {
+    let [ours, theirs] = answers.map(mgids);
+    ours.intersection(&theirs).copied().collect()
+}
+
 /// True if all groups that they list are listed by us, too, and more.
 pub fn fewer(ours: &Answer, theirs: &Answer) -> bool {
-    let names = |answer| parsed(answer).iter().map(McMemberRecord::mgid).collect::<BTreeSet<Gid>>();
-    let (ours, theirs) = (names(ours), names(theirs));
+    let [ours, theirs] = [ours, theirs].map(mgids);
     theirs.is_subset(&ours) && ours != theirs
+}
+
+fn mgids(answer: &Answer) -> BTreeSet<Gid> {
+    parsed(answer).iter().map(McMemberRecord::mgid).collect()
 }
 
 fn parsed(answer: &Answer) -> Vec<McMemberRecord> {

@@ -2,33 +2,31 @@
 
 use super::draw::Case;
 use super::files::Words;
+use super::site::TableKey;
 use crate::torus::random::Random;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use torus_sm::ids::Guid;
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::NodeKind;
 
-/// Why the tables of a sequence are no more the same from some file on, though both are right or
-/// OpenSM's is wrong.
-pub const DEFAULT_LEFT_OUT: &str = "When a table is full and another key belongs at index 0, \
-    OpenSM gives the default key no place, though there are gaps; a port without it does not reach \
-    the SA.";
-
-/// True for [`DEFAULT_LEFT_OUT`]: tables that differ by a default key in a gap of theirs.
-pub fn leaves_default_out(ours: &[u8], theirs: &[u8]) -> bool {
-    let pairs = || ours.as_chunks::<2>().0.iter().zip(theirs.as_chunks::<2>().0);
-    let is_default = |key: &[u8; 2]| matches!(key, [0xFF | 0x7F, 0xFF]);
-    ours.len() == theirs.len()
-        && pairs().filter(|(our, their)| our != their).count() == 1
-        && pairs().any(|(our, their)| is_default(our) && *their == [0, 0])
-}
+/// Seeds of sequences that show what the first ones do not.
+pub const CHOSEN: [u64; 2] = [41, 67];
 
 /// Two tables as keys.
-pub fn both(ours: &[u8], theirs: &[u8]) -> String {
-    let keys = |table: &[u8]| -> String {
-        let keys = table.as_chunks().0.iter();
-        keys.map(|&key| format!(" {:x}", u16::from_be_bytes(key))).collect()
-    };
+pub fn both(ours: &[u16], theirs: &[u16]) -> String {
+    let keys = |table: &[u16]| -> String { table.iter().map(|key| format!(" {key:x}")).collect() };
     format!("\n    ours  {}\n    theirs{}", keys(ours), keys(theirs))
+}
+
+/// The keys of each port's table.
+pub fn by_port(tables: &BTreeMap<TableKey, Vec<u8>>) -> BTreeMap<(Guid, u8), Vec<u16>> {
+    let mut ports: BTreeMap<_, Vec<u16>> = BTreeMap::new();
+    for ((guid, port, ..), block) in tables {
+        let keys = block.as_chunks().0.iter().map(|&key| u16::from_be_bytes(key));
+        ports.entry((*guid, *port)).or_default().extend(keys);
+    }
+    ports
 }
 
 /// A fabric, and the files in the order in which they are read.

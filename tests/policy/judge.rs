@@ -1,8 +1,8 @@
 //! Whether two answers differ in nothing but what differs by design.
 
 use super::differences::{
-    BOTH_KEYS, IN_PARTS, MEMBERSHIP, OF_MANY, OF_SEVERAL, PATH_BITS, TO_GROUPS, UNKNOWN_GIDS,
-    WAY_BACK,
+    BOTH_KEYS, FLOW_LABELS, IN_PARTS, MEMBERSHIP, OF_MANY, OF_SEVERAL, PATH_BITS, TO_GROUPS,
+    UNKNOWN_GIDS, WAY_BACK,
 };
 use super::draw::Case;
 use super::questions::Question;
@@ -164,6 +164,9 @@ impl<'a> Judge<'a> {
             _ => return None,
         };
         if let [mut our] = records(ours)[..] {
+            if our.flow_label() != 0 && with_label_reversed(our) == their {
+                return Some(FLOW_LABELS);
+            }
             our.set_dlid(their.dlid());
             return self.apart.of_files().filter(|_| our == their);
         }
@@ -178,6 +181,15 @@ impl<'a> Judge<'a> {
                 || fits(wanted.rate_selector(), rank(wanted.rate()), rank(their.rate())));
         (is_nothing(ours) && !is_right).then_some(TO_GROUPS)
     }
+}
+
+/// A path to a group as OpenSM writes it on little-endian machines: the three bytes of the flow
+/// label the other way round, the last of them upon the hop limit.
+fn with_label_reversed(mut path: PathRecord) -> PathRecord {
+    let [_, high, middle, low] = path.flow_label().to_be_bytes();
+    path.set_flow_label(u32::from(low) << 8 | u32::from(middle));
+    path.set_hop_limit(path.hop_limit() | high);
+    path
 }
 
 /// Paths as between the first LIDs of their ends, each once.

@@ -7,6 +7,7 @@ pub mod files;
 pub mod groups;
 pub mod indexes;
 pub mod judge;
+pub mod memory;
 pub mod of_partitions;
 pub mod postman;
 pub mod questions;

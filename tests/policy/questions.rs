@@ -234,6 +234,16 @@ fn demands(random: &mut Random, case: &Case, mask: &mut u64, wanted: &mut PathRe
     add(random, 2, PathRecord::SERVICE_ID_MSB);
 }
 
+/// Paths to groups, from anywhere: only members have one from somewhere.
+pub fn to_groups(mgids: impl IntoIterator<Item = Gid>) -> Vec<Question> {
+    let question = |mgid: Gid| {
+        let mut wanted = PathRecord::default();
+        wanted.set_dgid(mgid);
+        Question::Path { method: Method::GET, mask: PathRecord::DGID, wanted }
+    };
+    mgids.into_iter().map(question).collect()
+}
+
 /// Joins, some of which create a group.
 pub fn joins(case: &Case, count: usize) -> Vec<Question> {
     let mut random = Random::new(case.seed ^ 0x10_1b);

@@ -56,6 +56,7 @@ pub fn partitions(
     for definition in &config.definitions {
         resolver.define(definition);
     }
+    resolver.ask_again();
     let mut partitions = resolver.partitions;
     partitions.retain(|partition| !partition.members.is_empty());
     (partitions, resolver.notes)
@@ -74,6 +75,8 @@ struct Resolver<'a> {
     /// Number of definitions seen.
     order: u32,
     groups: BTreeSet<Gid>,
+    /// Groups that something spoke against when they were described: partition, line, group.
+    refused: Vec<(usize, u32, PermanentGroup)>,
     notes: Vec<Note>,
 }
 
@@ -106,6 +109,7 @@ impl<'a> Resolver<'a> {
             remembered,
             order: 0,
             groups: BTreeSet::new(),
+            refused: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -196,7 +200,27 @@ impl<'a> Resolver<'a> {
         let scopes = if flags.scopes == 0 { 1 << LINK_LOCAL } else { flags.scopes };
         for scope in (0..16).filter(|scope| scopes & 1 << scope != 0) {
             let group = group(mgid, scope, pkey, &flags, self.options);
-            let group = PermanentGroup { order: self.groups.len(), ..group };
+            if self.groups.contains(&group.mgid) {
+                continue;
+            }
+            match self.objection(&group) {
+                Some(_) => self.refused.push((index, line, group)),
+                None => self.add_group(index, group),
+            }
+        }
+    }
+
+    fn add_group(&mut self, index: usize, group: PermanentGroup) {
+        let group = PermanentGroup { order: self.groups.len(), ..group };
+        self.groups.insert(group.mgid);
+        self.partitions[index].groups.push(group);
+    }
+
+    /// Adds the groups that were refused for want of a broadcast group that the file describes
+    /// further down. OpenSM reads the file at every heavy sweep, and makes them at the second, so
+    /// that they come behind all others there, too.
+    fn ask_again(&mut self) {
+        for (index, line, group) in std::mem::take(&mut self.refused) {
             if self.groups.contains(&group.mgid) {
                 continue;
             }
@@ -205,10 +229,7 @@ impl<'a> Resolver<'a> {
                     "group {} of line {line} of partitions.conf is left out: {objection}",
                     group.mgid
                 ))),
-                None => {
-                    self.groups.insert(group.mgid);
-                    self.partitions[index].groups.push(group);
-                }
+                None => self.add_group(index, group),
             }
         }
     }

@@ -145,6 +145,33 @@ fn groups_have_key_scope_and_what_they_inherit() {
     assert_eq!((found[1].sl, found[1].groups[0].sl, found[1].groups[2].sl), (Sl(0), Sl(0), Sl(1)));
 }
 
+/// As in OpenSM, which reads the file more than once: what was refused is asked for again, behind
+/// all others, and so its MLID is.
+#[test]
+fn the_broadcast_group_may_be_described_further_down() {
+    let text = "P=1: mgid=ff12:601b::16,TClass=3\nmgid=ff12:401b::5,scope=2,scope=5,TClass=4\n;\
+                Q=2: ALL, mgid=ff12:401b::16\n; P,ipoib: ALL, mgid=ff12::7\nmgid=ff12:601b::16;\
+                Q: mgid=ff12:401b:ffff::ffff:ffff,scope=5; Q: mgid=ff12:401b::16,scope=5;";
+    let (found, notes) = resolve(text, &Options::default(), &[]);
+    let mut groups: Vec<_> = found.iter().flat_map(|part| &part.groups).collect();
+    groups.sort_by_key(|group| group.order);
+    let shown: Vec<_> =
+        groups.iter().map(|group| (group.order, group.mgid.to_string(), group.tclass)).collect();
+    let rows = [
+        (0, "ff12:401b:8001::ffff:ffff", 0),
+        (1, "ff12::7", 0),
+        (2, "ff12:601b:8001::16", 0),
+        (3, "ff15:401b:8002::ffff:ffff", 0),
+        (4, "ff15:401b:8002::16", 0),
+        (5, "ff12:401b:8001::5", 4),
+    ];
+    assert_eq!(shown, rows.map(|(order, mgid, tclass)| (order, mgid.to_owned(), tclass)));
+    let left_out: Vec<_> = notes.iter().map(|note| &note.text[..39]).collect();
+    let expected =
+        ["group ff15:401b:8001::5 of line 2 of pa", "group ff12:401b:8002::16 of line 3 of p"];
+    assert_eq!(left_out, expected);
+}
+
 #[test]
 fn the_last_part_that_says_an_sl_counts() {
     let options = Options { qos: true, ..Options::default() };

@@ -1,0 +1,82 @@
+//! What OpenSM remembers of P_Key tables, as far as it makes later ones other than ours.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why tables of a sequence are no more the same from some file on, though ours are right.
+pub const BY_DESIGN: [&str; 3] = [DEFAULT_LEFT_OUT, REMEMBERED_TWICE, FROM_INDEX_0];
+
+pub const DEFAULT_LEFT_OUT: &str = "When the last index is or was in use and another key belongs \
+    at index 0, OpenSM gives the default key no place, though there are gaps; a port without it \
+    does not reach the SA.";
+pub const REMEMBERED_TWICE: &str = "OpenSM remembers the index of either key of a partition, and \
+    when another partition takes it forgets one of the two alone. So a key comes back to an index \
+    that has been another's, or still is: then it takes its place, and in the next sweep the \
+    other one takes it back. A key that comes back to us finds its index, if nobody had it since.";
+pub const FROM_INDEX_0: &str = "A key that stood at index 0 and comes back is to us a new one; \
+    OpenSM places it after all others.";
+
+/// What the table of a port held.
+#[derive(Default)]
+pub struct Memory {
+    /// Where each key stood last.
+    last: BTreeMap<u16, usize>,
+    stood: BTreeSet<(usize, u16)>,
+    /// Indexes that both keys of some partition had, one after the other.
+    doubled: BTreeSet<usize>,
+}
+
+impl Memory {
+    /// Takes account of a table.
+    pub fn note(&mut self, table: &[u16]) {
+        for (index, &key) in table.iter().enumerate().filter(|(_, key)| **key != 0) {
+            self.last.insert(key, index);
+            self.stood.insert((index, key));
+            if self.stood.contains(&(index, key ^ 0x8000)) {
+                self.doubled.insert(index);
+            }
+        }
+    }
+
+    /// Which of [`BY_DESIGN`] make two tables of the port differ; none if that is not all.
+    pub fn reasons(&self, ours: &[u16], theirs: &[u16]) -> Vec<&'static str> {
+        let differing: Vec<usize> =
+            (0..ours.len().max(theirs.len())).filter(|&n| ours.get(n) != theirs.get(n)).collect();
+        let keys = |table: &[u16]| -> Vec<u16> {
+            let keys = differing.iter().filter_map(|&index| table.get(index).copied());
+            keys.filter(|key| *key != 0).collect()
+        };
+        let (our, their) = (keys(ours), keys(theirs));
+        let lost: Vec<u16> = our.iter().copied().filter(|key| !theirs.contains(key)).collect();
+        let is_used_up = theirs.last().is_some_and(|key| *key != 0)
+            || self.last.values().any(|index| index + 1 == theirs.len());
+        let is_right = |&key: &u16| match self.last.get(&key) {
+            _ if is_default(key) => is_used_up && !is_default(theirs[0]),
+            Some(at) => self.doubled.contains(at) && theirs[*at] != 0,
+            None => false,
+        };
+        // All others are new and find gaps one after the other.
+        let is_new = |key: &u16| {
+            let is_back = |&at: &usize| at == 0 || ours[at] == *key || theirs[at] == *key;
+            !lost.contains(key) && !self.last.get(key).is_some_and(is_back)
+        };
+        let new = |keys: &[u16]| keys.iter().copied().filter(is_new).collect::<Vec<u16>>();
+        let has_more = their.iter().any(|key| !ours.contains(key));
+        if has_more || !lost.iter().all(is_right) || new(&our) != new(&their) {
+            return Vec::new();
+        }
+        let came_back = |index: &&usize| self.last.get(&theirs[**index]) == Some(*index);
+        let mut back = differing.iter().filter(came_back);
+        let is_default_lost = lost.iter().any(|key| is_default(*key));
+        let is_twice = lost.iter().any(|key| !is_default(*key))
+            || back.any(|index| self.doubled.contains(index));
+        let was_first = their.iter().any(|key| self.last.get(key) == Some(&0));
+        let others = is_twice || was_first;
+        let found = [is_default_lost && (others || differing.len() == 1), is_twice, was_first];
+        let reasons = BY_DESIGN.into_iter().zip(found);
+        reasons.filter(|(_, is_it)| *is_it).map(|(reason, _)| reason).collect()
+    }
+}
+
+fn is_default(key: u16) -> bool {
+    key & 0x7FFF == 0x7FFF
+}
