@@ -7,7 +7,7 @@
 //! taken for the subnet's last word. What the manager wants is in `errands`;
 //! requests are dealt with in `answering`.
 //!
-//! Requests wait port by port and are served in turn ([`queue`]). What has no room is answered
+//! Requests wait port by port and are served in turn ([`super::queue`]). What has no room is answered
 //! with BUSY, which names the port in the counters and the log; what waited too long
 //! (`max_msg_fifo_timeout`) is not answered. While the desk sleeps, single records are answered at
 //! its [`hatch`](super::hatch).
