@@ -96,6 +96,20 @@ fn node_info(id: u32, route: &DirectedRoute, tid: u64) -> Vec<u8> {
     message(id, Address::smi(Lid::PERMISSIVE), &mad.0)
 }
 
+/// A request to subnet administration for anything of this kind.
+fn sa_request(method: Method, attr_id: u16, tid: u64) -> [u8; 256] {
+    let mut mad = [0; 256];
+    let mut header = Header::read(&mad);
+    header.set_base_version(1);
+    header.set_class(Class::SUBN_ADM);
+    header.set_class_version(2);
+    header.set_method(method.0);
+    header.set_tid(tid);
+    header.set_attr_id(attr_id);
+    header.write(&mut mad);
+    mad
+}
+
 fn message(id: u32, address: Address, mad: &[u8]) -> Vec<u8> {
     let header = UserHeader { id, status: 0, timeout_ms: 200, retries: 1, length: 0, address };
     let mut bytes = header.to_bytes().to_vec();
@@ -152,15 +166,7 @@ mod inside {
             let timeout = Some(Duration::from_secs(2));
             port.post(&Outgoing { agent, to, timeout, retries: 3, mad }).expect("it is taken");
         };
-        let mut header = Header::default();
-        header.set_base_version(1);
-        header.set_class(Class::SUBN_ADM);
-        header.set_class_version(2);
-        header.set_method(Method::GET.0);
-        header.set_tid(7);
-        header.set_attr_id(CLASS_PORT_INFO);
-        let mut mad = [0; 256];
-        mad[..header.0.len()].copy_from_slice(&header.0);
+        let mad = sa_request(Method::GET, CLASS_PORT_INFO, 7);
         ask(Agent::Sa, Address::gsi(local.sm_lid, Sl(0)), &mad);
         let wait = Duration::from_secs(30);
         assert_eq!(heard.recv_timeout(wait), Ok("stuck"));
@@ -214,15 +220,7 @@ mod inside {
         let port = std::fs::read_to_string("/sys/class/infiniband/sim0/ports/1/sm_lid");
         let lid = port.expect("sm_lid").trim().trim_start_matches("0x").to_owned();
         let sm = Address::gsi(Lid(u16::from_str_radix(&lid, 16).expect("a LID")), Sl(0));
-        let mut mad = [0; 256];
-        let mut header = Header::read(&mad);
-        header.set_base_version(1);
-        header.set_class(Class::SUBN_ADM);
-        header.set_class_version(2);
-        header.set_method(Method::GET_TABLE.0);
-        header.set_tid(77);
-        header.set_attr_id(NODE_RECORD);
-        header.write(&mut mad);
+        let mad = sa_request(Method::GET_TABLE, NODE_RECORD, 77);
         write(fd, &message(id, sm, &mad)).expect("taken");
         // This descriptor blocks until the answer is there.
         let mut first = [0; 320];
