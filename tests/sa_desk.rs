@@ -70,9 +70,13 @@ fn subnet(options: Options) -> Subnet {
     support::subnet(fabric, options, &config, &partitions)
 }
 
-fn ask(lid: u16) -> Inbound {
+fn ask(lid: u16, tid: u64) -> Inbound {
     let info = ClassPortInfo::default();
-    let mad = request(SaAttr::CLASS_PORT_INFO, Method::GET, 0, &info).0.to_vec();
+    let mut mad = request(SaAttr::CLASS_PORT_INFO, Method::GET, 0, &info);
+    let mut header = mad.header();
+    header.set_tid(tid);
+    mad.set_header(&header);
+    let mad = mad.0.to_vec();
     let from = Address::gsi(Lid(lid), Sl(0));
     Inbound { agent: Agent::Sa, from, mad, arrived: Instant::now() }
 }
@@ -178,8 +182,8 @@ async fn a_desk_that_sleeps_has_single_records_given_out_at_its_hatch() {
 
 #[tokio::test(start_paused = true)]
 async fn a_port_that_floods_does_not_starve_the_others() {
-    let mut requests: Vec<_> = (0..10_000).map(|_| ask(10)).collect();
-    requests.extend((0..20).flat_map(|_| [ask(11), ask(12)]));
+    let mut requests: Vec<_> = (0..10_000).map(|tid| ask(10, tid)).collect();
+    requests.extend((0..20).flat_map(|tid| [ask(11, tid), ask(12, tid)]));
     let sent = answers(Options::default(), SmState::Master, requests, Duration::ZERO).await;
     assert_eq!(sent.len(), 10_040, "nobody waits for nothing");
     let busy: Vec<_> = sent.iter().filter(|(_, status)| *status == Status::BUSY).collect();
@@ -192,7 +196,7 @@ async fn a_port_that_floods_does_not_starve_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn refusing_takes_turns_with_answering() {
-    let requests: Vec<_> = (0..40_000).map(|number| ask(10 + number % 8)).collect();
+    let requests: Vec<_> = (0..40_000).map(|tid| ask(10 + (tid % 8) as u16, tid)).collect();
     let sent = answers(Options::default(), SmState::Master, requests, Duration::ZERO).await;
     let runs = sent.chunk_by(|one, two| one.1 == two.1);
     let refused = runs.filter(|run| run[0].1 == Status::BUSY).map(<[_]>::len);
@@ -204,7 +208,7 @@ async fn refusing_takes_turns_with_answering() {
 async fn what_waited_too_long_is_not_answered() {
     for (limit, expected) in [(100, 0), (0, 5), (1000, 5)] {
         let options = Options { max_msg_fifo_timeout: limit, ..Options::default() };
-        let requests = (0..5).map(|_| ask(10)).collect();
+        let requests = (0..5).map(|tid| ask(10, tid)).collect();
         let age = Duration::from_millis(200);
         let sent = answers(options, SmState::Master, requests, age).await;
         assert_eq!(sent.len(), expected, "limit {limit} ms");
@@ -213,7 +217,7 @@ async fn what_waited_too_long_is_not_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_not_master_is_silent_however_much_is_asked() {
-    let requests = (0..10_000).map(|_| ask(10)).collect();
+    let requests = (0..10_000).map(|tid| ask(10, tid)).collect();
     let sent = answers(Options::default(), SmState::Standby, requests, Duration::ZERO).await;
     assert!(sent.is_empty());
 }

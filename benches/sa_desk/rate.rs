@@ -35,7 +35,10 @@ impl Clients {
     fn ask(&self, number: u64) -> Option<()> {
         let inbox = self.inbox.lock().expect("no panic in here").clone()?;
         let (from, mad) = &self.requests[number as usize % REQUESTS];
-        inbox.try_send(inbound(*from, mad.clone())).ok()
+        let mut mad = mad.clone();
+        // Else it would be taken for a repetition.
+        mad[8..16].copy_from_slice(&number.to_be_bytes());
+        inbox.try_send(inbound(*from, mad)).ok()
     }
 }
 

@@ -3,12 +3,25 @@
 //!
 //! Room is limited for all together. When it is used up, the port with the most requests gives
 //! way: its latest one is to be answered with BUSY.
+//!
+//! A request that comes again while it waits is the repetition of a sender who hears nothing, and
+//! needs no second answer: under load such copies would soon be all there is to be answered.
 
 use crate::ids::Lid;
 use crate::transport::intake::Inbound;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// Who asks for what, under which transaction.
+type Name = (Lid, u32, u64);
+
+fn name_of(request: &Inbound) -> Name {
+    let mut hasher = DefaultHasher::new();
+    request.mad.hash(&mut hasher);
+    (request.from.lid, request.from.qpn, hasher.finish())
+}
 
 /// The queues.
 #[derive(Debug)]
@@ -17,6 +30,8 @@ pub struct FairQueue {
     by_port: BTreeMap<Lid, VecDeque<Inbound>>,
     /// The ports that have requests, the next in turn first.
     turns: VecDeque<Lid>,
+    /// Of the requests.
+    names: HashSet<Name>,
     count: usize,
     capacity: usize,
 }
@@ -24,7 +39,8 @@ pub struct FairQueue {
 impl FairQueue {
     /// Queues of together at most `capacity` requests.
     pub fn new(capacity: usize) -> Self {
-        Self { by_port: BTreeMap::new(), turns: VecDeque::new(), count: 0, capacity }
+        let (by_port, turns, names) = Default::default();
+        Self { by_port, turns, names, count: 0, capacity }
     }
 
     /// True if nothing waits.
@@ -32,9 +48,13 @@ impl FairQueue {
         self.count == 0
     }
 
-    /// Adds a request. Returns the one that has no room, if there is one: this or another.
+    /// Adds a request, if it does not wait already. Returns the one that has no room, if there is one:
+    /// this or another.
     pub fn add(&mut self, request: Inbound) -> Option<Inbound> {
-        let port = request.from.lid;
+        let (port, name) = (request.from.lid, name_of(&request));
+        if self.names.contains(&name) {
+            return None;
+        }
         let turned_away = if self.count < self.capacity { None } else { self.make_room(port) };
         if self.count >= self.capacity {
             return Some(request);
@@ -44,6 +64,7 @@ impl FairQueue {
             self.turns.push_back(port);
         }
         queue.push_back(request);
+        self.names.insert(name);
         self.count += 1;
         turned_away
     }
@@ -55,7 +76,9 @@ impl FairQueue {
         // Two more: else the ports would drive each other out by turns.
         let (_, queue) = most.filter(|(_, queue)| queue.len() > own + 1)?;
         self.count -= 1;
-        queue.pop_back()
+        queue.pop_back().inspect(|latest| {
+            self.names.remove(&name_of(latest));
+        })
     }
 
     /// The next request in turn.
@@ -63,7 +86,10 @@ impl FairQueue {
         let port = self.turns.pop_front()?;
         let queue = self.by_port.get_mut(&port)?;
         let request = queue.pop_front();
-        self.count -= usize::from(request.is_some());
+        if let Some(request) = &request {
+            self.names.remove(&name_of(request));
+            self.count -= 1;
+        }
         if queue.is_empty() {
             self.by_port.remove(&port);
         } else {
@@ -107,9 +133,11 @@ mod tests {
         assert_eq!(queue.add(request(3, 0)).as_ref().map(name), Some((1, 4)));
         assert_eq!(queue.add(request(3, 1)).as_ref().map(name), Some((1, 3)));
         assert_eq!(queue.add(request(3, 2)).as_ref().map(name), Some((3, 2)), "as many as 1 has");
+        assert!(queue.add(request(3, 0)).is_none(), "it is there already");
         let order: Vec<_> = std::iter::from_fn(|| queue.take()).map(|r| name(&r)).collect();
         assert_eq!(order, [(1, 0), (2, 0), (3, 0), (1, 1), (3, 1), (1, 2)]);
         assert!(queue.is_empty());
+        assert!(queue.add(request(3, 0)).is_none() && !queue.is_empty(), "it was answered");
     }
 
     #[tokio::test(start_paused = true)]
@@ -141,6 +169,7 @@ mod tests {
             }
             out.extend(std::iter::from_fn(|| queue.take()).map(|r| name(&r)));
             prop_assert!(queue.is_empty() && queue.turns.is_empty() && queue.by_port.is_empty());
+            prop_assert!(queue.names.is_empty());
             for port in 0..4 {
                 let numbers: Vec<_> = out.iter().filter(|r| r.0 == port).collect();
                 prop_assert!(numbers.is_sorted());
