@@ -5,7 +5,7 @@
 //! ```
 //!
 //! * `rate`: PathRecord Gets by GID on an 8x8x8 torus with 1,024 hosts, so many under way at a
-//!   time (`taskset -c 0` keeps all of it on one core)
+//!   time, brought by a thread as a port has one: with all threads on one core, and on all cores
 //! * `pace`: how long answers take at half of 400,000 a second
 //! * `tables`: 49,896 NodeRecords to each of twenty clients at once, with 0 clerks beside the desk and with one
 //! * `reroute`: the whole daemon while a 16x16x16 torus loses cables and gets them back

@@ -227,9 +227,11 @@ fn services_of_torus_sm_pass_osmtest() {
     std::thread::scope(|scope| {
         scope.spawn(|| pass("a"));
         let sim = pass("s");
-        // Groups that come and go beside those of others.
-        let output = sim.ask("osmtest", &["-f", "m", "-M", "2"]);
-        assert!(output.contains("PASS") && !output.contains("FAIL"), "{output}");
+        // Groups that come and go beside those of others, then until there is no room for more.
+        for mode in ["2", "3", "4"] {
+            let output = sim.ask("osmtest", &["-f", "m", "-M", mode]);
+            assert!(output.contains("PASS") && !output.contains("FAIL"), "-M {mode}:\n{output}");
+        }
     });
 }
 

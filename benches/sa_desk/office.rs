@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use torus_sm::daemon::archive::Archive;
 use torus_sm::daemon::clerks::Clerks;
+use torus_sm::daemon::hatch::Hatch;
 use torus_sm::daemon::sa_desk::{Errand, Inboxes, SaDesk};
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::publish::Subnet;
@@ -19,6 +20,8 @@ use torus_sm::wire::attr::SmState;
 /// A desk at work, until its inbox is dropped.
 pub struct Office {
     desk: JoinHandle<()>,
+    /// Where single records are answered while it sleeps.
+    pub hatch: Arc<Hatch>,
     runtime: Runtime,
     _errands: mpsc::Sender<Errand>,
     _rest: Box<dyn std::any::Any>,
@@ -49,9 +52,10 @@ impl Office {
         let (notice, notices) = mpsc::channel(1);
         let clerks = Clerks::with(clerks).expect("threads");
         let desk = SaDesk::new(port, responder, snapshots, portrait, events, archive, clerks);
+        let hatch = desk.hatch();
         let desk = runtime.spawn(desk.serve(Inboxes { requests, errands, reports, notices }));
         let rest = Box::new((published, shown, inbox, report, notice));
-        Self { desk, runtime, _errands: errand, _rest: rest, _folder: folder }
+        Self { desk, hatch, runtime, _errands: errand, _rest: rest, _folder: folder }
     }
 
     /// Waits for the desk to end with its inbox.

@@ -3,18 +3,27 @@
 use super::office::{Office, identity};
 use super::spread;
 use super::support::{path_query, torus};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use torus_sm::ids::{Guid, Sl};
 use torus_sm::publish::Subnet;
-use torus_sm::transport::intake::Inbound;
-use torus_sm::transport::{Address, Agent, MadPort, Outgoing, PortIdentity, SendError};
+use torus_sm::transport::client::SmpClient;
+use torus_sm::transport::intake::{Inbound, Intake};
+use torus_sm::transport::transactions::SmpLimits;
+use torus_sm::transport::{
+    Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, PortIdentity, SendError,
+};
 use torus_sm::wire::mad::Header;
 
 /// Different requests.
 const REQUESTS: usize = 4096;
+
+/// Requests that the port holds for the desk, as the daemon's does.
+const ROOM: usize = 4096;
 
 /// How long each case runs.
 const TIME: Duration = Duration::from_secs(3);
@@ -22,24 +31,13 @@ const TIME: Duration = Duration::from_secs(3);
 /// Half of what one core is to do, in requests a second.
 const HALF: u64 = 200_000;
 
-/// Clients whose next request comes with the answer to the last.
+/// Clients that count what they get.
 struct Clients {
     identity: PortIdentity,
-    requests: Vec<(Address, Vec<u8>)>,
-    /// `None` when time is over.
-    inbox: Mutex<Option<mpsc::Sender<Inbound>>>,
     answered: AtomicU64,
-}
-
-impl Clients {
-    fn ask(&self, number: u64) -> Option<()> {
-        let inbox = self.inbox.lock().expect("no panic in here").clone()?;
-        let (from, mad) = &self.requests[number as usize % REQUESTS];
-        let mut mad = mad.clone();
-        // Else it would be taken for a repetition.
-        mad[8..16].copy_from_slice(&number.to_be_bytes());
-        inbox.try_send(inbound(*from, mad)).ok()
-    }
+    /// When so many are answered, the reader has something to read again.
+    awaited: AtomicU64,
+    reader: OnceLock<Thread>,
 }
 
 impl MadPort for Clients {
@@ -49,8 +47,10 @@ impl MadPort for Clients {
 
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
         assert_eq!(Header::read(out.mad).status(), 0);
-        let number = self.answered.fetch_add(1, Ordering::Relaxed);
-        let _ = self.ask(number);
+        let answered = self.answered.fetch_add(1, Ordering::SeqCst) + 1;
+        if answered == self.awaited.load(Ordering::SeqCst) {
+            self.reader.get().expect("it is reading").unpark();
+        }
         Ok(())
     }
 }
@@ -75,32 +75,96 @@ fn requests(subnet: &Subnet) -> Vec<(Address, Vec<u8>)> {
     (0..REQUESTS).map(request).collect()
 }
 
-/// As many as can be.
+/// As many as can be: with all threads on one core, then on all cores.
 pub fn rate() {
     let subnet = Arc::new(torus([8; 3], 2));
+    let requests = requests(&subnet);
+    let all = sched_getaffinity(None).expect("a thread has cores");
+    let first = (0..CpuSet::MAX_CPU).find(|&cpu| all.is_set(cpu)).expect("one at least");
+    let mut one = CpuSet::new();
+    one.set(first);
     for window in [64, 512, 4096] {
-        let rate = rate_of(&subnet, window);
-        println!("{window} under way: {rate:.0} PathRecords/s");
+        let [alone, shared] = [one, all].map(|cores| {
+            // Threads that are started from now on have the same.
+            sched_setaffinity(None, &cores).expect("they are ours");
+            rate_of(&subnet, &requests, window)
+        });
+        let (cores, gain) = (all.count(), shared / alone);
+        println!(
+            "{window} under way: {alone:.0} PathRecords/s on one core, {shared:.0} on {cores} ({gain:.2})"
+        );
     }
 }
 
-fn rate_of(subnet: &Arc<Subnet>, window: u64) -> f64 {
-    let (inbox, queue) = mpsc::channel(window as usize);
+fn rate_of(subnet: &Arc<Subnet>, requests: &[(Address, Vec<u8>)], window: u64) -> f64 {
     let clients = Arc::new(Clients {
         identity: identity(),
-        requests: requests(subnet),
-        inbox: Mutex::new(Some(inbox)),
         answered: AtomicU64::new(0),
+        awaited: AtomicU64::new(0),
+        reader: OnceLock::new(),
     });
-    let office = Office::open(subnet.clone(), clients.clone(), queue, 0);
+    let port: Arc<dyn MadPort> = clients.clone();
+    let (intake, unsolicited) = Intake::new(ROOM);
+    let _client = SmpClient::new(port.clone(), &intake, SmpLimits::default());
+    let office = Office::open(subnet.clone(), port, unsolicited.sa, 0);
+    intake.attend(office.hatch.clone());
     let start = Instant::now();
-    (0..window).for_each(|number| clients.ask(number).expect("there is room"));
-    std::thread::sleep(TIME);
-    let answered = clients.answered.load(Ordering::Relaxed);
+    let reader = Reader { clients, intake: intake.clone(), window };
+    let reading =
+        std::thread::scope(|scope| scope.spawn(|| reader.read_all(requests, start + TIME)).join());
+    let answered = reading.expect("no panic in here");
     let rate = answered as f64 / start.elapsed().as_secs_f64();
-    *clients.inbox.lock().expect("no panic in here") = None;
+    intake.closed("the time is over");
     office.close();
     rate
+}
+
+/// The thread that brings requests, as that of a port does.
+struct Reader {
+    clients: Arc<Clients>,
+    intake: Arc<Intake>,
+    window: u64,
+}
+
+impl Reader {
+    /// Requests for so long; returns how many were answered.
+    fn read_all(&self, requests: &[(Address, Vec<u8>)], end: Instant) -> u64 {
+        let _ = self.clients.reader.set(std::thread::current());
+        let mut mads: Vec<Vec<u8>> = requests.iter().map(|(_, mad)| mad.clone()).collect();
+        let mut asked = 0;
+        while Instant::now() < end {
+            while asked < self.answered() + self.window {
+                let number = asked as usize % requests.len();
+                let mad = &mut mads[number];
+                // Else it would be taken for a repetition.
+                mad[8..16].copy_from_slice(&asked.to_be_bytes());
+                self.bring(requests[number].0, mad);
+                asked += 1;
+                if asked.is_multiple_of(1 << 16) && Instant::now() >= end {
+                    break;
+                }
+            }
+            self.intake.idle();
+            self.wait_for(asked - self.window / 2);
+        }
+        self.answered()
+    }
+
+    fn answered(&self) -> u64 {
+        self.clients.answered.load(Ordering::SeqCst)
+    }
+
+    fn bring(&self, from: Address, mad: &[u8]) {
+        self.intake.deliver(Delivery { agent: Agent::Sa, from, outcome: Outcome::Arrived, mad });
+    }
+
+    /// Sleeps, as a reader does, until so many were answered.
+    fn wait_for(&self, awaited: u64) {
+        self.clients.awaited.store(awaited, Ordering::SeqCst);
+        while self.answered() < awaited {
+            std::thread::park();
+        }
+    }
 }
 
 /// Notes how long each answer took.
