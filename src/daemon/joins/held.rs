@@ -4,7 +4,7 @@
 //! All joins that come while a pass runs are in the next one (`gathering`). A pass that takes long, or that finds no plan, does not hold
 //! clients up beyond [`LONGEST`]: they would take the silence for a lost answer.
 
-use super::repeats::Name;
+use crate::daemon::name::Name;
 use crate::sa::Reply;
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -21,7 +21,9 @@ const MOST: usize = 65_536;
 pub struct HeldJoins {
     /// In the order in which they came.
     held: VecDeque<Held>,
-    /// The requests that they answer.
+    /// Those that may go out now.
+    free: VecDeque<Held>,
+    /// The requests that all of them answer.
     names: HashSet<Name>,
     /// The generation of the groups that the pass under way was given.
     asked: u64,
@@ -43,18 +45,24 @@ impl HeldJoins {
         self.asked = generation;
     }
 
-    /// What was asked for is in the tables: the answers that may go out now.
-    pub fn planned(&mut self) -> Vec<Reply> {
+    /// What was asked for is in the tables: some answers may go out now.
+    pub fn planned(&mut self) {
         self.planned = self.asked;
-        let mut free = Vec::new();
         for held in std::mem::take(&mut self.held) {
-            if held.reply.due <= self.planned {
-                free.push(self.release(held));
-            } else {
-                self.held.push_back(held);
-            }
+            let is_free = held.reply.due <= self.planned;
+            if is_free { &mut self.free } else { &mut self.held }.push_back(held);
         }
-        free
+    }
+
+    /// True if answers may go out.
+    pub fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// At most `limit` answers that may go out.
+    pub fn free(&mut self, limit: usize) -> Vec<Reply> {
+        let free: Vec<Held> = self.free.drain(..limit.min(self.free.len())).collect();
+        free.into_iter().map(|held| self.release(held)).collect()
     }
 
     /// True if the answer to this request waits: if it comes again, one answer will do for both.
@@ -62,15 +70,17 @@ impl HeldJoins {
         self.names.contains(name)
     }
 
-    /// Takes an answer: gives back what may go out now.
+    /// Takes an answer: gives it back if it may go out now.
     pub fn take(&mut self, now: Instant, name: Name, reply: Reply) -> Option<Reply> {
         if reply.due <= self.planned {
             return Some(reply);
         }
         self.names.insert(name);
         self.held.push_back(Held { deadline: now + LONGEST, name, reply });
-        let oldest = if self.held.len() > MOST { self.held.pop_front() } else { None };
-        oldest.map(|oldest| self.release(oldest))
+        if self.held.len() > MOST {
+            self.free.extend(self.held.pop_front());
+        }
+        None
     }
 
     /// When [`Self::overdue`] will have something.
@@ -78,16 +88,16 @@ impl HeldJoins {
         self.held.front().map(|held| held.deadline)
     }
 
-    /// The answers that were held back for too long.
-    pub fn overdue(&mut self, now: Instant) -> Vec<Reply> {
+    /// Lets answers go that were held back for too long.
+    pub fn overdue(&mut self, now: Instant) {
         let count = self.held.partition_point(|held| held.deadline <= now);
-        let overdue: Vec<Held> = self.held.drain(..count).collect();
-        overdue.into_iter().map(|held| self.release(held)).collect()
+        self.free.extend(self.held.drain(..count));
     }
 
     /// Forgets what waits: the subnet is another's.
     pub fn clear(&mut self) {
         self.held.clear();
+        self.free.clear();
         self.names.clear();
     }
 
@@ -113,7 +123,7 @@ mod tests {
         let mut mad = vec![0; 256];
         (mad[3], mad[17]) = (2, 0x38);
         let request = Inbound { agent: Agent::Sa, from, mad, arrived: Instant::now() };
-        Name::of(&request).expect("a join")
+        Name::of(&request)
     }
 
     fn lids(replies: Vec<Reply>) -> Vec<u16> {
@@ -130,12 +140,19 @@ mod tests {
             assert!(joins.holds(&name(lid)), "a repetition");
         }
         joins.asked(6);
-        assert_eq!(lids(joins.planned()), [2, 3]);
+        joins.planned();
+        assert_eq!(lids(joins.free(1)), [2]);
+        assert_eq!([2, 3, 4].map(|lid| joins.holds(&name(lid))), [false, true, true]);
+        assert_eq!(lids(joins.free(9)), [3]);
+        assert!(!joins.has_free());
         assert_eq!([2, 3, 4].map(|lid| joins.holds(&name(lid))), [false, false, true]);
         assert!(joins.take(now, name(5), reply(5, 6)).is_some());
         let deadline = joins.next_deadline().expect("one waits");
-        assert_eq!(lids(joins.overdue(deadline - Duration::from_millis(1))), [0; 0]);
-        assert_eq!(lids(joins.overdue(deadline)), [4]);
+        joins.overdue(deadline - Duration::from_millis(1));
+        assert!(!joins.has_free());
+        joins.overdue(deadline);
+        assert!(joins.has_free() && joins.holds(&name(4)));
+        assert_eq!(lids(joins.free(9)), [4]);
         assert!(!joins.holds(&name(4)));
         assert_eq!(joins.next_deadline(), None);
     }
