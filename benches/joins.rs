@@ -3,13 +3,19 @@
 //! and how many blocks of multicast forwarding tables are written for it.
 //!
 //! ```text
-//! cargo bench --bench joins [-- ours|program|opensm [SHAPE [HOSTS [GROUPS [WINDOW]]]]]
+//! cargo bench --bench joins [-- ours|program|opensm [SHAPE [HOSTS [GROUPS [WINDOW [CLIENTS]]]]]]
 //! ```
 //!
 //! `ours` is the daemon in this process, `program` the same in a process of its own, and `opensm`
 //! Debian's, both attached by the preloaded library; SHAPE is as for `torus-sm sim`, with HOSTS at
 //! each switch, which have WINDOW requests each under way. The end is looked at: the tables that
 //! are read back from the switches deliver every group to all hosts, exactly.
+//!
+//! CLIENTS are `impatient` or `kernel`. A host of Linux repeats a join every 300 ms for 3.3 s, and after
+//! BUSY or silence tries again 2 s later, then 4, up to 16: its repetitions come sooner, and what fails
+//! comes back later. The impatient repeat every second, four times, and are back 20 ms after they
+//! failed, as a program of its own with nothing else to do: so nobody who has failed stands back, and
+//! the subnet administrator has to come through the whole flood.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -20,7 +26,7 @@ mod joining;
 
 use common::{Running, tool, torus_sm};
 use house::{House, Sm};
-use joining::{Tables, Tally};
+use joining::{Habits, Tables, Tally};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -44,6 +50,7 @@ struct Case {
     hosts: u8,
     groups: usize,
     window: usize,
+    clients: Habits,
 }
 
 impl Case {
@@ -61,6 +68,11 @@ impl Case {
             hosts: number(2, "2") as u8,
             groups: number(3, "200"),
             window: number(4, "8"),
+            clients: match &word(5, "impatient")[..] {
+                "kernel" => joining::KERNEL,
+                "impatient" => joining::IMPATIENT,
+                other => panic!("there are no clients {other}"),
+            },
         }
     }
 }
@@ -163,8 +175,8 @@ async fn measure(case: &Case, house: &House) {
     let hosts = joining::hosts(&house.topology);
     let before = house.fabric.requests(AttrId::MULTICAST_FT)[1];
     let start = Instant::now();
-    let mut tally =
-        joining::all(&house.fabric, &hosts, Method::SET, case.groups, case.window).await;
+    let load = (case.groups, case.window);
+    let mut tally = joining::by(case.clients, &house.fabric, &hosts, Method::SET, load).await;
     let joined = start.elapsed();
     let tables = settled(&house.fabric).await.saturating_duration_since(start);
     let sets = house.fabric.requests(AttrId::MULTICAST_FT)[1] - before;

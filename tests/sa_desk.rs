@@ -185,11 +185,13 @@ async fn a_port_that_floods_does_not_starve_the_others() {
     let mut requests: Vec<_> = (0..10_000).map(|tid| ask(10, tid)).collect();
     requests.extend((0..20).flat_map(|tid| [ask(11, tid), ask(12, tid)]));
     let sent = answers(Options::default(), SmState::Master, requests, Duration::ZERO).await;
-    assert_eq!(sent.len(), 10_040, "nobody waits for nothing");
     let busy: Vec<_> = sent.iter().filter(|(_, status)| *status == Status::BUSY).collect();
-    assert!(!busy.is_empty() && busy.len() < 3000, "{}", busy.len());
+    assert!(!busy.is_empty() && busy.len() < 200, "{}: time is for answers", busy.len());
     assert!(busy.iter().all(|(lid, _)| *lid == Lid(10)), "the others had room");
     let good: Vec<_> = sent.iter().filter(|(_, status)| *status == Status::OK).collect();
+    assert!(good.len() > 8000, "{}: all there is room for are answered", good.len());
+    let others = good.iter().filter(|(lid, _)| *lid != Lid(10)).count();
+    assert_eq!(others, 40, "nobody waits for nothing");
     let last = good.iter().rposition(|(lid, _)| *lid != Lid(10)).expect("they are answered");
     assert!(last < 1000, "the last of the others was number {last}");
 }
@@ -201,7 +203,7 @@ async fn refusing_takes_turns_with_answering() {
     let runs = sent.chunk_by(|one, two| one.1 == two.1);
     let refused = runs.filter(|run| run[0].1 == Status::BUSY).map(<[_]>::len);
     let longest = refused.max().expect("there is no room for all");
-    assert!(longest < 2000, "{longest} were refused before one was answered");
+    assert!(longest < 200, "{longest} were refused before one was answered");
 }
 
 #[tokio::test(start_paused = true)]

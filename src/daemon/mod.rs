@@ -17,8 +17,8 @@
 //! * [`transitions`]: what it took to change the tables of a fabric at work;
 //! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
 //! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps, and
-//!   reports notices; [`queue`]: requests that wait, port by port; [`clerks`]: threads that help with
-//!   long answers; [`hatch`]: where short ones are given while the desk sleeps; [`archive`]: the
+//!   reports notices; [`queue`]: requests that wait, port by port, known by their [`name`];
+//!   [`clerks`]: threads that help with long answers; [`hatch`]: where short ones are given while the desk sleeps; [`archive`]: the
 //!   registry on disk;
 //! * [`joins`]: when changes of multicast groups are planned, and when they are answered;
 //! * [`files`]: the files that a pass reads and writes; [`scribe`]: writes them beside the loop;
@@ -45,6 +45,7 @@ pub mod joins;
 pub mod launch;
 pub mod logging;
 pub mod manager;
+pub mod name;
 pub mod narrator;
 pub mod partitions;
 pub mod planning;

@@ -1,37 +1,61 @@
-//! SA requests that wait for their answer, one queue for each port that asks: the ports are
+//! SA requests that wait for their answer, one line for each port that asks: the ports are
 //! served in turn, so that one that asks as fast as it can waits for its own requests only.
 //!
 //! Room is limited for all together. When it is used up, the port with the most requests gives
 //! way: its latest one is to be answered with BUSY.
 //!
-//! A request that comes again while it waits is the repetition of a sender who hears nothing, and
-//! needs no second answer: under load such copies would soon be all there is to be answered.
+//! A question ([`Question`]) waits once: a request that comes again takes the place of the one before.
+//! So the newest is answered, whose sender still waits, in the turn of the first; and however often
+//! senders repeat what they ask, the lines are no longer than what they want to know. Else all that is
+//! answered under load would soon be what nobody waits for any more.
 
+use super::name::{Name, Question};
 use crate::ids::Lid;
 use crate::transport::intake::Inbound;
-use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Who asks for what, under which transaction.
-type Name = (Lid, u32, u64);
+/// Who has not been heard for so long does not wait any more, milliseconds: Linux gives a join up
+/// after 3 s and repeats it every 300 ms until then; and the answer may have to wait for its plan.
+const LONGEST_PATIENCE: u32 = 2000;
 
-fn name_of(request: &Inbound) -> Name {
-    let mut hasher = DefaultHasher::new();
-    request.mad.hash(&mut hasher);
-    (request.from.lid, request.from.qpn, hasher.finish())
+/// A request that waits.
+#[derive(Debug)]
+pub struct Waiting {
+    /// Its name.
+    pub name: Name,
+    /// It.
+    pub request: Inbound,
+}
+
+/// The requests of a port.
+#[derive(Debug, Default)]
+struct Line {
+    /// The number of the first; they are numbered one after the other.
+    first: u64,
+    waiting: VecDeque<Waiting>,
+}
+
+impl Line {
+    fn at(&mut self, number: u64) -> Option<&mut Waiting> {
+        self.waiting.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
 }
 
 /// The queues.
 #[derive(Debug)]
 pub struct FairQueue {
     /// By LID: a GID would be whatever a requester writes into its header. None is empty.
-    by_port: BTreeMap<Lid, VecDeque<Inbound>>,
+    by_port: HashMap<Lid, Line>,
     /// The ports that have requests, the next in turn first.
     turns: VecDeque<Lid>,
-    /// Of the requests.
-    names: HashSet<Name>,
+    /// The number of each question in its port's line.
+    places: HashMap<Question, u64>,
+    /// Lengths of the lines, or what they once were. While it is in use, every line is in it with no
+    /// less than its length. Not in use, and empty, until there is no room.
+    lengths: BinaryHeap<(usize, Lid)>,
     count: usize,
     capacity: usize,
 }
@@ -39,8 +63,8 @@ pub struct FairQueue {
 impl FairQueue {
     /// Queues of together at most `capacity` requests.
     pub fn new(capacity: usize) -> Self {
-        let (by_port, turns, names) = Default::default();
-        Self { by_port, turns, names, count: 0, capacity }
+        let (by_port, turns, places, lengths) = Default::default();
+        Self { by_port, turns, places, lengths, count: 0, capacity }
     }
 
     /// True if nothing waits.
@@ -48,62 +72,108 @@ impl FairQueue {
         self.count == 0
     }
 
-    /// Adds a request, if it does not wait already. Returns the one that has no room, if there is one:
-    /// this or another.
+    /// Adds a request, in the place of the same question if that waits already. Returns the one that
+    /// has no room, if there is one: this or another.
     pub fn add(&mut self, request: Inbound) -> Option<Inbound> {
-        let (port, name) = (request.from.lid, name_of(&request));
-        if self.names.contains(&name) {
+        let (port, name) = (request.from.lid, Name::of(&request));
+        if let Some(place) = self.place_of(&name) {
+            *place = Waiting { name, request };
             return None;
         }
         let turned_away = if self.count < self.capacity { None } else { self.make_room(port) };
         if self.count >= self.capacity {
             return Some(request);
         }
-        let queue = self.by_port.entry(port).or_default();
-        if queue.is_empty() {
+        let line = self.by_port.entry(port).or_default();
+        if line.waiting.is_empty() {
             self.turns.push_back(port);
         }
-        queue.push_back(request);
-        self.names.insert(name);
+        self.places.insert(name.question(), line.first + line.waiting.len() as u64);
+        line.waiting.push_back(Waiting { name, request });
         self.count += 1;
+        let length = line.waiting.len();
+        self.grew(port, length);
         turned_away
+    }
+
+    /// Where the question of this name waits.
+    fn place_of(&mut self, name: &Name) -> Option<&mut Waiting> {
+        let number = *self.places.get(&name.question())?;
+        self.by_port.get_mut(&name.port())?.at(number)
+    }
+
+    /// Keeps [`Self::lengths`] true, and short: it is made anew from `capacity` lines at most, after
+    /// more changes than that.
+    fn grew(&mut self, port: Lid, length: usize) {
+        if self.lengths.is_empty() {
+            return;
+        }
+        self.lengths.push((length, port));
+        if self.lengths.len() > 3 * self.capacity {
+            self.lengths.clear();
+        }
     }
 
     /// Takes the latest request of the port that has the most, if `port` has fewer.
     fn make_room(&mut self, port: Lid) -> Option<Inbound> {
-        let own = self.by_port.get(&port).map_or(0, VecDeque::len);
-        let most = self.by_port.iter_mut().max_by_key(|(_, queue)| queue.len());
+        let own = self.by_port.get(&port).map_or(0, |line| line.waiting.len());
+        let (length, greediest) = self.longest()?;
         // Two more: else the ports would drive each other out by turns.
-        let (_, queue) = most.filter(|(_, queue)| queue.len() > own + 1)?;
+        if length <= own + 1 {
+            return None;
+        }
+        let latest = self.by_port.get_mut(&greediest)?.waiting.pop_back()?;
         self.count -= 1;
-        queue.pop_back().inspect(|latest| {
-            self.names.remove(&name_of(latest));
-        })
+        self.places.remove(&latest.name.question());
+        Some(latest.request)
+    }
+
+    /// The longest line and its length.
+    fn longest(&mut self) -> Option<(usize, Lid)> {
+        if self.lengths.is_empty() {
+            let lines = self.by_port.iter();
+            self.lengths = lines.map(|(&port, line)| (line.waiting.len(), port)).collect();
+        }
+        loop {
+            let mut top = self.lengths.peek_mut()?;
+            let length = self.by_port.get(&top.1).map_or(0, |line| line.waiting.len());
+            if length == 0 {
+                PeekMut::pop(top);
+            } else if length == top.0 {
+                return Some(*top);
+            } else {
+                top.0 = length;
+            }
+        }
     }
 
     /// The next request in turn.
-    pub fn take(&mut self) -> Option<Inbound> {
+    pub fn take(&mut self) -> Option<Waiting> {
         let port = self.turns.pop_front()?;
-        let queue = self.by_port.get_mut(&port)?;
-        let request = queue.pop_front();
-        if let Some(request) = &request {
-            self.names.remove(&name_of(request));
+        let line = self.by_port.get_mut(&port)?;
+        let next = line.waiting.pop_front();
+        if let Some(next) = &next {
+            line.first += 1;
+            self.places.remove(&next.name.question());
             self.count -= 1;
         }
-        if queue.is_empty() {
+        if line.waiting.is_empty() {
             self.by_port.remove(&port);
         } else {
             self.turns.push_back(port);
         }
-        request
+        if self.count <= self.capacity / 2 {
+            self.lengths.clear();
+        }
+        next
     }
 }
 
-/// True if a request has waited longer than `patience` milliseconds (0 is no limit): whoever sent
-/// it has given up or sent it again.
+/// True if a request has waited longer than `patience` milliseconds (0 is no limit, and more than two
+/// seconds are two): whoever sent it has given up.
 pub fn is_stale(request: &Inbound, now: Instant, patience: u32) -> bool {
     let waited = now.saturating_duration_since(request.arrived);
-    patience != 0 && waited > Duration::from_millis(patience.into())
+    patience != 0 && waited > Duration::from_millis(patience.min(LONGEST_PATIENCE).into())
 }
 
 #[cfg(test)]
@@ -122,6 +192,10 @@ mod tests {
         (request.from.lid.0, request.mad[0])
     }
 
+    fn taken(queue: &mut FairQueue) -> Option<(u16, u8)> {
+        queue.take().map(|waiting| name(&waiting.request))
+    }
+
     #[test]
     fn ports_are_served_in_turn_and_the_greediest_gives_way() {
         let mut queue = FairQueue::new(6);
@@ -134,10 +208,32 @@ mod tests {
         assert_eq!(queue.add(request(3, 1)).as_ref().map(name), Some((1, 3)));
         assert_eq!(queue.add(request(3, 2)).as_ref().map(name), Some((3, 2)), "as many as 1 has");
         assert!(queue.add(request(3, 0)).is_none(), "it is there already");
-        let order: Vec<_> = std::iter::from_fn(|| queue.take()).map(|r| name(&r)).collect();
+        let order: Vec<_> = std::iter::from_fn(|| taken(&mut queue)).collect();
         assert_eq!(order, [(1, 0), (2, 0), (3, 0), (1, 1), (3, 1), (1, 2)]);
         assert!(queue.is_empty());
         assert!(queue.add(request(3, 0)).is_none() && !queue.is_empty(), "it was answered");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_asked_again_waits_in_its_place() {
+        let join = |tid: u8| {
+            let mut join = request(1, 0);
+            join.mad = vec![0; 80];
+            (join.mad[3], join.mad[15], join.mad[17], join.mad[60]) = (2, tid, 0x38, 0xFF);
+            join
+        };
+        let tid = |queue: &mut FairQueue| queue.take().map(|next| next.request.mad[15]);
+        let mut queue = FairQueue::new(2);
+        assert!(queue.add(join(7)).is_none() && queue.add(request(1, 0)).is_none());
+        tokio::time::advance(Duration::from_secs(3)).await;
+        assert!(queue.add(join(8)).is_none(), "it needs no room");
+        assert_eq!(queue.count, 2);
+        let first = queue.take().expect("it is the first still");
+        assert_eq!(first.request.mad[15], 8, "who asked under 7 has given up");
+        assert!(!is_stale(&first.request, Instant::now(), 1000), "it was heard just now");
+        assert!(queue.add(join(9)).is_none());
+        assert_eq!(queue.take().map(|next| next.request.mad.len()), Some(1));
+        assert_eq!((tid(&mut queue), tid(&mut queue)), (Some(9), None));
     }
 
     #[tokio::test(start_paused = true)]
@@ -161,15 +257,25 @@ mod tests {
             let mut out = Vec::new();
             let mut refused = Vec::new();
             for (number, (port, take)) in ports.iter().zip(takes).enumerate() {
-                refused.extend(queue.add(request(*port, number as u8)).as_ref().map(name));
+                let length = |port| queue.by_port.get(&Lid(port)).map_or(0, |l| l.waiting.len());
+                let lengths: Vec<usize> = (0..4).map(length).collect();
+                let turned_away = queue.add(request(*port, number as u8)).as_ref().map(name);
+                if let Some((victim, _)) = turned_away {
+                    let (most, own) = (lengths[usize::from(victim)], lengths[usize::from(*port)]);
+                    prop_assert!(lengths.iter().sum::<usize>() == capacity);
+                    prop_assert!(victim == *port || most > own + 1);
+                    prop_assert!(victim == *port || lengths.iter().all(|&length| length <= most));
+                    prop_assert!(victim != *port || lengths.iter().all(|&length| length <= own + 1));
+                }
+                refused.extend(turned_away);
                 prop_assert!(queue.count <= capacity);
                 if take {
-                    out.extend(queue.take().as_ref().map(name));
+                    out.extend(taken(&mut queue));
                 }
             }
-            out.extend(std::iter::from_fn(|| queue.take()).map(|r| name(&r)));
+            out.extend(std::iter::from_fn(|| taken(&mut queue)));
             prop_assert!(queue.is_empty() && queue.turns.is_empty() && queue.by_port.is_empty());
-            prop_assert!(queue.names.is_empty());
+            prop_assert!(queue.places.is_empty() && queue.lengths.is_empty());
             for port in 0..4 {
                 let numbers: Vec<_> = out.iter().filter(|r| r.0 == port).collect();
                 prop_assert!(numbers.is_sorted());

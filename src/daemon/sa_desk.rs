@@ -8,8 +8,8 @@
 //! requests are dealt with in `answering`.
 //!
 //! Requests wait port by port and are served in turn ([`super::queue`]). What has no room is answered
-//! with BUSY, which names the port in the counters and the log; what waited too long
-//! (`max_msg_fifo_timeout`) is not answered. While the desk sleeps, single records are answered at
+//! with BUSY, which names the port in the counters and the log; who is refused too many at a time, and
+//! what waited too long (`max_msg_fifo_timeout`), is not answered. While the desk sleeps, single records are answered at
 //! its [`hatch`](super::hatch).
 
 mod answering;
@@ -33,7 +33,7 @@ use crate::transport::{Agent, MadPort, Outgoing};
 use crate::wire::attr::{Notice, SmInfo, SmState};
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::{JoinError, JoinHandle, yield_now};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
@@ -178,6 +178,7 @@ impl SaDesk {
             let Some(call) = call else { break };
             self.take(call).await;
             self.answer_some(&mut inboxes.requests);
+            self.send_free();
             self.tell_aliases();
             self.send_reports();
         }
@@ -186,7 +187,8 @@ impl SaDesk {
 
     async fn take(&mut self, call: Call) {
         match call {
-            Call::Work => {}
+            // Those who share the thread have their turn.
+            Call::Work => yield_now().await,
             Call::Errand(errand) => self.run(errand),
             Call::Request(inbound) => {
                 self.admit(inbound);
@@ -216,9 +218,7 @@ impl SaDesk {
     async fn due(&mut self) {
         let now = Instant::now();
         self.herald.expire(now.into_std());
-        for reply in self.joins.overdue(now) {
-            self.send(&reply);
-        }
+        self.joins.overdue(now);
         self.ask_for_plan(now);
         if self.archive.due().is_some_and(|due| due <= now) {
             self.write_archive().await;

@@ -20,6 +20,8 @@ pub enum Drop {
     UnknownRequester,
     /// It waited longer than `max_msg_fifo_timeout`.
     Stale,
+    /// There was no room for it, and too many others had to be told.
+    Crowded,
 }
 
 /// Ports that [`Counters::lines`] names for the BUSY they were answered.

@@ -1,7 +1,8 @@
 //! The daemon's [`MadSink`]: answers go to their transactions, everything else to its owner.
 //!
 //! The port's reader threads run this code. It never waits: a full queue of unsolicited MADs
-//! loses the newest, counted; senders of SA requests are told (BUSY), others repeat them. When an answer frees a place in
+//! loses the newest, counted; their senders repeat them. (To tell them would take as long as an answer,
+//! and keep the reader from what comes next. Nor does it know whether this is the master.) When an answer frees a place in
 //! the window, the reader sends the next queued request itself, so that the wire is kept busy
 //! without a detour over the async side; that side is woken once for a run of answers. An SA
 //! request that comes alone may be answered by the reader as well ([`Attendant`]).
@@ -10,9 +11,8 @@
 //! sink before it returns. No lock is held while a MAD is posted.
 
 use super::transactions::{SmpError, SmpLimits, Transactions, Transmit};
-use super::{Address, Agent, Delivery, GSI_QKEY, MadPort, MadSink, Outcome, Outgoing, SendError};
+use super::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, SendError};
 use crate::wire::mad::{Header, Method};
-use crate::wire::sa;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use tokio::sync::mpsc;
@@ -262,17 +262,6 @@ impl Intake {
         };
         if lost {
             self.overflowed.fetch_add(1, Ordering::Relaxed);
-            self.refuse(delivery);
-        }
-    }
-
-    /// Tells the sender of an SA request for which there is no room to try again.
-    fn refuse(&self, delivery: &Delivery<'_>) {
-        if delivery.agent != Agent::Sa {
-            return;
-        }
-        if let Some(mad) = sa::busy(delivery.mad) {
-            self.reply(Address { qkey: GSI_QKEY, ..delivery.from }, &mad);
         }
     }
 }

@@ -33,9 +33,42 @@ const CREATE: u64 = McMemberRecord::MGID
 /// What names a member that leaves.
 const LEAVE: u64 = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
 
-/// A client waits so long for an answer, and asks so often again.
-const TIMEOUT: Duration = Duration::from_secs(1);
-const RETRIES: u32 = 3;
+/// How clients go about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Habits {
+    /// How long they wait for an answer.
+    pub timeout: Duration,
+    /// How often they send a request again before they give it up.
+    pub retries: u32,
+    /// From the first failure (silence or BUSY) to the next try under another transaction. It
+    /// doubles with each up to the second.
+    pub pauses: [Duration; 2],
+}
+
+/// A program that has joining for its only work.
+pub const IMPATIENT: Habits = Habits {
+    timeout: Duration::from_secs(1),
+    retries: 3,
+    pauses: [Duration::from_millis(20), Duration::from_millis(20)],
+};
+
+/// Linux: `ib_sa` sends a join eleven times in 3.3 s (since 5.11; once in 3 s before), and has any
+/// status for an error; IPoIB tries again after 2 to 16 s.
+pub const KERNEL: Habits = Habits {
+    timeout: Duration::from_millis(300),
+    retries: 10,
+    pauses: [Duration::from_secs(2), Duration::from_secs(16)],
+};
+
+impl Habits {
+    /// The pause after so many failures before this one. It is not the same for all, or they would
+    /// all be back together.
+    pub fn pause(&self, failures: u32, client: usize, group: usize) -> Duration {
+        let [first, longest] = self.pauses;
+        let more = (client * 7 + group * 13) as u64 % 30;
+        (first * 2_u32.pow(failures.min(10))).min(longest) + Duration::from_millis(more)
+    }
+}
 
 /// The name of a group.
 pub fn mgid(group: usize) -> Gid {
@@ -131,8 +164,7 @@ impl MadSink for Ear {
 }
 
 /// Has every one of these hosts send `method` (a join or a leave) for groups 0 to `groups`, with
-/// at most `window` requests under way each; each host begins with another group. BUSY is asked
-/// again after a pause.
+/// at most `window` requests under way each; each host begins with another group.
 pub async fn all(
     fabric: &SimFabric,
     hosts: &[(Guid, Guid)],
@@ -140,11 +172,22 @@ pub async fn all(
     groups: usize,
     window: usize,
 ) -> Tally {
+    by(IMPATIENT, fabric, hosts, method, (groups, window)).await
+}
+
+/// The same by clients with these habits.
+pub async fn by(
+    habits: Habits,
+    fabric: &SimFabric,
+    hosts: &[(Guid, Guid)],
+    method: Method,
+    (groups, window): (usize, usize),
+) -> Tally {
     let mut clients = JoinSet::new();
     for (index, &(node, port)) in hosts.iter().enumerate() {
         let first = index * 37 % groups.max(1);
         let todo = (0..groups).map(|group| (first + group) % groups).collect();
-        let client = Client::at(fabric, node, port, index);
+        let client = Client::at(habits, fabric, (node, port), index);
         clients.spawn(client.run(method, todo, window));
     }
     let mut tally = Tally::default();
@@ -155,6 +198,7 @@ pub async fn all(
 }
 
 struct Client {
+    habits: Habits,
     index: usize,
     port: SimPort,
     guid: Guid,
@@ -166,14 +210,17 @@ struct Client {
     under_way: HashMap<u32, usize>,
     /// By group: when it was asked for first.
     since: HashMap<usize, Instant>,
+    /// By group: how often it failed.
+    failures: HashMap<usize, u32>,
 }
 
 impl Client {
-    fn at(fabric: &SimFabric, node: Guid, guid: Guid, index: usize) -> Self {
+    fn at(habits: Habits, fabric: &SimFabric, (node, guid): (Guid, Guid), index: usize) -> Self {
         let (ear, answers) = mpsc::unbounded_channel();
         let port = fabric.attach(node, PortNum(1), Arc::new(Ear(ear)), false);
         let info = fabric.port_info(node, PortNum(1)).expect("the host is there");
         Self {
+            habits,
             index,
             port: port.expect("the host is there"),
             guid,
@@ -183,22 +230,23 @@ impl Client {
             tally: Tally::default(),
             under_way: HashMap::new(),
             since: HashMap::new(),
+            failures: HashMap::new(),
         }
     }
 
     async fn run(mut self, method: Method, mut todo: VecDeque<usize>, window: usize) -> Tally {
-        let mut pausing: VecDeque<(Instant, usize)> = VecDeque::new();
+        let mut pausing = BTreeSet::<(Instant, usize)>::new();
         loop {
             let now = Instant::now();
-            while pausing.front().is_some_and(|&(due, _)| due <= now) {
-                pausing.pop_front().into_iter().for_each(|(_, group)| todo.push_front(group));
+            while pausing.first().is_some_and(|&(due, _)| due <= now) {
+                pausing.pop_first().into_iter().for_each(|(_, group)| todo.push_front(group));
             }
             while self.under_way.len() < window.max(1)
                 && let Some(group) = todo.pop_front()
             {
                 self.ask(method, group);
             }
-            let due = pausing.front().map(|&(due, _)| due);
+            let due = pausing.first().map(|&(due, _)| due);
             if self.under_way.is_empty() && due.is_none() {
                 return self.tally;
             }
@@ -206,7 +254,7 @@ impl Client {
                 answer = self.answers.recv() => {
                     let (tid, mad) = answer.expect("the port lives");
                     if let Some(group) = self.hear(tid, mad) {
-                        pausing.push_back((Instant::now() + self.pause(group), group));
+                        pausing.insert((Instant::now() + self.pause(group), group));
                     }
                 }
                 () = sleep_until(due.unwrap_or(now)), if due.is_some() => {}
@@ -214,9 +262,11 @@ impl Client {
         }
     }
 
-    /// The pause after BUSY: not the same for all, or they would all be back together.
-    fn pause(&self, group: usize) -> Duration {
-        Duration::from_millis(20 + (self.index * 7 + group * 13) as u64 % 30)
+    /// The pause before the group is asked for again.
+    fn pause(&mut self, group: usize) -> Duration {
+        let failures = self.failures.entry(group).or_default();
+        *failures += 1;
+        self.habits.pause(*failures - 1, self.index, group)
     }
 
     fn ask(&mut self, method: Method, group: usize) {
@@ -224,8 +274,9 @@ impl Client {
         let mad = request(method, self.guid, group, self.last_tid);
         self.since.entry(group).or_insert_with(Instant::now);
         self.under_way.insert(self.last_tid, group);
-        let (agent, timeout) = (Agent::Sa, Some(TIMEOUT));
-        let out = Outgoing { agent, to: self.to, timeout, retries: RETRIES, mad: &mad.0 };
+        let Habits { timeout, retries, .. } = self.habits;
+        let (agent, timeout) = (Agent::Sa, Some(timeout));
+        let out = Outgoing { agent, to: self.to, timeout, retries, mad: &mad.0 };
         self.port.post(&out).expect("the port takes it");
     }
 

@@ -295,7 +295,7 @@ options! {
     transaction_retries: u32 = 3, start, ready;
     /// Milliseconds to wait for answers that take devices longer (optimized SL to VL tables).
     long_transaction_timeout: u32 = 500, start, later;
-    /// Milliseconds that SA requests may wait before they are dropped; 0 is no limit.
+    /// Milliseconds that SA requests may wait before they are dropped (2000 at most); 0 is no limit.
     max_msg_fifo_timeout: u32 = 10_000, hup, ready;
     /// Answer SA requests from a single thread.
     single_thread: bool = false, start, later;

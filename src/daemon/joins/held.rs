@@ -4,9 +4,9 @@
 //! All joins that come while a pass runs are in the next one (`gathering`). A pass that takes long, or that finds no plan, does not hold
 //! clients up beyond [`LONGEST`]: they would take the silence for a lost answer.
 
-use super::repeats::Name;
+use crate::daemon::name::{Name, Question};
 use crate::sa::Reply;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -19,22 +19,17 @@ const MOST: usize = 65_536;
 /// Answers that wait.
 #[derive(Debug, Default)]
 pub struct HeldJoins {
-    /// In the order in which they came.
-    held: VecDeque<Held>,
-    /// The requests that they answer.
-    names: HashSet<Name>,
+    /// In the order in which they came, each with the time when it goes out in any case.
+    held: VecDeque<(Instant, Question)>,
+    /// Those that may go out now.
+    free: VecDeque<Question>,
+    /// All of them, with the requests that they answer. A question has one: who asks again under
+    /// another transaction is answered under that, in the turn of the first.
+    answers: HashMap<Question, (Name, Reply)>,
     /// The generation of the groups that the pass under way was given.
     asked: u64,
     /// The generation of the groups that is planned and programmed.
     planned: u64,
-}
-
-/// An answer that waits until a plan is in force, or its time is over.
-#[derive(Debug)]
-struct Held {
-    deadline: Instant,
-    name: Name,
-    reply: Reply,
 }
 
 impl HeldJoins {
@@ -43,57 +38,67 @@ impl HeldJoins {
         self.asked = generation;
     }
 
-    /// What was asked for is in the tables: the answers that may go out now.
-    pub fn planned(&mut self) -> Vec<Reply> {
+    /// What was asked for is in the tables: some answers may go out now.
+    pub fn planned(&mut self) {
         self.planned = self.asked;
-        let mut free = Vec::new();
-        for held in std::mem::take(&mut self.held) {
-            if held.reply.due <= self.planned {
-                free.push(self.release(held));
-            } else {
-                self.held.push_back(held);
-            }
-        }
-        free
+        let (answers, planned) = (&self.answers, self.planned);
+        let is_due = |question| answers.get(question).is_none_or(|(_, reply)| reply.due <= planned);
+        let held = std::mem::take(&mut self.held).into_iter();
+        let (free, held): (Vec<_>, Vec<_>) = held.partition(|(_, question)| is_due(question));
+        self.held = held.into();
+        self.free.extend(free.into_iter().map(|(_, question)| question));
+    }
+
+    /// True if answers may go out.
+    pub fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// At most `limit` answers that may go out.
+    pub fn free(&mut self, limit: usize) -> Vec<Reply> {
+        let free = self.free.drain(..limit.min(self.free.len()));
+        free.filter_map(|question| self.answers.remove(&question)).map(|(_, reply)| reply).collect()
     }
 
     /// True if the answer to this request waits: if it comes again, one answer will do for both.
     pub fn holds(&self, name: &Name) -> bool {
-        self.names.contains(name)
+        self.answers.get(&name.question()).is_some_and(|(held, _)| held == name)
     }
 
-    /// Takes an answer: gives back what may go out now.
+    /// Takes an answer: gives it back if it may go out now.
     pub fn take(&mut self, now: Instant, name: Name, reply: Reply) -> Option<Reply> {
+        let question = name.question();
+        if let Some(answer) = self.answers.get_mut(&question) {
+            *answer = (name, reply);
+            return None;
+        }
         if reply.due <= self.planned {
             return Some(reply);
         }
-        self.names.insert(name);
-        self.held.push_back(Held { deadline: now + LONGEST, name, reply });
-        let oldest = if self.held.len() > MOST { self.held.pop_front() } else { None };
-        oldest.map(|oldest| self.release(oldest))
+        self.answers.insert(question, (name, reply));
+        self.held.push_back((now + LONGEST, question));
+        if self.held.len() > MOST {
+            self.free.extend(self.held.pop_front().map(|(_, question)| question));
+        }
+        None
     }
 
     /// When [`Self::overdue`] will have something.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.held.front().map(|held| held.deadline)
+        self.held.front().map(|&(deadline, _)| deadline)
     }
 
-    /// The answers that were held back for too long.
-    pub fn overdue(&mut self, now: Instant) -> Vec<Reply> {
-        let count = self.held.partition_point(|held| held.deadline <= now);
-        let overdue: Vec<Held> = self.held.drain(..count).collect();
-        overdue.into_iter().map(|held| self.release(held)).collect()
+    /// Lets answers go that were held back for too long.
+    pub fn overdue(&mut self, now: Instant) {
+        let count = self.held.partition_point(|&(deadline, _)| deadline <= now);
+        self.free.extend(self.held.drain(..count).map(|(_, question)| question));
     }
 
     /// Forgets what waits: the subnet is another's.
     pub fn clear(&mut self) {
         self.held.clear();
-        self.names.clear();
-    }
-
-    fn release(&mut self, held: Held) -> Reply {
-        self.names.remove(&held.name);
-        held.reply
+        self.free.clear();
+        self.answers.clear();
     }
 }
 
@@ -109,11 +114,15 @@ mod tests {
     }
 
     fn name(lid: u16) -> Name {
+        asked(lid, 0)
+    }
+
+    fn asked(lid: u16, tid: u8) -> Name {
         let from = Address::gsi(Lid(lid), Sl(0));
         let mut mad = vec![0; 256];
-        (mad[3], mad[17]) = (2, 0x38);
+        (mad[3], mad[15], mad[17], mad[56]) = (2, tid, 0x38, 0xFF);
         let request = Inbound { agent: Agent::Sa, from, mad, arrived: Instant::now() };
-        Name::of(&request).expect("a join")
+        Name::of(&request)
     }
 
     fn lids(replies: Vec<Reply>) -> Vec<u16> {
@@ -130,13 +139,34 @@ mod tests {
             assert!(joins.holds(&name(lid)), "a repetition");
         }
         joins.asked(6);
-        assert_eq!(lids(joins.planned()), [2, 3]);
+        joins.planned();
+        assert_eq!(lids(joins.free(1)), [2]);
+        assert_eq!([2, 3, 4].map(|lid| joins.holds(&name(lid))), [false, true, true]);
+        assert_eq!(lids(joins.free(9)), [3]);
+        assert!(!joins.has_free());
         assert_eq!([2, 3, 4].map(|lid| joins.holds(&name(lid))), [false, false, true]);
         assert!(joins.take(now, name(5), reply(5, 6)).is_some());
         let deadline = joins.next_deadline().expect("one waits");
-        assert_eq!(lids(joins.overdue(deadline - Duration::from_millis(1))), [0; 0]);
-        assert_eq!(lids(joins.overdue(deadline)), [4]);
+        joins.overdue(deadline - Duration::from_millis(1));
+        assert!(!joins.has_free());
+        joins.overdue(deadline);
+        assert!(joins.has_free() && joins.holds(&name(4)));
+        assert_eq!(lids(joins.free(9)), [4]);
         assert!(!joins.holds(&name(4)));
         assert_eq!(joins.next_deadline(), None);
+    }
+
+    #[test]
+    fn who_asks_anew_is_answered_under_the_new_transaction_only() {
+        let (mut joins, now) = (HeldJoins::default(), Instant::now());
+        assert_eq!(joins.take(now, asked(1, 1), reply(1, 5)), None);
+        assert_eq!(joins.take(now, asked(2, 1), reply(2, 5)), None);
+        joins.asked(5);
+        joins.planned();
+        assert!(!joins.holds(&asked(1, 2)));
+        assert_eq!(joins.take(now, asked(1, 2), reply(7, 5)), None, "in the turn of the first");
+        assert_eq!([1, 2].map(|tid| joins.holds(&asked(1, tid))), [false, true]);
+        assert_eq!(lids(joins.free(9)), [7, 2]);
+        assert!(!joins.holds(&asked(1, 2)) && joins.take(now, asked(1, 3), reply(1, 5)).is_some());
     }
 }

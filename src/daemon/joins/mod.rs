@@ -9,14 +9,13 @@ mod gathering;
 mod held;
 mod repeats;
 
+use super::name::Name;
 use crate::sa::Reply;
 use crate::transport::intake::Inbound;
 use gathering::Gathering;
 use held::HeldJoins;
 use repeats::Repeats;
 use tokio::time::Instant;
-
-pub use repeats::Name;
 
 /// What is to be done with a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,9 +81,19 @@ impl Joins {
         self.gathering.known(generation);
     }
 
-    /// What was asked for is in the tables: the answers that may go out now.
-    pub fn planned(&mut self) -> Vec<Reply> {
-        self.held.planned()
+    /// What was asked for is in the tables: some answers may go out now.
+    pub fn planned(&mut self) {
+        self.held.planned();
+    }
+
+    /// True if answers that were held may go out.
+    pub fn has_free(&self) -> bool {
+        self.held.has_free()
+    }
+
+    /// At most `limit` of them.
+    pub fn free(&mut self, limit: usize) -> Vec<Reply> {
+        self.held.free(limit)
     }
 
     /// When [`Self::overdue`] or [`Self::is_ripe`] will have something.
@@ -92,9 +101,9 @@ impl Joins {
         [self.held.next_deadline(), self.gathering.due()].into_iter().flatten().min()
     }
 
-    /// The answers that were held back for too long.
-    pub fn overdue(&mut self, now: Instant) -> Vec<Reply> {
-        self.held.overdue(now)
+    /// Lets answers go that were held back for too long.
+    pub fn overdue(&mut self, now: Instant) {
+        self.held.overdue(now);
     }
 
     /// True, once, when the manager is to be told that there are groups to be planned.

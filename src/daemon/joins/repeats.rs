@@ -4,13 +4,12 @@
 //! group without a name that is asked for twice would be two groups, and who has left cannot leave
 //! again: the answers to these are kept for a while, and given again.
 
+use crate::daemon::name::{Name, is_nameless, mgid};
 use crate::ids::Lid;
 use crate::sa::Reply;
 use crate::transport::intake::Inbound;
 use crate::wire::mad::{Header, Method, Status};
-use crate::wire::sa::{DATA_OFFSET, SaAttr};
 use std::collections::{HashMap, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -19,28 +18,6 @@ const KEPT: Duration = Duration::from_secs(10);
 
 /// Answers kept at most; of more, the oldest are forgotten.
 const MOST: usize = 16_384;
-
-/// Which request of whom: a repetition has the same bytes, transaction ID included.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Name {
-    lid: Lid,
-    qpn: u32,
-    digest: u64,
-}
-
-impl Name {
-    /// The name of a request; `None` if it does not change a membership.
-    pub fn of(request: &Inbound) -> Option<Self> {
-        let (method, attribute) = (request.mad.get(3)?, request.mad.get(16..18)?);
-        let writes = [Method::SET.0, Method::DELETE.0].contains(method);
-        if !writes || attribute != SaAttr::MC_MEMBER_RECORD.to_be_bytes() {
-            return None;
-        }
-        let mut hasher = DefaultHasher::new();
-        request.mad.hash(&mut hasher);
-        Some(Self { lid: request.from.lid, qpn: request.from.qpn, digest: hasher.finish() })
-    }
-}
 
 /// Whose membership in which group; each request for a group without a name is one by itself.
 type Subject = (Lid, u32, [u8; 16]);
@@ -72,7 +49,7 @@ impl Repeats {
     pub fn handled(&mut self, now: Instant, request: &Inbound, name: Name, reply: &Reply) {
         let Some(subject) = subject(request, name) else { return };
         let is_final =
-            Header::read(&request.mad).method() == Method::DELETE.0 || is_nameless(request);
+            Header::read(&request.mad).method() == Method::DELETE.0 || is_nameless(&request.mad);
         if is_final && Header::read(&reply.mad).status() == Status::OK {
             self.kept.insert(subject, (name, reply.clone()));
             self.order.push_back((now + KEPT, subject, name));
@@ -83,19 +60,11 @@ impl Repeats {
     }
 }
 
-fn mgid(request: &Inbound) -> Option<[u8; 16]> {
-    request.mad.get(DATA_OFFSET..DATA_OFFSET + 16)?.try_into().ok()
-}
-
-fn is_nameless(request: &Inbound) -> bool {
-    mgid(request) == Some([0; 16])
-}
-
 /// `None` if the request is cut off.
 fn subject(request: &Inbound, name: Name) -> Option<Subject> {
-    let mut mgid = mgid(request)?;
+    let mut mgid = mgid(&request.mad)?;
     if mgid == [0; 16] {
-        mgid[8..].copy_from_slice(&name.digest.to_be_bytes());
+        mgid[4..].copy_from_slice(&name.digest());
     }
     Some((request.from.lid, request.from.qpn, mgid))
 }
@@ -106,6 +75,7 @@ mod tests {
     use crate::ids::Sl;
     use crate::transport::{Address, Agent};
     use crate::wire::mad::Mad;
+    use crate::wire::sa::{DATA_OFFSET, SaAttr};
 
     fn request(method: Method, mgid: u8, tid: u64) -> Inbound {
         let mut header = Header::default();
@@ -129,7 +99,7 @@ mod tests {
 
     /// True if the request is not carried out, but answered as before.
     fn again(repeats: &mut Repeats, now: Instant, request: &Inbound, status: u16) -> bool {
-        let name = Name::of(request).expect("it changes a membership");
+        let name = Name::of(request);
         let known = repeats.answer(now, request, name);
         if known.is_none() {
             repeats.handled(now, request, name, &reply(status));
@@ -156,12 +126,8 @@ mod tests {
         assert!(!again(&mut repeats, now, &refused, 0x200));
         assert!(!again(&mut repeats, now, &refused, 0), "a refusal may become another");
         assert!(!again(&mut repeats, now + KEPT, &leave, 0), "long ago");
-        assert_eq!(Name::of(&request(Method::GET, 0xFF, 9)), None);
         let mut short = request(set, 0xFF, 9);
         short.mad.truncate(20);
-        let name = Name::of(&short).expect("so much can be seen");
-        assert_eq!(subject(&short, name), None);
-        short.mad.truncate(17);
-        assert_eq!(Name::of(&short), None);
+        assert_eq!(subject(&short, Name::of(&short)), None);
     }
 }

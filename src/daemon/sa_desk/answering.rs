@@ -1,8 +1,9 @@
 //! Requests: they wait their turn, are refused if there are too many, and are answered in batches.
 
 use super::SaDesk;
-use crate::daemon::joins::{Course, Name};
-use crate::daemon::queue;
+use crate::daemon::joins::Course;
+use crate::daemon::name::{Name, changes_membership};
+use crate::daemon::queue::{self, Waiting};
 use crate::ids::Lid;
 use crate::publish::Subnet;
 use crate::sa::counters::Drop;
@@ -18,19 +19,23 @@ use tracing::{debug, warn};
 /// Requests that are answered before anything else has its turn.
 const BATCH: usize = 512;
 
-/// Requests that are refused before some are answered: the one takes as long as the other, and
-/// those who are refused soon ask again.
-const REFUSALS: usize = 2 * BATCH;
+/// Requests that write, or answers to them that were held, before anything else has its turn: each
+/// may take as long as the port takes to send a packet.
+const WRITES: usize = 64;
+
+/// Requests that are refused before some are answered. The one takes as long as the other, and the time
+/// is for answers: those beyond hear nothing and repeat what they ask by themselves.
+const REFUSALS: usize = WRITES;
 
 /// Requests for tables, of any length, that are answered before anything else has its turn.
 const TABLES: usize = 32;
 
 impl SaDesk {
-    /// Lets a request wait its turn. False if that, or another, has no room and is refused.
-    pub(super) fn admit(&mut self, inbound: Inbound) -> bool {
-        let Some(refused) = self.waiting.add(inbound) else { return true };
-        self.refuse(&refused);
-        false
+    /// Lets a request wait its turn.
+    pub(super) fn admit(&mut self, inbound: Inbound) {
+        if let Some(refused) = self.waiting.add(inbound) {
+            self.refuse(&refused);
+        }
     }
 
     fn refuse(&mut self, refused: &Inbound) {
@@ -60,12 +65,15 @@ impl SaDesk {
         let mut refusals = 0;
         for _ in 0..requests.len() {
             let Ok(inbound) = requests.try_recv() else { break };
-            refusals += usize::from(!self.admit(inbound));
-            if refusals == REFUSALS {
-                break;
+            if let Some(refused) = self.waiting.add(inbound) {
+                refusals += 1;
+                match refusals <= REFUSALS {
+                    true => self.refuse(&refused),
+                    false => self.responder.counters_mut().dropped(Drop::Crowded),
+                }
             }
         }
-        if !self.has_work() {
+        if self.waiting.is_empty() {
             return;
         }
         match self.own_subnet() {
@@ -80,15 +88,22 @@ impl SaDesk {
         self.subnet.is_some() || self.studying.is_none()
     }
 
-    /// Something waits that can be dealt with now.
+    /// There is something that can be dealt with now.
     pub(super) fn has_work(&self) -> bool {
-        !self.waiting.is_empty() && self.is_ready()
+        self.joins.has_free() || (!self.waiting.is_empty() && self.is_ready())
+    }
+
+    /// Sends some of the answers that were held and may go out now.
+    pub(super) fn send_free(&mut self) {
+        for reply in self.joins.free(WRITES) {
+            self.send(&reply);
+        }
     }
 
     /// Requests that come before the subnet is up.
     fn ignore_batch(&mut self) {
-        for inbound in std::iter::from_fn(|| self.waiting.take()).take(BATCH) {
-            debug!("SA request from LID {} before the subnet is up", inbound.from.lid);
+        for next in std::iter::from_fn(|| self.waiting.take()).take(BATCH) {
+            debug!("SA request from LID {} before the subnet is up", next.name.port());
             self.untimely += 1;
         }
     }
@@ -98,9 +113,9 @@ impl SaDesk {
         let now = Instant::now();
         self.refresh_managers();
         self.responder.prepare(subnet, now.into_std());
-        let mut tables = 0;
+        let [mut tables, mut writes] = [0; 2];
         for _ in 0..BATCH {
-            let Some(inbound) = self.waiting.take() else { break };
+            let Some(Waiting { name, request: inbound }) = self.waiting.take() else { break };
             if queue::is_stale(&inbound, now, patience) {
                 self.responder.counters_mut().dropped(Drop::Stale);
             } else if only_reads(&inbound.mad) {
@@ -111,7 +126,11 @@ impl SaDesk {
                 }
             } else {
                 self.read(subnet, now);
-                self.write(subnet, &inbound);
+                self.write(subnet, &inbound, name);
+                writes += 1;
+                if writes == WRITES {
+                    break;
+                }
             }
         }
         self.read(subnet, now);
@@ -138,10 +157,10 @@ impl SaDesk {
     }
 
     /// Carries out a request that writes.
-    fn write(&mut self, subnet: &Subnet, inbound: &Inbound) {
+    fn write(&mut self, subnet: &Subnet, inbound: &Inbound, name: Name) {
         let now = Instant::now();
         let (from, mad) = (&inbound.from, &inbound.mad);
-        let name = Name::of(inbound);
+        let name = changes_membership(mad).then_some(name);
         match self.joins.course(now, inbound, name) {
             Course::New => {}
             Course::Waits => return,

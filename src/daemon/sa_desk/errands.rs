@@ -87,11 +87,7 @@ impl SaDesk {
                 // The pass under way asks for the groups anyway.
                 self.joins.known(registry.generation());
             }
-            Errand::Planned => {
-                for reply in self.joins.planned() {
-                    self.send(&reply);
-                }
-            }
+            Errand::Planned => self.joins.planned(),
             Errand::Swept { managers, whole, drop_subscriptions } => {
                 self.others = managers;
                 self.portrait.mark_changed();
