@@ -155,7 +155,7 @@ async fn answers(
 async fn a_desk_that_sleeps_has_single_records_given_out_at_its_hatch() {
     let office = Office::open(Options::default(), SmState::Master, Vec::new());
     let [table, single, path] = [0, 1, 3].map(numbered);
-    let serve = |request: &Inbound| office.hatch.serve(&request.from, &request.mad);
+    let serve = |request: &Inbound| office.hatch.serve(&request.from, &request.mad, false);
     assert_eq!(serve(&path), Served::Declined, "the desk has not begun");
     Office::settle().await;
     assert_eq!(serve(&path), Served::Declined, "the portrait is news to the desk");
@@ -168,7 +168,14 @@ async fn a_desk_that_sleeps_has_single_records_given_out_at_its_hatch() {
     for (request, mad) in [&path, &single].into_iter().zip(by_desk) {
         assert_eq!(serve(request), Served::With(request.from, mad));
     }
+    let in_crowd = || office.hatch.serve(&path.from, &path.mad, true) != Served::Declined;
+    let answered = (0..100).filter(|_| in_crowd()).count();
+    assert!((1..50).contains(&answered), "{answered}: others are in the crowd, too");
+    assert_ne!(serve(&path), Served::Declined, "it is over");
     assert_eq!(serve(&table), Served::Declined);
+    let mut service = path.clone();
+    service.mad[16..18].copy_from_slice(&SaAttr::SERVICE_RECORD.to_be_bytes());
+    assert_eq!(serve(&service), Served::Declined, "its lease may be over");
     let mut join = path.clone();
     join.mad[3] = Method::SET.0;
     assert_eq!(serve(&join), Served::Declined);

@@ -31,25 +31,33 @@ const TIME: Duration = Duration::from_secs(3);
 /// Half of what one core is to do, in requests a second.
 const HALF: u64 = 200_000;
 
-/// Clients that count what they get.
+/// The clients whose requests one reader brings; they count what they get.
+#[repr(align(128))]
 struct Clients {
-    identity: PortIdentity,
     answered: AtomicU64,
     /// When so many are answered, the reader has something to read again.
     awaited: AtomicU64,
     reader: OnceLock<Thread>,
 }
 
-impl MadPort for Clients {
+/// The clients of each reader.
+struct Crowd {
+    identity: PortIdentity,
+    clients: Vec<Clients>,
+}
+
+impl MadPort for Crowd {
     fn identity(&self) -> &PortIdentity {
         &self.identity
     }
 
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
-        assert_eq!(Header::read(out.mad).status(), 0);
-        let answered = self.answered.fetch_add(1, Ordering::SeqCst) + 1;
-        if answered == self.awaited.load(Ordering::SeqCst) {
-            self.reader.get().expect("it is reading").unpark();
+        let header = Header::read(out.mad);
+        assert_eq!(header.status(), 0);
+        let clients = &self.clients[(header.tid() >> 48) as usize];
+        let answered = clients.answered.fetch_add(1, Ordering::SeqCst) + 1;
+        if answered == clients.awaited.load(Ordering::SeqCst) {
+            clients.reader.get().expect("it is reading").unpark();
         }
         Ok(())
     }
@@ -75,7 +83,8 @@ fn requests(subnet: &Subnet) -> Vec<(Address, Vec<u8>)> {
     (0..REQUESTS).map(request).collect()
 }
 
-/// As many as can be: with all threads on one core, then on all cores.
+/// As many as can be: with all threads on one core and one reader, then with a reader for each
+/// core.
 pub fn rate() {
     let subnet = Arc::new(torus([8; 3], 2));
     let requests = requests(&subnet);
@@ -87,7 +96,7 @@ pub fn rate() {
         let [alone, shared] = [one, all].map(|cores| {
             // Threads that are started from now on have the same.
             sched_setaffinity(None, &cores).expect("they are ours");
-            rate_of(&subnet, &requests, window)
+            rate_of(&subnet, &requests, window, cores.count() as usize)
         });
         let (cores, gain) = (all.count(), shared / alone);
         println!(
@@ -96,37 +105,56 @@ pub fn rate() {
     }
 }
 
-fn rate_of(subnet: &Arc<Subnet>, requests: &[(Address, Vec<u8>)], window: u64) -> f64 {
-    let clients = Arc::new(Clients {
-        identity: identity(),
+fn rate_of(
+    subnet: &Arc<Subnet>,
+    requests: &[(Address, Vec<u8>)],
+    window: u64,
+    readers: usize,
+) -> f64 {
+    let clients = |_| Clients {
         answered: AtomicU64::new(0),
         awaited: AtomicU64::new(0),
         reader: OnceLock::new(),
-    });
-    let port: Arc<dyn MadPort> = clients.clone();
+    };
+    let crowd =
+        Arc::new(Crowd { identity: identity(), clients: (0..readers).map(clients).collect() });
+    let port: Arc<dyn MadPort> = crowd.clone();
     let (intake, unsolicited) = Intake::new(ROOM);
     let _client = SmpClient::new(port.clone(), &intake, SmpLimits::default());
     let office = Office::open(subnet.clone(), port, unsolicited.sa, 0);
     intake.attend(office.hatch.clone());
     let start = Instant::now();
-    let reader = Reader { clients, intake: intake.clone(), window };
-    let reading =
-        std::thread::scope(|scope| scope.spawn(|| reader.read_all(requests, start + TIME)).join());
-    let answered = reading.expect("no panic in here");
+    let read_all = |number| {
+        let window = window / readers as u64;
+        let reader = Reader { number, clients: &crowd.clients[number], intake: &intake, window };
+        reader.read_all(requests, start + TIME)
+    };
+    let answered: u64 = std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..readers)
+            .map(|number| {
+                scope.spawn({
+                    let read_all = &read_all;
+                    move || read_all(number)
+                })
+            })
+            .collect();
+        readers.into_iter().map(|reader| reader.join().expect("no panic")).sum()
+    });
     let rate = answered as f64 / start.elapsed().as_secs_f64();
     intake.closed("the time is over");
     office.close();
     rate
 }
 
-/// The thread that brings requests, as that of a port does.
-struct Reader {
-    clients: Arc<Clients>,
-    intake: Arc<Intake>,
+/// A thread that brings requests, as those of a port do.
+struct Reader<'a> {
+    number: usize,
+    clients: &'a Clients,
+    intake: &'a Intake,
     window: u64,
 }
 
-impl Reader {
+impl Reader<'_> {
     /// Requests for so long; returns how many were answered.
     fn read_all(&self, requests: &[(Address, Vec<u8>)], end: Instant) -> u64 {
         let _ = self.clients.reader.set(std::thread::current());
@@ -137,7 +165,8 @@ impl Reader {
                 let number = asked as usize % requests.len();
                 let mad = &mut mads[number];
                 // Else it would be taken for a repetition.
-                mad[8..16].copy_from_slice(&asked.to_be_bytes());
+                let tid = (self.number as u64) << 48 | asked;
+                mad[8..16].copy_from_slice(&tid.to_be_bytes());
                 self.bring(requests[number].0, mad);
                 asked += 1;
                 if asked.is_multiple_of(1 << 16) && Instant::now() >= end {

@@ -1,85 +1,149 @@
 //! The hatch of the SA desk: while the desk sleeps, its responder lies here, and whoever brings a
 //! request for a single record has it answered on the spot. On an idle fabric that saves the way
-//! to another thread and back, which takes longer than the answer.
+//! to another thread and back, which takes longer than the answer; and several who bring requests
+//! are served at the same time.
 //!
 //! The desk [lends](Hatch::lend) the responder before it waits and [takes it back](Hatch::take_back)
-//! when it wakes: what it is woken for is its own. Requests that write or want tables, and the many
-//! of a crowd, are always the desk's, which serves ports in turn.
+//! when it wakes: what it is woken for is its own. Requests that write or want tables are always the
+//! desk's; so are services, whose leases end while it sleeps. In a crowd a port has no more than a fair
+//! [share](shares) here: beyond it waits at the desk, which serves ports in turn.
+
+mod shares;
 
 use crate::publish::Subnet;
-use crate::sa::{Responder, only_reads, wants_table};
+use crate::sa::{Counters, Responder, only_reads, wants_table};
 use crate::sm::desk::SelfPortrait;
 use crate::transport::Address;
 use crate::transport::intake::{Attendant, Served};
-use std::mem::swap;
+use crate::wire::sa::SaAttr;
+use shares::Shares;
+use std::mem::{replace, take};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tracing::error;
+
+/// Threads that are served at the same time; of more, some wait for each other.
+const WINDOWS: usize = 4;
 
 /// The hatch.
 #[derive(Debug, Default)]
-pub struct Hatch(Mutex<Counter>);
-
-#[derive(Debug, Default)]
-struct Counter {
-    /// The desk's if the hatch is open, else one that knows nothing.
-    responder: Box<Responder>,
-    open: Option<Open>,
+pub struct Hatch {
+    back: Mutex<Back>,
+    windows: [Window; WINDOWS],
 }
 
-/// What the desk knows while the hatch is open.
+/// The desk's side.
+#[derive(Debug, Default)]
+struct Back {
+    /// While it is open.
+    lent: Option<Arc<Lent>>,
+    /// One that knows nothing, which lies on the desk in the meantime.
+    blank: Box<Responder>,
+}
+
+/// What the desk lends.
 #[derive(Debug)]
-struct Open {
+struct Lent {
+    responder: Box<Responder>,
     subnet: Arc<Subnet>,
     /// Of a master, which the desk has seen.
     portrait: watch::Receiver<SelfPortrait>,
 }
 
+/// Where a thread is served; in a cache line (or two that are fetched together) of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Window(Mutex<Counter>);
+
+#[derive(Debug, Default)]
+struct Counter {
+    /// None of it leaves the counter.
+    lent: Option<Arc<Lent>>,
+    /// What was answered here since the desk lent it.
+    counters: Counters,
+    shares: Shares,
+}
+
 impl Hatch {
-    /// Opens it: `responder` is exchanged for one that knows nothing. It answers about `subnet`
-    /// until `portrait`, of a master, changes.
+    /// Opens it: `responder`, which is [prepared](Responder::prepare) for `subnet`, is exchanged for
+    /// one that knows nothing. It answers about `subnet` until `portrait`, of a master, changes.
     pub fn lend(
         &self,
         responder: &mut Box<Responder>,
         subnet: Arc<Subnet>,
         portrait: watch::Receiver<SelfPortrait>,
     ) {
-        let mut counter = self.lock();
-        if counter.open.is_none() {
-            swap(&mut counter.responder, responder);
+        self.take_back(responder);
+        let mut back = lock(&self.back);
+        let responder = replace(responder, take(&mut back.blank));
+        let lent = Arc::new(Lent { responder, subnet, portrait });
+        for Window(window) in &self.windows {
+            lock(window).lent = Some(lent.clone());
         }
-        counter.open = Some(Open { subnet, portrait });
+        back.lent = Some(lent);
     }
 
-    /// Closes it: `responder` is what was lent again.
+    /// Closes it: `responder` is what was lent again, and counts what it answered.
     pub fn take_back(&self, responder: &mut Box<Responder>) {
-        let mut counter = self.lock();
-        if counter.open.take().is_some() {
-            swap(&mut counter.responder, responder);
+        let mut back = lock(&self.back);
+        let Some(lent) = back.lent.take() else { return };
+        let mut counted = Counters::default();
+        for Window(window) in &self.windows {
+            // This waits for an answer that is being made.
+            let mut counter = lock(window);
+            counter.lent = None;
+            counted.absorb(take(&mut counter.counters));
         }
+        match Arc::into_inner(lent) {
+            Some(lent) => back.blank = replace(responder, lent.responder),
+            None => error!("the SA has lost its registry: it is still in use"),
+        }
+        responder.counters_mut().absorb(counted);
     }
 
-    /// A panic half-way through an answer has at most miscounted it.
-    fn lock(&self) -> MutexGuard<'_, Counter> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Has the desk read while it is open; `None` if it is closed.
+    pub fn read<T>(&self, look: impl FnOnce(&Responder) -> T) -> Option<T> {
+        lock(&self.back).lent.as_ref().map(|lent| look(&lent.responder))
     }
 }
 
+/// A panic half-way through an answer has at most miscounted it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Attendant for Hatch {
-    fn serve(&self, from: &Address, mad: &[u8]) -> Served {
-        if !only_reads(mad) || wants_table(mad) {
+    fn serve(&self, from: &Address, mad: &[u8], in_crowd: bool) -> Served {
+        if !is_quick(mad) {
             return Served::Declined;
         }
-        let mut counter = self.lock();
-        let Counter { responder, open: Some(open) } = &mut *counter else {
+        let Window(window) = &self.windows[number_of_thread() % WINDOWS];
+        let mut counter = lock(window);
+        let Counter { lent: Some(lent), counters, shares } = &mut *counter else {
             return Served::Declined;
         };
         // The desk has to see to it first.
-        if open.portrait.has_changed().unwrap_or(true) {
+        let is_news = lent.portrait.has_changed().unwrap_or(true);
+        if is_news || (in_crowd && !shares.take(from.lid)) {
             return Served::Declined;
         }
         let now = Instant::now().into_std();
-        let reply = responder.handle(&open.subnet, from, mad, now);
+        let reply = lent.responder.read(counters, &lent.subnet, from, mad, now);
         reply.map_or(Served::Silently, |reply| Served::With(reply.to, reply.mad))
     }
+}
+
+/// True for requests that are answered here.
+fn is_quick(mad: &[u8]) -> bool {
+    let is_service = mad.get(16..18) == Some(&SaAttr::SERVICE_RECORD.to_be_bytes());
+    only_reads(mad) && !wants_table(mad) && !is_service
+}
+
+/// Threads that come here, numbered.
+fn number_of_thread() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed));
+    NUMBER.with(|&number| number)
 }

@@ -205,6 +205,7 @@ impl SaDesk {
     fn open_hatch(&mut self) {
         let is_news = self.portrait.has_changed().unwrap_or(true);
         if let Some(subnet) = self.own_subnet().filter(|_| !is_news && !self.has_work()) {
+            self.responder.prepare(&subnet, Instant::now().into_std());
             self.hatch.lend(&mut self.responder, subnet, self.portrait.clone());
         }
     }

@@ -166,6 +166,7 @@ impl Responder {
         mad: &[u8],
         now: Instant,
     ) -> Option<Reply> {
+        counters.seen(now);
         reply(counters, from, mad, self.shelf.done(subnet, from, mad, now))
     }
 }

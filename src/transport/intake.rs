@@ -21,14 +21,14 @@ use tokio::time::Instant;
 /// Answers after which the async side is woken even though more are waiting.
 const RUN: usize = 64;
 
-/// So many SA requests in a row are offered to the [`Attendant`]. When there are more, two threads
-/// that share the work get through them faster.
+/// More SA requests in a row than this are a crowd, in which ports are served in turn.
 const STREAK: usize = 64;
 
 /// Somebody who answers SA requests in the reader's thread if that takes no time worth the name.
 pub trait Attendant: Send + Sync {
-    /// Deals with a request, or leaves it to its queue.
-    fn serve(&self, from: &Address, mad: &[u8]) -> Served;
+    /// Deals with a request, or leaves it to its queue. In a crowd nobody is to have more than
+    /// a fair share of the time here.
+    fn serve(&self, from: &Address, mad: &[u8], in_crowd: bool) -> Served;
 }
 
 /// What an [`Attendant`] made of a request.
@@ -221,11 +221,16 @@ impl Intake {
 
     /// Lets the attendant answer an SA request; false if it is still to be handed over.
     fn is_attended(&self, delivery: &Delivery<'_>) -> bool {
-        if delivery.agent != Agent::Sa || self.streak.fetch_add(1, Ordering::Relaxed) >= STREAK {
+        if delivery.agent != Agent::Sa {
             return false;
         }
+        let in_crowd = self.streak.load(Ordering::Relaxed) >= STREAK;
+        // Readers in a rush do not fight for the cache line.
+        if !in_crowd {
+            self.streak.fetch_add(1, Ordering::Relaxed);
+        }
         let Some(attendant) = self.attendant.get() else { return false };
-        match attendant.serve(&delivery.from, delivery.mad) {
+        match attendant.serve(&delivery.from, delivery.mad, in_crowd) {
             Served::Declined => return false,
             Served::Silently => {}
             Served::With(to, mad) => self.reply(to, &mad),

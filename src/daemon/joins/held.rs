@@ -42,7 +42,9 @@ impl HeldJoins {
     pub fn planned(&mut self) {
         self.planned = self.asked;
         let (answers, planned) = (&self.answers, self.planned);
-        let is_due = |question| answers.get(question).is_none_or(|(_, reply)| reply.due <= planned);
+        let is_due = |question: &Question| {
+            answers.get(question).is_none_or(|(_, reply)| reply.due <= planned)
+        };
         let held = std::mem::take(&mut self.held).into_iter();
         let (free, held): (Vec<_>, Vec<_>) = held.partition(|(_, question)| is_due(question));
         self.held = held.into();

@@ -7,7 +7,7 @@ use crate::daemon::queue::{self, Waiting};
 use crate::ids::Lid;
 use crate::publish::Subnet;
 use crate::sa::counters::Drop;
-use crate::sa::{Reply, only_reads, wants_table};
+use crate::sa::{Reply, Responder, only_reads, wants_table};
 use crate::transport::intake::Inbound;
 use crate::transport::{Address, GSI_QKEY};
 use crate::wire::sa::busy;
@@ -137,14 +137,19 @@ impl SaDesk {
         self.wrote();
     }
 
-    /// Answers the requests that only read.
-    fn read(&mut self, subnet: &Subnet, now: Instant) {
+    /// Answers the requests that only read. The hatch is open in the meantime: else a crowd that has
+    /// found it closed once would keep the desk busy, and it closed, for ever.
+    fn read(&mut self, subnet: &Arc<Subnet>, now: Instant) {
         if self.reads.is_empty() {
             return;
         }
-        let (responder, port, now) = (&self.responder, &*self.port, now.into_std());
-        let counted = self.clerks.answer(responder, subnet, port, &self.reads, now);
-        self.responder.counters_mut().absorb(counted);
+        self.hatch.lend(&mut self.responder, subnet.clone(), self.portrait.clone());
+        let (port, now) = (&*self.port, now.into_std());
+        let answer =
+            |responder: &Responder| self.clerks.answer(responder, subnet, port, &self.reads, now);
+        let counted = self.hatch.read(answer);
+        self.hatch.take_back(&mut self.responder);
+        self.responder.counters_mut().absorb(counted.unwrap_or_default());
         self.reads.clear();
     }
 

@@ -3,15 +3,16 @@
 use super::super::intake::{Attendant, Served};
 use super::*;
 
-/// Answers with a changed first byte; declines or keeps silent on request.
+/// Answers with a changed first byte, but not in a crowd; declines or keeps silent on request.
 struct Echo;
 
 const DECLINE: u8 = 1;
 const SILENCE: u8 = 2;
 
 impl Attendant for Echo {
-    fn serve(&self, from: &Address, mad: &[u8]) -> Served {
+    fn serve(&self, from: &Address, mad: &[u8], in_crowd: bool) -> Served {
         match mad[24] {
+            _ if in_crowd => Served::Declined,
             DECLINE => Served::Declined,
             SILENCE => Served::Silently,
             _ => {

@@ -35,6 +35,12 @@ impl Device {
         Ok(Self { descriptor, agents: Vec::new(), with_pkey_index })
     }
 
+    /// A device with one agent.
+    #[cfg(test)]
+    pub fn of(descriptor: Descriptor, agent: Agent, id: u32) -> Self {
+        Self { descriptor, agents: vec![(agent, id)], with_pkey_index: false }
+    }
+
     /// Receives for these agents.
     pub fn register(&mut self, agents: &[Agent]) -> Result<(), OpenError> {
         for &agent in agents {

@@ -7,7 +7,8 @@
 //!
 //! Subnet management and subnet administration have a file and a reader each, as the kernel keeps
 //! one queue for a file: answers to SMPs do not wait behind ten thousand requests for paths.
-//! ibsim's shim has one file for a device, which then serves both.
+//! ibsim's shim has one file for a device, which then serves both. In a rush of requests to subnet
+//! administration a second thread reads the same file, if there is a core for it.
 //!
 //! The reader reads until there is nothing more, tells its sink so, and only then polls: under
 //! load a MAD costs one call to receive and one to send. Writes come from any thread.
@@ -83,24 +84,41 @@ struct Line {
     life: Arc<Life>,
     /// Closing it ends the reader.
     alarm: Option<OwnedFd>,
-    reader: Option<JoinHandle<()>>,
+    /// The reader, and who relieves it.
+    readers: Vec<JoinHandle<()>>,
 }
 
 impl Line {
-    /// Starts the reader of a device.
+    /// Starts the reader of a device, and another if it `is_relieved` in a rush.
     fn start(
         device: Device,
         name: String,
+        is_relieved: bool,
         life: &Arc<Life>,
         sink: &Arc<dyn MadSink>,
     ) -> Result<Self, OpenError> {
         let device = Arc::new(device);
         let pipe = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC);
         let (alarm_end, alarm) = pipe.map_err(|errno| OpenError::Reader(errno.into()))?;
-        let reader = Reader::new(device.clone(), life.clone(), alarm_end, sink.clone());
+        let mut line = Self { device, life: life.clone(), alarm: Some(alarm), readers: Vec::new() };
+        let reader = Reader::new(line.device.clone(), life.clone(), sink.clone());
+        if is_relieved {
+            let reader = reader.clone();
+            line.spawn(format!("{name}-2"), move || reader.relieve())?;
+        }
+        let relief = line.readers.first().map(|relief| relief.thread().clone());
+        line.spawn(name, move || reader.run(&alarm_end, relief.as_ref()))?;
+        Ok(line)
+    }
+
+    fn spawn(
+        &mut self,
+        name: String,
+        run: impl FnOnce() + Send + 'static,
+    ) -> Result<(), OpenError> {
         let thread = std::thread::Builder::new().name(name);
-        let reader = thread.spawn(move || reader.run()).map_err(OpenError::Reader)?;
-        Ok(Self { device, life: life.clone(), alarm: Some(alarm), reader: Some(reader) })
+        self.readers.push(thread.spawn(run).map_err(OpenError::Reader)?);
+        Ok(())
     }
 }
 
@@ -109,11 +127,12 @@ impl Drop for Line {
     fn drop(&mut self) {
         self.life.stop.store(true, Ordering::Relaxed);
         drop(self.alarm.take());
-        if let Some(reader) = self.reader.take()
-            && reader.thread().id() != std::thread::current().id()
-        {
-            // A panic in there was told when it happened.
-            let _ = reader.join();
+        for reader in self.readers.drain(..) {
+            reader.thread().unpark();
+            if reader.thread().id() != std::thread::current().id() {
+                // A panic in there was told when it happened.
+                let _ = reader.join();
+            }
         }
     }
 }
@@ -145,9 +164,13 @@ impl UmadPort {
             devices[0].register(&[MANAGEMENT.as_slice(), &ADMINISTRATION].concat())?;
         }
         let life = Arc::<Life>::default();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let names = ["smi", "sa"].map(|line| format!("umad{number}-{line}"));
-        let lines = devices.into_iter().zip(names);
-        let lines = lines.map(|(device, name)| Line::start(device, name, &life, &sink));
+        let relieved = [false, cores > 1];
+        let lines = devices.into_iter().zip(names).zip(relieved);
+        let lines = lines.map(|((device, name), is_relieved)| {
+            Line::start(device, name, is_relieved, &life, &sink)
+        });
         Ok(Self {
             identity: PortIdentity {
                 device: port.device.clone(),

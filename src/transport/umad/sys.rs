@@ -27,6 +27,12 @@ impl Descriptor {
         Self::open_as(path, libc::O_RDONLY)
     }
 
+    /// A socket that stands for a device.
+    #[cfg(test)]
+    pub fn of(socket: std::os::fd::OwnedFd) -> Self {
+        Self(std::os::fd::IntoRawFd::into_raw_fd(socket))
+    }
+
     fn open_as(path: &CStr, access: libc::c_int) -> io::Result<Self> {
         let flags = access | libc::O_NONBLOCK | libc::O_CLOEXEC;
         // SAFETY: `path` ends with NUL; the mode argument is not looked at without O_CREAT.
