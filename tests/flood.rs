@@ -39,13 +39,13 @@ use torus_sm::wire::attr::SmState;
 use torus_sm::wire::mad::{Header, Method, Status};
 
 /// Groups that every host joins.
-const GROUPS: usize = 20;
+const GROUPS: usize = 100;
 
 /// Requests of a host that are under way at a time.
-const WINDOW: usize = 8;
+const WINDOW: usize = 40;
 
 /// What a packet takes: all that is under way at a time takes longer than clients wait.
-const PACKET: Duration = Duration::from_millis(10);
+const PACKET: Duration = Duration::from_millis(2);
 
 /// What the manager takes for a plan.
 const PASS: Duration = Duration::from_millis(300);
@@ -99,6 +99,10 @@ struct Client {
 impl Client {
     async fn run(mut self) {
         loop {
+            // The clock may have moved on over several answers.
+            while let Ok((tid, status)) = self.answers.try_recv() {
+                self.hear(tid, status);
+            }
             let now = Instant::now();
             let (due, later) = self.pausing.drain(..).partition(|&(due, _)| due <= now);
             self.pausing = later;
@@ -108,18 +112,22 @@ impl Client {
             let next = times.chain(self.pausing.iter().map(|&(due, _)| due)).min();
             let Some(next) = next else { return };
             tokio::select! {
+                biased;
                 answer = self.answers.recv() => {
                     let (tid, status) = answer.expect("the port is there");
-                    if let Some(asked) = self.under_way.remove(&tid) {
-                        match status {
-                            Status::OK => {}
-                            Status::BUSY => self.fail(asked.group),
-                            status => panic!("status {status:#x}"),
-                        }
-                    }
+                    self.hear(tid, status);
                 }
                 () = sleep_until(next) => {}
             }
+        }
+    }
+
+    fn hear(&mut self, tid: u32, status: u16) {
+        let Some(asked) = self.under_way.remove(&tid) else { return };
+        match status {
+            Status::OK => {}
+            Status::BUSY => self.fail(asked.group),
+            status => panic!("status {status:#x}"),
         }
     }
 
@@ -178,10 +186,11 @@ async fn manage(
         assert!(matches!(event, Event::Membership), "{event:?}");
         let (reply, answer) = oneshot::channel();
         let errand = Errand::Regrouping { since, fabric: fabric.clone(), reply };
-        errands.send(errand).await.expect("the desk is there");
-        (since, _) = answer.await.expect("the desk answers");
+        // The desk ends with its inbox.
+        let (true, Ok(asked)) = (errands.send(errand).await.is_ok(), answer.await) else { return };
+        since = asked.0;
         sleep(PASS).await;
-        errands.send(Errand::Planned).await.expect("the desk is there");
+        let _ = errands.send(Errand::Planned).await;
     }
 }
 
@@ -245,6 +254,7 @@ async fn who_asks_again_soon_does_not_keep_the_desk_from_work() {
     let (joins, sent, took) = flood(IMPATIENT).await;
     assert!(joins * PACKET.as_millis() as usize > 10_000, "{joins} take longer than clients wait");
     assert!(sent < joins * 5 / 4, "{sent} packets for {joins} joins");
+    println!("{joins} joins, {sent} packets, {took:?}");
     assert!(took < PACKET * joins as u32 * 3 / 2, "{took:?}");
 }
 
@@ -253,5 +263,6 @@ async fn clients_of_linux_are_all_joined() {
     let (joins, sent, took) = flood(KERNEL).await;
     // Those that were not in time come back after their pause.
     assert!(sent < joins * 2, "{sent} packets for {joins} joins");
+    println!("{joins} joins, {sent} packets, {took:?}");
     assert!(took < 2 * PACKET * joins as u32 + Duration::from_secs(30), "{took:?}");
 }

@@ -52,8 +52,8 @@ pub const IMPATIENT: Habits = Habits {
     pauses: [Duration::from_millis(20), Duration::from_millis(20)],
 };
 
-/// Linux: `ib_sa` sends a join eleven times in 3.3 s (since 5.11; once in 3 s before), and has any
-/// status for an error; IPoIB tries again after 2 to 16 s.
+/// Linux: `ib_sa` sends a join eleven times in 3.3 s (older ones once in 3 s), and has any status for an
+/// error; IPoIB tries again after 2 to 16 s.
 pub const KERNEL: Habits = Habits {
     timeout: Duration::from_millis(300),
     retries: 10,

@@ -42,11 +42,11 @@ impl HeldJoins {
     pub fn planned(&mut self) {
         self.planned = self.asked;
         let (answers, planned) = (&self.answers, self.planned);
-        let is_due = |question: &Question| {
+        let is_due = |(_, question): &(Instant, Question)| {
             answers.get(question).is_none_or(|(_, reply)| reply.due <= planned)
         };
         let held = std::mem::take(&mut self.held).into_iter();
-        let (free, held): (Vec<_>, Vec<_>) = held.partition(|(_, question)| is_due(question));
+        let (free, held): (Vec<_>, Vec<_>) = held.partition(is_due);
         self.held = held.into();
         self.free.extend(free.into_iter().map(|(_, question)| question));
     }

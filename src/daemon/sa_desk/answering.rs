@@ -19,8 +19,9 @@ use tracing::{debug, warn};
 /// Requests that are answered before anything else has its turn.
 const BATCH: usize = 512;
 
-/// Requests that write, or answers to them that were held, before anything else has its turn: each
-/// may take as long as the port takes to send a packet.
+/// Answers to requests that write before anything else has its turn: each may take as long as the port
+/// takes to send a packet. Requests whose answer is held do not count: repetitions that lay about until
+/// it is sent would be answered once more.
 const WRITES: usize = 64;
 
 /// Requests that are refused before some are answered. The one takes as long as the other, and the time
@@ -126,8 +127,7 @@ impl SaDesk {
                 }
             } else {
                 self.read(subnet, now);
-                self.write(subnet, &inbound, name);
-                writes += 1;
+                writes += usize::from(self.write(subnet, &inbound, name));
                 if writes == WRITES {
                     break;
                 }
@@ -161,25 +161,28 @@ impl SaDesk {
         port.map_or_else(unknown, |(s, port)| s.fabric.node_of(port).description.to_string())
     }
 
-    /// Carries out a request that writes.
-    fn write(&mut self, subnet: &Subnet, inbound: &Inbound, name: Name) {
+    /// Carries out a request that writes; true if it is answered at once.
+    fn write(&mut self, subnet: &Subnet, inbound: &Inbound, name: Name) -> bool {
         let now = Instant::now();
         let (from, mad) = (&inbound.from, &inbound.mad);
         let name = changes_membership(mad).then_some(name);
         match self.joins.course(now, inbound, name) {
             Course::New => {}
-            Course::Waits => return,
-            Course::Answered(reply) => return self.send(&reply),
+            Course::Waits => return false,
+            Course::Answered(reply) => {
+                self.send(&reply);
+                return true;
+            }
         }
         let Some(reply) = self.responder.handle(subnet, from, mad, now.into_std()) else {
-            return;
+            return false;
         };
         let generation = self.responder.registry().generation();
-        if let Some(reply) = self.joins.handled(now, (inbound, name), reply, generation) {
-            self.send(&reply);
-        }
+        let free = self.joins.handled(now, (inbound, name), reply, generation);
+        free.iter().for_each(|reply| self.send(reply));
         self.wrote();
         self.ask_for_plan(now);
+        free.is_some()
     }
 }
 
