@@ -1,21 +1,20 @@
-//! The hatch of the SA desk: while the desk sleeps, its responder lies here, and whoever brings a
-//! request for a single record has it answered on the spot. On an idle fabric that saves the way
+//! The hatch of the SA desk: here lies its responder while the desk needs it for nothing or to read,
+//! and whoever brings a request for a single record has it answered on the spot. That saves the way
 //! to another thread and back, which takes longer than the answer; and several who bring requests
 //! are served at the same time.
 //!
-//! The desk [lends](Hatch::lend) the responder before it waits and [takes it back](Hatch::take_back)
-//! when it wakes: what it is woken for is its own. Requests that write or want tables are always the
-//! desk's; so are services, whose leases end while it sleeps. In a crowd a port has no more than a fair
-//! [share](shares) here: beyond it waits at the desk, which serves ports in turn.
+//! The desk [lends](Hatch::lend) the responder and [takes it back](Hatch::take_back) before it changes
+//! anything. Requests that write or want tables are always the desk's; so are services, whose leases
+//! end while the responder lies here. In a crowd a port has no more than a fair [share](shares) here:
+//! what is beyond it waits at the desk, which serves ports in turn.
 
 mod shares;
 
 use crate::publish::Subnet;
-use crate::sa::{Counters, Responder, only_reads, wants_table};
+use crate::sa::{Counters, Responder, is_about_services, only_reads, wants_table};
 use crate::sm::desk::SelfPortrait;
 use crate::transport::Address;
 use crate::transport::intake::{Attendant, Served};
-use crate::wire::sa::SaAttr;
 use shares::Shares;
 use std::mem::{replace, take};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,6 +40,8 @@ struct Back {
     lent: Option<Arc<Lent>>,
     /// One that knows nothing, which lies on the desk in the meantime.
     blank: Box<Responder>,
+    /// What the desk answered from this side.
+    counters: Counters,
 }
 
 /// What the desk lends.
@@ -89,7 +90,7 @@ impl Hatch {
     pub fn take_back(&self, responder: &mut Box<Responder>) {
         let mut back = lock(&self.back);
         let Some(lent) = back.lent.take() else { return };
-        let mut counted = Counters::default();
+        let mut counted = take(&mut back.counters);
         for Window(window) in &self.windows {
             // This waits for an answer that is being made.
             let mut counter = lock(window);
@@ -103,9 +104,15 @@ impl Hatch {
         responder.counters_mut().absorb(counted);
     }
 
-    /// Has the desk read while it is open; `None` if it is closed.
-    pub fn read<T>(&self, look: impl FnOnce(&Responder) -> T) -> Option<T> {
-        lock(&self.back).lent.as_ref().map(|lent| look(&lent.responder))
+    /// True if the responder is lent.
+    pub fn is_open(&self) -> bool {
+        lock(&self.back).lent.is_some()
+    }
+
+    /// Has the desk read, and count what it answers, while it is open.
+    pub fn read(&self, look: impl FnOnce(&Responder) -> Counters) {
+        let Back { lent: Some(lent), counters, .. } = &mut *lock(&self.back) else { return };
+        counters.absorb(look(&lent.responder));
     }
 }
 
@@ -137,8 +144,7 @@ impl Attendant for Hatch {
 
 /// True for requests that are answered here.
 fn is_quick(mad: &[u8]) -> bool {
-    let is_service = mad.get(16..18) == Some(&SaAttr::SERVICE_RECORD.to_be_bytes());
-    only_reads(mad) && !wants_table(mad) && !is_service
+    only_reads(mad) && !wants_table(mad) && !is_about_services(mad)
 }
 
 /// Threads that come here, numbered.

@@ -18,7 +18,7 @@
 //! * [`front_desk`]: answers SMInfo, represses traps, tells the manager what is news;
 //! * [`sa_desk`]: answers SA requests from the published snapshot, without waiting for sweeps, and
 //!   reports notices; [`queue`]: requests that wait, port by port, known by their [`name`];
-//!   [`clerks`]: threads that help with long answers; [`hatch`]: where short ones are given while the desk sleeps; [`archive`]: the
+//!   [`clerks`]: threads that help with long answers; [`hatch`]: where short ones are given by those who bring the requests; [`archive`]: the
 //!   registry on disk;
 //! * [`joins`]: when changes of multicast groups are planned, and when they are answered;
 //! * [`files`]: the files that a pass reads and writes; [`scribe`]: writes them beside the loop;

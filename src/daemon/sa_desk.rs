@@ -14,6 +14,7 @@
 
 mod answering;
 mod errands;
+mod lending;
 
 use super::agenda::Event;
 use super::archive::Archive;
@@ -38,6 +39,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
 pub use errands::Errand;
+use lending::Lending;
 
 /// Requests that may wait.
 const ROOM: usize = 8192;
@@ -84,8 +86,7 @@ type Look = Result<(Arc<Subnet>, Studied), JoinError>;
 /// The desk.
 pub struct SaDesk {
     port: Arc<dyn MadPort>,
-    responder: Box<Responder>,
-    hatch: Arc<Hatch>,
+    responder: Lending,
     published: watch::Receiver<Option<Arc<Subnet>>>,
     /// The snapshot that answers are made of.
     subnet: Option<Arc<Subnet>>,
@@ -126,8 +127,7 @@ impl SaDesk {
         portrait.mark_changed();
         Self {
             port,
-            responder: Box::new(responder),
-            hatch: Arc::default(),
+            responder: Lending::new(responder),
             published,
             subnet: None,
             studying: None,
@@ -146,9 +146,9 @@ impl SaDesk {
         }
     }
 
-    /// Where single records are answered while the desk sleeps.
+    /// Where single records are answered by those who bring the requests.
     pub fn hatch(&self) -> Arc<Hatch> {
-        self.hatch.clone()
+        self.responder.hatch()
     }
 
     /// Serves until the port or the manager is gone, and tells what it did.
@@ -174,7 +174,6 @@ impl SaDesk {
                     Some(Call::Deadline)
                 }
             };
-            self.hatch.take_back(&mut self.responder);
             let Some(call) = call else { break };
             self.take(call).await;
             self.answer_some(&mut inboxes.requests);
@@ -201,12 +200,20 @@ impl SaDesk {
         }
     }
 
-    /// Lets others answer single records until the desk is called, if it has nothing to do.
+    /// Lets others answer single records as long as the desk does not need the responder for itself.
     fn open_hatch(&mut self) {
         let is_news = self.portrait.has_changed().unwrap_or(true);
-        if let Some(subnet) = self.own_subnet().filter(|_| !is_news && !self.has_work()) {
-            self.responder.prepare(&subnet, Instant::now().into_std());
-            self.hatch.lend(&mut self.responder, subnet, self.portrait.clone());
+        if let Some(subnet) = self.own_subnet().filter(|_| !is_news) {
+            self.lend(&subnet);
+        }
+    }
+
+    /// Has the responder answer about `subnet` from the hatch.
+    fn lend(&mut self, subnet: &Arc<Subnet>) {
+        if self.responder.changed().is_some() {
+            self.responder.get().prepare(subnet, Instant::now().into_std());
+            self.wrote();
+            self.responder.lend(subnet, &self.portrait);
         }
     }
 
@@ -237,7 +244,7 @@ impl SaDesk {
         if let Some(options) = &self.options
             && self.portrait.borrow().state == SmState::Master
         {
-            self.archive.write(self.responder.registry(), &options.clone()).await;
+            self.archive.write(self.responder.get().registry(), &options.clone()).await;
         }
     }
 
@@ -272,10 +279,10 @@ impl SaDesk {
             Ok(studied) => studied,
             Err(panic) => return warn!("a snapshot is not answered from: {panic}"),
         };
-        self.responder.learn(studied);
+        self.responder.get().learn(studied);
         self.options = Some(subnet.options.clone());
         let old = self.subnet.replace(subnet.clone());
-        self.herald.published(self.responder.registry_mut(), &subnet);
+        self.herald.published(self.responder.get().registry_mut(), &subnet);
         self.wrote();
         // Whoever has a snapshot of a large fabric last is busy for a while.
         spawn_behind(move || drop(old));
@@ -284,10 +291,11 @@ impl SaDesk {
     /// The subnet is another's.
     fn retire(&mut self) {
         (self.subnet, self.studying) = (None, None);
+        self.responder.get();
         self.herald.retire();
         self.joins.clear();
         if let Some(options) = &self.options {
-            let registry = self.responder.registry_mut();
+            let registry = self.responder.get().registry_mut();
             // Another SM writes GUID tables now.
             registry.forget_aliases();
             if options.drop_event_subscriptions {
@@ -298,20 +306,21 @@ impl SaDesk {
 
     /// Looks after what changed in the registry.
     fn wrote(&mut self) {
-        let events = self.responder.registry_mut().take_group_events();
+        let events = self.responder.get().registry_mut().take_group_events();
         if !events.is_empty()
             && let Some(subnet) = self.own_subnet()
         {
-            self.herald.groups(self.responder.registry_mut(), &subnet, &events);
+            self.herald.groups(self.responder.get().registry_mut(), &subnet, &events);
         }
         if let Some(options) = &self.options {
-            self.archive.watch(self.responder.registry(), options);
+            self.archive.watch(self.responder.get().registry(), options);
         }
     }
 
     /// Tells the manager that there are alias GUIDs to write.
     fn tell_aliases(&mut self) {
-        let aliases = self.responder.registry().aliases().generation();
+        let Some(responder) = self.responder.changed() else { return };
+        let aliases = responder.registry().aliases().generation();
         if aliases != self.aliases {
             self.aliases = aliases;
             let _ = self.events.send(Event::Aliases);
@@ -320,7 +329,7 @@ impl SaDesk {
 
     fn forward(&mut self, DeviceNotice { from, notice }: DeviceNotice) {
         let Some(subnet) = self.own_subnet() else { return };
-        if !self.herald.trap(self.responder.registry_mut(), &subnet, from, notice) {
+        if !self.herald.trap(self.responder.get().registry_mut(), &subnet, from, notice) {
             debug!("a notice from LID {from}, which is nobody's, is not reported");
         }
     }
@@ -352,12 +361,12 @@ impl SaDesk {
         let own = self.portrait.borrow_and_update().sm_info();
         let others = self.others.iter().filter(|other| other.guid() != own.guid());
         let managers = std::iter::once(own).chain(others.copied());
-        self.responder.set_managers(managers.collect());
+        self.responder.get().set_managers(managers.collect());
     }
 
     async fn leave(mut self) {
         self.write_archive().await;
-        let counters = self.responder.counters();
+        let counters = self.responder.get().counters();
         let (total, records) = (counters.total(), counters.records());
         debug!("SA: {total} replies with {records} records; {} requests untimely", self.untimely);
         counters.lines().for_each(|line| debug!("SA: {line}"));

@@ -79,7 +79,7 @@ mod view;
 
 pub use counters::Counters;
 pub use registry::{GroupSpec, Registry};
-pub use responder::{Reply, Responder, Studied, only_reads, study, wants_table};
+pub use responder::{Reply, Responder, Studied, is_about_services, only_reads, study, wants_table};
 
 #[cfg(doc)]
 use crate::publish::Subnet;

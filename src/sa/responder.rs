@@ -190,6 +190,11 @@ pub fn wants_table(mad: &[u8]) -> bool {
     mad.get(3).is_some_and(|&method| is_table(Method(method)))
 }
 
+/// True for requests about services, whose leases end with time.
+pub fn is_about_services(mad: &[u8]) -> bool {
+    mad.get(16..18) == Some(&SaAttr::SERVICE_RECORD.to_be_bytes())
+}
+
 /// Counts what became of a request, and addresses the reply.
 fn reply(
     counters: &mut Counters,

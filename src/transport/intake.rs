@@ -5,7 +5,7 @@
 //! and keep the reader from what comes next. Nor does it know whether this is the master.) When an answer frees a place in
 //! the window, the reader sends the next queued request itself, so that the wire is kept busy
 //! without a detour over the async side; that side is woken once for a run of answers. An SA
-//! request that comes alone may be answered by the reader as well ([`Attendant`]).
+//! request that takes no time may be answered by the reader as well ([`Attendant`]).
 //!
 //! **Rule for ports:** `deliver` may call [`MadPort::post`]; therefore `post` must not call the
 //! sink before it returns. No lock is held while a MAD is posted.

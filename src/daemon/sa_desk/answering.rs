@@ -7,7 +7,7 @@ use crate::daemon::queue::{self, Waiting};
 use crate::ids::Lid;
 use crate::publish::Subnet;
 use crate::sa::counters::Drop;
-use crate::sa::{Reply, Responder, only_reads, wants_table};
+use crate::sa::{Reply, is_about_services, only_reads, wants_table};
 use crate::transport::intake::Inbound;
 use crate::transport::{Address, GSI_QKEY};
 use crate::wire::sa::busy;
@@ -44,7 +44,7 @@ impl SaDesk {
         let is_ours = is_up && self.is_master();
         let Some(mad) = busy(&refused.mad).filter(|_| is_ours) else { return };
         let lid = refused.from.lid;
-        let count = self.responder.counters_mut().busy(lid);
+        let count = self.responder.get().counters_mut().busy(lid);
         if is_telling(count) {
             let name = self.name_of(lid);
             warn!("LID {lid} ({name}) asks too much: {count} SA requests got BUSY for an answer");
@@ -70,7 +70,7 @@ impl SaDesk {
                 refusals += 1;
                 match refusals <= REFUSALS {
                     true => self.refuse(&refused),
-                    false => self.responder.counters_mut().dropped(Drop::Crowded),
+                    false => self.responder.get().counters_mut().dropped(Drop::Crowded),
                 }
             }
         }
@@ -113,14 +113,17 @@ impl SaDesk {
         let patience = subnet.options.max_msg_fifo_timeout;
         let now = Instant::now();
         self.refresh_managers();
-        self.responder.prepare(subnet, now.into_std());
         let [mut tables, mut writes] = [0; 2];
         for _ in 0..BATCH {
             let Some(Waiting { name, request: inbound }) = self.waiting.take() else { break };
             if queue::is_stale(&inbound, now, patience) {
-                self.responder.counters_mut().dropped(Drop::Stale);
+                self.responder.get().counters_mut().dropped(Drop::Stale);
             } else if only_reads(&inbound.mad) {
                 tables += usize::from(wants_table(&inbound.mad));
+                if is_about_services(&inbound.mad) {
+                    // Leases that are over are seen to before it is lent again.
+                    self.responder.get();
+                }
                 self.reads.push(inbound);
                 if tables == TABLES {
                     break;
@@ -134,7 +137,6 @@ impl SaDesk {
             }
         }
         self.read(subnet, now);
-        self.wrote();
     }
 
     /// Answers the requests that only read. The hatch is open in the meantime: else a crowd that has
@@ -143,13 +145,10 @@ impl SaDesk {
         if self.reads.is_empty() {
             return;
         }
-        self.hatch.lend(&mut self.responder, subnet.clone(), self.portrait.clone());
+        self.lend(subnet);
         let (port, now) = (&*self.port, now.into_std());
-        let answer =
-            |responder: &Responder| self.clerks.answer(responder, subnet, port, &self.reads, now);
-        let counted = self.hatch.read(answer);
-        self.hatch.take_back(&mut self.responder);
-        self.responder.counters_mut().absorb(counted.unwrap_or_default());
+        self.responder
+            .read(|responder| self.clerks.answer(responder, subnet, port, &self.reads, now));
         self.reads.clear();
     }
 
@@ -174,10 +173,10 @@ impl SaDesk {
                 return true;
             }
         }
-        let Some(reply) = self.responder.handle(subnet, from, mad, now.into_std()) else {
+        let Some(reply) = self.responder.get().handle(subnet, from, mad, now.into_std()) else {
             return false;
         };
-        let generation = self.responder.registry().generation();
+        let generation = self.responder.get().registry().generation();
         let free = self.joins.handled(now, (inbound, name), reply, generation);
         free.iter().for_each(|reply| self.send(reply));
         self.wrote();

@@ -61,25 +61,25 @@ impl SaDesk {
     pub(super) fn run(&mut self, errand: Errand) {
         match errand {
             Errand::Groups { fabric, reply } => {
-                let registry = self.responder.registry();
+                let registry = self.responder.get().registry();
                 let generation = registry.generation();
                 let _ = reply.send((generation, registry.groups(&fabric)));
                 self.joins.asked(generation);
             }
             Errand::Regrouping { since, fabric, reply } => {
-                let registry = self.responder.registry();
+                let registry = self.responder.get().registry();
                 let generation = registry.generation();
                 let _ = reply.send((generation, registry.regrouping(since, &fabric)));
                 self.joins.asked(generation);
             }
             Errand::Aliases { fabric, reply } => {
-                let registry = self.responder.registry();
+                let registry = self.responder.get().registry();
                 self.aliases = registry.aliases().generation();
                 let _ = reply.send(registry.alias_blocks(&fabric));
             }
-            Errand::PrefixRoutes(routes) => self.responder.set_prefix_routes(routes),
+            Errand::PrefixRoutes(routes) => self.responder.get().set_prefix_routes(routes),
             Errand::PermanentGroups(specs) => {
-                let registry = self.responder.registry_mut();
+                let registry = self.responder.get().registry_mut();
                 if let Err(without) = registry.set_permanent(&specs, Mlid::LAST) {
                     let names: Vec<String> = without.iter().map(ToString::to_string).collect();
                     warn!("no MLID is left for the groups {}", names.join(", "));
@@ -92,7 +92,7 @@ impl SaDesk {
                 self.others = managers;
                 self.portrait.mark_changed();
                 if let Some(fabric) = whole {
-                    let registry = self.responder.registry_mut();
+                    let registry = self.responder.get().registry_mut();
                     registry.forget_absent(&fabric, drop_subscriptions);
                     // The pass that follows the sweep asks for the groups anyway.
                     self.joins.known(registry.generation());
