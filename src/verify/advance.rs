@@ -10,6 +10,7 @@ use super::proof::{News, Proof};
 use super::unicast::TreeOf;
 use crate::fabric::Fabric;
 use crate::ids::Lid;
+use crate::plan::routing::Lft;
 use std::sync::Arc;
 
 impl Proof {
@@ -42,6 +43,8 @@ impl Proof {
         Some(Self {
             fabric: fabric.clone(),
             plan: verified.plan().clone(),
+            tables: Arc::new(self.tables_after(verified)),
+            groups: verified.plan().multicast.clone(),
             heights: Arc::new(graph.heights()?),
             onward: Arc::new(triples.onward(&wiring)),
             steps: Arc::new(wiring.steps()),
@@ -52,14 +55,23 @@ impl Proof {
             trees: Arc::new(trees),
             group_notes: news.group_notes,
             summary: verified.summary().clone(),
+            healthy: self.healthy.clone().and_then(|healthy| healthy.if_healthier(fabric)),
             ..self.clone()
         })
+    }
+
+    /// The tables of the new plan; switches that are lost have none of their own.
+    fn tables_after(&self, verified: &Verified) -> Vec<Arc<Lft>> {
+        let plan = verified.plan();
+        let (mut tables, max) = (plan.routing.lfts.clone(), plan.lids.max());
+        tables.resize(self.tables.len(), Arc::new(Lft::empty(max)));
+        tables
     }
 
     /// The trees of the new plan: who has changed otherwise than the leader leads itself.
     fn trees_after(&self, verified: &Verified, news: &News) -> Vec<Option<TreeOf>> {
         let places = &news.places;
-        let columns = Columns::new(self, verified.plan(), &places.switches, &places.channels);
+        let columns = Columns::new(self, verified.plan(), places);
         let longest = news.longest.min(u16::MAX.into()) as u16;
         let after = |tree: &TreeOf| {
             let is_changed = |lid: Lid| !columns.of(lid).is_empty();
@@ -96,7 +108,7 @@ mod tests {
     use crate::verify::channels::Graph;
     use crate::verify::triples::{Added, LOCAL, Triples};
     use crate::verify::wiring::Wiring;
-    use crate::verify::{Checks, prove, unicast};
+    use crate::verify::{Checks, prove, prove_after, unicast};
     use std::path::Path;
 
     fn planned(shape: &Shape, conf: &str) -> (Arc<Fabric>, Plan) {
@@ -104,6 +116,16 @@ mod tests {
     }
 
     fn routed(shape: &Shape, conf: &str) -> Option<(Arc<Fabric>, Plan)> {
+        let (fabric, plan, _) = remembering(shape, conf, &Memory::default())?;
+        Some((fabric, plan))
+    }
+
+    /// The same with LIDs that are remembered, and what is to be remembered next.
+    fn remembering(
+        shape: &Shape,
+        conf: &str,
+        memory: &Memory,
+    ) -> Option<(Arc<Fabric>, Plan, Memory)> {
         let topology = shape.build().expect("it fits");
         let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("a node");
         let options = Options { qos: true, ..Options::default() };
@@ -111,7 +133,7 @@ mod tests {
         let input = PlanInput {
             fabric: &fabric,
             options: &options,
-            memory: &Memory::default(),
+            memory,
             torus_config: &TorusConfig::parse(Path::new("torus-2QoS.conf"), conf),
             partitions: &partitions::default(&options),
             observed_pkeys: &[],
@@ -122,8 +144,8 @@ mod tests {
             chain: &chain.expect("an engine"),
             qos_policy: None,
         };
-        let plan = compute(&input).ok()?.plan;
-        Some((Arc::new(fabric), plan))
+        let planned = compute(&input).ok()?;
+        Some((Arc::new(fabric), planned.plan, planned.memory))
     }
 
     /// All that packets do in the new plan is known from the old one or was found to be new.
@@ -252,5 +274,68 @@ mod tests {
             }
         }
         assert!(shortened > 20 && repaired > 5, "{shortened} {repaired}");
+    }
+
+    /// The proof after a plan with other nodes, if that can be told without a check of the whole.
+    fn after_other_nodes(
+        proof: &Proof,
+        (fabric, plan): (&Arc<Fabric>, &Plan),
+        checks: &Checks,
+    ) -> Option<Proof> {
+        let (base, summary, news) = proof.covers_other_nodes(fabric, plan, checks)?;
+        assert_all_known(&base, fabric, plan, &news.triples);
+        let verified = Verified { plan: Arc::new(plan.clone()), summary };
+        let after = base.advance(fabric, &verified, news).expect("no credit loop");
+        assert_sound(&after);
+        Some(after)
+    }
+
+    #[test]
+    fn nothing_is_overlooked_after_a_lost_switch_or_several_and_their_return() {
+        let (mut lost, mut routed, mut second, mut returned) = (0, 0, 0, [0; 2]);
+        for (radix, looped, parallel) in [
+            ([5, 4, 1], [true; 3], 1),
+            ([5, 4, 3], [true; 3], 1),
+            ([3, 3, 4], [true; 3], 2),
+            ([3, 5, 1], [false; 3], 1),
+            ([4, 1, 4], [true, true, false], 1),
+        ] {
+            let healthy = Shape { looped, parallel, hosts: 2, ..Shape::torus(radix) };
+            let (conf, checks) = (healthy.torus_conf(), Checks::new(true));
+            let (whole, plan, memory) =
+                remembering(&healthy, &conf, &Memory::default()).expect("it is routed");
+            let (_, proof) = prove(&whole, plan.clone(), &checks).expect("a clean plan");
+            let proof = proof.expect("no credit loop");
+            let [x, y, z] = radix;
+            let count = radix.iter().product::<u16>();
+            let without = |numbers: &[u16]| {
+                let at = |&number: &u16| [number % x, number / x % y, number / (x * y)];
+                let missing_switches = numbers.iter().map(at).collect();
+                let broken = Shape { missing_switches, ..healthy.clone() };
+                remembering(&broken, &conf, &memory)
+            };
+            for number in (1..count).step_by(1 + usize::from(count / 30)) {
+                let Some((fabric, broken, _)) = without(&[number]) else { continue };
+                let after = after_other_nodes(&proof, (&fabric, &broken), &checks);
+                let Some(after) = after else { continue };
+                lost += 1;
+                // What is laid anew knows of the switch as well.
+                let laid = prove_after(&fabric, broken, &checks, Some(&proof));
+                let laid = laid.expect("a clean plan").1.expect("no credit loop");
+                assert_sound(&laid);
+                for (proof, returned) in [after, laid.clone()].iter().zip(&mut returned) {
+                    let back = after_other_nodes(proof, (&whole, &plan), &checks);
+                    *returned += usize::from(back.is_some());
+                }
+                // One more in the same column.
+                let both = without(&[number, (number + x * y) % count]);
+                let Some((fabric, broken, _)) = both.filter(|_| z > 1) else { continue };
+                routed += 1;
+                let both = after_other_nodes(&laid, (&fabric, &broken), &checks);
+                second += usize::from(both.is_some());
+            }
+        }
+        assert!(lost > 50 && second > 0, "{lost} {routed} {second} {returned:?}");
+        assert!(returned.iter().all(|&count| count > 20), "{returned:?}");
     }
 }

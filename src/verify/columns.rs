@@ -1,13 +1,14 @@
 //! Columns of forwarding tables that changed since the last proof: which they are, and the work of
 //! following them, which is shared out among threads; `reroute` follows one.
 
-use super::proof::Proof;
+use super::proof::{Places, Proof};
 use super::reroute::{Scratch, Walk};
 use super::triples::Added;
 use super::unicast::TreeOf;
 use super::wiring::NONE;
 use crate::ids::Lid;
 use crate::plan::Plan;
+use crate::plan::routing::Lft;
 use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
 use rayon::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,25 +29,20 @@ pub(super) struct Columns<'a> {
     changes: Vec<(u16, u32)>,
     /// By LID: where its changes begin; one more at the end.
     first: Vec<u32>,
+    /// Channels that are gone.
     pub dead: &'a [u32],
+    /// Switches that are gone.
+    pub lost: &'a [u32],
 }
 
-/// Switches of which some entry changed; `None` if their tables cannot be compared.
-pub(super) fn changed_switches(old: &Plan, new: &Plan) -> Option<Vec<u32>> {
-    let mut changed = Vec::new();
-    let pairs = old.routing.lfts.iter().zip(&new.routing.lfts);
-    for ((old, new), switch) in pairs.zip(0..) {
-        if Arc::ptr_eq(old, new) {
-            continue;
-        }
-        if old.0.len() != new.0.len() {
-            return None;
-        }
-        if old.0 != new.0 {
-            changed.push(switch);
-        }
-    }
-    (old.routing.lfts.len() == new.routing.lfts.len()).then_some(changed)
+/// The new table of a switch that is gone.
+static NO_ENTRIES: [u8; 0x1_0000] = [LFT_NO_PATH; 0x1_0000];
+
+/// Switches of which some entry changed, ascending; those that only one has tables of are not looked at.
+pub(super) fn changed_switches(old: &[Arc<Lft>], new: &[Arc<Lft>]) -> Vec<u32> {
+    let pairs = old.iter().zip(new).zip(0..);
+    let changed = pairs.filter(|((old, new), _)| !Arc::ptr_eq(old, new) && old.0 != new.0);
+    changed.map(|(_, switch)| switch).collect()
 }
 
 /// What following the changed columns found.
@@ -57,9 +53,11 @@ pub(super) struct Found {
 }
 
 impl<'a> Columns<'a> {
-    pub fn new(proof: &'a Proof, plan: &'a Plan, switches: &[u32], dead: &'a [u32]) -> Self {
-        let old: Vec<&[u8]> = proof.plan.routing.lfts.iter().map(|table| &table.0[..]).collect();
+    pub fn new(proof: &'a Proof, plan: &'a Plan, places: &'a Places) -> Self {
+        let Places { switches, channels: dead, lost, .. } = places;
+        let old: Vec<&[u8]> = proof.tables.iter().map(|table| &table.0[..]).collect();
         let mut new = old.clone();
+        lost.iter().for_each(|&switch| new[switch as usize] = &NO_ENTRIES);
         for &switch in switches {
             new[switch as usize] = &plan.routing.lfts[switch as usize].0;
         }
@@ -92,7 +90,7 @@ impl<'a> Columns<'a> {
                 *place += 1;
             }
         }
-        Self { proof, plan, old, new, changes, first, dead }
+        Self { proof, plan, old, new, changes, first, dead, lost }
     }
 
     pub fn of(&self, lid: Lid) -> &[(u16, u32)] {

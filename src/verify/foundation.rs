@@ -35,8 +35,8 @@ pub struct Foundation {
 
 impl Foundation {
     /// The plan of `input`, which is made from `inputs`, with all that is known of it. `None` if
-    /// there is no plan, or it is faulty. Cables that were there in the `last` foundation, or known to it
-    /// as lost, are kept in mind.
+    /// there is no plan, or it is faulty. Cables and switches that were there in the `last` foundation, or
+    /// known to it as lost, are kept in mind.
     pub fn lay(
         input: &PlanInput<'_>,
         inputs: Inputs,

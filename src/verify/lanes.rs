@@ -47,12 +47,18 @@ struct OfSwitch {
 
 impl Lanes {
     pub fn new(fabric: &Fabric, plan: &Plan, wiring: &Wiring) -> Self {
-        let mut lanes = Self { first: Vec::new(), through: Vec::new(), local: Vec::new() };
+        let local = vec![[0; 16]; wiring.channels.len()];
+        let mut lanes = Self { first: Vec::new(), through: Vec::new(), local };
         for switch in fabric.switch_ids() {
             let OfSwitch { through, local } = of_switch(fabric, plan, wiring, switch);
             lanes.first.push(lanes.through.len());
             lanes.through.extend(through);
-            lanes.local.extend(local);
+            lanes.local[wiring.out_of(switch)].copy_from_slice(&local);
+        }
+        for lost in lanes.first.len()..wiring.switches() {
+            let degree = wiring.degree(SwitchId(lost as u32));
+            lanes.first.push(lanes.through.len());
+            lanes.through.extend(std::iter::repeat_n(modulo(1), degree * degree));
         }
         lanes
     }
@@ -80,6 +86,12 @@ impl Lanes {
             self.local[channels.start + output] == now.local[output]
                 && ranks().all(|input| same_through(input, output))
         })
+    }
+
+    /// The same where the switches have other numbers: by number, that which each had `before`.
+    pub fn renumbered(&self, before: &[u32]) -> Self {
+        let first = before.iter().map(|&was| self.first[was as usize]).collect();
+        Self { first, ..self.clone() }
     }
 
     /// The mappings with those of a plan at some switches.

@@ -14,8 +14,8 @@
 //! * `proof`: what is kept of a plan that passed, to check a later one where it differs, and `advance`: of
 //!   that one, to check the next; `columns`:
 //!   its changed forwarding tables, of which `reroute` follows one column up to its `meeting` with
-//!   the old ways, if it is not one of a `familiar` kind; `levels`: its dependencies; `hosts`: where
-//!   channel adapters or routers came or went;
+//!   the old ways, if it is not one of a `familiar` kind; `levels`: its dependencies; `nodes`: where
+//!   hosts or switches came or went; `healthy`: where something is back;
 //! * [`foundation`]: plan and verify in one go, on what the last plan left; [`regroup`]: the same where
 //!   only multicast groups changed.
 //!
@@ -39,12 +39,13 @@ mod columns;
 mod ends;
 mod familiar;
 pub mod foundation;
-mod hosts;
+mod healthy;
 mod lanes;
 mod levels;
 mod limits;
 mod meeting;
 mod multicast;
+mod nodes;
 mod proof;
 pub mod regroup;
 mod reroute;
@@ -125,6 +126,8 @@ pub enum Extent {
     /// have no cycle, so that packets of both may be under way at the same time; they are what is
     /// counted, and the longest path is an upper bound.
     Changes,
+    /// The same, with an earlier plan than the one in force: one from before something was lost.
+    Earlier,
 }
 
 /// What the checks found in a plan that passed.
@@ -282,20 +285,20 @@ pub fn prove(
     prove_after(fabric, plan, checks, None)
 }
 
-/// The same with an eye to cables that `last` had, or knew of, and which are lost now: they can be
-/// repaired without another check of the whole.
+/// The same with an eye to cables and switches that `last` had, or knew of, and which are lost now: they
+/// can be repaired without another check of the whole.
 fn prove_after(
     fabric: &Arc<Fabric>,
     plan: Plan,
     checks: &Checks,
     last: Option<&Proof>,
 ) -> Result<(Verified, Option<Proof>), VerifyFailure> {
-    let lost = last.map(|last| last.wiring.lost_in(&last.fabric, fabric)).unwrap_or_default();
-    let wiring = wiring::Wiring::with_lost(fabric, &lost);
+    let wiring = healthy::wiring_after(last, fabric);
     let (summary, evidence) = whole::examine(fabric, &plan, checks, wiring)?;
     let verified = Verified { plan: Arc::new(plan), summary };
+    let healthy = last.and_then(|last| last.healthiest().if_healthier(fabric));
     let proof = evidence.into_proof(fabric, &verified, checks);
-    Ok((verified, proof))
+    Ok((verified, proof.map(|proof| Proof { healthy, ..proof })))
 }
 
 /// Checks a plan for a fabric that differs so from that of `proof`. Where the proof suffices this
@@ -322,16 +325,23 @@ fn judge(
     known: Option<(&Proof, Option<&Difference>)>,
 ) -> Result<(Verified, Findings), VerifyFailure> {
     let covered = known.and_then(|(proof, difference)| {
-        let (proof, summary, news) = match difference {
-            Some(difference) => proof.covers(fabric, &plan, checks, difference)?,
-            None => proof.covers_other_hosts(fabric, &plan, checks)?,
+        let now = || match difference {
+            Some(difference) => proof.covers(fabric, &plan, checks, difference),
+            None => proof.covers_other_nodes(fabric, &plan, checks),
         };
-        Some((summary, Findings::Changes(Box::new((proof, news)))))
+        let before = || proof.covers_as_before(fabric, &plan, checks);
+        // With a switch that is back, old and new ways together mostly have a cycle.
+        let (base, summary, news) = match fabric.switches().len() > proof.fabric.switches().len() {
+            true => before().or_else(now)?,
+            false => now().or_else(before)?,
+        };
+        let base = Proof { healthy: Some(proof.healthiest()), ..base };
+        Some((summary, Findings::Changes(Box::new((base, news)))))
     });
     let (summary, findings) = match covered {
         Some(found) => found,
         None => {
-            let wiring = wiring::Wiring::new(fabric);
+            let wiring = healthy::wiring_after(known.map(|(proof, _)| proof), fabric);
             let (summary, evidence) = whole::examine(fabric, &plan, checks, wiring)?;
             (summary, Findings::Whole(Box::new(evidence)))
         }

@@ -10,8 +10,8 @@
 //! the fabric may be brought switch by switch, while packets of both plans are under way.
 //!
 //! A cable that is lost keeps its channels, without a port that leads to them; when it is repaired, they
-//! are taken up again. Often the plan is checked as a whole all the same: where a ring is closed again, old
-//! ways the long way round and new ones close a cycle together.
+//! are taken up again. Where a ring is closed again, old ways the long way round and new ones often close a
+//! cycle together: then the plan is compared with that from before the failure ([`super::healthy`]).
 
 use super::channels::{Graph, node};
 use super::columns::{Columns, changed_switches};
@@ -19,13 +19,15 @@ use super::ends::{Destination, Sources};
 use super::lanes::Lanes;
 use super::triples::{Added, LOCAL, Onward, Triples, bits};
 use super::unicast::TreeOf;
-use super::wiring::{NONE, Steps, Wiring};
+use super::wiring::{Cables, NONE, Steps, Wiring};
 use super::{Checks, Extent, Summary, levels, limits, multicast};
 use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Mlid, Sl};
 use crate::notes::Note;
 use crate::plan::Plan;
+use crate::plan::multicast::MulticastTables;
+use crate::plan::routing::Lft;
 use crate::wire::attr::tables::LFT_NO_PATH;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,6 +46,10 @@ pub struct Proof {
     pub(super) plan: Arc<Plan>,
     pub(super) checks: Checks,
     pub(super) wiring: Arc<Wiring>,
+    /// The forwarding tables of the plan, by switch of the wiring.
+    pub(super) tables: Arc<Vec<Arc<Lft>>>,
+    /// The multicast forwarding tables of the plan, by switch of the wiring.
+    pub(super) groups: Arc<MulticastTables>,
     pub(super) steps: Arc<Steps>,
     pub(super) lanes: Arc<Lanes>,
     pub(super) triples: Arc<Triples>,
@@ -57,6 +63,8 @@ pub struct Proof {
     pub(super) trees: Arc<Vec<Option<TreeOf>>>,
     pub(super) group_notes: Vec<(Mlid, Note)>,
     pub(super) summary: Summary,
+    /// The proof from before something was lost; `None` if nothing is.
+    pub(super) healthy: Option<Arc<Proof>>,
 }
 
 impl std::fmt::Debug for Proof {
@@ -78,14 +86,10 @@ pub(super) struct Places {
     pub nodes: BTreeSet<NodeId>,
     /// Switches with other forwarding tables, ascending.
     pub switches: Vec<u32>,
-}
-
-/// Cables that changed, as in [`Places`].
-#[derive(Default)]
-struct Cables {
-    ports: Vec<PortId>,
-    channels: Vec<u32>,
-    repaired: Vec<u32>,
+    /// Switches that are lost, as the wiring numbers them; their ports are among `ports`.
+    pub lost: Vec<u32>,
+    /// Switches that were lost, and are there again.
+    pub returned: Vec<u32>,
 }
 
 /// What a plan that passed has more than the one that was proven.
@@ -130,7 +134,7 @@ impl Proof {
     }
 
     /// The proof with channels of cables that are there again, which nobody has used so far.
-    fn repaired(&self, fabric: &Fabric, plan: &Plan, channels: &[u32]) -> Self {
+    pub(super) fn repaired(&self, fabric: &Fabric, plan: &Plan, channels: &[u32]) -> Self {
         let wiring = self.wiring.repaired(channels);
         let switches = channels.iter().map(|&channel| wiring.channels[channel as usize].from);
         let lanes = self.lanes.with_those_of(fabric, plan, &wiring, switches);
@@ -150,7 +154,7 @@ impl Proof {
         places: Places,
         arrivals: Arrivals,
     ) -> Option<(Summary, News)> {
-        let columns = Columns::new(self, plan, &places.switches, &places.channels);
+        let columns = Columns::new(self, plan, &places);
         let mut found = columns.follow()?;
         for (&triple, &sls) in &arrivals.triples {
             *found.added.entry(triple).or_default() |= sls;
@@ -199,8 +203,13 @@ impl Proof {
         let mut nodes: BTreeSet<NodeId> = touched.map(|port| fabric.port(port).node).collect();
         let remapped = old.qos.sl_to_vl.differences(&plan.qos.sl_to_vl);
         nodes.extend(remapped.map(|index| NodeId(index as u32)));
-        let switches = changed_switches(old, plan)?;
-        let places = Places { ports, channels, repaired, nodes, switches };
+        let is_same_size = |(old, new): (&Arc<Lft>, &Arc<Lft>)| old.0.len() == new.0.len();
+        let lfts = &plan.routing.lfts;
+        if old.routing.lfts.len() != lfts.len() || !self.tables.iter().zip(lfts).all(is_same_size) {
+            return None;
+        }
+        let switches = changed_switches(&self.tables, lfts);
+        let places = Places { ports, channels, repaired, nodes, switches, ..Places::default() };
         let holds = self.lanes_hold(fabric, plan, &places)
             && self.tables_hold(fabric, plan, &places)
             && within_limits(old, fabric, plan, &places);
@@ -244,21 +253,21 @@ impl Proof {
     /// No table leads to a cable that is gone, or led to one that is there again, or has become empty or
     /// ceased to be.
     pub(super) fn tables_hold(&self, fabric: &Fabric, plan: &Plan, places: &Places) -> bool {
-        let has_routes = |plan: &Plan, switch: u32| {
-            plan.routing.lft(SwitchId(switch)).0.iter().any(|&port| port != LFT_NO_PATH)
-        };
-        let mut changed = places.switches.iter();
-        let mut lost = places.ports.iter().map(|&id| fabric.port(id));
+        let has_routes = |table: &Lft| table.0.iter().any(|&port| port != LFT_NO_PATH);
+        let (old, new) = (&*self.tables, &plan.routing.lfts);
+        let is_back = |switch: &u32| places.returned.contains(switch);
+        let mut changed = places.switches.iter().filter(|&switch| !is_back(switch));
+        let mut lost = places.ports.iter().filter_map(|&id| fabric.ports().get(id.index()));
         let mut repaired = places.repaired.iter().map(|&channel| {
             let channel = &self.wiring.channels[channel as usize];
             (channel.from, fabric.port(channel.port).num.0)
         });
-        changed.all(|&switch| has_routes(&self.plan, switch) == has_routes(plan, switch))
+        changed.all(|&at| has_routes(&old[at as usize]) == has_routes(&new[at as usize]))
             && lost.all(|port| {
                 let table = fabric.node(port.node).switch.map(|switch| plan.routing.lft(switch));
                 table.is_some_and(|table| !table.0.contains(&port.num.0))
             })
-            && repaired.all(|(switch, num)| !self.plan.routing.lft(switch).0.contains(&num))
+            && repaired.all(|(switch, num)| !old[switch.index()].0.contains(&num))
     }
 
     /// The SLs that came through `input` and went on through `out`.
@@ -307,8 +316,10 @@ impl Proof {
     }
 
     fn changed_groups(&self, fabric: &Fabric, plan: &Plan, places: &Places) -> BTreeSet<Mlid> {
-        let (old, new) = (&self.plan.multicast, &plan.multicast);
+        let (old, new) = (&self.groups, &plan.multicast);
         let mut mlids = BTreeSet::new();
+        let gone = places.lost.iter().filter_map(|&at| old.by_switch.get(at as usize));
+        mlids.extend(gone.flatten().map(|entry| entry.0));
         let pairs = if Arc::ptr_eq(old, new) { 0 } else { old.by_switch.len() };
         for (old, new) in
             old.by_switch.iter().zip(&new.by_switch).take(pairs).filter(|(old, new)| old != new)
@@ -323,7 +334,8 @@ impl Proof {
             mlids.extend(missing.map(|sender| sender.0));
         }
         let repaired = places.repaired.iter().map(|&at| self.wiring.channels[at as usize].port);
-        for port in places.ports.iter().copied().chain(repaired).map(|id| fabric.port(id)) {
+        let ports = places.ports.iter().copied().chain(repaired);
+        for port in ports.filter_map(|id| fabric.ports().get(id.index())) {
             let Some(switch) = fabric.node(port.node).switch else { continue };
             let entries = new.by_switch.get(switch.index()).into_iter().flatten();
             mlids

@@ -156,6 +156,7 @@ impl<'a> Walk<'a> {
             add(exit);
             exit = proof.steps.of(columns.channel(exit, columns.old[exit as usize][lid])).to;
         }
+        columns.lost.iter().for_each(|&switch| add(switch));
         for &(_, switch) in &self.scratch.order[..changed] {
             let mut here = switch;
             while here != meeting.at {
@@ -189,6 +190,8 @@ impl<'a> Walk<'a> {
         self.begin(changed);
         let columns = self.columns;
         let Scratch { stamp, ways, carried, past, .. } = &mut *self.scratch;
+        // The old ways go on through switches that are gone; no new one comes there.
+        columns.lost.iter().for_each(|&switch| carried[switch as usize] = (*stamp, 0));
         let is_changed = |switch: u32| carried[switch as usize].0 == *stamp;
         let meeting = past.meeting(columns, *stamp, to, is_changed)?;
         ways[meeting.at as usize] = (*stamp, NONE, REST);

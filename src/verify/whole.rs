@@ -1,6 +1,7 @@
 //! The check of a plan as a whole, and the proof that remains of it.
 
 use super::channels::Graph;
+use super::ends::Sources;
 use super::lanes::Lanes;
 use super::triples::Triples;
 use super::unicast::TreeOf;
@@ -11,6 +12,7 @@ use crate::fabric::Fabric;
 use crate::ids::Mlid;
 use crate::notes::Note;
 use crate::plan::Plan;
+use crate::plan::routing::Lft;
 use std::sync::Arc;
 
 /// What a check has gathered.
@@ -97,10 +99,17 @@ impl Evidence {
         for tree in found {
             trees[tree.lid.index()] = Some(tree);
         }
+        // Switches that are lost send nothing.
+        let mut sources = ends::sources(fabric, plan, policy);
+        sources.resize(wiring.switches(), Sources::default());
+        let mut tables = plan.routing.lfts.clone();
+        tables.resize(wiring.switches(), Arc::new(Lft::empty(plan.lids.max())));
         Some(Proof {
             onward: Arc::new(triples.onward(&wiring)),
             steps: Arc::new(wiring.steps()),
             fabric: fabric.clone(),
+            tables: Arc::new(tables),
+            groups: plan.multicast.clone(),
             plan: plan.clone(),
             checks: checks.clone(),
             wiring: Arc::new(wiring),
@@ -108,11 +117,12 @@ impl Evidence {
             triples: Arc::new(triples),
             graph: Arc::new(graph),
             heights: Arc::new(heights),
-            sources: Arc::new(ends::sources(fabric, plan, policy)),
+            sources: Arc::new(sources),
             destinations: Arc::new(destinations),
             trees: Arc::new(trees),
             group_notes,
             summary: verified.summary.clone(),
+            healthy: None,
         })
     }
 }

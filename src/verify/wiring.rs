@@ -1,8 +1,11 @@
 //! The fabric reduced to what forwarding needs: switches, and the channels between them.
 
+mod numbering;
+
+pub(super) use numbering::{Cables, Numbering};
+
 use crate::fabric::{Fabric, PortId, SwitchId};
-use crate::ids::PortNum;
-use std::collections::HashMap;
+use crate::ids::{Guid, PortNum};
 
 /// Stands for "none" in dense tables of switches, channels and slots.
 pub(super) const NONE: u32 = u32::MAX;
@@ -91,36 +94,31 @@ pub(super) struct Wiring {
     hops: Vec<Hop>,
     /// All channels, those out of one switch together and in the order of its ports.
     pub channels: Vec<Channel>,
-    /// By switch: its first channel; one more at the end.
-    first: Vec<u32>,
+    /// By switch: its first channel, and how many there are out of it.
+    ranges: Vec<(u32, u16)>,
     /// By switch: slot of its port 0, and its number of ports.
     slots: Vec<(u32, u8)>,
     /// Number of triples of all channels.
     triples: usize,
+    /// Switches that are lost: the last ones. Their port slots are behind those of the fabric.
+    ghosts: Vec<Guid>,
 }
 
 impl Wiring {
     pub fn new(fabric: &Fabric) -> Self {
-        Self::with_lost(fabric, &[])
-    }
-
-    /// The same with channels for cables that are lost, to which no port leads. Both ports of these must
-    /// be there, and without a cable.
-    pub fn with_lost(fabric: &Fabric, lost: &[[PortId; 2]]) -> Self {
-        let pairs = lost.iter().flat_map(|&[one, two]| [(one, two), (two, one)]);
-        let lost: HashMap<PortId, PortId> = pairs.collect();
-        let peer = |port: PortId| fabric.port(port).peer.or_else(|| lost.get(&port).copied());
+        let peer = |port: PortId| fabric.port(port).peer;
         let mut wiring = Self {
             hops: vec![Hop::NOWHERE; fabric.ports().len()],
             channels: Vec::new(),
-            first: Vec::with_capacity(fabric.switches().len() + 1),
+            ranges: Vec::with_capacity(fabric.switches().len()),
             slots: Vec::with_capacity(fabric.switches().len()),
             triples: 0,
+            ghosts: Vec::new(),
         };
         for from in fabric.switch_ids() {
             let node = fabric.switch(from);
             wiring.slots.push((node.first_port.0, node.num_ports()));
-            wiring.first.push(wiring.channels.len() as u32);
+            wiring.ranges.push((wiring.channels.len() as u32, 0));
             for num in 1..=node.num_ports() {
                 let port = PortId(node.first_port.0 + u32::from(num));
                 if let Some(to) = peer(port).and_then(|peer| fabric.node_of(peer).switch) {
@@ -128,17 +126,14 @@ impl Wiring {
                 }
             }
         }
-        wiring.first.push(wiring.channels.len() as u32);
         wiring.join_ends(peer);
-        if !lost.is_empty() {
-            wiring.cut(lost.keys());
-        }
         wiring
     }
 
     fn add_channel(&mut self, from: SwitchId, to: SwitchId, port: PortId) {
         let channel = self.channels.len() as u32;
-        let rank = (channel - self.first[from.index()]) as u16;
+        let rank = self.ranges[from.index()].1;
+        self.ranges[from.index()].1 += 1;
         self.hops[port.index()] = Hop { switch: to.0, channel, rank, ..Hop::NOWHERE };
         self.channels.push(Channel { port, from, to, rank, peer_rank: 0 });
     }
@@ -167,25 +162,26 @@ impl Wiring {
         &self.hops[self.channels[channel as usize].port.index()]
     }
 
-    /// Number of switches.
+    /// Number of switches, those that are lost included.
     pub fn switches(&self) -> usize {
         self.slots.len()
     }
 
     /// Number of channels out of a switch (and into it: cables have two directions).
     pub fn degree(&self, switch: SwitchId) -> usize {
-        (self.first[switch.index() + 1] - self.first[switch.index()]) as usize
+        self.ranges[switch.index()].1.into()
     }
 
     /// The channels out of a switch, by rank.
     pub fn out_of(&self, switch: SwitchId) -> std::ops::Range<usize> {
-        self.first[switch.index()] as usize..self.first[switch.index() + 1] as usize
+        let (first, count) = self.ranges[switch.index()];
+        first as usize..first as usize + usize::from(count)
     }
 
     /// The channel of the other direction of a cable.
     pub fn reverse(&self, channel: u32) -> u32 {
         let Channel { to, peer_rank, .. } = self.channels[channel as usize];
-        self.first[to.index()] + u32::from(peer_rank)
+        self.ranges[to.index()].0 + u32::from(peer_rank)
     }
 
     /// The channels in a form that is quick to walk.
@@ -211,15 +207,11 @@ impl Wiring {
     /// these cables are there, but no port leads to them any more.
     pub fn without(&self, ports: &[PortId]) -> Self {
         let mut wiring = self.clone();
-        wiring.cut(ports);
-        wiring
-    }
-
-    fn cut<'a>(&mut self, ports: impl IntoIterator<Item = &'a PortId>) {
         for port in ports {
-            let hop = &mut self.hops[port.index()];
+            let hop = &mut wiring.hops[port.index()];
             (hop.switch, hop.channel) = (NONE, NONE);
         }
+        wiring
     }
 
     /// The same where these channels, to which no port led, have their cables again.
@@ -243,60 +235,6 @@ impl Wiring {
     /// True if no port leads to a channel any more.
     pub fn is_cut(&self, channel: u32) -> bool {
         self.hop_of(channel).channel == NONE
-    }
-
-    /// The cables that had channels, and neither have nor can be in the way of a cable in a later
-    /// picture.
-    pub fn lost_in(&self, old: &Fabric, new: &Fabric) -> Vec<[PortId; 2]> {
-        let free = |port: PortId| {
-            let there = old.port(port);
-            let node = new.node_by_guid(old.node(there.node).guid())?;
-            let port = new.port_of(node, there.num).filter(|_| new.node(node).is_switch())?;
-            new.port(port).peer.is_none().then_some(port)
-        };
-        let pairs = (0..self.channels.len() as u32).map(|channel| [channel, self.reverse(channel)]);
-        let cables = pairs.filter(|[one, two]| one < two);
-        let ports = cables.map(|pair| pair.map(|channel| self.channels[channel as usize].port));
-        ports.filter_map(|[one, two]| Some([free(one)?, free(two)?])).collect()
-    }
-
-    /// The same by the port slots of another picture, in which other nodes than switches may have come
-    /// or gone; `None` if switches or the cables between them are others.
-    pub fn renumbered(&self, old: &Fabric, new: &Fabric) -> Option<Self> {
-        let mut wiring = Self { hops: vec![Hop::NOWHERE; new.ports().len()], ..self.clone() };
-        if old.switches().len() != new.switches().len() {
-            return None;
-        }
-        for (switch, slots) in new.switch_ids().zip(&mut wiring.slots) {
-            let (was, is) = (old.switch(switch), new.switch(switch));
-            if was.guid() != is.guid() || was.num_ports() != is.num_ports() {
-                return None;
-            }
-            slots.0 = is.first_port.0;
-            let [from, to] = [was, is].map(|node| node.first_port.index());
-            let count = usize::from(is.num_ports()) + 1;
-            wiring.hops[to..to + count].copy_from_slice(&self.hops[from..from + count]);
-        }
-        for channel in &mut wiring.channels {
-            let slot = |fabric: &Fabric| fabric.switch(channel.from).first_port.0;
-            channel.port = PortId(channel.port.0 - slot(old) + slot(new));
-        }
-        let is_same = |from: SwitchId, port: PortId| {
-            let peer = new.port(port).peer.filter(|&peer| new.node_of(peer).is_switch());
-            let channel = wiring.hops[port.index()].channel;
-            match peer {
-                None => channel == NONE,
-                Some(peer) => {
-                    let back = || wiring.channels[wiring.reverse(channel) as usize];
-                    channel != NONE && back().port == peer && back().to == from
-                }
-            }
-        };
-        let ports = |id: SwitchId| {
-            let node = new.switch(id);
-            (1..=u32::from(node.num_ports())).map(|num| PortId(node.first_port.0 + num))
-        };
-        new.switch_ids().all(|id| ports(id).all(|port| is_same(id, port))).then_some(wiring)
     }
 
     /// The channels into a switch.

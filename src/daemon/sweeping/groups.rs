@@ -186,7 +186,7 @@ impl Passes {
         verified: &Verified,
     ) -> ApplyReport {
         // What was verified in its changes was so together with all before.
-        let is_open = verified.summary().extent == Extent::Whole;
+        let is_open = verified.summary().extent != Extent::Changes;
         if is_open {
             self.transitions.begin(&self.acknowledged);
         }

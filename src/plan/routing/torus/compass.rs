@@ -5,7 +5,7 @@
 //! condition share one table, and in a healthy torus there are three in all.
 
 use super::grid::Grid;
-use super::lattice::{Direction, Position};
+use super::lattice::{Direction, Lattice, Position};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The way to a coordinate that needs no step along the dimension, or to which there is none.
@@ -44,6 +44,12 @@ impl Compass {
             lines.collect::<BTreeSet<_>>().into_iter().for_each(|at| ways.add_line(grid, at, axis));
         }
         compass
+    }
+
+    /// The index of the direction from `at` to another position; [`NONE`] if there is no route.
+    pub fn way(&self, lattice: &Lattice, at: Position, to: Position) -> u8 {
+        let way = |axis| self.ways(at, axis)[lattice.coordinate(to, axis) as usize];
+        (0..3).map(way).find(|&way| way != NONE).unwrap_or(NONE)
     }
 
     /// The ways from `at` along `axis`, by the destination's coordinate.

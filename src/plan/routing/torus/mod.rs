@@ -12,7 +12,7 @@
 //! | what differs from last time, what is missing | [`changes`], [`report`] |
 //! | may this torus be routed? | [`rings`] |
 //! | if not: what is it called, what is to be repaired first | [`gaps`], [`repairs`], [`sketch`] |
-//! | forwarding tables | [`unicast`], with the ways along rings of [`compass`] |
+//! | forwarding tables | [`unicast`], with the ways along rings of [`compass`] and [`patches`] |
 //! | spanning tree, trees of groups | [`multicast`] |
 //! | what was placed, for reports | [`chart`] |
 //! | SLs, VLs, arbitration | [`path_sl`], [`sl2vl`], [`vlarb`] |
@@ -49,6 +49,7 @@ mod gaps;
 mod grid;
 mod lattice;
 mod multicast;
+mod patches;
 mod path_sl;
 mod placement;
 mod repairs;

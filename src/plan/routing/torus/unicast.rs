@@ -7,16 +7,19 @@
 //!
 //! A forwarding table is a function of these rows, of the switch's bundles of cables and of the
 //! list of destinations. Where they are those of the last success, so is the table: it is handed
-//! on instead of being made again, and whoever compares tables need not look inside.
+//! on instead of being made again, and whoever compares tables need not look inside. Where only a few
+//! destinations are others, the table is a copy in which they are ([`patches`](super::patches)).
 
 use super::compass::{Compass, NONE};
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
+use super::patches::{Patch, patches};
 use crate::fabric::Fabric;
 use crate::ids::Lid;
 use crate::notes::Note;
 use crate::plan::LidTable;
 use crate::plan::routing::Lft;
+use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -27,13 +30,13 @@ const LISTED_PAIRS: usize = 32;
 
 /// A port that gets an entry in every forwarding table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Target {
+pub(super) struct Target {
     /// First of its LIDs; 0 if it has none.
     lid: u16,
     /// Number of its LIDs.
     lids: u16,
     /// Its port number on its own switch.
-    port: u8,
+    pub port: u8,
     /// True for a switch's port 0, which is balanced on its own.
     is_management: bool,
 }
@@ -41,7 +44,7 @@ struct Target {
 /// All targets in the order in which they are routed: by placement order of their switches,
 /// then by port order.
 #[derive(PartialEq, Eq, Debug)]
-struct Targets {
+pub(super) struct Targets {
     list: Vec<Target>,
     /// Position of the switch, end of its targets in the list.
     switches: Vec<(Position, usize)>,
@@ -69,7 +72,7 @@ impl Targets {
     }
 
     /// The targets of each switch.
-    fn groups(&self) -> impl Iterator<Item = (Position, &[Target])> {
+    pub fn groups(&self) -> impl Iterator<Item = (Position, &[Target])> {
         let mut first = 0;
         self.switches.iter().map(move |&(at, end)| {
             let group = &self.list[first..end];
@@ -128,6 +131,8 @@ impl Recipe {
 enum Likeness {
     /// Others, or in other places.
     Different,
+    /// The same but for a few, for which there are patches; they may take turns in another order.
+    Patched,
     /// The same, but they take turns in another order.
     Reordered,
     /// The same.
@@ -153,7 +158,8 @@ impl Known<'_> {
 
     /// By position: its table may differ, for what it was made from does; `None` if nobody knows.
     fn doubtful(&self, likeness: Likeness, grid: &Grid) -> Option<Vec<bool>> {
-        let changed = self.changed.filter(|_| likeness != Likeness::Different)?;
+        let is_whole = matches!(likeness, Likeness::Same | Likeness::Reordered);
+        let changed = self.changed.filter(|_| is_whole)?;
         let mut doubtful = vec![false; grid.lattice.len()];
         for &at in changed {
             for axis in 0..3 {
@@ -168,7 +174,17 @@ impl Known<'_> {
         Some(doubtful)
     }
 
-    fn likeness(&self, grid: &Grid, recipe: &Recipe) -> Likeness {
+    /// Also tells the patches.
+    fn likeness<'a>(&'a self, grid: &Grid, recipe: &'a Recipe) -> (Likeness, Vec<Patch<'a>>) {
+        let alike = self.likeness_of_all(grid, recipe);
+        if alike == Likeness::Different && self.grid.lattice == grid.lattice {
+            let found = patches(grid.lattice.len(), &self.recipe.targets, &recipe.targets);
+            return found.map_or((alike, Vec::new()), |patches| (Likeness::Patched, patches));
+        }
+        (alike, Vec::new())
+    }
+
+    fn likeness_of_all(&self, grid: &Grid, recipe: &Recipe) -> Likeness {
         let old = self.recipe;
         if old.max != recipe.max || self.grid.lattice != grid.lattice {
             Likeness::Different
@@ -184,23 +200,54 @@ impl Known<'_> {
     /// The table of the switch at `at`, if it still holds.
     fn lft(
         &self,
-        likeness: Likeness,
+        (likeness, patches): (Likeness, &[Patch<'_>]),
         grid: &Grid,
         recipe: &Recipe,
         at: Position,
     ) -> Option<Arc<Lft>> {
-        if likeness == Likeness::Different {
-            return None;
-        }
-        if likeness == Likeness::Reordered && grid.bundles.are_parallel_at(at) {
-            return None;
+        let takes_turns = || grid.bundles.are_parallel_at(at);
+        match likeness {
+            Likeness::Different => return None,
+            Likeness::Patched | Likeness::Reordered if takes_turns() => return None,
+            _ => {}
         }
         let (old, new) = (&self.recipe.compass, &recipe.compass);
         let holds = grid.bundles.are_same_at(&self.grid.bundles, at)
             && (0..3).all(|axis| old.ways(at, axis) == new.ways(at, axis));
         let switch = self.grid.switch(at).filter(|_| holds)?;
-        self.lfts.get(switch.index()).cloned()
+        let lft = self.lfts.get(switch.index())?;
+        match likeness {
+            Likeness::Patched => patched(lft, grid, recipe, at, patches),
+            _ => Some(lft.clone()),
+        }
     }
+}
+
+/// A copy of the table of the switch at `at`, which has one cable at most in every direction, with other
+/// destinations; `None` if one has no route.
+fn patched(
+    lft: &Lft,
+    grid: &Grid,
+    recipe: &Recipe,
+    at: Position,
+    patches: &[Patch<'_>],
+) -> Option<Arc<Lft>> {
+    let mut lft = lft.clone();
+    lft.0.resize(Lft::empty(recipe.max).0.len(), LFT_NO_PATH);
+    for target in patches.iter().flat_map(|patch| patch.before) {
+        fill(&mut lft, target, LFT_NO_PATH);
+    }
+    for &Patch { at: destination, now, .. } in patches {
+        if destination == at {
+            now.iter().for_each(|target| fill(&mut lft, target, target.port));
+        } else if !now.is_empty() {
+            let way = recipe.compass.way(&grid.lattice, at, destination);
+            let direction = Direction::ALL.get(usize::from(way))?;
+            let &only = grid.bundle(at, *direction).first()?;
+            now.iter().for_each(|target| fill(&mut lft, target, only));
+        }
+    }
+    Some(Arc::new(lft))
 }
 
 /// The directions from `at` by position of the destination: a direction's index, [`HERE`], or
@@ -233,13 +280,14 @@ pub fn forwarding_tables(
         Some(known) => known.recipe(grid, lids, port_order),
         None => Recipe::new(grid, lids, port_order),
     };
-    let known = known.map(|known| (known, known.likeness(grid, &recipe)));
-    let doubtful = known.and_then(|(known, likeness)| known.doubtful(likeness, grid));
+    let likeness = known.map(|known| known.likeness(grid, &recipe));
+    let known = known.zip(likeness.as_ref());
+    let doubtful = known.and_then(|(known, likeness)| known.doubtful(likeness.0, grid));
     let row = |by_position: &mut Vec<u8>, (at, switch): (&Option<Position>, usize)| -> Row {
         let Some(at) = *at else { return (Arc::new(Lft::empty(recipe.max)), Vec::new()) };
         let held = known.and_then(|(known, likeness)| match &doubtful {
             Some(doubtful) if !doubtful[at.index()] => known.lfts.get(switch).cloned(),
-            _ => known.lft(likeness, grid, &recipe, at),
+            _ => known.lft((likeness.0, &likeness.1), grid, &recipe, at),
         });
         // Tables of a success lead everywhere.
         held.map_or_else(
@@ -250,6 +298,7 @@ pub fn forwarding_tables(
     let switches = grid.positions.par_iter().zip(0..grid.positions.len());
     let rows: Vec<Row> = switches.with_min_len(64).map_init(Vec::new, row).collect();
     let notes = unrouted(fabric, grid, &rows);
+    drop(likeness);
     if notes.is_empty() {
         Ok((rows.into_iter().map(|(lft, _)| lft).collect(), recipe))
     } else {
