@@ -183,6 +183,33 @@ fn shapes() -> impl Strategy<Value = Shape> {
     )
 }
 
+/// A tree that leads by the same switches as before may lead by other cables.
+#[test]
+fn trees_of_crossed_cables_are_others() {
+    let shape = Shape { hosts: 2, parallel: 2, ..Shape::torus([4, 4, 3]) };
+    let count = Case::of(&shape).topology.cables.len();
+    // Cables of a bundle have neighboring numbers.
+    let neighbors = (0..200).map(|number| number + (number + 1) * count);
+    let (mut told, mut others) = (0, 0);
+    for pick in neighbors.chain([14_151_902_872_089_465_350]) {
+        let mut ward = Ward::new(&shape);
+        ward.happen(&[(Part::Crossing, pick)]);
+        let last = ward.whole.route(None).expect("a healthy torus");
+        let subnet = ward.subnet();
+        let difference = Difference::between(&ward.whole.fabric, &subnet.fabric);
+        let difference = difference.filter(|difference| difference.nodes.is_empty());
+        let since =
+            difference.as_ref().map(|difference| Since { fabric: &ward.whole.fabric, difference });
+        let Ok(next) = subnet.route_since(Some(&last), since) else { continue };
+        let trees = [&last, &next].map(|routing| decisions(&subnet, routing).trees);
+        let has_trees = next.policy.has_trees_of(&*last.policy);
+        assert!(!has_trees || trees[0] == trees[1], "{pick}");
+        told += usize::from(has_trees);
+        others += usize::from(trees[0] != trees[1]);
+    }
+    assert!(told > 0 && others > 0, "{told} have the trees of before, {others} have others");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

@@ -63,7 +63,7 @@ impl MasterTree {
     /// True if the tree is the one that `before` is of the torus `old`, cable by cable; the two
     /// differ in other switches and cables at the positions `changed` only.
     pub fn is_that_of(&self, grid: &Grid, before: &Self, old: &Grid, changed: &[Position]) -> bool {
-        let has_same_cables = |&at: &Position| {
+        let has_same_cables = |at: Position| {
             let Some(from) = self.from[at.index()] else { return true };
             let parent = grid.lattice.step(at, from.opposite());
             let bundles = |grid: &Grid| {
@@ -72,7 +72,13 @@ impl MasterTree {
             };
             bundles(grid) == bundles(old)
         };
-        self == before && changed.iter().all(has_same_cables)
+        // Where two cables of a bundle have changed places, only one of its ends may tell.
+        let neighbors = |&at: &Position| {
+            Direction::ALL.into_iter().map(move |towards| grid.lattice.step(at, towards))
+        };
+        self == before
+            && changed.iter().all(|&at| has_same_cables(at))
+            && changed.iter().flat_map(neighbors).all(has_same_cables)
     }
 
     /// The tree of a group: the paths from the root to all members. `seat` gives a member's
