@@ -12,12 +12,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, advance, sleep};
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
+use torus_sm::daemon::agenda::Event;
 use torus_sm::daemon::archive::Archive;
 use torus_sm::daemon::clerks::Clerks;
 use torus_sm::daemon::hatch::Hatch;
 use torus_sm::daemon::sa_desk::{Inboxes, SaDesk};
-use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
+use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Guid, Lid, PortNum, Sl};
 use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
@@ -27,7 +28,9 @@ use torus_sm::sm::desk::SelfPortrait;
 use torus_sm::transport::intake::{Attendant, Inbound, Served};
 use torus_sm::transport::{Address, Agent, MadPort, Outgoing, PortIdentity, SendError};
 use torus_sm::wire::attr::SmState;
+use torus_sm::wire::attr::tables::GuidBlock;
 use torus_sm::wire::mad::{Header, Method, Status};
+use torus_sm::wire::record::tables::GuidInfoRecord;
 use torus_sm::wire::record::{ClassPortInfo, NodeRecord, PathRecord};
 use torus_sm::wire::sa::SaAttr;
 
@@ -88,6 +91,7 @@ struct Office {
     portrait: watch::Sender<SelfPortrait>,
     inbox: mpsc::Sender<Inbound>,
     desk: JoinHandle<()>,
+    events: mpsc::UnboundedReceiver<Event>,
     /// What it has ends with these.
     _rest: Box<dyn std::any::Any>,
 }
@@ -104,7 +108,7 @@ impl Office {
         // The snapshot is news to the desk, as it is when a subnet comes up.
         snapshots.mark_changed();
         let (portrait, shown) = watch::channel(portrait(state));
-        let (events, membership) = mpsc::unbounded_channel();
+        let (told, events) = mpsc::unbounded_channel();
         let folder = tempfile::tempdir().expect("a folder");
         let responder = Responder::default();
         let archive = Archive::new(folder.path().to_owned(), responder.registry());
@@ -116,11 +120,11 @@ impl Office {
         let (report, reports) = mpsc::channel(1);
         let (notice, notices) = mpsc::channel(1);
         let clerks = Clerks::default();
-        let desk = SaDesk::new(port.clone(), responder, snapshots, shown, events, archive, clerks);
+        let desk = SaDesk::new(port.clone(), responder, snapshots, shown, told, archive, clerks);
         let hatch = desk.hatch();
         let desk = tokio::spawn(desk.serve(Inboxes { requests: queue, errands, reports, notices }));
-        let rest = Box::new((published, membership, errand, report, notice, folder));
-        Self { port, hatch, portrait, inbox, desk, _rest: rest }
+        let rest = Box::new((published, errand, report, notice, folder));
+        Self { port, hatch, portrait, inbox, desk, events, _rest: rest }
     }
 
     /// Lets the desk do what it has to: the paused clock moves on when nobody has work left.
@@ -184,6 +188,30 @@ async fn a_desk_that_sleeps_has_single_records_given_out_at_its_hatch() {
     office.inbox.send(path.clone()).await.expect("the desk listens");
     Office::settle().await;
     assert_eq!(serve(&path), Served::Declined, "it is");
+    office.close().await;
+}
+
+/// The hatch is open again before the batch in which something was written is over.
+#[tokio::test(start_paused = true)]
+async fn the_manager_is_told_of_aliases_whatever_is_read_after() {
+    let (mut wanted, mut guids) = (GuidInfoRecord::default(), GuidBlock::default());
+    guids.0[1] = Guid(0xABC);
+    let subnet = subnet(Options::default());
+    let is_host = |&port: &PortId| !subnet.fabric.node_of(port).is_switch();
+    let host = subnet.fabric.end_ports().find(is_host).expect("a host");
+    let lid = subnet.plan.lids.base(host).expect("a LID");
+    wanted.set_lid(lid);
+    wanted.set_guids(&guids);
+    let mask = GuidInfoRecord::LID | GuidInfoRecord::BLOCK | GuidInfoRecord::GID0 << 1;
+    let mut alias = ask(lid.0, 1);
+    alias.mad = request(SaAttr::GUID_INFO_RECORD, Method::SET, mask, &wanted).0.to_vec();
+    let requests = vec![ask(lid.0, 0), alias, ask(lid.0, 2), ask(lid.0, 3)];
+    let mut office = Office::open(Options::default(), SmState::Master, requests);
+    Office::settle().await;
+    let sent = office.port.sent.lock().expect("no panic in here").clone();
+    assert_eq!(sent, [(lid, Status::OK); 4]);
+    let told = std::iter::from_fn(|| office.events.try_recv().ok());
+    assert_eq!(told.filter(|event| matches!(event, Event::Aliases)).count(), 1);
     office.close().await;
 }
 

@@ -9,8 +9,8 @@
 //!
 //! Requests wait port by port and are served in turn ([`super::queue`]). What has no room is answered
 //! with BUSY, which names the port in the counters and the log; who is refused too many at a time, and
-//! what waited too long (`max_msg_fifo_timeout`), is not answered. While the desk sleeps, single records are answered at
-//! its [`hatch`](super::hatch).
+//! what waited too long (`max_msg_fifo_timeout`), is not answered. Unless the desk writes, single records are
+//! answered at its [`hatch`](super::hatch) as well.
 
 mod answering;
 mod errands;
@@ -213,6 +213,7 @@ impl SaDesk {
         if self.responder.changed().is_some() {
             self.responder.get().prepare(subnet, Instant::now().into_std());
             self.wrote();
+            self.tell_aliases();
             self.responder.lend(subnet, &self.portrait);
         }
     }

@@ -77,7 +77,8 @@ impl Reader {
     }
 
     /// Reads whenever it is unparked, as long as there is something, until the port is dropped. What
-    /// is wrong with the device is seen by who runs.
+    /// is wrong with the device is seen by who runs. One message may overtake another then, as it may
+    /// in the fabric.
     pub fn relieve(self) {
         let mut buffer = vec![0; BUFFER];
         while !self.life.stop.load(Ordering::Relaxed) {
