@@ -38,8 +38,9 @@ pub struct Hatch {
 struct Back {
     /// While it is open.
     lent: Option<Arc<Lent>>,
-    /// One that knows nothing, which lies on the desk in the meantime.
-    blank: Box<Responder>,
+    /// One that knows nothing, which lies on the desk while the hatch is open; `None` then, and before
+    /// it is closed for the first time.
+    blank: Option<Box<Responder>>,
     /// What the desk answered from this side.
     counters: Counters,
 }
@@ -78,7 +79,7 @@ impl Hatch {
     ) {
         self.take_back(responder);
         let mut back = lock(&self.back);
-        let responder = replace(responder, take(&mut back.blank));
+        let responder = replace(responder, back.blank.take().unwrap_or_default());
         let lent = Arc::new(Lent { responder, subnet, portrait });
         for Window(window) in &self.windows {
             lock(window).lent = Some(lent.clone());
@@ -98,7 +99,7 @@ impl Hatch {
             counted.absorb(take(&mut counter.counters));
         }
         match Arc::into_inner(lent) {
-            Some(lent) => back.blank = replace(responder, lent.responder),
+            Some(lent) => back.blank = Some(replace(responder, lent.responder)),
             None => error!("the SA has lost its registry: it is still in use"),
         }
         responder.counters_mut().absorb(counted);

@@ -87,7 +87,7 @@ pub fn is_nameless(mad: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::ids::Sl;
     use crate::transport::{Address, Agent};
@@ -95,6 +95,11 @@ mod tests {
     use tokio::time::Instant;
 
     fn name(method: Method, mgid: u8, tid: u64) -> Name {
+        Name::of(&request(method, mgid, tid))
+    }
+
+    /// A request about the membership of LID 7 in a group, named by the first byte of its MGID.
+    pub fn request(method: Method, mgid: u8, tid: u64) -> Inbound {
         let mut header = Header::default();
         header.set_method(method.0);
         header.set_tid(tid);
@@ -103,7 +108,7 @@ mod tests {
         mad.set_header(&header);
         mad.0[DATA_OFFSET] = mgid;
         let from = Address::gsi(Lid(7), Sl(0));
-        Name::of(&Inbound { agent: Agent::Sa, from, mad: mad.0.to_vec(), arrived: Instant::now() })
+        Inbound { agent: Agent::Sa, from, mad: mad.0.to_vec(), arrived: Instant::now() }
     }
 
     #[test]

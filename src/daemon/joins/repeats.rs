@@ -72,22 +72,10 @@ fn subject(request: &Inbound, name: Name) -> Option<Subject> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon::name::tests::request;
     use crate::ids::Sl;
-    use crate::transport::{Address, Agent};
+    use crate::transport::Address;
     use crate::wire::mad::Mad;
-    use crate::wire::sa::{DATA_OFFSET, SaAttr};
-
-    fn request(method: Method, mgid: u8, tid: u64) -> Inbound {
-        let mut header = Header::default();
-        header.set_method(method.0);
-        header.set_tid(tid);
-        header.set_attr_id(SaAttr::MC_MEMBER_RECORD);
-        let mut mad = Mad::default();
-        mad.set_header(&header);
-        mad.0[DATA_OFFSET] = mgid;
-        let from = Address::gsi(Lid(7), Sl(0));
-        Inbound { agent: Agent::Sa, from, mad: mad.0.to_vec(), arrived: Instant::now() }
-    }
 
     fn reply(status: u16) -> Reply {
         let mut header = Header::default();
