@@ -1,5 +1,5 @@
-//! Answers of the subnet administrator per second and core, on an 8x8x8 torus with two hosts
-//! per switch: paths by LIDs and by GIDs, and the table of all nodes.
+//! Answers of the subnet administrator per second and core, on tori with two hosts per switch: paths
+//! by LIDs and by GIDs, and the table of all nodes.
 
 #![allow(missing_docs, reason = "criterion_group! makes public functions without any")]
 
@@ -9,7 +9,7 @@ mod support;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::time::Instant;
-use support::{path_query, request, torus};
+use support::{pairs, path_query, request, torus};
 use torus_sm::fabric::PortId;
 use torus_sm::ids::Sl;
 use torus_sm::publish::Subnet;
@@ -22,16 +22,7 @@ use torus_sm::wire::sa::SaAttr;
 /// Requests of one round.
 const REQUESTS: usize = 4096;
 
-/// Pairs of hosts from all over the torus, the same in each run.
-fn pairs(subnet: &Subnet) -> Vec<(PortId, PortId)> {
-    let fabric = &subnet.fabric;
-    let hosts: Vec<PortId> =
-        fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch()).collect();
-    let pick = |n: usize| hosts[n.wrapping_mul(0x9E37_79B1) % hosts.len()];
-    (0..REQUESTS).map(|n| (pick(n), pick(n + 7 * REQUESTS))).collect()
-}
-
-fn by_lids(subnet: &Subnet, (from, to): (PortId, PortId)) -> Mad {
+fn by_lids(subnet: &Subnet, [from, to]: [PortId; 2]) -> Mad {
     let lid = |port| subnet.plan.lids.base(port).expect("a LID");
     let mut wanted = PathRecord::default();
     wanted.set_slid(lid(from));
@@ -39,13 +30,18 @@ fn by_lids(subnet: &Subnet, (from, to): (PortId, PortId)) -> Mad {
     request(SaAttr::PATH_RECORD, Method::GET, PathRecord::SLID | PathRecord::DLID, &wanted)
 }
 
-fn by_gids(subnet: &Subnet, (from, to): (PortId, PortId)) -> Mad {
-    let guids = [from, to].map(|port| subnet.fabric.port(port).guid);
+fn by_gids(subnet: &Subnet, ends: [PortId; 2]) -> Mad {
+    let guids = ends.map(|port| subnet.fabric.port(port).guid);
     path_query(subnet.options.subnet_prefix, guids)
 }
 
 fn answers(criterion: &mut Criterion) {
-    let subnet = torus([8; 3], 2);
+    answers_of(criterion, 8);
+    answers_of(criterion, 16);
+}
+
+fn answers_of(criterion: &mut Criterion, radix: u16) {
+    let subnet = torus([radix; 3], 2);
     let mut sa = Responder::default();
     let asker = subnet.plan.lids.base(subnet.fabric.local()).expect("a LID");
     let (from, now) = (Address::gsi(asker, Sl(0)), Instant::now());
@@ -54,19 +50,21 @@ fn answers(criterion: &mut Criterion) {
         assert_eq!(Header::read(&reply.mad).status(), 0);
         reply
     };
-    type Build = fn(&Subnet, (PortId, PortId)) -> Mad;
+    type Build = fn(&Subnet, [PortId; 2]) -> Mad;
     let kinds: [(&str, Build); 2] = [("by LIDs", by_lids), ("by GIDs", by_gids)];
-    let mut group = criterion.benchmark_group("PathRecord Get");
+    let shape = format!("{radix}x{radix}x{radix}");
+    let mut group = criterion.benchmark_group(format!("{shape}: PathRecord Get"));
     group.throughput(Throughput::Elements(REQUESTS as u64));
     for (name, build) in kinds {
-        let requests: Vec<Mad> = pairs(&subnet).into_iter().map(|p| build(&subnet, p)).collect();
+        let requests: Vec<Mad> =
+            pairs(&subnet, REQUESTS).into_iter().map(|p| build(&subnet, p)).collect();
         group.bench_function(name, |bencher| {
             bencher.iter(|| requests.iter().for_each(|mad| drop(black_box(ask(mad)))));
         });
     }
     group.finish();
     let all = request(SaAttr::NODE_RECORD, Method::GET_TABLE, 0, &NodeRecord::default());
-    criterion.bench_function("NodeRecord GetTable", |bencher| {
+    criterion.bench_function(&format!("{shape}: NodeRecord GetTable"), |bencher| {
         bencher.iter(|| black_box(ask(&all)));
     });
 }

@@ -2,13 +2,14 @@
 
 use super::office::{Office, identity};
 use super::spread;
-use super::support::{path_query, torus};
+use super::support::{pairs, path_query, torus};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
+use torus_sm::fabric::PortId;
 use torus_sm::ids::{Guid, Sl};
 use torus_sm::publish::Subnet;
 use torus_sm::transport::client::SmpClient;
@@ -69,18 +70,13 @@ fn inbound(from: Address, mad: Vec<u8>) -> Inbound {
 
 /// Requests from all hosts about all others.
 fn requests(subnet: &Subnet) -> Vec<(Address, Vec<u8>)> {
-    let fabric = &subnet.fabric;
-    let is_host = |&port: &_| !fabric.node_of(port).is_switch();
-    let hosts: Vec<_> = fabric.end_ports().filter(is_host).collect();
-    let pick = |n: usize| hosts[n.wrapping_mul(0x9E37_79B1) % hosts.len()];
-    let request = |n: usize| {
-        let (from, to) = (pick(n), pick(n + 7 * REQUESTS));
-        let guids: [Guid; 2] = [from, to].map(|port| fabric.port(port).guid);
-        let lid = subnet.plan.lids.base(from).expect("a LID");
+    let request = |ends: [PortId; 2]| {
+        let guids: [Guid; 2] = ends.map(|port| subnet.fabric.port(port).guid);
+        let lid = subnet.plan.lids.base(ends[0]).expect("a LID");
         let mad = path_query(subnet.options.subnet_prefix, guids);
         (Address::gsi(lid, Sl(0)), mad.0.to_vec())
     };
-    (0..REQUESTS).map(request).collect()
+    pairs(subnet, REQUESTS).into_iter().map(request).collect()
 }
 
 /// As many as can be: with all threads on one core and one reader, then with a reader for each

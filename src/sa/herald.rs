@@ -11,11 +11,12 @@
 //! member of the group's partition, of bad keys if it is trusted. A subscription to a range of
 //! LIDs that turns out to reach beyond its partitions ends (o13-17.1.2).
 
+use super::facts::Facts;
 use super::registry::groups::GroupEvent;
 use super::registry::subscriptions::{Subscription, is_security};
 use super::registry::{Registry, subscriptions};
 use super::reports::{Dispatch, Patience, ReportCounters, Reports};
-use super::view::{Facts, View};
+use super::view::View;
 use crate::config::options::Options;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Lid, Pkey};

@@ -136,7 +136,7 @@ fn selectors_fit(query: &Query<'_>, wanted: &McMemberRecord, spec: &GroupSpec) -
 /// True if the port's link carries the group's packets at the group's rate.
 fn realizable(query: &Query<'_>, port: PortId, spec: &GroupSpec) -> bool {
     let mtu = query.view.port_info(port).map_or(0, |info| info.neighbor_mtu());
-    let rate = usize::from(query.view.speed(port).rate);
+    let rate = usize::from(query.view.facts().speed(port).rate);
     mtu >= spec.mtu && rate_rank(spec.rate).is_none_or(|needed| rate >= needed)
 }
 

@@ -8,7 +8,8 @@
 //! * `responder`: header checks, the table of methods and attributes, error replies
 //! * `query`: what a handler sees of a request, and how records become one reply
 //! * `change`: requests that write: checked here, carried out by the registry
-//! * `view`: what a snapshot says about a port: keys, MTU, rate, PortInfo as programmed
+//! * `view`: what a snapshot says about a port: keys, PortInfo as programmed; `facts`: what is derived
+//!   once per snapshot: MTU and rate of ports, cables
 //! * `ports`, `tables`: records that are read off the fabric and the plan
 //! * `path`: PathRecord; `multipath`: MultiPathRecord; `limits`: the order of rates, selectors
 //! * `trace`: TraceRecord; `guid_info`: GUIDInfoRecord
@@ -59,6 +60,7 @@
 
 mod change;
 pub mod counters;
+mod facts;
 mod guid_info;
 pub mod herald;
 mod inform;

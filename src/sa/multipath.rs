@@ -148,7 +148,7 @@ fn one(
 fn way(query: &Query<'_>, ends: &Ends) -> Vec<u32> {
     let mut way = Vec::new();
     if ends.from != ends.to {
-        path::walk(&query.view, ends, |port| way.extend(things_at(query, port)));
+        path::walk(&query.view, ends, |node| way.extend(things_at(query, node.exit)));
     }
     way.sort_unstable();
     way.dedup();

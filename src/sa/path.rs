@@ -16,15 +16,16 @@
 
 mod walk;
 
-pub(super) use walk::walk;
+pub(super) use walk::{Passing, walk};
 
+use super::facts::Speed;
 use super::limits::{
     choose, known_rate, limited_rate, mtu_is_valid, rate_limit, rate_of_rank, rate_rank,
 };
 use super::mcmember;
 use super::query::{Answer, Query};
 use super::refused::Refused;
-use super::view::{Speed, View};
+use super::view::View;
 use crate::config::options::OF_PATH;
 use crate::config::prefix_routes;
 use crate::config::qos_policy::{QosLevel, Ranges};

@@ -2,6 +2,7 @@
 
 use super::change::{self, Change};
 use super::counters::{Counters, Drop};
+use super::facts::Facts;
 use super::guid_info;
 use super::inform;
 use super::mcmember;
@@ -14,7 +15,7 @@ use super::registry::Registry;
 use super::service;
 use super::tables;
 use super::trace;
-use super::view::{Facts, View};
+use super::view::View;
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::PortId;
 use crate::publish::Subnet;

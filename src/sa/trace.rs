@@ -55,16 +55,14 @@ fn path(query: &Query<'_>) -> Result<Option<Ends>, Refused> {
 
 /// The nodes on the way, from source to destination.
 fn hops(query: &Query<'_>, ends: &Ends) -> Vec<Hop> {
-    let fabric = query.view.fabric();
+    let node = |port| query.view.fabric().port(port).node;
     let mut hops: Vec<Hop> = Vec::new();
-    path::walk(&query.view, ends, |port| {
-        let node = fabric.port(port).node;
-        match hops.last_mut() {
-            Some(hop) if hop.node == node => hop.exit = Some(port),
-            None => hops.push(Hop { node, entry: None, exit: Some(port) }),
-            Some(_) => hops.push(Hop { node, entry: Some(port), exit: None }),
-        }
+    path::walk(&query.view, ends, |path::Passing { entry, exit, .. }| {
+        hops.push(Hop { node: node(exit), entry, exit: Some(exit) });
     });
+    if hops.last().is_none_or(|last| last.node != node(ends.to)) {
+        hops.push(Hop { node: node(ends.to), entry: Some(ends.to), exit: None });
+    }
     if let Some(last) = hops.last_mut() {
         last.exit = None;
     }

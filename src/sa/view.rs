@@ -1,70 +1,14 @@
-//! What a snapshot says about a port. [`Facts`] is computed once per snapshot, so that a path
-//! is a walk over small arrays.
+//! What a snapshot says about a port.
 
-use super::limits::rate_rank;
+use super::facts::{Facts, dropped_by};
 use crate::config::options::Options;
-use crate::fabric::{Fabric, PortId};
-use crate::ids::{Gid, Guid, Pkey, PortNum};
+use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::{Gid, Guid, Lid, Pkey, PortNum};
 use crate::plan::qos_policy::EffectivePolicy;
 use crate::plan::{LidTable, Plan};
 use crate::publish::Subnet;
-use crate::wire::attr::tables::SlToVl;
-use crate::wire::attr::{CapMask, PortInfo, PortState};
+use crate::wire::attr::{PortInfo, PortState};
 use std::sync::Arc;
-
-/// MTU code and rank of the rate of a port.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Speed {
-    /// MTU code the port is capable of.
-    pub mtu: u8,
-    /// Rank of its rate.
-    pub rate: u8,
-}
-
-/// What is derived from a snapshot.
-#[derive(Debug, Default)]
-pub(super) struct Facts {
-    /// The generation this belongs to; 0 none.
-    pub generation: u64,
-    speeds: Vec<Speed>,
-    /// Some SL to VL table drops packets.
-    drops: bool,
-}
-
-impl Facts {
-    /// Derives everything from `subnet`.
-    pub fn new(subnet: &Subnet) -> Self {
-        let fabric = &*subnet.fabric;
-        let speeds = fabric.port_ids().map(|port| speed(fabric, port)).collect();
-        let mut tables = subnet.plan.qos.sl_to_vl.iter().flatten();
-        let drops = tables.any(|(_, _, map)| dropped_by(map) != 0);
-        Self { generation: subnet.generation, speeds, drops }
-    }
-}
-
-/// The SLs that a mapping leads to VL 15, where data packets are dropped (IBA vol. 1, 7.6.6): bit n
-/// for SL n.
-fn dropped_by(map: &SlToVl) -> u16 {
-    const DROP: u8 = 15;
-    let bytes = map.0.iter().enumerate();
-    bytes.fold(0, |mask, (pair, byte)| {
-        let even = u16::from(byte >> 4 == DROP) << (2 * pair);
-        mask | even | u16::from(byte & 0xF == DROP) << (2 * pair + 1)
-    })
-}
-
-/// MTU and rate of a port. Of a switch's ports only port 0 tells about extended speeds.
-fn speed(fabric: &Fabric, port: PortId) -> Speed {
-    let Some(mut info) = fabric.port(port).info else { return Speed::default() };
-    let node = fabric.node_of(port);
-    if node.is_switch()
-        && let Some(port0) = fabric.port(node.first_port).info
-    {
-        let extended = port0.capability_mask() & CapMask::EXTENDED_SPEEDS;
-        info.set_capability_mask(info.capability_mask() & !CapMask::EXTENDED_SPEEDS | extended);
-    }
-    Speed { mtu: info.mtu_cap(), rate: rate_rank(info.rate_code()).unwrap_or(0) as u8 }
-}
 
 /// A snapshot and its [`Facts`].
 #[derive(Clone, Copy)]
@@ -109,17 +53,20 @@ impl<'a> View<'a> {
         self.subnet.qos_policy.as_deref()
     }
 
-    /// MTU and rate of a port.
-    pub fn speed(&self, port: PortId) -> Speed {
-        self.facts.speeds.get(port.index()).copied().unwrap_or_default()
+    /// What was derived.
+    pub fn facts(&self) -> &'a Facts {
+        self.facts
+    }
+
+    /// The port by which a switch sends packets to a LID on: its port 0 if they are for itself.
+    pub fn out(&self, switch: SwitchId, lid: Lid) -> Option<PortId> {
+        let out = self.plan().routing.lfts.get(switch.index())?.out(lid)?;
+        self.facts.port_of(switch, out)
     }
 
     /// The SLs whose packets are dropped between the ports `input` and `output` of a node, bit n
     /// for SL n. What the node itself sends comes from port 0.
     pub fn dropped(&self, input: PortNum, output: PortId) -> u16 {
-        if !self.facts.drops {
-            return 0;
-        }
         let output = self.fabric().port(output);
         let Some(maps) = self.plan().qos.sl_to_vl.get(output.node.index()) else { return 0 };
         // Outputs are outermost.
@@ -269,14 +216,6 @@ pub(super) const LINK_LOCAL: u64 = 0xfe80_0000_0000_0000;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_leads_to_vl_15_is_dropped() {
-        let mut vls = [7; 16];
-        assert_eq!(dropped_by(&SlToVl::new(vls)), 0);
-        (vls[0], vls[5], vls[15]) = (15, 15, 15);
-        assert_eq!(dropped_by(&SlToVl::new(vls)), 1 | 1 << 5 | 1 << 15);
-    }
 
     #[test]
     fn what_is_enabled_is_told_by_its_name() {

@@ -144,7 +144,7 @@ impl<'a> Creation<'a> {
 
     fn rate(&self) -> Result<u8, Refused> {
         let (query, wanted) = (self.query, self.wanted);
-        let of_port = usize::from(query.view.speed(self.port).rate);
+        let of_port = usize::from(query.view.facts().speed(self.port).rate);
         let limit = self.level.and_then(|level| level.rate_limit).and_then(rate_rank);
         let mut rate = limit.map_or(of_port, |limit| limit.min(of_port));
         if query.has(McMemberRecord::RATE_SELECTOR | McMemberRecord::RATE) {

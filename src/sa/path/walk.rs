@@ -3,7 +3,8 @@
 use super::Ends;
 use crate::fabric::PortId;
 use crate::ids::PortNum;
-use crate::sa::view::{Speed, View};
+use crate::sa::facts::Speed;
+use crate::sa::view::View;
 
 /// The most links of a path: tables that lead further lead in a circle.
 const MAX_LINKS: usize = 64;
@@ -16,55 +17,67 @@ pub(super) struct Way {
     pub dropped: u16,
 }
 
+/// A packet passes a node.
+pub(in crate::sa) struct Passing {
+    /// The port it came by; `None` at the node that sends it.
+    pub entry: Option<PortId>,
+    /// The port it leaves by: the destination itself at a switch that the packet is for, and if a
+    /// port sends to itself.
+    pub exit: PortId,
+    /// What both ends of the cable that it leaves by are capable of, or the destination.
+    speed: Speed,
+}
+
 /// What is on the way that the tables send a packet; `None` if they do not deliver it.
 pub(super) fn way(view: &View<'_>, ends: &Ends) -> Option<Way> {
-    let mut way = Way { speed: view.speed(ends.from), dropped: 0 };
-    // The port by which the packet came to the node that it is at.
-    let mut entry: Option<PortId> = None;
-    let mut leaves = true;
-    let pass = |port: PortId| {
-        let Speed { mtu, rate } = view.speed(port);
-        way.speed.mtu = way.speed.mtu.min(mtu);
-        way.speed.rate = way.speed.rate.min(rate);
-        if leaves && entry != Some(port) {
+    known(view, ends).or_else(|| walked(view, ends))
+}
+
+/// The same where it is known without a walk.
+fn known(view: &View<'_>, ends: &Ends) -> Option<Way> {
+    let facts = view.facts();
+    let between = facts.between().filter(|_| ends.from != ends.to)?;
+    let (first, from) = facts.place(view.fabric(), ends.from)?;
+    let (last, to) = facts.place(view.fabric(), ends.to)?;
+    let at_ends = from.min(to);
+    let speed = if first == last { at_ends } else { at_ends.min(between) };
+    Some(Way { speed, dropped: 0 })
+}
+
+fn walked(view: &View<'_>, ends: &Ends) -> Option<Way> {
+    let mut way = Way { speed: view.facts().speed(ends.from), dropped: 0 };
+    let pass = |Passing { entry, exit, speed }| {
+        way.speed = way.speed.min(speed);
+        if view.facts().drops {
             let input = entry.map_or(PortNum::ZERO, |entry| view.fabric().port(entry).num);
-            way.dropped |= view.dropped(input, port);
+            way.dropped |= view.dropped(input, exit);
         }
-        entry = Some(port);
-        leaves = !leaves;
     };
     walk(view, ends, pass).then_some(way)
 }
 
-/// Calls `pass` for every port that a packet enters or leaves by as the tables send it, in their
-/// order. False if they do not deliver it.
-pub(in crate::sa) fn walk(view: &View<'_>, ends: &Ends, mut pass: impl FnMut(PortId)) -> bool {
-    let fabric = view.fabric();
-    let mut at = ends.from;
+/// Calls `pass` for every node that sends a packet on as the tables have it, in their order, and for
+/// a switch that it is for. False if they do not deliver it.
+pub(in crate::sa) fn walk(view: &View<'_>, ends: &Ends, mut pass: impl FnMut(Passing)) -> bool {
+    let facts = view.facts();
+    let mut entry = None;
+    let mut exit = match view.fabric().node_of(ends.from).switch {
+        Some(switch) if ends.from != ends.to => view.out(switch, ends.dlid),
+        _ => Some(ends.from),
+    };
     for _ in 0..MAX_LINKS {
-        if at == ends.to {
-            pass(at);
+        let Some(port) = exit else { return false };
+        if port == ends.to {
+            pass(Passing { entry, exit: port, speed: facts.speed(port) });
             return true;
         }
-        let Some(exit) = exit(view, ends, at) else { return false };
-        pass(exit);
-        if exit == ends.to {
+        let Some(cable) = facts.cable(port) else { return false };
+        pass(Passing { entry, exit: port, speed: cable.speed });
+        if cable.peer == ends.to {
             return true;
         }
-        let Some(peer) = fabric.port(exit).peer else { return false };
-        pass(peer);
-        at = peer;
+        entry = Some(cable.peer);
+        exit = cable.switch.and_then(|switch| view.out(switch, ends.dlid));
     }
     false
-}
-
-/// The port by which a packet that came to `at` leaves that node, if the node sends it on.
-fn exit(view: &View<'_>, ends: &Ends, at: PortId) -> Option<PortId> {
-    let fabric = view.fabric();
-    let node = fabric.node_of(at);
-    let Some(switch) = node.switch else { return (at == ends.from).then_some(at) };
-    let out = view.plan().routing.lfts.get(switch.index())?.out(ends.dlid)?;
-    let exit = PortId(node.first_port.0 + u32::from(out));
-    fabric.ports().get(exit.index()).filter(|port| port.node == fabric.port(at).node)?;
-    Some(exit)
 }
