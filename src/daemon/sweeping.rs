@@ -1,6 +1,7 @@
-//! One pass through the stages: plan, verify, apply, publish. `groups`: a short one where only
-//! multicast groups changed.
+//! One pass through the stages: plan, verify, apply, publish. `decision`: what a planning came to;
+//! `groups`: a short pass where only multicast groups changed.
 
+mod decision;
 mod groups;
 
 use super::files::Files;
@@ -24,16 +25,16 @@ use crate::notes::{Note, Severity};
 use crate::observe::{Observation, SweepError};
 use crate::plan::Plan;
 use crate::plan::aliases::AliasBlock;
-use crate::plan::compute::PlanFailure;
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
 use crate::plan::qos_policy::EffectivePolicy;
 use crate::publish::Subnet;
 use crate::publish::refused::Refused;
 use crate::transport::client::SmpClient;
-use crate::verify::foundation::{Foundation, Judged, Outcome, Remains};
-use crate::verify::{Checks, Extent, Verified, VerifyFailure};
+use crate::verify::foundation::Foundation;
+use crate::verify::{Checks, Extent, Verified};
 use crate::wire::attr::{CapMask, PortState};
+use decision::decide;
 use groups::Standing;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -52,9 +53,6 @@ pub enum Pass {
     /// There is no plan: the fabric stays as it is.
     Refused(String),
 }
-
-/// What a planning came to: a plan that may be applied, or why there is none.
-type Decision = (Result<Verified, Refused>, Memory);
 
 /// What outlives a pass.
 pub struct Passes {
@@ -266,8 +264,14 @@ impl Passes {
             self.groundwork.carry(move || order.carry(remains));
         }
         let verified = outcome?;
-        if verified.summary().extent == Extent::Changes {
-            debug!("verified what changed: old and new routes together have no credit loop");
+        match verified.summary().extent {
+            Extent::Whole => {}
+            Extent::Changes => {
+                debug!("verified what changed: old and new routes together have no credit loop");
+            }
+            Extent::Earlier => {
+                debug!("verified what changed since before the failure that is repaired now");
+            }
         }
         let notes = verified.plan().notes.iter().chain(&verified.summary().notes);
         let notes = self.partitions.notes().iter().chain(notes);
@@ -402,41 +406,6 @@ impl Passes {
         around.refused.send_replace(None);
         subnet
     }
-}
-
-/// What a planning came to, in the words that the operator is to hear.
-fn decide(outcome: Outcome, last: Option<&Subnet>, fabric: &Fabric) -> (Decision, Option<Remains>) {
-    match outcome {
-        Ok(Judged { verdict, memory, remains, .. }) => {
-            let verdict = verdict.map_err(|failure| unverified(&failure, last, fabric));
-            ((verdict, memory), remains)
-        }
-        Err(failure) => (unplanned(*failure, last, fabric), None),
-    }
-}
-
-/// No engine could route the fabric.
-fn unplanned(failure: PlanFailure, last: Option<&Subnet>, fabric: &Fabric) -> Decision {
-    let PlanFailure { mut notes, refusals, memory, .. } = failure;
-    let engines: Vec<_> = refusals.iter().map(|refusal| refusal.engine).collect();
-    // OpenSM's words, for which operators' scripts look.
-    let headline = format!(
-        "No routing engine able to successfully configure switch tables on current fabric: {} \
-         refused",
-        engines.join(" and ")
-    );
-    let mut dumps = Vec::new();
-    for refusal in refusals {
-        notes.extend(refusal.notes);
-        dumps.extend(refusal.dump);
-    }
-    (Err(Refused::new(notes, dumps, headline, last, fabric)), memory)
-}
-
-/// An engine did, but its plan is faulty.
-fn unverified(failure: &VerifyFailure, last: Option<&Subnet>, fabric: &Fabric) -> Refused {
-    let headline = format!("the plan is faulty and was not applied: {failure}");
-    Refused::new(Vec::new(), Vec::new(), headline, last, fabric)
 }
 
 /// Asks the registry who is in which multicast group, and for its generation.

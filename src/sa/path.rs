@@ -14,30 +14,27 @@
 //! SL, P_Key, lifetime and path bits; what the query asks for and the level does not give has no
 //! record.
 
+mod params;
 mod walk;
 
 pub(super) use walk::{Passing, walk};
 
-use super::facts::Speed;
-use super::limits::{
-    choose, known_rate, limited_rate, mtu_is_valid, rate_limit, rate_of_rank, rate_rank,
-};
+use super::limits::{mtu_is_valid, rate_rank};
 use super::mcmember;
 use super::query::{Answer, Query};
 use super::refused::Refused;
 use super::view::View;
-use crate::config::options::OF_PATH;
 use crate::config::prefix_routes;
 use crate::config::qos_policy::{QosLevel, Ranges};
 use crate::fabric::PortId;
-use crate::ids::{Gid, Lid, Pkey, Sl};
+use crate::ids::{Gid, Lid, Pkey};
 use crate::plan::qos_policy::Asked;
 use crate::wire::attr::NodeKind;
 use crate::wire::mad::Method;
 use crate::wire::record::{PathRecord, Selector};
 use crate::wire::sa::SaStatus;
+use params::{is_raw, params};
 use std::ops::ControlFlow;
-use walk::{Way, way};
 
 /// The answer to who asks with a GID that no port has.
 const UNKNOWN_GID: Refused = Refused(SaStatus::INVALID_GID);
@@ -241,15 +238,6 @@ impl Ends {
     }
 }
 
-/// What a path is good for.
-struct Params {
-    mtu: u8,
-    rate: u8,
-    life: u8,
-    pkey: Pkey,
-    sl: Sl,
-}
-
 /// The record of one path, if it is as wanted. The way back belongs to the same traffic, so that
 /// it has the same level, whichever rules are about its ends.
 pub(super) fn record(
@@ -258,9 +246,9 @@ pub(super) fn record(
     level: Option<&QosLevel>,
     ends: &Ends,
 ) -> Option<PathRecord> {
-    let params = params(query, wanted, level, ends)?;
-    let back = self::params(query, wanted, level, &ends.reversed());
-    let reversible = back.is_some_and(|back| back.sl == params.sl);
+    let there = params(query, wanted, level, ends)?;
+    let back = params(query, wanted, level, &ends.reversed());
+    let reversible = back.is_some_and(|back| back.sl == there.sl);
     if query.has(PathRecord::REVERSIBLE) && wanted.reversible() && !reversible {
         return None;
     }
@@ -277,116 +265,20 @@ pub(super) fn record(
     }
     record.set_reversible(reversible);
     // Raw packets are of no partition.
-    record.set_pkey(if is_raw(query, wanted) { Pkey(0) } else { params.pkey });
-    record.set_sl(params.sl);
+    record.set_pkey(if is_raw(query, wanted) { Pkey(0) } else { there.pkey });
+    record.set_sl(there.sl);
     record.set_mtu_selector(Selector::Exactly);
-    record.set_mtu(params.mtu);
+    record.set_mtu(there.mtu);
     record.set_rate_selector(Selector::Exactly);
-    record.set_rate(params.rate);
+    record.set_rate(there.rate);
     record.set_packet_life_selector(Selector::Exactly);
-    record.set_packet_life(params.life);
+    record.set_packet_life(there.life);
     Some(record)
 }
 
 /// A GID comes back as it was asked with (its prefix may be the default one).
 fn answered_gid(query: &Query<'_>, component: u64, asked: Gid, port: PortId) -> Gid {
     if query.has(component) { asked } else { query.view.gid(port) }
-}
-
-/// What the path from one LID to another is good for; `None` if there is none as wanted.
-fn params(
-    query: &Query<'_>,
-    wanted: &PathRecord,
-    level: Option<&QosLevel>,
-    ends: &Ends,
-) -> Option<Params> {
-    let view = &query.view;
-    let pkey = pkey(query, wanted, level, ends)?;
-    let Way { speed: Speed { mut mtu, mut rate }, dropped } = way(view, ends)?;
-    let sl = sl(query, wanted, level, ends, pkey, dropped)?;
-    // Packets that do not leave the port are not under way (IBA vol. 1, 15.2.5.16).
-    let of_level = level.and_then(|level| level.packet_life);
-    let usual = of_level.unwrap_or(view.options().subnet_timeout);
-    let mut life = if ends.from == ends.to { 0 } else { usual };
-    for limit in limits(query, wanted, level) {
-        mtu = limit.mtu.map_or(mtu, |limit| mtu.min(limit));
-        let limit = limit.rate.and_then(rate_rank);
-        rate = limit.map_or(rate, |limit| rate.min(limit as u8));
-    }
-    if query.has(PathRecord::MTU_SELECTOR | PathRecord::MTU) {
-        let chosen = choose(wanted.mtu_selector(), wanted.mtu().into(), mtu.into(), 1, false)?;
-        mtu = chosen as u8;
-    }
-    if query.has(PathRecord::RATE_SELECTOR | PathRecord::RATE) {
-        let rank = rate_rank(wanted.rate())?;
-        rate = choose(wanted.rate_selector(), rank, rate.into(), 0, true)? as u8;
-    }
-    if query.has(PathRecord::PACKET_LIFE_SELECTOR | PathRecord::PACKET_LIFE) {
-        let (selector, asked) = (wanted.packet_life_selector(), wanted.packet_life());
-        life = choose(selector, asked.into(), life.into(), 1, false)? as u8;
-    }
-    let rate = told_rate(view, ends, rate_of_rank(rate.into()));
-    Some(Params { mtu, rate, life, pkey, sl })
-}
-
-/// The rate to answer with: one that clients know, by the configuration or, if that has no limit,
-/// by what both ends are capable of.
-fn told_rate(view: &View<'_>, ends: &Ends, rate: u8) -> u8 {
-    let options = view.options();
-    if let Some(limit) = rate_limit(options) {
-        return limited_rate(rate, limit);
-    }
-    let infos = [ends.from, ends.to].map(|port| view.fabric().port(port).info);
-    infos.into_iter().flatten().fold(rate, |rate, info| known_rate(rate, &info))
-}
-
-/// MTU and rate, as codes, that a path may not exceed.
-struct Limit {
-    mtu: Option<u8>,
-    rate: Option<u8>,
-}
-
-/// What limits a path besides its way: the level, and the options for paths to other subnets.
-fn limits(
-    query: &Query<'_>,
-    wanted: &PathRecord,
-    level: Option<&QosLevel>,
-) -> impl Iterator<Item = Limit> + use<> {
-    let of_level = level.map(|level| Limit { mtu: level.mtu_limit, rate: level.rate_limit });
-    let options = query.view.options();
-    let set = |code: u8| Some(code).filter(|&code| code != OF_PATH);
-    let of_routers = leaves_subnet(query, wanted)
-        .then(|| Limit { mtu: set(options.rtr_pr_mtu), rate: set(options.rtr_pr_rate) });
-    of_level.into_iter().chain(of_routers)
-}
-
-/// The SL of a path whose way drops the packets of some SLs; `None` if that asked for is another,
-/// or dropped. For torus-2QoS it is the routing's, of which these are a hint: that asked for,
-/// that for paths to other subnets, the level's, the partition's.
-fn sl(
-    query: &Query<'_>,
-    wanted: &PathRecord,
-    level: Option<&QosLevel>,
-    ends: &Ends,
-    pkey: Pkey,
-    dropped: u16,
-) -> Option<Sl> {
-    let view = &query.view;
-    let of_routers = Some(view.options().rtr_pr_sl)
-        .filter(|&sl| sl != OF_PATH && leaves_subnet(query, wanted))
-        .map(Sl);
-    let ruled = of_routers.or(level.map(|level| level.sl));
-    let hint = if query.has(PathRecord::SL) {
-        let asked = wanted.sl();
-        ruled.is_none_or(|ruled| ruled == asked).then_some(asked)?
-    } else {
-        ruled.unwrap_or_else(|| view.plan().partitions.service_level(pkey))
-    };
-    if dropped >> (hint.0 & 0xF) & 1 == 1 {
-        return None;
-    }
-    let sl = view.plan().routing.policy.path_sl(ends.from, ends.to, hint);
-    (!query.has(PathRecord::SL) || sl == hint).then_some(sl)
 }
 
 /// The QoS level of a path; `None` without a policy.
@@ -405,34 +297,4 @@ pub(super) fn level<'a>(
         qos_class: query.has(PathRecord::QOS_CLASS).then(|| wanted.qos_class()),
         pkey: query.has(PathRecord::PKEY).then(|| wanted.pkey()),
     })
-}
-
-/// True if the path is for raw packets.
-fn is_raw(query: &Query<'_>, wanted: &PathRecord) -> bool {
-    query.has(PathRecord::RAW_TRAFFIC) && wanted.raw_traffic()
-}
-
-/// The P_Key of a path: as asked, or one that both ends share; one of the level's, if it has any.
-fn pkey(
-    query: &Query<'_>,
-    wanted: &PathRecord,
-    level: Option<&QosLevel>,
-    ends: &Ends,
-) -> Option<Pkey> {
-    let view = &query.view;
-    if is_raw(query, wanted) {
-        // Raw packets need none, but to reach another port is for partners.
-        let none = (ends.from == ends.to).then_some(Pkey(0));
-        return view.common_key(ends.from, ends.to).or(none);
-    }
-    let keys = level.map(|level| &level.pkeys).filter(|keys| !keys.is_empty());
-    let allowed = |key: Pkey| keys.is_none_or(|keys| keys.contains(u64::from(key.base())));
-    if query.has(PathRecord::PKEY) {
-        let asked = wanted.pkey();
-        return (view.share_key(ends.from, ends.to, asked) && allowed(asked)).then_some(asked);
-    }
-    match keys {
-        Some(_) => view.common_key_of(ends.from, ends.to, allowed),
-        None => view.common_key(ends.from, ends.to),
-    }
 }
