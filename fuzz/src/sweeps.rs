@@ -118,7 +118,7 @@ fn plan(
     compute::compute(&input).ok().map(|planned| planned.plan)
 }
 
-/// A 3x3 torus as published.
+/// A 3x3 torus as checked and published.
 pub fn small_subnet() -> Subnet {
     let shape = Shape::torus([3, 3, 1]);
     let topology = shape.build().expect("a shape that can be built");
@@ -127,13 +127,14 @@ pub fn small_subnet() -> Subnet {
     let options = Options::default();
     let pkeys = vec![Vec::new(); fabric.ports().len()];
     let plan = plan(&fabric, &pkeys, &shape, "minhop", &options).expect("a plan");
+    let verified = verify::verify(&fabric, plan, &Checks::new(options.qos)).expect("no faults");
     Subnet {
         generation: 1,
         fabric: Arc::new(fabric),
-        plan: Arc::new(plan),
+        plan: verified.plan().clone(),
         options: Arc::new(options),
         qos_policy: None,
-        summary: Arc::default(),
+        summary: Arc::new(verified.summary().clone()),
         failed_sets: 0,
     }
 }
