@@ -17,7 +17,7 @@ pub mod topology;
 use crate::ids::{Guid, Lid, PortNum};
 use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::DirectedRoute;
-use std::collections::HashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
@@ -159,8 +159,9 @@ pub struct Fabric {
     nodes: Vec<Node>,
     ports: Vec<Port>,
     switches: Vec<NodeId>,
-    by_node_guid: HashMap<Guid, NodeId>,
-    by_port_guid: HashMap<Guid, PortId>,
+    /// Hashed in the quick way: who asks cannot add keys, and a device has few.
+    by_node_guid: FxHashMap<Guid, NodeId>,
+    by_port_guid: FxHashMap<Guid, PortId>,
     local: PortId,
     faults: Vec<Fault>,
 }
@@ -183,6 +184,11 @@ pub struct NodeParts {
 /// The end of a cable: node GUID and port number.
 pub type End = (Guid, PortNum);
 
+/// Room for so many GUIDs.
+fn guid_map<T>(capacity: usize) -> FxHashMap<Guid, T> {
+    FxHashMap::with_capacity_and_hasher(capacity, FxBuildHasher)
+}
+
 impl Fabric {
     /// The fabric of these nodes and cables, seen from the port `local`. Node GUIDs must be
     /// unique (sweeps keep the first and record a [`Fault`]); cables at ports that do not exist
@@ -200,8 +206,8 @@ impl Fabric {
             nodes: Vec::with_capacity(parts.len()),
             ports: Vec::with_capacity(parts.iter().map(|node| node.ports.len()).sum()),
             switches: Vec::new(),
-            by_node_guid: HashMap::with_capacity(parts.len()),
-            by_port_guid: HashMap::with_capacity(parts.len()),
+            by_node_guid: guid_map(parts.len()),
+            by_port_guid: guid_map(parts.len()),
             local: PortId(0),
             faults,
         };
