@@ -72,6 +72,10 @@ fn damaged(shape: &Shape, lmc: u8, lost: &[usize], outsiders: bool, odd: Odd) ->
         topology.cables.swap_remove(cable % topology.cables.len());
     }
     let mut fabric = Fabric::from_topology(&topology, 0, &View::default())?;
+    if fabric.nodes().len() == 1 {
+        // The subnet manager's own node has lost its last cable.
+        return None;
+    }
     fabric.acknowledge(&oddities(&fabric, odd), &[]);
     let options = Options { qos: true, lmc, ..Options::default() };
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
@@ -134,7 +138,9 @@ proptest! {
         prop_assume!(checked.is_some());
         let checked = checked.expect("it routes");
         prop_assert!(checked.summary.lids > 0);
-        prop_assert!(!outsiders || !checked.summary.left_out.is_empty());
+        // Their cable may be among the lost.
+        let are_seen = outsiders && lost.is_empty();
+        prop_assert!(!are_seen || !checked.summary.left_out.is_empty());
         // Of a plan that was not looked at every way is walked.
         let unchecked = Subnet { summary: Arc::default(), ..checked.clone() };
         for port in checked.fabric.end_ports() {
