@@ -35,14 +35,6 @@ pub(super) struct Cable {
     pub speed: Speed,
 }
 
-/// The ports of a switch.
-#[derive(Clone, Copy, Debug)]
-struct Ports {
-    zero: PortId,
-    /// The highest number.
-    last: u8,
-}
-
 /// What is derived from a snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
@@ -53,10 +45,7 @@ pub(super) struct Facts {
     speeds: Vec<Speed>,
     /// By the port that packets leave by.
     cables: Vec<Option<Cable>>,
-    switches: Vec<Ports>,
     between: Option<Speed>,
-    /// End ports that the checks found no entries for, ascending.
-    left_out: Vec<PortId>,
 }
 
 impl Facts {
@@ -65,36 +54,18 @@ impl Facts {
         let fabric = &*subnet.fabric;
         let speeds: Vec<Speed> = fabric.port_ids().map(|port| speed(fabric, port)).collect();
         let cables: Vec<_> = fabric.port_ids().map(|port| cable(fabric, &speeds, port)).collect();
-        let ports = fabric.switch_ids().map(|switch| fabric.switch(switch));
-        let switches =
-            ports.map(|node| Ports { zero: node.first_port, last: node.num_ports() }).collect();
         let mut tables = subnet.plan.qos.sl_to_vl.iter().flatten();
         let drops = tables.any(|(_, _, map)| dropped_by(map) != 0);
         // A plan with no LIDs to be reached has not been looked at.
         let is_delivered = subnet.summary.lids > 0 && !drops;
         let between = is_delivered.then(|| between_switches(fabric, &cables)).flatten();
-        let mut left_out = subnet.summary.left_out.clone();
-        left_out.sort_unstable();
-        let generation = subnet.generation;
-        Self { generation, drops, speeds, cables, switches, between, left_out }
+        Self { generation: subnet.generation, drops, speeds, cables, between }
     }
 
     /// What every cable between switches is capable of, if all are capable of the same, and the checks
     /// have found that every packet is delivered: then the tables need not be walked through.
     pub fn between(&self) -> Option<Speed> {
         self.between
-    }
-
-    /// The switch at which paths of an end port start and end, and what is between them is capable
-    /// of; `None` if it has none, or was left out by the routing.
-    pub fn place(&self, fabric: &Fabric, port: PortId) -> Option<(SwitchId, Speed)> {
-        if self.left_out.binary_search(&port).is_ok() {
-            return None;
-        }
-        match self.cable(port) {
-            Some(cable) => Some((cable.switch?, cable.speed)),
-            None => Some((fabric.node_of(port).switch?, self.speed(port))),
-        }
     }
 
     /// MTU and rate of a port.
@@ -105,12 +76,6 @@ impl Facts {
     /// The cable in a port, if it leads to another.
     pub fn cable(&self, port: PortId) -> Option<Cable> {
         self.cables.get(port.index()).copied().flatten()
-    }
-
-    /// The port of a switch that has a number.
-    pub fn port_of(&self, switch: SwitchId, number: u8) -> Option<PortId> {
-        let ports = self.switches.get(switch.index())?;
-        (number <= ports.last).then_some(PortId(ports.zero.0 + u32::from(number)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a snapshot says about a port.
 
-use super::facts::{Facts, dropped_by};
+use super::facts::{Facts, Speed, dropped_by};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Gid, Guid, Lid, Pkey, PortNum};
@@ -61,7 +61,19 @@ impl<'a> View<'a> {
     /// The port by which a switch sends packets to a LID on: its port 0 if they are for itself.
     pub fn out(&self, switch: SwitchId, lid: Lid) -> Option<PortId> {
         let out = self.plan().routing.lfts.get(switch.index())?.out(lid)?;
-        self.facts.port_of(switch, out)
+        self.fabric().switch_port(switch, PortNum(out))
+    }
+
+    /// The switch at which paths of an end port start and end, and what is between them is capable
+    /// of; `None` if it has none, or was left out by the routing.
+    pub fn place(&self, port: PortId) -> Option<(SwitchId, Speed)> {
+        if self.subnet.summary.left_out.binary_search(&port).is_ok() {
+            return None;
+        }
+        match self.facts.cable(port) {
+            Some(cable) => Some((cable.switch?, cable.speed)),
+            None => Some((self.fabric().node_of(port).switch?, self.facts.speed(port))),
+        }
     }
 
     /// The SLs whose packets are dropped between the ports `input` and `output` of a node, bit n

@@ -137,7 +137,7 @@ pub struct Summary {
     pub extent: Extent,
     /// Unicast LIDs that every source reaches.
     pub lids: usize,
-    /// End ports that no switch has an entry for.
+    /// End ports that no switch has an entry for, ascending.
     pub left_out: Vec<PortId>,
     /// Switches passed on the longest path.
     pub longest_path: u32,

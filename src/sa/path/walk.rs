@@ -35,10 +35,9 @@ pub(super) fn way(view: &View<'_>, ends: &Ends) -> Option<Way> {
 
 /// The same where it is known without a walk.
 fn known(view: &View<'_>, ends: &Ends) -> Option<Way> {
-    let facts = view.facts();
-    let between = facts.between().filter(|_| ends.from != ends.to)?;
-    let (first, from) = facts.place(view.fabric(), ends.from)?;
-    let (last, to) = facts.place(view.fabric(), ends.to)?;
+    let between = view.facts().between().filter(|_| ends.from != ends.to)?;
+    let (first, from) = view.place(ends.from)?;
+    let (last, to) = view.place(ends.to)?;
     let at_ends = from.min(to);
     let speed = if first == last { at_ends } else { at_ends.min(between) };
     Some(Way { speed, dropped: 0 })
