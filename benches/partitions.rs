@@ -1,8 +1,6 @@
 //! Planning the P_Key tables of 40,000 ports and 500 partitions: of which a port is in 500, in
 //! 100, or in 13 on average.
 
-#![allow(missing_docs, reason = "criterion_group! makes public functions without any")]
-
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::fmt::Write;
 use std::hint::black_box;

@@ -1,7 +1,5 @@
 //! What it costs to find the QoS level of a query among 1,000 rules, on an 8x8x8 torus.
 
-#![allow(missing_docs, reason = "criterion_group! makes public functions without any")]
-
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::fmt::Write as _;
 use std::hint::black_box;

@@ -6,8 +6,6 @@
 //! long carrying takes beside laying it anew; and a host or a switch that goes or comes, beside a look at
 //! the whole.
 
-#![allow(missing_docs, reason = "criterion_group! makes public functions without any")]
-
 #[path = "../tests/planning/mod.rs"]
 mod planning;
 

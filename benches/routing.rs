@@ -1,8 +1,6 @@
 //! Time to place and route tori with two hosts per switch, from a fabric's picture to all
 //! forwarding tables: from scratch, and after a failure.
 
-#![allow(missing_docs, reason = "criterion_group! makes public functions without any")]
-
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! Answers of the subnet administrator per second and core, on tori with two hosts per switch: paths
 //! by LIDs and by GIDs, and the table of all nodes.
 
-#![allow(missing_docs, reason = "criterion_group! makes public functions without any")]
-
 #[path = "../tests/support/sa.rs"]
 mod support;
 

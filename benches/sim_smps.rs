@@ -1,8 +1,6 @@
 //! SMPs per second that the simulated fabric answers in process, over directed routes of
 //! several hops, with many in flight as in a sweep.
 
-#![allow(missing_docs, reason = "criterion_group! makes a public function")]
-
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::sync::Arc;

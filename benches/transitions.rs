@@ -1,8 +1,6 @@
 //! Time to find the order of a transition, and to judge old and new routes together, for tori with
 //! two hosts per switch after one cable or one switch was lost. Prints the number of Sets first.
 
-#![allow(missing_docs, reason = "criterion_group! makes public functions without any")]
-
 #[path = "../tests/planning/mod.rs"]
 mod planning;
 #[path = "../tests/transition/mod.rs"]

@@ -1,8 +1,6 @@
 //! Time to verify the plans of tori with two hosts per switch: every LID from everywhere, and
 //! the channel dependencies.
 
-#![allow(missing_docs, reason = "criterion_group! makes public functions without any")]
-
 #[path = "../tests/planning/mod.rs"]
 mod planning;
 

@@ -18,7 +18,7 @@ use torus_sm::transport::{MadPort, PortIdentity};
 use torus_sm::wire::attr::SmState;
 
 /// A desk at work, until its inbox is dropped.
-pub struct Office {
+pub(crate) struct Office {
     desk: JoinHandle<()>,
     /// Where single records are answered while it sleeps.
     pub hatch: Arc<Hatch>,
@@ -30,7 +30,7 @@ pub struct Office {
 
 impl Office {
     /// Opens it in a thread of its own, with so many clerks.
-    pub fn open(
+    pub(crate) fn open(
         subnet: Arc<Subnet>,
         port: Arc<dyn MadPort>,
         requests: mpsc::Receiver<Inbound>,
@@ -59,12 +59,12 @@ impl Office {
     }
 
     /// Waits for the desk to end with its inbox.
-    pub fn close(self) {
+    pub(crate) fn close(self) {
         self.runtime.block_on(self.desk).expect("the desk does not panic");
     }
 }
 
 /// Names for a port.
-pub fn identity() -> PortIdentity {
+pub(crate) fn identity() -> PortIdentity {
     PortIdentity { device: "bench0".into(), port: PortNum(1), guid: Guid(0x1000_0002) }
 }

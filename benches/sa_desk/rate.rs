@@ -81,7 +81,7 @@ fn requests(subnet: &Subnet) -> Vec<(Address, Vec<u8>)> {
 
 /// As many as can be: with all threads on one core and one reader, then with a reader for each
 /// core.
-pub fn rate() {
+pub(crate) fn rate() {
     let subnet = Arc::new(torus([8; 3], 2));
     let requests = requests(&subnet);
     let all = sched_getaffinity(None).expect("a thread has cores");
@@ -222,7 +222,7 @@ impl MadPort for Watch {
 }
 
 /// So many in every millisecond, evenly in twenty lots.
-pub fn pace() {
+pub(crate) fn pace() {
     const LOTS: u64 = 20;
     let subnet = Arc::new(torus([8; 3], 2));
     let mut requests = requests(&subnet);

@@ -94,7 +94,7 @@ fn runtime() -> Runtime {
 }
 
 /// Answers while nothing happens, and while cables fail and come back.
-pub fn reroute() {
+pub(crate) fn reroute() {
     let threads = Threads::start().unwrap_or_else(|failure| panic!("{}", failure.text));
     let at_desks = threads.desks().unwrap_or_else(|failure| panic!("{}", failure.text));
     let (main, clients) = (threads.main(), runtime());

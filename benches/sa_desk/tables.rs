@@ -36,7 +36,7 @@ impl MadPort for Sink {
 }
 
 /// Tables of all nodes.
-pub fn tables() {
+pub(crate) fn tables() {
     let subnet = Arc::new(torus([22, 27, 21], 3));
     for clerks in [0, 1] {
         tables_by(&subnet, clerks);

@@ -21,7 +21,7 @@ use super::sweeps;
 /// SA requests: each begins with the requester's LID (8 bits) and a choice between raw bytes and
 /// a well-formed header with attribute, method and component mask from the bytes. What is known of a
 /// plan that was checked makes no difference to the answers.
-pub fn sa_requests(data: &[u8]) {
+pub(crate) fn sa_requests(data: &[u8]) {
     static SUBNETS: OnceLock<[Subnet; 2]> = OnceLock::new();
     let subnets = SUBNETS.get_or_init(|| {
         let checked = sweeps::small_subnet();
@@ -99,7 +99,7 @@ fn groups() -> Registry {
 }
 
 /// SMInfo requests and traps.
-pub fn front_desk(data: &[u8]) {
+pub(crate) fn front_desk(data: &[u8]) {
     let portrait = SelfPortrait {
         guid: Guid(0x10),
         sm_key: 1,
@@ -124,7 +124,7 @@ pub fn front_desk(data: &[u8]) {
 }
 
 /// What read() brings from umad, and the RMPP header of what goes there.
-pub fn umad(data: &[u8]) {
+pub(crate) fn umad(data: &[u8]) {
     for with_pkey_index in [false, true] {
         if let Some(header) = UserHeader::read(data, with_pkey_index) {
             let back = UserHeader::read(&header.to_bytes(), true);

@@ -65,7 +65,7 @@ impl MadSink for Corrupting {
 
 /// A heavy sweep of a 3x3 torus with corrupted answers; what it sees is planned with both
 /// engines and verified.
-pub fn observe(data: &[u8]) {
+pub(crate) fn observe(data: &[u8]) {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).build().expect("a runtime");
     runtime.block_on(sweep(data));
@@ -119,7 +119,7 @@ fn plan(
 }
 
 /// A 3x3 torus as checked and published.
-pub fn small_subnet() -> Subnet {
+pub(super) fn small_subnet() -> Subnet {
     let shape = Shape::torus([3, 3, 1]);
     let topology = shape.build().expect("a shape that can be built");
     let view = View::default();

@@ -28,13 +28,13 @@ pub(super) struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     /// Nothing was sent.
-    pub fn new(steps: &'a Steps) -> Self {
+    pub(super) fn new(steps: &'a Steps) -> Self {
         let (between, complete) = Default::default();
         Self { steps, dispatch: Dispatch::new(steps), between, complete }
     }
 
     /// A step was acknowledged, or it failed.
-    pub fn done(&mut self, index: u32, acknowledged: bool) {
+    pub(super) fn done(&mut self, index: u32, acknowledged: bool) {
         if let Some((step, item)) = self.steps.get(index).and_then(|s| Some((s, s.item?)))
             && acknowledged
         {
@@ -48,12 +48,12 @@ impl<'a> Progress<'a> {
     }
 
     /// True if the last version of a Set arrived.
-    pub fn is_complete(&self, item: &Item) -> bool {
+    pub(super) fn is_complete(&self, item: &Item) -> bool {
         self.complete.contains(item)
     }
 
     /// Takes down what was not sent; the number of Sets.
-    pub fn stayed_back(&self, delta: &Delta<'_>, left: &mut Left) -> usize {
+    pub(super) fn stayed_back(&self, delta: &Delta<'_>, left: &mut Left) -> usize {
         let steps = self.dispatch.staying_back().filter(|step| step.is_last);
         let items: Vec<Item> = steps.filter_map(|step| step.item).collect();
         let is_sure = |item: Item| {

@@ -13,35 +13,35 @@ pub(super) struct Piece<'a> {
 
 impl<'a> Piece<'a> {
     /// A whole line.
-    pub fn new(line: &'a str, number: u32) -> Self {
+    pub(super) fn new(line: &'a str, number: u32) -> Self {
         Self { line, start: 0, end: line.len(), number }
     }
 
     /// Its characters.
-    pub fn text(&self) -> &'a str {
+    pub(super) fn text(&self) -> &'a str {
         self.line.get(self.start..self.end).unwrap_or_default()
     }
 
     /// The column of its first character, from 1.
-    pub fn column(&self) -> u32 {
+    pub(super) fn column(&self) -> u32 {
         let before = self.line.get(..self.start).unwrap_or_default();
         u32::try_from(before.chars().count()).unwrap_or(u32::MAX - 1) + 1
     }
 
     /// True if there is nothing in it.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.start >= self.end
     }
 
     /// Without white space at both ends. Of nothing but white space the end remains.
-    pub fn trim(&self) -> Self {
+    pub(super) fn trim(&self) -> Self {
         let text = self.text();
         let start = self.start + (text.len() - text.trim_start().len());
         Self { start, end: start + text.trim().len(), ..*self }
     }
 
     /// What stands before the first `delimiter`, and behind it if there is one.
-    pub fn split_once(&self, delimiter: char) -> (Self, Option<Self>) {
+    pub(super) fn split_once(&self, delimiter: char) -> (Self, Option<Self>) {
         match self.text().find(delimiter) {
             Some(at) => {
                 let head = Self { end: self.start + at, ..*self };
@@ -53,7 +53,7 @@ impl<'a> Piece<'a> {
     }
 
     /// The pieces between commas, trimmed; empty ones too.
-    pub fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
+    pub(super) fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
         let mut rest = Some(*self);
         std::iter::from_fn(move || {
             let (head, tail) = rest?.split_once(',');
@@ -64,18 +64,18 @@ impl<'a> Piece<'a> {
 
     /// The first `bytes` bytes, and the others. A number that is not on a character's boundary
     /// or beyond the end leaves nothing to the others.
-    pub fn split_at(&self, bytes: usize) -> (Self, Self) {
+    pub(super) fn split_at(&self, bytes: usize) -> (Self, Self) {
         let at = if self.text().is_char_boundary(bytes) { self.start + bytes } else { self.end };
         (Self { end: at, ..*self }, Self { start: at, ..*self })
     }
 
     /// The piece behind the last character of this one.
-    pub fn behind(&self) -> Self {
+    pub(super) fn behind(&self) -> Self {
         Self { start: self.end, ..*self }
     }
 
     /// `name = value`, both trimmed.
-    pub fn assignment(&self) -> (Self, Option<Self>) {
+    pub(super) fn assignment(&self) -> (Self, Option<Self>) {
         let (name, value) = self.split_once('=');
         (name.trim(), value.map(|value| value.trim()))
     }

@@ -99,7 +99,7 @@ pub(super) mod tests {
     }
 
     /// A request about the membership of LID 7 in a group, named by the first byte of its MGID.
-    pub fn request(method: Method, mgid: u8, tid: u64) -> Inbound {
+    pub(crate) fn request(method: Method, mgid: u8, tid: u64) -> Inbound {
         let mut header = Header::default();
         header.set_method(method.0);
         header.set_tid(tid);

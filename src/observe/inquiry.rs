@@ -77,7 +77,7 @@ pub(super) struct Inquiry {
 }
 
 impl Inquiry {
-    pub fn new(client: &SmpClient, m_key: u64, census: Census) -> Self {
+    pub(super) fn new(client: &SmpClient, m_key: u64, census: Census) -> Self {
         Self {
             batch: Tagged::new(client),
             m_key,
@@ -92,7 +92,7 @@ impl Inquiry {
     }
 
     /// Asks until nothing is left to be asked.
-    pub async fn run(&mut self) {
+    pub(super) async fn run(&mut self) {
         while let Some((question, answer)) = self.batch.next().await {
             match answer {
                 Ok(reply) => self.answered(question, &reply),
@@ -104,7 +104,7 @@ impl Inquiry {
     /// The same where routes may lead along cables that turn out to be lost. Questions that went along
     /// these are put off for [`Self::retry`] at once: to wait until their time is over would take a
     /// hundred times as long as all the others.
-    pub async fn run_past_losses(&mut self) {
+    pub(super) async fn run_past_losses(&mut self) {
         while let Some((question, answer)) = self.batch.next().await {
             match answer {
                 Ok(reply) => self.answered(question, &reply),
@@ -123,7 +123,7 @@ impl Inquiry {
 
     /// Asks once more what found no answer, by the routes as they are known now. What fails
     /// again becomes a fault of the picture.
-    pub async fn retry(&mut self) {
+    pub(super) async fn retry(&mut self) {
         self.is_retry = true;
         for question in std::mem::take(&mut self.deferred) {
             match question {
@@ -135,7 +135,7 @@ impl Inquiry {
     }
 
     /// Drops the unanswered questions to nodes that are lost.
-    pub fn give_up_on(&mut self, is_lost: impl Fn(usize) -> bool) {
+    pub(super) fn give_up_on(&mut self, is_lost: impl Fn(usize) -> bool) {
         self.deferred.retain(|question| !question.node().is_some_and(&is_lost));
     }
 
@@ -175,7 +175,7 @@ impl Inquiry {
     }
 
     /// Asks who is at the end of a port's cable.
-    pub fn ask_who(&mut self, from: Option<(usize, PortNum)>) {
+    pub(super) fn ask_who(&mut self, from: Option<(usize, PortNum)>) {
         let route = match from {
             None => Some(DirectedRoute::LOCAL),
             Some((node, port)) => self.route(node).then(port),
@@ -191,7 +191,7 @@ impl Inquiry {
     }
 
     /// Asks a switch for itself and all its ports.
-    pub fn ask_switch(&mut self, node: usize) {
+    pub(super) fn ask_switch(&mut self, node: usize) {
         self.ask(Question::Switch { node });
         for port in 0..self.census.entries()[node].ports.len() {
             self.ask(Question::Port { node, port: PortNum(port as u8) });
@@ -199,13 +199,13 @@ impl Inquiry {
     }
 
     /// Asks one port for its PortInfo.
-    pub fn ask_port(&mut self, node: usize, port: PortNum) {
+    pub(super) fn ask_port(&mut self, node: usize, port: PortNum) {
         self.ask(Question::Port { node, port });
     }
 
     /// Asks for the P_Key tables of all end ports, and of switch ports that face end ports and
     /// can check P_Keys.
-    pub fn ask_pkeys(&mut self) {
+    pub(super) fn ask_pkeys(&mut self) {
         let mut wanted = Vec::new();
         for (node, entry) in self.census.entries().iter().enumerate() {
             for (num, slot) in entry.ports.iter().enumerate() {

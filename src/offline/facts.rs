@@ -16,7 +16,12 @@ use crate::verify::Verified;
 use crate::wire::attr::NodeKind;
 
 /// The report on a trial, without what is made on request only.
-pub fn report(bench: &Bench, fabric: &Fabric, trial: &Trial, chart: Option<&Chart>) -> Report {
+pub(super) fn report(
+    bench: &Bench,
+    fabric: &Fabric,
+    trial: &Trial,
+    chart: Option<&Chart>,
+) -> Report {
     let mut report = Report {
         fabric: fabric_facts(fabric),
         engines: bench.chain.names().collect(),
@@ -132,7 +137,12 @@ fn torus_facts(fabric: &Fabric, chart: &Chart) -> TorusFacts {
 ///
 /// # Errors
 /// A name that nobody has, or more than one.
-pub fn path(fabric: &Fabric, plan: &Plan, from: &str, to: &str) -> Result<PathFacts, Failure> {
+pub(super) fn path(
+    fabric: &Fabric,
+    plan: &Plan,
+    from: &str,
+    to: &str,
+) -> Result<PathFacts, Failure> {
     let (source, _) = resolve(fabric, plan, from)?;
     let (destination, lid) = resolve(fabric, plan, to)?;
     let sl = plan.routing.policy.path_sl(source, destination, Sl(0));
@@ -185,7 +195,7 @@ fn resolve(fabric: &Fabric, plan: &Plan, name: &str) -> Result<(PortId, Lid), Fa
 }
 
 /// The service levels of all paths between hosts.
-pub fn path_sls(fabric: &Fabric, plan: &Plan) -> PathSls {
+pub(super) fn path_sls(fabric: &Fabric, plan: &Plan) -> PathSls {
     let is_host = |port: &PortId| !fabric.node_of(*port).is_switch();
     let hosts: Vec<(PortId, Lid)> = fabric
         .end_ports()

@@ -12,7 +12,7 @@ const NONE: u32 = u32::MAX;
 
 /// All paths between hosts (from port to base LID) by the number of switches they pass. Paths that
 /// do not arrive are left out.
-pub fn histogram(fabric: &Fabric, plan: &Plan) -> Vec<HopCount> {
+pub(super) fn histogram(fabric: &Fabric, plan: &Plan) -> Vec<HopCount> {
     let is_host = |port: &PortId| !fabric.node_of(*port).is_switch();
     let hosts: Vec<(PortId, usize, Lid)> = fabric
         .end_ports()

@@ -41,7 +41,6 @@ pub struct Report {
 
 /// What a fabric consists of.
 #[derive(Serialize, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct FabricFacts {
     pub switches: usize,
     pub channel_adapters: usize,
@@ -70,7 +69,6 @@ pub struct TorusFacts {
 
 /// A switch in its place.
 #[derive(Serialize, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Placed {
     pub coordinates: [u32; 3],
     #[serde(serialize_with = "text")]
@@ -80,7 +78,6 @@ pub struct Placed {
 
 /// Neighbours without a cable between them.
 #[derive(Serialize, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct MissingCable {
     pub from: [u32; 3],
     pub to: [u32; 3],
@@ -101,7 +98,6 @@ pub struct BrokenRing {
 
 /// LIDs in use.
 #[derive(Serialize, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Lids {
     pub count: usize,
     pub highest: u16,
@@ -142,7 +138,6 @@ pub struct HopCount {
 
 /// An engine's "no".
 #[derive(Serialize, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct RefusalFacts {
     pub engine: &'static str,
     pub notes: Vec<Note>,
@@ -199,7 +194,6 @@ pub struct PathSls {
 
 /// A host's port.
 #[derive(Serialize, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Host {
     #[serde(serialize_with = "text")]
     pub port_guid: Guid,
@@ -267,7 +261,6 @@ pub enum FailureResult {
 
 /// Why a failure ends badly.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Reason {
     pub code: Option<String>,
     pub text: String,
@@ -294,7 +287,6 @@ pub enum Component {
 
 /// An end of a cable.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct CableEnd {
     #[serde(serialize_with = "text")]
     pub guid: Guid,

@@ -9,7 +9,7 @@ const WIDTH: usize = 40;
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The bar; any thread may move it.
-pub struct Progress {
+pub(super) struct Progress {
     total: usize,
     done: AtomicUsize,
     is_shown: bool,
@@ -20,7 +20,7 @@ pub struct Progress {
 #[allow(clippy::disallowed_methods, reason = "the bar is drawn outside of any runtime")]
 impl Progress {
     /// A bar for so many steps.
-    pub fn new(total: usize) -> Self {
+    pub(super) fn new(total: usize) -> Self {
         Self {
             total,
             done: AtomicUsize::new(0),
@@ -30,7 +30,7 @@ impl Progress {
     }
 
     /// One step is done.
-    pub fn step(&self) {
+    pub(super) fn step(&self) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         if !self.is_shown {
             return;
@@ -46,7 +46,7 @@ impl Progress {
     }
 
     /// Takes the bar away.
-    pub fn finish(self) {
+    pub(super) fn finish(self) {
         if self.is_shown {
             eprint!("\r{:width$}\r", "", width = line(self.total, self.total).chars().count());
         }

@@ -19,7 +19,7 @@ pub(super) struct Speed {
 
 impl Speed {
     /// What both are capable of.
-    pub fn min(self, other: Self) -> Self {
+    pub(super) fn min(self, other: Self) -> Self {
         Self { mtu: self.mtu.min(other.mtu), rate: self.rate.min(other.rate) }
     }
 }
@@ -50,7 +50,7 @@ pub(super) struct Facts {
 
 impl Facts {
     /// Derives everything from `subnet`.
-    pub fn new(subnet: &Subnet) -> Self {
+    pub(super) fn new(subnet: &Subnet) -> Self {
         let fabric = &*subnet.fabric;
         let speeds: Vec<Speed> = fabric.port_ids().map(|port| speed(fabric, port)).collect();
         let cables: Vec<_> = fabric.port_ids().map(|port| cable(fabric, &speeds, port)).collect();
@@ -64,17 +64,17 @@ impl Facts {
 
     /// What every cable between switches is capable of, if all are capable of the same, and the checks
     /// have found that every packet is delivered: then the tables need not be walked through.
-    pub fn between(&self) -> Option<Speed> {
+    pub(super) fn between(&self) -> Option<Speed> {
         self.between
     }
 
     /// MTU and rate of a port.
-    pub fn speed(&self, port: PortId) -> Speed {
+    pub(super) fn speed(&self, port: PortId) -> Speed {
         self.speeds.get(port.index()).copied().unwrap_or_default()
     }
 
     /// The cable in a port, if it leads to another.
-    pub fn cable(&self, port: PortId) -> Option<Cable> {
+    pub(super) fn cable(&self, port: PortId) -> Option<Cable> {
         self.cables.get(port.index()).copied().flatten()
     }
 }

@@ -43,18 +43,23 @@ pub(super) struct Query<'a> {
 
 impl Query<'_> {
     /// True if all of `components` are in the mask.
-    pub fn has(&self, components: u64) -> bool {
+    pub(super) fn has(&self, components: u64) -> bool {
         self.mask & components == components
     }
 
     /// The record asked with. Bits of the mask that the record has no components for select
     /// nothing, as with OpenSM: clients that set them have always been answered.
-    pub fn record<R: Record>(&self) -> R {
+    pub(super) fn record<R: Record>(&self) -> R {
         R::parse(self.data)
     }
 
     /// Pushes `record` if it has the components asked for.
-    pub fn offer<R: Record>(&self, wanted: &R, record: &R, answer: &mut Answer) -> ControlFlow<()> {
+    pub(super) fn offer<R: Record>(
+        &self,
+        wanted: &R,
+        record: &R,
+        answer: &mut Answer,
+    ) -> ControlFlow<()> {
         if matches(self.mask, wanted, record) {
             return answer.push(record);
         }
@@ -63,7 +68,7 @@ impl Query<'_> {
 
     /// The end ports to look at: the one at `lid` if the component `bit` is asked for, else all.
     /// Only those that share a partition with the requester.
-    pub fn end_ports(&self, bit: u64, lid: Lid) -> impl Iterator<Item = PortId> + '_ {
+    pub(super) fn end_ports(&self, bit: u64, lid: Lid) -> impl Iterator<Item = PortId> + '_ {
         let one = if self.has(bit) { Some(self.view.lids().port(lid)) } else { None };
         let all = one.is_none().then(|| self.view.fabric().end_ports());
         let ports = one.flatten().into_iter().chain(all.into_iter().flatten());
@@ -71,24 +76,24 @@ impl Query<'_> {
     }
 
     /// True if the requester may see records of `port`.
-    pub fn visible(&self, port: PortId) -> bool {
+    pub(super) fn visible(&self, port: PortId) -> bool {
         self.view.share_partition(self.requester, port)
     }
 
     /// The port whose unicast GID this is, an alias GUID's included.
-    pub fn port_by_gid(&self, gid: &Gid) -> Option<PortId> {
+    pub(super) fn port_by_gid(&self, gid: &Gid) -> Option<PortId> {
         self.view.is_local_prefix(gid.prefix()).then(|| self.port_by_guid(gid.guid()))?
     }
 
     /// The end port of this GUID, its own or an alias.
-    pub fn port_by_guid(&self, guid: Guid) -> Option<PortId> {
+    pub(super) fn port_by_guid(&self, guid: Guid) -> Option<PortId> {
         let fabric = self.view.fabric();
         let by_alias = || fabric.port_by_guid(self.registry.aliases.port(guid)?);
         fabric.port_by_guid(guid).or_else(by_alias)
     }
 
     /// The GIDs of an end port: its own first.
-    pub fn gids(&self, port: PortId) -> impl Iterator<Item = Gid> + '_ {
+    pub(super) fn gids(&self, port: PortId) -> impl Iterator<Item = Gid> + '_ {
         let own = self.view.gid(port);
         let aliases = self.registry.aliases.of_port(own.guid());
         std::iter::once(own).chain(aliases.map(move |alias| Gid::new(own.prefix(), alias)))
@@ -117,7 +122,7 @@ const MAX_TABLE: usize = 64 << 20;
 
 impl Answer {
     /// An empty reply to the MAD that starts with `header`.
-    pub fn new(request: &[u8], method: Method) -> Self {
+    pub(super) fn new(request: &[u8], method: Method) -> Self {
         let mut mad = Vec::with_capacity(crate::wire::mad::MAD_SIZE);
         mad.extend_from_slice(request.get(..DATA_OFFSET).unwrap_or(request));
         mad.resize(DATA_OFFSET, 0);
@@ -126,7 +131,7 @@ impl Answer {
 
     /// Appends a record. Breaks when nothing more is needed: a Get that found two is already
     /// one with too many.
-    pub fn push<R: Record>(&mut self, record: &R) -> ControlFlow<()> {
+    pub(super) fn push<R: Record>(&mut self, record: &R) -> ControlFlow<()> {
         self.stride = R::STRIDE;
         self.count += 1;
         self.full |= self.mad.len() + R::STRIDE > MAX_TABLE;
@@ -144,24 +149,24 @@ impl Answer {
     }
 
     /// Makes this a reply of another attribute than the request's.
-    pub fn become_attribute(&mut self, attribute: u16) {
+    pub(super) fn become_attribute(&mut self, attribute: u16) {
         let mut header = Header::read(&self.mad);
         header.set_attr_id(attribute);
         header.write(&mut self.mad);
     }
 
     /// The first record; `None` if there is none.
-    pub fn first<R: Record>(&self) -> Option<R> {
+    pub(super) fn first<R: Record>(&self) -> Option<R> {
         (self.count > 0).then(|| R::parse(&self.mad[DATA_OFFSET..]))
     }
 
     /// Number of records.
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.count
     }
 
     /// The reply's MAD and its status.
-    pub fn finish(mut self, method: Method) -> (Vec<u8>, u16) {
+    pub(super) fn finish(mut self, method: Method) -> (Vec<u8>, u16) {
         if self.full {
             let refused = Refused(SaStatus::NO_RESOURCES);
             self.mad.truncate(DATA_OFFSET);

@@ -19,54 +19,54 @@ pub(super) struct View<'a> {
 
 impl<'a> View<'a> {
     /// `facts` must be those of `subnet`.
-    pub fn new(subnet: &'a Subnet, facts: &'a Facts) -> Self {
+    pub(super) fn new(subnet: &'a Subnet, facts: &'a Facts) -> Self {
         Self { subnet, facts }
     }
 
     /// The fabric.
-    pub fn fabric(&self) -> &'a Fabric {
+    pub(super) fn fabric(&self) -> &'a Fabric {
         &self.subnet.fabric
     }
 
     /// The same, for whoever keeps it.
-    pub fn shared_fabric(&self) -> Arc<Fabric> {
+    pub(super) fn shared_fabric(&self) -> Arc<Fabric> {
         self.subnet.fabric.clone()
     }
 
     /// The plan.
-    pub fn plan(&self) -> &'a Plan {
+    pub(super) fn plan(&self) -> &'a Plan {
         &self.subnet.plan
     }
 
     /// The LIDs.
-    pub fn lids(&self) -> &'a LidTable {
+    pub(super) fn lids(&self) -> &'a LidTable {
         &self.subnet.plan.lids
     }
 
     /// The configuration.
-    pub fn options(&self) -> &'a Options {
+    pub(super) fn options(&self) -> &'a Options {
         &self.subnet.options
     }
 
     /// The QoS policy, if there is one.
-    pub fn qos_policy(&self) -> Option<&'a EffectivePolicy> {
+    pub(super) fn qos_policy(&self) -> Option<&'a EffectivePolicy> {
         self.subnet.qos_policy.as_deref()
     }
 
     /// What was derived.
-    pub fn facts(&self) -> &'a Facts {
+    pub(super) fn facts(&self) -> &'a Facts {
         self.facts
     }
 
     /// The port by which a switch sends packets to a LID on: its port 0 if they are for itself.
-    pub fn out(&self, switch: SwitchId, lid: Lid) -> Option<PortId> {
+    pub(super) fn out(&self, switch: SwitchId, lid: Lid) -> Option<PortId> {
         let out = self.plan().routing.lfts.get(switch.index())?.out(lid)?;
         self.fabric().switch_port(switch, PortNum(out))
     }
 
     /// The switch at which paths of an end port start and end, and what is between them is capable
     /// of; `None` if it has none, or was left out by the routing.
-    pub fn place(&self, port: PortId) -> Option<(SwitchId, Speed)> {
+    pub(super) fn place(&self, port: PortId) -> Option<(SwitchId, Speed)> {
         if self.subnet.summary.left_out.binary_search(&port).is_ok() {
             return None;
         }
@@ -78,7 +78,7 @@ impl<'a> View<'a> {
 
     /// The SLs whose packets are dropped between the ports `input` and `output` of a node, bit n
     /// for SL n. What the node itself sends comes from port 0.
-    pub fn dropped(&self, input: PortNum, output: PortId) -> u16 {
+    pub(super) fn dropped(&self, input: PortNum, output: PortId) -> u16 {
         let output = self.fabric().port(output);
         let Some(maps) = self.plan().qos.sl_to_vl.get(output.node.index()) else { return 0 };
         // Outputs are outermost.
@@ -89,7 +89,7 @@ impl<'a> View<'a> {
 
     /// The P_Keys of the end port that `port` belongs to. A plan without partition tables leaves
     /// every port with the default key.
-    pub fn keys(&self, port: PortId) -> &'a [Pkey] {
+    pub(super) fn keys(&self, port: PortId) -> &'a [Pkey] {
         let tables = &self.subnet.plan.partitions.keys;
         if tables.is_empty() {
             return &[Pkey::DEFAULT_FULL];
@@ -102,7 +102,7 @@ impl<'a> View<'a> {
     /// The key by which `from` reaches `to`: its own in a partition both are in. Of several it is
     /// the one that OpenSM finds first on the usual machines, so that paths stay in their
     /// partitions: keys in the order of their low bytes, then the high ones.
-    pub fn common_key(&self, from: PortId, to: PortId) -> Option<Pkey> {
+    pub(super) fn common_key(&self, from: PortId, to: PortId) -> Option<Pkey> {
         let (ours, theirs) = (self.keys(from), self.keys(to));
         if !self.options().allow_both_pkeys {
             let shared = |key: &&Pkey| theirs.iter().any(|other| key.matches(*other));
@@ -120,7 +120,7 @@ impl<'a> View<'a> {
     }
 
     /// The key by which `from` reaches `to` in the lowest partition of those that are `allowed`.
-    pub fn common_key_of(
+    pub(super) fn common_key_of(
         &self,
         from: PortId,
         to: PortId,
@@ -132,45 +132,45 @@ impl<'a> View<'a> {
     }
 
     /// True if packets may pass between the two ports in some partition. A port sees itself.
-    pub fn share_partition(&self, a: PortId, b: PortId) -> bool {
+    pub(super) fn share_partition(&self, a: PortId, b: PortId) -> bool {
         let (a_keys, b_keys) = (self.keys(a), self.keys(b));
         a == b || a_keys.iter().any(|key| b_keys.iter().any(|other| key.matches(*other)))
     }
 
     /// True if both ports are in the partition of `key` and one of them is a full member.
-    pub fn share_key(&self, a: PortId, b: PortId, key: Pkey) -> bool {
+    pub(super) fn share_key(&self, a: PortId, b: PortId, key: Pkey) -> bool {
         let of = |port| self.keys(port).iter().filter(move |other| other.base() == key.base());
         key.base() != 0 && of(a).any(|ours| of(b).any(|theirs| ours.matches(*theirs)))
     }
 
     /// True if the port is a member, full or limited, of the partition of `key`.
-    pub fn has_key(&self, port: PortId, key: Pkey) -> bool {
+    pub(super) fn has_key(&self, port: PortId, key: Pkey) -> bool {
         key.base() != 0 && self.keys(port).iter().any(|other| other.base() == key.base())
     }
 
     /// True for the prefix of this subnet and the default one, which means the same.
-    pub fn is_local_prefix(&self, prefix: u64) -> bool {
+    pub(super) fn is_local_prefix(&self, prefix: u64) -> bool {
         prefix == self.options().subnet_prefix || prefix == LINK_LOCAL
     }
 
     /// The end port whose unicast GID this is.
-    pub fn port_by_gid(&self, gid: &Gid) -> Option<PortId> {
+    pub(super) fn port_by_gid(&self, gid: &Gid) -> Option<PortId> {
         self.is_local_prefix(gid.prefix()).then(|| self.fabric().port_by_guid(gid.guid()))?
     }
 
     /// The unicast GID of an end port.
-    pub fn gid(&self, port: PortId) -> Gid {
+    pub(super) fn gid(&self, port: PortId) -> Gid {
         Gid::new(self.options().subnet_prefix, self.guid(port))
     }
 
     /// The GUID of an end port.
-    pub fn guid(&self, port: PortId) -> Guid {
+    pub(super) fn guid(&self, port: PortId) -> Guid {
         self.fabric().port(port).guid
     }
 
     /// PortInfo as the device acknowledged it. A port that is managed is ACTIVE once its peer is,
     /// and does not ask its clients to register again for ever.
-    pub fn port_info(&self, port: PortId) -> Option<PortInfo> {
+    pub(super) fn port_info(&self, port: PortId) -> Option<PortInfo> {
         let mut info = self.fabric().port(port).info?;
         if self.plan().ports.get(port.index()).copied().flatten().is_none() {
             return Some(info);

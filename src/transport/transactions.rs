@@ -281,7 +281,7 @@ pub(super) struct Transactions {
 }
 
 impl Transactions {
-    pub fn new(limits: SmpLimits) -> Self {
+    pub(super) fn new(limits: SmpLimits) -> Self {
         Self {
             limits,
             places: Vec::new(),
@@ -296,11 +296,11 @@ impl Transactions {
     }
 
     /// Applies to what is sent from now on.
-    pub fn set_limits(&mut self, limits: SmpLimits) {
+    pub(super) fn set_limits(&mut self, limits: SmpLimits) {
         self.limits = limits;
     }
 
-    pub fn open_batch(&mut self) -> BatchId {
+    pub(super) fn open_batch(&mut self) -> BatchId {
         if let Some(free) = self.batches.iter().position(Option::is_none) {
             self.batches[free] = Some(Batch::default());
             return BatchId(free);
@@ -310,7 +310,7 @@ impl Transactions {
     }
 
     /// Forgets the batch: what is queued is not sent, what is under way reports to nobody.
-    pub fn close_batch(&mut self, batch: BatchId) {
+    pub(super) fn close_batch(&mut self, batch: BatchId) {
         self.batches[batch.0] = None;
         self.queue.retain(|queued| queued.batch != batch);
         self.to_wake.retain(|&other| other != batch);
@@ -323,7 +323,7 @@ impl Transactions {
 
     /// Forgets requests of a batch: what is queued is not sent, and what is under way gives its place to
     /// others. Returns their tags.
-    pub fn forget(&mut self, batch: BatchId, is_one: impl Fn(Tag) -> bool) -> Vec<Tag> {
+    pub(super) fn forget(&mut self, batch: BatchId, is_one: impl Fn(Tag) -> bool) -> Vec<Tag> {
         let mut forgotten = Vec::new();
         self.queue.retain(|queued| {
             let goes = queued.batch == batch && is_one(queued.tag);
@@ -341,7 +341,7 @@ impl Transactions {
     }
 
     /// Queues a request.
-    pub fn submit(&mut self, batch: BatchId, tag: Tag, request: SmpRequest) {
+    pub(super) fn submit(&mut self, batch: BatchId, tag: Tag, request: SmpRequest) {
         match &self.closed {
             Some(reason) => {
                 let error = SmpError::Send(reason.clone());
@@ -352,7 +352,7 @@ impl Transactions {
     }
 
     /// The next request to send, if there is one and the window has room.
-    pub fn transmit(&mut self, now: Instant) -> Option<Transmit> {
+    pub(super) fn transmit(&mut self, now: Instant) -> Option<Transmit> {
         if self.in_flight >= self.limits.places() {
             return None;
         }
@@ -384,7 +384,7 @@ impl Transactions {
     }
 
     /// Takes an answer. False if no transaction waits for it.
-    pub fn answered(&mut self, mad: &[u8]) -> bool {
+    pub(super) fn answered(&mut self, mad: &[u8]) -> bool {
         let Some(flight) = tid_of(mad).and_then(|tid| self.land(tid)) else {
             self.counters.unmatched += 1;
             return false;
@@ -395,7 +395,7 @@ impl Transactions {
     }
 
     /// Takes a request that the port gave up. False if it is none of ours.
-    pub fn unanswered(&mut self, mad: &[u8]) -> bool {
+    pub(super) fn unanswered(&mut self, mad: &[u8]) -> bool {
         let header = Mad::read(mad).header();
         let ours = tid_of(mad).filter(|&tid| {
             // A repressed trap that could not be delivered carries a foreign transaction ID.
@@ -415,14 +415,14 @@ impl Transactions {
     }
 
     /// Ends the transaction `tid` with an error. False if there is no such transaction.
-    pub fn failed(&mut self, tid: u32, error: SmpError) -> bool {
+    pub(super) fn failed(&mut self, tid: u32, error: SmpError) -> bool {
         let Some(flight) = self.land(tid) else { return false };
         self.finish(flight.batch, flight.tag, Err(error));
         true
     }
 
     /// Gives up what is under way longer than any port would let it be.
-    pub fn expire(&mut self, now: Instant) {
+    pub(super) fn expire(&mut self, now: Instant) {
         for at in 0..self.places.len() {
             let late = self.places[at].flight.take_if(|flight| flight.deadline <= now);
             if let Some(flight) = late {
@@ -433,13 +433,13 @@ impl Transactions {
     }
 
     /// When [`Self::expire`] will have something to do at the earliest.
-    pub fn next_deadline(&self) -> Option<Instant> {
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
         let flights = self.places.iter().filter_map(|place| place.flight.as_ref());
         flights.map(|flight| flight.deadline).min()
     }
 
     /// The port is gone: everything fails, and everything that is still to come.
-    pub fn close(&mut self, reason: &str) {
+    pub(super) fn close(&mut self, reason: &str) {
         self.closed.get_or_insert_with(|| reason.to_owned());
         for at in 0..self.places.len() {
             if let Some(flight) = self.places[at].flight.take() {
@@ -454,14 +454,14 @@ impl Transactions {
     }
 
     /// Moves the batch's results to `into`, which must be empty.
-    pub fn take_results(&mut self, batch: BatchId, into: &mut Results) {
+    pub(super) fn take_results(&mut self, batch: BatchId, into: &mut Results) {
         if let Some(batch) = &mut self.batches[batch.0] {
             std::mem::swap(&mut batch.results, into);
         }
     }
 
     /// Remembers whom to wake when results come in.
-    pub fn park(&mut self, batch: BatchId, waker: &Waker) {
+    pub(super) fn park(&mut self, batch: BatchId, waker: &Waker) {
         let Some(batch) = &mut self.batches[batch.0] else { return };
         match &mut batch.waker {
             Some(parked) => parked.clone_from(waker),
@@ -470,7 +470,7 @@ impl Transactions {
     }
 
     /// Whom to wake now, to be called after the lock is released.
-    pub fn wakers(&mut self) -> Vec<Waker> {
+    pub(super) fn wakers(&mut self) -> Vec<Waker> {
         let Self { to_wake, batches, .. } = self;
         let ready = to_wake.drain(..);
         ready.filter_map(|batch| batches[batch.0].as_mut()?.waker.take()).collect()

@@ -78,12 +78,12 @@ struct Row {
 type Drop = (u32, u16, u8);
 
 impl Graph {
-    pub fn new(wiring: &Wiring, lanes: &Lanes, triples: &Triples) -> Self {
+    pub(super) fn new(wiring: &Wiring, lanes: &Lanes, triples: &Triples) -> Self {
         Self::of_any(wiring, &[lanes], triples)
     }
 
     /// The graph of a fabric in which every switch may have the mappings of any of `lanes`.
-    pub fn of_any(wiring: &Wiring, lanes: &[&Lanes], triples: &Triples) -> Self {
+    pub(super) fn of_any(wiring: &Wiring, lanes: &[&Lanes], triples: &Triples) -> Self {
         let parts: Vec<_> = (0..wiring.channels.len())
             .into_par_iter()
             .with_min_len(64)
@@ -107,12 +107,12 @@ impl Graph {
     }
 
     /// The number of dependencies.
-    pub fn dependencies(&self) -> usize {
+    pub(super) fn dependencies(&self) -> usize {
         self.next.iter().flatten().map(|vls| vls.count_ones() as usize).sum()
     }
 
     /// Packets that a used path loses.
-    pub fn dropped(&self, fabric: &Fabric, wiring: &Wiring) -> Faults {
+    pub(super) fn dropped(&self, fabric: &Fabric, wiring: &Wiring) -> Faults {
         let mut faults = Faults::default();
         for &(channel, input, sl) in &self.drops {
             faults.add(|| {
@@ -134,12 +134,12 @@ impl Graph {
     }
 
     /// The SLs of packets that a used path loses, as bits.
-    pub fn dropped_sls(&self) -> u16 {
+    pub(super) fn dropped_sls(&self) -> u16 {
         self.drops.iter().fold(0, |bits, &(_, _, sl)| bits | 1 << sl)
     }
 
     /// Adds a dependency of a node on one of a channel that may follow.
-    pub fn add(&mut self, (from, to): (u32, u32)) {
+    pub(super) fn add(&mut self, (from, to): (u32, u32)) {
         let ((channel, vl), next) = ((from as usize / VLS, from as usize % VLS), to / VLS as u32);
         let row = &mut self.rows[channel];
         row.used |= 1 << vl;
@@ -147,7 +147,7 @@ impl Graph {
     }
 
     /// Takes away all dependencies of a channel, and those on it.
-    pub fn forget(&mut self, wiring: &Wiring, channel: u32) {
+    pub(super) fn forget(&mut self, wiring: &Wiring, channel: u32) {
         let Channel { from, rank, .. } = wiring.channels[channel as usize];
         let Row { first, width, .. } = self.rows[channel as usize];
         self.next[first..first + width as usize].fill([0; VLS]);
@@ -160,13 +160,13 @@ impl Graph {
     }
 
     /// True if a channel's VL is known to wait for a VL of the channel of rank `next` after it.
-    pub fn waits(&self, channel: u32, vl: u8, next: u16, next_vl: u8) -> bool {
+    pub(super) fn waits(&self, channel: u32, vl: u8, next: u16, next_vl: u8) -> bool {
         let row = self.rows[channel as usize];
         self.next[row.first + usize::from(next)][usize::from(vl)] >> next_vl & 1 == 1
     }
 
     /// Number of (channel, VL) pairs.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.rows.len() * VLS
     }
 
@@ -186,7 +186,7 @@ impl Graph {
     }
 
     /// A cycle, as short as can be through one of its nodes; `None` if there is none.
-    pub fn cycle(&self, fabric: &Fabric, wiring: &Wiring) -> Option<Cycle> {
+    pub(super) fn cycle(&self, fabric: &Fabric, wiring: &Wiring) -> Option<Cycle> {
         let waiting = self.peel()?;
         let start = self.node_on_cycle(&waiting)?;
         let nodes = self.shortest_cycle(start);
@@ -236,7 +236,7 @@ impl Graph {
 
     /// By node: on the longest chain of dependencies from it, how many follow; `None` if there is a
     /// cycle. Nodes without any dependency are [`UNUSED`].
-    pub fn heights(&self) -> Option<Vec<u32>> {
+    pub(super) fn heights(&self) -> Option<Vec<u32>> {
         let mut order = Vec::new();
         self.in_order(|node| order.push(node)).ok()?;
         let mut heights = vec![UNUSED; self.len()];

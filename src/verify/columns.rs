@@ -53,7 +53,7 @@ pub(super) struct Found {
 }
 
 impl<'a> Columns<'a> {
-    pub fn new(proof: &'a Proof, plan: &'a Plan, places: &'a Places) -> Self {
+    pub(super) fn new(proof: &'a Proof, plan: &'a Plan, places: &'a Places) -> Self {
         let Places { switches, channels: dead, lost, .. } = places;
         let old: Vec<&[u8]> = proof.tables.iter().map(|table| &table.0[..]).collect();
         let mut new = old.clone();
@@ -93,13 +93,13 @@ impl<'a> Columns<'a> {
         Self { proof, plan, old, new, changes, first, dead, lost }
     }
 
-    pub fn of(&self, lid: Lid) -> &[(u16, u32)] {
+    pub(super) fn of(&self, lid: Lid) -> &[(u16, u32)] {
         let (first, end) = (self.first[lid.index()], self.first[lid.index() + 1]);
         &self.changes[first as usize..end as usize]
     }
 
     /// Follows all changed columns; `None` if not all is well, or nobody can tell.
-    pub fn follow(&self) -> Option<Found> {
+    pub(super) fn follow(&self) -> Option<Found> {
         let lids: Vec<u16> =
             (0..self.first.len() as u16 - 1).filter(|&lid| !self.of(Lid(lid)).is_empty()).collect();
         let size = lids.len().div_ceil(PARTS * rayon::current_num_threads()).max(CHUNK);
@@ -127,13 +127,13 @@ impl<'a> Columns<'a> {
 
     /// The channel that entry `port` of a switch leads to; [`NONE`] if it leads to no switch.
     #[inline]
-    pub fn channel(&self, switch: u32, port: u8) -> u32 {
+    pub(super) fn channel(&self, switch: u32, port: u8) -> u32 {
         if port == LFT_NO_PATH { NONE } else { self.proof.steps.channel(switch, port) }
     }
 
     /// True if a column has the changes of that with the same tree, so that it has the same tree
     /// again.
-    pub fn follows_leader(&self, tree: TreeOf) -> bool {
+    pub(super) fn follows_leader(&self, tree: TreeOf) -> bool {
         let (own, leaders) = (self.of(tree.lid), self.of(tree.leader));
         let entry = |&(lid, switch): &(u16, u32)| self.new[switch as usize][usize::from(lid)];
         tree.lid != tree.leader

@@ -21,7 +21,7 @@ pub(super) struct Destination {
 
 impl Destination {
     /// True if the same ways lead to both, with the same SLs.
-    pub fn is_where(&self, other: &Self) -> bool {
+    pub(super) fn is_where(&self, other: &Self) -> bool {
         let place = |to: &Self| (to.group, to.switch, to.lid, to.exit);
         place(self) == place(other)
     }
@@ -38,14 +38,14 @@ pub(super) struct Sources {
 
 impl Sources {
     /// True if there is no port here of another SL group than there.
-    pub fn are_like(&self, others: &Self) -> bool {
+    pub(super) fn are_like(&self, others: &Self) -> bool {
         let is_there = |group: u32| others.groups.iter().any(|&(other, _)| other == group);
         self.groups.iter().all(|&(group, _)| is_there(group))
     }
 
     /// The SLs that paths to `to` have from here, a bit for each.
     #[inline]
-    pub fn sls(&self, policy: &dyn RoutingPolicy, to: PortId, hints: &[Sl]) -> u16 {
+    pub(super) fn sls(&self, policy: &dyn RoutingPolicy, to: PortId, hints: &[Sl]) -> u16 {
         let mut sls = 0;
         for &(_, source) in &self.groups {
             for &hint in hints {

@@ -37,7 +37,7 @@ struct Kind {
 impl Familiar {
     /// By how many switches the new ways of this column may be longer than the longest old one, if
     /// it is like an earlier one.
-    pub fn recall(&mut self, columns: &Columns<'_>, to: &Destination) -> Option<i32> {
+    pub(super) fn recall(&mut self, columns: &Columns<'_>, to: &Destination) -> Option<i32> {
         let changed = columns.of(to.lid);
         let Self { kinds, key } = self;
         let kinds = kinds.get(&(changed.first()?.1, changed.len()))?;
@@ -57,7 +57,7 @@ impl Familiar {
 
     /// Notes a column that was followed by way of the entries `reads`, those of its changed switches
     /// first.
-    pub fn learn(
+    pub(super) fn learn(
         &mut self,
         columns: &Columns<'_>,
         to: &Destination,

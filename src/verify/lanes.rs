@@ -26,14 +26,14 @@ pub(super) struct Lanes {
 }
 
 /// The number of data VLs a port will use; 1 where nothing is known.
-pub fn data_vls(fabric: &Fabric, plan: &Plan, port: PortId) -> u8 {
+pub(super) fn data_vls(fabric: &Fabric, plan: &Plan, port: PortId) -> u8 {
     let planned = plan.ports.get(port.index()).copied().flatten();
     let known = planned.filter(|info| info.operational_vls() != 0).or(fabric.port(port).info);
     known.map_or(1, |info| PortInfo::data_vls(info.operational_vls()).max(1))
 }
 
 /// What an unprogrammed mapping is taken for.
-pub fn modulo(data_vls: u8) -> SlToVl {
+pub(super) fn modulo(data_vls: u8) -> SlToVl {
     SlToVl::new(std::array::from_fn(|sl| sl as u8 % data_vls.max(1)))
 }
 
@@ -46,7 +46,7 @@ struct OfSwitch {
 }
 
 impl Lanes {
-    pub fn new(fabric: &Fabric, plan: &Plan, wiring: &Wiring) -> Self {
+    pub(super) fn new(fabric: &Fabric, plan: &Plan, wiring: &Wiring) -> Self {
         let local = vec![[0; 16]; wiring.channels.len()];
         let mut lanes = Self { first: Vec::new(), through: Vec::new(), local };
         for switch in fabric.switch_ids() {
@@ -65,7 +65,7 @@ impl Lanes {
 
     /// True if a plan leaves the mappings of a switch as they are, but for channels that
     /// `is_dead` tells to be unused.
-    pub fn are_those_of(
+    pub(super) fn are_those_of(
         &self,
         fabric: &Fabric,
         plan: &Plan,
@@ -89,13 +89,13 @@ impl Lanes {
     }
 
     /// The same where the switches have other numbers: by number, that which each had `before`.
-    pub fn renumbered(&self, before: &[u32]) -> Self {
+    pub(super) fn renumbered(&self, before: &[u32]) -> Self {
         let first = before.iter().map(|&was| self.first[was as usize]).collect();
         Self { first, ..self.clone() }
     }
 
     /// The mappings with those of a plan at some switches.
-    pub fn with_those_of(
+    pub(super) fn with_those_of(
         &self,
         fabric: &Fabric,
         plan: &Plan,
@@ -113,13 +113,19 @@ impl Lanes {
     }
 
     /// The mapping from input channel to output channel of a switch, by ranks.
-    pub fn through(&self, wiring: &Wiring, switch: SwitchId, input: u16, output: u16) -> SlToVl {
+    pub(super) fn through(
+        &self,
+        wiring: &Wiring,
+        switch: SwitchId,
+        input: u16,
+        output: u16,
+    ) -> SlToVl {
         let row = usize::from(input) * wiring.degree(switch);
         self.through[self.first[switch.index()] + row + usize::from(output)]
     }
 
     /// The lanes that packets of the sender's own end ports may take on a channel.
-    pub fn local(&self, channel: usize) -> &LaneSets {
+    pub(super) fn local(&self, channel: usize) -> &LaneSets {
         &self.local[channel]
     }
 }

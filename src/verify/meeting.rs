@@ -38,18 +38,18 @@ pub(super) struct Past {
 }
 
 impl Past {
-    pub fn new(switches: usize) -> Self {
+    pub(super) fn new(switches: usize) -> Self {
         Self { steps: vec![(0, 0); switches], met: HashMap::default(), path: Vec::new() }
     }
 
     /// Steps from a changed switch of the column with this number to its exit.
-    pub fn steps(&self, switch: u32) -> u32 {
+    pub(super) fn steps(&self, switch: u32) -> u32 {
         self.steps[switch as usize].1
     }
 
     /// Finds where the ways to a LID meet; `is_changed` tells the changed switches of its column,
     /// which has the number `stamp`. `None` if they need not meet.
-    pub fn meeting(
+    pub(super) fn meeting(
         &mut self,
         columns: &Columns<'_>,
         stamp: u32,

@@ -47,7 +47,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    pub fn new(columns: &Columns<'_>) -> Self {
+    pub(super) fn new(columns: &Columns<'_>) -> Self {
         let wiring = &columns.proof.wiring;
         Self {
             stamp: 0,
@@ -90,12 +90,12 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(columns: &'a Columns<'a>, scratch: &'a mut Scratch) -> Self {
+    pub(super) fn new(columns: &'a Columns<'a>, scratch: &'a mut Scratch) -> Self {
         Self { columns, scratch }
     }
 
     /// Follows the changed entries of a LID; `None` if not all is well, or nobody can tell.
-    pub fn column(&mut self, lid: Lid) -> Option<()> {
+    pub(super) fn column(&mut self, lid: Lid) -> Option<()> {
         let (columns, proof) = (self.columns, self.columns.proof);
         let to = proof.destinations[lid.index()]?;
         let tree = proof.trees[lid.index()]?;

@@ -24,7 +24,7 @@ impl Clone for Triples {
 }
 
 impl Triples {
-    pub fn new(wiring: &Wiring) -> Self {
+    pub(super) fn new(wiring: &Wiring) -> Self {
         let mut sets = Vec::new();
         sets.resize_with(wiring.triples(), AtomicU16::default);
         Self { sets }
@@ -33,7 +33,7 @@ impl Triples {
     /// Adds the SLs of `mask` that come from `input`, take the channel with these triples, `width`
     /// for each input, and go on to the channel of rank `next`.
     #[inline]
-    pub fn add(&self, (triples, width): (usize, u16), input: u16, next: u16, mask: u16) {
+    pub(super) fn add(&self, (triples, width): (usize, u16), input: u16, next: u16, mask: u16) {
         let set = &self.sets[triples + usize::from(input) * usize::from(width) + usize::from(next)];
         if mask & !set.load(Ordering::Relaxed) != 0 {
             set.fetch_or(mask, Ordering::Relaxed);
@@ -41,7 +41,7 @@ impl Triples {
     }
 
     /// Forgets all triples that have a channel in them.
-    pub fn forget(&mut self, wiring: &Wiring, channel: u32) {
+    pub(super) fn forget(&mut self, wiring: &Wiring, channel: u32) {
         let Channel { from, to, rank, peer_rank, .. } = wiring.channels[channel as usize];
         let inputs = |from| 0..=wiring.degree(from) as u16;
         let mut clear = |channel: u32, input, next| {
@@ -63,25 +63,25 @@ impl Triples {
 
     /// The SLs that come from `input`, take a channel and go on to that of rank `next`.
     #[inline]
-    pub fn get(&self, (triples, width): (usize, u16), input: u16, next: u16) -> u16 {
+    pub(super) fn get(&self, (triples, width): (usize, u16), input: u16, next: u16) -> u16 {
         self.at(Self::index((triples, width), input, next))
     }
 
     /// The number of a triple.
     #[inline]
-    pub fn index((triples, width): (usize, u16), input: u16, next: u16) -> usize {
+    pub(super) fn index((triples, width): (usize, u16), input: u16, next: u16) -> usize {
         triples + usize::from(input) * usize::from(width) + usize::from(next)
     }
 
     /// The SLs of the triple with this number.
     #[inline]
-    pub fn at(&self, index: usize) -> u16 {
+    pub(super) fn at(&self, index: usize) -> u16 {
         self.sets[index].load(Ordering::Relaxed)
     }
 
     /// By channel, for each rank of a channel after it: the SLs that go on there, wherever they came
     /// from.
-    pub fn onward(&self, wiring: &Wiring) -> Onward {
+    pub(super) fn onward(&self, wiring: &Wiring) -> Onward {
         let mut onward = Onward { first: Vec::new(), sls: Vec::new() };
         for channel in 0..wiring.channels.len() {
             let first = onward.sls.len();
@@ -95,7 +95,7 @@ impl Triples {
     }
 
     /// All triples through a channel: (input, rank of the next, SLs).
-    pub fn of(
+    pub(super) fn of(
         &self,
         wiring: &Wiring,
         channel: usize,
@@ -122,7 +122,7 @@ pub(super) struct Onward {
 impl Onward {
     /// The SLs that go from a channel to the one of rank `next` after it.
     #[inline]
-    pub fn get(&self, channel: u32, next: u16) -> u16 {
+    pub(super) fn get(&self, channel: u32, next: u16) -> u16 {
         self.sls[self.first[channel as usize] as usize + usize::from(next)]
     }
 }

@@ -81,7 +81,7 @@ pub(super) fn examine(
 }
 
 impl Evidence {
-    pub fn into_proof(
+    pub(super) fn into_proof(
         self,
         fabric: &Arc<Fabric>,
         verified: &Verified,

@@ -29,7 +29,7 @@ pub(super) struct Hop {
 
 impl Hop {
     /// No channel.
-    pub const NOWHERE: Self =
+    pub(super) const NOWHERE: Self =
         Self { switch: NONE, channel: NONE, rank: 0, peer_rank: 0, width: 0, triples: 0 };
 }
 
@@ -75,14 +75,14 @@ pub(super) struct Steps {
 impl Steps {
     /// The channel from port `num` of a switch; [`NONE`] if it leads to no switch.
     #[inline]
-    pub fn channel(&self, switch: u32, num: u8) -> u32 {
+    pub(super) fn channel(&self, switch: u32, num: u8) -> u32 {
         let (first, ports) = self.first[switch as usize];
         if num <= ports { self.by_slot[(first + u32::from(num)) as usize] } else { NONE }
     }
 
     /// What a channel is.
     #[inline]
-    pub fn of(&self, channel: u32) -> Step {
+    pub(super) fn of(&self, channel: u32) -> Step {
         self.by_channel[channel as usize]
     }
 }
@@ -105,7 +105,7 @@ pub(super) struct Wiring {
 }
 
 impl Wiring {
-    pub fn new(fabric: &Fabric) -> Self {
+    pub(super) fn new(fabric: &Fabric) -> Self {
         let peer = |port: PortId| fabric.port(port).peer;
         let mut wiring = Self {
             hops: vec![Hop::NOWHERE; fabric.ports().len()],
@@ -153,39 +153,39 @@ impl Wiring {
     }
 
     /// Number of triples of all channels.
-    pub fn triples(&self) -> usize {
+    pub(super) fn triples(&self) -> usize {
         self.triples
     }
 
     /// The hop that a channel is.
-    pub fn hop_of(&self, channel: u32) -> &Hop {
+    pub(super) fn hop_of(&self, channel: u32) -> &Hop {
         &self.hops[self.channels[channel as usize].port.index()]
     }
 
     /// Number of switches, those that are lost included.
-    pub fn switches(&self) -> usize {
+    pub(super) fn switches(&self) -> usize {
         self.slots.len()
     }
 
     /// Number of channels out of a switch (and into it: cables have two directions).
-    pub fn degree(&self, switch: SwitchId) -> usize {
+    pub(super) fn degree(&self, switch: SwitchId) -> usize {
         self.ranges[switch.index()].1.into()
     }
 
     /// The channels out of a switch, by rank.
-    pub fn out_of(&self, switch: SwitchId) -> std::ops::Range<usize> {
+    pub(super) fn out_of(&self, switch: SwitchId) -> std::ops::Range<usize> {
         let (first, count) = self.ranges[switch.index()];
         first as usize..first as usize + usize::from(count)
     }
 
     /// The channel of the other direction of a cable.
-    pub fn reverse(&self, channel: u32) -> u32 {
+    pub(super) fn reverse(&self, channel: u32) -> u32 {
         let Channel { to, peer_rank, .. } = self.channels[channel as usize];
         self.ranges[to.index()].0 + u32::from(peer_rank)
     }
 
     /// The channels in a form that is quick to walk.
-    pub fn steps(&self) -> Steps {
+    pub(super) fn steps(&self) -> Steps {
         let step = |channel: &Channel| {
             let hop = self.hop(channel.port.0);
             Step {
@@ -205,7 +205,7 @@ impl Wiring {
 
     /// The same without these ports' cables. All channels keep their numbers and their triples; those of
     /// these cables are there, but no port leads to them any more.
-    pub fn without(&self, ports: &[PortId]) -> Self {
+    pub(super) fn without(&self, ports: &[PortId]) -> Self {
         let mut wiring = self.clone();
         for port in ports {
             let hop = &mut wiring.hops[port.index()];
@@ -215,7 +215,7 @@ impl Wiring {
     }
 
     /// The same where these channels, to which no port led, have their cables again.
-    pub fn repaired(&self, channels: &[u32]) -> Self {
+    pub(super) fn repaired(&self, channels: &[u32]) -> Self {
         let mut wiring = self.clone();
         for &channel in channels {
             let Channel { port, to, .. } = self.channels[channel as usize];
@@ -226,37 +226,37 @@ impl Wiring {
     }
 
     /// The channel of a cable that was lost between two ports.
-    pub fn lost(&self, from: SwitchId, port: PortId, peer: PortId) -> Option<u32> {
+    pub(super) fn lost(&self, from: SwitchId, port: PortId, peer: PortId) -> Option<u32> {
         let channel = self.out_of(from).find(|&at| self.channels[at].port == port)? as u32;
         let is_that = self.channels[self.reverse(channel) as usize].port == peer;
         (self.is_cut(channel) && is_that).then_some(channel)
     }
 
     /// True if no port leads to a channel any more.
-    pub fn is_cut(&self, channel: u32) -> bool {
+    pub(super) fn is_cut(&self, channel: u32) -> bool {
         self.hop_of(channel).channel == NONE
     }
 
     /// The channels into a switch.
-    pub fn into(&self, switch: SwitchId) -> impl Iterator<Item = u32> + '_ {
+    pub(super) fn into(&self, switch: SwitchId) -> impl Iterator<Item = u32> + '_ {
         self.out_of(switch).map(|channel| self.reverse(channel as u32))
     }
 
     /// Where port slot `slot` leads.
     #[inline]
-    pub fn hop(&self, slot: u32) -> &Hop {
+    pub(super) fn hop(&self, slot: u32) -> &Hop {
         &self.hops[slot as usize]
     }
 
     /// Slot of port `num` of a switch; [`NONE`] if it has no such port.
     #[inline]
-    pub fn slot(&self, switch: u32, num: u8) -> u32 {
+    pub(super) fn slot(&self, switch: u32, num: u8) -> u32 {
         let (first, ports) = self.slots[switch as usize];
         if num <= ports { first + u32::from(num) } else { NONE }
     }
 
     /// Number of the port that sends on a channel.
-    pub fn out_port(&self, fabric: &Fabric, channel: usize) -> PortNum {
+    pub(super) fn out_port(&self, fabric: &Fabric, channel: usize) -> PortNum {
         fabric.port(self.channels[channel].port).num
     }
 }

@@ -2,7 +2,7 @@
 //! files they write.
 #![allow(dead_code)]
 
-pub mod simulator;
+pub(crate) mod simulator;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const SHIM: &str = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so";
 
 /// The full path of a program, or a line that says why the test is skipped.
-pub fn tool(name: &str) -> Option<PathBuf> {
+pub(crate) fn tool(name: &str) -> Option<PathBuf> {
     let dirs = ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/bin"];
     let found = dirs.iter().map(|dir| Path::new(dir).join(name)).find(|path| path.is_file());
     if found.is_none() {
@@ -27,7 +27,7 @@ pub fn tool(name: &str) -> Option<PathBuf> {
 }
 
 /// True if all of these programs and the shim are there.
-pub fn have(names: &[&str]) -> bool {
+pub(crate) fn have(names: &[&str]) -> bool {
     let shim = Path::new(SHIM).is_file();
     if !shim {
         println!("SKIPPED: {SHIM} (ibsim-utils) is not installed");
@@ -38,7 +38,7 @@ pub fn have(names: &[&str]) -> bool {
 static SERIAL: AtomicU32 = AtomicU32::new(0);
 
 /// A simulated fabric in a process of its own.
-pub struct Ibsim {
+pub(crate) struct Ibsim {
     dir: TempDir,
     child: Child,
     console: ChildStdin,
@@ -47,7 +47,7 @@ pub struct Ibsim {
 
 impl Ibsim {
     /// Starts ibsim on a fabric file.
-    pub fn start(fabric: &Path) -> Self {
+    pub(crate) fn start(fabric: &Path) -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let socket = format!("torus-sm-{}-{serial}", std::process::id());
@@ -81,13 +81,13 @@ impl Ibsim {
     }
 
     /// The folder of this fabric: dump files, caches and logs.
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }
 
     /// A command that will be attached to the fabric, at `host` if that is not empty. Each has a
     /// folder of its own for what the shim leaves behind.
-    pub fn command(&self, host: &str, program: &Path) -> Command {
+    pub(crate) fn command(&self, host: &str, program: &Path) -> Command {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let work = self.dir().join(format!("client-{serial}"));
         fs::create_dir_all(&work).expect("a folder");
@@ -106,14 +106,14 @@ impl Ibsim {
     }
 
     /// Runs a tool to its end.
-    pub fn run(&self, host: &str, program: &str, args: &[&str]) -> Output {
+    pub(crate) fn run(&self, host: &str, program: &str, args: &[&str]) -> Output {
         let path = tool(program).expect("checked before");
         let output = self.command(host, &path).args(args).output();
         output.unwrap_or_else(|error| panic!("{program}: {error}"))
     }
 
     /// Types a line at the console.
-    pub fn type_line(&mut self, line: &str) {
+    pub(crate) fn type_line(&mut self, line: &str) {
         writeln!(self.console, "{line}").expect("ibsim reads its console");
         self.console.flush().expect("ibsim reads its console");
     }
@@ -127,7 +127,7 @@ impl Drop for Ibsim {
 }
 
 /// A program that runs beside the test and is killed with it.
-pub struct Running(pub Child);
+pub(crate) struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -137,12 +137,12 @@ impl Drop for Running {
 }
 
 /// The program under test.
-pub fn torus_sm() -> PathBuf {
+pub(crate) fn torus_sm() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_torus-sm"))
 }
 
 /// Waits until a file contains `text`; returns how long that took.
-pub fn wait_for(file: &Path, text: &str, limit: Duration) -> Duration {
+pub(crate) fn wait_for(file: &Path, text: &str, limit: Duration) -> Duration {
     let start = Instant::now();
     loop {
         let content = fs::read_to_string(file).unwrap_or_default();
@@ -159,17 +159,17 @@ pub fn wait_for(file: &Path, text: &str, limit: Duration) -> Duration {
 }
 
 /// Output port by (switch GUID, destination port GUID).
-pub type Lfts = BTreeMap<(u64, u64), u8>;
+pub(crate) type Lfts = BTreeMap<(u64, u64), u8>;
 
 /// Reads `opensm-lfts.dump`.
-pub fn read_lfts(file: &Path) -> Lfts {
+pub(crate) fn read_lfts(file: &Path) -> Lfts {
     let lfts = lfts(&read(file));
     assert!(!lfts.is_empty(), "{} has no entries", file.display());
     lfts
 }
 
 /// The entries in the text of `opensm-lfts.dump`, or in what dump_fts prints.
-pub fn lfts(text: &str) -> Lfts {
+pub(crate) fn lfts(text: &str) -> Lfts {
     let mut lfts = Lfts::new();
     let mut switch = 0;
     for line in text.lines() {
@@ -184,10 +184,10 @@ pub fn lfts(text: &str) -> Lfts {
 }
 
 /// VLs of SL 0..=15 by (port owner's GUID, input port, output port).
-pub type SlToVls = BTreeMap<(u64, u8, u8), Vec<u8>>;
+pub(crate) type SlToVls = BTreeMap<(u64, u8, u8), Vec<u8>>;
 
 /// Reads `opensm-sl2vl.dump`.
-pub fn read_sl_to_vls(file: &Path) -> SlToVls {
+pub(crate) fn read_sl_to_vls(file: &Path) -> SlToVls {
     let text = read(file);
     let mut tables = SlToVls::new();
     let mut owner = 0;
@@ -219,7 +219,7 @@ fn hex(text: &str) -> u64 {
 }
 
 /// Describes the first differences between two tables; empty if there are none.
-pub fn differences<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
+pub(crate) fn differences<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
     ours: &BTreeMap<K, V>,
     theirs: &BTreeMap<K, V>,
 ) -> String {

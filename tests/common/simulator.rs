@@ -9,10 +9,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long anything may take to start.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The preloaded library, which is built if need be: cargo builds what a test links, no more.
-pub fn library() -> &'static Path {
+pub(crate) fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         let program = torus_sm();
@@ -30,7 +30,7 @@ pub fn library() -> &'static Path {
 }
 
 /// A running `torus-sm sim`.
-pub struct Simulator {
+pub(crate) struct Simulator {
     /// Its output, and the files of programs on it.
     pub dir: TempDir,
     process: Running,
@@ -38,7 +38,7 @@ pub struct Simulator {
 
 impl Simulator {
     /// Starts `torus-sm sim` with these arguments and waits until it is up.
-    pub fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
         library();
         let dir = tempfile::tempdir().expect("a folder");
         let output = fs::File::create(dir.path().join("sim.out")).expect("a file");
@@ -57,18 +57,18 @@ impl Simulator {
     }
 
     /// What the simulator has printed so far.
-    pub fn output(&self) -> String {
+    pub(crate) fn output(&self) -> String {
         fs::read_to_string(self.dir.path().join("sim.out")).unwrap_or_default()
     }
 
     /// The simulator's process.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.process.0.id()
     }
 
     /// A program attached at the node `at`; where the SM is if that is empty. In its working
     /// directory it may leave what it likes.
-    pub fn command(&self, at: &str, program: &Path) -> Command {
+    pub(crate) fn command(&self, at: &str, program: &Path) -> Command {
         let mut command = Command::new(torus_sm());
         command.args(["sim", "exec", "--socket"]).arg(self.dir.path().join("sim.sock"));
         if !at.is_empty() {
@@ -87,14 +87,14 @@ impl Simulator {
     }
 
     /// Runs a tool to its end.
-    pub fn run(&self, at: &str, program: &str, args: &[&str]) -> Output {
+    pub(crate) fn run(&self, at: &str, program: &str, args: &[&str]) -> Output {
         let path = tool(program).expect("checked before");
         let output = self.command(at, &path).args(args).output();
         output.unwrap_or_else(|error| panic!("{program}: {error}"))
     }
 
     /// What a tool that succeeds prints.
-    pub fn ask(&self, program: &str, args: &[&str]) -> String {
+    pub(crate) fn ask(&self, program: &str, args: &[&str]) -> String {
         let output = self.run("", program, args);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -103,7 +103,7 @@ impl Simulator {
     }
 
     /// Starts Debian's opensm at a node; its log is in a file of this name.
-    pub fn opensm(&self, at: &str, log: &str, args: &[&str]) -> Running {
+    pub(crate) fn opensm(&self, at: &str, log: &str, args: &[&str]) -> Running {
         let cache = self.dir.path().join(format!("{log}.cache"));
         fs::create_dir_all(&cache).expect("a folder");
         let path = self.dir.path().join(log);

@@ -15,10 +15,10 @@ use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::NodeKind;
 
 /// SplitMix64: the same fabrics on every machine.
-pub struct Dice(pub u64);
+pub(crate) struct Dice(pub u64);
 
 impl Dice {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -27,11 +27,11 @@ impl Dice {
     }
 
     /// In 0..sides.
-    pub fn below(&mut self, sides: usize) -> usize {
+    pub(crate) fn below(&mut self, sides: usize) -> usize {
         (self.next() % sides as u64) as usize
     }
 
-    pub fn shuffled<T>(&mut self, mut items: Vec<T>) -> Vec<T> {
+    pub(crate) fn shuffled<T>(&mut self, mut items: Vec<T>) -> Vec<T> {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
         }
@@ -40,7 +40,7 @@ impl Dice {
 }
 
 /// A fabric whose truth is known.
-pub struct Case {
+pub(crate) struct Case {
     pub shape: Shape,
     pub fabric: Fabric,
     pub truth: TorusConfig,
@@ -50,7 +50,7 @@ pub struct Case {
 
 impl Case {
     /// The fabric of `shape` with `strays`, all GUIDs and port numbers dealt anew.
-    pub fn new(shape: Shape, strays: Strays, dice: &mut Dice) -> Self {
+    pub(crate) fn new(shape: Shape, strays: Strays, dice: &mut Dice) -> Self {
         let mut topology = shape.build().unwrap();
         strays.add(&mut topology, dice);
         let old: Vec<Guid> = topology.nodes.iter().map(|node| node.guid).collect();
@@ -75,7 +75,7 @@ impl Case {
         Self { shape, fabric, truth, at }
     }
 
-    pub fn route(&self, config: TorusConfig) -> Result<Routing, Refusal> {
+    pub(crate) fn route(&self, config: TorusConfig) -> Result<Routing, Refusal> {
         let options = Options { qos: true, ..Options::default() };
         let (lids, ..) = lids::assign(&self.fabric, &options, &Memory::default());
         Torus2Qos.route(&RoutingInput {
@@ -89,13 +89,13 @@ impl Case {
     }
 
     /// Coordinates by switch under a routing.
-    pub fn coordinates(&self, routing: &Routing) -> Vec<Option<[u32; 3]>> {
+    pub(crate) fn coordinates(&self, routing: &Routing) -> Vec<Option<[u32; 3]>> {
         let torus = Torus::of(routing).unwrap();
         self.fabric.switch_ids().map(|id| torus.coordinates(id).map(|at| at.0)).collect()
     }
 
     /// Pairs of different switches with cables between them, by index, lower first.
-    pub fn pairs(&self) -> BTreeSet<(usize, usize)> {
+    pub(crate) fn pairs(&self) -> BTreeSet<(usize, usize)> {
         let fabric = &self.fabric;
         let ports = fabric.switch_ids().flat_map(|id| {
             let peers = fabric.ports_of(fabric.switches()[id.index()]).iter();
@@ -105,12 +105,12 @@ impl Case {
     }
 
     /// The true size.
-    pub fn size(&self) -> TorusSize {
+    pub(crate) fn size(&self) -> TorusSize {
         self.truth.size.unwrap()
     }
 }
 
-pub fn rename(topology: &mut Topology, dice: &mut Dice) {
+pub(crate) fn rename(topology: &mut Topology, dice: &mut Dice) {
     let ports: Vec<Vec<u8>> =
         topology.nodes.iter().map(|node| dice.shuffled((1..=node.num_ports).collect())).collect();
     for (node, index) in topology.nodes.iter_mut().zip(0..) {
@@ -124,7 +124,7 @@ pub fn rename(topology: &mut Topology, dice: &mut Dice) {
 }
 
 /// A random shape that is no single long ring or line, which the engine cannot place.
-pub fn random_shape(dice: &mut Dice) -> Shape {
+pub(crate) fn random_shape(dice: &mut Dice) -> Shape {
     loop {
         let mut shape = Shape::torus([0; 3].map(|_| 1 + dice.below(7) as u16));
         if dice.below(3) == 0 {
@@ -141,7 +141,7 @@ pub fn random_shape(dice: &mut Dice) -> Shape {
 }
 
 /// One switch, or up to three bundles of cables, are not there; the true seed stays whole.
-pub fn damage(shape: &mut Shape, dice: &mut Dice) {
+pub(crate) fn damage(shape: &mut Shape, dice: &mut Dice) {
     let place = |dice: &mut Dice, shape: &Shape| shape.radix.map(|r| dice.below(r.into()) as u16);
     if dice.below(2) == 0 {
         loop {
@@ -161,7 +161,7 @@ pub fn damage(shape: &mut Shape, dice: &mut Dice) {
 
 /// What does not belong to the torus.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Strays {
+pub(crate) struct Strays {
     /// Cables between any two of its switches.
     pub cables: usize,
     /// Switches with one to three cables to any of its switches.

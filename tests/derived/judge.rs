@@ -16,7 +16,7 @@ use torus_sm::plan::routing::torus::derive::{Derived, derive, shape};
 
 /// How a derived torus compares with the true one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// The same up to names of axes, reflection and rotation.
     Right,
     /// Another that assumes as few faults as there are, and names the true shape as well.
@@ -39,7 +39,7 @@ impl fmt::Display for Verdict {
 }
 
 /// Switches and cables, missing and stray, that coordinates by switch assume.
-pub fn faults(case: &Case, size: TorusSize, at: &[Option<[u32; 3]>]) -> usize {
+pub(crate) fn faults(case: &Case, size: TorusSize, at: &[Option<[u32; 3]>]) -> usize {
     let pairs = case.pairs();
     let placed = at.iter().flatten().count();
     let outside = at.len() - placed;
@@ -73,7 +73,7 @@ pub fn faults(case: &Case, size: TorusSize, at: &[Option<[u32; 3]>]) -> usize {
 }
 
 /// Derives a case and judges the result. It must route wherever the truth does.
-pub fn judge(case: &Case) -> Verdict {
+pub(crate) fn judge(case: &Case) -> Verdict {
     let derived = match derive(&case.fabric) {
         Ok(derived) => derived,
         Err(error) => return Verdict::Wrong(format!("nothing derived: {error}")),
@@ -119,7 +119,7 @@ fn routes_as_well(case: &Case, derived: &Derived) -> Result<(), String> {
 }
 
 /// Axes, radices and openness in an order that does not depend on names.
-pub fn sorted(size: TorusSize) -> Vec<(u32, bool)> {
+pub(crate) fn sorted(size: TorusSize) -> Vec<(u32, bool)> {
     let mut axes: Vec<(u32, bool)> = size
         .radix
         .into_iter()
@@ -137,7 +137,7 @@ fn reasons(refusal: &Refusal) -> String {
 }
 
 /// True if one axis is another after reflection and rotation (reflection alone if open).
-pub fn is_same_axis(pairs: &[(u32, u32)], radix: u32, looped: bool) -> bool {
+pub(crate) fn is_same_axis(pairs: &[(u32, u32)], radix: u32, looped: bool) -> bool {
     let shifts = if looped { 0..radix } else { 0..1 };
     shifts.into_iter().any(|shift| {
         pairs.iter().all(|&(a, b)| (a + shift) % radix == b)
@@ -146,7 +146,7 @@ pub fn is_same_axis(pairs: &[(u32, u32)], radix: u32, looped: bool) -> bool {
 }
 
 /// True if two placements are the same up to names of axes, reflection and rotation.
-pub fn is_same_map((a, b): (TorusSize, TorusSize), pairs: &[([u32; 3], [u32; 3])]) -> bool {
+pub(crate) fn is_same_map((a, b): (TorusSize, TorusSize), pairs: &[([u32; 3], [u32; 3])]) -> bool {
     const ORDERS: [[usize; 3]; 6] =
         [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     ORDERS.iter().any(|order| {

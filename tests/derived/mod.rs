@@ -1,4 +1,4 @@
 //! What tests of the derived configuration share: cases, and the judgement of a result.
 
-pub mod cases;
-pub mod judge;
+pub(crate) mod cases;
+pub(crate) mod judge;

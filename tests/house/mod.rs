@@ -30,7 +30,7 @@ use torus_sm::wire::attr::tables::{LFT_NO_PATH, SlToVl};
 use torus_sm::wire::attr::{AttrId, NodeKind, PortState, SmState};
 
 /// A fabric with the files that a daemon needs to route it.
-pub struct House {
+pub(crate) struct House {
     pub shape: Shape,
     pub topology: Topology,
     pub fabric: SimFabric,
@@ -38,13 +38,13 @@ pub struct House {
 }
 
 impl House {
-    pub fn new(shape: Shape, hardware: Hardware, seed: u64) -> Self {
+    pub(crate) fn new(shape: Shape, hardware: Hardware, seed: u64) -> Self {
         let topology = shape.build().expect("a shape that can be built");
         Self::wired(shape, topology, hardware, seed)
     }
 
     /// A fabric with the wiring of a shape, and maybe other names.
-    pub fn wired(shape: Shape, topology: Topology, hardware: Hardware, seed: u64) -> Self {
+    pub(crate) fn wired(shape: Shape, topology: Topology, hardware: Hardware, seed: u64) -> Self {
         let fabric = SimFabric::new(&topology, hardware, seed);
         if std::env::var_os("TORUS_SM_LOG").is_some() {
             let config = LogConfig {
@@ -65,19 +65,19 @@ impl House {
     }
 
     /// A healthy fabric like `6x5x1` with so many hosts at each switch.
-    pub fn healthy(shape: &str, hosts: u8) -> Self {
+    pub(crate) fn healthy(shape: &str, hosts: u8) -> Self {
         let mut shape: Shape = shape.parse().expect("a shape");
         shape.hosts = hosts;
         Self::new(shape, Hardware::default(), 1)
     }
 
     /// A file among those of the daemon.
-    pub fn file(&self, name: &str) -> std::path::PathBuf {
+    pub(crate) fn file(&self, name: &str) -> std::path::PathBuf {
         self.dir.path().join(name)
     }
 
     /// The options of the tests: torus-2QoS with QoS, quick timeouts.
-    pub fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         let conf = self.dir.path().join("torus-2QoS.conf");
         Options {
             routing_engine: Some("torus-2QoS".into()),
@@ -88,23 +88,23 @@ impl House {
     }
 
     /// Where the daemon writes its dump files.
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }
 
     /// Starts a daemon at the host of the switch at `at`.
-    pub fn start(&self, at: [u16; 3], options: Options) -> Sm {
+    pub(crate) fn start(&self, at: [u16; 3], options: Options) -> Sm {
         let same = options.clone();
         self.start_with(at, options, Box::new(move || Ok(same.clone().into())))
     }
 
     /// The same with a way to read the options anew.
-    pub fn start_with(&self, at: [u16; 3], options: Options, reload: Reload) -> Sm {
+    pub(crate) fn start_with(&self, at: [u16; 3], options: Options, reload: Reload) -> Sm {
         self.start_behind(at, options, reload, |port| port)
     }
 
     /// The same behind a port that `wrap` makes of the host's.
-    pub fn start_behind(
+    pub(crate) fn start_behind(
         &self,
         at: [u16; 3],
         options: Options,
@@ -117,7 +117,7 @@ impl House {
 
     /// Starts a daemon that works at `main` and whose desks do at theirs. The fabric is simulated
     /// where this is called.
-    pub fn start_on(
+    pub(crate) fn start_on(
         &self,
         at: [u16; 3],
         options: Options,
@@ -161,13 +161,13 @@ impl House {
     }
 
     /// Node GUIDs of all hosts.
-    pub fn hosts(&self) -> impl Iterator<Item = Guid> + '_ {
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = Guid> + '_ {
         let hosts = self.topology.nodes.iter().filter(|node| node.kind == NodeKind::Ca);
         hosts.map(|node| node.guid)
     }
 
     /// All forwarding and SL to VL tables as the devices have them.
-    pub fn tables(&self) -> Vec<(Guid, Vec<u8>, Vec<Option<SlToVl>>)> {
+    pub(crate) fn tables(&self) -> Vec<(Guid, Vec<u8>, Vec<Option<SlToVl>>)> {
         let switches = self.topology.nodes.iter().filter(|node| node.kind == NodeKind::Switch);
         let read = |guid: Guid, ports: u8| {
             let pairs = (0..=ports).flat_map(|input| (1..=ports).map(move |out| (input, out)));
@@ -178,7 +178,7 @@ impl House {
     }
 
     /// What is wrong with the fabric by what its devices hold; empty if all is right.
-    pub fn faults(&self, sm: &Sm) -> Vec<String> {
+    pub(crate) fn faults(&self, sm: &Sm) -> Vec<String> {
         let mut faults = Vec::new();
         let Some(subnet) = sm.subnet.borrow().clone() else { return vec!["no SUBNET UP".into()] };
         if subnet.failed_sets > 0 {
@@ -197,7 +197,7 @@ impl House {
 
     /// What is wrong while one switch says nothing: all others are to be known and to hold what
     /// is planned.
-    pub fn faults_beside(&self, sm: &Sm, silent: Guid) -> Vec<String> {
+    pub(crate) fn faults_beside(&self, sm: &Sm, silent: Guid) -> Vec<String> {
         let mut faults = Vec::new();
         let Some(subnet) = sm.subnet.borrow().clone() else { return vec!["no SUBNET UP".into()] };
         if subnet.failed_sets > 0 {
@@ -265,13 +265,13 @@ impl House {
     }
 
     /// How often every node was looked at since the counters were reset, on average.
-    pub fn sweeps(&self) -> u64 {
+    pub(crate) fn sweeps(&self) -> u64 {
         let [gets, _] = self.fabric.requests(AttrId::NODE_DESCRIPTION);
         gets / self.topology.nodes.len() as u64
     }
 
     /// A heavy sweep of an unchanged fabric, and how many Sets it sent.
-    pub async fn sets_of_another_sweep(&self, sm: &Sm) -> u64 {
+    pub(crate) async fn sets_of_another_sweep(&self, sm: &Sm) -> u64 {
         self.fabric.reset_counters();
         sm.tell(Event::Reload);
         settle().await;
@@ -282,7 +282,7 @@ impl House {
 }
 
 /// A running daemon.
-pub struct Sm {
+pub(crate) struct Sm {
     events: mpsc::UnboundedSender<Event>,
     pub subnet: watch::Receiver<Option<Arc<Subnet>>>,
     pub refused: watch::Receiver<Option<Arc<Refused>>>,
@@ -292,24 +292,24 @@ pub struct Sm {
 }
 
 impl Sm {
-    pub fn tell(&self, event: Event) {
+    pub(crate) fn tell(&self, event: Event) {
         self.events.send(event).expect("the daemon listens");
     }
 
-    pub fn state(&self) -> SmState {
+    pub(crate) fn state(&self) -> SmState {
         self.portrait.borrow().state
     }
 
-    pub fn generation(&self) -> u64 {
+    pub(crate) fn generation(&self) -> u64 {
         self.subnet.borrow().as_ref().map_or(0, |subnet| subnet.generation)
     }
 
-    pub fn engine(&self) -> &'static str {
+    pub(crate) fn engine(&self) -> &'static str {
         self.subnet.borrow().as_ref().map_or("none", |subnet| subnet.plan.routing.engine)
     }
 
     /// Ends the daemon and waits until it has left its port.
-    pub async fn stop(self) -> Exit {
+    pub(crate) async fn stop(self) -> Exit {
         self.shutdown.send_replace(true);
         self.exit.await.expect("the daemon does not panic")
     }
@@ -317,6 +317,6 @@ impl Sm {
 
 /// Lets everything happen that is under way: on the paused clock time moves on only when nobody
 /// has work left.
-pub async fn settle() {
+pub(crate) async fn settle() {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }

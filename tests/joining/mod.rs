@@ -18,7 +18,7 @@ use torus_sm::wire::record::{JoinState, McMemberRecord, Record};
 use torus_sm::wire::sa::{CLASS_VERSION, DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
 
 /// The default subnet prefix.
-pub const PREFIX: u64 = 0xfe80_0000_0000_0000;
+pub(crate) const PREFIX: u64 = 0xfe80_0000_0000_0000;
 
 /// What a client gives along that may be the first in its group.
 const CREATE: u64 = McMemberRecord::MGID
@@ -35,7 +35,7 @@ const LEAVE: u64 = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRec
 
 /// How clients go about it.
 #[derive(Clone, Copy, Debug)]
-pub struct Habits {
+pub(crate) struct Habits {
     /// How long they wait for an answer.
     pub timeout: Duration,
     /// How often they send a request again before they give it up.
@@ -46,7 +46,7 @@ pub struct Habits {
 }
 
 /// A program that has joining for its only work.
-pub const IMPATIENT: Habits = Habits {
+pub(crate) const IMPATIENT: Habits = Habits {
     timeout: Duration::from_secs(1),
     retries: 3,
     pauses: [Duration::from_millis(20), Duration::from_millis(20)],
@@ -54,7 +54,7 @@ pub const IMPATIENT: Habits = Habits {
 
 /// Linux: `ib_sa` sends a join eleven times in 3.3 s (older ones once in 3 s), and has any status for an
 /// error; IPoIB tries again after 2 to 16 s.
-pub const KERNEL: Habits = Habits {
+pub(crate) const KERNEL: Habits = Habits {
     timeout: Duration::from_millis(300),
     retries: 10,
     pauses: [Duration::from_secs(2), Duration::from_secs(16)],
@@ -63,7 +63,7 @@ pub const KERNEL: Habits = Habits {
 impl Habits {
     /// The pause after so many failures before this one. It is not the same for all, or they would
     /// all be back together.
-    pub fn pause(&self, failures: u32, client: usize, group: usize) -> Duration {
+    pub(crate) fn pause(&self, failures: u32, client: usize, group: usize) -> Duration {
         let [first, longest] = self.pauses;
         let more = (client * 7 + group * 13) as u64 % 30;
         (first * 2_u32.pow(failures.min(10))).min(longest) + Duration::from_millis(more)
@@ -71,7 +71,7 @@ impl Habits {
 }
 
 /// The name of a group.
-pub fn mgid(group: usize) -> Gid {
+pub(crate) fn mgid(group: usize) -> Gid {
     let mut raw = [0; 16];
     raw[..4].copy_from_slice(&[0xFF, 0x12, 0xA0, 0x1C]);
     raw[8..].copy_from_slice(&(group as u64 + 1).to_be_bytes());
@@ -79,7 +79,7 @@ pub fn mgid(group: usize) -> Gid {
 }
 
 /// A request of a port about its membership.
-pub fn request(method: Method, port: Guid, group: usize, tid: u32) -> Mad {
+pub(crate) fn request(method: Method, port: Guid, group: usize, tid: u32) -> Mad {
     let mut header = Header::default();
     header.set_base_version(1);
     header.set_class(3);
@@ -103,14 +103,14 @@ pub fn request(method: Method, port: Guid, group: usize, tid: u32) -> Mad {
 }
 
 /// The end ports of hosts: node and port GUID.
-pub fn hosts(topology: &Topology) -> Vec<(Guid, Guid)> {
+pub(crate) fn hosts(topology: &Topology) -> Vec<(Guid, Guid)> {
     let hosts = topology.nodes.iter().filter(|node| node.kind == NodeKind::Ca);
     hosts.map(|node| (node.guid, node.port_guid(PortNum(1)))).collect()
 }
 
 /// What became of many requests.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Answered with success.
     pub granted: usize,
     /// Answered with BUSY, and asked again.
@@ -141,7 +141,7 @@ impl Tally {
     }
 
     /// The wait that this share of the requests (0 to 1) did not exceed.
-    pub fn wait(&mut self, share: f64) -> Duration {
+    pub(crate) fn wait(&mut self, share: f64) -> Duration {
         self.waits.sort_unstable();
         let last = self.waits.len().saturating_sub(1);
         let index = (last as f64 * share).round() as usize;
@@ -165,7 +165,7 @@ impl MadSink for Ear {
 
 /// Has every one of these hosts send `method` (a join or a leave) for groups 0 to `groups`, with
 /// at most `window` requests under way each; each host begins with another group.
-pub async fn all(
+pub(crate) async fn all(
     fabric: &SimFabric,
     hosts: &[(Guid, Guid)],
     method: Method,
@@ -176,7 +176,7 @@ pub async fn all(
 }
 
 /// The same by clients with these habits.
-pub async fn by(
+pub(crate) async fn by(
     habits: Habits,
     fabric: &SimFabric,
     hosts: &[(Guid, Guid)],
@@ -310,7 +310,7 @@ impl Client {
 }
 
 /// The multicast forwarding tables of all switches, as they hold them.
-pub struct Tables<'a> {
+pub(crate) struct Tables<'a> {
     topology: &'a Topology,
     /// By node: masks by MLID - 0xC000, empty for hosts.
     masks: Vec<Vec<u16>>,
@@ -320,7 +320,7 @@ pub struct Tables<'a> {
 
 impl<'a> Tables<'a> {
     /// Reads them. Ports beyond 15 are not looked at.
-    pub fn read(fabric: &SimFabric, topology: &'a Topology) -> Self {
+    pub(crate) fn read(fabric: &SimFabric, topology: &'a Topology) -> Self {
         let masks = topology.nodes.iter().map(|node| {
             assert!(node.kind != NodeKind::Switch || node.num_ports < 16, "one position is read");
             fabric.mft(node.guid, 0).unwrap_or_default()
@@ -340,7 +340,7 @@ impl<'a> Tables<'a> {
     ///
     /// # Errors
     /// What is wrong with it: it is no tree, or there are several.
-    pub fn members(&self, mlid: Mlid) -> Result<BTreeSet<Guid>, String> {
+    pub(crate) fn members(&self, mlid: Mlid) -> Result<BTreeSet<Guid>, String> {
         let switches: Vec<usize> =
             (0..self.masks.len()).filter(|&node| self.ports(node, mlid).next().is_some()).collect();
         let mut members = BTreeSet::new();
@@ -382,7 +382,7 @@ impl<'a> Tables<'a> {
     }
 
     /// MLIDs with an entry anywhere.
-    pub fn mlids(&self) -> BTreeSet<Mlid> {
+    pub(crate) fn mlids(&self) -> BTreeSet<Mlid> {
         let used = self.masks.iter().flat_map(|masks| masks.iter().zip(Mlid::FIRST.0..));
         used.filter(|(mask, _)| **mask != 0).map(|(_, mlid)| Mlid(mlid)).collect()
     }

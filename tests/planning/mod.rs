@@ -19,7 +19,7 @@ use torus_sm::plan::{Plan, partitions};
 use torus_sm::sim::generate::Shape;
 
 /// A fabric with the configuration that it is to be planned with.
-pub struct Site {
+pub(crate) struct Site {
     pub fabric: Fabric,
     pub options: Options,
     /// LIDs given before.
@@ -29,25 +29,30 @@ pub struct Site {
 }
 
 /// The options of `-R <engine>`, with `-Q` if `qos`.
-pub fn options(engine: &str, qos: bool) -> Options {
+pub(crate) fn options(engine: &str, qos: bool) -> Options {
     Options { routing_engine: Some(engine.to_owned()), qos, ..Options::default() }
 }
 
 impl Site {
     /// `topology` as seen from its node `local`.
-    pub fn new(topology: &Topology, local: usize, options: Options, torus_conf: String) -> Self {
+    pub(crate) fn new(
+        topology: &Topology,
+        local: usize,
+        options: Options,
+        torus_conf: String,
+    ) -> Self {
         let fabric = Fabric::from_topology(topology, local, &View::default()).expect("node local");
         Self { fabric, options, memory: Memory::default(), torus_conf }
     }
 
     /// A generated fabric.
-    pub fn generated(shape: &Shape, engine: &str, qos: bool) -> Self {
+    pub(crate) fn generated(shape: &Shape, engine: &str, qos: bool) -> Self {
         let topology = shape.build().expect("the shape fits a fabric");
         Self::new(&topology, 0, options(engine, qos), shape.torus_conf())
     }
 
     /// What the daemon would plan.
-    pub fn plan(&self, groups: &[GroupMembers]) -> Result<Plan, Box<PlanFailure>> {
+    pub(crate) fn plan(&self, groups: &[GroupMembers]) -> Result<Plan, Box<PlanFailure>> {
         let registry = Registry::standard(Arc::new(GuidLists::default()));
         let engines = self.options.routing_engine.as_deref().unwrap_or_default();
         let chain = Chain::parse(engines, &registry).expect("engines that exist");

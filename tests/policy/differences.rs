@@ -5,7 +5,7 @@ use super::site::{Site, TableKey};
 use std::collections::BTreeSet;
 
 /// Name and reason of each difference. One that does not occur any more is to be struck out.
-pub const BY_DESIGN: [(&str, &str); 23] = [
+pub(crate) const BY_DESIGN: [(&str, &str); 23] = [
     (
         "wrong partitions.conf",
         "OpenSM puts every port in the default partition when it cannot read the file, so that who \
@@ -124,26 +124,31 @@ pub const BY_DESIGN: [(&str, &str); 23] = [
     ),
 ];
 
-pub const SHARED_NAME: &str = "a name that two partitions share";
-pub const BOTH_KEYS: &str = "groups with allow_both_pkeys";
-pub const MEMBERSHIP: &str = "membership in a level's partition";
-pub const UNKNOWN_GIDS: &str = "unknown GIDs are named";
-pub const OF_MANY: &str = "which path of many";
-pub const PROXY: &str = "ProxyJoin";
-pub const LEFT_OPEN: &str = "what a creator leaves open";
-pub const OF_SEVERAL: &str = "the SL of several paths is the routing's";
-pub const OF_GROUPS: &str = "groups have a level";
-pub const WAY_BACK: &str = "the way back has the level of the path";
-pub const TO_GROUPS: &str = "paths to groups are for members of the partition";
-pub const FLOW_LABELS: &str = "flow labels of paths to groups";
-pub const SCOPES: &str = "scopes of broadcast groups";
-pub const MEMBERLESS: &str = "groups of partitions without members";
-pub const REPEATED: &str = "groups of one MGID in several scopes";
-pub const PATH_BITS: &str = "path bits of a level";
-pub const IN_PARTS: &str = "the SL of a partition in parts";
+pub(crate) const SHARED_NAME: &str = "a name that two partitions share";
+pub(crate) const BOTH_KEYS: &str = "groups with allow_both_pkeys";
+pub(crate) const MEMBERSHIP: &str = "membership in a level's partition";
+pub(crate) const UNKNOWN_GIDS: &str = "unknown GIDs are named";
+pub(crate) const OF_MANY: &str = "which path of many";
+pub(crate) const PROXY: &str = "ProxyJoin";
+pub(crate) const LEFT_OPEN: &str = "what a creator leaves open";
+pub(crate) const OF_SEVERAL: &str = "the SL of several paths is the routing's";
+pub(crate) const OF_GROUPS: &str = "groups have a level";
+pub(crate) const WAY_BACK: &str = "the way back has the level of the path";
+pub(crate) const TO_GROUPS: &str = "paths to groups are for members of the partition";
+pub(crate) const FLOW_LABELS: &str = "flow labels of paths to groups";
+pub(crate) const SCOPES: &str = "scopes of broadcast groups";
+pub(crate) const MEMBERLESS: &str = "groups of partitions without members";
+pub(crate) const REPEATED: &str = "groups of one MGID in several scopes";
+pub(crate) const PATH_BITS: &str = "path bits of a level";
+pub(crate) const IN_PARTS: &str = "the SL of a partition in parts";
 
 /// The name of what makes two tables differ.
-pub fn tables(case: &Case, key: &TableKey, ours: &[u8], theirs: &[u8]) -> Option<&'static str> {
+pub(crate) fn tables(
+    case: &Case,
+    key: &TableKey,
+    ours: &[u8],
+    theirs: &[u8],
+) -> Option<&'static str> {
     let keys = |table: &[u8]| -> BTreeSet<[u8; 2]> {
         table.as_chunks().0.iter().copied().filter(|key| *key != [0; 2]).collect()
     };
@@ -160,7 +165,7 @@ pub fn tables(case: &Case, key: &TableKey, ours: &[u8], theirs: &[u8]) -> Option
 }
 
 /// What makes the policies of two sites differ, by their logs: `Ok(None)` if nothing does.
-pub fn policies(ours: &Site, theirs: &Site) -> Result<Option<&'static str>, String> {
+pub(crate) fn policies(ours: &Site, theirs: &Site) -> Result<Option<&'static str>, String> {
     let log = ours.log();
     let our_fault =
         log.lines().find(|line| line.contains("qos_policy_file:") && line.contains("error:"));

@@ -9,7 +9,7 @@ use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::NodeKind;
 
 /// What both subnet managers are told.
-pub struct Case {
+pub(crate) struct Case {
     pub seed: u64,
     pub topology: Topology,
     /// Names of the nodes on which the subnet manager and the client run.
@@ -29,10 +29,11 @@ pub struct Case {
 }
 
 /// The prefixes of other subnets; the last has no route.
-pub const FOREIGN: [u64; 3] = [0xfec0_0000_0000_0001, 0xfec0_0000_0000_0002, 0xfec0_0000_0000_0003];
+pub(crate) const FOREIGN: [u64; 3] =
+    [0xfec0_0000_0000_0001, 0xfec0_0000_0000_0002, 0xfec0_0000_0000_0003];
 
 impl Case {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed.wrapping_mul(7919));
         let shape = shape(&mut random);
         let mut topology = shape.build().expect("it fits");
@@ -76,7 +77,7 @@ fn shape(random: &mut Random) -> Shape {
 }
 
 /// GUIDs of all end ports, and what nodes they are at.
-pub fn end_ports(topology: &Topology) -> Vec<(NodeKind, Guid)> {
+pub(crate) fn end_ports(topology: &Topology) -> Vec<(NodeKind, Guid)> {
     let guid = |node: &TopologyNode| match node.kind {
         NodeKind::Switch => node.guid,
         _ => node.port_guid(PortNum(1)),

@@ -8,7 +8,7 @@ use torus_sm::ids::Guid;
 use torus_sm::wire::attr::NodeKind;
 
 /// What files and questions of a case speak of.
-pub struct Words {
+pub(crate) struct Words {
     pub ports: Vec<Guid>,
     /// P_Keys without the membership bit.
     pub keys: Vec<u16>,
@@ -22,7 +22,7 @@ const LEVELS: [&str; 4] = ["gold", "Silver level", "lead", "DEFAULT"];
 const GROUPS: [&str; 3] = ["storage", "Some hosts", "rest"];
 
 impl Words {
-    pub fn new(random: &mut Random, topology: &Topology, home: &str) -> Self {
+    pub(crate) fn new(random: &mut Random, topology: &Topology, home: &str) -> Self {
         let mut ports: Vec<Guid> = end_ports(topology).into_iter().map(|(_, guid)| guid).collect();
         random.shuffle(&mut ports);
         // A numbered port of a switch is that port; to OpenSM it is the whole switch.
@@ -57,7 +57,7 @@ fn pick<'a, T: ?Sized>(random: &mut Random, items: &[&'a T]) -> &'a T {
 }
 
 /// partitions.conf.
-pub fn partitions(random: &mut Random, words: &Words) -> String {
+pub(crate) fn partitions(random: &mut Random, words: &Words) -> String {
     let mut text = String::from("# generated\n");
     if random.percent(70) {
         let members =
@@ -176,7 +176,7 @@ fn damage(random: &mut Random, text: &mut String) {
 }
 
 /// qos-policy.conf.
-pub fn policy(random: &mut Random, words: &Words) -> String {
+pub(crate) fn policy(random: &mut Random, words: &Words) -> String {
     let mut text = String::new();
     let simple = random.percent(50);
     port_groups(random, words, &mut text);

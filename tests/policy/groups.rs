@@ -12,7 +12,7 @@ use torus_sm::wire::sa::SaStatus;
 type Name = Option<&'static str>;
 
 /// What of the groups is known not to be the same.
-pub struct Apart {
+pub(crate) struct Apart {
     /// Groups that came apart, each with the name of why: only one of the two has them, or they
     /// are not alike.
     groups: BTreeMap<Gid, &'static str>,
@@ -21,7 +21,7 @@ pub struct Apart {
 }
 
 impl Apart {
-    pub fn new(case: &Case) -> Self {
+    pub(crate) fn new(case: &Case) -> Self {
         let scopes = of_partitions::have_wide_broadcasts(case).then_some(SCOPES);
         let memberless = || of_partitions::have_memberless_groups(case).then_some(MEMBERLESS);
         let repeated = of_partitions::repeated_groups(case).into_iter();
@@ -30,7 +30,7 @@ impl Apart {
     }
 
     /// The name of why only we have some groups of the files.
-    pub fn of_files(&self) -> Name {
+    pub(crate) fn of_files(&self) -> Name {
         self.of_files
     }
 
@@ -49,7 +49,7 @@ impl Apart {
 
 /// The name of what makes two answers to a join differ. When groups come apart by it, they are
 /// noted in `apart`: what is asked of them later differs for the same reason.
-pub fn joined(
+pub(crate) fn joined(
     case: &Case,
     apart: &mut Apart,
     (mask, wanted): (u64, &McMemberRecord),
@@ -93,7 +93,7 @@ fn created(case: &Case, mask: u64, ours: &Answer, theirs: &Answer) -> Name {
 
 /// The name of what makes members differ, those of groups that came apart left out. A group that
 /// only one of the two has moves the MLIDs of those after it.
-pub fn members(apart: &Apart, ours: &Answer, theirs: &Answer) -> Name {
+pub(crate) fn members(apart: &Apart, ours: &Answer, theirs: &Answer) -> Name {
     let known = |answer: &Answer| -> Vec<McMemberRecord> {
         let mut members = parsed(answer);
         members.retain(|member| !apart.is_known(member));
@@ -121,13 +121,13 @@ pub fn members(apart: &Apart, ours: &Answer, theirs: &Answer) -> Name {
 }
 
 /// The groups that both of two answers list.
-pub fn of_both(answers: [&Answer; 2]) -> Vec<Gid> {
+pub(crate) fn of_both(answers: [&Answer; 2]) -> Vec<Gid> {
     let [ours, theirs] = answers.map(mgids);
     ours.intersection(&theirs).copied().collect()
 }
 
 /// True if all groups that they list are listed by us, too, and more.
-pub fn fewer(ours: &Answer, theirs: &Answer) -> bool {
+pub(crate) fn fewer(ours: &Answer, theirs: &Answer) -> bool {
     let [ours, theirs] = [ours, theirs].map(mgids);
     theirs.is_subset(&ours) && ours != theirs
 }

@@ -11,16 +11,16 @@ use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::NodeKind;
 
 /// Seeds of sequences that show what the first ones do not.
-pub const CHOSEN: [u64; 2] = [41, 67];
+pub(crate) const CHOSEN: [u64; 2] = [41, 67];
 
 /// Two tables as keys.
-pub fn both(ours: &[u16], theirs: &[u16]) -> String {
+pub(crate) fn both(ours: &[u16], theirs: &[u16]) -> String {
     let keys = |table: &[u16]| -> String { table.iter().map(|key| format!(" {key:x}")).collect() };
     format!("\n    ours  {}\n    theirs{}", keys(ours), keys(theirs))
 }
 
 /// The keys of each port's table.
-pub fn by_port(tables: &BTreeMap<TableKey, Vec<u8>>) -> BTreeMap<(Guid, u8), Vec<u16>> {
+pub(crate) fn by_port(tables: &BTreeMap<TableKey, Vec<u8>>) -> BTreeMap<(Guid, u8), Vec<u16>> {
     let mut ports: BTreeMap<_, Vec<u16>> = BTreeMap::new();
     for ((guid, port, ..), block) in tables {
         let keys = block.as_chunks().0.iter().map(|&key| u16::from_be_bytes(key));
@@ -30,7 +30,7 @@ pub fn by_port(tables: &BTreeMap<TableKey, Vec<u8>>) -> BTreeMap<(Guid, u8), Vec
 }
 
 /// A fabric, and the files in the order in which they are read.
-pub struct Sequence {
+pub(crate) struct Sequence {
     /// The fabric with the first of them.
     pub case: Case,
     /// The others.
@@ -47,7 +47,7 @@ struct Drawing {
 
 impl Sequence {
     /// The sequence of this seed: of few partitions, or of more than a table has room for.
-    pub fn new(seed: u64, steps: usize) -> Self {
+    pub(crate) fn new(seed: u64, steps: usize) -> Self {
         let mut random = Random::new(seed.wrapping_mul(6151));
         let shape = Shape { hosts: 1, ..Shape::torus([3, 1, 1]) };
         let topology = shape.build().expect("it fits");
@@ -84,7 +84,7 @@ impl Sequence {
     }
 
     /// Whether keys are to keep their indexes.
-    pub fn keeps(&self) -> bool {
+    pub(crate) fn keeps(&self) -> bool {
         self.case.options.contains("keep_pkey_indexes TRUE")
     }
 }

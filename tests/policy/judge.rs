@@ -16,7 +16,7 @@ use torus_sm::wire::record::{MultiPathRecord, PathRecord, Record, Selector};
 use torus_sm::wire::sa::SaStatus;
 
 /// What is known of a case while its answers are compared.
-pub struct Judge<'a> {
+pub(crate) struct Judge<'a> {
     case: &'a Case,
     sites: [&'a Site; 2],
     /// The P_Keys of the port that asks.
@@ -29,7 +29,7 @@ pub struct Judge<'a> {
 type Name = Option<&'static str>;
 
 impl<'a> Judge<'a> {
-    pub fn new(case: &'a Case, sites: [&'a Site; 2], keys: Vec<Pkey>) -> Self {
+    pub(crate) fn new(case: &'a Case, sites: [&'a Site; 2], keys: Vec<Pkey>) -> Self {
         let in_parts = of_partitions::with_sl_taken_back(case);
         let apart = groups::Apart::new(case);
         Self { case, sites, keys, in_parts, apart }
@@ -37,7 +37,7 @@ impl<'a> Judge<'a> {
 
     /// The name of what makes two answers to a question differ; `None` if nothing that is by
     /// design does.
-    pub fn between(&mut self, question: &Question, ours: &Answer, theirs: &Answer) -> Name {
+    pub(crate) fn between(&mut self, question: &Question, ours: &Answer, theirs: &Answer) -> Name {
         if ours == theirs {
             return None;
         }
@@ -55,7 +55,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The same for all members of all groups.
-    pub fn members(&self, ours: &Answer, theirs: &Answer) -> Name {
+    pub(crate) fn members(&self, ours: &Answer, theirs: &Answer) -> Name {
         let is_fewer = || self.case.both_keys && groups::fewer(ours, theirs);
         groups::members(&self.apart, ours, theirs).or_else(|| is_fewer().then_some(BOTH_KEYS))
     }

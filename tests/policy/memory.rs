@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why tables of a sequence are no more the same from some file on, though ours are right.
-pub const BY_DESIGN: [&str; 3] = [DEFAULT_LEFT_OUT, REMEMBERED_TWICE, FROM_INDEX_0];
+pub(crate) const BY_DESIGN: [&str; 3] = [DEFAULT_LEFT_OUT, REMEMBERED_TWICE, FROM_INDEX_0];
 
-pub const DEFAULT_LEFT_OUT: &str = "When the last index is or was in use and another key belongs \
+pub(crate) const DEFAULT_LEFT_OUT: &str = "When the last index is or was in use and another key belongs \
     at index 0, OpenSM gives the default key no place, though there are gaps; a port without it \
     does not reach the SA.";
-pub const REMEMBERED_TWICE: &str = "OpenSM remembers the index of either key of a partition, and \
+pub(crate) const REMEMBERED_TWICE: &str = "OpenSM remembers the index of either key of a partition, and \
     when another partition takes it forgets one of the two alone. So a key comes back to an index \
     that has been another's, or still is: then it takes its place, and in the next sweep the \
     other one takes it back. A key that comes back to us finds its index, if nobody had it since.";
-pub const FROM_INDEX_0: &str = "A key that stood at index 0 and comes back is to us a new one; \
+pub(crate) const FROM_INDEX_0: &str = "A key that stood at index 0 and comes back is to us a new one; \
     OpenSM places it after all others.";
 
 /// What the table of a port held.
 #[derive(Default)]
-pub struct Memory {
+pub(crate) struct Memory {
     /// Where each key stood last.
     last: BTreeMap<u16, usize>,
     stood: BTreeSet<(usize, u16)>,
@@ -27,7 +27,7 @@ pub struct Memory {
 
 impl Memory {
     /// Takes account of a table.
-    pub fn note(&mut self, table: &[u16]) {
+    pub(crate) fn note(&mut self, table: &[u16]) {
         for (index, &key) in table.iter().enumerate().filter(|(_, key)| **key != 0) {
             self.last.insert(key, index);
             self.stood.insert((index, key));
@@ -38,7 +38,7 @@ impl Memory {
     }
 
     /// Which of [`BY_DESIGN`] make two tables of the port differ; none if that is not all.
-    pub fn reasons(&self, ours: &[u16], theirs: &[u16]) -> Vec<&'static str> {
+    pub(crate) fn reasons(&self, ours: &[u16], theirs: &[u16]) -> Vec<&'static str> {
         let differing: Vec<usize> =
             (0..ours.len().max(theirs.len())).filter(|&n| ours.get(n) != theirs.get(n)).collect();
         let keys = |table: &[u16]| -> Vec<u16> {

@@ -15,7 +15,7 @@ fn read(case: &Case) -> Option<PartitionsConfig> {
 }
 
 /// True if a partition without a P_Key has the name of one that has one.
-pub fn share_a_name(case: &Case) -> bool {
+pub(crate) fn share_a_name(case: &Case) -> bool {
     let definitions = read(case).unwrap_or_default().definitions;
     let is_keyless =
         |name: &str| definitions.iter().any(|part| part.pkey.is_none() && part.name == name);
@@ -24,13 +24,13 @@ pub fn share_a_name(case: &Case) -> bool {
 }
 
 /// True if there are broadcast groups beyond the link-local scope.
-pub fn have_wide_broadcasts(case: &Case) -> bool {
+pub(crate) fn have_wide_broadcasts(case: &Case) -> bool {
     let definitions = read(case).unwrap_or_default().definitions;
     definitions.iter().any(|part| part.ipoib && part.flags.scopes & !(1 << 2) != 0)
 }
 
 /// True if there are groups of partitions that have no member in the fabric, or none at all.
-pub fn have_memberless_groups(case: &Case) -> bool {
+pub(crate) fn have_memberless_groups(case: &Case) -> bool {
     let Some(config) = read(case) else { return false };
     let (options, _) = Options::parse(&case.options, Path::new("opensm.conf"));
     let has_router = case.topology.nodes.iter().any(|node| node.kind == NodeKind::Router);
@@ -56,7 +56,7 @@ pub fn have_memberless_groups(case: &Case) -> bool {
 
 /// Groups whose MGID, as it is written, is the name of one before them, though in their own scope
 /// they have another.
-pub fn repeated_groups(case: &Case) -> Vec<Gid> {
+pub(crate) fn repeated_groups(case: &Case) -> Vec<Gid> {
     let definitions = read(case).unwrap_or_default().definitions;
     let (mut made, mut repeated) = (BTreeSet::new(), Vec::new());
     let groups = definitions.iter().flat_map(|part| &part.groups);
@@ -79,7 +79,7 @@ pub fn repeated_groups(case: &Case) -> Vec<Gid> {
 }
 
 /// Partitions, by number, whose SL the last of several parts takes back in OpenSM by saying none.
-pub fn with_sl_taken_back(case: &Case) -> BTreeSet<u16> {
+pub(crate) fn with_sl_taken_back(case: &Case) -> BTreeSet<u16> {
     let Some(config) = read(case) else { return BTreeSet::new() };
     let (options, _) = Options::parse(&case.options, Path::new("opensm.conf"));
     let levels = |config: &PartitionsConfig| {

@@ -22,14 +22,14 @@ use torus_sm::wire::sa::{
 use torus_sm::wire::smp::{self, SmpRoute};
 
 /// The status of what stands for a reply that does not come; no MAD has it.
-pub const UNANSWERED: u16 = 0xFFFF;
+pub(crate) const UNANSWERED: u16 = 0xFFFF;
 
 /// Names the file of letters; that of the replies has another ending.
 const LETTERS: &str = "TORUS_LETTERS";
 
 /// A MAD and where it goes.
 #[derive(Clone, Debug)]
-pub struct Letter {
+pub(crate) struct Letter {
     /// LID of a device; `None` for the subnet administrator.
     pub device: Option<Lid>,
     pub mad: Vec<u8>,
@@ -37,14 +37,14 @@ pub struct Letter {
 
 impl Letter {
     /// Get of an SMP attribute.
-    pub fn to_device(lid: Lid, attribute: u16, modifier: u32) -> Self {
+    pub(crate) fn to_device(lid: Lid, attribute: u16, modifier: u32) -> Self {
         let route = SmpRoute::Lid(lid);
         let mad = smp::request(&route, Method::GET, attribute, modifier, 0, 0, &[0; 64]);
         Self { device: Some(lid), mad: mad.0.to_vec() }
     }
 
     /// A request to the subnet administrator; with `sm_key` 1, OpenSM's default, a trusted one.
-    pub fn to_sa<R: Record>(
+    pub(crate) fn to_sa<R: Record>(
         (attribute, method): (u16, Method),
         (mask, record): (u64, &R),
         sm_key: u64,
@@ -66,7 +66,7 @@ impl Letter {
     }
 
     /// The same with GIDs behind its record of type `R`, as a message of RMPP.
-    pub fn with_gids<R: Record>(mut self, gids: &[Gid]) -> Self {
+    pub(crate) fn with_gids<R: Record>(mut self, gids: &[Gid]) -> Self {
         self.mad.truncate(DATA_OFFSET + R::STRIDE);
         gids.iter().for_each(|gid| self.mad.extend_from_slice(&gid.0));
         RmppHeader::message(self.mad.len() - DATA_OFFSET).write(&mut self.mad[RMPP_OFFSET..]);
@@ -101,7 +101,7 @@ fn bytes(text: &str) -> Vec<u8> {
 
 /// Sends letters from the node `at`, `window` of them under way at a time; the replies are in
 /// their order.
-pub fn send(sim: &Simulator, at: &str, window: usize, letters: &[Letter]) -> Vec<Vec<u8>> {
+pub(crate) fn send(sim: &Simulator, at: &str, window: usize, letters: &[Letter]) -> Vec<Vec<u8>> {
     static SERIAL: AtomicU32 = AtomicU32::new(0);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
     let file = sim.dir.path().join(format!("letters-{serial}.out"));

@@ -15,7 +15,7 @@ use torus_sm::wire::record::{
 };
 use torus_sm::wire::sa::SaAttr;
 
-pub const PREFIX: u64 = 0xfe80_0000_0000_0000;
+pub(crate) const PREFIX: u64 = 0xfe80_0000_0000_0000;
 
 /// MGIDs that a case has as permanent groups at times, those of strangers, and none.
 const MGIDS: [u128; 7] = [
@@ -34,7 +34,7 @@ fn selector(random: &mut Random) -> Selector {
 
 /// A question.
 #[derive(Clone, Copy, Debug)]
-pub enum Question {
+pub(crate) enum Question {
     /// PathRecord.
     Path { method: Method, mask: u64, wanted: PathRecord },
     /// MultiPathRecord, GetMulti, with its GIDs.
@@ -45,7 +45,7 @@ pub enum Question {
 
 impl Question {
     /// The request with the LIDs of a subnet.
-    pub fn letter(&self, lids: &Lids) -> Letter {
+    pub(crate) fn letter(&self, lids: &Lids) -> Letter {
         match *self {
             Self::Path { method, mask, mut wanted } => {
                 wanted.set_slid(lids.real(wanted.slid()));
@@ -66,7 +66,7 @@ impl Question {
 }
 
 /// Questions about paths.
-pub fn paths(case: &Case, count: usize) -> Vec<Question> {
+pub(crate) fn paths(case: &Case, count: usize) -> Vec<Question> {
     let mut random = Random::new(case.seed ^ 0x5150);
     (0..count).map(|_| path(&mut random, case)).collect()
 }
@@ -99,7 +99,7 @@ const OF_BOTH: [(u64, u64); 12] = [
 ];
 
 /// Questions about paths between several ports.
-pub fn multi_paths(case: &Case, count: usize) -> Vec<Question> {
+pub(crate) fn multi_paths(case: &Case, count: usize) -> Vec<Question> {
     let mut random = Random::new(case.seed ^ 0x3A_3A);
     (0..count).map(|_| multi_path(&mut random, case)).collect()
 }
@@ -235,7 +235,7 @@ fn demands(random: &mut Random, case: &Case, mask: &mut u64, wanted: &mut PathRe
 }
 
 /// Paths to groups, from anywhere: only members have one from somewhere.
-pub fn to_groups(mgids: impl IntoIterator<Item = Gid>) -> Vec<Question> {
+pub(crate) fn to_groups(mgids: impl IntoIterator<Item = Gid>) -> Vec<Question> {
     let question = |mgid: Gid| {
         let mut wanted = PathRecord::default();
         wanted.set_dgid(mgid);
@@ -245,7 +245,7 @@ pub fn to_groups(mgids: impl IntoIterator<Item = Gid>) -> Vec<Question> {
 }
 
 /// Joins, some of which create a group.
-pub fn joins(case: &Case, count: usize) -> Vec<Question> {
+pub(crate) fn joins(case: &Case, count: usize) -> Vec<Question> {
     let mut random = Random::new(case.seed ^ 0x10_1b);
     (0..count).map(|_| join(&mut random, case)).collect()
 }
@@ -299,7 +299,7 @@ fn join(random: &mut Random, case: &Case) -> Question {
 }
 
 /// A record of an answer, its LIDs those of the ideal subnet.
-pub fn settled(path: &[u8], lids: &Lids) -> PathRecord {
+pub(crate) fn settled(path: &[u8], lids: &Lids) -> PathRecord {
     let mut path = PathRecord::parse(path);
     path.set_slid(lids.ideal_of(path.slid()));
     if path.dlid().0 < Mlid::FIRST.0 {
@@ -309,4 +309,4 @@ pub fn settled(path: &[u8], lids: &Lids) -> PathRecord {
 }
 
 /// A LID that no port has.
-pub const NOBODY: Lid = Lid(0xBFFE);
+pub(crate) const NOBODY: Lid = Lid(0xBFFE);

@@ -26,11 +26,11 @@ use torus_sm::wire::smp;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// LIDs of an ideal port: as many as the greatest LMC of a case gives.
-pub const STRIDE: u16 = 8;
+pub(crate) const STRIDE: u16 = 8;
 
 /// Whose subnet manager it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Maker {
+pub(crate) enum Maker {
     TorusSm,
     OpenSm,
 }
@@ -46,7 +46,7 @@ impl Maker {
 
 /// The LIDs of a subnet beside those of the ideal one, where ports have LIDs in the order of
 /// their GUIDs.
-pub struct Lids {
+pub(crate) struct Lids {
     /// The first LID of each port, and how many it has.
     real: BTreeMap<Guid, (Lid, u16)>,
     order: Vec<Guid>,
@@ -60,20 +60,20 @@ impl Lids {
     }
 
     /// A LID of the ideal subnet.
-    pub fn ideal(topology: &Topology, port: Guid, offset: u16) -> Lid {
+    pub(crate) fn ideal(topology: &Topology, port: Guid, offset: u16) -> Lid {
         let place = Self::order(topology).binary_search(&port);
         place.map_or(NOBODY, |index| Lid((index as u16 + 1) * STRIDE + offset))
     }
 
     /// The LID here of one of the ideal subnet.
-    pub fn real(&self, ideal: Lid) -> Lid {
+    pub(crate) fn real(&self, ideal: Lid) -> Lid {
         let index = usize::from(ideal.0 / STRIDE).wrapping_sub(1);
         let base = self.order.get(index).and_then(|guid| self.real.get(guid));
         base.map_or(ideal, |(base, _)| Lid(base.0 + ideal.0 % STRIDE))
     }
 
     /// The LID of the ideal subnet for one here; 0 is none.
-    pub fn ideal_of(&self, lid: Lid) -> Lid {
+    pub(crate) fn ideal_of(&self, lid: Lid) -> Lid {
         let has = |&(base, count): &(Lid, u16)| (base.0..base.0 + count).contains(&lid.0);
         let port = self.real.iter().find(|(_, lids)| has(lids));
         let Some((guid, (base, _))) = port else { return lid };
@@ -84,7 +84,7 @@ impl Lids {
 
 /// An answer of the subnet administrator. The order of its records has no meaning.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     pub status: u16,
     /// Sorted.
     pub records: Vec<Vec<u8>>,
@@ -108,10 +108,10 @@ impl Answer {
 }
 
 /// What a table of a device is: node, port, attribute, modifier.
-pub type TableKey = (Guid, u8, &'static str, u32);
+pub(crate) type TableKey = (Guid, u8, &'static str, u32);
 
 /// A fabric that is up.
-pub struct Site {
+pub(crate) struct Site {
     sim: Simulator,
     manager: Running,
     client: String,
@@ -121,7 +121,7 @@ pub struct Site {
 impl Site {
     /// Starts a subnet manager and waits for its verdict; the error is what it says if it does
     /// not manage the fabric.
-    pub fn start(maker: Maker, case: &Case) -> Result<Self, String> {
+    pub(crate) fn start(maker: Maker, case: &Case) -> Result<Self, String> {
         let files = tempfile::tempdir().expect("a folder");
         let net = files.path().join("fabric.net");
         fs::write(&net, ibnet::write(&case.topology)).expect("a file");
@@ -147,23 +147,23 @@ impl Site {
     }
 
     /// Has the subnet manager read another partitions.conf, and waits until it has swept.
-    pub fn reload(&self, partitions: &str) {
+    pub(crate) fn reload(&self, partitions: &str) {
         fs::write(self.folder().join("partition_config_file"), partitions).expect("a file");
         settle(&self.manager, &self.folder().join("sm.log"));
     }
 
     /// The log of the subnet manager.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder().join("sm.log")).unwrap_or_default()
     }
 
     /// Where the subnet manager's files are.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.sim.dir.path()
     }
 
     /// The tables of all devices, as they have them.
-    pub fn tables(&self, topology: &Topology) -> BTreeMap<TableKey, Vec<u8>> {
+    pub(crate) fn tables(&self, topology: &Topology) -> BTreeMap<TableKey, Vec<u8>> {
         let keys: Vec<(TableKey, Letter)> =
             topology.nodes.iter().flat_map(|node| self.table_letters(topology, node)).collect();
         let letters: Vec<Letter> = keys.iter().map(|(_, letter)| letter.clone()).collect();
@@ -228,7 +228,7 @@ impl Site {
     }
 
     /// Answers to questions, `window` of them asked at a time.
-    pub fn ask(&self, questions: &[Question], window: usize) -> Vec<Answer> {
+    pub(crate) fn ask(&self, questions: &[Question], window: usize) -> Vec<Answer> {
         let letters: Vec<Letter> = questions.iter().map(|q| q.letter(&self.lids)).collect();
         let replies = postman::send(&self.sim, &self.client, window, &letters);
         let answer = |(question, reply): (&Question, Vec<u8>)| match question {
@@ -252,7 +252,7 @@ impl Site {
 
     /// All members of all groups that the client may see, as the trusted are told of them; and
     /// all groups, as others are, those without a member included.
-    pub fn groups(&self) -> [Answer; 2] {
+    pub(crate) fn groups(&self) -> [Answer; 2] {
         let what = (SaAttr::MC_MEMBER_RECORD, Method::GET_TABLE);
         let letters = [1, 0].map(|key| Letter::to_sa(what, (0, &McMemberRecord::default()), key));
         let replies = postman::send(&self.sim, &self.client, 1, &letters);

@@ -58,7 +58,7 @@ const BEFORE: [(u16, &str); 7] = [
 
 /// A request without its SM_Key.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub(crate) struct Request {
     pub attribute: u16,
     pub method: Method,
     modifier: u32,
@@ -70,13 +70,13 @@ pub struct Request {
 
 impl Request {
     /// One that asks with nothing.
-    pub fn new(attribute: u16, method: Method) -> Self {
+    pub(crate) fn new(attribute: u16, method: Method) -> Self {
         let data = vec![0; MAD_SIZE - DATA_OFFSET];
         Self { attribute, method, modifier: 0, mask: 0, is_message: false, data }
     }
 
     /// The bytes that arrive.
-    pub fn mad(&self, key: u64) -> Vec<u8> {
+    pub(crate) fn mad(&self, key: u64) -> Vec<u8> {
         let mut mad = vec![0; DATA_OFFSET];
         let mut header = Header::default();
         header.set_base_version(1);
@@ -128,7 +128,7 @@ fn component(attribute: u16, name: &str) -> [Option<usize>; 3] {
 }
 
 /// The subnet.
-pub struct World {
+pub(crate) struct World {
     subnet: Subnet,
     shape: Shape,
     now: Instant,
@@ -136,7 +136,7 @@ pub struct World {
 
 impl World {
     /// A 3x3 torus, routed, with trees in the tables of two switches.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let shape = Shape::torus([3, 3, 1]);
         let topology = shape.build().expect("a torus");
         let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("a fabric");
@@ -159,7 +159,7 @@ impl World {
     }
 
     /// The request that a text describes.
-    pub fn request(&self, attribute: u16, method: Method, text: &str) -> Request {
+    pub(crate) fn request(&self, attribute: u16, method: Method, text: &str) -> Request {
         let mut request = Request::new(attribute, method);
         for word in text.split_whitespace() {
             match word.split_once('=') {
@@ -221,7 +221,7 @@ impl World {
     }
 
     /// An administrator with what [`BEFORE`] registers, and two subnet managers.
-    pub fn responder(&self) -> Responder {
+    pub(crate) fn responder(&self) -> Responder {
         let mut sa = Responder::default();
         let manager = |x| {
             let mut info = SmInfo::default();
@@ -239,7 +239,7 @@ impl World {
     }
 
     /// What HOST is answered.
-    pub fn handle(&self, sa: &mut Responder, mad: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn handle(&self, sa: &mut Responder, mad: &[u8]) -> Option<Vec<u8>> {
         let host = Guid(self.shape.host_guid([0, 0, 0], 0).0 + 1);
         let from = Address::gsi(self.lid(host), Sl(0));
         sa.handle(&self.subnet, &from, mad, self.now).map(|reply| reply.mad)

@@ -5,16 +5,16 @@ use std::process::Output;
 
 /// A record: its lines as names and values, in their order. Lines that are no field have no name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Record(pub Vec<(String, String)>);
+pub(crate) struct Record(pub Vec<(String, String)>);
 
 impl Record {
     /// The value of a field.
-    pub fn value(&self, name: &str) -> Option<&str> {
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
     }
 
     /// A field with a number.
-    pub fn number(&self, name: &str) -> Option<u64> {
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
         let value = self.value(name)?;
         match value.strip_prefix("0x") {
             Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -23,20 +23,20 @@ impl Record {
     }
 
     /// Writes another value. True if the record has the field and had another one.
-    pub fn set(&mut self, name: &str, value: impl ToString) -> bool {
+    pub(crate) fn set(&mut self, name: &str, value: impl ToString) -> bool {
         let field = self.0.iter_mut().find(|(field, _)| field == name);
         field.is_some_and(|(_, old)| std::mem::replace(old, value.to_string()) != *old)
     }
 
     /// True if the title of the record starts so.
-    pub fn is(&self, title: &str) -> bool {
+    pub(crate) fn is(&self, title: &str) -> bool {
         self.0.first().is_some_and(|(_, line)| line.starts_with(title))
     }
 }
 
 /// What came of a question.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// The exit code and what saquery says went wrong; empty if nothing did.
     pub error: String,
     /// The records, in no order.
@@ -45,7 +45,7 @@ pub struct Answer {
 
 impl Answer {
     /// Reads what saquery printed.
-    pub fn of(output: &Output) -> Self {
+    pub(crate) fn of(output: &Output) -> Self {
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
         // Warnings have process numbers in them; what a value looks like is in the records.
@@ -57,7 +57,7 @@ impl Answer {
     }
 
     /// The records and how often each is there.
-    pub fn counted(&self) -> BTreeMap<&Record, usize> {
+    pub(crate) fn counted(&self) -> BTreeMap<&Record, usize> {
         let mut counted = BTreeMap::new();
         for record in &self.records {
             *counted.entry(record).or_default() += 1;

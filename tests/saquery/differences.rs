@@ -8,14 +8,14 @@ use std::fmt::Write;
 
 /// The answers to one question.
 #[derive(Clone, Debug)]
-pub struct Pair {
+pub(crate) struct Pair {
     pub ours: Answer,
     pub theirs: Answer,
 }
 
 impl Pair {
     /// What differs, for people; `None` if nothing does.
-    pub fn difference(&self) -> Option<String> {
+    pub(crate) fn difference(&self) -> Option<String> {
         let (ours, theirs) = (self.ours.counted(), self.theirs.counted());
         if self.ours.error == self.theirs.error && ours == theirs {
             return None;
@@ -51,7 +51,7 @@ fn drop_alone(from: &mut Answer, others: &Answer, is_such: impl Fn(&Record) -> b
 }
 
 /// One difference.
-pub struct Difference {
+pub(crate) struct Difference {
     pub name: &'static str,
     pub reason: &'static str,
     /// Takes the difference out of a pair of answers; false if it was not there.
@@ -59,7 +59,7 @@ pub struct Difference {
 }
 
 /// All of them.
-pub const DIFFERENCES: [Difference; 14] = [
+pub(crate) const DIFFERENCES: [Difference; 14] = [
     Difference {
         name: "capabilities",
         reason: "OpenSM says that it has Get and Set of Notice (IBA vol. 1, 13.4.8.1), which no SA \

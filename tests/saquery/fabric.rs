@@ -12,18 +12,18 @@ use torus_sm::ids::Guid;
 use torus_sm::sim::generate::Shape;
 
 /// The radices.
-pub const RADIX: [u16; 3] = [3, 3, 2];
+pub(crate) const RADIX: [u16; 3] = [3, 3, 2];
 
 /// A node by its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Node {
+pub(crate) enum Node {
     Switch([u16; 3]),
     Host([u16; 3]),
 }
 
 impl Node {
     /// `h0-0-1`, `sw0-0-1`.
-    pub fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         let (kind, place) = name.split_at(name.find(|c: char| c.is_ascii_digit())?);
         let place: Vec<u16> = place.split('-').map(|n| n.parse().ok()).collect::<Option<_>>()?;
         let place: [u16; 3] = place.try_into().ok()?;
@@ -35,7 +35,7 @@ impl Node {
     }
 
     /// The GUID of its end port.
-    pub fn port_guid(self) -> Guid {
+    pub(crate) fn port_guid(self) -> Guid {
         let shape = Shape::torus(RADIX);
         match self {
             Self::Switch(at) => shape.switch_guid(at),
@@ -56,13 +56,13 @@ fn nodes() -> Vec<Node> {
 }
 
 /// The first LID of a node.
-pub fn lid(node: Node) -> u16 {
+pub(crate) fn lid(node: Node) -> u16 {
     let place = nodes().iter().position(|other| *other == node).expect("a node of the torus");
     4 + 2 * place as u16
 }
 
 /// The node with this LID.
-pub fn node(lid: u64) -> Option<Node> {
+pub(crate) fn node(lid: u64) -> Option<Node> {
     nodes().get(usize::try_from(lid).ok()?.checked_sub(4)? / 2).copied()
 }
 
@@ -80,20 +80,20 @@ fn guid2lid() -> String {
 
 /// Who manages the fabric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Manager {
+pub(crate) enum Manager {
     TorusSm,
     OpenSm,
 }
 
 /// A fabric that is up.
-pub struct Fabric {
+pub(crate) struct Fabric {
     sim: Simulator,
     manager: Mutex<Running>,
 }
 
 impl Fabric {
     /// Starts the simulation and the manager at its first host.
-    pub fn start(manager: Manager) -> Self {
+    pub(crate) fn start(manager: Manager) -> Self {
         let sim = Simulator::start(&["3x3x2", "--no-sm"]);
         let dir = sim.dir.path();
         let file = |name: &str, text: &str| {
@@ -123,7 +123,7 @@ impl Fabric {
     }
 
     /// Asks.
-    pub fn ask(&self, question: &Question) -> Answer {
+    pub(crate) fn ask(&self, question: &Question) -> Answer {
         let args: Vec<&str> = question.args.iter().map(String::as_str).collect();
         let answer = Answer::of(&self.sim.run(&question.at, "saquery", &args));
         let ended = self.manager.lock().expect("nobody panics in here").0.try_wait();

@@ -1,6 +1,6 @@
 //! What is asked, of whom, and what comes back.
 
-pub mod answer;
-pub mod differences;
-pub mod fabric;
-pub mod question;
+pub(crate) mod answer;
+pub(crate) mod differences;
+pub(crate) mod fabric;
+pub(crate) mod question;

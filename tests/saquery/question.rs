@@ -4,7 +4,7 @@ use super::fabric::{Node, lid};
 
 /// One run of saquery.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub(crate) struct Question {
     /// Where it is asked; where the SM is if empty.
     pub at: String,
     /// What saquery is called with.
@@ -15,13 +15,13 @@ pub struct Question {
 
 impl Question {
     /// True if the command line has one of these words.
-    pub fn has(&self, words: &[&str]) -> bool {
+    pub(crate) fn has(&self, words: &[&str]) -> bool {
         self.args.iter().any(|arg| words.contains(&arg.as_str()))
     }
 }
 
 /// All questions of a text.
-pub fn all(text: &str) -> Vec<Question> {
+pub(crate) fn all(text: &str) -> Vec<Question> {
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     let questions: Vec<Question> = lines.flat_map(choices).map(|line| question(&line)).collect();

@@ -14,7 +14,7 @@ use torus_sm::wire::mad::{Mad, Method};
 use torus_sm::wire::sa::DATA_OFFSET;
 
 /// A client at a host: asks, hears reports and answers them if it is told to.
-pub struct Client {
+pub(crate) struct Client {
     pub port: Arc<SimPort>,
     pub ear: Arc<Ear>,
     pub guid: Guid,
@@ -24,7 +24,7 @@ pub struct Client {
 
 /// What a client hears.
 #[derive(Default)]
-pub struct Ear {
+pub(crate) struct Ear {
     pub answers: AtomicBool,
     pub reports: Mutex<Vec<Mad>>,
     pub replies: Mutex<Vec<Vec<u8>>>,
@@ -55,13 +55,13 @@ impl MadSink for Ear {
 }
 
 /// Sends a MAD.
-pub fn post(port: &SimPort, to: Address, mad: &Mad, timeout: Option<Duration>) {
+pub(crate) fn post(port: &SimPort, to: Address, mad: &Mad, timeout: Option<Duration>) {
     let out = Outgoing { agent: Agent::Sa, to, timeout, retries: 0, mad: &mad.0 };
     port.post(&out).expect("the port takes it");
 }
 
 impl Client {
-    pub fn at(house: &House, at: [u16; 3], answers: bool) -> Self {
+    pub(crate) fn at(house: &House, at: [u16; 3], answers: bool) -> Self {
         let node = house.shape.host_guid(at, 0);
         let ear = Arc::new(Ear { answers: answers.into(), ..Ear::default() });
         let port = house.fabric.attach(node, PortNum(1), ear.clone(), false);
@@ -73,13 +73,13 @@ impl Client {
     }
 
     /// The LID of its port.
-    pub fn lid(&self, house: &House, at: [u16; 3]) -> Lid {
+    pub(crate) fn lid(&self, house: &House, at: [u16; 3]) -> Lid {
         let info = house.fabric.port_info(house.shape.host_guid(at, 0), PortNum(1));
         info.expect("a port").lid()
     }
 
     /// Asks, and waits for the answer.
-    pub async fn call(&self, mad: &Mad) -> Vec<u8> {
+    pub(crate) async fn call(&self, mad: &Mad) -> Vec<u8> {
         self.ear.replies.lock().unwrap().clear();
         post(&self.port, self.to, mad, Some(Duration::from_secs(3)));
         while self.ear.replies.lock().unwrap().is_empty() {
@@ -91,7 +91,7 @@ impl Client {
     }
 
     /// What it heard since the last call: trap number and the GID it is about.
-    pub fn heard(&self) -> Vec<(u16, Gid)> {
+    pub(crate) fn heard(&self) -> Vec<(u16, Gid)> {
         let reports = std::mem::take(&mut *self.ear.reports.lock().unwrap());
         let notices = reports.iter().map(|mad| Notice::read(&mad.0[DATA_OFFSET..]));
         notices.map(|notice| (notice.trap_number(), notice.subject_gid())).collect()

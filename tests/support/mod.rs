@@ -20,7 +20,7 @@ use torus_sm::wire::attr::tables::SlToVl;
 const EIGHT_DATA_VLS: u8 = 4;
 
 /// A torus with its coordinates.
-pub struct Torus {
+pub(crate) struct Torus {
     pub shape: Shape,
     pub fabric: Fabric,
     /// By switch.
@@ -28,7 +28,7 @@ pub struct Torus {
 }
 
 /// Path SLs by dateline crossings.
-pub struct Datelines {
+pub(crate) struct Datelines {
     radix: [u16; 3],
     looped: [bool; 3],
     /// By port: coordinates and number of its switch.
@@ -75,7 +75,7 @@ impl RoutingPolicy for Datelines {
 }
 
 impl Torus {
-    pub fn new(radix: [u16; 3], hosts: u8, parallel: u8) -> Self {
+    pub(crate) fn new(radix: [u16; 3], hosts: u8, parallel: u8) -> Self {
         let shape = Shape { hosts, parallel, ..Shape::torus(radix) };
         let topology = shape.build().expect("a healthy torus");
         let view = View { state: PortState::Active, ..View::default() };
@@ -163,7 +163,7 @@ impl Torus {
     }
 
     /// The plan; without QoS nothing is written about VLs.
-    pub fn plan(&self, qos: bool, promise: bool) -> Plan {
+    pub(crate) fn plan(&self, qos: bool, promise: bool) -> Plan {
         let lids = self.lids();
         let at = self.fabric.port_ids().map(|port| {
             let switch = self.fabric.switch_behind(port)?;
@@ -225,7 +225,7 @@ impl Torus {
 }
 
 /// The plan with other forwarding tables.
-pub fn with_lfts(mut plan: Plan, change: impl FnOnce(&mut [Vec<u8>])) -> Plan {
+pub(crate) fn with_lfts(mut plan: Plan, change: impl FnOnce(&mut [Vec<u8>])) -> Plan {
     let mut routing = Routing::clone(&plan.routing);
     let mut tables: Vec<Vec<u8>> = routing.lfts.iter().map(|lft| lft.0.clone()).collect();
     change(&mut tables);

@@ -26,7 +26,7 @@ use torus_sm::wire::sa::SaAttr;
 use torus_sm::wire::sa::{CLASS_VERSION, DATA_OFFSET, SA_OFFSET, SaHeader};
 
 /// The whole plan of a torus, checked and published.
-pub fn subnet(
+pub(crate) fn subnet(
     fabric: Fabric,
     options: Options,
     torus_config: &Result<TorusConfig, Vec<Note>>,
@@ -36,7 +36,7 @@ pub fn subnet(
 }
 
 /// The same, if the torus routes.
-pub fn published(
+pub(crate) fn published(
     fabric: Fabric,
     options: Options,
     torus_config: &Result<TorusConfig, Vec<Note>>,
@@ -72,7 +72,7 @@ pub fn published(
 }
 
 /// A request to the subnet administrator.
-pub fn request<R: Record>(attribute: u16, method: Method, mask: u64, record: &R) -> Mad {
+pub(crate) fn request<R: Record>(attribute: u16, method: Method, mask: u64, record: &R) -> Mad {
     let mut header = Header::default();
     header.set_base_version(1);
     header.set_class(3);
@@ -90,7 +90,7 @@ pub fn request<R: Record>(attribute: u16, method: Method, mask: u64, record: &R)
 }
 
 /// A torus with so many hosts at each switch, published.
-pub fn torus(radix: [u16; 3], hosts: u8) -> Subnet {
+pub(crate) fn torus(radix: [u16; 3], hosts: u8) -> Subnet {
     let shape = Shape { hosts, ..Shape::torus(radix) };
     let topology = shape.build().expect("the shape fits a fabric");
     let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
@@ -101,7 +101,7 @@ pub fn torus(radix: [u16; 3], hosts: u8) -> Subnet {
 }
 
 /// Pairs of different hosts from all over the fabric, the same in each run.
-pub fn pairs(subnet: &Subnet, count: usize) -> Vec<[PortId; 2]> {
+pub(crate) fn pairs(subnet: &Subnet, count: usize) -> Vec<[PortId; 2]> {
     let fabric = &subnet.fabric;
     let is_host = |&port: &PortId| !fabric.node_of(port).is_switch();
     let hosts: Vec<PortId> = fabric.end_ports().filter(is_host).collect();
@@ -112,7 +112,7 @@ pub fn pairs(subnet: &Subnet, count: usize) -> Vec<[PortId; 2]> {
 }
 
 /// As rdma_cm asks for the path between two ports.
-pub fn path_query(prefix: u64, [from, to]: [Guid; 2]) -> Mad {
+pub(crate) fn path_query(prefix: u64, [from, to]: [Guid; 2]) -> Mad {
     let mut wanted = PathRecord::default();
     wanted.set_sgid(Gid::new(prefix, from));
     wanted.set_dgid(Gid::new(prefix, to));

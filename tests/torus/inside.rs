@@ -30,7 +30,7 @@ const WINDOW: usize = 64;
 
 /// A request to the subnet administrator.
 #[derive(Clone, Copy, Debug)]
-pub enum Question {
+pub(crate) enum Question {
     /// A path between two end ports, maybe with this SL.
     Path { from: Guid, to: Guid, sl: Option<Sl> },
     /// A port becomes a full member of a group, which is created if there is none.
@@ -39,7 +39,7 @@ pub enum Question {
 
 /// What comes back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// Status of the MAD.
     pub status: u16,
     /// SL of the path or MLID of the group; 0 with an error.
@@ -48,16 +48,16 @@ pub struct Answer {
 
 impl Answer {
     /// There is no such record (IBA vol. 1, 15.4.4).
-    pub const NO_RECORDS: Self = Self { status: 0x0300, value: 0 };
+    pub(crate) const NO_RECORDS: Self = Self { status: 0x0300, value: 0 };
 
     /// Success.
-    pub fn granted(value: u16) -> Self {
+    pub(crate) fn granted(value: u16) -> Self {
         Self { status: 0, value }
     }
 }
 
 /// Asks the subnet administrator from the node `at`, all questions in their order.
-pub fn ask(sim: &Ibsim, at: &str, questions: &[Question]) -> Vec<Answer> {
+pub(crate) fn ask(sim: &Ibsim, at: &str, questions: &[Question]) -> Vec<Answer> {
     let file = sim.dir().join("inquiry.questions");
     let lines: Vec<String> = questions.iter().map(|question| question.line()).collect();
     fs::write(&file, lines.join("\n")).expect("a file");

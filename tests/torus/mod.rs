@@ -2,17 +2,17 @@
 //! OpenSM's on the same fabric.
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
-pub mod failures;
-pub mod inside;
-pub mod opensm;
-pub mod random;
-pub mod subnet;
+pub(crate) mod failures;
+pub(crate) mod inside;
+pub(crate) mod opensm;
+pub(crate) mod random;
+pub(crate) mod subnet;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A number from the environment, for tests that can do more than they usually do.
-pub fn setting(name: &str, default: usize) -> usize {
+pub(crate) fn setting(name: &str, default: usize) -> usize {
     match std::env::var(name) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")),
         Err(_) => default,
@@ -21,7 +21,7 @@ pub fn setting(name: &str, default: usize) -> usize {
 
 /// Does `work` for 0..`count`, two at a time, and returns the results in order. OpenSM and ibsim
 /// mostly wait for each other.
-pub fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+pub(crate) fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..2 {

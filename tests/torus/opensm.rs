@@ -16,7 +16,7 @@ use torus_sm::plan::routing::torus::Torus;
 use torus_sm::wire::attr::NodeKind;
 
 /// The programs it takes.
-pub const PROGRAMS: [&str; 2] = ["ibsim", "opensm"];
+pub(crate) const PROGRAMS: [&str; 2] = ["ibsim", "opensm"];
 
 /// How long OpenSM may take; usually it is half a second.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -28,7 +28,7 @@ const PATIENCE_WITH_TREES: Duration = Duration::from_secs(15);
 const PATHS: usize = 2000;
 
 /// OpenSM at work.
-pub struct OpenSm {
+pub(crate) struct OpenSm {
     _process: Running,
     pub sim: Ibsim,
     /// It has routed the fabric; else it refused.
@@ -37,7 +37,7 @@ pub struct OpenSm {
 
 impl OpenSm {
     /// Starts OpenSM and waits for its verdict.
-    pub fn start(case: &Case) -> Self {
+    pub(crate) fn start(case: &Case) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let net = folder.path().join("fabric.net");
         fs::write(&net, ibnet::write(&case.topology)).expect("a file");
@@ -68,7 +68,7 @@ impl OpenSm {
     }
 
     /// Coordinates by switch GUID, from `opensm-torus.dump`.
-    pub fn coordinates(&self) -> BTreeMap<u64, String> {
+    pub(crate) fn coordinates(&self) -> BTreeMap<u64, String> {
         let file = self.sim.dir().join("opensm-torus.dump");
         let text = fs::read_to_string(file).expect("a dump of the torus");
         let line = |line: &str| {
@@ -101,7 +101,7 @@ fn routes(opensm: &mut Running, log: &Path) -> bool {
 
 /// What came of a comparison.
 #[derive(Default)]
-pub struct Comparison {
+pub(crate) struct Comparison {
     /// OpenSM routes the fabric.
     pub routed: bool,
     /// Path SLs and multicast trees that were compared.
@@ -112,7 +112,7 @@ pub struct Comparison {
 }
 
 /// Routes a case by both programs and compares all that comes of it.
-pub fn compare(case: &Case) -> Comparison {
+pub(crate) fn compare(case: &Case) -> Comparison {
     let theirs = OpenSm::start(case);
     let subnet = Subnet::new(case);
     let routed = theirs.routed;

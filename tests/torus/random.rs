@@ -9,10 +9,10 @@ use torus_sm::ids::{Guid, PortNum};
 use torus_sm::wire::attr::NodeKind;
 
 /// Pseudo-random numbers (xorshift, Marsaglia 2003).
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         let mut random = Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         for _ in 0..8 {
             random.next();
@@ -28,16 +28,16 @@ impl Random {
     }
 
     /// A number below `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         ((self.next() >> 20) % limit as u64) as usize
     }
 
     /// True in so many cases of a hundred.
-    pub fn percent(&mut self, chance: usize) -> bool {
+    pub(crate) fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
 
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
             items.swap(end, self.below(end + 1));
         }
@@ -45,7 +45,7 @@ impl Random {
 }
 
 /// The fabric of this seed.
-pub fn case(seed: u64) -> Case {
+pub(crate) fn case(seed: u64) -> Case {
     let mut random = Random::new(seed);
     let (radix, looped) = size(&mut random);
     let mut draft = Draft::new(&mut random, radix, looped);

@@ -25,7 +25,7 @@ use torus_sm::wire::attr::NodeKind;
 
 /// What both programs are told.
 #[derive(Clone)]
-pub struct Case {
+pub(crate) struct Case {
     /// Nodes and cables.
     pub topology: Topology,
     /// Index of the channel adapter on which the subnet manager runs.
@@ -40,7 +40,7 @@ pub struct Case {
 
 impl Case {
     /// A generated fabric, managed from its first channel adapter.
-    pub fn of(shape: &Shape) -> Self {
+    pub(crate) fn of(shape: &Shape) -> Self {
         let topology = shape.build().expect("it fits");
         let local = topology.nodes.iter().position(|node| node.kind == NodeKind::Ca);
         let local = local.expect("a host");
@@ -49,7 +49,7 @@ impl Case {
 }
 
 /// A fabric with LIDs and configuration.
-pub struct Subnet {
+pub(crate) struct Subnet {
     pub fabric: Fabric,
     pub lids: LidTable,
     pub options: Options,
@@ -58,7 +58,7 @@ pub struct Subnet {
 
 impl Subnet {
     /// The subnet of a case; LIDs are given out in the order of GUIDs.
-    pub fn new(case: &Case) -> Self {
+    pub(crate) fn new(case: &Case) -> Self {
         let fabric = Fabric::from_topology(&case.topology, case.local, &View::default());
         let fabric = fabric.expect("the local port exists");
         let mut lids = LidTable::new(fabric.ports().len());
@@ -75,7 +75,7 @@ impl Subnet {
     }
 
     /// Gives every end port the LIDs that it has in another subnet.
-    pub fn take_lids_of(&mut self, other: &Self) {
+    pub(crate) fn take_lids_of(&mut self, other: &Self) {
         self.lids = LidTable::new(self.fabric.ports().len());
         for port in self.fabric.end_ports() {
             let there = other.fabric.port_by_guid(self.fabric.port(port).guid);
@@ -86,12 +86,12 @@ impl Subnet {
     }
 
     /// Routes after a pass that gave `previous`.
-    pub fn route(&self, previous: Option<&Routing>) -> Result<Routing, Refusal> {
+    pub(crate) fn route(&self, previous: Option<&Routing>) -> Result<Routing, Refusal> {
         self.route_since(previous, None)
     }
 
     /// Routes after a pass that gave `previous`, when it is known what changed since.
-    pub fn route_since(
+    pub(crate) fn route_since(
         &self,
         previous: Option<&Routing>,
         since: Option<Since<'_>>,
@@ -107,14 +107,14 @@ impl Subnet {
     }
 
     /// Coordinates by switch GUID.
-    pub fn coordinates(&self, routing: &Routing) -> BTreeMap<u64, String> {
+    pub(crate) fn coordinates(&self, routing: &Routing) -> BTreeMap<u64, String> {
         let torus = Torus::of(routing).expect("routed by torus-2QoS");
         let guid = |switch| self.fabric.switch(switch).guid().0;
         torus.switches().map(|(at, switch)| (guid(switch), at.to_string())).collect()
     }
 
     /// Forwarding tables; all LIDs of a port must have the same output.
-    pub fn lfts(&self, routing: &Routing) -> Lfts {
+    pub(crate) fn lfts(&self, routing: &Routing) -> Lfts {
         let mut lfts = Lfts::new();
         for switch in self.fabric.switch_ids() {
             let from = self.fabric.switch(switch).guid().0;
@@ -129,7 +129,7 @@ impl Subnet {
     }
 
     /// The mappings of all (owner, input, output) in `wanted`.
-    pub fn sl_to_vls(&self, routing: &Routing, wanted: &SlToVls) -> SlToVls {
+    pub(crate) fn sl_to_vls(&self, routing: &Routing, wanted: &SlToVls) -> SlToVls {
         let vls = |&(owner, input, output): &(u64, u8, u8)| -> Option<Vec<u8>> {
             let (input, output) = self.ports(Guid(owner), input, output)?;
             let map = routing.policy.sl_to_vl(input, output)?;
@@ -153,7 +153,7 @@ impl Subnet {
     }
 
     /// Gives `work` what a plan of the subnet is made from.
-    pub fn with_input<T>(
+    pub(crate) fn with_input<T>(
         &self,
         memory: &Memory,
         groups: &[GroupMembers],
@@ -178,12 +178,12 @@ impl Subnet {
     }
 
     /// Plans and verifies the whole subnet; the text is what verification found wrong.
-    pub fn verified(&self) -> Result<Summary, String> {
+    pub(crate) fn verified(&self) -> Result<Summary, String> {
         self.verified_with(&[])
     }
 
     /// The same with multicast groups.
-    pub fn verified_with(&self, groups: &[GroupMembers]) -> Result<Summary, String> {
+    pub(crate) fn verified_with(&self, groups: &[GroupMembers]) -> Result<Summary, String> {
         let planned = self.with_input(&Memory::default(), groups, compute);
         let planned = planned.map_err(|failure| format!("{:?}", failure.refusals))?;
         let verified = verify(&self.fabric, planned.plan, &Checks::new(true));

@@ -13,11 +13,11 @@ use torus_sm::plan::{LidTable, Plan};
 use torus_sm::wire::attr::{NodeKind, PortState, SwitchInfo};
 
 /// Draws from a seed (SplitMix64).
-pub struct Dice(pub u64);
+pub(crate) struct Dice(pub u64);
 
 impl Dice {
     /// A number below `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut word = self.0;
         word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -26,13 +26,13 @@ impl Dice {
     }
 
     /// True with a chance of one in `odds`.
-    pub fn one_in(&mut self, odds: usize) -> bool {
+    pub(crate) fn one_in(&mut self, odds: usize) -> bool {
         self.below(odds) == 0
     }
 }
 
 /// A policy without any opinion.
-pub struct Plain;
+pub(crate) struct Plain;
 
 impl RoutingPolicy for Plain {
     fn path_sl(&self, _source: PortId, _destination: PortId, hint: Sl) -> Sl {
@@ -53,7 +53,7 @@ const HOST: u64 = 0x1000;
 const MLIDS: usize = 6;
 
 /// LIDs by port GUID.
-pub type Lids = BTreeMap<Guid, Lid>;
+pub(crate) type Lids = BTreeMap<Guid, Lid>;
 
 fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
     TopologyNode {
@@ -99,7 +99,7 @@ fn topology(dice: &mut Dice) -> Topology {
 }
 
 /// A picture in which all links are ACTIVE and all devices have the LIDs and tops of a plan.
-pub fn at_work(fabric: &mut Fabric, lids: &LidTable, tops: &[SwitchInfo]) {
+pub(crate) fn at_work(fabric: &mut Fabric, lids: &LidTable, tops: &[SwitchInfo]) {
     let ports = fabric.end_ports().filter_map(|port| {
         let mut info = fabric.port(port).info?;
         info.set_lid(lids.base(port)?);
@@ -275,7 +275,7 @@ fn draw_lids(topology: &Topology, dice: &mut Dice) -> Lids {
 
 /// Two plans for a random fabric: links fail and come up, a switch may be rebooted, LIDs of
 /// hosts come, go and move; routes are near to each other, or have nothing in common.
-pub fn scene(dice: &mut Dice) -> Scene {
+pub(crate) fn scene(dice: &mut Dice) -> Scene {
     let whole = topology(dice);
     let count = whole.cables.len();
     let is_trunk = |ends: &[(usize, PortNum); 2]| {
@@ -325,7 +325,7 @@ pub fn scene(dice: &mut Dice) -> Scene {
 
 /// Makes a new picture what became of a fabric at work: LIDs and tables are those of `before`,
 /// new links are in INIT.
-pub fn go_on(before: &Fabric, fabric: &mut Fabric, new: &Plan) {
+pub(crate) fn go_on(before: &Fabric, fabric: &mut Fabric, new: &Plan) {
     remember(before, fabric, new);
     for slot in fabric.port_ids().collect::<Vec<_>>() {
         let (num, node) = (fabric.port(slot).num, fabric.node_of(slot));

@@ -7,10 +7,10 @@ use torus_sm::fabric::{PortId, SwitchId};
 use torus_sm::ids::{Lid, Mlid, PortNum};
 
 /// Channels, by the ports that send, and those that a packet on them may take next.
-pub type Waits = BTreeSet<(PortId, PortId)>;
+pub(crate) type Waits = BTreeSet<(PortId, PortId)>;
 
 /// All packets of all end ports, in a fabric with a single VL, as `steps` allow.
-pub fn waits(scene: &Scene, steps: &Steps) -> Waits {
+pub(crate) fn waits(scene: &Scene, steps: &Steps) -> Waits {
     let (old, new) = (held(scene), Devices::planned(scene));
     let mut waits = Waits::new();
     let max = scene.old.lids.max().max(scene.new.lids.max()).0;
@@ -111,7 +111,7 @@ fn follow(
 }
 
 /// True if channels wait for each other.
-pub fn has_cycle(waits: &Waits) -> bool {
+pub(crate) fn has_cycle(waits: &Waits) -> bool {
     let mut left: BTreeMap<PortId, BTreeSet<PortId>> = BTreeMap::new();
     for &(channel, next) in waits {
         left.entry(channel).or_default().insert(next);

@@ -2,9 +2,9 @@
 
 #![allow(dead_code, reason = "tests and benchmarks use their own parts")]
 
-pub mod draw;
-pub mod mixture;
-pub mod torus;
+pub(crate) mod draw;
+pub(crate) mod mixture;
+pub(crate) mod torus;
 
 use draw::Dice;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ use torus_sm::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH, MFT_BLOCK, MftBlock};
 use torus_sm::wire::attr::{AttrId, PortState, SwitchInfo};
 
 /// A fabric that goes from one plan to another.
-pub struct Scene {
+pub(crate) struct Scene {
     /// As it was when the old plan was applied.
     pub before: Arc<Fabric>,
     pub old: Arc<Plan>,
@@ -31,13 +31,13 @@ pub struct Scene {
 }
 
 impl Scene {
-    pub fn acknowledged(&self) -> Acknowledged {
+    pub(crate) fn acknowledged(&self) -> Acknowledged {
         let mut acknowledged = Acknowledged::default();
         acknowledged.replace(&self.before, &self.old, &[]);
         acknowledged
     }
 
-    pub fn steps(&self) -> Steps {
+    pub(crate) fn steps(&self) -> Steps {
         let acknowledged = self.acknowledged();
         order(&self.delta(&acknowledged))
     }
@@ -56,7 +56,7 @@ impl Scene {
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub(crate) enum Fate {
     Arrives,
     Lost,
     Circles,
@@ -66,7 +66,7 @@ type Masks = BTreeMap<Mlid, PortMask>;
 
 /// What the devices hold.
 #[derive(Clone)]
-pub struct Devices<'a> {
+pub(crate) struct Devices<'a> {
     scene: &'a Scene,
     lfts: Vec<Vec<u8>>,
     tops: Vec<u16>,
@@ -77,7 +77,7 @@ pub struct Devices<'a> {
 
 impl<'a> Devices<'a> {
     /// As the old plan left them.
-    pub fn new(scene: &'a Scene) -> Self {
+    pub(crate) fn new(scene: &'a Scene) -> Self {
         let fabric = &scene.fabric;
         let mut devices = Self {
             scene,
@@ -100,7 +100,7 @@ impl<'a> Devices<'a> {
     }
 
     /// Gives a switch the old plan's tables of `there`, a switch of the fabric before.
-    pub fn hold(&mut self, switch: SwitchId, there: SwitchId) {
+    pub(crate) fn hold(&mut self, switch: SwitchId, there: SwitchId) {
         let scene = self.scene;
         let table = &scene.old.routing.lft(there).0;
         self.tops[switch.index()] = scene.old.switch_infos[there.index()].linear_fdb_top();
@@ -110,13 +110,13 @@ impl<'a> Devices<'a> {
     }
 
     /// The ports that forward a group.
-    pub fn ports(&self, mlid: Mlid, switch: SwitchId) -> Vec<u8> {
+    pub(crate) fn ports(&self, mlid: Mlid, switch: SwitchId) -> Vec<u8> {
         let mask = self.mfts[switch.index()].get(&mlid).copied().unwrap_or_default();
         mask.iter().collect()
     }
 
     /// As the new plan wants them.
-    pub fn planned(scene: &'a Scene) -> Self {
+    pub(crate) fn planned(scene: &'a Scene) -> Self {
         let mut devices = Self::new(scene);
         devices.ports_are_up = true;
         for switch in scene.fabric.switch_ids() {
@@ -129,11 +129,11 @@ impl<'a> Devices<'a> {
         devices
     }
 
-    pub fn raise_ports(&mut self) {
+    pub(crate) fn raise_ports(&mut self) {
         self.ports_are_up = true;
     }
 
-    pub fn equals(&self, other: &Self) -> bool {
+    pub(crate) fn equals(&self, other: &Self) -> bool {
         let lids = |devices: &Self| {
             let tables = devices.lfts.iter().zip(&devices.tops);
             tables.map(|(lft, &top)| lft[..=usize::from(top)].to_vec()).collect::<Vec<_>>()
@@ -142,7 +142,7 @@ impl<'a> Devices<'a> {
     }
 
     /// Carries a Set out; the LIDs it may concern.
-    pub fn carry_out(&mut self, step: &Step) -> Vec<Lid> {
+    pub(crate) fn carry_out(&mut self, step: &Step) -> Vec<Lid> {
         let Some(item) = step.item else { return Vec::new() };
         let Some(switch) = self.scene.fabric.node(item.node).switch else { return Vec::new() };
         match item.attr_id {
@@ -185,7 +185,7 @@ impl<'a> Devices<'a> {
     }
 
     /// All LIDs that the new plan knows.
-    pub fn lids(&self) -> impl Iterator<Item = Lid> + use<> {
+    pub(crate) fn lids(&self) -> impl Iterator<Item = Lid> + use<> {
         (1..=self.scene.new.lids.max().0).map(Lid)
     }
 
@@ -198,13 +198,13 @@ impl<'a> Devices<'a> {
         (is_up(slot) && is_up(peer)).then_some((slot, peer))
     }
 
-    pub fn out(&self, switch: SwitchId, lid: Lid) -> Option<u8> {
+    pub(crate) fn out(&self, switch: SwitchId, lid: Lid) -> Option<u8> {
         let port = self.lfts[switch.index()].get(lid.index()).copied()?;
         (port != LFT_NO_PATH && lid.0 <= self.tops[switch.index()]).then_some(port)
     }
 
     /// What becomes of packets for `lid` at each switch.
-    pub fn fates(&self, lid: Lid) -> Vec<Fate> {
+    pub(crate) fn fates(&self, lid: Lid) -> Vec<Fate> {
         let owner = self.scene.new.lids.port(lid);
         let fabric = &self.scene.fabric;
         let fate = |mut switch: SwitchId| {
@@ -242,7 +242,7 @@ impl<'a> Devices<'a> {
 
     /// The end ports that a multicast packet from one switch reaches; `None` if it is copied
     /// without end.
-    pub fn spread(&self, mlid: Mlid, from: SwitchId) -> Option<BTreeSet<PortId>> {
+    pub(crate) fn spread(&self, mlid: Mlid, from: SwitchId) -> Option<BTreeSet<PortId>> {
         let fabric = &self.scene.fabric;
         let mut reached = BTreeSet::new();
         let mut under_way = self.copies(mlid, from, None);
@@ -258,12 +258,12 @@ impl<'a> Devices<'a> {
         None
     }
 
-    pub fn mlids(&self) -> BTreeSet<Mlid> {
+    pub(crate) fn mlids(&self) -> BTreeSet<Mlid> {
         self.mfts.iter().flat_map(|masks| masks.keys().copied()).collect()
     }
 
     /// True if the cables of the trees of two states together have a ring.
-    pub fn has_ring_with(&self, other: &Self, mlid: Mlid) -> bool {
+    pub(crate) fn has_ring_with(&self, other: &Self, mlid: Mlid) -> bool {
         let fabric = &self.scene.fabric;
         let mut cables = BTreeSet::new();
         for devices in [self, other] {
@@ -296,7 +296,12 @@ impl<'a> Devices<'a> {
 
 /// Carries all steps out in a random order that their predecessors allow, or none at all if
 /// `in_order` is false; tells what goes wrong.
-pub fn transit(scene: &Scene, steps: &Steps, in_order: bool, dice: &mut Dice) -> Vec<String> {
+pub(crate) fn transit(
+    scene: &Scene,
+    steps: &Steps,
+    in_order: bool,
+    dice: &mut Dice,
+) -> Vec<String> {
     let steps: Vec<Step> = if in_order {
         steps.iter().cloned().collect()
     } else {

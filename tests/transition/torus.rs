@@ -16,7 +16,7 @@ use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::{NodeKind, PortState};
 
 /// A torus of which parts may be missing.
-pub struct Torus {
+pub(crate) struct Torus {
     shape: Shape,
     pub topology: Topology,
     engine: &'static str,
@@ -24,29 +24,29 @@ pub struct Torus {
 
 /// Numbers of nodes and cables that are missing.
 #[derive(Clone, Default)]
-pub struct Missing {
+pub(crate) struct Missing {
     pub nodes: BTreeSet<usize>,
     pub cables: BTreeSet<usize>,
 }
 
 impl Torus {
-    pub fn new(shape: Shape, engine: &'static str) -> Self {
+    pub(crate) fn new(shape: Shape, engine: &'static str) -> Self {
         let topology = shape.build().expect("it fits");
         Self { shape, topology, engine }
     }
 
-    pub fn has_qos(&self) -> bool {
+    pub(crate) fn has_qos(&self) -> bool {
         self.engine != "minhop"
     }
 
     /// Numbers of the switches.
-    pub fn switches(&self) -> Vec<usize> {
+    pub(crate) fn switches(&self) -> Vec<usize> {
         let nodes = self.topology.nodes.iter().enumerate();
         nodes.filter(|(_, node)| node.kind == NodeKind::Switch).map(|(number, _)| number).collect()
     }
 
     /// Numbers of the cables between switches.
-    pub fn trunks(&self) -> Vec<usize> {
+    pub(crate) fn trunks(&self) -> Vec<usize> {
         let is_switch = |node: usize| self.topology.nodes[node].kind == NodeKind::Switch;
         let cables = self.topology.cables.iter().enumerate();
         let between = |ends: &[_; 2]| ends.iter().all(|&(node, _)| is_switch(node));
@@ -93,7 +93,7 @@ impl Torus {
 
     /// From the plan without `before` to that without `after`; `None` if one of them cannot be
     /// routed.
-    pub fn scene(&self, before: &Missing, after: &Missing) -> Option<Scene> {
+    pub(crate) fn scene(&self, before: &Missing, after: &Missing) -> Option<Scene> {
         let whole = self.picture(&Missing::default());
         let memory = Memory::new(Default::default());
         let lids = self.plan(&whole, &memory)?.lids;

@@ -12,7 +12,7 @@ use torus_sm::wire::attr::{AttrId, NodeKind, PortState};
 use torus_sm::wire::mad::{Header, Method};
 
 /// What is seen of a fabric.
-pub struct Watch {
+pub(crate) struct Watch {
     fabric: SimFabric,
     topology: Topology,
     /// Hosts with their LIDs.
@@ -30,14 +30,14 @@ struct Seen {
 }
 
 /// The port.
-pub struct WatchedPort {
+pub(crate) struct WatchedPort {
     inner: Arc<dyn MadPort>,
     watch: Arc<Mutex<Option<Arc<Watch>>>>,
 }
 
 impl WatchedPort {
     /// A port that is watched as soon as there is a watch.
-    pub fn new(inner: Arc<dyn MadPort>, watch: Arc<Mutex<Option<Arc<Watch>>>>) -> Self {
+    pub(crate) fn new(inner: Arc<dyn MadPort>, watch: Arc<Mutex<Option<Arc<Watch>>>>) -> Self {
         Self { inner, watch }
     }
 }
@@ -60,7 +60,7 @@ impl MadPort for WatchedPort {
 
 impl Watch {
     /// Watches a fabric that is up.
-    pub fn new(house: &House) -> Arc<Self> {
+    pub(crate) fn new(house: &House) -> Arc<Self> {
         let topology = house.topology.clone();
         let hosts = topology.nodes.iter().filter(|node| node.kind == NodeKind::Ca);
         let lid = |guid| house.fabric.port_info(guid, PortNum(1)).expect("a port").lid();
@@ -69,7 +69,7 @@ impl Watch {
     }
 
     /// From now on all pairs that reach each other are to keep doing so.
-    pub fn begin(&self) {
+    pub(crate) fn begin(&self) {
         let pairs = self.hosts.iter().flat_map(|&(from, _)| {
             self.hosts.iter().filter(move |(to, _)| *to != from).map(move |&(_, lid)| (from, lid))
         });
@@ -78,7 +78,7 @@ impl Watch {
     }
 
     /// Number of joined pairs, Sets of forwarding tables since, and what went wrong.
-    pub fn end(&self) -> (usize, usize, Vec<String>) {
+    pub(crate) fn end(&self) -> (usize, usize, Vec<String>) {
         let seen = std::mem::take(&mut *self.seen.lock().expect("no panic"));
         (seen.pairs.len(), seen.sets, seen.faults)
     }

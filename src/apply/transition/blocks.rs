@@ -86,17 +86,17 @@ impl<'a> Turn<'a> {
     }
 
     /// True if it is not known which of two versions of the block is in force.
-    pub fn is_unsure(&self) -> bool {
+    pub(super) fn is_unsure(&self) -> bool {
         matches!(self.held, Held::Unsure)
     }
 
     /// True if the block may be written with entries of both versions.
-    pub fn can_be_mixed(&self) -> bool {
+    pub(super) fn can_be_mixed(&self) -> bool {
         matches!(self.held, Held::Known(_))
     }
 
     /// The block with the new entries of `lids` only.
-    pub fn mixed(&self, lids: u64) -> [u8; LFT_BLOCK] {
+    pub(super) fn mixed(&self, lids: u64) -> [u8; LFT_BLOCK] {
         std::array::from_fn(|index| {
             let old = match self.held {
                 Held::Known(entries) => entries.get(index),
@@ -108,7 +108,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Where the switch sends a LID of the block at present; `None` if it drops it.
-    pub fn old(&self, lid: Lid) -> Option<u8> {
+    pub(super) fn old(&self, lid: Lid) -> Option<u8> {
         match self.held {
             Held::Known(entries) if lid <= self.top => {
                 entry(entries, lid).filter(|&port| port != LFT_NO_PATH)
@@ -118,7 +118,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Where it is to send it.
-    pub fn new_port(&self, lid: Lid) -> Option<u8> {
+    pub(super) fn new_port(&self, lid: Lid) -> Option<u8> {
         entry(self.wanted, lid).filter(|&port| port != LFT_NO_PATH)
     }
 
@@ -133,7 +133,7 @@ fn entry(block: &[u8], lid: Lid) -> Option<u8> {
 
 impl<'a> Block<'a> {
     /// What has to be obeyed when these blocks, all with the same number, change.
-    pub fn new(delta: &Delta<'a>, items: &[Item]) -> Self {
+    pub(super) fn new(delta: &Delta<'a>, items: &[Item]) -> Self {
         let turns: Vec<Turn<'a>> =
             items.iter().filter_map(|&item| Turn::new(delta, item)).collect();
         let none = vec![0; turns.len()];

@@ -59,7 +59,7 @@ impl Way {
 }
 
 impl<'a> Ground<'a> {
-    pub fn new(delta: &Delta<'a>, turns: &[Turn<'a>]) -> Self {
+    pub(super) fn new(delta: &Delta<'a>, turns: &[Turn<'a>]) -> Self {
         let mut turn_of = vec![NONE; delta.fabric.switches().len()];
         for (turn, index) in turns.iter().zip(0..) {
             turn_of[turn.switch.index()] = index;
@@ -127,7 +127,12 @@ pub(super) struct Column {
 }
 
 impl Column {
-    pub fn new(ground: &mut Ground<'_>, turns: &[Turn<'_>], nodes: Vec<u32>, lid: Lid) -> Self {
+    pub(super) fn new(
+        ground: &mut Ground<'_>,
+        turns: &[Turn<'_>],
+        nodes: Vec<u32>,
+        lid: Lid,
+    ) -> Self {
         for (&turn, node) in nodes.iter().zip(0..) {
             ground.node_of[turn as usize] = node;
         }
@@ -232,7 +237,7 @@ impl Column {
     }
 
     /// The links of a node's new way that are not ACTIVE.
-    pub fn dark_links(&self, mut node: usize) -> Vec<PortId> {
+    pub(super) fn dark_links(&self, mut node: usize) -> Vec<PortId> {
         let mut links = Vec::new();
         for _ in &self.nodes {
             let way = &self.new[node];
@@ -244,7 +249,7 @@ impl Column {
     }
 
     /// Who waits for whom.
-    pub fn waits(&self) -> Vec<(u32, u32)> {
+    pub(super) fn waits(&self) -> Vec<(u32, u32)> {
         if self.nodes.len() < 2 {
             return Vec::new();
         }

@@ -64,7 +64,7 @@ const ONCE: [&str; 14] = [
 
 impl<'a> Draft<'a> {
     /// A section that has fields.
-    pub fn of(name: &str, at: Piece<'a>) -> Option<Self> {
+    pub(super) fn of(name: &str, at: Piece<'a>) -> Option<Self> {
         let line = at.number;
         let seen = Vec::new();
         Some(match name {
@@ -105,7 +105,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Takes a field that may stand in this section.
-    pub fn field(
+    pub(super) fn field(
         &mut self,
         name: &'static str,
         at: Piece<'a>,
@@ -129,7 +129,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Says what is missing, at the end of the section.
-    pub fn check(&self, said: &mut Said<'_>) {
+    pub(super) fn check(&self, said: &mut Said<'_>) {
         let says = |seen: &[(&str, u32)], name: &str| seen.iter().any(|(known, _)| *known == name);
         match self {
             Self::Group(open) if !says(&open.seen, "name") => {

@@ -42,12 +42,12 @@ impl Said<'_> {
     }
 
     /// An error at a place.
-    pub fn wrong(&mut self, at: Piece<'_>, message: impl Into<String>) {
+    pub(super) fn wrong(&mut self, at: Piece<'_>, message: impl Into<String>) {
         self.say(Severity::Error, at.number, at.column(), message.into());
     }
 
     /// A warning.
-    pub fn odd(&mut self, at: Piece<'_>, message: impl Into<String>) {
+    pub(super) fn odd(&mut self, at: Piece<'_>, message: impl Into<String>) {
         self.say(Severity::Warning, at.number, at.column(), message.into());
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Value<'a, 'p> {
 
 impl<'a> Value<'a, '_> {
     /// The words as they stand.
-    pub fn words(&self) -> Option<String> {
+    pub(super) fn words(&self) -> Option<String> {
         self.parts.first().map(|part| part.text().trim_matches('"').to_owned())
     }
 
@@ -50,16 +50,16 @@ impl<'a> Value<'a, '_> {
         items.first().copied()
     }
 
-    pub fn name(&self, said: &mut Said<'_>) -> Option<(String, Piece<'a>)> {
+    pub(super) fn name(&self, said: &mut Said<'_>) -> Option<(String, Piece<'a>)> {
         self.single(said).map(|item| (plain(item.text()), item))
     }
 
-    pub fn names(&self, said: &mut Said<'_>) -> Names<'a> {
+    pub(super) fn names(&self, said: &mut Said<'_>) -> Names<'a> {
         self.items(said).into_iter().map(|item| (plain(item.text()), item)).collect()
     }
 
     /// A value that `judge` knows.
-    pub fn judged(
+    pub(super) fn judged(
         &self,
         said: &mut Said<'_>,
         judge: impl Fn(&str) -> Result<u8, String>,
@@ -69,7 +69,7 @@ impl<'a> Value<'a, '_> {
     }
 
     /// A rate. The proposal's example has 1, which is no code: less than the slowest link.
-    pub fn rate(&self, said: &mut Said<'_>) -> Option<u8> {
+    pub(super) fn rate(&self, said: &mut Said<'_>) -> Option<u8> {
         const SLOWEST: u8 = 2;
         let item = self.single(said)?;
         if item.text() == "1" {
@@ -79,12 +79,17 @@ impl<'a> Value<'a, '_> {
         self.judged(said, value::rate)
     }
 
-    pub fn number(&self, what: &str, most: u64, said: &mut Said<'_>) -> Option<u64> {
+    pub(super) fn number(&self, what: &str, most: u64, said: &mut Said<'_>) -> Option<u64> {
         let item = self.single(said)?;
         at_most(item.text(), what, most).map_err(|message| said.wrong(item, message)).ok()
     }
 
-    pub fn numbers(&self, what: &str, most: u64, said: &mut Said<'_>) -> Vec<(u64, Piece<'a>)> {
+    pub(super) fn numbers(
+        &self,
+        what: &str,
+        most: u64,
+        said: &mut Said<'_>,
+    ) -> Vec<(u64, Piece<'a>)> {
         let mut numbers = Vec::new();
         for item in self.items(said) {
             match at_most(item.text(), what, most) {
@@ -96,7 +101,7 @@ impl<'a> Value<'a, '_> {
     }
 
     /// Numbers and ranges of them.
-    pub fn ranges(&self, what: &str, most: u64, said: &mut Said<'_>) -> Vec<(u64, u64)> {
+    pub(super) fn ranges(&self, what: &str, most: u64, said: &mut Said<'_>) -> Vec<(u64, u64)> {
         let placed = self.placed_ranges(what, most, said);
         placed.into_iter().map(|(range, _)| range).collect()
     }
@@ -127,7 +132,7 @@ impl<'a> Value<'a, '_> {
     }
 
     /// P_Keys without their membership bit.
-    pub fn pkeys(&self, said: &mut Said<'_>) -> Vec<(u64, u64)> {
+    pub(super) fn pkeys(&self, said: &mut Said<'_>) -> Vec<(u64, u64)> {
         const NUMBER: u64 = 0x7FFF;
         let ranges = self.ranges("a P_Key", 0xFFFF, said);
         ranges
@@ -139,7 +144,7 @@ impl<'a> Value<'a, '_> {
             .collect()
     }
 
-    pub fn arbitration(&self, said: &mut Said<'_>) -> Option<Vec<Weight>> {
+    pub(super) fn arbitration(&self, said: &mut Said<'_>) -> Option<Vec<Weight>> {
         let mut entries = Vec::new();
         for item in self.items(said) {
             let (vl, weight) = item.split_once(':');
@@ -165,7 +170,7 @@ impl<'a> Value<'a, '_> {
         Some(entries)
     }
 
-    pub fn port_choice(&self, said: &mut Said<'_>) -> PortChoice {
+    pub(super) fn port_choice(&self, said: &mut Said<'_>) -> PortChoice {
         if let [part] = self.parts
             && part.text() == "*"
         {
@@ -180,7 +185,7 @@ impl<'a> Value<'a, '_> {
         PortChoice::These(placed.collect())
     }
 
-    pub fn node_kinds(&self, kinds: &mut NodeKinds, said: &mut Said<'_>) {
+    pub(super) fn node_kinds(&self, kinds: &mut NodeKinds, said: &mut Said<'_>) {
         for item in self.items(said) {
             match item.text().to_ascii_uppercase().as_str() {
                 "CA" => kinds.ca = true,
@@ -201,7 +206,7 @@ impl<'a> Value<'a, '_> {
         }
     }
 
-    pub fn port_names(&self, said: &mut Said<'_>) -> Vec<PortName> {
+    pub(super) fn port_names(&self, said: &mut Said<'_>) -> Vec<PortName> {
         let mut names = Vec::new();
         for item in self.items(said) {
             for text in within_quotes(item.text()) {

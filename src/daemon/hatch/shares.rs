@@ -13,7 +13,7 @@ const SHARE: u8 = ((4 * ROUND as u32) >> BITS) as u8;
 
 /// What was asked in this round.
 #[derive(Debug)]
-pub struct Shares {
+pub(super) struct Shares {
     /// By the low bits of the LIDs.
     asked: [u8; 1 << BITS],
     total: u16,
@@ -27,7 +27,7 @@ impl Default for Shares {
 
 impl Shares {
     /// Counts a request of the port at `lid`; false if it has had its share.
-    pub fn take(&mut self, lid: Lid) -> bool {
+    pub(super) fn take(&mut self, lid: Lid) -> bool {
         if self.total == ROUND {
             *self = Self::default();
         }

@@ -20,7 +20,7 @@ const FEW: u64 = 16;
 
 /// Changes of the groups that nobody has asked for yet, by the generations of the registry.
 #[derive(Debug)]
-pub struct Gathering {
+pub(super) struct Gathering {
     /// What was asked for last.
     asked: u64,
     latest: u64,
@@ -34,12 +34,12 @@ pub struct Gathering {
 
 impl Gathering {
     /// The registry is at this generation, which is going to be asked for.
-    pub fn new(generation: u64) -> Self {
+    pub(super) fn new(generation: u64) -> Self {
         Self { asked: generation, latest: generation, last_batch: 0, since: None, is_told: false }
     }
 
     /// The registry is at this generation now.
-    pub fn changed(&mut self, now: Instant, generation: u64) {
+    pub(super) fn changed(&mut self, now: Instant, generation: u64) {
         if generation != self.latest {
             self.latest = generation;
             let first = self.since.map_or(now, |(first, _)| first);
@@ -48,24 +48,24 @@ impl Gathering {
     }
 
     /// The groups of this generation are being planned.
-    pub fn asked(&mut self, generation: u64) {
+    pub(super) fn asked(&mut self, generation: u64) {
         self.last_batch = generation.saturating_sub(self.asked);
         self.known(generation);
     }
 
     /// The groups of this generation are going to be asked for in any case.
-    pub fn known(&mut self, generation: u64) {
+    pub(super) fn known(&mut self, generation: u64) {
         (self.asked, self.latest) = (generation, generation);
         (self.since, self.is_told) = (None, false);
     }
 
     /// The manager knows.
-    pub fn told(&mut self) {
+    pub(super) fn told(&mut self) {
         self.is_told = true;
     }
 
     /// When the manager is to be told; `None` if there is nothing new to tell.
-    pub fn due(&self) -> Option<Instant> {
+    pub(super) fn due(&self) -> Option<Instant> {
         let (first, last) = self.since.filter(|_| !self.is_told)?;
         let are_few = self.last_batch.max(self.latest - self.asked) <= FEW;
         Some(if are_few { first } else { (last + PAUSE).min(first + LONGEST) })

@@ -11,14 +11,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long an answer is held back at most.
-pub const LONGEST: Duration = Duration::from_millis(800);
+pub(super) const LONGEST: Duration = Duration::from_millis(800);
 
 /// Answers held back at most; with more, the oldest go out.
 const MOST: usize = 65_536;
 
 /// Answers that wait.
 #[derive(Debug, Default)]
-pub struct HeldJoins {
+pub(super) struct HeldJoins {
     /// In the order in which they came, each with the time when it goes out in any case.
     held: VecDeque<(Instant, Question)>,
     /// Those that may go out now.
@@ -34,12 +34,12 @@ pub struct HeldJoins {
 
 impl HeldJoins {
     /// The groups of this generation are being planned.
-    pub fn asked(&mut self, generation: u64) {
+    pub(super) fn asked(&mut self, generation: u64) {
         self.asked = generation;
     }
 
     /// What was asked for is in the tables: some answers may go out now.
-    pub fn planned(&mut self) {
+    pub(super) fn planned(&mut self) {
         self.planned = self.asked;
         let (answers, planned) = (&self.answers, self.planned);
         let is_due = |(_, question): &(Instant, Question)| {
@@ -52,23 +52,23 @@ impl HeldJoins {
     }
 
     /// True if answers may go out.
-    pub fn has_free(&self) -> bool {
+    pub(super) fn has_free(&self) -> bool {
         !self.free.is_empty()
     }
 
     /// At most `limit` answers that may go out.
-    pub fn free(&mut self, limit: usize) -> Vec<Reply> {
+    pub(super) fn free(&mut self, limit: usize) -> Vec<Reply> {
         let free = self.free.drain(..limit.min(self.free.len()));
         free.filter_map(|question| self.answers.remove(&question)).map(|(_, reply)| reply).collect()
     }
 
     /// True if the answer to this request waits: if it comes again, one answer will do for both.
-    pub fn holds(&self, name: &Name) -> bool {
+    pub(super) fn holds(&self, name: &Name) -> bool {
         self.answers.get(&name.question()).is_some_and(|(held, _)| held == name)
     }
 
     /// Takes an answer: gives it back if it may go out now.
-    pub fn take(&mut self, now: Instant, name: Name, reply: Reply) -> Option<Reply> {
+    pub(super) fn take(&mut self, now: Instant, name: Name, reply: Reply) -> Option<Reply> {
         let question = name.question();
         if let Some(answer) = self.answers.get_mut(&question) {
             *answer = (name, reply);
@@ -86,18 +86,18 @@ impl HeldJoins {
     }
 
     /// When [`Self::overdue`] will have something.
-    pub fn next_deadline(&self) -> Option<Instant> {
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.held.front().map(|&(deadline, _)| deadline)
     }
 
     /// Lets answers go that were held back for too long.
-    pub fn overdue(&mut self, now: Instant) {
+    pub(super) fn overdue(&mut self, now: Instant) {
         let count = self.held.partition_point(|&(deadline, _)| deadline <= now);
         self.free.extend(self.held.drain(..count).map(|(_, question)| question));
     }
 
     /// Forgets what waits: the subnet is another's.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.held.clear();
         self.free.clear();
         self.answers.clear();

@@ -24,7 +24,7 @@ type Subject = (Lid, u32, [u8; 16]);
 
 /// Answers that are kept.
 #[derive(Debug, Default)]
-pub struct Repeats {
+pub(super) struct Repeats {
     kept: HashMap<Subject, (Name, Reply)>,
     /// In the order in which they are to be forgotten. There may be newer ones by then.
     order: VecDeque<(Instant, Subject, Name)>,
@@ -32,7 +32,7 @@ pub struct Repeats {
 
 impl Repeats {
     /// The answer that this request had, if it is one that must not be carried out again.
-    pub fn answer(&mut self, now: Instant, request: &Inbound, name: Name) -> Option<Reply> {
+    pub(super) fn answer(&mut self, now: Instant, request: &Inbound, name: Name) -> Option<Reply> {
         while let Some(&(until, subject, other)) = self.order.front()
             && (until <= now || self.order.len() > MOST)
         {
@@ -46,7 +46,7 @@ impl Repeats {
     }
 
     /// A request was carried out with this answer.
-    pub fn handled(&mut self, now: Instant, request: &Inbound, name: Name, reply: &Reply) {
+    pub(super) fn handled(&mut self, now: Instant, request: &Inbound, name: Name, reply: &Reply) {
         let Some(subject) = subject(request, name) else { return };
         let is_final =
             Header::read(&request.mad).method() == Method::DELETE.0 || is_nameless(&request.mad);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// VLs that operate, limit of high priority and VL arbitration of all ports that get some, then
 /// their SL to VL mappings.
-pub fn shown(fabric: &Fabric, plan: &Plan) -> String {
+pub(super) fn shown(fabric: &Fabric, plan: &Plan) -> String {
     // What is said of ports, by kind of port, and how many of that kind it is said of.
     let mut lines: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for port in fabric.port_ids() {

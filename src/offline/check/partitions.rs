@@ -14,7 +14,7 @@ macro_rules! put {
 }
 
 /// Partitions with members and groups, then ports with their tables.
-pub fn shown(fabric: &Fabric, partitions: &[Partition], tables: &PartitionTables) -> String {
+pub(super) fn shown(fabric: &Fabric, partitions: &[Partition], tables: &PartitionTables) -> String {
     let mut out = String::new();
     for partition in partitions {
         put_partition(&mut out, partition, tables);

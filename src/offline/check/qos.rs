@@ -30,7 +30,7 @@ macro_rules! put {
 }
 
 /// What is to be shown, and what the fabric cannot follow.
-pub struct Shown {
+pub(super) struct Shown {
     /// The text.
     pub text: String,
     /// What of the scopes the fabric cannot follow.
@@ -41,7 +41,7 @@ pub struct Shown {
 ///
 /// # Errors
 /// Why there is no plan.
-pub fn shown(
+pub(super) fn shown(
     fabric: &Fabric,
     options: &Options,
     partitions: &[Partition],

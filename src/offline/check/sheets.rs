@@ -13,7 +13,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// A file, and what is to be said about it.
-pub struct Sheet {
+pub(super) struct Sheet {
     path: PathBuf,
     /// What it says; `None` if it could not be read.
     content: Option<String>,
@@ -23,7 +23,7 @@ pub struct Sheet {
 
 impl Sheet {
     /// The findings with their lines, or that there are none.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let content = self.content.as_deref().unwrap_or_default();
         if self.findings.is_empty() {
             let state = if self.content.is_some() { "nothing is wrong" } else { "not there" };
@@ -50,7 +50,7 @@ enum Wanted {
 }
 
 /// All of them.
-pub struct Sheets {
+pub(super) struct Sheets {
     /// In the order in which a start reads them.
     pub all: Vec<Sheet>,
     /// What is to be said about the options together.
@@ -65,7 +65,7 @@ pub struct Sheets {
 
 impl Sheets {
     /// Reads what a start with these arguments would read.
-    pub fn read(args: &DaemonArgs) -> Self {
+    pub(super) fn read(args: &DaemonArgs) -> Self {
         let mut sheets = Self {
             all: Vec::new(),
             notes: args.notes.clone(),
@@ -86,12 +86,12 @@ impl Sheets {
     }
 
     /// What a file says; `None` if it was not read.
-    pub fn content(&self, path: &Path) -> Option<&str> {
+    pub(super) fn content(&self, path: &Path) -> Option<&str> {
         self.all.iter().find(|sheet| sheet.path == path)?.content.as_deref()
     }
 
     /// True if something in the file of the QoS policy keeps it from being used.
-    pub fn is_policy_wrong(&self) -> bool {
+    pub(super) fn is_policy_wrong(&self) -> bool {
         let path = self.options.qos_policy_file.as_ref().map(Path::new);
         let sheet = self.all.iter().find(|sheet| Some(&*sheet.path) == path);
         let is_error = |found: &Diagnostic| found.severity == Severity::Error;

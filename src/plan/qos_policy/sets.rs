@@ -25,7 +25,7 @@ impl Eq for Pool {}
 
 impl Pool {
     /// A pool for sets of this many rules.
-    pub fn new(rules: usize) -> Self {
+    pub(super) fn new(rules: usize) -> Self {
         Self { rules, words: rules.div_ceil(64), sets: Vec::new(), known: HashMap::new() }
     }
 
@@ -51,7 +51,7 @@ impl Pool {
     }
 
     /// The first rule that is in all of the sets.
-    pub fn first_of_all(&self, sets: [SetId; 5]) -> Option<usize> {
+    pub(super) fn first_of_all(&self, sets: [SetId; 5]) -> Option<usize> {
         let [a, b, c, d, e] = sets.map(|id| self.words_of(id));
         let both = a.iter().zip(b).zip(c).zip(d).zip(e);
         let all = both.map(|((((a, b), c), d), e)| a & b & c & d & e);
@@ -76,7 +76,7 @@ pub(super) struct PortSets {
 
 impl PortSets {
     /// The sets of `ports` ports; `allows` tells whether a port, or no port, is allowed by a rule.
-    pub fn new(
+    pub(super) fn new(
         ports: usize,
         pool: &mut Pool,
         allows: impl Fn(Option<usize>, usize) -> bool,
@@ -86,7 +86,7 @@ impl PortSets {
     }
 
     /// The set of a port, or of none.
-    pub fn of(&self, port: Option<usize>) -> SetId {
+    pub(super) fn of(&self, port: Option<usize>) -> SetId {
         let Some(port) = port else { return self.unsaid };
         self.sets.get(port).copied().unwrap_or(SetId::MAX)
     }
@@ -104,7 +104,7 @@ pub(super) struct Segments {
 
 impl Segments {
     /// The segments of rules that are about these values, or, with an empty set, about any.
-    pub fn new<'a>(rules: impl Iterator<Item = &'a Ranges>, pool: &mut Pool) -> Self {
+    pub(super) fn new<'a>(rules: impl Iterator<Item = &'a Ranges>, pool: &mut Pool) -> Self {
         let rules: Vec<&Ranges> = rules.collect();
         let unsaid = pool.set_of(|rule| rules[rule].is_empty());
         // At each bound, the rules that begin or cease to allow values.
@@ -133,7 +133,7 @@ impl Segments {
     }
 
     /// The set of a value, or of none.
-    pub fn of(&self, value: Option<u64>) -> SetId {
+    pub(super) fn of(&self, value: Option<u64>) -> SetId {
         let Some(value) = value else { return self.unsaid };
         let after = self.bounds.partition_point(|bound| *bound <= value);
         self.sets.get(after.wrapping_sub(1)).copied().unwrap_or(self.unsaid)

@@ -8,9 +8,9 @@ use crate::wire::mad::{Class, Method};
 use crate::wire::sa::REQUESTS;
 
 /// Length of `struct ib_user_mad_hdr`.
-pub const HEADER: usize = 64;
+pub(super) const HEADER: usize = 64;
 /// Length of `struct ib_user_mad_hdr_old`, which lacks the P_Key index.
-pub const OLD_HEADER: usize = 56;
+pub(super) const OLD_HEADER: usize = 56;
 
 /// `IB_USER_MAD_REGISTER_AGENT`: `_IOWR(0x1b, 1, struct ib_user_mad_reg_req)`.
 pub const REGISTER_AGENT: libc::c_ulong = read_write(1, size_of::<RegisterRequest>());
@@ -30,7 +30,7 @@ const fn read_write(number: u8, size: usize) -> libc::c_ulong {
 /// `struct ib_user_mad_reg_req`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub struct RegisterRequest {
+pub(super) struct RegisterRequest {
     pub id: u32,
     /// A bitmap of longs, aligned to four bytes only.
     pub method_mask: [u8; 16],
@@ -44,7 +44,7 @@ pub struct RegisterRequest {
 /// `struct ib_user_mad_reg_req2`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub struct RegisterRequest2 {
+pub(super) struct RegisterRequest2 {
     pub id: u32,
     pub qpn: u32,
     pub mgmt_class: u8,
@@ -62,7 +62,7 @@ const _: () = assert!(size_of::<RegisterRequest2>() == 40);
 
 /// What an agent registers for.
 #[derive(Clone, Copy)]
-pub struct Registration {
+pub(super) struct Registration {
     pub qpn: u8,
     pub class: u8,
     pub class_version: u8,
@@ -74,7 +74,7 @@ pub struct Registration {
 
 impl Registration {
     /// What a subnet manager's `agent` registers for.
-    pub fn of(agent: Agent) -> Self {
+    pub(super) fn of(agent: Agent) -> Self {
         let smi = [Method::GET, Method::SET, Method::TRAP, Method::TRAP_REPRESS];
         let bits = |methods: &[Method]| methods.iter().fold(0, |mask, m| mask | 1_u128 << m.0);
         let (class, qpn, class_version, rmpp_version, methods) = match agent {
@@ -86,7 +86,7 @@ impl Registration {
     }
 
     /// The request of the older ioctl.
-    pub fn request(&self) -> RegisterRequest {
+    pub(super) fn request(&self) -> RegisterRequest {
         RegisterRequest {
             qpn: self.qpn,
             mgmt_class: self.class,
@@ -98,7 +98,7 @@ impl Registration {
     }
 
     /// The request of the newer ioctl.
-    pub fn request2(&self) -> RegisterRequest2 {
+    pub(super) fn request2(&self) -> RegisterRequest2 {
         RegisterRequest2 {
             qpn: u32::from(self.qpn),
             mgmt_class: self.class,

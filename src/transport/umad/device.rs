@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 /// What the readers of a port have in common.
 #[derive(Debug, Default)]
-pub struct Life {
+pub(super) struct Life {
     /// The port is being dropped.
     pub stop: AtomicBool,
     /// A device failed, or the readers were stopped.
@@ -18,7 +18,7 @@ pub struct Life {
 
 /// An open device, shared by the port and its reader; the last one closes it.
 #[derive(Debug)]
-pub struct Device {
+pub(super) struct Device {
     pub descriptor: Descriptor,
     /// With the numbers that the kernel gave them.
     agents: Vec<(Agent, u32)>,
@@ -27,7 +27,7 @@ pub struct Device {
 
 impl Device {
     /// Opens the device `umad` of this number.
-    pub fn open(number: u32) -> Result<Self, OpenError> {
+    pub(super) fn open(number: u32) -> Result<Self, OpenError> {
         let descriptor = open_device("umad", number, Descriptor::open)?;
         // ibsim's shim agrees to the longer header but keeps the shorter one, which is what a
         // device has that was never asked.
@@ -37,12 +37,12 @@ impl Device {
 
     /// A device with one agent.
     #[cfg(test)]
-    pub fn of(descriptor: Descriptor, agent: Agent, id: u32) -> Self {
+    pub(super) fn of(descriptor: Descriptor, agent: Agent, id: u32) -> Self {
         Self { descriptor, agents: vec![(agent, id)], with_pkey_index: false }
     }
 
     /// Receives for these agents.
-    pub fn register(&mut self, agents: &[Agent]) -> Result<(), OpenError> {
+    pub(super) fn register(&mut self, agents: &[Agent]) -> Result<(), OpenError> {
         for &agent in agents {
             let registered = register(&self.descriptor, &Registration::of(agent));
             let id = registered.map_err(|source| OpenError::Register { agent, source })?;
@@ -52,17 +52,17 @@ impl Device {
     }
 
     /// The length of the header before each MAD.
-    pub fn header_len(&self) -> usize {
+    pub(super) fn header_len(&self) -> usize {
         if self.with_pkey_index { HEADER } else { OLD_HEADER }
     }
 
     /// Which agent the kernel calls `id`.
-    pub fn agent(&self, id: u32) -> Option<Agent> {
+    pub(super) fn agent(&self, id: u32) -> Option<Agent> {
         self.agents.iter().find(|agent| agent.1 == id).map(|agent| agent.0)
     }
 
     /// What the kernel calls `agent`, if it is here.
-    pub fn id(&self, agent: Agent) -> Option<u32> {
+    pub(super) fn id(&self, agent: Agent) -> Option<u32> {
         self.agents.iter().find(|known| known.0 == agent).map(|known| known.1)
     }
 }

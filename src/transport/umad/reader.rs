@@ -25,7 +25,7 @@ const PATIENCE: u32 = 100;
 
 /// What reads a device.
 #[derive(Clone)]
-pub struct Reader {
+pub(super) struct Reader {
     device: Arc<Device>,
     life: Arc<Life>,
     sink: Arc<dyn MadSink>,
@@ -40,13 +40,13 @@ enum Look {
 }
 
 impl Reader {
-    pub fn new(device: Arc<Device>, life: Arc<Life>, sink: Arc<dyn MadSink>) -> Self {
+    pub(super) fn new(device: Arc<Device>, life: Arc<Life>, sink: Arc<dyn MadSink>) -> Self {
         Self { device, life, sink }
     }
 
     /// Reads until the port is dropped, when `alarm` hangs up, or the device is gone. In a rush it is
     /// relieved by `relief`, a thread that [`relieves`](Self::relieve) it.
-    pub fn run(self, alarm: &OwnedFd, relief: Option<&Thread>) {
+    pub(super) fn run(self, alarm: &OwnedFd, relief: Option<&Thread>) {
         let timeout = if self.device.descriptor.is_real() { -1 } else { LOOK_AROUND_MS };
         let mut buffer = vec![0; BUFFER];
         let (mut errors, mut row) = (0, 0);
@@ -79,7 +79,7 @@ impl Reader {
     /// Reads whenever it is unparked, as long as there is something, until the port is dropped. What
     /// is wrong with the device is seen by who runs. One message may overtake another then, as it may
     /// in the fabric.
-    pub fn relieve(self) {
+    pub(super) fn relieve(self) {
         let mut buffer = vec![0; BUFFER];
         while !self.life.stop.load(Ordering::Relaxed) {
             if !matches!(self.look(&mut buffer), Look::Message) {

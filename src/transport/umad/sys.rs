@@ -14,22 +14,22 @@ use std::os::fd::RawFd;
 
 /// An open device, closed on drop.
 #[derive(Debug)]
-pub struct Descriptor(RawFd);
+pub(super) struct Descriptor(RawFd);
 
 impl Descriptor {
     /// Opens the device `path` for reading and writing, without blocking.
-    pub fn open(path: &CStr) -> io::Result<Self> {
+    pub(super) fn open(path: &CStr) -> io::Result<Self> {
         Self::open_as(path, libc::O_RDWR)
     }
 
     /// Opens the device `path` for nothing but holding it.
-    pub fn hold(path: &CStr) -> io::Result<Self> {
+    pub(super) fn hold(path: &CStr) -> io::Result<Self> {
         Self::open_as(path, libc::O_RDONLY)
     }
 
     /// A socket that stands for a device.
     #[cfg(test)]
-    pub fn of(socket: std::os::fd::OwnedFd) -> Self {
+    pub(super) fn of(socket: std::os::fd::OwnedFd) -> Self {
         Self(std::os::fd::IntoRawFd::into_raw_fd(socket))
     }
 
@@ -41,7 +41,7 @@ impl Descriptor {
     }
 
     /// True if the kernel knows the descriptor; false under a simulator.
-    pub fn is_real(&self) -> bool {
+    pub(super) fn is_real(&self) -> bool {
         // SAFETY: F_GETFD has no argument and touches no memory; a foreign number yields EBADF.
         unsafe { libc::fcntl(self.0, libc::F_GETFD) >= 0 }
     }
@@ -49,7 +49,7 @@ impl Descriptor {
     /// Reads one MAD. `None` when there is nothing to read.
     ///
     /// Simulators return a negative number without setting errno for that.
-    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         clear_errno();
         // SAFETY: the pointer and the length are those of a buffer that is ours to write.
         let got = unsafe { libc::read(self.0, buffer.as_mut_ptr().cast(), buffer.len()) };
@@ -64,7 +64,7 @@ impl Descriptor {
     }
 
     /// Writes one MAD with its header.
-    pub fn write(&self, message: &[u8]) -> io::Result<()> {
+    pub(super) fn write(&self, message: &[u8]) -> io::Result<()> {
         loop {
             clear_errno();
             // SAFETY: the pointer and the length are those of `message`.
@@ -81,7 +81,7 @@ impl Descriptor {
 
     /// Waits until there is something to read here or in `alarm`, at most `timeout_ms`
     /// (-1: for ever). True if the device is gone.
-    pub fn wait(&self, alarm: Option<RawFd>, timeout_ms: libc::c_int) -> bool {
+    pub(super) fn wait(&self, alarm: Option<RawFd>, timeout_ms: libc::c_int) -> bool {
         let mut fds = [
             libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 },
             libc::pollfd { fd: alarm.unwrap_or(-1), events: libc::POLLIN, revents: 0 },
@@ -94,27 +94,27 @@ impl Descriptor {
     }
 
     /// Switches to headers with a P_Key index; must come before everything else.
-    pub fn enable_pkey_index(&self) -> io::Result<()> {
+    pub(super) fn enable_pkey_index(&self) -> io::Result<()> {
         // SAFETY: this request takes no argument.
         check(unsafe { libc::ioctl(self.0, abi::ENABLE_PKEY as _, 0) })
     }
 
     /// Registers an agent the older way.
-    pub fn register(&self, request: &mut RegisterRequest) -> io::Result<()> {
+    pub(super) fn register(&self, request: &mut RegisterRequest) -> io::Result<()> {
         let request: *mut RegisterRequest = request;
         // SAFETY: the request's structure has the layout the kernel reads and writes.
         check(unsafe { libc::ioctl(self.0, abi::REGISTER_AGENT as _, request) })
     }
 
     /// Registers an agent the newer way.
-    pub fn register2(&self, request: &mut RegisterRequest2) -> io::Result<()> {
+    pub(super) fn register2(&self, request: &mut RegisterRequest2) -> io::Result<()> {
         let request: *mut RegisterRequest2 = request;
         // SAFETY: the request's structure has the layout the kernel reads and writes.
         check(unsafe { libc::ioctl(self.0, abi::REGISTER_AGENT2 as _, request) })
     }
 
     /// Unregisters the agent `id`.
-    pub fn unregister(&self, id: u32) -> io::Result<()> {
+    pub(super) fn unregister(&self, id: u32) -> io::Result<()> {
         let id: *const u32 = &id;
         // SAFETY: the kernel reads four bytes.
         check(unsafe { libc::ioctl(self.0, abi::UNREGISTER_AGENT as _, id) })

@@ -22,7 +22,7 @@ pub(in crate::verify) struct Numbering {
 impl Numbering {
     /// The numbering of a wiring of picture `old` in the picture `new`; `None` if there is a switch that
     /// nobody knows, or that has another number of ports.
-    pub fn between(wiring: &Wiring, old: &Fabric, new: &Fabric) -> Option<Self> {
+    pub(crate) fn between(wiring: &Wiring, old: &Fabric, new: &Fabric) -> Option<Self> {
         let (count, real) = (wiring.switches(), old.switches().len());
         let number = |guid: Guid| {
             let known = old.node_by_guid(guid).and_then(|node| old.node(node).switch);
@@ -62,12 +62,12 @@ impl Numbering {
     }
 
     /// True if all switches have the numbers that they had.
-    pub fn is_same(&self) -> bool {
+    pub(crate) fn is_same(&self) -> bool {
         self.before.iter().zip(0..).all(|(&was, is)| was == is)
     }
 
     /// By number before: the number now.
-    pub fn after(&self) -> Vec<u32> {
+    pub(crate) fn after(&self) -> Vec<u32> {
         let mut after = vec![NONE; self.before.len()];
         (0..).zip(&self.before).for_each(|(is, &was)| after[was as usize] = is);
         after
@@ -88,7 +88,7 @@ pub(in crate::verify) struct Cables {
 impl Wiring {
     /// The same by the numbers of another picture, and the cables that changed there, of which those
     /// that are lost have their hops still; `None` if there are other changes.
-    pub fn renumbered(&self, numbering: &Numbering, new: &Fabric) -> Option<(Self, Cables)> {
+    pub(crate) fn renumbered(&self, numbering: &Numbering, new: &Fabric) -> Option<(Self, Cables)> {
         let wiring = self.by_numbers(numbering, new);
         let mut cables = Cables::default();
         for switch in new.switch_ids() {
@@ -106,7 +106,7 @@ impl Wiring {
 
     /// The wiring of another picture, in which what is lost is kept in mind; `None` if there are switches
     /// or cables that nobody knows.
-    pub fn in_picture(&self, old: &Fabric, new: &Fabric) -> Option<Self> {
+    pub(crate) fn in_picture(&self, old: &Fabric, new: &Fabric) -> Option<Self> {
         let numbering = Numbering::between(self, old, new)?;
         let (wiring, Cables { ports, repaired, .. }) = self.renumbered(&numbering, new)?;
         Some(wiring.repaired(&repaired).without(&ports))

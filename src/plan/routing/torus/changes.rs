@@ -19,7 +19,7 @@ struct Entry {
 
 /// A torus, position by position, without reference to the fabric it was found in.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Census {
+pub(super) struct Census {
     lattice: Lattice,
     entries: Arc<Vec<Option<Entry>>>,
     /// By port number from 1, those of a switch together: node GUID at the other end, 0 if there
@@ -36,7 +36,7 @@ struct Found<'a> {
 
 impl Census {
     /// Takes the census of a placed torus.
-    pub fn new(fabric: &Fabric, grid: &Grid) -> Self {
+    pub(super) fn new(fabric: &Fabric, grid: &Grid) -> Self {
         let mut peers = Vec::with_capacity(fabric.ports().len());
         let mut entry = |switch: SwitchId| {
             let node = fabric.switch(switch);
@@ -52,7 +52,7 @@ impl Census {
 
     /// The census of a torus with the same switches in the same places as `self` has them. Also
     /// tells the positions at which cables changed, ascending.
-    pub fn after(
+    pub(super) fn after(
         &self,
         fabric: &Fabric,
         grid: &Grid,
@@ -74,7 +74,7 @@ impl Census {
     }
 
     /// GUID of the switch at a position.
-    pub fn guid(&self, at: Position) -> Option<Guid> {
+    pub(super) fn guid(&self, at: Position) -> Option<Guid> {
         self.entries.get(at.index())?.as_ref().map(|entry| entry.guid)
     }
 
@@ -87,13 +87,13 @@ impl Census {
 
     /// Reports how `self` differs from the torus `before`, position by position. The report ends
     /// after the position at which it exceeds `limit` differences.
-    pub fn changes_since(&self, before: &Self, limit: u32) -> Vec<Note> {
+    pub(super) fn changes_since(&self, before: &Self, limit: u32) -> Vec<Note> {
         self.changes_at(self.lattice.positions(), before, limit)
     }
 
     /// As [`Self::changes_since`], where there are none at other positions than these, which
     /// ascend.
-    pub fn changes_at(
+    pub(super) fn changes_at(
         &self,
         positions: impl IntoIterator<Item = Position>,
         before: &Self,

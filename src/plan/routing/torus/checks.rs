@@ -13,7 +13,7 @@ use crate::notes::Note;
 ///
 /// # Errors
 /// The sizes are missing, describe nothing, or more than a subnet can hold.
-pub fn lattice(config: &TorusConfig) -> Result<Lattice, Note> {
+pub(super) fn lattice(config: &TorusConfig) -> Result<Lattice, Note> {
     let size = config.size.filter(|size| size.radix.iter().all(|&radix| radix > 0));
     let Some(size) = size else {
         let text =
@@ -32,7 +32,7 @@ pub fn lattice(config: &TorusConfig) -> Result<Lattice, Note> {
 ///
 /// # Errors
 /// There are fewer than two data VLs between switches.
-pub fn vls(vls: VlCounts) -> Result<Vec<Note>, Note> {
+pub(super) fn vls(vls: VlCounts) -> Result<Vec<Note>, Note> {
     let VlCounts { switch_links, end_ports } = vls;
     if switch_links < 2 {
         let text =
@@ -63,7 +63,7 @@ pub fn vls(vls: VlCounts) -> Result<Vec<Note>, Note> {
 ///
 /// # Errors
 /// Names a switch that has not.
-pub fn port_order(fabric: &Fabric, order: &[u8]) -> Result<(), Note> {
+pub(super) fn port_order(fabric: &Fabric, order: &[u8]) -> Result<(), Note> {
     // By number of ports: the first port in the order that a switch of this size lacks.
     let lacking: Vec<Option<u8>> = (0..=255usize)
         .map(|ports| {
@@ -90,7 +90,11 @@ pub fn port_order(fabric: &Fabric, order: &[u8]) -> Result<(), Note> {
 ///
 /// # Errors
 /// What is wrong with a seed, used or not; or that none can be used.
-pub fn usable_seed(fabric: &Fabric, lattice: &Lattice, seeds: &[Seed]) -> Result<usize, Note> {
+pub(super) fn usable_seed(
+    fabric: &Fabric,
+    lattice: &Lattice,
+    seeds: &[Seed],
+) -> Result<usize, Note> {
     let none = [Seed::default()];
     let seeds = if seeds.is_empty() { &none } else { seeds };
     for (index, seed) in seeds.iter().enumerate() {

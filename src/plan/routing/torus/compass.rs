@@ -9,11 +9,11 @@ use super::lattice::{Direction, Lattice, Position};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The way to a coordinate that needs no step along the dimension, or to which there is none.
-pub const NONE: u8 = 0xFF;
+pub(super) const NONE: u8 = 0xFF;
 
 /// The ways along all rings of a torus.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Compass {
+pub(super) struct Compass {
     axes: [Ways; 3],
 }
 
@@ -31,13 +31,13 @@ struct Ways {
 
 impl Compass {
     /// The ways of a placed torus.
-    pub fn new(grid: &Grid) -> Self {
+    pub(super) fn new(grid: &Grid) -> Self {
         Self { axes: std::array::from_fn(|axis| Ways::new(grid, axis)) }
     }
 
     /// The ways of a placed torus that has other switches or cables at the positions `changed` only
     /// than the one that `self` was made for.
-    pub fn after(&self, grid: &Grid, changed: &[Position]) -> Self {
+    pub(super) fn after(&self, grid: &Grid, changed: &[Position]) -> Self {
         let mut compass = self.clone();
         for (ways, axis) in compass.axes.iter_mut().zip(0..) {
             let lines = changed.iter().map(|&at| grid.lattice.with(at, axis, 0));
@@ -47,13 +47,13 @@ impl Compass {
     }
 
     /// The index of the direction from `at` to another position; [`NONE`] if there is no route.
-    pub fn way(&self, lattice: &Lattice, at: Position, to: Position) -> u8 {
+    pub(super) fn way(&self, lattice: &Lattice, at: Position, to: Position) -> u8 {
         let way = |axis| self.ways(at, axis)[lattice.coordinate(to, axis) as usize];
         (0..3).map(way).find(|&way| way != NONE).unwrap_or(NONE)
     }
 
     /// The ways from `at` along `axis`, by the destination's coordinate.
-    pub fn ways(&self, at: Position, axis: usize) -> &[u8] {
+    pub(super) fn ways(&self, at: Position, axis: usize) -> &[u8] {
         let Ways { row, rows, radix, .. } = &self.axes[axis];
         let start = row[at.index()] as usize;
         &rows[start..start + radix]
@@ -136,7 +136,7 @@ fn leads_to(grid: &Grid, mut at: Position, direction: Direction, goal: Position)
 }
 
 /// The direction of the next hop from one placed switch to another.
-pub fn next_hop(grid: &Grid, from: Position, to: Position) -> Option<Direction> {
+pub(super) fn next_hop(grid: &Grid, from: Position, to: Position) -> Option<Direction> {
     let (here, there) = (grid.lattice.coordinates(from), grid.lattice.coordinates(to));
     (0..3)
         .filter(|&axis| here.0[axis] != there.0[axis])

@@ -9,7 +9,7 @@
 
 /// A search for the switch at a corner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Candidate {
+pub(super) enum Candidate {
     /// Three corners of a face are placed: the switch that is cabled to both `from` and `to`, and
     /// is not the one at `middle`.
     Face {
@@ -63,7 +63,7 @@ const FROM_HIGHER: [(u8, u8); 16] = [
 ];
 
 /// The candidates of all sets of placed corners.
-pub struct CubeRules {
+pub(super) struct CubeRules {
     /// The corners of a cube: those whose offset in inactive dimensions is 0.
     pub corners: u8,
     by_placed: Vec<Vec<Candidate>>,
@@ -71,7 +71,7 @@ pub struct CubeRules {
 
 impl CubeRules {
     /// The rules where the dimensions with `active` set have more than one coordinate.
-    pub fn new(active: [bool; 3]) -> Self {
+    pub(super) fn new(active: [bool; 3]) -> Self {
         let axes: Vec<u8> =
             [X, Y, Z].into_iter().zip(active).filter(|a| a.1).map(|a| a.0).collect();
         let span: u8 = axes.iter().sum();
@@ -87,7 +87,7 @@ impl CubeRules {
     }
 
     /// What to try, in order, when the corners in the mask `placed` are.
-    pub fn candidates(&self, placed: u8) -> &[Candidate] {
+    pub(super) fn candidates(&self, placed: u8) -> &[Candidate] {
         &self.by_placed[usize::from(placed)]
     }
 }

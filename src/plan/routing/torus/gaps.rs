@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 const LISTED_PORTS: usize = 8;
 
 /// Knows how missing parts are called.
-pub struct Names<'a> {
+pub(super) struct Names<'a> {
     fabric: &'a Fabric,
     grid: &'a Grid,
     /// The torus of the last success.
@@ -26,17 +26,17 @@ pub struct Names<'a> {
 
 impl<'a> Names<'a> {
     /// Names for the torus `grid`; `previous` is that of the last success.
-    pub fn new(fabric: &'a Fabric, grid: &'a Grid, previous: Option<&'a Torus>) -> Self {
+    pub(super) fn new(fabric: &'a Fabric, grid: &'a Grid, previous: Option<&'a Torus>) -> Self {
         Self { fabric, grid, last: previous, previous: OnceLock::new(), usual: OnceLock::new() }
     }
 
     /// The fabric in which things are named.
-    pub fn fabric(&self) -> &'a Fabric {
+    pub(super) fn fabric(&self) -> &'a Fabric {
         self.fabric
     }
 
     /// The torus of the last success, if all that is placed has the same place as then.
-    pub fn known(&self) -> Option<&'a Torus> {
+    pub(super) fn known(&self) -> Option<&'a Torus> {
         let guid = |id| self.fabric.switch(id).guid();
         let is_as_before = |torus: &&Torus| {
             let mut placed = self.grid.placed();
@@ -62,7 +62,7 @@ impl<'a> Names<'a> {
     }
 
     /// The switch at a position, or the one that was there, with coordinates.
-    pub fn switch(&self, at: Position) -> String {
+    pub(super) fn switch(&self, at: Position) -> String {
         if self.grid.is_present(at) {
             return format!("switch {}", self.grid.describe(self.fabric, at));
         }
@@ -94,7 +94,7 @@ impl<'a> Names<'a> {
     }
 
     /// The cable from a switch to the next one in a direction, with both ports.
-    pub fn cable(&self, at: Position, direction: Direction) -> String {
+    pub(super) fn cable(&self, at: Position, direction: Direction) -> String {
         let next = self.grid.lattice.step(at, direction);
         format!(
             "the cable between {} {} and {} {}",

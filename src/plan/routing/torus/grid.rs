@@ -7,7 +7,7 @@ use crate::fabric::{Fabric, SwitchId};
 
 /// A cable between neighbours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Joined {
+pub(super) struct Joined {
     /// The two places, the second one step up the dimension from the first.
     pub ends: [Position; 2],
     /// The dimension, 0..=2.
@@ -20,7 +20,7 @@ pub struct Joined {
 /// neighbour and the neighbour's bundle back hold the two ends of the same cables, index by
 /// index, ascending by the port numbers of the side for which the direction is plus.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Bundles {
+pub(super) struct Bundles {
     /// By position and direction: where its ports begin; one more at the end.
     first: Vec<u32>,
     ports: Vec<u8>,
@@ -28,7 +28,7 @@ pub struct Bundles {
 
 impl Bundles {
     /// The bundles of `len` positions that these cables, in this order, make up.
-    pub fn new(len: usize, cables: &[Joined]) -> Self {
+    pub(super) fn new(len: usize, cables: &[Joined]) -> Self {
         let slot = |at: Position, direction: Direction| 6 * at.index() + direction.index();
         let ends = |cable: &Joined| {
             let (axis, [lower, upper]) = (usize::from(cable.axis), cable.ends);
@@ -52,13 +52,13 @@ impl Bundles {
 
     /// The ports at a position whose cables lead one step in a direction.
     #[inline]
-    pub fn of(&self, at: Position, direction: Direction) -> &[u8] {
+    pub(super) fn of(&self, at: Position, direction: Direction) -> &[u8] {
         let slot = 6 * at.index() + direction.index();
         &self.ports[self.first[slot] as usize..self.first[slot + 1] as usize]
     }
 
     /// True if `other`, for a grid of the same shape, has the same bundles at a position.
-    pub fn are_same_at(&self, other: &Self, at: Position) -> bool {
+    pub(super) fn are_same_at(&self, other: &Self, at: Position) -> bool {
         let range = 6 * at.index()..6 * at.index() + 7;
         let (one, two) = (&self.first[range.clone()], &other.first[range]);
         let ports = |ends: &[u32]| ends[0] as usize..ends[6] as usize;
@@ -67,19 +67,19 @@ impl Bundles {
     }
 
     /// True if some bundle at a position has more than one cable.
-    pub fn are_parallel_at(&self, at: Position) -> bool {
+    pub(super) fn are_parallel_at(&self, at: Position) -> bool {
         self.first[6 * at.index()..6 * at.index() + 7].windows(2).any(|ends| ends[1] - ends[0] > 1)
     }
 
     /// Number of cables.
-    pub fn cables(&self) -> usize {
+    pub(super) fn cables(&self) -> usize {
         self.ports.len() / 2
     }
 }
 
 /// End ports by position.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Locals {
+pub(super) struct Locals {
     /// By position: where its end ports end.
     ends: Vec<u32>,
     hosts: Vec<Host>,
@@ -87,26 +87,26 @@ pub struct Locals {
 
 impl Locals {
     /// Adds those of the next position.
-    pub fn push(&mut self, hosts: impl IntoIterator<Item = Host>) {
+    pub(super) fn push(&mut self, hosts: impl IntoIterator<Item = Host>) {
         self.hosts.extend(hosts);
         self.ends.push(self.hosts.len() as u32);
     }
 
     /// Those at a position.
-    pub fn of(&self, at: Position) -> &[Host] {
+    pub(super) fn of(&self, at: Position) -> &[Host] {
         let first = at.index().checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.hosts[first as usize..self.ends[at.index()] as usize]
     }
 
     /// Number of end ports.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.hosts.len()
     }
 }
 
 /// The placed torus.
 #[derive(Clone, Debug)]
-pub struct Grid {
+pub(super) struct Grid {
     /// Its shape.
     pub lattice: Lattice,
     /// The switch at each position.
@@ -123,37 +123,37 @@ pub struct Grid {
 
 impl Grid {
     /// The switch at a position.
-    pub fn switch(&self, at: Position) -> Option<SwitchId> {
+    pub(super) fn switch(&self, at: Position) -> Option<SwitchId> {
         self.switches[at.index()]
     }
 
     /// True if there is a switch at the position.
-    pub fn is_present(&self, at: Position) -> bool {
+    pub(super) fn is_present(&self, at: Position) -> bool {
         self.switches[at.index()].is_some()
     }
 
     /// The ports of the switch at `at` whose cables lead one step in `direction`.
-    pub fn bundle(&self, at: Position, direction: Direction) -> &[u8] {
+    pub(super) fn bundle(&self, at: Position, direction: Direction) -> &[u8] {
         self.bundles.of(at, direction)
     }
 
     /// True if at least one cable leads from `at` in `direction`.
-    pub fn is_open(&self, at: Position, direction: Direction) -> bool {
+    pub(super) fn is_open(&self, at: Position, direction: Direction) -> bool {
         !self.bundle(at, direction).is_empty()
     }
 
     /// All positions with their switches, ascending.
-    pub fn placed(&self) -> impl Iterator<Item = (Position, SwitchId)> + Clone + '_ {
+    pub(super) fn placed(&self) -> impl Iterator<Item = (Position, SwitchId)> + Clone + '_ {
         self.lattice.positions().filter_map(|at| Some((at, self.switch(at)?)))
     }
 
     /// Positions without a switch, ascending.
-    pub fn missing(&self) -> impl Iterator<Item = Position> + '_ {
+    pub(super) fn missing(&self) -> impl Iterator<Item = Position> + '_ {
         self.lattice.positions().filter(|&at| !self.is_present(at))
     }
 
     /// Coordinates, GUID and description of what is at a position, for messages.
-    pub fn describe(&self, fabric: &Fabric, at: Position) -> String {
+    pub(super) fn describe(&self, fabric: &Fabric, at: Position) -> String {
         let coordinates = self.lattice.coordinates(at);
         match self.switch(at) {
             Some(switch) => {
@@ -165,18 +165,18 @@ impl Grid {
     }
 
     /// Number of cables between neighbours.
-    pub fn cable_count(&self) -> usize {
+    pub(super) fn cable_count(&self) -> usize {
         self.bundles.cables()
     }
 
     /// Number of end ports of channel adapters and routers.
-    pub fn host_count(&self) -> usize {
+    pub(super) fn host_count(&self) -> usize {
         self.local.len().saturating_sub(self.order.len())
     }
 
     /// The positions at which `other` has another switch or other cables, ascending; `None` if it
     /// has another shape.
-    pub fn differences(&self, other: &Self) -> Option<Vec<Position>> {
+    pub(super) fn differences(&self, other: &Self) -> Option<Vec<Position>> {
         let is_same = |&at: &Position| {
             self.switch(at) == other.switch(at) && self.bundles.are_same_at(&other.bundles, at)
         };

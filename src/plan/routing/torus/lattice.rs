@@ -85,7 +85,7 @@ pub const AXIS_NAMES: [char; 3] = ['x', 'y', 'z'];
 
 /// The grid.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Lattice {
+pub(super) struct Lattice {
     size: TorusSize,
     stride: [u32; 3],
     len: u32,
@@ -93,7 +93,7 @@ pub struct Lattice {
 
 impl Lattice {
     /// The grid of this size; `None` if a radix is zero or there are too many positions.
-    pub fn new(size: TorusSize) -> Option<Self> {
+    pub(super) fn new(size: TorusSize) -> Option<Self> {
         let mut stride = [0; 3];
         let mut len = 1u64;
         for (stride, radix) in stride.iter_mut().zip(size.radix) {
@@ -105,53 +105,53 @@ impl Lattice {
     }
 
     /// Number of positions.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len as usize
     }
 
     /// Radices of x, y, z.
-    pub fn radices(&self) -> [u32; 3] {
+    pub(super) fn radices(&self) -> [u32; 3] {
         self.size.radix
     }
 
     /// Radix of a dimension.
-    pub fn radix(&self, axis: usize) -> u32 {
+    pub(super) fn radix(&self, axis: usize) -> u32 {
         self.size.radix[axis]
     }
 
     /// True if the dimension wraps around.
-    pub fn is_looped(&self, axis: usize) -> bool {
+    pub(super) fn is_looped(&self, axis: usize) -> bool {
         self.size.looped[axis]
     }
 
     /// True if the dimension has more than one coordinate.
-    pub fn is_active(&self, axis: usize) -> bool {
+    pub(super) fn is_active(&self, axis: usize) -> bool {
         self.radix(axis) > 1
     }
 
     /// All positions, ascending.
-    pub fn positions(&self) -> impl ExactSizeIterator<Item = Position> + Clone + use<> {
+    pub(super) fn positions(&self) -> impl ExactSizeIterator<Item = Position> + Clone + use<> {
         (0..self.len).map(Position)
     }
 
     /// Coordinates of a position.
-    pub fn coordinates(&self, at: Position) -> Coordinates {
+    pub(super) fn coordinates(&self, at: Position) -> Coordinates {
         Coordinates(std::array::from_fn(|axis| self.coordinate(at, axis)))
     }
 
     /// One coordinate of a position.
-    pub fn coordinate(&self, at: Position, axis: usize) -> u32 {
+    pub(super) fn coordinate(&self, at: Position, axis: usize) -> u32 {
         at.0 / self.stride[axis] % self.size.radix[axis]
     }
 
     /// The position with these coordinates, taken modulo the radices.
-    pub fn position(&self, coordinates: [i64; 3]) -> Position {
+    pub(super) fn position(&self, coordinates: [i64; 3]) -> Position {
         let terms = coordinates.iter().zip(self.size.radix).zip(self.stride);
         Position(terms.map(|((c, r), s)| c.rem_euclid(r.into()) as u32 * s).sum())
     }
 
     /// The position one step away, over the edge if need be.
-    pub fn step(&self, at: Position, direction: Direction) -> Position {
+    pub(super) fn step(&self, at: Position, direction: Direction) -> Position {
         let axis = direction.axis();
         let (radix, stride) = (self.size.radix[axis], self.stride[axis]);
         let here = self.coordinate(at, axis);
@@ -160,13 +160,13 @@ impl Lattice {
     }
 
     /// The position that differs only in one coordinate.
-    pub fn with(&self, at: Position, axis: usize, coordinate: u32) -> Position {
+    pub(super) fn with(&self, at: Position, axis: usize, coordinate: u32) -> Position {
         let stride = self.stride[axis];
         Position(at.0 - self.coordinate(at, axis) * stride + coordinate * stride)
     }
 
     /// True if a step from `at` in `direction` leaves an open dimension.
-    pub fn is_edge(&self, at: Position, direction: Direction) -> bool {
+    pub(super) fn is_edge(&self, at: Position, direction: Direction) -> bool {
         let axis = direction.axis();
         let end = if direction.is_plus() { self.radix(axis) - 1 } else { 0 };
         !self.is_looped(axis) && self.coordinate(at, axis) == end
@@ -175,7 +175,7 @@ impl Lattice {
     /// The corners of the cube at `base`, by number: bit n of the number tells the offset along
     /// dimension n. Those in inactive dimensions coincide with others. `None` if the cube would
     /// leave an open dimension.
-    pub fn cube(&self, base: Position) -> Option<[Position; 8]> {
+    pub(super) fn cube(&self, base: Position) -> Option<[Position; 8]> {
         let mut offsets = [[0; 2]; 3];
         for (axis, offsets) in offsets.iter_mut().enumerate() {
             let (radix, here) = (self.radix(axis), self.coordinate(base, axis));
@@ -190,25 +190,29 @@ impl Lattice {
     }
 
     /// The first position of every line along `axis`, ascending.
-    pub fn lines(&self, axis: usize) -> impl Iterator<Item = Position> + '_ {
+    pub(super) fn lines(&self, axis: usize) -> impl Iterator<Item = Position> + '_ {
         self.positions().filter(move |&at| self.coordinate(at, axis) == 0)
     }
 
     /// The positions of the line along `axis` that starts at `first`.
-    pub fn line(&self, first: Position, axis: usize) -> impl Iterator<Item = Position> + use<> {
+    pub(super) fn line(
+        &self,
+        first: Position,
+        axis: usize,
+    ) -> impl Iterator<Item = Position> + use<> {
         let stride = self.stride[axis];
         (0..self.radix(axis)).map(move |c| Position(first.0 + c * stride))
     }
 
     /// The direction of the shorter way from coordinate `a` to `b` of a dimension; of two equally
     /// long ways the one that does not cross the dateline.
-    pub fn shorter(&self, axis: usize, a: u32, b: u32) -> Direction {
+    pub(super) fn shorter(&self, axis: usize, a: u32, b: u32) -> Direction {
         let direct_is_shorter = !self.crosses(axis, a, b);
         if (b > a) == direct_is_shorter { Direction::plus(axis) } else { Direction::minus(axis) }
     }
 
     /// True if the shorter way between two coordinates crosses the dateline; a tie does not.
-    pub fn crosses(&self, axis: usize, a: u32, b: u32) -> bool {
+    pub(super) fn crosses(&self, axis: usize, a: u32, b: u32) -> bool {
         let direct = a.abs_diff(b);
         direct > self.radix(axis) - direct
     }
@@ -219,7 +223,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A torus with the radices given.
-    pub fn torus(radix: [u32; 3]) -> Lattice {
+    pub(crate) fn torus(radix: [u32; 3]) -> Lattice {
         Lattice::new(TorusSize { radix, looped: radix.map(|r| r != 2) }).unwrap()
     }
 

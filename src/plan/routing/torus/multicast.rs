@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 const LISTED: usize = 16;
 
 /// The number of switches that the multicast tree of a torus does not reach: all if it has no root.
-pub fn treeless(grid: &Grid) -> usize {
+pub(super) fn treeless(grid: &Grid) -> usize {
     match Growth::grown(grid) {
         Some((root, growth)) => growth.unreached(root).count(),
         None => grid.order.len().max(1),
@@ -26,7 +26,7 @@ pub fn treeless(grid: &Grid) -> usize {
 
 /// The spanning tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MasterTree {
+pub(super) struct MasterTree {
     /// Where all trees start.
     pub root: Position,
     /// By position: the direction that led here from the parent; `None` for the root and for
@@ -41,7 +41,11 @@ impl MasterTree {
     ///
     /// # Errors
     /// Why there is none: no root, or switches that it does not reach.
-    pub fn build(fabric: &Fabric, grid: &Grid, names: &Names<'_>) -> Result<Self, Vec<Note>> {
+    pub(super) fn build(
+        fabric: &Fabric,
+        grid: &Grid,
+        names: &Names<'_>,
+    ) -> Result<Self, Vec<Note>> {
         let (root, growth) = Growth::grown(grid).ok_or_else(|| vec![no_root(grid, names)])?;
         if growth.unreached(root).next().is_none() {
             let cut = growth.cuts(fabric, root);
@@ -62,7 +66,13 @@ impl MasterTree {
 
     /// True if the tree is the one that `before` is of the torus `old`, cable by cable; the two
     /// differ in other switches and cables at the positions `changed` only.
-    pub fn is_that_of(&self, grid: &Grid, before: &Self, old: &Grid, changed: &[Position]) -> bool {
+    pub(super) fn is_that_of(
+        &self,
+        grid: &Grid,
+        before: &Self,
+        old: &Grid,
+        changed: &[Position],
+    ) -> bool {
         let has_same_cables = |at: Position| {
             let Some(from) = self.from[at.index()] else { return true };
             let parent = grid.lattice.step(at, from.opposite());
@@ -83,7 +93,7 @@ impl MasterTree {
 
     /// The tree of a group: the paths from the root to all members. `seat` gives a member's
     /// position and port there, if it is part of the torus, `guid` its name for messages.
-    pub fn group(
+    pub(super) fn group(
         &self,
         grid: &Grid,
         mlid: Mlid,

@@ -8,7 +8,7 @@ use super::unicast::{Target, Targets};
 const SHARE: usize = 16;
 
 /// The destinations at a switch where they are not those of the last success.
-pub struct Patch<'a> {
+pub(super) struct Patch<'a> {
     /// Position of the switch.
     pub at: Position,
     /// What there was.
@@ -18,7 +18,11 @@ pub struct Patch<'a> {
 }
 
 /// How the destinations at `len` positions differ; `None` if they do in too many places.
-pub fn patches<'a>(len: usize, before: &'a Targets, now: &'a Targets) -> Option<Vec<Patch<'a>>> {
+pub(super) fn patches<'a>(
+    len: usize,
+    before: &'a Targets,
+    now: &'a Targets,
+) -> Option<Vec<Patch<'a>>> {
     let mut groups: Vec<[&[Target]; 2]> = vec![[&[]; 2]; len];
     for (at, group) in before.groups() {
         groups[at.index()][0] = group;

@@ -6,11 +6,11 @@ use super::lattice::{Coordinates, Lattice};
 use crate::ids::Sl;
 
 /// The bit of an SL that selects the QoS level.
-pub const QOS_BIT: u8 = 8;
+pub(super) const QOS_BIT: u8 = 8;
 
 /// The SL from one switch's ports to another's: bit d for the dateline of dimension d, and the
 /// QoS bit of `hint`.
-pub fn path_sl(lattice: &Lattice, from: Coordinates, to: Coordinates, hint: Sl) -> Sl {
+pub(super) fn path_sl(lattice: &Lattice, from: Coordinates, to: Coordinates, hint: Sl) -> Sl {
     let dateline = |axis: usize| u8::from(lattice.crosses(axis, from.0[axis], to.0[axis])) << axis;
     Sl(dateline(0) | dateline(1) | dateline(2) | hint.0 & QOS_BIT)
 }

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 /// Why there is no torus.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Unplaceable {
+pub(super) enum Unplaceable {
     /// A seed's switch is not in the fabric.
     SeedSwitchMissing(Guid),
     /// The discovery led to the same switch at two positions, or a local group is too large.
@@ -28,7 +28,7 @@ pub enum Unplaceable {
 }
 
 /// A torus in the making.
-pub struct Placement<'a> {
+pub(super) struct Placement<'a> {
     lattice: &'a Lattice,
     wiring: &'a Wiring,
     /// Largest size of a bundle or local group.
@@ -47,13 +47,13 @@ pub struct Placement<'a> {
 }
 
 /// The position of a seed's origin.
-pub fn origin(lattice: &Lattice, seed: &Seed) -> Position {
+pub(super) fn origin(lattice: &Lattice, seed: &Seed) -> Position {
     lattice.position(seed.dateline.map(|distance| -distance))
 }
 
 impl<'a> Placement<'a> {
     /// An empty torus; bundles and local groups take up to `limit` ports.
-    pub fn new(lattice: &'a Lattice, wiring: &'a Wiring, limit: u32) -> Self {
+    pub(super) fn new(lattice: &'a Lattice, wiring: &'a Wiring, limit: u32) -> Self {
         Self {
             lattice,
             wiring,
@@ -72,7 +72,7 @@ impl<'a> Placement<'a> {
     ///
     /// # Errors
     /// The GUID of a switch that is needed and not in the fabric.
-    pub fn plant(&mut self, fabric: &Fabric, seed: &Seed) -> Result<(), Unplaceable> {
+    pub(super) fn plant(&mut self, fabric: &Fabric, seed: &Seed) -> Result<(), Unplaceable> {
         let origin = origin(self.lattice, seed);
         for (slot, link) in seed.links.iter().enumerate() {
             let Some(link) = link else { continue };
@@ -99,7 +99,7 @@ impl<'a> Placement<'a> {
     }
 
     /// Sweeps over all cubes until nothing is added any more.
-    pub fn sweep(&mut self) {
+    pub(super) fn sweep(&mut self) {
         let rules = CubeRules::new([0, 1, 2].map(|axis| self.lattice.is_active(axis)));
         loop {
             let before = self.joined.len();
@@ -241,7 +241,7 @@ impl<'a> Placement<'a> {
     ///
     /// # Errors
     /// [`Unplaceable::Contradiction`] names switches at two positions and groups that are too large.
-    pub fn finish(self, fabric: &Fabric) -> Result<(Grid, Vec<usize>), Unplaceable> {
+    pub(super) fn finish(self, fabric: &Fabric) -> Result<(Grid, Vec<usize>), Unplaceable> {
         let mut grid = Grid {
             lattice: self.lattice.clone(),
             switches: self.switches,
@@ -277,7 +277,7 @@ impl<'a> Placement<'a> {
     }
 
     /// One message for each bundle that was too small for its cables.
-    pub fn overflow_notes(&self, fabric: &Fabric) -> Vec<Note> {
+    pub(super) fn overflow_notes(&self, fabric: &Fabric) -> Vec<Note> {
         let note = |&(lower, axis): &(Position, usize)| {
             let upper = self.lattice.step(lower, Direction::plus(axis));
             let name = |at: Position| {

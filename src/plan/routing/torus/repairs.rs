@@ -40,7 +40,7 @@ fn ring_census(grid: &Grid) -> String {
 
 /// What the operator is told beside the reasons of a refusal: what is still whole, and what to
 /// repair first.
-pub fn advice(grid: &Grid, names: &Names<'_>) -> Vec<Note> {
+pub(super) fn advice(grid: &Grid, names: &Names<'_>) -> Vec<Note> {
     let placed = grid.order.len();
     let mut census = format!("{placed} of {} switches are in their places", grid.lattice.len());
     let strangers = names.fabric().switches().len().saturating_sub(placed);

@@ -10,18 +10,18 @@ use std::fmt::Write as _;
 
 /// A warning without an OpenSM number.
 #[track_caller]
-pub fn warning(text: impl Into<String>) -> Note {
+pub(super) fn warning(text: impl Into<String>) -> Note {
     Note::warning(text)
 }
 
 /// An error for which OpenSM has no number.
 #[track_caller]
-pub fn error(text: impl Into<String>) -> Note {
+pub(super) fn error(text: impl Into<String>) -> Note {
     Note::new(Severity::Error, None, text)
 }
 
 /// What the fabric consists of.
-pub fn found(wiring: &Wiring, vls: VlCounts) -> Note {
+pub(super) fn found(wiring: &Wiring, vls: VlCounts) -> Note {
     Note::info(format!(
         "found fabric with {} links, {} switches, {} CA ports, minimum data VLs: end ports {}, \
          switch ports {}",
@@ -34,14 +34,14 @@ pub fn found(wiring: &Wiring, vls: VlCounts) -> Note {
 }
 
 /// What is looked for.
-pub fn looking_for(lattice: &Lattice) -> Note {
+pub(super) fn looking_for(lattice: &Lattice) -> Note {
     let kind = if (0..3).any(|axis| lattice.is_looped(axis)) { "torus" } else { "mesh" };
     let [x, y, z] = lattice.radices();
     Note::info(format!("looking for {x} x {y} x {z} {kind}"))
 }
 
 /// What was built.
-pub fn built(grid: &Grid) -> Note {
+pub(super) fn built(grid: &Grid) -> Note {
     let [x, y, z] = grid.lattice.radices();
     Note::info(format!(
         "built {x} x {y} x {z} torus with {} links, {} switches, {} CA ports",
@@ -52,7 +52,12 @@ pub fn built(grid: &Grid) -> Note {
 }
 
 /// Cables (indices into [`Wiring::cables`]) and switches that stayed outside.
-pub fn leftovers(fabric: &Fabric, grid: &Grid, wiring: &Wiring, cables: &[usize]) -> Vec<Note> {
+pub(super) fn leftovers(
+    fabric: &Fabric,
+    grid: &Grid,
+    wiring: &Wiring,
+    cables: &[usize],
+) -> Vec<Note> {
     let cable = |&cable: &usize| {
         let [a, b] = wiring.cables[cable];
         let (a, b) = (fabric.describe(a), fabric.describe(b));
@@ -75,7 +80,7 @@ pub fn leftovers(fabric: &Fabric, grid: &Grid, wiring: &Wiring, cables: &[usize]
 }
 
 /// Warnings if the fabric has more than the torus, and if the SM itself is outside.
-pub fn unused(fabric: &Fabric, grid: &Grid, wiring: &Wiring) -> Vec<Note> {
+pub(super) fn unused(fabric: &Fabric, grid: &Grid, wiring: &Wiring) -> Vec<Note> {
     let mut notes = Vec::new();
     let all = (wiring.cables.len() + wiring.host_count(), wiring.switch_count());
     let used = (grid.cable_count() + grid.host_count(), grid.order.len());
@@ -96,7 +101,7 @@ pub fn unused(fabric: &Fabric, grid: &Grid, wiring: &Wiring) -> Vec<Note> {
 }
 
 /// Missing switches, and missing cables of those that are there.
-pub fn missing(fabric: &Fabric, grid: &Grid) -> Vec<Note> {
+pub(super) fn missing(fabric: &Fabric, grid: &Grid) -> Vec<Note> {
     let mut notes = Vec::new();
     for at in grid.lattice.positions() {
         if !grid.is_present(at) {
@@ -117,7 +122,7 @@ pub fn missing(fabric: &Fabric, grid: &Grid) -> Vec<Note> {
 }
 
 /// Text of `opensm-torus.dump`: one line for each placed switch.
-pub fn dump(fabric: &Fabric, grid: &Grid) -> String {
+pub(super) fn dump(fabric: &Fabric, grid: &Grid) -> String {
     let mut text = String::new();
     for (at, switch) in grid.placed() {
         let node = fabric.switch(switch);

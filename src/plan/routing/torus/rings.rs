@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// The errors that refuse this torus; none if it may be routed. Rings through none of the
 /// positions of `changed` are known to have no fault.
-pub fn faults(grid: &Grid, names: &Names<'_>, changed: Option<&[Position]>) -> Vec<Note> {
+pub(super) fn faults(grid: &Grid, names: &Names<'_>, changed: Option<&[Position]>) -> Vec<Note> {
     let mut notes = Vec::new();
     for axis in 0..3 {
         let lines: BTreeSet<Position> = match changed {
@@ -110,7 +110,7 @@ fn deadlock(grid: &Grid, names: &Names<'_>) -> Option<Note> {
 }
 
 /// True if the missing switches are not one column's contiguous run.
-pub fn holes_could_deadlock(
+pub(super) fn holes_could_deadlock(
     lattice: &Lattice,
     holes: &[Position],
     is_present: impl Fn(Position) -> bool,

@@ -6,7 +6,7 @@ use super::wiring::Wiring;
 use crate::fabric::{PortId, SwitchId};
 
 /// Cables that are not part of the torus yet.
-pub struct FreeCables<'a> {
+pub(super) struct FreeCables<'a> {
     wiring: &'a Wiring,
     /// By the number of a cable.
     taken: Vec<bool>,
@@ -14,22 +14,22 @@ pub struct FreeCables<'a> {
 
 impl<'a> FreeCables<'a> {
     /// All cables of `wiring`.
-    pub fn new(wiring: &'a Wiring) -> Self {
+    pub(super) fn new(wiring: &'a Wiring) -> Self {
         Self { wiring, taken: vec![false; wiring.slots()] }
     }
 
     /// Takes a cable into the torus.
-    pub fn take(&mut self, cable: PortId) {
+    pub(super) fn take(&mut self, cable: PortId) {
         self.taken[cable.index()] = true;
     }
 
     /// True until the cable was taken.
-    pub fn is_free(&self, cable: PortId) -> bool {
+    pub(super) fn is_free(&self, cable: PortId) -> bool {
         !self.taken[cable.index()]
     }
 
     /// Indices into [`Wiring::cables`] of those that were not taken.
-    pub fn leftover(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn leftover(&self) -> impl Iterator<Item = usize> + '_ {
         let cables = self.wiring.cables.iter().enumerate();
         cables.filter(|(_, cable)| self.is_free(cable[0])).map(|(index, _)| index)
     }
@@ -42,13 +42,18 @@ impl<'a> FreeCables<'a> {
 
     /// The fourth corner of a face: the common neighbour of `a` and `b`, diagonal corners, other
     /// than the corner between them that is known already.
-    pub fn fourth_corner(&self, a: SwitchId, known: SwitchId, b: SwitchId) -> Option<SwitchId> {
+    pub(super) fn fourth_corner(
+        &self,
+        a: SwitchId,
+        known: SwitchId,
+        b: SwitchId,
+    ) -> Option<SwitchId> {
         self.neighbors(a).find(|&n| n != known && self.neighbors(n).any(|far| far == b))
     }
 
     /// The neighbour of `base` that is perpendicular to the cables to all `arms` (it forms a face
     /// with `base` and each of them) and is not `opposite`.
-    pub fn perpendicular(
+    pub(super) fn perpendicular(
         &self,
         base: SwitchId,
         opposite: SwitchId,

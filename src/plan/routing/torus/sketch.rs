@@ -11,7 +11,7 @@ use crate::ids::PortNum;
 
 /// A missing part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
+pub(super) enum Part {
     /// The cables from a position one step up a dimension.
     Cable(Position, usize),
     /// A switch.
@@ -20,7 +20,7 @@ pub enum Part {
 
 /// What stands in the way of routing; of two the lesser is nearer to none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub struct Damage {
+pub(super) struct Damage {
     /// Parts that have to be repaired at least, ring by ring.
     rings: usize,
     /// Where rings are no obstacle: switches that are there but cannot be placed, for they are on no
@@ -34,12 +34,12 @@ pub struct Damage {
 
 impl Damage {
     /// Nothing stands in the way.
-    pub const NONE: Self = Self { rings: 0, lonely: 0, unrouted: 0, treeless: 0 };
+    pub(super) const NONE: Self = Self { rings: 0, lonely: 0, unrouted: 0, treeless: 0 };
 }
 
 /// A torus as far as failures are concerned.
 #[derive(Clone)]
-pub struct Sketch<'a> {
+pub(super) struct Sketch<'a> {
     lattice: &'a Lattice,
     /// By position: the switch was placed.
     placed: Vec<bool>,
@@ -50,7 +50,7 @@ pub struct Sketch<'a> {
 
 impl<'a> Sketch<'a> {
     /// The sketch of a torus.
-    pub fn of(grid: &'a Grid) -> Self {
+    pub(super) fn of(grid: &'a Grid) -> Self {
         let joined = |at| std::array::from_fn(|axis| grid.is_open(at, Direction::plus(axis)));
         Self {
             lattice: &grid.lattice,
@@ -62,7 +62,7 @@ impl<'a> Sketch<'a> {
 
     /// The sketch of what is left of an earlier torus of the same shape: switches that could not
     /// be placed for want of cables count as there.
-    pub fn remembered(grid: &'a Grid, before: &Torus, fabric: &Fabric) -> Self {
+    pub(super) fn remembered(grid: &'a Grid, before: &Torus, fabric: &Fabric) -> Self {
         let guid = |at: Position| before.census().guid(at);
         let node = |at: Position| fabric.node_by_guid(guid(at)?);
         let joined = |at: Position, axis: usize| {
@@ -90,12 +90,12 @@ impl<'a> Sketch<'a> {
     }
 
     /// True if there is a switch at a position.
-    pub fn is_present(&self, at: Position) -> bool {
+    pub(super) fn is_present(&self, at: Position) -> bool {
         self.present[at.index()]
     }
 
     /// All that is missing, cables first.
-    pub fn missing(&self) -> Vec<Part> {
+    pub(super) fn missing(&self) -> Vec<Part> {
         let lattice = self.lattice;
         let lacks_cable = |&(at, axis): &(Position, usize)| {
             let up = Direction::plus(axis);
@@ -112,7 +112,7 @@ impl<'a> Sketch<'a> {
     }
 
     /// Adds a part; a switch with all of its cables.
-    pub fn repair(&mut self, part: Part) {
+    pub(super) fn repair(&mut self, part: Part) {
         match part {
             Part::Cable(at, axis) => self.joined[at.index()][axis] = true,
             Part::Switch(at) => {
@@ -128,7 +128,7 @@ impl<'a> Sketch<'a> {
     }
 
     /// What stands in the way of routing.
-    pub fn damage(&self) -> Damage {
+    pub(super) fn damage(&self) -> Damage {
         let lines = (0..3).filter(|&axis| self.lattice.is_active(axis)).flat_map(|axis| {
             self.lattice.lines(axis).map(move |first| self.ring_damage(first, axis))
         });
@@ -232,7 +232,7 @@ impl<'a> Sketch<'a> {
 
     /// Repairs after which nothing stands in the way, the most useful first; empty if nothing does.
     /// None of them can be spared.
-    pub fn plan(&self) -> Vec<Part> {
+    pub(super) fn plan(&self) -> Vec<Part> {
         let with = |parts: &[Part]| {
             let mut sketch = self.clone();
             parts.iter().for_each(|&part| sketch.repair(part));

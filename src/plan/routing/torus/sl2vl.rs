@@ -20,7 +20,7 @@ pub struct VlCounts {
 
 /// How many live ports have how many data VLs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct VlCensus {
+pub(super) struct VlCensus {
     /// By number of VLs: switch ports cabled to switches.
     switch_links: [u32; 16],
     /// By number of VLs: end ports of channel adapters and routers.
@@ -29,7 +29,7 @@ pub struct VlCensus {
 
 impl VlCensus {
     /// The census of a fabric.
-    pub fn new(fabric: &Fabric) -> Self {
+    pub(super) fn new(fabric: &Fabric) -> Self {
         let mut census = Self::default();
         for port in fabric.ports() {
             if let Some(count) = census.count_of(fabric, port) {
@@ -40,7 +40,7 @@ impl VlCensus {
     }
 
     /// The census of a fabric that differs so from the one that `self` was taken of.
-    pub fn after(&self, since: &Since<'_>, fabric: &Fabric) -> Self {
+    pub(super) fn after(&self, since: &Since<'_>, fabric: &Fabric) -> Self {
         let mut census = self.clone();
         for &id in &since.difference.ports {
             if let Some(count) = census.count_of(since.fabric, since.fabric.port(id)) {
@@ -65,7 +65,7 @@ impl VlCensus {
     }
 
     /// The smallest numbers where ports are configured for at most `max_op_vls` (a VL code).
-    pub fn counts(&self, max_op_vls: u8) -> VlCounts {
+    pub(super) fn counts(&self, max_op_vls: u8) -> VlCounts {
         let allowed = match PortInfo::data_vls(max_op_vls) {
             0 => 15,
             vls => vls,
@@ -98,7 +98,7 @@ pub enum PortClass {
 }
 
 /// The class of every port slot of the fabric.
-pub fn classify(fabric: &Fabric, grid: &Grid) -> Vec<PortClass> {
+pub(super) fn classify(fabric: &Fabric, grid: &Grid) -> Vec<PortClass> {
     let mut classes = vec![PortClass::Outside; fabric.ports().len()];
     for (at, switch) in grid.placed() {
         let node = fabric.switch(switch);
@@ -110,7 +110,7 @@ pub fn classify(fabric: &Fabric, grid: &Grid) -> Vec<PortClass> {
 }
 
 /// The classes of the ports of the switch at a position.
-pub fn classify_switch(grid: &Grid, at: Position, slots: &mut [PortClass]) {
+pub(super) fn classify_switch(grid: &Grid, at: Position, slots: &mut [PortClass]) {
     slots.fill(PortClass::Local);
     for host in grid.local.of(at).iter().filter(|host| host.port != 0) {
         slots[usize::from(host.port)] = PortClass::Host;
@@ -123,7 +123,7 @@ pub fn classify_switch(grid: &Grid, at: Position, slots: &mut [PortClass]) {
 }
 
 /// The mapping for packets from a port of one class to a port of another, of the same switch.
-pub fn mapping(vls: VlCounts, input: PortClass, output: PortClass) -> SlToVl {
+pub(super) fn mapping(vls: VlCounts, input: PortClass, output: PortClass) -> SlToVl {
     let (qos, count) = match output {
         PortClass::Along(axis) => return along(vls.switch_links, input, axis),
         PortClass::Host | PortClass::Local => (1, vls.switch_links),

@@ -72,7 +72,7 @@ impl Targets {
     }
 
     /// The targets of each switch.
-    pub fn groups(&self) -> impl Iterator<Item = (Position, &[Target])> {
+    pub(super) fn groups(&self) -> impl Iterator<Item = (Position, &[Target])> {
         let mut first = 0;
         self.switches.iter().map(move |&(at, end)| {
             let group = &self.list[first..end];
@@ -95,7 +95,7 @@ impl Targets {
 
 /// What all forwarding tables of a torus were made from, beside its bundles of cables.
 #[derive(Debug)]
-pub struct Recipe {
+pub(super) struct Recipe {
     max: Lid,
     port_order: Vec<u8>,
     targets: Arc<Targets>,
@@ -103,7 +103,7 @@ pub struct Recipe {
 }
 
 /// Forwarding tables of the last success, to be handed on where nothing changed.
-pub struct Known<'a> {
+pub(super) struct Known<'a> {
     /// The tables, by switch of the fabric that was routed.
     pub lfts: &'a [Arc<Lft>],
     /// The torus.
@@ -269,7 +269,7 @@ fn directions(compass: &Compass, at: Position, out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// The pairs of switches without a route.
-pub fn forwarding_tables(
+pub(super) fn forwarding_tables(
     fabric: &Fabric,
     grid: &Grid,
     lids: &LidTable,
@@ -340,7 +340,7 @@ fn forwarding_table(grid: &Grid, recipe: &Recipe, at: Position, by_position: &mu
 }
 
 /// The number of ordered pairs of switches without a route; `compass` has the ways of `grid`.
-pub fn unrouted_pairs(grid: &Grid, compass: &Compass) -> usize {
+pub(super) fn unrouted_pairs(grid: &Grid, compass: &Compass) -> usize {
     let lattice = &grid.lattice;
     let blocked = |at: Position, axis: usize| {
         let ways = compass.ways(at, axis).iter().zip(0u32..);

@@ -16,7 +16,7 @@ const NUMBERS: usize = 128;
 
 /// The block for a switch port with a host behind it: only VL 0 and VL 1 carry data there, for
 /// the QoS levels that use VLs 0-3 and 4-7 between switches.
-pub fn for_host_port(configured: VlArbBlock) -> VlArbBlock {
+pub(super) fn for_host_port(configured: VlArbBlock) -> VlArbBlock {
     VlArbBlock::new(configured.entries().filter_map(|(vl, weight)| match vl {
         0 => Some((0, weight)),
         4 => Some((1, weight)),
@@ -25,7 +25,7 @@ pub fn for_host_port(configured: VlArbBlock) -> VlArbBlock {
 }
 
 /// What does not go with the way VLs are used at a port, of a table with these sums of weights.
-pub fn doubt(class: PortClass, weights: &[u32; 16]) -> Option<&'static str> {
+pub(super) fn doubt(class: PortClass, weights: &[u32; 16]) -> Option<&'static str> {
     match class {
         PortClass::Along(_) if !is_fair(weights) => Some(
             "weights should be equal among VLs 0-3 and among VLs 4-7, which torus-2QoS uses alike",
@@ -82,7 +82,7 @@ fn kinds(options: &Options) -> [PortKind<'_>; 4] {
 }
 
 /// Warnings about the QoS options.
-pub fn option_warnings(options: &Options) -> Vec<Note> {
+pub(super) fn option_warnings(options: &Options) -> Vec<Note> {
     let mut notes = Vec::new();
     for (index, kind) in kinds(options).iter().enumerate() {
         let between_switches = index == 0;

@@ -15,7 +15,7 @@ pub(super) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The fields of `line` after its first `at` bytes.
-    pub fn new(line: &'a str, at: usize) -> Self {
+    pub(super) fn new(line: &'a str, at: usize) -> Self {
         Self { line, at }
     }
 
@@ -33,13 +33,13 @@ impl<'a> Fields<'a> {
     }
 
     /// Goes behind blanks.
-    pub fn skip_blanks(&mut self) {
+    pub(super) fn skip_blanks(&mut self) {
         let rest = &self.line[self.at..];
         self.at += rest.len() - rest.trim_start().len();
     }
 
     /// A hex number up to a blank, a colon or the end of the line.
-    pub fn hex(&mut self, name: &str, max: u64) -> Result<u64, Finding> {
+    pub(super) fn hex(&mut self, name: &str, max: u64) -> Result<u64, Finding> {
         let rest = &self.line[self.at..];
         let word = rest.split([' ', '\t', '\r', ':']).next().unwrap_or_default();
         let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
@@ -62,27 +62,27 @@ impl<'a> Fields<'a> {
     }
 
     /// The field `name`, at most 8 bits wide.
-    pub fn u8(&mut self, name: &str) -> Result<u8, Finding> {
+    pub(super) fn u8(&mut self, name: &str) -> Result<u8, Finding> {
         Ok(self.number(name, u8::MAX.into())? as u8)
     }
 
     /// At most 16 bits.
-    pub fn u16(&mut self, name: &str) -> Result<u16, Finding> {
+    pub(super) fn u16(&mut self, name: &str) -> Result<u16, Finding> {
         Ok(self.number(name, u16::MAX.into())? as u16)
     }
 
     /// At most 32 bits.
-    pub fn u32(&mut self, name: &str) -> Result<u32, Finding> {
+    pub(super) fn u32(&mut self, name: &str) -> Result<u32, Finding> {
         Ok(self.number(name, u32::MAX.into())? as u32)
     }
 
     /// At most 64 bits.
-    pub fn u64(&mut self, name: &str) -> Result<u64, Finding> {
+    pub(super) fn u64(&mut self, name: &str) -> Result<u64, Finding> {
         self.number(name, u64::MAX)
     }
 
     /// Sixteen bytes as two numbers with a colon between.
-    pub fn pair(&mut self, name: &str) -> Result<[u8; 16], Finding> {
+    pub(super) fn pair(&mut self, name: &str) -> Result<[u8; 16], Finding> {
         let first = self.u64(name)?;
         if !self.line[self.at..].starts_with(':') {
             return Err((self.column(), format!("{name} has one half only")));
@@ -96,12 +96,12 @@ impl<'a> Fields<'a> {
     }
 
     /// A GID.
-    pub fn gid(&mut self, name: &str) -> Result<Gid, Finding> {
+    pub(super) fn gid(&mut self, name: &str) -> Result<Gid, Finding> {
         self.pair(name).map(Gid)
     }
 
     /// The name of a service, between quotes, or up to a blank.
-    pub fn name(&mut self, name: &str) -> Result<[u8; ServiceRecord::NAME_SIZE], Finding> {
+    pub(super) fn name(&mut self, name: &str) -> Result<[u8; ServiceRecord::NAME_SIZE], Finding> {
         self.seek(name)?;
         let start = self.column();
         let rest = &self.line[self.at..];

@@ -23,7 +23,7 @@ struct Meeting {
 }
 
 /// The factor of each class; `None` for classes that fit none.
-pub fn factors(graph: &Graph, classes: &Classes) -> (usize, Vec<Option<u32>>) {
+pub(super) fn factors(graph: &Graph, classes: &Classes) -> (usize, Vec<Option<u32>>) {
     let (meetings, trusted) = meetings(graph, classes);
     let is_bare = !trusted.contains(&true) && !graph.edges.is_empty();
     if is_bare && (0..graph.len() as u32).all(|vertex| graph.degree(vertex) <= 2) {

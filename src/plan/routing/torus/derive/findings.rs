@@ -29,7 +29,7 @@ pub type Stray = [PortId; 2];
 
 /// Room for the largest bundle and the largest group of host ports (with port 0), but no less
 /// than OpenSM's default.
-pub fn portgroup_max_ports(graph: &Graph, wiring: &Wiring, map: &Map) -> u32 {
+pub(super) fn portgroup_max_ports(graph: &Graph, wiring: &Wiring, map: &Map) -> u32 {
     let bundles = graph.edges.iter().filter(|edge| map.direction(edge.ends).is_some());
     let widest = bundles.map(|edge| edge.cables as usize).max().unwrap_or(0);
     let placed = map.switches.iter().flatten();
@@ -38,7 +38,7 @@ pub fn portgroup_max_ports(graph: &Graph, wiring: &Wiring, map: &Map) -> u32 {
 }
 
 /// Neighbours that are both there, with fewer cables than usual, by dimension and position.
-pub fn gaps(graph: &Graph, map: &Map) -> Vec<Gap> {
+pub(super) fn gaps(graph: &Graph, map: &Map) -> Vec<Gap> {
     let mut gaps = Vec::new();
     for axis in 0..3 {
         let up = Direction::plus(axis);
@@ -65,12 +65,12 @@ pub fn gaps(graph: &Graph, map: &Map) -> Vec<Gap> {
 }
 
 /// True for cables that do not lead back to the switch they come from.
-pub fn is_between_switches(fabric: &Fabric, cable: &[PortId; 2]) -> bool {
+pub(super) fn is_between_switches(fabric: &Fabric, cable: &[PortId; 2]) -> bool {
     fabric.port(cable[0]).node != fabric.port(cable[1]).node
 }
 
 /// Cables between switches that are no neighbours.
-pub fn strays(wiring: &Wiring, map: &Map, fabric: &Fabric) -> Vec<Stray> {
+pub(super) fn strays(wiring: &Wiring, map: &Map, fabric: &Fabric) -> Vec<Stray> {
     let ends = |cable: &[PortId; 2]| {
         let [a, b] = cable.map(|port| fabric.node_of(port).switch);
         Some([a?.0, b?.0])

@@ -15,7 +15,7 @@ use crate::config::torus::TorusSize;
 use crate::plan::routing::torus::lattice::{Direction, Lattice, Position};
 
 /// Faults that are assumed at most.
-pub const MOST_FAULTS: usize = 4;
+pub(super) const MOST_FAULTS: usize = 4;
 /// Switches that are tried to be laid out at most; damage to larger fabrics leaves enough faces.
 const MOST_SWITCHES: usize = 512;
 /// Placements that are tried at most, for one grid and number of faults, and for all.
@@ -28,7 +28,7 @@ const NONE: u32 = u32::MAX;
 
 /// Every layout of all switches with the fewest faults, if these are no more than `most`. Several
 /// may be the same but for names of axes, reflection and rotation.
-pub fn fits(graph: &Graph, most: usize) -> Vec<Map> {
+pub(super) fn fits(graph: &Graph, most: usize) -> Vec<Map> {
     let edges = graph.edges.len();
     let switches = (0..graph.len() as u32).filter(|&vertex| graph.degree(vertex) > 0).count();
     if switches > MOST_SWITCHES {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Neighbouring switches and the cables between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Edge {
+pub(super) struct Edge {
     /// The two switches, lower first.
     pub ends: [u32; 2],
     /// Number of parallel cables.
@@ -16,7 +16,7 @@ pub struct Edge {
 
 /// The graph; vertices are [`SwitchId`]s.
 #[derive(Debug)]
-pub struct Graph {
+pub(super) struct Graph {
     /// All edges, ascending by their ends.
     pub edges: Vec<Edge>,
     /// By vertex: neighbours with the edges to them, ascending.
@@ -25,7 +25,7 @@ pub struct Graph {
 
 impl Graph {
     /// The largest connected part of what `wiring` joins.
-    pub fn new(wiring: &Wiring) -> Self {
+    pub(super) fn new(wiring: &Wiring) -> Self {
         let count = wiring.switch_count();
         let mut cables: BTreeMap<[u32; 2], u32> = BTreeMap::new();
         for from in 0..count as u32 {
@@ -78,28 +78,28 @@ impl Graph {
     }
 
     /// Number of vertices, with and without edges.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.neighbors.len()
     }
 
     /// Neighbours of a vertex with the edges to them, ascending.
-    pub fn neighbors(&self, vertex: u32) -> &[(u32, u32)] {
+    pub(super) fn neighbors(&self, vertex: u32) -> &[(u32, u32)] {
         &self.neighbors[vertex as usize]
     }
 
     /// Number of neighbours of a vertex.
-    pub fn degree(&self, vertex: u32) -> usize {
+    pub(super) fn degree(&self, vertex: u32) -> usize {
         self.neighbors(vertex).len()
     }
 
     /// The edge between two vertices.
-    pub fn edge(&self, a: u32, b: u32) -> Option<u32> {
+    pub(super) fn edge(&self, a: u32, b: u32) -> Option<u32> {
         let list = self.neighbors(a);
         list.binary_search_by_key(&b, |&(vertex, _)| vertex).ok().map(|index| list[index].1)
     }
 
     /// Number of common neighbours of two vertices.
-    pub fn common(&self, a: u32, b: u32) -> usize {
+    pub(super) fn common(&self, a: u32, b: u32) -> usize {
         let (short, long) = if self.degree(a) <= self.degree(b) { (a, b) } else { (b, a) };
         self.neighbors(short).iter().filter(|&&(v, _)| self.edge(long, v).is_some()).count()
     }

@@ -45,7 +45,7 @@ fn distance(a: Place, b: Place) -> u32 {
 }
 
 /// Corners to grow from: a vertex and the neighbours along x, y and perhaps z.
-pub fn corners(graph: &Graph, origin: u32) -> Vec<(u32, Vec<u32>)> {
+pub(super) fn corners(graph: &Graph, origin: u32) -> Vec<(u32, Vec<u32>)> {
     let around: Vec<u32> = graph.neighbors(origin).iter().map(|&(vertex, _)| vertex).collect();
     let spans = |a: u32, b: u32| graph.edge(a, b).is_none() && graph.common(a, b) >= 2;
     let (mut flat, mut deep) = (Vec::new(), Vec::new());
@@ -64,7 +64,7 @@ pub fn corners(graph: &Graph, origin: u32) -> Vec<(u32, Vec<u32>)> {
 }
 
 /// All maps that the growth from a corner can be folded to.
-pub fn maps(graph: &Graph, (origin, arms): &(u32, Vec<u32>)) -> Vec<Map> {
+pub(super) fn maps(graph: &Graph, (origin, arms): &(u32, Vec<u32>)) -> Vec<Map> {
     let mut growth = Growth {
         graph,
         at: vec![None; graph.len()],

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A line or ring of layers.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Line {
+pub(super) struct Line {
     /// By vertex: its layer, in 0..radix; `None` where that is unknown.
     pub at: Vec<Option<u32>>,
     /// Number of layers.
@@ -25,7 +25,7 @@ type Joints = BTreeMap<[u32; 2], u32>;
 
 /// The layers along each of `count` factors; factors with fewer than two are left out.
 /// `factor_of` tells the factor of each class, and is completed where the layers tell more.
-pub fn lines(
+pub(super) fn lines(
     graph: &Graph,
     classes: &Classes,
     count: usize,

@@ -6,11 +6,11 @@ use crate::config::torus::TorusSize;
 use crate::plan::routing::torus::lattice::{Direction, Lattice, Position};
 
 /// Radices and openness of axes, and pairs of neighbours with a name for the axis between them.
-pub type Identity = (Vec<(u32, bool)>, Vec<([u32; 2], usize)>);
+pub(super) type Identity = (Vec<(u32, bool)>, Vec<([u32; 2], usize)>);
 
 /// Switches on a grid.
 #[derive(Clone, Debug)]
-pub struct Map {
+pub(super) struct Map {
     /// The grid.
     pub lattice: Lattice,
     /// By vertex.
@@ -22,7 +22,7 @@ pub struct Map {
 impl Map {
     /// The map on which each vertex is where up to three lines put it; of two vertices in one
     /// place the lower stays. `None` if the grid is larger than any subnet.
-    pub fn new(lines: &[Line], vertices: usize) -> Option<Self> {
+    pub(super) fn new(lines: &[Line], vertices: usize) -> Option<Self> {
         let mut size = TorusSize { radix: [1; 3], looped: [true; 3] };
         for (axis, line) in lines.iter().enumerate().take(3) {
             size.radix[axis] = line.radix;
@@ -40,7 +40,7 @@ impl Map {
 
     /// The map on which each vertex has the coordinates given for it, modulo the radices; of two
     /// vertices in one place the lower stays. `None` if the grid is larger than any subnet.
-    pub fn of(
+    pub(super) fn of(
         size: TorusSize,
         places: impl ExactSizeIterator<Item = Option<[i64; 3]>>,
     ) -> Option<Self> {
@@ -63,7 +63,7 @@ impl Map {
     }
 
     /// The switch one step from a position.
-    pub fn neighbor(&self, at: Position, direction: Direction) -> Option<u32> {
+    pub(super) fn neighbor(&self, at: Position, direction: Direction) -> Option<u32> {
         let is_inside =
             self.lattice.is_active(direction.axis()) && !self.lattice.is_edge(at, direction);
         is_inside.then(|| self.switches[self.lattice.step(at, direction).index()]).flatten()
@@ -71,14 +71,14 @@ impl Map {
 
     /// The direction in which an edge leads from its first end; `None` if it does not join
     /// neighbours.
-    pub fn direction(&self, [from, to]: [u32; 2]) -> Option<Direction> {
+    pub(super) fn direction(&self, [from, to]: [u32; 2]) -> Option<Direction> {
         self.positions[to as usize]?;
         let at = self.positions[from as usize]?;
         Direction::ALL.into_iter().find(|&direction| self.neighbor(at, direction) == Some(to))
     }
 
     /// The shape.
-    pub fn size(&self) -> TorusSize {
+    pub(super) fn size(&self) -> TorusSize {
         TorusSize {
             radix: self.lattice.radices(),
             looped: [0, 1, 2].map(|axis| self.lattice.is_looped(axis)),
@@ -86,12 +86,12 @@ impl Map {
     }
 
     /// Number of edges that join neighbours.
-    pub fn explained(&self, graph: &Graph) -> usize {
+    pub(super) fn explained(&self, graph: &Graph) -> usize {
         graph.edges.iter().filter(|edge| self.direction(edge.ends).is_some()).count()
     }
 
     /// Pairs of placed neighbours, lower position first, with the axis between them.
-    pub fn pairs(&self) -> impl Iterator<Item = ([u32; 2], usize)> + '_ {
+    pub(super) fn pairs(&self) -> impl Iterator<Item = ([u32; 2], usize)> + '_ {
         self.lattice.positions().flat_map(move |at| {
             (0..3).filter_map(move |axis| {
                 let above = self.neighbor(at, Direction::plus(axis))?;
@@ -102,7 +102,7 @@ impl Map {
 
     /// The faults that the map assumes: cables that do not join neighbours, neighbours without a
     /// cable, empty positions, switches without one. The fewer, the more plausible.
-    pub fn faults(&self, graph: &Graph) -> usize {
+    pub(super) fn faults(&self, graph: &Graph) -> usize {
         let (mut explained, mut absent) = (0, 0);
         for ([a, b], _) in self.pairs() {
             match graph.edge(a, b) {
@@ -117,7 +117,7 @@ impl Map {
 
     /// What two maps have in common exactly if they differ in names of axes, reflection and
     /// rotation alone: shape, neighbours, and which of them lie along the same axis.
-    pub fn identity(&self) -> Identity {
+    pub(super) fn identity(&self) -> Identity {
         let mut axes: Vec<(u32, bool)> =
             (0..3).map(|axis| (self.lattice.radix(axis), self.lattice.is_looped(axis))).collect();
         axes.sort_unstable();
@@ -137,18 +137,18 @@ impl Map {
     }
 
     /// Number of placed switches.
-    pub fn placed(&self) -> usize {
+    pub(super) fn placed(&self) -> usize {
         self.switches.iter().flatten().count()
     }
 
     /// Positions without a switch, ascending.
-    pub fn missing(&self) -> impl Iterator<Item = Position> + '_ {
+    pub(super) fn missing(&self) -> impl Iterator<Item = Position> + '_ {
         self.lattice.positions().filter(|at| self.switches[at.index()].is_none())
     }
 
     /// Puts switches that no 4-loop placed into holes: wherever the cables of one lead to more
     /// neighbours of one hole than of any other, and explain at least half of its edges.
-    pub fn fill_holes(&mut self, graph: &Graph) {
+    pub(super) fn fill_holes(&mut self, graph: &Graph) {
         loop {
             let found = (0..graph.len() as u32)
                 .filter(|&vertex| self.positions[vertex as usize].is_none())
@@ -186,7 +186,7 @@ impl Map {
     }
 
     /// The same map with other names: axis `order[n]` becomes axis `n`.
-    pub fn with_axes(&self, order: [usize; 3]) -> Option<Self> {
+    pub(super) fn with_axes(&self, order: [usize; 3]) -> Option<Self> {
         let radix = order.map(|axis| self.lattice.radix(axis));
         let looped = order.map(|axis| self.lattice.is_looped(axis));
         let lattice = Lattice::new(TorusSize { radix, looped })?;
@@ -194,7 +194,7 @@ impl Map {
     }
 
     /// The same map with the dateline of every looped dimension just below `origin`.
-    pub fn with_origin(&self, origin: Position) -> Option<Self> {
+    pub(super) fn with_origin(&self, origin: Position) -> Option<Self> {
         let shift = [0, 1, 2].map(|axis| {
             let here = i64::from(self.lattice.coordinate(origin, axis));
             if self.lattice.is_looped(axis) { here } else { 0 }
@@ -204,7 +204,7 @@ impl Map {
     }
 
     /// The same map with axes turned around: axis `n` if bit `n` of `axes` is set.
-    pub fn mirrored(&self, axes: u8) -> Option<Self> {
+    pub(super) fn mirrored(&self, axes: u8) -> Option<Self> {
         self.moved(self.lattice.clone(), |at| {
             [0, 1, 2].map(|axis| {
                 let here = self.lattice.coordinate(at, axis);

@@ -27,7 +27,7 @@ type Merit = (Reverse<usize>, bool, Reverse<usize>, Reverse<usize>, u64);
 
 /// The most plausible of all readings, all those that assume the fewest faults: no two are the
 /// same, the preferred one first. `factors` are those that were found in the whole of the graph.
-pub fn read(graph: &Graph, wiring: &Wiring, factors: Vec<Line>) -> Vec<Map> {
+pub(super) fn read(graph: &Graph, wiring: &Wiring, factors: Vec<Line>) -> Vec<Map> {
     let mut pool = Pool { graph, wiring, fewest: usize::MAX, maps: Vec::new() };
     for mut map in products(graph, factors) {
         map.fill_holes(graph);

@@ -25,7 +25,7 @@ const AXIS_ORDERS: [[usize; 3]; 6] =
 
 /// What the seeds are looked for in.
 #[derive(Clone, Copy)]
-pub struct Ground<'a> {
+pub(super) struct Ground<'a> {
     /// The fabric.
     pub fabric: &'a Fabric,
     /// Its cables.
@@ -37,7 +37,7 @@ pub struct Ground<'a> {
 }
 
 /// The map with its origin at the first seed, and the seeds.
-pub struct Planted {
+pub(super) struct Planted {
     /// The map.
     pub map: Map,
     /// Disjoint seeds that all grow to the same coordinates.
@@ -52,7 +52,7 @@ pub struct Planted {
 
 /// What the engine's discovery makes of a seed; more is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Yield {
+pub(super) struct Yield {
     is_routable: bool,
     switches: usize,
     cables: usize,
@@ -60,7 +60,7 @@ pub struct Yield {
 
 impl Yield {
     /// True if every switch of a map is routed.
-    pub fn is_complete(&self, map: &Map) -> bool {
+    pub(super) fn is_complete(&self, map: &Map) -> bool {
         self.is_routable && self.switches == map.placed()
     }
 }
@@ -80,7 +80,7 @@ impl Site {
 
 impl Ground<'_> {
     /// Finds seeds for a map; `None` if no switch has the neighbours that a seed needs.
-    pub fn plant(&self, map: &Map) -> Option<Planted> {
+    pub(super) fn plant(&self, map: &Map) -> Option<Planted> {
         let (map, mut sites, first, most) = self.first(map)?;
         let map = map.with_origin(map.positions[first.origin as usize]?)?;
         let mut chosen = vec![first];

@@ -14,7 +14,7 @@ use super::graph::Graph;
 use std::collections::BTreeMap;
 
 /// All 4-loops, as corners in cyclic order beginning with the lowest.
-pub fn squares(graph: &Graph) -> Vec<[u32; 4]> {
+pub(super) fn squares(graph: &Graph) -> Vec<[u32; 4]> {
     let mut found = Vec::new();
     for u in 0..graph.len() as u32 {
         let mut middles: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -36,7 +36,7 @@ pub fn squares(graph: &Graph) -> Vec<[u32; 4]> {
 
 /// Classes of parallel edges.
 #[derive(Debug)]
-pub struct Classes {
+pub(super) struct Classes {
     /// Number of classes.
     pub count: usize,
     /// The class of each edge.
@@ -51,7 +51,7 @@ pub struct Classes {
 
 impl Classes {
     /// The classes that `squares` make.
-    pub fn new(graph: &Graph, squares: &[[u32; 4]]) -> Self {
+    pub(super) fn new(graph: &Graph, squares: &[[u32; 4]]) -> Self {
         let mut sets = Parallels::new(graph.edges.len());
         let mut is_in_square = vec![false; graph.edges.len()];
         let mut corners = Vec::with_capacity(4 * squares.len());
@@ -79,12 +79,12 @@ impl Classes {
     }
 
     /// On which side of an edge's class its end `vertex` lies.
-    pub fn side(&self, graph: &Graph, edge: u32, vertex: u32) -> bool {
+    pub(super) fn side(&self, graph: &Graph, edge: u32, vertex: u32) -> bool {
         (graph.edges[edge as usize].ends[1] == vertex) != self.flipped[edge as usize]
     }
 
     /// True if two edges at `vertex` are neighbouring sides of a 4-loop.
-    pub fn is_corner(&self, vertex: u32, a: u32, b: u32) -> bool {
+    pub(super) fn is_corner(&self, vertex: u32, a: u32, b: u32) -> bool {
         self.corners.binary_search(&(vertex, a.min(b), a.max(b))).is_ok()
     }
 }
