@@ -9,7 +9,7 @@ use torus_sm::config::qos_policy::QosPolicy;
 use torus_sm::fabric::picture::View;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::Pkey;
-use torus_sm::plan::qos_policy::{Asked, EffectivePolicy};
+use torus_sm::plan::qos::policy::{Asked, EffectivePolicy};
 use torus_sm::sim::generate::Shape;
 
 const RULES: usize = 1000;

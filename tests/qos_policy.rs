@@ -19,7 +19,7 @@ use torus_sm::fabric::picture::View;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
 use torus_sm::plan::partitions::{self, Member, Membership, Partition, Who};
-use torus_sm::plan::qos_policy::EffectivePolicy;
+use torus_sm::plan::qos::policy::EffectivePolicy;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::sim::generate::Shape;

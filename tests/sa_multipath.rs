@@ -14,7 +14,7 @@ use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
 use torus_sm::plan::partitions;
-use torus_sm::plan::qos_policy::EffectivePolicy;
+use torus_sm::plan::qos::policy::EffectivePolicy;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::sim::generate::Shape;

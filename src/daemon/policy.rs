@@ -17,7 +17,7 @@ use crate::ids::{Guid, Pkey};
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::partitions::Partition;
-use crate::plan::qos_policy::EffectivePolicy;
+use crate::plan::qos::policy::EffectivePolicy;
 use crate::plan::shared::Shared;
 use std::sync::Arc;
 use tracing::error;

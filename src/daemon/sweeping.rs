@@ -27,7 +27,7 @@ use crate::plan::Plan;
 use crate::plan::aliases::AliasBlock;
 use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
-use crate::plan::qos_policy::EffectivePolicy;
+use crate::plan::qos::policy::EffectivePolicy;
 use crate::publish::Subnet;
 use crate::publish::refused::Refused;
 use crate::transport::client::SmpClient;

@@ -15,7 +15,7 @@ use crate::config::{Diagnostic, excerpt};
 use crate::fabric::Fabric;
 use crate::notes::Severity;
 use crate::plan::partitions as plan;
-use crate::plan::qos_policy::EffectivePolicy;
+use crate::plan::qos::policy::EffectivePolicy;
 use crate::plan::routing::torus;
 use sheets::Sheets;
 use std::io::Write;

@@ -7,8 +7,8 @@ use super::lids::{self, Memory};
 use super::links::{self, LinkInput};
 use super::multicast::{self, GroupMembers, MulticastTables};
 use super::partitions::{self, Partition, PartitionTables};
+use super::qos::setup::{self, QosSetup};
 use super::qos::{self, QosConfig, QosSources, QosTables};
-use super::qos_setup::{self, QosSetup};
 use super::routing::chain::Chain;
 use super::routing::{Refusal, Routing, RoutingInput, Since};
 use super::shared::Shared;
@@ -202,6 +202,6 @@ fn setup_notes(
 ) -> Vec<Note> {
     let Some(setup) = &qos.setup else { return Vec::new() };
     let (engine, policy) = (routing.engine, &*routing.policy);
-    let ground = qos_setup::Ground { fabric, setup, engine, policy, targets };
-    qos_setup::findings(&ground).iter().map(Note::from).collect()
+    let context = setup::SetupContext { fabric, setup, engine, policy, targets };
+    setup::diagnostics(&context).iter().map(Note::from).collect()
 }

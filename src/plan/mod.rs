@@ -5,10 +5,9 @@
 //! same plan on any machine.
 //!
 //! * [`compute`]: the entry, which calls the others in order;
-//! * [`lids`]: who gets which LIDs; * [`links`]: the PortInfo every port is to have;
-//! * [`partitions`]: P_Key tables; * [`qos`]: SL to VL and VL arbitration tables;
-//! * [`qos_policy`]: what qos-policy.conf means for a fabric; * [`qos_setup`]: the tables that it
-//!   has for groups of ports;
+//! * [`lids`]: LID assignment; * [`links`]: the PortInfo of every port;
+//! * [`partitions`]: P_Key tables;
+//! * [`qos`]: SL to VL mapping and VL arbitration tables, and qos-policy.conf resolved for a fabric;
 //! * [`routing`]: the engines, and the chain in which they are tried;
 //! * [`multicast`]: groups → multicast forwarding tables; * [`aliases`]: GUID tables;
 //! * [`shared`]: tables of which plans share what did not change; [`mod@update`]: a plan after a small
@@ -21,8 +20,6 @@ pub mod links;
 pub mod multicast;
 pub mod partitions;
 pub mod qos;
-pub mod qos_policy;
-pub mod qos_setup;
 pub mod regroup;
 pub mod routing;
 pub mod shared;

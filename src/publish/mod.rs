@@ -9,7 +9,7 @@ pub mod report;
 use crate::config::options::Options;
 use crate::fabric::Fabric;
 use crate::plan::Plan;
-use crate::plan::qos_policy::EffectivePolicy;
+use crate::plan::qos::policy::EffectivePolicy;
 use crate::verify::Summary;
 use std::sync::Arc;
 

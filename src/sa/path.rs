@@ -28,7 +28,7 @@ use crate::config::prefix_routes;
 use crate::config::qos_policy::{QosLevel, Ranges};
 use crate::fabric::PortId;
 use crate::ids::{Gid, Lid, Pkey};
-use crate::plan::qos_policy::Asked;
+use crate::plan::qos::policy::Asked;
 use crate::wire::attr::NodeKind;
 use crate::wire::mad::Method;
 use crate::wire::record::{PathRecord, Selector};

@@ -4,7 +4,7 @@ use super::facts::{Facts, Speed, dropped_by};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Gid, Guid, Lid, Pkey, PortNum};
-use crate::plan::qos_policy::EffectivePolicy;
+use crate::plan::qos::policy::EffectivePolicy;
 use crate::plan::{LidTable, Plan};
 use crate::publish::Subnet;
 use crate::wire::attr::{PortInfo, PortState};

@@ -34,7 +34,7 @@
 //! `statements` has the words, `read` the sections, `draft`, `fields` and `ulps` their contents,
 //! `values` and `port_names` what stands behind keywords. The whole file is read, and everything wrong is reported with its place; with an error there is no
 //! policy, since rules after one that is left out would catch what they should not. What a policy
-//! means for a fabric is the business of `plan::qos_policy`.
+//! means for a fabric is the business of `plan::qos::policy`.
 
 mod draft;
 mod fields;

@@ -16,7 +16,7 @@ use crate::plan::Plan;
 use crate::plan::compute::{PlanInput, compute};
 use crate::plan::lids::Memory;
 use crate::plan::partitions::Partition;
-use crate::plan::qos_setup::{Ground, QosSetup, findings};
+use crate::plan::qos::setup::{QosSetup, SetupContext, diagnostics};
 use crate::plan::routing::torus;
 use crate::wire::attr::tables::SlToVl;
 use std::fmt::Write;
@@ -52,9 +52,9 @@ pub(super) fn shown(
     let mut found = Vec::new();
     if let Some(setup) = plan.qos.setup.clone() {
         let (engine, decides) = (plan.routing.engine, &*plan.routing.policy);
-        let ground =
-            Ground { fabric, setup: &setup, engine, policy: decides, targets: &plan.ports };
-        found = findings(&ground);
+        let context =
+            SetupContext { fabric, setup: &setup, engine, policy: decides, targets: &plan.ports };
+        found = diagnostics(&context);
         Report { fabric, plan: &plan, setup: &setup }.put(&mut text);
     }
     match policy {

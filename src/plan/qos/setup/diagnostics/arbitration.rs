@@ -1,11 +1,11 @@
 //! VL arbitration: scopes without a port, tables that are too long, VLs that are not there.
 
-use super::{Crowd, Ground, operating, vls};
+use super::{Crowd, SetupContext, operating, vls};
 use crate::config::Diagnostic;
 use crate::config::qos_policy::{VlArbScope, Weight};
 use crate::fabric::PortId;
 use crate::notes::Severity;
-use crate::plan::qos::live;
+use crate::plan::qos::vls::configurable_info;
 use crate::wire::attr::PortInfo;
 use crate::wire::attr::tables::VLARB_BLOCK;
 use rayon::prelude::*;
@@ -87,7 +87,7 @@ impl Lack {
     }
 }
 
-impl Ground<'_> {
+impl SetupContext<'_> {
     pub(super) fn of_arbitration(&self) -> Vec<Diagnostic> {
         let scopes = &self.setup.policy().vl_arbitration;
         if scopes.is_empty() {
@@ -122,7 +122,7 @@ impl Ground<'_> {
         tallies[first].matched += 1;
         tallies[first].owned += 1;
         scopes.for_each(|later| tallies[later].matched += 1);
-        let Some(info) = live(self.fabric, self.targets, port) else { return };
+        let Some(info) = configurable_info(self.fabric, self.targets, port) else { return };
         for ((table, lack), cap) in
             tables[first].iter().zip(&mut tallies[first].tables).zip(caps(&info))
         {
@@ -161,7 +161,7 @@ impl Ground<'_> {
         let Some(start) = table.entries.first() else { return found };
         let Table { name, entries, .. } = table;
         if let Some(first) = lack.short.first {
-            let info = live(self.fabric, self.targets, first).unwrap_or_default();
+            let info = configurable_info(self.fabric, self.targets, first).unwrap_or_default();
             let cap = caps(&info)[usize::from(*name == "vlarb-low")];
             let at = entries.get(cap).unwrap_or(start).at;
             let count = entries.len();
@@ -174,7 +174,7 @@ impl Ground<'_> {
             found.push(self.say(Severity::Error, at, message));
         }
         if let Some(first) = lack.without.first {
-            let info = live(self.fabric, self.targets, first).unwrap_or_default();
+            let info = configurable_info(self.fabric, self.targets, first).unwrap_or_default();
             let concerned = |entry: &&Weight| entry.weight > 0 && lack.vls >> entry.vl & 1 == 1;
             let at = entries.iter().find(concerned).unwrap_or(start).at;
             let (ports, has) = (self.such_as(&lack.without), vls(operating(&info)));

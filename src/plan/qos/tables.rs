@@ -1,29 +1,16 @@
-//! SL to VL mapping and VL arbitration tables.
-//!
-//! The configuration knows four kinds of ports (channel adapters, routers, enhanced switch
-//! ports 0, external switch ports); what is not set for a kind is inherited from the general
-//! option, and from OpenSM's default after that ([`QosConfig`]). Scopes of qos-policy.conf
-//! ([`super::qos_setup`]) go before the options at the ports they are for. Routing engines may put
-//! their own SL to VL mapping in the place of both, and rewrite VL arbitration. Last, VLs are cut
-//! to those that operate.
+//! Computes the SL to VL mapping and VL arbitration tables.
 
-mod options;
-
-pub use options::QosConfig;
-
-use super::qos_setup::QosSetup;
-use super::routing::RoutingPolicy;
-use super::shared::Shared;
+use super::options::QosConfig;
+use super::setup::QosSetup;
+use super::vls::{DROPPED_VL, configurable_info, vl_mask};
 use crate::config::qos_policy::{VlArbScope, Weight};
 use crate::fabric::{Fabric, NodeId, PortId};
-use crate::ids::PortNum;
+use crate::plan::routing::RoutingPolicy;
+use crate::plan::shared::Shared;
 use crate::wire::attr::tables::{SlToVl, VLARB_BLOCK, VlArbBlock};
-use crate::wire::attr::{CapMask, PortInfo, PortState};
+use crate::wire::attr::{CapMask, PortInfo};
 use rayon::prelude::*;
 use std::sync::Arc;
-
-/// The VL of an SL that is dropped.
-pub(super) const DROP: u8 = 15;
 
 /// The QoS tables of a fabric; empty when QoS is off.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -113,8 +100,8 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn live(&self, port: PortId) -> Option<PortInfo> {
-        live(self.fabric, self.targets, port)
+    fn configurable_info(&self, port: PortId) -> Option<PortInfo> {
+        configurable_info(self.fabric, self.targets, port)
     }
 
     fn sl_to_vl_of(&self, node: NodeId) -> Vec<(u8, u8, SlToVl)> {
@@ -125,7 +112,7 @@ impl Work<'_> {
         }
         let mut maps = Vec::new();
         for output in self.ids(node) {
-            let Some(info) = self.live(output) else { continue };
+            let Some(info) = self.configurable_info(output) else { continue };
             let scopes = self.scopes_out_of(output);
             if is_switch {
                 let out = self.fabric.port(output).num.0;
@@ -163,11 +150,11 @@ impl Work<'_> {
         let of_engine = self.policy.sl_to_vl(input, output);
         let map = of_engine.or_else(of_scope).unwrap_or_else(configured);
         let mask = vl_mask(info);
-        SlToVl::new(map.vls().map(|vl| if vl == DROP { DROP } else { vl & mask }))
+        SlToVl::new(map.vls().map(|vl| if vl == DROPPED_VL { DROPPED_VL } else { vl & mask }))
     }
 
     fn vl_arbitration_of(&self, port: PortId) -> Vec<(u8, VlArbBlock)> {
-        let Some(info) = self.live(port) else { return Vec::new() };
+        let Some(info) = self.configurable_info(port) else { return Vec::new() };
         if info.vl_cap() == 1 {
             return Vec::new();
         }
@@ -195,30 +182,5 @@ impl Work<'_> {
             }
         }
         blocks
-    }
-}
-
-/// PortInfo of a port that has tables: all that are up, but not base ports 0 of switches.
-pub(super) fn live(
-    fabric: &Fabric,
-    targets: &Shared<Option<PortInfo>>,
-    port: PortId,
-) -> Option<PortInfo> {
-    let node = fabric.node_of(port);
-    let info = fabric.port(port).info?;
-    let is_port_0 = node.is_switch() && fabric.port(port).num == PortNum::ZERO;
-    let lives = if is_port_0 {
-        node.switch_info.enhanced_port0()
-    } else {
-        info.port_state() != PortState::Down
-    };
-    lives.then(|| targets.get(port.index()).copied().flatten().unwrap_or(info))
-}
-
-/// The bits of a VL number that operate on a port.
-pub(super) fn vl_mask(info: &PortInfo) -> u8 {
-    match info.operational_vls() {
-        code @ 1..=5 => (1 << (code - 1)) - 1,
-        _ => 0,
     }
 }

@@ -1,8 +1,11 @@
-use super::*;
+use super::{SetupContext, diagnostics};
 use crate::config::excerpt;
 use crate::config::options::Options;
-use crate::config::qos_policy::{PortChoice, PortRange, SlToVlScope, VlArbScope, Weight};
+use crate::config::qos_policy::{
+    PortChoice, PortRange, QosPolicy, SlToVlScope, VlArbScope, Weight,
+};
 use crate::fabric::picture::View;
+use crate::fabric::{Fabric, PortId};
 use crate::plan::Plan;
 use crate::plan::compute::{Planned, compute};
 use crate::plan::lids::Memory;
@@ -12,6 +15,7 @@ use crate::plan::update::{Basis, Inputs, update};
 use crate::wire::attr::{PortInfo, PortState};
 use proptest::prelude::*;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A ring of four switches with a host at port 1 of each: port 2 leads to port 3 of the next.
 /// Node after node (host 0, switch 0, host 1, …) has the VLCap of `caps`, and as many entries of
@@ -247,13 +251,13 @@ fn what_a_fabric_cannot_follow_is_told() {
     let plan = planned(&fabric, &policy(&text)).plan;
     let setup = plan.qos.setup.as_ref().expect("scopes");
     let (engine, policy) = (plan.routing.engine, &*plan.routing.policy);
-    let ground = Ground { fabric: &fabric, setup, engine, policy, targets: &plan.ports };
-    let found = findings(&ground);
+    let context = SetupContext { fabric: &fabric, setup, engine, policy, targets: &plan.ports };
+    let found = diagnostics(&context);
     let notes: Vec<_> = found.iter().map(crate::notes::Note::from).collect();
     assert!(plan.notes.ends_with(&notes), "{:?}", plan.notes);
     let said: Vec<String> =
         found.iter().map(|found| excerpt::render(found, &text) + "\n").collect();
-    let golden = include_str!("../../../tests/vectors/qos-policy/setup.expected");
+    let golden = include_str!("../../../../tests/vectors/qos-policy/setup.expected");
     assert_eq!(said.concat(), golden);
 }
 

@@ -1,37 +1,11 @@
-//! `qos-setup` of qos-policy.conf: SL to VL mappings and VL arbitration for groups of ports.
-//!
-//! OpenSM reads these scopes and ignores them; here they are carried out, as the proposal of 2007
-//! that brought them describes them. A [`QosSetup`] answers which scope is for a port, or for a pair
-//! of input and output port:
-//!
-//! * `vlarb-scope`: the ports of the groups of `group`, and those cabled to ports of the groups of
-//!   `across`;
-//! * `sl2vl-scope`: the same ports as outputs (all, where it names neither), of these those whose
-//!   numbers `to` has and that are cabled to ports of the groups of `across-to`; each for the inputs
-//!   of the same switch whose numbers `from` has and that are cabled to ports of the groups of
-//!   `across-from`. A channel adapter or router has a single input, its own packets: it counts as
-//!   number 0, as that of a switch's own packets does, and is cabled to nothing.
-//!
-//! The first scope that is for a port counts, with all it says; what it does not say, and ports
-//! that no scope is for, are left to the `qos_*` options. Tables are cut to what a port supports
-//! in the same way as those of the options, by [`super::qos`]. [`mod@findings`] tells what of the
-//! scopes the fabric cannot follow (section 9 of the proposal).
-//!
-//! Nothing is computed ahead but the members of the groups: where cables change, the answers do,
-//! too.
+//! The scopes of a policy, resolved for a fabric.
 
-mod findings;
-#[cfg(test)]
-mod tests;
-
-pub use findings::{Ground, findings};
-
-use super::partitions::Partition;
-use super::qos_policy::GroupPorts;
-use super::shared::Shared;
 use crate::config::qos_policy::{QosPolicy, SlToVlScope};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Pkey;
+use crate::plan::partitions::Partition;
+use crate::plan::qos::policy::GroupPorts;
+use crate::plan::shared::Shared;
 use std::sync::Arc;
 
 /// The scopes of a policy, made for a fabric.
@@ -44,7 +18,7 @@ pub struct QosSetup {
 impl QosSetup {
     /// Makes the scopes for a fabric. `keys` are the P_Keys of end ports by port slot; empty if
     /// all hold the default one. What the groups name and the fabric does not have is told where
-    /// the policy's rules are made, see [`super::qos_policy`].
+    /// the policy's rules are made, see [`crate::plan::qos::policy`].
     pub fn new(
         policy: &Arc<QosPolicy>,
         fabric: &Fabric,
@@ -103,7 +77,7 @@ impl QosSetup {
     }
 
     /// The scopes that are for a port as output, were it not for its number.
-    fn targeting<'a>(
+    pub(super) fn targeting<'a>(
         &'a self,
         fabric: &'a Fabric,
         port: PortId,

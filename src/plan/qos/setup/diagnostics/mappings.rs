@@ -1,12 +1,12 @@
 //! SL to VL mappings: scopes without a port, port numbers and VLs that are not there.
 
-use super::{Crowd, Ground, operating, vls};
+use super::{Crowd, SetupContext, operating, vls};
 use crate::config::Diagnostic;
 use crate::config::qos_policy::{PortChoice, PortRange, SlToVlScope};
 use crate::fabric::{NodeId, PortId};
 use crate::ids::PortNum;
 use crate::notes::Severity;
-use crate::plan::qos::{DROP, live};
+use crate::plan::qos::vls::{DROPPED_VL, configurable_info};
 use crate::wire::attr::CapMask;
 use rayon::prelude::*;
 
@@ -57,7 +57,7 @@ fn takes_all(scope: &SlToVlScope) -> bool {
     !matches!(scope.from, PortChoice::These(_)) && scope.across_from.is_empty()
 }
 
-impl Ground<'_> {
+impl SetupContext<'_> {
     pub(super) fn of_mappings(&self) -> Vec<Diagnostic> {
         let scopes = &self.setup.policy().sl_to_vl;
         let Some(first) = scopes.first() else { return Vec::new() };
@@ -130,7 +130,7 @@ impl Ground<'_> {
         };
         owners.sort_unstable();
         owners.dedup();
-        let info = live(self.fabric, self.targets, output);
+        let info = configurable_info(self.fabric, self.targets, output);
         let node = self.fabric.node_of(output);
         for index in owners {
             let tally = &mut tallies[index];
@@ -139,7 +139,7 @@ impl Ground<'_> {
             // Of a switch only port 0 carries the capability mask.
             let owner = if node.is_switch() { node.first_port } else { output };
             let able = self.fabric.port(owner).info.is_some_and(|i| i.has(CapMask::SL_MAPPING));
-            let wanted = all[index].vls.iter().filter(|&&vl| vl != DROP);
+            let wanted = all[index].vls.iter().filter(|&&vl| vl != DROPPED_VL);
             let missing = wanted.fold(0, |bits, vl| bits | 1 << (vl & 0xF)) & !operating(&info);
             if !able {
                 tally.mapless.add(output);
@@ -164,8 +164,8 @@ impl Ground<'_> {
             found.push(self.say(Severity::Warning, scope.at, message));
         }
         if let Some(first) = tally.without.first {
-            let info = live(self.fabric, self.targets, first).unwrap_or_default();
-            let concerned = |vl: &u8| *vl != DROP && tally.vls >> vl & 1 == 1;
+            let info = configurable_info(self.fabric, self.targets, first).unwrap_or_default();
+            let concerned = |vl: &u8| *vl != DROPPED_VL && tally.vls >> vl & 1 == 1;
             let place = scope.vls.iter().position(concerned).and_then(|sl| scope.written.get(sl));
             let (ports, has) = (self.such_as(&tally.without), vls(operating(&info)));
             let message = format!(

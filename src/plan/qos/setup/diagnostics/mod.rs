@@ -8,7 +8,7 @@
 mod arbitration;
 mod mappings;
 
-use super::QosSetup;
+use super::scopes::QosSetup;
 use crate::config::Diagnostic;
 use crate::config::qos_policy::Place;
 use crate::fabric::{Fabric, Node, PortId};
@@ -19,7 +19,7 @@ use crate::wire::attr::PortInfo;
 
 /// What the scopes are to be carried out on.
 #[derive(Clone, Copy)]
-pub struct Ground<'a> {
+pub struct SetupContext<'a> {
     /// The fabric.
     pub fabric: &'a Fabric,
     /// The scopes.
@@ -33,15 +33,15 @@ pub struct Ground<'a> {
 }
 
 /// What the operator is to hear of the scopes, by place in the file.
-pub fn findings(ground: &Ground<'_>) -> Vec<Diagnostic> {
-    let mut found = ground.of_arbitration();
-    found.extend(ground.of_mappings());
-    found.extend(ground.of_nodes());
+pub fn diagnostics(context: &SetupContext<'_>) -> Vec<Diagnostic> {
+    let mut found = context.of_arbitration();
+    found.extend(context.of_mappings());
+    found.extend(context.of_nodes());
     found.sort_by_key(|found| (found.line, found.column));
     found
 }
 
-impl Ground<'_> {
+impl SetupContext<'_> {
     fn say(&self, severity: Severity, at: Place, message: String) -> Diagnostic {
         let file = self.setup.policy().file.clone();
         Diagnostic { file, line: at.line, column: at.column, severity, message }
@@ -129,7 +129,7 @@ fn vls(bits: u16) -> String {
 
 /// The data VLs that operate on a port, as bits.
 fn operating(info: &PortInfo) -> u16 {
-    let highest = u32::from(crate::plan::qos::vl_mask(info)).min(14);
+    let highest = u32::from(crate::plan::qos::vls::vl_mask(info)).min(14);
     ((1_u32 << (highest + 1)) - 1) as u16
 }
 

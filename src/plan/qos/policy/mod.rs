@@ -6,17 +6,17 @@
 //! that is in all of them: no more with a thousand rules than with ten.
 
 mod groups;
-mod sets;
+mod rule_sets;
 
 pub use groups::GroupPorts;
 
-use super::partitions::{Membership, Partition};
-use super::shared::Shared;
 use crate::config::qos_policy::{MatchRule, Ports, QosLevel, QosPolicy, Ranges};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Pkey;
 use crate::notes::Note;
-use sets::{Pool, PortSets, Segments};
+use crate::plan::partitions::{Membership, Partition};
+use crate::plan::shared::Shared;
+use rule_sets::{Pool, PortSets, Segments};
 use std::sync::Arc;
 
 /// A policy, made for a fabric.

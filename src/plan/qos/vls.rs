@@ -1,0 +1,34 @@
+//! The ports that have SL to VL mapping and VL arbitration tables, and their operational VLs.
+
+use crate::fabric::{Fabric, PortId};
+use crate::ids::PortNum;
+use crate::plan::shared::Shared;
+use crate::wire::attr::{PortInfo, PortState};
+
+/// VL 15 in an SL to VL mapping drops the packets of that SL (IBA vol. 1, 14.2.5.8).
+pub(super) const DROPPED_VL: u8 = 15;
+
+/// PortInfo of a port that has tables: all that are up, but not base ports 0 of switches.
+pub(super) fn configurable_info(
+    fabric: &Fabric,
+    targets: &Shared<Option<PortInfo>>,
+    port: PortId,
+) -> Option<PortInfo> {
+    let node = fabric.node_of(port);
+    let info = fabric.port(port).info?;
+    let is_port_0 = node.is_switch() && fabric.port(port).num == PortNum::ZERO;
+    let lives = if is_port_0 {
+        node.switch_info.enhanced_port0()
+    } else {
+        info.port_state() != PortState::Down
+    };
+    lives.then(|| targets.get(port.index()).copied().flatten().unwrap_or(info))
+}
+
+/// The bits of a VL number that operate on a port.
+pub(super) fn vl_mask(info: &PortInfo) -> u8 {
+    match info.operational_vls() {
+        code @ 1..=5 => (1 << (code - 1)) - 1,
+        _ => 0,
+    }
+}
