@@ -26,7 +26,7 @@
 //! Beside the stages stand [`ids`] (numbers of the standard as types), [`notes`] (what the
 //! operator is to hear), [`wire`] (bytes), [`transport`] (the port), [`config`] (what the
 //! administrator writes), [`sm`] (roles and election), [`sim`] (a simulated fabric), [`cli`] (the
-//! command line) and [`daemon`] (the loop, the process).
+//! command line), [`daemon`] (the loop, the process) and [`sim_command`] (`torus-sm sim`).
 //!
 //! # Who may import whom
 //!
@@ -51,6 +51,7 @@
 //! offline    ids wire notes fabric config sim plan verify apply publish cli (a dry run has no port)
 //! cli        everything
 //! daemon     everything
+//! sim_command everything
 //! ```
 //!
 //! # What is deliberately absent
@@ -76,6 +77,7 @@ pub mod plan;
 pub mod publish;
 pub mod sa;
 pub mod sim;
+pub mod sim_command;
 pub mod sm;
 pub mod transport;
 pub mod verify;

@@ -4,8 +4,8 @@ use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use torus_sm::cli::{self, Command};
 use torus_sm::daemon::launch::{self, Failure};
-use torus_sm::daemon::{attach, ctl, simulate};
 use torus_sm::offline::{self, check, torus_config};
+use torus_sm::sim_command::{ctl, exec, run};
 
 fn main() -> ExitCode {
     let command = match cli::parse(std::env::args().skip(1)) {
@@ -20,9 +20,9 @@ fn main() -> ExitCode {
         Command::ShowVersion => print(&cli::version()),
         Command::CreateConfig(path, args) => launch::create_config(&path, &args),
         Command::Daemon(args) => launch::daemon(&args),
-        Command::Sim(args) => simulate::run(&args),
-        Command::SimExec(at, command) => attach::exec(&at, &command),
-        Command::SimShell(at) => attach::shell(&at),
+        Command::Sim(args) => run::run(&args),
+        Command::SimExec(at, command) => exec::exec(&at, &command),
+        Command::SimShell(at) => exec::shell(&at),
         Command::SimCtl(args) => ctl::run(&args),
         Command::Plan(args) => offline::run(&args, &mut std::io::stdout().lock()),
         Command::Check(args) => check::run(&args, &mut std::io::stdout().lock()),

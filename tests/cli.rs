@@ -159,7 +159,7 @@ fn simulations_have_a_shape_and_the_daemons_options() {
     let line = "sim -o 6x5mx1 --hosts 2 --missing-switch 1,2,0 -n 64 --missing-link=0,0,0:+x";
     let Ok(Command::Sim(sim)) = parse(line) else { panic!() };
     let shape = sim.shape.unwrap();
-    assert_eq!((shape.radix, shape.open), ([6, 5, 1], [false, true, false]));
+    assert_eq!((shape.radix, shape.looped), ([6, 5, 1], [true, false, true]));
     assert_eq!((sim.hosts, sim.parallel), (2, 1));
     assert_eq!(sim.missing_switch[0].0, [1, 2, 0]);
     assert_eq!((sim.missing_link[0].axis, sim.missing_link[0].up), (0, true));

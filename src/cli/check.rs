@@ -1,7 +1,7 @@
 //! `torus-sm check`: reads what a start would read, and says what is wrong with it.
 
 use super::args;
-use super::sim::{complaint, split};
+use super::subcommand::{split, usage_error};
 use super::{Command, UsageError};
 use crate::cli::DaemonArgs;
 use clap::Parser;
@@ -44,7 +44,7 @@ pub(super) fn parse(argv: &[String]) -> Result<Command, UsageError> {
     match args::parse_with_operands(&others)? {
         (Command::Daemon(daemon), operands) => {
             own.extend(operands);
-            let check = CheckArgs::try_parse_from(own).map_err(complaint)?;
+            let check = CheckArgs::try_parse_from(own).map_err(|error| usage_error(&error))?;
             Ok(Command::Check(Box::new(CheckArgs { daemon, ..check })))
         }
         (Command::ShowHelp(_), _) => Ok(Command::ShowHelp(help())),

@@ -15,17 +15,16 @@ pub mod getopt;
 pub mod help;
 pub mod plan;
 pub mod sim;
-pub mod sim_ctl;
-pub mod sim_exec;
+mod subcommand;
 pub mod torus_config;
 
 pub use args::DaemonArgs;
 pub use check::CheckArgs;
 pub use exit::{ExitCode, Failure};
 pub use plan::PlanArgs;
-pub use sim::SimArgs;
-pub use sim_ctl::CtlArgs;
-pub use sim_exec::AttachArgs;
+pub use sim::args::SimArgs;
+pub use sim::ctl::CtlArgs;
+pub use sim::exec::AttachArgs;
 pub use torus_config::TorusConfigArgs;
 
 use crate::config::suggest;

@@ -1,7 +1,8 @@
 //! `torus-sm plan`: everything but touching the fabric.
 
 use super::args;
-use super::sim::{OWN, SimArgs, complaint, split};
+use super::sim::args::{FABRIC_OPTIONS, SimArgs};
+use super::subcommand::{split, usage_error};
 use super::{Command, UsageError};
 use clap::Parser;
 use std::path::PathBuf;
@@ -50,7 +51,7 @@ fn arguments(name: &str) -> Option<usize> {
         "--path" => Some(2),
         "--draw" | "--dump" | "--write" => Some(1),
         "--path-sl" | "--what-if" | "--what-if-pairs" | "--json" => Some(0),
-        _ => OWN.contains(&name).then_some(1),
+        _ => FABRIC_OPTIONS.contains(&name).then_some(1),
     }
 }
 
@@ -60,7 +61,7 @@ pub(super) fn parse(argv: &[String]) -> Result<Command, UsageError> {
     match args::parse_with_operands(&others)? {
         (Command::Daemon(daemon), operands) => {
             own.extend(operands);
-            let mut plan = PlanArgs::try_parse_from(own).map_err(complaint)?;
+            let mut plan = PlanArgs::try_parse_from(own).map_err(|error| usage_error(&error))?;
             plan.sim.daemon = daemon;
             Ok(Command::Plan(Box::new(plan)))
         }

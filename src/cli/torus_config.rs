@@ -1,6 +1,7 @@
 //! `torus-sm torus-config`: writes torus-2QoS.conf from the cables of a fabric.
 
-use super::sim::{SimArgs, complaint};
+use super::sim::args::SimArgs;
+use super::subcommand::usage_error;
 use super::{Command, UsageError};
 use clap::Parser;
 use std::path::PathBuf;
@@ -29,6 +30,6 @@ pub(super) fn parse(argv: &[String]) -> Result<Command, UsageError> {
         Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelp => {
             Ok(Command::ShowHelp(error.to_string()))
         }
-        Err(error) => Err(complaint(error)),
+        Err(error) => Err(usage_error(&error)),
     }
 }

@@ -29,7 +29,7 @@ use tokio::sync::watch;
 use tracing::{error, info};
 
 /// Unsolicited MADs that may wait for their desk.
-pub(super) const INBOX: usize = 4096;
+pub(crate) const INBOX: usize = 4096;
 
 /// How long a line of the log may stay in the buffer.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
@@ -76,12 +76,12 @@ pub fn create_config(path: &Path, args: &DaemonArgs) -> Result<ExitCode, Failure
 }
 
 /// Reads the configuration.
-pub(super) fn configure(args: &DaemonArgs) -> Result<Configured, Failure> {
+pub(crate) fn configure(args: &DaemonArgs) -> Result<Configured, Failure> {
     configuration::read(args).map_err(|text| Failure::new(ExitCode::Config, text))
 }
 
 /// Reads partitions.conf, and what there is to be said about it.
-pub(super) fn read_partitions(options: &Options) -> Result<(PartitionsConfig, Vec<Note>), Failure> {
+pub(crate) fn read_partitions(options: &Options) -> Result<(PartitionsConfig, Vec<Note>), Failure> {
     files::partitions(options).map_err(|text| {
         let text = format!("{text}\ntorus-sm does not start with wrong partitions");
         Failure::new(ExitCode::Config, text)
@@ -89,7 +89,7 @@ pub(super) fn read_partitions(options: &Options) -> Result<(PartitionsConfig, Ve
 }
 
 /// Opens the log.
-pub(super) fn open_log(config: &LogConfig) -> Result<LogHandle, Failure> {
+pub(crate) fn open_log(config: &LogConfig) -> Result<LogHandle, Failure> {
     let name = format!("{:?}", config.destination);
     logging::start(config)
         .map_err(|error| Failure::new(ExitCode::System, format!("log {name}: {error}")))
@@ -133,7 +133,7 @@ pub(super) async fn flush_regularly(log: LogHandle) {
 }
 
 /// What USR1 does.
-pub(super) fn reopen(log: LogHandle) -> impl Fn() + Send + 'static {
+pub(crate) fn reopen(log: LogHandle) -> impl Fn() + Send + 'static {
     move || {
         if let Err(problem) = log.reopen() {
             error!("the log cannot be reopened: {problem}");
@@ -142,7 +142,7 @@ pub(super) fn reopen(log: LogHandle) -> impl Fn() + Send + 'static {
 }
 
 /// What HUP does to the configuration.
-pub(super) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> Reload {
+pub(crate) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> Reload {
     let (args, log) = (args.clone(), log.clone());
     let mut current = options.clone();
     Box::new(move || {
@@ -199,7 +199,7 @@ fn ask_for_port(found: &LocalPorts) -> Result<Option<LocalPort>, Failure> {
 }
 
 /// `-B`: starts the daemon in the background; the exit code is 0 once it is ready, else its own.
-pub(super) fn in_background() -> Result<ExitCode, Failure> {
+pub(crate) fn in_background() -> Result<ExitCode, Failure> {
     let started = background::start()
         .map_err(|error| Failure::new(ExitCode::System, format!("the background: {error}")))?;
     let Some(status) = started else { return Ok(ExitCode::Ok) };
@@ -210,7 +210,7 @@ pub(super) fn in_background() -> Result<ExitCode, Failure> {
 }
 
 /// The daemon is ready: in the background it leaves the terminal, and the waiting command ends.
-pub(super) fn settle_in_background() -> Result<(), Failure> {
+pub(crate) fn settle_in_background() -> Result<(), Failure> {
     if !background::is_here() {
         return Ok(());
     }
@@ -220,10 +220,10 @@ pub(super) fn settle_in_background() -> Result<(), Failure> {
 }
 
 /// The file with the process id, removed when the daemon ends.
-pub(super) struct PidFile(PathBuf);
+pub(crate) struct PidFile(PathBuf);
 
 impl PidFile {
-    pub(super) fn write(args: &DaemonArgs) -> Result<Option<Self>, Failure> {
+    pub(crate) fn write(args: &DaemonArgs) -> Result<Option<Self>, Failure> {
         let Some(path) = &args.pidfile else { return Ok(None) };
         std::fs::write(path, format!("{}\n", std::process::id())).map_err(|error| {
             Failure::new(ExitCode::System, format!("{}: {error}", path.display()))
@@ -240,7 +240,7 @@ impl Drop for PidFile {
 }
 
 /// Says how the daemon ended, and gives the exit code for it.
-pub(super) fn exit_code(exit: &Exit) -> ExitCode {
+pub(crate) fn exit_code(exit: &Exit) -> ExitCode {
     let (code, text) = match exit {
         Exit::Clean => return ExitCode::Ok,
         Exit::SubnetDown(text) | Exit::Fatal(text) => (ExitCode::Fatal, text),

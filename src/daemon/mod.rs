@@ -25,28 +25,21 @@
 //! * [`signals`]: HUP, USR1, INT, TERM; [`logging`]: the log, [`tell`]: its well-known lines;
 //! * [`start`]: puts the desks together; [`launch`]: the process, its [`threads`] and their
 //!   [`priority`], and
-//!   [`background`] for `-B`;
-//! * [`simulate`]: the same on an embedded simulated fabric, with [`narrator`] telling about it;
-//!   [`hosting`]: programs of other processes on that fabric, [`attach`]: becoming one of them,
-//!   [`ctl`]: lines for its console.
+//!   [`background`] for `-B`.
 
 pub mod agenda;
 pub mod archive;
-pub mod attach;
 pub mod background;
 pub mod clerks;
-pub mod ctl;
 pub mod files;
 pub mod front_desk;
 pub mod groundwork;
 pub mod hatch;
-pub mod hosting;
 pub mod joins;
 pub mod launch;
 pub mod logging;
 pub mod manager;
 pub mod name;
-pub mod narrator;
 pub mod partitions;
 pub mod planning;
 pub mod policy;
@@ -55,7 +48,6 @@ pub mod queue;
 pub mod sa_desk;
 pub mod scribe;
 pub mod signals;
-pub mod simulate;
 pub mod start;
 pub mod surroundings;
 pub mod sweeping;

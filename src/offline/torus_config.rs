@@ -5,7 +5,7 @@
 
 use crate::cli::ExitCode;
 use crate::cli::Failure;
-use crate::cli::sim::{Cable, SimArgs};
+use crate::cli::SimArgs;
 use crate::cli::torus_config::TorusConfigArgs;
 use crate::config::options::Options;
 use crate::fabric::picture::View;
@@ -16,7 +16,6 @@ use crate::plan::lids::{self, Memory};
 use crate::plan::routing::torus::derive::{self, Derived};
 use crate::plan::routing::torus::{Coordinates, Torus, Torus2Qos};
 use crate::plan::routing::{Engine, RoutingInput};
-use crate::sim::generate::Shape;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
@@ -61,37 +60,9 @@ fn topology(args: &SimArgs) -> Result<Topology, Failure> {
         return ibnet::parse(file, &text).map_err(|error| config(error.to_string()));
     }
     let usage = |text: String| fail(ExitCode::Usage, text);
-    let shape = generated(args).ok_or_else(|| usage("a position is outside the shape".into()))?;
+    let shape = args.generated().map_err(usage)?;
+    let shape = shape.ok_or_else(|| usage("neither a shape nor a file is given".into()))?;
     shape.build().map_err(|error| usage(error.to_string()))
-}
-
-/// The shape that the command line describes; `None` if it is larger than the generator makes,
-/// or what is to be left out lies outside.
-fn generated(args: &SimArgs) -> Option<Shape> {
-    let given = args.shape?;
-    let mut shape = Shape::torus([1; 3]);
-    for axis in 0..3 {
-        shape.radix[axis] = u16::try_from(given.radix[axis]).ok()?;
-        shape.looped[axis] = !given.open[axis];
-    }
-    shape.hosts = u8::try_from(args.hosts).ok()?;
-    shape.parallel = u8::try_from(args.parallel).ok()?;
-    let inside = |at: [u32; 3]| -> Option<[u16; 3]> {
-        let fits = at.iter().zip(given.radix).all(|(&coordinate, radix)| coordinate < radix);
-        fits.then(|| at.map(|coordinate| coordinate as u16))
-    };
-    for position in &args.missing_switch {
-        shape.missing_switches.push(inside(position.0)?);
-    }
-    for &Cable { from, axis, up } in &args.missing_link {
-        let mut at = inside(from.0)?;
-        let axis = usize::from(axis);
-        if !up {
-            at[axis] = (at[axis] + shape.radix[axis] - 1) % shape.radix[axis];
-        }
-        shape.missing_links.push((at, axis));
-    }
-    Some(shape)
 }
 
 /// The fabric seen from the node from which most can be seen: that of the first switch, unless

@@ -7,7 +7,7 @@
 use crate::fabric::topology::{Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::NodeKind;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 const SWITCH_GUIDS: u64 = 0x20_0000;
@@ -87,6 +87,17 @@ impl FromStr for Shape {
             return Err(ShapeError::Radix(text.to_owned()));
         }
         Ok(shape)
+    }
+}
+
+impl fmt::Display for Shape {
+    /// `6x5mx1`: the switches of each dimension, with `m` after those of a mesh.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = std::array::from_fn(|dimension| {
+            let suffix = if self.looped[dimension] { "" } else { "m" };
+            format!("{}{suffix}", self.radix[dimension])
+        });
+        write!(f, "{x}x{y}x{z}")
     }
 }
 

@@ -6,23 +6,23 @@
 //! that names the seed and lives as long as the process, and a fabric from a file with minhop. The
 //! machine's own configuration, LID cache and log stay out of it: options come from the command
 //! line (or from `-F`), LIDs are remembered only in an OSM_CACHE_DIR, the log is that of `-f`,
-//! else warnings and errors on standard error. [`super::narrator`] tells on standard output what happens.
+//! else warnings and errors on standard error. [`super::console_progress`] tells on standard output what happens.
 
-use super::background;
+use super::console_progress::ConsoleProgress;
 use super::ctl;
-use super::files::Files;
-use super::hosting;
-use super::launch::{self, Failure};
-use super::logging::{LogConfig, flags};
-use super::manager::Exit;
-use super::narrator::Narrator;
-use super::signals;
-use super::start::{Daemon, Setup};
-use super::surroundings::Configuration;
-use super::tell;
-use super::threads::{Desks, Threads};
+use super::host;
 use crate::cli::{DaemonArgs, ExitCode, SimArgs};
 use crate::config::options::Options;
+use crate::daemon::background;
+use crate::daemon::files::Files;
+use crate::daemon::launch::{self, Failure};
+use crate::daemon::logging::{LogConfig, flags};
+use crate::daemon::manager::Exit;
+use crate::daemon::signals;
+use crate::daemon::start::{Daemon, Setup};
+use crate::daemon::surroundings::Configuration;
+use crate::daemon::tell;
+use crate::daemon::threads::{Desks, Threads};
 use crate::fabric::ibnet;
 use crate::fabric::picture::Hardware;
 use crate::fabric::topology::Topology;
@@ -63,13 +63,13 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     println!("{}", fabric.describe());
     let server = {
         let _runtime = threads.main().enter();
-        hosting::serve(args, &simulated, place, &scratch.0)?
+        host::serve(args, &simulated, place, &scratch.0)?
     };
     if args.no_sm {
         println!("no subnet manager; up until interrupted");
         launch::settle_in_background()?;
         threads.main().block_on(lines.run(&simulated))?;
-        hosting::until_interrupted()?;
+        host::until_interrupted()?;
         drop(server);
         return Ok(ExitCode::Ok);
     }
@@ -111,7 +111,7 @@ impl Fabric {
         let topology = shape.build().map_err(|error| Failure::new(ExitCode::Usage, error))?;
         let closed = shape.radix.iter().zip(shape.looped).any(|(&radix, loops)| radix > 2 && loops);
         let word = if closed { "torus" } else { "mesh" };
-        let text = args.shape.map(|shape| shape.to_string()).unwrap_or_default();
+        let text = args.shape.as_ref().map(ToString::to_string).unwrap_or_default();
         Ok(Self { topology, name: format!("{text} {word}"), torus_conf: Some(shape.torus_conf()) })
     }
 
@@ -248,7 +248,7 @@ async fn serve(
     configuration: Configuration,
     scene: Scene<'_>,
     desks: Desks,
-    log: super::logging::LogHandle,
+    log: crate::daemon::logging::LogHandle,
 ) -> Result<Exit, Failure> {
     let Scene { simulated, place: (guid, num), name, lines } = scene;
     let Configuration { options, partitions } = configuration;
@@ -276,7 +276,7 @@ async fn serve(
         .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
     launch::settle_in_background()?;
     let mut subnet = daemon.subnet();
-    let narrator = Narrator::new(&daemon, args.once);
+    let narrator = ConsoleProgress::new(&daemon, args.once);
     let script = async {
         // Without a subnet there is nothing to come, and the daemon's end is the end.
         if subnet.wait_for(Option::is_some).await.is_ok() {

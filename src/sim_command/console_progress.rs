@@ -1,8 +1,8 @@
 //! Tells a person at a terminal what the daemon does: progress while the first sweep takes long,
 //! the report when the subnet is up, and a line for whatever changes it afterwards.
 
-use super::manager::Exit;
-use super::start::Daemon;
+use crate::daemon::manager::Exit;
+use crate::daemon::start::Daemon;
 use crate::publish::refused::Refused;
 use crate::publish::{Subnet, report};
 use crate::sm::desk::SelfPortrait;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 const PROGRESS: Duration = Duration::from_secs(2);
 
 /// Follows one daemon.
-pub struct Narrator {
+pub struct ConsoleProgress {
     client: SmpClient,
     portrait: watch::Receiver<SelfPortrait>,
     subnet: watch::Receiver<Option<Arc<Subnet>>>,
@@ -30,7 +30,7 @@ pub struct Narrator {
     told: u64,
 }
 
-impl Narrator {
+impl ConsoleProgress {
     /// A narrator for a daemon that is about to run; with `once` it will end by itself.
     pub fn new(daemon: &Daemon, once: bool) -> Self {
         let client = daemon.client();

@@ -1,42 +1,43 @@
-//! `torus-sm sim ctl`: lines for the console of a simulated fabric.
+//! Arguments of `torus-sm sim ctl`: commands for the console of a simulated fabric.
 
-use super::{Command, UsageError};
+use crate::cli::subcommand::{self, long_help};
+use crate::cli::{Command, UsageError};
 use crate::sim::console::help;
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 use std::path::PathBuf;
 
-/// Let things go wrong on a fabric that torus-sm sim simulates, and look at it.
+/// Inject faults into the fabric of a running torus-sm sim, and show its state.
 ///
-/// A line is given as words, or with --script as lines of a file, which may wait in between.
-/// torus-sm sim ctl help lists the verbs.
+/// The console command is given as arguments, or with --script as lines of a file, which may
+/// contain pauses. torus-sm sim ctl help lists the commands.
 #[derive(Clone, PartialEq, Eq, Debug, Parser)]
 #[command(name = "torus-sm sim ctl", disable_version_flag = true, max_term_width = 96)]
 pub struct CtlArgs {
-    /// The socket of the simulator [default: $TORUS_SM_SIM_SOCKET, else as of torus-sm sim]
+    /// Socket of the simulator [default: $TORUS_SM_SIM_SOCKET, else the default of torus-sm sim]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// Run the lines of this file, - for standard input, up to the first that fails
+    /// Run the commands in this file (- for standard input) until one fails
     #[arg(long, value_name = "FILE", conflicts_with = "line")]
     pub script: Option<PathBuf>,
-    /// The verb and what follows it
+    /// The console command and its arguments
     #[arg(
         required_unless_present = "script",
         trailing_var_arg = true,
         allow_hyphen_values = true,
-        value_name = "VERB"
+        value_name = "COMMAND"
     )]
     pub line: Vec<String>,
 }
 
 impl CtlArgs {
-    /// The words as a line of the console: what the shell took the quotes from has them again.
+    /// The arguments as one line of the console, with the quotes that the shell has removed.
     pub fn as_line(&self) -> String {
         let words: Vec<String> = self.line.iter().map(|word| quoted(word)).collect();
         words.join(" ")
     }
 }
 
-/// A word with quotes if it needs them; a port behind it stays outside.
+/// Quotes a word that contains blanks; a port number at its end stays outside the quotes.
 fn quoted(word: &str) -> String {
     if word.contains('"') || !(word.is_empty() || word.contains([' ', '\t', '#'])) {
         return word.to_owned();
@@ -52,17 +53,13 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Understands the words after `sim ctl`.
+/// Parses the arguments after `sim ctl`.
 pub(super) fn parse(argv: &[String]) -> Result<Command, UsageError> {
-    let name = "torus-sm sim ctl".to_owned();
-    match CtlArgs::try_parse_from(std::iter::once(&name).chain(argv)) {
-        Ok(args) => Ok(Command::SimCtl(args)),
-        Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelp => {
-            let text = CtlArgs::command().render_long_help();
-            Ok(Command::ShowHelp(format!("{text}\nVerbs:\n{}", help::help(None))))
-        }
-        Err(error) => Err(super::sim::complaint(error)),
-    }
+    subcommand::parse(argv, Command::SimCtl, help_text)
+}
+
+fn help_text() -> String {
+    format!("{}\nCommands:\n{}", long_help::<CtlArgs>(), help::help(None))
 }
 
 #[cfg(test)]
@@ -70,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_become_the_line_that_was_meant() {
+    fn words_with_blanks_are_quoted_without_their_port() {
         for (word, line) in [
             ("link", "link"),
             ("1,2,3[4]", "1,2,3[4]"),

@@ -1,8 +1,7 @@
 //! `torus-sm sim ctl`: lines sent to the console of a running simulator. Pauses are spent here,
 //! so that the simulator serves others meanwhile.
 
-use super::launch::Failure;
-use crate::cli::{CtlArgs, ExitCode};
+use crate::cli::{CtlArgs, ExitCode, Failure};
 use crate::sim::console::{ConsoleError, pause, script};
 use crate::sim::serve::address;
 use crate::sim::serve::protocol::{

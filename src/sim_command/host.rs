@@ -1,7 +1,6 @@
 //! Serving a simulated fabric to programs beside this one, with or without a daemon in it.
 
-use super::launch::Failure;
-use crate::cli::{ExitCode, SimArgs};
+use crate::cli::{ExitCode, Failure, SimArgs};
 use crate::ids::{Guid, PortNum};
 use crate::sim::SimFabric;
 use crate::sim::serve::address::{self, ListenError, Listener};

@@ -1,8 +1,7 @@
 //! `torus-sm sim exec` and `torus-sm sim shell`: this process becomes the program, with the
 //! library preloaded that shows it a simulated node.
 
-use super::launch::Failure;
-use crate::cli::{AttachArgs, ExitCode};
+use crate::cli::{AttachArgs, ExitCode, Failure};
 use crate::sim::serve::address;
 use crate::sim::serve::protocol::{
     FRAME_HEAD, HELLO, PLACE_VARIABLE, SOCKET_VARIABLE, VERSION, frame_head, read_frame_head,
