@@ -17,19 +17,12 @@
 //! failed, as a program of its own with nothing else to do: so nobody who has failed stands back, and
 //! the subnet administrator has to come through the whole flood.
 
-#[path = "../tests/common/mod.rs"]
-mod common;
-#[path = "../tests/house/mod.rs"]
-mod house;
-#[path = "../tests/joining/mod.rs"]
-mod joining;
-
-use common::{Running, tool, torus_sm};
-use house::{House, Sm};
-use joining::{Habits, Tables, Tally};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use testkit::multicast::{Habits, Tables, Tally};
+use testkit::{Running, tool, torus_sm};
+use testkit::{SimCluster, Sm};
 use tokio::time::{Instant, sleep};
 use torus_sm::ids::{Guid, Mlid};
 use torus_sm::sim::SimFabric;
@@ -69,8 +62,8 @@ impl Case {
             groups: number(3, "200"),
             window: number(4, "8"),
             clients: match &word(5, "impatient")[..] {
-                "kernel" => joining::KERNEL,
-                "impatient" => joining::IMPATIENT,
+                "kernel" => testkit::multicast::KERNEL,
+                "impatient" => testkit::multicast::IMPATIENT,
                 other => panic!("there are no clients {other}"),
             },
         }
@@ -84,30 +77,30 @@ fn main() {
 }
 
 async fn run(case: Case) {
-    let house = House::healthy(&case.shape, case.hosts);
+    let cluster = SimCluster::healthy(&case.shape, case.hosts);
     match &case.who[..] {
         "ours" => {
-            let sm = bring_up(&house).await;
-            measure(&case, &house).await;
+            let sm = bring_up(&cluster).await;
+            measure(&case, &cluster).await;
             sm.stop().await;
         }
         _ => {
-            let mut program = Program::start(&case, &house);
+            let mut program = Program::start(&case, &cluster);
             for attempt in 1.. {
                 if program.is_up().await {
                     break;
                 }
                 assert!(attempt < 3, "{} does not bring the subnet up", case.who);
                 drop(program);
-                program = Program::start(&case, &house);
+                program = Program::start(&case, &cluster);
             }
-            measure(&case, &house).await;
+            measure(&case, &cluster).await;
         }
     }
 }
 
-async fn bring_up(house: &House) -> Sm {
-    let mut sm = house.start([0, 0, 0], house.options());
+async fn bring_up(cluster: &SimCluster) -> Sm {
+    let mut sm = cluster.start([0, 0, 0], cluster.options());
     let is_up = sm.subnet.wait_for(Option::is_some).await.is_ok();
     assert!(is_up, "the subnet comes up");
     sm
@@ -121,33 +114,33 @@ struct Program {
 }
 
 impl Program {
-    fn start(case: &Case, house: &House) -> Self {
-        let socket = house.file("sim.sock");
-        let folder = house.file("nodes");
+    fn start(case: &Case, cluster: &SimCluster) -> Self {
+        let socket = cluster.file("sim.sock");
+        let folder = cluster.file("nodes");
         std::fs::create_dir_all(&folder).expect("a folder");
         // Of a run before this one.
         let _ = std::fs::remove_file(&socket);
         let listener = Listener::bind(&socket).expect("a socket");
-        let node = house.shape.host_guid([0, 0, 0], 0);
+        let node = cluster.shape.host_guid([0, 0, 0], 0);
         let server =
-            Server::start(house.fabric.clone(), Place { node, port: None }, listener, folder);
+            Server::start(cluster.fabric.clone(), Place { node, port: None }, listener, folder);
         let ours = case.who == "program";
         let program = if ours { torus_sm() } else { tool("opensm").expect("opensm is installed") };
-        common::simulator::library();
-        let log = house.file("sm.log");
+        testkit::simulator::library();
+        let log = cluster.file("sm.log");
         let _ = std::fs::remove_file(&log);
         let mut command = Command::new(torus_sm());
         command.args(["sim", "exec", "--socket"]).arg(&socket).arg("--").arg(program);
         command.args(["-R", "torus-2QoS", "-Q", "--torus_config"]);
-        command.arg(house.file("torus-2QoS.conf")).arg("-f").arg(&log);
+        command.arg(cluster.file("torus-2QoS.conf")).arg("-f").arg(&log);
         if !ours {
             // With a limit opensm stops for good now and then, when switches answer and report
             // faster than it counts what is on the wire.
             command.args(["-n", "0"]);
         }
         let process = command
-            .env("OSM_TMP_DIR", house.dir())
-            .env("OSM_CACHE_DIR", house.dir())
+            .env("OSM_TMP_DIR", cluster.dir())
+            .env("OSM_CACHE_DIR", cluster.dir())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -170,19 +163,20 @@ impl Program {
     }
 }
 
-async fn measure(case: &Case, house: &House) {
-    settled(&house.fabric).await;
-    let hosts = joining::hosts(&house.topology);
-    let before = house.fabric.requests(AttrId::MULTICAST_FT)[1];
+async fn measure(case: &Case, cluster: &SimCluster) {
+    settled(&cluster.fabric).await;
+    let hosts = testkit::multicast::hosts(&cluster.topology);
+    let before = cluster.fabric.requests(AttrId::MULTICAST_FT)[1];
     let start = Instant::now();
     let load = (case.groups, case.window);
-    let mut tally = joining::by(case.clients, &house.fabric, &hosts, Method::SET, load).await;
+    let mut tally =
+        testkit::multicast::by(case.clients, &cluster.fabric, &hosts, Method::SET, load).await;
     let joined = start.elapsed();
-    let tables = settled(&house.fabric).await.saturating_duration_since(start);
-    let sets = house.fabric.requests(AttrId::MULTICAST_FT)[1] - before;
+    let tables = settled(&cluster.fabric).await.saturating_duration_since(start);
+    let sets = cluster.fabric.requests(AttrId::MULTICAST_FT)[1] - before;
     let all: BTreeSet<Guid> = hosts.iter().map(|&(node, _)| node).collect();
-    check(house, &tally, &all);
-    let switches = house.shape.radix.iter().map(|&radix| usize::from(radix)).product::<usize>();
+    check(cluster, &tally, &all);
+    let switches = cluster.shape.radix.iter().map(|&radix| usize::from(radix)).product::<usize>();
     let least = switches * case.groups.div_ceil(32);
     let [half, most] = [0.5, 0.99].map(|share| tally.wait(share));
     println!(
@@ -214,9 +208,9 @@ async fn settled(fabric: &SimFabric) -> Instant {
 }
 
 /// Every group has one MLID and a tree that reaches all hosts, and no other.
-fn check(house: &House, tally: &Tally, all: &BTreeSet<Guid>) {
+fn check(cluster: &SimCluster, tally: &Tally, all: &BTreeSet<Guid>) {
     assert_eq!(tally.refused, [0; 0], "all may join");
-    let tables = Tables::read(&house.fabric, &house.topology);
+    let tables = Tables::read(&cluster.fabric, &cluster.topology);
     let mut known = BTreeSet::<Mlid>::new();
     for (group, mlids) in &tally.mlids {
         assert_eq!(mlids.len(), 1, "group {group} has {mlids:?}");

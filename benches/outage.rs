@@ -9,11 +9,8 @@
 //!
 //! Prints the least and the median time of each dimension, and how many blocks were written.
 
-#[path = "../tests/house/mod.rs"]
-mod house;
-
-use house::House;
 use std::time::Duration;
+use testkit::SimCluster;
 use tokio::time::{Instant, sleep};
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::wire::attr::AttrId;
@@ -38,35 +35,35 @@ fn main() {
 }
 
 async fn run(shape: &str, hosts: u8, rounds: u32) {
-    let house = House::healthy(shape, hosts);
-    let sm = house.start([0, 0, 0], house.options());
+    let cluster = SimCluster::healthy(shape, hosts);
+    let sm = cluster.start([0, 0, 0], cluster.options());
     while sm.generation() == 0 {
         sleep(GLANCE).await;
     }
-    let middle = house.shape.radix.map(|radix| radix / 2);
-    let guid = house.shape.switch_guid(middle);
+    let middle = cluster.shape.radix.map(|radix| radix / 2);
+    let guid = cluster.shape.switch_guid(middle);
     for (axis, name) in ["x", "y", "z"].into_iter().enumerate() {
         // The first cable upwards: a switch has its cables in the order +x, -x, +y, -y, +z, -z.
         let port = PortNum(1 + 2 * axis as u8);
         let (mut lost, mut back) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
-            lost.push(written(&house, || house.fabric.unlink(guid, port)).await);
-            assert_eq!(house.faults(&sm), [""; 0]);
-            back.push(written(&house, || house.fabric.relink(guid, port)).await);
+            lost.push(written(&cluster, || cluster.fabric.unlink(guid, port)).await);
+            assert_eq!(cluster.faults(&sm), [""; 0]);
+            back.push(written(&cluster, || cluster.fabric.relink(guid, port)).await);
         }
         assert!(guid != Guid(0) && sm.engine() == "torus-2QoS");
         report(&format!("{name} cable lost"), lost);
         report(&format!("{name} cable back"), back);
     }
-    let far = house.shape.switch_guid(middle.map(|at| at - 1));
+    let far = cluster.shape.switch_guid(middle.map(|at| at - 1));
     let mut second = Vec::new();
     for _ in 0..rounds {
         let [x, y] = [PortNum(1), PortNum(3)];
-        let first = || house.fabric.unlink(guid, x);
-        second.push(written_second(&house, first, || house.fabric.unlink(far, y)).await);
-        written(&house, || house.fabric.relink(guid, x)).await;
-        written(&house, || house.fabric.relink(far, y)).await;
-        assert_eq!(house.faults(&sm), [""; 0]);
+        let first = || cluster.fabric.unlink(guid, x);
+        second.push(written_second(&cluster, first, || cluster.fabric.unlink(far, y)).await);
+        written(&cluster, || cluster.fabric.relink(guid, x)).await;
+        written(&cluster, || cluster.fabric.relink(far, y)).await;
+        assert_eq!(cluster.faults(&sm), [""; 0]);
     }
     report("second cable lost", second);
     sm.stop().await;
@@ -74,22 +71,22 @@ async fn run(shape: &str, hosts: u8, rounds: u32) {
 
 /// The same for an event that follows another one at once.
 async fn written_second(
-    house: &House,
+    cluster: &SimCluster,
     first: impl FnOnce() -> bool,
     second: impl FnOnce() -> bool,
 ) -> (Duration, u64) {
     sleep(QUIET).await;
-    house.fabric.reset_counters();
+    cluster.fabric.reset_counters();
     assert!(first());
-    while house.fabric.requests(AttrId::LINEAR_FT)[1] == 0 {
+    while cluster.fabric.requests(AttrId::LINEAR_FT)[1] == 0 {
         sleep(GLANCE).await;
     }
-    let (start, before) = (Instant::now(), house.fabric.requests(AttrId::LINEAR_FT)[1]);
+    let (start, before) = (Instant::now(), cluster.fabric.requests(AttrId::LINEAR_FT)[1]);
     assert!(second());
     let (mut blocks, mut last) = (before, start);
     while blocks == before || last.elapsed() < QUIET {
         sleep(GLANCE).await;
-        let [_, now] = house.fabric.requests(AttrId::LINEAR_FT);
+        let [_, now] = cluster.fabric.requests(AttrId::LINEAR_FT);
         if now != blocks {
             (blocks, last) = (now, Instant::now());
         }
@@ -99,15 +96,15 @@ async fn written_second(
 
 /// The time from an event to the last block of a forwarding table that is written because of it,
 /// and the number of blocks.
-async fn written(house: &House, happen: impl FnOnce() -> bool) -> (Duration, u64) {
+async fn written(cluster: &SimCluster, happen: impl FnOnce() -> bool) -> (Duration, u64) {
     sleep(QUIET).await;
-    house.fabric.reset_counters();
+    cluster.fabric.reset_counters();
     let start = Instant::now();
     assert!(happen());
     let (mut blocks, mut last) = (0, start);
     while blocks == 0 || last.elapsed() < QUIET {
         sleep(GLANCE).await;
-        let [_, now] = house.fabric.requests(AttrId::LINEAR_FT);
+        let [_, now] = cluster.fabric.requests(AttrId::LINEAR_FT);
         if now != blocks {
             (blocks, last) = (now, Instant::now());
         }

@@ -6,13 +6,10 @@
 //! long carrying takes beside laying it anew; and a host or a switch that goes or comes, beside a look at
 //! the whole.
 
-#[path = "../tests/planning/mod.rs"]
-mod planning;
-
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use planning::Site;
 use std::path::Path;
 use std::sync::Arc;
+use testkit::planning::Site;
 use torus_sm::apply::Acknowledged;
 use torus_sm::apply::delta::{Change, Delta};
 use torus_sm::config::torus::TorusConfig;

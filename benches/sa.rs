@@ -1,13 +1,11 @@
 //! Answers of the subnet administrator per second and core, on tori with two hosts per switch: paths
 //! by LIDs and by GIDs, and the table of all nodes.
 
-#[path = "../tests/support/sa.rs"]
-mod support;
-
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::time::Instant;
-use support::{pairs, path_query, request, torus};
+use testkit::sa_client::{path_query, request};
+use testkit::snapshot::{pairs, torus};
 use torus_sm::fabric::PortId;
 use torus_sm::ids::Sl;
 use torus_sm::publish::Subnet;

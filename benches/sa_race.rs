@@ -12,9 +12,6 @@
 //! one can do: each request goes back as its own answer. What `ask` gets from it is what the
 //! relay can carry.
 
-#[path = "../tests/support/sa.rs"]
-mod support;
-
 use std::collections::HashMap;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -144,7 +141,7 @@ impl Asking {
             wanted.set_dlid(self.lids[to]);
             mask |= PathRecord::SLID | PathRecord::DLID;
         }
-        let mut mad = support::request(SaAttr::PATH_RECORD, Method::GET, mask, &wanted);
+        let mut mad = testkit::sa_client::request(SaAttr::PATH_RECORD, Method::GET, mask, &wanted);
         let slot = &mut self.window[place];
         *slot =
             Place { round: slot.round.wrapping_add(1) & 0xFFFF, since: Instant::now(), from, to };

@@ -1,19 +1,14 @@
 //! Time to find the order of a transition, and to judge old and new routes together, for tori with
 //! two hosts per switch after one cable or one switch was lost. Prints the number of Sets first.
 
-#[path = "../tests/planning/mod.rs"]
-mod planning;
-#[path = "../tests/transition/mod.rs"]
-mod transition;
-
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
+use testkit::transition::Scene;
+use testkit::transition::torus::{Missing, Torus};
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::Checks;
 use torus_sm::verify::transition::{Stage, check};
 use torus_sm::wire::attr::AttrId;
-use transition::Scene;
-use transition::torus::{Missing, Torus};
 
 fn measure(c: &mut Criterion, name: &str, scene: &Scene) {
     let steps = scene.steps();

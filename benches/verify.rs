@@ -1,11 +1,8 @@
 //! Time to verify the plans of tori with two hosts per switch: every LID from everywhere, and
 //! the channel dependencies.
 
-#[path = "../tests/planning/mod.rs"]
-mod planning;
-
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use planning::Site;
+use testkit::planning::Site;
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::{Checks, verify};
 

@@ -2,12 +2,13 @@
 
 use super::office::{Office, identity};
 use super::spread;
-use super::support::{pairs, path_query, torus};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
+use testkit::sa_client::path_query;
+use testkit::snapshot::{pairs, torus};
 use tokio::sync::mpsc;
 use torus_sm::fabric::PortId;
 use torus_sm::ids::{Guid, Sl};

@@ -1,11 +1,11 @@
 //! The whole daemon under load while its fabric changes. The fabric is simulated on the thread of the
 //! clients, as a real one works beside the daemon.
 
-use super::house::{House, Sm};
 use super::spread;
-use super::support::path_query;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use testkit::sa_client::path_query;
+use testkit::{SimCluster, Sm};
 use tokio::runtime::{Builder, Runtime};
 use torus_sm::daemon::threads::Threads;
 use torus_sm::ids::{Guid, PortNum, Sl};
@@ -98,15 +98,15 @@ pub(crate) fn reroute() {
     let threads = Threads::start().unwrap_or_else(|failure| panic!("{}", failure.text));
     let at_desks = threads.desks().unwrap_or_else(|failure| panic!("{}", failure.text));
     let (main, clients) = (threads.main(), runtime());
-    let house = House::healthy("16x16x16", 2);
+    let cluster = SimCluster::healthy("16x16x16", 2);
     let mut sm = {
         let _clients = clients.enter();
-        house.start_on([0; 3], house.options(), (main.handle().clone(), at_desks))
+        cluster.start_on([0; 3], cluster.options(), (main.handle().clone(), at_desks))
     };
     main.block_on(async { sm.subnet.wait_for(Option::is_some).await.map(drop) }).expect("it is up");
     let client = {
         let _clients = clients.enter();
-        client(&house)
+        client(&cluster)
     };
     let client = Arc::new(client);
     let quiet = Instant::now();
@@ -115,7 +115,7 @@ pub(crate) fn reroute() {
     let (over, asking) = (Arc::new(()), client.clone());
     let watched = Arc::downgrade(&over);
     let asking = clients.spawn(async move { asking.ask(|| watched.strong_count() == 0).await });
-    let took = main.block_on(cables(&house, &mut sm));
+    let took = main.block_on(cables(&cluster, &mut sm));
     drop(over);
     clients.block_on(asking).expect("no panic in here");
     client.report("rerouting");
@@ -125,31 +125,31 @@ pub(crate) fn reroute() {
     threads.end();
 }
 
-fn client(house: &House) -> Client {
-    let node = house.shape.host_guid([8; 3], 0);
+fn client(cluster: &SimCluster) -> Client {
+    let node = cluster.shape.host_guid([8; 3], 0);
     let ear = Arc::new(Ear {
         asked: Mutex::new(vec![Instant::now(); SLOTS]),
         took: Mutex::default(),
         lost: Mutex::default(),
     });
-    let port = house.fabric.attach(node, PortNum(1), ear.clone(), false).expect("a host");
-    let info = house.fabric.port_info(node, PortNum(1)).expect("a port");
+    let port = cluster.fabric.attach(node, PortNum(1), ear.clone(), false).expect("a host");
+    let info = cluster.fabric.port_info(node, PortNum(1)).expect("a port");
     let to = Address::gsi(info.master_sm_lid(), Sl(0));
-    let prefix = house.options().subnet_prefix;
-    Client { port, ear, to, hosts: house.hosts().collect(), prefix }
+    let prefix = cluster.options().subnet_prefix;
+    Client { port, ear, to, hosts: cluster.hosts().collect(), prefix }
 }
 
 /// Cables of all dimensions fail and come back. Returns how long each change took to be in force.
-async fn cables(house: &House, sm: &mut Sm) -> Vec<Duration> {
+async fn cables(cluster: &SimCluster, sm: &mut Sm) -> Vec<Duration> {
     let mut took = Vec::new();
     for number in 0..CABLES {
         let at = [number as u16, 3 * number as u16 % 16, 5];
-        let (switch, port) = (house.shape.switch_guid(at), PortNum(1 + number as u8 % 6));
+        let (switch, port) = (cluster.shape.switch_guid(at), PortNum(1 + number as u8 % 6));
         for fails in [true, false] {
             let (start, before) = (Instant::now(), sm.generation());
             let done = match fails {
-                true => house.fabric.unlink(switch, port),
-                false => house.fabric.relink(switch, port),
+                true => cluster.fabric.unlink(switch, port),
+                false => cluster.fabric.relink(switch, port),
             };
             assert!(done, "port {port} of {switch} has no cable");
             let is_new = |subnet: &Option<Arc<_>>| generation(subnet) > before;

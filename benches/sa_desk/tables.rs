@@ -1,10 +1,11 @@
 //! Long answers to many at once.
 
 use super::office::{Office, identity};
-use super::support::{request, torus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use testkit::sa_client::request;
+use testkit::snapshot::torus;
 use tokio::sync::mpsc;
 use torus_sm::ids::{Lid, Sl};
 use torus_sm::publish::Subnet;

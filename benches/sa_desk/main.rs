@@ -1,0 +1,46 @@
+//! The desk for SA requests at work: how many it answers a second, how soon, in how much memory.
+//!
+//! ```text
+//! cargo bench --bench sa_desk [-- rate|pace|tables|reroute]
+//! ```
+//!
+//! * `rate`: PathRecord Gets by GID on an 8x8x8 torus with 1,024 hosts, so many under way at a
+//!   time, brought by a thread as a port has one: with all threads on one core, and on all cores
+//! * `pace`: how long answers take at half of 400,000 a second
+//! * `tables`: 49,896 NodeRecords to each of twenty clients at once, with 0 clerks beside the desk and with one
+//! * `reroute`: the whole daemon while a 16x16x16 torus loses cables and gets them back
+
+mod office;
+mod rate;
+mod reroute;
+mod tables;
+
+use std::time::Duration;
+
+fn main() {
+    // Cargo passes --bench.
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|w| !w.starts_with("--")).collect();
+    let parts: [(&str, fn()); 4] = [
+        ("rate", rate::rate),
+        ("pace", rate::pace),
+        ("tables", tables::tables),
+        ("reroute", reroute::reroute),
+    ];
+    for (name, run) in parts {
+        if wanted.is_empty() || wanted.iter().any(|word| word == name) {
+            println!("== {name}");
+            run();
+        }
+    }
+}
+
+/// How long the answers took, as text.
+fn spread(mut times: Vec<Duration>) -> String {
+    times.sort_unstable();
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    let [half, p99, p999, most] = [0.5, 0.99, 0.999, 1.0].map(at);
+    format!(
+        "{} answers: median {half:?}, p99 {p99:?}, p99.9 {p999:?}, longest {most:?}",
+        times.len()
+    )
+}

@@ -1,0 +1,320 @@
+//! A whole daemon on a simulated fabric, on tokio's paused clock. With TORUS_SM_LOG set, the
+//! daemons' logs appear on standard error.
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use torus_sm::config::options::Options;
+use torus_sm::daemon::agenda::Event;
+use torus_sm::daemon::files::Files;
+use torus_sm::daemon::logging::{self, LogConfig};
+use torus_sm::daemon::manager::Exit;
+use torus_sm::daemon::start::{Daemon, Setup};
+use torus_sm::daemon::surroundings::Reload;
+use torus_sm::daemon::threads::Desks;
+use torus_sm::fabric::picture::Hardware;
+use torus_sm::fabric::topology::Topology;
+use torus_sm::ids::{Guid, Lid, PortNum};
+use torus_sm::publish::Subnet;
+use torus_sm::publish::refused::Refused;
+use torus_sm::sim::SimFabric;
+use torus_sm::sim::generate::Shape;
+use torus_sm::sm::desk::SelfPortrait;
+use torus_sm::transport::MadPort;
+use torus_sm::transport::intake::Intake;
+use torus_sm::wire::attr::tables::{LFT_NO_PATH, SlToVl};
+use torus_sm::wire::attr::{AttrId, NodeKind, PortState, SmState};
+
+/// A fabric with the files that a daemon needs to route it.
+pub struct SimCluster {
+    pub shape: Shape,
+    pub topology: Topology,
+    pub fabric: SimFabric,
+    dir: TempDir,
+}
+
+impl SimCluster {
+    pub fn new(shape: Shape, hardware: Hardware, seed: u64) -> Self {
+        let topology = shape.build().expect("a shape that can be built");
+        Self::wired(shape, topology, hardware, seed)
+    }
+
+    /// A fabric with the wiring of a shape, and maybe other names.
+    pub fn wired(shape: Shape, topology: Topology, hardware: Hardware, seed: u64) -> Self {
+        let fabric = SimFabric::new(&topology, hardware, seed);
+        if std::env::var_os("TORUS_SM_LOG").is_some() {
+            let config = LogConfig {
+                announce: false,
+                ..LogConfig::from(&Options {
+                    log_file: "stderr".into(),
+                    log_flags: 0x87,
+                    ..Options::default()
+                })
+            };
+            // The second cluster of a process finds the log open.
+            let _ = logging::start(&config);
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let conf = dir.path().join("torus-2QoS.conf");
+        std::fs::write(conf, shape.torus_conf()).expect("a file");
+        Self { shape, topology, fabric, dir }
+    }
+
+    /// A healthy fabric like `6x5x1` with so many hosts at each switch.
+    pub fn healthy(shape: &str, hosts: u8) -> Self {
+        let mut shape: Shape = shape.parse().expect("a shape");
+        shape.hosts = hosts;
+        Self::new(shape, Hardware::default(), 1)
+    }
+
+    /// A file among those of the daemon.
+    pub fn file(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The options of the tests: torus-2QoS with QoS, quick timeouts.
+    pub fn options(&self) -> Options {
+        let conf = self.dir.path().join("torus-2QoS.conf");
+        Options {
+            routing_engine: Some("torus-2QoS".into()),
+            qos: true,
+            torus_config: conf.display().to_string(),
+            ..Options::default()
+        }
+    }
+
+    /// Where the daemon writes its dump files.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Starts a daemon at the host of the switch at `at`.
+    pub fn start(&self, at: [u16; 3], options: Options) -> Sm {
+        let same = options.clone();
+        self.start_with(at, options, Box::new(move || Ok(same.clone().into())))
+    }
+
+    /// The same with a way to read the options anew.
+    pub fn start_with(&self, at: [u16; 3], options: Options, reload: Reload) -> Sm {
+        self.start_behind(at, options, reload, |port| port)
+    }
+
+    /// The same behind a port that `wrap` makes of the host's.
+    pub fn start_behind(
+        &self,
+        at: [u16; 3],
+        options: Options,
+        reload: Reload,
+        wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
+    ) -> Sm {
+        let main = tokio::runtime::Handle::current();
+        self.open(at, (options, reload), wrap, (main, Desks::default()))
+    }
+
+    /// Starts a daemon that works at `main` and whose desks do at theirs. The fabric is simulated
+    /// where this is called.
+    pub fn start_on(
+        &self,
+        at: [u16; 3],
+        options: Options,
+        (main, desks): (tokio::runtime::Handle, Desks),
+    ) -> Sm {
+        let same = options.clone();
+        let reload: Reload = Box::new(move || Ok(same.clone().into()));
+        self.open(at, (options, reload), |port| port, (main, desks))
+    }
+
+    fn open(
+        &self,
+        at: [u16; 3],
+        (options, reload): (Options, Reload),
+        wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
+        (main, desks): (tokio::runtime::Handle, Desks),
+    ) -> Sm {
+        let (intake, unsolicited) = Intake::new(4096);
+        let place = self.shape.host_guid(at, 0);
+        let port = self.fabric.attach(place, PortNum(1), intake.clone(), true);
+        let port = wrap(Arc::new(port.expect("the host is there")));
+        let files = Files { cache_dir: None, dump_dir: self.dir.path().into() };
+        let partitions = Arc::default();
+        let setup = Setup { options, partitions, once: false, files, reload, desks };
+        let daemon = Daemon::new(port, &intake, unsolicited, setup);
+        let shutdown = watch::Sender::new(false);
+        Sm {
+            events: daemon.events(),
+            subnet: daemon.subnet(),
+            refused: daemon.refused(),
+            portrait: daemon.portrait(),
+            exit: main.spawn(daemon.run(shutdown.subscribe())),
+            shutdown,
+        }
+    }
+
+    /// Both ends of all cables.
+    fn cable_ends(&self) -> impl Iterator<Item = (Guid, PortNum)> + '_ {
+        let ends = self.topology.cables.iter().flatten();
+        ends.map(|&(node, num)| (self.topology.nodes[node].guid, num))
+    }
+
+    /// Node GUIDs of all hosts.
+    pub fn hosts(&self) -> impl Iterator<Item = Guid> + '_ {
+        let hosts = self.topology.nodes.iter().filter(|node| node.kind == NodeKind::Ca);
+        hosts.map(|node| node.guid)
+    }
+
+    /// All forwarding and SL to VL tables as the devices have them.
+    pub fn tables(&self) -> Vec<(Guid, Vec<u8>, Vec<Option<SlToVl>>)> {
+        let switches = self.topology.nodes.iter().filter(|node| node.kind == NodeKind::Switch);
+        let read = |guid: Guid, ports: u8| {
+            let pairs = (0..=ports).flat_map(|input| (1..=ports).map(move |out| (input, out)));
+            let rows = pairs.map(|(i, o)| self.fabric.sl2vl(guid, PortNum(i), PortNum(o)));
+            (guid, self.fabric.lft(guid).expect("a switch"), rows.collect())
+        };
+        switches.map(|node| read(node.guid, node.num_ports)).collect()
+    }
+
+    /// What is wrong with the fabric by what its devices hold; empty if all is right.
+    pub fn faults(&self, sm: &Sm) -> Vec<String> {
+        let mut faults = Vec::new();
+        let Some(subnet) = sm.subnet.borrow().clone() else { return vec!["no SUBNET UP".into()] };
+        if subnet.failed_sets > 0 {
+            faults.push(format!("{} Sets failed", subnet.failed_sets));
+        }
+        let switches = subnet.fabric.switches().len();
+        let expected = self.topology.nodes.iter().filter(|n| n.kind == NodeKind::Switch).count();
+        if switches != expected {
+            faults.push(format!("{switches} of {expected} switches are known"));
+        }
+        self.compare_tables(&subnet, &mut faults);
+        self.check_states(&mut faults);
+        self.check_pairs(&mut faults);
+        faults
+    }
+
+    /// What is wrong while one switch says nothing: all others are to be known and to hold what
+    /// is planned.
+    pub fn faults_beside(&self, sm: &Sm, silent: Guid) -> Vec<String> {
+        let mut faults = Vec::new();
+        let Some(subnet) = sm.subnet.borrow().clone() else { return vec!["no SUBNET UP".into()] };
+        if subnet.failed_sets > 0 {
+            faults.push(format!("{} Sets failed", subnet.failed_sets));
+        }
+        if subnet.fabric.node_by_guid(silent).is_some() {
+            faults.push(format!("the silent switch {silent} is taken for alive"));
+        }
+        let switches = subnet.fabric.switches().len() + 1;
+        let expected = self.topology.nodes.iter().filter(|n| n.kind == NodeKind::Switch).count();
+        if switches != expected {
+            faults.push(format!("{switches} of {expected} switches are known or silent"));
+        }
+        self.compare_tables(&subnet, &mut faults);
+        faults
+    }
+
+    fn compare_tables(&self, subnet: &Subnet, faults: &mut Vec<String>) {
+        let (fabric, plan) = (&subnet.fabric, &subnet.plan);
+        for switch in fabric.switch_ids() {
+            let guid = fabric.switch(switch).guid();
+            let device = self.fabric.lft(guid).expect("a switch");
+            let planned = plan.routing.lft(switch);
+            for lid in 1..=plan.lids.max().0 {
+                let has = device.get(usize::from(lid)).copied().unwrap_or(LFT_NO_PATH);
+                let wanted = planned.out(Lid(lid)).unwrap_or(LFT_NO_PATH);
+                if has != wanted {
+                    faults.push(format!("{guid} sends LID {lid} to {has}, planned was {wanted}"));
+                }
+            }
+        }
+        for node in fabric.node_ids() {
+            let guid = fabric.node(node).guid();
+            let rows = plan.qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
+            for &(input, output, wanted) in rows {
+                let has = self.fabric.sl2vl(guid, PortNum(input), PortNum(output));
+                if has != Some(wanted) {
+                    faults.push(format!("SL to VL of {guid} {input}>{output} is not as planned"));
+                }
+            }
+        }
+    }
+
+    /// All cables that are plugged have ACTIVE ports.
+    fn check_states(&self, faults: &mut Vec<String>) {
+        for (guid, num) in self.cable_ends() {
+            let state = self.fabric.port_info(guid, num).expect("a port").port_state();
+            if state != PortState::Active && state != PortState::Down {
+                faults.push(format!("port {num} of {guid} is {state}"));
+            }
+        }
+    }
+
+    /// Data reaches every host from every host.
+    fn check_pairs(&self, faults: &mut Vec<String>) {
+        let lid = |guid| self.fabric.port_info(guid, PortNum(1)).expect("a port").lid();
+        let lids: Vec<(Guid, Lid)> = self.hosts().map(|guid| (guid, lid(guid))).collect();
+        for &(from, _) in &lids {
+            for &(to, lid) in &lids {
+                if !self.fabric.reaches(from, PortNum(1), lid, true) {
+                    faults.push(format!("nothing from {from} reaches {to} (LID {lid})"));
+                }
+            }
+        }
+    }
+
+    /// How often every node was looked at since the counters were reset, on average.
+    pub fn sweeps(&self) -> u64 {
+        let [gets, _] = self.fabric.requests(AttrId::NODE_DESCRIPTION);
+        gets / self.topology.nodes.len() as u64
+    }
+
+    /// A heavy sweep of an unchanged fabric, and how many Sets it sent.
+    pub async fn sets_of_another_sweep(&self, sm: &Sm) -> u64 {
+        self.fabric.reset_counters();
+        sm.tell(Event::Reload);
+        settle().await;
+        let [gets, _] = self.fabric.requests(AttrId::NODE_INFO);
+        assert!(gets >= self.topology.nodes.len() as u64, "only {gets} NodeInfos were read");
+        self.fabric.sets()
+    }
+}
+
+/// A running daemon.
+pub struct Sm {
+    events: mpsc::UnboundedSender<Event>,
+    pub subnet: watch::Receiver<Option<Arc<Subnet>>>,
+    pub refused: watch::Receiver<Option<Arc<Refused>>>,
+    pub portrait: watch::Receiver<SelfPortrait>,
+    exit: JoinHandle<Exit>,
+    shutdown: watch::Sender<bool>,
+}
+
+impl Sm {
+    pub fn tell(&self, event: Event) {
+        self.events.send(event).expect("the daemon listens");
+    }
+
+    pub fn state(&self) -> SmState {
+        self.portrait.borrow().state
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.subnet.borrow().as_ref().map_or(0, |subnet| subnet.generation)
+    }
+
+    pub fn engine(&self) -> &'static str {
+        self.subnet.borrow().as_ref().map_or("none", |subnet| subnet.plan.routing.engine)
+    }
+
+    /// Ends the daemon and waits until it has left its port.
+    pub async fn stop(self) -> Exit {
+        self.shutdown.send_replace(true);
+        self.exit.await.expect("the daemon does not panic")
+    }
+}
+
+/// Lets everything happen that is under way: on the paused clock time moves on only when nobody
+/// has work left.
+pub async fn settle() {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}

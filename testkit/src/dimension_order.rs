@@ -1,0 +1,233 @@
+//! Plans for generated tori by the simplest deadlock-free rule there is: dimension order, the
+//! shorter way, with one VL for paths that cross the dateline of a ring and one for those
+//! that do not.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use torus_sm::fabric::picture::View;
+use torus_sm::fabric::{Fabric, PortId, SwitchId};
+use torus_sm::ids::{Lid, Sl};
+use torus_sm::plan::routing::{Lft, Routing, RoutingPolicy};
+use torus_sm::plan::shared::Shared;
+use torus_sm::plan::{LidTable, Plan};
+use torus_sm::sim::generate::Shape;
+use torus_sm::wire::attr::PortState;
+use torus_sm::wire::attr::tables::SlToVl;
+
+/// OperationalVLs code of VLs 0 to 7 (IBA vol. 1, 14.2.5.6).
+const EIGHT_DATA_VLS: u8 = 4;
+
+/// A torus with its coordinates.
+pub struct Torus {
+    pub shape: Shape,
+    pub fabric: Fabric,
+    /// By switch.
+    pub at: Vec<[u16; 3]>,
+}
+
+/// Path SLs by dateline crossings.
+pub struct Datelines {
+    radix: [u16; 3],
+    looped: [bool; 3],
+    /// By port: coordinates and number of its switch.
+    at: Vec<Option<([u16; 3], u32)>>,
+    pub promise: bool,
+}
+
+fn crosses(radix: u16, looped: bool, from: u16, to: u16) -> bool {
+    let direct = from.abs_diff(to);
+    looped && direct > radix - direct
+}
+
+impl RoutingPolicy for Datelines {
+    fn path_sl(&self, source: PortId, destination: PortId, hint: Sl) -> Sl {
+        let (Some((from, _)), Some((to, _))) =
+            (self.at[source.index()], self.at[destination.index()])
+        else {
+            return Sl(0);
+        };
+        let bit = |d: usize| u8::from(crosses(self.radix[d], self.looped[d], from[d], to[d])) << d;
+        Sl(hint.0 & 8 | bit(0) | bit(1) | bit(2))
+    }
+
+    /// Whose mappings those of the plan are: a promise needs its own.
+    fn sl_to_vl(&self, _: PortId, _: PortId) -> Option<SlToVl> {
+        self.promise.then(SlToVl::default)
+    }
+
+    fn sl_group(&self, port: PortId) -> u32 {
+        self.at[port.index()].map_or(u32::MAX, |(_, switch)| switch)
+    }
+
+    fn decides_sl_to_vl(&self) -> bool {
+        self.promise
+    }
+
+    fn promises_no_credit_loops(&self) -> bool {
+        self.promise
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+impl Torus {
+    pub fn new(radix: [u16; 3], hosts: u8, parallel: u8) -> Self {
+        let shape = Shape { hosts, parallel, ..Shape::torus(radix) };
+        let topology = shape.build().expect("a healthy torus");
+        let view = View { state: PortState::Active, ..View::default() };
+        let fabric = Fabric::from_topology(&topology, 0, &view).expect("node 0");
+        let mut by_guid = HashMap::new();
+        for x in 0..radix[0] {
+            for y in 0..radix[1] {
+                for z in 0..radix[2] {
+                    by_guid.insert(shape.switch_guid([x, y, z]), [x, y, z]);
+                }
+            }
+        }
+        let at = fabric.switch_ids().map(|id| by_guid[&fabric.switch(id).guid()]).collect();
+        Self { shape, fabric, at }
+    }
+
+    fn step(&self, from: [u16; 3], to: [u16; 3]) -> Option<[u16; 3]> {
+        let d = (0..3).find(|&d| from[d] != to[d])?;
+        let radix = self.shape.radix[d];
+        let up = (to[d] > from[d]) != crosses(radix, self.shape.looped[d], from[d], to[d]);
+        let mut next = from;
+        next[d] = if up { (from[d] + 1) % radix } else { (from[d] + radix - 1) % radix };
+        Some(next)
+    }
+
+    /// LIDs 1, 2 … in the order of the ports.
+    fn lids(&self) -> LidTable {
+        let mut lids = LidTable::new(self.fabric.ports().len());
+        for (port, lid) in self.fabric.end_ports().zip(1..) {
+            lids.assign(port, Lid(lid), 0);
+        }
+        lids
+    }
+
+    /// The ports from one switch to each of its neighbours.
+    fn ways(&self, switch: SwitchId) -> HashMap<[u16; 3], Vec<u8>> {
+        let mut ways: HashMap<_, Vec<u8>> = HashMap::new();
+        for port in self.fabric.ports_of(self.fabric.switches()[switch.index()]) {
+            let to = port.peer.and_then(|peer| self.fabric.node_of(peer).switch);
+            if let Some(to) = to {
+                ways.entry(self.at[to.index()]).or_default().push(port.num.0);
+            }
+        }
+        ways
+    }
+
+    fn lft(&self, lids: &LidTable, switch: SwitchId) -> Lft {
+        let mut lft = Lft::empty(lids.max());
+        let (here, ways) = (self.at[switch.index()], self.ways(switch));
+        for (lid, port) in lids.iter() {
+            let to = self.fabric.switch_behind(port).expect("a switch");
+            lft.0[lid.index()] = match self.step(here, self.at[to.index()]) {
+                Some(next) => {
+                    let ports = &ways[&next];
+                    ports[lid.index() % ports.len()]
+                }
+                None if self.fabric.node_of(port).is_switch() => 0,
+                None => {
+                    let peer = self.fabric.port(port).peer.expect("a cable");
+                    self.fabric.port(peer).num.0
+                }
+            };
+        }
+        lft
+    }
+
+    /// The dimension of a port between switches.
+    fn dimension(&self, port: PortId) -> Option<usize> {
+        let peer = self.fabric.port(port).peer?;
+        let (a, b) = (self.fabric.node_of(port).switch?, self.fabric.node_of(peer).switch?);
+        (0..3).find(|&d| self.at[a.index()][d] != self.at[b.index()][d])
+    }
+
+    fn map(&self, input: Option<usize>, output: Option<usize>) -> SlToVl {
+        SlToVl::new(std::array::from_fn(|sl| {
+            let qos = sl as u8 >> 3;
+            match output {
+                Some(d) => {
+                    let turn = u8::from(input.is_some_and(|from| from > d));
+                    qos << 2 | turn << 1 | (sl as u8 >> d & 1)
+                }
+                None => qos,
+            }
+        }))
+    }
+
+    /// The plan; without QoS nothing is written about VLs.
+    pub fn plan(&self, qos: bool, promise: bool) -> Plan {
+        let lids = self.lids();
+        let at = self.fabric.port_ids().map(|port| {
+            let switch = self.fabric.switch_behind(port)?;
+            Some((self.at[switch.index()], switch.0))
+        });
+        let (radix, looped) = (self.shape.radix, self.shape.looped);
+        let policy = Datelines { radix, looped, at: at.collect(), promise };
+        let lfts = self.fabric.switch_ids().map(|id| Arc::new(self.lft(&lids, id))).collect();
+        let mut plan = Plan {
+            ports: Shared::filled(None, self.fabric.ports().len()),
+            lids: Arc::new(lids),
+            switch_infos: self
+                .fabric
+                .switch_ids()
+                .map(|id| self.fabric.switch(id).switch_info)
+                .collect(),
+            aliases: Vec::new(),
+            routing: Arc::new(Routing {
+                engine: "dimension order",
+                lfts,
+                policy: Arc::new(policy),
+                notes: Vec::new(),
+                refusals: Vec::new(),
+            }),
+            qos: Default::default(),
+            partitions: Default::default(),
+            multicast: Default::default(),
+            notes: Vec::new(),
+        };
+        if qos {
+            self.add_qos(&mut plan);
+        }
+        plan
+    }
+
+    fn add_qos(&self, plan: &mut Plan) {
+        for (id, target) in self.fabric.port_ids().zip(&mut plan.ports) {
+            let mut info = self.fabric.port(id).info.unwrap_or_default();
+            info.set_port_state(PortState::NoChange);
+            info.set_operational_vls(EIGHT_DATA_VLS);
+            *target = Some(info);
+        }
+        plan.qos.sl_to_vl = Shared::filled(Vec::new(), self.fabric.nodes().len());
+        for (id, rows) in self.fabric.node_ids().zip(&mut plan.qos.sl_to_vl) {
+            let node = self.fabric.node(id);
+            if !node.is_switch() {
+                rows.push((0, 0, self.map(None, None)));
+                continue;
+            }
+            let slot = |num: u8| PortId(node.first_port.0 + u32::from(num));
+            for output in 1..=node.num_ports() {
+                for input in 0..=node.num_ports() {
+                    let map = self.map(self.dimension(slot(input)), self.dimension(slot(output)));
+                    rows.push((input, output, map));
+                }
+            }
+        }
+    }
+}
+
+/// The plan with other forwarding tables.
+pub fn with_lfts(mut plan: Plan, change: impl FnOnce(&mut [Vec<u8>])) -> Plan {
+    let mut routing = Routing::clone(&plan.routing);
+    let mut tables: Vec<Vec<u8>> = routing.lfts.iter().map(|lft| lft.0.clone()).collect();
+    change(&mut tables);
+    routing.lfts = tables.into_iter().map(|table| Arc::new(Lft(table))).collect();
+    plan.routing = Arc::new(routing);
+    plan
+}

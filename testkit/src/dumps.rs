@@ -1,0 +1,80 @@
+//! Parsers of the dump files that OpenSM and torus-sm write, and comparison of what they hold.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Output port by (switch GUID, destination port GUID).
+pub type Lfts = BTreeMap<(u64, u64), u8>;
+
+/// Reads `opensm-lfts.dump`.
+pub fn read_lfts(file: &Path) -> Lfts {
+    let lfts = lfts(&read(file));
+    assert!(!lfts.is_empty(), "{} has no entries", file.display());
+    lfts
+}
+
+/// The entries in the text of `opensm-lfts.dump`, or in what dump_fts prints.
+pub fn lfts(text: &str) -> Lfts {
+    let mut lfts = Lfts::new();
+    let mut switch = 0;
+    for line in text.lines() {
+        if let Some((_, rest)) = line.split_once(" guid 0x") {
+            switch = hex(rest);
+        } else if let Some((left, right)) = line.split_once(" portguid 0x") {
+            let port = left.split_whitespace().nth(1).and_then(|port| port.parse().ok());
+            lfts.insert((switch, hex(right)), port.expect("a port number"));
+        }
+    }
+    lfts
+}
+
+/// VLs of SL 0..=15 by (port owner's GUID, input port, output port).
+pub type SlToVls = BTreeMap<(u64, u8, u8), Vec<u8>>;
+
+/// Reads `opensm-sl2vl.dump`.
+pub fn read_sl_to_vls(file: &Path) -> SlToVls {
+    let text = read(file);
+    let mut tables = SlToVls::new();
+    let mut owner = 0;
+    for line in text.lines() {
+        if let Some((head, _)) = line.split_once(", base LID") {
+            owner = hex(head.split_once("0x").expect("a GUID").1);
+        } else if let Some((ports, vls)) = line.split_once(':')
+            && !line.starts_with('#')
+        {
+            let numbers = |text: &str| -> Vec<u8> {
+                text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+            };
+            if let [input, output] = numbers(ports)[..] {
+                tables.insert((owner, input, output), numbers(vls));
+            }
+        }
+    }
+    assert!(!tables.is_empty(), "{} has no entries", file.display());
+    tables
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn hex(text: &str) -> u64 {
+    let digits: String = text.chars().take_while(char::is_ascii_hexdigit).collect();
+    u64::from_str_radix(&digits, 16).expect("a hexadecimal number")
+}
+
+/// Describes the first differences between two tables; empty if there are none.
+pub fn differences<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
+    ours: &BTreeMap<K, V>,
+    theirs: &BTreeMap<K, V>,
+) -> String {
+    let mut text = String::new();
+    let keys = ours.keys().chain(theirs.keys().filter(|key| !ours.contains_key(key)));
+    let differing = keys.filter(|key| ours.get(key) != theirs.get(key));
+    for key in differing.take(10) {
+        let (our, their) = (ours.get(key), theirs.get(key));
+        text.push_str(&format!("{key:x?}: ours {our:?}, theirs {their:?}\n"));
+    }
+    text
+}

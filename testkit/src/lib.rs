@@ -1,0 +1,68 @@
+//! The test kit of torus-sm: what its integration tests and benchmarks share.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`cluster`] | the whole daemon on a simulated fabric, in this process, on tokio's paused clock |
+//! | [`simulator`] | `torus-sm sim` in a process of its own, and unmodified programs attached to it |
+//! | [`ibsim`] | Debian's ibsim in a process of its own, and programs attached to it |
+//! | [`process`] | installed tools, child processes, waiting for a line of a log |
+//! | [`dumps`] | parsers of OpenSM's dump files, and comparison of tables |
+//! | [`sa_client`] | clients of the subnet administrator |
+//! | [`multicast`] | many clients that join and leave groups, and the trees in the switches |
+//! | [`snapshot`] | published subnets for tests of the responder |
+//! | [`planning`] | plans by the real engines for fabrics that exist as topologies only |
+//! | [`dimension_order`] | plans by a simple reference engine |
+//! | [`torus`] | random and damaged tori with their configuration, routed by torus-2QoS |
+//! | [`transition`] | switch tables that change Set by Set, and the fate of packets meanwhile |
+
+pub mod cluster;
+pub mod dimension_order;
+pub mod dumps;
+pub mod ibsim;
+pub mod multicast;
+pub mod planning;
+pub mod process;
+pub mod sa_client;
+pub mod simulator;
+pub mod snapshot;
+pub mod torus;
+pub mod transition;
+
+pub use cluster::{SimCluster, Sm, settle};
+pub use ibsim::{Ibsim, have};
+pub use process::{PATIENCE, Running, test_name, tool, torus_sm, wait_for};
+pub use simulator::Simulator;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A number from the environment, for tests that can do more than they usually do.
+pub fn setting(name: &str, default: usize) -> usize {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")),
+        Err(_) => default,
+    }
+}
+
+/// Does `work` for 0..`count`, two at a time, and returns the results in order. OpenSM and ibsim
+/// mostly wait for each other.
+pub fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= count {
+                        return;
+                    }
+                    let result = work(index);
+                    results.lock().unwrap().push((index, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap();
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}

@@ -1,0 +1,69 @@
+//! Plans of the real engines for fabrics that nobody has to build: a picture of the wiring is
+//! planned as the daemon would.
+
+use std::path::Path;
+use std::sync::Arc;
+use torus_sm::config::guid_lists::GuidLists;
+use torus_sm::config::options::Options;
+use torus_sm::config::torus::TorusConfig;
+use torus_sm::fabric::Fabric;
+use torus_sm::fabric::picture::View;
+use torus_sm::fabric::topology::Topology;
+use torus_sm::plan::compute::{PlanFailure, PlanInput, compute};
+use torus_sm::plan::lids::Memory;
+use torus_sm::plan::multicast::GroupMembers;
+use torus_sm::plan::routing::chain::{Chain, Registry};
+use torus_sm::plan::{Plan, partitions};
+use torus_sm::sim::generate::Shape;
+
+/// A fabric with the configuration that it is to be planned with.
+pub struct Site {
+    pub fabric: Fabric,
+    pub options: Options,
+    /// LIDs given before.
+    pub memory: Memory,
+    /// Text of torus-2QoS.conf.
+    pub torus_conf: String,
+}
+
+/// The options of `-R <engine>`, with `-Q` if `qos`.
+pub fn options(engine: &str, qos: bool) -> Options {
+    Options { routing_engine: Some(engine.to_owned()), qos, ..Options::default() }
+}
+
+impl Site {
+    /// `topology` as seen from its node `local`.
+    pub fn new(topology: &Topology, local: usize, options: Options, torus_conf: String) -> Self {
+        let fabric = Fabric::from_topology(topology, local, &View::default()).expect("node local");
+        Self { fabric, options, memory: Memory::default(), torus_conf }
+    }
+
+    /// A generated fabric.
+    pub fn generated(shape: &Shape, engine: &str, qos: bool) -> Self {
+        let topology = shape.build().expect("the shape fits a fabric");
+        Self::new(&topology, 0, options(engine, qos), shape.torus_conf())
+    }
+
+    /// What the daemon would plan.
+    pub fn plan(&self, groups: &[GroupMembers]) -> Result<Plan, Box<PlanFailure>> {
+        let registry = Registry::standard(Arc::new(GuidLists::default()));
+        let engines = self.options.routing_engine.as_deref().unwrap_or_default();
+        let chain = Chain::parse(engines, &registry).expect("engines that exist");
+        let torus_config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &self.torus_conf);
+        let planned = compute(&PlanInput {
+            fabric: &self.fabric,
+            options: &self.options,
+            memory: &self.memory,
+            torus_config: &torus_config,
+            partitions: &partitions::default(&self.options),
+            observed_pkeys: &vec![Vec::new(); self.fabric.ports().len()],
+            groups,
+            aliases: &[],
+            previous: None,
+            reregister: &|_| false,
+            chain: &chain,
+            qos_policy: None,
+        })?;
+        Ok(planned.plan)
+    }
+}

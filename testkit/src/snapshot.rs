@@ -1,0 +1,86 @@
+//! What tests and benchmarks of the subnet administrator share: snapshots as the daemon
+//! publishes them, and requests.
+
+use std::path::Path;
+use std::sync::Arc;
+use torus_sm::config::options::Options;
+use torus_sm::config::torus::TorusConfig;
+use torus_sm::fabric::picture::View;
+use torus_sm::fabric::{Fabric, PortId};
+use torus_sm::notes::Note;
+use torus_sm::plan::compute::{self, PlanInput};
+use torus_sm::plan::lids::Memory;
+use torus_sm::plan::partitions;
+use torus_sm::plan::partitions::Partition;
+use torus_sm::plan::routing::chain::{Chain, Registry};
+use torus_sm::publish::Subnet;
+use torus_sm::sim::generate::Shape;
+use torus_sm::verify::{Checks, verify};
+
+/// The whole plan of a torus, checked and published.
+pub fn subnet(
+    fabric: Fabric,
+    options: Options,
+    torus_config: &Result<TorusConfig, Vec<Note>>,
+    partitions: &[Partition],
+) -> Subnet {
+    published(fabric, options, torus_config, partitions).expect("the torus routes")
+}
+
+/// The same, if the torus routes.
+pub fn published(
+    fabric: Fabric,
+    options: Options,
+    torus_config: &Result<TorusConfig, Vec<Note>>,
+    partitions: &[Partition],
+) -> Option<Subnet> {
+    let chain = Chain::parse("torus-2QoS,no_fallback", &Registry::standard(Arc::default()))
+        .expect("the name of an engine");
+    let planned = compute::compute(&PlanInput {
+        fabric: &fabric,
+        options: &options,
+        memory: &Memory::default(),
+        torus_config,
+        partitions,
+        observed_pkeys: &[],
+        groups: &[],
+        aliases: &[],
+        previous: None,
+        reregister: &|_| false,
+        chain: &chain,
+        qos_policy: None,
+    });
+    let checks = Checks::new(options.qos);
+    let verified = verify(&fabric, planned.ok()?.plan, &checks).expect("a plan without faults");
+    Some(Subnet {
+        generation: 1,
+        fabric: Arc::new(fabric),
+        plan: verified.plan().clone(),
+        options: Arc::new(options),
+        qos_policy: None,
+        summary: Arc::new(verified.summary().clone()),
+        failed_sets: 0,
+    })
+}
+
+/// A torus with so many hosts at each switch, published.
+pub fn torus(radix: [u16; 3], hosts: u8) -> Subnet {
+    let shape = Shape { hosts, ..Shape::torus(radix) };
+    let topology = shape.build().expect("the shape fits a fabric");
+    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let options = Options { qos: true, ..Options::default() };
+    let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
+    let partitions = partitions::default(&options);
+    subnet(fabric, options, &config, &partitions)
+}
+
+/// Pairs of different hosts from all over the fabric, the same in each run.
+pub fn pairs(subnet: &Subnet, count: usize) -> Vec<[PortId; 2]> {
+    let fabric = &subnet.fabric;
+    let is_host = |&port: &PortId| !fabric.node_of(port).is_switch();
+    let hosts: Vec<PortId> = fabric.end_ports().filter(is_host).collect();
+    let mixed = |n: usize| (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    let pick = |n: usize| hosts[mixed(n) as usize % hosts.len()];
+    let pairs = (0..).map(|n| [pick(2 * n), pick(2 * n + 1)]);
+    pairs.filter(|[from, to]| from != to).take(count).collect()
+}

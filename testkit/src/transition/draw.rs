@@ -1,0 +1,370 @@
+//! Fabrics, failures and routes drawn from a seed.
+
+use super::Scene;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use torus_sm::fabric::picture::View;
+use torus_sm::fabric::topology::{Topology, TopologyNode};
+use torus_sm::fabric::{Fabric, PortId, SwitchId};
+use torus_sm::ids::{Guid, Lid, Mlid, PortNum, Sl};
+use torus_sm::plan::multicast::MulticastTables;
+use torus_sm::plan::routing::{Lft, PortMask, Routing, RoutingPolicy};
+use torus_sm::plan::{LidTable, Plan};
+use torus_sm::wire::attr::{NodeKind, PortState, SwitchInfo};
+
+/// Draws from a seed (SplitMix64).
+pub struct Dice(pub u64);
+
+impl Dice {
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((word ^ (word >> 31)) % limit as u64) as usize
+    }
+
+    /// True with a chance of one in `odds`.
+    pub fn one_in(&mut self, odds: usize) -> bool {
+        self.below(odds) == 0
+    }
+}
+
+/// A policy without any opinion.
+pub struct Plain;
+
+impl RoutingPolicy for Plain {
+    fn path_sl(&self, _source: PortId, _destination: PortId, hint: Sl) -> Sl {
+        hint
+    }
+
+    fn sl_group(&self, _port: PortId) -> u32 {
+        0
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+const SWITCH: u64 = 0x100;
+const HOST: u64 = 0x1000;
+const MLIDS: usize = 6;
+
+/// LIDs by port GUID.
+pub type Lids = BTreeMap<Guid, Lid>;
+
+fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
+    TopologyNode {
+        kind,
+        guid: Guid(guid),
+        system_guid: Guid(guid),
+        description: format!("{guid:x}"),
+        num_ports,
+        port_guids: Vec::new(),
+        lids: Vec::new(),
+    }
+}
+
+/// A connected graph of switches with hosts; the first node is a host.
+fn topology(dice: &mut Dice) -> Topology {
+    let switches = 3 + dice.below(6);
+    let mut used = vec![0u8; switches];
+    let mut topology = Topology::default();
+    let mut port = |at: usize| {
+        used[at] += 1;
+        (at, PortNum(used[at]))
+    };
+    let mut cables = Vec::new();
+    for at in 1..switches {
+        cables.push([port(at), port(dice.below(at))]);
+    }
+    for _ in 0..2 + dice.below(2 * switches) {
+        let (a, b) = (dice.below(switches), dice.below(switches));
+        if a != b {
+            cables.push([port(a), port(b)]);
+        }
+    }
+    let hosts = 2 + dice.below(6);
+    for host in 0..hosts {
+        cables.push([port(dice.below(switches)), (switches + host, PortNum(1))]);
+    }
+    let shift = |(at, num): (usize, PortNum)| ((at + hosts) % (switches + hosts), num);
+    topology.cables = cables.into_iter().map(|ends| ends.map(shift)).collect();
+    topology.nodes.extend((0..hosts as u64).map(|at| node(NodeKind::Ca, HOST + at, 1)));
+    // More than 16 ports, so that multicast tables have several positions.
+    topology.nodes.extend((0..switches as u64).map(|at| node(NodeKind::Switch, SWITCH + at, 40)));
+    topology
+}
+
+/// A picture in which all links are ACTIVE and all devices have the LIDs and tops of a plan.
+pub fn at_work(fabric: &mut Fabric, lids: &LidTable, tops: &[SwitchInfo]) {
+    let ports = fabric.end_ports().filter_map(|port| {
+        let mut info = fabric.port(port).info?;
+        info.set_lid(lids.base(port)?);
+        Some((port, info))
+    });
+    let ports: Vec<_> = ports.collect();
+    let switches: Vec<_> = fabric.switch_ids().zip(tops.iter().copied()).collect();
+    fabric.acknowledge(&ports, &switches);
+}
+
+/// Puts the links of a switch port into INIT.
+fn darken(fabric: &mut Fabric, slot: PortId) {
+    let ends = [Some(slot), fabric.port(slot).peer];
+    for end in ends.into_iter().flatten() {
+        let Some(mut info) = fabric.port(end).info else { continue };
+        info.set_port_state(PortState::Init);
+        fabric.acknowledge(&[(end, info)], &[]);
+    }
+}
+
+fn lid_table(fabric: &Fabric, lids: &Lids) -> LidTable {
+    let mut table = LidTable::new(fabric.ports().len());
+    for port in fabric.end_ports() {
+        if let Some(&lid) = lids.get(&fabric.port(port).guid) {
+            table.assign(port, lid, 0);
+        }
+    }
+    table
+}
+
+/// Switch ports with a cable to another switch, with where it leads.
+fn neighbours(fabric: &Fabric, switch: SwitchId) -> Vec<(u8, SwitchId)> {
+    let ports = fabric.ports_of(fabric.switches()[switch.index()]);
+    let to = |peer: PortId| fabric.node_of(peer).switch;
+    ports.iter().filter_map(|port| Some((port.num.0, to(port.peer?)?))).collect()
+}
+
+/// A random tree towards a switch: by switch the port to go out. Where `keep` gives a port that
+/// leads into the tree it is mostly kept.
+fn tree(
+    fabric: &Fabric,
+    root: SwitchId,
+    keep: impl Fn(SwitchId) -> Option<u8>,
+    dice: &mut Dice,
+) -> Vec<Option<u8>> {
+    let mut ways = vec![None; fabric.switches().len()];
+    let mut is_in = vec![false; ways.len()];
+    is_in[root.index()] = true;
+    loop {
+        let mut edges: Vec<(SwitchId, u8)> = Vec::new();
+        for switch in fabric.switch_ids().filter(|at| !is_in[at.index()]) {
+            let leads_in = neighbours(fabric, switch).into_iter();
+            let leads_in = leads_in.filter(|(_, to)| is_in[to.index()]);
+            edges.extend(leads_in.map(|(num, _)| (switch, num)));
+        }
+        let kept = edges.iter().copied().filter(|&(at, num)| keep(at) == Some(num));
+        let kept: Vec<_> = kept.collect();
+        let choice = if kept.is_empty() || dice.one_in(6) { &edges } else { &kept };
+        if choice.is_empty() {
+            return ways;
+        }
+        let (switch, num) = choice[dice.below(choice.len())];
+        ways[switch.index()] = Some(num);
+        is_in[switch.index()] = true;
+    }
+}
+
+fn exit(fabric: &Fabric, port: PortId) -> Option<(SwitchId, u8)> {
+    let switch = fabric.switch_behind(port)?;
+    let is_switch = fabric.node_of(port).is_switch();
+    let num = if is_switch { 0 } else { fabric.port(fabric.port(port).peer?).num.0 };
+    Some((switch, num))
+}
+
+/// Routes to all LIDs, by random trees; near `last` (a fabric and its plan) if there is one.
+fn lfts(
+    fabric: &Fabric,
+    lids: &LidTable,
+    last: Option<(&Fabric, &Plan)>,
+    dice: &mut Dice,
+) -> Vec<Arc<Lft>> {
+    let mut tables = vec![Lft::empty(lids.max()); fabric.switches().len()];
+    for (lid, port) in lids.iter() {
+        let Some((root, num)) = exit(fabric, port) else { continue };
+        let keep = |switch: SwitchId| {
+            let (before, plan) = last?;
+            let node = before.node_by_guid(fabric.switch(switch).guid())?;
+            plan.routing.lft(before.node(node).switch?).out(lid)
+        };
+        tables[root.index()].0[lid.index()] = num;
+        let ways = tree(fabric, root, keep, dice);
+        for (table, way) in tables.iter_mut().zip(ways) {
+            if let Some(num) = way {
+                table.0[lid.index()] = num;
+            }
+        }
+    }
+    tables.into_iter().map(Arc::new).collect()
+}
+
+/// Random trees between random members.
+fn groups(fabric: &Fabric, dice: &mut Dice) -> MulticastTables {
+    let mut tables = MulticastTables::default();
+    tables.by_switch.resize(fabric.switches().len(), Vec::new());
+    let hosts: Vec<PortId> =
+        fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch()).collect();
+    for mlid in (0..MLIDS).map(|index| Mlid(0xC000 + 17 * index as u16)) {
+        let mut masks = vec![PortMask::default(); tables.by_switch.len()];
+        let members: Vec<PortId> = hosts.iter().copied().filter(|_| !dice.one_in(3)).collect();
+        let Some(&first) = members.first() else { continue };
+        let Some((root, _)) = exit(fabric, first) else { continue };
+        let ways = tree(fabric, root, |_| None, dice);
+        for (mut switch, num) in members.iter().filter_map(|&port| exit(fabric, port)) {
+            masks[switch.index()].insert(num);
+            while let Some(num) = ways[switch.index()] {
+                masks[switch.index()].insert(num);
+                let slot = fabric.switch_port(switch, PortNum(num)).expect("a port");
+                let peer = fabric.port(slot).peer.expect("a cable");
+                switch = fabric.node_of(peer).switch.expect("a switch");
+                masks[switch.index()].insert(fabric.port(peer).num.0);
+            }
+        }
+        for (table, mask) in tables.by_switch.iter_mut().zip(masks) {
+            if !mask.is_empty() {
+                table.push((mlid, mask));
+            }
+        }
+    }
+    tables
+}
+
+fn plan(fabric: &Fabric, lids: &Lids, last: Option<(&Fabric, &Plan)>, dice: &mut Dice) -> Plan {
+    let lids = lid_table(fabric, lids);
+    let switch_info = |switch| {
+        let mut info = fabric.switch(switch).switch_info;
+        info.set_linear_fdb_top(lids.max().0);
+        info
+    };
+    let routing = Routing {
+        engine: "drawn",
+        lfts: lfts(fabric, &lids, last, dice),
+        policy: Arc::new(Plain),
+        notes: Vec::new(),
+        refusals: Vec::new(),
+    };
+    Plan {
+        ports: vec![None; fabric.ports().len()].into(),
+        switch_infos: fabric.switch_ids().map(switch_info).collect(),
+        aliases: Vec::new(),
+        routing: Arc::new(routing),
+        qos: Default::default(),
+        partitions: Default::default(),
+        multicast: Arc::new(groups(fabric, dice)),
+        notes: Vec::new(),
+        lids: Arc::new(lids),
+    }
+}
+
+fn picture(topology: &Topology) -> Fabric {
+    let view = View { state: PortState::Active, ..View::default() };
+    Fabric::from_topology(topology, 0, &view).expect("node 0")
+}
+
+/// LIDs for all end ports, spread over three blocks.
+fn draw_lids(topology: &Topology, dice: &mut Dice) -> Lids {
+    let mut free: Vec<u16> = (1..170).collect();
+    let mut pick = || Lid(free.swap_remove(dice.below(free.len())));
+    let guid = |node: &TopologyNode| {
+        node.port_guid(if node.kind == NodeKind::Switch { PortNum(0) } else { PortNum(1) })
+    };
+    topology.nodes.iter().map(|node| (guid(node), pick())).collect()
+}
+
+/// Two plans for a random fabric: links fail and come up, a switch may be rebooted, LIDs of
+/// hosts come, go and move; routes are near to each other, or have nothing in common.
+pub fn scene(dice: &mut Dice) -> Scene {
+    let whole = topology(dice);
+    let count = whole.cables.len();
+    let is_trunk = |ends: &[(usize, PortNum); 2]| {
+        ends.iter().all(|&(node, _)| whole.nodes[node].kind == NodeKind::Switch)
+    };
+    // 1: was not there before; 2: is not there any more.
+    let fates: Vec<usize> = (0..count)
+        .map(|cable| if is_trunk(&whole.cables[cable]) { dice.below(8) } else { 0 })
+        .collect();
+    let without = |fate: usize| {
+        let mut topology = whole.clone();
+        let mut number = 0..;
+        topology.cables.retain(|_| number.next().is_some_and(|index: usize| fates[index] != fate));
+        topology
+    };
+    let mut before = picture(&without(1));
+    let lids = draw_lids(&whole, dice);
+    let mut old_lids = lids.clone();
+    let mut new_lids = lids.clone();
+    let hosts: Vec<Guid> = lids.keys().copied().filter(|guid| guid.0 > HOST).collect();
+    for guid in &hosts {
+        match dice.below(12) {
+            0 => drop(old_lids.remove(guid)),
+            1 => drop(new_lids.remove(guid)),
+            2 => {
+                // Two change their LIDs.
+                let other = hosts[dice.below(hosts.len())];
+                let (a, b) = (new_lids.get(guid).copied(), new_lids.get(&other).copied());
+                if let (Some(a), Some(b)) = (a, b) {
+                    new_lids.extend([(*guid, b), (other, a)]);
+                }
+            }
+            _ => {}
+        }
+    }
+    let old = plan(&before, &old_lids, None, dice);
+    at_work(&mut before, &old.lids, &old.switch_infos);
+    let mut fabric = picture(&without(2));
+    let near = !dice.one_in(3);
+    let new = plan(&fabric, &new_lids, near.then_some((&before, &old)), dice);
+    go_on(&before, &mut fabric, &new);
+    if dice.one_in(3) {
+        reboot(&mut fabric, dice);
+    }
+    Scene { before: Arc::new(before), old: Arc::new(old), fabric, new }
+}
+
+/// Makes a new picture what became of a fabric at work: LIDs and tables are those of `before`,
+/// new links are in INIT.
+pub fn go_on(before: &Fabric, fabric: &mut Fabric, new: &Plan) {
+    remember(before, fabric, new);
+    for slot in fabric.port_ids().collect::<Vec<_>>() {
+        let (num, node) = (fabric.port(slot).num, fabric.node_of(slot));
+        let there = before.node_by_guid(node.guid());
+        let there = there.and_then(|node| before.port_of(node, num)).map(|at| before.port(at));
+        let is_new = there.is_none_or(|port| port.peer.is_none());
+        if fabric.port(slot).peer.is_some() && is_new {
+            darken(fabric, slot);
+        }
+    }
+}
+
+/// Gives the devices of a new picture the LIDs and tops they had; new switches have neither.
+fn remember(before: &Fabric, fabric: &mut Fabric, new: &Plan) {
+    let mut lids = LidTable::new(fabric.ports().len());
+    for (lid, port) in new.lids.iter() {
+        if before.port_by_guid(fabric.port(port).guid).is_some() {
+            lids.assign(port, lid, 0);
+        }
+    }
+    let info = |switch| {
+        let node = before.node_by_guid(fabric.switch(switch).guid());
+        node.map_or(fabric.switch(switch).switch_info, |node| before.node(node).switch_info)
+    };
+    let tops: Vec<SwitchInfo> = fabric.switch_ids().map(info).collect();
+    at_work(fabric, &lids, &tops);
+}
+
+/// A switch forgets everything, and its links train anew.
+fn reboot(fabric: &mut Fabric, dice: &mut Dice) {
+    let switch = SwitchId(dice.below(fabric.switches().len()) as u32);
+    let node = fabric.switches()[switch.index()];
+    let first = fabric.node(node).first_port;
+    for slot in (0..fabric.ports_of(node).len() as u32).map(|num| PortId(first.0 + num)) {
+        darken(fabric, slot);
+    }
+    let mut info = fabric.port(first).info.expect("port 0");
+    info.set_lid(Lid(0));
+    let mut switch_info = fabric.node(node).switch_info;
+    switch_info.set_linear_fdb_top(0);
+    fabric.acknowledge(&[(first, info)], &[(switch, switch_info)]);
+}

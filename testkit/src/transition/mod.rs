@@ -1,0 +1,396 @@
+//! Devices whose tables are rewritten Set by Set, and what becomes of packets meanwhile.
+
+pub mod draw;
+pub mod mixture;
+pub mod torus;
+
+use draw::Dice;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use torus_sm::apply::Acknowledged;
+use torus_sm::apply::delta::Delta;
+use torus_sm::apply::item::Item;
+use torus_sm::apply::transition::{Step, Steps, order};
+use torus_sm::fabric::{Fabric, PortId, SwitchId};
+use torus_sm::ids::{Lid, Mlid, PortNum};
+use torus_sm::plan::Plan;
+use torus_sm::plan::routing::PortMask;
+use torus_sm::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH, MFT_BLOCK, MftBlock};
+use torus_sm::wire::attr::{AttrId, PortState, SwitchInfo};
+
+/// A fabric that goes from one plan to another.
+pub struct Scene {
+    /// As it was when the old plan was applied.
+    pub before: Arc<Fabric>,
+    pub old: Arc<Plan>,
+    /// As it is now: failed links are gone, new ones in INIT, rebooted switches blank.
+    pub fabric: Fabric,
+    pub new: Plan,
+}
+
+impl Scene {
+    pub fn acknowledged(&self) -> Acknowledged {
+        let mut acknowledged = Acknowledged::default();
+        acknowledged.replace(&self.before, &self.old, &[]);
+        acknowledged
+    }
+
+    pub fn steps(&self) -> Steps {
+        let acknowledged = self.acknowledged();
+        order(&self.delta(&acknowledged))
+    }
+
+    fn delta<'a>(&'a self, acknowledged: &'a Acknowledged) -> Delta<'a> {
+        Delta {
+            fabric: &self.fabric,
+            pkeys: &[],
+            plan: &self.new,
+            acknowledged,
+            m_key: 0,
+            optimized_sl_to_vl: false,
+        }
+    }
+}
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    Arrives,
+    Lost,
+    Circles,
+}
+
+type Masks = BTreeMap<Mlid, PortMask>;
+
+/// What the devices hold.
+#[derive(Clone)]
+pub struct Devices<'a> {
+    scene: &'a Scene,
+    lfts: Vec<Vec<u8>>,
+    tops: Vec<u16>,
+    mfts: Vec<Masks>,
+    /// Links in INIT are ACTIVE by now.
+    ports_are_up: bool,
+}
+
+impl<'a> Devices<'a> {
+    /// As the old plan left them.
+    pub fn new(scene: &'a Scene) -> Self {
+        let fabric = &scene.fabric;
+        let mut devices = Self {
+            scene,
+            lfts: vec![vec![LFT_NO_PATH; 0x400]; fabric.switches().len()],
+            tops: Vec::new(),
+            mfts: vec![Masks::new(); fabric.switches().len()],
+            ports_are_up: false,
+        };
+        for switch in fabric.switch_ids() {
+            let node = fabric.switch(switch);
+            let top = node.switch_info.linear_fdb_top();
+            devices.tops.push(top);
+            let held = scene.before.node_by_guid(node.guid());
+            let held = held.and_then(|node| scene.before.node(node).switch).filter(|_| top > 0);
+            if let Some(held) = held {
+                devices.hold(switch, held);
+            }
+        }
+        devices
+    }
+
+    /// Gives a switch the old plan's tables of `there`, a switch of the fabric before.
+    pub fn hold(&mut self, switch: SwitchId, there: SwitchId) {
+        let scene = self.scene;
+        let table = &scene.old.routing.lft(there).0;
+        self.tops[switch.index()] = scene.old.switch_infos[there.index()].linear_fdb_top();
+        self.lfts[switch.index()][..table.len()].copy_from_slice(table);
+        self.mfts[switch.index()] =
+            scene.old.multicast.by_switch[there.index()].iter().copied().collect();
+    }
+
+    /// The ports that forward a group.
+    pub fn ports(&self, mlid: Mlid, switch: SwitchId) -> Vec<u8> {
+        let mask = self.mfts[switch.index()].get(&mlid).copied().unwrap_or_default();
+        mask.iter().collect()
+    }
+
+    /// As the new plan wants them.
+    pub fn planned(scene: &'a Scene) -> Self {
+        let mut devices = Self::new(scene);
+        devices.ports_are_up = true;
+        for switch in scene.fabric.switch_ids() {
+            let table = &scene.new.routing.lft(switch).0;
+            devices.lfts[switch.index()][..table.len()].copy_from_slice(table);
+            devices.tops[switch.index()] = scene.new.switch_infos[switch.index()].linear_fdb_top();
+            devices.mfts[switch.index()] =
+                scene.new.multicast.by_switch[switch.index()].iter().copied().collect();
+        }
+        devices
+    }
+
+    pub fn raise_ports(&mut self) {
+        self.ports_are_up = true;
+    }
+
+    pub fn equals(&self, other: &Self) -> bool {
+        let lids = |devices: &Self| {
+            let tables = devices.lfts.iter().zip(&devices.tops);
+            tables.map(|(lft, &top)| lft[..=usize::from(top)].to_vec()).collect::<Vec<_>>()
+        };
+        lids(self) == lids(other) && self.mfts == other.mfts && self.tops == other.tops
+    }
+
+    /// Carries a Set out; the LIDs it may concern.
+    pub fn carry_out(&mut self, step: &Step) -> Vec<Lid> {
+        let Some(item) = step.item else { return Vec::new() };
+        let Some(switch) = self.scene.fabric.node(item.node).switch else { return Vec::new() };
+        match item.attr_id {
+            AttrId::LINEAR_FT => {
+                let start = item.attr_mod as usize * LFT_BLOCK;
+                let planned = &self.scene.new.routing.lft(switch).0;
+                let data = match &step.data {
+                    Some(data) => &data[..],
+                    None => &planned[start..start + LFT_BLOCK],
+                };
+                self.lfts[switch.index()][start..start + LFT_BLOCK].copy_from_slice(data);
+                (start..start + LFT_BLOCK).map(|lid| Lid(lid as u16)).collect()
+            }
+            AttrId::SWITCH_INFO => {
+                let data = step.data.as_ref().expect("data");
+                self.tops[switch.index()] = SwitchInfo::read(&data[..]).linear_fdb_top();
+                self.lids().collect()
+            }
+            AttrId::MULTICAST_FT => {
+                self.write_mft(switch, item, step.data.as_ref().expect("data"));
+                Vec::new()
+            }
+            // No mapping drops anything here.
+            AttrId::SL_TO_VL => Vec::new(),
+            other => panic!("attribute {other:#x}"),
+        }
+    }
+
+    fn write_mft(&mut self, switch: SwitchId, item: Item, data: &[u8; 64]) {
+        let (block, position) = (item.attr_mod as u16 & 0x1FF, item.attr_mod >> 28);
+        for (index, ports) in MftBlock::read(data).0.into_iter().enumerate() {
+            let mlid = Mlid(0xC000 + block * MFT_BLOCK as u16 + index as u16);
+            let mask = self.mfts[switch.index()].entry(mlid).or_default();
+            let (word, shift) = (position as usize / 4, position % 4 * 16);
+            mask.0[word] = mask.0[word] & !(0xFFFF << shift) | u64::from(ports) << shift;
+            if mask.is_empty() {
+                self.mfts[switch.index()].remove(&mlid);
+            }
+        }
+    }
+
+    /// All LIDs that the new plan knows.
+    pub fn lids(&self) -> impl Iterator<Item = Lid> + use<> {
+        (1..=self.scene.new.lids.max().0).map(Lid)
+    }
+
+    /// Where data go that leave a switch through a port.
+    fn behind(&self, switch: SwitchId, num: u8) -> Option<(PortId, PortId)> {
+        let fabric = &self.scene.fabric;
+        let slot = fabric.switch_port(switch, PortNum(num))?;
+        let peer = fabric.port(slot).peer?;
+        let is_up = |port| fabric.port(port).state() == PortState::Active || self.ports_are_up;
+        (is_up(slot) && is_up(peer)).then_some((slot, peer))
+    }
+
+    pub fn out(&self, switch: SwitchId, lid: Lid) -> Option<u8> {
+        let port = self.lfts[switch.index()].get(lid.index()).copied()?;
+        (port != LFT_NO_PATH && lid.0 <= self.tops[switch.index()]).then_some(port)
+    }
+
+    /// What becomes of packets for `lid` at each switch.
+    pub fn fates(&self, lid: Lid) -> Vec<Fate> {
+        let owner = self.scene.new.lids.port(lid);
+        let fabric = &self.scene.fabric;
+        let fate = |mut switch: SwitchId| {
+            for _ in 0..=fabric.switches().len() {
+                let Some(num) = self.out(switch, lid) else { return Fate::Lost };
+                let end = if num == 0 {
+                    fabric.switch_port(switch, PortNum(0))
+                } else {
+                    let Some((_, peer)) = self.behind(switch, num) else { return Fate::Lost };
+                    if let Some(next) = fabric.node_of(peer).switch {
+                        switch = next;
+                        continue;
+                    }
+                    Some(peer)
+                };
+                return if end == owner { Fate::Arrives } else { Fate::Lost };
+            }
+            Fate::Circles
+        };
+        fabric.switch_ids().map(fate).collect()
+    }
+
+    /// The channels (sending ports) on which a multicast packet goes on that came through one.
+    fn copies(
+        &self,
+        mlid: Mlid,
+        switch: SwitchId,
+        came_to: Option<PortId>,
+    ) -> Vec<(PortId, PortId)> {
+        let mask = self.mfts[switch.index()].get(&mlid).copied().unwrap_or_default();
+        let ports = mask.iter().filter(|&num| num != 0);
+        let ways = ports.filter_map(|num| self.behind(switch, num));
+        ways.filter(|&(slot, _)| Some(slot) != came_to).collect()
+    }
+
+    /// The end ports that a multicast packet from one switch reaches; `None` if it is copied
+    /// without end.
+    pub fn spread(&self, mlid: Mlid, from: SwitchId) -> Option<BTreeSet<PortId>> {
+        let fabric = &self.scene.fabric;
+        let mut reached = BTreeSet::new();
+        let mut under_way = self.copies(mlid, from, None);
+        for _ in 0..=2 * fabric.ports().len() {
+            let Some((_, peer)) = under_way.pop() else { return Some(reached) };
+            match fabric.node_of(peer).switch {
+                Some(next) => under_way.extend(self.copies(mlid, next, Some(peer))),
+                None => {
+                    reached.insert(peer);
+                }
+            }
+        }
+        None
+    }
+
+    pub fn mlids(&self) -> BTreeSet<Mlid> {
+        self.mfts.iter().flat_map(|masks| masks.keys().copied()).collect()
+    }
+
+    /// True if the cables of the trees of two states together have a ring.
+    pub fn has_ring_with(&self, other: &Self, mlid: Mlid) -> bool {
+        let fabric = &self.scene.fabric;
+        let mut cables = BTreeSet::new();
+        for devices in [self, other] {
+            for (index, masks) in devices.mfts.iter().enumerate() {
+                let mask = masks.get(&mlid).copied().unwrap_or_default();
+                for num in mask.iter() {
+                    let slot = fabric.switch_port(SwitchId(index as u32), PortNum(num));
+                    let peer = slot.and_then(|slot| fabric.port(slot).peer);
+                    let (Some(slot), Some(peer)) = (slot, peer) else { continue };
+                    if let Some(to) = fabric.node_of(peer).switch {
+                        let ends = (index.min(to.index()), index.max(to.index()));
+                        cables.insert((ends, slot.min(peer)));
+                    }
+                }
+            }
+        }
+        // A forest loses all its cables, leaf by leaf.
+        let mut left: Vec<(usize, usize)> = cables.into_iter().map(|(ends, _)| ends).collect();
+        loop {
+            let degree = |at: usize| left.iter().filter(|&&(a, b)| a == at || b == at).count();
+            let kept: Vec<_> =
+                left.iter().copied().filter(|&(a, b)| degree(a) > 1 && degree(b) > 1).collect();
+            if kept.len() == left.len() {
+                return !left.is_empty();
+            }
+            left = kept;
+        }
+    }
+}
+
+/// Carries all steps out in a random order that their predecessors allow, or none at all if
+/// `in_order` is false; tells what goes wrong.
+pub fn transit(scene: &Scene, steps: &Steps, in_order: bool, dice: &mut Dice) -> Vec<String> {
+    let steps: Vec<Step> = if in_order {
+        steps.iter().cloned().collect()
+    } else {
+        let last = steps.iter().filter(|step| step.is_last).cloned();
+        last.map(|step| Step { after: Vec::new(), ..step }).collect()
+    };
+    let mut watch = Watch::new(scene);
+    let mut devices = Devices::new(scene);
+    let mut faults = Vec::new();
+    let mut done = vec![false; steps.len()];
+    let mut is_up = false;
+    loop {
+        let may_go = |index: &usize| {
+            let step = &steps[*index];
+            let after = step.after.iter().all(|&before| done[before as usize]);
+            !done[*index] && after && (!in_order || is_up || !step.is_late)
+        };
+        let ready: Vec<usize> = (0..steps.len()).filter(may_go).collect();
+        if ready.is_empty() {
+            if is_up {
+                break;
+            }
+            is_up = true;
+            devices.raise_ports();
+            watch.judge(&devices, devices.lids(), "ports are ACTIVE", &mut faults);
+            continue;
+        }
+        let index = ready[dice.below(ready.len())];
+        done[index] = true;
+        let lids = devices.carry_out(&steps[index]);
+        let what = format!("{:?}", steps[index].item);
+        if steps[index].item.is_none_or(|item| item.attr_id == AttrId::SL_TO_VL) {
+            continue;
+        }
+        watch.judge(&devices, lids.into_iter(), &what, &mut faults);
+    }
+    if done.contains(&false) {
+        faults.push("steps are left that wait for each other".into());
+    }
+    if !devices.equals(&Devices::planned(scene)) {
+        faults.push("the devices do not hold the plan".into());
+    }
+    faults
+}
+
+/// Knows what must not happen.
+struct Watch {
+    /// By LID and switch: packets arrive before and after, so that they must all the time.
+    safe: BTreeMap<Lid, Vec<bool>>,
+    /// By group and switch: the end ports that are reached before and after.
+    reached: BTreeMap<(Mlid, SwitchId), BTreeSet<PortId>>,
+}
+
+impl Watch {
+    fn new(scene: &Scene) -> Self {
+        let (old, new) = (Devices::new(scene), Devices::planned(scene));
+        let safe = |lid| {
+            let fates = old.fates(lid).into_iter().zip(new.fates(lid));
+            (lid, fates.map(|pair| pair == (Fate::Arrives, Fate::Arrives)).collect())
+        };
+        let mut reached = BTreeMap::new();
+        let mlids: BTreeSet<Mlid> = old.mlids().union(&new.mlids()).copied().collect();
+        for mlid in mlids {
+            let parts = old.has_ring_with(&new, mlid);
+            for switch in scene.fabric.switch_ids() {
+                let both = old.spread(mlid, switch).zip(new.spread(mlid, switch));
+                let both = both.filter(|_| !parts).unwrap_or_default();
+                reached.insert((mlid, switch), both.0.intersection(&both.1).copied().collect());
+            }
+        }
+        Self { safe: old.lids().map(safe).collect(), reached }
+    }
+
+    fn judge(
+        &mut self,
+        devices: &Devices<'_>,
+        lids: impl Iterator<Item = Lid>,
+        after: &str,
+        faults: &mut Vec<String>,
+    ) {
+        for lid in lids {
+            let Some(safe) = self.safe.get(&lid) else { continue };
+            for (switch, (fate, safe)) in devices.fates(lid).into_iter().zip(safe).enumerate() {
+                if fate == Fate::Circles || *safe && fate != Fate::Arrives {
+                    faults.push(format!("after {after}: LID {lid} from switch {switch}: {fate:?}"));
+                }
+            }
+        }
+        for (&(mlid, switch), needed) in &self.reached {
+            match devices.spread(mlid, switch) {
+                None => faults.push(format!("after {after}: {mlid} from {switch:?} circles")),
+                Some(reached) if !needed.is_subset(&reached) => {
+                    faults.push(format!("after {after}: {mlid} from {switch:?} misses members"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The command line, the subcommands and the configuration files.
+
+mod config_mistakes;
+mod options;
+mod partitions;
+mod plan;
+mod torus_config;

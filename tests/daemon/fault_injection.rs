@@ -1,0 +1,285 @@
+//! The daemon in adversity: MADs are lost, a switch is silent, a link flaps; all of it drawn
+//! from a seed, on the paused clock. When the link has stopped flapping, the subnet is up around
+//! the silent switch although MADs are still lost; when the switch speaks again, all of it is, with
+//! the right tables; and when no MAD is lost any more it stays so.
+//!
+//! TORUS_SM_SEED=N runs one seed again; TORUS_SM_LOG=1 shows the daemon's log with it.
+
+use std::time::Duration;
+use testkit::{SimCluster, Sm, settle};
+use tokio::time::{Instant, sleep};
+use torus_sm::config::options::Options;
+use torus_sm::fabric::picture::Hardware;
+use torus_sm::ids::{Guid, PortNum};
+use torus_sm::sim::console;
+use torus_sm::sim::generate::Shape;
+use torus_sm::wire::attr::{NodeKind, SmState};
+
+const SEEDS: u64 = 200;
+/// The longest a daemon may take to get over it: a few sweep intervals, and retries.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Draws from a seed (SplitMix64).
+struct Dice(u64);
+
+impl Dice {
+    /// A number below `limit`.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (word ^ (word >> 31)) % limit
+    }
+
+    fn pick<'a, T>(&mut self, among: &'a [T]) -> &'a T {
+        &among[self.below(among.len() as u64) as usize]
+    }
+}
+
+/// What goes wrong.
+#[derive(Debug)]
+struct Adversity {
+    shape: &'static str,
+    silent: Guid,
+    flapping: (Guid, PortNum),
+    period: Duration,
+    flaps: u32,
+    /// Before the daemon starts, or only once the subnet is up.
+    from_the_start: bool,
+}
+
+fn cluster(shape: &str, seed: u64) -> SimCluster {
+    let shape: Shape = shape.parse().expect("a shape");
+    SimCluster::new(shape, Hardware::default(), seed)
+}
+
+fn draw(seed: u64) -> (SimCluster, Adversity) {
+    let mut dice = Dice(seed);
+    let shape = *dice.pick(&["4x3x1", "3x3x2", "5x3x1", "3x3x3", "6x5x1"]);
+    let cluster = cluster(shape, seed);
+    let nodes = &cluster.topology.nodes;
+    // Silence next to the daemon would leave it nothing to talk to.
+    let own = cluster.shape.switch_guid([0; 3]);
+    let is_switch =
+        |guid: Guid| nodes.iter().any(|node| node.guid == guid && node.kind == NodeKind::Switch);
+    let switches: Vec<Guid> =
+        nodes.iter().map(|node| node.guid).filter(|&guid| is_switch(guid) && guid != own).collect();
+    let ends = |cable: &[(usize, PortNum); 2]| cable.map(|(node, num)| (nodes[node].guid, num));
+    let cables: Vec<_> = cluster.topology.cables.iter().map(ends).collect();
+    let between: Vec<_> =
+        cables.iter().filter(|cable| cable.iter().all(|end| is_switch(end.0))).collect();
+    let adversity = Adversity {
+        shape,
+        silent: *dice.pick(&switches),
+        flapping: dice.pick(&between)[dice.below(2) as usize],
+        period: Duration::from_millis(5 + dice.below(3000)),
+        // An even number: in the end the cable is plugged.
+        flaps: 2 * (1 + dice.below(20) as u32),
+        from_the_start: dice.below(2) == 0,
+    };
+    (cluster, adversity)
+}
+
+/// Waits until nothing is wrong; the last faults if that does not happen.
+async fn recovered(cluster: &SimCluster, sm: &Sm) -> Result<Duration, Vec<String>> {
+    let is_well = || sm.state() == SmState::Master && sm.engine() == "torus-2QoS";
+    until_none(|| cluster.faults(sm), is_well).await
+}
+
+/// Waits until there are no faults and all is well.
+async fn until_none(
+    faults: impl Fn() -> Vec<String>,
+    is_well: impl Fn() -> bool,
+) -> Result<Duration, Vec<String>> {
+    let start = Instant::now();
+    loop {
+        let faults = faults();
+        if faults.is_empty() && is_well() {
+            return Ok(start.elapsed());
+        }
+        if start.elapsed() >= PATIENCE {
+            return Err(faults);
+        }
+        sleep(Duration::from_millis(500)).await;
+    }
+}
+
+async fn survive(seed: u64) -> Result<Duration, String> {
+    let (cluster, adversity) = draw(seed);
+    let told = |what: &str, detail: &dyn std::fmt::Debug| {
+        let shape = adversity.shape;
+        Err(format!("seed {seed}, {shape}, {adversity:?}: {what}: {detail:?}"))
+    };
+    let start = async || {
+        let sm = cluster.start([0; 3], cluster.options());
+        settle().await;
+        sm
+    };
+    let healthy = if adversity.from_the_start { None } else { Some(start().await) };
+    if let Some(faults) = healthy.as_ref().map(|sm| cluster.faults(sm)).filter(|f| !f.is_empty()) {
+        return told("not up on a healthy fabric", &faults);
+    }
+    cluster.fabric.set_loss(0.1);
+    cluster.fabric.silence(adversity.silent);
+    let (guid, num) = adversity.flapping;
+    cluster.fabric.flap(guid, num, adversity.period, adversity.flaps);
+    let sm = match healthy {
+        Some(sm) => sm,
+        None => start().await,
+    };
+    sleep(adversity.period * adversity.flaps + Duration::from_secs(30)).await;
+    let beside = || cluster.faults_beside(&sm, adversity.silent);
+    if let Err(faults) = until_none(beside, || sm.state() == SmState::Master).await {
+        return told("not up around the silent switch while MADs are lost", &faults);
+    }
+    cluster.fabric.revive(adversity.silent);
+    let took = match recovered(&cluster, &sm).await {
+        Ok(took) => took,
+        Err(faults) => return told("not recovered while MADs are lost", &faults),
+    };
+    cluster.fabric.set_loss(0.0);
+    if let Err(faults) = recovered(&cluster, &sm).await {
+        return told("not recovered", &faults);
+    }
+    // It stays that way, and there is nothing left to do.
+    sleep(PATIENCE).await;
+    let faults = cluster.faults(&sm);
+    if !faults.is_empty() {
+        return told("recovered, then lost again", &faults);
+    }
+    match cluster.sets_of_another_sweep(&sm).await {
+        0 => Ok(took),
+        sets => told("Sets on an unchanged fabric", &sets),
+    }
+}
+
+fn run(seed: u64) -> Result<Duration, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(survive(seed))
+}
+
+#[test]
+fn two_hundred_seeds_end_well() {
+    let one = std::env::var("TORUS_SM_SEED").ok();
+    let seeds = match one.map(|text| text.parse::<u64>().expect("TORUS_SM_SEED is a number")) {
+        Some(seed) => seed..seed + 1,
+        None => 0..SEEDS,
+    };
+    let threads = 2;
+    let share = |thread: u64| {
+        let own = seeds.clone().filter(move |seed| seed % threads == thread);
+        own.map(run).collect::<Vec<_>>()
+    };
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|thread| {
+                scope.spawn({
+                    let share = &share;
+                    move || share(thread)
+                })
+            })
+            .collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("no panic")).collect()
+    });
+    let failures: Vec<&String> =
+        outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
+    for failure in &failures {
+        eprintln!("{failure}");
+    }
+    let slowest = outcomes.iter().flatten().max();
+    println!("{} seeds, the slowest recovery took {slowest:?}", outcomes.len());
+    assert!(failures.is_empty(), "{} of {} seeds failed", failures.len(), outcomes.len());
+}
+
+/// Lines for the console while MADs are in motion, and what undoes those that stay.
+struct Storm {
+    dice: Dice,
+    cables: Vec<[String; 2]>,
+    nodes: Vec<String>,
+    undo: Vec<String>,
+}
+
+impl Storm {
+    fn new(cluster: &SimCluster, seed: u64) -> Self {
+        let nodes = &cluster.topology.nodes;
+        let end = |&(node, num): &(usize, PortNum)| format!("{}[{num}]", nodes[node].guid);
+        let cables = cluster.topology.cables.iter().map(|cable| [end(&cable[0]), end(&cable[1])]);
+        let (dice, undo) = (Dice(seed), Vec::new());
+        let names = nodes.iter().map(|node| node.guid.to_string()).collect();
+        Self { dice, cables: cables.collect(), nodes: names, undo }
+    }
+
+    fn line(&mut self) -> String {
+        let cable = self.dice.below(self.cables.len() as u64) as usize;
+        let port = self.cables[cable][self.dice.below(2) as usize].clone();
+        let other = self.dice.pick(&self.cables)[0].clone();
+        let node = self.dice.pick(&self.nodes).clone();
+        let (few, ms) = (self.dice.below(10), self.dice.below(400));
+        match self.dice.below(26) {
+            0..=2 => format!("link {port} down"),
+            3..=6 => format!("link {port} up"),
+            7 => format!("flap {port} {ms}ms {}", few + 1),
+            8 => {
+                let line = format!("swap {port} {other}");
+                self.undo.push(line.clone());
+                line
+            }
+            9..=10 => format!("silent {node}"),
+            11..=14 => format!("back {node}"),
+            15 => format!("reboot {node}"),
+            16 => format!("loss {few}%"),
+            17 => format!("loss {port} {}%", few * 10),
+            18 => format!("delay {}us", ms * few),
+            19 => format!("corrupt {few}% answers"),
+            20 => format!("duplicate {few}%"),
+            21 => format!("error {port} {}", few * 10),
+            22 => format!("error {port} {} 0x15", few * 10),
+            23 => format!("inject {port} SymbolErrorCounter {few}"),
+            24 => format!("clear {port}"),
+            _ => format!("garbage {node}"),
+        }
+    }
+}
+
+/// The simulator and the daemon outlive 2,000 faults, and when all is repaired the fabric is as
+/// it should be.
+#[tokio::test(start_paused = true)]
+async fn two_thousand_faults_by_the_console() {
+    let seed = std::env::var("TORUS_SM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let cluster = cluster("4x3x2", seed);
+    let options = Options { exit_on_fatal: false, ..cluster.options() };
+    let sm = cluster.start([0; 3], options);
+    settle().await;
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+    let mut storm = Storm::new(&cluster, seed);
+    let (mut done, mut refused) = (0, 0);
+    while done < 2000 {
+        let line = storm.line();
+        match console::run_line(&cluster.fabric, &line) {
+            Ok(_) => done += 1,
+            // Such as plugging in a cable that is plugged in.
+            Err(_) => {
+                refused += 1;
+                if line.starts_with("swap") {
+                    storm.undo.pop();
+                }
+            }
+        }
+        assert!(refused < 4000, "{refused} lines were refused, {line} the last");
+        sleep(Duration::from_millis(storm.dice.below(100))).await;
+    }
+    let run = |line: &str| console::run_line(&cluster.fabric, line).expect(line);
+    // Links that still flap come to rest.
+    sleep(Duration::from_secs(10)).await;
+    storm.undo.iter().rev().for_each(|line| drop(run(line)));
+    run("repair");
+    assert_eq!(run("show faults"), "none\n");
+    if let Err(faults) = recovered(&cluster, &sm).await {
+        panic!("seed {seed}: not recovered: {faults:?}");
+    }
+}

@@ -1,0 +1,214 @@
+//! The daemon as a process, on Debian's ibsim: exit codes, signals, the log, the background.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use testkit::{Ibsim, Running, have, torus_sm, wait_for};
+use torus_sm::fabric::ibnet;
+use torus_sm::sim::generate::Shape;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A ring of three switches with a host each.
+fn ring() -> Option<Ibsim> {
+    if !have(&["ibsim"]) {
+        return None;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let fabric = dir.path().join("fabric.net");
+    let topology = Shape::torus([3, 1, 1]).build().expect("a shape that can be built");
+    fs::write(&fabric, ibnet::write(&topology)).expect("a file");
+    Some(Ibsim::start(&fabric))
+}
+
+/// The daemon at the first host, with `opensm.conf` and `opensm.log` in the fabric's folder.
+fn command(sim: &Ibsim, args: &[&str]) -> Command {
+    let host = format!("H-{:016x}", Shape::torus([3, 1, 1]).host_guid([0, 0, 0], 0).0);
+    let mut command = sim.command(&host, &torus_sm());
+    command.arg("-F").arg(sim.dir().join("opensm.conf")).arg("-f").arg(log(sim));
+    command.args(["-n", "64", "-d2"]).args(args).stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+fn log(sim: &Ibsim) -> PathBuf {
+    sim.dir().join("opensm.log")
+}
+
+fn configure(sim: &Ibsim, text: &str) {
+    fs::write(sim.dir().join("opensm.conf"), text).expect("a file");
+}
+
+fn start(sim: &Ibsim, args: &[&str]) -> Running {
+    let running = Running(command(sim, args).spawn().expect("the daemon starts"));
+    wait_for(&log(sim), "SUBNET UP", LIMIT);
+    running
+}
+
+fn signal(id: u32, name: &str) {
+    let status = Command::new("kill").arg(format!("-{name}")).arg(id.to_string()).status();
+    assert!(status.expect("kill(1) is there").success(), "{name} to {id}");
+}
+
+/// Waits for the end; the exit code, and how long that took.
+fn ended(mut running: Running) -> (Option<i32>, Duration) {
+    let start = Instant::now();
+    let status = running.0.wait().expect("the daemon ends");
+    (status.code(), start.elapsed())
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn hup_reads_the_configuration_again_and_keeps_the_old_one_if_it_is_wrong() {
+    let Some(sim) = ring() else { return };
+    configure(&sim, "sweep_interval 100\n");
+    let daemon = start(&sim, &[]);
+    let id = daemon.0.id();
+    let again = |text: &str, answer: &str| {
+        configure(&sim, text);
+        signal(id, "HUP");
+        wait_for(&log(&sim), answer, LIMIT);
+    };
+    again("sweep_interval 99\nlmc 1\nno_such_key 1\n", "configuration read again");
+    wait_for(&log(&sim), "opensm.conf:3:1: unknown key 'no_such_key' is ignored", LIMIT);
+    wait_for(&log(&sim), "lmc has changed in the configuration file", LIMIT);
+    again("sweep_interval often\n", "the configuration stays as it was: ");
+    wait_for(&log(&sim), "opensm.conf:1:16: sweep_interval: 'often' is not a number", LIMIT);
+    again("routing_engine minihop\n", "unknown routing engine \"minihop\"; valid are minhop, ");
+    // It lives on, and the fabric was swept again.
+    again("sweep_interval 98\nlog_flags 0x07\n", "heavy sweep: ");
+    let text = fs::read_to_string(log(&sim)).expect("a log");
+    assert_eq!(text.matches("configuration read again").count(), 2, "{text}");
+    assert_eq!(text.matches("the configuration stays as it was").count(), 2, "{text}");
+}
+
+#[test]
+fn usr1_opens_the_log_anew() {
+    let Some(sim) = ring() else { return };
+    configure(&sim, "");
+    let daemon = start(&sim, &[]);
+    let aside = sim.dir().join("opensm.log.1");
+    fs::rename(log(&sim), &aside).expect("the log is there");
+    signal(daemon.0.id(), "USR1");
+    let deadline = Instant::now() + LIMIT;
+    while !log(&sim).exists() {
+        assert!(Instant::now() < deadline, "the log was not opened anew");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(daemon.0.id(), "HUP");
+    wait_for(&log(&sim), "configuration read again", LIMIT);
+    let old = fs::read_to_string(aside).expect("the old log");
+    assert!(old.contains("SUBNET UP") && !old.contains("configuration read again"), "{old}");
+}
+
+#[test]
+fn term_and_int_end_it_with_code_0_at_once() {
+    for name in ["TERM", "INT"] {
+        let Some(sim) = ring() else { return };
+        configure(&sim, "");
+        let daemon = start(&sim, &[]);
+        signal(daemon.0.id(), name);
+        let (code, took) = ended(daemon);
+        assert_eq!(code, Some(0), "{name}");
+        assert!(took < Duration::from_secs(1), "{name}: it took {took:?}");
+        wait_for(&log(&sim), "Exiting SM", Duration::ZERO);
+    }
+}
+
+#[test]
+fn in_the_background_it_has_a_log_and_a_pidfile() {
+    let Some(sim) = ring() else { return };
+    configure(&sim, "");
+    let pidfile = sim.dir().join("torus-sm.pid");
+    let path = pidfile.to_str().expect("a path in UTF-8").to_owned();
+    let output = command(&sim, &["-B", "--pidfile", &path]).output().expect("the daemon starts");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    wait_for(&log(&sim), "SUBNET UP", LIMIT);
+    let id: u32 = fs::read_to_string(&pidfile).expect("a pidfile").trim().parse().expect("an id");
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).expect("the daemon lives");
+    // After the name in parentheses: state, parent, process group, session, terminal.
+    let rest = stat.rsplit_once(") ").expect("a name").1;
+    let fields: Vec<&str> = rest.split(' ').collect();
+    assert_eq!(fields[3], id.to_string(), "it has no session of its own: {stat}");
+    signal(id, "TERM");
+    wait_for(&log(&sim), "Exiting SM", LIMIT);
+    let deadline = Instant::now() + LIMIT;
+    while pidfile.exists() {
+        assert!(Instant::now() < deadline, "the pidfile stayed");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn in_the_background_it_fails_like_in_the_foreground() {
+    let Some(sim) = ring() else { return };
+    configure(&sim, "daemon TRUE\n");
+    let output = command(&sim, &["-g", "0x123"]).output().expect("the daemon starts");
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("0x0000000000000123"), "{}", said(&output));
+}
+
+#[test]
+fn what_is_wrong_with_the_torus_is_told_and_minhop_steps_in() {
+    let Some(sim) = ring() else { return };
+    configure(&sim, "");
+    let torus = sim.dir().join("torus-2QoS.conf");
+    fs::write(&torus, "torus 3 1 1\nxp_lnk 0x1 0x2\n").expect("a file");
+    let path = torus.to_str().expect("a path in UTF-8").to_owned();
+    let args = ["-R", "torus-2QoS", "-Q", "--torus_config", &path, "-o"];
+    let output = command(&sim, &args).output().expect("the daemon starts");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let text = fs::read_to_string(log(&sim)).expect("a log");
+    assert!(text.contains("torus-2QoS.conf:2"), "{text}");
+    let warning = "plan::routing::chain: WARNING: torus-2QoS cannot route this fabric";
+    assert!(text.contains(warning), "{text}");
+}
+
+/// Runs the program where there is no InfiniBand.
+fn without_fabric(dir: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(torus_sm());
+    command.env_remove("LD_PRELOAD").env("OSM_TMP_DIR", dir).env("OSM_CACHE_DIR", dir);
+    command.current_dir(dir).args(args).output().expect("the program starts")
+}
+
+#[test]
+fn exit_codes_tell_who_is_to_blame() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let dir = dir.path();
+    fs::write(dir.join("wrong.conf"), "lmc 1\nlmc 8\nqos maybe\n").expect("a file");
+    fs::write(dir.join("right.conf"), "lmc 1\n").expect("a file");
+    for (args, code, text) in [
+        (&["--nonsense"][..], 2, "unknown option '--nonsense'"),
+        (&["-n", "many"], 2, "option '-n': 'many' is not a number"),
+        (&["-F", "missing.conf"], 4, "missing.conf: No such file"),
+        (&["-F", "wrong.conf"], 4, "wrong.conf:2:5: lmc: 8 is out of range"),
+        (&["-F", "wrong.conf"], 4, "wrong.conf:3:5: qos: 'maybe' is neither TRUE nor FALSE"),
+        (&["-F", "right.conf", "-R", "minihop"], 4, "unknown routing engine \"minihop\""),
+        (&["-F", "right.conf", "-c", "missing/x"], 5, "missing/x: No such file"),
+        (&["--version"], 0, ""),
+        (&["--help"], 0, ""),
+        (&["-F", "right.conf", "-c", "written.conf"], 0, ""),
+    ] {
+        let output = without_fabric(dir, args);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", said(&output));
+        assert!(said(&output).contains(text), "{args:?}: {}", said(&output));
+    }
+    let written = fs::read_to_string(dir.join("written.conf")).expect("a file");
+    assert!(written.contains("\nlmc 1\n"), "{written}");
+}
+
+#[test]
+fn without_a_port_the_exit_code_is_3() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    fs::write(dir.path().join("empty.conf"), "").expect("a file");
+    let output = without_fabric(dir.path(), &["-F", "empty.conf", "-g", "0x123"]);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let Some(sim) = ring() else { return };
+    configure(&sim, "");
+    let output = command(&sim, &["-g", "0x123"]).output().expect("the daemon starts");
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("0x0000000000000123"), "{}", said(&output));
+}

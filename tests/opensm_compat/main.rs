@@ -1,0 +1,13 @@
+//! Comparison with Debian's opensm, and diagnosis by Debian's tools. Tests say SKIPPED where those are not installed.
+
+mod bring_up;
+mod ibdmchk;
+mod minhop;
+mod opensm;
+mod policy;
+mod sa;
+mod sa_dump;
+mod sa_inside;
+mod saquery;
+mod torus_failures;
+mod torus_random;

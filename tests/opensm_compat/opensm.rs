@@ -1,0 +1,266 @@
+//! OpenSM's results for a fabric that ibsim simulates.
+
+use super::sa_inside::{Answer, Question, ask};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use testkit::torus::random::Random;
+use testkit::torus::subnet::{Case, Subnet};
+use testkit::{Ibsim, Running};
+use torus_sm::fabric::{PortId, ibnet};
+use torus_sm::ids::{Mlid, Sl};
+use torus_sm::plan::routing::Routing;
+use torus_sm::plan::routing::torus::Torus;
+use torus_sm::wire::attr::NodeKind;
+
+/// The programs it takes.
+pub(crate) const PROGRAMS: [&str; 2] = ["ibsim", "opensm"];
+
+/// How long OpenSM may take; usually it is half a second.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long OpenSM may take until its multicast tables are what they should be.
+const PATIENCE_WITH_TREES: Duration = Duration::from_secs(15);
+
+/// Path SLs that are asked for on a fabric; of smaller ones all are.
+const PATHS: usize = 2000;
+
+/// OpenSM at work.
+pub(crate) struct OpenSm {
+    _process: Running,
+    pub sim: Ibsim,
+    /// It has routed the fabric; else it refused.
+    pub routed: bool,
+}
+
+impl OpenSm {
+    /// Starts OpenSM and waits for its verdict.
+    pub(crate) fn start(case: &Case) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let net = folder.path().join("fabric.net");
+        fs::write(&net, ibnet::write(&case.topology)).expect("a file");
+        let sim = Ibsim::start(&net);
+        let path = |name: &str| sim.dir().join(name);
+        fs::write(path("torus-2QoS.conf"), &case.config).expect("a file");
+        let options = format!("max_op_vls {}\nlmc {}\n", case.max_op_vls, case.lmc);
+        fs::write(path("opensm.conf"), options).expect("a file");
+        let host = format!("H-{:016x}", case.topology.nodes[case.local].guid.0);
+        let opensm = sim
+            .command(&host, &testkit::tool("opensm").expect("checked before"))
+            .args(["-R", "torus-2QoS,no_fallback", "-Q", "-D", "0x43", "-d", "2"])
+            .arg("-F")
+            .arg(path("opensm.conf"))
+            .arg("--torus_config")
+            .arg(path("torus-2QoS.conf"))
+            .arg("--dump_files_dir")
+            .arg(sim.dir())
+            .arg("-f")
+            .arg(path("opensm.log"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("opensm starts");
+        let mut process = Running(opensm);
+        let routed = routes(&mut process, &path("opensm.log"));
+        Self { _process: process, sim, routed }
+    }
+
+    /// Coordinates by switch GUID, from `opensm-torus.dump`.
+    pub(crate) fn coordinates(&self) -> BTreeMap<u64, String> {
+        let file = self.sim.dir().join("opensm-torus.dump");
+        let text = fs::read_to_string(file).expect("a dump of the torus");
+        let line = |line: &str| {
+            let mut words = line.split_whitespace().skip(1);
+            let at = words.next()?.to_owned();
+            let guid = words.nth(1)?.strip_prefix("0x")?;
+            Some((u64::from_str_radix(guid, 16).ok()?, at))
+        };
+        text.lines().map(|text| line(text).unwrap_or_else(|| panic!("{text}"))).collect()
+    }
+}
+
+/// Waits for the verdict: true when the subnet is up, false when no engine would route.
+fn routes(opensm: &mut Running, log: &Path) -> bool {
+    let start = Instant::now();
+    loop {
+        let text = fs::read_to_string(log).unwrap_or_default();
+        if text.contains("No routing engine able") {
+            return false;
+        }
+        if text.contains("SUBNET UP") {
+            return true;
+        }
+        let status = opensm.0.try_wait().expect("a child of ours");
+        assert!(status.is_none(), "OpenSM leaves with {status:?}:\n{text}");
+        assert!(start.elapsed() < PATIENCE, "OpenSM does not come to an end:\n{text}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What came of a comparison.
+#[derive(Default)]
+pub(crate) struct Comparison {
+    /// OpenSM routes the fabric.
+    pub routed: bool,
+    /// Path SLs and multicast trees that were compared.
+    pub paths: usize,
+    pub trees: usize,
+    /// What differs, in words.
+    pub differences: String,
+}
+
+/// Routes a case by both programs and compares all that comes of it.
+pub(crate) fn compare(case: &Case) -> Comparison {
+    let theirs = OpenSm::start(case);
+    let subnet = Subnet::new(case);
+    let routed = theirs.routed;
+    let differ = |differences| Comparison { routed, differences, ..Comparison::default() };
+    let ours = match (subnet.route(None), routed) {
+        (Ok(ours), true) => ours,
+        (Err(_), false) => return differ(String::new()),
+        (Ok(_), false) => return differ("OpenSM refuses, we route".to_owned()),
+        (Err(refusal), true) => return differ(format!("OpenSM routes, {refusal:#?}")),
+    };
+    let dump = |name| theirs.sim.dir().join(name);
+    let sl_to_vls = testkit::dumps::read_sl_to_vls(&dump("opensm-sl2vl.dump"));
+    let places = testkit::dumps::differences(&subnet.coordinates(&ours), &theirs.coordinates());
+    let lfts = testkit::dumps::differences(
+        &subnet.lfts(&ours),
+        &testkit::dumps::read_lfts(&dump("opensm-lfts.dump")),
+    );
+    let vls = testkit::dumps::differences(&subnet.sl_to_vls(&ours, &sl_to_vls), &sl_to_vls);
+    let mut result = differ(format!("{places}{lfts}{vls}"));
+    if let Some(at) = client(case, &subnet, &ours) {
+        compare_answers(case, (&subnet, &ours), (&theirs, &at), &mut result);
+    }
+    result
+}
+
+/// End ports at switches of the torus.
+fn routed_ports(subnet: &Subnet, routing: &Routing) -> Vec<PortId> {
+    let switches: BTreeSet<_> =
+        Torus::of(routing).expect("routed by torus-2QoS").switches().map(|(_, id)| id).collect();
+    let is_placed = |&port: &PortId| {
+        subnet.fabric.switch_behind(port).is_some_and(|switch| switches.contains(&switch))
+    };
+    subnet.fabric.end_ports().filter(is_placed).collect()
+}
+
+/// A channel adapter, other than OpenSM's, from which OpenSM can be asked. There is none where
+/// OpenSM has cut itself off, being at a switch outside the torus.
+fn client(case: &Case, subnet: &Subnet, routing: &Routing) -> Option<String> {
+    let home = case.topology.nodes[case.local].guid;
+    let ports = routed_ports(subnet, routing);
+    if !ports.contains(&subnet.fabric.local()) {
+        return None;
+    }
+    let mut nodes = ports.into_iter().map(|port| subnet.fabric.node_of(port));
+    let node = nodes.find(|node| node.kind() == NodeKind::Ca && node.guid() != home)?;
+    Some(format!("H-{:016x}", node.guid().0))
+}
+
+/// Groups of a fabric, each as its members: all hosts, and three that chance has put together from
+/// all end ports, those outside the torus among them.
+fn groups(subnet: &Subnet, random: &mut Random) -> Vec<Vec<PortId>> {
+    let everybody: Vec<PortId> = subnet.fabric.end_ports().collect();
+    let is_host = |port: &PortId| subnet.fabric.node_of(*port).kind() == NodeKind::Ca;
+    let mut groups = vec![everybody.iter().copied().filter(is_host).collect()];
+    for share in [10, 30, 60] {
+        let mut group = everybody.clone();
+        random.shuffle(&mut group);
+        group.truncate(1 + group.len() * share / 100);
+        groups.push(group);
+    }
+    groups
+}
+
+/// Asks OpenSM for paths, with and without an SL of choice, and to make groups; compares its
+/// answers, and its multicast tables once it has made them.
+fn compare_answers(
+    case: &Case,
+    (subnet, ours): (&Subnet, &Routing),
+    (theirs, at): (&OpenSm, &str),
+    result: &mut Comparison,
+) {
+    let guid = |port: PortId| subnet.fabric.port(port).guid;
+    let mut random = Random::new(case.topology.cables.len() as u64);
+    let ports = routed_ports(subnet, ours);
+    let pairs = ports.iter().flat_map(|&from| ports.iter().map(move |&to| (from, to)));
+    let mut pairs: Vec<(PortId, PortId)> = pairs.collect();
+    if pairs.len() > PATHS {
+        random.shuffle(&mut pairs);
+        pairs.truncate(PATHS);
+    }
+    let (mut questions, mut expected) = (Vec::new(), Vec::new());
+    for (from, to) in pairs {
+        let wanted = random.percent(30).then(|| Sl(random.below(16) as u8));
+        let sl = ours.policy.path_sl(from, to, wanted.unwrap_or(Sl(0)));
+        let is_refused = wanted.is_some_and(|wanted| wanted != sl);
+        questions.push(Question::Path { from: guid(from), to: guid(to), sl: wanted });
+        expected.push(if is_refused { Answer::NO_RECORDS } else { Answer::granted(sl.0.into()) });
+    }
+    result.paths = questions.len();
+    let groups = groups(subnet, &mut random);
+    for (group, members) in (0u32..).zip(&groups) {
+        let join = |&port: &PortId| Question::Join { group, member: guid(port) };
+        questions.extend(members.iter().map(join));
+    }
+    let mut answers = ask(&theirs.sim, at, &questions);
+    let joins = answers.split_off(expected.len());
+    for ((question, our), their) in questions.iter().zip(&expected).zip(&answers) {
+        if our != their {
+            result.differences += &format!("{question:x?}: ours {our:x?}, theirs {their:x?}\n");
+        }
+    }
+    let mut joins = joins.into_iter();
+    let mut wanted = Mfts::new();
+    for members in &groups {
+        let joined: Vec<(PortId, Answer)> = members.iter().copied().zip(&mut joins).collect();
+        let refused = joined.iter().find(|(_, answer)| answer.status != 0);
+        assert!(refused.is_none(), "a join is refused: {refused:x?}");
+        let mlid = Mlid(joined[0].1.value);
+        assert!(joined.iter().all(|(_, answer)| answer.value == mlid.0), "{joined:x?}");
+        let tree = ours.policy.multicast_tree(mlid, members).expect("the engine has trees");
+        for (switch, mask) in &tree.switches {
+            let switch = subnet.fabric.switch(*switch).guid().0;
+            wanted.insert((mlid.0, switch), mask.iter().collect());
+        }
+        result.trees += 1;
+    }
+    result.differences += &differing_trees(&wanted, &theirs.sim.dir().join("opensm.mcfdbs"));
+}
+
+/// Output ports by MLID and switch GUID.
+type Mfts = BTreeMap<(u16, u64), Vec<u8>>;
+
+/// Compares with what OpenSM dumps, as soon as it has done all changes.
+fn differing_trees(ours: &Mfts, dump: &Path) -> String {
+    let start = Instant::now();
+    loop {
+        let theirs = mfts(&fs::read_to_string(dump).unwrap_or_default());
+        let differences = testkit::dumps::differences(ours, &theirs);
+        if differences.is_empty() || start.elapsed() > PATIENCE_WITH_TREES {
+            return differences;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Reads `opensm.mcfdbs`, of which the end may not be written yet.
+fn mfts(text: &str) -> Mfts {
+    let (mut mfts, mut switch) = (Mfts::new(), 0);
+    let hex = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+    for line in text.lines() {
+        if let Some(guid) = line.strip_prefix("Switch ") {
+            switch = hex(guid.trim()).unwrap_or_default();
+        } else if let Some((mlid, ports)) = line.split_once(':')
+            && let Some(mlid) = hex(mlid.trim())
+        {
+            let ports = ports.split_whitespace().filter_map(|port| Some(hex(port)? as u8));
+            mfts.insert((mlid as u16, switch), ports.collect());
+        }
+    }
+    mfts
+}

@@ -1,0 +1,6 @@
+//! Plans of all engines: verification, transitions between plans, and dump files.
+
+mod dumps;
+mod transitions;
+mod verify;
+mod watched_port;

@@ -1,0 +1,159 @@
+//! Tables of a fabric at work change Set by Set, in any order that the plan of the transition
+//! allows: nothing circles, nobody is cut off who has a route before and after, and in the end
+//! the devices hold what is planned. Without that order the same changes do harm.
+
+use crate::watched_port::{Watch, WatchedPort};
+use proptest::prelude::*;
+use std::sync::{Arc, Mutex};
+use testkit::transition::draw::{Dice, scene};
+use testkit::transition::mixture::{has_cycle, waits};
+use testkit::transition::torus::{Missing, Torus};
+use testkit::transition::{Scene, transit};
+use testkit::{SimCluster, settle};
+use torus_sm::apply::transition::Steps;
+use torus_sm::ids::PortNum;
+use torus_sm::sim::generate::Shape;
+use torus_sm::verify::Checks;
+use torus_sm::verify::transition::{Coexistence, Stage, check};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn no_packet_circles_or_is_lost_in_any_order_that_is_allowed(seed in any::<u64>()) {
+        let mut dice = Dice(seed);
+        let scene = scene(&mut dice);
+        let steps = scene.steps();
+        for _ in 0..3 {
+            let faults = transit(&scene, &steps, true, &mut dice);
+            prop_assert!(faults.is_empty(), "{}", faults.join("\n"));
+        }
+    }
+}
+
+fn coexistence(scene: &Scene, steps: &Steps, qos: bool) -> Coexistence {
+    let old = Stage { fabric: &scene.before, plan: &scene.old };
+    let new = Stage { fabric: &scene.fabric, plan: &scene.new };
+    let commits = |switch, lid| steps.commitments().holds(switch, lid);
+    check(old, new, &Checks::new(qos), &commits)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn what_waits_for_what_meanwhile_is_what_packets_do(seed in any::<u64>()) {
+        let scene = scene(&mut Dice(seed));
+        let steps = scene.steps();
+        let (found, waits) = (coexistence(&scene, &steps, false), waits(&scene, &steps));
+        prop_assert_eq!(found.dependencies, waits.len());
+        prop_assert_eq!(found.cycle.is_some(), has_cycle(&waits));
+    }
+}
+
+#[test]
+fn without_the_order_packets_circle_and_are_lost() {
+    let (mut circles, mut losses, mut copies) = (0, 0, 0);
+    for seed in 0..40 {
+        let mut dice = Dice(seed);
+        let scene = scene(&mut dice);
+        let faults = transit(&scene, &scene.steps(), false, &mut dice);
+        circles += usize::from(faults.iter().any(|fault| fault.ends_with("Circles")));
+        losses += usize::from(faults.iter().any(|fault| fault.ends_with("Lost")));
+        copies += usize::from(faults.iter().any(|fault| fault.ends_with("circles")));
+    }
+    println!("of 40: {circles} with loops, {losses} with losses, {copies} with copies");
+    assert!(circles > 5 && losses > 5 && copies > 5);
+}
+
+/// Failures and repairs of a torus, one after the other; the number of transitions.
+fn live_through(torus: &Torus, seed: u64, events: usize) -> usize {
+    let mut dice = Dice(seed);
+    let (switches, trunks) = (torus.switches(), torus.trunks());
+    let (mut before, mut count) = (Missing::default(), 0);
+    for _ in 0..events {
+        let mut after = before.clone();
+        let (set, number) = match dice.one_in(4) {
+            true => (&mut after.nodes, switches[dice.below(switches.len())]),
+            false => (&mut after.cables, trunks[dice.below(trunks.len())]),
+        };
+        if !set.remove(&number) {
+            set.insert(number);
+        }
+        let Some(scene) = torus.scene(&before, &after) else { continue };
+        let steps = scene.steps();
+        let faults = transit(&scene, &steps, true, &mut dice);
+        assert!(faults.is_empty(), "seed {seed}: {}", faults.join("\n"));
+        let sets = steps.iter().filter(|step| step.item.is_some()).count();
+        let late = steps.iter().filter(|step| step.is_late).count();
+        let union = coexistence(&scene, &steps, torus.has_qos());
+        assert!(union.lids > 0 && union.dependencies > 0);
+        println!(
+            "{sets} Sets, {} in between, {late} late; {} LIDs, {} groups, deadlock possible: {}",
+            steps.intermediate(),
+            union.lids,
+            union.groups,
+            union.cycle.is_some(),
+        );
+        (before, count) = (after, count + 1);
+    }
+    count
+}
+
+#[test]
+fn tori_live_through_failures_and_repairs() {
+    let mut count = 0;
+    for (seed, shape) in ["4x4x1", "3x3x2", "5x4x1"].iter().enumerate() {
+        let mut shape: Shape = shape.parse().expect("a shape");
+        shape.hosts = 2;
+        for engine in ["torus-2QoS", "minhop"] {
+            count += live_through(&Torus::new(shape.clone(), engine), seed as u64, 5);
+        }
+    }
+    assert!(count >= 20, "{count} transitions");
+}
+
+/// What a daemon does to its fabric while cables and switches come and go: (joined pairs, Sets of
+/// forwarding tables, what went wrong) of each event.
+async fn under_watch() -> Vec<(usize, usize, Vec<String>)> {
+    let cluster = SimCluster::healthy("4x4x2", 1);
+    let slot = Arc::new(Mutex::new(None));
+    let options = cluster.options();
+    let same = options.clone();
+    let reload = Box::new(move || Ok(same.clone().into()));
+    let wrap = |port| -> Arc<dyn torus_sm::transport::MadPort> {
+        Arc::new(WatchedPort::new(port, slot.clone()))
+    };
+    let sm = cluster.start_behind([0; 3], options, reload, wrap);
+    settle().await;
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+    let watch = Watch::new(&cluster);
+    *slot.lock().expect("no panic") = Some(watch.clone());
+    let (fabric, shape) = (&cluster.fabric, &cluster.shape);
+    let (a, b) = (shape.switch_guid([1, 1, 0]), shape.switch_guid([3, 2, 1]));
+    let events: [&dyn Fn() -> bool; 5] = [
+        &|| fabric.unlink(a, PortNum(1)),
+        &|| fabric.unlink(b, PortNum(4)),
+        &|| fabric.relink(a, PortNum(1)),
+        &|| fabric.relink(b, PortNum(4)),
+        &|| fabric.reboot(b),
+    ];
+    let mut seen = Vec::new();
+    for event in events {
+        // The daemon runs only while this task waits.
+        assert!(event());
+        watch.begin();
+        settle().await;
+        seen.push(watch.end());
+        assert_eq!(cluster.faults(&sm), [""; 0]);
+    }
+    seen
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_parts_nobody_while_it_reroutes() {
+    for (event, (joined, sets, faults)) in under_watch().await.iter().enumerate() {
+        assert!(*joined > 600 && *sets > 0, "event {event}: {joined} pairs, {sets} Sets");
+        assert_eq!(faults.first(), None, "event {event}: the first of {}", faults.len());
+    }
+}

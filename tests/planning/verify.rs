@@ -1,0 +1,255 @@
+//! Verification against brute force, and against hand-made credit loops.
+
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use testkit::dimension_order::{Torus, with_lfts};
+use testkit::planning::Site;
+use torus_sm::fabric::{Fabric, PortId, SwitchId};
+use torus_sm::ids::{Mlid, Sl};
+use torus_sm::notes::Note;
+use torus_sm::plan::Plan;
+use torus_sm::plan::multicast::GroupMembers;
+use torus_sm::plan::routing::PortMask;
+use torus_sm::sim::generate::Shape;
+use torus_sm::verify::walk::{WalkEnd, walk};
+use torus_sm::verify::{Checks, Cycle, Fault, verify};
+use torus_sm::wire::attr::tables::SlToVl;
+
+#[test]
+fn tori_with_datelines_are_clean() {
+    for (radix, parallel) in [([6, 5, 1], 1), ([3, 3, 3], 1), ([4, 4, 4], 2), ([5, 1, 1], 1)] {
+        let torus = Torus::new(radix, 2, parallel);
+        let verified = verify(&torus.fabric, torus.plan(true, true), &Checks::new(true)).unwrap();
+        let summary = verified.summary();
+        assert_eq!(summary.lids, torus.fabric.end_ports().count());
+        assert!(summary.dependencies > 0 && summary.cycle.is_none() && summary.notes.is_empty());
+        let reach = radix.iter().map(|r| u32::from(r / 2)).sum::<u32>() + 1;
+        assert_eq!(summary.longest_path, reach);
+    }
+}
+
+/// Every channel of a cycle leads to the switch of the next.
+fn assert_is_cycle(fabric: &Fabric, cycle: &Cycle) {
+    for (index, channel) in cycle.0.iter().enumerate() {
+        let next = &cycle.0[(index + 1) % cycle.0.len()];
+        let node = fabric.node_by_guid(channel.guid).unwrap();
+        let peer = fabric.port(fabric.port_of(node, channel.port).unwrap()).peer.unwrap();
+        assert_eq!(fabric.node_of(peer).guid(), next.guid);
+    }
+}
+
+#[test]
+fn without_vls_a_torus_has_a_credit_loop() {
+    let torus = Torus::new([5, 4, 1], 1, 1);
+    let checks = Checks::new(false);
+    let verified = verify(&torus.fabric, torus.plan(false, false), &checks).unwrap();
+    let cycle = verified.summary().cycle.clone().expect("a credit loop");
+    assert_is_cycle(&torus.fabric, &cycle);
+    assert!(verified.summary().notes[0].text.contains(&cycle.to_string()));
+
+    let one_vl = |mut plan: Plan| {
+        plan.qos.sl_to_vl.iter_mut().flatten().for_each(|row| row.2 = SlToVl::default());
+        plan
+    };
+    let failure = verify(&torus.fabric, one_vl(torus.plan(true, true)), &checks).unwrap_err();
+    assert_eq!(failure.total, 1);
+    assert!(matches!(&failure.faults[..], [Fault::CreditLoop(found)] if *found == cycle));
+}
+
+/// A ring on which everything travels upwards.
+fn clockwise(torus: &Torus, plan: Plan) -> Plan {
+    let up = |switch: usize| {
+        let here = torus.at[switch][0];
+        let node = torus.fabric.switches()[switch];
+        let ports = torus.fabric.ports_of(node).iter();
+        let leads = |peer: PortId| {
+            let to = torus.fabric.node_of(peer).switch;
+            to.is_some_and(|to| torus.at[to.index()][0] == (here + 1) % torus.shape.radix[0])
+        };
+        ports.into_iter().find(|port| port.peer.is_some_and(leads)).unwrap().num.0
+    };
+    let lids = plan.lids.clone();
+    with_lfts(plan, |tables| {
+        for (switch, table) in tables.iter_mut().enumerate() {
+            for (lid, port) in lids.iter() {
+                if torus.fabric.switch_behind(port) != Some(SwitchId(switch as u32)) {
+                    table[lid.index()] = up(switch);
+                }
+            }
+        }
+    })
+}
+
+#[test]
+fn a_clockwise_ring_on_one_vl_is_the_cycle_that_is_printed() {
+    let torus = Torus::new([5, 1, 1], 1, 1);
+    let plan = clockwise(&torus, torus.plan(false, true));
+    let failure = verify(&torus.fabric, plan, &Checks::new(false)).unwrap_err();
+    let [Fault::CreditLoop(cycle)] = &failure.faults[..] else { panic!("{failure}") };
+    assert_eq!(cycle.0.len(), 5);
+    assert_is_cycle(&torus.fabric, cycle);
+    let text = failure.to_string();
+    for node in torus.fabric.nodes().iter().filter(|node| node.is_switch()) {
+        assert!(text.contains(&node.guid().to_string()), "{text}");
+    }
+    assert!(text.ends_with("VL 0 -> the first again"), "{text}");
+}
+
+#[test]
+fn multicast_adds_to_the_dependencies_and_must_not_loop() {
+    // On a ring of three no unicast path passes two cables, so all dependencies are the group's.
+    let torus = Torus::new([3, 1, 1], 1, 1);
+    let group = |closed: bool| {
+        let mut plan = torus.plan(true, true);
+        Arc::make_mut(&mut plan.multicast).by_switch = vec![Vec::new(); 3];
+        for switch in torus.fabric.switch_ids() {
+            let at = usize::from(torus.at[switch.index()][0]);
+            let mut mask = PortMask::default();
+            for port in torus.fabric.ports_of(torus.fabric.switches()[switch.index()]) {
+                let Some(peer) = port.peer else { continue };
+                let to = torus.fabric.node_of(peer).switch;
+                let to = to.map(|to| usize::from(torus.at[to.index()][0]));
+                // A chain 0-1-2, closed to a ring if asked for.
+                if to.is_none_or(|to| to.abs_diff(at) == 1 || closed) {
+                    mask.insert(port.num.0);
+                }
+            }
+            Arc::make_mut(&mut plan.multicast).by_switch[switch.index()].push((Mlid(0xC000), mask));
+        }
+        plan
+    };
+    let unicast = verify(&torus.fabric, torus.plan(true, true), &Checks::new(true)).unwrap();
+    assert_eq!(unicast.summary().dependencies, 0);
+    let tree = verify(&torus.fabric, group(false), &Checks::new(true)).unwrap();
+    assert_eq!(tree.summary().dependencies, 2, "0-1 before 1-2, and 2-1 before 1-0");
+    let failure = verify(&torus.fabric, group(true), &Checks::new(true)).unwrap_err();
+    assert!(failure.faults.iter().any(|fault| matches!(fault, Fault::MulticastLoop { .. })));
+}
+
+/// All hosts in one group.
+fn everybody(fabric: &Fabric, mlid: u16, sl: u8) -> GroupMembers {
+    let hosts = fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
+    GroupMembers { mlid: Mlid(mlid), sl: Sl(sl), members: hosts.collect(), senders: Vec::new() }
+}
+
+#[test]
+fn groups_are_checked_with_their_own_sls() {
+    let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 1]) };
+    let site = Site::generated(&shape, "torus-2QoS,no_fallback", true);
+    let check = |groups: &[GroupMembers]| {
+        let plan = site.plan(groups).unwrap();
+        verify(&site.fabric, plan, &Checks::new(true)).unwrap().summary().clone()
+    };
+    let without = check(&[]);
+    let clean = check(&[everybody(&site.fabric, 0xC000, 0), everybody(&site.fabric, 0xC001, 8)]);
+    assert_eq!((&clean.cycle, clean.notes.len()), (&None, without.notes.len()));
+    // On the VLs behind the datelines the tree, which goes the whole way, closes the rings.
+    let looped = check(&[everybody(&site.fabric, 0xC000, 0), everybody(&site.fabric, 0xC001, 1)]);
+    assert_is_cycle(&site.fabric, looped.cycle.as_ref().expect("a credit loop"));
+    assert!(looped.notes.iter().any(|note| note.text.contains("multicast group")));
+}
+
+#[test]
+fn tables_must_fit_and_used_sls_must_not_be_dropped() {
+    let torus = Torus::new([3, 3, 1], 1, 1);
+    let mut plan = torus.plan(true, true);
+    plan.qos.sl_to_vl.iter_mut().flatten().for_each(|row| row.2 = SlToVl::new([15; 16]));
+    let failure = verify(&torus.fabric, plan, &Checks::new(true)).unwrap_err();
+    assert!(failure.faults.iter().all(|fault| matches!(fault, Fault::Dropped { .. })));
+
+    // An administrator may drop SLs.
+    let mut plan = torus.plan(true, false);
+    let mut vls = SlToVl::default().vls();
+    (vls[0], vls[8]) = (15, 15);
+    plan.qos.sl_to_vl.iter_mut().flatten().for_each(|row| row.2 = SlToVl::new(vls));
+    let verified = verify(&torus.fabric, plan, &Checks::new(true)).expect("no fault");
+    let told = |note: &Note| note.text.contains("as configured, ");
+    assert!(verified.summary().notes.iter().any(told), "{:?}", verified.summary());
+
+    let mut plan = torus.plan(true, true);
+    plan.qos.sl_to_vl.iter_mut().flatten().for_each(|row| row.2 = SlToVl::new([9; 16]));
+    Arc::make_mut(&mut plan.multicast).by_switch =
+        vec![vec![(Mlid(0xFFF0), PortMask([1, 0, 0, 0]))]];
+    let failure = verify(&torus.fabric, plan, &Checks::new(true)).unwrap_err();
+    let limits = failure.faults.iter().filter(|fault| matches!(fault, Fault::Limit { .. }));
+    assert!(limits.count() > 1, "{failure}");
+}
+
+#[test]
+fn ports_without_routes_are_told_and_not_refused() {
+    let torus = Torus::new([3, 3, 1], 1, 1);
+    let host = torus.fabric.end_ports().find(|&p| !torus.fabric.node_of(p).is_switch()).unwrap();
+    let plan = torus.plan(true, true);
+    let lid = plan.lids.base(host).unwrap();
+    let plan = with_lfts(plan, |tables| {
+        tables.iter_mut().for_each(|table| table[lid.index()] = 0xFF);
+    });
+    let verified = verify(&torus.fabric, plan, &Checks::new(true)).unwrap();
+    assert_eq!(verified.summary().left_out, [host]);
+    assert_eq!(verified.summary().notes.len(), 1);
+}
+
+/// Unreachable (source, LID) pairs, and all dependencies, pair by pair.
+fn brute_force(fabric: &Fabric, plan: &Plan, hints: &[Sl]) -> (usize, usize) {
+    let (mut lost, mut dependencies) = (0, BTreeSet::new());
+    for (lid, to) in plan.lids.iter() {
+        if plan.routing.lfts.iter().all(|lft| lft.out(lid).is_none()) {
+            continue;
+        }
+        for source in fabric.end_ports().filter(|&source| source != to) {
+            let path = walk(fabric, plan, source, lid);
+            lost += usize::from(path.end != WalkEnd::Delivered);
+            for &hint in hints {
+                let sl = plan.routing.policy.path_sl(source, to, hint);
+                let lanes: Vec<_> = path
+                    .hops
+                    .iter()
+                    .filter(|hop| {
+                        let peer = fabric.port(hop.output).peer;
+                        peer.is_some_and(|peer| fabric.node_of(peer).is_switch())
+                    })
+                    .map(|hop| {
+                        let node = fabric.port(hop.output).node;
+                        let ports = (fabric.port(hop.input).num.0, fabric.port(hop.output).num.0);
+                        let rows = &plan.qos.sl_to_vl[node.index()];
+                        let row = rows.iter().find(|row| (row.0, row.1) == ports).unwrap();
+                        (hop.output, row.2.vl(sl).0)
+                    })
+                    .collect();
+                dependencies.extend(lanes.windows(2).map(|pair| (pair[0], pair[1])));
+            }
+        }
+    }
+    (lost, dependencies.len())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn the_fast_check_equals_brute_force(
+        radix in (2u16..5, 1u16..4, 1u16..3),
+        hosts in 0u8..3,
+        parallel in 1u8..3,
+        breaks in prop::collection::vec((any::<u16>(), any::<u16>(), 0u8..12), 0..4),
+    ) {
+        let torus = Torus::new([radix.0, radix.1, radix.2], hosts, parallel);
+        let plan = with_lfts(torus.plan(true, false), |tables| {
+            for &(switch, lid, port) in &breaks {
+                let switch = usize::from(switch) % tables.len();
+                let lid = usize::from(lid) % tables[switch].len();
+                tables[switch][lid] = if port == 11 { 0xFF } else { port };
+            }
+        });
+        let checks = Checks::new(true);
+        let (lost, dependencies) = brute_force(&torus.fabric, &plan, &checks.hints);
+        match verify(&torus.fabric, plan, &checks) {
+            Ok(verified) => {
+                prop_assert_eq!(lost, 0);
+                prop_assert_eq!(verified.summary().dependencies, dependencies);
+            }
+            Err(failure) => prop_assert_eq!(failure.total, lost, "{}", failure),
+        }
+    }
+}

@@ -1,0 +1,722 @@
+//! What clients write to the subnet administrator: the status of every kind of request, and, with
+//! the whole daemon on a simulated fabric, what subscribers hear and what outlives a restart.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use testkit::sa_client::request;
+use testkit::sa_client::{Client, post};
+use testkit::{SimCluster, Sm, settle};
+use tokio::time::{Instant, sleep, timeout};
+use torus_sm::config::options::Options;
+use torus_sm::config::torus::TorusConfig;
+use torus_sm::daemon::agenda::Event;
+use torus_sm::daemon::manager::Exit;
+use torus_sm::fabric::Fabric;
+use torus_sm::fabric::picture::View;
+use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, PortNum, Sl};
+use torus_sm::observe::traps::{BURST, PERIOD};
+use torus_sm::plan::partitions;
+use torus_sm::publish::Subnet;
+use torus_sm::sa::Responder;
+use torus_sm::sa::registry::PATIENCE;
+use torus_sm::sim::generate::Shape;
+use torus_sm::transport::{Address, Agent, MadPort, Outgoing};
+use torus_sm::wire::attr::{AttrId, Notice, SmState, TrapNumber};
+use torus_sm::wire::mad::{Header, Mad, Method};
+use torus_sm::wire::record::{
+    InformInfo, InformInfoRecord, JoinState, McMemberRecord, PathRecord, Record, Selector,
+    ServiceRecord,
+};
+use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
+use torus_sm::wire::smp::{self, DATA_SIZE, SmpRoute};
+
+const PREFIX: u64 = 0xfe80_0000_0000_0000;
+const SM_KEY: u64 = 1;
+
+/// The same request with our SM_Key.
+fn trusted(mut mad: Mad) -> Mad {
+    let mut sa = SaHeader::read(&mad.0[SA_OFFSET..]);
+    sa.set_sm_key(SM_KEY);
+    sa.write(&mut mad.0[SA_OFFSET..]);
+    mad
+}
+
+fn status(mad: &[u8]) -> u16 {
+    Header::read(mad).status()
+}
+
+fn host(shape: &Shape, at: [u16; 3]) -> Guid {
+    Guid(shape.host_guid(at, 0).0 + 1)
+}
+
+// ---- the status of every kind of request ----
+
+/// A published 3x3 torus with one host at each switch, and the LID of the first host.
+fn published() -> (Shape, Subnet, Lid) {
+    let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
+    let topology = shape.build().expect("a torus");
+    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let options = Options { qos: true, ..Options::default() };
+    let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
+    let partitions = partitions::default(&options);
+    let subnet = testkit::snapshot::subnet(fabric, options, &config, &partitions);
+    let port = subnet.fabric.port_by_guid(host(&shape, [0, 0, 0])).expect("the host is there");
+    let lid = subnet.plan.lids.base(port).expect("it has a LID");
+    (shape, subnet, lid)
+}
+
+const SERVICE: u64 = ServiceRecord::ID | ServiceRecord::GID;
+const IN_PARTITION: u64 = SERVICE | ServiceRecord::PKEY;
+const JOIN: u64 = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
+const CREATE: u64 = JOIN
+    | McMemberRecord::QKEY
+    | McMemberRecord::TRAFFIC_CLASS
+    | McMemberRecord::PKEY
+    | McMemberRecord::FLOW_LABEL
+    | McMemberRecord::SL;
+const RATE: u64 = McMemberRecord::RATE | McMemberRecord::RATE_SELECTOR;
+
+/// A row: what is asked first, what is asked, and the status without and with our SM_Key.
+type Row = (&'static str, Vec<Mad>, Mad, [u16; 2]);
+
+fn service(method: Method, mask: u64, change: impl Fn(&mut ServiceRecord)) -> Mad {
+    let mut record = ServiceRecord::default();
+    record.set_id(7);
+    record.set_gid(Gid::new(PREFIX, host(&Shape::torus([3, 3, 1]), [0, 0, 0])));
+    record.set_pkey(Pkey::DEFAULT_FULL);
+    change(&mut record);
+    request(SaAttr::SERVICE_RECORD, method, mask, &record)
+}
+
+fn service_rows() -> Vec<Row> {
+    let same = |_: &mut ServiceRecord| ();
+    let (get, table) = (Method::GET, Method::GET_TABLE);
+    let (set, delete) = (Method::SET, Method::DELETE);
+    let there = || vec![service(set, IN_PARTITION, same)];
+    let two = || vec![service(set, SERVICE, same), service(set, SERVICE, |r| r.set_id(8))];
+    let unknown = |r: &mut ServiceRecord| r.set_gid(Gid::new(PREFIX, Guid(99)));
+    let foreign = |r: &mut ServiceRecord| r.set_pkey(Pkey(0x8123));
+    let expired = |r: &mut ServiceRecord| r.set_lease(0);
+    vec![
+        ("set", vec![], service(set, IN_PARTITION, same), [0, 0]),
+        ("set without ID", vec![], service(set, ServiceRecord::GID, same), [0x600; 2]),
+        ("set without GID", vec![], service(set, ServiceRecord::ID, same), [0x600; 2]),
+        ("set, foreign P_Key", vec![], service(set, IN_PARTITION, foreign), [0x200; 2]),
+        ("set, P_Key 0", vec![], service(set, IN_PARTITION, |r| r.set_pkey(Pkey(0))), [0x200; 2]),
+        ("set, unknown port", vec![], service(set, IN_PARTITION, unknown), [0x200; 2]),
+        ("set for all, unknown port", vec![], service(set, SERVICE, unknown), [0, 0]),
+        ("get", there(), service(get, IN_PARTITION, same), [0, 0]),
+        ("get nothing", vec![], service(get, SERVICE, same), [0x300; 2]),
+        ("get another", there(), service(get, SERVICE, |r| r.set_id(9)), [0x300; 2]),
+        ("get two", two(), service(get, ServiceRecord::GID, same), [0x400; 2]),
+        (
+            "get what has expired",
+            vec![service(set, SERVICE | ServiceRecord::LEASE, expired)],
+            service(get, SERVICE, same),
+            [0x300; 2],
+        ),
+        ("table", two(), service(table, 0, same), [0, 0]),
+        ("table of nothing", vec![], service(table, SERVICE, same), [0, 0]),
+        ("delete", there(), service(delete, IN_PARTITION, same), [0, 0]),
+        ("delete nothing", vec![], service(delete, IN_PARTITION, same), [0x300; 2]),
+        ("delete, foreign P_Key", there(), service(delete, IN_PARTITION, foreign), [0x200; 2]),
+        ("trace table", vec![], service(Method::GET_TRACE_TABLE, 0, same), [0x0C; 2]),
+        ("multi", vec![], service(Method::GET_MULTI, 0, same), [0x0C; 2]),
+    ]
+}
+
+fn inform(method: Method, change: impl Fn(&mut InformInfo)) -> Mad {
+    let mut info = InformInfo::default();
+    info.set_lid_range_begin(Lid(0xFFFF));
+    info.set_is_generic(1);
+    info.set_subscribe(1);
+    info.set_notice_type(0xFFFF);
+    info.set_trap_number(0xFFFF);
+    info.set_resp_time_value(10);
+    info.set_producer_type(0xFF_FFFF);
+    change(&mut info);
+    request(SaAttr::INFORM_INFO, method, 0, &info)
+}
+
+fn end(info: &mut InformInfo) {
+    info.set_subscribe(0);
+    info.set_qpn(1);
+}
+
+fn inform_rows() -> Vec<Row> {
+    let set = Method::SET;
+    let all = |_: &mut InformInfo| ();
+    let lids = |first: u16, last: u16| {
+        move |info: &mut InformInfo| {
+            info.set_lid_range_begin(Lid(first));
+            info.set_lid_range_end(Lid(last));
+        }
+    };
+    let trap = |number: u16| move |info: &mut InformInfo| info.set_trap_number(number);
+    let of = |gid: Gid| move |info: &mut InformInfo| info.set_gid(gid);
+    let here = Gid::new(PREFIX, host(&Shape::torus([3, 3, 1]), [1, 1, 0]));
+    let another = |info: &mut InformInfo| {
+        end(info);
+        info.set_qpn(2);
+    };
+    let read =
+        |method| request(SaAttr::INFORM_INFO_RECORD, method, 0, &InformInfoRecord::default());
+    vec![
+        ("subscribe", vec![], inform(set, all), [0, 0]),
+        ("subscribe twice", vec![inform(set, all)], inform(set, all), [0, 0]),
+        ("subscribe 2", vec![], inform(set, |info| info.set_subscribe(2)), [0x200; 2]),
+        ("bad M_Keys", vec![], inform(set, trap(256)), [0x200, 0]),
+        ("bad P_Keys at switches", vec![], inform(set, trap(259)), [0x200, 0]),
+        ("next to the secrets", vec![], inform(set, trap(255)), [0, 0]),
+        ("a port", vec![], inform(set, of(here)), [0, 0]),
+        ("no port", vec![], inform(set, of(Gid::new(PREFIX, Guid(99)))), [0x200; 2]),
+        ("some LIDs", vec![], inform(set, lids(1, 5)), [0, 0]),
+        ("one LID", vec![], inform(set, lids(3, 0)), [0, 0]),
+        ("no LID", vec![], inform(set, lids(0, 0)), [0, 0]),
+        ("LID 0", vec![], inform(set, lids(0, 5)), [0x200; 2]),
+        ("LIDs backwards", vec![], inform(set, lids(5, 1)), [0x200; 2]),
+        ("LIDs of nobody", vec![], inform(set, lids(5000, 6000)), [0x200; 2]),
+        ("end", vec![inform(set, all)], inform(set, end), [0, 0]),
+        ("end nothing", vec![], inform(set, end), [0x200; 2]),
+        ("end another's", vec![inform(set, all)], inform(set, another), [0x200; 2]),
+        ("get InformInfo", vec![], inform(Method::GET, all), [0x0C; 2]),
+        ("table of InformInfo", vec![], inform(Method::GET_TABLE, all), [0x0C; 2]),
+        ("delete InformInfo", vec![], inform(Method::DELETE, all), [0x0C; 2]),
+        ("record", vec![inform(set, all)], read(Method::GET), [0, 0]),
+        ("no record", vec![], read(Method::GET), [0x300; 2]),
+        (
+            "two records",
+            vec![inform(set, all), inform(set, trap(64))],
+            read(Method::GET),
+            [0x400; 2],
+        ),
+        ("table of no records", vec![], read(Method::GET_TABLE), [0, 0]),
+        ("set a record", vec![], read(Method::SET), [0x0C; 2]),
+        ("delete a record", vec![], read(Method::DELETE), [0x0C; 2]),
+    ]
+}
+
+fn own_group() -> Gid {
+    Gid([0xFF, 0x12, 0x12, 0x34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])
+}
+
+fn member_record(port: Guid, mgid: Gid, state: JoinState) -> McMemberRecord {
+    let mut record = McMemberRecord::default();
+    record.set_mgid(mgid);
+    record.set_port_gid(Gid::new(PREFIX, port));
+    record.set_join_state(state);
+    record.set_qkey(0x1234);
+    record.set_pkey(Pkey::DEFAULT_FULL);
+    record
+}
+
+fn member(method: Method, mask: u64, change: impl Fn(&mut McMemberRecord)) -> Mad {
+    let first = host(&Shape::torus([3, 3, 1]), [0, 0, 0]);
+    let mut record = member_record(first, own_group(), JoinState::FULL);
+    change(&mut record);
+    request(SaAttr::MC_MEMBER_RECORD, method, mask, &record)
+}
+
+fn member_rows() -> Vec<Row> {
+    let (set, delete) = (Method::SET, Method::DELETE);
+    let same = |_: &mut McMemberRecord| ();
+    let there = || vec![member(set, CREATE, same)];
+    let state = |bits: u8| move |r: &mut McMemberRecord| r.set_join_state(JoinState(bits));
+    let mgid = |byte: usize, value: u8| {
+        move |r: &mut McMemberRecord| {
+            let mut gid = own_group();
+            gid.0[byte] = value;
+            r.set_mgid(gid);
+        }
+    };
+    let port =
+        |prefix, guid| move |r: &mut McMemberRecord| r.set_port_gid(Gid::new(prefix, Guid(guid)));
+    let rate = |selector, code: u8| {
+        move |r: &mut McMemberRecord| {
+            r.set_rate_selector(selector);
+            r.set_rate(code);
+        }
+    };
+    let first = host(&Shape::torus([3, 3, 1]), [0, 0, 0]).0;
+    let second = host(&Shape::torus([3, 3, 1]), [1, 0, 0]).0;
+    let by_proxy = || vec![member(set, CREATE, port(PREFIX, second))];
+    let exactly = Selector::Exactly;
+    vec![
+        ("create", vec![], member(set, CREATE, same), [0, 0]),
+        ("create nameless", vec![], member(set, CREATE, |r| r.set_mgid(Gid::default())), [0, 0]),
+        ("create by a sender", vec![], member(set, CREATE, state(8)), [0, 0]),
+        ("create by a non-member", vec![], member(set, CREATE, state(2)), [0x200; 2]),
+        ("create with half", vec![], member(set, JOIN, same), [0x600; 2]),
+        ("create a unicast GID", vec![], member(set, CREATE, mgid(0, 0xFE)), [0x200; 2]),
+        ("create, reserved flags", vec![], member(set, CREATE, mgid(1, 0x92)), [0x200; 2]),
+        (
+            "create, rate too high",
+            vec![],
+            member(set, CREATE | RATE, rate(exactly, 18)),
+            [0x200; 2],
+        ),
+        ("create, no such rate", vec![], member(set, CREATE | RATE, rate(exactly, 63)), [0x200; 2]),
+        ("join", there(), member(set, JOIN, same), [0, 0]),
+        ("join in three roles", there(), member(set, JOIN, state(7)), [0, 0]),
+        ("join in no role", there(), member(set, JOIN, state(0)), [0x200; 2]),
+        ("join without MGID", there(), member(set, JOIN & !McMemberRecord::MGID, same), [0x600; 2]),
+        ("join from afar", there(), member(set, JOIN, port(1, first)), [0x500; 2]),
+        ("join of nobody", there(), member(set, JOIN, port(PREFIX, 99)), [0x200; 2]),
+        (
+            "join with another Q_Key",
+            there(),
+            member(set, JOIN | McMemberRecord::QKEY, |r| r.set_qkey(5)),
+            [0x200; 2],
+        ),
+        ("join by proxy", there(), member(set, JOIN, port(PREFIX, second)), [0, 0]),
+        ("leave", there(), member(delete, JOIN, same), [0, 0]),
+        ("leave what it has not", there(), member(delete, JOIN, state(3)), [0x200; 2]),
+        ("leave in no role", there(), member(delete, JOIN, state(0)), [0x200; 2]),
+        ("leave nothing", vec![], member(delete, JOIN, same), [0x200; 2]),
+        ("leave without state", there(), member(delete, 3, same), [0x600; 2]),
+        ("leave from afar", there(), member(delete, JOIN, port(1, first)), [0x500; 2]),
+        ("leave by proxy", by_proxy(), member(delete, JOIN, port(PREFIX, second)), [0, 0]),
+        ("get", there(), member(Method::GET, McMemberRecord::MGID, same), [0, 0]),
+        ("get nothing", vec![], member(Method::GET, McMemberRecord::MGID, same), [0x300; 2]),
+        ("table of nothing", vec![], member(Method::GET_TABLE, 0, same), [0, 0]),
+        (
+            "table, no such rate",
+            there(),
+            member(Method::GET_TABLE, RATE, rate(exactly, 63)),
+            [0x200; 2],
+        ),
+        ("multi", vec![], member(Method::GET_MULTI, 0, same), [0x0C; 2]),
+    ]
+}
+
+#[test]
+fn every_kind_of_request_has_its_status() {
+    let (_, subnet, lid) = published();
+    let from = Address::gsi(lid, Sl(0));
+    let now = std::time::Instant::now();
+    for (name, before, asked, expected) in
+        service_rows().into_iter().chain(inform_rows()).chain(member_rows())
+    {
+        for (key, expected) in [false, true].into_iter().zip(expected) {
+            let mut sa = Responder::default();
+            for mad in &before {
+                let reply = sa.handle(&subnet, &from, &mad.0, now).expect("a reply");
+                assert_eq!(status(&reply.mad), 0, "before {name}");
+            }
+            // What has ended goes with any request.
+            let any = request(SaAttr::SERVICE_RECORD, Method::GET, 0, &ServiceRecord::default());
+            sa.handle(&subnet, &from, &any.0, now);
+            let mad = if key { trusted(asked) } else { asked };
+            let attribute = SaAttr::name(mad.header().attr_id());
+            let changes = sa.registry().changes();
+            let reply = sa.handle(&subnet, &from, &mad.0, now).expect("a reply");
+            let what = format!("{attribute}: {name}, trusted {key}");
+            assert_eq!(status(&reply.mad), expected, "{what}");
+            assert_eq!(SaHeader::read(&reply.mad[SA_OFFSET..]).sm_key(), 0, "{what}");
+            let writes = matches!(mad.method(), Method::SET | Method::DELETE);
+            let changed = sa.registry().changes() != changes;
+            assert_eq!(changed, writes && expected == 0, "{what}");
+            let is_inform =
+                mad.header().attr_id() == SaAttr::INFORM_INFO && mad.method() == Method::SET;
+            if is_inform && expected != 0 {
+                assert_eq!(reply.mad[DATA_OFFSET + 23], 0, "{what}: subscribed it is not");
+            }
+        }
+    }
+}
+
+fn answer<R: Record>(sa: &mut Responder, subnet: &Subnet, lid: Lid, mad: &Mad) -> Vec<R> {
+    let from = Address::gsi(lid, Sl(0));
+    let reply = sa.handle(subnet, &from, &mad.0, std::time::Instant::now()).expect("a reply");
+    assert_eq!(status(&reply.mad), 0);
+    let records = reply.mad[DATA_OFFSET..].chunks_exact(R::STRIDE);
+    let table = mad.method() == Method::GET_TABLE;
+    records.take(if table { usize::MAX } else { 1 }).map(R::parse).collect()
+}
+
+#[test]
+fn keys_and_queue_pairs_are_for_the_trusted() {
+    let (_, subnet, lid) = published();
+    let mut sa = Responder::default();
+    let mask = IN_PARTITION | ServiceRecord::KEY;
+    let set = service(Method::SET, mask, |record| record.set_key([9; 16]));
+    let told: Vec<ServiceRecord> = answer(&mut sa, &subnet, lid, &set);
+    assert_eq!((told[0].key(), told[0].lease()), ([0; 16], ServiceRecord::NO_END));
+    let by_key = service(Method::GET, ServiceRecord::KEY, |record| record.set_key([9; 16]));
+    let told: Vec<ServiceRecord> = answer(&mut sa, &subnet, lid, &by_key);
+    assert_eq!(told[0].key(), [0; 16], "it matches and is not told");
+    let told: Vec<ServiceRecord> = answer(&mut sa, &subnet, lid, &trusted(by_key));
+    assert_eq!(told[0].key(), [9; 16]);
+    let told: Vec<InformInfo> = answer(&mut sa, &subnet, lid, &inform(Method::SET, |_| ()));
+    assert_eq!(told[0].subscribe(), 1);
+    let all =
+        request(SaAttr::INFORM_INFO_RECORD, Method::GET_TABLE, 0, &InformInfoRecord::default());
+    let open: Vec<InformInfoRecord> = answer(&mut sa, &subnet, lid, &all);
+    let known: Vec<InformInfoRecord> = answer(&mut sa, &subnet, lid, &trusted(all));
+    assert_eq!((open[0].inform_info().qpn(), known[0].inform_info().qpn()), (0, 1));
+    assert_eq!(known[0].inform_info().resp_time_value(), 10);
+}
+
+// ---- the whole daemon ----
+
+async fn subscribe(client: &Client, trap: u16) {
+    let reply = client.call(&inform(Method::SET, |info| info.set_trap_number(trap))).await;
+    assert_eq!(status(&reply), 0);
+}
+
+fn join_request(client: &Client, mgid: Gid, state: JoinState) -> Mad {
+    let record = member_record(client.guid, mgid, state);
+    let mask = if mgid == own_group() { CREATE } else { JOIN };
+    request(SaAttr::MC_MEMBER_RECORD, Method::SET, mask, &record)
+}
+
+async fn up(cluster: &SimCluster, options: Options) -> Sm {
+    let sm = cluster.start([0, 0, 0], options);
+    settle().await;
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+    assert_eq!(sm.state(), SmState::Master);
+    sm
+}
+
+fn broadcast() -> Gid {
+    partitions::default(&Options::default())[0].groups[0].mgid
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_goes_and_comes_is_reported() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let sm = up(&cluster, cluster.options()).await;
+    let client = Client::at(&cluster, [1, 1, 0], true);
+    let other = Client::at(&cluster, [2, 1, 0], true);
+    subscribe(&client, TrapNumber::GID_IN).await;
+    subscribe(&client, TrapNumber::GID_OUT).await;
+    subscribe(&other, TrapNumber::LINK_STATE).await;
+    assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
+    assert_eq!(client.heard(), [], "a sweep that finds nothing new is not told");
+    let node = cluster.shape.host_guid([2, 2, 0], 0);
+    let gone = Gid::new(PREFIX, host(&cluster.shape, [2, 2, 0]));
+    for round in 0..3 {
+        assert!(cluster.fabric.unlink(node, PortNum(1)));
+        settle().await;
+        assert_eq!(client.heard(), [(TrapNumber::GID_OUT, gone)], "round {round}");
+        assert!(cluster.fabric.relink(node, PortNum(1)));
+        settle().await;
+        assert_eq!(client.heard(), [(TrapNumber::GID_IN, gone)], "round {round}");
+        let traps: BTreeSet<u16> = other.heard().into_iter().map(|(number, _)| number).collect();
+        assert_eq!(traps, BTreeSet::from([TrapNumber::LINK_STATE]), "what the switch sent");
+        // Rates of traps are counted by the second.
+        sleep(Duration::from_secs(2)).await;
+    }
+    let no_more = inform(Method::SET, |info| {
+        end(info);
+        info.set_trap_number(TrapNumber::GID_OUT);
+    });
+    assert_eq!(status(&client.call(&no_more).await), 0);
+    assert!(cluster.fabric.unlink(node, PortNum(1)));
+    settle().await;
+    assert_eq!(client.heard(), []);
+    assert_eq!(sm.stop().await, Exit::Clean);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reports_are_repeated_until_they_are_answered() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let sm = up(&cluster, cluster.options()).await;
+    let deaf = Client::at(&cluster, [1, 1, 0], false);
+    let client = Client::at(&cluster, [2, 1, 0], true);
+    subscribe(&deaf, TrapNumber::GID_OUT).await;
+    subscribe(&client, TrapNumber::GID_OUT).await;
+    for at in [[1, 2, 0], [2, 2, 0]] {
+        assert!(cluster.fabric.unlink(cluster.shape.host_guid(at, 0), PortNum(1)));
+    }
+    settle().await;
+    assert_eq!(client.heard().len(), 2, "nobody is held up by the deaf");
+    assert_eq!(deaf.heard().len(), 1);
+    sleep(Duration::from_millis(500)).await;
+    let tids: BTreeSet<u64> =
+        deaf.ear.reports.lock().unwrap().iter().map(|mad| mad.header().tid()).collect();
+    assert_eq!((deaf.heard().len(), tids.len()), (2, 1), "the same one again");
+    deaf.ear.answers.store(true, Ordering::Relaxed);
+    sleep(Duration::from_secs(1)).await;
+    let subjects: BTreeSet<Gid> = deaf.heard().into_iter().map(|(_, gid)| gid).collect();
+    assert_eq!(subjects.len(), 2, "the first is answered, and the second follows");
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(deaf.heard(), []);
+    assert_eq!(sm.stop().await, Exit::Clean);
+}
+
+/// Sends a notice to the subnet manager as the device of `client` would.
+fn trap(client: &Client, lid: Lid, number: u16, tid: u64) {
+    let mut notice = Notice::default();
+    notice.set_is_generic(true);
+    notice.set_producer_type(1);
+    notice.set_trap_number(number);
+    notice.set_issuer_lid(lid);
+    notice.set_subject_lid(lid);
+    let mut data = [0; DATA_SIZE];
+    data.copy_from_slice(&notice.0[..DATA_SIZE]);
+    let route = SmpRoute::Lid(client.to.lid);
+    let mad = smp::request(&route, Method::TRAP, AttrId::NOTICE, 0, 0, tid, &data);
+    let (agent, to) = (Agent::SmiLid, Address::smi(client.to.lid));
+    let out = Outgoing { agent, to, timeout: None, retries: 0, mad: &mad.0 };
+    client.port.post(&out).expect("the port takes it");
+}
+
+/// A device that cannot stop is heard now and then: [`BURST`] times, then once in a [`PERIOD`].
+/// What says which keys others use is for the trusted.
+#[tokio::test(start_paused = true)]
+async fn notices_of_devices_are_reported_at_a_bounded_rate() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let sm = up(&cluster, cluster.options()).await;
+    let (noisy, client) = ([2, 2, 0], Client::at(&cluster, [1, 1, 0], true));
+    let knows = Client::at(&cluster, [2, 1, 0], true);
+    let device = Client::at(&cluster, noisy, true);
+    let lid = device.lid(&cluster, noisy);
+    subscribe(&client, 0xFFFF).await;
+    let keys = inform(Method::SET, |info| info.set_trap_number(TrapNumber::BAD_P_KEY));
+    assert_eq!(status(&knows.call(&trusted(keys)).await), 0);
+    let seconds = 5;
+    for tid in 1..=100 * seconds {
+        for number in [TrapNumber::LINK_INTEGRITY, TrapNumber::BAD_P_KEY] {
+            trap(&device, lid, number, tid);
+            // The device repeats what was not repressed quickly enough.
+            trap(&device, lid, number, tid);
+        }
+        sleep(PERIOD / 100).await;
+    }
+    settle().await;
+    let most = BURST as usize + seconds as usize * BURST as usize;
+    for (who, number) in [(&client, TrapNumber::LINK_INTEGRITY), (&knows, TrapNumber::BAD_P_KEY)] {
+        let heard: Vec<u16> = who.heard().into_iter().map(|(number, _)| number).collect();
+        assert!(heard.iter().all(|&other| other == number), "{heard:?}");
+        assert!((BURST as usize..=most).contains(&heard.len()), "{}", heard.len());
+    }
+    // Calm again, it is heard again, once.
+    sleep(10 * PERIOD).await;
+    client.heard();
+    trap(&device, lid, TrapNumber::LINK_INTEGRITY, 99_999);
+    settle().await;
+    assert_eq!(client.heard().len(), 1);
+    assert_eq!(sm.stop().await, Exit::Clean);
+}
+
+#[tokio::test(start_paused = true)]
+async fn groups_are_reported_and_the_tree_is_there_when_a_join_is_answered() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let sm = up(&cluster, cluster.options()).await;
+    let listener = Client::at(&cluster, [1, 1, 0], true);
+    subscribe(&listener, TrapNumber::MCAST_CREATED).await;
+    subscribe(&listener, TrapNumber::MCAST_DELETED).await;
+    let clients = [[1, 0, 0], [2, 2, 0], [0, 1, 0]].map(|at| (at, Client::at(&cluster, at, true)));
+    let mut joined = Vec::new();
+    for ((at, client), state) in clients.iter().zip([1, 2, 4].map(JoinState)) {
+        let reply = client.call(&join_request(client, own_group(), state)).await;
+        assert_eq!(status(&reply), 0);
+        let record = McMemberRecord::parse(&reply[DATA_OFFSET..]);
+        joined.push((*at, record.join_state(), record.mlid()));
+        if joined.len() > 1 {
+            check_exits(&cluster, &joined);
+        }
+    }
+    settle().await;
+    assert_eq!(listener.heard(), [(TrapNumber::MCAST_CREATED, own_group())]);
+    let (_, first) = &clients[0];
+    let record = member_record(first.guid, own_group(), JoinState::FULL);
+    let leave = request(SaAttr::MC_MEMBER_RECORD, Method::DELETE, JOIN, &record);
+    assert_eq!(status(&first.call(&leave).await), 0);
+    settle().await;
+    assert_eq!(listener.heard(), [(TrapNumber::MCAST_DELETED, own_group())]);
+    assert_eq!(exits(&cluster, joined[0].2), BTreeSet::new(), "the tables are empty again");
+    assert_eq!(sm.stop().await, Exit::Clean);
+}
+
+/// Switch and port of each host that the tables of an MLID lead to.
+fn exits(cluster: &SimCluster, mlid: Mlid) -> BTreeSet<(Guid, u8)> {
+    let topology = &cluster.topology;
+    let mut exits = BTreeSet::new();
+    for [a, b] in &topology.cables {
+        for (end, other) in [(a, b), (b, a)] {
+            let (node, port) = (&topology.nodes[end.0], end.1.0);
+            let leads_to_host = topology.nodes[other.0].num_ports == 1;
+            let mft = cluster.fabric.mft(node.guid, port / 16);
+            let mask = mft.and_then(|mft| mft.get(usize::from(mlid.0 - 0xC000)).copied());
+            if leads_to_host && mask.unwrap_or(0) >> (port % 16) & 1 == 1 {
+                exits.insert((node.guid, port));
+            }
+        }
+    }
+    exits
+}
+
+fn check_exits(cluster: &SimCluster, joined: &[([u16; 3], JoinState, Mlid)]) {
+    let receivers = joined.iter().filter(|(_, state, _)| state.receives());
+    let wanted: BTreeSet<Guid> = receivers.map(|(at, ..)| cluster.shape.switch_guid(*at)).collect();
+    let got: BTreeSet<Guid> =
+        exits(cluster, joined[0].2).into_iter().map(|(guid, _)| guid).collect();
+    assert_eq!(got, wanted, "after {joined:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_joins_are_few_passes() {
+    let cluster = SimCluster::healthy("4x4x4", 1);
+    let sm = up(&cluster, cluster.options()).await;
+    let places = (0..64u16).map(|n| [n / 16, n / 4 % 4, n % 4]).skip(1);
+    let clients: Vec<Client> = places.map(|at| Client::at(&cluster, at, true)).collect();
+    let (before, start) = (sm.generation(), Instant::now());
+    cluster.fabric.reset_counters();
+    for client in &clients {
+        let mad = join_request(client, broadcast(), JoinState::FULL);
+        post(&client.port, client.to, &mad, Some(Duration::from_secs(3)));
+    }
+    for client in &clients {
+        while client.ear.replies.lock().unwrap().is_empty() {
+            timeout(Duration::from_secs(3), client.ear.rung.notified()).await.expect("an answer");
+        }
+        assert_eq!(status(&client.ear.replies.lock().unwrap()[0]), 0);
+    }
+    assert!(start.elapsed() < Duration::from_secs(1));
+    settle().await;
+    let passes = sm.generation() - before;
+    assert!(passes <= 3, "{passes} passes");
+    let [_, sets] = cluster.fabric.requests(AttrId::MULTICAST_FT);
+    assert!(sets <= 3 * 64, "{sets} MFT blocks");
+    assert_eq!(exits(&cluster, Mlid::FIRST).len(), clients.len());
+    assert_eq!(sm.stop().await, Exit::Clean);
+}
+
+#[tokio::test(start_paused = true)]
+async fn subscriptions_of_ports_that_left_end() {
+    for at_once in [false, true] {
+        let cluster = SimCluster::healthy("3x3x1", 1);
+        let options = Options { drop_event_subscriptions: at_once, ..cluster.options() };
+        let sm = up(&cluster, options).await;
+        let client = Client::at(&cluster, [1, 1, 0], true);
+        let observer = Client::at(&cluster, [2, 1, 0], true);
+        subscribe(&client, TrapNumber::GID_OUT).await;
+        let node = cluster.shape.host_guid([1, 1, 0], 0);
+        assert!(cluster.fabric.unlink(node, PortNum(1)));
+        settle().await;
+        if !at_once {
+            // A port that blinks finds its subscription as it was.
+            assert!(cluster.fabric.relink(node, PortNum(1)));
+            settle().await;
+            let other = cluster.shape.host_guid([2, 2, 0], 0);
+            assert!(cluster.fabric.unlink(other, PortNum(1)));
+            settle().await;
+            assert_eq!(client.heard().len(), 1);
+            assert!(cluster.fabric.unlink(node, PortNum(1)));
+            for _ in 0..PATIENCE {
+                settle().await;
+                sm.tell(Event::Reload);
+            }
+        }
+        settle().await;
+        assert!(cluster.fabric.relink(node, PortNum(1)));
+        settle().await;
+        let table =
+            request(SaAttr::INFORM_INFO_RECORD, Method::GET_TABLE, 0, &InformInfoRecord::default());
+        let reply = observer.call(&table).await;
+        assert!(!reply[DATA_OFFSET..].contains(&(TrapNumber::GID_OUT as u8)), "{at_once}");
+        assert_eq!(sm.stop().await, Exit::Clean);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_clients_wrote_outlives_a_restart() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let options = Options { sa_db_dump: true, ..cluster.options() };
+    let sm = up(&cluster, options.clone()).await;
+    let clients = [[1, 0, 0], [2, 2, 0]].map(|at| Client::at(&cluster, at, true));
+    for client in &clients {
+        let reply = client.call(&join_request(client, own_group(), JoinState::FULL)).await;
+        assert_eq!(status(&reply), 0);
+    }
+    subscribe(&clients[0], TrapNumber::GID_OUT).await;
+    let register = service(Method::SET, SERVICE | ServiceRecord::LEASE, |r| r.set_lease(3600));
+    assert_eq!(status(&clients[1].call(&register).await), 0);
+    let file = cluster.file("opensm-sa.dump");
+    assert!(!file.exists());
+    sleep(Duration::from_secs(11)).await;
+    let mode =
+        std::fs::metadata(&file).expect("written some time after a change").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "it has keys of services");
+    std::fs::remove_file(&file).expect("it can be removed");
+    sleep(Duration::from_secs(60)).await;
+    assert!(!file.exists(), "nothing changed");
+    let leave = member_record(clients[1].guid, own_group(), JoinState::FULL);
+    let leave = request(SaAttr::MC_MEMBER_RECORD, Method::DELETE, JOIN, &leave);
+    assert_eq!(status(&clients[1].call(&leave).await), 0);
+    assert_eq!(sm.stop().await, Exit::Clean);
+    let text = std::fs::read_to_string(&file).expect("it is written at the end");
+    assert_eq!(text.matches("mcm_port:").count(), 1, "{text}");
+
+    let options = Options { sa_db_file: Some(file.display().to_string()), ..options };
+    let sm = up(&cluster, options).await;
+    assert_eq!(status(&clients[0].call(&service(Method::GET, SERVICE, |_| ())).await), 0);
+    let group = member(Method::GET, McMemberRecord::MGID, |_| ());
+    assert_eq!(status(&clients[0].call(&group).await), 0);
+    clients[0].heard();
+    assert!(cluster.fabric.unlink(cluster.shape.host_guid([1, 2, 0], 0), PortNum(1)));
+    settle().await;
+    assert_eq!(clients[0].heard().len(), 1, "the subscription is there");
+    assert_eq!(sm.stop().await, Exit::Clean);
+}
+
+// ---- while the engine refuses ----
+
+/// The paths from a client's port to these hosts: status, and LIDs and SL if there is an answer.
+async fn paths(client: &Client, hosts: &[Guid]) -> Vec<(u16, Lid, Lid, Sl)> {
+    let mut answers = Vec::new();
+    for &host in hosts {
+        let mut record = PathRecord::default();
+        record.set_sgid(Gid::new(PREFIX, client.guid));
+        record.set_dgid(Gid::new(PREFIX, host));
+        record.set_numb_path(1);
+        let mask = PathRecord::SGID | PathRecord::DGID | PathRecord::NUMB_PATH;
+        let reply = client.call(&request(SaAttr::PATH_RECORD, Method::GET, mask, &record)).await;
+        let found = PathRecord::parse(&reply[DATA_OFFSET..]);
+        answers.push((status(&reply), found.slid(), found.dlid(), found.sl()));
+    }
+    answers
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_engine_refuses_paths_are_answered_as_before() {
+    let cluster = SimCluster::healthy("5x5x1", 1);
+    let alone = Some("torus-2QoS,no_fallback".into());
+    let sm = cluster.start([0, 0, 0], Options { routing_engine: alone, ..cluster.options() });
+    settle().await;
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+    let client = Client::at(&cluster, [4, 3, 0], false);
+    let places = (0..5).flat_map(|y| (0..5).map(move |x| [x, y, 0]));
+    let hosts: Vec<Guid> = places.map(|at| host(&cluster.shape, at)).collect();
+    let (before, tables) = (paths(&client, &hosts).await, cluster.tables());
+    assert!(before.iter().all(|answer| answer.0 == 0), "{before:?}");
+    let sls: BTreeSet<Sl> = before.iter().map(|answer| answer.3).collect();
+    assert!(sls.len() > 1, "there is nothing to tell the SLs apart by: {sls:?}");
+    // Both cables of a ring are lost at once; with one of the two back all is well again.
+    let [one, other] = [[0, 2, 0], [2, 2, 0]].map(|at| cluster.shape.switch_guid(at));
+    cluster.fabric.reset_counters();
+    assert!(cluster.fabric.unlink(one, PortNum(1)) && cluster.fabric.unlink(other, PortNum(1)));
+    sleep(Duration::from_secs(20)).await;
+    assert!(sm.refused.borrow().is_some(), "the engine refuses");
+    assert_eq!(paths(&client, &hosts).await, before);
+    assert!(cluster.tables() == tables, "tables were written");
+    assert_eq!(cluster.fabric.sets(), 0);
+    // Packets arrive by these tables, from where the ring in pieces is not on the way.
+    let works = |&(_, from, to, _): &(u16, Lid, Lid, Sl)| {
+        from == to
+            || cluster.fabric.reaches(cluster.shape.host_guid([4, 3, 0], 0), PortNum(1), to, false)
+    };
+    let working = before.iter().filter(|answer| works(answer)).count();
+    assert!(working >= 20, "{working} of {} paths work", before.len());
+    assert!(cluster.fabric.relink(one, PortNum(1)));
+    settle().await;
+    assert_eq!(*sm.refused.borrow(), None);
+    assert_eq!(paths(&client, &hosts).await, before);
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+    assert_eq!(sm.stop().await, Exit::Clean);
+}

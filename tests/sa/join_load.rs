@@ -1,0 +1,263 @@
+//! More joins than the SA desk can answer in time: whoever hears nothing asks again, and again under
+//! another transaction, and still all that is sent is of use to somebody.
+//!
+//! The clock is virtual: a packet takes the port a while, and nothing else takes any time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
+use std::time::Duration;
+use testkit::multicast::{Habits, IMPATIENT, KERNEL};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, advance, sleep, sleep_until};
+use torus_sm::config::options::Options;
+use torus_sm::config::torus::TorusConfig;
+use torus_sm::daemon::agenda::Event;
+use torus_sm::daemon::archive::Archive;
+use torus_sm::daemon::clerks::Clerks;
+use torus_sm::daemon::sa_desk::{Errand, Inboxes, SaDesk};
+use torus_sm::fabric::Fabric;
+use torus_sm::fabric::picture::View;
+use torus_sm::ids::{Guid, Lid, PortNum, Sl};
+use torus_sm::plan::partitions;
+use torus_sm::publish::Subnet;
+use torus_sm::sa::Responder;
+use torus_sm::sim::generate::Shape;
+use torus_sm::sm::desk::SelfPortrait;
+use torus_sm::transport::intake::Inbound;
+use torus_sm::transport::{Address, Agent, MadPort, Outgoing, PortIdentity, SendError};
+use torus_sm::wire::attr::SmState;
+use torus_sm::wire::mad::{Header, Method, Status};
+
+/// Groups that every host joins.
+const GROUPS: usize = 100;
+
+/// Requests of a host that are under way at a time.
+const WINDOW: usize = 40;
+
+/// What a packet takes: all that is under way at a time takes longer than clients wait.
+const PACKET: Duration = Duration::from_millis(2);
+
+/// What the manager takes for a plan.
+const PASS: Duration = Duration::from_millis(300);
+
+/// A port that takes its time.
+struct SlowPort {
+    identity: PortIdentity,
+    clients: Mutex<BTreeMap<Lid, mpsc::UnboundedSender<(u32, u16)>>>,
+    sent: AtomicUsize,
+}
+
+impl MadPort for SlowPort {
+    fn identity(&self) -> &PortIdentity {
+        &self.identity
+    }
+
+    fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
+        // The clock moves when it is asked to, before it is waited for.
+        let _ = pin!(advance(PACKET)).poll(&mut Context::from_waker(Waker::noop()));
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        let header = Header::read(out.mad);
+        let clients = self.clients.lock().expect("no panic in here");
+        let client = clients.get(&out.to.lid).expect("it has asked");
+        // Who has all does not listen any more.
+        let _ = client.send((header.tid() as u32, header.status()));
+        Ok(())
+    }
+}
+
+/// A request under way.
+struct Asked {
+    group: usize,
+    due: Instant,
+    left: u32,
+}
+
+struct Client {
+    habits: Habits,
+    from: Address,
+    guid: Guid,
+    inbox: mpsc::Sender<Inbound>,
+    answers: mpsc::UnboundedReceiver<(u32, u16)>,
+    todo: VecDeque<usize>,
+    /// When what failed is tried again.
+    pausing: Vec<(Instant, usize)>,
+    failures: BTreeMap<usize, u32>,
+    under_way: BTreeMap<u32, Asked>,
+    last_tid: u32,
+}
+
+impl Client {
+    async fn run(mut self) {
+        loop {
+            // The clock may have moved on over several answers.
+            while let Ok((tid, status)) = self.answers.try_recv() {
+                self.hear(tid, status);
+            }
+            let now = Instant::now();
+            let (due, later) = self.pausing.drain(..).partition(|&(due, _)| due <= now);
+            self.pausing = later;
+            Vec::from_iter(due).into_iter().for_each(|(_, group)| self.todo.push_front(group));
+            self.ask(now);
+            let times = self.under_way.values().map(|asked| asked.due);
+            let next = times.chain(self.pausing.iter().map(|&(due, _)| due)).min();
+            let Some(next) = next else { return };
+            tokio::select! {
+                biased;
+                answer = self.answers.recv() => {
+                    let (tid, status) = answer.expect("the port is there");
+                    self.hear(tid, status);
+                }
+                () = sleep_until(next) => {}
+            }
+        }
+    }
+
+    fn hear(&mut self, tid: u32, status: u16) {
+        let Some(asked) = self.under_way.remove(&tid) else { return };
+        match status {
+            Status::OK => {}
+            Status::BUSY => self.fail(asked.group),
+            status => panic!("status {status:#x}"),
+        }
+    }
+
+    /// Sends what is new or was not answered.
+    fn ask(&mut self, now: Instant) {
+        let late: Vec<u32> =
+            self.under_way.iter().filter(|(_, asked)| asked.due <= now).map(|(&t, _)| t).collect();
+        for tid in late {
+            let asked = self.under_way.remove(&tid).expect("it is under way");
+            if asked.left == 0 { self.fail(asked.group) } else { self.send(tid, asked) }
+        }
+        while self.under_way.len() < WINDOW
+            && let Some(group) = self.todo.pop_front()
+        {
+            self.last_tid += 1;
+            self.send(self.last_tid, Asked { group, due: now, left: 1 + self.habits.retries });
+        }
+    }
+
+    fn send(&mut self, tid: u32, mut asked: Asked) {
+        let mad = testkit::multicast::request(Method::SET, self.guid, asked.group, tid).0.to_vec();
+        let (agent, arrived) = (Agent::Sa, Instant::now());
+        // What finds no room is lost.
+        let _ = self.inbox.try_send(Inbound { agent, from: self.from, mad, arrived });
+        asked.left -= 1;
+        asked.due = arrived + self.habits.timeout;
+        self.under_way.insert(tid, asked);
+    }
+
+    fn fail(&mut self, group: usize) {
+        let failures = self.failures.entry(group).or_default();
+        let pause = self.habits.pause(*failures, self.from.lid.0.into(), group);
+        *failures += 1;
+        self.pausing.push((Instant::now() + pause, group));
+    }
+}
+
+fn subnet() -> Subnet {
+    let shape = Shape { hosts: 2, ..Shape::torus([4, 4, 2]) };
+    let topology = shape.build().expect("a torus");
+    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let options = Options { qos: true, ..Options::default() };
+    let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
+    let partitions = partitions::default(&options);
+    testkit::snapshot::subnet(fabric, options, &config, &partitions)
+}
+
+/// Plans the groups whenever they changed.
+async fn manage(
+    fabric: Arc<Fabric>,
+    errands: mpsc::Sender<Errand>,
+    mut events: mpsc::UnboundedReceiver<Event>,
+) {
+    let mut since = 0;
+    while let Some(event) = events.recv().await {
+        assert!(matches!(event, Event::Membership), "{event:?}");
+        let (reply, answer) = oneshot::channel();
+        let errand = Errand::Regrouping { since, fabric: fabric.clone(), reply };
+        // The desk ends with its inbox.
+        let (true, Ok(asked)) = (errands.send(errand).await.is_ok(), answer.await) else { return };
+        since = asked.0;
+        sleep(PASS).await;
+        let _ = errands.send(Errand::Planned).await;
+    }
+}
+
+/// All hosts with these habits join all groups: how many there are, how many packets the desk
+/// sends, and how long it takes.
+async fn flood(habits: Habits) -> (usize, usize, Duration) {
+    let subnet = Arc::new(subnet());
+    let identity = PortIdentity { device: "slow0".into(), port: PortNum(1), guid: Guid(2) };
+    let (clients, sent) = Default::default();
+    let port = Arc::new(SlowPort { identity, clients, sent });
+    let (_published, mut snapshots) = watch::channel(Some(subnet.clone()));
+    snapshots.mark_changed();
+    let state = SmState::Master;
+    let portrait = SelfPortrait { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 };
+    let (_shown, portrait) = watch::channel(portrait);
+    let (events, news) = mpsc::unbounded_channel();
+    let folder = tempfile::tempdir().expect("a folder");
+    let responder = Responder::default();
+    let archive = Archive::new(folder.path().to_owned(), responder.registry());
+    let (inbox, requests) = mpsc::channel(4096);
+    let (errand, errands) = mpsc::channel(1);
+    let (_report, reports) = mpsc::channel(1);
+    let (_notice, notices) = mpsc::channel(1);
+    let clerks = Clerks::default();
+    let desk = SaDesk::new(port.clone(), responder, snapshots, portrait, events, archive, clerks);
+    let desk = tokio::spawn(desk.serve(Inboxes { requests, errands, reports, notices }));
+    let manager = tokio::spawn(manage(subnet.fabric.clone(), errand, news));
+    let start = Instant::now();
+    let mut hosts = JoinSet::new();
+    let fabric = &subnet.fabric;
+    for host in fabric.end_ports().filter(|&host| !fabric.node_of(host).is_switch()) {
+        let lid = subnet.plan.lids.base(host).expect("a LID");
+        let (ear, answers) = mpsc::unbounded_channel();
+        port.clients.lock().expect("no panic in here").insert(lid, ear);
+        let first = usize::from(lid.0) * 37;
+        let client = Client {
+            habits,
+            from: Address::gsi(lid, Sl(0)),
+            guid: fabric.port(host).guid,
+            inbox: inbox.clone(),
+            answers,
+            todo: (0..GROUPS).map(|group| (first + group) % GROUPS).collect(),
+            pausing: Vec::new(),
+            failures: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            last_tid: 0,
+        };
+        hosts.spawn(client.run());
+    }
+    let count = hosts.len();
+    tokio::time::timeout(Duration::from_secs(600), hosts.join_all()).await.expect("all are joined");
+    let took = start.elapsed();
+    drop(inbox);
+    desk.await.expect("the desk ends with its inbox");
+    manager.await.expect("the manager ends with the desk");
+    (count * GROUPS, port.sent.load(Ordering::Relaxed), took)
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_again_soon_does_not_keep_the_desk_from_work() {
+    let (joins, sent, took) = flood(IMPATIENT).await;
+    assert!(joins * PACKET.as_millis() as usize > 10_000, "{joins} take longer than clients wait");
+    println!("{joins} joins, {sent} packets, {took:?}");
+    assert!(sent < joins * 2, "{sent} packets for {joins} joins");
+    assert!(took < 2 * PACKET * joins as u32, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_of_linux_are_all_joined() {
+    let (joins, sent, took) = flood(KERNEL).await;
+    println!("{joins} joins, {sent} packets, {took:?}");
+    // Many give up before their turn comes, and are back after their pause.
+    assert!(sent < joins * 3, "{sent} packets for {joins} joins");
+    assert!(took < 3 * PACKET * joins as u32 + Duration::from_secs(30), "{took:?}");
+}

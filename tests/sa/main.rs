@@ -1,0 +1,13 @@
+//! The subnet administrator: answers, registrations, and behaviour under load.
+
+mod alias_guids;
+mod attributes;
+mod client_records;
+mod join_load;
+mod multipath;
+mod partitions;
+mod path_limits;
+mod path_sl_vectors;
+mod qos_policy;
+mod queries;
+mod server_load;

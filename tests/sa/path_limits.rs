@@ -1,0 +1,161 @@
+//! MTU and rate of paths are those of the tables' ways, whether these are walked through or the
+//! checks of the plan make that unnecessary.
+
+use proptest::prelude::*;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+use testkit::sa_client::request;
+use testkit::snapshot::{published, torus};
+use torus_sm::config::options::Options;
+use torus_sm::config::torus::TorusConfig;
+use torus_sm::fabric::picture::View;
+use torus_sm::fabric::topology::{Topology, TopologyNode};
+use torus_sm::fabric::{Fabric, PortId};
+use torus_sm::ids::{Gid, Guid, PortNum, Sl};
+use torus_sm::plan::routing::Routing;
+use torus_sm::plan::{Plan, partitions};
+use torus_sm::publish::Subnet;
+use torus_sm::sa::Responder;
+use torus_sm::sim::generate::Shape;
+use torus_sm::transport::Address;
+use torus_sm::wire::attr::{LinkWidth, NodeKind, PortInfo};
+use torus_sm::wire::mad::{Mad, Method};
+use torus_sm::wire::record::PathRecord;
+use torus_sm::wire::sa::SaAttr;
+
+/// What is unlike the rest of the fabric.
+#[derive(Clone, Copy, Debug)]
+enum Odd {
+    Nothing,
+    /// One cable has a narrow link.
+    Cable(usize),
+    /// One port cannot take packets as long as the others.
+    Port(usize),
+    /// All cables between switches have narrow links.
+    Backbone,
+    /// The cables of all other nodes have.
+    Edge,
+}
+
+fn odd() -> impl Strategy<Value = Odd> {
+    prop_oneof![
+        Just(Odd::Nothing),
+        any::<usize>().prop_map(Odd::Cable),
+        any::<usize>().prop_map(Odd::Port),
+        Just(Odd::Backbone),
+        Just(Odd::Edge),
+    ]
+}
+
+/// In place of the last host a switch with a host: torus-2QoS leaves both out.
+fn add_outsiders(topology: &mut Topology) {
+    let last = topology.nodes.len() - 1;
+    let host = topology.nodes[last].clone();
+    let guid = Guid(host.guid.0 | 1 << 48);
+    topology.nodes.push(TopologyNode { guid, system_guid: guid, port_guids: Vec::new(), ..host });
+    let switch = &mut topology.nodes[last];
+    (switch.kind, switch.num_ports) = (NodeKind::Switch, 2);
+    switch.port_guids.clear();
+    topology.cables.push([(last, PortNum(2)), (last + 1, PortNum(1))]);
+}
+
+/// A torus without some cables, if it routes.
+fn damaged(shape: &Shape, lmc: u8, lost: &[usize], outsiders: bool, odd: Odd) -> Option<Subnet> {
+    let mut topology = shape.build().expect("the shape fits a fabric");
+    if outsiders {
+        add_outsiders(&mut topology);
+    }
+    for cable in lost {
+        topology.cables.swap_remove(cable % topology.cables.len());
+    }
+    let mut fabric = Fabric::from_topology(&topology, 0, &View::default())?;
+    if fabric.nodes().len() == 1 {
+        // The subnet manager's own node has lost its last cable.
+        return None;
+    }
+    fabric.acknowledge(&oddities(&fabric, odd), &[]);
+    let options = Options { qos: true, lmc, ..Options::default() };
+    let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
+    let partitions = partitions::default(&options);
+    published(fabric, options, &config, &partitions)
+}
+
+/// What odd ports say.
+fn oddities(fabric: &Fabric, odd: Odd) -> Vec<(PortId, PortInfo)> {
+    let ports = || fabric.port_ids().filter(|&port| fabric.port(port).info.is_some());
+    let cabled = || ports().filter_map(|port| Some((port, fabric.port(port).peer?)));
+    let is_backbone =
+        |(a, b): (PortId, PortId)| [a, b].into_iter().all(|port| fabric.node_of(port).is_switch());
+    let chosen: Vec<PortId> = match odd {
+        Odd::Nothing => Vec::new(),
+        Odd::Cable(number) => {
+            let cable = cabled().nth(number % cabled().count()).expect("there are cables");
+            vec![cable.0, cable.1]
+        }
+        Odd::Port(number) => ports().nth(number % ports().count()).into_iter().collect(),
+        Odd::Backbone => cabled().filter(|&ends| is_backbone(ends)).map(|(port, _)| port).collect(),
+        Odd::Edge => cabled().filter(|&ends| !is_backbone(ends)).map(|(port, _)| port).collect(),
+    };
+    let changed = |port: PortId| {
+        let mut info = fabric.port(port).info?;
+        match odd {
+            Odd::Port(_) => info.set_mtu_cap(2),
+            _ => info.set_link_width_active(LinkWidth::X1),
+        }
+        Some((port, info))
+    };
+    chosen.into_iter().filter_map(changed).collect()
+}
+
+/// All paths from a port, or the status.
+fn paths_from(subnet: &Subnet, port: PortId) -> Vec<u8> {
+    let lid = |port| subnet.plan.lids.base(port);
+    let asker = Address::gsi(lid(subnet.fabric.local()).expect("a LID"), Sl(0));
+    let mut wanted = PathRecord::default();
+    wanted.set_sgid(Gid::new(subnet.options.subnet_prefix, subnet.fabric.port(port).guid));
+    let mad: Mad = request(SaAttr::PATH_RECORD, Method::GET_TABLE, PathRecord::SGID, &wanted);
+    let reply = Responder::default().handle(subnet, &asker, &mad.0, Instant::now());
+    reply.expect("a reply").mad
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn paths_are_the_same_with_and_without_a_walk(
+        shape in prop_oneof![Just([4, 4, 1]), Just([3, 3, 3]), Just([5, 3, 2])],
+        hosts in 1u8..=2,
+        lmc in 0u8..=1,
+        lost in prop::collection::vec(any::<usize>(), 0..=3),
+        outsiders: bool,
+        odd in odd(),
+    ) {
+        let shape = Shape { hosts, ..Shape::torus(shape) };
+        let checked = damaged(&shape, lmc, &lost, outsiders, odd);
+        prop_assume!(checked.is_some());
+        let checked = checked.expect("it routes");
+        prop_assert!(checked.summary.lids > 0);
+        // Their cable may be among the lost.
+        let are_seen = outsiders && lost.is_empty();
+        prop_assert!(!are_seen || !checked.summary.left_out.is_empty());
+        // Of a plan that was not looked at every way is walked.
+        let unchecked = Subnet { summary: Arc::default(), ..checked.clone() };
+        for port in checked.fabric.end_ports() {
+            let [with, without] = [&checked, &unchecked].map(|subnet| paths_from(subnet, port));
+            prop_assert!(with == without, "paths of {}", checked.fabric.describe(port));
+        }
+    }
+}
+
+#[test]
+fn what_was_checked_is_not_walked_again() {
+    let checked = torus([3, 3, 1], 1);
+    let routing = Routing { lfts: Vec::new(), ..(*checked.plan.routing).clone() };
+    let plan = Arc::new(Plan { routing: Arc::new(routing), ..(*checked.plan).clone() });
+    let from = checked.fabric.end_ports().last().expect("a port");
+    let untold = Subnet { plan: plan.clone(), summary: Arc::default(), ..checked.clone() };
+    let emptied = Subnet { plan, ..checked.clone() };
+    assert_eq!(paths_from(&emptied, from), paths_from(&checked, from));
+    assert_ne!(paths_from(&untold, from), paths_from(&checked, from));
+}

@@ -1,0 +1,250 @@
+//! qos-policy.conf in answers to path queries, and in a daemon that reads it.
+
+mod qos_setup;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use testkit::SimCluster;
+use testkit::sa_client::request;
+use tokio::time::sleep;
+use torus_sm::config::options::Options;
+use torus_sm::config::qos_policy::QosPolicy;
+use torus_sm::config::torus::TorusConfig;
+use torus_sm::daemon::agenda::Event;
+use torus_sm::fabric::picture::View;
+use torus_sm::fabric::{Fabric, PortId};
+use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
+use torus_sm::plan::partitions::{self, Member, Membership, Partition, Who};
+use torus_sm::plan::qos::policy::EffectivePolicy;
+use torus_sm::publish::Subnet;
+use torus_sm::sa::Responder;
+use torus_sm::sim::generate::Shape;
+use torus_sm::transport::Address;
+use torus_sm::wire::attr::PortInfo;
+use torus_sm::wire::mad::{Header, Method};
+use torus_sm::wire::record::{PathRecord, Record, Selector};
+use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
+
+const PREFIX: u64 = 0xfe80_0000_0000_0000;
+const NO_RECORDS: u16 = 0x0300;
+
+/// The port of the n-th host of the first column.
+fn host(shape: &Shape, n: u16) -> Guid {
+    Guid(shape.host_guid([0, n, 0], 0).0 + 1)
+}
+
+/// A 3x3 torus, its hosts in the default partition and in 0x10, whose paths have SL 8.
+fn subnet(policy: &str) -> (Shape, Subnet) {
+    let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
+    let topology = shape.build().expect("a torus");
+    let mut fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let up: Vec<(PortId, PortInfo)> = fabric
+        .port_ids()
+        .filter_map(|id| {
+            let mut info = fabric.port(id).info?;
+            info.set_neighbor_mtu(info.mtu_cap());
+            Some((id, info))
+        })
+        .collect();
+    fabric.acknowledge(&up, &[]);
+    let options = Options { qos: true, lmc: 1, ..Options::default() };
+    let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
+    let mut partitions = partitions::default(&options);
+    partitions.push(Partition {
+        name: "gold".into(),
+        pkey: Pkey(0x10),
+        members: vec![Member::new(Who::All, Membership::Full)],
+        sl: Sl(8),
+        groups: Vec::new(),
+    });
+    let mut subnet = testkit::snapshot::subnet(fabric, options, &config, &partitions);
+    let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), policy);
+    let policy = Arc::new(policy.unwrap_or_else(|| panic!("{findings:?}")));
+    let keys = &subnet.plan.partitions.keys;
+    let (made, notes) = EffectivePolicy::new(policy, &subnet.fabric, keys, &partitions, None);
+    assert_eq!(notes, []);
+    subnet.qos_policy = Some(Arc::new(made));
+    (shape, subnet)
+}
+
+/// The paths from host 0 to host 1, or the status.
+fn paths(
+    (shape, subnet): &(Shape, Subnet),
+    method: Method,
+    mask: u64,
+    set: impl Fn(&mut PathRecord),
+) -> Result<Vec<PathRecord>, u16> {
+    let (from, to) = (host(shape, 0), host(shape, 1));
+    let mut wanted = PathRecord::default();
+    wanted.set_sgid(Gid::new(PREFIX, from));
+    wanted.set_dgid(Gid::new(PREFIX, to));
+    set(&mut wanted);
+    let mask = PathRecord::SGID | PathRecord::DGID | mask;
+    let mad = request(SaAttr::PATH_RECORD, method, mask, &wanted);
+    let lid = subnet.plan.lids.base(subnet.fabric.port_by_guid(from).expect("a port"));
+    let asker = Address::gsi(lid.expect("a LID"), Sl(0));
+    let reply = Responder::default().handle(subnet, &asker, &mad.0, Instant::now());
+    let reply = reply.expect("a reply");
+    match Header::read(&reply.mad).status() {
+        0 => Ok(reply.mad[DATA_OFFSET..].chunks_exact(64).map(PathRecord::parse).collect()),
+        status => Err(status),
+    }
+}
+
+fn path(
+    place: &(Shape, Subnet),
+    mask: u64,
+    set: impl Fn(&mut PathRecord),
+) -> Result<PathRecord, u16> {
+    paths(place, Method::GET, mask, set).map(|records| records[0])
+}
+
+const LEVELS: &str = "
+qos-levels
+    qos-level
+        name: DEFAULT
+        sl: 0
+    end-qos-level
+    qos-level
+        name: gold
+        sl: 8
+        mtu-limit: 1024
+        rate-limit: 2.5Gbps
+        packet-life: 9
+    end-qos-level
+    qos-level
+        name: keyed
+        sl: 0
+        pkey: 0x10
+        path-bits: 1
+    end-qos-level
+end-qos-levels
+qos-match-rules
+    qos-match-rule
+        qos-class: 1
+        qos-level-name: gold
+    end-qos-match-rule
+    qos-match-rule
+        service-id: 0x100-0x1ff
+        qos-level-name: keyed
+    end-qos-match-rule
+end-qos-match-rules
+";
+
+const SERVICE: u64 = PathRecord::SERVICE_ID_MSB | PathRecord::SERVICE_ID_LSB;
+
+#[test]
+fn a_level_gives_sl_limits_and_lifetime() {
+    let place = subnet(LEVELS);
+    let usual = path(&place, 0, |_| {}).expect("a path");
+    let gold = path(&place, PathRecord::QOS_CLASS, |wanted| wanted.set_qos_class(1));
+    let gold = gold.expect("a path");
+    // With torus-2QoS the level gives the highest bit; the others are those of the path.
+    assert_eq!((usual.sl().0 & 8, gold.sl().0), (0, usual.sl().0 | 8));
+    assert_eq!((gold.mtu(), gold.rate(), gold.packet_life()), (3, 2, 9));
+    assert!(usual.mtu() > 3 && usual.rate() != 2 && usual.packet_life() != 9);
+    let other = path(&place, PathRecord::QOS_CLASS, |wanted| wanted.set_qos_class(2));
+    assert_eq!(other.expect("a path").sl(), usual.sl(), "no rule has class 2");
+    // The default level has an SL, which goes before the partition's.
+    let in_gold = path(&place, PathRecord::PKEY, |wanted| wanted.set_pkey(Pkey(0x8010)));
+    assert_eq!(in_gold.expect("a path").sl(), usual.sl());
+}
+
+#[test]
+fn what_a_level_does_not_give_has_no_record() {
+    let place = subnet(LEVELS);
+    let class = |wanted: &mut PathRecord| wanted.set_qos_class(1);
+    let with = |mask: u64, set: &dyn Fn(&mut PathRecord)| {
+        let asked = path(&place, PathRecord::QOS_CLASS | mask, |wanted| {
+            class(wanted);
+            set(wanted);
+        });
+        asked.map(|record| record.sl().0)
+    };
+    let sl = with(0, &|_| {}).expect("a path");
+    assert_eq!(with(PathRecord::SL, &|wanted| wanted.set_sl(Sl(1))), Err(NO_RECORDS));
+    let mtu = PathRecord::MTU_SELECTOR | PathRecord::MTU;
+    let more = |wanted: &mut PathRecord| {
+        wanted.set_mtu_selector(Selector::GreaterThan);
+        wanted.set_mtu(3);
+    };
+    assert_eq!(with(mtu, &more), Err(NO_RECORDS), "the level ends at 1024 bytes");
+    let exactly = |wanted: &mut PathRecord| {
+        wanted.set_mtu_selector(Selector::Exactly);
+        wanted.set_mtu(3);
+    };
+    assert_eq!(with(mtu, &exactly), Ok(sl));
+    let keyed = |key: u16| {
+        path(&place, SERVICE | PathRecord::PKEY, |wanted| {
+            wanted.set_service_id(0x150);
+            wanted.set_pkey(Pkey(key));
+        })
+    };
+    assert_eq!(keyed(0xFFFF).map(|record| record.pkey().0), Err(NO_RECORDS));
+    assert_eq!(keyed(0x8010).map(|record| record.pkey().0), Ok(0x8010));
+}
+
+#[test]
+fn a_level_chooses_the_key_and_the_path_bits() {
+    let place = subnet(LEVELS);
+    let keyed = path(&place, SERVICE, |wanted| wanted.set_service_id(0x100)).expect("a path");
+    assert_eq!(keyed.pkey(), Pkey(0x8010));
+    let count = |mask: u64, id: u64| {
+        let all = paths(&place, Method::GET_TABLE, mask, |wanted| wanted.set_service_id(id));
+        all.expect("paths").iter().map(|record| record.dlid()).collect::<Vec<Lid>>()
+    };
+    let to = place.1.fabric.port_by_guid(host(&place.0, 1)).expect("a port");
+    let base = place.1.plan.lids.base(to).expect("a LID");
+    assert_eq!(count(0, 0).len(), 4, "two LIDs at each end");
+    assert_eq!(count(SERVICE, 0x1FF), [Lid(base.0 + 1); 2]);
+    assert_eq!(count(SERVICE, 0x200).len(), 4);
+}
+
+/// A rule about one end counts for both directions of a path: it stays reversible.
+#[test]
+fn a_rule_by_destination_leaves_the_path_reversible() {
+    let to = host(&Shape { hosts: 1, ..Shape::torus([3, 3, 1]) }, 1);
+    let place =
+        subnet(&format!("qos-ulps\n default : 0\n any, target-port-guid {to} : 8\nend-qos-ulps\n"));
+    let usual = subnet(LEVELS);
+    let reversible = |place| path(place, PathRecord::REVERSIBLE, |w| w.set_reversible(true));
+    let before = reversible(&usual).expect("a path");
+    let record = reversible(&place).expect("a path");
+    assert!(record.reversible());
+    assert_eq!(record.sl().0, before.sl().0 | 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_reads_the_policy_and_keeps_it_if_the_next_is_wrong() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let file = cluster.file("qos-policy.conf");
+    let write = |text: &str| std::fs::write(&file, text).expect("a file");
+    let name = file.display().to_string();
+    let options = Options { qos_policy_file: Some(name), ..cluster.options() };
+    let same = options.clone();
+    let reload = move || Ok(same.clone().into());
+    write("qos-ulps\n default : 8\nend-qos-ulps\n");
+    let sm = cluster.start_with([0, 0, 0], options, Box::new(reload));
+    let sl = || {
+        let subnet = sm.subnet.borrow().clone().expect("SUBNET UP");
+        let place = (cluster.shape.clone(), (*subnet).clone());
+        path(&place, 0, |_| {}).expect("a path").sl().0 & 8
+    };
+    let passes = async || {
+        sm.tell(Event::Reload);
+        sleep(Duration::from_secs(30)).await;
+    };
+    sleep(Duration::from_secs(30)).await;
+    assert_eq!(sl(), 8);
+    write("qos-ulps\n default : 99\nend-qos-ulps\n");
+    passes().await;
+    assert_eq!(sl(), 8, "the wrong file is not used");
+    write("qos-ulps\n default : 0\nend-qos-ulps\n");
+    passes().await;
+    assert_eq!(sl(), 0);
+    std::fs::remove_file(&file).expect("the file");
+    passes().await;
+    let gone = sm.subnet.borrow().as_ref().is_some_and(|subnet| subnet.qos_policy.is_none());
+    assert!(gone, "without a file there is no policy");
+}

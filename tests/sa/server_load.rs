@@ -1,0 +1,311 @@
+//! The SA desk with more requests than it can answer at once.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use testkit::sa_client::request;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, advance, sleep};
+use torus_sm::config::options::Options;
+use torus_sm::config::torus::TorusConfig;
+use torus_sm::daemon::agenda::Event;
+use torus_sm::daemon::archive::Archive;
+use torus_sm::daemon::clerks::Clerks;
+use torus_sm::daemon::hatch::Hatch;
+use torus_sm::daemon::sa_desk::{Inboxes, SaDesk};
+use torus_sm::fabric::picture::View;
+use torus_sm::fabric::{Fabric, PortId};
+use torus_sm::ids::{Guid, Lid, PortNum, Sl};
+use torus_sm::plan::partitions;
+use torus_sm::publish::Subnet;
+use torus_sm::sa::{Responder, only_reads};
+use torus_sm::sim::generate::Shape;
+use torus_sm::sm::desk::SelfPortrait;
+use torus_sm::transport::intake::{Attendant, Inbound, Served};
+use torus_sm::transport::{Address, Agent, MadPort, Outgoing, PortIdentity, SendError};
+use torus_sm::wire::attr::SmState;
+use torus_sm::wire::attr::tables::GuidBlock;
+use torus_sm::wire::mad::{Header, Method, Status};
+use torus_sm::wire::record::tables::GuidInfoRecord;
+use torus_sm::wire::record::{ClassPortInfo, NodeRecord, PathRecord};
+use torus_sm::wire::sa::SaAttr;
+
+/// Keeps LID and status of what is sent.
+struct Port {
+    identity: PortIdentity,
+    sent: Mutex<Vec<(Lid, u16)>>,
+    /// And all of it.
+    mads: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Port {
+    fn new() -> Self {
+        let (device, guid) = ("fake0".into(), Guid(0x1000_0002));
+        let identity = PortIdentity { device, port: PortNum(1), guid };
+        Self { identity, sent: Mutex::default(), mads: Mutex::default() }
+    }
+}
+
+impl MadPort for Port {
+    fn identity(&self) -> &PortIdentity {
+        &self.identity
+    }
+
+    fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
+        let status = Header::read(out.mad).status();
+        self.sent.lock().expect("no panic in here").push((out.to.lid, status));
+        self.mads.lock().expect("no panic in here").push(out.mad.to_vec());
+        Ok(())
+    }
+}
+
+fn subnet(options: Options) -> Subnet {
+    let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
+    let topology = shape.build().expect("a torus");
+    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let options = Options { qos: true, ..options };
+    let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
+    let partitions = partitions::default(&options);
+    testkit::snapshot::subnet(fabric, options, &config, &partitions)
+}
+
+fn ask(lid: u16, tid: u64) -> Inbound {
+    let info = ClassPortInfo::default();
+    let mut mad = request(SaAttr::CLASS_PORT_INFO, Method::GET, 0, &info);
+    let mut header = mad.header();
+    header.set_tid(tid);
+    mad.set_header(&header);
+    let mad = mad.0.to_vec();
+    let from = Address::gsi(Lid(lid), Sl(0));
+    Inbound { agent: Agent::Sa, from, mad, arrived: Instant::now() }
+}
+
+/// A desk at work.
+struct Office {
+    port: Arc<Port>,
+    hatch: Arc<Hatch>,
+    portrait: watch::Sender<SelfPortrait>,
+    inbox: mpsc::Sender<Inbound>,
+    desk: JoinHandle<()>,
+    events: mpsc::UnboundedReceiver<Event>,
+    /// What it has ends with these.
+    _rest: Box<dyn std::any::Any>,
+}
+
+fn portrait(state: SmState) -> SelfPortrait {
+    SelfPortrait { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 }
+}
+
+impl Office {
+    /// The desk of a subnet manager in this `state`, which finds these requests.
+    fn open(options: Options, state: SmState, requests: Vec<Inbound>) -> Self {
+        let port = Arc::new(Port::new());
+        let (published, mut snapshots) = watch::channel(Some(Arc::new(subnet(options))));
+        // The snapshot is news to the desk, as it is when a subnet comes up.
+        snapshots.mark_changed();
+        let (portrait, shown) = watch::channel(portrait(state));
+        let (told, events) = mpsc::unbounded_channel();
+        let folder = tempfile::tempdir().expect("a folder");
+        let responder = Responder::default();
+        let archive = Archive::new(folder.path().to_owned(), responder.registry());
+        let (inbox, queue) = mpsc::channel(requests.len().max(1));
+        for request in requests {
+            inbox.try_send(request).expect("there is room");
+        }
+        let (errand, errands) = mpsc::channel(1);
+        let (report, reports) = mpsc::channel(1);
+        let (notice, notices) = mpsc::channel(1);
+        let clerks = Clerks::default();
+        let desk = SaDesk::new(port.clone(), responder, snapshots, shown, told, archive, clerks);
+        let hatch = desk.hatch();
+        let desk = tokio::spawn(desk.serve(Inboxes { requests: queue, errands, reports, notices }));
+        let rest = Box::new((published, errand, report, notice, folder));
+        Self { port, hatch, portrait, inbox, desk, events, _rest: rest }
+    }
+
+    /// Lets the desk do what it has to: the paused clock moves on when nobody has work left.
+    async fn settle() {
+        sleep(Duration::from_millis(1)).await;
+    }
+
+    async fn close(self) -> Arc<Port> {
+        drop(self.inbox);
+        self.desk.await.expect("the desk ends with its inbox");
+        self.port
+    }
+}
+
+/// What the desk of a subnet manager in this `state` sends for these requests, `age` after they
+/// came.
+async fn answers(
+    options: Options,
+    state: SmState,
+    requests: Vec<Inbound>,
+    age: Duration,
+) -> Vec<(Lid, u16)> {
+    advance(age).await;
+    let office = Office::open(options, state, requests);
+    Office::settle().await;
+    let port = office.close().await;
+    let sent = port.sent.lock().expect("no panic in here");
+    sent.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_desk_that_sleeps_has_single_records_given_out_at_its_hatch() {
+    let office = Office::open(Options::default(), SmState::Master, Vec::new());
+    let [table, single, path] = [0, 1, 3].map(numbered);
+    let serve = |request: &Inbound| office.hatch.serve(&request.from, &request.mad, false);
+    assert_eq!(serve(&path), Served::Declined, "the desk has not begun");
+    Office::settle().await;
+    assert_eq!(serve(&path), Served::Declined, "the portrait is news to the desk");
+    for request in [&path, &single] {
+        office.inbox.send(request.clone()).await.expect("the desk listens");
+    }
+    Office::settle().await;
+    let by_desk = office.port.mads.lock().expect("no panic in here").clone();
+    assert_eq!(by_desk.len(), 2);
+    for (request, mad) in [&path, &single].into_iter().zip(by_desk) {
+        assert_eq!(serve(request), Served::With(request.from, mad));
+    }
+    let in_crowd = || office.hatch.serve(&path.from, &path.mad, true) != Served::Declined;
+    let answered = (0..100).filter(|_| in_crowd()).count();
+    assert!((1..50).contains(&answered), "{answered}: others are in the crowd, too");
+    assert_ne!(serve(&path), Served::Declined, "it is over");
+    assert_eq!(serve(&table), Served::Declined);
+    let mut service = path.clone();
+    service.mad[16..18].copy_from_slice(&SaAttr::SERVICE_RECORD.to_be_bytes());
+    assert_eq!(serve(&service), Served::Declined, "its lease may be over");
+    let mut join = path.clone();
+    join.mad[3] = Method::SET.0;
+    assert_eq!(serve(&join), Served::Declined);
+    office.portrait.send_replace(portrait(SmState::Standby));
+    assert_eq!(serve(&path), Served::Declined, "it may be another's subnet now");
+    office.inbox.send(path.clone()).await.expect("the desk listens");
+    Office::settle().await;
+    assert_eq!(serve(&path), Served::Declined, "it is");
+    office.close().await;
+}
+
+/// The hatch is open again before the batch in which something was written is over.
+#[tokio::test(start_paused = true)]
+async fn the_manager_is_told_of_aliases_whatever_is_read_after() {
+    let (mut wanted, mut guids) = (GuidInfoRecord::default(), GuidBlock::default());
+    guids.0[1] = Guid(0xABC);
+    let subnet = subnet(Options::default());
+    let is_host = |&port: &PortId| !subnet.fabric.node_of(port).is_switch();
+    let host = subnet.fabric.end_ports().find(is_host).expect("a host");
+    let lid = subnet.plan.lids.base(host).expect("a LID");
+    wanted.set_lid(lid);
+    wanted.set_guids(&guids);
+    let mask = GuidInfoRecord::LID | GuidInfoRecord::BLOCK | GuidInfoRecord::GID0 << 1;
+    let mut alias = ask(lid.0, 1);
+    alias.mad = request(SaAttr::GUID_INFO_RECORD, Method::SET, mask, &wanted).0.to_vec();
+    let requests = vec![ask(lid.0, 0), alias, ask(lid.0, 2), ask(lid.0, 3)];
+    let mut office = Office::open(Options::default(), SmState::Master, requests);
+    Office::settle().await;
+    let sent = office.port.sent.lock().expect("no panic in here").clone();
+    assert_eq!(sent, [(lid, Status::OK); 4]);
+    let told = std::iter::from_fn(|| office.events.try_recv().ok());
+    assert_eq!(told.filter(|event| matches!(event, Event::Aliases)).count(), 1);
+    office.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_port_that_floods_does_not_starve_the_others() {
+    let mut requests: Vec<_> = (0..10_000).map(|tid| ask(10, tid)).collect();
+    requests.extend((0..20).flat_map(|tid| [ask(11, tid), ask(12, tid)]));
+    let sent = answers(Options::default(), SmState::Master, requests, Duration::ZERO).await;
+    let busy: Vec<_> = sent.iter().filter(|(_, status)| *status == Status::BUSY).collect();
+    assert!(!busy.is_empty() && busy.len() < 200, "{}: time is for answers", busy.len());
+    assert!(busy.iter().all(|(lid, _)| *lid == Lid(10)), "the others had room");
+    let good: Vec<_> = sent.iter().filter(|(_, status)| *status == Status::OK).collect();
+    assert!(good.len() > 8000, "{}: all there is room for are answered", good.len());
+    let others = good.iter().filter(|(lid, _)| *lid != Lid(10)).count();
+    assert_eq!(others, 40, "nobody waits for nothing");
+    let last = good.iter().rposition(|(lid, _)| *lid != Lid(10)).expect("they are answered");
+    assert!(last < 1000, "the last of the others was number {last}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusing_takes_turns_with_answering() {
+    let requests: Vec<_> = (0..40_000).map(|tid| ask(10 + (tid % 8) as u16, tid)).collect();
+    let sent = answers(Options::default(), SmState::Master, requests, Duration::ZERO).await;
+    let runs = sent.chunk_by(|one, two| one.1 == two.1);
+    let refused = runs.filter(|run| run[0].1 == Status::BUSY).map(<[_]>::len);
+    let longest = refused.max().expect("there is no room for all");
+    assert!(longest < 200, "{longest} were refused before one was answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waited_too_long_is_not_answered() {
+    for (limit, expected) in [(100, 0), (0, 5), (1000, 5)] {
+        let options = Options { max_msg_fifo_timeout: limit, ..Options::default() };
+        let requests = (0..5).map(|tid| ask(10, tid)).collect();
+        let age = Duration::from_millis(200);
+        let sent = answers(options, SmState::Master, requests, age).await;
+        assert_eq!(sent.len(), expected, "limit {limit} ms");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_not_master_is_silent_however_much_is_asked() {
+    let requests = (0..10_000).map(|tid| ask(10, tid)).collect();
+    let sent = answers(Options::default(), SmState::Standby, requests, Duration::ZERO).await;
+    assert!(sent.is_empty());
+}
+
+/// A request with its number as transaction: a path, a table, or one that is refused.
+fn numbered(number: u16) -> Inbound {
+    let lid = 1 + number % 18;
+    let mut wanted = PathRecord::default();
+    wanted.set_slid(Lid(lid));
+    wanted.set_dlid(Lid(1 + number % 17));
+    let both = PathRecord::SLID | PathRecord::DLID;
+    let mut mad = match number % 7 {
+        0 => request(SaAttr::NODE_RECORD, Method::GET_TABLE, 0, &NodeRecord::default()),
+        1 => request(SaAttr::NODE_RECORD, Method::GET, 0, &NodeRecord::default()),
+        2 => request(SaAttr::NODE_RECORD, Method::REPORT, 0, &NodeRecord::default()),
+        _ => request(SaAttr::PATH_RECORD, Method::GET, both, &wanted),
+    };
+    let mut header = mad.header();
+    header.set_tid(number.into());
+    mad.set_header(&header);
+    let from = Address::gsi(Lid(lid), Sl(0));
+    Inbound { agent: Agent::Sa, from, mad: mad.0.to_vec(), arrived: Instant::now() }
+}
+
+#[test]
+fn many_hands_answer_what_one_does() {
+    let subnet = subnet(Options::default());
+    let requests: Vec<Inbound> = (0..2000).map(numbered).collect();
+    let now = Instant::now().into_std();
+    let mut responder = Responder::default();
+    responder.prepare(&subnet, now);
+    let by = |count: usize| {
+        let (port, clerks) = (Port::new(), Clerks::with(count).expect("threads"));
+        let counted = clerks.answer(&responder, &subnet, &port, &requests, now);
+        let mut mads = port.mads.into_inner().expect("no panic in here");
+        mads.sort_unstable_by_key(|mad| Header::read(mad).tid());
+        (mads, counted.lines().collect::<Vec<_>>())
+    };
+    let (mads, counted) = by(0);
+    let silent = requests.iter().filter(|r| Header::read(&r.mad).method() == Method::REPORT.0);
+    assert_eq!(mads.len(), requests.len() - silent.count(), "one reply to each but reports");
+    assert_eq!(counted.len(), 4, "{counted:?}");
+    for count in [1, 3] {
+        assert_eq!(by(count), (mads.clone(), counted.clone()), "{count} clerks");
+    }
+}
+
+#[test]
+fn what_changes_nothing_is_told_by_its_method() {
+    for method in 0..=u8::MAX {
+        let mut mad = [0; 256];
+        mad[3] = method;
+        let writes = [Method::SET, Method::DELETE].contains(&Method(method));
+        assert_eq!(only_reads(&mad), !writes, "method {method:#04x}");
+    }
+    assert!(only_reads(&[]));
+}

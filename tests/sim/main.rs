@@ -1,0 +1,6 @@
+//! The simulator: its command, its device interface, and unmodified programs attached to it.
+
+mod command;
+mod device;
+mod tools;
+mod umad_ibsim;

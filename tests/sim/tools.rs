@@ -1,0 +1,410 @@
+//! Unmodified programs on a fabric simulated by `torus-sm sim`: Debian's diagnostics, osmtest and
+//! opensm, and this crate's own daemon.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use testkit::{PATIENCE, Simulator};
+use testkit::{Running, tool, torus_sm, wait_for};
+use torus_sm::fabric::ibnet;
+use torus_sm::fabric::topology::Topology;
+use torus_sm::ids::{Guid, PortNum};
+use torus_sm::sim::generate::Shape;
+use torus_sm::wire::attr::NodeKind;
+
+const DIAGNOSTICS: [&str; 12] = [
+    "saquery",
+    "ibnetdiscover",
+    "iblinkinfo",
+    "sminfo",
+    "smpquery",
+    "ibtracert",
+    "ibroute",
+    "dump_fts",
+    "vendstat",
+    "perfquery",
+    "ibqueryerrors",
+    "ibdiagnet",
+];
+
+fn have(names: &[&str]) -> bool {
+    names.iter().all(|name| tool(name).is_some())
+}
+
+/// A fabric as the simulator generates it for `torus-sm sim SHAPE`.
+struct Expected {
+    topology: Topology,
+    switches: usize,
+    hosts: usize,
+    /// Of a switch, port 0 not counted.
+    ports: usize,
+}
+
+impl Expected {
+    fn of(shape: [u16; 3]) -> Self {
+        let topology = Shape::torus(shape).build().expect("a fabric");
+        let count = |kind| topology.nodes.iter().filter(|node| node.kind == kind).count();
+        let switch = topology.nodes.iter().find(|node| node.kind == NodeKind::Switch);
+        let ports = usize::from(switch.expect("a switch").num_ports);
+        Self { switches: count(NodeKind::Switch), hosts: count(NodeKind::Ca), ports, topology }
+    }
+
+    fn nodes(&self) -> usize {
+        self.switches + self.hosts
+    }
+
+    /// How many records of each kind a master SM has on this fabric, every port of it in use.
+    fn records(&self) -> Vec<(&'static str, usize)> {
+        let (switches, hosts, ports) = (self.switches, self.hosts, self.ports);
+        let all_ports = hosts + switches * (ports + 1);
+        let pairs_of_ports = hosts + switches * (ports + 1) * (ports + 1);
+        vec![
+            ("NR", self.nodes()),
+            ("PIR", all_ports),
+            ("PR", self.nodes() * self.nodes()),
+            ("LR", 2 * self.topology.cables.len()),
+            ("LFTR", switches),
+            ("SL2VL", pairs_of_ports),
+            ("VLAR", 4 * all_ports),
+        ]
+    }
+}
+
+/// Records in the answer to a query of an SA table.
+fn records(sim: &Simulator, args: &[&str]) -> usize {
+    let text = sim.ask("saquery", args);
+    text.matches("Record dump:").count() + text.matches("Record group dump:").count()
+}
+
+/// What all nodes and cables are called, whatever the order.
+fn census(topology: &Topology) -> (Vec<(Guid, String)>, usize) {
+    let nodes = topology.nodes.iter().map(|node| (node.guid, node.description.clone()));
+    let mut nodes: Vec<_> = nodes.collect();
+    nodes.sort();
+    (nodes, topology.cables.len())
+}
+
+/// ibnetdiscover sees what was built, port by port.
+fn discovery_agrees(sim: &Simulator, expected: &Expected) {
+    let text = sim.ask("ibnetdiscover", &[]);
+    let mut seen = ibnet::parse("ibnetdiscover".as_ref(), &text).expect("a fabric");
+    let mut built = expected.topology.clone();
+    assert_eq!(census(&seen), census(&built));
+    let named = |topology: &mut Topology| {
+        let guid = |(node, port): (usize, _)| (topology.nodes[node].guid, port);
+        let mut cables: Vec<_> = topology
+            .cables
+            .iter()
+            .map(|&[a, b]| {
+                let mut ends = [guid(a), guid(b)];
+                ends.sort();
+                ends
+            })
+            .collect();
+        cables.sort();
+        cables
+    };
+    assert_eq!(named(&mut seen), named(&mut built));
+}
+
+fn diagnostics_agree(sim: &Simulator, expected: &Expected) {
+    assert!(sim.ask("sminfo", &[]).contains("SMINFO_MASTER"));
+    let links = sim.ask("iblinkinfo", &["-l"]);
+    let active = links.lines().filter(|line| line.contains("Active/  LinkUp")).count();
+    assert_eq!(active, 2 * expected.topology.cables.len());
+    // The last host, by its LID in the SA's record.
+    let host = expected.topology.nodes.iter().rfind(|node| node.kind == NodeKind::Ca);
+    let host = host.expect("a host");
+    let guid = host.port_guid(PortNum(1));
+    let record = sim.ask("saquery", &["NR", &host.description]);
+    let lid = record.lines().find_map(|line| line.trim().strip_prefix("lid"));
+    let lid = lid.expect("a LID").trim_start_matches('.').to_owned();
+    let port_guid = format!("{:#018x}", guid.0);
+    assert!(sim.ask("smpquery", &["nodeinfo", &lid]).contains(&port_guid));
+    assert!(sim.ask("smpquery", &["-G", "nodedesc", &port_guid]).contains(&host.description));
+    let trace = sim.ask("ibtracert", &["1", &lid]);
+    assert!(trace.contains(&host.description), "{trace}");
+    let switch = expected.topology.nodes.iter().find(|node| node.kind == NodeKind::Switch);
+    let switch_guid = format!("{:#018x}", switch.expect("a switch").guid.0);
+    let valid = format!("{} valid lids dumped", expected.nodes());
+    assert!(sim.ask("ibroute", &["-G", &switch_guid]).contains(&valid));
+    let tables = sim.ask("dump_fts", &[]);
+    assert_eq!(tables.matches("valid lids dumped").count(), expected.switches);
+}
+
+/// Counters are there, and ibdiagnet finds nothing wrong.
+fn health_is_good(sim: &Simulator, expected: &Expected) {
+    let counters = sim.ask("perfquery", &["-x"]);
+    let sent = counters.lines().find_map(|line| line.strip_prefix("PortXmitPkts:"));
+    let sent = sent.expect("a counter").trim_start_matches('.');
+    assert!(sent.parse::<u64>().is_ok_and(|sent| sent > 0), "{counters}");
+    let output = sim.run("", "ibqueryerrors", &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains(&format!("{} nodes checked", expected.nodes())), "{output:?}");
+    let text = sim.ask("ibdiagnet", &["-o", sim.dir.path().to_str().expect("text")]);
+    let report = text.split_once("Stages Status Report").expect("a report").1;
+    let stages: Vec<&str> =
+        report.lines().skip(2).take_while(|line| !line.trim().is_empty()).collect();
+    assert!(stages.len() >= 5, "{text}");
+    for stage in stages {
+        let mut words = stage.split_whitespace().rev();
+        assert_eq!(words.nth(1), Some("0"), "errors: {stage}\n{text}");
+    }
+}
+
+/// What a device does not know is an error, not silence or nonsense.
+fn misses_are_errors(sim: &Simulator) {
+    for (program, args) in [
+        ("vendstat", &["-N", "1"][..]),
+        ("smpquery", &["-D", "nodeinfo", "0,7,7"]),
+        ("smpquery", &["nodeinfo", "1000"]),
+        ("saquery", &["NR", "nobody"]),
+    ] {
+        let output = sim.run("", program, args);
+        assert!(!output.status.success(), "{program} {args:?}: {output:?}");
+    }
+}
+
+#[test]
+fn opensm_and_its_tools_find_all_there_is() {
+    if !have(&DIAGNOSTICS) || !have(&["opensm", "osmtest"]) {
+        return;
+    }
+    let expected = Expected::of([3, 3, 2]);
+    let sim = Simulator::start(&["3x3x2", "--no-sm"]);
+    let _opensm = sim.opensm("", "opensm.log", &[]);
+    wait_for(&sim.dir.path().join("opensm.log"), "SUBNET UP", PATIENCE);
+    let (switches, hosts, ports) = (expected.switches, expected.hosts, expected.ports);
+    for (name, count) in expected.records() {
+        assert_eq!(records(&sim, &[name]), count, "{name}");
+    }
+    // Two blocks at each port; opensm leaves a switch's base port 0 out.
+    let blocks = 2 * (hosts + switches * ports);
+    assert_eq!(records(&sim, &["--smkey", "1", "PKTR"]), blocks);
+    for (name, count) in [("MFTR", 0), ("SR", 0), ("IIR", 0)] {
+        assert_eq!(records(&sim, &[name]), count, "{name}");
+    }
+    assert_eq!(records(&sim, &["MCMR"]), 1);
+    discovery_agrees(&sim, &expected);
+    diagnostics_agree(&sim, &expected);
+    health_is_good(&sim, &expected);
+    misses_are_errors(&sim);
+    flows_pass(&sim, &["c", "v", "e", "m", "q"]);
+}
+
+/// osmtest sleeps while leases run out: two fabrics at once.
+#[test]
+fn opensm_passes_osmtest_with_services() {
+    if !have(&["opensm", "osmtest"]) {
+        return;
+    }
+    let pass = |flow: &'static str| {
+        let sim = Simulator::start(&["2x2x1", "--no-sm"]);
+        let _opensm = sim.opensm("", "opensm.log", &[]);
+        wait_for(&sim.dir.path().join("opensm.log"), "SUBNET UP", PATIENCE);
+        flows_pass(&sim, &["c", flow]);
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| pass("s"));
+        scope.spawn(|| pass("a"));
+    });
+}
+
+#[test]
+fn services_of_torus_sm_pass_osmtest() {
+    if !have(&["osmtest"]) {
+        return;
+    }
+    let pass = |flow: &'static str| {
+        let sim = Simulator::start(&["3x3x1"]);
+        flows_pass(&sim, &["c", flow]);
+        sim
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| pass("a"));
+        let sim = pass("s");
+        // Groups that come and go beside those of others, then until there is no room for more.
+        for mode in ["2", "3", "4"] {
+            let output = sim.ask("osmtest", &["-f", "m", "-M", mode]);
+            assert!(output.contains("PASS") && !output.contains("FAIL"), "-M {mode}:\n{output}");
+        }
+    });
+}
+
+fn flows_pass(sim: &Simulator, flows: &[&str]) {
+    for flow in flows {
+        let output = sim.ask("osmtest", &["-f", flow]);
+        assert!(output.contains("PASS") && !output.contains("FAIL"), "-f {flow}:\n{output}");
+    }
+}
+
+#[test]
+fn torus_sm_answers_the_tools() {
+    if !have(&DIAGNOSTICS) || !have(&["osmtest"]) {
+        return;
+    }
+    let expected = Expected::of([3, 3, 2]);
+    let sim = Simulator::start(&["3x3x2"]);
+    for (name, count) in expected.records() {
+        assert_eq!(records(&sim, &[name]), count, "{name}");
+    }
+    assert_eq!(records(&sim, &["MCMR"]), 1);
+    discovery_agrees(&sim, &expected);
+    diagnostics_agree(&sim, &expected);
+    health_is_good(&sim, &expected);
+    misses_are_errors(&sim);
+    flows_pass(&sim, &["c", "v", "e", "m", "q"]);
+}
+
+/// One master, one standby; the standby takes over when the master is gone without a word.
+#[test]
+fn of_two_opensms_one_takes_over() {
+    if !have(&["opensm", "sminfo"]) {
+        return;
+    }
+    let sim = Simulator::start(&["2x2x1", "--no-sm"]);
+    let conf = sim.dir.path().join("opensm.conf");
+    let text = "sminfo_polling_timeout 200\npolling_retry_number 2\n";
+    std::fs::write(&conf, text).expect("a file");
+    let conf = conf.to_str().expect("text");
+    let first = sim.opensm("h0-0", "first.log", &["-p", "5", "-F", conf]);
+    wait_for(&sim.dir.path().join("first.log"), "SUBNET UP", PATIENCE);
+    let _second = sim.opensm("h1-1", "second.log", &["-p", "1", "-F", conf]);
+    wait_for(&sim.dir.path().join("second.log"), "Entering STANDBY state", PATIENCE);
+    assert!(sim.ask("sminfo", &[]).contains("SMINFO_MASTER"));
+    let state = |at: &str| {
+        let output = sim.run(at, "sminfo", &["-D", "0"]);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert!(state("h0-0").contains("priority 5 state 3"), "{}", state("h0-0"));
+    assert!(state("h1-1").contains("priority 1 state 2"), "{}", state("h1-1"));
+    drop(first);
+    wait_for(&sim.dir.path().join("second.log"), "Entering MASTER state", PATIENCE);
+    wait_for(&sim.dir.path().join("second.log"), "SUBNET UP", PATIENCE);
+    assert!(state("h1-1").contains("priority 1 state 3"), "{}", state("h1-1"));
+}
+
+/// The daemon of this crate finds the simulated port as it finds a real one, and when it is killed
+/// nothing of it stays.
+#[test]
+fn torus_sm_is_a_client_too() {
+    let sim = Simulator::start(&["2x2x1", "--no-sm"]);
+    for log in ["first.log", "second.log"] {
+        let path = sim.dir.path().join(log);
+        let child = sim
+            .command("h1-0", &torus_sm())
+            .args(["-R", "minhop", "-f"])
+            .arg(&path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let daemon = Running(child.expect("torus-sm starts"));
+        wait_for(&path, "SUBNET UP", PATIENCE);
+        assert_ne!(capabilities(&sim) & 2, 0, "IsSM");
+        drop(daemon);
+        let patience = Instant::now() + PATIENCE;
+        while capabilities(&sim) & 2 != 0 {
+            assert!(Instant::now() < patience, "IsSM stays");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn capabilities(sim: &Simulator) -> u32 {
+    let output = sim
+        .command("h1-0", "/bin/cat".as_ref())
+        .arg("/sys/class/infiniband/sim0/ports/1/cap_mask")
+        .output()
+        .expect("cat");
+    let text = String::from_utf8(output.stdout).expect("text");
+    u32::from_str_radix(text.trim().trim_start_matches("0x"), 16).expect("a number")
+}
+
+#[test]
+fn sysfs_follows_the_fabric_and_the_rest_is_left_alone() {
+    let sim = Simulator::start(&["2x2x1"]);
+    let shell = |at: &str, script: &str| {
+        let output = sim.command(at, "/bin/sh".as_ref()).args(["-c", script]).output();
+        String::from_utf8(output.expect("a shell").stdout).expect("text")
+    };
+    let port = "/sys/class/infiniband/sim0/ports/1";
+    assert_eq!(shell("", &format!("cat {port}/state {port}/lid")), "4: ACTIVE\n0x1\n");
+    assert_eq!(shell("h1-1", &format!("cat {port}/gids/0")).trim(), gid_of(&sim, "h1-1"));
+    assert_eq!(shell("sw 0,0,0", "ls /sys/class/infiniband/sim0/ports"), "0\n");
+    assert_eq!(shell("", "cd /dev/infiniband && ls; pwd"), "issm0\numad0\n/dev/infiniband\n");
+    assert_eq!(shell("", "echo x 2>&1 > /sys/class/infiniband/sim0/node_desc | wc -l"), "1\n");
+    let own = "cat /sys/class/net/lo/operstate; ls /sys/class/net | head -1; cat /proc/self/comm";
+    let plain = Command::new("/bin/sh").args(["-c", own]).output().expect("a shell");
+    assert_eq!(shell("", own), String::from_utf8_lossy(&plain.stdout));
+}
+
+fn gid_of(sim: &Simulator, node: &str) -> String {
+    let output = sim.command(node, "/bin/cat".as_ref());
+    let output = { output }.arg("/sys/class/infiniband/sim0/node_guid").output().expect("cat");
+    // The generator numbers ports after their node.
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let guid = u64::from_str_radix(&text.replace(':', ""), 16).expect("a GUID") + 1;
+    let guid = format!("{guid:016x}");
+    let groups = [&guid[..4], &guid[4..8], &guid[8..12], &guid[12..]];
+    format!("fe80:0000:0000:0000:{}", groups.join(":"))
+}
+
+#[test]
+fn a_shell_has_all_its_programs_there() {
+    if !have(&["ibstat"]) {
+        return;
+    }
+    let sim = Simulator::start(&["2x2x1"]);
+    let script = sim.dir.path().join("script");
+    std::fs::write(&script, "ibstat -p; cat /sys/class/infiniband/sim0/ports/1/state\n")
+        .expect("a file");
+    let output = Command::new(torus_sm())
+        .args(["sim", "shell", "--at", "h1-1/1", "--socket"])
+        .arg(sim.dir.path().join("sim.sock"))
+        .env("SHELL", "/bin/sh")
+        .stdin(std::fs::File::open(&script).expect("the file"))
+        .output()
+        .expect("torus-sm runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let guid = gid_of(&sim, "h1-1").replace(':', "");
+    assert_eq!(text, format!("0x{}\n4: ACTIVE\n", &guid[16..]), "{output:?}");
+}
+
+#[test]
+fn what_cannot_be_attached_is_said() {
+    let sim = Simulator::start(&["2x2x1"]);
+    let try_at = |at: &str| {
+        let output = sim.command(at, "/bin/true".as_ref()).output().expect("torus-sm runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (at, code, words) in [
+        ("h0-1", 0, ""),
+        ("sw 1,1,0/0", 0, ""),
+        ("nowhere", 3, "no node is called \"nowhere\""),
+        ("h", 3, "\"h\" may be \"h0-0-0-0 HCA-1\" or \"h0-1-0-0 HCA-1\""),
+        ("h0-1/2", 3, "has no end port 2"),
+    ] {
+        let (status, errors) = try_at(at);
+        assert_eq!(status, Some(code), "{at}: {errors}");
+        assert!(errors.contains(words), "{at}: {errors}");
+    }
+    let socket = sim.dir.path().join("sim.sock");
+    let second = Command::new(torus_sm())
+        .args(["sim", "2x2x1", "--no-sm", "--socket"])
+        .arg(&socket)
+        .output()
+        .expect("torus-sm runs");
+    assert_eq!(second.status.code(), Some(5));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("another simulator serves there"));
+    let pid = Pid::from_raw(i32::try_from(sim.pid()).expect("a process"));
+    kill(pid, Signal::SIGTERM).expect("it runs");
+    let patience = Instant::now() + PATIENCE;
+    while socket.exists() {
+        assert!(Instant::now() < patience, "the socket stays");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let (status, errors) = try_at("");
+    assert_eq!(status, Some(3));
+    assert!(errors.contains("start a simulator first"), "{errors}");
+}

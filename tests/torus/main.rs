@@ -1,0 +1,7 @@
+//! The torus-2QoS engine and the derivation of its configuration.
+
+mod derive;
+mod engine;
+mod failures;
+mod rerouting;
+mod vectors;
