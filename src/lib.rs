@@ -25,8 +25,9 @@
 //!
 //! Beside the stages stand [`ids`] (numbers of the standard as types), [`notes`] (what the
 //! operator is to hear), [`wire`] (bytes), [`transport`] (the port), [`config`] (what the
-//! administrator writes), [`sm`] (roles and election), [`sim`] (a simulated fabric), [`cli`] (the
-//! command line), [`daemon`] (the loop, the process) and [`sim_command`] (`torus-sm sim`).
+//! administrator writes), [`sm`] (roles and election), [`sim`] (a simulated fabric),
+//! [`torus_config`] (derives torus-2QoS.conf from cables), [`cli`] (the command line),
+//! [`daemon`] (the loop, the process) and [`sim_command`] (`torus-sm sim`).
 //!
 //! # Who may import whom
 //!
@@ -48,7 +49,8 @@
 //! publish    ids wire notes fabric config plan verify apply
 //! sa         ids wire notes fabric config plan verify apply publish transport
 //! sm         ids wire notes fabric config transport
-//! offline    ids wire notes fabric config sim plan verify apply publish cli (a dry run has no port)
+//! offline    ids wire notes fabric config sim plan verify apply publish torus_config cli (a dry run has no port)
+//! torus_config ids fabric config plan (torus-2QoS.conf derived from cables)
 //! cli        everything
 //! daemon     everything
 //! sim_command everything
@@ -79,6 +81,7 @@ pub mod sa;
 pub mod sim;
 pub mod sim_command;
 pub mod sm;
+pub mod torus_config;
 pub mod transport;
 pub mod verify;
 pub mod wire;

@@ -13,9 +13,9 @@ use crate::fabric::topology::Topology;
 use crate::fabric::{Fabric, ibnet};
 use crate::notes::{Note, Severity};
 use crate::plan::lids::{self, Memory};
-use crate::plan::routing::torus::derive::{self, Derived};
 use crate::plan::routing::torus::{Coordinates, Torus, Torus2Qos};
 use crate::plan::routing::{Engine, RoutingInput};
+use crate::torus_config::{self, Derived};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
@@ -31,7 +31,7 @@ const SHOWN: usize = 32;
 pub fn run(args: &TorusConfigArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     let topology = topology(&args.sim)?;
     let fabric = picture(&topology).ok_or_else(|| fail(ExitCode::Config, "the fabric is empty"))?;
-    let derived = derive::derive(&fabric)
+    let derived = torus_config::derive(&fabric)
         .map_err(|why| fail(ExitCode::Fatal, format!("this is no torus: {why}")))?;
     let (verdict, refusal) = verdict(&fabric, &derived);
     let mut findings = findings(&fabric, &derived);
@@ -115,13 +115,13 @@ fn verdict(fabric: &Fabric, derived: &Derived) -> (Vec<String>, bool) {
 fn findings(fabric: &Fabric, derived: &Derived) -> Vec<String> {
     let (explained, cables) = derived.cables;
     let (placed, switches) = (derived.placed(), fabric.switches().len());
-    let size = derived.config.size.as_ref().map(derive::shape).unwrap_or_default();
+    let size = derived.config.size.as_ref().map(torus_config::shape).unwrap_or_default();
     let mut lines = vec![format!(
         "{size}: {placed} of {switches} switches and {explained} of {cables} cables between \
          switches fit in"
     )];
     if !derived.alternatives.is_empty() {
-        let shapes: Vec<String> = derived.alternatives.iter().map(derive::shape).collect();
+        let shapes: Vec<String> = derived.alternatives.iter().map(torus_config::shape).collect();
         lines.push(format!(
             "ambiguous: the cables can be read as {} just as well",
             shapes.join(" or ")

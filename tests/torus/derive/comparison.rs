@@ -12,7 +12,7 @@ use torus_sm::config::torus::TorusSize;
 use torus_sm::notes::Severity;
 use torus_sm::plan::routing::Refusal;
 use torus_sm::plan::routing::torus::Torus;
-use torus_sm::plan::routing::torus::derive::{Derived, derive, shape};
+use torus_sm::torus_config::{Derived, derive, shape};
 
 /// How a derived torus compares with the true one.
 #[derive(Clone, PartialEq, Eq, Debug)]

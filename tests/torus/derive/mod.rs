@@ -13,8 +13,8 @@ use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
 use torus_sm::ids::Guid;
 use torus_sm::plan::routing::torus::Torus;
-use torus_sm::plan::routing::torus::derive::{Derived, NoTorus, derive};
 use torus_sm::sim::generate::Shape;
+use torus_sm::torus_config::{Derived, NoTorus, derive};
 
 /// Each seed alone grows to the same coordinates, and no two share a switch.
 fn check_seeds(case: &Case, derived: &Derived, coordinates: &[Option<[u32; 3]>]) {

@@ -85,7 +85,7 @@ pub const AXIS_NAMES: [char; 3] = ['x', 'y', 'z'];
 
 /// The grid.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Lattice {
+pub(crate) struct Lattice {
     size: TorusSize,
     stride: [u32; 3],
     len: u32,
@@ -93,7 +93,7 @@ pub(super) struct Lattice {
 
 impl Lattice {
     /// The grid of this size; `None` if a radix is zero or there are too many positions.
-    pub(super) fn new(size: TorusSize) -> Option<Self> {
+    pub(crate) fn new(size: TorusSize) -> Option<Self> {
         let mut stride = [0; 3];
         let mut len = 1u64;
         for (stride, radix) in stride.iter_mut().zip(size.radix) {
@@ -105,53 +105,53 @@ impl Lattice {
     }
 
     /// Number of positions.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len as usize
     }
 
     /// Radices of x, y, z.
-    pub(super) fn radices(&self) -> [u32; 3] {
+    pub(crate) fn radices(&self) -> [u32; 3] {
         self.size.radix
     }
 
     /// Radix of a dimension.
-    pub(super) fn radix(&self, axis: usize) -> u32 {
+    pub(crate) fn radix(&self, axis: usize) -> u32 {
         self.size.radix[axis]
     }
 
     /// True if the dimension wraps around.
-    pub(super) fn is_looped(&self, axis: usize) -> bool {
+    pub(crate) fn is_looped(&self, axis: usize) -> bool {
         self.size.looped[axis]
     }
 
     /// True if the dimension has more than one coordinate.
-    pub(super) fn is_active(&self, axis: usize) -> bool {
+    pub(crate) fn is_active(&self, axis: usize) -> bool {
         self.radix(axis) > 1
     }
 
     /// All positions, ascending.
-    pub(super) fn positions(&self) -> impl ExactSizeIterator<Item = Position> + Clone + use<> {
+    pub(crate) fn positions(&self) -> impl ExactSizeIterator<Item = Position> + Clone + use<> {
         (0..self.len).map(Position)
     }
 
     /// Coordinates of a position.
-    pub(super) fn coordinates(&self, at: Position) -> Coordinates {
+    pub(crate) fn coordinates(&self, at: Position) -> Coordinates {
         Coordinates(std::array::from_fn(|axis| self.coordinate(at, axis)))
     }
 
     /// One coordinate of a position.
-    pub(super) fn coordinate(&self, at: Position, axis: usize) -> u32 {
+    pub(crate) fn coordinate(&self, at: Position, axis: usize) -> u32 {
         at.0 / self.stride[axis] % self.size.radix[axis]
     }
 
     /// The position with these coordinates, taken modulo the radices.
-    pub(super) fn position(&self, coordinates: [i64; 3]) -> Position {
+    pub(crate) fn position(&self, coordinates: [i64; 3]) -> Position {
         let terms = coordinates.iter().zip(self.size.radix).zip(self.stride);
         Position(terms.map(|((c, r), s)| c.rem_euclid(r.into()) as u32 * s).sum())
     }
 
     /// The position one step away, over the edge if need be.
-    pub(super) fn step(&self, at: Position, direction: Direction) -> Position {
+    pub(crate) fn step(&self, at: Position, direction: Direction) -> Position {
         let axis = direction.axis();
         let (radix, stride) = (self.size.radix[axis], self.stride[axis]);
         let here = self.coordinate(at, axis);
@@ -160,13 +160,13 @@ impl Lattice {
     }
 
     /// The position that differs only in one coordinate.
-    pub(super) fn with(&self, at: Position, axis: usize, coordinate: u32) -> Position {
+    pub(crate) fn with(&self, at: Position, axis: usize, coordinate: u32) -> Position {
         let stride = self.stride[axis];
         Position(at.0 - self.coordinate(at, axis) * stride + coordinate * stride)
     }
 
     /// True if a step from `at` in `direction` leaves an open dimension.
-    pub(super) fn is_edge(&self, at: Position, direction: Direction) -> bool {
+    pub(crate) fn is_edge(&self, at: Position, direction: Direction) -> bool {
         let axis = direction.axis();
         let end = if direction.is_plus() { self.radix(axis) - 1 } else { 0 };
         !self.is_looped(axis) && self.coordinate(at, axis) == end
@@ -175,7 +175,7 @@ impl Lattice {
     /// The corners of the cube at `base`, by number: bit n of the number tells the offset along
     /// dimension n. Those in inactive dimensions coincide with others. `None` if the cube would
     /// leave an open dimension.
-    pub(super) fn cube(&self, base: Position) -> Option<[Position; 8]> {
+    pub(crate) fn cube(&self, base: Position) -> Option<[Position; 8]> {
         let mut offsets = [[0; 2]; 3];
         for (axis, offsets) in offsets.iter_mut().enumerate() {
             let (radix, here) = (self.radix(axis), self.coordinate(base, axis));
@@ -190,12 +190,12 @@ impl Lattice {
     }
 
     /// The first position of every line along `axis`, ascending.
-    pub(super) fn lines(&self, axis: usize) -> impl Iterator<Item = Position> + '_ {
+    pub(crate) fn lines(&self, axis: usize) -> impl Iterator<Item = Position> + '_ {
         self.positions().filter(move |&at| self.coordinate(at, axis) == 0)
     }
 
     /// The positions of the line along `axis` that starts at `first`.
-    pub(super) fn line(
+    pub(crate) fn line(
         &self,
         first: Position,
         axis: usize,
@@ -206,13 +206,13 @@ impl Lattice {
 
     /// The direction of the shorter way from coordinate `a` to `b` of a dimension; of two equally
     /// long ways the one that does not cross the dateline.
-    pub(super) fn shorter(&self, axis: usize, a: u32, b: u32) -> Direction {
+    pub(crate) fn shorter(&self, axis: usize, a: u32, b: u32) -> Direction {
         let direct_is_shorter = !self.crosses(axis, a, b);
         if (b > a) == direct_is_shorter { Direction::plus(axis) } else { Direction::minus(axis) }
     }
 
     /// True if the shorter way between two coordinates crosses the dateline; a tie does not.
-    pub(super) fn crosses(&self, axis: usize, a: u32, b: u32) -> bool {
+    pub(crate) fn crosses(&self, axis: usize, a: u32, b: u32) -> bool {
         let direct = a.abs_diff(b);
         direct > self.radix(axis) - direct
     }

@@ -15,8 +15,8 @@
 //! | forwarding tables | [`unicast`], with the ways along rings of [`compass`] and [`patches`] |
 //! | spanning tree, trees of groups | [`multicast`] |
 //! | what was placed, for reports | [`chart`] |
+//! | a trial placement from a seed, for `torus-config` | [`trial`] |
 //! | SLs, VLs, arbitration | [`path_sl`], [`sl2vl`], [`vlarb`] |
-//! | the configuration of a fabric that has none | [`mod@derive`] |
 //!
 //! The result is a function of fabric, LIDs and files alone; the torus of the last success only
 //! helps to tell what changed, and lends the forwarding tables that are the same again. Everything
@@ -44,7 +44,6 @@ mod chart;
 mod checks;
 mod compass;
 mod cube;
-pub mod derive;
 mod gaps;
 mod grid;
 mod lattice;
@@ -58,15 +57,19 @@ mod rings;
 mod search;
 mod sketch;
 mod sl2vl;
+mod trial;
 mod unicast;
 mod view;
 mod vlarb;
 mod wiring;
 
 pub use chart::{Chart, Ring};
+pub(crate) use lattice::Lattice;
 pub use lattice::{AXIS_NAMES, Coordinates, Direction, Position};
 pub use sl2vl::{PortClass, VlCounts};
+pub(crate) use trial::SeedTrial;
 pub use view::Torus;
+pub(crate) use wiring::Wiring;
 
 use super::{Dump, Engine, Refusal, Routing, RoutingInput};
 use crate::config::torus::TorusConfig;
@@ -75,13 +78,11 @@ use crate::notes::Note;
 use changes::Census;
 use gaps::Names;
 use grid::Grid;
-use lattice::Lattice;
 use multicast::MasterTree;
 use placement::{Placement, Unplaceable, origin};
 use sl2vl::VlCensus;
 use std::sync::Arc;
 use view::Parts;
-use wiring::Wiring;
 
 /// The engine's name in lists of engines.
 pub const NAME: &str = "torus-2QoS";

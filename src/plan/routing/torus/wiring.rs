@@ -8,7 +8,7 @@ use crate::wire::attr::NodeKind;
 
 /// A cable between two switch ports, seen from one of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     /// Port number on this side.
     pub port: u8,
     /// The switch at the far end.
@@ -21,7 +21,7 @@ pub(super) struct Link {
 
 /// An end port at a switch: the port number of the switch and the CA or router port behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Host {
+pub(crate) struct Host {
     /// Port number of the switch.
     pub port: u8,
     /// The CA or router port.
@@ -30,7 +30,7 @@ pub(super) struct Host {
 
 /// Cables and end ports of all switches.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Wiring {
+pub(crate) struct Wiring {
     /// Those of a switch together, ascending by port number.
     links: Vec<Link>,
     /// Those of a switch together, ascending by port number.
@@ -46,7 +46,7 @@ pub(super) struct Wiring {
 impl Wiring {
     /// Collects the cables of `fabric`. A port cabled to itself is ignored, as are cables
     /// between end ports.
-    pub(super) fn new(fabric: &Fabric) -> Self {
+    pub(crate) fn new(fabric: &Fabric) -> Self {
         let mut wiring = Self { slots: fabric.ports().len(), ..Self::default() };
         for &node in fabric.switches() {
             wiring.add_switch(fabric, node);
@@ -56,7 +56,7 @@ impl Wiring {
     }
 
     /// The cables of a fabric that differs so from the one of `self`, which has the same nodes.
-    pub(super) fn after(&self, fabric: &Fabric, difference: &Difference) -> Self {
+    pub(crate) fn after(&self, fabric: &Fabric, difference: &Difference) -> Self {
         let nodes = difference.ports.iter().map(|&id| fabric.port(id).node);
         let mut nodes: Vec<NodeId> = nodes.filter(|&id| fabric.node(id).is_switch()).collect();
         nodes.dedup();
@@ -118,12 +118,12 @@ impl Wiring {
     }
 
     /// Number of port slots of the fabric: cables have numbers below.
-    pub(super) fn slots(&self) -> usize {
+    pub(crate) fn slots(&self) -> usize {
         self.slots
     }
 
     /// Number of switches.
-    pub(super) fn switch_count(&self) -> usize {
+    pub(crate) fn switch_count(&self) -> usize {
         self.ends.len()
     }
 
@@ -135,19 +135,19 @@ impl Wiring {
     }
 
     /// Cables of a switch to switches, ascending by its port number.
-    pub(super) fn links(&self, switch: SwitchId) -> &[Link] {
+    pub(crate) fn links(&self, switch: SwitchId) -> &[Link] {
         let [(first, end), _] = self.range(switch);
         &self.links[first..end]
     }
 
     /// End ports at a switch, ascending by its port number.
-    pub(super) fn hosts(&self, switch: SwitchId) -> &[Host] {
+    pub(crate) fn hosts(&self, switch: SwitchId) -> &[Host] {
         let [_, (first, end)] = self.range(switch);
         &self.hosts[first..end]
     }
 
     /// Number of end ports at switches.
-    pub(super) fn host_count(&self) -> usize {
+    pub(crate) fn host_count(&self) -> usize {
         self.hosts.len()
     }
 }

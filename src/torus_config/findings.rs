@@ -4,8 +4,8 @@
 use super::graph::Graph;
 use super::map::Map;
 use crate::fabric::{Fabric, PortId, SwitchId};
-use crate::plan::routing::torus::lattice::{Coordinates, Direction};
-use crate::plan::routing::torus::wiring::Wiring;
+use crate::plan::routing::torus::Wiring;
+use crate::plan::routing::torus::{Coordinates, Direction};
 use std::collections::BTreeMap;
 
 /// `portgroup_max_ports` unless a fabric needs more.

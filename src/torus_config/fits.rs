@@ -12,7 +12,7 @@
 use super::graph::Graph;
 use super::map::Map;
 use crate::config::torus::TorusSize;
-use crate::plan::routing::torus::lattice::{Direction, Lattice, Position};
+use crate::plan::routing::torus::{Direction, Lattice, Position};
 
 /// Faults that are assumed at most.
 pub(super) const MOST_FAULTS: usize = 4;

@@ -4,11 +4,7 @@ use super::graph::Graph;
 use super::map::Map;
 use crate::config::torus::{Seed, SeedLink};
 use crate::fabric::{Fabric, SwitchId};
-use crate::plan::routing::torus::gaps::Names;
-use crate::plan::routing::torus::lattice::{Direction, Position};
-use crate::plan::routing::torus::placement::Placement;
-use crate::plan::routing::torus::rings;
-use crate::plan::routing::torus::wiring::Wiring;
+use crate::plan::routing::torus::{Direction, Position, SeedTrial, Wiring};
 use std::cmp::Reverse;
 
 /// Seeds to fall back on when a switch of the first is gone.
@@ -207,20 +203,17 @@ impl Ground<'_> {
 
     /// Lets the discovery grow from a site. `None` if it contradicts the map or itself.
     fn trial(&self, map: &Map, site: &Site) -> Option<Yield> {
-        let mut placement = Placement::new(&map.lattice, self.wiring, self.portgroup_max_ports);
-        placement.plant(self.fabric, &self.seed(map, site)).ok()?;
-        placement.sweep();
-        let (grid, _) = placement.finish(self.fabric).ok()?;
+        let (seed, max_ports) = (self.seed(map, site), self.portgroup_max_ports);
+        let trial = SeedTrial::place(self.fabric, self.wiring, &map.lattice, &seed, max_ports)?;
         let mut switches = 0;
-        for (at, switch) in grid.placed() {
+        for (at, switch) in trial.switches() {
             match map.positions[switch.index()] {
                 Some(known) if known != at => return None,
                 _ => switches += 1,
             }
         }
-        let is_routable =
-            rings::faults(&grid, &Names::new(self.fabric, &grid, None), None).is_empty();
-        Some(Yield { is_routable, switches, cables: grid.cable_count() })
+        let is_routable = trial.is_routable(self.fabric);
+        Some(Yield { is_routable, switches, cables: trial.cable_count() })
     }
 
     fn seed(&self, map: &Map, site: &Site) -> Seed {

@@ -43,11 +43,10 @@ mod squares;
 
 pub use findings::{Gap, Stray};
 
-use super::lattice::Coordinates;
-use super::wiring::Wiring;
 use crate::config::torus::{TorusConfig, TorusSize};
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::Guid;
+use crate::plan::routing::torus::{Coordinates, Wiring};
 use graph::Graph;
 use map::Map;
 use seeds::{Ground, Planted};

@@ -3,7 +3,7 @@
 use super::graph::Graph;
 use super::layers::Line;
 use crate::config::torus::TorusSize;
-use crate::plan::routing::torus::lattice::{Direction, Lattice, Position};
+use crate::plan::routing::torus::{Direction, Lattice, Position};
 
 /// Radices and openness of axes, and pairs of neighbours with a name for the axis between them.
 pub(super) type Identity = (Vec<(u32, bool)>, Vec<([u32; 2], usize)>);

@@ -11,7 +11,7 @@
 use super::graph::Graph;
 use super::map::Map;
 use crate::config::torus::TorusSize;
-use crate::plan::routing::torus::lattice::Direction;
+use crate::plan::routing::torus::Direction;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 

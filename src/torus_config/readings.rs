@@ -12,7 +12,7 @@ use super::growth;
 use super::layers::Line;
 use super::map::Map;
 use crate::fabric::SwitchId;
-use crate::plan::routing::torus::wiring::Wiring;
+use crate::plan::routing::torus::Wiring;
 use std::cmp::Reverse;
 
 /// Maps that growth is to make at most, times their switches: what a reading may cost.

@@ -2,7 +2,7 @@
 //! switch to itself none. Only the largest connected part has edges.
 
 use crate::fabric::SwitchId;
-use crate::plan::routing::torus::wiring::Wiring;
+use crate::plan::routing::torus::Wiring;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Neighbouring switches and the cables between them.
