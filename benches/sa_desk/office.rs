@@ -5,14 +5,15 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use torus_sm::daemon::archive::Archive;
-use torus_sm::daemon::clerks::Clerks;
-use torus_sm::daemon::hatch::Hatch;
-use torus_sm::daemon::sa_desk::{Errand, Inboxes, SaDesk};
+use torus_sm::daemon::messages::SaCommand;
+use torus_sm::daemon::sa_server::db_file::SaDbFile;
+use torus_sm::daemon::sa_server::shared_responder::SharedResponder;
+use torus_sm::daemon::sa_server::table_workers::TableWorkers;
+use torus_sm::daemon::sa_server::{Inboxes, SaServer};
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
-use torus_sm::sm::desk::SelfPortrait;
+use torus_sm::sm::sm_info::SmStatus;
 use torus_sm::transport::intake::Inbound;
 use torus_sm::transport::{MadPort, PortIdentity};
 use torus_sm::wire::attr::SmState;
@@ -21,9 +22,9 @@ use torus_sm::wire::attr::SmState;
 pub(crate) struct Office {
     desk: JoinHandle<()>,
     /// Where single records are answered while it sleeps.
-    pub hatch: Arc<Hatch>,
+    pub hatch: Arc<SharedResponder>,
     runtime: Runtime,
-    _errands: mpsc::Sender<Errand>,
+    _errands: mpsc::Sender<SaCommand>,
     _rest: Box<dyn std::any::Any>,
     _folder: TempDir,
 }
@@ -42,18 +43,18 @@ impl Office {
         let (published, mut snapshots) = watch::channel(Some(subnet));
         snapshots.mark_changed();
         let state = SmState::Master;
-        let portrait = SelfPortrait { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 };
+        let portrait = SmStatus { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 };
         let (shown, portrait) = watch::channel(portrait);
         let (events, inbox) = mpsc::unbounded_channel();
         let responder = Responder::default();
-        let archive = Archive::new(folder.path().to_owned(), responder.registry());
-        let (errand, errands) = mpsc::channel(1);
+        let archive = SaDbFile::new(folder.path().to_owned(), responder.registry());
+        let (errand, commands) = mpsc::channel(1);
         let (report, reports) = mpsc::channel(1);
         let (notice, notices) = mpsc::channel(1);
-        let clerks = Clerks::with(clerks).expect("threads");
-        let desk = SaDesk::new(port, responder, snapshots, portrait, events, archive, clerks);
+        let clerks = TableWorkers::with(clerks).expect("threads");
+        let desk = SaServer::new(port, responder, snapshots, portrait, events, archive, clerks);
         let hatch = desk.hatch();
-        let desk = runtime.spawn(desk.serve(Inboxes { requests, errands, reports, notices }));
+        let desk = runtime.spawn(desk.serve(Inboxes { requests, commands, reports, notices }));
         let rest = Box::new((published, shown, inbox, report, notice));
         Self { desk, hatch, runtime, _errands: errand, _rest: rest, _folder: folder }
     }

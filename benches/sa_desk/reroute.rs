@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use testkit::sa_client::path_query;
 use testkit::{SimCluster, Sm};
 use tokio::runtime::{Builder, Runtime};
-use torus_sm::daemon::threads::Threads;
+use torus_sm::daemon::process::threads::Threads;
+use torus_sm::daemon::start::ServerThreads;
 use torus_sm::ids::{Guid, PortNum, Sl};
 use torus_sm::sim::SimPort;
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
@@ -95,8 +96,8 @@ fn runtime() -> Runtime {
 
 /// Answers while nothing happens, and while cables fail and come back.
 pub(crate) fn reroute() {
-    let threads = Threads::start().unwrap_or_else(|failure| panic!("{}", failure.text));
-    let at_desks = threads.desks().unwrap_or_else(|failure| panic!("{}", failure.text));
+    let threads = Threads::start().expect("threads");
+    let at_desks = ServerThreads::new(threads.servers()).expect("threads");
     let (main, clients) = (threads.main(), runtime());
     let cluster = SimCluster::healthy("16x16x16", 2);
     let mut sm = {
@@ -122,7 +123,7 @@ pub(crate) fn reroute() {
     println!("a cable more or less was in force after: {}", spread(took));
     main.block_on(sm.stop());
     clients.shutdown_background();
-    threads.end();
+    threads.shut_down();
 }
 
 fn client(cluster: &SimCluster) -> Client {

@@ -1,15 +1,16 @@
 //! The daemon as a process: configuration, log, port, signals, and the exit code.
 
-use super::background;
-use super::files::Files;
-use super::logging::{self, LogConfig, LogHandle};
-use super::manager::Exit;
-use super::start::{Daemon, Setup};
-use super::surroundings::{Configuration, Reload};
-use super::threads::{Desks, Threads};
-use super::{signals, tell};
 use crate::cli::configuration::{self, Configured};
 use crate::cli::{DaemonArgs, ExitCode};
+use crate::daemon::process::background;
+use crate::daemon::process::logging::{self, LogConfig, LogHandle};
+use crate::daemon::process::operator_log;
+use crate::daemon::process::signals;
+use crate::daemon::process::threads::Threads;
+use crate::daemon::sm_loop::context::{Configuration, ReloadFn};
+use crate::daemon::sm_loop::files::StateFiles;
+use crate::daemon::sm_loop::manager::Exit;
+use crate::daemon::start::{Daemon, ServerThreads, Setup};
 
 pub use crate::cli::exit::Failure;
 use crate::config::files;
@@ -47,15 +48,14 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     let Some(local) = choose_port(args, &configured.options)? else { return Ok(ExitCode::Ok) };
     let log = open_log(&LogConfig::from(&configured.options))?;
     let _pidfile = PidFile::write(args)?;
-    configured.notes.iter().chain(&notes).for_each(tell::note);
+    configured.notes.iter().chain(&notes).for_each(operator_log::note);
     info!("binding to port GUID {} ({} port {})", local.guid, local.device, local.port);
-    let threads = Threads::start()?;
-    let desks = threads.desks()?;
+    let (threads, servers) = start_threads()?;
     let partitions = Arc::new(partitions);
     let configuration = Configuration { options: configured.options, partitions };
-    let run = serve(args, configuration, &local, desks, log.clone());
+    let run = serve(args, configuration, &local, servers, log.clone());
     let outcome = threads.main().block_on(run);
-    threads.end();
+    threads.shut_down();
     if let Err(failure) = &outcome {
         error!("{}", failure.text);
     }
@@ -88,6 +88,16 @@ pub(crate) fn read_partitions(options: &Options) -> Result<(PartitionsConfig, Ve
     })
 }
 
+/// Starts the threads of the process.
+pub(crate) fn start_threads() -> Result<(Threads, ServerThreads), Failure> {
+    let failure = |error: &dyn std::fmt::Display| {
+        Failure::new(ExitCode::System, format!("cannot start the daemon's threads: {error}"))
+    };
+    let threads = Threads::start().map_err(|error| failure(&error))?;
+    let servers = ServerThreads::new(threads.servers()).map_err(|error| failure(&error))?;
+    Ok((threads, servers))
+}
+
 /// Opens the log.
 pub(crate) fn open_log(config: &LogConfig) -> Result<LogHandle, Failure> {
     let name = format!("{:?}", config.destination);
@@ -99,7 +109,7 @@ async fn serve(
     args: &DaemonArgs,
     configuration: Configuration,
     local: &LocalPort,
-    desks: Desks,
+    servers: ServerThreads,
     log: LogHandle,
 ) -> Result<Exit, Failure> {
     let Configuration { options, partitions } = configuration;
@@ -111,9 +121,9 @@ async fn serve(
     if args.trace_port {
         port = Arc::new(TracedPort::new(port));
     }
-    let files = Files::from_environment(&options);
+    let files = StateFiles::from_environment(&options);
     let reload = reload(args, &options, &log);
-    let setup = Setup { reload, options, partitions, once: args.once, files, desks };
+    let setup = Setup { reload, options, partitions, once: args.once, files, servers };
     tokio::spawn(flush_regularly(log.clone()));
     let daemon = Daemon::new(port, &intake, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
@@ -125,7 +135,7 @@ async fn serve(
 }
 
 /// Lines of the log are buffered; whoever looks at the file sees them soon nevertheless.
-pub(super) async fn flush_regularly(log: LogHandle) {
+pub(crate) async fn flush_regularly(log: LogHandle) {
     loop {
         tokio::time::sleep(FLUSH_INTERVAL).await;
         log.flush();
@@ -142,14 +152,14 @@ pub(crate) fn reopen(log: LogHandle) -> impl Fn() + Send + 'static {
 }
 
 /// What HUP does to the configuration.
-pub(crate) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> Reload {
+pub(crate) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> ReloadFn {
     let (args, log) = (args.clone(), log.clone());
     let mut current = options.clone();
     Box::new(move || {
         let read = configuration::read(&args)?;
         let (options, notes) = current.reloaded(&read.options);
         let (partitions, found) = files::partitions(&options)?;
-        read.notes.iter().chain(&notes).chain(&found).for_each(tell::note);
+        read.notes.iter().chain(&notes).chain(&found).for_each(operator_log::note);
         log.reconfigure(&LogConfig::from(&options));
         current = options.clone();
         Ok(Configuration { options, partitions: Arc::new(partitions) })
@@ -251,7 +261,7 @@ pub(crate) fn exit_code(exit: &Exit) -> ExitCode {
     code
 }
 
-impl Files {
+impl StateFiles {
     /// Where OpenSM's environment variables say, else its default folders; OSM_TMP_DIR only
     /// stands in for the default of `dump_files_dir`.
     pub fn from_environment(options: &Options) -> Self {

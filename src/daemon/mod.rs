@@ -25,32 +25,11 @@
 //! * [`signals`]: HUP, USR1, INT, TERM; [`logging`]: the log, [`tell`]: its well-known lines;
 //! * [`start`]: puts the desks together; [`launch`]: the process, its [`threads`] and their
 //!   [`priority`], and
-//!   [`background`] for `-B`.
+//!   [`background`] for `-B`;
 
-pub mod agenda;
-pub mod archive;
-pub mod background;
-pub mod clerks;
-pub mod files;
-pub mod front_desk;
-pub mod groundwork;
-pub mod hatch;
-pub mod joins;
 pub mod launch;
-pub mod logging;
-pub mod manager;
-pub mod name;
-pub mod partitions;
-pub mod planning;
-pub mod policy;
-pub mod priority;
-pub mod queue;
-pub mod sa_desk;
-pub mod scribe;
-pub mod signals;
+pub mod messages;
+pub mod process;
+pub mod sa_server;
+pub mod sm_loop;
 pub mod start;
-pub mod surroundings;
-pub mod sweeping;
-pub mod tell;
-pub mod threads;
-pub mod transitions;

@@ -1,23 +1,23 @@
 //! Puts the desks and the manager together around an open port.
 
-use super::agenda::Event;
-use super::archive::{self, Archive};
-use super::files::Files;
-use super::front_desk::FrontDesk;
-use super::manager::{Exit, Manager, limits};
-use super::partitions::permanent_groups;
-use super::sa_desk::{Inboxes, SaDesk};
-use super::surroundings::{Configuration, Reload, Surroundings};
-use super::threads::Desks;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
+use crate::daemon::messages::SmEvent;
+use crate::daemon::sa_server::db_file::{self, SaDbFile};
+use crate::daemon::sa_server::table_workers::TableWorkers;
+use crate::daemon::sa_server::{Inboxes, SaServer};
+use crate::daemon::sm_loop::context::{Configuration, ManagerContext, ReloadFn};
+use crate::daemon::sm_loop::files::StateFiles;
+use crate::daemon::sm_loop::manager::{Exit, Manager, limits};
+use crate::daemon::sm_loop::partitions::permanent_groups;
+use crate::daemon::sm_loop::smp_server::SmpServer;
 use crate::ids::Mlid;
 use crate::plan::partitions;
 use crate::publish::Subnet;
 use crate::publish::refused::Refused;
 use crate::sa::Responder;
 use crate::sa::registry::Registry;
-use crate::sm::desk::SelfPortrait;
+use crate::sm::sm_info::SmStatus;
 use crate::transport::MadPort;
 use crate::transport::client::SmpClient;
 use crate::transport::intake::{Intake, Unsolicited};
@@ -37,11 +37,29 @@ pub struct Setup {
     /// Configure the subnet once, then end (`-o`).
     pub once: bool,
     /// Where files are.
-    pub files: Files,
+    pub files: StateFiles,
     /// Reads the configuration anew.
-    pub reload: Reload,
+    pub reload: ReloadFn,
     /// Where the desks work.
-    pub desks: Desks,
+    pub servers: ServerThreads,
+}
+
+/// Threads of the SMP and SA servers.
+#[derive(Debug, Default)]
+pub struct ServerThreads {
+    /// Their runtime; `None` runs them on the manager's.
+    pub handle: Option<Handle>,
+    pub table_workers: TableWorkers,
+}
+
+impl ServerThreads {
+    /// Runs the servers on `handle`, with a table worker for each further core.
+    ///
+    /// # Errors
+    /// The kernel refuses to create a thread.
+    pub fn new(handle: Handle) -> Result<Self, rayon::ThreadPoolBuildError> {
+        Ok(Self { handle: Some(handle), table_workers: TableWorkers::new()? })
+    }
 }
 
 /// What the subnet administrator starts with: the multicast groups of the partitions, and what
@@ -51,7 +69,7 @@ fn registry(options: &Options, config: &PartitionsConfig) -> (Registry, bool) {
     // What is odd about the partitions is told by the first sweep.
     let (partitions, _) = partitions::partitions(config, options, &[]);
     let groups = permanent_groups(&partitions, options);
-    let complete = archive::restore(&mut registry, options, &groups);
+    let complete = db_file::restore(&mut registry, options, &groups);
     if registry.set_permanent(&groups, Mlid::LAST).is_err() {
         warn!("there are fewer MLIDs than groups of partitions");
     }
@@ -68,10 +86,10 @@ pub struct Daemon {
     intake: Arc<Intake>,
     unsolicited: Unsolicited,
     setup: Setup,
-    events: (mpsc::UnboundedSender<Event>, mpsc::UnboundedReceiver<Event>),
+    events: (mpsc::UnboundedSender<SmEvent>, mpsc::UnboundedReceiver<SmEvent>),
     subnet: watch::Sender<Option<Arc<Subnet>>>,
     refused: watch::Sender<Option<Arc<Refused>>>,
-    portrait: watch::Sender<SelfPortrait>,
+    sm_status: watch::Sender<SmStatus>,
 }
 
 impl Daemon {
@@ -82,7 +100,7 @@ impl Daemon {
         unsolicited: Unsolicited,
         setup: Setup,
     ) -> Self {
-        let portrait = SelfPortrait {
+        let sm_status = SmStatus {
             guid: port.identity().guid,
             sm_key: setup.options.sm_key,
             priority: setup.options.sm_priority,
@@ -99,12 +117,12 @@ impl Daemon {
             events: mpsc::unbounded_channel(),
             subnet: watch::Sender::new(None),
             refused: watch::Sender::new(None),
-            portrait: watch::Sender::new(portrait),
+            sm_status: watch::Sender::new(sm_status),
         }
     }
 
     /// Where events are sent from outside (signals, consoles).
-    pub fn events(&self) -> mpsc::UnboundedSender<Event> {
+    pub fn events(&self) -> mpsc::UnboundedSender<SmEvent> {
         self.events.0.clone()
     }
 
@@ -119,8 +137,8 @@ impl Daemon {
     }
 
     /// What this SM says of itself.
-    pub fn portrait(&self) -> watch::Receiver<SelfPortrait> {
-        self.portrait.subscribe()
+    pub fn sm_status(&self) -> watch::Receiver<SmStatus> {
+        self.sm_status.subscribe()
     }
 
     /// The client, for its counters.
@@ -131,14 +149,14 @@ impl Daemon {
     /// Runs until the daemon ends; `shutdown` asks for it.
     pub async fn run(mut self, shutdown: watch::Receiver<bool>) -> Exit {
         let (events, inbox) = self.events;
-        let (sa_desk, errands) = mpsc::channel(4);
+        let (sa_server, commands) = mpsc::channel(4);
         let (to_report, notices) = mpsc::channel(NOTICES);
-        let Desks { thread, clerks } = self.setup.desks;
-        let at_desks = thread.unwrap_or_else(Handle::current);
+        let ServerThreads { handle, table_workers } = self.setup.servers;
+        let at_desks = handle.unwrap_or_else(Handle::current);
         let mut desks = JoinSet::new();
-        let front_desk = FrontDesk::new(
+        let front_desk = SmpServer::new(
             self.client.clone(),
-            self.portrait.subscribe(),
+            self.sm_status.subscribe(),
             events.clone(),
             to_report,
             self.setup.options.m_key,
@@ -147,30 +165,31 @@ impl Daemon {
         let (registry, complete) = registry(&self.setup.options, &self.setup.partitions);
         // What could not be read is known to the clients alone.
         self.setup.options.no_clients_rereg &= complete;
-        let archive = Archive::new(self.setup.files.dump_dir.clone(), &registry)
+        let archive = SaDbFile::new(self.setup.files.dump_dir.clone(), &registry)
             .read_from(self.setup.options.sa_db_file.as_deref());
         let responder = Responder::new(registry);
-        let (subnet, portrait) = (self.subnet.subscribe(), self.portrait.subscribe());
-        let desk = SaDesk::new(self.port, responder, subnet, portrait, events, archive, clerks);
+        let (subnet, sm_status) = (self.subnet.subscribe(), self.sm_status.subscribe());
+        let desk =
+            SaServer::new(self.port, responder, subnet, sm_status, events, archive, table_workers);
         self.intake.attend(desk.hatch());
         let (requests, reports) = (self.unsolicited.sa, self.unsolicited.reports);
-        let inboxes = Inboxes { requests, errands, reports, notices };
+        let inboxes = Inboxes { requests, commands, reports, notices };
         // Not among the others, which end at once: this one tells what it did when the manager
         // has let go of it.
         let desk = at_desks.spawn(desk.serve(inboxes));
-        let around = Surroundings {
+        let context = ManagerContext {
             client: self.client,
             events: inbox,
-            portrait: self.portrait,
+            sm_status: self.sm_status,
             subnet: self.subnet,
             refused: self.refused,
-            sa_desk,
+            sa_server,
             files: self.setup.files,
             reload: self.setup.reload,
         };
         let configuration =
             Configuration { options: self.setup.options, partitions: self.setup.partitions };
-        let manager = Manager::new(around, configuration, self.setup.once);
+        let manager = Manager::new(context, configuration, self.setup.once);
         let exit = manager.run(shutdown).await;
         if let Err(panic) = desk.await {
             warn!("the SA desk failed: {panic}");

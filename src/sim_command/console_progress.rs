@@ -1,11 +1,11 @@
 //! Tells a person at a terminal what the daemon does: progress while the first sweep takes long,
 //! the report when the subnet is up, and a line for whatever changes it afterwards.
 
-use crate::daemon::manager::Exit;
+use crate::daemon::sm_loop::manager::Exit;
 use crate::daemon::start::Daemon;
 use crate::publish::refused::Refused;
 use crate::publish::{Subnet, report};
-use crate::sm::desk::SelfPortrait;
+use crate::sm::sm_info::SmStatus;
 use crate::transport::client::SmpClient;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const PROGRESS: Duration = Duration::from_secs(2);
 /// Follows one daemon.
 pub struct ConsoleProgress {
     client: SmpClient,
-    portrait: watch::Receiver<SelfPortrait>,
+    portrait: watch::Receiver<SmStatus>,
     subnet: watch::Receiver<Option<Arc<Subnet>>>,
     refused: watch::Receiver<Option<Arc<Refused>>>,
     start: Instant,
@@ -34,7 +34,7 @@ impl ConsoleProgress {
     /// A narrator for a daemon that is about to run; with `once` it will end by itself.
     pub fn new(daemon: &Daemon, once: bool) -> Self {
         let client = daemon.client();
-        let (portrait, subnet, refused) = (daemon.portrait(), daemon.subnet(), daemon.refused());
+        let (portrait, subnet, refused) = (daemon.sm_status(), daemon.subnet(), daemon.refused());
         Self {
             client,
             portrait,

@@ -13,16 +13,15 @@ use super::ctl;
 use super::host;
 use crate::cli::{DaemonArgs, ExitCode, SimArgs};
 use crate::config::options::Options;
-use crate::daemon::background;
-use crate::daemon::files::Files;
 use crate::daemon::launch::{self, Failure};
-use crate::daemon::logging::{LogConfig, flags};
-use crate::daemon::manager::Exit;
-use crate::daemon::signals;
-use crate::daemon::start::{Daemon, Setup};
-use crate::daemon::surroundings::Configuration;
-use crate::daemon::tell;
-use crate::daemon::threads::{Desks, Threads};
+use crate::daemon::process::background;
+use crate::daemon::process::logging::{LogConfig, flags};
+use crate::daemon::process::operator_log;
+use crate::daemon::process::signals;
+use crate::daemon::sm_loop::context::Configuration;
+use crate::daemon::sm_loop::files::StateFiles;
+use crate::daemon::sm_loop::manager::Exit;
+use crate::daemon::start::{Daemon, ServerThreads, Setup};
 use crate::fabric::ibnet;
 use crate::fabric::picture::Hardware;
 use crate::fabric::topology::Topology;
@@ -57,8 +56,8 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     }
     let log = launch::open_log(&log_config(&options))?;
     let _pidfile = launch::PidFile::write(&daemon_args)?;
-    configured.notes.iter().chain(&notes).for_each(tell::note);
-    let threads = Threads::start()?;
+    configured.notes.iter().chain(&notes).for_each(operator_log::note);
+    let (threads, servers) = launch::start_threads()?;
     let simulated = SimFabric::new(&fabric.topology, Hardware::default(), 1);
     println!("{}", fabric.describe());
     let server = {
@@ -76,10 +75,10 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     let configuration = Configuration { options, partitions: Arc::new(partitions) };
     let name = fabric.node_name(place.0);
     let scene = Scene { simulated, place, name, lines };
-    let run = serve(&daemon_args, configuration, scene, threads.desks()?, log.clone());
+    let run = serve(&daemon_args, configuration, scene, servers, log.clone());
     let exit = threads.main().block_on(run)?;
     drop(server);
-    threads.end();
+    threads.shut_down();
     log.flush();
     Ok(launch::exit_code(&exit))
 }
@@ -247,8 +246,8 @@ async fn serve(
     args: &DaemonArgs,
     configuration: Configuration,
     scene: Scene<'_>,
-    desks: Desks,
-    log: crate::daemon::logging::LogHandle,
+    servers: ServerThreads,
+    log: crate::daemon::process::logging::LogHandle,
 ) -> Result<Exit, Failure> {
     let Scene { simulated, place: (guid, num), name, lines } = scene;
     let Configuration { options, partitions } = configuration;
@@ -267,7 +266,7 @@ async fn serve(
         options,
         partitions,
         once: args.once,
-        desks,
+        servers,
     };
     let daemon = Daemon::new(traced(port, args), &intake, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
@@ -322,7 +321,7 @@ fn traced(port: SimPort, args: &DaemonArgs) -> Arc<dyn MadPort> {
 }
 
 /// LIDs are remembered only where the environment says so.
-fn files(options: &Options) -> Files {
+fn files(options: &Options) -> StateFiles {
     let cache_dir = std::env::var_os("OSM_CACHE_DIR").map(PathBuf::from);
-    Files { cache_dir, ..Files::from_environment(options) }
+    StateFiles { cache_dir, ..StateFiles::from_environment(options) }
 }

@@ -2,10 +2,10 @@
 //!
 //! * [`role`]: the state machine, one row per transition;
 //! * [`election`]: who is the better SM;
-//! * [`desk`]: answers to SMInfo.
+//! * [`sm_info`]: replies to SMInfo.
 //!
 //! No I/O and no clock: the daemon's loop performs the actions.
 
-pub mod desk;
 pub mod election;
 pub mod role;
+pub mod sm_info;

@@ -4,7 +4,7 @@ use crate::wire::attr::SmState;
 
 /// What happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum RoleEvent {
     /// A sweep ended, and no other SM has a claim.
     SweepAlone,
     /// A sweep ended and met a master, or a better SM that is about to become one.
@@ -36,9 +36,9 @@ pub enum Action {
 
 /// The transition from `role` on `event`; `None` where the specification knows none: the role
 /// stays.
-pub fn step(role: SmState, event: Event) -> Option<(SmState, &'static [Action])> {
+pub fn step(role: SmState, event: RoleEvent) -> Option<(SmState, &'static [Action])> {
     use Action::{Configure, StartPolling, StopPolling, Sweep};
-    use Event as E;
+    use RoleEvent as E;
     use SmState::{Discovering, Master, NotActive, Standby};
     Some(match (role, event) {
         (Discovering, E::SweepAlone) => (Master, &[Configure]),
@@ -63,19 +63,19 @@ mod tests {
         let states =
             [SmState::NotActive, SmState::Discovering, SmState::Standby, SmState::Unknown(7)];
         let events = [
-            Event::SweepAlone,
-            Event::SweepMetBetter,
-            Event::MasterSilent,
-            Event::Handover,
-            Event::Disable,
-            Event::Standby,
-            Event::Discover,
+            RoleEvent::SweepAlone,
+            RoleEvent::SweepMetBetter,
+            RoleEvent::MasterSilent,
+            RoleEvent::Handover,
+            RoleEvent::Disable,
+            RoleEvent::Standby,
+            RoleEvent::Discover,
         ];
         for state in states {
             for event in events {
                 let becomes = step(state, event).is_some_and(|(next, _)| next == SmState::Master);
-                let may = (state, event) == (SmState::Discovering, Event::SweepAlone)
-                    || (state, event) == (SmState::Standby, Event::Handover);
+                let may = (state, event) == (SmState::Discovering, RoleEvent::SweepAlone)
+                    || (state, event) == (SmState::Standby, RoleEvent::Handover);
                 assert_eq!(becomes, may, "{state} on {event:?}");
             }
         }
@@ -83,10 +83,11 @@ mod tests {
 
     #[test]
     fn a_standby_takes_over_when_the_master_is_silent() {
-        let (next, actions) = step(SmState::Standby, Event::MasterSilent).expect("a transition");
+        let (next, actions) =
+            step(SmState::Standby, RoleEvent::MasterSilent).expect("a transition");
         assert_eq!(next, SmState::Discovering);
         assert_eq!(actions, [Action::StopPolling, Action::Sweep]);
-        let (next, _) = step(next, Event::SweepAlone).expect("a transition");
+        let (next, _) = step(next, RoleEvent::SweepAlone).expect("a transition");
         assert_eq!(next, SmState::Master);
     }
 }

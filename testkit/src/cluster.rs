@@ -7,13 +7,13 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use torus_sm::config::options::Options;
-use torus_sm::daemon::agenda::Event;
-use torus_sm::daemon::files::Files;
-use torus_sm::daemon::logging::{self, LogConfig};
-use torus_sm::daemon::manager::Exit;
+use torus_sm::daemon::messages::SmEvent;
+use torus_sm::daemon::process::logging::{self, LogConfig};
+use torus_sm::daemon::sm_loop::context::ReloadFn;
+use torus_sm::daemon::sm_loop::files::StateFiles;
+use torus_sm::daemon::sm_loop::manager::Exit;
+use torus_sm::daemon::start::ServerThreads;
 use torus_sm::daemon::start::{Daemon, Setup};
-use torus_sm::daemon::surroundings::Reload;
-use torus_sm::daemon::threads::Desks;
 use torus_sm::fabric::picture::Hardware;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Guid, Lid, PortNum};
@@ -21,7 +21,7 @@ use torus_sm::publish::Subnet;
 use torus_sm::publish::refused::Refused;
 use torus_sm::sim::SimFabric;
 use torus_sm::sim::generate::Shape;
-use torus_sm::sm::desk::SelfPortrait;
+use torus_sm::sm::sm_info::SmStatus;
 use torus_sm::transport::MadPort;
 use torus_sm::transport::intake::Intake;
 use torus_sm::wire::attr::tables::{LFT_NO_PATH, SlToVl};
@@ -97,7 +97,7 @@ impl SimCluster {
     }
 
     /// The same with a way to read the options anew.
-    pub fn start_with(&self, at: [u16; 3], options: Options, reload: Reload) -> Sm {
+    pub fn start_with(&self, at: [u16; 3], options: Options, reload: ReloadFn) -> Sm {
         self.start_behind(at, options, reload, |port| port)
     }
 
@@ -106,11 +106,11 @@ impl SimCluster {
         &self,
         at: [u16; 3],
         options: Options,
-        reload: Reload,
+        reload: ReloadFn,
         wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
     ) -> Sm {
         let main = tokio::runtime::Handle::current();
-        self.open(at, (options, reload), wrap, (main, Desks::default()))
+        self.open(at, (options, reload), wrap, (main, ServerThreads::default()))
     }
 
     /// Starts a daemon that works at `main` and whose desks do at theirs. The fabric is simulated
@@ -119,34 +119,34 @@ impl SimCluster {
         &self,
         at: [u16; 3],
         options: Options,
-        (main, desks): (tokio::runtime::Handle, Desks),
+        (main, desks): (tokio::runtime::Handle, ServerThreads),
     ) -> Sm {
         let same = options.clone();
-        let reload: Reload = Box::new(move || Ok(same.clone().into()));
+        let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
         self.open(at, (options, reload), |port| port, (main, desks))
     }
 
     fn open(
         &self,
         at: [u16; 3],
-        (options, reload): (Options, Reload),
+        (options, reload): (Options, ReloadFn),
         wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
-        (main, desks): (tokio::runtime::Handle, Desks),
+        (main, desks): (tokio::runtime::Handle, ServerThreads),
     ) -> Sm {
         let (intake, unsolicited) = Intake::new(4096);
         let place = self.shape.host_guid(at, 0);
         let port = self.fabric.attach(place, PortNum(1), intake.clone(), true);
         let port = wrap(Arc::new(port.expect("the host is there")));
-        let files = Files { cache_dir: None, dump_dir: self.dir.path().into() };
+        let files = StateFiles { cache_dir: None, dump_dir: self.dir.path().into() };
         let partitions = Arc::default();
-        let setup = Setup { options, partitions, once: false, files, reload, desks };
+        let setup = Setup { options, partitions, once: false, files, reload, servers: desks };
         let daemon = Daemon::new(port, &intake, unsolicited, setup);
         let shutdown = watch::Sender::new(false);
         Sm {
             events: daemon.events(),
             subnet: daemon.subnet(),
             refused: daemon.refused(),
-            portrait: daemon.portrait(),
+            portrait: daemon.sm_status(),
             exit: main.spawn(daemon.run(shutdown.subscribe())),
             shutdown,
         }
@@ -271,7 +271,7 @@ impl SimCluster {
     /// A heavy sweep of an unchanged fabric, and how many Sets it sent.
     pub async fn sets_of_another_sweep(&self, sm: &Sm) -> u64 {
         self.fabric.reset_counters();
-        sm.tell(Event::Reload);
+        sm.tell(SmEvent::Reload);
         settle().await;
         let [gets, _] = self.fabric.requests(AttrId::NODE_INFO);
         assert!(gets >= self.topology.nodes.len() as u64, "only {gets} NodeInfos were read");
@@ -281,16 +281,16 @@ impl SimCluster {
 
 /// A running daemon.
 pub struct Sm {
-    events: mpsc::UnboundedSender<Event>,
+    events: mpsc::UnboundedSender<SmEvent>,
     pub subnet: watch::Receiver<Option<Arc<Subnet>>>,
     pub refused: watch::Receiver<Option<Arc<Refused>>>,
-    pub portrait: watch::Receiver<SelfPortrait>,
+    pub portrait: watch::Receiver<SmStatus>,
     exit: JoinHandle<Exit>,
     shutdown: watch::Sender<bool>,
 }
 
 impl Sm {
-    pub fn tell(&self, event: Event) {
+    pub fn tell(&self, event: SmEvent) {
         self.events.send(event).expect("the daemon listens");
     }
 

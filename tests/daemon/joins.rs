@@ -331,7 +331,7 @@ async fn many_joins_take_few_blocks_and_what_is_left_is_released() {
     let tally = testkit::multicast::all(&cluster.fabric, staying, Method::SET, 3, 1).await;
     let again: BTreeSet<Mlid> = tally.mlids.values().flatten().copied().collect();
     assert!(again.iter().eq(given.iter().take(3)), "{again:?} of {given:?}");
-    assert_eq!(sm.stop().await, torus_sm::daemon::manager::Exit::Clean);
+    assert_eq!(sm.stop().await, torus_sm::daemon::sm_loop::manager::Exit::Clean);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,9 +8,9 @@ use testkit::{SimCluster, Sm, settle};
 use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
 use torus_sm::config::partitions::PartitionsConfig;
-use torus_sm::daemon::agenda::Event;
-use torus_sm::daemon::manager::Exit;
-use torus_sm::daemon::surroundings::Configuration;
+use torus_sm::daemon::messages::SmEvent;
+use torus_sm::daemon::sm_loop::context::Configuration;
+use torus_sm::daemon::sm_loop::manager::Exit;
 use torus_sm::fabric::picture::Hardware;
 use torus_sm::ids::{Guid, Lid, Pkey, PortNum};
 use torus_sm::sim::Misbehaviour;
@@ -374,7 +374,7 @@ async fn a_failed_reload_keeps_the_configuration() {
     let sm = cluster.start_with(ORIGIN, options, Box::new(reload));
     settle().await;
     let light_sweeps = async || {
-        sm.tell(Event::Reload);
+        sm.tell(SmEvent::Reload);
         settle().await;
         cluster.fabric.reset_counters();
         sleep(Duration::from_secs(20)).await;
@@ -468,12 +468,12 @@ async fn a_reload_moves_keys_without_losing_any() {
         bytes.chunks(2).map(|key| u16::from_be_bytes([key[0], key[1]])).collect()
     };
     assert_eq!(keys(hosts[0])[..2], [0xFFFF, 0], "without a file");
-    sm.tell(Event::Reload);
+    sm.tell(SmEvent::Reload);
     settle().await;
     assert_eq!(keys(hosts[0])[0], 0x8007);
     assert!(keys(hosts[0])[32..].contains(&0xFFFF), "in the second block");
     cluster.fabric.set_delay(Duration::from_millis(1));
-    sm.tell(Event::Reload);
+    sm.tell(SmEvent::Reload);
     let is_done = |guid: &Guid| keys(*guid)[0] == 0xFFFF && !keys(*guid)[1..].contains(&0xFFFF);
     let mut looks = 0;
     while !hosts.iter().all(is_done) {

@@ -8,7 +8,7 @@ use testkit::sa_client::request;
 use testkit::{SimCluster, Sm, settle};
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::daemon::manager::Exit;
+use torus_sm::daemon::sm_loop::manager::Exit;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, PortNum, Sl};

@@ -12,8 +12,8 @@ use testkit::{SimCluster, Sm, settle};
 use tokio::time::{Instant, sleep, timeout};
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::daemon::agenda::Event;
-use torus_sm::daemon::manager::Exit;
+use torus_sm::daemon::messages::SmEvent;
+use torus_sm::daemon::sm_loop::manager::Exit;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
 use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, PortNum, Sl};
@@ -610,7 +610,7 @@ async fn subscriptions_of_ports_that_left_end() {
             assert!(cluster.fabric.unlink(node, PortNum(1)));
             for _ in 0..PATIENCE {
                 settle().await;
-                sm.tell(Event::Reload);
+                sm.tell(SmEvent::Reload);
             }
         }
         settle().await;

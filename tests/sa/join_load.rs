@@ -16,10 +16,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, advance, sleep, sleep_until};
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::daemon::agenda::Event;
-use torus_sm::daemon::archive::Archive;
-use torus_sm::daemon::clerks::Clerks;
-use torus_sm::daemon::sa_desk::{Errand, Inboxes, SaDesk};
+use torus_sm::daemon::messages::SaCommand;
+use torus_sm::daemon::messages::SmEvent;
+use torus_sm::daemon::sa_server::db_file::SaDbFile;
+use torus_sm::daemon::sa_server::table_workers::TableWorkers;
+use torus_sm::daemon::sa_server::{Inboxes, SaServer};
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
 use torus_sm::ids::{Guid, Lid, PortNum, Sl};
@@ -27,7 +28,7 @@ use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::sim::generate::Shape;
-use torus_sm::sm::desk::SelfPortrait;
+use torus_sm::sm::sm_info::SmStatus;
 use torus_sm::transport::intake::Inbound;
 use torus_sm::transport::{Address, Agent, MadPort, Outgoing, PortIdentity, SendError};
 use torus_sm::wire::attr::SmState;
@@ -173,19 +174,19 @@ fn subnet() -> Subnet {
 /// Plans the groups whenever they changed.
 async fn manage(
     fabric: Arc<Fabric>,
-    errands: mpsc::Sender<Errand>,
-    mut events: mpsc::UnboundedReceiver<Event>,
+    commands: mpsc::Sender<SaCommand>,
+    mut events: mpsc::UnboundedReceiver<SmEvent>,
 ) {
     let mut since = 0;
     while let Some(event) = events.recv().await {
-        assert!(matches!(event, Event::Membership), "{event:?}");
+        assert!(matches!(event, SmEvent::MembershipChanged), "{event:?}");
         let (reply, answer) = oneshot::channel();
-        let errand = Errand::Regrouping { since, fabric: fabric.clone(), reply };
+        let errand = SaCommand::GetGroupChanges { since, fabric: fabric.clone(), reply };
         // The desk ends with its inbox.
-        let (true, Ok(asked)) = (errands.send(errand).await.is_ok(), answer.await) else { return };
+        let (true, Ok(asked)) = (commands.send(errand).await.is_ok(), answer.await) else { return };
         since = asked.0;
         sleep(PASS).await;
-        let _ = errands.send(Errand::Planned).await;
+        let _ = commands.send(SaCommand::GroupsProgrammed).await;
     }
 }
 
@@ -199,19 +200,19 @@ async fn flood(habits: Habits) -> (usize, usize, Duration) {
     let (_published, mut snapshots) = watch::channel(Some(subnet.clone()));
     snapshots.mark_changed();
     let state = SmState::Master;
-    let portrait = SelfPortrait { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 };
+    let portrait = SmStatus { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 };
     let (_shown, portrait) = watch::channel(portrait);
     let (events, news) = mpsc::unbounded_channel();
     let folder = tempfile::tempdir().expect("a folder");
     let responder = Responder::default();
-    let archive = Archive::new(folder.path().to_owned(), responder.registry());
+    let archive = SaDbFile::new(folder.path().to_owned(), responder.registry());
     let (inbox, requests) = mpsc::channel(4096);
-    let (errand, errands) = mpsc::channel(1);
+    let (errand, commands) = mpsc::channel(1);
     let (_report, reports) = mpsc::channel(1);
     let (_notice, notices) = mpsc::channel(1);
-    let clerks = Clerks::default();
-    let desk = SaDesk::new(port.clone(), responder, snapshots, portrait, events, archive, clerks);
-    let desk = tokio::spawn(desk.serve(Inboxes { requests, errands, reports, notices }));
+    let clerks = TableWorkers::default();
+    let desk = SaServer::new(port.clone(), responder, snapshots, portrait, events, archive, clerks);
+    let desk = tokio::spawn(desk.serve(Inboxes { requests, commands, reports, notices }));
     let manager = tokio::spawn(manage(subnet.fabric.clone(), errand, news));
     let start = Instant::now();
     let mut hosts = JoinSet::new();

@@ -9,11 +9,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, advance, sleep};
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::daemon::agenda::Event;
-use torus_sm::daemon::archive::Archive;
-use torus_sm::daemon::clerks::Clerks;
-use torus_sm::daemon::hatch::Hatch;
-use torus_sm::daemon::sa_desk::{Inboxes, SaDesk};
+use torus_sm::daemon::messages::SmEvent;
+use torus_sm::daemon::sa_server::db_file::SaDbFile;
+use torus_sm::daemon::sa_server::shared_responder::SharedResponder;
+use torus_sm::daemon::sa_server::table_workers::TableWorkers;
+use torus_sm::daemon::sa_server::{Inboxes, SaServer};
 use torus_sm::fabric::picture::View;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Guid, Lid, PortNum, Sl};
@@ -21,7 +21,7 @@ use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::{Responder, only_reads};
 use torus_sm::sim::generate::Shape;
-use torus_sm::sm::desk::SelfPortrait;
+use torus_sm::sm::sm_info::SmStatus;
 use torus_sm::transport::intake::{Attendant, Inbound, Served};
 use torus_sm::transport::{Address, Agent, MadPort, Outgoing, PortIdentity, SendError};
 use torus_sm::wire::attr::SmState;
@@ -84,17 +84,17 @@ fn ask(lid: u16, tid: u64) -> Inbound {
 /// A desk at work.
 struct Office {
     port: Arc<Port>,
-    hatch: Arc<Hatch>,
-    portrait: watch::Sender<SelfPortrait>,
+    hatch: Arc<SharedResponder>,
+    portrait: watch::Sender<SmStatus>,
     inbox: mpsc::Sender<Inbound>,
     desk: JoinHandle<()>,
-    events: mpsc::UnboundedReceiver<Event>,
+    events: mpsc::UnboundedReceiver<SmEvent>,
     /// What it has ends with these.
     _rest: Box<dyn std::any::Any>,
 }
 
-fn portrait(state: SmState) -> SelfPortrait {
-    SelfPortrait { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 }
+fn portrait(state: SmState) -> SmStatus {
+    SmStatus { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 }
 }
 
 impl Office {
@@ -108,18 +108,19 @@ impl Office {
         let (told, events) = mpsc::unbounded_channel();
         let folder = tempfile::tempdir().expect("a folder");
         let responder = Responder::default();
-        let archive = Archive::new(folder.path().to_owned(), responder.registry());
+        let archive = SaDbFile::new(folder.path().to_owned(), responder.registry());
         let (inbox, queue) = mpsc::channel(requests.len().max(1));
         for request in requests {
             inbox.try_send(request).expect("there is room");
         }
-        let (errand, errands) = mpsc::channel(1);
+        let (errand, commands) = mpsc::channel(1);
         let (report, reports) = mpsc::channel(1);
         let (notice, notices) = mpsc::channel(1);
-        let clerks = Clerks::default();
-        let desk = SaDesk::new(port.clone(), responder, snapshots, shown, told, archive, clerks);
+        let clerks = TableWorkers::default();
+        let desk = SaServer::new(port.clone(), responder, snapshots, shown, told, archive, clerks);
         let hatch = desk.hatch();
-        let desk = tokio::spawn(desk.serve(Inboxes { requests: queue, errands, reports, notices }));
+        let desk =
+            tokio::spawn(desk.serve(Inboxes { requests: queue, commands, reports, notices }));
         let rest = Box::new((published, errand, report, notice, folder));
         Self { port, hatch, portrait, inbox, desk, events, _rest: rest }
     }
@@ -208,7 +209,7 @@ async fn the_manager_is_told_of_aliases_whatever_is_read_after() {
     let sent = office.port.sent.lock().expect("no panic in here").clone();
     assert_eq!(sent, [(lid, Status::OK); 4]);
     let told = std::iter::from_fn(|| office.events.try_recv().ok());
-    assert_eq!(told.filter(|event| matches!(event, Event::Aliases)).count(), 1);
+    assert_eq!(told.filter(|event| matches!(event, SmEvent::AliasesChanged)).count(), 1);
     office.close().await;
 }
 
@@ -284,7 +285,7 @@ fn many_hands_answer_what_one_does() {
     let mut responder = Responder::default();
     responder.prepare(&subnet, now);
     let by = |count: usize| {
-        let (port, clerks) = (Port::new(), Clerks::with(count).expect("threads"));
+        let (port, clerks) = (Port::new(), TableWorkers::with(count).expect("threads"));
         let counted = clerks.answer(&responder, &subnet, &port, &requests, now);
         let mut mads = port.mads.into_inner().expect("no panic in here");
         mads.sort_unstable_by_key(|mad| Header::read(mad).tid());

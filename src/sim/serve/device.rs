@@ -83,7 +83,7 @@ impl Device {
         }
     }
 
-    /// Passes on what waits, as far as the socket takes it. An error: the program is gone.
+    /// Reconfigurer on what waits, as far as the socket takes it. An error: the program is gone.
     pub(super) fn drain(&mut self) -> Result<(), Errno> {
         let Opened::Umad(umad) = &self.opened else { return Ok(()) };
         let header = umad.header_size();

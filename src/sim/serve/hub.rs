@@ -141,7 +141,7 @@ impl Hub {
         }
     }
 
-    /// Passes packets on; whoever does not take them any more is forgotten.
+    /// Reconfigurer packets on; whoever does not take them any more is forgotten.
     fn drain(&mut self, number: u64) {
         if let Some(device) = self.devices.get_mut(&number)
             && device.drain().is_err()

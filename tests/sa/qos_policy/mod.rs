@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use torus_sm::config::options::Options;
 use torus_sm::config::qos_policy::QosPolicy;
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::daemon::agenda::Event;
+use torus_sm::daemon::messages::SmEvent;
 use torus_sm::fabric::picture::View;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
@@ -232,7 +232,7 @@ async fn a_daemon_reads_the_policy_and_keeps_it_if_the_next_is_wrong() {
         path(&place, 0, |_| {}).expect("a path").sl().0 & 8
     };
     let passes = async || {
-        sm.tell(Event::Reload);
+        sm.tell(SmEvent::Reload);
         sleep(Duration::from_secs(30)).await;
     };
     sleep(Duration::from_secs(30)).await;

@@ -11,8 +11,8 @@ use testkit::{SimCluster, Sm};
 use tokio::time::sleep;
 use torus_sm::config::options::Options;
 use torus_sm::config::partitions::PartitionsConfig;
-use torus_sm::daemon::agenda::Event;
-use torus_sm::daemon::surroundings::Configuration;
+use torus_sm::daemon::messages::SmEvent;
+use torus_sm::daemon::sm_loop::context::Configuration;
 use torus_sm::fabric::picture::Hardware;
 use torus_sm::ids::{Guid, Pkey, PortNum};
 use torus_sm::plan::qos::QosConfig;
@@ -47,7 +47,7 @@ async fn deployed(options: &str, policy: &str, partitions: &str) -> (SimCluster,
     let sm = cluster.start_with([0, 0, 0], read, Box::new(reload));
     sleep(Duration::from_secs(30)).await;
     // Partitions are read with the rest.
-    sm.tell(Event::Reload);
+    sm.tell(SmEvent::Reload);
     sleep(Duration::from_secs(30)).await;
     (cluster, sm)
 }

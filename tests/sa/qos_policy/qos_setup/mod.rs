@@ -12,8 +12,8 @@ use tokio::time::sleep;
 use torus_sm::config::options::Options;
 use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::config::qos_policy::QosPolicy;
-use torus_sm::daemon::agenda::Event;
-use torus_sm::daemon::surroundings::Configuration;
+use torus_sm::daemon::messages::SmEvent;
+use torus_sm::daemon::sm_loop::context::Configuration;
 use torus_sm::fabric::picture::Hardware;
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::sim::generate::Shape;
@@ -234,14 +234,14 @@ async fn the_tables_of_devices_with_different_vls_are_those_of_the_scopes() {
     // A wrong file is not used.
     let wrong = mixed_policy(&cluster).replace("sl2vl-table: 3,2,1", "sl2vl-table: 3,2,16");
     std::fs::write(&file, wrong).expect("a file");
-    sm.tell(Event::Reload);
+    sm.tell(SmEvent::Reload);
     sleep(Duration::from_secs(30)).await;
     check_mixed(&cluster);
 
     // Another one is, and what it does not say any more is the options'.
     let less = mixed_policy(&cluster).replace("across: one", "").replace("3,2,1\n", "1,1,1,1\n");
     std::fs::write(&file, less).expect("a file");
-    sm.tell(Event::Reload);
+    sm.tell(SmEvent::Reload);
     sleep(Duration::from_secs(30)).await;
     let (switch, to_one) = peers(&cluster)[&one(&cluster)];
     assert_eq!(mapping(&cluster, switch, 1, to_one.0), row(&[1, 1, 1, 1]));
@@ -250,7 +250,7 @@ async fn the_tables_of_devices_with_different_vls_are_those_of_the_scopes() {
 
     // Without a file all tables are the options'.
     std::fs::remove_file(&file).expect("the file");
-    sm.tell(Event::Reload);
+    sm.tell(SmEvent::Reload);
     sleep(Duration::from_secs(30)).await;
     let usual = USUAL.map(|vl| if vl == 15 { 15 } else { vl & 3 });
     assert_eq!(mapping(&cluster, cluster.shape.switch_guid([0, 0, 0]), 1, 1), usual);
@@ -333,7 +333,7 @@ async fn the_tables_of_the_proposal_are_on_the_devices() {
     };
     let sm = cluster.start_with([0, 0, 0], options, Box::new(reload));
     sleep(Duration::from_secs(30)).await;
-    sm.tell(Event::Reload);
+    sm.tell(SmEvent::Reload);
     sleep(Duration::from_secs(30)).await;
 
     // Storage: its ports and those across.
@@ -430,7 +430,7 @@ async fn torus_2qos_takes_arbitration_and_refuses_mappings() {
     let second = published().qos_policy.clone().expect("a policy");
     assert!(Arc::ptr_eq(&first, &second));
     cluster.fabric.describe(switch, "another name");
-    sm.tell(Event::Reload);
+    sm.tell(SmEvent::Reload);
     sleep(Duration::from_secs(30)).await;
     assert!(!Arc::ptr_eq(&second, &published().qos_policy.clone().expect("a policy")));
 }

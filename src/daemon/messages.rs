@@ -1,0 +1,88 @@
+//! Messages between the daemon's tasks.
+//!
+//! ```text
+//! signals, SMP server, SA server ── SmEvent ──► manager
+//! manager ── SaCommand ──► SA server
+//! SMP server ── DeviceNotice ──► SA server
+//! ```
+
+use crate::config::prefix_routes::PrefixRoute;
+use crate::fabric::Fabric;
+use crate::ids::Lid;
+use crate::observe::traps::TrapNews;
+use crate::plan::aliases::AliasBlock;
+use crate::plan::multicast::{GroupMembers, Regrouping};
+use crate::sa::registry::GroupSpec;
+use crate::sm::role::RoleEvent;
+use crate::wire::attr::{Notice, SmInfo};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// An event that the manager handles.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SmEvent {
+    /// A trap that does not repeat an earlier one.
+    Trap(TrapNews),
+    /// Another SM requests a change of role (SubnSet(SMInfo)).
+    Role(RoleEvent),
+    /// Multicast groups in the registry changed.
+    MembershipChanged,
+    /// Alias GUIDs in the registry changed.
+    AliasesChanged,
+    /// SIGHUP: reload the configuration and start a heavy sweep.
+    Reload,
+    /// The port was closed, for this reason.
+    PortClosed(String),
+}
+
+/// A command from the manager to the SA server, which executes commands in the order sent.
+#[derive(Debug)]
+pub enum SaCommand {
+    /// Returns all multicast groups, which the manager is about to plan.
+    GetGroups {
+        /// Members are returned as ports of this fabric.
+        fabric: Arc<Fabric>,
+        /// Receives the generation of the registry and its groups.
+        reply: oneshot::Sender<(u64, Vec<GroupMembers>)>,
+    },
+    /// Returns the groups that changed, which the manager is about to plan.
+    GetGroupChanges {
+        /// The generation of the registry that is planned already.
+        since: u64,
+        /// Members are returned as ports of this fabric.
+        fabric: Arc<Fabric>,
+        /// Receives the present generation of the registry and the changes.
+        reply: oneshot::Sender<(u64, Regrouping)>,
+    },
+    /// Returns all alias GUIDs, which the manager is about to plan.
+    GetAliases {
+        /// Alias GUIDs are returned as blocks of the ports of this fabric.
+        fabric: Arc<Fabric>,
+        /// Receives the blocks.
+        reply: oneshot::Sender<Vec<AliasBlock>>,
+    },
+    /// Replaces the multicast groups that partitions.conf defines.
+    SetPermanentGroups(Vec<GroupSpec>),
+    /// Replaces the routes to other subnets (prefix-routes.conf).
+    SetPrefixRoutes(Vec<PrefixRoute>),
+    /// The groups returned last are programmed and published: held replies to joins may be sent.
+    GroupsProgrammed,
+    /// A sweep has finished.
+    SweepFinished {
+        /// The other subnet managers in the fabric.
+        managers: Vec<SmInfo>,
+        /// The fabric after a heavy sweep: ports absent from it have left the subnet. `None`
+        /// after a focused sweep, which reads only some switches.
+        whole: Option<Arc<Fabric>>,
+        /// Ends the subscriptions of ports that left (`drop_event_subscriptions`).
+        drop_subscriptions: bool,
+    },
+}
+
+/// A notice that a device sent to the subnet manager in a trap.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceNotice {
+    /// LID of the device.
+    pub from: Lid,
+    pub notice: Notice,
+}

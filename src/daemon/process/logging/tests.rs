@@ -1,0 +1,196 @@
+use super::*;
+use std::path::Path;
+
+fn config(path: &Path) -> LogConfig {
+    LogConfig {
+        destination: Destination::File(path.into()),
+        flags: 0x83,
+        force_flush: false,
+        append: true,
+        max_size: 0,
+        prefix: None,
+        announce: false,
+    }
+}
+
+/// Runs `body` with a log in a fresh folder, and returns the file's text.
+fn logged(change: impl FnOnce(&mut LogConfig), body: impl FnOnce(&LogHandle, &Path)) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("opensm.log");
+    let mut config = config(&path);
+    change(&mut config);
+    let (layer, handle) = open(&config).unwrap();
+    let subscriber = tracing_subscriber::registry().with(layer);
+    tracing::subscriber::with_default(subscriber, || body(&handle, &path));
+    handle.flush();
+    std::fs::read_to_string(&path).unwrap()
+}
+
+/// The lines from the flags on, after a check of what stands before.
+fn tails(text: &str) -> Vec<String> {
+    text.lines().map(|line| tail(line).unwrap_or_else(|| panic!("{line}"))).collect()
+}
+
+/// Checks `Nov 21 01:34:05 123456 [5F3A] ` and returns what follows.
+fn tail(line: &str) -> Option<String> {
+    let (date, rest) = line.split_at_checked(15)?;
+    chrono::NaiveDateTime::parse_from_str(&format!("2024 {date}"), "%Y %b %d %H:%M:%S").ok()?;
+    let (micros, rest) = rest.strip_prefix(' ')?.split_at_checked(6)?;
+    micros.parse::<u32>().ok()?;
+    let (thread, rest) = rest.strip_prefix(" [")?.split_once("] ")?;
+    i32::from_str_radix(thread, 16).ok()?;
+    Some(rest.to_owned())
+}
+
+#[test]
+fn lines_have_opensms_shape() {
+    let text = logged(
+        |_| {},
+        |_, _| {
+            tracing::error!(code = 7, "ERR 4E11: no torus");
+            tracing::warn!("minhop is the fallback");
+            tracing::info!(target: "torus_sm::observe::sweep", switches = 30, "done");
+            crate::daemon::process::operator_log::note(&crate::notes::Note::error(
+                "4E05", "no rings",
+            ));
+            tracing::debug!("not shown");
+            crate::plain!("SUBNET UP");
+            crate::major!("Entering {} state", "MASTER");
+            crate::log_as!(flags::ROUTING, "not shown either");
+        },
+    );
+    assert_eq!(
+        tails(&text),
+        [
+            "0x01 -> daemon::logging::tests: ERR 4E11: no torus code=7",
+            "0x01 -> daemon::logging::tests: WARNING: minhop is the fallback",
+            "0x02 -> observe::sweep: done switches=30",
+            "0x01 -> daemon::logging::tests: ERR 4E05: no rings",
+            "0x02 -> SUBNET UP",
+            "0x80 -> Entering MASTER state",
+        ]
+    );
+}
+
+/// The last words of what is logged while flags come and go.
+fn words_by_flags(announce: bool) -> Vec<String> {
+    let text = logged(
+        |config| {
+            config.flags = 0;
+            config.announce = announce;
+        },
+        |handle, _| {
+            let say = || {
+                tracing::error!("error");
+                tracing::debug!("verbose");
+                tracing::trace!("debug");
+                crate::log_as!(flags::FRAMES, "frame");
+                crate::major!("major");
+            };
+            say();
+            for flags in [0x04, 0x08, 0x20] {
+                handle.set_flags(flags);
+                say();
+            }
+        },
+    );
+    tails(&text).iter().filter_map(|tail| Some(tail.rsplit_once(' ')?.1.into())).collect()
+}
+
+#[test]
+fn flags_enable_and_disable() {
+    assert_eq!(words_by_flags(false), ["verbose", "debug", "frame"]);
+}
+
+#[test]
+fn major_events_that_are_announced_are_always_enabled() {
+    let words = words_by_flags(true);
+    assert_eq!(words, ["major", "verbose", "major", "debug", "major", "frame", "major"]);
+}
+
+#[test]
+fn information_waits_and_errors_do_not() {
+    logged(
+        |_| {},
+        |handle, path| {
+            let size = || std::fs::metadata(path).unwrap().len();
+            tracing::info!("one");
+            assert_eq!(size(), 0);
+            handle.flush();
+            let one = size();
+            assert!(one > 0);
+            tracing::info!("two");
+            tracing::error!("three");
+            assert!(size() > 2 * one);
+        },
+    );
+    logged(
+        |config| config.force_flush = true,
+        |_, path| {
+            tracing::info!("one");
+            assert!(std::fs::metadata(path).unwrap().len() > 0);
+        },
+    );
+}
+
+#[test]
+fn rotation_goes_on_in_a_new_file() {
+    let mut rotated = String::new();
+    let text = logged(
+        |config| config.prefix = Some("west".into()),
+        |handle, path| {
+            tracing::info!("before");
+            let aside = path.with_extension("1");
+            std::fs::rename(path, &aside).unwrap();
+            tracing::info!("between");
+            handle.reopen().unwrap();
+            tracing::info!("after");
+            rotated = std::fs::read_to_string(aside).unwrap();
+        },
+    );
+    let place = "0x02 -> west: daemon::logging::tests";
+    assert_eq!(tails(&rotated), [format!("{place}: before"), format!("{place}: between")]);
+    assert_eq!(tails(&text), [format!("{place}: after")]);
+}
+
+#[test]
+fn a_full_log_starts_again() {
+    let text = logged(
+        |config| config.max_size = 1000,
+        |handle, path| {
+            for number in 0..100 {
+                tracing::info!("line {number}");
+                handle.flush();
+                assert!(std::fs::metadata(path).unwrap().len() < 1200);
+            }
+        },
+    );
+    assert!(text.lines().last().unwrap().ends_with("line 99"));
+}
+
+#[test]
+fn erasing_is_asked_for() {
+    for (append, expected) in [(true, 2), (false, 1)] {
+        let text = logged(
+            |config| {
+                let Destination::File(path) = &config.destination else { unreachable!() };
+                std::fs::write(path, "Nov 21 01:34:05 123456 [5F3A] 0x02 -> old\n").unwrap();
+                config.append = append;
+            },
+            |_, _| tracing::info!("new"),
+        );
+        assert_eq!(text.lines().count(), expected);
+    }
+}
+
+#[test]
+fn an_unwritable_file_is_an_error() {
+    assert!(open(&config(Path::new("/nonexistent/opensm.log"))).is_err());
+}
+
+#[test]
+fn names_of_destinations() {
+    assert_eq!(Destination::from("stdout"), Destination::Stdout);
+    assert_eq!(Destination::from("stderr"), Destination::Stderr);
+    assert_eq!(Destination::from("/x"), Destination::File("/x".into()));
+}

@@ -1,0 +1,57 @@
+//! Runtimes of the process: two worker threads for the manager loop, and one for the SMP and SA
+//! servers, so that they answer while the loop compares the tables of thousands of switches.
+//! Planning uses all cores at a lower priority ([`crate::daemon::process::priority`]).
+
+use crate::daemon::process::priority;
+use std::io;
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// Time given to the tasks of each runtime to end; those still running then are abandoned.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Worker threads of the manager loop.
+const LOOP_THREADS: usize = 2;
+
+/// Worker threads of the servers.
+const SERVER_THREADS: usize = 1;
+
+/// The runtimes of the process.
+pub struct Threads {
+    main: Runtime,
+    servers: Runtime,
+}
+
+impl Threads {
+    /// Starts all threads.
+    ///
+    /// # Errors
+    /// The kernel refuses to create a thread.
+    pub fn start() -> io::Result<Self> {
+        priority::start_planner_threads();
+        Ok(Self {
+            main: start_runtime("loop", LOOP_THREADS)?,
+            servers: start_runtime("servers", SERVER_THREADS)?,
+        })
+    }
+
+    /// The runtime of the manager loop.
+    pub fn main(&self) -> &Runtime {
+        &self.main
+    }
+
+    /// The runtime of the SMP and SA servers.
+    pub fn servers(&self) -> Handle {
+        self.servers.handle().clone()
+    }
+
+    /// Ends all threads; tasks that exceed [`SHUTDOWN_TIMEOUT`] are abandoned.
+    pub fn shut_down(self) {
+        self.servers.shutdown_timeout(SHUTDOWN_TIMEOUT);
+        self.main.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    }
+}
+
+fn start_runtime(name: &str, count: usize) -> io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(count).thread_name(name).enable_time().build()
+}
