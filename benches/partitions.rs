@@ -10,7 +10,7 @@ use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::{Hardware, View};
 use torus_sm::plan::partitions;
-use torus_sm::plan::partitions::memory::GoneKeys;
+use torus_sm::plan::partitions::removed_pkeys::RemovedPkeys;
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::tables::PkeyBlock;
 
@@ -55,7 +55,7 @@ fn plan(criterion: &mut Criterion) {
     for (name, step) in [("all in all", 1), ("100 each", 5), ("13 each", 38)] {
         let config = config(&shape, step);
         let (found, _) = partitions::partitions(&config, &options, &[]);
-        let gone = GoneKeys::default();
+        let gone = RemovedPkeys::default();
         let (first, _, notes) = partitions::tables(&fabric, &found, &[], &gone, &options);
         assert_eq!(notes, []);
         let held: Vec<Vec<PkeyBlock>> = first

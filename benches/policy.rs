@@ -9,7 +9,7 @@ use torus_sm::config::qos_policy::QosPolicy;
 use torus_sm::fabric::picture::View;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::Pkey;
-use torus_sm::plan::qos::policy::{Asked, EffectivePolicy};
+use torus_sm::plan::qos::policy::{EffectivePolicy, QosQuery};
 use torus_sm::sim::generate::Shape;
 
 const RULES: usize = 1000;
@@ -51,14 +51,14 @@ fn levels(criterion: &mut Criterion) {
     let (made, _) = EffectivePolicy::new(policy, &fabric, &Default::default(), &[], None);
     let ports: Vec<PortId> = fabric.end_ports().collect();
     let pick = |n: usize| ports[n.wrapping_mul(0x9E37_79B1) % ports.len()];
-    let asked = |n: usize| Asked {
+    let asked = |n: usize| QosQuery {
         from: pick(n),
         to: Some(pick(n + QUERIES)),
         service_id: (!n.is_multiple_of(3)).then_some((n * 7 % 16_000) as u64),
         qos_class: n.is_multiple_of(4).then_some((n % 4096) as u16),
         pkey: n.is_multiple_of(2).then_some(Pkey((n % RULES) as u16 | 0x8000)),
     };
-    let queries: Vec<Asked> = (0..QUERIES).map(asked).collect();
+    let queries: Vec<QosQuery> = (0..QUERIES).map(asked).collect();
     let mut group = criterion.benchmark_group("QoS level");
     group.throughput(Throughput::Elements(QUERIES as u64));
     group.bench_function("of 1,000 rules", |bencher| {

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use testkit::planning::Site;
 use torus_sm::apply::Acknowledged;
-use torus_sm::apply::delta::{Change, Delta};
+use torus_sm::apply::delta::{Delta, SetRequest};
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
@@ -23,8 +23,8 @@ use torus_sm::plan::compute::{PlanInput, compute};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::partitions::{self, Partition};
-use torus_sm::plan::routing::chain::{Chain, Registry};
-use torus_sm::plan::update::{Inputs, update};
+use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
+use torus_sm::plan::update::{BaselineInputs, update};
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::foundation::{Foundation, Judged, Remains, plan_and_verify};
 use torus_sm::verify::{Checks, Extent, Verified};
@@ -57,7 +57,8 @@ impl Running {
     /// one multicast group.
     fn new(shape: &Shape, groups: bool) -> Self {
         let site = Site::generated(shape, ENGINES, true);
-        let chain = Chain::parse(ENGINES, &Registry::standard(Arc::default())).expect("an engine");
+        let chain =
+            Chain::parse(ENGINES, &EngineRegistry::standard(Arc::default())).expect("an engine");
         let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &site.torus_conf);
         let hosts = site.fabric.end_ports().filter(|&port| !site.fabric.node_of(port).is_switch());
         let (mlid, sl, members) = (Mlid(0xC000), Sl(0), hosts.collect());
@@ -107,8 +108,8 @@ impl Running {
         }
     }
 
-    fn inputs(&self, fabric: &Fabric, memory: &Memory) -> Inputs {
-        Inputs {
+    fn inputs(&self, fabric: &Fabric, memory: &Memory) -> BaselineInputs {
+        BaselineInputs {
             fabric: Arc::new(fabric.clone()),
             options: Arc::new(self.site.options.clone()),
             partitions: Arc::new(self.partitions.clone()),
@@ -200,7 +201,7 @@ impl Running {
     }
 
     /// All that happens.
-    fn reroute(&self, fabric: &Fabric, force: &Force) -> (Verified, Change) {
+    fn reroute(&self, fabric: &Fabric, force: &Force) -> (Verified, SetRequest) {
         let verified = self.judge(fabric, force).verdict.expect("a clean plan");
         let delta = Delta {
             fabric,
@@ -266,7 +267,7 @@ fn second_cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Sha
             let judged = running.judge(&first, force);
             (judged.remains.expect("a clean plan"), running.inputs(&first, &force.memory))
         };
-        let carry = |(remains, inputs): (Remains, Inputs)| {
+        let carry = |(remains, inputs): (Remains, BaselineInputs)| {
             remains.into_foundation(inputs, &Checks::new(true))
         };
         b.iter_batched(left, carry, BatchSize::PerIteration);

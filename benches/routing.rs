@@ -43,7 +43,7 @@ impl Subnet {
             options: &self.options,
             torus_config: &self.config,
             previous,
-            since: None,
+            previous_fabric: None,
         };
         Torus2Qos.route(black_box(&input)).expect("it routes")
     }

@@ -13,21 +13,21 @@ use torus_sm::wire::attr::AttrId;
 fn measure(c: &mut Criterion, name: &str, scene: &Scene) {
     let steps = scene.steps();
     let lfts = |steps: &&torus_sm::apply::transition::Step| {
-        steps.item.is_some_and(|item| item.attr_id == AttrId::LINEAR_FT)
+        steps.set.is_some_and(|item| item.attr_id == AttrId::LINEAR_FT)
     };
     let (old, new) = (
         Stage { fabric: &scene.before, plan: &scene.old },
         Stage { fabric: &scene.fabric, plan: &scene.new },
     );
-    let commits = |switch, lid| steps.commitments().holds(switch, lid);
+    let commits = |switch, lid| steps.committed_routes().holds(switch, lid);
     let found = check(old, new, &Checks::new(true), &commits);
     println!(
         "{name}: {} Sets, {} of them LFT blocks, {} in between, {} late, {} wait; {} LIDs; a \
          deadlock was possible: {}",
-        steps.iter().filter(|step| step.item.is_some()).count(),
+        steps.iter().filter(|step| step.set.is_some()).count(),
         steps.iter().filter(lfts).count(),
         steps.intermediate(),
-        steps.iter().filter(|step| step.is_late).count(),
+        steps.iter().filter(|step| step.is_deferred).count(),
         steps.iter().filter(|step| !step.after.is_empty()).count(),
         found.lids,
         found.cycle.is_some(),

@@ -10,7 +10,7 @@ use torus_sm::ids::PortNum;
 use torus_sm::observe::heavy;
 use torus_sm::plan::compute::{self, PlanInput};
 use torus_sm::plan::lids::Memory;
-use torus_sm::plan::routing::chain::{Chain, Registry};
+use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
 use torus_sm::plan::{Plan, partitions};
 use torus_sm::publish::Subnet;
 use torus_sm::sim::SimFabric;
@@ -100,7 +100,7 @@ fn plan(
     engine: &str,
     options: &Options,
 ) -> Option<Plan> {
-    let chain = Chain::parse(engine, &Registry::standard(Arc::default())).expect("its name");
+    let chain = Chain::parse(engine, &EngineRegistry::standard(Arc::default())).expect("its name");
     let input = PlanInput {
         fabric,
         options,

@@ -4,7 +4,7 @@
 //! devices hold is the plan that was applied last, except for the Sets that were not answered:
 //! so this is a plan, the fabric it was made for, and the exceptions.
 
-use super::item::Item;
+use super::set_id::SetId;
 use crate::fabric::{Fabric, NodeId};
 use crate::ids::{Guid, Mlid, PortNum};
 use crate::plan::Plan;
@@ -114,10 +114,10 @@ impl Acknowledged {
     }
 
     /// From now on the devices hold `plan`, except for `unsent`.
-    pub fn replace(&mut self, fabric: &Arc<Fabric>, plan: &Arc<Plan>, failed: &[Item]) {
+    pub fn replace(&mut self, fabric: &Arc<Fabric>, plan: &Arc<Plan>, failed: &[SetId]) {
         let mut pending: HashSet<Name> = HashSet::with_capacity(failed.len());
-        for item in failed {
-            let (guid, attr_id, attr_mod) = item.name(fabric);
+        for set in failed {
+            let (guid, attr_id, attr_mod) = set.name(fabric);
             pending.insert((guid, attr_id, attr_mod));
         }
         self.last = Some((fabric.clone(), plan.clone()));
@@ -132,13 +132,13 @@ impl Acknowledged {
         &mut self,
         fabric: &Arc<Fabric>,
         plan: &Arc<Plan>,
-        arrived: impl Iterator<Item = Item>,
-        failed: &[Item],
+        arrived: impl Iterator<Item = SetId>,
+        failed: &[SetId],
     ) {
-        for item in arrived {
-            self.pending.remove(&item.name(fabric));
+        for set in arrived {
+            self.pending.remove(&set.name(fabric));
         }
-        self.pending.extend(failed.iter().map(|item| item.name(fabric)));
+        self.pending.extend(failed.iter().map(|set| set.name(fabric)));
         self.last = Some((fabric.clone(), plan.clone()));
     }
 

@@ -2,7 +2,7 @@
 //! fabric has over a million blocks.
 
 use super::acknowledged::{Acknowledged, NodeTables};
-use super::item::Item;
+use super::set_id::SetId;
 use super::slvl;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Mlid, PortNum};
@@ -17,8 +17,8 @@ use crate::wire::attr::{AttrId, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::SmpRoute;
 use std::collections::BTreeSet;
 
-/// A Set and its item.
-pub type Change = (Item, SmpRequest);
+/// A Set and its set.
+pub type SetRequest = (SetId, SmpRequest);
 
 /// What the deltas are computed from.
 #[derive(Clone, Copy)]
@@ -39,18 +39,25 @@ pub struct Delta<'a> {
 }
 
 impl<'a> Delta<'a> {
-    fn change(&self, node: NodeId, port: PortNum, id: u16, modifier: u32, data: &[u8]) -> Change {
-        let item = Item { node, port, attr_id: id, attr_mod: modifier };
-        (item, self.request(item, data))
+    fn change(
+        &self,
+        node: NodeId,
+        port: PortNum,
+        id: u16,
+        modifier: u32,
+        data: &[u8],
+    ) -> SetRequest {
+        let set = SetId { node, port, attr_id: id, attr_mod: modifier };
+        (set, self.request(set, data))
     }
 
     /// The Set of this name with these data, of at most 64 bytes; missing ones are 0.
-    pub(super) fn request(&self, item: Item, data: &[u8]) -> SmpRequest {
-        let route = SmpRoute::Directed(self.fabric.route_to(item.slot(self.fabric)));
+    pub(super) fn request(&self, set: SetId, data: &[u8]) -> SmpRequest {
+        let route = SmpRoute::Directed(self.fabric.route_to(set.slot(self.fabric)));
         let mut block = [0; 64];
         let len = data.len().min(64);
         block[..len].copy_from_slice(&data[..len]);
-        SmpRequest::set(route, item.attr_id, item.attr_mod, block).with_m_key(self.m_key)
+        SmpRequest::set(route, set.attr_id, set.attr_mod, block).with_m_key(self.m_key)
     }
 
     /// What a node holds; `None` if nothing is known or it has visibly lost its tables.
@@ -83,7 +90,7 @@ impl<'a> Delta<'a> {
     }
 
     /// SwitchInfo: LinearFDBTop and the like, and PortStateChange bits to be cleared.
-    pub fn switch_infos(self) -> impl Iterator<Item = Change> + 'a {
+    pub fn switch_infos(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.switch_ids().filter_map(move |switch| {
             let node = self.fabric.switches()[switch.index()];
             let mut target = *self.plan.switch_infos.get(switch.index())?;
@@ -98,27 +105,27 @@ impl<'a> Delta<'a> {
     }
 
     /// Blocks of linear forwarding tables.
-    pub fn lfts(self) -> impl Iterator<Item = Change> + 'a {
-        self.lft_items().map(move |item| (item, self.request(item, self.lft_block(item))))
+    pub fn lfts(self) -> impl Iterator<Item = SetRequest> + 'a {
+        self.lft_sets().map(move |set| (set, self.request(set, self.lft_block(set))))
     }
 
     /// Names of the blocks of linear forwarding tables that differ, by switch and block.
-    pub(super) fn lft_items(self) -> impl Iterator<Item = Item> + 'a {
+    pub(super) fn lft_sets(self) -> impl Iterator<Item = SetId> + 'a {
         self.fabric.switch_ids().flat_map(move |switch| self.lft_of(switch))
     }
 
     /// The block of a linear forwarding table as planned.
-    pub(super) fn lft_block(&self, item: Item) -> &'a [u8] {
-        let Some(switch) = self.fabric.node(item.node).switch else { return &[] };
+    pub(super) fn lft_block(&self, set: SetId) -> &'a [u8] {
+        let Some(switch) = self.fabric.node(set.node).switch else { return &[] };
         let table = &self.plan.routing.lft(switch).0;
-        table.chunks(LFT_BLOCK).nth(item.attr_mod as usize).unwrap_or(&[])
+        table.chunks(LFT_BLOCK).nth(set.attr_mod as usize).unwrap_or(&[])
     }
 
     /// The block of a linear forwarding table as the switch holds it, empty where its table is
     /// shorter; `None` if nothing is known.
-    pub(super) fn held_lft_block(&self, item: Item) -> Option<&'a [u8]> {
-        let held = self.known(item.node)?.lft()?;
-        Some(self.held_block(item.node, held, item.attr_mod))
+    pub(super) fn held_lft_block(&self, set: SetId) -> Option<&'a [u8]> {
+        let held = self.known(set.node)?.lft()?;
+        Some(self.held_block(set.node, held, set.attr_mod))
     }
 
     fn held_block(&self, node: NodeId, held: &'a Lft, block: u32) -> &'a [u8] {
@@ -128,7 +135,7 @@ impl<'a> Delta<'a> {
         kept.or_else(|| held.0.get(start..end)).unwrap_or(&[])
     }
 
-    fn lft_of(self, switch: SwitchId) -> impl Iterator<Item = Item> + 'a {
+    fn lft_of(self, switch: SwitchId) -> impl Iterator<Item = SetId> + 'a {
         let node = self.fabric.switches()[switch.index()];
         let held = self.known(node).and_then(|known| known.lft());
         let wanted = self.plan.routing.lft(switch);
@@ -141,18 +148,18 @@ impl<'a> Delta<'a> {
         blocks.filter_map(move |(index, block)| {
             let modifier = index as u32;
             let attr_id = AttrId::LINEAR_FT;
-            let item = Item { node, port: PortNum::ZERO, attr_id, attr_mod: modifier };
+            let set = SetId { node, port: PortNum::ZERO, attr_id, attr_mod: modifier };
             let same = held.is_some_and(|held| self.held_block(node, held, modifier) == block);
-            (!same || self.is_pending(node, attr_id, modifier)).then_some(item)
+            (!same || self.is_pending(node, attr_id, modifier)).then_some(set)
         })
     }
 
     /// Blocks of multicast forwarding tables.
-    pub fn mfts(self) -> impl Iterator<Item = Change> + 'a {
+    pub fn mfts(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.switch_ids().flat_map(move |switch| self.mft_of(switch))
     }
 
-    fn mft_of(self, switch: SwitchId) -> Vec<Change> {
+    fn mft_of(self, switch: SwitchId) -> Vec<SetRequest> {
         let node = self.fabric.switches()[switch.index()];
         let empty = Vec::new();
         let wanted = self.plan.multicast.by_switch.get(switch.index()).unwrap_or(&empty);
@@ -182,7 +189,7 @@ impl<'a> Delta<'a> {
     }
 
     /// SL to VL mappings.
-    pub fn sl_to_vls(self) -> impl Iterator<Item = Change> + 'a {
+    pub fn sl_to_vls(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.node_ids().flat_map(move |node| {
             let wanted = self.plan.qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
             let held = self.known(node).map_or(&[][..], |known| known.sl_to_vl());
@@ -210,7 +217,7 @@ impl<'a> Delta<'a> {
     }
 
     /// VL arbitration blocks.
-    pub fn vl_arbitrations(self) -> impl Iterator<Item = Change> + 'a {
+    pub fn vl_arbitrations(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.port_ids().flat_map(move |slot| {
             let wanted = self.plan.qos.vl_arbitration.get(slot.index());
             let wanted = wanted.map_or(&[][..], Vec::as_slice);
@@ -229,7 +236,7 @@ impl<'a> Delta<'a> {
 
     /// Blocks of P_Key tables that differ from what was read: those of the next step, see
     /// [`steps`].
-    pub fn pkey_tables(self) -> impl Iterator<Item = Change> + 'a {
+    pub fn pkey_tables(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.port_ids().flat_map(move |slot| {
             let wanted = self.plan.partitions.blocks.get(slot.index());
             let observed = self.pkeys.get(slot.index()).map_or(&[][..], Vec::as_slice);
@@ -251,7 +258,7 @@ impl<'a> Delta<'a> {
     }
 
     /// Blocks of GUID tables. Nothing else writes them: they are not read.
-    pub fn guid_tables(self) -> impl Iterator<Item = Change> + 'a {
+    pub fn guid_tables(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.plan.aliases.iter().filter_map(move |wanted| {
             let port = self.fabric.port(wanted.port);
             let (id, modifier) = (AttrId::GUID_INFO, u32::from(wanted.block));
@@ -263,7 +270,7 @@ impl<'a> Delta<'a> {
     }
 
     /// PortInfo: everything but the state, and INIT → ARMED in the same Set.
-    pub fn port_infos(self) -> impl Iterator<Item = Change> + 'a {
+    pub fn port_infos(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.port_ids().filter_map(move |slot| {
             let mut target = self.plan.ports.get(slot.index()).copied().flatten()?;
             let observed = self.fabric.port(slot).info?;
@@ -301,7 +308,7 @@ impl<'a> Delta<'a> {
     pub fn activations(
         self,
         is_armed: impl Fn(PortId) -> bool + 'a,
-    ) -> impl Iterator<Item = Change> + 'a {
+    ) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.port_ids().filter_map(move |slot| {
             let mut target = self.plan.ports.get(slot.index()).copied().flatten()?;
             if self.is_switch_port_0(slot) || !is_armed(slot) {
@@ -316,7 +323,7 @@ impl<'a> Delta<'a> {
         self.fabric.port(slot).num == PortNum::ZERO
     }
 
-    fn port_change(&self, slot: PortId, target: &PortInfo) -> Change {
+    fn port_change(&self, slot: PortId, target: &PortInfo) -> SetRequest {
         let port = self.fabric.port(slot);
         self.change(port.node, port.num, AttrId::PORT_INFO, port.num.0.into(), &target.0)
     }

@@ -4,7 +4,7 @@
 //! * [`acknowledged`]: what the devices are known to hold: the last plan, less what failed;
 //! * [`delta`]: the Sets that lead from there to a new plan, one iterator per kind of table;
 //!   `slvl`: how SL to VL mappings are bundled;
-//! * [`item`]: the names of Sets; [`phases`]: their order, as data;
+//! * [`set_id`]: the names of Sets; [`phases`]: their order, as data;
 //! * [`transition`]: the order of tables where packets are under way: who must wait for whom;
 //! * `progress`: how far that is;
 //! * [`programmer`]: sends them, many at a time, and takes note of the answers.
@@ -14,10 +14,10 @@
 
 pub mod acknowledged;
 pub mod delta;
-pub mod item;
 pub mod phases;
 pub mod programmer;
 mod progress;
+pub mod set_id;
 mod slvl;
 pub mod transition;
 

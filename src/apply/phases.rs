@@ -27,13 +27,13 @@ pub enum Phase {
 }
 
 /// All phases in their order.
-pub const ORDER: [Phase; 5] =
+pub const PHASES: [Phase; 5] =
     [Phase::Tables, Phase::Keys, Phase::Ports, Phase::Activation, Phase::Moves];
 
 impl Phase {
     /// How often the phase is gone through, as long as there is something to be sent.
-    pub fn most_rounds(self) -> usize {
-        if self == Self::Keys { steps::MOST } else { 1 }
+    pub fn max_rounds(self) -> usize {
+        if self == Self::Keys { steps::MAX_ROUNDS } else { 1 }
     }
 }
 

@@ -1,11 +1,11 @@
 //! Sends the Sets of a plan and takes note of the answers.
 
 use super::acknowledged::Acknowledged;
-use super::delta::{Change, Delta, settled};
-use super::item::Item;
-use super::phases::{ORDER, Phase};
-use super::progress::{Left, Progress};
-use super::transition::{self, Commitments, Steps};
+use super::delta::{Delta, SetRequest, settled};
+use super::phases::{PHASES, Phase};
+use super::progress::{Progress, Unapplied};
+use super::set_id::SetId;
+use super::transition::{self, CommittedRoutes, Steps};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::observe::Observation;
@@ -21,25 +21,25 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Sets that are handed to the client ahead of the window, to keep it full.
-const AHEAD: usize = 4096;
+const MAX_OUTSTANDING_SETS: usize = 4096;
 
 /// What an application of a plan did.
 #[derive(Clone, Debug, Default)]
 pub struct ApplyReport {
     /// Sets sent, by phase.
-    pub sent: [(usize, Duration); ORDER.len()],
+    pub sent: [(usize, Duration); PHASES.len()],
     /// Blocks of linear forwarding tables among them.
     pub lft_blocks: usize,
     /// From the start to the last acknowledged block of a forwarding table.
     pub lfts_done: Option<Duration>,
     /// Sets that failed, with the reason.
-    pub failed: Vec<(Item, SmpError)>,
+    pub failed: Vec<(SetId, SmpError)>,
     /// Blocks of alias GUIDs that devices refused: only those who wanted them are worse off.
-    pub without_aliases: Vec<(Item, SmpError)>,
+    pub without_aliases: Vec<(SetId, SmpError)>,
     /// What the order of a live fabric's tables came to; `None` where none was kept.
     pub transition: Option<TransitionReport>,
     /// Which packets the order bound to new entries.
-    pub commitments: Commitments,
+    pub committed_routes: CommittedRoutes,
 }
 
 /// What it took to keep the order.
@@ -50,11 +50,11 @@ pub struct TransitionReport {
     /// Those among them that were sent so that the order exists: versions in between.
     pub intermediate: usize,
     /// Those that waited until ports were ACTIVE.
-    pub late: usize,
+    pub deferred: usize,
     /// Those that did not wait to the end, because a Set before them failed.
-    pub hasty: usize,
+    pub forced: usize,
     /// Those that were not sent: the links they lead to are not ACTIVE.
-    pub stayed_back: usize,
+    pub withheld: usize,
     /// Time to find the order.
     pub ordering: Duration,
 }
@@ -92,17 +92,17 @@ pub async fn apply(
     let mut report = ApplyReport::default();
     let steps = ordered(observation, plan.plan(), acknowledged, m_key, &mut report);
     let mut progress = steps.as_ref().map(Progress::new);
-    for phase in ORDER {
+    for phase in PHASES {
         let phase_start = Instant::now();
         let mut sets = 0;
-        for _ in 0..phase.most_rounds() {
+        for _ in 0..phase.max_rounds() {
             let delta = Delta {
                 // Where tables have an order, each mapping has its own place in it.
                 optimized_sl_to_vl: options.use_optimized_slvl && progress.is_none(),
                 ..delta(observation, plan.plan(), acknowledged, m_key)
             };
             let failures = report.failed.len();
-            let mut run = Run {
+            let mut run = PhaseRun {
                 client,
                 start,
                 report: &mut report,
@@ -114,7 +114,7 @@ pub async fn apply(
                 None => run.phase(phase, delta).await,
             };
             let changes = run.changes;
-            take_over(observation, changes);
+            update_observation(observation, changes);
             sets += sent;
             // What failed would fail again.
             if sent == 0 || report.failed.len() > failures {
@@ -123,16 +123,16 @@ pub async fn apply(
         }
         report.sent[phase as usize] = (sets, phase_start.elapsed());
     }
-    let failed = report.failed.iter().map(|(item, _)| *item).collect();
-    let mut left = Left { failed, kept: Vec::new() };
+    let failed = report.failed.iter().map(|(set, _)| *set).collect();
+    let mut left = Unapplied { failed, kept: Vec::new() };
     if let (Some(transition), Some(progress)) = (&mut report.transition, &progress) {
         let delta = delta(observation, plan.plan(), acknowledged, m_key);
-        transition.hasty = progress.dispatch.hasty();
-        transition.stayed_back = progress.stayed_back(&delta, &mut left);
+        transition.forced = progress.dispatch.forced();
+        transition.withheld = progress.withheld(&delta, &mut left);
     }
     drop(progress);
-    report.commitments = steps.map(Steps::into_commitments).unwrap_or_default();
-    remember(acknowledged, observation, plan.plan(), left);
+    report.committed_routes = steps.map(Steps::into_committed_routes).unwrap_or_default();
+    record(acknowledged, observation, plan.plan(), left);
     report
 }
 
@@ -153,21 +153,21 @@ pub async fn apply_groups(
     let mut progress = Progress::new(&steps);
     let changes = Changes::default();
     let forgives_sl_to_vl = false;
-    let mut run = Run { client, start, report: &mut report, changes, forgives_sl_to_vl };
+    let mut run = PhaseRun { client, start, report: &mut report, changes, forgives_sl_to_vl };
     let sets = run.send_steps(delta, &mut progress, std::iter::empty()).await;
     // Branches over links that are not up are for the pass that brings these up.
     let changes = run.changes;
     report.sent[Phase::Tables as usize] = (sets, start.elapsed());
-    let failed = report.failed.iter().map(|(item, _)| *item).collect();
-    let mut left = Left { failed, kept: Vec::new() };
+    let failed = report.failed.iter().map(|(set, _)| *set).collect();
+    let mut left = Unapplied { failed, kept: Vec::new() };
     if let Some(transition) = &mut report.transition {
-        transition.hasty = progress.dispatch.hasty();
-        transition.stayed_back = progress.stayed_back(&delta, &mut left);
+        transition.forced = progress.dispatch.forced();
+        transition.withheld = progress.withheld(&delta, &mut left);
     }
-    let items: Vec<Item> = steps.iter().filter_map(|step| step.item).collect();
-    let arrived = items.into_iter().filter(|item| progress.is_complete(item));
-    let arrived: Vec<Item> = arrived.collect();
-    take_over(observation, changes);
+    let sets: Vec<SetId> = steps.iter().filter_map(|step| step.set).collect();
+    let arrived = sets.into_iter().filter(|set| progress.is_complete(set));
+    let arrived: Vec<SetId> = arrived.collect();
+    update_observation(observation, changes);
     acknowledged.advance(&observation.fabric, plan.plan(), arrived.into_iter(), &left.failed);
     report
 }
@@ -201,30 +201,30 @@ fn ordered(
 }
 
 fn order_report(steps: &Steps, start: Instant) -> TransitionReport {
-    let sets = || steps.iter().filter(|step| step.item.is_some());
+    let sets = || steps.iter().filter(|step| step.set.is_some());
     TransitionReport {
         sets: sets().count(),
         intermediate: steps.intermediate(),
-        late: sets().filter(|step| step.is_late).count(),
+        deferred: sets().filter(|step| step.is_deferred).count(),
         ordering: start.elapsed(),
         ..TransitionReport::default()
     }
 }
 
-fn remember(
+fn record(
     acknowledged: &mut Acknowledged,
     observation: &Observation,
     plan: &Arc<Plan>,
-    left: Left,
+    left: Unapplied,
 ) {
     acknowledged.replace(&observation.fabric, plan, &left.failed);
-    for (item, data) in left.kept {
-        let guid = observation.fabric.node(item.node).guid();
-        acknowledged.keep(guid, item.attr_mod, data);
+    for (set, data) in left.kept {
+        let guid = observation.fabric.node(set.node).guid();
+        acknowledged.keep(guid, set.attr_mod, data);
     }
 }
 
-struct Run<'a> {
+struct PhaseRun<'a> {
     client: &'a SmpClient,
     start: Instant,
     report: &'a mut ApplyReport,
@@ -234,9 +234,9 @@ struct Run<'a> {
 }
 
 /// A Set under way; its step, if it has one.
-type Sent = (Item, Option<u32>);
+type Sent = (SetId, Option<u32>);
 
-impl Run<'_> {
+impl PhaseRun<'_> {
     /// A phase without any order in it.
     async fn phase(&mut self, phase: Phase, delta: Delta<'_>) -> usize {
         let fabric = delta.fabric;
@@ -282,26 +282,26 @@ impl Run<'_> {
                     let peer = delta.fabric.port(slot).peer;
                     peer.is_some_and(|peer| transition::is_active(delta.fabric, slot, peer))
                 };
-                progress.dispatch.ports_are_up(is_active);
+                progress.dispatch.ports_active(is_active);
                 self.send_steps(delta, progress, std::iter::empty()).await
             }
             Phase::Keys | Phase::Ports | Phase::Activation => self.phase(phase, delta).await,
         }
     }
 
-    async fn send(&mut self, fabric: &Fabric, changes: impl Iterator<Item = Change>) -> usize {
+    async fn send(&mut self, fabric: &Fabric, changes: impl Iterator<Item = SetRequest>) -> usize {
         let mut changes = changes.fuse();
         let mut batch = Tagged::new(self.client);
         let mut sent = 0;
         loop {
-            while batch.outstanding() < AHEAD
-                && let Some((item, request)) = changes.next()
+            while batch.outstanding() < MAX_OUTSTANDING_SETS
+                && let Some((set, request)) = changes.next()
             {
-                batch.submit(item, request);
+                batch.submit(set, request);
                 sent += 1;
             }
-            let Some((item, answer)) = batch.next().await else { break };
-            self.answered(fabric, item, answer);
+            let Some((set, answer)) = batch.next().await else { break };
+            self.answered(fabric, set, answer);
         }
         sent
     }
@@ -311,73 +311,73 @@ impl Run<'_> {
         &mut self,
         delta: Delta<'_>,
         progress: &mut Progress<'_>,
-        others: impl Iterator<Item = Change>,
+        others: impl Iterator<Item = SetRequest>,
     ) -> usize {
         let mut others = others.fuse();
         let mut batch: Tagged<Sent> = Tagged::new(self.client);
         let mut sent = 0;
         loop {
-            while batch.outstanding() < AHEAD {
+            while batch.outstanding() < MAX_OUTSTANDING_SETS {
                 let step = progress.dispatch.take();
                 let change = step.and_then(|step| progress.steps.get(step)).and_then(|step| {
-                    let item = step.item?;
+                    let set = step.set?;
                     let data = step.data.as_ref().map(|data| &data[..]);
-                    let data = data.unwrap_or_else(|| delta.lft_block(item));
-                    Some((item, delta.request(item, data)))
+                    let data = data.unwrap_or_else(|| delta.lft_block(set));
+                    Some((set, delta.request(set, data)))
                 });
-                let Some((item, request)) = change.or_else(|| others.next()) else { break };
-                batch.submit((item, step), request);
+                let Some((set, request)) = change.or_else(|| others.next()) else { break };
+                batch.submit((set, step), request);
                 sent += 1;
             }
-            let Some(((item, step), answer)) = batch.next().await else {
-                if progress.dispatch.break_circle() {
+            let Some(((set, step), answer)) = batch.next().await else {
+                if progress.dispatch.break_cycle() {
                     continue;
                 }
                 break;
             };
             let is_done = answer.is_ok();
-            self.answered(delta.fabric, item, answer);
+            self.answered(delta.fabric, set, answer);
             if let Some(index) = step {
                 progress.done(index, is_done);
             }
         }
         // A version in between that failed does not matter where the last one arrived.
-        self.report.failed.retain(|(item, _)| !progress.is_complete(item));
+        self.report.failed.retain(|(set, _)| !progress.is_complete(set));
         sent
     }
 
-    fn answered(&mut self, fabric: &Fabric, item: Item, answer: Result<SmpReply, SmpError>) {
+    fn answered(&mut self, fabric: &Fabric, set: SetId, answer: Result<SmpReply, SmpError>) {
         let reply = match answer {
             Ok(reply) => reply,
             Err(SmpError::Status(_))
-                if self.forgives_sl_to_vl && item.attr_id == AttrId::SL_TO_VL =>
+                if self.forgives_sl_to_vl && set.attr_id == AttrId::SL_TO_VL =>
             {
                 return;
             }
-            Err(error @ SmpError::Status(_)) if item.attr_id == AttrId::GUID_INFO => {
-                self.report.without_aliases.push((item, error));
+            Err(error @ SmpError::Status(_)) if set.attr_id == AttrId::GUID_INFO => {
+                self.report.without_aliases.push((set, error));
                 return;
             }
             Err(error) => {
-                self.report.failed.push((item, error));
+                self.report.failed.push((set, error));
                 return;
             }
         };
-        let slot = item.slot(fabric);
-        match item.attr_id {
+        let slot = set.slot(fabric);
+        match set.attr_id {
             AttrId::LINEAR_FT => {
                 self.report.lft_blocks += 1;
                 self.report.lfts_done = Some(self.start.elapsed());
             }
             AttrId::PORT_INFO => self.changes.ports.push((slot, PortInfo::read(&reply.data))),
             AttrId::SWITCH_INFO => {
-                if let Some(switch) = fabric.node(item.node).switch {
+                if let Some(switch) = fabric.node(set.node).switch {
                     let info = settled(SwitchInfo::read(&reply.data));
                     self.changes.switches.push((switch, info));
                 }
             }
             AttrId::PKEY_TABLE => {
-                let block = (item.attr_mod & 0xFFFF) as usize;
+                let block = (set.attr_mod & 0xFFFF) as usize;
                 self.changes.pkeys.push((slot, block, PkeyBlock::read(&reply.data)));
             }
             _ => {}
@@ -394,7 +394,7 @@ fn is_ready(fabric: &Fabric, slot: PortId) -> bool {
 }
 
 /// Brings the picture to what the devices answered.
-fn take_over(observation: &mut Observation, changes: Changes) {
+fn update_observation(observation: &mut Observation, changes: Changes) {
     for (slot, block, table) in changes.pkeys {
         if let Some(tables) = Arc::make_mut(&mut observation.pkeys).get_mut(slot.index()) {
             if tables.len() <= block {

@@ -1,7 +1,7 @@
 //! How far an ordered application is, and what it leaves undone.
 
 use super::delta::Delta;
-use super::item::Item;
+use super::set_id::SetId;
 use super::transition::Steps;
 use super::transition::dispatch::Dispatch;
 use crate::wire::attr::AttrId;
@@ -9,11 +9,11 @@ use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
 use std::collections::{HashMap, HashSet};
 
 /// What devices do not hold although it is planned.
-pub(super) struct Left {
+pub(super) struct Unapplied {
     /// Sets that failed: either version may be there.
-    pub failed: Vec<Item>,
+    pub failed: Vec<SetId>,
     /// Blocks of linear forwarding tables that were not sent, as they are.
-    pub kept: Vec<(Item, Box<[u8; LFT_BLOCK]>)>,
+    pub kept: Vec<(SetId, Box<[u8; LFT_BLOCK]>)>,
 }
 
 /// How far the steps of an order are.
@@ -21,9 +21,9 @@ pub(super) struct Progress<'a> {
     pub steps: &'a Steps,
     pub dispatch: Dispatch<'a>,
     /// Blocks of linear forwarding tables that were acknowledged, but not in their last version.
-    between: HashMap<Item, Box<[u8; LFT_BLOCK]>>,
+    between: HashMap<SetId, Box<[u8; LFT_BLOCK]>>,
     /// Sets that arrived in their last version.
-    complete: HashSet<Item>,
+    complete: HashSet<SetId>,
 }
 
 impl<'a> Progress<'a> {
@@ -35,12 +35,12 @@ impl<'a> Progress<'a> {
 
     /// A step was acknowledged, or it failed.
     pub(super) fn done(&mut self, index: u32, acknowledged: bool) {
-        if let Some((step, item)) = self.steps.get(index).and_then(|s| Some((s, s.item?)))
+        if let Some((step, set)) = self.steps.get(index).and_then(|s| Some((s, s.set?)))
             && acknowledged
         {
             match &step.data {
-                _ if step.is_last => drop(self.complete.insert(item)),
-                Some(data) => drop(self.between.insert(item, data.clone())),
+                _ if step.is_last => drop(self.complete.insert(set)),
+                Some(data) => drop(self.between.insert(set, data.clone())),
                 None => {}
             }
         }
@@ -48,32 +48,32 @@ impl<'a> Progress<'a> {
     }
 
     /// True if the last version of a Set arrived.
-    pub(super) fn is_complete(&self, item: &Item) -> bool {
-        self.complete.contains(item)
+    pub(super) fn is_complete(&self, set: &SetId) -> bool {
+        self.complete.contains(set)
     }
 
     /// Takes down what was not sent; the number of Sets.
-    pub(super) fn stayed_back(&self, delta: &Delta<'_>, left: &mut Left) -> usize {
-        let steps = self.dispatch.staying_back().filter(|step| step.is_last);
-        let items: Vec<Item> = steps.filter_map(|step| step.item).collect();
-        let is_sure = |item: Item| {
-            item.attr_id == AttrId::LINEAR_FT
-                && !delta.is_pending(item.node, item.attr_id, item.attr_mod)
+    pub(super) fn withheld(&self, delta: &Delta<'_>, left: &mut Unapplied) -> usize {
+        let steps = self.dispatch.withheld().filter(|step| step.is_last);
+        let sets: Vec<SetId> = steps.filter_map(|step| step.set).collect();
+        let is_sure = |set: SetId| {
+            set.attr_id == AttrId::LINEAR_FT
+                && !delta.is_pending(set.node, set.attr_id, set.attr_mod)
         };
-        for &item in &items {
-            let held = match self.between.get(&item) {
+        for &set in &sets {
+            let held = match self.between.get(&set) {
                 Some(data) => Some(&data[..]),
-                None => delta.held_lft_block(item).filter(|_| is_sure(item)),
+                None => delta.held_lft_block(set).filter(|_| is_sure(set)),
             };
             match held {
                 Some(held) => {
                     let mut data = Box::new([LFT_NO_PATH; LFT_BLOCK]);
                     data[..held.len()].copy_from_slice(held);
-                    left.kept.push((item, data));
+                    left.kept.push((set, data));
                 }
-                None => left.failed.push(item),
+                None => left.failed.push(set),
             }
         }
-        items.len()
+        sets.len()
     }
 }

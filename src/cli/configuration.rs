@@ -4,7 +4,7 @@ use super::DaemonArgs;
 use crate::config::guid_lists::GuidLists;
 use crate::config::options::Options;
 use crate::notes::{Note, Severity};
-use crate::plan::routing::chain::{Chain, Registry};
+use crate::plan::routing::chain::{Chain, EngineRegistry};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -47,7 +47,7 @@ pub fn read(args: &DaemonArgs) -> Result<Configured, String> {
 /// # Errors
 /// A name that is no engine's; the text has those that are.
 pub fn chain(options: &Options, lists: GuidLists) -> Result<Chain, String> {
-    let registry = Registry::standard(Arc::new(lists));
+    let registry = EngineRegistry::standard(Arc::new(lists));
     let engines = options.routing_engine.as_deref().unwrap_or_default();
     Chain::parse(engines, &registry).map_err(|error| error.to_string())
 }

@@ -11,7 +11,7 @@ use crate::fabric::Fabric;
 use crate::ids::Lid;
 use crate::observe::traps::TrapNews;
 use crate::plan::aliases::AliasBlock;
-use crate::plan::multicast::{GroupMembers, Regrouping};
+use crate::plan::multicast::{GroupMembers, MulticastDelta};
 use crate::sa::registry::GroupSpec;
 use crate::sm::role::RoleEvent;
 use crate::wire::attr::{Notice, SmInfo};
@@ -52,7 +52,7 @@ pub enum SaCommand {
         /// Members are returned as ports of this fabric.
         fabric: Arc<Fabric>,
         /// Receives the present generation of the registry and the changes.
-        reply: oneshot::Sender<(u64, Regrouping)>,
+        reply: oneshot::Sender<(u64, MulticastDelta)>,
     },
     /// Returns all alias GUIDs, which the manager is about to plan.
     GetAliases {

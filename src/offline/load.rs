@@ -92,7 +92,7 @@ impl Bench {
     /// What an engine is given for a fabric, without anything from before.
     pub fn routing_input<'a>(&'a self, fabric: &'a Fabric, lids: &'a LidTable) -> RoutingInput<'a> {
         let (options, torus_config) = (&self.options, &self.torus_config);
-        RoutingInput { fabric, lids, options, torus_config, previous: None, since: None }
+        RoutingInput { fabric, lids, options, torus_config, previous: None, previous_fabric: None }
     }
 }
 

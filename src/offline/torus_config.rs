@@ -94,7 +94,7 @@ fn verdict(fabric: &Fabric, derived: &Derived) -> (Vec<String>, bool) {
         options: &options,
         torus_config: &Ok(derived.config.clone()),
         previous: None,
-        since: None,
+        previous_fabric: None,
     });
     match &routing {
         Ok(routing) => {

@@ -5,8 +5,8 @@ use crate::fabric::Fabric;
 use crate::notes::{Note, Severity};
 use crate::plan::compute::{self, PlanInput};
 use crate::plan::lids::Memory;
-use crate::plan::routing::Refusal;
-use crate::plan::update::Inputs;
+use crate::plan::routing::RoutingError;
+use crate::plan::update::BaselineInputs;
 use crate::plan::{LidTable, Plan};
 use crate::verify::foundation::{Foundation, Judged, plan_and_verify};
 use crate::verify::{Checks, Verified, VerifyFailure};
@@ -31,7 +31,7 @@ pub enum Outcome {
         /// What was found before the engines were asked.
         notes: Vec<Note>,
         /// What they said, in order.
-        refusals: Vec<Refusal>,
+        refusals: Vec<RoutingError>,
     },
     /// An engine did, but its plan is faulty.
     Faulty(VerifyFailure),
@@ -50,7 +50,7 @@ pub struct Before<'a> {
 impl<'a> Before<'a> {
     /// What precedes failures in `fabric`, whose plan this is.
     pub fn new(bench: &Bench, fabric: &Fabric, plan: &'a Plan, memory: &'a Memory) -> Self {
-        let inputs = Inputs {
+        let inputs = BaselineInputs {
             fabric: Arc::new(fabric.clone()),
             options: Arc::new(bench.options.clone()),
             partitions: Arc::new(bench.partitions.clone()),
@@ -100,7 +100,7 @@ impl Trial {
                 Self { outcome, lids, memory }
             }
             Err(failure) => {
-                let compute::PlanFailure { notes, refusals, lids, memory } = *failure;
+                let compute::PlanError { notes, routing_errors: refusals, lids, memory } = *failure;
                 Self { outcome: Outcome::Refused { notes, refusals }, lids, memory }
             }
         }
@@ -108,7 +108,7 @@ impl Trial {
 }
 
 /// The first of the gravest findings of a refusal.
-pub fn first_reason(refusal: &Refusal) -> Option<&Note> {
+pub fn first_reason(refusal: &RoutingError) -> Option<&Note> {
     let gravest = refusal.notes.iter().map(|note| note.severity).max()?;
     let at_least = gravest.max(Severity::Warning);
     refusal.notes.iter().find(|note| note.severity >= at_least).or(refusal.notes.first())

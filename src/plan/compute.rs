@@ -6,12 +6,12 @@
 use super::lids::{self, Memory};
 use super::links::{self, LinkInput};
 use super::multicast::{self, GroupMembers, MulticastTables};
+use super::paged_vec::PagedVec;
 use super::partitions::{self, Partition, PartitionTables};
 use super::qos::setup::{self, QosSetup};
 use super::qos::{self, QosConfig, QosSources, QosTables};
 use super::routing::chain::Chain;
-use super::routing::{Refusal, Routing, RoutingInput, Since};
-use super::shared::Shared;
+use super::routing::{PreviousFabric, Routing, RoutingError, RoutingInput};
 use super::{LidTable, Plan};
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
@@ -67,12 +67,12 @@ pub struct Planned {
     /// Memory for the next plan; its `guid2lid` is to be stored.
     pub memory: Memory,
     /// What each stage had to say, for a later plan that takes over its result.
-    pub(super) findings: Findings,
+    pub(super) stage_results: StageResults,
 }
 
 /// The notes of the stages that a later plan may take over.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Findings {
+pub(super) struct StageResults {
     pub lids: Vec<Note>,
     pub partitions: Vec<Note>,
     /// The groups that there were.
@@ -81,11 +81,11 @@ pub(super) struct Findings {
 
 /// Why there is no plan.
 #[derive(Clone, Debug)]
-pub struct PlanFailure {
+pub struct PlanError {
     /// What the operator is to hear.
     pub notes: Vec<Note>,
     /// Why the engines refused, in order.
-    pub refusals: Vec<Refusal>,
+    pub routing_errors: Vec<RoutingError>,
     /// The LIDs that were decided.
     pub lids: Arc<LidTable>,
     /// Memory for the next plan.
@@ -95,21 +95,21 @@ pub struct PlanFailure {
 /// Plans a fabric.
 ///
 /// # Errors
-/// A [`PlanFailure`] if no engine of the chain can route the fabric.
-pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanFailure>> {
+/// A [`PlanError`] if no engine of the chain can route the fabric.
+pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanError>> {
     let PlanInput { fabric, options, .. } = *input;
     let (table, mut memory, lid_notes) = lids::assign(fabric, options, input.memory);
     let lids = Arc::new(table);
     let routing = match route(input, &lids, input.previous, None) {
         Ok(routing) => routing,
-        Err(refusals) => {
-            return Err(Box::new(PlanFailure { notes: lid_notes, refusals, lids, memory }));
+        Err(routing_errors) => {
+            return Err(Box::new(PlanError { notes: lid_notes, routing_errors, lids, memory }));
         }
     };
-    let (observed, gone) = (input.observed_pkeys, &input.memory.gone_pkeys);
-    let (partitions, gone_pkeys, partition_notes) =
+    let (observed, gone) = (input.observed_pkeys, &input.memory.removed_pkeys);
+    let (partitions, removed_pkeys, partition_notes) =
         partitions::tables(fabric, input.partitions, observed, gone, options);
-    memory.gone_pkeys = gone_pkeys;
+    memory.removed_pkeys = removed_pkeys;
     let made = |policy| QosSetup::new(policy, fabric, &partitions.keys, input.partitions);
     let setup = input.setup_policy().map(made).map(Arc::new);
     let sources = qos_sources(options, setup);
@@ -120,15 +120,15 @@ pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanFailure>> {
         qos::tables(fabric, &sources, &*routing.policy, &ports)
     });
     let multicast = multicast::plan(fabric, &lids, &routing, input.groups, options);
-    let findings = Findings {
+    let stage_results = StageResults {
         lids: lid_notes,
         partitions: partition_notes,
         groups: Arc::new(input.groups.to_vec()),
     };
     let multicast = Arc::new(multicast);
     let parts = Parts { lids, routing, ports, qos, partitions, multicast };
-    let plan = finish(input, parts, &findings);
-    Ok(Planned { plan, memory, findings })
+    let plan = finish(input, parts, &stage_results);
+    Ok(Planned { plan, memory, stage_results })
 }
 
 /// Asks the engines.
@@ -136,11 +136,12 @@ pub(super) fn route(
     input: &PlanInput<'_>,
     lids: &LidTable,
     previous: Option<&Plan>,
-    since: Option<Since<'_>>,
-) -> Result<Arc<Routing>, Vec<Refusal>> {
+    previous_fabric: Option<PreviousFabric<'_>>,
+) -> Result<Arc<Routing>, Vec<RoutingError>> {
     let PlanInput { fabric, options, torus_config, .. } = *input;
     let previous = previous.map(|plan| &*plan.routing);
-    let routing_input = RoutingInput { fabric, lids, options, torus_config, previous, since };
+    let routing_input =
+        RoutingInput { fabric, lids, options, torus_config, previous, previous_fabric };
     input.chain.route(&routing_input).map(Arc::new)
 }
 
@@ -174,19 +175,19 @@ pub(super) fn with_links<T>(
 pub(super) struct Parts {
     pub lids: Arc<LidTable>,
     pub routing: Arc<Routing>,
-    pub ports: Shared<Option<PortInfo>>,
+    pub ports: PagedVec<Option<PortInfo>>,
     pub qos: QosTables,
     pub partitions: PartitionTables,
     pub multicast: Arc<MulticastTables>,
 }
 
 /// Adds what stands on the rest, and collects the notes in the order of the stages.
-pub(super) fn finish(input: &PlanInput<'_>, parts: Parts, findings: &Findings) -> Plan {
+pub(super) fn finish(input: &PlanInput<'_>, parts: Parts, stage_results: &StageResults) -> Plan {
     let PlanInput { fabric, options, .. } = *input;
     let Parts { lids, routing, ports, qos, partitions, multicast } = parts;
     let switch_infos = links::switch_targets(fabric, &lids, &multicast, options);
     let setup_notes = setup_notes(fabric, &routing, &ports, &qos);
-    let earlier = findings.lids.iter().chain(&routing.notes).chain(&findings.partitions);
+    let earlier = stage_results.lids.iter().chain(&routing.notes).chain(&stage_results.partitions);
     let found = multicast.notes.iter().map(|(_, note)| note);
     let notes = earlier.chain(&setup_notes).chain(found).cloned().collect();
     let aliases = super::aliases::tables(fabric, input.aliases);
@@ -197,7 +198,7 @@ pub(super) fn finish(input: &PlanInput<'_>, parts: Parts, findings: &Findings) -
 fn setup_notes(
     fabric: &Fabric,
     routing: &Routing,
-    targets: &Shared<Option<PortInfo>>,
+    targets: &PagedVec<Option<PortInfo>>,
     qos: &QosTables,
 ) -> Vec<Note> {
     let Some(setup) = &qos.setup else { return Vec::new() };

@@ -12,7 +12,7 @@
 //! Ranges of 2^LMC LIDs start at a multiple of 2^LMC (IBA vol. 1, 7.11.1).
 
 use super::LidTable;
-use super::partitions::memory::GoneKeys;
+use super::partitions::removed_pkeys::RemovedPkeys;
 use crate::config::guid2lid::Guid2Lid;
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId};
@@ -23,13 +23,13 @@ use std::sync::Arc;
 /// What must outlive a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Memory {
-    /// First and last LID by port GUID, of ports present and gone. Shared as long as nothing
+    /// First and last LID by port GUID, of ports present and gone. PagedVec as long as nothing
     /// changes.
     pub guid2lid: Arc<Guid2Lid>,
     /// Set once `reassign_lids` has been obeyed: it concerns the first sweep as master only.
     pub lids_reassigned: bool,
     /// The indexes of P_Keys that ports have no more.
-    pub gone_pkeys: GoneKeys,
+    pub removed_pkeys: RemovedPkeys,
 }
 
 impl Memory {
@@ -43,7 +43,7 @@ impl Memory {
     /// file (`guid2lid`, shared with that SM) is to be.
     pub fn after_standby(self, options: &Options, guid2lid: Arc<Guid2Lid>) -> Self {
         let guid2lid = if options.honor_guid2lid_file { guid2lid } else { Arc::default() };
-        Self { guid2lid, gone_pkeys: GoneKeys::default(), ..self }
+        Self { guid2lid, removed_pkeys: RemovedPkeys::default(), ..self }
     }
 }
 
@@ -114,7 +114,7 @@ pub fn assign(
     let memory = Memory {
         guid2lid,
         lids_reassigned: memory.lids_reassigned || reassign,
-        gone_pkeys: memory.gone_pkeys.clone(),
+        removed_pkeys: memory.removed_pkeys.clone(),
     };
     (work.table, memory, notes)
 }

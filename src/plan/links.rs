@@ -8,7 +8,7 @@
 
 use super::LidTable;
 use super::multicast::MulticastTables;
-use super::shared::Shared;
+use super::paged_vec::PagedVec;
 use crate::config::options::Options;
 use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, PortId};
@@ -45,18 +45,18 @@ pub struct LinkInput<'a> {
     /// True for end ports whose clients are to register again.
     pub reregister: &'a dyn Fn(PortId) -> bool,
     /// By port slot: P_Key enforcement (arriving, leaving) of switch ports; `None` leaves it.
-    pub enforcement: &'a Shared<Option<(bool, bool)>>,
+    pub enforcement: &'a PagedVec<Option<(bool, bool)>>,
 }
 
 /// By port slot: the PortInfo to be set; `None` where nothing is to be set.
-pub fn targets(input: &LinkInput<'_>) -> Shared<Option<PortInfo>> {
+pub fn targets(input: &LinkInput<'_>) -> PagedVec<Option<PortInfo>> {
     input.fabric.port_ids().map(|port| target(input, port)).collect()
 }
 
 /// Brings targets that were made for an earlier picture to `input`, whose other parts must be the
 /// same: at the ports of `difference`, at those that `others` names, and wherever they matter.
 pub fn update(
-    targets: &mut Shared<Option<PortInfo>>,
+    targets: &mut PagedVec<Option<PortInfo>>,
     input: &LinkInput<'_>,
     difference: &Difference,
     others: impl IntoIterator<Item = PortId>,

@@ -10,19 +10,19 @@
 //! * [`qos`]: SL to VL mapping and VL arbitration tables, and qos-policy.conf resolved for a fabric;
 //! * [`routing`]: the engines, and the chain in which they are tried;
 //! * [`multicast`]: groups → multicast forwarding tables; * [`aliases`]: GUID tables;
-//! * [`shared`]: tables of which plans share what did not change; [`mod@update`]: a plan after a small
-//!   change of the fabric; [`mod@regroup`]: after a change of groups.
+//! * [`paged_vec`]: tables of which plans share what did not change; [`mod@update`]: a plan after a small
+//!   change of the fabric; [`mod@multicast_update`]: after a change of groups.
 
 pub mod aliases;
 pub mod compute;
 pub mod lids;
 pub mod links;
 pub mod multicast;
+pub mod multicast_update;
+pub mod paged_vec;
 pub mod partitions;
 pub mod qos;
-pub mod regroup;
 pub mod routing;
-pub mod shared;
 #[cfg(test)]
 mod tests;
 pub mod update;
@@ -31,7 +31,7 @@ use crate::fabric::{Fabric, PortId};
 use crate::ids::Lid;
 use crate::notes::Note;
 use crate::wire::attr::{PortInfo, SwitchInfo};
-use shared::Shared;
+use paged_vec::PagedVec;
 use std::sync::Arc;
 
 /// Which LIDs belong to whom.
@@ -101,7 +101,7 @@ pub struct Plan {
     pub lids: Arc<LidTable>,
     /// By port slot: the PortInfo to be set, with [`crate::wire::attr::PortState::NoChange`] as its
     /// state; `None` where nothing is to be set.
-    pub ports: Shared<Option<PortInfo>>,
+    pub ports: PagedVec<Option<PortInfo>>,
     /// By switch: the SwitchInfo to be set.
     pub switch_infos: Vec<SwitchInfo>,
     /// Blocks of GUID tables, ascending by port and block.

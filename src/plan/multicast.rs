@@ -10,7 +10,7 @@ mod tests;
 mod tree;
 mod update;
 
-pub use update::{Regrouping, update};
+pub use update::{MulticastDelta, update};
 
 use super::LidTable;
 use super::routing::minhop::MinHopPolicy;

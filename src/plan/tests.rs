@@ -4,8 +4,8 @@ use super::compute::{PlanInput, Planned, compute};
 use super::lids::{self, Memory};
 use super::links::{differs, switch_differs};
 use super::partitions;
-use super::routing::chain::{Chain, Registry};
-use super::routing::{Engine, Lft, Refusal, Routing, RoutingInput, RoutingPolicy};
+use super::routing::chain::{Chain, EngineRegistry};
+use super::routing::{Engine, Lft, Routing, RoutingError, RoutingInput, RoutingPolicy};
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
@@ -67,7 +67,7 @@ impl Engine for Silent {
         "silent"
     }
 
-    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Refusal> {
+    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
         let empty = Arc::new(Lft::empty(input.lids.max()));
         let lfts = input.fabric.switch_ids().map(|_| empty.clone()).collect();
         Ok(Routing {
@@ -75,7 +75,7 @@ impl Engine for Silent {
             lfts,
             policy: Arc::new(Silent),
             notes: Vec::new(),
-            refusals: Vec::new(),
+            routing_errors: Vec::new(),
         })
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn with_input<T>(
     work: impl FnOnce(&PlanInput<'_>) -> T,
 ) -> T {
     let torus_config: Result<TorusConfig, Vec<Note>> = Err(Vec::new());
-    let registry = Registry::default().with(Arc::new(Silent));
+    let registry = EngineRegistry::default().with(Arc::new(Silent));
     let input = PlanInput {
         fabric,
         options,

@@ -1,19 +1,19 @@
 //! A plan after a small change: what an earlier plan found holds wherever nothing changed.
 //!
-//! A [`Basis`] is a plan with all it was made from. [`update`] gives what [`compute()`] would give with
-//! the basis' plan as the previous one, entry by entry; but it looks only where the pictures
+//! A [`PlanBaseline`] is a plan with all it was made from. [`update`] gives what [`compute()`] would give with
+//! the baseline' plan as the previous one, entry by entry; but it looks only where the pictures
 //! differ. Stages whose input changed as a whole are computed afresh, and so is everything where
 //! that is simpler than to tell what changed: if nodes came or went, options or LIDs changed.
 
-use super::compute::{self, Findings, Parts, PlanFailure, PlanInput, Planned, compute};
+use super::compute::{self, Parts, PlanError, PlanInput, Planned, StageResults, compute};
 use super::lids::{self, Memory};
 use super::multicast::{self, GroupMembers, MulticastTables};
-use super::partitions::memory::GoneKeys;
+use super::paged_vec::PagedVec;
+use super::partitions::removed_pkeys::RemovedPkeys;
 use super::partitions::{self, Partition, PartitionTables};
 use super::qos::setup::QosSetup;
 use super::qos::{self, QosSources, QosTables};
-use super::routing::{Routing, Since};
-use super::shared::Shared;
+use super::routing::{PreviousFabric, Routing};
 use super::{LidTable, Plan, links};
 use crate::config::options::Options;
 use crate::fabric::difference::Difference;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 /// A plan, and what it was made from.
 #[derive(Clone, Debug)]
-pub struct Basis {
+pub struct PlanBaseline {
     /// The picture.
     pub fabric: Arc<Fabric>,
     /// The plan.
@@ -37,15 +37,15 @@ pub struct Basis {
     observed_pkeys: Arc<Vec<Vec<PkeyBlock>>>,
     /// What was remembered before the plan and after it.
     memory: [Memory; 2],
-    findings: Findings,
+    stage_results: StageResults,
     end_ports: Vec<PortId>,
     /// End ports whose clients the plan asks to register again.
     reregistering: Vec<PortId>,
 }
 
-/// What a [`Basis`] keeps of the input of its plan.
+/// What a [`PlanBaseline`] keeps of the input of its plan.
 #[derive(Clone, Debug)]
-pub struct Inputs {
+pub struct BaselineInputs {
     /// The picture.
     pub fabric: Arc<Fabric>,
     /// The configuration.
@@ -58,11 +58,11 @@ pub struct Inputs {
     pub memory: Memory,
 }
 
-impl Basis {
-    /// The basis that `planned` is, which was made from `inputs`; `plan` is its plan, which may
+impl PlanBaseline {
+    /// The baseline that `planned` is, which was made from `inputs`; `plan` is its plan, which may
     /// have been verified meanwhile.
-    pub fn new(inputs: Inputs, planned: Outcome, plan: Arc<Plan>) -> Self {
-        let Inputs { fabric, options, partitions, observed_pkeys, memory } = inputs;
+    pub fn new(inputs: BaselineInputs, planned: BaselineState, plan: Arc<Plan>) -> Self {
+        let BaselineInputs { fabric, options, partitions, observed_pkeys, memory } = inputs;
         let end_ports: Vec<PortId> = fabric.end_ports().collect();
         let is_asked = |port: &&PortId| {
             let target = plan.ports.get(port.index()).copied().flatten();
@@ -76,22 +76,22 @@ impl Basis {
             partitions,
             observed_pkeys,
             memory: [memory, planned.memory],
-            findings: planned.findings,
+            stage_results: planned.stage_results,
             end_ports,
             reregistering,
         }
     }
 }
 
-impl Basis {
+impl PlanBaseline {
     /// What the assignment of LIDs gave, if as much was remembered then.
     fn remembered(&self, memory: &Memory) -> Option<(Memory, Vec<Note>)> {
         let [before, after] = &self.memory;
-        (memory == before).then(|| (after.clone(), self.findings.lids.clone()))
+        (memory == before).then(|| (after.clone(), self.stage_results.lids.clone()))
     }
 
-    /// True if this is a basis for what comes after `plan`, made from `inputs`, already.
-    pub fn still_holds(&self, inputs: &Inputs, plan: &Plan) -> bool {
+    /// True if this is a baseline for what comes after `plan`, made from `inputs`, already.
+    pub fn still_holds(&self, inputs: &BaselineInputs, plan: &Plan) -> bool {
         let own = &*self.plan;
         let lfts = own.routing.lfts.iter().zip(&plan.routing.lfts);
         *self.options == *inputs.options
@@ -109,37 +109,38 @@ impl Basis {
 
 /// What remains of a [`Planned`] when its plan goes through verification.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct BaselineState {
     /// Memory for the next plan.
     pub memory: Memory,
-    findings: Findings,
+    stage_results: StageResults,
 }
 
 impl Planned {
     /// Parts the plan from the rest.
-    pub fn split(self) -> (Plan, Outcome) {
-        (self.plan, Outcome { memory: self.memory, findings: self.findings })
+    pub fn split(self) -> (Plan, BaselineState) {
+        (self.plan, BaselineState { memory: self.memory, stage_results: self.stage_results })
     }
 }
 
-/// Plans a fabric that differs little from that of `basis`, whose plan counts as the previous one.
+/// Plans a fabric that differs little from that of `baseline`, whose plan counts as the previous one.
 /// Also tells the difference of the pictures, if they have the same nodes.
 ///
 /// # Errors
 /// As [`compute()`].
 pub fn update(
     input: &PlanInput<'_>,
-    basis: &Basis,
-) -> (Result<Planned, Box<PlanFailure>>, Option<Difference>) {
-    let input = &PlanInput { previous: Some(&basis.plan), ..*input };
+    baseline: &PlanBaseline,
+) -> (Result<Planned, Box<PlanError>>, Option<Difference>) {
+    let input = &PlanInput { previous: Some(&baseline.plan), ..*input };
     let (difference, remembered) = rayon::join(
-        || Difference::between(&basis.fabric, input.fabric),
-        || basis.remembered(input.memory),
+        || Difference::between(&baseline.fabric, input.fabric),
+        || baseline.remembered(input.memory),
     );
-    let is_alike =
-        |difference: &&Difference| difference.nodes.is_empty() && *input.options == *basis.options;
+    let is_alike = |difference: &&Difference| {
+        difference.nodes.is_empty() && *input.options == *baseline.options
+    };
     let alike = difference.as_ref().filter(is_alike);
-    let update = alike.map(|difference| Update { input, basis, difference });
+    let update = alike.map(|difference| Update { input, baseline, difference });
     let lids = update.as_ref().and_then(|update| update.lids(remembered));
     let planned = match update.zip(lids) {
         Some((update, (memory, notes))) => update.run(memory, notes),
@@ -150,15 +151,15 @@ pub fn update(
 
 struct Update<'a> {
     input: &'a PlanInput<'a>,
-    basis: &'a Basis,
+    baseline: &'a PlanBaseline,
     difference: &'a Difference,
 }
 
 impl Update<'_> {
-    /// What the assignment of LIDs gives beside the table of the basis; `None` if the table is
+    /// What the assignment of LIDs gives beside the table of the baseline; `None` if the table is
     /// another one now.
     fn lids(&self, remembered: Option<(Memory, Vec<Note>)>) -> Option<(Memory, Vec<Note>)> {
-        let (input, basis) = (self.input, self.basis);
+        let (input, baseline) = (self.input, self.baseline);
         let is_end = |&id: &PortId| {
             let port = input.fabric.port(id);
             input.fabric.node(port.node).is_switch() == (port.num == PortNum::ZERO)
@@ -167,24 +168,25 @@ impl Update<'_> {
             return remembered;
         }
         let (table, memory, notes) = lids::assign(input.fabric, input.options, input.memory);
-        (table == *basis.plan.lids).then_some((memory, notes))
+        (table == *baseline.plan.lids).then_some((memory, notes))
     }
 
-    fn run(&self, mut memory: Memory, lid_notes: Vec<Note>) -> Result<Planned, Box<PlanFailure>> {
-        let (input, before) = (self.input, &*self.basis.plan);
+    fn run(&self, mut memory: Memory, lid_notes: Vec<Note>) -> Result<Planned, Box<PlanError>> {
+        let (input, before) = (self.input, &*self.baseline.plan);
         let lids = before.lids.clone();
-        let since = Since { fabric: &self.basis.fabric, difference: self.difference };
-        let (routing, (partitions, gone_pkeys, partition_notes)) = rayon::join(
-            || compute::route(input, &lids, Some(before), Some(since)),
+        let previous_fabric =
+            PreviousFabric { fabric: &self.baseline.fabric, difference: self.difference };
+        let (routing, (partitions, removed_pkeys, partition_notes)) = rayon::join(
+            || compute::route(input, &lids, Some(before), Some(previous_fabric)),
             || self.partitions(),
         );
         let routing = match routing {
             Ok(routing) => routing,
-            Err(refusals) => {
-                return Err(Box::new(PlanFailure { notes: lid_notes, refusals, lids, memory }));
+            Err(routing_errors) => {
+                return Err(Box::new(PlanError { notes: lid_notes, routing_errors, lids, memory }));
             }
         };
-        memory.gone_pkeys = gone_pkeys;
+        memory.removed_pkeys = removed_pkeys;
         let setup = self.setup(&partitions);
         let same_setup = setup == before.qos.setup;
         let sources = compute::qos_sources(input.options, setup);
@@ -211,29 +213,31 @@ impl Update<'_> {
             }
         };
         let (multicast, groups) = self.multicast(&lids, &routing);
-        let findings = Findings { lids: lid_notes, partitions: partition_notes, groups };
+        let stage_results = StageResults { lids: lid_notes, partitions: partition_notes, groups };
         let qos = qos.unwrap_or_default();
         let parts = Parts { lids, routing, ports, qos, partitions, multicast };
-        let plan = compute::finish(input, parts, &findings);
-        Ok(Planned { plan, memory, findings })
+        let plan = compute::finish(input, parts, &stage_results);
+        Ok(Planned { plan, memory, stage_results })
     }
 
-    fn partitions(&self) -> (PartitionTables, GoneKeys, Vec<Note>) {
-        let (input, basis) = (self.input, self.basis);
-        let ([gone_before, gone_after], gone) =
-            (basis.memory.each_ref().map(|memory| &memory.gone_pkeys), &input.memory.gone_pkeys);
-        let before = &basis.plan.partitions;
-        let same = *input.partitions == **basis.partitions
-            && same_pkeys(input.observed_pkeys, &basis.observed_pkeys)
+    fn partitions(&self) -> (PartitionTables, RemovedPkeys, Vec<Note>) {
+        let (input, baseline) = (self.input, self.baseline);
+        let ([gone_before, gone_after], gone) = (
+            baseline.memory.each_ref().map(|memory| &memory.removed_pkeys),
+            &input.memory.removed_pkeys,
+        );
+        let before = &baseline.plan.partitions;
+        let same = *input.partitions == **baseline.partitions
+            && same_pkeys(input.observed_pkeys, &baseline.observed_pkeys)
             && gone == gone_before;
-        let (old, new) = (&*basis.fabric, input.fabric);
+        let (old, new) = (&*baseline.fabric, input.fabric);
         let updated = if same {
             partitions::with_other_links(old, new, self.difference, before)
         } else {
             None
         };
         match updated {
-            Some(tables) => (tables, gone_after.clone(), basis.findings.partitions.clone()),
+            Some(tables) => (tables, gone_after.clone(), baseline.stage_results.partitions.clone()),
             None => {
                 let observed = input.observed_pkeys;
                 partitions::tables(new, input.partitions, observed, gone, input.options)
@@ -241,20 +245,20 @@ impl Update<'_> {
         }
     }
 
-    /// The scopes of the QoS policy: those of the basis if their groups have the same ports.
+    /// The scopes of the QoS policy: those of the baseline if their groups have the same ports.
     fn setup(&self, partitions: &PartitionTables) -> Option<Arc<QosSetup>> {
-        let (input, basis) = (self.input, self.basis);
+        let (input, baseline) = (self.input, self.baseline);
         let policy = input.setup_policy()?;
-        let (old, new) = (&*basis.fabric, input.fabric);
+        let (old, new) = (&*baseline.fabric, input.fabric);
         let has_same_guid = |&id: &PortId| old.port(id).guid == new.port(id).guid;
         let is_same = |setup: &&Arc<QosSetup>| {
             setup.policy() == policy
-                && *input.partitions == **basis.partitions
-                && basis.plan.partitions.keys == partitions.keys
+                && *input.partitions == **baseline.partitions
+                && baseline.plan.partitions.keys == partitions.keys
                 && self.difference.ports.iter().all(has_same_guid)
         };
         let made = || QosSetup::new(policy, new, &partitions.keys, input.partitions);
-        let kept = basis.plan.qos.setup.as_ref().filter(is_same);
+        let kept = baseline.plan.qos.setup.as_ref().filter(is_same);
         Some(kept.map_or_else(|| Arc::new(made()), Arc::clone))
     }
 
@@ -264,17 +268,17 @@ impl Update<'_> {
         lids: &LidTable,
         routing: &Routing,
     ) -> (Arc<MulticastTables>, Arc<Vec<GroupMembers>>) {
-        let (input, basis) = (self.input, self.basis);
-        let same_groups = **basis.findings.groups == *input.groups;
+        let (input, baseline) = (self.input, self.baseline);
+        let same_groups = **baseline.stage_results.groups == *input.groups;
         let groups = match same_groups {
-            true => basis.findings.groups.clone(),
+            true => baseline.stage_results.groups.clone(),
             false => Arc::new(input.groups.to_vec()),
         };
-        let before = &basis.plan.routing.policy;
+        let before = &baseline.plan.routing.policy;
         let has_trees_of_before =
-            || self.changes_only_links() && routing.policy.has_trees_of(&**before);
+            || self.changes_only_links() && routing.policy.same_multicast_trees_as(&**before);
         if same_groups && (groups.is_empty() || has_trees_of_before()) {
-            return (basis.plan.multicast.clone(), groups);
+            return (baseline.plan.multicast.clone(), groups);
         }
         let tables = multicast::plan(input.fabric, lids, routing, input.groups, input.options);
         (Arc::new(tables), groups)
@@ -282,28 +286,29 @@ impl Update<'_> {
 
     /// True if nothing changed but external switch ports that have no end port behind them.
     fn changes_only_links(&self) -> bool {
-        let (old, new) = (&*self.basis.fabric, self.input.fabric);
+        let (old, new) = (&*self.baseline.fabric, self.input.fabric);
         self.difference.ports.iter().all(|&id| {
             [old, new].into_iter().all(|fabric| partitions::concerns_switches(fabric, id))
         })
     }
 
-    /// The targets where LIDs and path SLs are those of the basis.
+    /// The targets where LIDs and path SLs are those of the baseline.
     fn links(
         &self,
         lids: &LidTable,
         routing: &Routing,
         sources: Option<&QosSources>,
         partitions: &PartitionTables,
-    ) -> Shared<Option<PortInfo>> {
-        let (input, basis) = (self.input, self.basis);
+    ) -> PagedVec<Option<PortInfo>> {
+        let (input, baseline) = (self.input, self.baseline);
         let slot = |index: usize| PortId(index as u32);
-        let old_bits = &basis.plan.partitions.enforcement;
+        let old_bits = &baseline.plan.partitions.enforcement;
         let enforced = old_bits.differences(&partitions.enforcement).map(slot);
-        let asked = basis.end_ports.iter().copied().filter(|&port| (input.reregister)(port));
-        let others = enforced.chain(asked).chain(basis.reregistering.iter().copied());
-        let mut targets = basis.plan.ports.clone();
-        let old_peers = self.difference.ports.iter().filter_map(|&id| basis.fabric.port(id).peer);
+        let asked = baseline.end_ports.iter().copied().filter(|&port| (input.reregister)(port));
+        let others = enforced.chain(asked).chain(baseline.reregistering.iter().copied());
+        let mut targets = baseline.plan.ports.clone();
+        let old_peers =
+            self.difference.ports.iter().filter_map(|&id| baseline.fabric.port(id).peer);
         compute::with_links(input, lids, routing, sources, partitions, |links| {
             links::update(&mut targets, links, self.difference, others.chain(old_peers));
         });
@@ -314,12 +319,12 @@ impl Update<'_> {
         &self,
         sources: &QosSources,
         routing: &Routing,
-        targets: &Shared<Option<PortInfo>>,
+        targets: &PagedVec<Option<PortInfo>>,
         mut changed: Vec<PortId>,
     ) -> QosTables {
-        let mut tables = self.basis.plan.qos.clone();
+        let mut tables = self.baseline.plan.qos.clone();
         changed.extend(&self.difference.ports);
-        let retargeted = self.basis.plan.ports.differences(targets);
+        let retargeted = self.baseline.plan.ports.differences(targets);
         changed.extend(retargeted.map(|index| PortId(index as u32)));
         qos::update(&mut tables, self.input.fabric, sources, &*routing.policy, targets, &changed);
         tables

@@ -28,7 +28,7 @@ use crate::config::prefix_routes;
 use crate::config::qos_policy::{QosLevel, Ranges};
 use crate::fabric::PortId;
 use crate::ids::{Gid, Lid, Pkey};
-use crate::plan::qos::policy::Asked;
+use crate::plan::qos::policy::QosQuery;
 use crate::wire::attr::NodeKind;
 use crate::wire::mad::Method;
 use crate::wire::record::{PathRecord, Selector};
@@ -290,7 +290,7 @@ pub(super) fn level<'a>(
 ) -> Option<&'a QosLevel> {
     let policy = query.view.qos_policy()?;
     let service = PathRecord::SERVICE_ID_MSB | PathRecord::SERVICE_ID_LSB;
-    policy.level(&Asked {
+    policy.level(&QosQuery {
         from,
         to: Some(to),
         service_id: query.has(service).then(|| wanted.service_id()),

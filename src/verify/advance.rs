@@ -103,7 +103,7 @@ mod tests {
     use crate::plan::compute::{PlanInput, compute};
     use crate::plan::lids::Memory;
     use crate::plan::partitions;
-    use crate::plan::routing::chain::{Chain, Registry};
+    use crate::plan::routing::chain::{Chain, EngineRegistry};
     use crate::sim::generate::Shape;
     use crate::verify::channels::Graph;
     use crate::verify::triples::{Added, LOCAL, Triples};
@@ -129,7 +129,8 @@ mod tests {
         let topology = shape.build().expect("it fits");
         let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("a node");
         let options = Options { qos: true, ..Options::default() };
-        let chain = Chain::parse("torus-2QoS,no_fallback", &Registry::standard(Arc::default()));
+        let chain =
+            Chain::parse("torus-2QoS,no_fallback", &EngineRegistry::standard(Arc::default()));
         let input = PlanInput {
             fabric: &fabric,
             options: &options,

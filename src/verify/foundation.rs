@@ -3,15 +3,15 @@
 use super::{Checks, Findings, Proof, Verified, VerifyFailure, judge, prove_after};
 use crate::fabric::Fabric;
 use crate::fabric::difference::Difference;
-use crate::plan::compute::{PlanFailure, PlanInput, compute};
+use crate::plan::compute::{PlanError, PlanInput, compute};
 use crate::plan::lids::Memory;
-use crate::plan::update::{self, Basis, Inputs, update};
+use crate::plan::update::{self, BaselineInputs, PlanBaseline, update};
 use crate::plan::{LidTable, Plan};
 use std::fmt;
 use std::sync::Arc;
 
 /// What planning brought, or why there is no plan.
-pub type Outcome = Result<Judged, Box<PlanFailure>>;
+pub type Outcome = Result<Judged, Box<PlanError>>;
 
 /// A plan that was made, and the verdict on it.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Judged {
 /// A plan in force with all that is known of it.
 #[derive(Debug)]
 pub struct Foundation {
-    basis: Basis,
+    basis: PlanBaseline,
     proof: Option<Proof>,
 }
 
@@ -39,14 +39,14 @@ impl Foundation {
     /// known to it as lost, are kept in mind.
     pub fn lay(
         input: &PlanInput<'_>,
-        inputs: Inputs,
+        inputs: BaselineInputs,
         checks: &Checks,
         last: Option<&Self>,
     ) -> Option<Self> {
         let (plan, outcome) = compute(input).ok()?.split();
         let last = last.and_then(Self::proof);
         let (verified, proof) = prove_after(&inputs.fabric, plan, checks, last).ok()?;
-        let basis = Basis::new(inputs, outcome, verified.plan().clone());
+        let basis = PlanBaseline::new(inputs, outcome, verified.plan().clone());
         Some(Self { basis, proof })
     }
 
@@ -66,7 +66,7 @@ impl Foundation {
     }
 
     /// The plan.
-    pub fn basis(&self) -> &Basis {
+    pub fn basis(&self) -> &PlanBaseline {
         &self.basis
     }
 
@@ -81,7 +81,7 @@ impl Foundation {
 /// there are, and send a plan to a check of the whole that one laid anew would have proven.
 pub struct Remains {
     verified: Verified,
-    planned: update::Outcome,
+    planned: update::BaselineState,
     findings: Findings,
 }
 
@@ -93,10 +93,10 @@ impl fmt::Debug for Remains {
 
 impl Remains {
     /// The foundation; `inputs` and `checks` are those of the pass.
-    pub fn into_foundation(self, inputs: Inputs, checks: &Checks) -> Foundation {
+    pub fn into_foundation(self, inputs: BaselineInputs, checks: &Checks) -> Foundation {
         let Self { verified, planned, findings } = self;
         let proof = findings.into_proof(&inputs.fabric, &verified, checks);
-        Foundation { basis: Basis::new(inputs, planned, verified.plan().clone()), proof }
+        Foundation { basis: PlanBaseline::new(inputs, planned, verified.plan().clone()), proof }
     }
 }
 

@@ -39,8 +39,8 @@ impl Proof {
     ) -> Option<(Self, Summary, News)> {
         let (old, policy) = (&*self.plan.routing.policy, &*plan.routing.policy);
         let same = *checks == self.checks
-            && policy.promises_no_credit_loops() == old.promises_no_credit_loops()
-            && policy.has_path_sls_of(old);
+            && policy.guarantees_no_credit_loops() == old.guarantees_no_credit_loops()
+            && policy.same_path_sls_as(old);
         let numbering = Numbering::between(&self.wiring, &self.fabric, fabric).filter(|_| same)?;
         let (proof, cables) = self.by_numbers(fabric, plan, &numbering)?;
         let Cables { ports, channels, repaired } = cables;

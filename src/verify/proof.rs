@@ -192,8 +192,8 @@ impl Proof {
             && old.ports.len() == plan.ports.len()
             && old.qos.sl_to_vl.len() == plan.qos.sl_to_vl.len()
             && old.multicast.by_switch.len() == plan.multicast.by_switch.len();
-        let promise = old.routing.policy.promises_no_credit_loops();
-        if !same || policy.promises_no_credit_loops() != promise {
+        let promise = old.routing.policy.guarantees_no_credit_loops();
+        if !same || policy.guarantees_no_credit_loops() != promise {
             return None;
         }
         policy.changes_since(&*old.routing.policy)?;

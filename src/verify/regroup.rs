@@ -129,7 +129,7 @@ fn has_same_routes(one: &Plan, two: &Plan) -> bool {
     let same_routing = || {
         let same_sls = new.changes_since(&**old).is_some_and(|changes| changes.is_empty());
         same_sls
-            && old.promises_no_credit_loops() == new.promises_no_credit_loops()
+            && old.guarantees_no_credit_loops() == new.guarantees_no_credit_loops()
             && one.routing.lfts.len() == two.routing.lfts.len()
             && changed_switches(&one.routing.lfts, &two.routing.lfts).is_empty()
     };

@@ -56,7 +56,7 @@ pub(super) fn examine(
     }
     summary.dependencies = graph.dependencies();
     if let Some(cycle) = graph.cycle(fabric, &wiring) {
-        if !plan.routing.policy.promises_no_credit_loops() {
+        if !plan.routing.policy.guarantees_no_credit_loops() {
             let engine = plan.routing.engine;
             summary.notes.push(Note::warning(format!(
                 "routing engine {engine} leaves a credit loop, the fabric may deadlock: {cycle}"

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use torus_sm::fabric::picture::View;
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Lid, Sl};
+use torus_sm::plan::paged_vec::PagedVec;
 use torus_sm::plan::routing::{Lft, Routing, RoutingPolicy};
-use torus_sm::plan::shared::Shared;
 use torus_sm::plan::{LidTable, Plan};
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::PortState;
@@ -63,7 +63,7 @@ impl RoutingPolicy for Datelines {
         self.promise
     }
 
-    fn promises_no_credit_loops(&self) -> bool {
+    fn guarantees_no_credit_loops(&self) -> bool {
         self.promise
     }
 
@@ -171,7 +171,7 @@ impl Torus {
         let policy = Datelines { radix, looped, at: at.collect(), promise };
         let lfts = self.fabric.switch_ids().map(|id| Arc::new(self.lft(&lids, id))).collect();
         let mut plan = Plan {
-            ports: Shared::filled(None, self.fabric.ports().len()),
+            ports: PagedVec::filled(None, self.fabric.ports().len()),
             lids: Arc::new(lids),
             switch_infos: self
                 .fabric
@@ -184,7 +184,7 @@ impl Torus {
                 lfts,
                 policy: Arc::new(policy),
                 notes: Vec::new(),
-                refusals: Vec::new(),
+                routing_errors: Vec::new(),
             }),
             qos: Default::default(),
             partitions: Default::default(),
@@ -204,7 +204,7 @@ impl Torus {
             info.set_operational_vls(EIGHT_DATA_VLS);
             *target = Some(info);
         }
-        plan.qos.sl_to_vl = Shared::filled(Vec::new(), self.fabric.nodes().len());
+        plan.qos.sl_to_vl = PagedVec::filled(Vec::new(), self.fabric.nodes().len());
         for (id, rows) in self.fabric.node_ids().zip(&mut plan.qos.sl_to_vl) {
             let node = self.fabric.node(id);
             if !node.is_switch() {

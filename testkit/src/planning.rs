@@ -9,10 +9,10 @@ use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::picture::View;
 use torus_sm::fabric::topology::Topology;
-use torus_sm::plan::compute::{PlanFailure, PlanInput, compute};
+use torus_sm::plan::compute::{PlanError, PlanInput, compute};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
-use torus_sm::plan::routing::chain::{Chain, Registry};
+use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
 use torus_sm::plan::{Plan, partitions};
 use torus_sm::sim::generate::Shape;
 
@@ -45,8 +45,8 @@ impl Site {
     }
 
     /// What the daemon would plan.
-    pub fn plan(&self, groups: &[GroupMembers]) -> Result<Plan, Box<PlanFailure>> {
-        let registry = Registry::standard(Arc::new(GuidLists::default()));
+    pub fn plan(&self, groups: &[GroupMembers]) -> Result<Plan, Box<PlanError>> {
+        let registry = EngineRegistry::standard(Arc::new(GuidLists::default()));
         let engines = self.options.routing_engine.as_deref().unwrap_or_default();
         let chain = Chain::parse(engines, &registry).expect("engines that exist");
         let torus_config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &self.torus_conf);

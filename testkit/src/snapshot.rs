@@ -12,7 +12,7 @@ use torus_sm::plan::compute::{self, PlanInput};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::partitions;
 use torus_sm::plan::partitions::Partition;
-use torus_sm::plan::routing::chain::{Chain, Registry};
+use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
 use torus_sm::publish::Subnet;
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::{Checks, verify};
@@ -34,7 +34,7 @@ pub fn published(
     torus_config: &Result<TorusConfig, Vec<Note>>,
     partitions: &[Partition],
 ) -> Option<Subnet> {
-    let chain = Chain::parse("torus-2QoS,no_fallback", &Registry::standard(Arc::default()))
+    let chain = Chain::parse("torus-2QoS,no_fallback", &EngineRegistry::standard(Arc::default()))
         .expect("the name of an engine");
     let planned = compute::compute(&PlanInput {
         fabric: &fabric,

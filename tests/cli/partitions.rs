@@ -16,7 +16,7 @@ use torus_sm::fabric::picture::View;
 use torus_sm::ids::{Gid, Guid, Pkey, PortNum};
 use torus_sm::notes::Severity;
 use torus_sm::plan::partitions;
-use torus_sm::plan::partitions::memory::GoneKeys;
+use torus_sm::plan::partitions::removed_pkeys::RemovedPkeys;
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::NodeKind;
 
@@ -87,7 +87,7 @@ fn rules_that_the_manual_calls_equivalent_are() {
                 partitions::partitions(&config.expect("no error"), &options, &[]).0
             },
         );
-        let gone = GoneKeys::default();
+        let gone = RemovedPkeys::default();
         let (tables, _, notes) = partitions::tables(&fabric, &found, &[], &gone, &options);
         assert_eq!(notes, []);
         let keys: Vec<Vec<Pkey>> = fabric
@@ -133,7 +133,7 @@ fn index_0_is_taken_back() {
     ] {
         let (config, _) = PartitionsConfig::parse(Path::new("p.conf"), text);
         let (found, _) = partitions::partitions(&config.expect("no error"), &options, &[]);
-        let gone = GoneKeys::default();
+        let gone = RemovedPkeys::default();
         let (tables, _, _) = partitions::tables(&fabric, &found, &[], &gone, &options);
         let (_, block) = tables.blocks[fabric.local().index()][0];
         assert_eq!(block.0[0], Pkey(expected), "{text}");
@@ -196,7 +196,7 @@ fn the_example_of_the_manual_takes_effect() {
     }
     let fabric = Fabric::from_topology(&topology, 3, &View::default()).expect("node 3 exists");
     let (tables, _, notes) =
-        partitions::tables(&fabric, &found, &[], &GoneKeys::default(), &options);
+        partitions::tables(&fabric, &found, &[], &RemovedPkeys::default(), &options);
     assert_eq!(notes, []);
     let keys = |guid: u64| -> Vec<u16> {
         let port = fabric.port_by_guid(Guid(guid)).unwrap_or_else(|| panic!("{guid:#x}"));

@@ -14,11 +14,11 @@ use torus_sm::ids::{Guid, Mlid, PortNum, Sl};
 use torus_sm::notes::Note;
 use torus_sm::plan::Plan;
 use torus_sm::plan::compute::{PlanInput, compute};
-use torus_sm::plan::multicast::{GroupMembers, Regrouping};
+use torus_sm::plan::multicast::{GroupMembers, MulticastDelta};
+use torus_sm::plan::multicast_update::update_multicast;
 use torus_sm::plan::partitions::{self, Partition};
-use torus_sm::plan::regroup::regroup;
-use torus_sm::plan::routing::chain::{Chain, Registry};
-use torus_sm::plan::update::Inputs;
+use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
+use torus_sm::plan::update::BaselineInputs;
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::foundation::Foundation;
 use torus_sm::verify::regroup::GroupProof;
@@ -44,7 +44,8 @@ impl Ground {
         let site = Site::generated(shape, engine, true);
         Self {
             fabric: Arc::new(site.fabric.clone()),
-            chain: Chain::parse(engine, &Registry::standard(Arc::default())).expect("an engine"),
+            chain: Chain::parse(engine, &EngineRegistry::standard(Arc::default()))
+                .expect("an engine"),
             config: TorusConfig::parse(Path::new("torus-2QoS.conf"), &site.torus_conf),
             partitions: partitions::default(&site.options),
             pkeys: Arc::new(vec![Vec::new(); site.fabric.ports().len()]),
@@ -79,7 +80,7 @@ impl Ground {
     }
 
     fn foundation(&self, groups: &[GroupMembers], plan: &Plan) -> Option<Foundation> {
-        let inputs = Inputs {
+        let inputs = BaselineInputs {
             fabric: self.fabric.clone(),
             options: Arc::new(self.site.options.clone()),
             partitions: Arc::new(self.partitions.clone()),
@@ -89,8 +90,8 @@ impl Ground {
         Foundation::lay(&self.input(groups, Some(plan)), inputs, &Checks::new(true), None)
     }
 
-    fn regrouped(&self, before: &Plan, change: &Regrouping) -> Plan {
-        regroup(&self.fabric, &self.site.options, before, change)
+    fn regrouped(&self, before: &Plan, change: &MulticastDelta) -> Plan {
+        update_multicast(&self.fabric, &self.site.options, before, change)
     }
 }
 
@@ -128,10 +129,10 @@ impl Roster {
         groups.filter(|g| !g.members.is_empty() || !g.senders.is_empty()).cloned().collect()
     }
 
-    fn change(&self, mlids: BTreeSet<Mlid>) -> Regrouping {
+    fn change(&self, mlids: BTreeSet<Mlid>) -> MulticastDelta {
         let mut groups = self.all();
         groups.retain(|group| mlids.contains(&group.mlid));
-        Regrouping { mlids, groups }
+        MulticastDelta { mlids, groups }
     }
 }
 

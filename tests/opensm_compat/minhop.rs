@@ -94,7 +94,14 @@ fn route(fabric: &Fabric, lids: &LidTable, tuning: &Tuning) -> Routing {
     let torus_config = &Err(Vec::new());
     let options = &tuning.options;
     engine
-        .route(&RoutingInput { fabric, lids, options, torus_config, previous: None, since: None })
+        .route(&RoutingInput {
+            fabric,
+            lids,
+            options,
+            torus_config,
+            previous: None,
+            previous_fabric: None,
+        })
         .expect("Min Hop never refuses")
 }
 

@@ -34,7 +34,7 @@ proptest! {
 fn coexistence(scene: &Scene, steps: &Steps, qos: bool) -> Coexistence {
     let old = Stage { fabric: &scene.before, plan: &scene.old };
     let new = Stage { fabric: &scene.fabric, plan: &scene.new };
-    let commits = |switch, lid| steps.commitments().holds(switch, lid);
+    let commits = |switch, lid| steps.committed_routes().holds(switch, lid);
     check(old, new, &Checks::new(qos), &commits)
 }
 
@@ -84,8 +84,8 @@ fn live_through(torus: &Torus, seed: u64, events: usize) -> usize {
         let steps = scene.steps();
         let faults = transit(&scene, &steps, true, &mut dice);
         assert!(faults.is_empty(), "seed {seed}: {}", faults.join("\n"));
-        let sets = steps.iter().filter(|step| step.item.is_some()).count();
-        let late = steps.iter().filter(|step| step.is_late).count();
+        let sets = steps.iter().filter(|step| step.set.is_some()).count();
+        let late = steps.iter().filter(|step| step.is_deferred).count();
         let union = coexistence(&scene, &steps, torus.has_qos());
         assert!(union.lids > 0 && union.dependencies > 0);
         println!(

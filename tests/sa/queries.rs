@@ -126,7 +126,7 @@ fn subnet(lmc: u8) -> Subnet {
         lfts: route(&fabric, &lids),
         policy: Arc::new(Parity),
         notes: Vec::new(),
-        refusals: Vec::new(),
+        routing_errors: Vec::new(),
     };
     let plan = Plan {
         ports: fabric.ports().iter().map(|port| port.info).collect(),

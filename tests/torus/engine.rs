@@ -13,7 +13,7 @@ use torus_sm::ids::{Guid, Lid, Mlid, PortNum, Sl};
 use torus_sm::notes::{Note, Severity};
 use torus_sm::plan::LidTable;
 use torus_sm::plan::routing::torus::{Coordinates, Torus, Torus2Qos};
-use torus_sm::plan::routing::{Engine, Refusal, Routing, RoutingInput};
+use torus_sm::plan::routing::{Engine, Routing, RoutingError, RoutingInput};
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::NodeKind;
 
@@ -42,7 +42,11 @@ impl Subnet {
         Self::new(&shape.build().unwrap(), 0)
     }
 
-    fn route_after(&self, config: &str, previous: Option<&Routing>) -> Result<Routing, Refusal> {
+    fn route_after(
+        &self,
+        config: &str,
+        previous: Option<&Routing>,
+    ) -> Result<Routing, RoutingError> {
         let options = Options { qos: true, ..Options::default() };
         let torus_config = TorusConfig::parse(Path::new("torus-2QoS.conf"), config);
         Torus2Qos.route(&RoutingInput {
@@ -51,11 +55,11 @@ impl Subnet {
             options: &options,
             torus_config: &torus_config,
             previous,
-            since: None,
+            previous_fabric: None,
         })
     }
 
-    fn route(&self, config: &str) -> Result<Routing, Refusal> {
+    fn route(&self, config: &str) -> Result<Routing, RoutingError> {
         self.route_after(config, None)
     }
 
@@ -256,7 +260,8 @@ fn what_a_refusal_says_to_repair_first_is_enough() {
             refused += 1;
             let whole = repaired(&broken, &refusal.notes.last().unwrap().text);
             let result = Subnet::of(&whole).route_after(&conf, Some(&before));
-            let text = |no: &Refusal| no.notes.iter().map(|n| n.text.clone()).collect::<Vec<_>>();
+            let text =
+                |no: &RoutingError| no.notes.iter().map(|n| n.text.clone()).collect::<Vec<_>>();
             if let Err(no) = result {
                 panic!(
                     "{broken:?}\nwith\n{}\n{:#?}",

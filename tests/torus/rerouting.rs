@@ -13,8 +13,8 @@ use torus_sm::plan::compute::{Planned, compute};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::routing::torus::{PortClass, Torus, VlCounts};
-use torus_sm::plan::routing::{Dump, Refusal, Routing, Since};
-use torus_sm::plan::update::{Basis, Inputs, update};
+use torus_sm::plan::routing::{Dump, PreviousFabric, Routing, RoutingError};
+use torus_sm::plan::update::{BaselineInputs, PlanBaseline, update};
 use torus_sm::plan::{Plan, partitions};
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::foundation::{Foundation, plan_and_verify};
@@ -161,7 +161,7 @@ fn decisions(subnet: &Subnet, routing: &Routing) -> Decisions {
 }
 
 /// What a pass said, whether it succeeded or not.
-fn told(result: &Result<Routing, Refusal>) -> (Vec<Note>, Option<Dump>) {
+fn told(result: &Result<Routing, RoutingError>) -> (Vec<Note>, Option<Dump>) {
     match result {
         Ok(routing) => (routing.notes.clone(), None),
         Err(refusal) => (refusal.notes.clone(), refusal.dump.clone()),
@@ -195,11 +195,12 @@ fn trees_of_crossed_cables_are_others() {
         let subnet = ward.subnet();
         let difference = Difference::between(&ward.whole.fabric, &subnet.fabric);
         let difference = difference.filter(|difference| difference.nodes.is_empty());
-        let since =
-            difference.as_ref().map(|difference| Since { fabric: &ward.whole.fabric, difference });
+        let since = difference
+            .as_ref()
+            .map(|difference| PreviousFabric { fabric: &ward.whole.fabric, difference });
         let Ok(next) = subnet.route_since(Some(&last), since) else { continue };
         let trees = [&last, &next].map(|routing| decisions(&subnet, routing).trees);
-        let has_trees = next.policy.has_trees_of(&*last.policy);
+        let has_trees = next.policy.same_multicast_trees_as(&*last.policy);
         assert!(!has_trees || trees[0] == trees[1], "{pick}");
         told += usize::from(has_trees);
         others += usize::from(trees[0] != trees[1]);
@@ -225,7 +226,7 @@ proptest! {
             let (scratch, plain) = (subnet.route(None), subnet.route(Some(&last)));
             let difference = Difference::between(&before, &subnet.fabric);
             let difference = difference.filter(|difference| difference.nodes.is_empty());
-            let since = |difference| Since { fabric: &before, difference };
+            let since = |difference| PreviousFabric { fabric: &before, difference };
             let next = subnet.route_since(Some(&last), difference.as_ref().map(since));
             prop_assert_eq!(scratch.is_ok(), next.is_ok());
             prop_assert_eq!(told(&plain), told(&next));
@@ -247,7 +248,7 @@ proptest! {
                 let changes = |routing: &Routing| routing.policy.changes_since(&*last.policy);
                 prop_assert_eq!(changes(&plain.unwrap()), changes(&next));
             }
-            if next.policy.has_trees_of(&*last.policy) {
+            if next.policy.same_multicast_trees_as(&*last.policy) {
                 let trees = |routing: &Routing| decisions(&subnet, routing).trees;
                 prop_assert_eq!(trees(&last), trees(&next));
             }
@@ -307,8 +308,8 @@ fn groups(fabric: &Fabric) -> Vec<GroupMembers> {
     vec![group(fabric, 0xC000, 0, 1), group(fabric, 0xC001, 8, 3)]
 }
 
-fn inputs(subnet: &Subnet, memory: &Memory) -> Inputs {
-    Inputs {
+fn inputs(subnet: &Subnet, memory: &Memory) -> BaselineInputs {
+    BaselineInputs {
         fabric: Arc::new(subnet.fabric.clone()),
         options: Arc::new(subnet.options.clone()),
         partitions: Arc::new(partitions::default(&subnet.options)),
@@ -319,7 +320,7 @@ fn inputs(subnet: &Subnet, memory: &Memory) -> Inputs {
 
 /// A plan that passed, on which later ones build.
 struct Ground {
-    basis: Basis,
+    basis: PlanBaseline,
     proof: Option<Proof>,
 }
 
@@ -329,7 +330,7 @@ impl Ground {
         let (plan, outcome) = planned.split();
         let (verified, proof) = prove(&inputs.fabric, plan, &Checks::new(true)).unwrap();
         let plan = verified.plan().clone();
-        Self { basis: Basis::new(inputs, outcome, plan), proof }
+        Self { basis: PlanBaseline::new(inputs, outcome, plan), proof }
     }
 
     fn first(subnet: &Subnet) -> (Self, Memory) {

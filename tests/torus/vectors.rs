@@ -14,7 +14,7 @@ use torus_sm::ids::{Guid, Lid, Mlid, Sl};
 use torus_sm::notes::Note;
 use torus_sm::plan::LidTable;
 use torus_sm::plan::routing::torus::{Torus, Torus2Qos};
-use torus_sm::plan::routing::{Engine, Refusal, Routing, RoutingInput};
+use torus_sm::plan::routing::{Engine, Routing, RoutingError, RoutingInput};
 use torus_sm::wire::attr::NodeKind;
 
 /// Differences that are printed before the rest is only counted.
@@ -31,7 +31,7 @@ struct Vector {
 struct Routed {
     fabric: Fabric,
     lids: LidTable,
-    routing: Result<Routing, Refusal>,
+    routing: Result<Routing, RoutingError>,
 }
 
 impl Vector {
@@ -76,7 +76,7 @@ impl Vector {
             options: &self.options,
             torus_config: &self.config,
             previous: None,
-            since: None,
+            previous_fabric: None,
         };
         let routing = Torus2Qos.route(&input);
         Routed { fabric, lids, routing }

@@ -13,15 +13,15 @@ pub struct Dispatch<'a> {
     followers: Vec<Vec<u32>>,
     ready: VecDeque<u32>,
     /// Ready, but for ports that are not ACTIVE.
-    late: Vec<u32>,
-    ports_are_up: bool,
+    deferred: Vec<u32>,
+    ports_active: bool,
     /// By step: something before it failed.
-    is_hasty: Vec<bool>,
+    is_forced: Vec<bool>,
     /// By step: it was made ready.
     entered: Vec<bool>,
     /// By step: it leads to a link that is not ACTIVE, or waits for one that does.
-    stays_back: Vec<bool>,
-    hasty: usize,
+    is_withheld: Vec<bool>,
+    forced: usize,
 }
 
 impl<'a> Dispatch<'a> {
@@ -33,12 +33,12 @@ impl<'a> Dispatch<'a> {
             waiting: vec![0; count],
             followers: vec![Vec::new(); count],
             ready: VecDeque::new(),
-            late: Vec::new(),
-            ports_are_up: false,
-            is_hasty: vec![false; count],
+            deferred: Vec::new(),
+            ports_active: false,
+            is_forced: vec![false; count],
             entered: vec![false; count],
-            stays_back: vec![false; count],
-            hasty: 0,
+            is_withheld: vec![false; count],
+            forced: 0,
         };
         for (step, index) in steps.iter().zip(0u32..) {
             for &before in step.after.iter().filter(|&&before| (before as usize) < count) {
@@ -68,8 +68,8 @@ impl<'a> Dispatch<'a> {
                 if self.entered[at] {
                     continue;
                 }
-                if spoils && !std::mem::replace(&mut self.is_hasty[at], true) {
-                    self.hasty += usize::from(!self.is_gate(follower));
+                if spoils && !std::mem::replace(&mut self.is_forced[at], true) {
+                    self.forced += usize::from(!self.is_barrier(follower));
                 }
                 self.waiting[at] -= 1;
                 if self.waiting[at] == 0 {
@@ -81,70 +81,70 @@ impl<'a> Dispatch<'a> {
 
     /// The ports of the plan are ACTIVE, as far as they can be: `is_active` tells which. What
     /// leads to other links stays back for good, with all that waits for it.
-    pub fn ports_are_up(&mut self, is_active: impl Fn(PortId) -> bool) {
-        self.ports_are_up = true;
-        let steps = self.steps.iter().zip(0u32..).filter(|(step, _)| step.is_late);
+    pub fn ports_active(&mut self, is_active: impl Fn(PortId) -> bool) {
+        self.ports_active = true;
+        let steps = self.steps.iter().zip(0u32..).filter(|(step, _)| step.is_deferred);
         let leads_nowhere = steps.filter(|(step, _)| !step.links.iter().all(|&at| is_active(at)));
         let mut found: Vec<u32> = leads_nowhere.map(|(_, index)| index).collect();
         while let Some(step) = found.pop() {
-            if !std::mem::replace(&mut self.stays_back[step as usize], true) {
+            if !std::mem::replace(&mut self.is_withheld[step as usize], true) {
                 found.extend(&self.followers[step as usize]);
             }
         }
-        for step in std::mem::take(&mut self.late) {
+        for step in std::mem::take(&mut self.deferred) {
             self.begin(step);
         }
     }
 
     /// The steps that stay back.
-    pub fn staying_back(&self) -> impl Iterator<Item = &'a Step> + '_ {
-        self.steps.iter().zip(&self.stays_back).filter(|(_, stays)| **stays).map(|(step, _)| step)
+    pub fn withheld(&self) -> impl Iterator<Item = &'a Step> + '_ {
+        self.steps.iter().zip(&self.is_withheld).filter(|(_, stays)| **stays).map(|(step, _)| step)
     }
 
     /// Sets that went or will go out although one before them failed.
-    pub fn hasty(&self) -> usize {
-        self.hasty
+    pub fn forced(&self) -> usize {
+        self.forced
     }
 
-    fn is_gate(&self, step: u32) -> bool {
-        self.steps.get(step).is_some_and(|step| step.item.is_none())
+    fn is_barrier(&self, step: u32) -> bool {
+        self.steps.get(step).is_some_and(|step| step.set.is_none())
     }
 
     fn may_go(&self, step: u32) -> bool {
-        self.ports_are_up || self.steps.get(step).is_some_and(|step| !step.is_late)
+        self.ports_active || self.steps.get(step).is_some_and(|step| !step.is_deferred)
     }
 
     /// Makes a step ready; a meeting point is done at once, and returned.
     fn enter(&mut self, step: u32) -> Option<(u32, bool)> {
         let at = step as usize;
-        if self.stays_back[at] {
+        if self.is_withheld[at] {
             return None;
         }
         if !self.may_go(step) {
-            self.late.push(step);
+            self.deferred.push(step);
             return None;
         }
         self.entered[at] = true;
-        if self.is_gate(step) {
-            return Some((step, self.is_hasty[at]));
+        if self.is_barrier(step) {
+            return Some((step, self.is_forced[at]));
         }
         self.ready.push_back(step);
         None
     }
 
     fn begin(&mut self, step: u32) {
-        if let Some((gate, spoils)) = self.enter(step) {
-            self.done(gate, !spoils);
+        if let Some((barrier, spoils)) = self.enter(step) {
+            self.done(barrier, !spoils);
         }
     }
 
     /// With nothing under way any more, lets go the first of steps that wait for each other in a
     /// circle; true if there was one. Orders have none; but nothing must stay unsent if one had.
-    pub fn break_circle(&mut self) -> bool {
-        let held = |step: &u32| !self.entered[*step as usize] && !self.stays_back[*step as usize];
+    pub fn break_cycle(&mut self) -> bool {
+        let held = |step: &u32| !self.entered[*step as usize] && !self.is_withheld[*step as usize];
         let steps = 0..self.steps.len() as u32;
-        let Some(step) = steps.filter(|_| self.ports_are_up).find(held) else { return false };
-        self.hasty += usize::from(!self.is_gate(step));
+        let Some(step) = steps.filter(|_| self.ports_active).find(held) else { return false };
+        self.forced += usize::from(!self.is_barrier(step));
         self.begin(step);
         true
     }
@@ -153,16 +153,16 @@ impl<'a> Dispatch<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::apply::item::Item;
+    use crate::apply::set_id::SetId;
     use crate::fabric::NodeId;
     use crate::ids::PortNum;
 
     fn steps(all: &[(bool, bool, &[u32])]) -> Steps {
-        let step = |(&(is_set, is_late, after), node): (&(bool, bool, &[u32]), u32)| {
-            let item = Item { node: NodeId(node), port: PortNum::ZERO, attr_id: 0x19, attr_mod: 0 };
-            let item = is_set.then_some(item);
-            let links = if is_late { vec![PortId(7)] } else { Vec::new() };
-            Step { item, data: None, after: after.to_vec(), is_late, links, is_last: true }
+        let step = |(&(is_set, is_deferred, after), node): (&(bool, bool, &[u32]), u32)| {
+            let set = SetId { node: NodeId(node), port: PortNum::ZERO, attr_id: 0x19, attr_mod: 0 };
+            let set = is_set.then_some(set);
+            let links = if is_deferred { vec![PortId(7)] } else { Vec::new() };
+            Step { set, data: None, after: after.to_vec(), is_deferred, links, is_last: true }
         };
         let steps = all.iter().zip(0..).map(step).collect();
         Steps { steps, ..Steps::default() }
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(ready(&mut dispatch), [0; 0]);
         dispatch.done(1, true);
         assert_eq!(ready(&mut dispatch), [3]);
-        assert_eq!(dispatch.hasty(), 0);
+        assert_eq!(dispatch.forced(), 0);
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(ready(&mut dispatch), [0]);
         dispatch.done(0, false);
         assert_eq!(ready(&mut dispatch), [2]);
-        assert_eq!(dispatch.hasty(), 1);
+        assert_eq!(dispatch.forced(), 1);
     }
 
     #[test]
@@ -202,8 +202,8 @@ mod tests {
         let mut dispatch = Dispatch::new(&steps);
         assert_eq!(ready(&mut dispatch), [2]);
         dispatch.done(2, true);
-        assert!(!dispatch.break_circle());
-        dispatch.ports_are_up(|_| true);
+        assert!(!dispatch.break_cycle());
+        dispatch.ports_active(|_| true);
         assert_eq!(ready(&mut dispatch), [0]);
         dispatch.done(0, true);
         assert_eq!(ready(&mut dispatch), [1]);
@@ -213,23 +213,23 @@ mod tests {
     fn steps_to_links_that_stay_down_stay_back_with_their_followers() {
         let steps = steps(&[(true, true, &[]), (true, false, &[0]), (true, false, &[])]);
         let mut dispatch = Dispatch::new(&steps);
-        dispatch.ports_are_up(|link| link != PortId(7));
+        dispatch.ports_active(|link| link != PortId(7));
         assert_eq!(ready(&mut dispatch), [2]);
         dispatch.done(2, true);
-        assert!(!dispatch.break_circle());
-        assert_eq!(dispatch.staying_back().count(), 2);
+        assert!(!dispatch.break_cycle());
+        assert_eq!(dispatch.withheld().count(), 2);
     }
 
     #[test]
     fn a_circle_does_not_keep_anything_from_being_sent() {
         let steps = steps(&[(true, false, &[1]), (true, false, &[0])]);
         let mut dispatch = Dispatch::new(&steps);
-        dispatch.ports_are_up(|_| true);
+        dispatch.ports_active(|_| true);
         assert_eq!(ready(&mut dispatch), [0; 0]);
-        assert!(dispatch.break_circle());
+        assert!(dispatch.break_cycle());
         assert_eq!(ready(&mut dispatch), [0]);
         dispatch.done(0, true);
         assert_eq!(ready(&mut dispatch), [1]);
-        assert!(!dispatch.break_circle());
+        assert!(!dispatch.break_cycle());
     }
 }

@@ -19,27 +19,28 @@
 //!   may be leftovers; and before others point at these entries. A table of which nothing
 //!   is known has no leftovers: there it is raised at once;
 //! * routes over links that come up with this plan are taken after the ports are ACTIVE, unless
-//!   there is no route at present ([`Step::is_late`]).
+//!   there is no route at present ([`Step::is_deferred`]).
 //!
 //! Nothing is held back in a fabric that nobody has programmed: see [`is_live`]. Nor is there an
 //! order where this SM does not know what the switches hold, after it took over from another.
 
-mod blocks;
-mod column;
+mod block;
 pub mod dispatch;
-mod rings;
+mod lid_change;
+mod multicast;
 mod schedule;
-mod trees;
+mod strong_components;
+mod switch_update;
 
 use super::delta::Delta;
-use super::item::Item;
+use super::set_id::SetId;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, PortNum};
 use crate::wire::attr::PortState;
 use crate::wire::attr::tables::{LFT_BLOCK, SlToVl};
-use blocks::Block;
+use block::Block;
 use rayon::prelude::*;
-use schedule::Part;
+use schedule::BlockWrite;
 use std::collections::{BTreeMap, HashMap};
 
 /// The VL of an SL that is dropped.
@@ -49,13 +50,13 @@ const DROP: u8 = 15;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
     /// The Set; `None` for a meeting point.
-    pub item: Option<Item>,
+    pub set: Option<SetId>,
     /// Its data; `None` for a block of a linear forwarding table as planned.
     pub data: Option<Box<[u8; 64]>>,
     /// Steps, by index, that must be acknowledged before.
     pub after: Vec<u32>,
     /// It must wait until the ports of the plan are ACTIVE.
-    pub is_late: bool,
+    pub is_deferred: bool,
     /// Ports whose links it leads to and which are not ACTIVE yet: it must not go out before
     /// they are.
     pub links: Vec<PortId>,
@@ -67,15 +68,15 @@ pub struct Step {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Steps {
     steps: Vec<Step>,
-    commitments: Commitments,
+    committed_routes: CommittedRoutes,
 }
 
 /// Which packets are bound to new entries: one that a switch sends to a LID by its new entry meets
 /// the new entry of the next switch that changes, too, as that is written before.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Commitments(HashMap<(SwitchId, u32), u64>);
+pub struct CommittedRoutes(HashMap<(SwitchId, u32), u64>);
 
-impl Commitments {
+impl CommittedRoutes {
     /// True for packets that `switch` sends to `lid` by its new entry.
     pub fn holds(&self, switch: SwitchId, lid: Lid) -> bool {
         let block = (lid.index() / LFT_BLOCK) as u32;
@@ -106,18 +107,18 @@ impl Steps {
     }
 
     /// Which packets are bound to new entries as long as no Set fails.
-    pub fn commitments(&self) -> &Commitments {
-        &self.commitments
+    pub fn committed_routes(&self) -> &CommittedRoutes {
+        &self.committed_routes
     }
 
     /// The same, when all is done.
-    pub fn into_commitments(self) -> Commitments {
-        self.commitments
+    pub fn into_committed_routes(self) -> CommittedRoutes {
+        self.committed_routes
     }
 
     /// Sets beyond one for each block that changes.
     pub fn intermediate(&self) -> usize {
-        self.steps.iter().filter(|step| step.item.is_some() && !step.is_last).count()
+        self.steps.iter().filter(|step| step.set.is_some() && !step.is_last).count()
     }
 
     fn push(&mut self, step: Step) -> u32 {
@@ -125,16 +126,16 @@ impl Steps {
         self.steps.len() as u32 - 1
     }
 
-    fn set(
+    fn push_set(
         &mut self,
-        item: Item,
+        set: SetId,
         data: [u8; 64],
         after: Vec<u32>,
-        is_late: bool,
+        is_deferred: bool,
         is_last: bool,
     ) -> u32 {
         let data = Some(Box::new(data));
-        self.push(Step { item: Some(item), data, after, is_late, links: Vec::new(), is_last })
+        self.push(Step { set: Some(set), data, after, is_deferred, links: Vec::new(), is_last })
     }
 
     /// Makes a Set wait for these links.
@@ -142,9 +143,9 @@ impl Steps {
         self.steps[step as usize].links = links.to_vec();
     }
 
-    fn gate(&mut self, after: Vec<u32>, is_late: bool) -> u32 {
+    fn barrier(&mut self, after: Vec<u32>, is_deferred: bool) -> u32 {
         let links = Vec::new();
-        self.push(Step { item: None, data: None, after, is_late, links, is_last: false })
+        self.push(Step { set: None, data: None, after, is_deferred, links, is_last: false })
     }
 }
 
@@ -158,11 +159,11 @@ pub fn is_live(delta: &Delta<'_>) -> bool {
 pub fn order(delta: &Delta<'_>) -> Steps {
     let mut steps = Steps::default();
     let rows = rows(delta);
-    let gate = opening(&rows, &mut steps);
+    let barrier = opening(&rows, &mut steps);
     let tops = tops(delta, &mut steps);
     let begin = steps.len() as u32;
-    forwarding(delta, gate, &tops, &mut steps);
-    trees::add(delta, gate, &mut steps);
+    forwarding(delta, barrier, &tops, &mut steps);
+    multicast::add(delta, barrier, &mut steps);
     closing(rows, begin, &mut steps);
     steps
 }
@@ -172,7 +173,7 @@ pub fn order(delta: &Delta<'_>) -> Steps {
 pub fn order_groups(delta: &Delta<'_>) -> Steps {
     let mut steps = Steps::default();
     tops(delta, &mut steps);
-    trees::add(delta, None, &mut steps);
+    multicast::add(delta, None, &mut steps);
     steps
 }
 
@@ -184,21 +185,21 @@ enum Effect {
     Neither,
 }
 
-type Row = (Item, [u8; 64], Effect);
+type Row = (SetId, [u8; 64], Effect);
 
 fn rows(delta: &Delta<'_>) -> Vec<Row> {
-    let row = |(item, request): super::delta::Change| {
-        let effect = effect(delta, item, &request.data);
-        (item, request.data, effect)
+    let row = |(set, request): super::delta::SetRequest| {
+        let effect = effect(delta, set, &request.data);
+        (set, request.data, effect)
     };
     delta.sl_to_vls().map(row).collect()
 }
 
-fn effect(delta: &Delta<'_>, item: Item, data: &[u8; 64]) -> Effect {
-    let held = delta.known(item.node).filter(|_| delta.fabric.node(item.node).is_switch());
-    let (input, output) = ((item.attr_mod >> 8) as u8, item.attr_mod as u8);
+fn effect(delta: &Delta<'_>, set: SetId, data: &[u8; 64]) -> Effect {
+    let held = delta.known(set.node).filter(|_| delta.fabric.node(set.node).is_switch());
+    let (input, output) = ((set.attr_mod >> 8) as u8, set.attr_mod as u8);
     let is_live = |num: u8| {
-        let slot = delta.fabric.port_of(item.node, PortNum(num));
+        let slot = delta.fabric.port_of(set.node, PortNum(num));
         let peer = slot.and_then(|slot| delta.fabric.port(slot).peer);
         num == 0 || slot.zip(peer).is_some_and(|(a, b)| is_active(delta.fabric, a, b))
     };
@@ -223,13 +224,13 @@ fn effect(delta: &Delta<'_>, item: Item, data: &[u8; 64]) -> Effect {
 /// Adds the mappings that come first; the meeting point behind them.
 fn opening(rows: &[Row], steps: &mut Steps) -> Option<u32> {
     let mut opened = Vec::new();
-    for (item, data, effect) in rows.iter().filter(|row| row.2 != Effect::Closes) {
-        let step = steps.set(*item, *data, Vec::new(), false, true);
+    for (set, data, effect) in rows.iter().filter(|row| row.2 != Effect::Closes) {
+        let step = steps.push_set(*set, *data, Vec::new(), false, true);
         if *effect == Effect::Opens {
             opened.push(step);
         }
     }
-    (!opened.is_empty()).then(|| steps.gate(opened, false))
+    (!opened.is_empty()).then(|| steps.barrier(opened, false))
 }
 
 /// Adds the mappings that come last, after all steps from `begin` on.
@@ -238,96 +239,98 @@ fn closing(rows: Vec<Row>, begin: u32, steps: &mut Steps) {
     if closing.peek().is_none() {
         return;
     }
-    let is_late = steps.steps[begin as usize..].iter().any(|step| step.is_late);
-    let gate = steps.gate((begin..steps.len() as u32).collect(), is_late);
-    for (item, data, _) in closing {
-        steps.set(item, data, vec![gate], is_late, true);
+    let is_deferred = steps.steps[begin as usize..].iter().any(|step| step.is_deferred);
+    let barrier = steps.barrier((begin..steps.len() as u32).collect(), is_deferred);
+    for (set, data, _) in closing {
+        steps.push_set(set, data, vec![barrier], is_deferred, true);
     }
 }
 
 /// By switch: the step that raises LinearFDBTop; and whether entries must be written before.
-type Tops = HashMap<SwitchId, (u32, bool)>;
+type LinearFdbTops = HashMap<SwitchId, (u32, bool)>;
 
 /// Adds the Sets of SwitchInfo.
-fn tops(delta: &Delta<'_>, steps: &mut Steps) -> Tops {
-    let mut tops = Tops::new();
-    for (item, request) in delta.switch_infos() {
-        let node = delta.fabric.node(item.node);
+fn tops(delta: &Delta<'_>, steps: &mut Steps) -> LinearFdbTops {
+    let mut tops = LinearFdbTops::new();
+    for (set, request) in delta.switch_infos() {
+        let node = delta.fabric.node(set.node);
         let Some(switch) = node.switch else { continue };
-        let step = steps.set(item, request.data, Vec::new(), false, true);
+        let step = steps.push_set(set, request.data, Vec::new(), false, true);
         let wanted = delta.plan.switch_infos.get(switch.index());
         let top = node.switch_info.linear_fdb_top();
         let is_raised = wanted.is_some_and(|wanted| wanted.linear_fdb_top() > top);
         if is_raised {
-            tops.insert(switch, (step, delta.known(item.node).is_some()));
+            tops.insert(switch, (step, delta.known(set.node).is_some()));
         }
     }
     tops
 }
 
 /// Adds the Sets of linear forwarding tables.
-fn forwarding(delta: &Delta<'_>, gate: Option<u32>, tops: &Tops, steps: &mut Steps) {
-    let mut items: BTreeMap<u32, Vec<Item>> = BTreeMap::new();
-    for item in delta.lft_items() {
-        items.entry(item.attr_mod).or_default().push(item);
+fn forwarding(delta: &Delta<'_>, barrier: Option<u32>, tops: &LinearFdbTops, steps: &mut Steps) {
+    let mut sets: BTreeMap<u32, Vec<SetId>> = BTreeMap::new();
+    for set in delta.lft_sets() {
+        sets.entry(set.attr_mod).or_default().push(set);
     }
-    let items: Vec<Vec<Item>> = items.into_values().collect();
-    let ordered: Vec<_> = items
+    let sets: Vec<Vec<SetId>> = sets.into_values().collect();
+    let ordered: Vec<_> = sets
         .par_iter()
-        .map(|items| {
-            let block = Block::new(delta, items);
-            let parts = schedule::schedule(&block);
-            (block, parts)
+        .map(|sets| {
+            let block = Block::new(delta, sets);
+            let writes = schedule::schedule(&block);
+            (block, writes)
         })
         .collect();
-    for (block, parts) in ordered {
-        add_block(delta, &block, parts, gate, tops, steps);
+    for (block, writes) in ordered {
+        add_block(delta, &block, writes, barrier, tops, steps);
     }
 }
 
 fn add_block(
     delta: &Delta<'_>,
     block: &Block<'_>,
-    parts: Vec<Part>,
-    gate: Option<u32>,
-    tops: &Tops,
+    writes: Vec<BlockWrite>,
+    barrier: Option<u32>,
+    tops: &LinearFdbTops,
     steps: &mut Steps,
 ) {
     let base = steps.len() as u32;
-    for (turn, &lids) in block.turns.iter().zip(&block.committed).filter(|(_, lids)| **lids != 0) {
-        steps.commitments.0.insert((turn.switch, turn.item.attr_mod), lids);
+    for (update, &lids) in
+        block.updates.iter().zip(&block.committed).filter(|(_, lids)| **lids != 0)
+    {
+        steps.committed_routes.0.insert((update.switch, update.set.attr_mod), lids);
     }
-    for Part { turn: index, lids, is_last, after, after_top, is_late } in parts {
-        let turn = &block.turns[index as usize];
-        let mut after: Vec<u32> = after.into_iter().map(|part| base + part).collect();
+    for BlockWrite { update: index, lids, is_last, after, after_top, is_deferred } in writes {
+        let update = &block.updates[index as usize];
+        let mut after: Vec<u32> = after.into_iter().map(|write| base + write).collect();
         let raised = after_top
             .iter()
-            .filter_map(|&on| tops.get(&block.turns[on as usize].switch).map(|&(step, _)| step));
+            .filter_map(|&on| tops.get(&block.updates[on as usize].switch).map(|&(step, _)| step));
         after.extend(raised);
         if after.is_empty() {
-            after.extend(gate);
+            after.extend(barrier);
         }
-        let data = (!is_last).then(|| Box::new(turn.mixed(lids)));
-        let links = if is_late { links(block, index, lids) } else { Vec::new() };
-        let item = Some(turn.item);
-        let step = steps.push(Step { item, data, after, is_late, links, is_last });
+        let data = (!is_last).then(|| Box::new(update.mixed(lids)));
+        let links = if is_deferred { links(block, index, lids) } else { Vec::new() };
+        let set = Some(update.set);
+        let step = steps.push(Step { set, data, after, is_deferred, links, is_last });
         // The top rises over what was written.
-        let last_lid = turn.item.attr_mod as usize * LFT_BLOCK + LFT_BLOCK - 1;
-        let top = delta.fabric.switch(turn.switch).switch_info.linear_fdb_top();
+        let last_lid = update.set.attr_mod as usize * LFT_BLOCK + LFT_BLOCK - 1;
+        let top = delta.fabric.switch(update.switch).switch_info.linear_fdb_top();
         if is_last
             && last_lid > usize::from(top)
-            && let Some(&(raise, true)) = tops.get(&turn.switch)
+            && let Some(&(raise, true)) = tops.get(&update.switch)
         {
             let raise = &mut steps.steps[raise as usize];
             raise.after.push(step);
-            raise.is_late |= is_late;
+            raise.is_deferred |= is_deferred;
         }
     }
 }
 
-/// The links that these LIDs of a turn wait for.
-fn links(block: &Block<'_>, turn: u32, lids: u64) -> Vec<PortId> {
-    let own = block.links.iter().filter(|&&(of, lid, _)| of == turn && lids & lid != 0);
+/// The links that these LIDs of a update wait for.
+fn links(block: &Block<'_>, update: u32, lids: u64) -> Vec<PortId> {
+    let own = block.links.iter().filter(|&&(of, lid, _)| of == update && lids & lid != 0);
     let mut links: Vec<PortId> = own.map(|&(.., link)| link).collect();
     links.sort_unstable();
     links.dedup();

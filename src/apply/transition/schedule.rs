@@ -1,11 +1,11 @@
-//! From what LIDs wait for to an order of blocks.
+//! From what LIDs dependency for to an order of blocks.
 //!
-//! A Set writes all LIDs of a block at once. Where switches wait for each other, each for other
+//! A Set writes all LIDs of a block at once. Where switches dependency for each other, each for other
 //! LIDs, no order of whole blocks is right: then a switch is sent a mixed block first, with the
-//! new entries of those LIDs that wait for nobody any more. The switch for which most others
-//! wait is taken; since no LID waits in a circle, this always ends.
+//! new entries of those LIDs that dependency for nobody any more. The switch for which most others
+//! dependency is taken; since no LID dependencies in a circle, this always ends.
 
-use super::blocks::{Block, Wait};
+use super::block::{Block, Dependency};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -13,9 +13,9 @@ const LIDS: usize = crate::wire::attr::tables::LFT_BLOCK;
 
 /// A block as it is sent to a switch: the last version, or a mixed one before it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Part {
-    /// Whose: an index of [`Block::turns`].
-    pub turn: u32,
+pub(super) struct BlockWrite {
+    /// Whose: an index of [`Block::updates`].
+    pub update: u32,
     /// The LIDs that have their new entries with it.
     pub lids: u64,
     /// Nothing is left to be changed after it.
@@ -24,103 +24,107 @@ pub(super) struct Part {
     pub after: Vec<u32>,
     /// Turns whose LinearFDBTop must be raised before it.
     pub after_top: Vec<u32>,
-    /// It must wait until ports are ACTIVE.
-    pub is_late: bool,
+    /// It must dependency until ports are ACTIVE.
+    pub is_deferred: bool,
 }
 
-/// The parts in an order that may be kept.
-pub(super) fn schedule(block: &Block<'_>) -> Vec<Part> {
-    let late = late(block);
-    let mut work = Work::new(block);
-    let early = block.changed.iter().zip(&late).map(|(all, late)| all & !late).collect();
-    work.run(early, false);
-    work.run(late, true);
+/// The writes in an order that may be kept.
+pub(super) fn schedule(block: &Block<'_>) -> Vec<BlockWrite> {
+    let deferred = deferred(block);
+    let mut scheduler = Scheduler::new(block);
+    let early =
+        block.changed.iter().zip(&deferred).map(|(all, deferred)| all & !deferred).collect();
+    scheduler.run(early, false);
+    scheduler.run(deferred, true);
     // A block that is sent again although nothing is to be changed in it.
-    for turn in 0..block.turns.len() as u32 {
-        if work.sent_by[turn as usize].is_empty() {
-            work.send(turn, 0, false);
+    for update in 0..block.updates.len() as u32 {
+        if scheduler.sent_by[update as usize].is_empty() {
+            scheduler.send(update, 0, false);
         }
     }
-    work.parts
+    scheduler.writes
 }
 
-/// LIDs that cannot be changed before ports are ACTIVE, since they wait for links or for others
-/// that do. Where nothing of a block is urgent all of it waits along, to be sent once.
-fn late(block: &Block<'_>) -> Vec<u64> {
-    let mut late = vec![0; block.turns.len()];
-    if block.late.iter().all(|&lids| lids == 0) {
-        return late;
+/// LIDs that cannot be changed before ports are ACTIVE, since they dependency for links or for others
+/// that do. Where nothing of a block is urgent all of it dependencies along, to be sent once.
+fn deferred(block: &Block<'_>) -> Vec<u64> {
+    let mut deferred = vec![0; block.updates.len()];
+    if block.deferred.iter().all(|&lids| lids == 0) {
+        return deferred;
     }
     let dependents = Dependents::new(block);
-    let mut found: Vec<(u32, u64)> = (0..).zip(block.late.iter().copied()).collect();
-    while let Some((turn, lids)) = found.pop() {
-        let at = turn as usize;
+    let mut found: Vec<(u32, u64)> = (0..).zip(block.deferred.iter().copied()).collect();
+    while let Some((update, lids)) = found.pop() {
+        let at = update as usize;
         let whole = if block.urgent[at] == 0 { block.changed[at] } else { lids };
-        let more = if lids == 0 { 0 } else { whole & !late[at] };
-        late[at] |= more;
+        let more = if lids == 0 { 0 } else { whole & !deferred[at] };
+        deferred[at] |= more;
         for lid in bits(more) {
-            found.extend(dependents.of(turn, lid).iter().map(|wait| (wait.turn, 1 << lid)));
+            found.extend(
+                dependents.of(update, lid).iter().map(|dependency| (dependency.update, 1 << lid)),
+            );
         }
     }
-    late
+    deferred
 }
 
-/// Waits, by whom they wait for.
+/// Waits, by whom they dependency for.
 struct Dependents {
-    /// Sorted by turn and LID waited for.
-    waits: Vec<Wait>,
-    /// By turn waited for and LID; one more at the end.
+    /// Sorted by update and LID waited for.
+    dependencies: Vec<Dependency>,
+    /// By update waited for and LID; one more at the end.
     first: Vec<u32>,
 }
 
 impl Dependents {
     fn new(block: &Block<'_>) -> Self {
-        let place = |wait: &Wait| wait.on as usize * LIDS + usize::from(wait.lid);
-        let mut waits = block.waits.clone();
-        waits.sort_unstable_by_key(|wait| (place(wait), wait.turn));
-        let mut first = vec![0; block.turns.len() * LIDS + 1];
-        waits.iter().for_each(|wait| first[place(wait) + 1] += 1);
+        let place =
+            |dependency: &Dependency| dependency.on as usize * LIDS + usize::from(dependency.lid);
+        let mut dependencies = block.dependencies.clone();
+        dependencies.sort_unstable_by_key(|dependency| (place(dependency), dependency.update));
+        let mut first = vec![0; block.updates.len() * LIDS + 1];
+        dependencies.iter().for_each(|dependency| first[place(dependency) + 1] += 1);
         for index in 1..first.len() {
             first[index] += first[index - 1];
         }
-        Self { waits, first }
+        Self { dependencies, first }
     }
 
-    fn of(&self, on: u32, lid: usize) -> &[Wait] {
+    fn of(&self, on: u32, lid: usize) -> &[Dependency] {
         let place = on as usize * LIDS + lid;
-        &self.waits[self.first[place] as usize..self.first[place + 1] as usize]
+        &self.dependencies[self.first[place] as usize..self.first[place + 1] as usize]
     }
 }
 
-struct Work<'a> {
+struct Scheduler<'a> {
     block: &'a Block<'a>,
     dependents: Dependents,
-    /// By turn and LID: how many it waits for.
+    /// By update and LID: how many it dependencies for.
     waiting: Vec<u16>,
-    /// By turn: LIDs that wait.
+    /// By update: LIDs that dependency.
     blocked: Vec<u64>,
-    /// By turn: LIDs that are to be changed in this run and are not yet.
+    /// By update: LIDs that are to be changed in this run and are not yet.
     left: Vec<u64>,
-    /// By turn: LIDs that are changed.
+    /// By update: LIDs that are changed.
     done: Vec<u64>,
-    /// By turn: its parts with the LIDs that they change.
+    /// By update: its writes with the LIDs that they change.
     sent_by: Vec<Vec<(u64, u32)>>,
-    parts: Vec<Part>,
-    /// Turns of which nothing waits.
+    writes: Vec<BlockWrite>,
+    /// Turns of which nothing dependencies.
     free: VecDeque<u32>,
-    /// How many wait for what a turn might send at once, most first; may hold outdated figures.
-    crowds: BinaryHeap<(u32, Reverse<u32>)>,
-    /// By turn: that figure.
-    crowd: Vec<u32>,
+    /// How many dependency for what a update might send at once, most first; may hold outdated figures.
+    by_dependents: BinaryHeap<(u32, Reverse<u32>)>,
+    /// By update: that figure.
+    dependent_count: Vec<u32>,
 }
 
-impl<'a> Work<'a> {
+impl<'a> Scheduler<'a> {
     fn new(block: &'a Block<'a>) -> Self {
-        let count = block.turns.len();
+        let count = block.updates.len();
         let (mut waiting, mut blocked) = (vec![0; count * LIDS], vec![0; count]);
-        for wait in &block.waits {
-            waiting[wait.turn as usize * LIDS + usize::from(wait.lid)] += 1;
-            blocked[wait.turn as usize] |= 1 << wait.lid;
+        for dependency in &block.dependencies {
+            waiting[dependency.update as usize * LIDS + usize::from(dependency.lid)] += 1;
+            blocked[dependency.update as usize] |= 1 << dependency.lid;
         }
         Self {
             block,
@@ -130,89 +134,98 @@ impl<'a> Work<'a> {
             left: vec![0; count],
             done: vec![0; count],
             sent_by: vec![Vec::new(); count],
-            parts: Vec::with_capacity(count),
+            writes: Vec::with_capacity(count),
             free: VecDeque::new(),
-            crowds: BinaryHeap::new(),
-            crowd: vec![0; count],
+            by_dependents: BinaryHeap::new(),
+            dependent_count: vec![0; count],
         }
     }
 
-    fn run(&mut self, lids: Vec<u64>, is_late: bool) {
+    fn run(&mut self, lids: Vec<u64>, is_deferred: bool) {
         self.left = lids;
-        self.crowds.clear();
-        for turn in 0..self.left.len() as u32 {
-            let (left, blocked) = (self.left[turn as usize], self.blocked[turn as usize]);
+        self.by_dependents.clear();
+        for update in 0..self.left.len() as u32 {
+            let (left, blocked) = (self.left[update as usize], self.blocked[update as usize]);
             if left != 0 && left & blocked == 0 {
-                self.free.push_back(turn);
+                self.free.push_back(update);
             }
-            self.crowd[turn as usize] = 0;
-            self.count(turn, left & !blocked);
+            self.dependent_count[update as usize] = 0;
+            self.count_dependents(update, left & !blocked);
         }
         loop {
-            while let Some(turn) = self.free.pop_front() {
-                self.send(turn, self.left[turn as usize], is_late);
+            while let Some(update) = self.free.pop_front() {
+                self.send(update, self.left[update as usize], is_deferred);
             }
-            let Some((turn, lids)) = self.first_to_mix().or_else(|| self.anyone()) else { break };
-            self.send(turn, lids, is_late);
+            let Some((update, lids)) = self.first_to_mix().or_else(|| self.first_left()) else {
+                break;
+            };
+            self.send(update, lids, is_deferred);
         }
     }
 
-    /// LIDs that a turn could change now: those who wait for them are its crowd.
-    fn count(&mut self, turn: u32, lids: u64) {
-        let more = bits(lids).map(|lid| self.dependents.of(turn, lid).len() as u32).sum::<u32>();
+    /// LIDs that a update could change now: those who dependency for them are its dependent_count.
+    fn count_dependents(&mut self, update: u32, lids: u64) {
+        let more = bits(lids).map(|lid| self.dependents.of(update, lid).len() as u32).sum::<u32>();
         if more > 0 {
-            self.crowd[turn as usize] += more;
-            self.crowds.push((self.crowd[turn as usize], Reverse(turn)));
+            self.dependent_count[update as usize] += more;
+            self.by_dependents.push((self.dependent_count[update as usize], Reverse(update)));
         }
     }
 
-    /// The turn with the largest crowd, and what it can change.
+    /// The update with the largest dependent_count, and what it can change.
     fn first_to_mix(&mut self) -> Option<(u32, u64)> {
-        while let Some((crowd, Reverse(turn))) = self.crowds.pop() {
-            let at = turn as usize;
+        while let Some((dependent_count, Reverse(update))) = self.by_dependents.pop() {
+            let at = update as usize;
             let lids = self.left[at] & !self.blocked[at];
-            let is_current = self.crowd[at] == crowd && lids != 0;
-            if is_current && self.block.turns[at].can_be_mixed() {
-                return Some((turn, lids));
+            let is_current = self.dependent_count[at] == dependent_count && lids != 0;
+            if is_current && self.block.updates[at].can_be_mixed() {
+                return Some((update, lids));
             }
         }
         None
     }
 
     /// The last resort where blocks must not be mixed: the first that is left, as a whole.
-    fn anyone(&self) -> Option<(u32, u64)> {
-        (0..).zip(&self.left).find(|(_, lids)| **lids != 0).map(|(turn, &lids)| (turn, lids))
+    fn first_left(&self) -> Option<(u32, u64)> {
+        (0..).zip(&self.left).find(|(_, lids)| **lids != 0).map(|(update, &lids)| (update, lids))
     }
 
-    fn send(&mut self, turn: u32, lids: u64, is_late: bool) {
-        let at = turn as usize;
-        let index = self.parts.len() as u32;
+    fn send(&mut self, update: u32, lids: u64, is_deferred: bool) {
+        let at = update as usize;
+        let index = self.writes.len() as u32;
         self.left[at] &= !lids;
         self.done[at] |= lids;
-        self.crowd[at] = 0;
-        let (after, after_top) = self.predecessors(turn, lids);
+        self.dependent_count[at] = 0;
+        let (after, after_top) = self.predecessors(update, lids);
         let is_last = self.done[at] == self.block.changed[at];
-        self.parts.push(Part { turn, lids: self.done[at], is_last, after, after_top, is_late });
+        self.writes.push(BlockWrite {
+            update,
+            lids: self.done[at],
+            is_last,
+            after,
+            after_top,
+            is_deferred,
+        });
         self.sent_by[at].push((lids, index));
         for lid in bits(lids) {
-            self.release(turn, lid);
+            self.release(update, lid);
         }
     }
 
-    /// Parts, and raised tops, that these LIDs of a turn wait for.
-    fn predecessors(&self, turn: u32, lids: u64) -> (Vec<u32>, Vec<u32>) {
-        let waits = &self.block.waits;
-        let first = waits.partition_point(|wait| wait.turn < turn);
-        let own = waits[first..].iter().take_while(|wait| wait.turn == turn);
-        let before = self.sent_by[turn as usize].last().map(|&(_, part)| part);
+    /// Parts, and raised tops, that these LIDs of a update dependency for.
+    fn predecessors(&self, update: u32, lids: u64) -> (Vec<u32>, Vec<u32>) {
+        let dependencies = &self.block.dependencies;
+        let first = dependencies.partition_point(|dependency| dependency.update < update);
+        let own = dependencies[first..].iter().take_while(|dependency| dependency.update == update);
+        let before = self.sent_by[update as usize].last().map(|&(_, write)| write);
         let (mut after, mut after_top): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         after.extend(before);
-        for wait in own.filter(|wait| lids >> wait.lid & 1 == 1) {
-            let on = wait.on as usize;
-            let by = self.sent_by[on].iter().find(|(sent, _)| sent >> wait.lid & 1 == 1);
-            after.extend(by.map(|&(_, part)| part));
-            if self.block.beyond_top[on] >> wait.lid & 1 == 1 {
-                after_top.push(wait.on);
+        for dependency in own.filter(|dependency| lids >> dependency.lid & 1 == 1) {
+            let on = dependency.on as usize;
+            let by = self.sent_by[on].iter().find(|(sent, _)| sent >> dependency.lid & 1 == 1);
+            after.extend(by.map(|&(_, write)| write));
+            if self.block.beyond_top[on] >> dependency.lid & 1 == 1 {
+                after_top.push(dependency.on);
             }
         }
         for list in [&mut after, &mut after_top] {
@@ -222,9 +235,9 @@ impl<'a> Work<'a> {
         (after, after_top)
     }
 
-    fn release(&mut self, turn: u32, lid: usize) {
-        for index in 0..self.dependents.of(turn, lid).len() {
-            let waiter = self.dependents.of(turn, lid)[index].turn;
+    fn release(&mut self, update: u32, lid: usize) {
+        for index in 0..self.dependents.of(update, lid).len() {
+            let waiter = self.dependents.of(update, lid)[index].update;
             let at = waiter as usize;
             let count = &mut self.waiting[at * LIDS + lid];
             *count -= 1;
@@ -233,7 +246,7 @@ impl<'a> Work<'a> {
             }
             self.blocked[at] &= !(1 << lid);
             if self.left[at] >> lid & 1 == 1 {
-                self.count(waiter, 1 << lid);
+                self.count_dependents(waiter, 1 << lid);
                 if self.left[at] & self.blocked[at] == 0 {
                     self.free.push_back(waiter);
                 }

@@ -87,7 +87,7 @@ impl StateFiles {
         let mut written = dumps::write_subnet(&self.dump_dir, fabric, plan);
         if subnet.options.log_flags & LOG_ROUTING != 0 {
             written = written.and(self.write_routing(fabric, plan));
-            let refusals = plan.routing.refusals.iter();
+            let refusals = plan.routing.routing_errors.iter();
             let of_others: Vec<Dump> = refusals.filter_map(|other| other.dump.clone()).collect();
             self.write_engine_dumps(&of_others, &subnet.options);
         }

@@ -18,7 +18,7 @@ use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
 use crate::plan::partitions::Partition;
 use crate::plan::routing::chain::Chain;
-use crate::plan::update::Inputs;
+use crate::plan::update::BaselineInputs;
 use crate::verify::Checks;
 use crate::verify::foundation::{Foundation, Outcome, Remains, plan_and_verify};
 use crate::wire::attr::tables::PkeyBlock;
@@ -77,8 +77,8 @@ impl PlanRequest {
         self.with_input(Some(plan), lay).map(Arc::new)
     }
 
-    fn inputs(&self) -> Inputs {
-        Inputs {
+    fn inputs(&self) -> BaselineInputs {
+        BaselineInputs {
             fabric: self.fabric.clone(),
             options: self.options.clone(),
             partitions: self.partitions.clone(),

@@ -16,9 +16,9 @@ use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Pkey};
 use crate::notes::Note;
 use crate::plan::Plan;
+use crate::plan::paged_vec::PagedVec;
 use crate::plan::partitions::Partition;
 use crate::plan::qos::policy::EffectivePolicy;
-use crate::plan::shared::Shared;
 use std::sync::Arc;
 use tracing::error;
 
@@ -37,7 +37,7 @@ pub struct QosPolicyState {
 #[derive(Debug)]
 struct ResolvedPolicy {
     fabric: Arc<Fabric>,
-    keys: Shared<Vec<Pkey>>,
+    keys: PagedVec<Vec<Pkey>>,
     partitions: Arc<Vec<Partition>>,
     own: Guid,
     effective: Arc<EffectivePolicy>,

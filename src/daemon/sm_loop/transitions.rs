@@ -3,7 +3,7 @@
 //! the next plan has the cores to itself. A fabric that changes faster than that is told of, and
 //! not examined in between: no work piles up.
 
-use crate::apply::transition::Commitments;
+use crate::apply::transition::CommittedRoutes;
 use crate::apply::{Acknowledged, ApplyReport};
 use crate::daemon::process::priority::{lower_thread_priority, spawn_low_priority};
 use crate::fabric::Fabric;
@@ -33,7 +33,7 @@ struct TransitionCheck {
     before: Routed,
     after: Routed,
     checks: Checks,
-    commitments: Commitments,
+    committed_routes: CommittedRoutes,
     /// The routes after it have no credit loop.
     is_clean: bool,
 }
@@ -54,16 +54,16 @@ impl TransitionMonitor {
     ) {
         tell_order(report);
         let Some(before) = self.before.take().filter(|_| report.table_sets() > 0) else { return };
-        let was_ordered = report.transition.is_some_and(|order| order.hasty == 0);
-        let commitments = match was_ordered {
-            true => std::mem::take(&mut report.commitments),
-            false => Commitments::default(),
+        let was_ordered = report.transition.is_some_and(|order| order.forced == 0);
+        let committed_routes = match was_ordered {
+            true => std::mem::take(&mut report.committed_routes),
+            false => CommittedRoutes::default(),
         };
         self.examine(TransitionCheck {
             before,
             after: (fabric.clone(), verified.plan().clone()),
             checks,
-            commitments,
+            committed_routes,
             is_clean: verified.summary().cycle.is_none(),
         });
     }
@@ -109,7 +109,8 @@ async fn serve(mut cases: mpsc::Receiver<TransitionCheck>) {
 
 impl TransitionCheck {
     fn tell(&self, pool: Option<&ThreadPool>) {
-        let examine = || coexistence(&self.before, &self.after, &self.checks, &self.commitments);
+        let examine =
+            || coexistence(&self.before, &self.after, &self.checks, &self.committed_routes);
         let found = pool.map_or_else(examine, |pool| pool.install(examine));
         tell_coexistence(&found, self.is_clean);
     }
@@ -119,9 +120,9 @@ fn coexistence(
     before: &Routed,
     after: &Routed,
     checks: &Checks,
-    commitments: &Commitments,
+    committed_routes: &CommittedRoutes,
 ) -> Coexistence {
-    let commits = |switch, lid| commitments.holds(switch, lid);
+    let commits = |switch, lid| committed_routes.holds(switch, lid);
     transition::check(
         Stage { fabric: &before.0, plan: &before.1 },
         Stage { fabric: &after.0, plan: &after.1 },
@@ -135,20 +136,20 @@ fn tell_order(report: &ApplyReport) {
     info!(
         "transition: {} Sets of tables in order, {} of them versions in between, {} after new \
          links came up; order found in {:?}",
-        order.sets, order.intermediate, order.late, order.ordering
+        order.sets, order.intermediate, order.deferred, order.ordering
     );
-    if order.stayed_back > 0 {
+    if order.withheld > 0 {
         info!(
             "transition: {} Sets stay back because links they lead to are not ACTIVE yet; the old \
              routes stay in force",
-            order.stayed_back
+            order.withheld
         );
     }
-    if order.hasty > 0 {
+    if order.forced > 0 {
         warn!(
             "transition: {} Sets went out although one that had to come before them failed; \
              packets may have circled or got lost for a moment",
-            order.hasty
+            order.forced
         );
     }
 }

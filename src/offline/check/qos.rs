@@ -89,7 +89,7 @@ fn planned(
         qos_policy: policy,
     };
     let planned = compute(&input).map_err(|failure| {
-        let engines = failure.refusals.iter().map(|refusal| refusal.engine);
+        let engines = failure.routing_errors.iter().map(|refusal| refusal.engine);
         format!("{} refused", engines.collect::<Vec<_>>().join(" and "))
     })?;
     Ok(planned.plan)

@@ -23,7 +23,7 @@ fn tables(fabric: &Fabric, groups: &[GroupMembers]) -> (MulticastTables, Vec<Not
         options: &options,
         torus_config,
         previous: None,
-        since: None,
+        previous_fabric: None,
     };
     let routing = MinHop::default().route(&input).expect("Min Hop never refuses");
     let tables = plan(fabric, &lids, &routing, groups, &options);

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 /// What changed about the groups of a fabric.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Regrouping {
+pub struct MulticastDelta {
     /// The MLIDs of groups that came, went, or have other members.
     pub mlids: BTreeSet<Mlid>,
     /// All groups that have these MLIDs now.
@@ -25,7 +25,7 @@ pub fn update(
     lids: &LidTable,
     routing: &Routing,
     before: &MulticastTables,
-    change: &Regrouping,
+    change: &MulticastDelta,
     options: &Options,
 ) -> MulticastTables {
     let new = plan(fabric, lids, routing, &change.groups, options);

@@ -5,17 +5,17 @@
 //! * [`members`]: which end port holds which keys; * [`place`]: keys → table. A key stays at the
 //!   index where it was found, for clients address keys by index; the default key belongs at
 //!   index 0 (IBA vol. 1, 10.9.1.2) unless the configuration wants another one there;
-//! * [`memory`]: where keys stood that a port has no more, for the day they come back;
+//! * [`removed_pkeys`]: where keys stood that a port has no more, for the day they come back;
 //! * [`steps`]: the order in which blocks are written, so that no port is without a key that it
 //!   had and is to keep.
 
 pub mod members;
-pub mod memory;
 pub mod place;
+pub mod removed_pkeys;
 pub mod resolve;
 pub mod steps;
 
-use super::shared::Shared;
+use super::paged_vec::PagedVec;
 use crate::config::options::{Options, PartEnforce};
 pub use crate::config::partitions::{Membership, Who};
 use crate::fabric::difference::Difference;
@@ -24,9 +24,9 @@ use crate::ids::{Gid, Pkey, PortNum, Sl};
 use crate::notes::Note;
 use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
 use members::{Memberships, Wanted};
-use memory::GoneKeys;
 use place::{Before, Lookup, Placed};
 use rayon::prelude::*;
+use removed_pkeys::RemovedPkeys;
 
 pub use resolve::{default, partitions};
 
@@ -37,12 +37,12 @@ const NAMED_KEYS: usize = 8;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PartitionTables {
     /// By port slot: the blocks the table is to have (block number, block); empty where none.
-    pub blocks: Shared<Vec<(u16, PkeyBlock)>>,
+    pub blocks: PagedVec<Vec<(u16, PkeyBlock)>>,
     /// By port slot: the keys an end port holds, for path and group checks.
-    pub keys: Shared<Vec<Pkey>>,
+    pub keys: PagedVec<Vec<Pkey>>,
     /// By port slot: P_Key enforcement (arriving, leaving) of switch ports; `None` where it is
     /// to stay as it is.
-    pub enforcement: Shared<Option<(bool, bool)>>,
+    pub enforcement: PagedVec<Option<(bool, bool)>>,
     /// The service levels of the partitions, by partition number, ascending.
     pub service_levels: Vec<(u16, Sl)>,
 }
@@ -127,9 +127,9 @@ pub fn tables(
     fabric: &Fabric,
     partitions: &[Partition],
     observed: &[Vec<PkeyBlock>],
-    gone: &GoneKeys,
+    gone: &RemovedPkeys,
     options: &Options,
-) -> (PartitionTables, GoneKeys, Vec<Note>) {
+) -> (PartitionTables, RemovedPkeys, Vec<Note>) {
     let slots = fabric.ports().len();
     let memberships = Memberships::of(fabric, partitions, options);
     let work = Work { fabric, observed, gone, options, memberships: &memberships };
@@ -139,9 +139,9 @@ pub fn tables(
         .map_init(Lookup::default, |lookup, &port| work.port(port, lookup))
         .collect();
     let mut all = PartitionTables {
-        blocks: Shared::filled(Vec::new(), slots),
-        keys: Shared::filled(Vec::new(), slots),
-        enforcement: Shared::filled(None, slots),
+        blocks: PagedVec::filled(Vec::new(), slots),
+        keys: PagedVec::filled(Vec::new(), slots),
+        enforcement: PagedVec::filled(None, slots),
         service_levels: partitions.iter().map(|part| (part.pkey.base(), part.sl)).collect(),
     };
     all.service_levels.sort_unstable();
@@ -159,7 +159,7 @@ pub fn tables(
         notes.extend(table.notes);
     }
     free_switch_links(fabric, &mut all);
-    (all, GoneKeys::new(left), notes)
+    (all, RemovedPkeys::new(left), notes)
 }
 
 /// What belongs to an end port.
@@ -183,7 +183,7 @@ struct Gate {
 struct Work<'a> {
     fabric: &'a Fabric,
     observed: &'a [Vec<PkeyBlock>],
-    gone: &'a GoneKeys,
+    gone: &'a RemovedPkeys,
     options: &'a Options,
     memberships: &'a Memberships,
 }

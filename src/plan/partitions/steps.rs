@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 /// The most steps that are taken in one go. Where keys stay at their indexes few suffice: to
 /// make room for a key that moves, to move it, and to clear its old place, with a detour before. Where they close up
 /// (`keep_pkey_indexes` FALSE), each block may have to wait for the next one.
-pub const MOST: usize = 64;
+pub const MAX_ROUNDS: usize = 64;
 
 /// The blocks to be written next to bring a table of `cap` entries that holds `held` to `wanted`;
 /// none if it is there. A key that is in both, with whichever membership, is in the table throughout.

@@ -200,7 +200,7 @@ fn walk(
 ) -> (Vec<PkeyBlock>, usize) {
     for steps in 0.. {
         let mut step = next_step(&held, wanted, 200);
-        if step.is_empty() || steps > steps::MOST {
+        if step.is_empty() || steps > steps::MAX_ROUNDS {
             return (held, steps);
         }
         if backwards {

@@ -5,8 +5,8 @@ use super::setup::QosSetup;
 use super::vls::{DROPPED_VL, configurable_info, vl_mask};
 use crate::config::qos_policy::{VlArbScope, Weight};
 use crate::fabric::{Fabric, NodeId, PortId};
+use crate::plan::paged_vec::PagedVec;
 use crate::plan::routing::RoutingPolicy;
-use crate::plan::shared::Shared;
 use crate::wire::attr::tables::{SlToVl, VLARB_BLOCK, VlArbBlock};
 use crate::wire::attr::{CapMask, PortInfo};
 use rayon::prelude::*;
@@ -18,9 +18,9 @@ pub struct QosTables {
     /// By node: SL to VL mappings as (input port, output port, mapping), outputs outermost, in
     /// the order in which they are written; (0, port) of each live port for channel adapters and
     /// routers.
-    pub sl_to_vl: Shared<Vec<(u8, u8, SlToVl)>>,
+    pub sl_to_vl: PagedVec<Vec<(u8, u8, SlToVl)>>,
     /// By port slot: VL arbitration blocks (block number 1..=4, block).
-    pub vl_arbitration: Shared<Vec<(u8, VlArbBlock)>>,
+    pub vl_arbitration: PagedVec<Vec<(u8, VlArbBlock)>>,
     /// The scopes that they follow; `None` if there are none.
     pub setup: Option<Arc<QosSetup>>,
 }
@@ -57,7 +57,7 @@ pub fn tables(
     fabric: &Fabric,
     sources: &QosSources,
     policy: &dyn RoutingPolicy,
-    targets: &Shared<Option<PortInfo>>,
+    targets: &PagedVec<Option<PortInfo>>,
 ) -> QosTables {
     let work = Work { fabric, sources, policy, targets };
     let nodes: Vec<NodeId> = fabric.node_ids().collect();
@@ -76,7 +76,7 @@ pub fn update(
     fabric: &Fabric,
     sources: &QosSources,
     policy: &dyn RoutingPolicy,
-    targets: &Shared<Option<PortInfo>>,
+    targets: &PagedVec<Option<PortInfo>>,
     changed: &[PortId],
 ) {
     let work = Work { fabric, sources, policy, targets };
@@ -96,7 +96,7 @@ struct Work<'a> {
     fabric: &'a Fabric,
     sources: &'a QosSources,
     policy: &'a dyn RoutingPolicy,
-    targets: &'a Shared<Option<PortInfo>>,
+    targets: &'a PagedVec<Option<PortInfo>>,
 }
 
 impl Work<'_> {

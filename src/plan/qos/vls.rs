@@ -2,7 +2,7 @@
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
-use crate::plan::shared::Shared;
+use crate::plan::paged_vec::PagedVec;
 use crate::wire::attr::{PortInfo, PortState};
 
 /// VL 15 in an SL to VL mapping drops the packets of that SL (IBA vol. 1, 14.2.5.8).
@@ -11,7 +11,7 @@ pub(super) const DROPPED_VL: u8 = 15;
 /// PortInfo of a port that has tables: all that are up, but not base ports 0 of switches.
 pub(super) fn configurable_info(
     fabric: &Fabric,
-    targets: &Shared<Option<PortInfo>>,
+    targets: &PagedVec<Option<PortInfo>>,
     port: PortId,
 ) -> Option<PortInfo> {
     let node = fabric.node_of(port);

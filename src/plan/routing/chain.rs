@@ -7,7 +7,7 @@
 
 use super::minhop::{self, MinHop};
 use super::torus::Torus2Qos;
-use super::{Engine, Refusal, Routing, RoutingInput};
+use super::{Engine, Routing, RoutingError, RoutingInput};
 use crate::config::guid_lists::GuidLists;
 use crate::notes::Note;
 use std::sync::Arc;
@@ -32,11 +32,11 @@ const KNOWN: [&str; 11] = [
 
 /// The engines to choose from.
 #[derive(Clone, Default)]
-pub struct Registry {
+pub struct EngineRegistry {
     engines: Vec<Arc<dyn Engine>>,
 }
 
-impl Registry {
+impl EngineRegistry {
     /// All engines of this version; `lists` are the files that tune Min Hop.
     pub fn standard(lists: Arc<GuidLists>) -> Self {
         Self::default().with(Arc::new(MinHop::new(lists))).with(Arc::new(Torus2Qos))
@@ -102,12 +102,12 @@ impl Step {
         }
     }
 
-    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Refusal> {
+    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
         match self {
             Self::Try(engine) => engine.route(input),
             Self::Missing(engine) => {
                 let text = format!("routing engine {engine} is not available in this version");
-                Err(Refusal { engine, notes: vec![Note::warning(text)], dump: None })
+                Err(RoutingError { engine, notes: vec![Note::warning(text)], dump: None })
             }
         }
     }
@@ -119,7 +119,7 @@ impl Chain {
     ///
     /// # Errors
     /// A name that neither this program nor OpenSM has.
-    pub fn parse(list: &str, registry: &Registry) -> Result<Self, UnknownEngine> {
+    pub fn parse(list: &str, registry: &EngineRegistry) -> Result<Self, UnknownEngine> {
         let names = || list.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty());
         let mut chain = Self { steps: Vec::new() };
         for name in names().filter(|&name| name != NO_FALLBACK) {
@@ -146,36 +146,36 @@ impl Chain {
         self.steps.iter().map(Step::name)
     }
 
-    /// Routes the fabric with the first engine that can. The result has the refusals before it,
+    /// Routes the fabric with the first engine that can. The result has the routing_errors before it,
     /// and its notes begin with theirs.
     ///
     /// # Errors
-    /// All refusals, in order, if no engine can.
-    pub fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Vec<Refusal>> {
-        let mut refusals = Vec::new();
+    /// All routing_errors, in order, if no engine can.
+    pub fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Vec<RoutingError>> {
+        let mut routing_errors = Vec::new();
         for step in &self.steps {
             match step.route(input) {
                 Ok(mut routing) => {
-                    let mut notes = fallback_notes(&refusals, routing.engine);
+                    let mut notes = fallback_notes(&routing_errors, routing.engine);
                     notes.append(&mut routing.notes);
-                    return Ok(Routing { notes, refusals, ..routing });
+                    return Ok(Routing { notes, routing_errors, ..routing });
                 }
-                Err(refusal) => refusals.push(refusal),
+                Err(refusal) => routing_errors.push(refusal),
             }
         }
-        Err(refusals)
+        Err(routing_errors)
     }
 }
 
 /// A warning for each refusal, the first ones first, then all that the engines found.
-fn fallback_notes(refusals: &[Refusal], used: &str) -> Vec<Note> {
-    let warning = |refusal: &Refusal| {
+fn fallback_notes(routing_errors: &[RoutingError], used: &str) -> Vec<Note> {
+    let warning = |refusal: &RoutingError| {
         let why = if refusal.notes.is_empty() { "it gives no reason" } else { "why is told next" };
         let engine = refusal.engine;
         Note::warning(format!("{engine} cannot route this fabric, {used} is used instead: {why}"))
     };
-    let details = refusals.iter().flat_map(|refusal| refusal.notes.iter().cloned());
-    refusals.iter().map(warning).chain(details).collect()
+    let details = routing_errors.iter().flat_map(|refusal| refusal.notes.iter().cloned());
+    routing_errors.iter().map(warning).chain(details).collect()
 }
 
 #[cfg(test)]
@@ -195,9 +195,11 @@ mod tests {
             self.0
         }
 
-        fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Refusal> {
+        fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
             match &self.1 {
-                Some(notes) => Err(Refusal { engine: self.0, notes: notes.clone(), dump: None }),
+                Some(notes) => {
+                    Err(RoutingError { engine: self.0, notes: notes.clone(), dump: None })
+                }
                 None => {
                     let routing = MinHop::default().route(input)?;
                     Ok(Routing { engine: self.0, ..routing })
@@ -206,19 +208,19 @@ mod tests {
         }
     }
 
-    fn registry() -> Registry {
+    fn registry() -> EngineRegistry {
         let findings = vec![
             Note::info("looking"),
             Note::error("4E05", "no torus here"),
             Note::error("4E06", "none at all"),
         ];
-        Registry::standard(Arc::default())
+        EngineRegistry::standard(Arc::default())
             .with(Arc::new(Fake("torus-2QoS", Some(findings))))
             .with(Arc::new(Fake("willing", None)))
             .with(Arc::new(Fake("silent", Some(Vec::new()))))
     }
 
-    fn route(list: &str) -> Result<(&'static str, Vec<String>), Vec<Refusal>> {
+    fn route(list: &str) -> Result<(&'static str, Vec<String>), Vec<RoutingError>> {
         let text = "Switch 2 \"s\"\n[1] \"h\"[1]\n\nHca 1 \"h\"\n[1] \"s\"[1]\n";
         let topology = ibnet::parse(Path::new("net"), text).expect("a fabric");
         let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("a node");
@@ -228,7 +230,7 @@ mod tests {
             options: &Options::default(),
             torus_config: &Err(Vec::new()),
             previous: None,
-            since: None,
+            previous_fabric: None,
         };
         let routing = Chain::parse(list, &registry()).expect("known engines").route(&input)?;
         let notes = routing.notes.iter().filter(|note| note.code != Some("3A04"));
@@ -258,7 +260,7 @@ mod tests {
     #[test]
     fn every_name_of_opensm_is_known() {
         for name in KNOWN {
-            let chain = Chain::parse(name, &Registry::standard(Arc::default()));
+            let chain = Chain::parse(name, &EngineRegistry::standard(Arc::default()));
             assert_eq!(chain.map(|chain| chain.names().next()), Ok(Some(name)));
         }
     }
@@ -291,8 +293,8 @@ mod tests {
 
     #[test]
     fn without_fallback_all_refusals_come_back() {
-        let refusals = route("torus-2QoS,lash,no_fallback").expect_err("refused");
-        let engines: Vec<_> = refusals.iter().map(|refusal| refusal.engine).collect();
+        let routing_errors = route("torus-2QoS,lash,no_fallback").expect_err("refused");
+        let engines: Vec<_> = routing_errors.iter().map(|refusal| refusal.engine).collect();
         assert_eq!(engines, ["torus-2QoS", "lash"]);
     }
 }

@@ -1,6 +1,6 @@
 //! Routing engines, and the chain in which they are tried.
 //!
-//! An engine gets a [`RoutingInput`] and returns a [`Routing`] or a [`Refusal`]; it writes into
+//! An engine gets a [`RoutingInput`] and returns a [`Routing`] or a [`RoutingError`]; it writes into
 //! nothing and remembers nothing. What must outlive a pass (the torus of the last success, for
 //! the change report) is an argument.
 
@@ -57,12 +57,12 @@ pub struct RoutingInput<'a> {
     pub previous: Option<&'a Routing>,
     /// How the fabric differs from the one that `previous` routes, if it has the same nodes, able
     /// to do the same, and the same LIDs; `None` if nobody knows.
-    pub since: Option<Since<'a>>,
+    pub previous_fabric: Option<PreviousFabric<'a>>,
 }
 
 /// How a fabric differs from an earlier one of the same nodes.
 #[derive(Clone, Copy)]
-pub struct Since<'a> {
+pub struct PreviousFabric<'a> {
     /// The earlier one.
     pub fabric: &'a Fabric,
     /// The difference.
@@ -77,13 +77,13 @@ pub trait Engine: Send + Sync {
     /// Routes the fabric.
     ///
     /// # Errors
-    /// A [`Refusal`] that says why this fabric cannot be routed; nothing may be written then.
-    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Refusal>;
+    /// A [`RoutingError`] that says why this fabric cannot be routed; nothing may be written then.
+    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError>;
 }
 
 /// An engine's "no", with its reasons.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal {
+pub struct RoutingError {
     /// Name of the engine.
     pub engine: &'static str,
     /// Everything it found, errors and the rest, in order.
@@ -113,7 +113,7 @@ pub struct Routing {
     /// What the operator is to hear.
     pub notes: Vec<Note>,
     /// The engines that were asked before and refused.
-    pub refusals: Vec<Refusal>,
+    pub routing_errors: Vec<RoutingError>,
 }
 
 impl fmt::Debug for Routing {
@@ -153,7 +153,7 @@ pub trait RoutingPolicy: Send + Sync {
 
     /// What is wrong with a VL arbitration table for `port` in the view of this engine, if anything
     /// is. `weights` are the sums of its weights by VL.
-    fn arbitration_doubt(&self, _port: PortId, _weights: &[u32; 16]) -> Option<&'static str> {
+    fn vl_arbitration_warning(&self, _port: PortId, _weights: &[u32; 16]) -> Option<&'static str> {
         None
     }
 
@@ -185,19 +185,19 @@ pub trait RoutingPolicy: Send + Sync {
 
     /// True if this policy is known to give the same path SLs as `before`, an earlier one, to ports of
     /// the same groups ([`Self::sl_group`]), whatever their ids were then.
-    fn has_path_sls_of(&self, _before: &dyn RoutingPolicy) -> bool {
+    fn same_path_sls_as(&self, _before: &dyn RoutingPolicy) -> bool {
         false
     }
 
     /// True if this policy is known to give every group the tree that `before`, an earlier one for
     /// a fabric with the same nodes and ports, gives it, and the same notes with it.
-    fn has_trees_of(&self, _before: &dyn RoutingPolicy) -> bool {
+    fn same_multicast_trees_as(&self, _before: &dyn RoutingPolicy) -> bool {
         false
     }
 
     /// True if the engine promises routes without credit loops, so that one is a fault of the
     /// plan and not merely something to warn of.
-    fn promises_no_credit_loops(&self) -> bool {
+    fn guarantees_no_credit_loops(&self) -> bool {
         false
     }
 

@@ -16,7 +16,7 @@ use super::{INVALID, LINK_LOCAL_SCOPE, require, same_group};
 use crate::config::qos_policy::QosLevel;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Pkey, Sl};
-use crate::plan::qos::policy::Asked;
+use crate::plan::qos::policy::QosQuery;
 use crate::sa::limits::{choose, limited_rate, mtu_is_valid, rate_limit, rate_of_rank, rate_rank};
 use crate::sa::query::Query;
 use crate::sa::refused::Refused;
@@ -88,7 +88,7 @@ impl<'a> Creation<'a> {
         let policy = query.view.qos_policy();
         let broadcast = broadcast_of(&wanted.mgid()).filter(|_| policy.is_some());
         let broadcast = broadcast.and_then(|mgid| query.registry.group(&mgid));
-        let asked = Asked {
+        let asked = QosQuery {
             from: port,
             to: None,
             service_id: None,

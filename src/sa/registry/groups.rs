@@ -7,7 +7,7 @@ pub(crate) use spec::{LINK_LOCAL_SCOPE, broadcast_mgid};
 
 use crate::fabric::Fabric;
 use crate::ids::{Gid, Guid, Mlid, Pkey};
-use crate::plan::multicast::{GroupMembers, Regrouping};
+use crate::plan::multicast::{GroupMembers, MulticastDelta};
 use crate::sa::refused::Refused;
 use crate::wire::record::{JoinState, McMemberRecord, Selector};
 use crate::wire::sa::SaStatus;
@@ -257,7 +257,7 @@ impl Groups {
     }
 
     /// See [`Registry::regrouping`](super::Registry::regrouping).
-    pub(super) fn regrouping(&self, since: u64, fabric: &Fabric) -> Regrouping {
+    pub(super) fn regrouping(&self, since: u64, fabric: &Fabric) -> MulticastDelta {
         let touched = self.touched.iter().filter(|&(_, &generation)| generation > since);
         let mlids: BTreeSet<Mlid> = touched.map(|(&mlid, _)| mlid).collect();
         let names = mlids.iter().filter_map(|mlid| self.mlids.get(mlid)).flatten();
@@ -266,7 +266,7 @@ impl Groups {
         let groups = names.into_iter().filter_map(|mgid| self.groups.get(mgid));
         let groups = groups.map(|group| group.ports(fabric));
         let groups = groups.filter(|group| !group.members.is_empty() || !group.senders.is_empty());
-        Regrouping { groups: groups.collect(), mlids }
+        MulticastDelta { groups: groups.collect(), mlids }
     }
 
     /// Something about an MLID changed that matters to forwarding tables.

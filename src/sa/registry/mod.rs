@@ -20,7 +20,7 @@ pub use groups::{Group, GroupEvent, GroupSpec, Groups, Member};
 
 use crate::fabric::{Fabric, Fault};
 use crate::ids::{Gid, Guid, Mlid};
-use crate::plan::multicast::{GroupMembers, Regrouping};
+use crate::plan::multicast::{GroupMembers, MulticastDelta};
 use aliases::Aliases;
 use services::Services;
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,7 +149,7 @@ impl Registry {
 
     /// What changed about the groups since the [`generation`](Self::generation) `since`, in terms
     /// of [`Self::groups`].
-    pub fn regrouping(&self, since: u64, fabric: &Fabric) -> Regrouping {
+    pub fn regrouping(&self, since: u64, fabric: &Fabric) -> MulticastDelta {
         self.multicast.regrouping(since, fabric)
     }
 }

@@ -255,7 +255,7 @@ proptest::proptest! {
         let (mut known, mut generation) = (BTreeMap::<Mlid, Vec<GroupMembers>>::new(), 0);
         for steps in steps.chunks(batch) {
             steps.iter().for_each(|&one| step(&mut registry, one));
-            let Regrouping { mlids, groups } = registry.regrouping(generation, &fabric);
+            let MulticastDelta { mlids, groups } = registry.regrouping(generation, &fabric);
             known.retain(|mlid, _| !mlids.contains(mlid));
             for group in groups {
                 proptest::prop_assert!(mlids.contains(&group.mlid));
@@ -267,7 +267,7 @@ proptest::proptest! {
                 all.entry(group.mlid).or_default().push(group);
             }
             proptest::prop_assert_eq!(&known, &all);
-            proptest::prop_assert_eq!(registry.regrouping(generation, &fabric), Regrouping::default());
+            proptest::prop_assert_eq!(registry.regrouping(generation, &fabric), MulticastDelta::default());
         }
     }
 }

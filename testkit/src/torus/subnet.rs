@@ -16,9 +16,9 @@ use torus_sm::plan::compute::{PlanInput, compute};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::partitions;
-use torus_sm::plan::routing::chain::{Chain, Registry};
+use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
 use torus_sm::plan::routing::torus::{Torus, Torus2Qos};
-use torus_sm::plan::routing::{Engine, Refusal, Routing, RoutingInput, Since};
+use torus_sm::plan::routing::{Engine, PreviousFabric, Routing, RoutingError, RoutingInput};
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::{Checks, Summary, verify};
 use torus_sm::wire::attr::NodeKind;
@@ -86,7 +86,7 @@ impl Subnet {
     }
 
     /// Routes after a pass that gave `previous`.
-    pub fn route(&self, previous: Option<&Routing>) -> Result<Routing, Refusal> {
+    pub fn route(&self, previous: Option<&Routing>) -> Result<Routing, RoutingError> {
         self.route_since(previous, None)
     }
 
@@ -94,15 +94,15 @@ impl Subnet {
     pub fn route_since(
         &self,
         previous: Option<&Routing>,
-        since: Option<Since<'_>>,
-    ) -> Result<Routing, Refusal> {
+        since: Option<PreviousFabric<'_>>,
+    ) -> Result<Routing, RoutingError> {
         Torus2Qos.route(&RoutingInput {
             fabric: &self.fabric,
             lids: &self.lids,
             options: &self.options,
             torus_config: &self.config,
             previous,
-            since,
+            previous_fabric: since,
         })
     }
 
@@ -159,7 +159,7 @@ impl Subnet {
         groups: &[GroupMembers],
         work: impl FnOnce(&PlanInput<'_>) -> T,
     ) -> T {
-        let registry = Registry::standard(Arc::default());
+        let registry = EngineRegistry::standard(Arc::default());
         let chain = Chain::parse("torus-2QoS,no_fallback", &registry).expect("an engine's name");
         work(&PlanInput {
             fabric: &self.fabric,
@@ -185,7 +185,7 @@ impl Subnet {
     /// The same with multicast groups.
     pub fn verified_with(&self, groups: &[GroupMembers]) -> Result<Summary, String> {
         let planned = self.with_input(&Memory::default(), groups, compute);
-        let planned = planned.map_err(|failure| format!("{:?}", failure.refusals))?;
+        let planned = planned.map_err(|failure| format!("{:?}", failure.routing_errors))?;
         let verified = verify(&self.fabric, planned.plan, &Checks::new(true));
         let summary = verified.map_err(|failure| format!("{failure:?}"))?.summary().clone();
         match &summary.cycle {

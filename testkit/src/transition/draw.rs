@@ -243,7 +243,7 @@ fn plan(fabric: &Fabric, lids: &Lids, last: Option<(&Fabric, &Plan)>, dice: &mut
         lfts: lfts(fabric, &lids, last, dice),
         policy: Arc::new(Plain),
         notes: Vec::new(),
-        refusals: Vec::new(),
+        routing_errors: Vec::new(),
     };
     Plan {
         ports: vec![None; fabric.ports().len()].into(),

@@ -18,7 +18,7 @@ pub fn waits(scene: &Scene, steps: &Steps) -> Waits {
         let senders = senders(scene, lid);
         let ways = |switch: SwitchId, _: Option<PortId>, is_bound: bool| {
             let (old, new) = (old.out(switch, lid), new.out(switch, lid));
-            let commits = steps.commitments().holds(switch, lid);
+            let commits = steps.committed_routes().holds(switch, lid);
             let ways = match (old == new, is_bound) {
                 (true, _) => vec![(new, is_bound)],
                 (false, true) => vec![(new, commits)],

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use torus_sm::apply::Acknowledged;
 use torus_sm::apply::delta::Delta;
-use torus_sm::apply::item::Item;
+use torus_sm::apply::set_id::SetId;
 use torus_sm::apply::transition::{Step, Steps, order};
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Lid, Mlid, PortNum};
@@ -141,7 +141,7 @@ impl<'a> Devices<'a> {
 
     /// Carries a Set out; the LIDs it may concern.
     pub fn carry_out(&mut self, step: &Step) -> Vec<Lid> {
-        let Some(item) = step.item else { return Vec::new() };
+        let Some(item) = step.set else { return Vec::new() };
         let Some(switch) = self.scene.fabric.node(item.node).switch else { return Vec::new() };
         match item.attr_id {
             AttrId::LINEAR_FT => {
@@ -169,7 +169,7 @@ impl<'a> Devices<'a> {
         }
     }
 
-    fn write_mft(&mut self, switch: SwitchId, item: Item, data: &[u8; 64]) {
+    fn write_mft(&mut self, switch: SwitchId, item: SetId, data: &[u8; 64]) {
         let (block, position) = (item.attr_mod as u16 & 0x1FF, item.attr_mod >> 28);
         for (index, ports) in MftBlock::read(data).0.into_iter().enumerate() {
             let mlid = Mlid(0xC000 + block * MFT_BLOCK as u16 + index as u16);
@@ -310,7 +310,7 @@ pub fn transit(scene: &Scene, steps: &Steps, in_order: bool, dice: &mut Dice) ->
         let may_go = |index: &usize| {
             let step = &steps[*index];
             let after = step.after.iter().all(|&before| done[before as usize]);
-            !done[*index] && after && (!in_order || is_up || !step.is_late)
+            !done[*index] && after && (!in_order || is_up || !step.is_deferred)
         };
         let ready: Vec<usize> = (0..steps.len()).filter(may_go).collect();
         if ready.is_empty() {
@@ -325,8 +325,8 @@ pub fn transit(scene: &Scene, steps: &Steps, in_order: bool, dice: &mut Dice) ->
         let index = ready[dice.below(ready.len())];
         done[index] = true;
         let lids = devices.carry_out(&steps[index]);
-        let what = format!("{:?}", steps[index].item);
-        if steps[index].item.is_none_or(|item| item.attr_id == AttrId::SL_TO_VL) {
+        let what = format!("{:?}", steps[index].set);
+        if steps[index].set.is_none_or(|item| item.attr_id == AttrId::SL_TO_VL) {
             continue;
         }
         watch.judge(&devices, lids.into_iter(), &what, &mut faults);

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use torus_sm::config::torus::TorusSize;
 use torus_sm::notes::Severity;
-use torus_sm::plan::routing::Refusal;
+use torus_sm::plan::routing::RoutingError;
 use torus_sm::plan::routing::torus::Torus;
 use torus_sm::torus_config::{Derived, derive, shape};
 
@@ -131,7 +131,7 @@ pub(crate) fn sorted(size: TorusSize) -> Vec<(u32, bool)> {
     axes
 }
 
-fn reasons(refusal: &Refusal) -> String {
+fn reasons(refusal: &RoutingError) -> String {
     let errors = refusal.notes.iter().filter(|note| note.severity == Severity::Error);
     errors.map(|note| note.text.clone()).collect::<Vec<_>>().join("; ")
 }

@@ -10,7 +10,7 @@ use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::plan::lids::{self, Memory};
 use torus_sm::plan::routing::torus::{Torus, Torus2Qos};
-use torus_sm::plan::routing::{Engine, Refusal, Routing, RoutingInput};
+use torus_sm::plan::routing::{Engine, Routing, RoutingError, RoutingInput};
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::NodeKind;
 
@@ -75,7 +75,7 @@ impl Case {
         Self { shape, fabric, truth, at }
     }
 
-    pub(crate) fn route(&self, config: TorusConfig) -> Result<Routing, Refusal> {
+    pub(crate) fn route(&self, config: TorusConfig) -> Result<Routing, RoutingError> {
         let options = Options { qos: true, ..Options::default() };
         let (lids, ..) = lids::assign(&self.fabric, &options, &Memory::default());
         Torus2Qos.route(&RoutingInput {
@@ -84,7 +84,7 @@ impl Case {
             options: &options,
             torus_config: &Ok(config),
             previous: None,
-            since: None,
+            previous_fabric: None,
         })
     }
 

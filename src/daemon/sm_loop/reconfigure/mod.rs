@@ -204,7 +204,7 @@ impl Reconfigurer {
         // Without a desk there is nobody who waits for it.
         let _ = context.sa_server.send(SaCommand::GroupsProgrammed).await;
         let checks = Checks::new(options.qos);
-        self.is_unsettled |= report.transition.is_some_and(|order| order.stayed_back > 0);
+        self.is_unsettled |= report.transition.is_some_and(|order| order.withheld > 0);
         self.transitions.end(&observation.fabric, &verified, checks, &mut report);
         if report.failed.is_empty() {
             operator_log::subnet_up(!self.was_up);

@@ -17,8 +17,8 @@ use crate::fabric::Fabric;
 use crate::ids::Mlid;
 use crate::observe::Observation;
 use crate::plan::Plan;
-use crate::plan::multicast::{GroupMembers, Regrouping};
-use crate::plan::regroup::regroup;
+use crate::plan::multicast::{GroupMembers, MulticastDelta};
+use crate::plan::multicast_update::update_multicast;
 use crate::verify::regroup::GroupProof;
 use crate::verify::{Checks, Extent, Verified, verify_shared};
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ impl MulticastUpdateState {
         Self { generation, fabric, order, groups, proof: None, renewal: None }
     }
 
-    fn take_over(&mut self, change: Regrouping) {
+    fn take_over(&mut self, change: MulticastDelta) {
         for mlid in &change.mlids {
             self.groups.remove(mlid);
         }
@@ -72,21 +72,21 @@ struct Work {
     fabric: Arc<Fabric>,
     options: Arc<Options>,
     before: Arc<Plan>,
-    change: Regrouping,
+    change: MulticastDelta,
     proof: Option<GroupProof>,
 }
 
 /// What came of it; no plan if it is faulty.
 struct Done {
     verified: Option<Verified>,
-    change: Regrouping,
+    change: MulticastDelta,
     proof: Option<GroupProof>,
 }
 
 impl Work {
     fn run(self) -> Done {
         let Self { fabric, options, before, change, mut proof } = self;
-        let plan = Arc::new(regroup(&fabric, &options, &before, &change));
+        let plan = Arc::new(update_multicast(&fabric, &options, &before, &change));
         let checks = Checks::new(options.qos);
         let known = proof.as_mut().and_then(|proof| proof.check(&fabric, &plan, &checks));
         let verified = known.or_else(|| verify_shared(&fabric, &plan, &checks).ok());
@@ -136,7 +136,7 @@ impl Reconfigurer {
         }
         // Without a desk there is nobody who waits for it.
         let _ = context.sa_server.send(SaCommand::GroupsProgrammed).await;
-        self.is_unsettled |= report.transition.is_some_and(|order| order.stayed_back > 0);
+        self.is_unsettled |= report.transition.is_some_and(|order| order.withheld > 0);
         let failed = report.failed.len();
         let incomplete =
             || ReconfigureOutcome::Incomplete(format!("{failed} Sets were not acknowledged"));
@@ -206,7 +206,7 @@ async fn ask_regrouping(
     context: &ManagerContext,
     observation: &Observation,
     since: u64,
-) -> Option<(u64, Regrouping)> {
+) -> Option<(u64, MulticastDelta)> {
     let (reply, answer) = oneshot::channel();
     let command = SaCommand::GetGroupChanges { since, fabric: observation.fabric.clone(), reply };
     context.sa_server.send(command).await.ok()?;

@@ -1,7 +1,7 @@
 //! What a planning came to, in the words that the operator is to hear.
 
 use crate::fabric::Fabric;
-use crate::plan::compute::PlanFailure;
+use crate::plan::compute::PlanError;
 use crate::plan::lids::Memory;
 use crate::publish::Subnet;
 use crate::publish::refused::Refused;
@@ -27,8 +27,8 @@ pub(super) fn decide(
 }
 
 /// No engine could route the fabric.
-fn unplanned(failure: PlanFailure, last: Option<&Subnet>, fabric: &Fabric) -> Decision {
-    let PlanFailure { mut notes, refusals, memory, .. } = failure;
+fn unplanned(failure: PlanError, last: Option<&Subnet>, fabric: &Fabric) -> Decision {
+    let PlanError { mut notes, routing_errors: refusals, memory, .. } = failure;
     let engines: Vec<_> = refusals.iter().map(|refusal| refusal.engine).collect();
     // OpenSM's words, for which operators' scripts look.
     let headline = format!(

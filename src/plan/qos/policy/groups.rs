@@ -4,8 +4,8 @@ use crate::config::qos_policy::{PortGroup, PortName, QosPolicy};
 use crate::fabric::{Fabric, Node, PortId};
 use crate::ids::Pkey;
 use crate::notes::Note;
+use crate::plan::paged_vec::PagedVec;
 use crate::plan::partitions::Partition;
-use crate::plan::shared::Shared;
 use crate::wire::attr::NodeKind;
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ impl GroupPorts {
     pub fn new(
         policy: &QosPolicy,
         fabric: &Fabric,
-        keys: &Shared<Vec<Pkey>>,
+        keys: &PagedVec<Vec<Pkey>>,
         partitions: &[Partition],
         own: Option<PortId>,
     ) -> (Self, Vec<Note>) {
@@ -47,7 +47,7 @@ impl GroupPorts {
 
 struct Context<'a> {
     fabric: &'a Fabric,
-    keys: &'a Shared<Vec<Pkey>>,
+    keys: &'a PagedVec<Vec<Pkey>>,
     partitions: &'a [Partition],
     own: Option<PortId>,
 }

@@ -14,8 +14,8 @@ use crate::config::qos_policy::{MatchRule, Ports, QosLevel, QosPolicy, Ranges};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Pkey;
 use crate::notes::Note;
+use crate::plan::paged_vec::PagedVec;
 use crate::plan::partitions::{Membership, Partition};
-use crate::plan::shared::Shared;
 use rule_sets::{Pool, PortSets, Segments};
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub struct EffectivePolicy {
 /// What a query says that rules may be about. A component that is not in the query's mask is
 /// `None`, and matches no rule that is about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Asked {
+pub struct QosQuery {
     /// Where the path begins.
     pub from: PortId,
     /// Where it ends; `None` if that is no port but a multicast group.
@@ -54,7 +54,7 @@ impl EffectivePolicy {
     pub fn new(
         policy: Arc<QosPolicy>,
         fabric: &Fabric,
-        keys: &Shared<Vec<Pkey>>,
+        keys: &PagedVec<Vec<Pkey>>,
         partitions: &[Partition],
         own: Option<PortId>,
     ) -> (Self, Vec<Note>) {
@@ -86,7 +86,7 @@ impl EffectivePolicy {
     }
 
     /// The rule that a query matches first; `None` if it matches none.
-    pub fn rule(&self, asked: &Asked) -> Option<&MatchRule> {
+    pub fn rule(&self, asked: &QosQuery) -> Option<&MatchRule> {
         let pkey = asked.pkey.map(|pkey| u64::from(pkey.base()));
         let sets = [
             self.sources.of(Some(asked.from.index())),
@@ -99,7 +99,7 @@ impl EffectivePolicy {
     }
 
     /// The level of a query: that of the first rule it matches, else the default one.
-    pub fn level(&self, asked: &Asked) -> Option<&QosLevel> {
+    pub fn level(&self, asked: &QosQuery) -> Option<&QosLevel> {
         let index = self.rule(asked).map_or(self.policy.default, |rule| rule.level);
         self.policy.levels.get(index)
     }

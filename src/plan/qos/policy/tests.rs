@@ -23,8 +23,8 @@ fn made(text: &str) -> (EffectivePolicy, Vec<Note>) {
     EffectivePolicy::new(policy(text), &fabric, &Vec::new().into(), &partitions, own)
 }
 
-fn asked(from: PortId, to: PortId) -> Asked {
-    Asked { from, to: Some(to), service_id: None, qos_class: None, pkey: None }
+fn asked(from: PortId, to: PortId) -> QosQuery {
+    QosQuery { from, to: Some(to), service_id: None, qos_class: None, pkey: None }
 }
 
 #[test]
@@ -45,15 +45,19 @@ fn the_first_rule_that_fits_counts() {
     let told: Vec<_> = notes.iter().map(|note| note.to_string()).collect();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("0x0005"), "{told:?}");
-    let sl = |asked: Asked| policy.level(&asked).map(|level| level.sl);
+    let sl = |asked: QosQuery| policy.level(&asked).map(|level| level.sl);
     let base = asked(hosts[0], hosts[1]);
     assert_eq!(sl(base), Some(Sl(2)), "no class is said, so rule 1 does not match");
-    assert_eq!(sl(Asked { qos_class: Some(8), ..base }), Some(Sl(1)));
-    assert_eq!(sl(Asked { qos_class: Some(10), ..base }), Some(Sl(2)));
+    assert_eq!(sl(QosQuery { qos_class: Some(8), ..base }), Some(Sl(1)));
+    assert_eq!(sl(QosQuery { qos_class: Some(10), ..base }), Some(Sl(2)));
     let other = asked(hosts[1], hosts[0]);
     assert_eq!(sl(other), Some(Sl(0)));
-    assert_eq!(sl(Asked { service_id: Some(0x1_1234), ..other }), Some(Sl(3)));
-    assert_eq!(sl(Asked { pkey: Some(Pkey(5)), ..other }), Some(Sl(4)), "the top bit is no matter");
+    assert_eq!(sl(QosQuery { service_id: Some(0x1_1234), ..other }), Some(Sl(3)));
+    assert_eq!(
+        sl(QosQuery { pkey: Some(Pkey(5)), ..other }),
+        Some(Sl(4)),
+        "the top bit is no matter"
+    );
     let switch = fabric.node_of(fabric.port(hosts[0]).peer.unwrap()).first_port;
     assert_eq!(sl(asked(hosts[1], switch)), Some(Sl(2)));
 }
@@ -104,7 +108,7 @@ fn groups_know_partitions_names_and_the_own_port() {
 }
 
 /// The first rule that matches, tried one after another.
-fn scan<'p>(policy: &'p QosPolicy, fabric: &Fabric, asked: &Asked) -> Option<&'p MatchRule> {
+fn scan<'p>(policy: &'p QosPolicy, fabric: &Fabric, asked: &QosQuery) -> Option<&'p MatchRule> {
     let end = |ports: &Option<Ports>, port: PortId| {
         ports.as_ref().is_none_or(|ports| ports.guids.contains(fabric.port(port).guid.0))
     };
@@ -173,7 +177,7 @@ proptest! {
         let (made, _) = EffectivePolicy::new(policy.clone(), &fabric, &Vec::new().into(), &[], None);
         for (from, to, service_id, qos_class, pkey) in queries {
             let (from, to) = (*from.get(&ends), *to.get(&ends));
-            let asked = Asked { from, to: Some(to), service_id, qos_class, pkey: pkey.map(Pkey) };
+            let asked = QosQuery { from, to: Some(to), service_id, qos_class, pkey: pkey.map(Pkey) };
             prop_assert_eq!(made.rule(&asked), scan(&policy, &fabric, &asked));
         }
     }

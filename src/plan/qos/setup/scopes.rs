@@ -3,9 +3,9 @@
 use crate::config::qos_policy::{QosPolicy, SlToVlScope};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Pkey;
+use crate::plan::paged_vec::PagedVec;
 use crate::plan::partitions::Partition;
 use crate::plan::qos::policy::GroupPorts;
-use crate::plan::shared::Shared;
 use std::sync::Arc;
 
 /// The scopes of a policy, made for a fabric.
@@ -22,7 +22,7 @@ impl QosSetup {
     pub fn new(
         policy: &Arc<QosPolicy>,
         fabric: &Fabric,
-        keys: &Shared<Vec<Pkey>>,
+        keys: &PagedVec<Vec<Pkey>>,
         partitions: &[Partition],
     ) -> Self {
         let own = Some(fabric.local());

@@ -11,7 +11,7 @@ use crate::plan::compute::{Planned, compute};
 use crate::plan::lids::Memory;
 use crate::plan::partitions;
 use crate::plan::tests::{ring, with_input};
-use crate::plan::update::{Basis, Inputs, update};
+use crate::plan::update::{BaselineInputs, PlanBaseline, update};
 use crate::wire::attr::{PortInfo, PortState};
 use proptest::prelude::*;
 use std::path::Path;
@@ -362,7 +362,7 @@ proptest! {
         let options = options();
         let first = planned(&before, &policy);
         fits(&before, &first.plan)?;
-        let inputs = Inputs {
+        let inputs = BaselineInputs {
             fabric: Arc::new(before),
             options: Arc::new(options.clone()),
             partitions: Arc::new(partitions::default(&options)),
@@ -370,7 +370,7 @@ proptest! {
             memory: Memory::default(),
         };
         let (plan, outcome) = first.split();
-        let basis = Basis::new(inputs, outcome, Arc::new(plan));
+        let basis = PlanBaseline::new(inputs, outcome, Arc::new(plan));
         let nothing = (&Memory::default(), &[][..]);
         let whole = planned(&after, &policy).plan;
         let (updated, _) =

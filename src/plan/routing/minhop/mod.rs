@@ -23,7 +23,7 @@ mod select;
 #[cfg(test)]
 pub(in crate::plan) mod tests;
 
-use super::{Engine, Lft, Refusal, Routing, RoutingInput, RoutingPolicy};
+use super::{Engine, Lft, Routing, RoutingError, RoutingInput, RoutingPolicy};
 use crate::config::guid_lists::{GuidLists, HopWeight};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId, SwitchId};
@@ -88,7 +88,7 @@ impl MinHop {
             lfts,
             policy: Arc::new(MinHopPolicy { memory }),
             notes,
-            refusals: Vec::new(),
+            routing_errors: Vec::new(),
         }
     }
 
@@ -106,7 +106,7 @@ impl Engine for MinHop {
     }
 
     /// Never refuses: what cannot be reached is left without entries, and noted.
-    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Refusal> {
+    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
         let tuning = Tuning::from(input.options);
         Ok(self.route_tuned(input.fabric, input.lids, tuning, input.previous))
     }
@@ -158,7 +158,7 @@ impl RoutingPolicy for MinHopPolicy {
         before.as_any().is::<Self>().then(Vec::new)
     }
 
-    fn has_path_sls_of(&self, before: &dyn RoutingPolicy) -> bool {
+    fn same_path_sls_as(&self, before: &dyn RoutingPolicy) -> bool {
         before.as_any().is::<Self>()
     }
 

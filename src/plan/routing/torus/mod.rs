@@ -26,7 +26,7 @@
 //! # A pass after a small change
 //!
 //! If the fabric has the nodes and LIDs of the last success, and it is known at which ports it
-//! differs ([`super::Since`]), the wiring, the numbers of VLs, the census, the classes of ports, the
+//! differs ([`super::PreviousFabric`]), the wiring, the numbers of VLs, the census, the classes of ports, the
 //! ways along rings and the forwarding tables are taken over and changed where cables changed; only
 //! rings through such places are looked at for faults. Switches are placed from scratch in every
 //! pass: two of three cables are the one by which some switch is found, the others decide which
@@ -71,7 +71,7 @@ pub(crate) use trial::SeedTrial;
 pub use view::Torus;
 pub(crate) use wiring::Wiring;
 
-use super::{Dump, Engine, Refusal, Routing, RoutingInput};
+use super::{Dump, Engine, Routing, RoutingError, RoutingInput};
 use crate::config::torus::TorusConfig;
 use crate::fabric::Fabric;
 use crate::notes::Note;
@@ -98,7 +98,7 @@ impl Engine for Torus2Qos {
         NAME
     }
 
-    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Refusal> {
+    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
         let mut notes = Vec::new();
         match pass(input, &mut notes) {
             Ok(mut routing) => {
@@ -107,7 +107,7 @@ impl Engine for Torus2Qos {
             }
             Err(mut denial) => {
                 notes.append(&mut denial.notes);
-                Err(Refusal { engine: NAME, notes, dump: denial.dump })
+                Err(RoutingError { engine: NAME, notes, dump: denial.dump })
             }
         }
     }
@@ -147,7 +147,7 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Deni
     let previous = input.previous.and_then(Torus::of);
 
     // What is known of the same nodes, and how their cables differ.
-    let since = previous.zip(input.since);
+    let since = previous.zip(input.previous_fabric);
     let (wiring, vl_census) = match since {
         Some((torus, since)) => {
             let before = torus.parts();
@@ -218,7 +218,7 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Deni
         lfts,
         policy: Arc::new(torus),
         notes: vlarb::option_warnings(options),
-        refusals: Vec::new(),
+        routing_errors: Vec::new(),
     })
 }
 

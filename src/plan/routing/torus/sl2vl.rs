@@ -5,7 +5,7 @@ use super::grid::Grid;
 use super::lattice::{Direction, Position};
 use super::path_sl::QOS_BIT;
 use crate::fabric::{Fabric, Port};
-use crate::plan::routing::Since;
+use crate::plan::routing::PreviousFabric;
 use crate::wire::attr::tables::SlToVl;
 use crate::wire::attr::{PortInfo, PortState};
 
@@ -40,7 +40,7 @@ impl VlCensus {
     }
 
     /// The census of a fabric that differs so from the one that `self` was taken of.
-    pub(super) fn after(&self, since: &Since<'_>, fabric: &Fabric) -> Self {
+    pub(super) fn after(&self, since: &PreviousFabric<'_>, fabric: &Fabric) -> Self {
         let mut census = self.clone();
         for &id in &since.difference.ports {
             if let Some(count) = census.count_of(since.fabric, since.fabric.port(id)) {
@@ -166,7 +166,7 @@ mod tests {
         for (old, new) in pictures.iter().flat_map(|old| pictures.iter().map(move |new| (old, new)))
         {
             let Some(difference) = Difference::between(old, new) else { continue };
-            let since = Since { fabric: old, difference: &difference };
+            let since = PreviousFabric { fabric: old, difference: &difference };
             assert_eq!(VlCensus::new(old).after(&since, new), VlCensus::new(new));
             compared += usize::from(VlCensus::new(old) != VlCensus::new(new));
         }

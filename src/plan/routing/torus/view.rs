@@ -11,8 +11,8 @@ use super::wiring::Wiring;
 use super::{NAME, compass, report, vlarb};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Mlid, Sl};
-use crate::plan::routing::{MulticastTree, Routing, RoutingPolicy, Since};
-use crate::plan::shared::Shared;
+use crate::plan::paged_vec::PagedVec;
+use crate::plan::routing::{MulticastTree, PreviousFabric, Routing, RoutingPolicy};
 use crate::wire::attr::tables::{SlToVl, VlArbBlock};
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(super) struct Parts {
 pub struct Torus {
     parts: Arc<Parts>,
     /// By port slot.
-    classes: Shared<PortClass>,
+    classes: PagedVec<PortClass>,
     /// By position.
     coordinates: Arc<Vec<Coordinates>>,
     /// By port slot; `None` for ports that are no end ports of the torus.
@@ -69,7 +69,7 @@ impl Torus {
     /// same places with the same end ports; cables differ at the positions `changed` only.
     pub(super) fn after(
         &self,
-        since: &Since<'_>,
+        since: &PreviousFabric<'_>,
         fabric: &Fabric,
         parts: Parts,
         changed: &[Position],
@@ -228,7 +228,7 @@ impl RoutingPolicy for Torus {
         true
     }
 
-    fn arbitration_doubt(&self, port: PortId, weights: &[u32; 16]) -> Option<&'static str> {
+    fn vl_arbitration_warning(&self, port: PortId, weights: &[u32; 16]) -> Option<&'static str> {
         vlarb::doubt(self.class(port), weights)
     }
 
@@ -255,12 +255,12 @@ impl RoutingPolicy for Torus {
         })
     }
 
-    fn has_path_sls_of(&self, before: &dyn RoutingPolicy) -> bool {
+    fn same_path_sls_as(&self, before: &dyn RoutingPolicy) -> bool {
         let before = before.as_any().downcast_ref::<Self>();
         before.is_some_and(|before| self.parts.grid.lattice == before.parts.grid.lattice)
     }
 
-    fn has_trees_of(&self, before: &dyn RoutingPolicy) -> bool {
+    fn same_multicast_trees_as(&self, before: &dyn RoutingPolicy) -> bool {
         let Some(before) = before.as_any().downcast_ref::<Self>() else { return false };
         let (new, old) = (&*self.parts, &*before.parts);
         Arc::ptr_eq(&self.seats, &before.seats)
@@ -271,7 +271,7 @@ impl RoutingPolicy for Torus {
             })
     }
 
-    fn promises_no_credit_loops(&self) -> bool {
+    fn guarantees_no_credit_loops(&self) -> bool {
         true
     }
 

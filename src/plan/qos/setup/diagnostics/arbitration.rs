@@ -136,7 +136,7 @@ impl SetupContext<'_> {
             }
             let doubt = Some(table).filter(|table| cap > 0 && !table.entries.is_empty());
             if let Some(text) =
-                doubt.and_then(|table| self.policy.arbitration_doubt(port, &table.weights))
+                doubt.and_then(|table| self.policy.vl_arbitration_warning(port, &table.weights))
             {
                 lack.doubt(text).add(port);
             }

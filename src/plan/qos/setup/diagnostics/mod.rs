@@ -13,8 +13,8 @@ use crate::config::Diagnostic;
 use crate::config::qos_policy::Place;
 use crate::fabric::{Fabric, Node, PortId};
 use crate::notes::Severity;
+use crate::plan::paged_vec::PagedVec;
 use crate::plan::routing::RoutingPolicy;
-use crate::plan::shared::Shared;
 use crate::wire::attr::PortInfo;
 
 /// What the scopes are to be carried out on.
@@ -29,7 +29,7 @@ pub struct SetupContext<'a> {
     /// What it decides.
     pub policy: &'a dyn RoutingPolicy,
     /// By port slot: the PortInfo that is to be set.
-    pub targets: &'a Shared<Option<PortInfo>>,
+    pub targets: &'a PagedVec<Option<PortInfo>>,
 }
 
 /// What the operator is to hear of the scopes, by place in the file.

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 /// The keys that ports have no more, with the indexes they had.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct GoneKeys(Arc<BTreeMap<Guid, Vec<(Pkey, u16)>>>);
+pub struct RemovedPkeys(Arc<BTreeMap<Guid, Vec<(Pkey, u16)>>>);
 
-impl GoneKeys {
+impl RemovedPkeys {
     /// Keys and indexes by port GUID.
     pub fn new(ports: impl IntoIterator<Item = (Guid, Vec<(Pkey, u16)>)>) -> Self {
         Self(Arc::new(ports.into_iter().collect()))

@@ -12,7 +12,7 @@
 
 use super::{Steps, is_active};
 use crate::apply::delta::{Delta, mft_block};
-use crate::apply::item::Item;
+use crate::apply::set_id::SetId;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Mlid, PortNum};
 use crate::plan::routing::PortMask;
@@ -23,9 +23,9 @@ use std::collections::{BTreeMap, HashMap};
 
 /// How a group gets from its old tree to the new one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Way {
-    MakeFirst,
-    CutFirst,
+enum Strategy {
+    MakeBeforeBreak,
+    BreakBeforeMake,
 }
 
 /// The entries of a switch, old and new.
@@ -36,27 +36,27 @@ struct Masks<'a> {
 }
 
 /// Adds the Sets of multicast forwarding tables.
-pub(super) fn add(delta: &Delta<'_>, gate: Option<u32>, steps: &mut Steps) {
-    let mut blocks: BTreeMap<u16, Vec<Item>> = BTreeMap::new();
-    for (item, _) in delta.mfts() {
-        blocks.entry((item.attr_mod & 0x1FF) as u16).or_default().push(item);
+pub(super) fn add(delta: &Delta<'_>, barrier: Option<u32>, steps: &mut Steps) {
+    let mut blocks: BTreeMap<u16, Vec<SetId>> = BTreeMap::new();
+    for (set, _) in delta.mfts() {
+        blocks.entry((set.attr_mod & 0x1FF) as u16).or_default().push(set);
     }
     if blocks.is_empty() {
         return;
     }
-    let forest = Forest::new(delta);
-    for (block, items) in blocks {
-        forest.add_block(delta, block, &items, gate, steps);
+    let transition = MulticastTransition::new(delta);
+    for (block, sets) in blocks {
+        transition.add_block(delta, block, &sets, barrier, steps);
     }
 }
 
-struct Forest<'a> {
+struct MulticastTransition<'a> {
     fabric: &'a Fabric,
     /// By switch.
     masks: Vec<Masks<'a>>,
 }
 
-impl<'a> Forest<'a> {
+impl<'a> MulticastTransition<'a> {
     fn new(delta: &Delta<'a>) -> Self {
         let masks = delta.fabric.switch_ids().map(|switch| {
             let node = delta.fabric.switches()[switch.index()];
@@ -73,55 +73,60 @@ impl<'a> Forest<'a> {
         &self,
         delta: &Delta<'_>,
         block: u16,
-        items: &[Item],
-        gate: Option<u32>,
+        sets: &[SetId],
+        barrier: Option<u32>,
         steps: &mut Steps,
     ) {
-        let ways = self.ways(block);
-        let links = self.dark_links(block, items);
-        let is_late = !links.is_empty();
-        let cut_is_late = is_late && ways.values().any(|&way| way == Way::CutFirst);
+        let strategies = self.strategies(block);
+        let links = self.inactive_links(block, sets);
+        let is_deferred = !links.is_empty();
+        let first_is_deferred = is_deferred
+            && strategies.values().any(|&strategy| strategy == Strategy::BreakBeforeMake);
         let (mut first, mut second) = (Vec::new(), Vec::new());
-        for &item in items {
-            let Some(switch) = self.fabric.node(item.node).switch else { continue };
+        for &set in sets {
+            let Some(switch) = self.fabric.node(set.node).switch else { continue };
             let masks = &self.masks[switch.index()];
-            let position = (item.attr_mod >> 28) as u8;
+            let position = (set.attr_mod >> 28) as u8;
             let new = mft_block(masks.wanted, block, position);
-            let is_sure = !delta.is_pending(item.node, AttrId::MULTICAST_FT, item.attr_mod);
+            let is_sure = !delta.is_pending(set.node, AttrId::MULTICAST_FT, set.attr_mod);
             let old = masks.held.filter(|_| is_sure).map(|held| mft_block(held, block, position));
-            let between = old.map_or(new, |old| between(&old, &new, block, &ways));
+            let between = old.map_or(new, |old| between(&old, &new, block, &strategies));
             if old.is_some_and(|old| between != old) {
-                first.push((item, between, between == new));
+                first.push((set, between, between == new));
             }
             if old.is_none() || between != new {
-                second.push((item, new));
+                second.push((set, new));
             }
         }
         let begun: Vec<u32> = first
             .into_iter()
-            .map(|(item, data, is_last)| {
-                let after = gate.into_iter().collect();
-                let step = steps.set(item, data.to_wire(), after, cut_is_late, is_last);
-                steps.await_links(step, if cut_is_late { &links } else { &[] });
+            .map(|(set, data, is_last)| {
+                let after = barrier.into_iter().collect();
+                let step = steps.push_set(set, data.to_wire(), after, first_is_deferred, is_last);
+                steps.await_links(step, if first_is_deferred { &links } else { &[] });
                 step
             })
             .collect();
         if second.is_empty() {
             return;
         }
-        let after = if begun.is_empty() { gate } else { Some(steps.gate(begun, cut_is_late)) };
-        for (item, data) in second {
-            let step = steps.set(item, data.to_wire(), after.into_iter().collect(), is_late, true);
+        let after =
+            if begun.is_empty() { barrier } else { Some(steps.barrier(begun, first_is_deferred)) };
+        for (set, data) in second {
+            let step =
+                steps.push_set(set, data.to_wire(), after.into_iter().collect(), is_deferred, true);
             steps.await_links(step, &links);
         }
     }
 
-    /// The way of each group of a block.
-    fn ways(&self, block: u16) -> HashMap<Mlid, Way> {
+    /// The strategy of each group of a block.
+    fn strategies(&self, block: u16) -> HashMap<Mlid, Strategy> {
         let first = Mlid::FIRST.0 + block * MFT_BLOCK as u16;
         let mlids = (first..first + MFT_BLOCK as u16).map(Mlid);
-        let way = |mlid| if self.has_ring(mlid) { Way::CutFirst } else { Way::MakeFirst };
-        mlids.map(|mlid| (mlid, way(mlid))).collect()
+        let strategy = |mlid| {
+            if self.has_ring(mlid) { Strategy::BreakBeforeMake } else { Strategy::MakeBeforeBreak }
+        };
+        mlids.map(|mlid| (mlid, strategy(mlid))).collect()
     }
 
     /// True if the cables of the old and the new tree together have a ring. A tree that stays as
@@ -139,10 +144,10 @@ impl<'a> Forest<'a> {
     }
 
     /// The ports with links that are not ACTIVE yet, and that a group with a tree is to use.
-    fn dark_links(&self, block: u16, items: &[Item]) -> Vec<PortId> {
+    fn inactive_links(&self, block: u16, sets: &[SetId]) -> Vec<PortId> {
         let mut links = Vec::new();
-        for item in items {
-            let Some(switch) = self.fabric.node(item.node).switch else { continue };
+        for set in sets {
+            let Some(switch) = self.fabric.node(set.node).switch else { continue };
             let masks = &self.masks[switch.index()];
             let here = |mlid: Mlid| (mlid.0 - Mlid::FIRST.0) / MFT_BLOCK as u16 == block;
             for &(mlid, new) in masks.wanted.iter().filter(|(mlid, _)| here(*mlid)) {
@@ -190,13 +195,18 @@ fn cables(
     })
 }
 
-/// The block between an old and a new one: every group goes its own way.
-fn between(old: &MftBlock, new: &MftBlock, block: u16, ways: &HashMap<Mlid, Way>) -> MftBlock {
+/// The block between an old and a new one: every group goes its own strategy.
+fn between(
+    old: &MftBlock,
+    new: &MftBlock,
+    block: u16,
+    strategies: &HashMap<Mlid, Strategy>,
+) -> MftBlock {
     let first = Mlid::FIRST.0 + block * MFT_BLOCK as u16;
     MftBlock(std::array::from_fn(|index| {
         let (old, new) = (old.0[index], new.0[index]);
-        match ways.get(&Mlid(first + index as u16)) {
-            Some(Way::CutFirst) => old & new,
+        match strategies.get(&Mlid(first + index as u16)) {
+            Some(Strategy::BreakBeforeMake) => old & new,
             _ => old | new,
         }
     }))

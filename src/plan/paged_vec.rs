@@ -10,11 +10,11 @@ const PAGE: usize = 128;
 /// A table in pages. A clone shares them all, and a page is copied when one of its entries is
 /// about to change: so a plan that differs from the last one in a few places costs a few pages.
 #[derive(Clone)]
-pub struct Shared<T> {
+pub struct PagedVec<T> {
     pages: Vec<Arc<Vec<T>>>,
 }
 
-impl<T> Shared<T> {
+impl<T> PagedVec<T> {
     /// The number of entries.
     pub fn len(&self) -> usize {
         let last = self.pages.last().map_or(0, |page| page.len());
@@ -38,7 +38,7 @@ impl<T> Shared<T> {
     }
 }
 
-impl<T: Clone> Shared<T> {
+impl<T: Clone> PagedVec<T> {
     /// A table of `len` entries that are all the same.
     pub fn filled(entry: T, len: usize) -> Self {
         std::iter::repeat_n(entry, len).collect()
@@ -50,7 +50,7 @@ impl<T: Clone> Shared<T> {
     }
 }
 
-impl<T: Clone + PartialEq> Shared<T> {
+impl<T: Clone + PartialEq> PagedVec<T> {
     /// Replaces an entry, which must exist, if it is not the same already.
     pub fn replace(&mut self, index: usize, entry: T) {
         if self[index] != entry {
@@ -71,7 +71,7 @@ impl<T: Clone + PartialEq> Shared<T> {
     }
 }
 
-/// Iterator over the entries of a [`Shared`].
+/// Iterator over the entries of a [`PagedVec`].
 pub type Iter<'a, T> = std::iter::FlatMap<
     std::slice::Iter<'a, Arc<Vec<T>>>,
     std::slice::Iter<'a, T>,
@@ -82,13 +82,13 @@ fn page<T>(page: &Arc<Vec<T>>) -> std::slice::Iter<'_, T> {
     page.iter()
 }
 
-impl<T> Default for Shared<T> {
+impl<T> Default for PagedVec<T> {
     fn default() -> Self {
         Self { pages: Vec::new() }
     }
 }
 
-impl<T> Index<usize> for Shared<T> {
+impl<T> Index<usize> for PagedVec<T> {
     type Output = T;
 
     fn index(&self, index: usize) -> &T {
@@ -96,13 +96,13 @@ impl<T> Index<usize> for Shared<T> {
     }
 }
 
-impl<T: Clone> IndexMut<usize> for Shared<T> {
+impl<T: Clone> IndexMut<usize> for PagedVec<T> {
     fn index_mut(&mut self, index: usize) -> &mut T {
         &mut Arc::make_mut(&mut self.pages[index / PAGE])[index % PAGE]
     }
 }
 
-impl<T> FromIterator<T> for Shared<T> {
+impl<T> FromIterator<T> for PagedVec<T> {
     fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
         let mut entries = entries.into_iter().peekable();
         let mut pages = Vec::new();
@@ -113,13 +113,13 @@ impl<T> FromIterator<T> for Shared<T> {
     }
 }
 
-impl<T> From<Vec<T>> for Shared<T> {
+impl<T> From<Vec<T>> for PagedVec<T> {
     fn from(entries: Vec<T>) -> Self {
         entries.into_iter().collect()
     }
 }
 
-impl<'a, T> IntoIterator for &'a Shared<T> {
+impl<'a, T> IntoIterator for &'a PagedVec<T> {
     type Item = &'a T;
     type IntoIter = Iter<'a, T>;
 
@@ -128,7 +128,7 @@ impl<'a, T> IntoIterator for &'a Shared<T> {
     }
 }
 
-/// Iterator over the entries of a [`Shared`], to be changed.
+/// Iterator over the entries of a [`PagedVec`], to be changed.
 pub type IterMut<'a, T> = std::iter::FlatMap<
     std::slice::IterMut<'a, Arc<Vec<T>>>,
     std::slice::IterMut<'a, T>,
@@ -139,7 +139,7 @@ fn page_mut<T: Clone>(page: &mut Arc<Vec<T>>) -> std::slice::IterMut<'_, T> {
     Arc::make_mut(page).iter_mut()
 }
 
-impl<'a, T: Clone> IntoIterator for &'a mut Shared<T> {
+impl<'a, T: Clone> IntoIterator for &'a mut PagedVec<T> {
     type Item = &'a mut T;
     type IntoIter = IterMut<'a, T>;
 
@@ -148,16 +148,16 @@ impl<'a, T: Clone> IntoIterator for &'a mut Shared<T> {
     }
 }
 
-impl<T: PartialEq> PartialEq for Shared<T> {
+impl<T: PartialEq> PartialEq for PagedVec<T> {
     fn eq(&self, other: &Self) -> bool {
         let same = |(one, two): (&Arc<Vec<T>>, &Arc<Vec<T>>)| Arc::ptr_eq(one, two) || one == two;
         self.pages.len() == other.pages.len() && self.pages.iter().zip(&other.pages).all(same)
     }
 }
 
-impl<T: Eq> Eq for Shared<T> {}
+impl<T: Eq> Eq for PagedVec<T> {}
 
-impl<T: fmt::Debug> fmt::Debug for Shared<T> {
+impl<T: fmt::Debug> fmt::Debug for PagedVec<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self).finish()
     }
@@ -175,7 +175,7 @@ mod tests {
             changes in prop::collection::vec((any::<usize>(), 0u8..3), 0..9),
         ) {
             let mut model = vec![0u8; len];
-            let before: Shared<u8> = model.clone().into();
+            let before: PagedVec<u8> = model.clone().into();
             let mut table = before.clone();
             for &(index, value) in changes.iter().filter(|_| len > 0) {
                 model[index % len] = value;

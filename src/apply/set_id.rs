@@ -6,7 +6,7 @@ use crate::wire::attr::AttrId;
 
 /// One Set: whose, and which part of which table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Item {
+pub struct SetId {
     /// The device.
     pub node: NodeId,
     /// The port whose own cable leads to it (channel adapters), else port 0.
@@ -17,7 +17,7 @@ pub struct Item {
     pub attr_mod: u32,
 }
 
-impl Item {
+impl SetId {
     /// Node GUID, attribute and modifier: the Set's name beyond the life of a fabric picture.
     pub fn name(&self, fabric: &Fabric) -> (Guid, u16, u32) {
         (fabric.node(self.node).guid(), self.attr_id, self.attr_mod)

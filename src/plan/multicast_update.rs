@@ -4,7 +4,7 @@
 //! before, shared with it. What depends on them is made as [`super::compute`] makes it: the trees of
 //! the MLIDs concerned, and MulticastFDBTop.
 
-use super::multicast::{self, Regrouping};
+use super::multicast::{self, MulticastDelta};
 use super::{Plan, links};
 use crate::config::options::Options;
 use crate::fabric::Fabric;
@@ -12,7 +12,12 @@ use std::sync::Arc;
 
 /// What [`super::compute::compute`] would give after `change`, if `before` is what it gave for the
 /// groups before, on the same fabric with the same options.
-pub fn regroup(fabric: &Fabric, options: &Options, before: &Plan, change: &Regrouping) -> Plan {
+pub fn update_multicast(
+    fabric: &Fabric,
+    options: &Options,
+    before: &Plan,
+    change: &MulticastDelta,
+) -> Plan {
     let Plan { lids, routing, multicast: old, .. } = before;
     let multicast = Arc::new(multicast::update(fabric, lids, routing, old, change, options));
     let switch_infos = links::switch_targets(fabric, lids, &multicast, options);

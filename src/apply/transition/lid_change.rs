@@ -1,0 +1,327 @@
+//! One LID: the switches that send it elsewhere than before, and which of them must wait.
+//!
+//! Let every changed switch v send a LID to w (the next changed switch on the new path). In any
+//! mixture of old and new entries
+//!
+//! * a loop passes v only if w can come back to v by old or new entries. There, v dependencies for w: a
+//!   loop would have to consist of new entries alone, which make none;
+//! * a packet is lost behind v only if some path from w leads into a hole (an old entry without a
+//!   link, an empty table) that the new entries close. There, v dependencies for w if packets come by
+//!   which would arrive otherwise;
+//! * where new entries open a hole (the LID is given up), it is opened after all have turned away
+//!   who are to update away.
+//!
+//! Everything else is free to change at any time.
+
+use super::is_active;
+use super::strong_components::strong_components;
+use super::switch_update::SwitchUpdate;
+use crate::apply::delta::Delta;
+use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::{Lid, PortNum};
+use std::ops::Range;
+
+/// Stands for "none" in dense tables.
+const NONE: u32 = u32::MAX;
+
+/// The fabric around the changed switches.
+pub(super) struct PathFollower<'a> {
+    fabric: &'a Fabric,
+    delta: Delta<'a>,
+    /// By switch: its update.
+    update_of: Vec<u32>,
+    /// By update: its node in the present lid_change.
+    node_of: Vec<u32>,
+}
+
+/// Where a path along unchanged switches ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum PathEnd {
+    /// At a node of the lid_change.
+    Node(u32),
+    /// At the port that owns the LID.
+    Owner,
+    /// In a hole.
+    Hole,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Path {
+    pub end: PathEnd,
+    /// The ports that send on links of it which are not ACTIVE: a range of [`LidChange::inactive`].
+    inactive: Range<usize>,
+}
+
+impl Path {
+    fn is_inactive(&self) -> bool {
+        !self.inactive.is_empty()
+    }
+}
+
+impl<'a> PathFollower<'a> {
+    pub(super) fn new(delta: &Delta<'a>, updates: &[SwitchUpdate<'a>]) -> Self {
+        let mut update_of = vec![NONE; delta.fabric.switches().len()];
+        for (update, index) in updates.iter().zip(0..) {
+            update_of[update.switch.index()] = index;
+        }
+        let node_of = vec![NONE; updates.len()];
+        Self { fabric: delta.fabric, delta: *delta, update_of, node_of }
+    }
+
+    /// The node that a switch is in the present lid_change.
+    fn node_at(&self, switch: SwitchId) -> Option<u32> {
+        let update = self.update_of[switch.index()];
+        let node = if update == NONE { NONE } else { self.node_of[update as usize] };
+        (node != NONE).then_some(node)
+    }
+
+    /// Leaves `switch` through port `num` and goes on to the next node. Adds links that are not
+    /// ACTIVE to `inactive`.
+    fn follow(
+        &self,
+        mut switch: SwitchId,
+        mut num: u8,
+        (lid, owner): (Lid, Option<PortId>),
+        inactive: &mut Vec<PortId>,
+    ) -> PathEnd {
+        let reached = |port| if Some(port) == owner { PathEnd::Owner } else { PathEnd::Hole };
+        for _ in self.fabric.switches() {
+            let Some(slot) = self.fabric.switch_port(switch, PortNum(num)) else { break };
+            if num == 0 {
+                return reached(slot);
+            }
+            let Some(peer) = self.fabric.port(slot).peer else { break };
+            if !is_active(self.fabric, slot, peer) {
+                inactive.push(slot);
+            }
+            let Some(next) = self.fabric.node_of(peer).switch else { return reached(peer) };
+            if let Some(node) = self.node_at(next) {
+                return PathEnd::Node(node);
+            }
+            let Some(out) = self.delta.plan.routing.lft(next).out(lid) else { break };
+            (switch, num) = (next, out);
+        }
+        PathEnd::Hole
+    }
+}
+
+/// The switches that change one LID, and the paths between them.
+pub(super) struct LidChange {
+    /// Turns.
+    pub nodes: Vec<u32>,
+    /// By node: its old paths, as a range of `paths`. There are several where it is not known
+    /// which one is in force.
+    old: Vec<Range<usize>>,
+    paths: Vec<Path>,
+    inactive: Vec<PortId>,
+    /// By node: its new path.
+    pub new: Vec<Path>,
+    /// By node: packets that are here may arrive at present.
+    pub arrives_before: Vec<bool>,
+    /// By node: packets that are here will arrive.
+    arrives_after: Vec<bool>,
+    /// By node: the new path all along crosses a link that is not ACTIVE.
+    pub waits_for_link: Vec<bool>,
+    /// By node: it may drop packets at present.
+    is_hole: Vec<bool>,
+}
+
+impl LidChange {
+    pub(super) fn new(
+        follower: &mut PathFollower<'_>,
+        updates: &[SwitchUpdate<'_>],
+        nodes: Vec<u32>,
+        lid: Lid,
+    ) -> Self {
+        for (&update, node) in nodes.iter().zip(0..) {
+            follower.node_of[update as usize] = node;
+        }
+        let count = nodes.len();
+        let mut lid_change = Self {
+            old: Vec::with_capacity(count),
+            paths: Vec::with_capacity(count),
+            inactive: Vec::new(),
+            new: Vec::with_capacity(count),
+            arrives_before: vec![false; count],
+            arrives_after: vec![false; count],
+            waits_for_link: vec![false; count],
+            is_hole: vec![false; count],
+            nodes,
+        };
+        let owner = follower.delta.plan.lids.port(lid);
+        for index in 0..count {
+            let update = &updates[lid_change.nodes[index] as usize];
+            lid_change.add(follower, update, lid, owner);
+        }
+        for &update in &lid_change.nodes {
+            follower.node_of[update as usize] = NONE;
+        }
+        lid_change.classify(updates);
+        lid_change
+    }
+
+    fn add(
+        &mut self,
+        follower: &PathFollower<'_>,
+        update: &SwitchUpdate<'_>,
+        lid: Lid,
+        owner: Option<PortId>,
+    ) {
+        let first = self.paths.len();
+        let ports = follower.fabric.switch(update.switch).num_ports();
+        let mut follow = |num| {
+            let inactive = self.inactive.len();
+            let end = follower.follow(update.switch, num, (lid, owner), &mut self.inactive);
+            Path { end, inactive: inactive..self.inactive.len() }
+        };
+        if update.is_unsure() {
+            let paths = (0..=ports).map(&mut follow).filter(|path| path.end != PathEnd::Hole);
+            self.paths.extend(paths);
+        } else {
+            self.paths.extend(update.old(lid).map(&mut follow));
+        }
+        let nowhere = Path { end: PathEnd::Hole, inactive: 0..0 };
+        self.new.push(update.new_port(lid).map_or(nowhere, follow));
+        self.old.push(first..self.paths.len());
+    }
+
+    /// Finds out where packets arrive, now and in the end.
+    fn classify(&mut self, updates: &[SwitchUpdate<'_>]) {
+        for node in 0..self.nodes.len() {
+            let is_unsure = updates[self.nodes[node] as usize].is_unsure();
+            let old = &self.paths[self.old[node].clone()];
+            let works = |path: &Path| path.end != PathEnd::Hole && !path.is_inactive();
+            self.is_hole[node] = is_unsure || !old.iter().any(works);
+        }
+        let leads_on = |path: &Path| if path.is_inactive() { PathEnd::Hole } else { path.end };
+        self.arrives_before =
+            self.arriving(|node| self.paths[self.old[node].clone()].iter().map(leads_on));
+        self.arrives_after = self.arriving(|node| std::iter::once(self.new[node].end));
+        let inactive = |node: usize| {
+            let path = &self.new[node];
+            let end = if path.is_inactive() { PathEnd::Owner } else { path.end };
+            std::iter::once(end).filter(|_| path.is_inactive() || path.end != PathEnd::Owner)
+        };
+        self.waits_for_link = self.arriving(inactive);
+    }
+
+    /// The nodes from which one of these paths, and on from node to node, leads to an
+    /// [`PathEnd::Owner`].
+    fn arriving<W: Iterator<Item = PathEnd>>(&self, paths: impl Fn(usize) -> W) -> Vec<bool> {
+        let count = self.nodes.len();
+        let (mut arrives, mut from) = (vec![false; count], vec![Vec::new(); count]);
+        let mut found = Vec::new();
+        for (node, arrives) in arrives.iter_mut().enumerate() {
+            for end in paths(node) {
+                match end {
+                    PathEnd::Owner if !*arrives => {
+                        *arrives = true;
+                        found.push(node as u32);
+                    }
+                    PathEnd::Node(next) => from[next as usize].push(node as u32),
+                    _ => {}
+                }
+            }
+        }
+        while let Some(node) = found.pop() {
+            for &before in &from[node as usize] {
+                if !std::mem::replace(&mut arrives[before as usize], true) {
+                    found.push(before);
+                }
+            }
+        }
+        arrives
+    }
+
+    /// The nodes that old and new paths of a node lead to.
+    fn next(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let index = node as usize;
+        let paths = self.paths[self.old[index].clone()].iter().chain(&self.new[index..=index]);
+        paths.filter_map(|path| match path.end {
+            PathEnd::Node(next) => Some(next),
+            _ => None,
+        })
+    }
+
+    /// The links of a node's new path that are not ACTIVE.
+    pub(super) fn inactive_links(&self, mut node: usize) -> Vec<PortId> {
+        let mut links = Vec::new();
+        for _ in &self.nodes {
+            let path = &self.new[node];
+            links.extend_from_slice(&self.inactive[path.inactive.clone()]);
+            let PathEnd::Node(next) = path.end else { break };
+            node = next as usize;
+        }
+        links
+    }
+
+    /// Who dependencies for whom.
+    pub(super) fn dependencies(&self) -> Vec<(u32, u32)> {
+        if self.nodes.len() < 2 {
+            return Vec::new();
+        }
+        let count = self.nodes.len() as u32;
+        let component = strong_components(count, |node| self.next(node));
+        let leads_to_hole = self.reached_backwards(&self.is_hole);
+        let in_use = self.reached(&self.arrives_before);
+        let mut dependencies = Vec::new();
+        for node in 0..count {
+            let index = node as usize;
+            if let PathEnd::Node(on) = self.new[index].end {
+                let may_loop = component[index] == component[on as usize];
+                let may_lose =
+                    leads_to_hole[on as usize] && in_use[index] && self.arrives_after[index];
+                if on != node && (may_loop || may_lose) {
+                    dependencies.push((node, on));
+                }
+            }
+            for path in &self.paths[self.old[index].clone()] {
+                if let PathEnd::Node(next) = path.end
+                    && next != node
+                    && in_use[index]
+                    && !self.arrives_after[next as usize]
+                    && self.new[index].end != path.end
+                {
+                    dependencies.push((next, node));
+                }
+            }
+        }
+        dependencies
+    }
+
+    /// `start`, and all that is reached from there.
+    fn reached(&self, start: &[bool]) -> Vec<bool> {
+        let mut reached = start.to_vec();
+        let mut found: Vec<u32> = indexes(start);
+        while let Some(node) = found.pop() {
+            for next in self.next(node) {
+                if !std::mem::replace(&mut reached[next as usize], true) {
+                    found.push(next);
+                }
+            }
+        }
+        reached
+    }
+
+    /// `end`, and all from where it is reached.
+    fn reached_backwards(&self, end: &[bool]) -> Vec<bool> {
+        let mut before = vec![Vec::new(); end.len()];
+        for node in 0..end.len() as u32 {
+            self.next(node).for_each(|next| before[next as usize].push(node));
+        }
+        let mut reached = end.to_vec();
+        let mut found = indexes(end);
+        while let Some(node) = found.pop() {
+            for &from in &before[node as usize] {
+                if !std::mem::replace(&mut reached[from as usize], true) {
+                    found.push(from);
+                }
+            }
+        }
+        reached
+    }
+}
+
+fn indexes(set: &[bool]) -> Vec<u32> {
+    set.iter().zip(0..).filter_map(|(&is_in, index)| is_in.then_some(index)).collect()
+}
