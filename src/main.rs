@@ -8,7 +8,7 @@ use torus_sm::offline::{self, check, torus_config};
 use torus_sm::sim_command::{ctl, exec, run};
 
 fn main() -> ExitCode {
-    let command = match cli::parse(std::env::args().skip(1)) {
+    let command = match cli::parse(std::env::args_os().skip(1)) {
         Ok(command) => command,
         Err(error) => {
             eprintln!("torus-sm: {error}\nTry 'torus-sm --help'.");

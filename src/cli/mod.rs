@@ -1,52 +1,52 @@
-//! argv → what to do.
+//! The command line.
 //!
-//! Without a subcommand the command line is opensm(8)'s, so that start scripts go on working:
-//! [`flags`] is the table of its options, [`getopt`] the way getopt_long_only finds them in
-//! argv, [`args`] what they mean. Subcommands are the first word: [`sim`], [`plan`], [`check`],
-//! [`torus_config`]. [`help`] prints the table, [`configuration`] puts file and command line
-//! together, [`exit`] has the exit codes.
+//! Without a subcommand the command line is that of opensm(8), so that existing start scripts
+//! work: [`daemon`] has its options, and `long_only` accepts long options with a single dash, as
+//! getopt_long_only(3) does. A subcommand is the first word: [`sim`], [`plan`], [`check`],
+//! [`torus_config`]. clap parses all of them. [`configuration`] combines the configuration file
+//! with the command line; [`exit`] has the exit codes.
 
-pub mod args;
 pub mod check;
 pub mod configuration;
+pub mod daemon;
 pub mod exit;
-pub mod flags;
-pub mod getopt;
-pub mod help;
+mod long_only;
 pub mod plan;
 pub mod sim;
-mod subcommand;
 pub mod torus_config;
 
-pub use args::DaemonArgs;
 pub use check::CheckArgs;
+pub use daemon::DaemonArgs;
 pub use exit::{ExitCode, Failure};
 pub use plan::PlanArgs;
 pub use sim::args::SimArgs;
 pub use sim::ctl::CtlArgs;
 pub use sim::exec::AttachArgs;
+pub use sim::fabric::FabricArgs;
 pub use torus_config::TorusConfigArgs;
 
-use crate::config::suggest;
+use crate::notes::Note;
+use clap::error::{ContextKind, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What the command line asks for.
+/// The program's task according to the command line.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Command {
     /// Run the daemon on a port of this machine.
     Daemon(DaemonArgs),
     /// Run the daemon on an embedded simulated fabric.
     Sim(SimArgs),
-    /// Run a program, with arguments, on the embedded simulator of another process.
+    /// Run a program, with arguments, on the simulated fabric of another process.
     SimExec(AttachArgs, Vec<OsString>),
     /// Start a shell for such programs.
     SimShell(AttachArgs),
-    /// Lines for the console of the embedded simulator of another process.
+    /// Send commands to the console of the simulated fabric of another process.
     SimCtl(CtlArgs),
-    /// Plan a fabric without touching any.
+    /// Plan a fabric offline.
     Plan(Box<PlanArgs>),
-    /// Read the configuration and say what is wrong with it.
+    /// Check the configuration files.
     Check(Box<CheckArgs>),
     /// Derive torus-2QoS.conf from a fabric.
     TorusConfig(Box<TorusConfigArgs>),
@@ -58,91 +58,163 @@ pub enum Command {
     ShowVersion,
 }
 
-/// A command line that makes no sense; exit code 2.
+/// An invalid command line; exit code 2.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum UsageError {
-    /// No such option.
-    #[error("unknown option '{option}'{}", did_you_mean(.suggestion.as_ref()))]
-    UnknownOption {
-        /// As given.
-        option: String,
-        /// The one that may have been meant.
-        suggestion: Option<String>,
-    },
-    /// The beginning of several options.
-    #[error("option '{option}' is ambiguous: it may be {}", .candidates.join(", "))]
-    AmbiguousOption {
-        /// As given.
-        option: String,
-        /// What it may stand for.
-        candidates: Vec<String>,
-    },
-    /// An option without the argument it needs.
-    #[error("option '{option}' needs an argument: {metavar}")]
-    MissingArgument {
-        /// As given.
-        option: String,
-        /// What is needed.
-        metavar: &'static str,
-    },
-    /// An argument to an option that takes none.
-    #[error("option '{option}' takes no argument")]
-    SurplusArgument {
-        /// As given.
-        option: String,
-    },
-    /// A wrong argument.
-    #[error("option '{option}': {message}")]
-    BadValue {
-        /// As given.
-        option: String,
-        /// What is wrong, and what would be right.
-        message: String,
-    },
-    /// The first word is not a subcommand.
-    #[error("unknown command '{word}'{}", did_you_mean(.suggestion.as_ref()))]
-    UnknownCommand {
-        /// As given.
-        word: String,
-        /// The one that may have been meant.
-        suggestion: Option<String>,
-    },
-    /// A subcommand's own complaint.
-    #[error("{0}")]
-    Subcommand(String),
-}
+#[error("{0}")]
+pub struct UsageError(String);
 
-fn did_you_mean(suggestion: Option<&String>) -> String {
-    suggestion.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default()
-}
-
-/// The subcommands.
-const COMMANDS: [&str; 4] = ["sim", "plan", "check", "torus-config"];
-
-/// Understands the arguments after the program's name.
-///
-/// # Errors
-/// What is wrong with them. Say it, point to `--help`, and exit with [`ExitCode::Usage`].
-pub fn parse<I>(argv: I) -> Result<Command, UsageError>
-where
-    I: IntoIterator,
-    I::Item: Into<String>,
-{
-    let argv: Vec<String> = argv.into_iter().map(Into::into).collect();
-    match argv.split_first() {
-        Some((word, rest)) if word == "sim" => sim::parse(rest),
-        Some((word, rest)) if word == "plan" => plan::parse(rest),
-        Some((word, rest)) if word == "check" => check::parse(rest),
-        Some((word, rest)) if word == "torus-config" => torus_config::parse(rest),
-        Some((word, _)) if !word.starts_with('-') => Err(UsageError::UnknownCommand {
-            word: word.clone(),
-            suggestion: suggest::closest(word, COMMANDS).map(str::to_owned),
-        }),
-        _ => args::parse(&argv),
+impl From<clap::Error> for UsageError {
+    /// Takes the message without clap's prefix and final hint, and without the usage line unless
+    /// an argument is missing.
+    fn from(mut error: clap::Error) -> Self {
+        // OpenSM ignores operands: they are no way to pass a word that looks like an option.
+        error.remove(ContextKind::Suggested);
+        let text = error.to_string();
+        let text = text.split("\n\nFor more information").next().unwrap_or_default();
+        let text = match error.kind() {
+            ErrorKind::MissingRequiredArgument => text,
+            _ => text.split("\n\nUsage:").next().unwrap_or_default(),
+        };
+        Self(text.strip_prefix("error: ").unwrap_or(text).trim_end().to_owned())
     }
 }
 
-/// What `--version` prints.
+/// Id of the operands of the daemon, which OpenSM ignores.
+const OPERANDS: &str = "operands";
+
+/// Widest help text, in columns.
+const MAX_HELP_WIDTH: usize = 100;
+
+/// The whole command line as a clap command.
+pub fn command() -> clap::Command {
+    DaemonArgs::augment_args(clap::Command::new("torus-sm"))
+        .version(env!("CARGO_PKG_VERSION"))
+        .propagate_version(true)
+        .about("InfiniBand subnet manager for torus fabrics")
+        .help_template(
+            "{name} {version}: {about}\n\n{usage-heading} {usage}\n\n{all-args}{after-help}",
+        )
+        .after_help(after_help())
+        .max_term_width(MAX_HELP_WIDTH)
+        .infer_long_args(true)
+        .args_conflicts_with_subcommands(true)
+        .disable_help_subcommand(true)
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .arg(Arg::new(OPERANDS).num_args(0..).hide(true))
+        .subcommand(sim::command())
+        .subcommand(daemon::hide_options(PlanArgs::command()))
+        .subcommand(daemon::hide_options(CheckArgs::command()))
+        .subcommand(TorusConfigArgs::command().arg(help_arg()))
+}
+
+/// `--help` of a subcommand without the daemon's options.
+fn help_arg() -> Arg {
+    Arg::new("help")
+        .short('h')
+        .long("help")
+        .action(ArgAction::Help)
+        .help("Print this help and exit")
+}
+
+fn after_help() -> String {
+    let codes = ExitCode::ALL.map(|(code, meaning)| format!("  {} {meaning}\n", code as u8));
+    format!(
+        "Exit codes:\n{}\nLong options may be abbreviated while the abbreviation is unambiguous, \
+         and may start with a single dash.\nThe command line overrides the configuration file. \
+         Manual: torus-sm(8).",
+        codes.concat()
+    )
+}
+
+/// Parses the arguments after the program's name.
+///
+/// # Errors
+/// The arguments are invalid. Print the error, point to `--help`, and exit with
+/// [`ExitCode::Usage`].
+pub fn parse<I>(argv: I) -> Result<Command, UsageError>
+where
+    I: IntoIterator,
+    I::Item: Into<OsString>,
+{
+    let argv = argv.into_iter().map(|word| utf8(word.into())).collect::<Result<Vec<_>, _>>()?;
+    let mut command = command();
+    command.build();
+    let normalized = long_only::normalize(&command, &argv)?;
+    let name = command.get_name().to_owned();
+    let parsed = command
+        .try_get_matches_from_mut(std::iter::once(name).chain(normalized))
+        .and_then(|matches| from_matches(&mut command, &matches, &argv));
+    match parsed {
+        Ok(command) => Ok(command),
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => {
+            Ok(Command::ShowHelp(error.to_string()))
+        }
+        Err(error) if error.kind() == ErrorKind::DisplayVersion => Ok(Command::ShowVersion),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn utf8(word: OsString) -> Result<String, UsageError> {
+    let invalid = |word: OsString| UsageError(format!("argument {word:?} is not valid UTF-8"));
+    word.into_string().map_err(invalid)
+}
+
+fn from_matches(
+    command: &mut clap::Command,
+    matches: &ArgMatches,
+    argv: &[String],
+) -> Result<Command, clap::Error> {
+    let parsed = match matches.subcommand() {
+        Some(("sim", matches)) => sim::from_matches(matches)?,
+        Some(("plan", matches)) => Command::Plan(Box::new(PlanArgs::from_arg_matches(matches)?)),
+        Some(("check", matches)) => Command::Check(Box::new(CheckArgs::from_arg_matches(matches)?)),
+        Some((_, matches)) => {
+            Command::TorusConfig(Box::new(TorusConfigArgs::from_arg_matches(matches)?))
+        }
+        None => daemon_from_matches(command, matches, argv)?,
+    };
+    Ok(create_config(parsed))
+}
+
+fn daemon_from_matches(
+    command: &mut clap::Command,
+    matches: &ArgMatches,
+    argv: &[String],
+) -> Result<Command, clap::Error> {
+    if let Some(word) = argv.first().filter(|word| !word.starts_with('-')) {
+        return Err(unknown_command(command, word));
+    }
+    let mut args = DaemonArgs::from_arg_matches(matches)?;
+    for operand in matches.get_many::<String>(OPERANDS).into_iter().flatten() {
+        args.notes.push(Note::warning(format!("argument '{operand}' is ignored")));
+    }
+    Ok(Command::Daemon(args))
+}
+
+fn unknown_command(command: &mut clap::Command, word: &str) -> clap::Error {
+    let known = command.get_subcommands().map(clap::Command::get_name);
+    let hint = crate::config::suggest::closest(word, known);
+    let hint = hint.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+    command.error(ErrorKind::InvalidSubcommand, format!("unknown command '{word}'{hint}"))
+}
+
+/// `-c` writes the configuration in place of any other task.
+fn create_config(command: Command) -> Command {
+    let mut args = match &command {
+        Command::Daemon(args) => args.clone(),
+        Command::Sim(sim) => sim.daemon.clone(),
+        Command::Plan(plan) => plan.daemon.clone(),
+        Command::Check(check) => check.daemon.clone(),
+        _ => return command,
+    };
+    match args.create_config.take() {
+        Some(path) => Command::CreateConfig(path, args),
+        None => command,
+    }
+}
+
+/// The text of `--version`.
 pub fn version() -> String {
     format!("torus-sm {}", env!("CARGO_PKG_VERSION"))
 }

@@ -1,76 +1,47 @@
-//! `torus-sm plan`: everything but touching the fabric.
+//! Arguments of `torus-sm plan`.
 
-use super::args;
-use super::sim::args::{FABRIC_OPTIONS, SimArgs};
-use super::subcommand::{split, usage_error};
-use super::{Command, UsageError};
+use super::DaemonArgs;
+use super::sim::fabric::FabricArgs;
 use clap::Parser;
 use std::path::PathBuf;
 
-/// Place, route and verify a fabric without any port, and report.
+/// Route and verify a fabric offline, without an InfiniBand port, and print a report.
 ///
-/// Takes the options of the daemon too (see torus-sm --help), such as -R, -Q and --torus_config.
-/// A generated fabric comes with the torus-2QoS.conf that describes it, and is routed by
-/// torus-2QoS unless an engine is named. The exit code is 0 if the fabric can be routed.
+/// All options of the daemon are accepted; see torus-sm --help. A configuration file is read only
+/// if -F names one. A generated fabric is routed by torus-2QoS with the torus-2QoS.conf that
+/// describes it, unless -R and --torus_config say otherwise. The exit code is 0 if an engine routes
+/// the fabric and the routes pass verification, else 1.
 #[derive(Clone, PartialEq, Debug, Parser)]
-#[command(name = "torus-sm plan", disable_version_flag = true, max_term_width = 96)]
+#[command(name = "plan")]
 pub struct PlanArgs {
-    /// The fabric, and what the command line says to the daemon, as for `sim`
     #[command(flatten)]
-    pub sim: SimArgs,
-    /// Show the path from A to B, which are port or node GUIDs, LIDs or node descriptions, hop
-    /// by hop
+    pub fabric: FabricArgs,
+    /// Print the path from A to B hop by hop, with its SL and VLs; A and B are LIDs, GUIDs of
+    /// ports or nodes, or node descriptions
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
     pub path: Option<Vec<String>>,
-    /// Show the service level of every path between hosts
+    /// Print the service level of every path between hosts
     #[arg(long)]
     pub path_sl: bool,
-    /// Take out every switch and every cable between switches in turn, and tell what that does
+    /// Remove every switch and every cable between switches in turn, and report the effect of
+    /// each failure
     #[arg(long)]
     pub what_if: bool,
-    /// The same with every pair of them
+    /// As --what-if, and also remove every pair of them
     #[arg(long)]
     pub what_if_pairs: bool,
-    /// Draw the torus plane by plane, with what is missing
+    /// Draw the torus plane by plane, with missing switches and cables marked
     #[arg(long, value_name = "FILE.svg")]
     pub draw: Option<PathBuf>,
-    /// Write OpenSM's dump files to this folder
+    /// Write OpenSM's dump files to this directory
     #[arg(long, value_name = "DIR")]
     pub dump: Option<PathBuf>,
-    /// Write the fabric as ibsim and --file read it, and the torus-2QoS.conf used, to this folder
+    /// Write the fabric in the format of ibnetdiscover, and its torus-2QoS.conf, to this directory
     #[arg(long, value_name = "DIR")]
     pub write: Option<PathBuf>,
-    /// Report in JSON
+    /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// How many words follow an option of this command.
-fn arguments(name: &str) -> Option<usize> {
-    match name {
-        "--path" => Some(2),
-        "--draw" | "--dump" | "--write" => Some(1),
-        "--path-sl" | "--what-if" | "--what-if-pairs" | "--json" => Some(0),
-        _ => FABRIC_OPTIONS.contains(&name).then_some(1),
-    }
-}
-
-/// Understands the words after `plan`.
-pub(super) fn parse(argv: &[String]) -> Result<Command, UsageError> {
-    let (mut own, others) = split("torus-sm plan", argv, arguments);
-    match args::parse_with_operands(&others)? {
-        (Command::Daemon(daemon), operands) => {
-            own.extend(operands);
-            let mut plan = PlanArgs::try_parse_from(own).map_err(|error| usage_error(&error))?;
-            plan.sim.daemon = daemon;
-            Ok(Command::Plan(Box::new(plan)))
-        }
-        (Command::ShowHelp(_), _) => Ok(Command::ShowHelp(help())),
-        (command, _) => Ok(command),
-    }
-}
-
-/// What `plan --help` prints.
-pub fn help() -> String {
-    <PlanArgs as clap::CommandFactory>::command().render_long_help().to_string()
+    #[command(flatten)]
+    pub daemon: DaemonArgs,
 }

@@ -1,6 +1,6 @@
 //! Command line → what is to be planned, and with what.
 
-use crate::cli::{ExitCode, Failure, SimArgs, configuration};
+use crate::cli::{DaemonArgs, ExitCode, FabricArgs, Failure, configuration};
 use crate::config::files;
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
@@ -47,11 +47,11 @@ impl Bench {
     ///
     /// # Errors
     /// What is wrong with them.
-    pub fn load(args: &SimArgs) -> Result<Self, Failure> {
+    pub fn load(args: &FabricArgs, daemon: &DaemonArgs) -> Result<Self, Failure> {
         let usage = |text: String| Failure::new(ExitCode::Usage, text);
         let config = |text: String| Failure::new(ExitCode::Config, text);
         let generated = args.generated().map_err(usage)?;
-        let (mut options, mut notes) = read_options(args).map_err(config)?;
+        let (mut options, mut notes) = read_options(daemon).map_err(config)?;
         let topology = match (&generated, &args.file) {
             (Some(shape), _) => shape.build().map_err(|error| usage(error.to_string()))?,
             (None, Some(file)) => read_fabric(file).map_err(config)?,
@@ -102,13 +102,13 @@ pub fn picture(topology: &Topology, (node, local_port): Seat) -> Option<Fabric> 
     Fabric::from_topology(topology, node, &view)
 }
 
-fn read_options(args: &SimArgs) -> Result<(Options, Vec<Note>), String> {
-    if args.daemon.config.is_some() {
-        let configured = configuration::read(&args.daemon)?;
+fn read_options(daemon: &DaemonArgs) -> Result<(Options, Vec<Note>), String> {
+    if daemon.config.is_some() {
+        let configured = configuration::read(daemon)?;
         return Ok((configured.options, configured.notes));
     }
-    let (mut options, mut notes) = (Options::default(), args.daemon.notes.clone());
-    args.daemon.apply(&mut options);
+    let (mut options, mut notes) = (Options::default(), daemon.notes.clone());
+    daemon.apply(&mut options);
     notes.extend(options.settle());
     Ok((options, notes))
 }

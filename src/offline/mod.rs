@@ -51,7 +51,7 @@ use trial::{Outcome, Trial};
 /// # Errors
 /// What kept it from getting that far: files, arguments.
 pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
-    let bench = Bench::load(&args.sim)?;
+    let bench = Bench::load(&args.fabric, &args.daemon)?;
     if let Some(folder) = &args.write {
         write_input(folder, &bench)?;
     }

@@ -4,8 +4,8 @@
 //! much of the fabric it covers.
 
 use crate::cli::ExitCode;
+use crate::cli::FabricArgs;
 use crate::cli::Failure;
-use crate::cli::SimArgs;
 use crate::cli::torus_config::TorusConfigArgs;
 use crate::config::options::Options;
 use crate::fabric::picture::View;
@@ -29,7 +29,7 @@ const SHOWN: usize = 32;
 /// # Errors
 /// The fabric cannot be read, is no torus, or the result cannot be written.
 pub fn run(args: &TorusConfigArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
-    let topology = topology(&args.sim)?;
+    let topology = topology(&args.fabric)?;
     let fabric = picture(&topology).ok_or_else(|| fail(ExitCode::Config, "the fabric is empty"))?;
     let derived = torus_config::derive(&fabric)
         .map_err(|why| fail(ExitCode::Fatal, format!("this is no torus: {why}")))?;
@@ -52,7 +52,7 @@ fn fail(code: ExitCode, text: impl Into<String>) -> Failure {
     Failure { code, text: text.into() }
 }
 
-fn topology(args: &SimArgs) -> Result<Topology, Failure> {
+fn topology(args: &FabricArgs) -> Result<Topology, Failure> {
     if let Some(file) = &args.file {
         let config = |text: String| fail(ExitCode::Config, text);
         let text = fs::read_to_string(file)

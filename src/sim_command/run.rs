@@ -96,21 +96,21 @@ type Place = (Guid, PortNum);
 
 impl Fabric {
     fn from_args(args: &SimArgs) -> Result<Self, Failure> {
-        if let Some(file) = &args.file {
+        if let Some(file) = &args.fabric.file {
             let wrong = |error: &dyn std::fmt::Display| Failure::new(ExitCode::Config, error);
             let text = fs::read_to_string(file)
                 .map_err(|error| wrong(&format_args!("{}: {error}", file.display())))?;
             let topology = ibnet::parse(file, &text).map_err(|error| wrong(&error))?;
             return Ok(Self { topology, name: file.display().to_string(), torus_conf: None });
         }
-        let shape = args.generated().map_err(|text| Failure::new(ExitCode::Usage, text))?;
+        let shape = args.fabric.generated().map_err(|text| Failure::new(ExitCode::Usage, text))?;
         let Some(shape) = shape else {
             return Err(Failure::new(ExitCode::Usage, "neither a shape nor a file is given"));
         };
         let topology = shape.build().map_err(|error| Failure::new(ExitCode::Usage, error))?;
         let closed = shape.radix.iter().zip(shape.looped).any(|(&radix, loops)| radix > 2 && loops);
         let word = if closed { "torus" } else { "mesh" };
-        let text = args.shape.as_ref().map(ToString::to_string).unwrap_or_default();
+        let text = args.fabric.shape.as_ref().map(ToString::to_string).unwrap_or_default();
         Ok(Self { topology, name: format!("{text} {word}"), torus_conf: Some(shape.torus_conf()) })
     }
 

@@ -99,8 +99,8 @@ fn the_command_line_wins_over_the_file() {
 fn other_commands_are_recognised() {
     for line in ["-h", "-?", "--help", "-help", "-Q -h"] {
         let Ok(Command::ShowHelp(text)) = parse(line) else { panic!("{line}") };
-        for flag in cli::flags::FLAGS {
-            for name in flag.long {
+        for arg in cli::command().get_arguments() {
+            for name in arg.get_long_and_visible_aliases().unwrap_or_default() {
                 assert!(text.contains(&format!("--{name}")), "{name}");
             }
         }
@@ -116,24 +116,32 @@ fn other_commands_are_recognised() {
 #[test]
 fn errors_say_what_would_be_right() {
     for (line, expected) in [
-        ("--foo", "unknown option '--foo'"),
-        ("--maxsmp5 3", "unknown option '--maxsmp5'; did you mean '--maxsmps'?"),
-        ("-n", "option '-n' needs an argument: NUMBER"),
-        ("--maxsmps", "option '--maxsmps' needs an argument: NUMBER"),
-        ("--qos=yes", "option '--qos' takes no argument"),
+        ("--foo", "unexpected argument '--foo' found"),
+        (
+            "--maxsmp5 3",
+            "unexpected argument '--maxsmp5' found\n\n  tip: a similar argument exists: '--maxsmps'",
+        ),
+        ("-n", "a value is required for '--maxsmps <NUMBER>' but none was supplied"),
+        ("--maxsmps", "a value is required for '--maxsmps <NUMBER>' but none was supplied"),
+        ("--qos=yes", "unexpected value 'yes' for '--qos' found; no more were expected"),
         (
             "-n many",
-            "option '-n': 'many' is not a number; expected a number from 0 to 2147483647, such \
-             as 2147483647",
+            "invalid value 'many' for '--maxsmps <NUMBER>': 'many' is not a number; expected a \
+             number from 0 to 2147483647",
         ),
-        ("-p 16", "option '-p': 16 is out of range; expected a number from 0 to 15, such as 15"),
+        (
+            "-p 16",
+            "invalid value '16' for '--priority <PRIORITY>': 16 is out of range; expected a number \
+             from 0 to 15",
+        ),
         (
             "-q remote",
-            "option '-q': 'remote' is none of the words; expected one of off, local, loopback",
+            "invalid value 'remote' for '--console <WHERE>': 'remote' is not one of the accepted \
+             words; expected one of off, local, loopback",
         ),
-        ("--pr 3", "option '--pr' is ambiguous: it may be --priority, --prefix_routes_file"),
-        ("-o1", "unknown option '-1'"),
-        ("-J x", "unknown option '-J'"),
+        ("--pr 3", "option '--pr' is ambiguous: it matches --priority, --prefix_routes_file"),
+        ("-o1", "unexpected argument '-1' found"),
+        ("-J x", "unexpected argument '-J' found"),
         ("simm 3x3", "unknown command 'simm'; did you mean 'sim'?"),
     ] {
         assert_eq!(error(line), expected, "{line}");
@@ -158,18 +166,18 @@ fn what_has_no_effect_is_told() {
 fn simulations_have_a_shape_and_the_daemons_options() {
     let line = "sim -o 6x5mx1 --hosts 2 --missing-switch 1,2,0 -n 64 --missing-link=0,0,0:+x";
     let Ok(Command::Sim(sim)) = parse(line) else { panic!() };
-    let shape = sim.shape.unwrap();
+    let shape = sim.fabric.shape.clone().unwrap();
     assert_eq!((shape.radix, shape.looped), ([6, 5, 1], [true, false, true]));
-    assert_eq!((sim.hosts, sim.parallel), (2, 1));
-    assert_eq!(sim.missing_switch[0].0, [1, 2, 0]);
-    assert_eq!((sim.missing_link[0].axis, sim.missing_link[0].up), (0, true));
+    assert_eq!((sim.fabric.hosts, sim.fabric.parallel), (2, 1));
+    assert_eq!(sim.fabric.missing_switch[0].0, [1, 2, 0]);
+    assert_eq!((sim.fabric.missing_link[0].axis, sim.fabric.missing_link[0].up), (0, true));
     let mut options = Options::default();
     sim.daemon.apply(&mut options);
     assert!(sim.daemon.once);
     assert_eq!(options.max_wire_smps, 64);
 
     let Ok(Command::Sim(sim)) = parse("sim --file net.txt") else { panic!() };
-    assert_eq!(sim.file, Some(PathBuf::from("net.txt")));
+    assert_eq!(sim.fabric.file, Some(PathBuf::from("net.txt")));
     let Ok(Command::ShowHelp(text)) = parse("sim --help") else { panic!() };
     assert!(text.contains("--missing-link"));
 }

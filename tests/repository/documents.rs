@@ -4,8 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use torus_sm::cli::ExitCode;
-use torus_sm::cli::flags::FLAGS;
+use torus_sm::cli::{self, ExitCode};
 use torus_sm::config::options::{self, Options, TABLE};
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::sim::console::help::VERBS;
@@ -23,19 +22,20 @@ fn manual(name: &str) -> String {
 #[test]
 fn the_manual_has_every_option() {
     let manual = manual("man/torus-sm.8");
-    for flag in FLAGS {
+    for arg in cli::command().get_arguments() {
+        let Some(long) = arg.get_long() else { continue };
         let row = manual
             .lines()
-            .find(|line| line.starts_with(".B") && has_word(line, &flag.spelling()))
-            .unwrap_or_else(|| panic!("{} is missing", flag.spelling()));
-        for name in flag.long {
+            .find(|line| line.starts_with(".B") && has_word(line, &format!("--{long}")))
+            .unwrap_or_else(|| panic!("--{long} is missing"));
+        for name in arg.get_long_and_visible_aliases().unwrap_or_default() {
             assert!(has_word(row, &format!("--{name}")), "--{name}: {row}");
         }
-        for letter in flag.short {
+        for letter in arg.get_short_and_visible_aliases().unwrap_or_default() {
             assert!(has_word(row, &format!("-{letter}")), "-{letter}: {row}");
         }
-        if let Some(metavar) = flag.metavar {
-            assert!(has_word(row, metavar), "{metavar}: {row}");
+        for value in arg.get_value_names().unwrap_or_default() {
+            assert!(has_word(row, value), "{value}: {row}");
         }
     }
 }

@@ -1,9 +1,7 @@
 //! Arguments of `torus-sm sim ctl`: commands for the console of a simulated fabric.
 
-use crate::cli::subcommand::{self, long_help};
-use crate::cli::{Command, UsageError};
 use crate::sim::console::help;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use std::path::PathBuf;
 
 /// Inject faults into the fabric of a running torus-sm sim, and show its state.
@@ -11,7 +9,7 @@ use std::path::PathBuf;
 /// The console command is given as arguments, or with --script as lines of a file, which may
 /// contain pauses. torus-sm sim ctl help lists the commands.
 #[derive(Clone, PartialEq, Eq, Debug, Parser)]
-#[command(name = "torus-sm sim ctl", disable_version_flag = true, max_term_width = 96)]
+#[command(name = "ctl")]
 pub struct CtlArgs {
     /// Socket of the simulator [default: $TORUS_SM_SIM_SOCKET, else the default of torus-sm sim]
     #[arg(long, value_name = "PATH")]
@@ -53,13 +51,9 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Parses the arguments after `sim ctl`.
-pub(super) fn parse(argv: &[String]) -> Result<Command, UsageError> {
-    subcommand::parse(argv, Command::SimCtl, help_text)
-}
-
-fn help_text() -> String {
-    format!("{}\nCommands:\n{}", long_help::<CtlArgs>(), help::help(None))
+/// `ctl` as a clap command whose help lists the console commands.
+pub(super) fn command() -> clap::Command {
+    CtlArgs::command().after_long_help(format!("Commands:\n{}", help::help(None)))
 }
 
 #[cfg(test)]

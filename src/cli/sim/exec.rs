@@ -1,7 +1,5 @@
 //! Arguments of `torus-sm sim exec` and `torus-sm sim shell`.
 
-use crate::cli::subcommand::{self, long_help};
-use crate::cli::{Command, UsageError};
 use clap::{Args, Parser};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,21 +9,21 @@ use std::path::PathBuf;
 /// The program finds the node's port under /dev/infiniband and /sys/class/infiniband, as on a
 /// machine with an InfiniBand adapter.
 #[derive(Clone, PartialEq, Eq, Debug, Parser)]
-#[command(name = "torus-sm sim exec", disable_version_flag = true, max_term_width = 96)]
-struct ExecArgs {
+#[command(name = "exec")]
+pub(super) struct ExecArgs {
     #[command(flatten)]
-    attach: AttachArgs,
+    pub attach: AttachArgs,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    command: Vec<OsString>,
+    pub command: Vec<OsString>,
 }
 
 /// Start a shell whose programs run on a node of a running torus-sm sim.
 #[derive(Clone, PartialEq, Eq, Debug, Parser)]
-#[command(name = "torus-sm sim shell", disable_version_flag = true, max_term_width = 96)]
-struct ShellArgs {
+#[command(name = "shell")]
+pub(super) struct ShellArgs {
     #[command(flatten)]
-    attach: AttachArgs,
+    pub attach: AttachArgs,
 }
 
 /// Simulator, and node of its fabric, that programs run on.
@@ -38,16 +36,4 @@ pub struct AttachArgs {
     /// Socket of the simulator [default: $TORUS_SM_SIM_SOCKET, else the default of torus-sm sim]
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-}
-
-/// Parses the arguments after `sim exec`.
-pub(super) fn parse_exec(argv: &[String]) -> Result<Command, UsageError> {
-    let into_command = |args: ExecArgs| Command::SimExec(args.attach, args.command);
-    subcommand::parse(argv, into_command, long_help::<ExecArgs>)
-}
-
-/// Parses the arguments after `sim shell`.
-pub(super) fn parse_shell(argv: &[String]) -> Result<Command, UsageError> {
-    let into_command = |args: ShellArgs| Command::SimShell(args.attach);
-    subcommand::parse(argv, into_command, long_help::<ShellArgs>)
 }

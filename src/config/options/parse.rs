@@ -176,16 +176,8 @@ mod tests {
                  'sweep_interval'?",
             ),
             ("xyzzy", "opensm.conf:1:1: unknown key 'xyzzy' is ignored"),
-            (
-                "lmc 8",
-                "opensm.conf:1:5: lmc: 8 is out of range; expected a number from 0 to 7, such \
-                 as 7",
-            ),
-            (
-                "lmc",
-                "opensm.conf:1:1: lmc: '' is not a number; expected a number from 0 to 7, such \
-                 as 7",
-            ),
+            ("lmc 8", "opensm.conf:1:5: lmc: 8 is out of range; expected a number from 0 to 7"),
+            ("lmc", "opensm.conf:1:1: lmc: '' is not a number; expected a number from 0 to 7"),
             (
                 "qos   maybe",
                 "opensm.conf:1:7: qos: 'maybe' is neither TRUE nor FALSE; expected TRUE or \

@@ -109,8 +109,8 @@ macro_rules! integers {
                 let or = format.or.map(|(number, meaning)| format!(", or {number}: {meaning}"));
                 let or = or.unwrap_or_default();
                 match format.hex {
-                    Some(_) => format!("a number from {min:#x} to {max:#x}, such as {max:#x}{or}"),
-                    None => format!("a number from {min} to {max}, such as {max}{or}"),
+                    Some(_) => format!("a number from {min:#x} to {max:#x}{or}"),
+                    None => format!("a number from {min} to {max}{or}"),
                 }
             }
         }
@@ -222,7 +222,7 @@ macro_rules! words {
             fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
                 *self = match text {
                     $($word => Self::$variant,)+
-                    _ => return Err(format!("'{text}' is none of the words")),
+                    _ => return Err(format!("'{text}' is not one of the accepted words")),
                 };
                 Ok(())
             }

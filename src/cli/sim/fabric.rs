@@ -1,0 +1,51 @@
+//! Arguments that describe the fabric of `sim`, `plan` and `torus-config`.
+
+use super::shape::{Position, PositionAndDirection};
+use crate::sim::generate::Shape;
+use clap::Args;
+use std::path::PathBuf;
+
+/// A fabric to generate or to read.
+#[derive(Clone, PartialEq, Debug, Default, Args)]
+pub struct FabricArgs {
+    /// Switches in each dimension, such as 6x5x1 or 8x8x8; an m after a number makes that
+    /// dimension a mesh (no wrap-around links), as in 6x5mx1
+    #[arg(required_unless_present = "file", conflicts_with = "file", value_name = "SHAPE")]
+    pub shape: Option<Shape>,
+    /// Hosts (channel adapters with one port) at each switch, 0 to 200
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=200))]
+    pub hosts: u8,
+    /// Parallel cables between neighbouring switches, 1 to 30
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=30))]
+    pub parallel: u8,
+    /// Omit this switch with its hosts and cables; may be repeated
+    #[arg(long, value_name = "X,Y,Z")]
+    pub missing_switch: Vec<Position>,
+    /// Omit the cables of this switch in this direction, as in 0,0,0:+x; may be repeated
+    #[arg(long, value_name = "X,Y,Z:DIRECTION")]
+    pub missing_link: Vec<PositionAndDirection>,
+    /// Read the fabric from a file in the format of ibnetdiscover
+    #[arg(long, value_name = "FABRIC")]
+    pub file: Option<PathBuf>,
+}
+
+impl FabricArgs {
+    /// Complete description of the fabric to generate; `None` if the fabric comes from a file.
+    ///
+    /// # Errors
+    /// A switch or cable to omit is outside of the shape.
+    pub fn generated(&self) -> Result<Option<Shape>, String> {
+        let Some(mut shape) = self.shape.clone() else { return Ok(None) };
+        shape.hosts = self.hosts;
+        shape.parallel = self.parallel;
+        for position in &self.missing_switch {
+            let at = position.within(&shape)?;
+            shape.missing_switches.push(at);
+        }
+        for link in &self.missing_link {
+            let link = link.lower_end(&shape)?;
+            shape.missing_links.push(link);
+        }
+        Ok(Some(shape))
+    }
+}
