@@ -69,6 +69,14 @@ id! {
     Vl(u8), "{}"
 }
 
+impl Guid {
+    /// Sort key that reproduces the order of OpenSM's maps, which on little-endian machines compare
+    /// GUIDs by their bytes from last to first.
+    pub fn opensm_order(self) -> u64 {
+        self.0.swap_bytes()
+    }
+}
+
 impl Lid {
     /// The permissive LID: "whoever receives this" (directed routes use it at both ends).
     pub const PERMISSIVE: Self = Self(0xFFFF);
@@ -112,6 +120,16 @@ impl Pkey {
     /// The partition number without the membership bit.
     pub fn base(self) -> u16 {
         self.0 & 0x7FFF
+    }
+
+    /// Sort key that reproduces the order of OpenSM's maps of P_Keys on little-endian machines.
+    pub fn opensm_order(self) -> u16 {
+        self.0.swap_bytes()
+    }
+
+    /// Like [`Self::opensm_order`], without regard to the membership bit.
+    pub fn base_opensm_order(self) -> u16 {
+        self.base().swap_bytes()
     }
 
     /// True if the membership bit is set.

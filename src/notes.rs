@@ -81,6 +81,11 @@ impl fmt::Display for Note {
     }
 }
 
+/// A count with its noun: `1 switch`, `2 switches`.
+pub fn counted(count: usize, singular: &str, plural: &str) -> String {
+    format!("{count} {}", if count == 1 { singular } else { plural })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,16 @@
-//! The published snapshot: what SA answers are computed from, and the dump files; and what is told
-//! while there is nothing new to be published.
+//! Publication: the immutable [`Subnet`] that SA replies are computed from, the dump files written
+//! after each sweep, and the report for the operator.
+//!
+//! * [`dumps`]: OpenSM's dump files; [`atomic_file`]: replaces a file as a whole
+//! * [`path`]: one path with its SL and VLs; [`report`]: the summary that follows SUBNET UP
+//! * [`rejected`]: a sweep that ended without an acceptable plan; [`connectivity`]: the paths that
+//!   still work by the tables of the last accepted plan
 
+pub mod atomic_file;
+pub mod connectivity;
 pub mod dumps;
 pub mod path;
-pub mod refused;
+pub mod rejected;
 pub mod report;
 
 use crate::config::options::Options;
@@ -13,21 +20,20 @@ use crate::plan::qos::policy::EffectivePolicy;
 use crate::verify::Summary;
 use std::sync::Arc;
 
-/// A generation of the subnet as it was brought up: immutable, shared by all who answer.
+/// One generation of the subnet: immutable, and shared by all threads that answer SA requests.
 #[derive(Clone, Debug)]
 pub struct Subnet {
-    /// Counts the publications of this daemon, from 1.
+    /// Number of this publication, from 1 at the start of the daemon.
     pub generation: u64,
-    /// What is.
+    /// The fabric as discovered by the sweep.
     pub fabric: Arc<Fabric>,
-    /// What should be, and after the programming is.
+    /// The plan, which has been programmed unless [`Self::failed_sets`] is above 0.
     pub plan: Arc<Plan>,
     /// The configuration the plan was made with.
     pub options: Arc<Options>,
-    /// The QoS policy, made for this fabric, if there is one.
+    /// The QoS policy, with the names of its port groups resolved in this fabric.
     pub qos_policy: Option<Arc<EffectivePolicy>>,
-    /// What the checks found in the plan.
     pub summary: Arc<Summary>,
-    /// Sets that no device acknowledged; with none the subnet is up as planned.
+    /// Number of SubnSet requests that no device acknowledged.
     pub failed_sets: usize,
 }

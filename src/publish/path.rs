@@ -1,4 +1,4 @@
-//! A path between two end ports, with what a report or an SA answer needs of it.
+//! The path between two end ports, with its VLs and a one-line description.
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl, Vl};
@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 pub use crate::verify::walk::{Walk, WalkEnd, WalkHop, walk};
 
-/// The VL on which a packet leaves a switch, by the plan's SL to VL tables; `None` where the plan
-/// writes none.
+/// The VL on which a packet leaves a switch, by the planned SL to VL tables; `None` if the plan has
+/// no table for the pair of ports.
 pub fn vl(fabric: &Fabric, plan: &Plan, hop: &WalkHop, sl: Sl) -> Option<Vl> {
     let node = fabric.switches()[hop.switch.index()];
     let ports = (fabric.port(hop.input).num.0, fabric.port(hop.output).num.0);
@@ -18,7 +18,7 @@ pub fn vl(fabric: &Fabric, plan: &Plan, hop: &WalkHop, sl: Sl) -> Option<Vl> {
     row.map(|(.., map)| map.vl(sl))
 }
 
-/// All ports that send on a path: of the source, then of each switch (port 0 left out).
+/// The egress ports of a path: the source, then one port of each switch, without management ports.
 pub fn senders<'a>(
     fabric: &'a Fabric,
     source: PortId,
@@ -29,14 +29,14 @@ pub fn senders<'a>(
     first.into_iter().chain(outputs.filter(|&port| fabric.port(port).num.0 != 0))
 }
 
-/// A path in words: `path A (LID 5) -> B (LID 9): "sw" 3>1, "sw 2" 2>7, SL 1, VLs 1 1`.
+/// Describes a path: `path A (LID 5) -> B (LID 9): "sw" 3>1, "sw 2" 2>7, SL 1, VLs 1 1`.
 pub fn describe(fabric: &Fabric, plan: &Plan, source: PortId, lid: Lid, sl: Sl) -> String {
     let path = walk(fabric, plan, source, lid);
     let own = plan.lids.base(source).unwrap_or_default();
-    let to = plan
-        .lids
-        .port(lid)
-        .map_or_else(|| "nobody".to_owned(), |port| fabric.node_of(port).description.to_string());
+    let to = plan.lids.port(lid).map_or_else(
+        || "an unassigned LID".to_owned(),
+        |port| fabric.node_of(port).description.to_string(),
+    );
     let mut text =
         format!("path {} (LID {own}) -> {to} (LID {lid}):", fabric.node_of(source).description);
     for (index, hop) in path.hops.iter().enumerate() {

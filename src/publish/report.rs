@@ -1,17 +1,17 @@
-//! The bring-up report: what a person wants to know after SUBNET UP, on one screen.
+//! The bring-up report: a summary of the subnet on one screen, after SUBNET UP.
 
-use super::refused::Refused;
+use super::rejected::PlanRejected;
 use super::{Subnet, path};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Mlid, Sl};
-use crate::notes::{Note, Severity};
+use crate::notes::{Note, Severity, counted};
 use crate::plan::Plan;
 use crate::wire::attr::NodeKind;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// How many LIDs pass the port that most LIDs pass, and that port; only ports between switches
-/// count, and only destinations, not sources.
+/// The egress port of an inter-switch link that the most LIDs are forwarded through, with their
+/// number. Of equally loaded ports the first.
 pub fn worst_link(fabric: &Fabric, plan: &Plan) -> Option<(PortId, usize)> {
     let mut load = vec![0usize; fabric.ports().len()];
     for (switch, table) in fabric.switch_ids().zip(&plan.routing.lfts) {
@@ -27,11 +27,10 @@ pub fn worst_link(fabric: &Fabric, plan: &Plan) -> Option<(PortId, usize)> {
         fabric.node_of(*port).is_switch() && peer.is_some_and(|at| fabric.node_of(at).is_switch())
     };
     let loads = fabric.port_ids().filter(between).map(|port| (port, load[port.index()]));
-    // Of equals the first.
     loads.reduce(|most, next| if next.1 > most.1 { next } else { most })
 }
 
-/// The report.
+/// The report of a subnet that came up.
 pub fn bring_up(subnet: &Subnet) -> String {
     let Subnet { fabric, plan, summary, .. } = subnet;
     let count = |kind| fabric.nodes().iter().filter(|node| node.kind() == kind).count();
@@ -41,48 +40,50 @@ pub fn bring_up(subnet: &Subnet) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "fabric:    {} switches, {} channel adapters, {} routers, {cables} cables",
-        count(NodeKind::Switch),
-        count(NodeKind::Ca),
-        count(NodeKind::Router),
+        "fabric:    {}, {}, {}, {}",
+        counted(count(NodeKind::Switch), "switch", "switches"),
+        counted(count(NodeKind::Ca), "channel adapter", "channel adapters"),
+        counted(count(NodeKind::Router), "router", "routers"),
+        counted(cables, "link", "links"),
     );
     let _ = writeln!(
         text,
-        "routing:   {}, {} LIDs up to {}, longest path {} switches",
+        "routing:   {}, {} (highest LID {}), longest path {}",
         plan.routing.engine,
-        plan.lids.iter().count(),
+        counted(plan.lids.iter().count(), "LID", "LIDs"),
         plan.lids.max(),
-        summary.longest_path,
+        counted(summary.longest_path as usize, "switch", "switches"),
     );
-    let _ = writeln!(text, "multicast: {} group(s)", groups.len());
+    let _ = writeln!(text, "multicast: {}", counted(groups.len(), "group", "groups"));
     let loops = if summary.cycle.is_some() { "CREDIT LOOP" } else { "no credit loop" };
     let _ = writeln!(
         text,
-        "verified:  {} LIDs reached from everywhere, {loops} in {} dependencies",
-        summary.lids, summary.dependencies,
+        "verified:  {} reachable from every source, {loops} in {} channel dependencies",
+        counted(summary.lids, "LID", "LIDs"),
+        summary.dependencies,
     );
     if let Some((port, lids)) = worst_link(fabric, plan) {
-        let _ =
-            writeln!(text, "load:      at most {lids} LIDs on a link, {}", fabric.describe(port));
+        let lids = counted(lids, "LID", "LIDs");
+        let _ = writeln!(text, "load:      {lids} on the busiest link, {}", fabric.describe(port));
     }
-    if let Some(sample) = sample(fabric, plan) {
+    if let Some(sample) = sample_path(fabric, plan) {
         let _ = writeln!(text, "sample:    {sample}");
     }
     put_notes(&mut text, plan.notes.iter().chain(&plan.routing.notes).chain(&summary.notes));
     text
 }
 
-/// The report while no plan can be put into force.
-pub fn refused(refused: &Refused) -> String {
+/// The report of a sweep without an acceptable plan.
+pub fn rejected(rejected: &PlanRejected) -> String {
     let mut text = String::new();
-    put_notes(&mut text, refused.notes.iter());
+    put_notes(&mut text, rejected.notes.iter());
     text
 }
 
-/// Warnings and errors, each once: a stage may repeat what an earlier one found.
-fn put_notes<'a>(text: &mut String, told: impl Iterator<Item = &'a Note>) {
+/// Appends warnings and errors without repetitions: several stages may report the same finding.
+fn put_notes<'a>(text: &mut String, reported: impl Iterator<Item = &'a Note>) {
     let mut notes: Vec<&Note> = Vec::new();
-    for note in told.filter(|note| note.severity >= Severity::Warning) {
+    for note in reported.filter(|note| note.severity >= Severity::Warning) {
         if notes.contains(&note) {
             continue;
         }
@@ -92,8 +93,8 @@ fn put_notes<'a>(text: &mut String, told: impl Iterator<Item = &'a Note>) {
     }
 }
 
-/// The path from the first host to the last.
-fn sample(fabric: &Fabric, plan: &Plan) -> Option<String> {
+/// Describes the path from the first host to the last.
+fn sample_path(fabric: &Fabric, plan: &Plan) -> Option<String> {
     let is_host = |port: &PortId| {
         fabric.node_of(*port).kind() == NodeKind::Ca && plan.lids.base(*port).is_some()
     };

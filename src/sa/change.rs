@@ -1,13 +1,13 @@
-//! What requests that write are to change: the room of their attribute checks them against the
-//! snapshot, the registry carries them out.
+//! Changes of the registry: the handler of each attribute checks the request against the snapshot and
+//! returns a [`RegistryChange`], which [`apply`] carries out.
 
-use super::query::Answer;
-use super::refused::Refused;
+use super::query::ReplyBuilder;
 use super::registry::Registry;
-use super::registry::aliases::Edit;
+use super::registry::aliases::AliasEdit;
 use super::registry::groups::{Join, Leave};
-use super::registry::services::{self, ServiceName};
+use super::registry::services::{self, ServiceRid};
 use super::registry::subscriptions::Subscription;
+use super::status::ErrorStatus;
 use crate::ids::Guid;
 use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock};
 use crate::wire::record::tables::GuidInfoRecord;
@@ -15,75 +15,76 @@ use crate::wire::record::{InformInfo, Record, ServiceRecord};
 use crate::wire::sa::SaStatus;
 use std::time::Instant;
 
-/// What a checked request is to change.
+/// A checked request that modifies the registry.
 #[derive(Clone, Debug)]
-pub(super) enum Change {
+pub(super) enum RegistryChange {
     /// A port joins a group.
     Join(Join),
-    /// A port leaves a group, or gives up roles in it.
+    /// A port leaves a group, or gives up some of its join states.
     Leave(Leave),
-    /// A service is registered. The second record is the one to answer.
+    /// Registers the first record. The second one is the reply.
     Register(Box<[ServiceRecord; 2]>),
-    /// A service is taken back; its key is told to the trusted.
-    Withdraw { name: ServiceName, trusted: bool },
-    /// A port wants to hear of notices. InformInfo is the one to answer.
+    /// Deletes a service. The reply contains its key if the request is trusted.
+    Unregister {
+        name: ServiceRid,
+        trusted: bool,
+    },
+    /// Adds a subscription. The InformInfo is the reply.
     Subscribe(Box<Subscription>, InformInfo),
-    /// It does not any more.
+    /// Ends a subscription. The InformInfo is the reply.
     Unsubscribe(Box<Subscription>, InformInfo),
-    /// A port gets alias GUIDs.
-    SetAliases(Box<Edit>),
-    /// It loses them.
-    ClearAliases(Box<Edit>),
+    SetAliases(Box<AliasEdit>),
+    ClearAliases(Box<AliasEdit>),
 }
 
-/// Carries a change out and pushes the record to answer with. Returns the generation of the
-/// multicast groups that must be planned before the answer may go out.
-pub(super) fn carry_out(
-    change: Change,
+/// Applies a change and appends the record of the reply. Returns the generation of the multicast groups
+/// that must be planned before the reply is sent; 0 for none.
+pub(super) fn apply(
+    change: RegistryChange,
     registry: &mut Registry,
     now: Instant,
-    answer: &mut Answer,
-) -> Result<u64, Refused> {
-    let mut due = 0;
+    answer: &mut ReplyBuilder,
+) -> Result<u64, ErrorStatus> {
+    let mut required_generation = 0;
     match change {
-        Change::Join(join) => {
+        RegistryChange::Join(join) => {
             let (record, since) = registry.multicast.join(join)?;
-            due = since;
+            required_generation = since;
             push(answer, &record);
         }
-        Change::Leave(leave) => push(answer, &registry.multicast.leave(leave)?),
-        Change::Register(records) => {
+        RegistryChange::Leave(leave) => push(answer, &registry.multicast.leave(leave)?),
+        RegistryChange::Register(records) => {
             let [record, shown] = *records;
             registry.services.set(record, now)?;
             push(answer, &shown);
         }
-        Change::Withdraw { name, trusted } => {
+        RegistryChange::Unregister { name, trusted } => {
             let record = registry.services.delete(&name, now);
-            let record = record.ok_or(Refused(SaStatus::NO_RECORDS))?;
-            push(answer, &services::shown(record, trusted));
+            let record = record.ok_or(ErrorStatus(SaStatus::NO_RECORDS))?;
+            push(answer, &services::redacted(record, trusted));
         }
-        Change::Subscribe(subscription, shown) => {
+        RegistryChange::Subscribe(subscription, shown) => {
             registry.subscriptions.subscribe(*subscription)?;
             push(answer, &shown);
         }
-        Change::Unsubscribe(subscription, shown) => {
+        RegistryChange::Unsubscribe(subscription, shown) => {
             registry.subscriptions.unsubscribe(&subscription)?;
             push(answer, &shown);
         }
-        Change::SetAliases(edit) => {
+        RegistryChange::SetAliases(edit) => {
             let guids = registry.aliases.set(&edit)?;
             push(answer, &guid_info(&edit, guids));
         }
-        Change::ClearAliases(edit) => {
+        RegistryChange::ClearAliases(edit) => {
             let guids = registry.aliases.clear(&edit);
             push(answer, &guid_info(&edit, guids));
         }
     }
-    Ok(due)
+    Ok(required_generation)
 }
 
-/// The record of a block as it is now: what could not be had is not in it.
-fn guid_info(edit: &Edit, guids: [Guid; GUID_BLOCK]) -> GuidInfoRecord {
+/// The block of alias GUIDs after the change, without the GUIDs that could not be assigned.
+fn guid_info(edit: &AliasEdit, guids: [Guid; GUID_BLOCK]) -> GuidInfoRecord {
     let mut record = GuidInfoRecord::default();
     record.set_lid(edit.lid);
     record.set_block(edit.block);
@@ -91,7 +92,7 @@ fn guid_info(edit: &Edit, guids: [Guid; GUID_BLOCK]) -> GuidInfoRecord {
     record
 }
 
-/// The answer to a change is one record, never more.
-fn push<R: Record>(answer: &mut Answer, record: &R) {
+/// Appends the only record of the reply.
+fn push<R: Record>(answer: &mut ReplyBuilder, record: &R) {
     let _ = answer.push(record);
 }

@@ -2,17 +2,17 @@
 //! port's own; the others are aliases, which ports of the same partition may set and clear
 //! (o15-0.3.x). The registry holds them; devices hear of them with the next plan.
 
-use super::change::Change;
-use super::query::{Answer, Query};
-use super::refused::Refused;
-use super::registry::aliases::Edit;
+use super::change::RegistryChange;
+use super::query::{Query, ReplyBuilder};
+use super::registry::aliases::AliasEdit;
+use super::status::ErrorStatus;
 use crate::ids::Guid;
 use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock};
 use crate::wire::record::tables::GuidInfoRecord;
 use crate::wire::sa::SaStatus;
 
 /// Get and GetTable: one record per end port and block of 8 GUIDs that its table has.
-pub(super) fn list(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn list(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let mut wanted: GuidInfoRecord = query.record();
     for end in query.end_ports(GuidInfoRecord::LID, wanted.lid()) {
         let port = query.view.fabric().port(end);
@@ -31,7 +31,7 @@ pub(super) fn list(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused
             record.set_lid(lid);
             record.set_block(block);
             record.set_guids(&guids);
-            if query.offer(&wanted, &record, answer).is_break() {
+            if query.push_if_matching(&wanted, &record, answer).is_break() {
                 return Ok(());
             }
         }
@@ -40,12 +40,12 @@ pub(super) fn list(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused
 }
 
 /// Checks a Set.
-pub(super) fn set(query: &Query<'_>) -> Result<Change, Refused> {
-    Ok(Change::SetAliases(Box::new(edit(query)?)))
+pub(super) fn set(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
+    Ok(RegistryChange::SetAliases(Box::new(edit(query)?)))
 }
 
 /// Checks a Delete. Aliases that are members of a multicast group stay.
-pub(super) fn clear(query: &Query<'_>) -> Result<Change, Refused> {
+pub(super) fn clear(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
     let edit = edit(query)?;
     let held = query.registry.aliases.block(edit.port, edit.block).copied().unwrap_or_default();
     let leaving = held
@@ -53,21 +53,22 @@ pub(super) fn clear(query: &Query<'_>) -> Result<Change, Refused> {
         .enumerate()
         .filter(|&(index, guid)| edit.selected >> index & 1 == 1 && *guid != Guid::default());
     if leaving.into_iter().any(|(_, &guid)| query.registry.multicast.has_member(guid)) {
-        return Err(Refused(SaStatus::DENIED));
+        return Err(ErrorStatus(SaStatus::DENIED));
     }
-    Ok(Change::ClearAliases(Box::new(edit)))
+    Ok(RegistryChange::ClearAliases(Box::new(edit)))
 }
 
 /// What a Set or Delete is about: the port and the block must be named, and entries within the
 /// port's GUIDCap other than its own GUID selected; entries beyond it are passed over.
-fn edit(query: &Query<'_>) -> Result<Edit, Refused> {
+fn edit(query: &Query<'_>) -> Result<AliasEdit, ErrorStatus> {
     if !query.has(GuidInfoRecord::LID | GuidInfoRecord::BLOCK) {
-        return Err(Refused(SaStatus::INSUFFICIENT_COMPONENTS));
+        return Err(ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS));
     }
     let wanted: GuidInfoRecord = query.record();
-    let unknown = Refused(SaStatus::NO_RECORDS);
+    let unknown = ErrorStatus(SaStatus::NO_RECORDS);
     let view = &query.view;
-    let port = view.lids().port(wanted.lid()).filter(|&port| query.visible(port)).ok_or(unknown)?;
+    let port =
+        view.lids().port(wanted.lid()).filter(|&port| query.is_visible(port)).ok_or(unknown)?;
     let info = view.fabric().port(port).info.ok_or(unknown)?;
     let start = usize::from(wanted.block()) * GUID_BLOCK;
     let entries = usize::from(info.guid_cap()).saturating_sub(start);
@@ -75,11 +76,11 @@ fn edit(query: &Query<'_>) -> Result<Edit, Refused> {
         return Err(unknown);
     }
     if wanted.block() == 0 && query.has(GuidInfoRecord::GID0) {
-        return Err(Refused(SaStatus::REQ_INVALID));
+        return Err(ErrorStatus(SaStatus::REQ_INVALID));
     }
     let selected = (query.mask >> GuidInfoRecord::GID0.trailing_zeros()) as u8;
     let existing = u8::MAX >> GUID_BLOCK.saturating_sub(entries);
-    Ok(Edit {
+    Ok(AliasEdit {
         port: view.guid(port),
         lid: wanted.lid(),
         block: wanted.block(),

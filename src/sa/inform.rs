@@ -1,22 +1,22 @@
 //! InformInfo (IBA vol. 1, 13.4.8.3 and 13.5.3): subscriptions to notices; InformInfoRecord
 //! (15.2.5.12): who has which.
 
-use super::change::Change;
-use super::query::{Answer, Query};
-use super::refused::Refused;
+use super::change::RegistryChange;
+use super::query::{Query, ReplyBuilder};
 use super::registry::subscriptions::{Subscription, is_security, lid_range};
+use super::status::ErrorStatus;
 use crate::ids::{Gid, Lid};
 use crate::transport::{Address, GSI_QKEY};
 use crate::wire::record::{InformInfo, InformInfoRecord};
 use crate::wire::sa::{DATA_OFFSET, SaStatus};
 
-fn require(condition: bool) -> Result<(), Refused> {
-    if condition { Ok(()) } else { Err(Refused(SaStatus::REQ_INVALID)) }
+fn require(condition: bool) -> Result<(), ErrorStatus> {
+    if condition { Ok(()) } else { Err(ErrorStatus(SaStatus::REQ_INVALID)) }
 }
 
 /// Checks a Set: subscribes, or ends a subscription. Reports go to where the request came from;
 /// a request that ends a subscription names the queue pair (13.4.8.3).
-pub(super) fn change(query: &Query<'_>) -> Result<Change, Refused> {
+pub(super) fn change(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
     let request: InformInfo = query.record();
     require(request.subscribe() <= 1)?;
     let wants_security = request.is_generic() != 0 && is_security(request.trap_number());
@@ -36,9 +36,9 @@ pub(super) fn change(query: &Query<'_>) -> Result<Change, Refused> {
         trusted: query.trusted,
     });
     Ok(if subscribes {
-        Change::Subscribe(subscription, request)
+        RegistryChange::Subscribe(subscription, request)
     } else {
-        Change::Unsubscribe(subscription, request)
+        RegistryChange::Unsubscribe(subscription, request)
     })
 }
 
@@ -47,17 +47,17 @@ pub(super) fn change(query: &Query<'_>) -> Result<Change, Refused> {
 fn may_hear_of(query: &Query<'_>, info: &InformInfo) -> bool {
     if info.gid() != Gid::default() {
         let port = query.view.fabric().port_by_guid(info.gid().guid());
-        return port.is_some_and(|port| query.visible(port));
+        return port.is_some_and(|port| query.is_visible(port));
     }
     let Some((first, last)) = lid_range(info) else { return true };
     let lids = query.view.lids();
     let mut sources = (first.0..=last.0.min(lids.max().0)).filter_map(|lid| lids.port(Lid(lid)));
     let exists = first.is_unicast() || last == Lid::default();
-    exists && first <= last && first <= lids.max() && sources.all(|port| query.visible(port))
+    exists && first <= last && first <= lids.max() && sources.all(|port| query.is_visible(port))
 }
 
 /// The reply to a refused Set says that there is no subscription (o13-13.1.1).
-pub(super) fn mark_refused(mad: &mut [u8]) {
+pub(super) fn clear_subscribe(mad: &mut [u8]) {
     const SUBSCRIBE_AT: usize = DATA_OFFSET + 23;
     if let Some(subscribe) = mad.get_mut(SUBSCRIBE_AT) {
         *subscribe = 0;
@@ -65,11 +65,11 @@ pub(super) fn mark_refused(mad: &mut [u8]) {
 }
 
 /// Get and GetTable of InformInfoRecord. The queue pair is for the trusted (C15-0.2-1.16).
-pub(super) fn list(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn list(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: InformInfoRecord = query.record();
     for subscription in query.registry.subscriptions().iter() {
         let subscriber = query.view.fabric().port_by_guid(subscription.subscriber);
-        if !subscriber.is_some_and(|port| query.visible(port)) {
+        if !subscriber.is_some_and(|port| query.is_visible(port)) {
             continue;
         }
         let mut record = subscription.record();
@@ -78,7 +78,7 @@ pub(super) fn list(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused
             info.set_qpn(0);
             record.set_inform_info(&info);
         }
-        if query.offer(&wanted, &record, answer).is_break() {
+        if query.push_if_matching(&wanted, &record, answer).is_break() {
             break;
         }
     }

@@ -4,10 +4,13 @@
 
 mod creation;
 
-use super::limits::{mtu_is_valid, rate_rank, satisfies};
-use super::query::{Answer, Query};
-use super::refused::Refused;
-use super::registry::groups::{Group, GroupSpec, Join, LINK_LOCAL_SCOPE, Leave, Member, Target};
+use super::query::{Query, ReplyBuilder};
+use super::rates::{mtu_is_valid, rate_rank};
+use super::registry::groups::{
+    Group, GroupSpec, Join, JoinTarget, LINK_LOCAL_SCOPE, Leave, Member,
+};
+use super::selector::satisfies;
+use super::status::ErrorStatus;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Guid, Mlid};
 use crate::wire::mad::{Method, Status};
@@ -18,28 +21,28 @@ use std::ops::ControlFlow;
 /// What every join and leave must say.
 const REQUIRED: u64 = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
 
-const INVALID: Refused = Refused(SaStatus::REQ_INVALID);
+const INVALID: ErrorStatus = ErrorStatus(SaStatus::REQ_INVALID);
 
-fn require(condition: bool) -> Result<(), Refused> {
+fn require(condition: bool) -> Result<(), ErrorStatus> {
     if condition { Ok(()) } else { Err(INVALID) }
 }
 
 /// The request of a Set or Delete, with what all of them must have.
-fn request(query: &Query<'_>) -> Result<McMemberRecord, Refused> {
+fn request(query: &Query<'_>) -> Result<McMemberRecord, ErrorStatus> {
     let wanted = listed(query)?;
     if !query.has(REQUIRED) {
-        return Err(Refused(SaStatus::INSUFFICIENT_COMPONENTS));
+        return Err(ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS));
     }
     if !query.view.is_local_prefix(wanted.port_gid().prefix()) {
-        return Err(Refused(SaStatus::INVALID_GID));
+        return Err(ErrorStatus(SaStatus::INVALID_GID));
     }
     Ok(wanted)
 }
 
 /// The record asked with, if there is multicast at all and its codes mean something.
-fn listed(query: &Query<'_>) -> Result<McMemberRecord, Refused> {
+fn listed(query: &Query<'_>) -> Result<McMemberRecord, ErrorStatus> {
     if query.view.options().disable_multicast {
-        return Err(Refused(Status::BAD_METHOD_ATTR));
+        return Err(ErrorStatus(Status::BAD_METHOD_ATTR));
     }
     let wanted: McMemberRecord = query.record();
     let rate = query.has(McMemberRecord::RATE_SELECTOR | McMemberRecord::RATE);
@@ -50,12 +53,12 @@ fn listed(query: &Query<'_>) -> Result<McMemberRecord, Refused> {
 }
 
 /// Checks a Set: join a group, or create it.
-pub(super) fn join(query: &Query<'_>) -> Result<Join, Refused> {
+pub(super) fn join(query: &Query<'_>) -> Result<Join, ErrorStatus> {
     let wanted = request(query)?;
     let view = &query.view;
     let port = query.port_by_gid(&wanted.port_gid()).ok_or(INVALID)?;
     let proxy = port != query.requester;
-    require(query.visible(port))?;
+    require(query.is_visible(port))?;
     require(!query.has(McMemberRecord::PKEY) || wanted.pkey().base() != 0)?;
     let state = wanted.join_state();
     require(!state.is_empty())?;
@@ -66,7 +69,7 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, Refused> {
             require(selectors_fit(query, &wanted, &group.spec))?;
             require(realizable(query, port, &group.spec))?;
             require(may_modify(query, group, wanted.port_gid()))?;
-            (Target::Existing(group.spec.mgid), group.spec.pkey)
+            (JoinTarget::Existing(group.spec.mgid), group.spec.pkey)
         }
         None => {
             let spec = creation::new_group(query, &wanted, port)?;
@@ -74,15 +77,15 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, Refused> {
             let mlid = query.has(McMemberRecord::MLID).then(|| wanted.mlid());
             let prefix = view.options().subnet_prefix;
             let (last, consolidate) = (last_mlid(query), view.options().consolidate_ipv6_snm_req);
-            (Target::New { spec, mlid, last, prefix, consolidate }, pkey)
+            (JoinTarget::New { spec, mlid, last, prefix, consolidate }, pkey)
         }
     };
-    require(view.has_key(port, pkey))?;
+    require(view.has_pkey(port, pkey))?;
     Ok(Join { group, port_gid: wanted.port_gid(), port: view.guid(port), state, proxy })
 }
 
 /// Checks a Delete: leave a group, or give up some roles in it (o15-0.1.14).
-pub(super) fn leave(query: &Query<'_>) -> Result<Leave, Refused> {
+pub(super) fn leave(query: &Query<'_>) -> Result<Leave, ErrorStatus> {
     let wanted = request(query)?;
     let group = query.registry.group(&wanted.mgid()).ok_or(INVALID)?;
     let member = group.members.get(&wanted.port_gid().guid()).ok_or(INVALID)?;
@@ -99,7 +102,7 @@ pub(super) fn leave(query: &Query<'_>) -> Result<Leave, Refused> {
 fn may_modify(query: &Query<'_>, group: &Group, member: Gid) -> bool {
     match group.members.get(&member.guid()) {
         None => true,
-        Some(Member { proxy: true, .. }) => query.view.has_key(query.requester, group.spec.pkey),
+        Some(Member { proxy: true, .. }) => query.view.has_pkey(query.requester, group.spec.pkey),
         Some(Member { port, .. }) => *port == query.view.guid(query.requester),
     }
 }
@@ -136,20 +139,20 @@ fn selectors_fit(query: &Query<'_>, wanted: &McMemberRecord, spec: &GroupSpec) -
 /// True if the port's link carries the group's packets at the group's rate.
 fn realizable(query: &Query<'_>, port: PortId, spec: &GroupSpec) -> bool {
     let mtu = query.view.port_info(port).map_or(0, |info| info.neighbor_mtu());
-    let rate = usize::from(query.view.facts().speed(port).rate);
+    let rate = usize::from(query.view.path_index().mtu_rate(port).rate);
     mtu >= spec.mtu && rate_rank(spec.rate).is_none_or(|needed| rate >= needed)
 }
 
 /// Get and GetTable. The trusted see every member; others see the groups of their partitions,
 /// without PortGID, JoinState and ProxyJoin.
-pub(super) fn list(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn list(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted = listed(query)?;
     for group in query.registry.iter() {
         let differs = query.has(McMemberRecord::MGID) && wanted.mgid() != group.spec.mgid
             || query.has(McMemberRecord::MLID) && wanted.mlid() != group.mlid
             || query.has(McMemberRecord::SCOPE) && wanted.scope() != group.spec.scope;
         if differs
-            || !query.view.has_key(query.requester, group.spec.pkey)
+            || !query.view.has_pkey(query.requester, group.spec.pkey)
             || !same_group(query, &wanted, &group.spec)
             || !selectors_fit(query, &wanted, &group.spec)
         {
@@ -166,7 +169,7 @@ fn list_group(
     query: &Query<'_>,
     wanted: &McMemberRecord,
     group: &Group,
-    answer: &mut Answer,
+    answer: &mut ReplyBuilder,
 ) -> ControlFlow<()> {
     let fits = |member: &Member| {
         (!query.has(McMemberRecord::JOIN_STATE) || member.state == wanted.join_state())
@@ -201,7 +204,7 @@ fn list_group(
 }
 
 /// PathRecord with a multicast DGID: the group's parameters.
-pub(super) fn path_to_group(query: &Query<'_>, wanted: &PathRecord, answer: &mut Answer) {
+pub(super) fn path_to_group(query: &Query<'_>, wanted: &PathRecord, answer: &mut ReplyBuilder) {
     let Some(group) = query.registry.group(&wanted.dgid()) else { return };
     if !path_matches(query, wanted, group) {
         return;
@@ -241,7 +244,7 @@ fn path_matches(query: &Query<'_>, wanted: &PathRecord, group: &Group) -> bool {
     let mtu_fits = satisfies(wanted.mtu_selector(), wanted.mtu().into(), spec.mtu.into());
     let rate_fits = satisfies(wanted.rate_selector(), rank(wanted.rate()), rank(spec.rate));
     let none_wanted = query.method != Method::GET && wanted.numb_path() == 0;
-    view.has_key(query.requester, spec.pkey)
+    view.has_pkey(query.requester, spec.pkey)
         && !(differs(PathRecord::DLID, wanted.dlid().0 != group.mlid.0)
             || differs(PathRecord::SGID, !is_name(wanted.sgid()))
             || differs(PathRecord::SLID, !is_member(view.lids().port(wanted.slid())))

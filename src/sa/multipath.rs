@@ -8,9 +8,9 @@
 //! first by the order of the GIDs and LIDs asked with. So the first two are as independent of
 //! each other as this order finds them, whatever IndependenceSelector says.
 
-use super::path::{self, Ends};
-use super::query::{Answer, Query};
-use super::refused::Refused;
+use super::path::{self, PathEnds};
+use super::query::{Query, ReplyBuilder};
+use super::status::ErrorStatus;
 use crate::config::qos_policy::QosLevel;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Lid};
@@ -19,11 +19,11 @@ use crate::wire::record::{MultiPathRecord, PathRecord};
 use crate::wire::sa::{RMPP_OFFSET, RmppHeader, SaAttr, SaStatus};
 
 /// The most paths of an answer: what NumbPath can ask for.
-const MOST_PATHS: usize = 127;
+const MAX_PATHS: usize = 127;
 
 /// The most pairs of LIDs that are tried for one request: its GIDs may name millions, and others
 /// wait for their answers.
-const MOST_TRIED: usize = 1024;
+const MAX_LID_PAIRS: usize = 1024;
 
 /// The preference of a path that has nothing in common with those before it.
 const INDEPENDENT: u8 = 0;
@@ -33,25 +33,25 @@ const COMMON_END: u8 = 1;
 const COMMON_WAY: u8 = 2;
 
 /// Answers GetMulti.
-pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn paths(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: MultiPathRecord = query.record();
     if !RmppHeader::read(&query.mad[RMPP_OFFSET..]).active() {
-        return Err(Refused(SaStatus::REQ_INVALID));
+        return Err(ErrorStatus(SaStatus::REQ_INVALID));
     }
     if !query.has(MultiPathRecord::SGID_COUNT | MultiPathRecord::DGID_COUNT) {
-        return Err(Refused(SaStatus::INSUFFICIENT_COMPONENTS));
+        return Err(ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS));
     }
     let (each, mask) = wanted.each_path(query.mask);
     let query = &Query { mask, method: Method::GET_TABLE, ..*query };
     path::validate(query, &each)?;
-    let (sgids, dgids) = wanted.gids(query.data).ok_or(Refused(SaStatus::REQ_INVALID))?;
+    let (sgids, dgids) = wanted.gids(query.data).ok_or(ErrorStatus(SaStatus::REQ_INVALID))?;
     let (sources, targets) = (ports(query, &sgids)?, ports(query, &dgids)?);
     if sources.is_empty() || targets.is_empty() {
-        return Err(Refused(SaStatus::REQ_INVALID));
+        return Err(ErrorStatus(SaStatus::REQ_INVALID));
     }
-    answer.become_attribute(SaAttr::PATH_RECORD);
+    answer.set_attribute(SaAttr::PATH_RECORD);
     let numb_path = usize::from(each.numb_path());
-    let most = if query.has(PathRecord::NUMB_PATH) { numb_path } else { MOST_PATHS };
+    let most = if query.has(PathRecord::NUMB_PATH) { numb_path } else { MAX_PATHS };
     for record in by_independence(found(query, &each, &sources, &targets), most) {
         if answer.push(&record).is_break() {
             break;
@@ -61,13 +61,13 @@ pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
 }
 
 /// A port, and the GID by which it was asked for.
-type Named = (Gid, PortId);
+type NamedPort = (Gid, PortId);
 
 /// The ports of GIDs, each of them once.
-fn ports(query: &Query<'_>, gids: &[Gid]) -> Result<Vec<Named>, Refused> {
-    let mut ports: Vec<Named> = Vec::new();
+fn ports(query: &Query<'_>, gids: &[Gid]) -> Result<Vec<NamedPort>, ErrorStatus> {
+    let mut ports: Vec<NamedPort> = Vec::new();
     for gid in gids {
-        let port = query.port_by_gid(gid).ok_or(Refused(SaStatus::INVALID_GID))?;
+        let port = query.port_by_gid(gid).ok_or(ErrorStatus(SaStatus::INVALID_GID))?;
         if !ports.contains(&(*gid, port)) {
             ports.push((*gid, port));
         }
@@ -76,7 +76,7 @@ fn ports(query: &Query<'_>, gids: &[Gid]) -> Result<Vec<Named>, Refused> {
 }
 
 /// A path that is as wanted.
-struct Found {
+struct CandidatePath {
     record: PathRecord,
     /// Cables and switches on the way, ascending.
     way: Vec<u32>,
@@ -87,8 +87,8 @@ struct Found {
 }
 
 /// Two ports, what their paths have in common, and their LIDs: the first, and how many.
-struct Pair<'a> {
-    ends: [Named; 2],
+struct PortPair<'a> {
+    ends: [NamedPort; 2],
     level: Option<&'a QosLevel>,
     from: (u16, u16),
     to: (u16, u16),
@@ -96,15 +96,20 @@ struct Pair<'a> {
 
 /// The paths between the ports. First those whose LIDs differ at both ends, of every pair of
 /// ports one, then of every pair another.
-fn found(query: &Query<'_>, each: &PathRecord, sources: &[Named], targets: &[Named]) -> Vec<Found> {
+fn found(
+    query: &Query<'_>,
+    each: &PathRecord,
+    sources: &[NamedPort],
+    targets: &[NamedPort],
+) -> Vec<CandidatePath> {
     let pairs = sources.iter().flat_map(|source| targets.iter().map(move |to| [*source, *to]));
-    let pairs = pairs.filter(|pair| pair.iter().all(|(_, port)| query.visible(*port)));
+    let pairs = pairs.filter(|pair| pair.iter().all(|(_, port)| query.is_visible(*port)));
     let with_lids = pairs.filter_map(|ends| {
         let [from, to] = ends.map(|(_, port)| path::lids(&query.view, port, None));
         let level = path::level(query, each, ends[0].1, ends[1].1);
-        Some(Pair { ends, level, from: from?, to: to? })
+        Some(PortPair { ends, level, from: from?, to: to? })
     });
-    let pairs: Vec<Pair<'_>> = with_lids.take(MOST_TRIED).collect();
+    let pairs: Vec<PortPair<'_>> = with_lids.take(MAX_LID_PAIRS).collect();
     let most_lids = pairs.iter().map(|pair| pair.from.1.min(pair.to.1)).max().unwrap_or(0);
     let apart = (0..most_lids).flat_map(|n| {
         let have = pairs.iter().filter(move |pair| n < pair.from.1.min(pair.to.1));
@@ -116,11 +121,11 @@ fn found(query: &Query<'_>, each: &PathRecord, sources: &[Named], targets: &[Nam
         let lids = lids.filter(|(a, b)| a != b);
         lids.map(move |(a, b)| (pair, [Lid(from.0 + a), Lid(to.0 + b)]))
     });
-    let allowed = |(pair, [_, dlid]): &(&Pair<'_>, [Lid; 2])| {
+    let allowed = |(pair, [_, dlid]): &(&PortPair<'_>, [Lid; 2])| {
         let bits = path::path_bits(pair.level, pair.to.1);
         bits.is_none_or(|bits| bits.contains((dlid.0 - pair.to.0).into()))
     };
-    let tried = apart.chain(rest).filter(allowed).take(MOST_TRIED);
+    let tried = apart.chain(rest).filter(allowed).take(MAX_LID_PAIRS);
     tried.filter_map(|(pair, lids)| one(query, each, pair, lids)).collect()
 }
 
@@ -128,24 +133,24 @@ fn found(query: &Query<'_>, each: &PathRecord, sources: &[Named], targets: &[Nam
 fn one(
     query: &Query<'_>,
     each: &PathRecord,
-    pair: &Pair<'_>,
+    pair: &PortPair<'_>,
     [slid, dlid]: [Lid; 2],
-) -> Option<Found> {
+) -> Option<CandidatePath> {
     let [(sgid, from), (dgid, to)] = pair.ends;
     let mask = query.mask | PathRecord::SGID | PathRecord::DGID;
     let mut wanted = *each;
     wanted.set_sgid(sgid);
     wanted.set_dgid(dgid);
-    let ends = Ends { from, to, slid, dlid };
+    let ends = PathEnds { from, to, slid, dlid };
     let record = path::record(&Query { mask, ..*query }, &wanted, pair.level, &ends)?;
     let way = way(query, &ends);
     let mut own = [things(query, from), things(query, to)].concat();
     own.sort_unstable();
-    Some(Found { record, way, ends: own, common: [0; 2] })
+    Some(CandidatePath { record, way, ends: own, common: [0; 2] })
 }
 
 /// The cables and switches of a path, ascending.
-fn way(query: &Query<'_>, ends: &Ends) -> Vec<u32> {
+fn way(query: &Query<'_>, ends: &PathEnds) -> Vec<u32> {
     let mut way = Vec::new();
     if ends.from != ends.to {
         path::walk(&query.view, ends, |node| way.extend(things_at(query, node.exit)));
@@ -172,7 +177,7 @@ fn things_at(query: &Query<'_>, port: PortId) -> impl Iterator<Item = u32> + use
 }
 
 /// The `most` first paths in order of independence, with their preferences.
-fn by_independence(mut paths: Vec<Found>, most: usize) -> impl Iterator<Item = PathRecord> {
+fn by_independence(mut paths: Vec<CandidatePath>, most: usize) -> impl Iterator<Item = PathRecord> {
     let mut used: Vec<u32> = Vec::new();
     let next = move || {
         let best = (0..paths.len())

@@ -17,13 +17,13 @@
 mod params;
 mod walk;
 
-pub(super) use walk::{Passing, walk};
+pub(super) use walk::{NodeTransit, walk};
 
-use super::limits::{mtu_is_valid, rate_rank};
 use super::mcmember;
-use super::query::{Answer, Query};
-use super::refused::Refused;
-use super::view::View;
+use super::query::{Query, ReplyBuilder};
+use super::rates::{mtu_is_valid, rate_rank};
+use super::status::ErrorStatus;
+use super::view::SubnetView;
 use crate::config::prefix_routes;
 use crate::config::qos_policy::{QosLevel, Ranges};
 use crate::fabric::PortId;
@@ -37,10 +37,10 @@ use params::{is_raw, params};
 use std::ops::ControlFlow;
 
 /// The answer to who asks with a GID that no port has.
-const UNKNOWN_GID: Refused = Refused(SaStatus::INVALID_GID);
+const UNKNOWN_GID: ErrorStatus = ErrorStatus(SaStatus::INVALID_GID);
 
 /// Answers a path query.
-pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn paths(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: PathRecord = query.record();
     validate(query, &wanted)?;
     if query.has(PathRecord::DGID) && wanted.dgid().is_multicast() {
@@ -55,13 +55,13 @@ pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
     let source = end(query, from, query.has(PathRecord::SLID).then(|| wanted.slid()));
     let destination = end(query, to, query.has(PathRecord::DLID).then(|| wanted.dlid()));
     // That one end is nowhere is known before the other is compared with its GID.
-    if [source, destination].iter().any(|end| matches!(end, Ok(End::Nowhere))) {
+    if [source, destination].iter().any(|end| matches!(end, Ok(PathEnd::Nowhere))) {
         return Ok(());
     }
     let (source, destination) = (source?, destination?);
-    let all = |end: End| {
-        let world = matches!(end, End::Any).then(|| query.view.fabric().end_ports());
-        let one = if let End::Port(port) = end { Some(port) } else { None };
+    let all = |end: PathEnd| {
+        let world = matches!(end, PathEnd::Any).then(|| query.view.fabric().end_ports());
+        let one = if let PathEnd::Port(port) = end { Some(port) } else { None };
         one.into_iter().chain(world.into_iter().flatten())
     };
     for to in all(destination) {
@@ -75,22 +75,22 @@ pub(super) fn paths(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
 }
 
 /// Values that no path can have make the whole request invalid.
-pub(super) fn validate(query: &Query<'_>, wanted: &PathRecord) -> Result<(), Refused> {
+pub(super) fn validate(query: &Query<'_>, wanted: &PathRecord) -> Result<(), ErrorStatus> {
     let rate = query.has(PathRecord::RATE_SELECTOR | PathRecord::RATE);
     let mtu = query.has(PathRecord::MTU_SELECTOR | PathRecord::MTU);
     if rate && rate_rank(wanted.rate()).is_none() || mtu && !mtu_is_valid(wanted.mtu()) {
-        return Err(Refused(SaStatus::REQ_INVALID));
+        return Err(ErrorStatus(SaStatus::REQ_INVALID));
     }
     let service = PathRecord::SERVICE_ID_MSB | PathRecord::SERVICE_ID_LSB;
     if query.mask & service != 0 && !query.has(service) {
-        return Err(Refused(SaStatus::INSUFFICIENT_COMPONENTS));
+        return Err(ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS));
     }
     Ok(())
 }
 
 /// What a request says about one end of the paths.
 #[derive(Clone, Copy)]
-enum End {
+enum PathEnd {
     /// Nothing.
     Any,
     /// This port.
@@ -101,12 +101,16 @@ enum End {
 
 /// The end that a GID (of `by_gid`), a LID or both name. That they name different ports makes the
 /// request invalid.
-fn end(query: &Query<'_>, by_gid: Option<PortId>, lid: Option<Lid>) -> Result<End, Refused> {
-    let Some(lid) = lid else { return Ok(by_gid.map_or(End::Any, End::Port)) };
+fn end(
+    query: &Query<'_>,
+    by_gid: Option<PortId>,
+    lid: Option<Lid>,
+) -> Result<PathEnd, ErrorStatus> {
+    let Some(lid) = lid else { return Ok(by_gid.map_or(PathEnd::Any, PathEnd::Port)) };
     match (by_gid, query.view.lids().port(lid)) {
-        (_, None) => Ok(End::Nowhere),
-        (Some(a), Some(b)) if a != b => Err(Refused(SaStatus::REQ_INVALID)),
-        (_, Some(port)) => Ok(End::Port(port)),
+        (_, None) => Ok(PathEnd::Nowhere),
+        (Some(a), Some(b)) if a != b => Err(ErrorStatus(SaStatus::REQ_INVALID)),
+        (_, Some(port)) => Ok(PathEnd::Port(port)),
     }
 }
 
@@ -141,7 +145,7 @@ fn router_to(query: &Query<'_>, gid: Gid) -> Option<PortId> {
 }
 
 /// All LIDs of a port, or the one asked for.
-pub(super) fn lids(view: &View<'_>, port: PortId, asked: Option<Lid>) -> Option<(u16, u16)> {
+pub(super) fn lids(view: &SubnetView<'_>, port: PortId, asked: Option<Lid>) -> Option<(u16, u16)> {
     if let Some(lid) = asked {
         return Some((lid.0, 1));
     }
@@ -160,10 +164,10 @@ fn pair(
     wanted: &PathRecord,
     from: PortId,
     to: PortId,
-    answer: &mut Answer,
+    answer: &mut ReplyBuilder,
 ) -> ControlFlow<()> {
     let view = &query.view;
-    if !query.visible(from) || !query.visible(to) {
+    if !query.is_visible(from) || !query.is_visible(to) {
         return ControlFlow::Continue(());
     }
     let most = match query.method {
@@ -185,7 +189,7 @@ fn pair(
     let chosen = |d: &u16| bits.is_none_or(|bits| bits.contains(u64::from(*d)));
     let paths = apart.chain(rest).filter(|(_, d, _)| chosen(d));
     let records = paths.filter_map(|(s, d, preference)| {
-        let ends = Ends { from, to, slid: Lid(slid + s), dlid: Lid(dlid + d) };
+        let ends = PathEnds { from, to, slid: Lid(slid + s), dlid: Lid(dlid + d) };
         let mut record = record(query, wanted, level, &ends)?;
         record.set_preference(preference);
         Some(record)
@@ -225,14 +229,14 @@ fn named<'a>(
 
 /// The two ends of a path.
 #[derive(Clone, Copy)]
-pub(super) struct Ends {
+pub(super) struct PathEnds {
     pub from: PortId,
     pub to: PortId,
     pub slid: Lid,
     pub dlid: Lid,
 }
 
-impl Ends {
+impl PathEnds {
     fn reversed(&self) -> Self {
         Self { from: self.to, to: self.from, slid: self.dlid, dlid: self.slid }
     }
@@ -244,7 +248,7 @@ pub(super) fn record(
     query: &Query<'_>,
     wanted: &PathRecord,
     level: Option<&QosLevel>,
-    ends: &Ends,
+    ends: &PathEnds,
 ) -> Option<PathRecord> {
     let there = params(query, wanted, level, ends)?;
     let back = params(query, wanted, level, &ends.reversed());

@@ -1,7 +1,7 @@
 //! ClassPortInfo, and the records of nodes, ports, links and subnet managers.
 
-use super::query::{Answer, Query};
-use super::refused::Refused;
+use super::query::{Query, ReplyBuilder};
+use super::status::ErrorStatus;
 use crate::fabric::PortId;
 use crate::ids::PortNum;
 use crate::transport::GSI_QKEY;
@@ -13,7 +13,10 @@ use crate::wire::record::{
 use std::ops::ControlFlow;
 
 /// ClassPortInfo: what this administrator can do.
-pub(super) fn class_port_info(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn class_port_info(
+    query: &Query<'_>,
+    answer: &mut ReplyBuilder,
+) -> Result<(), ErrorStatus> {
     let options = query.view.options();
     let mut info = ClassPortInfo::default();
     info.set_base_version(1);
@@ -48,7 +51,7 @@ fn time_code(milliseconds: u32) -> u8 {
 }
 
 /// NodeRecord: one per end port.
-pub(super) fn nodes(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn nodes(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let mut wanted: NodeRecord = query.record();
     let fabric = query.view.fabric();
     for port in query.end_ports(NodeRecord::LID, wanted.lid()) {
@@ -64,7 +67,7 @@ pub(super) fn nodes(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
             // Any LID of the port's range means the port, which has its base LID in the record.
             wanted.set_lid(record.lid());
         }
-        if query.offer(&wanted, &record, answer).is_break() {
+        if query.push_if_matching(&wanted, &record, answer).is_break() {
             break;
         }
     }
@@ -72,7 +75,7 @@ pub(super) fn nodes(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
 }
 
 /// PortInfoRecord: one per port, those of switches included.
-pub(super) fn port_infos(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn port_infos(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: PortInfoRecord = query.record();
     let fabric = query.view.fabric();
     'ports: for end in query.end_ports(PortInfoRecord::LID, wanted.lid()) {
@@ -104,7 +107,7 @@ fn offer_port(
     wanted: &PortInfoRecord,
     (end, port): (PortId, PortId),
     info: &PortInfo,
-    answer: &mut Answer,
+    answer: &mut ReplyBuilder,
 ) -> ControlFlow<()> {
     let mut record = PortInfoRecord::default();
     record.set_lid(query.view.lids().base(end).unwrap_or_default());
@@ -168,7 +171,7 @@ fn port_matches(
 }
 
 /// LinkRecord: every cable from both its ends.
-pub(super) fn links(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn links(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: LinkRecord = query.record();
     let (fabric, lids) = (query.view.fabric(), query.view.lids());
     // A LID of a range means its port: the record has the base LID.
@@ -180,7 +183,7 @@ pub(super) fn links(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
         let Some(peer) = port.peer else { continue };
         let (from, to) = (lids.base_of_owner(fabric, id), lids.base_of_owner(fabric, peer));
         let (Some(from), Some(to)) = (from, to) else { continue };
-        if !query.visible(id) || !query.visible(peer) {
+        if !query.is_visible(id) || !query.is_visible(peer) {
             continue;
         }
         let mut record = LinkRecord::default();
@@ -188,7 +191,7 @@ pub(super) fn links(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
         record.set_from_port(port.num);
         record.set_to_port(fabric.port(peer).num);
         record.set_to_lid(to);
-        if query.offer(&wanted, &record, answer).is_break() {
+        if query.push_if_matching(&wanted, &record, answer).is_break() {
             break;
         }
     }
@@ -199,14 +202,14 @@ pub(super) fn links(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
 pub(super) fn managers(
     query: &Query<'_>,
     managers: &[SmInfo],
-    answer: &mut Answer,
-) -> Result<(), Refused> {
+    answer: &mut ReplyBuilder,
+) -> Result<(), ErrorStatus> {
     let mut wanted: SmInfoRecord = query.record();
     let view = &query.view;
     let asked = view.lids().port(wanted.lid());
     for manager in managers {
         let Some(port) = view.fabric().port_by_guid(manager.guid()) else { continue };
-        if !query.visible(port) {
+        if !query.is_visible(port) {
             continue;
         }
         let mut info = *manager;
@@ -217,7 +220,7 @@ pub(super) fn managers(
         if asked == Some(port) {
             wanted.set_lid(record.lid());
         }
-        if query.offer(&wanted, &record, answer).is_break() {
+        if query.push_if_matching(&wanted, &record, answer).is_break() {
             break;
         }
     }

@@ -1,27 +1,27 @@
-//! Header checks, the table of methods and attributes, error replies.
+//! Header checks, dispatch by method and attribute, error replies.
 
-use super::change::{self, Change};
-use super::counters::{Counters, Drop};
-use super::facts::Facts;
+use super::change::{self, RegistryChange};
+use super::counters::{DropReason, SaCounters};
 use super::guid_info;
 use super::inform;
 use super::mcmember;
 use super::multipath;
 use super::path;
+use super::path_index::PathIndex;
 use super::ports;
-use super::query::{Answer, Query, is_table, refusal};
-use super::refused::Refused;
+use super::query::{Query, ReplyBuilder, error_reply, is_table};
 use super::registry::Registry;
 use super::service;
+use super::status::ErrorStatus;
 use super::tables;
 use super::trace;
-use super::view::View;
+use super::view::SubnetView;
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::PortId;
 use crate::publish::Subnet;
 use crate::transport::{Address, GSI_QKEY};
 use crate::wire::attr::SmInfo;
-use crate::wire::mad::{Class, Header, MAD_SIZE, Method, Status};
+use crate::wire::mad::{Class, Header, MAD_SIZE, Method, Status, attr_id_of, method_of};
 use crate::wire::sa::{
     CLASS_VERSION, DATA_OFFSET, REQUESTS, RMPP_OFFSET, RmppHeader, SA_OFFSET, SaAttr, SaHeader,
 };
@@ -30,106 +30,97 @@ use std::time::Instant;
 /// A reply to be sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reply {
-    /// To whom.
     pub to: Address,
-    /// The MAD: 256 bytes; or header and records of a whole table in one piece, which the port
-    /// cuts into RMPP segments. Such a message has the length of what is in it, which can also
-    /// be less than 256 bytes.
+    /// A single MAD of 256 bytes, or the headers and all records of a table, which the port divides
+    /// into RMPP segments. A table may be shorter than 256 bytes.
     pub mad: Vec<u8>,
-    /// The generation of the multicast groups that must be planned before this may be sent; 0 if
-    /// it may be at once.
-    pub due: u64,
+    /// Generation of the multicast groups that must be planned before the reply is sent; 0 for none.
+    pub required_generation: u64,
 }
 
-/// Answers queries: a core without I/O.
+/// Answers SA requests, without I/O.
 #[derive(Debug, Default)]
 pub struct Responder {
-    shelf: Shelf,
-    counters: Counters,
+    state: ResponderState,
+    counters: SaCounters,
 }
 
-/// What answers are made of, besides the snapshot.
+/// Data of replies besides the snapshot. Threads that answer read-only requests share it.
 #[derive(Debug, Default)]
-struct Shelf {
-    facts: Facts,
+struct ResponderState {
+    path_index: PathIndex,
     registry: Registry,
     managers: Vec<SmInfo>,
     prefix_routes: Vec<PrefixRoute>,
 }
 
-/// The end of a request that no handler sees.
-enum Halt {
-    /// It gets no reply.
-    Dropped(Drop),
-    /// It gets this status.
-    Refused(Refused),
+/// Outcome of a request that fails the header checks.
+enum Rejection {
+    /// No reply is sent.
+    Dropped(DropReason),
+    Error(ErrorStatus),
 }
 
-/// What became of a request: the reply with its status and number of records, and its
-/// [`Reply::due`].
-struct Done {
+/// A reply with its counters, before it is addressed.
+struct Handled {
     mad: Vec<u8>,
     status: u16,
     records: usize,
-    due: u64,
+    required_generation: u64,
 }
 
 impl Responder {
-    /// A responder with what `registry` holds.
     pub fn new(registry: Registry) -> Self {
-        let shelf = Shelf { registry, ..Shelf::default() };
-        Self { shelf, counters: Counters::default() }
+        let state = ResponderState { registry, ..ResponderState::default() };
+        Self { state, counters: SaCounters::default() }
     }
 
-    /// What clients wrote.
+    /// The registrations of clients.
     pub fn registry(&self) -> &Registry {
-        &self.shelf.registry
+        &self.state.registry
     }
 
-    /// The same, for the groups of the partitions and for ports that left the fabric.
+    /// The registry, to update permanent groups and to remove ports that left the fabric.
     pub fn registry_mut(&mut self) -> &mut Registry {
-        &mut self.shelf.registry
+        &mut self.state.registry
     }
 
-    /// What was asked and what became of it.
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &SaCounters {
         &self.counters
     }
 
-    /// The same, for what happens to requests elsewhere.
-    pub fn counters_mut(&mut self) -> &mut Counters {
+    /// The counters, for requests that do not reach the responder.
+    pub fn counters_mut(&mut self) -> &mut SaCounters {
         &mut self.counters
     }
 
-    /// Tells which subnet managers there are: the own one first, then the others that the sweep
-    /// met.
+    /// Sets the SMInfo of all subnet managers of the subnet: the local one first.
     pub fn set_managers(&mut self, managers: Vec<SmInfo>) {
-        self.shelf.managers = managers;
+        self.state.managers = managers;
     }
 
-    /// Tells which routers lead to other subnets.
+    /// Sets the routers to other subnets.
     pub fn set_prefix_routes(&mut self, routes: Vec<PrefixRoute>) {
-        self.shelf.prefix_routes = routes;
+        self.state.prefix_routes = routes;
     }
 
-    /// Has what [`study`] found ready for [`Self::prepare`].
-    pub fn learn(&mut self, Studied(facts): Studied) {
-        self.shelf.facts = facts;
+    /// Sets the path index of the next snapshot, which [`Self::prepare`] computes otherwise.
+    pub fn set_path_index(&mut self, path_index: PathIndex) {
+        self.state.path_index = path_index;
     }
 
-    /// Gets ready for requests about `subnet` that came until `now`. Studies it if that was not
-    /// the last to be [learned](Self::learn).
+    /// Prepares for [`Self::read`]: computes the path index of `subnet` unless it is set, and removes
+    /// services whose lease ended by `now`.
     pub fn prepare(&mut self, subnet: &Subnet, now: Instant) {
-        self.counters.seen(now);
-        if self.shelf.facts.generation != subnet.generation {
-            self.shelf.facts = Facts::new(subnet);
+        self.counters.count_request(now);
+        if self.state.path_index.generation() != subnet.generation {
+            self.state.path_index = PathIndex::new(subnet);
         }
-        self.shelf.registry.services.expire(now);
+        self.state.registry.services.expire(now);
     }
 
-    /// Answers one MAD that came from `from`; `None` if there is nothing to send. The subnet
-    /// must be up: whoever is not master, or has not finished its first sweep, must not call
-    /// this (IBA vol. 1, C15-0.1.3).
+    /// Answers one MAD from `from`; `None` if no reply is due. Must be called only by a master subnet
+    /// manager whose first sweep has finished (IBA vol. 1, C15-0.1.3).
     pub fn handle(
         &mut self,
         subnet: &Subnet,
@@ -139,97 +130,89 @@ impl Responder {
     ) -> Option<Reply> {
         self.prepare(subnet, now);
         let query =
-            if only_reads(mad) { None } else { self.shelf.query(subnet, from, mad, now).ok() };
+            if is_read_only(mad) { None } else { self.state.query(subnet, from, mad, now).ok() };
         let change = query.and_then(|query| {
-            let change = wanted(Header::read(mad).attr_id(), &query)?;
+            let change = requested_change(Header::read(mad).attr_id(), &query)?;
             Some((change, query.method))
         });
-        let done = match change {
-            None => self.shelf.done(subnet, from, mad, now),
+        let handled = match change {
+            None => self.state.read(subnet, from, mad, now),
             Some((change, method)) => {
-                let mut answer = Answer::new(mad, method);
-                let registry = &mut self.shelf.registry;
+                let mut answer = ReplyBuilder::new(mad, method);
+                let registry = &mut self.state.registry;
                 let outcome =
-                    change.and_then(|change| change::carry_out(change, registry, now, &mut answer));
-                Ok(Done::of(mad, method, answer, outcome))
+                    change.and_then(|change| change::apply(change, registry, now, &mut answer));
+                Ok(Handled::new(mad, method, answer, outcome))
             }
         };
-        reply(&mut self.counters, from, mad, done)
+        address_reply(&mut self.counters, from, mad, handled)
     }
 
-    /// The same for a request that [only reads](only_reads), counted in `counters`: any number of
-    /// threads may do that at once. [`Self::prepare`] comes first.
+    /// Like [`Self::handle`] for a [read-only](is_read_only) request, which any number of threads may
+    /// answer at once with counters of their own. Requires [`Self::prepare`].
     pub fn read(
         &self,
-        counters: &mut Counters,
+        counters: &mut SaCounters,
         subnet: &Subnet,
         from: &Address,
         mad: &[u8],
         now: Instant,
     ) -> Option<Reply> {
-        counters.seen(now);
-        reply(counters, from, mad, self.shelf.done(subnet, from, mad, now))
+        counters.count_request(now);
+        address_reply(counters, from, mad, self.state.read(subnet, from, mad, now))
     }
 }
 
-/// What is derived from a snapshot before answers are made of it.
-#[derive(Debug)]
-pub struct Studied(Facts);
-
-/// Derives it: for a large fabric that takes as long as thousands of answers.
-pub fn study(subnet: &Subnet) -> Studied {
-    Studied(Facts::new(subnet))
+/// True for requests that cannot modify the registry.
+pub fn is_read_only(mad: &[u8]) -> bool {
+    method_of(mad).is_none_or(|method| ![Method::SET, Method::DELETE].contains(&method))
 }
 
-/// True for requests that change nothing, whatever becomes of them.
-pub fn only_reads(mad: &[u8]) -> bool {
-    mad.get(3).is_none_or(|&method| ![Method::SET.0, Method::DELETE.0].contains(&method))
+/// True for requests whose reply is a table of any length.
+pub fn is_table_request(mad: &[u8]) -> bool {
+    method_of(mad).is_some_and(is_table)
 }
 
-/// True for requests whose answer may be of any length.
-pub fn wants_table(mad: &[u8]) -> bool {
-    mad.get(3).is_some_and(|&method| is_table(Method(method)))
+/// True for requests for ServiceRecord, whose reply depends on the time left of leases.
+pub fn is_service_request(mad: &[u8]) -> bool {
+    attr_id_of(mad) == Some(SaAttr::SERVICE_RECORD)
 }
 
-/// True for requests about services, whose leases end with time.
-pub fn is_about_services(mad: &[u8]) -> bool {
-    mad.get(16..18) == Some(&SaAttr::SERVICE_RECORD.to_be_bytes())
-}
-
-/// Counts what became of a request, and addresses the reply.
-fn reply(
-    counters: &mut Counters,
+/// Counts a handled request and addresses its reply.
+fn address_reply(
+    counters: &mut SaCounters,
     from: &Address,
     request: &[u8],
-    done: Result<Done, Drop>,
+    handled: Result<Handled, DropReason>,
 ) -> Option<Reply> {
-    match done {
-        Ok(Done { mad, status, records, due }) => {
+    match handled {
+        Ok(Handled { mad, status, records, required_generation }) => {
             let header = Header::read(request);
-            counters.answered(header.attr_id(), Method(header.method()), status, records);
-            Some(Reply { to: Address { qkey: GSI_QKEY, ..*from }, mad, due })
+            counters.count_reply(header.attr_id(), Method(header.method()), status, records);
+            Some(Reply { to: Address { qkey: GSI_QKEY, ..*from }, mad, required_generation })
         }
-        Err(why) => {
-            counters.dropped(why);
+        Err(reason) => {
+            counters.count_drop(reason);
             None
         }
     }
 }
 
-impl Shelf {
-    /// The request as handlers see it.
+impl ResponderState {
+    /// Checks a request for its handler.
     fn query<'a>(
         &'a self,
         subnet: &'a Subnet,
         from: &'a Address,
         mad: &'a [u8],
         now: Instant,
-    ) -> Result<Query<'a>, Halt> {
-        let trusted = check(subnet, mad).map_err(Halt::Dropped)?;
+    ) -> Result<Query<'a>, Rejection> {
+        let trusted = check_header(subnet, mad).map_err(Rejection::Dropped)?;
         let header = Header::read(mad);
-        admit(&header).map_err(Halt::Refused)?;
-        let view = View::new(subnet, &self.facts);
-        let requester = requester(&view, from).ok_or(Halt::Dropped(Drop::UnknownRequester))?;
+        check_method(&header).map_err(Rejection::Error)?;
+        let view = SubnetView::new(subnet, &self.path_index);
+        let requester =
+            requester(&view, from).ok_or(Rejection::Dropped(DropReason::UnknownRequester))?;
         Ok(Query {
             view,
             registry: &self.registry,
@@ -246,77 +229,82 @@ impl Shelf {
         })
     }
 
-    /// What becomes of a request that changes nothing.
-    fn done(
+    /// Handles a request that modifies nothing.
+    fn read(
         &self,
         subnet: &Subnet,
         from: &Address,
         mad: &[u8],
         now: Instant,
-    ) -> Result<Done, Drop> {
+    ) -> Result<Handled, DropReason> {
         let query = match self.query(subnet, from, mad, now) {
             Ok(query) => query,
-            Err(Halt::Dropped(why)) => return Err(why),
-            Err(Halt::Refused(refused)) => {
+            Err(Rejection::Dropped(reason)) => return Err(reason),
+            Err(Rejection::Error(error)) => {
                 let method = Method(Header::read(mad).method());
-                let mad = refusal(mad, method, refused);
-                return Ok(Done { mad, status: refused.0, records: 0, due: 0 });
+                let mad = error_reply(mad, method, error);
+                return Ok(Handled { mad, status: error.0, records: 0, required_generation: 0 });
             }
         };
-        let mut answer = Answer::new(mad, query.method);
+        let mut answer = ReplyBuilder::new(mad, query.method);
         let outcome = match Header::read(mad).attr_id() {
             SaAttr::SM_INFO_RECORD => ports::managers(&query, &self.managers, &mut answer),
-            attribute => read(attribute, &query, &mut answer),
+            attribute => read_attribute(attribute, &query, &mut answer),
         };
-        Ok(Done::of(mad, query.method, answer, outcome.map(|()| 0)))
+        Ok(Handled::new(mad, query.method, answer, outcome.map(|()| 0)))
     }
 }
 
-impl Done {
-    /// What a handler came to.
-    fn of(request: &[u8], method: Method, answer: Answer, outcome: Result<u64, Refused>) -> Self {
+impl Handled {
+    /// Turns the outcome of a handler into a reply.
+    fn new(
+        request: &[u8],
+        method: Method,
+        answer: ReplyBuilder,
+        outcome: Result<u64, ErrorStatus>,
+    ) -> Self {
         let records = answer.count();
         match outcome {
-            Ok(due) => {
+            Ok(required_generation) => {
                 let (mad, status) = answer.finish(method);
-                Self { mad, status, records, due }
+                Self { mad, status, records, required_generation }
             }
-            Err(refused) => {
-                let mut mad = refusal(request, method, refused);
+            Err(error) => {
+                let mut mad = error_reply(request, method, error);
                 if Header::read(request).attr_id() == SaAttr::INFORM_INFO {
-                    inform::mark_refused(&mut mad);
+                    inform::clear_subscribe(&mut mad);
                 }
-                Self { mad, status: refused.0, records, due: 0 }
+                Self { mad, status: error.0, records, required_generation: 0 }
             }
         }
     }
 }
 
-/// Whether this is a request for us at all; if so, whether it is a trusted one.
-fn check(subnet: &Subnet, mad: &[u8]) -> Result<bool, Drop> {
-    // What came as a message of RMPP has the length of what is in it.
+/// Checks that the MAD is an SA request with a valid SM_Key. Returns true if the request is trusted.
+fn check_header(subnet: &Subnet, mad: &[u8]) -> Result<bool, DropReason> {
+    // A reassembled RMPP message may be shorter than a MAD.
     let is_message = mad.len() >= DATA_OFFSET && RmppHeader::read(&mad[RMPP_OFFSET..]).active();
     if mad.len() < MAD_SIZE && !is_message {
-        return Err(Drop::Truncated);
+        return Err(DropReason::Truncated);
     }
     let header = Header::read(mad);
     if header.class() != Class::SUBN_ADM {
-        return Err(Drop::ForeignClass);
+        return Err(DropReason::WrongClass);
     }
     let method = Method(header.method());
     let silent = [Method::SEND, Method::TRAP, Method::REPORT, Method::TRAP_REPRESS];
     if method.is_response() || silent.contains(&method) {
-        return Err(Drop::NotARequest);
+        return Err(DropReason::NotARequest);
     }
     let key = SaHeader::read(&mad[SA_OFFSET..]).sm_key();
     if key != 0 && key != subnet.options.sa_key {
-        return Err(Drop::WrongKey);
+        return Err(DropReason::WrongKey);
     }
     Ok(key != 0)
 }
 
-/// The methods of each attribute. What is not here does not exist.
-const SERVED: [(u16, &[Method]); 20] = [
+/// The attributes and their methods.
+const DISPATCH_TABLE: [(u16, &[Method]); 20] = [
     (SaAttr::CLASS_PORT_INFO, &[Method::GET]),
     (SaAttr::NODE_RECORD, READ),
     (SaAttr::PORT_INFO_RECORD, READ),
@@ -343,29 +331,34 @@ const READ: &[Method] = &[Method::GET, Method::GET_TABLE];
 
 const READ_AND_WRITE: &[Method] = &[Method::GET, Method::GET_TABLE, Method::SET, Method::DELETE];
 
-/// The checks of versions, method and attribute, in the order of IBA vol. 1, 13.4.7.
-fn admit(header: &Header) -> Result<(), Refused> {
+/// Checks versions, method and attribute, in the order of IBA vol. 1, 13.4.7.
+fn check_method(header: &Header) -> Result<(), ErrorStatus> {
     if header.base_version() != 1 || header.class_version() != CLASS_VERSION {
-        return Err(Refused(Status::BAD_VERSION));
+        return Err(ErrorStatus(Status::BAD_VERSION));
     }
     let method = Method(header.method());
     if !REQUESTS.contains(&method) {
-        return Err(Refused(Status::BAD_METHOD));
+        return Err(ErrorStatus(Status::BAD_METHOD));
     }
-    let row = SERVED.iter().find(|(attribute, _)| *attribute == header.attr_id());
+    let row = DISPATCH_TABLE.iter().find(|(attribute, _)| *attribute == header.attr_id());
     match row {
         Some((_, methods)) if methods.contains(&method) => Ok(()),
-        _ => Err(Refused(Status::BAD_METHOD_ATTR)),
+        _ => Err(ErrorStatus(Status::BAD_METHOD_ATTR)),
     }
 }
 
-/// The change that a request wants; `None` if it only reads.
-fn wanted(attribute: u16, query: &Query<'_>) -> Option<Result<Change, Refused>> {
+/// The change that a request asks for; `None` for a read-only request.
+fn requested_change(
+    attribute: u16,
+    query: &Query<'_>,
+) -> Option<Result<RegistryChange, ErrorStatus>> {
     Some(match (attribute, query.method) {
-        (SaAttr::MC_MEMBER_RECORD, Method::SET) => mcmember::join(query).map(Change::Join),
-        (SaAttr::MC_MEMBER_RECORD, Method::DELETE) => mcmember::leave(query).map(Change::Leave),
+        (SaAttr::MC_MEMBER_RECORD, Method::SET) => mcmember::join(query).map(RegistryChange::Join),
+        (SaAttr::MC_MEMBER_RECORD, Method::DELETE) => {
+            mcmember::leave(query).map(RegistryChange::Leave)
+        }
         (SaAttr::SERVICE_RECORD, Method::SET) => service::register(query),
-        (SaAttr::SERVICE_RECORD, Method::DELETE) => service::withdraw(query),
+        (SaAttr::SERVICE_RECORD, Method::DELETE) => service::unregister(query),
         (SaAttr::INFORM_INFO, Method::SET) => inform::change(query),
         (SaAttr::GUID_INFO_RECORD, Method::SET) => guid_info::set(query),
         (SaAttr::GUID_INFO_RECORD, Method::DELETE) => guid_info::clear(query),
@@ -373,8 +366,12 @@ fn wanted(attribute: u16, query: &Query<'_>) -> Option<Result<Change, Refused>> 
     })
 }
 
-/// The handlers that only read.
-fn read(attribute: u16, query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+/// Calls the handler of a read-only request.
+fn read_attribute(
+    attribute: u16,
+    query: &Query<'_>,
+    answer: &mut ReplyBuilder,
+) -> Result<(), ErrorStatus> {
     match attribute {
         SaAttr::CLASS_PORT_INFO => ports::class_port_info(query, answer),
         SaAttr::NODE_RECORD => ports::nodes(query, answer),
@@ -382,7 +379,7 @@ fn read(attribute: u16, query: &Query<'_>, answer: &mut Answer) -> Result<(), Re
         SaAttr::LINK_RECORD => ports::links(query, answer),
         SaAttr::SWITCH_INFO_RECORD => tables::switch_infos(query, answer),
         SaAttr::LINEAR_FT_RECORD => tables::linear(query, answer),
-        // Switches are given linear tables only: there is no random one.
+        // All switches are programmed with linear tables: random ones are empty.
         SaAttr::RANDOM_FT_RECORD => Ok(()),
         SaAttr::MULTICAST_FT_RECORD => tables::multicast(query, answer),
         SaAttr::SL_TO_VL_RECORD => tables::sl_to_vl(query, answer),
@@ -395,12 +392,12 @@ fn read(attribute: u16, query: &Query<'_>, answer: &mut Answer) -> Result<(), Re
         SaAttr::MC_MEMBER_RECORD => mcmember::list(query, answer),
         SaAttr::SERVICE_RECORD => service::list(query, answer),
         SaAttr::INFORM_INFO_RECORD => inform::list(query, answer),
-        _ => Err(Refused(Status::BAD_METHOD_ATTR)),
+        _ => Err(ErrorStatus(Status::BAD_METHOD_ATTR)),
     }
 }
 
-/// The port that sent a MAD: by the GID of its global route header if that names a port of this
-/// subnet, else by its LID.
-fn requester(view: &View<'_>, from: &Address) -> Option<PortId> {
+/// The port that sent a MAD: the owner of the GID in its global route header if that is a port of this
+/// subnet, else the owner of the LID.
+fn requester(view: &SubnetView<'_>, from: &Address) -> Option<PortId> {
     from.grh.and_then(|grh| view.port_by_gid(&grh.gid)).or_else(|| view.lids().port(from.lid))
 }

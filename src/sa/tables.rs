@@ -1,7 +1,7 @@
 //! The records of forwarding, SL to VL, VL arbitration and P_Key tables, as planned.
 
-use super::query::{Answer, Query};
-use super::refused::Refused;
+use super::query::{Query, ReplyBuilder};
+use super::status::ErrorStatus;
 use crate::fabric::{PortId, SwitchId};
 use crate::ids::{Lid, Mlid, PortNum};
 use crate::wire::attr::tables::{LFT_BLOCK, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock};
@@ -25,7 +25,10 @@ fn switches<'a>(
 }
 
 /// SwitchInfoRecord.
-pub(super) fn switch_infos(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn switch_infos(
+    query: &Query<'_>,
+    answer: &mut ReplyBuilder,
+) -> Result<(), ErrorStatus> {
     let wanted: SwitchInfoRecord = query.record();
     for (switch, lid) in switches(query, SwitchInfoRecord::LID, wanted.lid()) {
         let mut record = SwitchInfoRecord::default();
@@ -41,7 +44,7 @@ pub(super) fn switch_infos(query: &Query<'_>, answer: &mut Answer) -> Result<(),
 }
 
 /// LinearForwardingTableRecord: one per block of 64 LIDs.
-pub(super) fn linear(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn linear(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: LinearFtRecord = query.record();
     for (switch, lid) in switches(query, LinearFtRecord::LID, wanted.lid()) {
         let Some(lft) = query.view.plan().routing.lfts.get(switch.index()) else { continue };
@@ -63,7 +66,7 @@ pub(super) fn linear(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refus
 
 /// MulticastForwardingTableRecord: one per block of 32 MLIDs and position of 16 ports, as far as
 /// MLIDs are in use.
-pub(super) fn multicast(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn multicast(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: MulticastFtRecord = query.record();
     let tables = &query.view.plan().multicast.by_switch;
     for (switch, lid) in switches(query, MulticastFtRecord::LID, wanted.lid()) {
@@ -84,7 +87,7 @@ pub(super) fn multicast(query: &Query<'_>, answer: &mut Answer) -> Result<(), Re
                 record.set_masks(&masks);
                 let mut wanted = wanted;
                 wanted.set_lid(lid);
-                if query.offer(&wanted, &record, answer).is_break() {
+                if query.push_if_matching(&wanted, &record, answer).is_break() {
                     return Ok(());
                 }
             }
@@ -96,7 +99,7 @@ pub(super) fn multicast(query: &Query<'_>, answer: &mut Answer) -> Result<(), Re
 /// SLtoVLMappingTableRecord: one per pair of ports of a switch, one per port of other nodes, for
 /// which the ports of the query do not count (IBA vol. 1, 15.2.5.4). Tables that this subnet
 /// manager has not written (QoS is off, or the device has none) are 0, as with OpenSM.
-pub(super) fn sl_to_vl(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn sl_to_vl(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let mut wanted: SlToVlRecord = query.record();
     let fabric = query.view.fabric();
     for end in query.end_ports(SlToVlRecord::LID, wanted.lid()) {
@@ -107,7 +110,7 @@ pub(super) fn sl_to_vl(query: &Query<'_>, answer: &mut Answer) -> Result<(), Ref
             wanted.set_in_port(PortNum(0));
             wanted.set_out_port(PortNum(0));
             let record = mapping(query, end, (lid, 0, 0), fabric.port(end).num.0);
-            if query.offer(&wanted, &record, answer).is_break() {
+            if query.push_if_matching(&wanted, &record, answer).is_break() {
                 return Ok(());
             }
             continue;
@@ -115,7 +118,7 @@ pub(super) fn sl_to_vl(query: &Query<'_>, answer: &mut Answer) -> Result<(), Ref
         let ports = 0..=node.num_ports();
         for (output, input) in ports.clone().flat_map(|o| ports.clone().map(move |i| (o, i))) {
             let record = mapping(query, end, (lid, input, output), output);
-            if query.offer(&wanted, &record, answer).is_break() {
+            if query.push_if_matching(&wanted, &record, answer).is_break() {
                 return Ok(());
             }
         }
@@ -156,7 +159,10 @@ const VL_ARBITRATION_BLOCKS: std::ops::RangeInclusive<u8> = 1..=4;
 /// VLArbitrationTableRecord: four per port. Blocks that this subnet manager has not written (QoS
 /// is off, or the port has no such block) are empty, as with OpenSM: what the device was born
 /// with is not asked for.
-pub(super) fn vl_arbitration(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn vl_arbitration(
+    query: &Query<'_>,
+    answer: &mut ReplyBuilder,
+) -> Result<(), ErrorStatus> {
     let mut wanted: VlArbitrationRecord = query.record();
     let tables = &query.view.plan().qos.vl_arbitration;
     for end in query.end_ports(VlArbitrationRecord::LID, wanted.lid()) {
@@ -176,7 +182,7 @@ pub(super) fn vl_arbitration(query: &Query<'_>, answer: &mut Answer) -> Result<(
                 if let Some((_, entries)) = written.iter().find(|(number, _)| *number == block) {
                     record.set_entries(entries);
                 }
-                if query.offer(&wanted, &record, answer).is_break() {
+                if query.push_if_matching(&wanted, &record, answer).is_break() {
                     return Ok(());
                 }
             }
@@ -187,9 +193,9 @@ pub(super) fn vl_arbitration(query: &Query<'_>, answer: &mut Answer) -> Result<(
 
 /// P_KeyTableRecord: one per port and block, for trusted requesters only (IBA vol. 1, 15.4.1.2:
 /// others would learn of partitions they are not in).
-pub(super) fn pkeys(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn pkeys(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     if !query.trusted {
-        return Err(Refused(SaStatus::REQ_INVALID));
+        return Err(ErrorStatus(SaStatus::REQ_INVALID));
     }
     let mut wanted: PkeyTableRecord = query.record();
     let tables = &query.view.plan().partitions.blocks;
@@ -207,7 +213,7 @@ pub(super) fn pkeys(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
                 record.set_block(*block);
                 record.set_port(query.view.fabric().port(slot).num);
                 record.set_keys(keys);
-                if query.offer(&wanted, &record, answer).is_break() {
+                if query.push_if_matching(&wanted, &record, answer).is_break() {
                     return Ok(());
                 }
             }

@@ -6,9 +6,9 @@
 //! system that NodeInfo tells of. Of nodes that share no partition with the requester it learns
 //! that they are there, and what kind they are.
 
-use super::path::{self, Ends};
-use super::query::{Answer, Query};
-use super::refused::Refused;
+use super::path::{self, PathEnds};
+use super::query::{Query, ReplyBuilder};
+use super::status::ErrorStatus;
 use crate::fabric::{Node, NodeId, Port, PortId};
 use crate::ids::PortNum;
 use crate::wire::mad::Method;
@@ -26,11 +26,11 @@ struct Hop {
 }
 
 /// Answers SubnAdmGetTraceTable.
-pub(super) fn trace(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refused> {
+pub(super) fn trace(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let has_source = query.mask & (PathRecord::SGID | PathRecord::SLID) != 0;
     let has_destination = query.mask & (PathRecord::DGID | PathRecord::DLID) != 0;
     if !has_source || !has_destination {
-        return Err(Refused(SaStatus::INSUFFICIENT_COMPONENTS));
+        return Err(ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS));
     }
     let Some(ends) = path(query)? else { return Ok(()) };
     for hop in hops(query, &ends) {
@@ -43,21 +43,21 @@ pub(super) fn trace(query: &Query<'_>, answer: &mut Answer) -> Result<(), Refuse
 
 /// The path that a PathRecord Get would be answered with; `None` if there is none, or if it leads
 /// to a multicast group.
-fn path(query: &Query<'_>) -> Result<Option<Ends>, Refused> {
+fn path(query: &Query<'_>) -> Result<Option<PathEnds>, ErrorStatus> {
     let query = Query { method: Method::GET, ..*query };
-    let mut found = Answer::new(query.mad, query.method);
+    let mut found = ReplyBuilder::new(query.mad, query.method);
     path::paths(&query, &mut found)?;
     let Some(found) = found.first::<PathRecord>() else { return Ok(None) };
     let (slid, dlid) = (found.slid(), found.dlid());
     let port = |lid| query.view.lids().port(lid);
-    Ok(port(slid).zip(port(dlid)).map(|(from, to)| Ends { from, to, slid, dlid }))
+    Ok(port(slid).zip(port(dlid)).map(|(from, to)| PathEnds { from, to, slid, dlid }))
 }
 
 /// The nodes on the way, from source to destination.
-fn hops(query: &Query<'_>, ends: &Ends) -> Vec<Hop> {
+fn hops(query: &Query<'_>, ends: &PathEnds) -> Vec<Hop> {
     let node = |port| query.view.fabric().port(port).node;
     let mut hops: Vec<Hop> = Vec::new();
-    path::walk(&query.view, ends, |path::Passing { entry, exit, .. }| {
+    path::walk(&query.view, ends, |path::NodeTransit { entry, exit, .. }| {
         hops.push(Hop { node: node(exit), entry, exit: Some(exit) });
     });
     if hops.last().is_none_or(|last| last.node != node(ends.to)) {
@@ -77,7 +77,7 @@ fn record(query: &Query<'_>, hop: &Hop) -> TraceRecord {
     record.set_id_generation(ID_GENERATION);
     record.set_node_type(node.kind());
     // The ends of the path are seen, or it would not be told.
-    if node.is_switch() && !query.visible(node.first_port) {
+    if node.is_switch() && !query.is_visible(node.first_port) {
         return record;
     }
     record.set_node_id(node.guid().0);

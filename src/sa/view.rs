@@ -1,6 +1,6 @@
-//! What a snapshot says about a port.
+//! Attributes of ports as a snapshot publishes them: PortInfo, P_Keys, GIDs.
 
-use super::facts::{Facts, Speed, dropped_by};
+use super::path_index::{MtuRate, PathIndex, sls_to_vl15};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Gid, Guid, Lid, Pkey, PortNum};
@@ -10,86 +10,80 @@ use crate::publish::Subnet;
 use crate::wire::attr::{PortInfo, PortState};
 use std::sync::Arc;
 
-/// A snapshot and its [`Facts`].
+/// A snapshot with its [`PathIndex`].
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub(super) struct SubnetView<'a> {
     subnet: &'a Subnet,
-    facts: &'a Facts,
+    path_index: &'a PathIndex,
 }
 
-impl<'a> View<'a> {
-    /// `facts` must be those of `subnet`.
-    pub(super) fn new(subnet: &'a Subnet, facts: &'a Facts) -> Self {
-        Self { subnet, facts }
+impl<'a> SubnetView<'a> {
+    /// `path_index` must have been computed from `subnet`.
+    pub(super) fn new(subnet: &'a Subnet, path_index: &'a PathIndex) -> Self {
+        Self { subnet, path_index }
     }
 
-    /// The fabric.
     pub(super) fn fabric(&self) -> &'a Fabric {
         &self.subnet.fabric
     }
 
-    /// The same, for whoever keeps it.
+    /// The fabric, for callers that keep it.
     pub(super) fn shared_fabric(&self) -> Arc<Fabric> {
         self.subnet.fabric.clone()
     }
 
-    /// The plan.
     pub(super) fn plan(&self) -> &'a Plan {
         &self.subnet.plan
     }
 
-    /// The LIDs.
     pub(super) fn lids(&self) -> &'a LidTable {
         &self.subnet.plan.lids
     }
 
-    /// The configuration.
     pub(super) fn options(&self) -> &'a Options {
         &self.subnet.options
     }
 
-    /// The QoS policy, if there is one.
     pub(super) fn qos_policy(&self) -> Option<&'a EffectivePolicy> {
         self.subnet.qos_policy.as_deref()
     }
 
-    /// What was derived.
-    pub(super) fn facts(&self) -> &'a Facts {
-        self.facts
+    pub(super) fn path_index(&self) -> &'a PathIndex {
+        self.path_index
     }
 
-    /// The port by which a switch sends packets to a LID on: its port 0 if they are for itself.
-    pub(super) fn out(&self, switch: SwitchId, lid: Lid) -> Option<PortId> {
+    /// The port through which a switch forwards packets to a LID; port 0 for its own LIDs.
+    pub(super) fn egress(&self, switch: SwitchId, lid: Lid) -> Option<PortId> {
         let out = self.plan().routing.lfts.get(switch.index())?.out(lid)?;
         self.fabric().switch_port(switch, PortNum(out))
     }
 
-    /// The switch at which paths of an end port start and end, and what is between them is capable
-    /// of; `None` if it has none, or was left out by the routing.
-    pub(super) fn place(&self, port: PortId) -> Option<(SwitchId, Speed)> {
+    /// The switch that an end port is attached to, and the MTU and rate up to it. `None` if the port
+    /// has no switch or if the routing engine left it out.
+    pub(super) fn attachment(&self, port: PortId) -> Option<(SwitchId, MtuRate)> {
         if self.subnet.summary.left_out.binary_search(&port).is_ok() {
             return None;
         }
-        match self.facts.cable(port) {
-            Some(cable) => Some((cable.switch?, cable.speed)),
-            None => Some((self.fabric().node_of(port).switch?, self.facts.speed(port))),
+        match self.path_index.link(port) {
+            Some(link) => Some((link.switch?, link.mtu_rate)),
+            None => Some((self.fabric().node_of(port).switch?, self.path_index.mtu_rate(port))),
         }
     }
 
-    /// The SLs whose packets are dropped between the ports `input` and `output` of a node, bit n
-    /// for SL n. What the node itself sends comes from port 0.
-    pub(super) fn dropped(&self, input: PortNum, output: PortId) -> u16 {
+    /// The SLs whose packets a node drops between the ports `input` and `output`: bit n for SL n.
+    /// `input` is 0 for packets that the node itself sends.
+    pub(super) fn dropped_sls(&self, input: PortNum, output: PortId) -> u16 {
         let output = self.fabric().port(output);
         let Some(maps) = self.plan().qos.sl_to_vl.get(output.node.index()) else { return 0 };
-        // Outputs are outermost.
+        // Tables are sorted by output port first.
         let wanted = (output.num.0, input.0);
         let found = maps.binary_search_by_key(&wanted, |(input, output, _)| (*output, *input));
-        found.ok().and_then(|index| maps.get(index)).map_or(0, |(_, _, map)| dropped_by(map))
+        found.ok().and_then(|index| maps.get(index)).map_or(0, |(_, _, map)| sls_to_vl15(map))
     }
 
-    /// The P_Keys of the end port that `port` belongs to. A plan without partition tables leaves
-    /// every port with the default key.
-    pub(super) fn keys(&self, port: PortId) -> &'a [Pkey] {
+    /// The P_Keys of an end port, or of port 0 for the ports of a switch. Without planned P_Key
+    /// tables, every port has the default P_Key.
+    pub(super) fn pkeys(&self, port: PortId) -> &'a [Pkey] {
         let tables = &self.subnet.plan.partitions.keys;
         if tables.is_empty() {
             return &[Pkey::DEFAULT_FULL];
@@ -99,77 +93,74 @@ impl<'a> View<'a> {
         tables.get(owner.index()).map_or(&[], Vec::as_slice)
     }
 
-    /// The key by which `from` reaches `to`: its own in a partition both are in. Of several it is
-    /// the one that OpenSM finds first on the usual machines, so that paths stay in their
-    /// partitions: keys in the order of their low bytes, then the high ones.
-    pub(super) fn common_key(&self, from: PortId, to: PortId) -> Option<Pkey> {
-        let (ours, theirs) = (self.keys(from), self.keys(to));
+    /// The P_Key of `from` for packets to `to`, in a partition that both are members of. Of several
+    /// the one that OpenSM chooses on little-endian machines, where P_Keys are ordered by their low
+    /// byte, so that a takeover does not move paths to other partitions.
+    pub(super) fn common_pkey(&self, from: PortId, to: PortId) -> Option<Pkey> {
+        let (ours, theirs) = (self.pkeys(from), self.pkeys(to));
         if !self.options().allow_both_pkeys {
             let shared = |key: &&Pkey| theirs.iter().any(|other| key.matches(*other));
-            // Of the two keys of one partition the full one goes first.
-            let rank = |key: &&Pkey| (key.base().swap_bytes(), !key.is_full());
+            // A full membership precedes a limited one of the same partition.
+            let rank = |key: &&Pkey| (key.base_opensm_order(), !key.is_full());
             return ours.iter().filter(shared).min_by_key(rank).copied();
         }
         let only = |keys: &[Pkey], full| -> Vec<Pkey> {
             keys.iter().copied().filter(|key| key.is_full() == full).collect()
         };
-        let base = |key: Pkey| key.base().swap_bytes();
-        meeting(ours.to_vec(), theirs.to_vec(), |key| key.0.swap_bytes())
-            .or_else(|| meeting(only(ours, true), only(theirs, false), base))
-            .or_else(|| meeting(only(ours, false), only(theirs, true), base))
+        first_match(ours.to_vec(), theirs.to_vec(), Pkey::opensm_order)
+            .or_else(|| first_match(only(ours, true), only(theirs, false), Pkey::base_opensm_order))
+            .or_else(|| first_match(only(ours, false), only(theirs, true), Pkey::base_opensm_order))
     }
 
-    /// The key by which `from` reaches `to` in the lowest partition of those that are `allowed`.
-    pub(super) fn common_key_of(
+    /// The P_Key of `from` for packets to `to` in the lowest of the `allowed` partitions.
+    pub(super) fn common_pkey_of(
         &self,
         from: PortId,
         to: PortId,
         allowed: impl Fn(Pkey) -> bool,
     ) -> Option<Pkey> {
-        let (ours, theirs) = (self.keys(from), self.keys(to));
+        let (ours, theirs) = (self.pkeys(from), self.pkeys(to));
         let shared = |key: &&Pkey| theirs.iter().any(|other| key.matches(*other)) && allowed(**key);
         ours.iter().filter(shared).min_by_key(|key| (key.base(), !key.is_full())).copied()
     }
 
-    /// True if packets may pass between the two ports in some partition. A port sees itself.
+    /// True if the ports may exchange packets in some partition, or are the same port.
     pub(super) fn share_partition(&self, a: PortId, b: PortId) -> bool {
-        let (a_keys, b_keys) = (self.keys(a), self.keys(b));
+        let (a_keys, b_keys) = (self.pkeys(a), self.pkeys(b));
         a == b || a_keys.iter().any(|key| b_keys.iter().any(|other| key.matches(*other)))
     }
 
-    /// True if both ports are in the partition of `key` and one of them is a full member.
-    pub(super) fn share_key(&self, a: PortId, b: PortId, key: Pkey) -> bool {
-        let of = |port| self.keys(port).iter().filter(move |other| other.base() == key.base());
+    /// True if both ports are members of the partition of `key`, one of them a full one.
+    pub(super) fn share_pkey(&self, a: PortId, b: PortId, key: Pkey) -> bool {
+        let of = |port| self.pkeys(port).iter().filter(move |other| other.base() == key.base());
         key.base() != 0 && of(a).any(|ours| of(b).any(|theirs| ours.matches(*theirs)))
     }
 
-    /// True if the port is a member, full or limited, of the partition of `key`.
-    pub(super) fn has_key(&self, port: PortId, key: Pkey) -> bool {
-        key.base() != 0 && self.keys(port).iter().any(|other| other.base() == key.base())
+    /// True if the port is a full or limited member of the partition of `key`.
+    pub(super) fn has_pkey(&self, port: PortId, key: Pkey) -> bool {
+        key.base() != 0 && self.pkeys(port).iter().any(|other| other.base() == key.base())
     }
 
-    /// True for the prefix of this subnet and the default one, which means the same.
+    /// True for the prefix of this subnet and for the default prefix fe80::/64.
     pub(super) fn is_local_prefix(&self, prefix: u64) -> bool {
-        prefix == self.options().subnet_prefix || prefix == LINK_LOCAL
+        prefix == self.options().subnet_prefix || prefix == DEFAULT_PREFIX
     }
 
-    /// The end port whose unicast GID this is.
+    /// The end port with this unicast GID, aliases excluded.
     pub(super) fn port_by_gid(&self, gid: &Gid) -> Option<PortId> {
         self.is_local_prefix(gid.prefix()).then(|| self.fabric().port_by_guid(gid.guid()))?
     }
 
-    /// The unicast GID of an end port.
     pub(super) fn gid(&self, port: PortId) -> Gid {
         Gid::new(self.options().subnet_prefix, self.guid(port))
     }
 
-    /// The GUID of an end port.
     pub(super) fn guid(&self, port: PortId) -> Guid {
         self.fabric().port(port).guid
     }
 
-    /// PortInfo as the device acknowledged it. A port that is managed is ACTIVE once its peer is,
-    /// and does not ask its clients to register again for ever.
+    /// PortInfo as published. Ports in the plan are shown as ACTIVE with ClientReregister cleared: the
+    /// device may not have reported the state change yet.
     pub(super) fn port_info(&self, port: PortId) -> Option<PortInfo> {
         let mut info = self.fabric().port(port).info?;
         if self.plan().ports.get(port.index()).copied().flatten().is_none() {
@@ -179,14 +170,14 @@ impl<'a> View<'a> {
             info.set_port_state(PortState::Active);
         }
         info.set_client_reregister(false);
-        settle_enabled(&mut info);
+        resolve_enabled(&mut info);
         Some(info)
     }
 }
 
-/// The first of `ours` that matches one of `theirs` when both are walked through side by side in
-/// this order: what is lower steps on, what is equal together.
-fn meeting(mut ours: Vec<Pkey>, mut theirs: Vec<Pkey>, order: fn(Pkey) -> u16) -> Option<Pkey> {
+/// The first of `ours` that matches one of `theirs` in a merge of both lists, sorted by `order`. The
+/// lower key advances, equal keys advance together, as in OpenSM.
+fn first_match(mut ours: Vec<Pkey>, mut theirs: Vec<Pkey>, order: fn(Pkey) -> u16) -> Option<Pkey> {
     ours.sort_unstable_by_key(|&key| order(key));
     theirs.sort_unstable_by_key(|&key| order(key));
     let (mut ours, mut theirs) = (ours.into_iter().peekable(), theirs.into_iter().peekable());
@@ -205,9 +196,9 @@ fn meeting(mut ours: Vec<Pkey>, mut theirs: Vec<Pkey>, order: fn(Pkey) -> u16) -
     None
 }
 
-/// Some devices echo the code for "all that is supported" (IBA vol. 1, 14.2.5.6): clients want to
-/// know what that is.
-fn settle_enabled(info: &mut PortInfo) {
+/// Replaces the code for "all supported" (IBA vol. 1, 14.2.5.6), which some devices return as the
+/// enabled widths and speeds, by the supported ones.
+fn resolve_enabled(info: &mut PortInfo) {
     const ALL_WIDTHS: u8 = 0xFF;
     const ALL_SPEEDS: u8 = 0xF;
     const ALL_EXTENDED_SPEEDS: u8 = 0x1F;
@@ -222,15 +213,15 @@ fn settle_enabled(info: &mut PortInfo) {
     }
 }
 
-/// The prefix of GIDs that never leave their subnet, and the default of every subnet.
-pub(super) const LINK_LOCAL: u64 = 0xfe80_0000_0000_0000;
+/// The default subnet prefix, fe80::/64 (IBA vol. 1, 4.1.1).
+const DEFAULT_PREFIX: u64 = 0xfe80_0000_0000_0000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_enabled_is_told_by_its_name() {
+    fn the_code_for_all_supported_is_resolved() {
         let mut info = PortInfo::default();
         info.set_link_width_supported(3);
         info.set_link_speed_supported(7);
@@ -238,7 +229,7 @@ mod tests {
         info.set_link_width_enabled(0xFF);
         info.set_link_speed_enabled(2);
         info.set_link_speed_ext_enabled(0x1F);
-        settle_enabled(&mut info);
+        resolve_enabled(&mut info);
         assert_eq!((info.link_width_enabled(), info.link_speed_enabled()), (3, 2));
         assert_eq!(info.link_speed_ext_enabled(), 1);
     }

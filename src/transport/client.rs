@@ -16,7 +16,7 @@
 //! # }
 //! ```
 
-use super::intake::Intake;
+use super::demux::MadDemux;
 use super::transactions::{
     BatchId, Results, SmpCounters, SmpError, SmpLimits, SmpRequest, SmpResult, Tag,
 };
@@ -31,14 +31,14 @@ use tokio::time::{Instant, Sleep, sleep_until};
 #[derive(Clone)]
 pub struct SmpClient {
     port: Arc<dyn MadPort>,
-    intake: Arc<Intake>,
+    demux: Arc<MadDemux>,
 }
 
 impl SmpClient {
     /// A client of `port`, which was opened with `intake` as its sink.
-    pub fn new(port: Arc<dyn MadPort>, intake: &Arc<Intake>, limits: SmpLimits) -> Self {
-        intake.attach(&port);
-        let client = Self { port, intake: Arc::clone(intake) };
+    pub fn new(port: Arc<dyn MadPort>, demux: &Arc<MadDemux>, limits: SmpLimits) -> Self {
+        demux.attach(&port);
+        let client = Self { port, demux: Arc::clone(demux) };
         client.set_limits(limits);
         client
     }
@@ -50,8 +50,8 @@ impl SmpClient {
 
     /// Replaces the limits for what is sent from now on.
     pub fn set_limits(&self, limits: SmpLimits) {
-        self.intake.transactions().set_limits(limits);
-        self.intake.pump();
+        self.demux.transactions().set_limits(limits);
+        self.demux.pump();
     }
 
     /// Sends one request and waits for what comes of it.
@@ -69,9 +69,9 @@ impl SmpClient {
 
     /// An empty batch.
     pub fn batch(&self) -> SmpBatch {
-        let id = self.intake.transactions().open_batch();
+        let id = self.demux.transactions().open_batch();
         SmpBatch {
-            intake: Arc::clone(&self.intake),
+            demux: Arc::clone(&self.demux),
             id,
             ready: Results::new(),
             outstanding: 0,
@@ -86,18 +86,18 @@ impl SmpClient {
     /// [`SendError`] if the port does not send it.
     pub fn post_only(&self, agent: Agent, to: Address, mad: &[u8]) -> Result<(), SendError> {
         self.port.post(&Outgoing { agent, to, timeout: None, retries: 0, mad })?;
-        self.intake.transactions().counters.posted += 1;
+        self.demux.transactions().counters.posted += 1;
         Ok(())
     }
 
     /// What was sent so far and what came of it.
     pub fn counters(&self) -> SmpCounters {
-        self.intake.transactions().counters.clone()
+        self.demux.transactions().counters.clone()
     }
 
     /// How many SMPs were sent so far, answers to others included.
     pub fn sent(&self) -> u64 {
-        let counters = &self.intake.transactions().counters;
+        let counters = &self.demux.transactions().counters;
         counters.gets + counters.sets + counters.posted
     }
 }
@@ -106,7 +106,7 @@ impl SmpClient {
 ///
 /// Dropping a batch takes back what was not sent yet; answers to the rest are ignored.
 pub struct SmpBatch {
-    intake: Arc<Intake>,
+    demux: Arc<MadDemux>,
     id: BatchId,
     /// Results fetched from the transactions, not handed out yet.
     ready: Results,
@@ -120,16 +120,16 @@ impl SmpBatch {
     /// sent by itself as soon as there is.
     pub fn submit(&mut self, tag: Tag, request: SmpRequest) {
         self.outstanding += 1;
-        self.intake.transactions().submit(self.id, tag, request);
-        self.intake.pump();
+        self.demux.transactions().submit(self.id, tag, request);
+        self.demux.pump();
     }
 
     /// Forgets requests that cannot be answered any more: they are not sent, or their places are given
     /// to others. Returns the tags of those without a result.
     pub fn forget(&mut self, is_one: impl Fn(Tag) -> bool) -> Vec<Tag> {
-        let forgotten = self.intake.transactions().forget(self.id, is_one);
+        let forgotten = self.demux.transactions().forget(self.id, is_one);
         self.outstanding -= forgotten.len();
-        self.intake.pump();
+        self.demux.pump();
         forgotten
     }
 
@@ -154,7 +154,7 @@ impl SmpBatch {
     /// A result that is there already, without waiting.
     pub fn try_next(&mut self) -> Option<(Tag, SmpResult)> {
         if self.ready.is_empty() {
-            self.intake.transactions().take_results(self.id, &mut self.ready);
+            self.demux.transactions().take_results(self.id, &mut self.ready);
         }
         let result = self.ready.pop_front()?;
         self.outstanding -= 1;
@@ -165,7 +165,7 @@ impl SmpBatch {
     fn poll_results(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             {
-                let mut transactions = self.intake.transactions();
+                let mut transactions = self.demux.transactions();
                 transactions.take_results(self.id, &mut self.ready);
                 if !self.ready.is_empty() {
                     return Poll::Ready(());
@@ -173,9 +173,9 @@ impl SmpBatch {
                 transactions.park(self.id, context.waker());
             }
             ready!(self.poll_timer(context));
-            self.intake.transactions().expire(Instant::now());
-            self.intake.wake();
-            self.intake.pump();
+            self.demux.transactions().expire(Instant::now());
+            self.demux.wake();
+            self.demux.pump();
         }
     }
 
@@ -185,7 +185,7 @@ impl SmpBatch {
         let timer = match &mut self.timer {
             Some(timer) if !timer.is_elapsed() => timer,
             elapsed => {
-                let Some(deadline) = self.intake.transactions().next_deadline() else {
+                let Some(deadline) = self.demux.transactions().next_deadline() else {
                     return Poll::Pending;
                 };
                 elapsed.insert(Box::pin(sleep_until(deadline)))
@@ -197,7 +197,7 @@ impl SmpBatch {
 
 impl Drop for SmpBatch {
     fn drop(&mut self) {
-        self.intake.transactions().close_batch(self.id);
-        self.intake.pump();
+        self.demux.transactions().close_batch(self.id);
+        self.demux.pump();
     }
 }

@@ -5,7 +5,7 @@
 //! do not see it, so that this tests the deadlines behind them; losses on the wire, which they
 //! do see, are a fault of the simulated fabric.
 //!
-//! Losses are drawn from a seed, one draw per MAD in the order in which they pass, so that a run
+//! LossModel are drawn from a seed, one draw per MAD in the order in which they pass, so that a run
 //! repeats as far as that order does.
 
 use super::{Delivery, MadPort, MadSink, Outgoing, PortIdentity, SendError};
@@ -14,15 +14,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Decides what is lost, the same way for the same seed.
 #[derive(Debug)]
-pub struct Losses {
+pub struct LossModel {
     state: AtomicU64,
     /// Of 2^32.
     threshold: u64,
     lost: AtomicU64,
 }
 
-impl Losses {
-    /// Losses with the probability `share`, 0.0..=1.0.
+impl LossModel {
+    /// LossModel with the probability `share`, 0.0..=1.0.
     pub fn new(seed: u64, share: f64) -> Arc<Self> {
         let threshold = (share.clamp(0.0, 1.0) * (1_u64 << 32) as f64) as u64;
         Arc::new(Self { state: AtomicU64::new(seed), threshold, lost: AtomicU64::new(0) })
@@ -51,12 +51,12 @@ impl Losses {
 /// Loses what is sent.
 pub struct LossyPort {
     inner: Arc<dyn MadPort>,
-    losses: Arc<Losses>,
+    losses: Arc<LossModel>,
 }
 
 impl LossyPort {
     /// `inner`, sending only part of what it is given.
-    pub fn new(inner: Arc<dyn MadPort>, losses: Arc<Losses>) -> Self {
+    pub fn new(inner: Arc<dyn MadPort>, losses: Arc<LossModel>) -> Self {
         Self { inner, losses }
     }
 }
@@ -74,12 +74,12 @@ impl MadPort for LossyPort {
 /// Loses what is delivered.
 pub struct LossySink {
     inner: Arc<dyn MadSink>,
-    losses: Arc<Losses>,
+    losses: Arc<LossModel>,
 }
 
 impl LossySink {
     /// `inner`, hearing only part of what arrives.
-    pub fn new(inner: Arc<dyn MadSink>, losses: Arc<Losses>) -> Self {
+    pub fn new(inner: Arc<dyn MadSink>, losses: Arc<LossModel>) -> Self {
         Self { inner, losses }
     }
 }
@@ -102,12 +102,12 @@ impl MadSink for LossySink {
 
 #[cfg(test)]
 mod tests {
-    use super::Losses;
+    use super::LossModel;
 
     #[test]
     fn losses_repeat_and_have_their_share() {
         let draws = |seed, share| {
-            let losses = Losses::new(seed, share);
+            let losses = LossModel::new(seed, share);
             (0..10_000).map(|_| losses.draw()).collect::<Vec<_>>()
         };
         assert_eq!(draws(7, 0.1), draws(7, 0.1));

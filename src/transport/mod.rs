@@ -11,7 +11,7 @@
 //! There is no policy here, and nothing blocks but the reader thread.
 
 pub mod client;
-pub mod intake;
+pub mod demux;
 pub mod lossy;
 pub mod recorded;
 pub mod sysfs;

@@ -1,11 +1,11 @@
 //! The client, the intake and the wrappers over a port that does what each test wants, on a
 //! paused clock.
 
-mod attendant;
+mod inline_responder;
 
 use super::client::SmpClient;
-use super::intake::{Intake, Unsolicited};
-use super::lossy::{Losses, LossyPort};
+use super::demux::{MadDemux, Unsolicited};
+use super::lossy::{LossModel, LossyPort};
 use super::recorded::{RecordedPort, RecordedSink, Recorder};
 use super::transactions::{SmpError, SmpLimits, SmpReply, SmpRequest, UNLIMITED_WINDOW};
 use super::*;
@@ -55,22 +55,22 @@ type Change = fn(&mut Mad);
 
 struct Bench {
     port: Arc<FakePort>,
-    intake: Arc<Intake>,
+    demux: Arc<MadDemux>,
     unsolicited: Unsolicited,
     client: SmpClient,
 }
 
 fn bench(window: usize) -> Bench {
     let port = FakePort::new();
-    let (intake, unsolicited) = Intake::new(2);
+    let (demux, unsolicited) = MadDemux::new(2);
     let limits = SmpLimits { window, timeout: Duration::from_millis(100), retries: 2 };
-    let client = SmpClient::new(Arc::clone(&port) as Arc<dyn MadPort>, &intake, limits);
-    Bench { port, intake, unsolicited, client }
+    let client = SmpClient::new(Arc::clone(&port) as Arc<dyn MadPort>, &demux, limits);
+    Bench { port, demux, unsolicited, client }
 }
 
 impl Bench {
     fn deliver(&self, outcome: Outcome, mad: &Mad) {
-        self.intake.deliver(Delivery {
+        self.demux.deliver(Delivery {
             agent: Agent::SmiDirected,
             from: Address::smi(Lid::PERMISSIVE),
             outcome,
@@ -177,7 +177,7 @@ async fn short_answer_is_malformed() {
     batch.submit(1, request(0));
     let mut answer = bench.port.take()[0];
     answer.0[3] = Method::GET_RESP.0;
-    bench.intake.deliver(Delivery {
+    bench.demux.deliver(Delivery {
         agent: Agent::SmiDirected,
         from: Address::smi(Lid::PERMISSIVE),
         outcome: Outcome::Arrived,
@@ -213,7 +213,7 @@ async fn what_the_port_loses_expires_and_comes_too_late() {
     let third = bench.port.take();
     assert_eq!(third.len(), 1, "the third goes out");
     bench.answer(&lost[0], |_| {});
-    assert_eq!(bench.intake.stray_answers(), 1);
+    assert_eq!(bench.demux.stray_responses(), 1);
     bench.answer(&third[0], |_| {});
     assert!(matches!(batch.next().await, Some((2, Ok(_)))));
 }
@@ -257,7 +257,7 @@ async fn waiting_task_is_woken_at_idle_and_after_a_run() {
         tokio::task::yield_now().await;
         under_way = bench.port.take();
     }
-    bench.intake.idle();
+    bench.demux.idle();
     assert_eq!(task.await.expect("the task ends"), Duration::ZERO);
 }
 
@@ -267,12 +267,12 @@ async fn foreign_requests_reach_their_owner_and_overflow_is_counted() {
     let mut trap = Mad::default();
     change_header(&mut trap, |header| header.set_method(Method::TRAP.0));
     (0..3).for_each(|_| bench.deliver(Outcome::Arrived, &trap));
-    assert_eq!(bench.intake.overflowed(), 1);
+    assert_eq!(bench.demux.overflowed(), 1);
     let inbound = bench.unsolicited.smp.recv().await.expect("a trap");
     assert_eq!(inbound.mad, trap.0);
     change_header(&mut trap, |header| header.set_method(Method::GET_TABLE.0));
     let (from, outcome) = (Address::gsi(Lid(5), Sl(0)), Outcome::Arrived);
-    bench.intake.deliver(Delivery { agent: Agent::Sa, from, outcome, mad: &trap.0 });
+    bench.demux.deliver(Delivery { agent: Agent::Sa, from, outcome, mad: &trap.0 });
     assert_eq!(bench.unsolicited.sa.recv().await.expect("a query").from, from);
 }
 
@@ -286,7 +286,7 @@ async fn undeliverable_posts_end_no_transaction() {
     let mut repress = sent;
     change_header(&mut repress, |header| header.set_method(Method::TRAP_REPRESS.0));
     bench.deliver(Outcome::Unanswered, &repress);
-    assert_eq!(bench.intake.stray_answers(), 1);
+    assert_eq!(bench.demux.stray_responses(), 1);
     bench.answer(&sent, |_| {});
     assert!(matches!(batch.next().await, Some((0, Ok(_)))));
 }
@@ -296,14 +296,14 @@ async fn closed_port_ends_everything() {
     let mut bench = bench(1);
     let mut batch = bench.client.batch();
     (0..2).for_each(|tag| batch.submit(tag, request(0)));
-    bench.intake.closed("unplugged");
+    bench.demux.closed("unplugged");
     batch.submit(2, request(0));
     for tag in 0..3 {
         let error = SmpError::Send("unplugged".into());
         assert_eq!(batch.next().await, Some((tag, Err(error))));
     }
     assert!(bench.unsolicited.smp.recv().await.is_none());
-    assert_eq!(bench.intake.closed_reason(), Some("unplugged"));
+    assert_eq!(bench.demux.closed_reason(), Some("unplugged"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -318,23 +318,23 @@ async fn requests_without_room_are_lost_and_counted() {
     change_header(&mut trap, |header| header.set_method(Method::TRAP.0));
     let deliver = |agent, mad: &Mad| {
         let from = Address::gsi(Lid(7), Sl(0));
-        bench.intake.deliver(Delivery { agent, from, outcome: Outcome::Arrived, mad: &mad.0 });
+        bench.demux.deliver(Delivery { agent, from, outcome: Outcome::Arrived, mad: &mad.0 });
     };
     (0..2).for_each(|_| deliver(Agent::Sa, &ask));
     for agent in [Agent::Sa, Agent::SmiLid, Agent::SmiLid, Agent::SmiLid] {
         deliver(agent, &ask);
     }
     deliver(Agent::Sa, &trap);
-    assert_eq!(bench.intake.overflowed(), 3);
+    assert_eq!(bench.demux.overflowed(), 3);
     assert!(bench.port.posted.lock().expect("no test panics in here").is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn everything_lost_still_ends() {
-    let losses = Losses::new(1, 1.0);
-    let (intake, _unsolicited) = Intake::new(1);
+    let losses = LossModel::new(1, 1.0);
+    let (demux, _unsolicited) = MadDemux::new(1);
     let port: Arc<dyn MadPort> = Arc::new(LossyPort::new(FakePort::new(), Arc::clone(&losses)));
-    let client = SmpClient::new(port, &intake, SmpLimits::default());
+    let client = SmpClient::new(port, &demux, SmpLimits::default());
     assert_eq!(client.call(&request(0)).await, Err(SmpError::Unanswered));
     assert_eq!(losses.lost(), 1);
 }
@@ -356,11 +356,11 @@ impl Write for Pages {
 async fn recording_tells_both_ways() {
     let pages = Pages::default();
     let recorder = Recorder::new(pages.clone());
-    let (intake, _unsolicited) = Intake::new(1);
-    let sink = RecordedSink::new(Arc::clone(&intake) as Arc<dyn MadSink>, Arc::clone(&recorder));
+    let (demux, _unsolicited) = MadDemux::new(1);
+    let sink = RecordedSink::new(Arc::clone(&demux) as Arc<dyn MadSink>, Arc::clone(&recorder));
     let fake = FakePort::new();
     let port: Arc<dyn MadPort> = Arc::new(RecordedPort::new(fake, recorder));
-    let client = SmpClient::new(port, &intake, SmpLimits::default());
+    let client = SmpClient::new(port, &demux, SmpLimits::default());
     client.batch().submit(0, request(0));
     let mad = [0x5A; 24];
     let (agent, from) = (Agent::Sa, Address::gsi(Lid(7), Sl(0)));

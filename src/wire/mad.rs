@@ -179,6 +179,22 @@ impl Mad {
     }
 }
 
+/// The method of a received MAD; `None` if it is cut off.
+pub fn method_of(mad: &[u8]) -> Option<Method> {
+    mad.get(3).map(|&method| Method(method))
+}
+
+/// The attribute ID of a received MAD; `None` if it is cut off.
+pub fn attr_id_of(mad: &[u8]) -> Option<u16> {
+    mad.get(16..18)?.try_into().ok().map(u16::from_be_bytes)
+}
+
+/// The lower half of the transaction ID of a received MAD, which belongs to its sender; `None` if the
+/// MAD is cut off.
+pub fn low_tid_of(mad: &[u8]) -> Option<u32> {
+    mad.get(12..16)?.try_into().ok().map(u32::from_be_bytes)
+}
+
 impl fmt::Debug for Mad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header = self.header();

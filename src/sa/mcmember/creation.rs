@@ -17,10 +17,11 @@ use crate::config::qos_policy::QosLevel;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Pkey, Sl};
 use crate::plan::qos::policy::QosQuery;
-use crate::sa::limits::{choose, limited_rate, mtu_is_valid, rate_limit, rate_of_rank, rate_rank};
 use crate::sa::query::Query;
-use crate::sa::refused::Refused;
+use crate::sa::rates::{clamp_rate, max_rate, mtu_is_valid, rate_of_rank, rate_rank};
 use crate::sa::registry::groups::{GroupSpec, broadcast_mgid};
+use crate::sa::selector::choose;
+use crate::sa::status::ErrorStatus;
 use crate::wire::record::{McMemberRecord, Selector};
 use crate::wire::sa::SaStatus;
 
@@ -29,14 +30,14 @@ const REQUIRED: u64 =
     McMemberRecord::QKEY | McMemberRecord::TRAFFIC_CLASS | McMemberRecord::FLOW_LABEL;
 
 /// The status for what is not said and nobody else says.
-const INSUFFICIENT: Refused = Refused(SaStatus::INSUFFICIENT_COMPONENTS);
+const INSUFFICIENT: ErrorStatus = ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS);
 
 /// The group that a join is to create.
 pub(super) fn new_group(
     query: &Query<'_>,
     wanted: &McMemberRecord,
     port: PortId,
-) -> Result<GroupSpec, Refused> {
+) -> Result<GroupSpec, ErrorStatus> {
     require(wanted.join_state().keeps_group())?;
     if !query.has(REQUIRED) {
         return Err(INSUFFICIENT);
@@ -99,7 +100,7 @@ impl<'a> Creation<'a> {
         Self { query, wanted, port, broadcast: broadcast.map(|group| &group.spec), level }
     }
 
-    fn pkey(&self) -> Result<Pkey, Refused> {
+    fn pkey(&self) -> Result<Pkey, ErrorStatus> {
         let keys = self.level.map(|level| &level.pkeys).filter(|keys| !keys.is_empty());
         let is_allowed = |key: Pkey| keys.is_none_or(|keys| keys.contains(key.base().into()));
         if self.query.has(McMemberRecord::PKEY) {
@@ -112,13 +113,13 @@ impl<'a> Creation<'a> {
         if keys.is_none() {
             return Err(INSUFFICIENT);
         }
-        let held = self.query.view.keys(self.port).iter().copied();
+        let held = self.query.view.pkeys(self.port).iter().copied();
         let first =
             held.filter(|&key| is_allowed(key)).min_by_key(|key| (key.base(), !key.is_full()));
         first.ok_or(INVALID)
     }
 
-    fn sl(&self) -> Result<Sl, Refused> {
+    fn sl(&self) -> Result<Sl, ErrorStatus> {
         if self.query.has(McMemberRecord::SL) {
             return Ok(self.wanted.sl());
         }
@@ -129,7 +130,7 @@ impl<'a> Creation<'a> {
         self.broadcast.map(|broadcast| broadcast.sl).or(of_level).ok_or(INSUFFICIENT)
     }
 
-    fn mtu(&self) -> Result<u8, Refused> {
+    fn mtu(&self) -> Result<u8, ErrorStatus> {
         let (query, wanted) = (self.query, self.wanted);
         let of_port = query.view.port_info(self.port).map_or(0, |info| info.neighbor_mtu());
         let limit = self.level.and_then(|level| level.mtu_limit);
@@ -142,9 +143,9 @@ impl<'a> Creation<'a> {
         require(mtu_is_valid(mtu)).map(|()| mtu)
     }
 
-    fn rate(&self) -> Result<u8, Refused> {
+    fn rate(&self) -> Result<u8, ErrorStatus> {
         let (query, wanted) = (self.query, self.wanted);
-        let of_port = usize::from(query.view.facts().speed(self.port).rate);
+        let of_port = usize::from(query.view.path_index().mtu_rate(self.port).rate);
         let limit = self.level.and_then(|level| level.rate_limit).and_then(rate_rank);
         let mut rate = limit.map_or(of_port, |limit| limit.min(of_port));
         if query.has(McMemberRecord::RATE_SELECTOR | McMemberRecord::RATE) {
@@ -152,11 +153,11 @@ impl<'a> Creation<'a> {
             rate = choose(wanted.rate_selector(), rank, rate, 0, false).ok_or(INVALID)?;
         }
         let rate = rate_of_rank(rate);
-        Ok(rate_limit(query.view.options()).map_or(rate, |limit| limited_rate(rate, limit)))
+        Ok(max_rate(query.view.options()).map_or(rate, |limit| clamp_rate(rate, limit)))
     }
 
     /// Without a level of its own lifetime what is said is taken as it is, as OpenSM does.
-    fn packet_life(&self) -> Result<u8, Refused> {
+    fn packet_life(&self) -> Result<u8, ErrorStatus> {
         const LONGEST: u8 = 63;
         let (query, wanted) = (self.query, self.wanted);
         let of_level = self.level.and_then(|level| level.packet_life);
@@ -193,7 +194,7 @@ fn broadcast_of(mgid: &Gid) -> Option<Gid> {
 
 /// o15-0.1.5: which names clients may give. Those of IPoIB need their broadcast group first and
 /// must agree with it (RFC 4391, 5).
-fn validate_mgid(query: &Query<'_>, wanted: &McMemberRecord) -> Result<(), Refused> {
+fn validate_mgid(query: &Query<'_>, wanted: &McMemberRecord) -> Result<(), ErrorStatus> {
     const ADMINISTRATOR: u16 = 0xA01B;
     let mgid = wanted.mgid();
     let (flags, scope) = (mgid.0[1] >> 4, mgid.0[1] & 0xF);

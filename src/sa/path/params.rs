@@ -1,19 +1,20 @@
-//! What a path is good for: MTU and rate, lifetime, P_Key and SL, within what the query, its QoS level
-//! and the options allow.
+//! Parameters of a path: MTU, rate, packet lifetime, P_Key and SL, limited by the query, its QoS level
+//! and the options.
 
-use super::walk::{Way, way};
-use super::{Ends, leaves_subnet};
+use super::walk::{PathLimits, path_limits};
+use super::{PathEnds, leaves_subnet};
 use crate::config::options::OF_PATH;
 use crate::config::qos_policy::QosLevel;
 use crate::ids::{Pkey, Sl};
-use crate::sa::facts::Speed;
-use crate::sa::limits::{choose, known_rate, limited_rate, rate_limit, rate_of_rank, rate_rank};
+use crate::sa::path_index::MtuRate;
 use crate::sa::query::Query;
-use crate::sa::view::View;
+use crate::sa::rates::{clamp_rate, max_rate, rate_known_to, rate_of_rank, rate_rank};
+use crate::sa::selector::choose;
+use crate::sa::view::SubnetView;
 use crate::wire::record::PathRecord;
 
-/// What a path is good for.
-pub(super) struct Params {
+/// The parameters of a path, as codes of PathRecord.
+pub(super) struct PathParams {
     pub mtu: u8,
     pub rate: u8,
     pub life: u8,
@@ -21,22 +22,23 @@ pub(super) struct Params {
     pub sl: Sl,
 }
 
-/// What the path from one LID to another is good for; `None` if there is none as wanted.
+/// Parameters of the path between two LIDs; `None` if no path satisfies the query.
 pub(super) fn params(
     query: &Query<'_>,
     wanted: &PathRecord,
     level: Option<&QosLevel>,
-    ends: &Ends,
-) -> Option<Params> {
+    ends: &PathEnds,
+) -> Option<PathParams> {
     let view = &query.view;
     let pkey = pkey(query, wanted, level, ends)?;
-    let Way { speed: Speed { mut mtu, mut rate }, dropped } = way(view, ends)?;
-    let sl = sl(query, wanted, level, ends, pkey, dropped)?;
-    // Packets that do not leave the port are not under way (IBA vol. 1, 15.2.5.16).
-    let of_level = level.and_then(|level| level.packet_life);
-    let usual = of_level.unwrap_or(view.options().subnet_timeout);
-    let mut life = if ends.from == ends.to { 0 } else { usual };
-    for limit in limits(query, wanted, level) {
+    let PathLimits { mtu_rate: MtuRate { mut mtu, mut rate }, dropped_sls } =
+        path_limits(view, ends)?;
+    let sl = sl(query, wanted, level, ends, pkey, dropped_sls)?;
+    let level_life = level.and_then(|level| level.packet_life);
+    let default_life = level_life.unwrap_or(view.options().subnet_timeout);
+    // Packets from a port to itself take no time on the fabric (IBA vol. 1, 15.2.5.16).
+    let mut life = if ends.from == ends.to { 0 } else { default_life };
+    for limit in configured_limits(query, wanted, level) {
         mtu = limit.mtu.map_or(mtu, |limit| mtu.min(limit));
         let limit = limit.rate.and_then(rate_rank);
         rate = limit.map_or(rate, |limit| rate.min(limit as u8));
@@ -53,96 +55,99 @@ pub(super) fn params(
         let (selector, asked) = (wanted.packet_life_selector(), wanted.packet_life());
         life = choose(selector, asked.into(), life.into(), 1, false)? as u8;
     }
-    let rate = told_rate(view, ends, rate_of_rank(rate.into()));
-    Some(Params { mtu, rate, life, pkey, sl })
+    let rate = reported_rate(view, ends, rate_of_rank(rate.into()));
+    Some(PathParams { mtu, rate, life, pkey, sl })
 }
 
-/// The rate to answer with: one that clients know, by the configuration or, if that has no limit,
-/// by what both ends are capable of.
-fn told_rate(view: &View<'_>, ends: &Ends, rate: u8) -> u8 {
+/// The rate of the reply: limited by the configuration or, without a configured limit, to rates that
+/// both ends have codes for.
+fn reported_rate(view: &SubnetView<'_>, ends: &PathEnds, rate: u8) -> u8 {
     let options = view.options();
-    if let Some(limit) = rate_limit(options) {
-        return limited_rate(rate, limit);
+    if let Some(limit) = max_rate(options) {
+        return clamp_rate(rate, limit);
     }
     let infos = [ends.from, ends.to].map(|port| view.fabric().port(port).info);
-    infos.into_iter().flatten().fold(rate, |rate, info| known_rate(rate, &info))
+    infos.into_iter().flatten().fold(rate, |rate, info| rate_known_to(&info, rate))
 }
 
-/// MTU and rate, as codes, that a path may not exceed.
-struct Limit {
+/// Upper limits of a path, as MTU and rate codes.
+struct ConfiguredLimit {
     mtu: Option<u8>,
     rate: Option<u8>,
 }
 
-/// What limits a path besides its way: the level, and the options for paths to other subnets.
-fn limits(
+/// Limits of the QoS level and, for paths to other subnets, of the options `rtr_pr_mtu` and
+/// `rtr_pr_rate`.
+fn configured_limits(
     query: &Query<'_>,
     wanted: &PathRecord,
     level: Option<&QosLevel>,
-) -> impl Iterator<Item = Limit> + use<> {
-    let of_level = level.map(|level| Limit { mtu: level.mtu_limit, rate: level.rate_limit });
+) -> impl Iterator<Item = ConfiguredLimit> + use<> {
+    let of_level =
+        level.map(|level| ConfiguredLimit { mtu: level.mtu_limit, rate: level.rate_limit });
     let options = query.view.options();
     let set = |code: u8| Some(code).filter(|&code| code != OF_PATH);
     let of_routers = leaves_subnet(query, wanted)
-        .then(|| Limit { mtu: set(options.rtr_pr_mtu), rate: set(options.rtr_pr_rate) });
+        .then(|| ConfiguredLimit { mtu: set(options.rtr_pr_mtu), rate: set(options.rtr_pr_rate) });
     of_level.into_iter().chain(of_routers)
 }
 
-/// The SL of a path whose way drops the packets of some SLs; `None` if that asked for is another,
-/// or dropped. For torus-2QoS it is the routing's, of which these are a hint: that asked for,
-/// that for paths to other subnets, the level's, the partition's.
+/// The SL of a path. The routing engine chooses it from a hint: the SL of the query, else `rtr_pr_sl`
+/// for paths to other subnets, the SL of the QoS level, or that of the partition. `None` if the hint
+/// is one of `dropped_sls`, or if the query asks for another SL.
 fn sl(
     query: &Query<'_>,
     wanted: &PathRecord,
     level: Option<&QosLevel>,
-    ends: &Ends,
+    ends: &PathEnds,
     pkey: Pkey,
-    dropped: u16,
+    dropped_sls: u16,
 ) -> Option<Sl> {
     let view = &query.view;
     let of_routers = Some(view.options().rtr_pr_sl)
         .filter(|&sl| sl != OF_PATH && leaves_subnet(query, wanted))
         .map(Sl);
-    let ruled = of_routers.or(level.map(|level| level.sl));
+    let configured = of_routers.or(level.map(|level| level.sl));
     let hint = if query.has(PathRecord::SL) {
         let asked = wanted.sl();
-        ruled.is_none_or(|ruled| ruled == asked).then_some(asked)?
+        configured.is_none_or(|configured| configured == asked).then_some(asked)?
     } else {
-        ruled.unwrap_or_else(|| view.plan().partitions.service_level(pkey))
+        configured.unwrap_or_else(|| view.plan().partitions.service_level(pkey))
     };
-    if dropped >> (hint.0 & 0xF) & 1 == 1 {
+    if dropped_sls >> (hint.0 & 0xF) & 1 == 1 {
         return None;
     }
     let sl = view.plan().routing.policy.path_sl(ends.from, ends.to, hint);
     (!query.has(PathRecord::SL) || sl == hint).then_some(sl)
 }
 
-/// True if the path is for raw packets.
+/// True if the query is for raw traffic.
 pub(super) fn is_raw(query: &Query<'_>, wanted: &PathRecord) -> bool {
     query.has(PathRecord::RAW_TRAFFIC) && wanted.raw_traffic()
 }
 
-/// The P_Key of a path: as asked, or one that both ends share; one of the level's, if it has any.
+/// The P_Key of a path: that of the query if both ends are members, else one that both ends share.
+/// A QoS level with P_Keys restricts the choice to these.
 fn pkey(
     query: &Query<'_>,
     wanted: &PathRecord,
     level: Option<&QosLevel>,
-    ends: &Ends,
+    ends: &PathEnds,
 ) -> Option<Pkey> {
     let view = &query.view;
     if is_raw(query, wanted) {
-        // Raw packets need none, but to reach another port is for partners.
+        // Raw packets carry no P_Key, but the ends must share a partition.
         let none = (ends.from == ends.to).then_some(Pkey(0));
-        return view.common_key(ends.from, ends.to).or(none);
+        return view.common_pkey(ends.from, ends.to).or(none);
     }
     let keys = level.map(|level| &level.pkeys).filter(|keys| !keys.is_empty());
     let allowed = |key: Pkey| keys.is_none_or(|keys| keys.contains(u64::from(key.base())));
     if query.has(PathRecord::PKEY) {
         let asked = wanted.pkey();
-        return (view.share_key(ends.from, ends.to, asked) && allowed(asked)).then_some(asked);
+        return (view.share_pkey(ends.from, ends.to, asked) && allowed(asked)).then_some(asked);
     }
     match keys {
-        Some(_) => view.common_key_of(ends.from, ends.to, allowed),
-        None => view.common_key(ends.from, ends.to),
+        Some(_) => view.common_pkey_of(ends.from, ends.to, allowed),
+        None => view.common_pkey(ends.from, ends.to),
     }
 }

@@ -1,82 +1,88 @@
-//! The way of a packet through the tables that are programmed.
+//! Follows a packet through the planned forwarding tables.
 
-use super::Ends;
+use super::PathEnds;
 use crate::fabric::PortId;
 use crate::ids::PortNum;
-use crate::sa::facts::Speed;
-use crate::sa::view::View;
+use crate::sa::path_index::MtuRate;
+use crate::sa::view::SubnetView;
 
-/// The most links of a path: tables that lead further lead in a circle.
+/// Maximum number of links of a path; tables that lead further contain a loop. Directed routes have
+/// at most 63 hops (IBA vol. 1, 14.2.2).
 const MAX_LINKS: usize = 64;
 
-/// What packets find on their way.
-pub(super) struct Way {
-    /// The least MTU and rate.
-    pub speed: Speed,
-    /// The SLs whose packets are dropped, bit n for SL n.
-    pub dropped: u16,
+/// Properties of the links of a path.
+pub(super) struct PathLimits {
+    /// The lowest MTU and rate.
+    pub mtu_rate: MtuRate,
+    /// The SLs that an SL to VL table maps to VL 15: bit n for SL n.
+    pub dropped_sls: u16,
 }
 
-/// A packet passes a node.
-pub(in crate::sa) struct Passing {
-    /// The port it came by; `None` at the node that sends it.
+/// A node on a path.
+pub(in crate::sa) struct NodeTransit {
+    /// Ingress port; `None` at the source node.
     pub entry: Option<PortId>,
-    /// The port it leaves by: the destination itself at a switch that the packet is for, and if a
-    /// port sends to itself.
+    /// Egress port. At the destination node, and if source and destination are the same port, it is
+    /// the destination port itself.
     pub exit: PortId,
-    /// What both ends of the cable that it leaves by are capable of, or the destination.
-    speed: Speed,
+    /// MTU and rate of the egress link, or of the destination port.
+    mtu_rate: MtuRate,
 }
 
-/// What is on the way that the tables send a packet; `None` if they do not deliver it.
-pub(super) fn way(view: &View<'_>, ends: &Ends) -> Option<Way> {
-    known(view, ends).or_else(|| walked(view, ends))
+/// Properties of the path that the tables provide; `None` if they do not deliver its packets.
+pub(super) fn path_limits(view: &SubnetView<'_>, ends: &PathEnds) -> Option<PathLimits> {
+    limits_of_uniform_core(view, ends).or_else(|| limits_by_walk(view, ends))
 }
 
-/// The same where it is known without a walk.
-fn known(view: &View<'_>, ends: &Ends) -> Option<Way> {
-    let between = view.facts().between().filter(|_| ends.from != ends.to)?;
-    let (first, from) = view.place(ends.from)?;
-    let (last, to) = view.place(ends.to)?;
+/// Properties of a path through a uniform core, which depend on its ends only.
+fn limits_of_uniform_core(view: &SubnetView<'_>, ends: &PathEnds) -> Option<PathLimits> {
+    let core = view.path_index().uniform_core().filter(|_| ends.from != ends.to)?;
+    let (first, from) = view.attachment(ends.from)?;
+    let (last, to) = view.attachment(ends.to)?;
     let at_ends = from.min(to);
-    let speed = if first == last { at_ends } else { at_ends.min(between) };
-    Some(Way { speed, dropped: 0 })
+    let mtu_rate = if first == last { at_ends } else { at_ends.min(core) };
+    Some(PathLimits { mtu_rate, dropped_sls: 0 })
 }
 
-fn walked(view: &View<'_>, ends: &Ends) -> Option<Way> {
-    let mut way = Way { speed: view.facts().speed(ends.from), dropped: 0 };
-    let pass = |Passing { entry, exit, speed }| {
-        way.speed = way.speed.min(speed);
-        if view.facts().drops {
+fn limits_by_walk(view: &SubnetView<'_>, ends: &PathEnds) -> Option<PathLimits> {
+    let mtu_rate = view.path_index().mtu_rate(ends.from);
+    let mut limits = PathLimits { mtu_rate, dropped_sls: 0 };
+    let visit = |NodeTransit { entry, exit, mtu_rate }| {
+        limits.mtu_rate = limits.mtu_rate.min(mtu_rate);
+        if view.path_index().has_vl15_mappings() {
             let input = entry.map_or(PortNum::ZERO, |entry| view.fabric().port(entry).num);
-            way.dropped |= view.dropped(input, exit);
+            limits.dropped_sls |= view.dropped_sls(input, exit);
         }
     };
-    walk(view, ends, pass).then_some(way)
+    walk(view, ends, visit).then_some(limits)
 }
 
-/// Calls `pass` for every node that sends a packet on as the tables have it, in their order, and for
-/// a switch that it is for. False if they do not deliver it.
-pub(in crate::sa) fn walk(view: &View<'_>, ends: &Ends, mut pass: impl FnMut(Passing)) -> bool {
-    let facts = view.facts();
+/// Calls `visit` for each node that forwards a packet of the path, from the source on, and for a
+/// destination that is a switch. Returns false if the tables do not deliver the packet.
+pub(in crate::sa) fn walk(
+    view: &SubnetView<'_>,
+    ends: &PathEnds,
+    mut visit: impl FnMut(NodeTransit),
+) -> bool {
+    let path_index = view.path_index();
     let mut entry = None;
     let mut exit = match view.fabric().node_of(ends.from).switch {
-        Some(switch) if ends.from != ends.to => view.out(switch, ends.dlid),
+        Some(switch) if ends.from != ends.to => view.egress(switch, ends.dlid),
         _ => Some(ends.from),
     };
     for _ in 0..MAX_LINKS {
         let Some(port) = exit else { return false };
         if port == ends.to {
-            pass(Passing { entry, exit: port, speed: facts.speed(port) });
+            visit(NodeTransit { entry, exit: port, mtu_rate: path_index.mtu_rate(port) });
             return true;
         }
-        let Some(cable) = facts.cable(port) else { return false };
-        pass(Passing { entry, exit: port, speed: cable.speed });
-        if cable.peer == ends.to {
+        let Some(link) = path_index.link(port) else { return false };
+        visit(NodeTransit { entry, exit: port, mtu_rate: link.mtu_rate });
+        if link.peer == ends.to {
             return true;
         }
-        entry = Some(cable.peer);
-        exit = cable.switch.and_then(|switch| view.out(switch, ends.dlid));
+        entry = Some(link.peer);
+        exit = link.switch.and_then(|switch| view.egress(switch, ends.dlid));
     }
     false
 }

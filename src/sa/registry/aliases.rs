@@ -9,7 +9,7 @@
 use crate::fabric::Fabric;
 use crate::ids::{Guid, Lid};
 use crate::plan::aliases::AliasBlock;
-use crate::sa::refused::Refused;
+use crate::sa::status::ErrorStatus;
 use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock};
 use crate::wire::sa::SaStatus;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,10 +19,10 @@ use std::sync::Arc;
 pub const BLOCK: usize = GUID_BLOCK;
 
 /// The company identifier in GUIDs that the subnet manager makes up, as in OpenSM's.
-const COMPANY: u64 = 0x00_1405;
+const ASSIGNED_GUID_OUI: u64 = 0x00_1405;
 
 /// GUIDs that are tried before the subnet manager gives up to make one.
-const TRIES: usize = 1000;
+const MAX_ASSIGN_ATTEMPTS: usize = 1000;
 
 /// Blocks of alias GUIDs by port GUID and block number.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -40,7 +40,7 @@ pub struct Aliases {
 
 /// A checked request to change entries of a block.
 #[derive(Clone, Debug)]
-pub(crate) struct Edit {
+pub(crate) struct AliasEdit {
     /// The port.
     pub port: Guid,
     /// Its LID as it stood in the request.
@@ -57,7 +57,7 @@ pub(crate) struct Edit {
     pub fabric: Arc<Fabric>,
 }
 
-impl Edit {
+impl AliasEdit {
     fn entries(&self) -> impl Iterator<Item = usize> + use<> {
         let selected = self.selected;
         (0..BLOCK).filter(move |index| selected >> index & 1 == 1)
@@ -147,7 +147,7 @@ impl Aliases {
     ///
     /// # Errors
     /// `NO_RESOURCES` if the subnet manager cannot make up any more. Entries before that are set.
-    pub(crate) fn set(&mut self, edit: &Edit) -> Result<[Guid; BLOCK], Refused> {
+    pub(crate) fn set(&mut self, edit: &AliasEdit) -> Result<[Guid; BLOCK], ErrorStatus> {
         let name = (edit.port, edit.block);
         let fresh = || (edit.lid, Self::empty(edit.port, edit.block));
         let (_, mut guids) = self.blocks.get(&name).copied().unwrap_or_else(fresh);
@@ -162,7 +162,7 @@ impl Aliases {
                 match self.assign(edit, index) {
                     Some(guid) => guid,
                     None => {
-                        outcome = Err(Refused(SaStatus::NO_RESOURCES));
+                        outcome = Err(ErrorStatus(SaStatus::NO_RESOURCES));
                         break;
                     }
                 }
@@ -182,7 +182,7 @@ impl Aliases {
 
     /// Clears entries and returns the block as it then is. The block stays: the device is to
     /// hear that it is empty.
-    pub(crate) fn clear(&mut self, edit: &Edit) -> [Guid; BLOCK] {
+    pub(crate) fn clear(&mut self, edit: &AliasEdit) -> [Guid; BLOCK] {
         let Some((lid, guids)) = self.blocks.get_mut(&(edit.port, edit.block)) else {
             return Self::empty(edit.port, edit.block);
         };
@@ -202,15 +202,15 @@ impl Aliases {
     }
 
     /// A GUID for an entry: the one it was given before, or a new one.
-    fn assign(&mut self, edit: &Edit, index: usize) -> Option<Guid> {
+    fn assign(&mut self, edit: &AliasEdit, index: usize) -> Option<Guid> {
         let place = (edit.port, u16::from(edit.block) * BLOCK as u16 + index as u16);
         if let Some(&guid) = self.assigned.get(&place) {
             return Some(guid);
         }
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ASSIGN_ATTEMPTS {
             self.last_assigned = self.last_assigned.checked_add(1)?;
             let number = u64::from(self.last_assigned);
-            let guid = Guid(COMPANY << 40 | u64::from(edit.byte) << 32 | number);
+            let guid = Guid(ASSIGNED_GUID_OUI << 40 | u64::from(edit.byte) << 32 | number);
             if self.is_free(&edit.fabric, guid) {
                 self.assigned.insert(place, guid);
                 return Some(guid);

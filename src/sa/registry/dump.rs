@@ -21,7 +21,7 @@ mod read;
 mod tests;
 mod write;
 
-pub use read::Restored;
+pub use read::RestoreSummary;
 
 use super::Registry;
 use super::groups::GroupSpec;
@@ -30,7 +30,7 @@ use std::time::Instant;
 
 /// One moment on two clocks: leases run on the first, the file knows the second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Moment {
+pub struct Timestamp {
     /// The daemon's clock.
     pub now: Instant,
     /// Seconds since 1970-01-01 UTC.
@@ -39,8 +39,8 @@ pub struct Moment {
 
 impl Registry {
     /// The registry as text; `prefix` is the subnet's.
-    pub fn dump(&self, prefix: u64, moment: Moment) -> String {
-        write::text(self, prefix, moment)
+    pub fn dump(&self, prefix: u64, time: Timestamp) -> String {
+        write::text(self, prefix, time)
     }
 
     /// Adds what the text of a dump holds to this registry. `file` is the name to be told in
@@ -51,8 +51,8 @@ impl Registry {
         file: &Path,
         text: &str,
         permanent: &[GroupSpec],
-        moment: Moment,
-    ) -> Restored {
-        read::text(self, file, text, permanent, moment)
+        time: Timestamp,
+    ) -> RestoreSummary {
+        read::text(self, file, text, permanent, time)
     }
 }

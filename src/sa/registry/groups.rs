@@ -8,7 +8,7 @@ pub(crate) use spec::{LINK_LOCAL_SCOPE, broadcast_mgid};
 use crate::fabric::Fabric;
 use crate::ids::{Gid, Guid, Mlid, Pkey};
 use crate::plan::multicast::{GroupMembers, MulticastDelta};
-use crate::sa::refused::Refused;
+use crate::sa::status::ErrorStatus;
 use crate::wire::record::{JoinState, McMemberRecord, Selector};
 use crate::wire::sa::SaStatus;
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,7 +110,7 @@ impl Group {
 /// A checked request to join.
 #[derive(Clone, Debug)]
 pub(crate) struct Join {
-    pub group: Target,
+    pub group: JoinTarget,
     /// As it stood in the request: the member's name.
     pub port_gid: Gid,
     /// The port that has this GID.
@@ -121,7 +121,7 @@ pub(crate) struct Join {
 
 /// The group of a [`Join`].
 #[derive(Clone, Debug)]
-pub(crate) enum Target {
+pub(crate) enum JoinTarget {
     /// It is there.
     Existing(Gid),
     /// It is to be created.
@@ -257,7 +257,7 @@ impl Groups {
     }
 
     /// See [`Registry::regrouping`](super::Registry::regrouping).
-    pub(super) fn regrouping(&self, since: u64, fabric: &Fabric) -> MulticastDelta {
+    pub(super) fn multicast_delta(&self, since: u64, fabric: &Fabric) -> MulticastDelta {
         let touched = self.touched.iter().filter(|&(_, &generation)| generation > since);
         let mlids: BTreeSet<Mlid> = touched.map(|(&mlid, _)| mlid).collect();
         let names = mlids.iter().filter_map(|mlid| self.mlids.get(mlid)).flatten();
@@ -277,11 +277,11 @@ impl Groups {
 
     /// Joins a port, creating the group if that was asked for. Returns its record, and the
     /// generation from which on the tree has a place for it.
-    pub(crate) fn join(&mut self, request: Join) -> Result<(McMemberRecord, u64), Refused> {
-        let no_room = Refused(SaStatus::NO_RESOURCES);
+    pub(crate) fn join(&mut self, request: Join) -> Result<(McMemberRecord, u64), ErrorStatus> {
+        let no_room = ErrorStatus(SaStatus::NO_RESOURCES);
         let mgid = match request.group {
-            Target::Existing(mgid) => mgid,
-            Target::New { mut spec, mlid, last, prefix, consolidate } => {
+            JoinTarget::Existing(mgid) => mgid,
+            JoinTarget::New { mut spec, mlid, last, prefix, consolidate } => {
                 if spec.mgid == Gid::default() {
                     spec.mgid = self.new_mgid(spec.scope, prefix).ok_or(no_room)?;
                 }
@@ -290,7 +290,7 @@ impl Groups {
                 mgid
             }
         };
-        let group = self.groups.get_mut(&mgid).ok_or(Refused(SaStatus::REQ_INVALID))?;
+        let group = self.groups.get_mut(&mgid).ok_or(ErrorStatus(SaStatus::REQ_INVALID))?;
         let was_kept = group.is_kept();
         let (port, proxy) = (request.port, request.proxy);
         let fresh = Member { port, state: JoinState(0), proxy, since: 0 };
@@ -311,8 +311,8 @@ impl Groups {
 
     /// Takes roles from a member; without any it leaves, and the last one that kept the group
     /// takes the group along. Returns the record with the roles that remain.
-    pub(crate) fn leave(&mut self, request: Leave) -> Result<McMemberRecord, Refused> {
-        let (invalid, name) = (Refused(SaStatus::REQ_INVALID), request.port_gid.guid());
+    pub(crate) fn leave(&mut self, request: Leave) -> Result<McMemberRecord, ErrorStatus> {
+        let (invalid, name) = (ErrorStatus(SaStatus::REQ_INVALID), request.port_gid.guid());
         let group = self.groups.get_mut(&request.mgid).ok_or(invalid)?;
         let was_kept = group.is_kept();
         let member = group.members.get_mut(&name).ok_or(invalid)?;

@@ -39,7 +39,7 @@ pub struct Registry {
 
 /// Heavy sweeps with faults that must all miss a port before its memberships are forgotten, and
 /// heavy sweeps of any kind before its subscriptions are.
-pub const PATIENCE: u32 = 4;
+pub const MAX_MISSED_SWEEPS: u32 = 4;
 
 impl Registry {
     /// Counts the changes that matter to forwarding tables: when it is another one than at the
@@ -86,12 +86,12 @@ impl Registry {
     }
 
     /// Takes all alias GUIDs from their ports.
-    pub fn forget_aliases(&mut self) {
+    pub fn clear_aliases(&mut self) {
         self.aliases.forget_all();
     }
 
-    /// Ends all subscriptions.
-    pub fn end_subscriptions(&mut self) {
+    /// PathEnds all subscriptions.
+    pub fn clear_subscriptions(&mut self) {
         self.subscriptions.clear();
     }
 
@@ -114,13 +114,13 @@ impl Registry {
     ///
     /// That a sweep did not find a port proves nothing while other nodes did not answer it: a
     /// lost reply hides all that is behind its sender. A member is forgotten if a sweep without
-    /// such faults does not find its port, or if [`PATIENCE`] sweeps in a row do not; so are its
+    /// such faults does not find its port, or if [`MAX_MISSED_SWEEPS`] sweeps in a row do not; so are its
     /// alias GUIDs. Until then
     /// the membership only rests: [`Self::groups`] leaves out ports that are not there.
     ///
     /// Subscriptions go with the memberships if `drop_subscriptions`
-    /// (`drop_event_subscriptions`); else they wait for a port that blinks, [`PATIENCE`] sweeps.
-    pub fn forget_absent(&mut self, fabric: &Fabric, drop_subscriptions: bool) {
+    /// (`drop_event_subscriptions`); else they wait for a port that blinks, [`MAX_MISSED_SWEEPS`] sweeps.
+    pub fn remove_absent_ports(&mut self, fabric: &Fabric, drop_subscriptions: bool) {
         let is_complete = fabric.faults().iter().all(|fault| !hides_ports(fault));
         let mut known = self.multicast.ports();
         known.extend(self.subscriptions.ports());
@@ -128,8 +128,8 @@ impl Registry {
         known.retain(|&guid| fabric.port_by_guid(guid).is_none());
         let missed = |guid: Guid| (guid, self.missed.get(&guid).copied().unwrap_or(0) + 1);
         self.missed = known.into_iter().map(missed).collect();
-        let gone_for_good = self.absent(|sweeps| sweeps >= PATIENCE);
-        let gone = self.absent(|sweeps| is_complete || sweeps >= PATIENCE);
+        let gone_for_good = self.absent(|sweeps| sweeps >= MAX_MISSED_SWEEPS);
+        let gone = self.absent(|sweeps| is_complete || sweeps >= MAX_MISSED_SWEEPS);
         self.multicast.forget(&gone);
         self.aliases.forget(&gone);
         self.subscriptions.forget(if drop_subscriptions { &gone } else { &gone_for_good });
@@ -149,8 +149,8 @@ impl Registry {
 
     /// What changed about the groups since the [`generation`](Self::generation) `since`, in terms
     /// of [`Self::groups`].
-    pub fn regrouping(&self, since: u64, fabric: &Fabric) -> MulticastDelta {
-        self.multicast.regrouping(since, fabric)
+    pub fn multicast_delta(&self, since: u64, fabric: &Fabric) -> MulticastDelta {
+        self.multicast.multicast_delta(since, fabric)
     }
 }
 

@@ -2,14 +2,14 @@
 //! gone when their lease ends.
 
 use crate::ids::{Gid, Pkey};
-use crate::sa::refused::Refused;
+use crate::sa::status::ErrorStatus;
 use crate::wire::record::ServiceRecord;
 use crate::wire::sa::SaStatus;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// What names a record: ServiceID, ServiceGID, ServiceP_Key.
-pub type ServiceName = (u64, Gid, Pkey);
+pub type ServiceRid = (u64, Gid, Pkey);
 
 /// The most records that are kept: with more, a Set gets `NO_RESOURCES`.
 pub const MAX_SERVICES: usize = 65_536;
@@ -47,19 +47,19 @@ impl Service {
 /// All service records.
 #[derive(Clone, Debug, Default)]
 pub struct Services {
-    records: BTreeMap<ServiceName, Service>,
+    records: BTreeMap<ServiceRid, Service>,
     /// No record ends before this.
     next_end: Option<Instant>,
     changes: u64,
 }
 
 /// What names `record`.
-pub fn name(record: &ServiceRecord) -> ServiceName {
+pub fn name(record: &ServiceRecord) -> ServiceRid {
     (record.id(), record.gid(), record.pkey())
 }
 
 /// The record as a requester may see it.
-pub(crate) fn shown(mut record: ServiceRecord, trusted: bool) -> ServiceRecord {
+pub(crate) fn redacted(mut record: ServiceRecord, trusted: bool) -> ServiceRecord {
     if !trusted {
         record.set_key([0; 16]);
     }
@@ -78,10 +78,10 @@ impl Services {
     }
 
     /// Registers a service, or registers it anew, until its lease ends.
-    pub(crate) fn set(&mut self, record: ServiceRecord, now: Instant) -> Result<(), Refused> {
+    pub(crate) fn set(&mut self, record: ServiceRecord, now: Instant) -> Result<(), ErrorStatus> {
         let name = name(&record);
         if self.records.len() >= MAX_SERVICES && !self.records.contains_key(&name) {
-            return Err(Refused(SaStatus::NO_RESOURCES));
+            return Err(ErrorStatus(SaStatus::NO_RESOURCES));
         }
         self.put(record, record.lease(), now);
         Ok(())
@@ -107,7 +107,7 @@ impl Services {
     }
 
     /// Takes a service back.
-    pub(crate) fn delete(&mut self, name: &ServiceName, now: Instant) -> Option<ServiceRecord> {
+    pub(crate) fn delete(&mut self, name: &ServiceRid, now: Instant) -> Option<ServiceRecord> {
         let service = self.records.remove(name)?;
         self.changes += 1;
         Some(service.record(now))
@@ -173,7 +173,7 @@ mod tests {
             services.set(service(id, ServiceRecord::NO_END), now).unwrap();
         }
         let one_more = services.set(service(1 << 32, 1), now);
-        assert_eq!(one_more, Err(Refused(SaStatus::NO_RESOURCES)));
+        assert_eq!(one_more, Err(ErrorStatus(SaStatus::NO_RESOURCES)));
         assert_eq!(services.set(service(5, 1), now), Ok(()), "what is there can be renewed");
         services.expire(now + Duration::from_secs(2));
         assert_eq!(services.set(service(1 << 32, 1), now), Ok(()));

@@ -1,7 +1,7 @@
 //! Subscriptions to notices (IBA vol. 1, 13.5.3 and 15.2.5.12): who wants to hear of what.
 
 use crate::ids::{Gid, Guid, Lid};
-use crate::sa::refused::Refused;
+use crate::sa::status::ErrorStatus;
 use crate::transport::Address;
 use crate::wire::attr::{Notice, TrapNumber};
 use crate::wire::record::{InformInfo, InformInfoRecord};
@@ -122,7 +122,7 @@ impl Subscriptions {
     }
 
     /// Adds a subscription, or renews it; its number is chosen here.
-    pub(crate) fn subscribe(&mut self, mut new: Subscription) -> Result<(), Refused> {
+    pub(crate) fn subscribe(&mut self, mut new: Subscription) -> Result<(), ErrorStatus> {
         let own = self.by_port.entry(new.subscriber).or_default();
         self.changes += 1;
         if let Some(old) = own.iter_mut().find(|old| old.is_same(&new)) {
@@ -133,7 +133,7 @@ impl Subscriptions {
         let number = free_number(own).filter(|_| self.count < MAX_SUBSCRIPTIONS);
         let Some(number) = number else {
             self.tidy(new.subscriber);
-            return Err(Refused(SaStatus::NO_RESOURCES));
+            return Err(ErrorStatus(SaStatus::NO_RESOURCES));
         };
         new.number = number;
         let place = own.partition_point(|old| old.number < number);
@@ -142,9 +142,9 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// Ends a subscription.
-    pub(crate) fn unsubscribe(&mut self, wanted: &Subscription) -> Result<(), Refused> {
-        let invalid = Refused(SaStatus::REQ_INVALID);
+    /// PathEnds a subscription.
+    pub(crate) fn unsubscribe(&mut self, wanted: &Subscription) -> Result<(), ErrorStatus> {
+        let invalid = ErrorStatus(SaStatus::REQ_INVALID);
         let own = self.by_port.get_mut(&wanted.subscriber).ok_or(invalid)?;
         let place = own.iter().position(|old| old.is_same(wanted)).ok_or(invalid)?;
         own.remove(place);
@@ -163,7 +163,7 @@ impl Subscriptions {
         !is_there && self.subscribe(old).is_ok()
     }
 
-    /// Ends one by its name, if it is there.
+    /// PathEnds one by its name, if it is there.
     pub(crate) fn remove(&mut self, subscriber: Guid, number: u16) {
         let Some(own) = self.by_port.get_mut(&subscriber) else { return };
         let before = own.len();
@@ -174,7 +174,7 @@ impl Subscriptions {
         self.tidy(subscriber);
     }
 
-    /// Ends all subscriptions of these ports.
+    /// PathEnds all subscriptions of these ports.
     pub(super) fn forget(&mut self, ports: &BTreeSet<Guid>) {
         for port in ports {
             if let Some(own) = self.by_port.remove(port) {
@@ -184,7 +184,7 @@ impl Subscriptions {
         }
     }
 
-    /// Ends all subscriptions.
+    /// PathEnds all subscriptions.
     pub(crate) fn clear(&mut self) {
         self.changes += u64::from(self.count > 0);
         self.by_port.clear();

@@ -1,9 +1,9 @@
-use super::groups::{Join, Leave, Target};
+use super::groups::{Join, JoinTarget, Leave};
 use super::*;
 use crate::fabric::NodeParts;
 use crate::ids::PortNum;
 use crate::plan::partitions;
-use crate::sa::refused::Refused;
+use crate::sa::status::ErrorStatus;
 use crate::wire::attr::{NodeDescription, NodeInfo, SwitchInfo};
 use crate::wire::record::JoinState;
 use crate::wire::sa::SaStatus;
@@ -16,11 +16,11 @@ fn spec(n: u8) -> GroupSpec {
     spec
 }
 
-fn new(n: u8, last: u16) -> Target {
-    Target::New { spec: spec(n), mlid: None, last: Mlid(last), prefix: 0, consolidate: false }
+fn new(n: u8, last: u16) -> JoinTarget {
+    JoinTarget::New { spec: spec(n), mlid: None, last: Mlid(last), prefix: 0, consolidate: false }
 }
 
-fn join(group: Target, port: u64, state: JoinState) -> Join {
+fn join(group: JoinTarget, port: u64, state: JoinState) -> Join {
     let port_gid = Gid::new(0, Guid(port));
     Join { group, port_gid, port: Guid(port), state, proxy: false }
 }
@@ -38,7 +38,7 @@ fn mlids_are_the_lowest_free_ones() {
         assert_eq!(record.mlid(), Mlid(mlid));
     }
     let full = registry.multicast.join(join(new(3, 0xC001), 1, JoinState::FULL));
-    assert_eq!(full, Err(Refused(SaStatus::NO_RESOURCES)));
+    assert_eq!(full, Err(ErrorStatus(SaStatus::NO_RESOURCES)));
     registry.multicast.leave(leave(1, 1, JoinState::FULL)).unwrap();
     let (record, _) = registry.multicast.join(join(new(4, 0xC001), 1, JoinState::FULL)).unwrap();
     assert_eq!(record.mlid(), Mlid::FIRST, "the one that was given back");
@@ -48,7 +48,7 @@ fn mlids_are_the_lowest_free_ones() {
 fn roles_come_and_go_one_by_one() {
     let mut registry = Registry::default();
     registry.multicast.join(join(new(1, 0xC00F), 1, JoinState::FULL)).unwrap();
-    let existing = || Target::Existing(spec(1).mgid);
+    let existing = || JoinTarget::Existing(spec(1).mgid);
     let (record, _) = registry.multicast.join(join(existing(), 1, JoinState::SEND_ONLY)).unwrap();
     assert_eq!(record.join_state(), JoinState(5));
     registry.multicast.join(join(existing(), 2, JoinState::NON)).unwrap();
@@ -82,7 +82,7 @@ fn with_lost_reply() -> Fabric {
 fn with_members(ports: &[u64]) -> Registry {
     let mut registry = Registry::default();
     for (n, &port) in ports.iter().enumerate() {
-        let group = if n == 0 { new(1, 0xC00F) } else { Target::Existing(spec(1).mgid) };
+        let group = if n == 0 { new(1, 0xC00F) } else { JoinTarget::Existing(spec(1).mgid) };
         registry.multicast.join(join(group, port, JoinState::FULL)).unwrap();
     }
     registry
@@ -96,26 +96,26 @@ fn members(registry: &Registry) -> Vec<u64> {
 fn ports_that_left_are_forgotten_with_their_groups() {
     let mut registry = with_members(&[1, 2]);
     let before = registry.generation();
-    registry.forget_absent(&fabric(Vec::new()), false);
+    registry.remove_absent_ports(&fabric(Vec::new()), false);
     assert_eq!(members(&registry), [1]);
     assert_eq!(registry.generation(), before + 1);
     let mut lonely = with_members(&[2]);
-    lonely.forget_absent(&fabric(Vec::new()), false);
+    lonely.remove_absent_ports(&fabric(Vec::new()), false);
     assert_eq!(lonely.iter().count(), 0);
 }
 
 #[test]
 fn a_sweep_that_lost_replies_forgets_nobody_at_once() {
     let mut registry = with_members(&[1, 2]);
-    for _ in 1..PATIENCE {
-        registry.forget_absent(&with_lost_reply(), false);
+    for _ in 1..MAX_MISSED_SWEEPS {
+        registry.remove_absent_ports(&with_lost_reply(), false);
         assert_eq!(members(&registry), [1, 2]);
     }
     let mut returned = registry.clone();
-    registry.forget_absent(&with_lost_reply(), false);
+    registry.remove_absent_ports(&with_lost_reply(), false);
     assert_eq!(members(&registry), [1], "silent for too long");
     returned.missed.clear();
-    returned.forget_absent(&with_lost_reply(), false);
+    returned.remove_absent_ports(&with_lost_reply(), false);
     assert_eq!(members(&returned), [1, 2], "counted anew");
 }
 
@@ -126,7 +126,7 @@ fn a_port_is_a_member_under_each_of_its_names() {
     let mut registry = Registry::default();
     let alias = |group, state| Join { port_gid: Gid::new(0, Guid(11)), ..join(group, 1, state) };
     registry.multicast.join(alias(new(1, 0xC00F), JoinState::FULL)).unwrap();
-    let existing = Target::Existing(spec(1).mgid);
+    let existing = JoinTarget::Existing(spec(1).mgid);
     registry.multicast.join(join(existing, 1, JoinState::SEND_ONLY)).unwrap();
     assert_eq!(members(&registry), [1, 11]);
     let groups = registry.groups(&fabric);
@@ -145,7 +145,7 @@ fn a_port_is_a_member_under_each_of_its_names() {
 fn permanent_groups_stay() {
     let mut registry = Registry::default();
     registry.set_permanent(&[spec(1)], Mlid::LAST).unwrap();
-    registry.multicast.join(join(Target::Existing(spec(1).mgid), 1, JoinState::FULL)).unwrap();
+    registry.multicast.join(join(JoinTarget::Existing(spec(1).mgid), 1, JoinState::FULL)).unwrap();
     registry.multicast.leave(leave(1, 1, JoinState::FULL)).unwrap();
     assert!(registry.group(&spec(1).mgid).is_some());
     registry.set_permanent(&[], Mlid::LAST).unwrap();
@@ -153,27 +153,32 @@ fn permanent_groups_stay() {
     assert_eq!(registry.set_permanent(&[spec(1)], Mlid(0xBFFF)), Err(vec![spec(1).mgid]));
 }
 
-fn solicited(scope: u8, pkey: u8, last: u8) -> Target {
+fn solicited(scope: u8, pkey: u8, last: u8) -> JoinTarget {
     let mut spec = spec(0);
     spec.mgid =
         Gid([0xFF, 0x10 | scope, 0x60, 0x1B, 0xFF, pkey, 0, 0, 0, 0, 0, 1, 0xFF, 1, 2, last]);
-    Target::New { spec, mlid: None, last: Mlid(0xC00F), prefix: 0, consolidate: true }
+    JoinTarget::New { spec, mlid: None, last: Mlid(0xC00F), prefix: 0, consolidate: true }
 }
 
 #[test]
 fn solicited_node_groups_share_an_mlid_if_that_is_wanted() {
     let mut registry = Registry::default();
-    let mut mlid = |target: Target| {
+    let mut mlid = |target: JoinTarget| {
         registry.multicast.join(join(target, 1, JoinState::FULL)).unwrap().0.mlid()
     };
     let shared = mlid(solicited(2, 0xFF, 1));
     assert_eq!(mlid(solicited(2, 0xFF, 9)), shared);
     assert_ne!(mlid(solicited(2, 0xFE, 1)), shared, "another partition");
     assert_ne!(mlid(solicited(5, 0xFF, 1)), shared, "another scope");
-    let ordinary =
-        Target::New { spec: spec(1), mlid: None, last: Mlid(0xC00F), prefix: 0, consolidate: true };
+    let ordinary = JoinTarget::New {
+        spec: spec(1),
+        mlid: None,
+        last: Mlid(0xC00F),
+        prefix: 0,
+        consolidate: true,
+    };
     assert_ne!(mlid(ordinary), shared);
-    let Target::New { spec, .. } = solicited(2, 0xFF, 1) else { unreachable!() };
+    let JoinTarget::New { spec, .. } = solicited(2, 0xFF, 1) else { unreachable!() };
     let port_gid = Gid::new(0, Guid(1));
     let gone = Leave { mgid: spec.mgid, port_gid, state: JoinState::FULL };
     registry.multicast.leave(gone).unwrap();
@@ -185,7 +190,7 @@ fn solicited_node_groups_share_an_mlid_if_that_is_wanted() {
 fn groups_tell_when_they_come_to_life_and_when_they_end() {
     let mut registry = Registry::default();
     registry.multicast.join(join(new(1, 0xC00F), 1, JoinState::FULL)).unwrap();
-    let existing = || Target::Existing(spec(1).mgid);
+    let existing = || JoinTarget::Existing(spec(1).mgid);
     registry.multicast.join(join(existing(), 2, JoinState::SEND_ONLY_FULL)).unwrap();
     registry.multicast.join(join(existing(), 3, JoinState::NON)).unwrap();
     let told = |registry: &mut Registry| {
@@ -198,7 +203,7 @@ fn groups_tell_when_they_come_to_life_and_when_they_end() {
     assert_eq!(told(&mut registry), [false]);
     assert!(registry.group(&spec(1).mgid).is_none());
     registry.multicast.join(join(new(1, 0xC00F), 1, JoinState::FULL)).unwrap();
-    registry.forget_absent(&fabric(Vec::new()), false);
+    registry.remove_absent_ports(&fabric(Vec::new()), false);
     assert_eq!(told(&mut registry), [true]);
     registry.multicast.forget(&BTreeSet::from([Guid(1)]));
     assert_eq!(told(&mut registry), [false]);
@@ -213,7 +218,7 @@ fn who_only_sends_receives_nothing() {
     let groups = registry.groups(&fabric);
     assert_eq!((&groups[0].members[..], &groups[0].senders[..]), (&[][..], &[port][..]));
     let before = registry.generation();
-    let existing = Target::Existing(spec(1).mgid);
+    let existing = JoinTarget::Existing(spec(1).mgid);
     let (_, since) = registry.multicast.join(join(existing, 1, JoinState::NON)).unwrap();
     assert!(since > before, "its role in the tree is another one");
     let groups = registry.groups(&fabric);
@@ -226,12 +231,12 @@ fn step(registry: &mut Registry, (what, group, port): (u8, u8, u64)) {
     match what {
         0..=3 => {
             let target = match registry.group(&spec(group).mgid) {
-                Some(_) => Target::Existing(spec(group).mgid),
+                Some(_) => JoinTarget::Existing(spec(group).mgid),
                 // Two of the names share an MLID.
                 None => match new(group, 0xC010) {
-                    Target::New { mut spec, mlid, last, prefix, .. } => {
+                    JoinTarget::New { mut spec, mlid, last, prefix, .. } => {
                         spec.mgid = self::spec(group).mgid;
-                        Target::New { spec, mlid, last, prefix, consolidate: true }
+                        JoinTarget::New { spec, mlid, last, prefix, consolidate: true }
                     }
                     existing => existing,
                 },
@@ -255,7 +260,7 @@ proptest::proptest! {
         let (mut known, mut generation) = (BTreeMap::<Mlid, Vec<GroupMembers>>::new(), 0);
         for steps in steps.chunks(batch) {
             steps.iter().for_each(|&one| step(&mut registry, one));
-            let MulticastDelta { mlids, groups } = registry.regrouping(generation, &fabric);
+            let MulticastDelta { mlids, groups } = registry.multicast_delta(generation, &fabric);
             known.retain(|mlid, _| !mlids.contains(mlid));
             for group in groups {
                 proptest::prop_assert!(mlids.contains(&group.mlid));
@@ -267,7 +272,7 @@ proptest::proptest! {
                 all.entry(group.mlid).or_default().push(group);
             }
             proptest::prop_assert_eq!(&known, &all);
-            proptest::prop_assert_eq!(registry.regrouping(generation, &fabric), MulticastDelta::default());
+            proptest::prop_assert_eq!(registry.multicast_delta(generation, &fabric), MulticastDelta::default());
         }
     }
 }

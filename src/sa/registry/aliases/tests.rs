@@ -20,14 +20,22 @@ fn fabric() -> Arc<Fabric> {
     Arc::new(Fabric::assemble(vec![host], &[], local, Vec::new()).expect("the node is there"))
 }
 
-fn edit(port: u64, block: u8, entries: &[(usize, u64)]) -> Edit {
+fn edit(port: u64, block: u8, entries: &[(usize, u64)]) -> AliasEdit {
     let mut guids = [Guid::default(); BLOCK];
     let mut selected = 0;
     for &(index, guid) in entries {
         guids[index] = Guid(guid);
         selected |= 1 << index;
     }
-    Edit { port: Guid(port), lid: Lid(9), block, selected, guids, byte: 0x5A, fabric: fabric() }
+    AliasEdit {
+        port: Guid(port),
+        lid: Lid(9),
+        block,
+        selected,
+        guids,
+        byte: 0x5A,
+        fabric: fabric(),
+    }
 }
 
 fn block(guids: &[u64]) -> [Guid; BLOCK] {
@@ -68,7 +76,7 @@ fn the_subnet_manager_makes_up_guids_and_gives_them_again() {
     assert_eq!(aliases.block(Guid(2), 1), None);
     assert_eq!(aliases.set(&edit(2, 1, &[(0, 0)])), Ok(block(&[made_up(2)])), "also then");
     aliases.last_assigned = u32::MAX;
-    assert_eq!(aliases.set(&edit(3, 1, &[(0, 0)])), Err(Refused(SaStatus::NO_RESOURCES)));
+    assert_eq!(aliases.set(&edit(3, 1, &[(0, 0)])), Err(ErrorStatus(SaStatus::NO_RESOURCES)));
     aliases.forget_all();
     assert_eq!((aliases.iter().count(), aliases.port(Guid(made_up(1)))), (0, None));
 }

@@ -4,7 +4,7 @@ use crate::ids::Gid;
 use crate::wire::record::ServiceRecord;
 
 /// What is wrong with a line: column from 1 (0: the line as a whole) and text.
-pub(super) type Finding = (u32, String);
+pub(super) type FieldError = (u32, String);
 
 /// A line while it is read.
 pub(super) struct Fields<'a> {
@@ -24,7 +24,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Goes behind the next `name=`; words between are of no matter.
-    fn seek(&mut self, name: &str) -> Result<(), Finding> {
+    fn seek(&mut self, name: &str) -> Result<(), FieldError> {
         let label = format!(" {name}=");
         let place = self.line[self.at..].find(&label);
         let place = place.ok_or_else(|| (self.column(), format!("{name} is missing")))?;
@@ -39,7 +39,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A hex number up to a blank, a colon or the end of the line.
-    pub(super) fn hex(&mut self, name: &str, max: u64) -> Result<u64, Finding> {
+    pub(super) fn hex(&mut self, name: &str, max: u64) -> Result<u64, FieldError> {
         let rest = &self.line[self.at..];
         let word = rest.split([' ', '\t', '\r', ':']).next().unwrap_or_default();
         let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
@@ -56,33 +56,33 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn number(&mut self, name: &str, max: u64) -> Result<u64, Finding> {
+    fn number(&mut self, name: &str, max: u64) -> Result<u64, FieldError> {
         self.seek(name)?;
         self.hex(name, max)
     }
 
     /// The field `name`, at most 8 bits wide.
-    pub(super) fn u8(&mut self, name: &str) -> Result<u8, Finding> {
+    pub(super) fn u8(&mut self, name: &str) -> Result<u8, FieldError> {
         Ok(self.number(name, u8::MAX.into())? as u8)
     }
 
     /// At most 16 bits.
-    pub(super) fn u16(&mut self, name: &str) -> Result<u16, Finding> {
+    pub(super) fn u16(&mut self, name: &str) -> Result<u16, FieldError> {
         Ok(self.number(name, u16::MAX.into())? as u16)
     }
 
     /// At most 32 bits.
-    pub(super) fn u32(&mut self, name: &str) -> Result<u32, Finding> {
+    pub(super) fn u32(&mut self, name: &str) -> Result<u32, FieldError> {
         Ok(self.number(name, u32::MAX.into())? as u32)
     }
 
     /// At most 64 bits.
-    pub(super) fn u64(&mut self, name: &str) -> Result<u64, Finding> {
+    pub(super) fn u64(&mut self, name: &str) -> Result<u64, FieldError> {
         self.number(name, u64::MAX)
     }
 
     /// Sixteen bytes as two numbers with a colon between.
-    pub(super) fn pair(&mut self, name: &str) -> Result<[u8; 16], Finding> {
+    pub(super) fn pair(&mut self, name: &str) -> Result<[u8; 16], FieldError> {
         let first = self.u64(name)?;
         if !self.line[self.at..].starts_with(':') {
             return Err((self.column(), format!("{name} has one half only")));
@@ -96,12 +96,15 @@ impl<'a> Fields<'a> {
     }
 
     /// A GID.
-    pub(super) fn gid(&mut self, name: &str) -> Result<Gid, Finding> {
+    pub(super) fn gid(&mut self, name: &str) -> Result<Gid, FieldError> {
         self.pair(name).map(Gid)
     }
 
     /// The name of a service, between quotes, or up to a blank.
-    pub(super) fn name(&mut self, name: &str) -> Result<[u8; ServiceRecord::NAME_SIZE], Finding> {
+    pub(super) fn name(
+        &mut self,
+        name: &str,
+    ) -> Result<[u8; ServiceRecord::NAME_SIZE], FieldError> {
         self.seek(name)?;
         let start = self.column();
         let rest = &self.line[self.at..];

@@ -1,11 +1,11 @@
 //! Text → registry.
 
-use super::Moment;
-use super::fields::{Fields, Finding};
+use super::Timestamp;
+use super::fields::{FieldError, Fields};
 use crate::config::Diagnostic;
 use crate::ids::{Gid, Guid, Lid, Mlid, Pkey, Sl};
 use crate::notes::Severity;
-use crate::sa::limits::{mtu_is_valid, rate_rank};
+use crate::sa::rates::{mtu_is_valid, rate_rank};
 use crate::sa::registry::Registry;
 use crate::sa::registry::aliases::BLOCK;
 use crate::sa::registry::groups::{Group, GroupSpec, Member};
@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// What came of a dump.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Restored {
+pub struct RestoreSummary {
     /// Groups.
     pub groups: usize,
     /// Members of all groups.
@@ -55,11 +55,11 @@ enum Kind {
 struct Reader<'a> {
     registry: &'a mut Registry,
     permanent: &'a [GroupSpec],
-    moment: Moment,
+    time: Timestamp,
     /// The group that members on the next lines belong to, and the line it stands on.
     open: Option<(u32, Group)>,
     file: &'a Path,
-    restored: Restored,
+    restored: RestoreSummary,
 }
 
 pub(super) fn text(
@@ -67,10 +67,10 @@ pub(super) fn text(
     file: &Path,
     text: &str,
     permanent: &[GroupSpec],
-    moment: Moment,
-) -> Restored {
-    let restored = Restored::default();
-    let mut reader = Reader { registry, permanent, moment, open: None, file, restored };
+    time: Timestamp,
+) -> RestoreSummary {
+    let restored = RestoreSummary::default();
+    let mut reader = Reader { registry, permanent, time, open: None, file, restored };
     for (number, line) in (1u32..).zip(text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -85,12 +85,12 @@ pub(super) fn text(
 }
 
 impl Reader<'_> {
-    fn tell(&mut self, line: u32, (column, message): Finding) {
+    fn tell(&mut self, line: u32, (column, message): FieldError) {
         let (file, severity) = (self.file.to_owned(), Severity::Error);
         self.restored.findings.push(Diagnostic { file, line, column, severity, message });
     }
 
-    fn line(&mut self, number: u32, line: &str) -> Result<(), Finding> {
+    fn line(&mut self, number: u32, line: &str) -> Result<(), FieldError> {
         let kind = KINDS.iter().find(|(start, _)| line.starts_with(start));
         let Some(&(start, kind)) = kind else {
             self.close_group();
@@ -123,7 +123,7 @@ impl Reader<'_> {
         }
     }
 
-    fn group(&self, fields: &mut Fields<'_>) -> Result<Group, Finding> {
+    fn group(&self, fields: &mut Fields<'_>) -> Result<Group, FieldError> {
         fields.skip_blanks();
         let mlid = Mlid(fields.hex("the group's MLID", Mlid::LAST.0.into())? as u16);
         if mlid < Mlid::FIRST {
@@ -135,7 +135,7 @@ impl Reader<'_> {
         Ok(Group { spec, mlid, permanent: false, members: BTreeMap::new() })
     }
 
-    fn member(&mut self, fields: &mut Fields<'_>) -> Result<(), Finding> {
+    fn member(&mut self, fields: &mut Fields<'_>) -> Result<(), FieldError> {
         let port = fields.gid("port_gid")?;
         let state = JoinState(fields.u8("scope_state")? & 0xF);
         let proxy = fields.u8("proxy_join")? != 0;
@@ -151,7 +151,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn subscription(&mut self, fields: &mut Fields<'_>) -> Result<(), Finding> {
+    fn subscription(&mut self, fields: &mut Fields<'_>) -> Result<(), FieldError> {
         let subscriber = fields.gid("subscriber_gid")?;
         let number = fields.u16("subscriber_enum")?;
         let info = inform_info(fields)?;
@@ -176,7 +176,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn service(&mut self, fields: &mut Fields<'_>) -> Result<(), Finding> {
+    fn service(&mut self, fields: &mut Fields<'_>) -> Result<(), FieldError> {
         let mut record = ServiceRecord::default();
         record.set_id(fields.u64("id")?);
         record.set_gid(fields.gid("gid")?);
@@ -194,7 +194,7 @@ impl Reader<'_> {
         let modified = fields.u32("modified_time")?;
         let period = fields.u32("lease_period")?;
         // The file has 32 bits of the time; a clock that was set back since counts as no time.
-        let passed = (self.moment.epoch as u32).wrapping_sub(modified);
+        let passed = (self.time.epoch as u32).wrapping_sub(modified);
         let passed = if passed > i32::MAX as u32 { 0 } else { passed };
         let left =
             if period == ServiceRecord::NO_END { period } else { period.saturating_sub(passed) };
@@ -202,14 +202,14 @@ impl Reader<'_> {
             self.restored.expired += 1;
             return Ok(());
         }
-        if !self.registry.services.restore(record, left, self.moment.now) {
+        if !self.registry.services.restore(record, left, self.time.now) {
             return Err((0, "the service is there already, or too many are".into()));
         }
         self.restored.services += 1;
         Ok(())
     }
 
-    fn aliases(&mut self, fields: &mut Fields<'_>) -> Result<(), Finding> {
+    fn aliases(&mut self, fields: &mut Fields<'_>) -> Result<(), FieldError> {
         let port = Guid(fields.u64("base_guid")?);
         let lid = Lid(fields.u16("lid")?);
         let block = fields.u8("block_num")?;
@@ -224,7 +224,7 @@ impl Reader<'_> {
 }
 
 /// What a group is.
-fn group_spec(fields: &mut Fields<'_>) -> Result<GroupSpec, Finding> {
+fn group_spec(fields: &mut Fields<'_>) -> Result<GroupSpec, FieldError> {
     let mgid = fields.gid("mgid")?;
     fields.gid("port_gid")?;
     let qkey = fields.u32("qkey")?;
@@ -260,7 +260,7 @@ fn group_spec(fields: &mut Fields<'_>) -> Result<GroupSpec, Finding> {
 }
 
 /// What a subscription asks for.
-fn inform_info(fields: &mut Fields<'_>) -> Result<InformInfo, Finding> {
+fn inform_info(fields: &mut Fields<'_>) -> Result<InformInfo, FieldError> {
     let mut info = InformInfo::default();
     info.set_gid(fields.gid("gid")?);
     info.set_lid_range_begin(Lid(fields.u16("lid_range_begin")?));

@@ -1,6 +1,6 @@
 use super::*;
 use crate::ids::{Gid, Guid, Lid, Mlid, Sl};
-use crate::sa::registry::groups::{GroupSpec, Join, Leave, Target};
+use crate::sa::registry::groups::{GroupSpec, Join, JoinTarget, Leave};
 use crate::sa::registry::subscriptions::Subscription;
 use crate::transport::Address;
 use crate::wire::record::{InformInfo, JoinState, ServiceRecord};
@@ -11,11 +11,11 @@ const PREFIX: u64 = 0xfe80_0000_0000_0000;
 /// As Debian's opensm 3.3.23 writes it.
 const OPENSM: &str = include_str!("opensm-sa.dump");
 
-fn moment(epoch: u64) -> Moment {
-    Moment { now: tokio::time::Instant::now().into_std(), epoch }
+fn time(epoch: u64) -> Timestamp {
+    Timestamp { now: tokio::time::Instant::now().into_std(), epoch }
 }
 
-fn restored(text: &str, at: Moment) -> (Registry, Restored) {
+fn restored(text: &str, at: Timestamp) -> (Registry, RestoreSummary) {
     let mut registry = Registry::default();
     let restored = registry.restore(Path::new("sa.dump"), text, &[], at);
     (registry, restored)
@@ -23,7 +23,7 @@ fn restored(text: &str, at: Moment) -> (Registry, Restored) {
 
 #[test]
 fn what_opensm_wrote_is_read_and_written_letter_by_letter() {
-    let at = moment(0x6560_0000);
+    let at = time(0x6560_0000);
     let (registry, restored) = restored(OPENSM, at);
     assert_eq!(restored.findings, []);
     assert_eq!((restored.groups, restored.members), (2, 3));
@@ -36,17 +36,17 @@ fn what_opensm_wrote_is_read_and_written_letter_by_letter() {
 #[test]
 fn groups_keep_their_mlids_and_the_configuration_its_parameters() {
     let mut registry = Registry::default();
-    let (other, _) = restored(OPENSM, moment(0));
+    let (other, _) = restored(OPENSM, time(0));
     let mut spec = other.iter().next().expect("a group").spec.clone();
     spec.rate = 7;
-    let at = moment(0x6560_0000);
+    let at = time(0x6560_0000);
     registry.restore(Path::new("sa.dump"), OPENSM, std::slice::from_ref(&spec), at);
     registry.set_permanent(std::slice::from_ref(&spec), Mlid::LAST).expect("there is room");
     let group = registry.group(&spec.mgid).expect("the broadcast group");
     assert_eq!((group.mlid, group.spec.rate, group.permanent), (Mlid(0xC005), 7, true));
     assert_eq!(group.members.len(), 2);
     let join = Join {
-        group: Target::New {
+        group: JoinTarget::New {
             spec: GroupSpec { mgid: Gid([0xFF; 16]), ..spec },
             mlid: None,
             last: Mlid::LAST,
@@ -67,19 +67,19 @@ fn leases_go_on_while_nobody_runs() {
     let line = OPENSM.lines().find(|line| line.starts_with("Service")).expect("a service");
     let line = line.replace("lease_period=0xffffffff", "lease_period=0x64");
     for (later, left) in [(0, Some(100)), (60, Some(40)), (100, None), (100_000, None)] {
-        let at = moment(0x6560_0000 + later);
+        let at = time(0x6560_0000 + later);
         let (registry, restored) = restored(&line, at);
         let lease = registry.services().iter().next().map(|one| one.record(at.now).lease());
         assert_eq!((lease, restored.expired), (left, usize::from(left.is_none())), "{later}");
         assert_eq!(restored.findings, []);
     }
-    let (registry, _) = restored(&line, moment(0x6550_0000));
+    let (registry, _) = restored(&line, time(0x6550_0000));
     assert_eq!(registry.services().iter().count(), 1, "the clock was set back");
 }
 
 #[test]
 fn broken_lines_are_told_with_their_place_and_cost_themselves_alone() {
-    let at = moment(0x6560_0000);
+    let at = time(0x6560_0000);
     let whole = restored(OPENSM, at).1;
     let table = [
         ("mlid=0xc005 mtu", "mlid=0xc005 m_u", "mtu is missing"),
@@ -103,7 +103,8 @@ fn broken_lines_are_told_with_their_place_and_cost_themselves_alone() {
         assert!(finding.message.contains(message), "{to}: {finding}");
         let line = text.lines().position(|line| line.contains(to)).expect("the line") as u32 + 1;
         assert_eq!(finding.line, line, "{to}");
-        let count = |r: &Restored| r.groups + r.subscriptions + r.services + r.aliases + r.members;
+        let count =
+            |r: &RestoreSummary| r.groups + r.subscriptions + r.services + r.aliases + r.members;
         let lost = count(&whole) - count(&restored);
         // With a group go its members, and each of their lines is told.
         assert_eq!(lost, restored.findings.len(), "{to}");
@@ -112,7 +113,7 @@ fn broken_lines_are_told_with_their_place_and_cost_themselves_alone() {
 
 #[test]
 fn any_bytes_of_a_name_come_back() {
-    let at = moment(7);
+    let at = time(7);
     for name in ["it's", "\"it's\"", "a\nb", "\\x41", "' lease=", "\u{85}é", ""] {
         let mut record = ServiceRecord::default();
         let mut bytes = [0; 64];
@@ -138,7 +139,7 @@ fn groups() -> impl Strategy<Value = Vec<SomeGroup>> {
 }
 
 fn join_all(registry: &mut Registry, groups: &[SomeGroup]) {
-    let (template, _) = restored(OPENSM, moment(0));
+    let (template, _) = restored(OPENSM, time(0));
     let template = template.iter().next().expect("a group").spec.clone();
     for (number, scope, members) in groups {
         let mut mgid = Gid([0xFF; 16]);
@@ -147,8 +148,8 @@ fn join_all(registry: &mut Registry, groups: &[SomeGroup]) {
         let spec = GroupSpec { mgid, scope: *scope, sl, flow_label: 0xABCDE, ..template.clone() };
         let port = |port: u64, state: u8, proxy| Join {
             group: match registry.group(&mgid) {
-                Some(_) => Target::Existing(mgid),
-                None => Target::New {
+                Some(_) => JoinTarget::Existing(mgid),
+                None => JoinTarget::New {
                     spec: spec.clone(),
                     mlid: None,
                     last: Mlid::LAST,
@@ -164,7 +165,7 @@ fn join_all(registry: &mut Registry, groups: &[SomeGroup]) {
         let creator = port(99, 1, false);
         registry.multicast.join(creator).expect("there is room");
         for &(guid, state, proxy) in members {
-            let join = Join { group: Target::Existing(mgid), ..port_of(guid, state, proxy) };
+            let join = Join { group: JoinTarget::Existing(mgid), ..port_of(guid, state, proxy) };
             registry.multicast.join(join).expect("the group is there");
         }
     }
@@ -172,7 +173,7 @@ fn join_all(registry: &mut Registry, groups: &[SomeGroup]) {
 
 fn port_of(guid: u64, state: u8, proxy: bool) -> Join {
     Join {
-        group: Target::Existing(Gid::default()),
+        group: JoinTarget::Existing(Gid::default()),
         port_gid: Gid::default(),
         port: Guid(guid),
         state: JoinState(state),
@@ -188,7 +189,7 @@ proptest! {
         subscriptions in prop::collection::vec((1u64..9, any::<[u8; 32]>(), 1u16..0xBFFF), 0..4),
         aliases in prop::collection::vec((any::<u64>(), any::<u8>(), any::<[u64; 8]>()), 0..3),
     ) {
-        let at = moment(1_000_000_000);
+        let at = time(1_000_000_000);
         let mut registry = Registry::default();
         join_all(&mut registry, &groups);
         for (bytes, lease) in services {
@@ -240,7 +241,7 @@ proptest! {
     ) {
         let (cut, end) = (OPENSM.floor_char_boundary_of(cut), OPENSM.floor_char_boundary_of(end));
         let text = format!("{}{noise}{}", &OPENSM[..cut], &OPENSM[end..]);
-        restored(&text, moment(0));
+        restored(&text, time(0));
     }
 }
 
@@ -259,7 +260,7 @@ impl Boundary for str {
 
 #[test]
 fn a_member_that_leaves_is_not_in_the_next_dump() {
-    let at = moment(0x6560_0000);
+    let at = time(0x6560_0000);
     let (mut registry, _) = restored(OPENSM, at);
     let before = registry.changes();
     let mgid = registry.iter().next().expect("a group").spec.mgid;

@@ -1,6 +1,6 @@
 //! Registry → text.
 
-use super::Moment;
+use super::Timestamp;
 use crate::ids::Gid;
 use crate::sa::registry::Registry;
 use crate::sa::registry::groups::{Group, Member};
@@ -10,7 +10,7 @@ use crate::wire::record::{JoinState, ServiceRecord};
 use std::fmt::Write as _;
 
 /// The whole registry.
-pub(super) fn text(registry: &Registry, prefix: u64, moment: Moment) -> String {
+pub(super) fn text(registry: &Registry, prefix: u64, time: Timestamp) -> String {
     let mut out = String::new();
     for (port, block, lid, guids) in registry.aliases.iter() {
         let _ = write!(
@@ -29,8 +29,8 @@ pub(super) fn text(registry: &Registry, prefix: u64, moment: Moment) -> String {
     for item in registry.subscriptions.iter() {
         subscription(&mut out, item);
     }
-    for item in registry.services.iter().filter(|service| service.left(moment.now) > 0) {
-        service(&mut out, item, moment);
+    for item in registry.services.iter().filter(|service| service.left(time.now) > 0) {
+        service(&mut out, item, time);
     }
     out
 }
@@ -105,7 +105,7 @@ fn subscription(out: &mut String, subscription: &Subscription) {
     );
 }
 
-fn service(out: &mut String, service: &Service, moment: Moment) {
+fn service(out: &mut String, service: &Service, time: Timestamp) {
     let record = service.registered();
     let _ = write!(
         out,
@@ -121,7 +121,7 @@ fn service(out: &mut String, service: &Service, moment: Moment) {
     for (index, field) in ["data8", "data16", "data32", "data64"].into_iter().enumerate() {
         number_pair(out, field, &data[16 * index..16 * (index + 1)]);
     }
-    let (modified, left) = (moment.epoch as u32, service.left(moment.now));
+    let (modified, left) = (time.epoch as u32, service.left(time.now));
     let _ = write!(out, " modified_time=0x{modified:x} lease_period=0x{left:x}\n\n");
 }
 

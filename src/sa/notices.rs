@@ -11,12 +11,12 @@
 //! member of the group's partition, of bad keys if it is trusted. A subscription to a range of
 //! LIDs that turns out to reach beyond its partitions ends (o13-17.1.2).
 
-use super::facts::Facts;
+use super::path_index::PathIndex;
 use super::registry::groups::GroupEvent;
 use super::registry::subscriptions::{Subscription, is_security};
 use super::registry::{Registry, subscriptions};
-use super::reports::{Dispatch, Patience, ReportCounters, Reports};
-use super::view::View;
+use super::reports::{OutgoingReport, ReportCounters, ReportQueue, ReportRetry};
+use super::view::SubnetView;
 use crate::config::options::Options;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Lid, Pkey};
@@ -33,22 +33,22 @@ const SUBNET_MANAGEMENT: u8 = 3;
 
 /// Reports what happens.
 #[derive(Debug, Default)]
-pub struct Herald {
-    reports: Reports,
+pub struct NoticeDispatcher {
+    reports: ReportQueue,
     /// The snapshot whose ports the subscribers know of.
     known: Option<Arc<Subnet>>,
 }
 
 /// Where a notice comes from, as far as partitions are concerned.
 #[derive(Clone, Copy)]
-enum Source<'a> {
+enum NoticeSource<'a> {
     /// A port with these keys.
     Port(&'a [Pkey]),
     /// A group of this partition.
     Group(Pkey),
 }
 
-impl Herald {
+impl NoticeDispatcher {
     /// What became of reports.
     pub fn counters(&self) -> ReportCounters {
         self.reports.counters()
@@ -56,7 +56,7 @@ impl Herald {
 
     /// There is a new snapshot: reports ports that came and went. The first one reports all its
     /// ports, for nobody knows what happened before.
-    pub fn published(&mut self, registry: &mut Registry, subnet: &Arc<Subnet>) {
+    pub fn subnet_published(&mut self, registry: &mut Registry, subnet: &Arc<Subnet>) {
         let before = self.known.replace(subnet.clone());
         if registry.subscriptions.is_empty() {
             return;
@@ -64,61 +64,66 @@ impl Herald {
         if before.as_ref().is_some_and(|before| Arc::ptr_eq(&before.fabric, &subnet.fabric)) {
             return;
         }
-        let facts = Facts::default();
-        let new = View::new(subnet, &facts);
+        let path_index = PathIndex::default();
+        let new = SubnetView::new(subnet, &path_index);
         if let Some(before) = &before {
-            let old = View::new(before, &facts);
+            let old = SubnetView::new(before, &path_index);
             for port in missing(&old, Some(&new)) {
                 let notice = own(&new, TrapNumber::GID_OUT, old.gid(port));
-                self.report(registry, &new, notice, Source::Port(old.keys(port)));
+                self.report(registry, &new, notice, NoticeSource::Port(old.pkeys(port)));
             }
         }
-        let old = before.as_ref().map(|before| View::new(before, &facts));
+        let old = before.as_ref().map(|before| SubnetView::new(before, &path_index));
         for port in missing(&new, old.as_ref()) {
             let notice = own(&new, TrapNumber::GID_IN, new.gid(port));
-            self.report(registry, &new, notice, Source::Port(new.keys(port)));
+            self.report(registry, &new, notice, NoticeSource::Port(new.pkeys(port)));
         }
     }
 
     /// Reports groups that came to life or ended.
-    pub fn groups(&mut self, registry: &mut Registry, subnet: &Subnet, events: &[GroupEvent]) {
+    pub fn group_events(
+        &mut self,
+        registry: &mut Registry,
+        subnet: &Subnet,
+        events: &[GroupEvent],
+    ) {
         if registry.subscriptions.is_empty() {
             return;
         }
-        let facts = Facts::default();
-        let view = View::new(subnet, &facts);
+        let path_index = PathIndex::default();
+        let view = SubnetView::new(subnet, &path_index);
         for event in events {
             let number =
                 if event.created { TrapNumber::MCAST_CREATED } else { TrapNumber::MCAST_DELETED };
             let notice = own(&view, number, event.mgid);
-            self.report(registry, &view, notice, Source::Group(event.pkey));
+            self.report(registry, &view, notice, NoticeSource::Group(event.pkey));
         }
     }
 
     /// Reports what the device at `lid` sent. False if there is no device of that LID.
-    pub fn trap(
+    pub fn forward_trap(
         &mut self,
         registry: &mut Registry,
         subnet: &Subnet,
         lid: Lid,
         mut notice: Notice,
     ) -> bool {
-        let facts = Facts::default();
-        let view = View::new(subnet, &facts);
+        let path_index = PathIndex::default();
+        let view = SubnetView::new(subnet, &path_index);
         // What comes from LID 0 comes from the own port.
         let own = (lid == Lid(0)).then(|| view.fabric().local());
         let Some(port) = own.or_else(|| view.lids().port(lid)) else { return false };
         notice.set_issuer_gid(view.gid(port));
-        self.report(registry, &view, notice, Source::Port(view.keys(port)));
+        self.report(registry, &view, notice, NoticeSource::Port(view.pkeys(port)));
         true
     }
 
     fn report(
         &mut self,
         registry: &mut Registry,
-        view: &View<'_>,
+        view: &SubnetView<'_>,
         notice: Notice,
-        source: Source<'_>,
+        source: NoticeSource<'_>,
     ) {
         let notice = Arc::new(notice);
         let mut ended = Vec::new();
@@ -132,7 +137,7 @@ impl Herald {
                 let (info, to) = (&subscription.info, address(view, port, subscription));
                 let listener = (subscription.subscriber, to.qpn);
                 self.reports.push(listener, to, info.resp_time_value(), notice.clone());
-            } else if matches!(source, Source::Port(_))
+            } else if matches!(source, NoticeSource::Port(_))
                 && subscriptions::lid_range(&subscription.info).is_some()
             {
                 ended.push((subscription.subscriber, subscription.number));
@@ -144,13 +149,13 @@ impl Herald {
     }
 
     /// The next report to be sent now.
-    pub fn next(&mut self, now: Instant, patience: Patience) -> Option<Dispatch> {
+    pub fn next(&mut self, now: Instant, patience: ReportRetry) -> Option<OutgoingReport> {
         self.reports.next(now, patience)
     }
 
     /// The port tells what came of a report.
-    pub fn concluded(&mut self, tid: u32, answered: bool) {
-        self.reports.concluded(tid, answered);
+    pub fn report_completed(&mut self, tid: u32, answered: bool) {
+        self.reports.report_completed(tid, answered);
     }
 
     /// Gives up what nobody told of.
@@ -164,20 +169,20 @@ impl Herald {
     }
 
     /// This subnet manager is not master any more.
-    pub fn retire(&mut self) {
+    pub fn reset(&mut self) {
         self.reports.clear();
         self.known = None;
     }
 }
 
 /// The patience that the configuration asks for.
-pub fn patience(options: &Options) -> Patience {
+pub fn report_retry(options: &Options) -> ReportRetry {
     let timeout = Duration::from_millis(options.transaction_timeout.into());
-    Patience { timeout, retries: options.transaction_retries }
+    ReportRetry { timeout, retries: options.transaction_retries }
 }
 
 /// The end ports of `view` that `other` does not have.
-fn missing<'a>(view: &View<'a>, other: Option<&View<'a>>) -> Vec<PortId> {
+fn missing<'a>(view: &SubnetView<'a>, other: Option<&SubnetView<'a>>) -> Vec<PortId> {
     let (view, other) = (*view, other.copied());
     let is_missing = |port: &PortId| {
         other.is_none_or(|other| other.fabric().port_by_guid(view.guid(*port)).is_none())
@@ -186,7 +191,7 @@ fn missing<'a>(view: &View<'a>, other: Option<&View<'a>>) -> Vec<PortId> {
 }
 
 /// A notice of the subnet administrator itself.
-fn own(view: &View<'_>, number: u16, subject: Gid) -> Notice {
+fn own(view: &SubnetView<'_>, number: u16, subject: Gid) -> Notice {
     let local = view.fabric().local();
     let mut notice = Notice::default();
     notice.set_is_generic(true);
@@ -199,17 +204,17 @@ fn own(view: &View<'_>, number: u16, subject: Gid) -> Notice {
     notice
 }
 
-fn may_hear(view: &View<'_>, port: PortId, source: Source<'_>) -> bool {
+fn may_hear(view: &SubnetView<'_>, port: PortId, source: NoticeSource<'_>) -> bool {
     match source {
-        Source::Port(keys) => {
-            view.keys(port).iter().any(|own| keys.iter().any(|other| own.matches(*other)))
+        NoticeSource::Port(keys) => {
+            view.pkeys(port).iter().any(|own| keys.iter().any(|other| own.matches(*other)))
         }
-        Source::Group(key) => view.has_key(port, key),
+        NoticeSource::Group(key) => view.has_pkey(port, key),
     }
 }
 
 /// Where the subscriber is now: it may have another LID than when it subscribed.
-fn address(view: &View<'_>, port: PortId, subscription: &Subscription) -> Address {
+fn address(view: &SubnetView<'_>, port: PortId, subscription: &Subscription) -> Address {
     let lids = view.lids();
     let has_moved = lids.port(subscription.to.lid) != Some(port);
     match lids.base(port) {

@@ -1,6 +1,6 @@
 //! SA requests that are answered in the reader's thread.
 
-use super::super::intake::{Attendant, Served};
+use super::super::demux::{InlineOutcome, InlineResponder};
 use super::*;
 
 /// Answers with a changed first byte, but not in a crowd; declines or keeps silent on request.
@@ -9,16 +9,16 @@ struct Echo;
 const DECLINE: u8 = 1;
 const SILENCE: u8 = 2;
 
-impl Attendant for Echo {
-    fn serve(&self, from: &Address, mad: &[u8], in_crowd: bool) -> Served {
+impl InlineResponder for Echo {
+    fn serve(&self, from: &Address, mad: &[u8], in_crowd: bool) -> InlineOutcome {
         match mad[24] {
-            _ if in_crowd => Served::Declined,
-            DECLINE => Served::Declined,
-            SILENCE => Served::Silently,
+            _ if in_crowd => InlineOutcome::Declined,
+            DECLINE => InlineOutcome::Declined,
+            SILENCE => InlineOutcome::NoReply,
             _ => {
                 let mut reply = mad.to_vec();
                 reply[25] = 0xEE;
-                Served::With(*from, reply)
+                InlineOutcome::Reply(*from, reply)
             }
         }
     }
@@ -28,7 +28,7 @@ fn deliver(bench: &Bench, agent: Agent, word: u8) {
     let mut mad = Mad::default();
     (mad.0[3], mad.0[24]) = (Method::GET.0, word);
     let from = Address::gsi(Lid(7), Sl(0));
-    bench.intake.deliver(Delivery { agent, from, outcome: Outcome::Arrived, mad: &mad.0 });
+    bench.demux.deliver(Delivery { agent, from, outcome: Outcome::Arrived, mad: &mad.0 });
 }
 
 #[tokio::test(start_paused = true)]
@@ -36,7 +36,7 @@ async fn requests_are_offered_to_the_attendant_first() {
     let mut bench = bench(1);
     deliver(&bench, Agent::Sa, 0);
     assert!(bench.unsolicited.sa.try_recv().is_ok(), "there is no attendant yet");
-    bench.intake.attend(Arc::new(Echo));
+    bench.demux.set_inline_responder(Arc::new(Echo));
     for (agent, word, answered, queued) in [
         (Agent::Sa, 0, true, false),
         (Agent::Sa, SILENCE, false, false),
@@ -55,7 +55,7 @@ async fn requests_are_offered_to_the_attendant_first() {
 #[tokio::test(start_paused = true)]
 async fn a_crowd_goes_into_the_queue() {
     let mut bench = bench(1);
-    bench.intake.attend(Arc::new(Echo));
+    bench.demux.set_inline_responder(Arc::new(Echo));
     let mut answered = 0;
     while bench.unsolicited.sa.is_empty() && answered < 1000 {
         deliver(&bench, Agent::Sa, 0);
@@ -65,7 +65,7 @@ async fn a_crowd_goes_into_the_queue() {
     assert!(bench.unsolicited.sa.try_recv().is_ok());
     deliver(&bench, Agent::Sa, 0);
     assert!(bench.unsolicited.sa.try_recv().is_ok(), "it is still there");
-    bench.intake.idle();
+    bench.demux.idle();
     deliver(&bench, Agent::Sa, 0);
     assert!(bench.unsolicited.sa.try_recv().is_err(), "it is gone");
     assert_eq!(bench.port.take().len(), 1);

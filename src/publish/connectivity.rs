@@ -1,80 +1,49 @@
-//! While no plan can be put into force: why, and what still works by the tables and answers that
-//! stay.
+//! Paths that still work while a rejected plan leaves the previous forwarding tables in force.
 
 use super::Subnet;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::Lid;
-use crate::notes::{Note, Severity};
-use crate::plan::routing::{Dump, Lft};
+use crate::notes::{Note, counted};
+use crate::plan::routing::Lft;
 use std::collections::BTreeSet;
 
-/// Hosts that are named when they are cut off.
-const NAMED: usize = 8;
+/// Maximum number of disconnected hosts that the message names.
+const MAX_LISTED_HOSTS: usize = 8;
 
-/// A pass that ended without a plan. What is told is the same in the log and in reports.
+/// The host paths that the tables of a published subnet still provide in a fabric that has changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refused {
-    /// What the operator is to hear, in order.
-    pub notes: Vec<Note>,
-    /// Dump files of the engines that refused.
-    pub dumps: Vec<Dump>,
-}
-
-impl Refused {
-    /// A refusal for the reasons in `notes`, in the words of `headline`. `last` is the subnet
-    /// whose tables and answers stay, `fabric` what is there now.
-    pub fn new(
-        mut notes: Vec<Note>,
-        dumps: Vec<Dump>,
-        headline: String,
-        last: Option<&Subnet>,
-        fabric: &Fabric,
-    ) -> Self {
-        notes.push(Note::new(Severity::Error, None, headline));
-        notes.push(match last {
-            Some(last) => Standing::survey(last, fabric).note(fabric),
-            None => Note::warning(
-                "nothing is written: the tables in the fabric are whatever they were before this \
-                 subnet manager started",
-            ),
-        });
-        Self { notes, dumps }
-    }
-}
-
-/// How far a published subnet still works in a fabric that has changed since.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Standing {
-    /// The generation of the subnet.
+pub struct ResidualConnectivity {
+    /// Generation of the published subnet.
     pub generation: u64,
-    /// Ports of channel adapters and routers that are in both.
+    /// Number of ports of channel adapters and routers that both fabrics have.
     pub hosts: usize,
-    /// Those that are gone.
+    /// Number of such ports that only the published subnet has.
     pub gone: usize,
-    /// Ordered pairs of hosts.
+    /// Number of ordered pairs of hosts.
     pub paths: usize,
-    /// Those between which packets still arrive.
+    /// Number of paths that still deliver packets.
     pub working: usize,
-    /// Hosts that no other reaches, as ports of the new fabric.
+    /// Hosts that no other host reaches, as ports of the new fabric.
     pub cut_off: Vec<PortId>,
-    /// One of the paths that do not work, of those between hosts that are not cut off.
+    /// The first broken path, source and destination, between hosts that are not cut off.
     pub broken: Option<(PortId, PortId)>,
 }
 
-/// What one destination looks like from a switch.
+/// Progress of the walk from a switch to one destination.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Unknown,
-    OnTheWay,
-    Arrives,
+    /// On the path being followed.
+    Visiting,
+    Delivered,
     Lost,
 }
 
-impl Standing {
-    /// Follows the forwarding tables of `last` over the cables that `now` has.
+impl ResidualConnectivity {
+    /// Follows the forwarding tables of `last` over the links that `now` has.
     pub fn survey(last: &Subnet, now: &Fabric) -> Self {
         let survey = Survey::new(last, now);
-        let mut standing = Self {
+        let mut connectivity = Self {
             generation: last.generation,
             hosts: survey.hosts.len(),
             gone: survey.gone,
@@ -90,43 +59,45 @@ impl Standing {
             let mut lost = None;
             for source in survey.hosts.iter().filter(|source| source.port != destination.port) {
                 match reach[source.switch.index()] {
-                    Reach::Arrives => arriving += 1,
+                    Reach::Delivered => arriving += 1,
                     _ => lost = lost.or(Some(source.port)),
                 }
             }
-            standing.working += arriving;
+            connectivity.working += arriving;
             match lost {
-                Some(_) if arriving == 0 => standing.cut_off.push(destination.port),
+                Some(_) if arriving == 0 => connectivity.cut_off.push(destination.port),
                 Some(source) => broken.push((source, destination.port)),
                 None => {}
             }
         }
-        let isolated: BTreeSet<PortId> = standing.cut_off.iter().copied().collect();
-        let is_telling = |pair: &(PortId, PortId)| !isolated.contains(&pair.0);
-        standing.broken = broken.into_iter().find(is_telling);
-        standing
+        let isolated: BTreeSet<PortId> = connectivity.cut_off.iter().copied().collect();
+        connectivity.broken = broken.into_iter().find(|(source, _)| !isolated.contains(source));
+        connectivity
     }
 
-    /// The same for the operator.
+    /// Describes the result for the operator.
     pub fn note(&self, fabric: &Fabric) -> Note {
-        let Self { generation, hosts, paths, working, .. } = self;
+        let Self { generation, paths, working, .. } = self;
+        let hosts = counted(self.hosts, "host port", "host ports");
         let mut text = format!(
-            "tables and answers of generation {generation} stay in force: of {paths} paths between \
-             {hosts} host ports {working} work"
+            "forwarding tables and SA replies of generation {generation} stay in force: {working} \
+             of {paths} paths between {hosts} work"
         );
         if self.gone > 0 {
-            text += &format!("; {} host ports are gone", self.gone);
+            let gone = counted(self.gone, "host port", "host ports");
+            text += &format!("; {gone} left the fabric");
         }
         if !self.cut_off.is_empty() {
-            let names = self.cut_off.iter().take(NAMED).map(|&port| fabric.describe(port));
+            let names =
+                self.cut_off.iter().take(MAX_LISTED_HOSTS).map(|&port| fabric.describe(port));
             let names: Vec<String> = names.collect();
-            let more = self.cut_off.len().saturating_sub(NAMED);
+            let more = self.cut_off.len().saturating_sub(MAX_LISTED_HOSTS);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             text += &format!("; cut off: {}{more}", names.join(", "));
         }
         if let Some((from, to)) = self.broken {
             let (from, to) = (fabric.describe(from), fabric.describe(to));
-            text += &format!("; broken is for example that from {from} to {to}");
+            text += &format!("; an example of a broken path: from {from} to {to}");
         }
         Note::warning(text)
     }
@@ -136,16 +107,16 @@ impl Standing {
 struct Host {
     /// Its port in the new fabric.
     port: PortId,
-    /// The switch there.
+    /// Its switch in the new fabric.
     switch: SwitchId,
-    /// Its LID.
+    /// Its LID in the published subnet.
     lid: Lid,
 }
 
 struct Survey<'a> {
     hosts: Vec<Host>,
     gone: usize,
-    /// By switch of the new fabric: the table it has; `None` for switches that are new.
+    /// The programmed table of each switch of the new fabric; `None` for new switches.
     tables: Vec<Option<&'a Lft>>,
 }
 
@@ -171,25 +142,25 @@ impl<'a> Survey<'a> {
         Self { hosts, gone, tables: now.switch_ids().map(table).collect() }
     }
 
-    /// By switch: whether packets from there arrive at a host.
+    /// For each switch, whether its packets reach the host `to`.
     fn reach(&self, now: &Fabric, to: &Host) -> Vec<Reach> {
         let mut reach = vec![Reach::Unknown; self.tables.len()];
-        let mut way = Vec::new();
+        let mut path = Vec::new();
         for start in now.switch_ids() {
             let mut at = start;
             let end = loop {
                 match reach[at.index()] {
                     Reach::Unknown => {}
-                    // Packets run in a circle.
-                    Reach::OnTheWay => break Reach::Lost,
+                    // A forwarding loop.
+                    Reach::Visiting => break Reach::Lost,
                     known => break known,
                 }
-                reach[at.index()] = Reach::OnTheWay;
-                way.push(at);
+                reach[at.index()] = Reach::Visiting;
+                path.push(at);
                 let port = self.tables[at.index()].and_then(|table| table.out(to.lid));
                 let port = port.and_then(|num| now.switch_port(at, num.into()));
                 match port.and_then(|port| now.port(port).peer) {
-                    Some(peer) if peer == to.port => break Reach::Arrives,
+                    Some(peer) if peer == to.port => break Reach::Delivered,
                     Some(peer) => match now.node_of(peer).switch {
                         Some(next) => at = next,
                         None => break Reach::Lost,
@@ -197,7 +168,7 @@ impl<'a> Survey<'a> {
                     None => break Reach::Lost,
                 }
             };
-            way.drain(..).for_each(|passed: SwitchId| reach[passed.index()] = end);
+            path.drain(..).for_each(|visited: SwitchId| reach[visited.index()] = end);
         }
         reach
     }

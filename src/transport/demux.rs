@@ -1,0 +1,307 @@
+//! The daemon's [`MadSink`]: responses go to their transactions, requests to the queue of their
+//! management class.
+//!
+//! The reader threads of the port run this code, which never blocks. If the queue of a class is
+//! full, the newest MAD is dropped and counted, and its sender retries. A BUSY reply would take the
+//! reader as long as an ordinary one, and would have to come from the master. When a response frees
+//! a slot of the window, the reader itself sends the next queued request, which saves a round trip
+//! through the async runtime; the runtime is woken once for a batch of responses. The reader may
+//! also answer cheap SA requests ([`InlineResponder`]).
+//!
+//! **Rule for ports:** `deliver` may call [`MadPort::post`]; therefore `post` must not call the
+//! sink before it returns. No lock is held while a MAD is posted.
+
+use super::transactions::{SmpError, SmpLimits, Transactions, Transmit};
+use super::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, SendError};
+use crate::wire::mad::{low_tid_of, method_of};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// Number of responses after which the async runtime is woken although more are being read.
+const MAX_RESPONSES_PER_WAKE: usize = 64;
+
+/// Number of SA requests without an idle moment above which the load counts as high, so that
+/// requesters are served in turn.
+const HIGH_LOAD_REQUESTS: usize = 64;
+
+/// Answers SA requests in the reader thread, if that is faster than queueing them.
+pub trait InlineResponder: Send + Sync {
+    /// Answers a request, or declines it to have it queued. With `high_load`, each requester may use
+    /// only its fair share of the reader's time.
+    fn serve(&self, from: &Address, mad: &[u8], high_load: bool) -> InlineOutcome;
+}
+
+/// Result of [`InlineResponder::serve`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum InlineOutcome {
+    /// The request is to be queued.
+    Declined,
+    /// The request gets no reply.
+    NoReply,
+    Reply(Address, Vec<u8>),
+}
+
+/// A received request.
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    pub agent: Agent,
+    pub from: Address,
+    pub mad: Vec<u8>,
+    pub arrived: Instant,
+}
+
+/// Outcome of a SubnAdmReport, the only request of the SA agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReportOutcome {
+    /// Lower half of its transaction ID.
+    pub tid: u32,
+    /// False if the subscriber did not respond.
+    pub answered: bool,
+}
+
+/// Receivers of MADs that belong to no SMP transaction. They are closed with the port.
+#[derive(Debug)]
+pub struct Unsolicited {
+    /// Subnet management: traps, SMInfo, TrapRepress.
+    pub smp: mpsc::Receiver<Inbound>,
+    /// SA requests.
+    pub sa: mpsc::Receiver<Inbound>,
+    /// Outcomes of reports to subscribers.
+    pub reports: mpsc::Receiver<ReportOutcome>,
+}
+
+/// The senders of [`Unsolicited`].
+struct Queues {
+    smp: mpsc::Sender<Inbound>,
+    sa: mpsc::Sender<Inbound>,
+    reports: mpsc::Sender<ReportOutcome>,
+}
+
+/// The MAD sink of the daemon.
+pub struct MadDemux {
+    transactions: Mutex<Transactions>,
+    /// Set by the first client. Weak, as the port owns its sink.
+    port: OnceLock<Weak<dyn MadPort>>,
+    queues: Mutex<Option<Queues>>,
+    inline_responder: OnceLock<Arc<dyn InlineResponder>>,
+    /// SA requests since the port was idle.
+    requests_since_idle: AtomicUsize,
+    overflowed: AtomicU64,
+    stray_responses: AtomicU64,
+    responses_since_wake: AtomicUsize,
+    closed: OnceLock<String>,
+}
+
+impl MadDemux {
+    /// A sink whose queues of unsolicited MADs hold `capacity` each (at least 1).
+    pub fn new(capacity: usize) -> (Arc<Self>, Unsolicited) {
+        let capacity = capacity.max(1);
+        let (smp_sender, smp) = mpsc::channel(capacity);
+        let (sa_sender, sa) = mpsc::channel(capacity);
+        let (report_sender, reports) = mpsc::channel(capacity);
+        let demux = Self {
+            transactions: Mutex::new(Transactions::new(SmpLimits::default())),
+            port: OnceLock::new(),
+            queues: Mutex::new(Some(Queues {
+                smp: smp_sender,
+                sa: sa_sender,
+                reports: report_sender,
+            })),
+            inline_responder: OnceLock::new(),
+            requests_since_idle: AtomicUsize::new(0),
+            overflowed: AtomicU64::new(0),
+            stray_responses: AtomicU64::new(0),
+            responses_since_wake: AtomicUsize::new(0),
+            closed: OnceLock::new(),
+        };
+        (Arc::new(demux), Unsolicited { smp, sa, reports })
+    }
+
+    /// Offers SA requests to `responder` before they are queued. Further calls have no effect.
+    pub fn set_inline_responder(&self, responder: Arc<dyn InlineResponder>) {
+        let _ = self.inline_responder.set(responder);
+    }
+
+    /// Number of unsolicited MADs dropped because their queue was full.
+    pub fn overflowed(&self) -> u64 {
+        self.overflowed.load(Ordering::Relaxed)
+    }
+
+    /// Number of responses and timeouts that belong to no pending request.
+    pub fn stray_responses(&self) -> u64 {
+        self.stray_responses.load(Ordering::Relaxed)
+    }
+
+    /// The reason why the port was closed.
+    pub fn closed_reason(&self) -> Option<&str> {
+        self.closed.get().map(String::as_str)
+    }
+
+    pub(super) fn attach(&self, port: &Arc<dyn MadPort>) {
+        // Further clients of the same sink share the port, the window and the transactions.
+        let _ = self.port.set(Arc::downgrade(port));
+    }
+
+    /// Locks the transactions. A poisoned lock is used as it is, because no holder can panic in the
+    /// middle of an update.
+    pub(super) fn transactions(&self) -> MutexGuard<'_, Transactions> {
+        self.transactions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends queued requests as far as the window allows.
+    pub(super) fn pump(&self) {
+        loop {
+            let transmit = self.transactions().transmit(Instant::now());
+            let Some(transmit) = transmit else { return };
+            self.send(&transmit);
+        }
+    }
+
+    /// Wakes the tasks that wait for results.
+    pub(super) fn wake(&self) {
+        let wakers = self.transactions().wakers();
+        wakers.into_iter().for_each(std::task::Waker::wake);
+    }
+
+    fn send(&self, transmit: &Transmit) {
+        let error = match self.port.get().and_then(Weak::upgrade) {
+            Some(port) => match post(&*port, transmit) {
+                Ok(()) => return,
+                Err(error) => error.to_string(),
+            },
+            None => "the port is gone".to_owned(),
+        };
+        self.transactions().failed(transmit.tid, SmpError::Send(error));
+        self.wake();
+    }
+
+    /// Completes a transaction by its response or its timeout.
+    fn complete_transaction(&self, delivery: &Delivery<'_>) {
+        let transmit = {
+            let mut transactions = self.transactions();
+            let known = match delivery.outcome {
+                Outcome::Arrived => transactions.answered(delivery.mad),
+                Outcome::Unanswered => transactions.unanswered(delivery.mad),
+            };
+            if !known {
+                self.stray_responses.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            transactions.transmit(Instant::now())
+        };
+        if let Some(transmit) = transmit {
+            self.send(&transmit);
+        }
+        let responses = self.responses_since_wake.fetch_add(1, Ordering::Relaxed) + 1;
+        if responses >= MAX_RESPONSES_PER_WAKE {
+            self.wake_receivers();
+        }
+    }
+
+    /// Queues the outcome of a report. If the queue is full the outcome is dropped, and the report
+    /// times out at the notice dispatcher.
+    fn queue_report_outcome(&self, delivery: &Delivery<'_>) {
+        let Some(tid) = low_tid_of(delivery.mad) else { return };
+        let outcome = ReportOutcome { tid, answered: delivery.outcome == Outcome::Arrived };
+        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(queues) = queues.as_ref() else { return };
+        if queues.reports.try_send(outcome).is_err() {
+            self.overflowed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn wake_receivers(&self) {
+        self.responses_since_wake.store(0, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Offers an SA request to the inline responder. Returns false if the request is to be queued.
+    fn is_answered_inline(&self, delivery: &Delivery<'_>) -> bool {
+        if delivery.agent != Agent::Sa {
+            return false;
+        }
+        let high_load = self.requests_since_idle.load(Ordering::Relaxed) >= HIGH_LOAD_REQUESTS;
+        // Under high load the readers do not compete for the cache line of the counter.
+        if !high_load {
+            self.requests_since_idle.fetch_add(1, Ordering::Relaxed);
+        }
+        let Some(responder) = self.inline_responder.get() else { return false };
+        match responder.serve(&delivery.from, delivery.mad, high_load) {
+            InlineOutcome::Declined => return false,
+            InlineOutcome::NoReply => {}
+            InlineOutcome::Reply(to, mad) => self.reply(to, &mad),
+        }
+        true
+    }
+
+    /// Sends a reply. A send error is ignored: the requester times out and retries.
+    fn reply(&self, to: Address, mad: &[u8]) {
+        if let Some(port) = self.port.get().and_then(Weak::upgrade) {
+            let _ = port.post(&Outgoing { agent: Agent::Sa, to, timeout: None, retries: 0, mad });
+        }
+    }
+
+    /// Queues a request, unless it is answered inline.
+    fn queue_request(&self, delivery: &Delivery<'_>) {
+        if self.is_answered_inline(delivery) {
+            return;
+        }
+        let inbound = Inbound {
+            agent: delivery.agent,
+            from: delivery.from,
+            mad: delivery.mad.to_vec(),
+            arrived: Instant::now(),
+        };
+        let is_dropped = {
+            let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(queues) = queues.as_ref() else { return };
+            let queue = match delivery.agent {
+                Agent::Sa => &queues.sa,
+                Agent::SmiDirected | Agent::SmiLid => &queues.smp,
+            };
+            queue.try_send(inbound).is_err()
+        };
+        if is_dropped {
+            self.overflowed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn post(port: &dyn MadPort, transmit: &Transmit) -> Result<(), SendError> {
+    let Transmit { tid, request, timeout, retries } = transmit;
+    port.post(&Outgoing {
+        agent: request.agent(),
+        to: Address::smi(request.lid()),
+        timeout: Some(*timeout),
+        retries: *retries,
+        mad: &request.to_mad(*tid).0,
+    })
+}
+
+impl MadSink for MadDemux {
+    fn deliver(&self, delivery: Delivery<'_>) {
+        let Some(method) = method_of(delivery.mad) else { return };
+        let is_completion = delivery.outcome == Outcome::Unanswered || method.is_response();
+        match (is_completion, delivery.agent) {
+            (false, _) => self.queue_request(&delivery),
+            (true, Agent::SmiDirected | Agent::SmiLid) => self.complete_transaction(&delivery),
+            (true, Agent::Sa) => self.queue_report_outcome(&delivery),
+        }
+    }
+
+    fn idle(&self) {
+        self.requests_since_idle.store(0, Ordering::Relaxed);
+        if self.responses_since_wake.load(Ordering::Relaxed) > 0 {
+            self.wake_receivers();
+        }
+    }
+
+    fn closed(&self, reason: &str) {
+        let _ = self.closed.set(reason.to_owned());
+        self.transactions().close(reason);
+        self.wake();
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
