@@ -14,7 +14,7 @@ use torus_sm::ids::{Guid, PortNum};
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::sm::sm_info::SmStatus;
-use torus_sm::transport::intake::Inbound;
+use torus_sm::transport::demux::Inbound;
 use torus_sm::transport::{MadPort, PortIdentity};
 use torus_sm::wire::attr::SmState;
 

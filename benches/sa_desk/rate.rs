@@ -14,7 +14,7 @@ use torus_sm::fabric::PortId;
 use torus_sm::ids::{Guid, Sl};
 use torus_sm::publish::Subnet;
 use torus_sm::transport::client::SmpClient;
-use torus_sm::transport::intake::{Inbound, Intake};
+use torus_sm::transport::demux::{Inbound, MadDemux};
 use torus_sm::transport::transactions::SmpLimits;
 use torus_sm::transport::{
     Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, PortIdentity, SendError,
@@ -116,14 +116,14 @@ fn rate_of(
     let crowd =
         Arc::new(Crowd { identity: identity(), clients: (0..readers).map(clients).collect() });
     let port: Arc<dyn MadPort> = crowd.clone();
-    let (intake, unsolicited) = Intake::new(ROOM);
-    let _client = SmpClient::new(port.clone(), &intake, SmpLimits::default());
+    let (demux, unsolicited) = MadDemux::new(ROOM);
+    let _client = SmpClient::new(port.clone(), &demux, SmpLimits::default());
     let office = Office::open(subnet.clone(), port, unsolicited.sa, 0);
-    intake.attend(office.hatch.clone());
+    demux.set_inline_responder(office.hatch.clone());
     let start = Instant::now();
     let read_all = |number| {
         let window = window / readers as u64;
-        let reader = Reader { number, clients: &crowd.clients[number], intake: &intake, window };
+        let reader = Reader { number, clients: &crowd.clients[number], demux: &demux, window };
         reader.read_all(requests, start + TIME)
     };
     let answered: u64 = std::thread::scope(|scope| {
@@ -138,7 +138,7 @@ fn rate_of(
         readers.into_iter().map(|reader| reader.join().expect("no panic")).sum()
     });
     let rate = answered as f64 / start.elapsed().as_secs_f64();
-    intake.closed("the time is over");
+    demux.closed("the time is over");
     office.close();
     rate
 }
@@ -147,7 +147,7 @@ fn rate_of(
 struct Reader<'a> {
     number: usize,
     clients: &'a Clients,
-    intake: &'a Intake,
+    demux: &'a MadDemux,
     window: u64,
 }
 
@@ -170,7 +170,7 @@ impl Reader<'_> {
                     break;
                 }
             }
-            self.intake.idle();
+            self.demux.idle();
             self.wait_for(asked - self.window / 2);
         }
         self.answered()
@@ -181,7 +181,7 @@ impl Reader<'_> {
     }
 
     fn bring(&self, from: Address, mad: &[u8]) {
-        self.intake.deliver(Delivery { agent: Agent::Sa, from, outcome: Outcome::Arrived, mad });
+        self.demux.deliver(Delivery { agent: Agent::Sa, from, outcome: Outcome::Arrived, mad });
     }
 
     /// Sleeps, as a reader does, until so many were answered.

@@ -9,7 +9,7 @@ use testkit::snapshot::torus;
 use tokio::sync::mpsc;
 use torus_sm::ids::{Lid, Sl};
 use torus_sm::publish::Subnet;
-use torus_sm::transport::intake::Inbound;
+use torus_sm::transport::demux::Inbound;
 use torus_sm::transport::{Address, Agent, MadPort, Outgoing, PortIdentity, SendError};
 use torus_sm::wire::mad::Method;
 use torus_sm::wire::record::NodeRecord;

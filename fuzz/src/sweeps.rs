@@ -16,7 +16,7 @@ use torus_sm::publish::Subnet;
 use torus_sm::sim::SimFabric;
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::client::SmpClient;
-use torus_sm::transport::intake::Intake;
+use torus_sm::transport::demux::MadDemux;
 use torus_sm::transport::transactions::SmpLimits;
 use torus_sm::transport::{Delivery, MadPort, MadSink};
 use torus_sm::verify::{self, Checks};
@@ -25,7 +25,7 @@ use torus_sm::wire::attr::tables::PkeyBlock;
 /// Changes bytes of what comes in, as the input says: three bytes for each MAD (how many MADs
 /// to leave alone before it, which byte, what to add), until the input is used up.
 struct Corrupting {
-    inner: Arc<Intake>,
+    inner: Arc<MadDemux>,
     changes: Mutex<(Vec<u8>, usize)>,
 }
 
@@ -75,13 +75,13 @@ async fn sweep(data: &[u8]) {
     let shape = Shape::torus([3, 3, 1]);
     let topology = shape.build().expect("a shape that can be built");
     let fabric = SimFabric::new(&topology, Hardware::default(), 1);
-    let (intake, _unsolicited) = Intake::new(64);
+    let (demux, _unsolicited) = MadDemux::new(64);
     let changes = Mutex::new((data.to_vec(), 0));
-    let sink = Arc::new(Corrupting { inner: Arc::clone(&intake), changes });
+    let sink = Arc::new(Corrupting { inner: Arc::clone(&demux), changes });
     let host = shape.host_guid([0, 0, 0], 0);
     let port = fabric.attach(host, PortNum(1), sink, true).expect("the first host");
     let port: Arc<dyn MadPort> = Arc::new(port);
-    let client = SmpClient::new(port, &intake, SmpLimits::default());
+    let client = SmpClient::new(port, &demux, SmpLimits::default());
     let Ok(seen) = heavy::sweep(&client, 0).await else { return };
     seen.fabric.faults().iter().map(Fault::to_string).for_each(drop);
     for engine in ["torus-2QoS,no_fallback", "minhop"] {

@@ -17,7 +17,7 @@ use torus_sm::ids::{Lid, Pkey};
 use torus_sm::notes::Severity;
 use torus_sm::plan::partitions as plan;
 use torus_sm::sa::registry::Registry;
-use torus_sm::sa::registry::dump::Moment;
+use torus_sm::sa::registry::dump::Timestamp;
 
 fn text(data: &[u8]) -> String {
     String::from_utf8_lossy(data).into_owned()
@@ -185,7 +185,7 @@ pub(crate) fn argv(data: &[u8]) {
 /// opensm-sa.dump: what is kept of it is written, and read again as the same.
 pub(crate) fn sa_dump(data: &[u8]) {
     let file = Path::new("opensm-sa.dump");
-    let moment = Moment { now: Instant::now(), epoch: 0x6560_0000 };
+    let moment = Timestamp { now: Instant::now(), epoch: 0x6560_0000 };
     let mut registry = Registry::default();
     registry.restore(file, &text(data), &[], moment);
     let written = registry.dump(0xfe80_0000_0000_0000, moment);

@@ -18,7 +18,7 @@ use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::notes::Note;
 use crate::transport::MadPort;
-use crate::transport::intake::Intake;
+use crate::transport::demux::MadDemux;
 use crate::transport::sysfs::{LocalPort, LocalPorts, PortError, Sysfs};
 use crate::transport::traced::TracedPort;
 use crate::transport::umad::UmadPort;
@@ -113,8 +113,8 @@ async fn serve(
     log: LogHandle,
 ) -> Result<Exit, Failure> {
     let Configuration { options, partitions } = configuration;
-    let (intake, unsolicited) = Intake::new(INBOX);
-    let port = UmadPort::open(local, intake.clone())
+    let (demux, unsolicited) = MadDemux::new(INBOX);
+    let port = UmadPort::open(local, demux.clone())
         .map_err(|error| Failure::new(ExitCode::NoPort, error))?;
     port.set_is_sm(true).map_err(|error| Failure::new(ExitCode::NoPort, error))?;
     let mut port: Arc<dyn MadPort> = Arc::new(port);
@@ -125,7 +125,7 @@ async fn serve(
     let reload = reload(args, &options, &log);
     let setup = Setup { reload, options, partitions, once: args.once, files, servers };
     tokio::spawn(flush_regularly(log.clone()));
-    let daemon = Daemon::new(port, &intake, unsolicited, setup);
+    let daemon = Daemon::new(port, &demux, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
     let asked = shutdown.subscribe();
     signals::install(daemon.events(), shutdown, reopen(log))

@@ -14,13 +14,13 @@ use crate::daemon::sm_loop::smp_server::SmpServer;
 use crate::ids::Mlid;
 use crate::plan::partitions;
 use crate::publish::Subnet;
-use crate::publish::refused::Refused;
+use crate::publish::rejected::PlanRejected;
 use crate::sa::Responder;
 use crate::sa::registry::Registry;
 use crate::sm::sm_info::SmStatus;
 use crate::transport::MadPort;
 use crate::transport::client::SmpClient;
-use crate::transport::intake::{Intake, Unsolicited};
+use crate::transport::demux::{MadDemux, Unsolicited};
 use crate::wire::attr::SmState;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -83,12 +83,12 @@ const NOTICES: usize = 1024;
 pub struct Daemon {
     port: Arc<dyn MadPort>,
     client: SmpClient,
-    intake: Arc<Intake>,
+    demux: Arc<MadDemux>,
     unsolicited: Unsolicited,
     setup: Setup,
     events: (mpsc::UnboundedSender<SmEvent>, mpsc::UnboundedReceiver<SmEvent>),
     subnet: watch::Sender<Option<Arc<Subnet>>>,
-    refused: watch::Sender<Option<Arc<Refused>>>,
+    refused: watch::Sender<Option<Arc<PlanRejected>>>,
     sm_status: watch::Sender<SmStatus>,
 }
 
@@ -96,7 +96,7 @@ impl Daemon {
     /// A daemon at `port`, which was opened with `intake`.
     pub fn new(
         port: Arc<dyn MadPort>,
-        intake: &Arc<Intake>,
+        demux: &Arc<MadDemux>,
         unsolicited: Unsolicited,
         setup: Setup,
     ) -> Self {
@@ -107,11 +107,11 @@ impl Daemon {
             state: SmState::Discovering,
             act_count: 0,
         };
-        let client = SmpClient::new(port.clone(), intake, limits(&setup.options));
+        let client = SmpClient::new(port.clone(), demux, limits(&setup.options));
         Self {
             port,
             client,
-            intake: intake.clone(),
+            demux: demux.clone(),
             unsolicited,
             setup,
             events: mpsc::unbounded_channel(),
@@ -132,7 +132,7 @@ impl Daemon {
     }
 
     /// Where it appears why the last pass ended without a plan; `None` while there is one.
-    pub fn refused(&self) -> watch::Receiver<Option<Arc<Refused>>> {
+    pub fn refused(&self) -> watch::Receiver<Option<Arc<PlanRejected>>> {
         self.refused.subscribe()
     }
 
@@ -171,7 +171,7 @@ impl Daemon {
         let (subnet, sm_status) = (self.subnet.subscribe(), self.sm_status.subscribe());
         let desk =
             SaServer::new(self.port, responder, subnet, sm_status, events, archive, table_workers);
-        self.intake.attend(desk.hatch());
+        self.demux.set_inline_responder(desk.hatch());
         let (requests, reports) = (self.unsolicited.sa, self.unsolicited.reports);
         let inboxes = Inboxes { requests, commands, reports, notices };
         // Not among the others, which end at once: this one tells what it did when the manager

@@ -37,7 +37,7 @@ pub mod what_if;
 use crate::cli::{ExitCode, Failure, PlanArgs};
 use crate::fabric::{Fabric, ibnet};
 use crate::plan::routing::torus::{Chart, Torus};
-use crate::publish::dumps;
+use crate::publish::{atomic_file, dumps};
 use json::Report;
 use load::Bench;
 use std::fs;
@@ -106,7 +106,7 @@ fn write_input(folder: &Path, bench: &Bench) -> Result<(), Failure> {
 fn dump(folder: &Path, fabric: &Fabric, plan: &crate::plan::Plan) -> Result<(), Failure> {
     let system = |text: String| Failure::new(ExitCode::System, text);
     fs::create_dir_all(folder).map_err(|error| system(format!("{}: {error}", folder.display())))?;
-    let dumped = |error: dumps::DumpError| system(error.to_string());
+    let dumped = |error: atomic_file::FileWriteError| system(error.to_string());
     dumps::write_subnet(folder, fabric, plan).map_err(dumped)?;
     dumps::write_routing(folder, fabric, plan).map_err(dumped)?;
     match Torus::of(&plan.routing) {

@@ -3,7 +3,7 @@
 
 use crate::daemon::sm_loop::manager::Exit;
 use crate::daemon::start::Daemon;
-use crate::publish::refused::Refused;
+use crate::publish::rejected::PlanRejected;
 use crate::publish::{Subnet, report};
 use crate::sm::sm_info::SmStatus;
 use crate::transport::client::SmpClient;
@@ -20,7 +20,7 @@ pub struct ConsoleProgress {
     client: SmpClient,
     portrait: watch::Receiver<SmStatus>,
     subnet: watch::Receiver<Option<Arc<Subnet>>>,
-    refused: watch::Receiver<Option<Arc<Refused>>>,
+    refused: watch::Receiver<Option<Arc<PlanRejected>>>,
     start: Instant,
     once: bool,
     was_up: bool,
@@ -75,7 +75,7 @@ impl ConsoleProgress {
         let refused = self.refused.borrow_and_update().clone();
         if let Some(refused) = refused {
             println!("\nREFUSED: nothing is written to the fabric");
-            print!("{}", report::refused(&refused));
+            print!("{}", report::rejected(&refused));
         }
     }
 

@@ -29,7 +29,7 @@ use crate::ids::{Guid, PortNum};
 use crate::sim::console::script;
 use crate::sim::{SimFabric, SimPort};
 use crate::transport::MadPort;
-use crate::transport::intake::Intake;
+use crate::transport::demux::MadDemux;
 use crate::transport::traced::TracedPort;
 use crate::wire::attr::NodeKind;
 use std::fs;
@@ -251,8 +251,8 @@ async fn serve(
 ) -> Result<Exit, Failure> {
     let Scene { simulated, place: (guid, num), name, lines } = scene;
     let Configuration { options, partitions } = configuration;
-    let (intake, unsolicited) = Intake::new(launch::INBOX);
-    let port = simulated.attach(guid, num, intake.clone(), true).ok_or_else(|| {
+    let (demux, unsolicited) = MadDemux::new(launch::INBOX);
+    let port = simulated.attach(guid, num, demux.clone(), true).ok_or_else(|| {
         Failure::new(ExitCode::NoPort, format!("no daemon can sit at port {num} of {guid}"))
     })?;
     let engines = options.routing_engine.clone().unwrap_or_else(|| "minhop".into());
@@ -268,7 +268,7 @@ async fn serve(
         once: args.once,
         servers,
     };
-    let daemon = Daemon::new(traced(port, args), &intake, unsolicited, setup);
+    let daemon = Daemon::new(traced(port, args), &demux, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
     let asked = shutdown.subscribe();
     signals::install(daemon.events(), shutdown, launch::reopen(log))

@@ -18,12 +18,12 @@ use torus_sm::fabric::picture::Hardware;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Guid, Lid, PortNum};
 use torus_sm::publish::Subnet;
-use torus_sm::publish::refused::Refused;
+use torus_sm::publish::rejected::PlanRejected;
 use torus_sm::sim::SimFabric;
 use torus_sm::sim::generate::Shape;
 use torus_sm::sm::sm_info::SmStatus;
 use torus_sm::transport::MadPort;
-use torus_sm::transport::intake::Intake;
+use torus_sm::transport::demux::MadDemux;
 use torus_sm::wire::attr::tables::{LFT_NO_PATH, SlToVl};
 use torus_sm::wire::attr::{AttrId, NodeKind, PortState, SmState};
 
@@ -133,14 +133,14 @@ impl SimCluster {
         wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
         (main, desks): (tokio::runtime::Handle, ServerThreads),
     ) -> Sm {
-        let (intake, unsolicited) = Intake::new(4096);
+        let (demux, unsolicited) = MadDemux::new(4096);
         let place = self.shape.host_guid(at, 0);
-        let port = self.fabric.attach(place, PortNum(1), intake.clone(), true);
+        let port = self.fabric.attach(place, PortNum(1), demux.clone(), true);
         let port = wrap(Arc::new(port.expect("the host is there")));
         let files = StateFiles { cache_dir: None, dump_dir: self.dir.path().into() };
         let partitions = Arc::default();
         let setup = Setup { options, partitions, once: false, files, reload, servers: desks };
-        let daemon = Daemon::new(port, &intake, unsolicited, setup);
+        let daemon = Daemon::new(port, &demux, unsolicited, setup);
         let shutdown = watch::Sender::new(false);
         Sm {
             events: daemon.events(),
@@ -283,7 +283,7 @@ impl SimCluster {
 pub struct Sm {
     events: mpsc::UnboundedSender<SmEvent>,
     pub subnet: watch::Receiver<Option<Arc<Subnet>>>,
-    pub refused: watch::Receiver<Option<Arc<Refused>>>,
+    pub refused: watch::Receiver<Option<Arc<PlanRejected>>>,
     pub portrait: watch::Receiver<SmStatus>,
     exit: JoinHandle<Exit>,
     shutdown: watch::Sender<bool>,

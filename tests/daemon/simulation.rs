@@ -153,7 +153,7 @@ async fn while_refusing_everything_stays_and_the_operator_knows_why() {
     assert_eq!((cluster.fabric.sets(), sm.generation()), (0, generation));
     assert!(cluster.tables() == tables);
     let refused = sm.refused.borrow().clone().expect("the engine refuses");
-    let text = torus_sm::publish::report::refused(&refused);
+    let text = torus_sm::publish::report::rejected(&refused);
     let end = |x: u16, port: u8| {
         let guid = cluster.shape.switch_guid([x, 2, 0]);
         format!("switch {x},2,0 (GUID {guid} \"sw {x},2,0\") (port {port})")
@@ -165,8 +165,9 @@ async fn while_refusing_everything_stays_and_the_operator_knows_why() {
         "ERROR: No routing engine able to successfully configure switch tables on current fabric: \
          torus-2QoS refused"
             .into(),
-        format!("tables and answers of generation {generation} stay in force: of 600 paths"),
-        "; broken is for example that from ".into(),
+        format!("forwarding tables and SA replies of generation {generation} stay in force: "),
+        " of 600 paths between ".into(),
+        "; an example of a broken path: from ".into(),
     ] {
         assert_eq!(text.matches(&wanted).count(), 1, "{wanted} in\n{text}");
     }
@@ -207,7 +208,7 @@ async fn what_still_works_is_counted_by_following_packets() {
     let refused = sm.refused.borrow().clone().expect("the engine refuses");
     let last = refused.notes.last().expect("notes").text.clone();
     let counts =
-        format!("of 182 paths between 14 host ports {working} work; 4 host ports are gone");
+        format!("{working} of 182 paths between 14 host ports work; 4 host ports left the fabric");
     assert!(last.contains(&counts), "{counts}: {last}");
     assert!(working < 182 && working > 91, "{working}");
 }

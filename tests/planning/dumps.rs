@@ -10,7 +10,7 @@ use torus_sm::fabric::{Fabric, ibnet};
 use torus_sm::ids::Mlid;
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::routing::PortMask;
-use torus_sm::publish::dumps::{self, Dump};
+use torus_sm::publish::dumps::{self, DumpWriter};
 use torus_sm::wire::attr::PortState;
 
 fn golden(name: &str) -> String {
@@ -35,7 +35,7 @@ fn site() -> Site {
 fn files_are_those_of_opensm() {
     let site = site();
     let plan = site.plan(&[]).expect("minhop routes anything");
-    let files: [(&str, Dump); 4] = [
+    let files: [(&str, DumpWriter); 4] = [
         ("opensm-lfts.dump", dumps::lfts),
         ("opensm.fdbs", dumps::fdbs),
         ("opensm-sl2vl.dump", dumps::sl2vl),
@@ -45,7 +45,7 @@ fn files_are_those_of_opensm() {
         // ibsim's devices have another revision and another speed.
         let expected =
             golden(name).replace("Rev:000000A1", "Rev:00000000").replace("SPD=2.5", "SPD=10");
-        let text = dumps::text(dump, &site.fabric, &plan);
+        let text = dumps::render(dump, &site.fabric, &plan);
         for (number, (ours, theirs)) in text.lines().zip(expected.lines()).enumerate() {
             assert_eq!(ours, theirs, "{name}, line {}", number + 1);
         }
@@ -57,13 +57,13 @@ fn files_are_those_of_opensm() {
 fn multicast_entries_name_their_ports() {
     let site = site();
     let mut plan = site.plan(&[]).expect("minhop routes anything");
-    assert_eq!(dumps::text(dumps::mcfdbs, &site.fabric, &plan), "");
+    assert_eq!(dumps::render(dumps::mcfdbs, &site.fabric, &plan), "");
     let mut mask = PortMask::default();
     [0, 4, 18].into_iter().for_each(|port| mask.insert(port));
     let by_switch = vec![vec![(Mlid(0xC001), mask)], Vec::new()];
     Arc::make_mut(&mut plan.multicast).by_switch = by_switch;
     assert_eq!(
-        dumps::text(dumps::mcfdbs, &site.fabric, &plan),
+        dumps::render(dumps::mcfdbs, &site.fabric, &plan),
         "\nSwitch 0x0000000000200000\nLID    : Out Port(s)\n0xC001 : 0x000  0x004  0x012 \n"
     );
 }
@@ -73,7 +73,7 @@ fn path_sls_have_a_line_for_each_pair_of_hosts() {
     let site = site();
     let plan = site.plan(&[]).expect("minhop routes anything");
     assert_eq!(
-        dumps::text(dumps::path_sls, &site.fabric, &plan),
+        dumps::render(dumps::path_sls, &site.fabric, &plan),
         "0x0000000010000000 4 0\n0x0000000010000041 2 0\n"
     );
     assert_eq!(dumps::path_sl_count(&site.fabric, &plan), 2);

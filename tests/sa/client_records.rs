@@ -21,7 +21,7 @@ use torus_sm::observe::traps::{BURST, PERIOD};
 use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
-use torus_sm::sa::registry::PATIENCE;
+use torus_sm::sa::registry::MAX_MISSED_SWEEPS;
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::{Address, Agent, MadPort, Outgoing};
 use torus_sm::wire::attr::{AttrId, Notice, SmState, TrapNumber};
@@ -608,7 +608,7 @@ async fn subscriptions_of_ports_that_left_end() {
             settle().await;
             assert_eq!(client.heard().len(), 1);
             assert!(cluster.fabric.unlink(node, PortNum(1)));
-            for _ in 0..PATIENCE {
+            for _ in 0..MAX_MISSED_SWEEPS {
                 settle().await;
                 sm.tell(SmEvent::Reload);
             }

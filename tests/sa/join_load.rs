@@ -29,7 +29,7 @@ use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::sim::generate::Shape;
 use torus_sm::sm::sm_info::SmStatus;
-use torus_sm::transport::intake::Inbound;
+use torus_sm::transport::demux::Inbound;
 use torus_sm::transport::{Address, Agent, MadPort, Outgoing, PortIdentity, SendError};
 use torus_sm::wire::attr::SmState;
 use torus_sm::wire::mad::{Header, Method, Status};

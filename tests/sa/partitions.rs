@@ -13,7 +13,7 @@ use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
 use torus_sm::plan::partitions::{self, Member, Membership, Partition, Who};
 use torus_sm::publish::Subnet;
-use torus_sm::sa::herald::{self, Herald};
+use torus_sm::sa::notices::{self, NoticeDispatcher};
 use torus_sm::sa::registry::GroupEvent;
 use torus_sm::sa::{Reply, Responder};
 use torus_sm::sim::generate::Shape;
@@ -156,13 +156,13 @@ fn the_partitions_sl_is_a_hint_for_its_paths() {
 }
 
 /// The GUIDs of the subscribers that the reports under way go to.
-fn reported(herald: &mut Herald, subnet: &Subnet) -> Vec<Guid> {
-    let patience = herald::patience(&subnet.options);
+fn reported(dispatcher: &mut NoticeDispatcher, subnet: &Subnet) -> Vec<Guid> {
+    let patience = notices::report_retry(&subnet.options);
     let mut heard = Vec::new();
-    while let Some(report) = herald.next(Instant::now(), patience) {
+    while let Some(report) = dispatcher.next(Instant::now(), patience) {
         let port = subnet.plan.lids.port(report.to.lid).expect("a subscriber");
         heard.push(subnet.fabric.port(port).guid);
-        herald.concluded(report.tid, true);
+        dispatcher.report_completed(report.tid, true);
     }
     heard.sort();
     heard
@@ -195,14 +195,14 @@ fn notices_are_heard_within_partitions() {
     assert_eq!(subscribe(stranger, true, 0), 0);
     assert_eq!(subscribe(hosts[1], false, u16::MAX), 0x0200, "not all of them are its to see");
     let registry = sa.registry_mut();
-    let mut herald = Herald::default();
+    let mut dispatcher = NoticeDispatcher::default();
     let mut told = |from: Guid, number: u16| {
         let mut notice = Notice::default();
         notice.set_is_generic(true);
         notice.set_trap_number(number);
         notice.set_issuer_lid(lid(&subnet, from));
-        assert!(herald.trap(registry, &subnet, lid(&subnet, from), notice));
-        reported(&mut herald, &subnet)
+        assert!(dispatcher.forward_trap(registry, &subnet, lid(&subnet, from), notice));
+        reported(&mut dispatcher, &subnet)
     };
     // Limited members do not hear of each other.
     assert_eq!(told(hosts[0], TrapNumber::LOCAL_CHANGES), hosts);
@@ -210,9 +210,9 @@ fn notices_are_heard_within_partitions() {
     assert_eq!(told(stranger, TrapNumber::LOCAL_CHANGES), []);
     assert_eq!(told(hosts[0], TrapNumber::BAD_P_KEY), [], "nobody who may know is trusted");
     let event = GroupEvent { created: true, mgid: Gid([0xFF; 16]), pkey: Pkey(0x9234) };
-    herald.groups(registry, &subnet, &[event]);
-    assert_eq!(reported(&mut herald, &subnet), hosts);
-    assert!(!herald.trap(registry, &subnet, Lid(5000), Notice::default()));
+    dispatcher.group_events(registry, &subnet, &[event]);
+    assert_eq!(reported(&mut dispatcher, &subnet), hosts);
+    assert!(!dispatcher.forward_trap(registry, &subnet, Lid(5000), Notice::default()));
 }
 
 /// o13-17.1.2: who named LIDs that it may not hear of any more has its subscription ended.
@@ -237,13 +237,13 @@ fn a_subscription_that_reaches_too_far_ends() {
     let from = Address::gsi(lid(&before, first), Sl(0));
     let mut sa = Responder::default();
     sa.handle(&before, &from, &mad.0, Instant::now()).expect("a reply");
-    let (registry, mut herald) = (sa.registry_mut(), Herald::default());
+    let (registry, mut dispatcher) = (sa.registry_mut(), NoticeDispatcher::default());
     let mut notice = Notice::default();
     notice.set_is_generic(true);
     notice.set_issuer_lid(lid(&before, stranger));
     for (subnet, heard) in [(&before, vec![first]), (&after, vec![])] {
-        herald.trap(registry, subnet, lid(subnet, stranger), notice);
-        assert_eq!(reported(&mut herald, subnet), heard);
+        dispatcher.forward_trap(registry, subnet, lid(subnet, stranger), notice);
+        assert_eq!(reported(&mut dispatcher, subnet), heard);
         assert_eq!(registry.subscriptions().is_empty(), heard.is_empty());
     }
 }

@@ -19,10 +19,10 @@ use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Guid, Lid, PortNum, Sl};
 use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
-use torus_sm::sa::{Responder, only_reads};
+use torus_sm::sa::{Responder, is_read_only};
 use torus_sm::sim::generate::Shape;
 use torus_sm::sm::sm_info::SmStatus;
-use torus_sm::transport::intake::{Attendant, Inbound, Served};
+use torus_sm::transport::demux::{Inbound, InlineOutcome, InlineResponder};
 use torus_sm::transport::{Address, Agent, MadPort, Outgoing, PortIdentity, SendError};
 use torus_sm::wire::attr::SmState;
 use torus_sm::wire::attr::tables::GuidBlock;
@@ -158,9 +158,9 @@ async fn a_desk_that_sleeps_has_single_records_given_out_at_its_hatch() {
     let office = Office::open(Options::default(), SmState::Master, Vec::new());
     let [table, single, path] = [0, 1, 3].map(numbered);
     let serve = |request: &Inbound| office.hatch.serve(&request.from, &request.mad, false);
-    assert_eq!(serve(&path), Served::Declined, "the desk has not begun");
+    assert_eq!(serve(&path), InlineOutcome::Declined, "the desk has not begun");
     Office::settle().await;
-    assert_eq!(serve(&path), Served::Declined, "the portrait is news to the desk");
+    assert_eq!(serve(&path), InlineOutcome::Declined, "the portrait is news to the desk");
     for request in [&path, &single] {
         office.inbox.send(request.clone()).await.expect("the desk listens");
     }
@@ -168,24 +168,24 @@ async fn a_desk_that_sleeps_has_single_records_given_out_at_its_hatch() {
     let by_desk = office.port.mads.lock().expect("no panic in here").clone();
     assert_eq!(by_desk.len(), 2);
     for (request, mad) in [&path, &single].into_iter().zip(by_desk) {
-        assert_eq!(serve(request), Served::With(request.from, mad));
+        assert_eq!(serve(request), InlineOutcome::Reply(request.from, mad));
     }
-    let in_crowd = || office.hatch.serve(&path.from, &path.mad, true) != Served::Declined;
+    let in_crowd = || office.hatch.serve(&path.from, &path.mad, true) != InlineOutcome::Declined;
     let answered = (0..100).filter(|_| in_crowd()).count();
     assert!((1..50).contains(&answered), "{answered}: others are in the crowd, too");
-    assert_ne!(serve(&path), Served::Declined, "it is over");
-    assert_eq!(serve(&table), Served::Declined);
+    assert_ne!(serve(&path), InlineOutcome::Declined, "it is over");
+    assert_eq!(serve(&table), InlineOutcome::Declined);
     let mut service = path.clone();
     service.mad[16..18].copy_from_slice(&SaAttr::SERVICE_RECORD.to_be_bytes());
-    assert_eq!(serve(&service), Served::Declined, "its lease may be over");
+    assert_eq!(serve(&service), InlineOutcome::Declined, "its lease may be over");
     let mut join = path.clone();
     join.mad[3] = Method::SET.0;
-    assert_eq!(serve(&join), Served::Declined);
+    assert_eq!(serve(&join), InlineOutcome::Declined);
     office.portrait.send_replace(portrait(SmState::Standby));
-    assert_eq!(serve(&path), Served::Declined, "it may be another's subnet now");
+    assert_eq!(serve(&path), InlineOutcome::Declined, "it may be another's subnet now");
     office.inbox.send(path.clone()).await.expect("the desk listens");
     Office::settle().await;
-    assert_eq!(serve(&path), Served::Declined, "it is");
+    assert_eq!(serve(&path), InlineOutcome::Declined, "it is");
     office.close().await;
 }
 
@@ -306,7 +306,7 @@ fn what_changes_nothing_is_told_by_its_method() {
         let mut mad = [0; 256];
         mad[3] = method;
         let writes = [Method::SET, Method::DELETE].contains(&Method(method));
-        assert_eq!(only_reads(&mad), !writes, "method {method:#04x}");
+        assert_eq!(is_read_only(&mad), !writes, "method {method:#04x}");
     }
-    assert!(only_reads(&[]));
+    assert!(is_read_only(&[]));
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use torus_sm::ids::{Lid, PortNum};
 use torus_sm::transport::client::SmpClient;
-use torus_sm::transport::intake::{Inbound, Intake, Unsolicited};
+use torus_sm::transport::demux::{Inbound, MadDemux, Unsolicited};
 use torus_sm::transport::sysfs::{LinkState, LocalPort, Sysfs};
 use torus_sm::transport::transactions::{SmpError, SmpLimits, SmpRequest};
 use torus_sm::transport::umad::UmadPort;
@@ -141,12 +141,12 @@ struct Attached {
 fn attach(window: usize) -> Attached {
     let ports = Sysfs::default().ports().expect("the shim shows a port");
     let local = ports.first_usable().expect("it has a link").clone();
-    let (intake, unsolicited) = Intake::new(64);
-    let sink = Arc::clone(&intake);
+    let (demux, unsolicited) = MadDemux::new(64);
+    let sink = Arc::clone(&demux);
     let port = Arc::new(UmadPort::open(&local, sink).expect("the port opens"));
     port.set_is_sm(true).expect("issm opens");
     let limits = SmpLimits { window, ..SmpLimits::default() };
-    let client = SmpClient::new(Arc::clone(&port) as Arc<dyn MadPort>, &intake, limits);
+    let client = SmpClient::new(Arc::clone(&port) as Arc<dyn MadPort>, &demux, limits);
     Attached { local, port, client, unsolicited }
 }
 

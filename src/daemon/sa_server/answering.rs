@@ -6,9 +6,9 @@ use crate::daemon::sa_server::request_key::{RequestKey, changes_membership};
 use crate::daemon::sa_server::request_queue::{self, QueuedRequest};
 use crate::ids::Lid;
 use crate::publish::Subnet;
-use crate::sa::counters::Drop;
-use crate::sa::{Reply, is_about_services, only_reads, wants_table};
-use crate::transport::intake::Inbound;
+use crate::sa::counters::DropReason;
+use crate::sa::{Reply, is_read_only, is_service_request, is_table_request};
+use crate::transport::demux::Inbound;
 use crate::transport::{Address, GSI_QKEY};
 use crate::wire::sa::busy;
 use std::sync::Arc;
@@ -44,13 +44,13 @@ impl SaServer {
         let is_ours = is_up && self.is_master();
         let Some(mad) = busy(&refused.mad).filter(|_| is_ours) else { return };
         let lid = refused.from.lid;
-        let count = self.responder.get().counters_mut().busy(lid);
+        let count = self.responder.get().counters_mut().count_busy(lid);
         if is_telling(count) {
             let name = self.name_of(lid);
             warn!("LID {lid} ({name}) asks too much: {count} SA requests got BUSY for an answer");
         }
         let to = Address { qkey: GSI_QKEY, ..refused.from };
-        self.send(&Reply { to, mad, due: 0 });
+        self.send(&Reply { to, mad, required_generation: 0 });
     }
 
     /// Answers what waits, after a look at what else came: a port's turn comes however many
@@ -70,7 +70,7 @@ impl SaServer {
                 refusals += 1;
                 match refusals <= REFUSALS {
                     true => self.refuse(&refused),
-                    false => self.responder.get().counters_mut().dropped(Drop::Crowded),
+                    false => self.responder.get().counters_mut().count_drop(DropReason::QueueFull),
                 }
             }
         }
@@ -117,10 +117,10 @@ impl SaServer {
         for _ in 0..BATCH {
             let Some(QueuedRequest { name, request: inbound }) = self.waiting.take() else { break };
             if request_queue::is_stale(&inbound, now, patience) {
-                self.responder.get().counters_mut().dropped(Drop::Stale);
-            } else if only_reads(&inbound.mad) {
-                tables += usize::from(wants_table(&inbound.mad));
-                if is_about_services(&inbound.mad) {
+                self.responder.get().counters_mut().count_drop(DropReason::Stale);
+            } else if is_read_only(&inbound.mad) {
+                tables += usize::from(is_table_request(&inbound.mad));
+                if is_service_request(&inbound.mad) {
                     // Leases that are over are seen to before it is lent again.
                     self.responder.get();
                 }

@@ -18,7 +18,7 @@ impl SaServer {
             SaCommand::GetGroupChanges { since, fabric, reply } => {
                 let registry = self.responder.get().registry();
                 let generation = registry.generation();
-                let _ = reply.send((generation, registry.regrouping(since, &fabric)));
+                let _ = reply.send((generation, registry.multicast_delta(since, &fabric)));
                 self.joins.asked(generation);
             }
             SaCommand::GetAliases { fabric, reply } => {
@@ -42,7 +42,7 @@ impl SaServer {
                 self.sm_status.mark_changed();
                 if let Some(fabric) = whole {
                     let registry = self.responder.get().registry_mut();
-                    registry.forget_absent(&fabric, drop_subscriptions);
+                    registry.remove_absent_ports(&fabric, drop_subscriptions);
                     // The pass that follows the sweep asks for the groups anyway.
                     self.joins.known(registry.generation());
                     self.wrote();

@@ -4,8 +4,8 @@
 
 use crate::config::options::Options;
 use crate::daemon::process::priority::spawn_low_priority;
-use crate::publish::dumps;
-use crate::sa::registry::dump::Moment;
+use crate::publish::atomic_file;
+use crate::sa::registry::dump::Timestamp;
 use crate::sa::registry::{GroupSpec, Registry};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,9 +19,9 @@ const NAME: &str = "opensm-sa.dump";
 pub const PAUSE: Duration = Duration::from_secs(10);
 
 /// Now, on both clocks.
-fn moment() -> Moment {
+fn moment() -> Timestamp {
     let epoch = u64::try_from(chrono::Utc::now().timestamp()).unwrap_or(0);
-    Moment { now: Instant::now().into_std(), epoch }
+    Timestamp { now: Instant::now().into_std(), epoch }
 }
 
 /// Adds what the file of `sa_db_file` holds to `registry`. False if something in it was of no
@@ -102,7 +102,7 @@ impl SaDbFile {
         let text = registry.dump(options.subnet_prefix, moment());
         let (file, sync) = (self.file.clone(), options.fsync_high_avail_files);
         let shown = file.display().to_string();
-        match spawn_low_priority(move || dumps::replace_private(&file, &text, sync)).await {
+        match spawn_low_priority(move || atomic_file::replace_private(&file, &text, sync)).await {
             Ok(Ok(())) => debug!("{shown} is written"),
             Ok(Err(problem)) => warn!("{problem}"),
             Err(panic) => warn!("{shown}: {panic}"),

@@ -3,7 +3,7 @@
 
 use crate::daemon::sa_server::shared_responder::SharedResponder;
 use crate::publish::Subnet;
-use crate::sa::{Counters, Responder};
+use crate::sa::{Responder, SaCounters};
 use crate::sm::sm_info::SmStatus;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -42,7 +42,7 @@ impl Lending {
     }
 
     /// Reads what is lent, and counts.
-    pub(super) fn read(&self, look: impl FnOnce(&Responder) -> Counters) {
+    pub(super) fn read(&self, look: impl FnOnce(&Responder) -> SaCounters) {
         self.hatch.read(look);
     }
 }

@@ -29,10 +29,10 @@ use db_file::SaDbFile;
 use crate::config::options::Options;
 use crate::daemon::process::priority::spawn_low_priority;
 use crate::publish::Subnet;
-use crate::sa::herald::{self, Herald};
-use crate::sa::{self, Reply, Responder, Studied};
+use crate::sa::notices::{self, NoticeDispatcher};
+use crate::sa::{self, PathIndex, Reply, Responder};
 use crate::sm::sm_info::SmStatus;
-use crate::transport::intake::{Conclusion, Inbound};
+use crate::transport::demux::{Inbound, ReportOutcome};
 use crate::transport::{Agent, MadPort, Outgoing};
 use crate::wire::attr::{SmInfo, SmState};
 use joins::Joins;
@@ -57,7 +57,7 @@ pub struct Inboxes {
     /// What the manager wants.
     pub commands: mpsc::Receiver<SaCommand>,
     /// What became of reports.
-    pub reports: mpsc::Receiver<Conclusion>,
+    pub reports: mpsc::Receiver<ReportOutcome>,
     /// Notices of devices.
     pub notices: mpsc::Receiver<DeviceNotice>,
 }
@@ -68,7 +68,7 @@ enum Call {
     Work,
     SaCommand(SaCommand),
     Request(Inbound),
-    Report(Conclusion),
+    Report(ReportOutcome),
     Notice(DeviceNotice),
     /// There is another snapshot, or none any more.
     Snapshot,
@@ -78,7 +78,7 @@ enum Call {
 }
 
 /// What came of the look at a snapshot.
-type Look = Result<(Arc<Subnet>, Studied), JoinError>;
+type Look = Result<(Arc<Subnet>, PathIndex), JoinError>;
 
 /// The desk.
 pub struct SaServer {
@@ -88,7 +88,7 @@ pub struct SaServer {
     /// The snapshot that answers are made of.
     subnet: Option<Arc<Subnet>>,
     /// The next one is being looked at.
-    studying: Option<JoinHandle<(Arc<Subnet>, Studied)>>,
+    studying: Option<JoinHandle<(Arc<Subnet>, PathIndex)>>,
     sm_status: watch::Receiver<SmStatus>,
     waiting: FairQueue,
     table_workers: TableWorkers,
@@ -96,7 +96,7 @@ pub struct SaServer {
     reads: Vec<Inbound>,
     events: mpsc::UnboundedSender<SmEvent>,
     archive: SaDbFile,
-    herald: Herald,
+    dispatcher: NoticeDispatcher,
     /// The generation of alias GUIDs that the manager knows of.
     aliases: u64,
     joins: Joins,
@@ -134,7 +134,7 @@ impl SaServer {
             reads: Vec::new(),
             events,
             archive,
-            herald: Herald::default(),
+            dispatcher: NoticeDispatcher::default(),
             aliases,
             joins,
             others: Vec::new(),
@@ -189,7 +189,9 @@ impl SaServer {
             Call::Request(inbound) => {
                 self.admit(inbound);
             }
-            Call::Report(Conclusion { tid, answered }) => self.herald.concluded(tid, answered),
+            Call::Report(ReportOutcome { tid, answered }) => {
+                self.dispatcher.report_completed(tid, answered)
+            }
             Call::Notice(notice) => self.forward(notice),
             Call::Snapshot => self.published(),
             Call::Studied(studied) => self.adopt(studied),
@@ -217,13 +219,13 @@ impl SaServer {
 
     /// When something is to be done without being asked.
     fn next_deadline(&self) -> Option<Instant> {
-        let reports = self.herald.next_deadline().map(Instant::from_std);
+        let reports = self.dispatcher.next_deadline().map(Instant::from_std);
         [reports, self.joins.next_deadline(), self.archive.due()].into_iter().flatten().min()
     }
 
     async fn due(&mut self) {
         let now = Instant::now();
-        self.herald.expire(now.into_std());
+        self.dispatcher.expire(now.into_std());
         self.joins.overdue(now);
         self.ask_for_plan(now);
         if self.archive.due().is_some_and(|due| due <= now) {
@@ -262,7 +264,7 @@ impl SaServer {
         match published {
             Some(subnet) => {
                 self.studying = Some(spawn_low_priority(move || {
-                    let studied = sa::study(&subnet);
+                    let studied = sa::PathIndex::new(&subnet);
                     (subnet, studied)
                 }));
             }
@@ -277,10 +279,10 @@ impl SaServer {
             Ok(studied) => studied,
             Err(panic) => return warn!("a snapshot is not answered from: {panic}"),
         };
-        self.responder.get().learn(studied);
+        self.responder.get().set_path_index(studied);
         self.options = Some(subnet.options.clone());
         let old = self.subnet.replace(subnet.clone());
-        self.herald.published(self.responder.get().registry_mut(), &subnet);
+        self.dispatcher.subnet_published(self.responder.get().registry_mut(), &subnet);
         self.wrote();
         // Whoever has a snapshot of a large fabric last is busy for a while.
         spawn_low_priority(move || drop(old));
@@ -290,14 +292,14 @@ impl SaServer {
     fn retire(&mut self) {
         (self.subnet, self.studying) = (None, None);
         self.responder.get();
-        self.herald.retire();
+        self.dispatcher.reset();
         self.joins.clear();
         if let Some(options) = &self.options {
             let registry = self.responder.get().registry_mut();
             // Another SM writes GUID tables now.
-            registry.forget_aliases();
+            registry.clear_aliases();
             if options.drop_event_subscriptions {
-                registry.end_subscriptions();
+                registry.clear_subscriptions();
             }
         }
     }
@@ -308,7 +310,7 @@ impl SaServer {
         if !events.is_empty()
             && let Some(subnet) = self.own_subnet()
         {
-            self.herald.groups(self.responder.get().registry_mut(), &subnet, &events);
+            self.dispatcher.group_events(self.responder.get().registry_mut(), &subnet, &events);
         }
         if let Some(options) = &self.options {
             self.archive.watch(self.responder.get().registry(), options);
@@ -327,7 +329,8 @@ impl SaServer {
 
     fn forward(&mut self, DeviceNotice { from, notice }: DeviceNotice) {
         let Some(subnet) = self.own_subnet() else { return };
-        if !self.herald.trap(self.responder.get().registry_mut(), &subnet, from, notice) {
+        if !self.dispatcher.forward_trap(self.responder.get().registry_mut(), &subnet, from, notice)
+        {
             debug!("a notice from LID {from}, which is nobody's, is not reported");
         }
     }
@@ -339,14 +342,14 @@ impl SaServer {
     /// Sends the reports that may be under way.
     fn send_reports(&mut self) {
         let Some(options) = &self.options else { return };
-        let patience = herald::patience(options);
-        while let Some(report) = self.herald.next(Instant::now().into_std(), patience) {
+        let patience = notices::report_retry(options);
+        while let Some(report) = self.dispatcher.next(Instant::now().into_std(), patience) {
             let (timeout, retries) = (Some(report.timeout), report.retries);
             let (to, mad) = (report.to, &report.mad.0[..]);
             let out = Outgoing { agent: Agent::Sa, to, timeout, retries, mad };
             if let Err(error) = self.port.post(&out) {
                 debug!("reporting to LID {}: {error}", report.to.lid);
-                self.herald.concluded(report.tid, false);
+                self.dispatcher.report_completed(report.tid, false);
             }
         }
     }
@@ -368,7 +371,7 @@ impl SaServer {
         let (total, records) = (counters.total(), counters.records());
         debug!("SA: {total} replies with {records} records; {} requests untimely", self.untimely);
         counters.lines().for_each(|line| debug!("SA: {line}"));
-        debug!("SA: reports: {:?}", self.herald.counters());
+        debug!("SA: reports: {:?}", self.dispatcher.counters());
     }
 }
 

@@ -2,7 +2,7 @@
 //! transaction. A request has its name made once, when it begins to wait.
 
 use crate::ids::Lid;
-use crate::transport::intake::Inbound;
+use crate::transport::demux::Inbound;
 use crate::wire::mad::Method;
 use crate::wire::sa::{DATA_OFFSET, SaAttr};
 use rustc_hash::FxHasher;

@@ -11,7 +11,7 @@
 
 use crate::daemon::sa_server::request_key::{DedupKey, RequestKey};
 use crate::ids::Lid;
-use crate::transport::intake::Inbound;
+use crate::transport::demux::Inbound;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;

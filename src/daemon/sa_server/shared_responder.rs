@@ -10,10 +10,10 @@
 
 use super::fair_shares::FairShares;
 use crate::publish::Subnet;
-use crate::sa::{Counters, Responder, is_about_services, only_reads, wants_table};
+use crate::sa::{Responder, SaCounters, is_read_only, is_service_request, is_table_request};
 use crate::sm::sm_info::SmStatus;
 use crate::transport::Address;
-use crate::transport::intake::{Attendant, Served};
+use crate::transport::demux::{InlineOutcome, InlineResponder};
 
 use std::mem::{replace, take};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ struct Back {
     /// it is closed for the first time.
     blank: Option<Box<Responder>>,
     /// What the desk answered from this side.
-    counters: Counters,
+    counters: SaCounters,
 }
 
 /// What the desk lends.
@@ -63,7 +63,7 @@ struct Counter {
     /// None of it leaves the counter.
     lent: Option<Arc<Lent>>,
     /// What was answered here since the desk lent it.
-    counters: Counters,
+    counters: SaCounters,
     shares: FairShares,
 }
 
@@ -95,13 +95,13 @@ impl SharedResponder {
             // This waits for an answer that is being made.
             let mut counter = lock(window);
             counter.lent = None;
-            counted.absorb(take(&mut counter.counters));
+            counted.merge(take(&mut counter.counters));
         }
         match Arc::into_inner(lent) {
             Some(lent) => back.blank = Some(replace(responder, lent.responder)),
             None => error!("the SA has lost its registry: it is still in use"),
         }
-        responder.counters_mut().absorb(counted);
+        responder.counters_mut().merge(counted);
     }
 
     /// True if the responder is lent.
@@ -110,9 +110,9 @@ impl SharedResponder {
     }
 
     /// Has the desk read, and count what it answers, while it is open.
-    pub fn read(&self, look: impl FnOnce(&Responder) -> Counters) {
+    pub fn read(&self, look: impl FnOnce(&Responder) -> SaCounters) {
         let Back { lent: Some(lent), counters, .. } = &mut *lock(&self.back) else { return };
-        counters.absorb(look(&lent.responder));
+        counters.merge(look(&lent.responder));
     }
 }
 
@@ -121,30 +121,30 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Attendant for SharedResponder {
-    fn serve(&self, from: &Address, mad: &[u8], in_crowd: bool) -> Served {
+impl InlineResponder for SharedResponder {
+    fn serve(&self, from: &Address, mad: &[u8], in_crowd: bool) -> InlineOutcome {
         if !is_quick(mad) {
-            return Served::Declined;
+            return InlineOutcome::Declined;
         }
         let Window(window) = &self.windows[number_of_thread() % WINDOWS];
         let mut counter = lock(window);
         let Counter { lent: Some(lent), counters, shares } = &mut *counter else {
-            return Served::Declined;
+            return InlineOutcome::Declined;
         };
         // The desk has to see to it first.
         let is_news = lent.sm_status.has_changed().unwrap_or(true);
         if is_news || (in_crowd && !shares.take(from.lid)) {
-            return Served::Declined;
+            return InlineOutcome::Declined;
         }
         let now = Instant::now().into_std();
         let reply = lent.responder.read(counters, &lent.subnet, from, mad, now);
-        reply.map_or(Served::Silently, |reply| Served::With(reply.to, reply.mad))
+        reply.map_or(InlineOutcome::NoReply, |reply| InlineOutcome::Reply(reply.to, reply.mad))
     }
 }
 
 /// True for requests that are answered here.
 fn is_quick(mad: &[u8]) -> bool {
-    only_reads(mad) && !wants_table(mad) && !is_about_services(mad)
+    is_read_only(mad) && !is_table_request(mad) && !is_service_request(mad)
 }
 
 /// Threads that come here, numbered.

@@ -3,8 +3,8 @@
 //! may take milliseconds, are shared among several threads. Requests that write are the desk's own.
 
 use crate::publish::Subnet;
-use crate::sa::{Counters, Reply, Responder, wants_table};
-use crate::transport::intake::Inbound;
+use crate::sa::{Reply, Responder, SaCounters, is_table_request};
+use crate::transport::demux::Inbound;
 use crate::transport::{Agent, MadPort, Outgoing};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,7 +46,7 @@ impl TableWorkers {
         Ok(Self(Some(pool)))
     }
 
-    /// Answers requests that [only read](crate::sa::only_reads) and sends the replies. The
+    /// Answers requests that [only read](crate::sa::is_read_only) and sends the replies. The
     /// responder was [prepared](Responder::prepare) for this snapshot. Returns what was counted.
     pub fn answer(
         &self,
@@ -55,11 +55,11 @@ impl TableWorkers {
         port: &dyn MadPort,
         requests: &[Inbound],
         now: Instant,
-    ) -> Counters {
-        let tables = requests.iter().filter(|request| wants_table(&request.mad)).collect();
+    ) -> SaCounters {
+        let tables = requests.iter().filter(|request| is_table_request(&request.mad)).collect();
         let work = Work { responder, subnet, port, tables, now, next: AtomicUsize::new(0) };
-        let mut counters = Counters::default();
-        for request in requests.iter().filter(|request| !wants_table(&request.mad)) {
+        let mut counters = SaCounters::default();
+        for request in requests.iter().filter(|request| !is_table_request(&request.mad)) {
             work.answer(request, &mut counters);
         }
         let pool = self.0.as_ref().filter(|_| work.tables.len() >= CROWD);
@@ -69,9 +69,9 @@ impl TableWorkers {
         };
         let total = Mutex::new(counters);
         let part = || {
-            let mut counters = Counters::default();
+            let mut counters = SaCounters::default();
             work.take_part(&mut counters);
-            total.lock().unwrap_or_else(PoisonError::into_inner).absorb(counters);
+            total.lock().unwrap_or_else(PoisonError::into_inner).merge(counters);
         };
         pool.in_place_scope(|scope| {
             (0..pool.current_num_threads()).for_each(|_| scope.spawn(|_| part()));
@@ -93,13 +93,13 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// Answers one after the other until none is left.
-    fn take_part(&self, counters: &mut Counters) {
+    fn take_part(&self, counters: &mut SaCounters) {
         while let Some(request) = self.tables.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             self.answer(request, counters);
         }
     }
 
-    fn answer(&self, Inbound { from, mad, .. }: &Inbound, counters: &mut Counters) {
+    fn answer(&self, Inbound { from, mad, .. }: &Inbound, counters: &mut SaCounters) {
         let reply = self.responder.read(counters, self.subnet, from, mad, self.now);
         if let Some(reply) = reply {
             send(self.port, &reply);

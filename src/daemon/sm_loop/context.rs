@@ -6,7 +6,7 @@ use crate::daemon::messages::SaCommand;
 use crate::daemon::messages::SmEvent;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::publish::Subnet;
-use crate::publish::refused::Refused;
+use crate::publish::rejected::PlanRejected;
 use crate::sm::sm_info::SmStatus;
 use crate::transport::client::SmpClient;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct ManagerContext {
     /// The published snapshot.
     pub subnet: watch::Sender<Option<Arc<Subnet>>>,
     /// Why there is nothing newer, if the last pass ended without a plan.
-    pub refused: watch::Sender<Option<Arc<Refused>>>,
+    pub refused: watch::Sender<Option<Arc<PlanRejected>>>,
     /// The SA desk: asked for the multicast groups, told what sweeps met.
     pub sa_server: mpsc::Sender<SaCommand>,
     /// Files.

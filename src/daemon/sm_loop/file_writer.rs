@@ -9,7 +9,7 @@ use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::plan::lids::Memory;
 use crate::publish::Subnet;
-use crate::publish::refused::Refused;
+use crate::publish::rejected::PlanRejected;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -25,7 +25,7 @@ pub struct WriteJob {
     /// For the dump files; `None` writes none.
     pub subnet: Option<Arc<Subnet>>,
     /// Why there is nothing newer.
-    pub refused: Option<Arc<Refused>>,
+    pub refused: Option<Arc<PlanRejected>>,
 }
 
 impl WriteJob {

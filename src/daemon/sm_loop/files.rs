@@ -13,7 +13,10 @@ use crate::plan::routing::Dump;
 use crate::plan::routing::chain::Chain;
 use crate::plan::routing::torus::{self, Torus};
 use crate::publish::Subnet;
-use crate::publish::dumps::{self, DumpError};
+use crate::publish::{
+    atomic_file::{self, FileWriteError},
+    dumps,
+};
 use std::fs;
 use std::path::PathBuf;
 use tracing::{debug, info, warn};
@@ -76,8 +79,8 @@ impl StateFiles {
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             return;
         }
-        if let Err(error) = dumps::replace(&path, &text, options.fsync_high_avail_files) {
-            warn!("{}: {error}", path.display());
+        if let Err(error) = atomic_file::replace(&path, &text, options.fsync_high_avail_files) {
+            warn!("{error}");
         }
     }
 
@@ -103,13 +106,13 @@ impl StateFiles {
             return;
         }
         for Dump { file, text } in dumps {
-            if let Err(problem) = dumps::replace(&self.dump_dir.join(file), text, false) {
+            if let Err(problem) = atomic_file::replace(&self.dump_dir.join(file), text, false) {
                 warn!("{problem}");
             }
         }
     }
 
-    fn write_routing(&self, fabric: &Fabric, plan: &Plan) -> Result<(), DumpError> {
+    fn write_routing(&self, fabric: &Fabric, plan: &Plan) -> Result<(), FileWriteError> {
         let path_sls = dumps::path_sl_count(fabric, plan);
         if path_sls > dumps::MAX_PATH_SLS {
             let most = dumps::MAX_PATH_SLS;
@@ -121,6 +124,6 @@ impl StateFiles {
             return written;
         };
         let file = self.dump_dir.join(torus::DUMP_FILE);
-        written.and(dumps::replace(&file, &torus.dump(fabric), false))
+        written.and(atomic_file::replace(&file, &torus.dump(fabric), false))
     }
 }

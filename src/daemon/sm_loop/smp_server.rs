@@ -7,7 +7,7 @@ use crate::daemon::messages::SmEvent;
 use crate::observe::traps::{TrapDesk, TrapNews, Verdict};
 use crate::sm::sm_info::{self, SmStatus};
 use crate::transport::client::SmpClient;
-use crate::transport::intake::Inbound;
+use crate::transport::demux::Inbound;
 use crate::transport::{Address, Agent};
 use crate::wire::attr::{AttrId, Notice, SmState};
 use crate::wire::mad::{Class, Mad, Method};

@@ -43,7 +43,7 @@ impl HeldJoins {
         self.planned = self.asked;
         let (answers, planned) = (&self.answers, self.planned);
         let is_due = |(_, question): &(Instant, DedupKey)| {
-            answers.get(question).is_none_or(|(_, reply)| reply.due <= planned)
+            answers.get(question).is_none_or(|(_, reply)| reply.required_generation <= planned)
         };
         let held = std::mem::take(&mut self.held).into_iter();
         let (free, held): (Vec<_>, Vec<_>) = held.partition(is_due);
@@ -74,7 +74,7 @@ impl HeldJoins {
             *answer = (name, reply);
             return None;
         }
-        if reply.due <= self.planned {
+        if reply.required_generation <= self.planned {
             return Some(reply);
         }
         self.answers.insert(question, (name, reply));
@@ -108,11 +108,11 @@ impl HeldJoins {
 mod tests {
     use super::*;
     use crate::ids::{Lid, Sl};
-    use crate::transport::intake::Inbound;
+    use crate::transport::demux::Inbound;
     use crate::transport::{Address, Agent};
 
     fn reply(lid: u16, due: u64) -> Reply {
-        Reply { to: Address::gsi(Lid(lid), Sl(0)), mad: vec![0; 256], due }
+        Reply { to: Address::gsi(Lid(lid), Sl(0)), mad: vec![0; 256], required_generation: due }
     }
 
     fn name(lid: u16) -> RequestKey {

@@ -11,7 +11,7 @@ mod reply_cache;
 
 use crate::daemon::sa_server::request_key::RequestKey;
 use crate::sa::Reply;
-use crate::transport::intake::Inbound;
+use crate::transport::demux::Inbound;
 use batching::PlanBatcher;
 use held::HeldJoins;
 use reply_cache::ReplyCache;

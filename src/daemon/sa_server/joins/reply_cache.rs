@@ -7,7 +7,7 @@
 use crate::daemon::sa_server::request_key::{RequestKey, is_nameless, mgid};
 use crate::ids::Lid;
 use crate::sa::Reply;
-use crate::transport::intake::Inbound;
+use crate::transport::demux::Inbound;
 use crate::wire::mad::{Header, Method, Status};
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -93,7 +93,7 @@ mod tests {
         header.set_status(status);
         let mut mad = Mad::default();
         mad.set_header(&header);
-        Reply { to: Address::gsi(Lid(7), Sl(0)), mad: mad.0.to_vec(), due: 3 }
+        Reply { to: Address::gsi(Lid(7), Sl(0)), mad: mad.0.to_vec(), required_generation: 3 }
     }
 
     /// True if the request is not carried out, but answered as before.

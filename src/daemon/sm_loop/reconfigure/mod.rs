@@ -29,7 +29,7 @@ use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
 use crate::plan::qos::policy::EffectivePolicy;
 use crate::publish::Subnet;
-use crate::publish::refused::Refused;
+use crate::publish::rejected::PlanRejected;
 use crate::transport::client::SmpClient;
 use crate::verify::foundation::Foundation;
 use crate::verify::{Checks, Extent, Verified};
@@ -235,11 +235,11 @@ impl Reconfigurer {
         options: &Arc<Options>,
         observation: &Observation,
         groups: Vec<GroupMembers>,
-    ) -> Result<Verified, Refused> {
+    ) -> Result<Verified, PlanRejected> {
         let last = context.subnet.borrow().clone();
         let failed = |problem: String| {
             let (notes, dumps) = (Vec::new(), Vec::new());
-            Refused::new(notes, dumps, problem, last.as_deref(), &observation.fabric)
+            PlanRejected::new(notes, dumps, problem, last.as_deref(), &observation.fabric)
         };
         let order = PlanRequest {
             fabric: observation.fabric.clone(),
@@ -303,7 +303,7 @@ impl Reconfigurer {
         &mut self,
         context: &ManagerContext,
         options: &Arc<Options>,
-        refused: Refused,
+        refused: PlanRejected,
     ) -> String {
         let mut errors = refused.notes.iter().filter(|note| note.severity == Severity::Error);
         let headline = errors.next_back().map(ToString::to_string).unwrap_or_default();

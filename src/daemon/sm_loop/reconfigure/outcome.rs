@@ -4,12 +4,12 @@ use crate::fabric::Fabric;
 use crate::plan::compute::PlanError;
 use crate::plan::lids::Memory;
 use crate::publish::Subnet;
-use crate::publish::refused::Refused;
+use crate::publish::rejected::PlanRejected;
 use crate::verify::foundation::{Judged, Outcome, Remains};
 use crate::verify::{Verified, VerifyFailure};
 
 /// What a planning came to: a plan that may be applied, or why there is none.
-pub(super) type Decision = (Result<Verified, Refused>, Memory);
+pub(super) type Decision = (Result<Verified, PlanRejected>, Memory);
 
 /// The decision, and what the planning left for the next.
 pub(super) fn decide(
@@ -41,11 +41,11 @@ fn unplanned(failure: PlanError, last: Option<&Subnet>, fabric: &Fabric) -> Deci
         notes.extend(refusal.notes);
         dumps.extend(refusal.dump);
     }
-    (Err(Refused::new(notes, dumps, headline, last, fabric)), memory)
+    (Err(PlanRejected::new(notes, dumps, headline, last, fabric)), memory)
 }
 
 /// An engine did, but its plan is faulty.
-fn unverified(failure: &VerifyFailure, last: Option<&Subnet>, fabric: &Fabric) -> Refused {
+fn unverified(failure: &VerifyFailure, last: Option<&Subnet>, fabric: &Fabric) -> PlanRejected {
     let headline = format!("the plan is faulty and was not applied: {failure}");
-    Refused::new(Vec::new(), Vec::new(), headline, last, fabric)
+    PlanRejected::new(Vec::new(), Vec::new(), headline, last, fabric)
 }
