@@ -1,18 +1,17 @@
-//! Holds the rule of src/lib.rs about who may import whom: walks every `crate::` path under
+//! Enforces the import rules of ARCHITECTURE.md: walks every `crate::` path under
 //! src/ and compares the rooms it leads to with the ones its own room may see.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Rooms, and what each may import besides itself: the table in the header of src/lib.rs.
+/// Rooms, and what each may import besides itself: the table in ARCHITECTURE.md.
 /// `None` may import everything.
 fn rules() -> BTreeMap<String, Option<Vec<String>>> {
-    let text = source_text("lib.rs");
-    let section = text.split_once("//! # Who may import whom\n").expect("the section").1;
-    let table = section.split_once("//! ```text\n").expect("the table").1;
+    let text = root_text("ARCHITECTURE.md");
+    let section = text.split_once("## Import rules\n").expect("the section").1;
+    let table = section.split_once("```text\n").expect("the table").1;
     let rows = table.lines().take_while(|line| !line.contains("```"));
-    let rows = rows.map(|line| line.trim_start_matches("//!"));
     let rules: BTreeMap<_, _> = rows
         .map(|row| {
             // What stands in parentheses is an explanation.
@@ -41,7 +40,11 @@ fn every_room_is_in_the_table() {
 }
 
 fn source_text(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(name);
+    root_text(&format!("src/{name}"))
+}
+
+fn root_text(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
