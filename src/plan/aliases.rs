@@ -1,7 +1,6 @@
-//! Alias GUIDs: the GUID tables of end ports as clients want them.
+//! Alias GUIDs: the GUID tables of end ports, as requested by clients (GUIDInfoRecord).
 //!
-//! Only blocks that some client ever wrote are planned: what else a table holds is the device's
-//! own affair.
+//! Only blocks that a client has written are planned; all other blocks stay as the device has them.
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, PortNum};
@@ -10,16 +9,14 @@ use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock};
 /// A block of the GUID table of an end port (IBA vol. 1, 14.2.5.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AliasBlock {
-    /// The port.
     pub port: PortId,
-    /// Number of the block.
+    /// Block number; a block holds 8 GUIDs.
     pub block: u8,
-    /// What it is to hold.
     pub guids: GuidBlock,
 }
 
-/// The blocks that can be written of those that are `wanted`, ascending by port and block:
-/// entries beyond the port's GUIDCap do not exist, and the first of all is the port's own.
+/// Reduces the `wanted` blocks to those that exist, ascending by port and block. Entries beyond the
+/// port's GUIDCap are cleared, and entry 0 of block 0 is the port GUID.
 pub fn tables(fabric: &Fabric, wanted: &[AliasBlock]) -> Vec<AliasBlock> {
     let mut blocks: Vec<AliasBlock> =
         wanted.iter().filter_map(|block| writable(fabric, *block)).collect();

@@ -1,7 +1,8 @@
-//! The stage's entry: from a fabric to its plan.
+//! Plans a fabric from scratch.
 //!
-//! LIDs come first, since routes lead to LIDs; partitions and links next, for QoS tables are cut
-//! to the VLs that links operate with; multicast last, as its trees stand on the routes.
+//! The stages run in the order of their dependencies: LIDs, routes (which lead to LIDs), partitions,
+//! links, QoS tables (limited to the operational VLs of the links) and multicast trees (which may
+//! depend on the routing engine).
 
 use super::lids::{self, Memory};
 use super::links::{self, LinkInput};
@@ -23,79 +24,77 @@ use crate::wire::attr::PortInfo;
 use crate::wire::attr::tables::PkeyBlock;
 use std::sync::Arc;
 
-/// What a plan is made from.
+/// The input of planning.
 #[derive(Clone, Copy)]
 pub struct PlanInput<'a> {
-    /// What is.
+    /// The observed state.
     pub fabric: &'a Fabric,
-    /// The configuration.
     pub options: &'a Options,
-    /// What must stay as it was.
+    /// The assignments of earlier plans, which are kept where possible.
     pub memory: &'a Memory,
-    /// torus-2QoS.conf as read at the start of this pass.
+    /// torus-2QoS.conf as read at the start of this reconfiguration; the error is reported by the engine
+    /// if it needs the file.
     pub torus_config: &'a Result<TorusConfig, Vec<Note>>,
-    /// The partitions, see [`partitions::default`].
+    /// The partitions of partitions.conf; without the file those of [`partitions::default`].
     pub partitions: &'a [Partition],
-    /// By port slot: the blocks of the P_Key table that were read.
+    /// The P_Key table blocks read from the devices, by port slot.
     pub observed_pkeys: &'a [Vec<PkeyBlock>],
-    /// Multicast groups.
     pub groups: &'a [GroupMembers],
-    /// Blocks of alias GUIDs.
+    /// GUIDInfo blocks that clients requested.
     pub aliases: &'a [super::aliases::AliasBlock],
-    /// The plan before this one, if there was one.
+    /// The previous plan. Engines keep its routes where their rules allow.
     pub previous: Option<&'a Plan>,
-    /// True for end ports whose clients are to register again.
+    /// True for end ports that get ClientReregister set.
     pub reregister: &'a (dyn Fn(PortId) -> bool + Sync),
-    /// The routing engines in the order in which they are tried.
+    /// The routing engines, in the order in which they are tried.
     pub chain: &'a Chain,
-    /// The QoS policy, if there is one.
+    /// The contents of qos-policy.conf.
     pub qos_policy: Option<&'a Arc<QosPolicy>>,
 }
 
 impl<'a> PlanInput<'a> {
-    /// The QoS policy if it has tables for ports, and QoS is on.
+    /// The QoS policy, if QoS is enabled and the policy has a `qos-setup` section.
     pub(super) fn setup_policy(&self) -> Option<&'a Arc<QosPolicy>> {
         self.qos_policy.filter(|policy| self.options.qos && policy.has_setup())
     }
 }
 
-/// A plan, and what the next one has to remember.
+/// The result of planning.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The plan.
     pub plan: Plan,
-    /// Memory for the next plan; its `guid2lid` is to be stored.
+    /// Memory for the next plan. The caller stores its `guid2lid` in the file of that name.
     pub memory: Memory,
-    /// What each stage had to say, for a later plan that takes over its result.
+    /// Intermediate results that an incremental plan reuses.
     pub(super) stage_results: StageResults,
 }
 
-/// The notes of the stages that a later plan may take over.
+/// Results of stages that [`super::update()`] reuses if their input did not change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StageResults {
     pub lids: Vec<Note>,
     pub partitions: Vec<Note>,
-    /// The groups that there were.
+    /// The multicast groups that were planned.
     pub groups: Arc<Vec<GroupMembers>>,
 }
 
-/// Why there is no plan.
+/// No routing engine of the chain could route the fabric.
 #[derive(Clone, Debug)]
 pub struct PlanError {
-    /// What the operator is to hear.
+    /// Messages of the stages before routing.
     pub notes: Vec<Note>,
-    /// Why the engines refused, in order.
+    /// The error of each engine, in the order of the chain.
     pub routing_errors: Vec<RoutingError>,
-    /// The LIDs that were decided.
+    /// The LIDs that were assigned before routing failed.
     pub lids: Arc<LidTable>,
     /// Memory for the next plan.
     pub memory: Memory,
 }
 
-/// Plans a fabric.
+/// Plans a fabric from scratch.
 ///
 /// # Errors
-/// A [`PlanError`] if no engine of the chain can route the fabric.
+/// Returns a [`PlanError`] if no engine of the chain can route the fabric.
 pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanError>> {
     let PlanInput { fabric, options, .. } = *input;
     let (table, mut memory, lid_notes) = lids::assign(fabric, options, input.memory);
@@ -126,12 +125,12 @@ pub fn compute(input: &PlanInput<'_>) -> Result<Planned, Box<PlanError>> {
         groups: Arc::new(input.groups.to_vec()),
     };
     let multicast = Arc::new(multicast);
-    let parts = Parts { lids, routing, ports, qos, partitions, multicast };
+    let parts = PlanParts { lids, routing, ports, qos, partitions, multicast };
     let plan = finish(input, parts, &stage_results);
     Ok(Planned { plan, memory, stage_results })
 }
 
-/// Asks the engines.
+/// Runs the chain of routing engines.
 pub(super) fn route(
     input: &PlanInput<'_>,
     lids: &LidTable,
@@ -145,12 +144,12 @@ pub(super) fn route(
     input.chain.route(&routing_input).map(Arc::new)
 }
 
-/// What QoS tables are made from, if QoS is on.
+/// The input of the QoS tables; `None` if QoS is disabled.
 pub(super) fn qos_sources(options: &Options, setup: Option<Arc<QosSetup>>) -> Option<QosSources> {
     options.qos.then(|| QosSources { config: QosConfig::read(options), setup })
 }
 
-/// Gives `work` what links depend on.
+/// Calls `work` with the input of the links stage.
 pub(super) fn with_links<T>(
     input: &PlanInput<'_>,
     lids: &LidTable,
@@ -171,8 +170,8 @@ pub(super) fn with_links<T>(
     })
 }
 
-/// What a plan is put together from.
-pub(super) struct Parts {
+/// The results of the stages up to multicast.
+pub(super) struct PlanParts {
     pub lids: Arc<LidTable>,
     pub routing: Arc<Routing>,
     pub ports: PagedVec<Option<PortInfo>>,
@@ -181,10 +180,14 @@ pub(super) struct Parts {
     pub multicast: Arc<MulticastTables>,
 }
 
-/// Adds what stands on the rest, and collects the notes in the order of the stages.
-pub(super) fn finish(input: &PlanInput<'_>, parts: Parts, stage_results: &StageResults) -> Plan {
+/// Adds SwitchInfo and GUID tables, and collects the notes in the order of the stages.
+pub(super) fn finish(
+    input: &PlanInput<'_>,
+    parts: PlanParts,
+    stage_results: &StageResults,
+) -> Plan {
     let PlanInput { fabric, options, .. } = *input;
-    let Parts { lids, routing, ports, qos, partitions, multicast } = parts;
+    let PlanParts { lids, routing, ports, qos, partitions, multicast } = parts;
     let switch_infos = links::switch_targets(fabric, &lids, &multicast, options);
     let setup_notes = setup_notes(fabric, &routing, &ports, &qos);
     let earlier = stage_results.lids.iter().chain(&routing.notes).chain(&stage_results.partitions);
@@ -194,7 +197,7 @@ pub(super) fn finish(input: &PlanInput<'_>, parts: Parts, stage_results: &StageR
     Plan { lids, ports, switch_infos, aliases, routing, qos, partitions, multicast, notes }
 }
 
-/// What of the scopes of the QoS policy the fabric cannot follow.
+/// Notes about `qos-setup` scopes that the fabric cannot implement.
 fn setup_notes(
     fabric: &Fabric,
     routing: &Routing,

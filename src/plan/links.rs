@@ -1,10 +1,10 @@
-//! The PortInfo every end port and every linked switch port is to have, and the SwitchInfo of
+//! The target PortInfo of every end port and every linked switch port, and the target SwitchInfo of
 //! every switch.
 //!
-//! A target starts as the observed PortInfo with its states replaced by "no change", so that
-//! what the configuration does not speak of stays. On a configured fabric targets therefore
-//! equal what was observed; [`differs`] is the one place that knows which fields a Set changes
-//! and which of them read back otherwise than they were written.
+//! A target is the observed PortInfo with the configured fields replaced and the states set to "no
+//! change", so fields that are not configured keep their values. On a configured fabric, targets
+//! equal the observed state. [`differs`] alone knows which fields a Set changes, and which of them
+//! read back differently than they were written.
 
 use super::LidTable;
 use super::multicast::MulticastTables;
@@ -16,45 +16,43 @@ use crate::ids::{Lid, PortNum, Sl};
 use crate::wire::attr::tables::MFT_BLOCK;
 use crate::wire::attr::{CapMask, NodeKind, PhysState, PortInfo, PortState, SwitchInfo};
 
-/// Enabled width: all that are supported (IBA vol. 1, 14.2.5.6).
+/// LinkWidthEnabled: all supported widths (IBA vol. 1, 14.2.5.6).
 const ALL_WIDTHS: u8 = 255;
-/// Enabled speed: all that are supported.
+/// LinkSpeedEnabled: all supported speeds.
 const ALL_SPEEDS: u8 = 15;
-/// Enabled extended speed: all that are supported.
+/// LinkSpeedExtEnabled: all supported speeds.
 const ALL_SPEEDS_EXT: u8 = 31;
-/// Enabled extended speed: none.
+/// LinkSpeedExtEnabled: no extended speed.
 const NO_SPEEDS_EXT: u8 = 30;
-/// LinkDownDefaultState: polling.
-const POLLING: u8 = 2;
-/// Capability: the switch has a MulticastFDBTop (IsMulticastFDBTopSupported).
-const MULTICAST_FDB_TOP: u32 = 1 << 30;
+/// LinkDownDefaultState: Polling.
+const LINK_DOWN_POLLING: u8 = 2;
+/// PortInfo CapabilityMask of switch port 0: IsMulticastFDBTopSupported.
+const CAP_MULTICAST_FDB_TOP: u32 = 1 << 30;
 
-/// What the targets depend on.
+/// The input of the targets.
 #[derive(Clone, Copy)]
 pub struct LinkInput<'a> {
-    /// The fabric.
     pub fabric: &'a Fabric,
-    /// LIDs.
     pub lids: &'a LidTable,
-    /// The configuration.
     pub options: &'a Options,
-    /// SL of the path from an end port to the SM.
+    /// The SL of the path from an end port to the SM (MasterSMSL).
     pub sm_sl: &'a dyn Fn(PortId) -> Sl,
-    /// Limit of high priority arbitration; `None` leaves it.
+    /// VLHighLimit of a port; `None` keeps the observed value.
     pub vl_high_limit: &'a dyn Fn(PortId) -> Option<u8>,
-    /// True for end ports whose clients are to register again.
+    /// True for end ports that get ClientReregister set.
     pub reregister: &'a dyn Fn(PortId) -> bool,
-    /// By port slot: P_Key enforcement (arriving, leaving) of switch ports; `None` leaves it.
+    /// P_Key enforcement (inbound, outbound) of switch ports, by port slot; `None` keeps the observed
+    /// bits.
     pub enforcement: &'a PagedVec<Option<(bool, bool)>>,
 }
 
-/// By port slot: the PortInfo to be set; `None` where nothing is to be set.
+/// The PortInfo to set, by port slot; `None` for ports that are not programmed.
 pub fn targets(input: &LinkInput<'_>) -> PagedVec<Option<PortInfo>> {
     input.fabric.port_ids().map(|port| target(input, port)).collect()
 }
 
-/// Brings targets that were made for an earlier picture to `input`, whose other parts must be the
-/// same: at the ports of `difference`, at those that `others` names, and wherever they matter.
+/// Updates the targets of an earlier snapshot: recomputes those of the ports in `difference` and
+/// `others`, and of the ports that depend on them. All other input must be unchanged.
 pub fn update(
     targets: &mut PagedVec<Option<PortInfo>>,
     input: &LinkInput<'_>,
@@ -67,10 +65,11 @@ pub fn update(
         let first = node.first_port.0;
         (first..=first + u32::from(node.num_ports())).map(PortId)
     };
-    // What port 0 is able to do holds for all ports of a switch.
-    let whole = difference.ports.iter().map(|&id| fabric.port(id));
-    let whole = whole.filter(|port| port.num == PortNum::ZERO).map(|port| port.node);
-    let nodes = difference.nodes.iter().copied().chain(whole);
+    // The capability mask of port 0 applies to all ports of a switch.
+    let changed_port_0s = difference.ports.iter().map(|&id| fabric.port(id));
+    let whole_switches =
+        changed_port_0s.filter(|port| port.num == PortNum::ZERO).map(|port| port.node);
+    let nodes = difference.nodes.iter().copied().chain(whole_switches);
     let own = difference.ports.iter().copied().chain(nodes.flat_map(of_node));
     let ports = own.flat_map(|id| std::iter::once(id).chain(fabric.port(id).peer));
     for id in ports.chain(others) {
@@ -106,7 +105,7 @@ fn target(input: &LinkInput<'_>, id: PortId) -> Option<PortInfo> {
     Some(info)
 }
 
-/// The fields of ports that have a LID.
+/// Sets the fields that only ports with a LID have.
 fn set_end_port(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
     let (fabric, options) = (input.fabric, input.options);
     if let Some(lid) = input.lids.base(id) {
@@ -126,7 +125,7 @@ fn set_end_port(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
     info.set_client_reregister(can_reregister && (input.reregister)(id));
 }
 
-/// The fields of all ports but base ports 0.
+/// Sets the fields of all ports except base switch ports 0.
 fn set_common(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
     let options = input.options;
     info.set_local_phy_errors(options.local_phy_errors_threshold);
@@ -144,11 +143,11 @@ fn set_common(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
     }
 }
 
-/// The fields of ports with a cable.
+/// Sets the fields of ports that have a link.
 fn set_link(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
     let (fabric, options) = (input.fabric, input.options);
     let Some(peer) = fabric.port(id).peer else { return };
-    info.set_link_down_default_state(POLLING);
+    info.set_link_down_default_state(LINK_DOWN_POLLING);
     let mtu_cap = fabric.port(peer).info.map_or(info.mtu_cap(), |peer| peer.mtu_cap());
     info.set_neighbor_mtu(info.mtu_cap().min(mtu_cap).max(1));
     set_speed(input, id, peer, info);
@@ -165,14 +164,14 @@ fn set_link(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
         NodeKind::Router => info.set_hoq_life(options.leaf_head_of_queue_lifetime),
         _ => {}
     }
-    if let Some((arriving, leaving)) = input.enforcement.get(id.index()).copied().flatten() {
-        info.set_partition_enforcement_in(arriving);
-        info.set_partition_enforcement_out(leaving);
+    if let Some((inbound, outbound)) = input.enforcement.get(id.index()).copied().flatten() {
+        info.set_partition_enforcement_in(inbound);
+        info.set_partition_enforcement_out(outbound);
     }
 }
 
-/// Enabled widths and speeds. A forced value is cut to what the port supports; where nothing is
-/// left of it the port is left alone.
+/// Sets the enabled width and speeds. A forced value is limited to the supported ones; if the port
+/// supports none of them, the observed value stays.
 fn set_speed(input: &LinkInput<'_>, id: PortId, peer: PortId, info: &mut PortInfo) {
     let options = input.options;
     let width = forced(options.force_link_width, ALL_WIDTHS, info.link_width_supported());
@@ -202,14 +201,14 @@ fn set_speed(input: &LinkInput<'_>, id: PortId, peer: PortId, info: &mut PortInf
     }
 }
 
-/// What a forced value comes to; `None` leaves the port alone.
+/// The supported bits of a forced value; `None` if there are none.
 fn forced(value: u8, all: u8, supported: u8) -> Option<u8> {
     let effective = if value == all { supported } else { value & supported };
     (effective != 0).then_some(effective)
 }
 
 fn has_extended_speeds(fabric: &Fabric, port: PortId) -> bool {
-    // Of a switch only port 0 carries the capability mask.
+    // On switches, only port 0 has a capability mask.
     let node = fabric.node_of(port);
     let owner = if node.is_switch() { node.first_port } else { port };
     fabric.port(owner).info.is_some_and(|info| info.has(CapMask::EXTENDED_SPEEDS))
@@ -241,8 +240,8 @@ macro_rules! copy_fields {
     ($from:ident => $to:ident: $($get:ident, $set:ident;)*) => { $($to.$set($from.$get());)* };
 }
 
-/// The fields that a Set changes, as they read back afterwards; all others are 0. States and the
-/// reregistration bit are requests rather than values and not among them.
+/// The fields that a Set changes, with the values they read back; all other fields are 0. States and
+/// ClientReregister are requests rather than values and are excluded.
 pub fn settable(info: &PortInfo) -> PortInfo {
     let mut out = PortInfo::default();
     copy_fields! { info => out:
@@ -269,20 +268,20 @@ pub fn settable(info: &PortInfo) -> PortInfo {
         local_phy_errors, set_local_phy_errors;
         overrun_errors, set_overrun_errors;
     }
-    // "All supported" reads back as the supported ones.
+    // "All supported" reads back as the set of supported values.
     out.set_link_width_enabled(effective_width(info));
     out.set_link_speed_enabled(effective_speed(info));
     out.set_link_speed_ext_enabled(effective_speed_ext(info));
     out
 }
 
-/// True if `target` must be sent to a port that answered `observed`: a field would change, or
-/// the clients are to register again. Port states are not looked at.
+/// True if `target` must be sent to a port with the PortInfo `observed`: a field would change, or
+/// ClientReregister is set. Port states are ignored.
 pub fn differs(observed: &PortInfo, target: &PortInfo) -> bool {
     target.client_reregister() || settable(observed) != settable(target)
 }
 
-/// By switch: the SwitchInfo to be set.
+/// The SwitchInfo to set, by switch.
 pub fn switch_targets(
     fabric: &Fabric,
     lids: &LidTable,
@@ -296,7 +295,7 @@ pub fn switch_targets(
         info.set_linear_fdb_top(lids.max().0.min(info.linear_fdb_cap().saturating_sub(1)));
         info.set_life_time_value(options.packet_life_time);
         let port_0 = fabric.port(node.first_port).info;
-        if options.use_mfttop && port_0.is_some_and(|info| info.has(MULTICAST_FDB_TOP)) {
+        if options.use_mfttop && port_0.is_some_and(|info| info.has(CAP_MULTICAST_FDB_TOP)) {
             let last = multicast.by_switch.get(id.index()).and_then(|table| table.last());
             let blocks = last.map_or(0, |(mlid, _)| (mlid.0 & 0x3FFF) / MFT_BLOCK as u16 + 1);
             info.set_multicast_fdb_top(Lid::UNICAST_MAX.0 + blocks * MFT_BLOCK as u16);
@@ -306,8 +305,8 @@ pub fn switch_targets(
     fabric.switch_ids().map(of_switch).collect()
 }
 
-/// True if `target` must be sent to a switch that answered `observed`. PortStateChange is not
-/// looked at: clearing it is up to whoever has seen the change.
+/// True if `target` must be sent to a switch with the SwitchInfo `observed`. PortStateChange is
+/// ignored: the sweep that saw the change clears it.
 pub fn switch_differs(observed: &SwitchInfo, target: &SwitchInfo) -> bool {
     let fields = |info: &SwitchInfo| {
         (

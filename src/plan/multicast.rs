@@ -1,9 +1,13 @@
-//! Multicast groups → multicast forwarding tables.
+//! Multicast forwarding tables.
 //!
-//! All groups that share an MLID share a tree, because switches see the MLID only. The engine
-//! that routed the fabric may have trees of its own (torus-2QoS must, for its freedom from
-//! credit loops); else [`tree`] spans one over shortest paths, as OpenSM does. Switches whose
-//! table is too small for an MLID get no entry; general trees go round them.
+//! Input: the groups with their members, and the routing. Result: the ports to which each switch
+//! forwards each MLID. Invariant: the ports of an MLID form a tree that connects its members, so a
+//! packet reaches every member once and never loops.
+//!
+//! Groups with the same MLID share a tree, because switches forward by MLID alone. The routing engine
+//! may supply the tree (torus-2QoS does, to stay free of credit loops); otherwise `tree` builds one
+//! of shortest paths, as OpenSM does. Switches whose multicast table is too small for an MLID get no
+//! entry; the trees built here avoid them.
 
 #[cfg(test)]
 mod tests;
@@ -19,59 +23,57 @@ use super::routing::{MulticastTree, PortMask, Routing};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Mlid, Sl};
-use crate::notes::Note;
+use crate::notes::{Note, counted};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use tree::{Forest, member};
+use tree::{TreeBuilder, member};
 
 /// The multicast forwarding tables of a fabric.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MulticastTables {
-    /// By switch: (MLID, ports), ascending by MLID, only non-empty masks.
+    /// (MLID, ports) by switch, ascending by MLID. No mask is empty.
     pub by_switch: Vec<Vec<(Mlid, PortMask)>>,
-    /// Switches with members that only send, whose ports are in no mask; ascending by MLID.
+    /// Switches with send-only members, whose ports are in no mask; ascending by MLID.
     pub senders: Vec<(Mlid, SwitchId)>,
-    /// By MLID, ascending: the SLs that its groups' packets have, a bit for each.
+    /// The SLs of the groups of each MLID, one bit per SL; ascending by MLID.
     pub sls: Vec<(Mlid, u16)>,
-    /// What the operator is to hear of an MLID, ascending.
+    /// Messages for the operator, ascending by MLID.
     pub notes: Vec<(Mlid, Note)>,
 }
 
 impl MulticastTables {
-    /// The SLs of an MLID's groups, a bit for each; SL 0 where nothing is known of them.
+    /// The SLs of the groups of an MLID, one bit per SL; SL 0 for an unknown MLID.
     pub fn sls_of(&self, mlid: Mlid) -> u16 {
         let known = self.sls.binary_search_by_key(&mlid, |&(mlid, _)| mlid);
         known.map_or(1, |index| self.sls[index].1)
     }
 }
 
-/// A group as the registry gives it to the plan: several groups may share an MLID.
+/// A multicast group. Several groups may share an MLID.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupMembers {
-    /// The group's MLID.
     pub mlid: Mlid,
-    /// The SL of its packets.
     pub sl: Sl,
-    /// Ports that receive and send (full and non members).
+    /// Ports that receive (full members and non-members).
     pub members: Vec<PortId>,
-    /// Ports that only send: the tree comes to their switches, and nothing is sent to them.
+    /// Send-only members: the tree includes their switches but forwards nothing to them.
     pub senders: Vec<PortId>,
 }
 
 /// The members of all groups of an MLID, ascending.
-struct Merged {
+struct MergedGroup {
     mlid: Mlid,
-    /// The SLs of their packets, a bit for each.
+    /// The SLs of the groups, one bit per SL.
     sls: u16,
-    /// All to whose switches the tree comes.
+    /// All members, send-only members included.
     members: Vec<PortId>,
-    /// Those among them that receive nothing.
+    /// The members that are send-only in all groups.
     senders: Vec<PortId>,
 }
 
-/// The tables for `groups` on a fabric that is routed by `routing`. General trees have at least
-/// two members; engines may set up entries for one. The notes name members and switches that
-/// had to be left out. The tree of an MLID depends on no other's: see [`mod@update`].
+/// Computes the tables for `groups`. A group with a single member gets entries only if the engine
+/// supplies them. The notes name members and switches that are left out. The trees of different MLIDs
+/// are independent, which [`mod@update`] relies on.
 pub fn plan(
     fabric: &Fabric,
     lids: &LidTable,
@@ -86,9 +88,10 @@ pub fn plan(
     }
     let (merged, mut notes) = merge(groups);
     tables.sls = merged.iter().map(|group| (group.mlid, group.sls)).collect();
-    let of_engine = |group: &Merged| routing.policy.multicast_tree(group.mlid, &group.members);
-    let mut trees: Vec<_> = merged.par_iter().map(of_engine).collect();
-    span_missing(fabric, lids, routing, &merged, &mut trees);
+    let engine_tree =
+        |group: &MergedGroup| routing.policy.multicast_tree(group.mlid, &group.members);
+    let mut trees: Vec<_> = merged.par_iter().map(engine_tree).collect();
+    build_missing_trees(fabric, lids, routing, &merged, &mut trees);
     for (group, tree) in merged.iter().zip(trees.into_iter().map(Option::unwrap_or_default)) {
         notes.extend(tree.notes.into_iter().map(|note| (group.mlid, note)));
         let exits: Vec<_> = group.senders.iter().filter_map(|&port| member(fabric, port)).collect();
@@ -114,8 +117,8 @@ pub fn plan(
     tables
 }
 
-/// Groups with members by MLID.
-fn merge(groups: &[GroupMembers]) -> (Vec<Merged>, Vec<(Mlid, Note)>) {
+/// Merges the groups that share an MLID, and drops those without a receiver.
+fn merge(groups: &[GroupMembers]) -> (Vec<MergedGroup>, Vec<(Mlid, Note)>) {
     type Roles = (u16, BTreeSet<PortId>, BTreeSet<PortId>);
     let (mut merged, mut notes) = (BTreeMap::<Mlid, Roles>::new(), Vec::new());
     for group in groups {
@@ -125,29 +128,30 @@ fn merge(groups: &[GroupMembers]) -> (Vec<Merged>, Vec<(Mlid, Note)>) {
             receivers.extend(&group.members);
             senders.extend(&group.senders);
         } else {
-            let note = Note::warning(format!("{} is not a multicast LID", group.mlid));
+            let text = format!("{} is not a multicast LID; its group is not routed", group.mlid);
+            let note = Note::warning(text);
             notes.push((group.mlid, note));
         }
     }
-    // Where nobody receives there is nothing to forward.
+    // Without a receiver there is nothing to forward.
     let groups = merged.into_iter().filter(|(_, (_, receivers, _))| !receivers.is_empty());
     let groups = groups.map(|(mlid, (sls, receivers, senders))| {
         let members = receivers.union(&senders).copied().collect();
         let senders = senders.difference(&receivers).copied().collect();
-        Merged { mlid, sls, members, senders }
+        MergedGroup { mlid, sls, members, senders }
     });
     (groups.collect(), notes)
 }
 
-/// Spans the trees that the engine leaves to us.
-fn span_missing(
+/// Builds the trees that the engine did not supply.
+fn build_missing_trees(
     fabric: &Fabric,
     lids: &LidTable,
     routing: &Routing,
-    merged: &[Merged],
+    merged: &[MergedGroup],
     trees: &mut [Option<MulticastTree>],
 ) {
-    let is_missing = |(group, tree): &(&Merged, &mut Option<MulticastTree>)| {
+    let is_missing = |(group, tree): &(&MergedGroup, &mut Option<MulticastTree>)| {
         tree.is_none() && group.members.len() > 1
     };
     let mut missing: Vec<_> = merged.iter().zip(trees).filter(is_missing).collect();
@@ -156,21 +160,21 @@ fn span_missing(
     }
     let policy = routing.policy.as_any().downcast_ref::<MinHopPolicy>();
     let graph = SwitchGraph::new(fabric, policy.map_or(&[], MinHopPolicy::hop_weights));
-    // The higher an MLID, the fewer switches have room for it: one forest for each such set.
+    // The higher the MLID, the fewer multicast tables hold it: one tree builder per set of switches.
     while let Some((first, _)) = missing.first() {
         let able = able_switches(fabric, first.mlid);
         let same = missing.partition_point(|(group, _)| able_switches(fabric, group.mlid) == able);
         let rest = missing.split_off(same.max(1));
         let members = missing.iter().flat_map(|(group, _)| &group.members).copied();
-        let forest = Forest::new(fabric, lids, &graph, &able, members);
+        let builder = TreeBuilder::new(fabric, lids, &graph, &able, members);
         missing.par_iter_mut().for_each(|(group, tree)| {
-            **tree = Some(forest.span(group.mlid, &group.members));
+            **tree = Some(builder.build(group.mlid, &group.members));
         });
         missing = rest;
     }
 }
 
-/// By switch: it has room for `mlid`.
+/// True, by switch, if its multicast table holds `mlid`.
 fn able_switches(fabric: &Fabric, mlid: Mlid) -> Vec<bool> {
     fabric.switch_ids().map(|switch| holds(fabric, switch, mlid)).collect()
 }
@@ -179,13 +183,16 @@ fn holds(fabric: &Fabric, switch: SwitchId, mlid: Mlid) -> bool {
     mlid.0 - Mlid::FIRST.0 < fabric.switch(switch).switch_info.multicast_fdb_cap()
 }
 
-/// The note about an entry that a switch has no room for.
+/// The note about a switch whose multicast table cannot hold `mlid`.
 fn too_small(fabric: &Fabric, switch: SwitchId, mlid: Mlid) -> Note {
     let (guid, cap) =
         (fabric.switch(switch).guid(), fabric.switch(switch).switch_info.multicast_fdb_cap());
     let why = match cap {
         0 => "does not support multicast".to_owned(),
-        cap => format!("has {cap} multicast entries only"),
+        cap => format!(
+            "has only {}",
+            counted(usize::from(cap), "multicast entry", "multicast entries")
+        ),
     };
-    Note::error("0A14", format!("switch {guid} {why}: {mlid} is cut off there"))
+    Note::error("0A14", format!("switch {guid} {why} and does not forward {mlid}"))
 }

@@ -1,8 +1,8 @@
-//! A plan after members of multicast groups came or went, and nothing else changed.
+//! Incremental planning after a change of multicast groups and of nothing else.
 //!
-//! LIDs, routes, links, partitions and QoS tables do not depend on groups: they are those of the plan
-//! before, shared with it. What depends on them is made as [`super::compute`] makes it: the trees of
-//! the MLIDs concerned, and MulticastFDBTop.
+//! LIDs, routes, links, partitions and QoS tables do not depend on groups, so the new plan shares them
+//! with the previous one. The trees of the changed MLIDs, and MulticastFDBTop, are computed as
+//! [`super::compute`] does.
 
 use super::multicast::{self, MulticastDelta};
 use super::{Plan, links};
@@ -10,8 +10,8 @@ use crate::config::options::Options;
 use crate::fabric::Fabric;
 use std::sync::Arc;
 
-/// What [`super::compute::compute`] would give after `change`, if `before` is what it gave for the
-/// groups before, on the same fabric with the same options.
+/// Updates the plan `before` after `change`. Fabric and options must be those of `before`; the result
+/// then equals that of [`super::compute::compute`] for all groups.
 pub fn update_multicast(
     fabric: &Fabric,
     options: &Options,
@@ -21,7 +21,7 @@ pub fn update_multicast(
     let Plan { lids, routing, multicast: old, .. } = before;
     let multicast = Arc::new(multicast::update(fabric, lids, routing, old, change, options));
     let switch_infos = links::switch_targets(fabric, lids, &multicast, options);
-    // Those about groups come last.
+    // The notes about groups are the last ones.
     let others = before.notes.len().saturating_sub(old.notes.len());
     let found = multicast.notes.iter().map(|(_, note)| note);
     let notes = before.notes.iter().take(others).chain(found).cloned().collect();

@@ -1,77 +1,74 @@
-//! Long tables of which generations share what did not change.
+//! A copy-on-write vector in pages.
 
 use std::fmt;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
-/// Entries of a page.
-const PAGE: usize = 128;
+/// Entries of a page: small enough that one changed entry copies little, large enough that the table
+/// of page pointers stays short.
+const PAGE_LEN: usize = 128;
 
-/// A table in pages. A clone shares them all, and a page is copied when one of its entries is
-/// about to change: so a plan that differs from the last one in a few places costs a few pages.
+/// A vector in pages. A clone shares all pages with the original; a page is copied when one of its
+/// entries changes. A plan that differs from the previous one in a few entries costs a few pages.
 #[derive(Clone)]
 pub struct PagedVec<T> {
     pages: Vec<Arc<Vec<T>>>,
 }
 
 impl<T> PagedVec<T> {
-    /// The number of entries.
     pub fn len(&self) -> usize {
         let last = self.pages.last().map_or(0, |page| page.len());
-        self.pages.len().saturating_sub(1) * PAGE + last
+        self.pages.len().saturating_sub(1) * PAGE_LEN + last
     }
 
-    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
 
-    /// An entry; `None` beyond the end.
+    /// The entry at `index`; `None` if out of bounds.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&T> {
-        self.pages.get(index / PAGE)?.get(index % PAGE)
+        self.pages.get(index / PAGE_LEN)?.get(index % PAGE_LEN)
     }
 
-    /// All entries in order.
     pub fn iter(&self) -> Iter<'_, T> {
         self.pages.iter().flat_map(page)
     }
 }
 
 impl<T: Clone> PagedVec<T> {
-    /// A table of `len` entries that are all the same.
+    /// Creates a vector of `len` equal entries.
     pub fn filled(entry: T, len: usize) -> Self {
         std::iter::repeat_n(entry, len).collect()
     }
 
-    /// All entries in order, to be changed: all pages become this table's own.
+    /// Iterates over all entries mutably. Copies every shared page.
     pub fn iter_mut(&mut self) -> IterMut<'_, T> {
         self.pages.iter_mut().flat_map(page_mut)
     }
 }
 
 impl<T: Clone + PartialEq> PagedVec<T> {
-    /// Replaces an entry, which must exist, if it is not the same already.
+    /// Replaces an entry, which must exist. An equal entry copies no page.
     pub fn replace(&mut self, index: usize, entry: T) {
         if self[index] != entry {
             self[index] = entry;
         }
     }
 
-    /// Positions at which two tables of the same length differ; pages that are shared are not
-    /// looked at.
+    /// Indexes at which two vectors of the same length differ. Shared pages are skipped.
     pub fn differences<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = usize> + 'a {
         let pages = self.pages.iter().zip(&other.pages).enumerate();
         let differing = pages.filter(|(_, (one, two))| !Arc::ptr_eq(one, two));
         differing.flat_map(|(number, (one, two))| {
             let pairs = one.iter().zip(two.iter()).enumerate();
             let unequal = pairs.filter(|(_, (one, two))| one != two);
-            unequal.map(move |(index, _)| number * PAGE + index)
+            unequal.map(move |(index, _)| number * PAGE_LEN + index)
         })
     }
 }
 
-/// Iterator over the entries of a [`PagedVec`].
+/// Iterator of [`PagedVec::iter`].
 pub type Iter<'a, T> = std::iter::FlatMap<
     std::slice::Iter<'a, Arc<Vec<T>>>,
     std::slice::Iter<'a, T>,
@@ -92,13 +89,13 @@ impl<T> Index<usize> for PagedVec<T> {
     type Output = T;
 
     fn index(&self, index: usize) -> &T {
-        &self.pages[index / PAGE][index % PAGE]
+        &self.pages[index / PAGE_LEN][index % PAGE_LEN]
     }
 }
 
 impl<T: Clone> IndexMut<usize> for PagedVec<T> {
     fn index_mut(&mut self, index: usize) -> &mut T {
-        &mut Arc::make_mut(&mut self.pages[index / PAGE])[index % PAGE]
+        &mut Arc::make_mut(&mut self.pages[index / PAGE_LEN])[index % PAGE_LEN]
     }
 }
 
@@ -107,7 +104,7 @@ impl<T> FromIterator<T> for PagedVec<T> {
         let mut entries = entries.into_iter().peekable();
         let mut pages = Vec::new();
         while entries.peek().is_some() {
-            pages.push(Arc::new(entries.by_ref().take(PAGE).collect()));
+            pages.push(Arc::new(entries.by_ref().take(PAGE_LEN).collect()));
         }
         Self { pages }
     }
@@ -128,7 +125,7 @@ impl<'a, T> IntoIterator for &'a PagedVec<T> {
     }
 }
 
-/// Iterator over the entries of a [`PagedVec`], to be changed.
+/// Iterator of [`PagedVec::iter_mut`].
 pub type IterMut<'a, T> = std::iter::FlatMap<
     std::slice::IterMut<'a, Arc<Vec<T>>>,
     std::slice::IterMut<'a, T>,

@@ -1,11 +1,14 @@
-//! A plan after a small change: what an earlier plan found holds wherever nothing changed.
+//! Incremental planning after a small change of the fabric.
 //!
-//! A [`PlanBaseline`] is a plan with all it was made from. [`update`] gives what [`compute()`] would give with
-//! the baseline' plan as the previous one, entry by entry; but it looks only where the pictures
-//! differ. Stages whose input changed as a whole are computed afresh, and so is everything where
-//! that is simpler than to tell what changed: if nodes came or went, options or LIDs changed.
+//! A [`PlanBaseline`] is a plan together with its input. [`update`] takes a baseline and new input, and
+//! gives the same result as [`compute()`] with the baseline's plan as the previous one.
+//!
+//! Invariant: every entry of the result equals the entry that [`compute()`] gives. Each stage keeps an
+//! entry of the baseline only if nothing the entry depends on differs between the two snapshots; a
+//! stage that cannot tell (its input changed as a whole) is computed from scratch. All stages are
+//! computed from scratch if nodes appeared or disappeared, or if options or LIDs changed.
 
-use super::compute::{self, Parts, PlanError, PlanInput, Planned, StageResults, compute};
+use super::compute::{self, PlanError, PlanInput, PlanParts, Planned, StageResults, compute};
 use super::lids::{self, Memory};
 use super::multicast::{self, GroupMembers, MulticastTables};
 use super::paged_vec::PagedVec;
@@ -25,43 +28,39 @@ use crate::wire::attr::tables::PkeyBlock;
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// A plan, and what it was made from.
+/// A plan and its input, from which later plans are derived.
 #[derive(Clone, Debug)]
 pub struct PlanBaseline {
-    /// The picture.
+    /// The snapshot that was planned.
     pub fabric: Arc<Fabric>,
-    /// The plan.
     pub plan: Arc<Plan>,
     options: Arc<Options>,
     partitions: Arc<Vec<Partition>>,
     observed_pkeys: Arc<Vec<Vec<PkeyBlock>>>,
-    /// What was remembered before the plan and after it.
+    /// The memory before the plan and after it.
     memory: [Memory; 2],
     stage_results: StageResults,
     end_ports: Vec<PortId>,
-    /// End ports whose clients the plan asks to register again.
+    /// End ports for which the plan sets ClientReregister.
     reregistering: Vec<PortId>,
 }
 
-/// What a [`PlanBaseline`] keeps of the input of its plan.
+/// The input of a plan, as far as a [`PlanBaseline`] keeps it.
 #[derive(Clone, Debug)]
 pub struct BaselineInputs {
-    /// The picture.
+    /// The snapshot that was planned.
     pub fabric: Arc<Fabric>,
-    /// The configuration.
     pub options: Arc<Options>,
-    /// The partitions.
     pub partitions: Arc<Vec<Partition>>,
-    /// By port slot: the blocks of the P_Key table that were read.
+    /// The P_Key table blocks read from the devices, by port slot.
     pub observed_pkeys: Arc<Vec<Vec<PkeyBlock>>>,
-    /// What had to stay as it was.
+    /// The memory before the plan.
     pub memory: Memory,
 }
 
 impl PlanBaseline {
-    /// The baseline that `planned` is, which was made from `inputs`; `plan` is its plan, which may
-    /// have been verified meanwhile.
-    pub fn new(inputs: BaselineInputs, planned: BaselineState, plan: Arc<Plan>) -> Self {
+    /// Creates a baseline from a plan, its input and the `state` that [`Planned::split`] returned with it.
+    pub fn new(inputs: BaselineInputs, state: BaselineState, plan: Arc<Plan>) -> Self {
         let BaselineInputs { fabric, options, partitions, observed_pkeys, memory } = inputs;
         let end_ports: Vec<PortId> = fabric.end_ports().collect();
         let is_asked = |port: &&PortId| {
@@ -75,8 +74,8 @@ impl PlanBaseline {
             options,
             partitions,
             observed_pkeys,
-            memory: [memory, planned.memory],
-            stage_results: planned.stage_results,
+            memory: [memory, state.memory],
+            stage_results: state.stage_results,
             end_ports,
             reregistering,
         }
@@ -84,13 +83,13 @@ impl PlanBaseline {
 }
 
 impl PlanBaseline {
-    /// What the assignment of LIDs gave, if as much was remembered then.
+    /// The result of LID assignment, if it started from the same memory.
     fn remembered(&self, memory: &Memory) -> Option<(Memory, Vec<Note>)> {
         let [before, after] = &self.memory;
         (memory == before).then(|| (after.clone(), self.stage_results.lids.clone()))
     }
 
-    /// True if this is a baseline for what comes after `plan`, made from `inputs`, already.
+    /// True if a baseline of `plan` and `inputs` would equal this one, so that it can be kept.
     pub fn still_holds(&self, inputs: &BaselineInputs, plan: &Plan) -> bool {
         let own = &*self.plan;
         let lfts = own.routing.lfts.iter().zip(&plan.routing.lfts);
@@ -107,7 +106,7 @@ impl PlanBaseline {
     }
 }
 
-/// What remains of a [`Planned`] when its plan goes through verification.
+/// The part of [`Planned`] beside the plan, kept while the plan is verified.
 #[derive(Clone, Debug)]
 pub struct BaselineState {
     /// Memory for the next plan.
@@ -116,17 +115,17 @@ pub struct BaselineState {
 }
 
 impl Planned {
-    /// Parts the plan from the rest.
+    /// Separates the plan, which goes to verification, from the state of its baseline.
     pub fn split(self) -> (Plan, BaselineState) {
         (self.plan, BaselineState { memory: self.memory, stage_results: self.stage_results })
     }
 }
 
-/// Plans a fabric that differs little from that of `baseline`, whose plan counts as the previous one.
-/// Also tells the difference of the pictures, if they have the same nodes.
+/// Plans a fabric incrementally, with the plan of `baseline` as the previous one. Also returns the
+/// difference between the two snapshots; `None` if they cannot be compared.
 ///
 /// # Errors
-/// As [`compute()`].
+/// See [`compute()`].
 pub fn update(
     input: &PlanInput<'_>,
     baseline: &PlanBaseline,
@@ -156,8 +155,7 @@ struct Update<'a> {
 }
 
 impl Update<'_> {
-    /// What the assignment of LIDs gives beside the table of the baseline; `None` if the table is
-    /// another one now.
+    /// Memory and notes of LID assignment; `None` if any LID differs from the baseline's.
     fn lids(&self, remembered: Option<(Memory, Vec<Note>)>) -> Option<(Memory, Vec<Note>)> {
         let (input, baseline) = (self.input, self.baseline);
         let is_end = |&id: &PortId| {
@@ -215,7 +213,7 @@ impl Update<'_> {
         let (multicast, groups) = self.multicast(&lids, &routing);
         let stage_results = StageResults { lids: lid_notes, partitions: partition_notes, groups };
         let qos = qos.unwrap_or_default();
-        let parts = Parts { lids, routing, ports, qos, partitions, multicast };
+        let parts = PlanParts { lids, routing, ports, qos, partitions, multicast };
         let plan = compute::finish(input, parts, &stage_results);
         Ok(Planned { plan, memory, stage_results })
     }
@@ -245,7 +243,7 @@ impl Update<'_> {
         }
     }
 
-    /// The scopes of the QoS policy: those of the baseline if their groups have the same ports.
+    /// The `qos-setup` scopes. Those of the baseline are kept if their port groups cannot have changed.
     fn setup(&self, partitions: &PartitionTables) -> Option<Arc<QosSetup>> {
         let (input, baseline) = (self.input, self.baseline);
         let policy = input.setup_policy()?;
@@ -262,7 +260,8 @@ impl Update<'_> {
         Some(kept.map_or_else(|| Arc::new(made()), Arc::clone))
     }
 
-    /// The multicast tables, and the groups they are for.
+    /// The multicast tables, and the groups that were planned. The tables of the baseline are kept if
+    /// groups, links to end ports and the engine's trees are the same.
     fn multicast(
         &self,
         lids: &LidTable,
@@ -275,16 +274,16 @@ impl Update<'_> {
             false => Arc::new(input.groups.to_vec()),
         };
         let before = &baseline.plan.routing.policy;
-        let has_trees_of_before =
+        let has_same_trees =
             || self.changes_only_links() && routing.policy.same_multicast_trees_as(&**before);
-        if same_groups && (groups.is_empty() || has_trees_of_before()) {
+        if same_groups && (groups.is_empty() || has_same_trees()) {
             return (baseline.plan.multicast.clone(), groups);
         }
         let tables = multicast::plan(input.fabric, lids, routing, input.groups, input.options);
         (Arc::new(tables), groups)
     }
 
-    /// True if nothing changed but external switch ports that have no end port behind them.
+    /// True if the snapshots differ only in external switch ports that do not lead to an end port.
     fn changes_only_links(&self) -> bool {
         let (old, new) = (&*self.baseline.fabric, self.input.fabric);
         self.difference.ports.iter().all(|&id| {
@@ -292,7 +291,7 @@ impl Update<'_> {
         })
     }
 
-    /// The targets where LIDs and path SLs are those of the baseline.
+    /// Updates the PortInfo targets. LIDs and path SLs must equal those of the baseline.
     fn links(
         &self,
         lids: &LidTable,

@@ -1,11 +1,11 @@
-//! Trees over shortest paths.
+//! Multicast trees of shortest paths.
 //!
-//! The root is the switch whose farthest member is nearest. From there a path leads to every
-//! member, at each switch through the first port on a shortest path. Where the path to one
-//! member meets a switch to which another path has led before, it goes on from that switch:
-//! so every switch has one way up and there are no loops. (OpenSM follows both paths, and where
-//! the ports of its switches are numbered without system it makes loops. Where no paths meet,
-//! the trees are the same.)
+//! The root is the switch with the smallest distance to its farthest member. From the root a path
+//! leads to the switch of every member, at each hop through the first port on a shortest path. If the
+//! path to a member reaches a switch that is already in the tree, only the part of the path behind the
+//! last such switch is added. Every switch except the root therefore has exactly one link towards the
+//! root, and the result has no loop. (OpenSM adds both paths, which makes loops on fabrics with
+//! irregular port numbering. If no paths meet, the trees are the same.)
 
 use super::too_small;
 use crate::fabric::{Fabric, PortId, SwitchId};
@@ -16,32 +16,32 @@ use crate::plan::routing::minhop::hops::{Link, NO_PATH, SwitchGraph, linked_peer
 use crate::plan::routing::{MulticastTree, PortMask};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What trees of groups are spanned over.
-pub(super) struct Forest<'a> {
+/// Builds the trees of groups over a common set of switches.
+pub(super) struct TreeBuilder<'a> {
     fabric: &'a Fabric,
     lids: &'a LidTable,
-    /// The links between switches that take part.
+    /// The links between able switches.
     graph: SwitchGraph,
-    /// Switches that take part, in the order in which they are tried as roots.
+    /// The able switches, in the order in which they are tried as roots.
     roots: Vec<SwitchId>,
+    /// True, by switch, if its multicast table holds the MLIDs.
     able: &'a [bool],
-    /// Switches that have members, ascending.
+    /// The able switches with members, ascending.
     targets: Vec<SwitchId>,
-    /// By target: the distances of all switches to it.
+    /// The distances of all switches to each target, one row per target.
     distances: Vec<u8>,
 }
 
-/// A member as its switch sees it.
+/// A member and the switch port that leads to it.
 pub(super) struct Member {
     port: PortId,
     pub(super) switch: SwitchId,
-    /// The switch's port that leads to it; 0 for the switch itself.
+    /// The port of the switch; 0 if the switch itself is the member.
     pub(super) exit: PortNum,
 }
 
-impl<'a> Forest<'a> {
-    /// Prepares for groups with these `members` in all; `able` says by switch whether it takes
-    /// part.
+impl<'a> TreeBuilder<'a> {
+    /// Creates a builder for groups with the given members. `able` selects the switches.
     pub(super) fn new(
         fabric: &'a Fabric,
         lids: &'a LidTable,
@@ -53,7 +53,7 @@ impl<'a> Forest<'a> {
         let switches = members.filter_map(|port| Some(member(fabric, port)?.switch));
         let targets: BTreeSet<_> = switches.filter(|switch| able[switch.index()]).collect();
         let targets: Vec<_> = targets.into_iter().collect();
-        // OpenSM goes through its switches by GUID, the last byte first.
+        // OpenSM orders its switches by byte-swapped GUID.
         let mut roots: Vec<_> = fabric.switch_ids().filter(|switch| able[switch.index()]).collect();
         roots.sort_by_cached_key(|&switch| fabric.switch(switch).guid().0.swap_bytes());
         let distances = graph.reversed().distances(&targets);
@@ -61,7 +61,7 @@ impl<'a> Forest<'a> {
     }
 
     /// The tree of a group.
-    pub(super) fn span(&self, mlid: Mlid, members: &[PortId]) -> MulticastTree {
+    pub(super) fn build(&self, mlid: Mlid, members: &[PortId]) -> MulticastTree {
         let (members, mut notes) = self.attached(mlid, members);
         let mut switches = BTreeMap::new();
         let by_switch = by_switch(&members);
@@ -80,7 +80,7 @@ impl<'a> Forest<'a> {
         MulticastTree { switches: switches.into_iter().collect(), notes }
     }
 
-    /// The members that hang on a switch that takes part, and notes about the others.
+    /// The members linked to an able switch, and notes about the other members.
     fn attached(&self, mlid: Mlid, members: &[PortId]) -> (Vec<Member>, Vec<Note>) {
         let (mut attached, mut notes) = (Vec::new(), Vec::new());
         for &port in members {
@@ -99,11 +99,11 @@ impl<'a> Forest<'a> {
     fn left_out(&self, mlid: Mlid, port: PortId) -> Note {
         let lid = self.lids.base(port).map_or_else(String::new, |lid| format!(" (LID {lid})"));
         let port = self.fabric.describe(port);
-        Note::error("0A06", format!("{mlid} cannot be routed to its member {port}{lid}"))
+        Note::error("0A06", format!("{mlid} is not routed to its member {port}{lid}: no path"))
     }
 
-    /// The switch that reaches the most members, the farthest of them over the fewest hops. A
-    /// host is one hop behind its switch.
+    /// The switch that reaches the most members and, among equals, has the fewest hops to its farthest
+    /// member. A host is one hop from its switch.
     fn root(&self, members: &BTreeMap<SwitchId, Vec<PortNum>>) -> Option<SwitchId> {
         let mut unreached = vec![0u32; self.able.len()];
         let mut farthest = vec![0u16; self.able.len()];
@@ -121,7 +121,7 @@ impl<'a> Forest<'a> {
         self.roots.iter().copied().filter(|_| !members.is_empty()).min_by_key(cost)
     }
 
-    /// Leads a path from the root to `target` into the tree; false if there is none.
+    /// Adds the path from the root to `target`; false if there is no path.
     fn extend(
         &self,
         tree: &mut BTreeMap<SwitchId, PortMask>,
@@ -138,7 +138,7 @@ impl<'a> Forest<'a> {
         true
     }
 
-    /// Switches and links from `root` to `target`.
+    /// The hops (switch and output link) from `root` to `target`.
     fn path(&self, root: SwitchId, target: SwitchId) -> Option<Vec<(SwitchId, Link)>> {
         let distances = self.distances_to(target)?;
         let distance = |switch: SwitchId| distances[switch.index()];
@@ -162,7 +162,7 @@ impl<'a> Forest<'a> {
     }
 }
 
-/// The port as a member; `None` if it hangs on no switch.
+/// The switch and switch port of a member; `None` if it is not linked to a switch.
 pub(super) fn member(fabric: &Fabric, port: PortId) -> Option<Member> {
     if let Some(switch) = fabric.node_of(port).switch {
         return Some(Member { port, switch, exit: PortNum::ZERO });

@@ -1,5 +1,5 @@
-//! Tables after members came or went, from those before: the trees of the MLIDs concerned are made
-//! anew, all others are kept.
+//! Incremental update after a change of groups: the trees of the changed MLIDs are recomputed, all
+//! others are kept.
 
 use super::{GroupMembers, MulticastTables, plan};
 use crate::config::options::Options;
@@ -9,17 +9,17 @@ use crate::plan::LidTable;
 use crate::plan::routing::Routing;
 use std::collections::BTreeSet;
 
-/// What changed about the groups of a fabric.
+/// The groups that changed since the previous tables.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MulticastDelta {
-    /// The MLIDs of groups that came, went, or have other members.
+    /// The MLIDs of groups that were created, deleted, or have other members.
     pub mlids: BTreeSet<Mlid>,
-    /// All groups that have these MLIDs now.
+    /// All present groups with these MLIDs.
     pub groups: Vec<GroupMembers>,
 }
 
-/// What [`plan`] gives for all groups, when `before` is what it gave before these changes, for the
-/// same fabric, routes and options.
+/// Updates the tables `before`. Fabric, routes and options must be those of `before`; the result then
+/// equals that of [`plan`] for all groups.
 pub fn update(
     fabric: &Fabric,
     lids: &LidTable,
@@ -39,7 +39,7 @@ pub fn update(
     }
 }
 
-/// `old` with the entries of `mlids` replaced by `new`; all are ascending by MLID.
+/// Replaces the entries of `mlids` in `old` by `new`. All are ascending by MLID.
 fn replaced<T: Clone>(
     old: &[T],
     new: Vec<T>,

@@ -1,9 +1,8 @@
-//! The engines of `-R a,b,c`, tried in order until one routes the fabric.
+//! The chain of routing engines (`-R a,b,c`), tried in order until one routes the fabric.
 //!
-//! Min Hop comes last, named or not, unless `no_fallback` stands in the list. Whenever another
-//! engine than the first has routed the fabric, the first note of the result is a warning that
-//! says which one refused and why: an administrator who asked for a deadlock-free engine must
-//! not believe to have one.
+//! Min Hop is appended to the chain unless the list contains `no_fallback`. If an engine other than the
+//! first routes the fabric, the notes of the result begin with a warning for each failed engine and its
+//! reason, because the operator may have asked for an engine that is free of deadlocks.
 
 use super::minhop::{self, MinHop};
 use super::torus::Torus2Qos;
@@ -12,11 +11,11 @@ use crate::config::guid_lists::GuidLists;
 use crate::notes::Note;
 use std::sync::Arc;
 
-/// The word that forbids the fallback to Min Hop.
+/// The list entry that disables the fallback to Min Hop.
 const NO_FALLBACK: &str = "no_fallback";
 
-/// All names that OpenSM knows, in its order.
-const KNOWN: [&str; 11] = [
+/// The engine names of OpenSM, in its order.
+const OPENSM_ENGINES: [&str; 11] = [
     "minhop",
     "updn",
     "dnup",
@@ -30,19 +29,19 @@ const KNOWN: [&str; 11] = [
     "sssp",
 ];
 
-/// The engines to choose from.
+/// The available engines.
 #[derive(Clone, Default)]
 pub struct EngineRegistry {
     engines: Vec<Arc<dyn Engine>>,
 }
 
 impl EngineRegistry {
-    /// All engines of this version; `lists` are the files that tune Min Hop.
+    /// The engines of this version. `lists` are the contents of Min Hop's GUID list files.
     pub fn standard(lists: Arc<GuidLists>) -> Self {
         Self::default().with(Arc::new(MinHop::new(lists))).with(Arc::new(Torus2Qos))
     }
 
-    /// Adds an engine under its name, in place of any other of that name.
+    /// Adds an engine and replaces any other of the same name.
     pub fn with(mut self, engine: Arc<dyn Engine>) -> Self {
         self.engines.retain(|other| other.name() != engine.name());
         self.engines.push(engine);
@@ -53,48 +52,48 @@ impl EngineRegistry {
         self.engines.iter().find(|engine| engine.name() == name).cloned()
     }
 
-    /// The step that a name stands for.
-    fn step(&self, name: &str) -> Option<Step> {
-        let engine = self.find(name).map(Step::Try);
-        engine.or_else(|| KNOWN.into_iter().find(|&known| known == name).map(Step::Missing))
+    /// The chain entry for a name.
+    fn entry(&self, name: &str) -> Option<ChainEntry> {
+        let engine = self.find(name).map(ChainEntry::Try);
+        engine.or_else(|| {
+            OPENSM_ENGINES.into_iter().find(|&known| known == name).map(ChainEntry::Missing)
+        })
     }
 
-    /// Every name that may stand in a list.
+    /// All valid engine names.
     fn names(&self) -> Vec<&'static str> {
-        let mut names = KNOWN.to_vec();
+        let mut names = OPENSM_ENGINES.to_vec();
         let engines = self.engines.iter().map(|engine| engine.name());
-        names.extend(engines.filter(|name| !KNOWN.contains(name)));
+        names.extend(engines.filter(|name| !OPENSM_ENGINES.contains(name)));
         names
     }
 }
 
-/// A name in a list of engines that no engine has.
+/// A list of engines contains an unknown name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "unknown routing engine \"{name}\"; valid are {} and no_fallback, separated by commas",
     valid.join(", ")
 )]
 pub struct UnknownEngine {
-    /// The name.
     pub name: String,
-    /// The names that would be right.
     pub valid: Vec<&'static str>,
 }
 
-/// Engines in the order in which they are tried.
+/// Routing engines in the order in which they are tried.
 #[derive(Clone)]
 pub struct Chain {
-    steps: Vec<Step>,
+    entries: Vec<ChainEntry>,
 }
 
 #[derive(Clone)]
-enum Step {
+enum ChainEntry {
     Try(Arc<dyn Engine>),
-    /// An engine of OpenSM's that this version lacks.
+    /// An engine of OpenSM that is not implemented.
     Missing(&'static str),
 }
 
-impl Step {
+impl ChainEntry {
     fn name(&self) -> &'static str {
         match self {
             Self::Try(engine) => engine.name(),
@@ -106,7 +105,7 @@ impl Step {
         match self {
             Self::Try(engine) => engine.route(input),
             Self::Missing(engine) => {
-                let text = format!("routing engine {engine} is not available in this version");
+                let text = format!("routing engine {engine} is not implemented in torus-sm");
                 Err(RoutingError { engine, notes: vec![Note::warning(text)], dump: None })
             }
         }
@@ -114,67 +113,68 @@ impl Step {
 }
 
 impl Chain {
-    /// Reads a list of names as `-R` and `routing_engine` take it: separated by commas or
-    /// blanks. An empty list means Min Hop; a name that occurs twice is tried once.
+    /// Parses a list of names in the syntax of `-R` and `routing_engine`: separated by commas or blanks.
+    /// An empty list means Min Hop; repeated names count once.
     ///
     /// # Errors
-    /// A name that neither this program nor OpenSM has.
+    /// Returns [`UnknownEngine`] for a name that neither torus-sm nor OpenSM knows.
     pub fn parse(list: &str, registry: &EngineRegistry) -> Result<Self, UnknownEngine> {
         let names = || list.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty());
-        let mut chain = Self { steps: Vec::new() };
+        let mut chain = Self { entries: Vec::new() };
         for name in names().filter(|&name| name != NO_FALLBACK) {
             let unknown = || UnknownEngine { name: name.to_owned(), valid: registry.names() };
-            chain.push(registry.step(name).ok_or_else(unknown)?);
+            chain.push(registry.entry(name).ok_or_else(unknown)?);
         }
         let may_fall_back = names().all(|name| name != NO_FALLBACK);
-        if (may_fall_back || chain.steps.is_empty())
+        if (may_fall_back || chain.entries.is_empty())
             && let Some(engine) = registry.find(minhop::NAME)
         {
-            chain.push(Step::Try(engine));
+            chain.push(ChainEntry::Try(engine));
         }
         Ok(chain)
     }
 
-    fn push(&mut self, step: Step) {
-        if self.steps.iter().all(|other| other.name() != step.name()) {
-            self.steps.push(step);
+    fn push(&mut self, entry: ChainEntry) {
+        if self.entries.iter().all(|other| other.name() != entry.name()) {
+            self.entries.push(entry);
         }
     }
 
-    /// Names of the engines in the order in which they are tried.
+    /// The names of the engines, in the order in which they are tried.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.steps.iter().map(Step::name)
+        self.entries.iter().map(ChainEntry::name)
     }
 
-    /// Routes the fabric with the first engine that can. The result has the routing_errors before it,
-    /// and its notes begin with theirs.
+    /// Routes the fabric with the first engine that can. The result contains the errors of the engines
+    /// before it, and its notes begin with theirs.
     ///
     /// # Errors
-    /// All routing_errors, in order, if no engine can.
+    /// Returns the errors of all engines, in order, if none can.
     pub fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Vec<RoutingError>> {
         let mut routing_errors = Vec::new();
-        for step in &self.steps {
-            match step.route(input) {
+        for entry in &self.entries {
+            match entry.route(input) {
                 Ok(mut routing) => {
                     let mut notes = fallback_notes(&routing_errors, routing.engine);
                     notes.append(&mut routing.notes);
                     return Ok(Routing { notes, routing_errors, ..routing });
                 }
-                Err(refusal) => routing_errors.push(refusal),
+                Err(error) => routing_errors.push(error),
             }
         }
         Err(routing_errors)
     }
 }
 
-/// A warning for each refusal, the first ones first, then all that the engines found.
+/// A warning for each failed engine, followed by all messages of these engines.
 fn fallback_notes(routing_errors: &[RoutingError], used: &str) -> Vec<Note> {
-    let warning = |refusal: &RoutingError| {
-        let why = if refusal.notes.is_empty() { "it gives no reason" } else { "why is told next" };
-        let engine = refusal.engine;
-        Note::warning(format!("{engine} cannot route this fabric, {used} is used instead: {why}"))
+    let warning = |error: &RoutingError| {
+        let (engine, reason) = (error.engine, error.reason());
+        Note::warning(format!(
+            "{engine} cannot route this fabric, {used} is used instead: {reason}"
+        ))
     };
-    let details = routing_errors.iter().flat_map(|refusal| refusal.notes.iter().cloned());
+    let details = routing_errors.iter().flat_map(|error| error.notes.iter().cloned());
     routing_errors.iter().map(warning).chain(details).collect()
 }
 
@@ -259,20 +259,20 @@ mod tests {
 
     #[test]
     fn every_name_of_opensm_is_known() {
-        for name in KNOWN {
+        for name in OPENSM_ENGINES {
             let chain = Chain::parse(name, &EngineRegistry::standard(Arc::default()));
             assert_eq!(chain.map(|chain| chain.names().next()), Ok(Some(name)));
         }
     }
 
     #[test]
-    fn a_fallback_is_told_first() {
+    fn fallback_warnings_come_first() {
         let (engine, notes) = route("torus-2QoS").expect("routes");
         assert_eq!(engine, "minhop");
         assert_eq!(
             notes,
             [
-                "torus-2QoS cannot route this fabric, minhop is used instead: why is told next",
+                "torus-2QoS cannot route this fabric, minhop is used instead: no torus here",
                 "looking",
                 "ERR 4E05: no torus here",
                 "ERR 4E06: none at all",
@@ -283,18 +283,19 @@ mod tests {
         assert_eq!(
             notes,
             [
-                "updn cannot route this fabric, willing is used instead: why is told next",
-                "silent cannot route this fabric, willing is used instead: it gives no reason",
-                "routing engine updn is not available in this version",
+                "updn cannot route this fabric, willing is used instead: routing engine updn is not \
+                 implemented in torus-sm",
+                "silent cannot route this fabric, willing is used instead: no reason given",
+                "routing engine updn is not implemented in torus-sm",
             ]
         );
         assert_eq!(route("willing").expect("routes"), ("willing", Vec::new()));
     }
 
     #[test]
-    fn without_fallback_all_refusals_come_back() {
+    fn without_fallback_all_routing_errors_are_returned() {
         let routing_errors = route("torus-2QoS,lash,no_fallback").expect_err("refused");
-        let engines: Vec<_> = routing_errors.iter().map(|refusal| refusal.engine).collect();
+        let engines: Vec<_> = routing_errors.iter().map(|error| error.engine).collect();
         assert_eq!(engines, ["torus-2QoS", "lash"]);
     }
 }

@@ -1,8 +1,7 @@
 //! Routing engines, and the chain in which they are tried.
 //!
-//! An engine gets a [`RoutingInput`] and returns a [`Routing`] or a [`RoutingError`]; it writes into
-//! nothing and remembers nothing. What must outlive a pass (the torus of the last success, for
-//! the change report) is an argument.
+//! An engine is a pure function from a [`RoutingInput`] to a [`Routing`] or a [`RoutingError`]. It keeps
+//! no state between calls: the previous routing is part of the input.
 
 pub mod chain;
 pub mod minhop;
@@ -13,23 +12,23 @@ use crate::config::options::Options;
 use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, Mlid, Sl};
-use crate::notes::Note;
+use crate::notes::{Note, Severity};
 use crate::wire::attr::tables::{LFT_NO_PATH, SlToVl, VlArbBlock};
 use std::fmt;
 use std::sync::Arc;
 
-/// A linear forwarding table: the output port by LID, 0xFF where there is no path.
+/// A linear forwarding table: the output port by LID, 0xFF for LIDs without a path.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Lft(pub Vec<u8>);
 
 impl Lft {
-    /// A table for LIDs 0..=`max` without any path, its length a multiple of a block.
+    /// Creates a table without paths for LIDs 0 to `max`, rounded up to whole blocks of 64.
     pub fn empty(max: Lid) -> Self {
         use crate::wire::attr::tables::LFT_BLOCK;
         Self(vec![LFT_NO_PATH; (max.index() / LFT_BLOCK + 1) * LFT_BLOCK])
     }
 
-    /// The output port for `lid`; `None` if packets to it are dropped.
+    /// The output port for `lid`; `None` if packets to `lid` are dropped.
     pub fn out(&self, lid: Lid) -> Option<u8> {
         self.0.get(lid.index()).copied().filter(|&port| port != LFT_NO_PATH)
     }
@@ -41,78 +40,81 @@ impl fmt::Debug for Lft {
     }
 }
 
-/// What an engine works on.
+/// The input of a routing engine.
 #[derive(Clone, Copy)]
 pub struct RoutingInput<'a> {
-    /// The fabric.
     pub fabric: &'a Fabric,
-    /// LIDs.
     pub lids: &'a LidTable,
-    /// The configuration.
     pub options: &'a Options,
-    /// torus-2QoS.conf as read at the start of this pass; the error is what the engine says
-    /// when it needs the file.
+    /// torus-2QoS.conf as read at the start of this reconfiguration; the error is reported by the engine
+    /// if it needs the file.
     pub torus_config: &'a Result<crate::config::torus::TorusConfig, Vec<Note>>,
-    /// What routed the fabric last time, if anything did.
+    /// The routing before this one.
     pub previous: Option<&'a Routing>,
-    /// How the fabric differs from the one that `previous` routes, if it has the same nodes, able
-    /// to do the same, and the same LIDs; `None` if nobody knows.
+    /// The fabric that `previous` routes, if it has the same nodes with the same capabilities and the
+    /// same LIDs; `None` if it does not or this is unknown.
     pub previous_fabric: Option<PreviousFabric<'a>>,
 }
 
-/// How a fabric differs from an earlier one of the same nodes.
+/// An earlier snapshot with the same nodes, and its difference from the present one.
 #[derive(Clone, Copy)]
 pub struct PreviousFabric<'a> {
-    /// The earlier one.
     pub fabric: &'a Fabric,
-    /// The difference.
     pub difference: &'a Difference,
 }
 
-/// An engine.
+/// A routing engine.
 pub trait Engine: Send + Sync {
-    /// The name by which `-R` calls it.
+    /// The name of the engine in `-R` and `routing_engine`.
     fn name(&self) -> &'static str;
 
     /// Routes the fabric.
     ///
     /// # Errors
-    /// A [`RoutingError`] that says why this fabric cannot be routed; nothing may be written then.
+    /// Returns a [`RoutingError`] with the reasons why this engine cannot route the fabric.
     fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError>;
 }
 
-/// An engine's "no", with its reasons.
+/// The failure of an engine to route a fabric.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RoutingError {
     /// Name of the engine.
     pub engine: &'static str,
-    /// Everything it found, errors and the rest, in order.
+    /// All messages of the engine, errors and others, in order.
     pub notes: Vec<Note>,
-    /// What it had made of the fabric by then.
+    /// The engine's intermediate state, for diagnosis.
     pub dump: Option<Dump>,
 }
 
-/// A dump file that an engine has something to write into.
+impl RoutingError {
+    /// The first error, else the first warning, else the first message of the engine.
+    pub fn reason(&self) -> &str {
+        let of = |severity| self.notes.iter().find(move |note| note.severity == severity);
+        let first = of(Severity::Error).or_else(|| of(Severity::Warning)).or(self.notes.first());
+        first.map_or("no reason given", |note| &note.text)
+    }
+}
+
+/// The contents of a dump file of an engine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dump {
-    /// Name of the file, without a folder.
+    /// File name without directory.
     pub file: &'static str,
-    /// What is to be in it.
     pub text: String,
 }
 
-/// Routes of a fabric.
+/// The routes of a fabric.
 #[derive(Clone)]
 pub struct Routing {
-    /// Name of the engine that made them.
+    /// Name of the engine that computed them.
     pub engine: &'static str,
-    /// Forwarding tables, by [`SwitchId`].
+    /// Linear forwarding tables, by [`SwitchId`].
     pub lfts: Vec<Arc<Lft>>,
-    /// What else the engine decides.
+    /// Path SLs, SL to VL mappings and multicast trees of the engine.
     pub policy: Arc<dyn RoutingPolicy>,
-    /// What the operator is to hear.
+    /// Messages for the operator.
     pub notes: Vec<Note>,
-    /// The engines that were asked before and refused.
+    /// The errors of the engines tried before this one.
     pub routing_errors: Vec<RoutingError>,
 }
 
@@ -123,113 +125,106 @@ impl fmt::Debug for Routing {
 }
 
 impl Routing {
-    /// The forwarding table of a switch.
+    /// The linear forwarding table of a switch.
     pub fn lft(&self, switch: SwitchId) -> &Lft {
         &self.lfts[switch.index()]
     }
 }
 
-/// What an engine decides beside forwarding tables. Port ids are those of the fabric that was
-/// routed. The default answers are those of engines that leave SLs and VLs alone.
+/// The decisions of an engine beside forwarding tables. Port ids are those of the routed fabric. The
+/// default methods suit engines that do not control SLs and VLs.
 pub trait RoutingPolicy: Send + Sync {
-    /// The SL of the path from one end port to another. `hint` is the SL asked for, or that of
-    /// the QoS level or partition.
+    /// The SL of the path from one end port to another. `hint` is the requested SL, or that of the QoS
+    /// level or partition.
     fn path_sl(&self, _source: PortId, _destination: PortId, hint: Sl) -> Sl {
         hint
     }
 
-    /// The SL to VL mapping from input to output port of a switch (`input` is a port of the same
-    /// switch), or of an end port (`input == output`), before the operational VLs are applied;
-    /// `None` leaves it to the configuration.
+    /// The SL to VL mapping between two ports of a switch, or of an end port (`input == output`), before
+    /// it is limited to the operational VLs; `None` leaves it to the configuration.
     fn sl_to_vl(&self, _input: PortId, _output: PortId) -> Option<SlToVl> {
         None
     }
 
-    /// True if [`Self::sl_to_vl`] has an answer for all pairs of ports, so that nothing is left to
-    /// the configuration.
+    /// True if [`Self::sl_to_vl`] gives a mapping for all pairs of ports, so that the configured
+    /// mappings are unused.
     fn decides_sl_to_vl(&self) -> bool {
         false
     }
 
-    /// What is wrong with a VL arbitration table for `port` in the view of this engine, if anything
-    /// is. `weights` are the sums of its weights by VL.
+    /// A warning about a configured VL arbitration table for `port` that conflicts with the engine's use
+    /// of VLs. `weights` are the sums of the table's weights by VL.
     fn vl_arbitration_warning(&self, _port: PortId, _weights: &[u32; 16]) -> Option<&'static str> {
         None
     }
 
-    /// Rewrites a configured VL arbitration block for `port`.
+    /// Adapts a configured VL arbitration block for `port` to the engine's use of VLs.
     fn vl_arbitration(&self, _port: PortId, configured: VlArbBlock) -> VlArbBlock {
         configured
     }
 
-    /// The tree of a multicast group as (switch, output ports), switches in ascending order;
-    /// notes tell which members could not be served. `None` leaves it to the general algorithm.
+    /// The tree of a multicast group; `None` leaves it to [`crate::plan::multicast`].
     fn multicast_tree(&self, _mlid: Mlid, _members: &[PortId]) -> Option<MulticastTree> {
         None
     }
 
-    /// A class of ports that [`Self::path_sl`] treats alike: its answer must depend on the groups
-    /// of source and destination (and the hint) alone. Coarser groups make verification faster.
-    /// The default takes every port for a class of its own.
+    /// The class of a port: [`Self::path_sl`] must depend only on the classes of source and destination
+    /// and on the hint. Fewer classes make verification faster. By default every port is its own class.
     fn sl_group(&self, port: PortId) -> u32 {
         port.0
     }
 
-    /// What this policy answers otherwise than `before`, an earlier one for a fabric with the same
-    /// nodes and ports: `Some` if all path SLs and SL groups are the same, with the ports (inputs
-    /// or outputs) at which SL to VL mappings and VL arbitration may differ; `None` if more may
-    /// differ or nobody knows.
+    /// Compares this policy with `before`, an earlier one for a fabric with the same nodes and ports.
+    /// Returns the ports (inputs or outputs) at which SL to VL mappings and VL arbitration may differ if
+    /// all path SLs and SL groups are the same; `None` if more may differ or this is unknown.
     fn changes_since(&self, _before: &dyn RoutingPolicy) -> Option<Vec<PortId>> {
         None
     }
 
-    /// True if this policy is known to give the same path SLs as `before`, an earlier one, to ports of
-    /// the same groups ([`Self::sl_group`]), whatever their ids were then.
+    /// True if this policy is known to give the same path SLs as the earlier policy `before` to ports of
+    /// the same groups ([`Self::sl_group`]), even if the port ids differ.
     fn same_path_sls_as(&self, _before: &dyn RoutingPolicy) -> bool {
         false
     }
 
-    /// True if this policy is known to give every group the tree that `before`, an earlier one for
-    /// a fabric with the same nodes and ports, gives it, and the same notes with it.
+    /// True if this policy is known to give every group the same tree and notes as `before`, an earlier
+    /// one for a fabric with the same nodes and ports.
     fn same_multicast_trees_as(&self, _before: &dyn RoutingPolicy) -> bool {
         false
     }
 
-    /// True if the engine promises routes without credit loops, so that one is a fault of the
-    /// plan and not merely something to warn of.
+    /// True if the engine guarantees routes without credit loops. A credit loop then rejects the plan;
+    /// otherwise it is reported as a warning.
     fn guarantees_no_credit_loops(&self) -> bool {
         false
     }
 
-    /// For reports and later passes of the same engine: its own view of the fabric.
+    /// The concrete policy, for reports and for later calls of the same engine.
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
 /// The tree of a multicast group.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MulticastTree {
-    /// Switches with the ports that forward the group (256-bit masks), ascending.
+    /// Switches with the ports to which they forward the group, ascending.
     pub switches: Vec<(SwitchId, PortMask)>,
-    /// Members left out, and why.
+    /// Messages about members that the tree does not reach.
     pub notes: Vec<Note>,
 }
 
-/// A set of port numbers 0..=255.
+/// A set of port numbers 0 to 255.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct PortMask(pub [u64; 4]);
 
 impl PortMask {
-    /// Adds a port.
     pub fn insert(&mut self, port: u8) {
         self.0[usize::from(port) / 64] |= 1 << (port % 64);
     }
 
-    /// Takes a port out.
     pub fn remove(&mut self, port: u8) {
         self.0[usize::from(port) / 64] &= !(1 << (port % 64));
     }
 
-    /// True if the port is in the set.
     pub fn contains(&self, port: u8) -> bool {
         self.0[usize::from(port) / 64] >> (port % 64) & 1 == 1
     }
@@ -245,12 +240,12 @@ impl PortMask {
         })
     }
 
-    /// The 16 ports of one position of a multicast forwarding table, bit 0 the lowest.
+    /// The 16 ports of one position of a multicast forwarding table (IBA vol. 1, 14.2.5.12), lowest port
+    /// in bit 0.
     pub fn position(&self, position: u8) -> u16 {
         (self.0[usize::from(position) / 4] >> (position % 4 * 16)) as u16
     }
 
-    /// True if there is none.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 4]
     }

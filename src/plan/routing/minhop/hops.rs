@@ -5,34 +5,34 @@ use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::wire::attr::PortState;
 use rayon::prelude::*;
 
-/// The distance of what cannot be reached. Longer paths than 254 hops do not count as paths.
+/// The distance of an unreachable switch. Paths longer than 254 hops are not found.
 pub const NO_PATH: u8 = 0xFF;
 
-/// A link that leaves a switch for another switch.
+/// A link from one switch to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// Output port.
+    /// Output port number.
     pub port: u8,
-    /// Cost of taking it, at least 1.
+    /// Cost in hops, at least 1.
     pub weight: u8,
-    /// The switch at the other end.
+    /// The peer switch.
     pub to: SwitchId,
-    /// The port at the other end.
+    /// The port number at the peer switch.
     pub to_port: u8,
 }
 
-/// The switches of a fabric and the links between them, in flat arrays.
+/// The switches of a fabric and the links between them, in compressed sparse row form.
 #[derive(Clone, Debug)]
 pub struct SwitchGraph {
-    /// By switch: where its links start in `links`; one more entry at the end.
+    /// The index of the first link of each switch in `links`; the last entry is the number of links.
     first: Vec<u32>,
     /// Links by switch and output port.
     links: Vec<Link>,
 }
 
 impl SwitchGraph {
-    /// The graph of all links between different switches, each hop costing 1 unless `weights`
-    /// says otherwise. Of several weights for a port the last counts.
+    /// The graph of all links between different switches. A hop costs 1 unless `weights` contains the
+    /// port; of several weights for a port, the last one applies.
     pub fn new(fabric: &Fabric, weights: &[HopWeight]) -> Self {
         let mut graph = Self { first: vec![0], links: Vec::new() };
         for switch in fabric.switch_ids() {
@@ -54,7 +54,7 @@ impl SwitchGraph {
         }
     }
 
-    /// The same graph without the switches for which `keep` says no.
+    /// The subgraph of the switches for which `keep` is true.
     pub fn filtered(&self, keep: impl Fn(SwitchId) -> bool) -> Self {
         let mut graph = Self { first: vec![0], links: Vec::with_capacity(self.links.len()) };
         for switch in (0..self.len() as u32).map(SwitchId) {
@@ -65,8 +65,7 @@ impl SwitchGraph {
         graph
     }
 
-    /// The same graph with all links turned round: its distances from a switch are the
-    /// distances to it.
+    /// The graph with all links reversed, whose distances from a switch are this graph's distances to it.
     pub fn reversed(&self) -> Self {
         let mut by_target = vec![Vec::new(); self.len()];
         for from in (0..self.len() as u32).map(SwitchId) {
@@ -84,17 +83,16 @@ impl SwitchGraph {
         graph
     }
 
-    /// Number of switches.
+    /// The number of switches.
     pub fn len(&self) -> usize {
         self.first.len() - 1
     }
 
-    /// True if there is no switch.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The links that leave a switch, by output port.
+    /// The links from a switch, by output port.
     pub fn links(&self, switch: SwitchId) -> &[Link] {
         &self.links[self.range(switch)]
     }
@@ -103,7 +101,7 @@ impl SwitchGraph {
         self.first[switch.index()] as usize..self.first[switch.index() + 1] as usize
     }
 
-    /// The distances from each of `sources` to all switches, a row each.
+    /// The distances from each of `sources` to all switches, one row per source.
     pub fn distances(&self, sources: &[SwitchId]) -> Vec<u8> {
         let mut rows = vec![NO_PATH; sources.len() * self.len()];
         if !rows.is_empty() {
@@ -115,14 +113,14 @@ impl SwitchGraph {
         rows
     }
 
-    /// Dijkstra's algorithm on small integers: switches wait in a bucket per distance.
+    /// Dijkstra's algorithm with one bucket per distance.
     fn fill_row(&self, source: SwitchId, row: &mut [u8], buckets: &mut Buckets) {
         row[source.index()] = 0;
         buckets.push(0, source);
         for distance in 0..NO_PATH {
             while let Some(switch) = buckets.pop(distance) {
                 if row[switch.index()] != distance {
-                    continue; // a shorter way was found meanwhile
+                    continue; // a shorter path was found since
                 }
                 for link in self.links(switch) {
                     let Some(longer) = distance.checked_add(link.weight) else { continue };
@@ -140,7 +138,7 @@ impl SwitchGraph {
     }
 }
 
-/// The links of a switch that lead to other switches, by port.
+/// The links of a switch to other switches, by port.
 fn links_of(fabric: &Fabric, switch: SwitchId) -> impl Iterator<Item = Link> + '_ {
     let ports = (1..=fabric.switch(switch).num_ports()).map(crate::ids::PortNum);
     ports.filter_map(move |num| {
@@ -150,15 +148,15 @@ fn links_of(fabric: &Fabric, switch: SwitchId) -> impl Iterator<Item = Link> + '
     })
 }
 
-/// The port at the other end of a link, if packets can pass: neither end may say that it is
-/// down. A port that did not answer does not say so.
+/// The peer of a port, unless either end reports the state Down. A port that did not answer counts as
+/// up.
 pub fn linked_peer(fabric: &Fabric, port: PortId) -> Option<PortId> {
     let up =
         |id: PortId| fabric.port(id).info.is_none_or(|info| info.port_state() != PortState::Down);
     fabric.port(port).peer.filter(|&peer| up(port) && up(peer))
 }
 
-/// Switches that wait for their links to be followed, by distance.
+/// Switches whose links have not been followed yet, by distance.
 struct Buckets {
     by_distance: Vec<Vec<SwitchId>>,
     waiting: usize,
@@ -191,13 +189,13 @@ pub struct HopMatrix {
 }
 
 impl HopMatrix {
-    /// The matrix of a graph; its rows are computed in parallel.
+    /// Computes the matrix of a graph, with its rows in parallel.
     pub fn new(graph: &SwitchGraph) -> Self {
         let all: Vec<_> = (0..graph.len() as u32).map(SwitchId).collect();
         Self { switches: graph.len(), rows: graph.distances(&all) }
     }
 
-    /// The distances from a switch to all others.
+    /// The distances from a switch to all switches.
     pub fn row(&self, from: SwitchId) -> &[u8] {
         &self.rows[from.index() * self.switches..][..self.switches]
     }

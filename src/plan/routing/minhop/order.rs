@@ -1,14 +1,15 @@
 //! The order in which destinations are routed.
 //!
-//! Whoever is routed first finds the ports empty, so that this order decides the tables:
+//! The balance depends on this order, because each destination takes the port with the fewest paths so
+//! far:
 //!
-//! 1. the ports of `guid_routing_order_file`, as they stand there;
-//! 2. the hosts, switch by switch, by the number of the switch's port: first the switches with
-//!    the most hosts;
-//! 3. the rest, that is the switches themselves.
+//! 1. the ports of `guid_routing_order_file`, in the order of the file;
+//! 2. the hosts, switch by switch, beginning with the switches with the most hosts, and by port number
+//!    of the switch;
+//! 3. the remaining end ports, which are the switches themselves.
 //!
-//! Among equals OpenSM goes by GUID as it lies in the memory of a little-endian machine, the
-//! last byte first. So do we, for the same tables.
+//! Ties are broken by byte-swapped GUID, because OpenSM compares GUIDs in network byte order on
+//! little-endian machines.
 
 use super::hops::linked_peer;
 use crate::fabric::{Fabric, PortId, SwitchId};
@@ -16,36 +17,34 @@ use crate::ids::{Guid, Lid, PortNum};
 use crate::plan::LidTable;
 use std::cmp::Reverse;
 
-/// An end port to be routed to.
+/// An end port to which routes lead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Destination {
-    /// The switch it belongs to or is cabled to.
+    /// The switch of the end port, or the switch it is linked to.
     pub switch: SwitchId,
-    /// The port of that switch that leads to it; 0 for the switch itself.
+    /// The port of that switch that leads to the end port; 0 for the switch itself.
     pub port: u8,
-    /// Its base LID.
+    /// Base LID.
     pub base: Lid,
-    /// Number of its LIDs.
+    /// Number of LIDs.
     pub lids: u16,
-    /// Ports may be drawn at random for it.
+    /// `scatter_ports` applies to this destination.
     pub scatter: bool,
 }
 
 impl Destination {
-    /// True if the destination is a switch.
     pub(super) fn is_switch(&self) -> bool {
         self.port == PortNum::ZERO.0
     }
 }
 
-/// The rank of a GUID in OpenSM's maps.
+/// The sort key of a GUID in OpenSM's maps.
 pub(super) fn rank(guid: Guid) -> u64 {
     guid.0.swap_bytes()
 }
 
-/// All destinations in the order in which they are routed. `first` are port GUIDs to begin
-/// with, which `scatter_first` allows to be scattered. Ports without a LID, and hosts that are
-/// not cabled to a switch, are no destinations.
+/// All destinations in routing order. The port GUIDs of `first` come first; `scatter_first` applies
+/// `scatter_ports` to them. Ports without a LID, and hosts not linked to a switch, are skipped.
 pub(super) fn destinations(
     fabric: &Fabric,
     lids: &LidTable,
@@ -84,7 +83,7 @@ fn destination(fabric: &Fabric, lids: &LidTable, id: PortId, scatter: bool) -> O
     Some(Destination { switch, port: fabric.port(peer).num.0, base, lids, scatter })
 }
 
-/// Switches by falling number of links to hosts.
+/// Switches by descending number of links to hosts.
 fn by_hosts(fabric: &Fabric) -> Vec<SwitchId> {
     let mut switches: Vec<_> = fabric.switch_ids().collect();
     switches.sort_by_cached_key(|&switch| {
@@ -93,7 +92,7 @@ fn by_hosts(fabric: &Fabric) -> Vec<SwitchId> {
     switches
 }
 
-/// The ports of channel adapters and routers cabled to a switch, by port of the switch.
+/// The ports of channel adapters and routers linked to a switch, by port number of the switch.
 fn hosts(fabric: &Fabric, switch: SwitchId) -> impl Iterator<Item = PortId> + '_ {
     let ports = (1..=fabric.switch(switch).num_ports()).map(PortNum);
     let peers = ports.filter_map(move |num| linked_peer(fabric, fabric.switch_port(switch, num)?));

@@ -1,46 +1,45 @@
-//! The sequence that `scatter_ports` draws from.
+//! The random numbers of `scatter_ports`.
 
-/// Terms that the recurrence remembers.
-const TERMS: usize = 31;
-/// Distance of the nearer of the two terms that are added.
-const NEAR: usize = 3;
-/// Draws thrown away after seeding.
-const WARM_UP: usize = 10 * TERMS;
+/// Terms of the state: the longer lag of the recurrence.
+const LONG_LAG: usize = 31;
+/// The shorter lag of the recurrence.
+const SHORT_LAG: usize = 3;
+/// Numbers discarded after seeding, as in glibc's `srandom_r`.
+const DISCARDED_DRAWS: usize = 10 * LONG_LAG;
 
-/// The additive feedback generator of the GNU C library's random(3), so that the same seed
-/// scatters the same ports as it does in OpenSM on Linux:
-/// x(i) = x(i-3) + x(i-31) modulo 2^32, of which the upper 31 bits are drawn.
+/// The additive feedback generator of glibc's random(3): x(i) = x(i-3) + x(i-31) modulo 2^32, of which
+/// the upper 31 bits are returned. A seed therefore scatters the same ports as in OpenSM on Linux.
 pub(super) struct Random {
-    terms: [u32; TERMS],
-    /// Place of the oldest term, which the next one replaces.
+    terms: [u32; LONG_LAG],
+    /// Index of the oldest term, which the next one replaces.
     oldest: usize,
 }
 
 impl Random {
-    /// The sequence that srandom(`seed`) starts; 0 counts as 1.
+    /// Seeds the generator as srandom(3) does; 0 counts as 1.
     pub(super) fn new(seed: u32) -> Self {
-        let mut terms = [seed.max(1); TERMS];
+        let mut terms = [seed.max(1); LONG_LAG];
         let mut term = seed.max(1) as i32;
         for slot in &mut terms[1..] {
-            // Lehmer's generator, with the sign that a 32-bit seed may carry.
+            // Lehmer's generator. A 32-bit seed may be negative.
             let next = 16807 * i64::from(term) % 0x7FFF_FFFF;
             term = if next < 0 { next + 0x7FFF_FFFF } else { next } as i32;
             *slot = term as u32;
         }
-        // The C library replaces the nearer term first, as if three terms had passed.
-        let mut random = Self { terms, oldest: NEAR };
-        for _ in 0..WARM_UP {
+        // glibc starts three terms into the state.
+        let mut random = Self { terms, oldest: SHORT_LAG };
+        for _ in 0..DISCARDED_DRAWS {
             random.draw();
         }
         random
     }
 
-    /// The next number, 31 bits.
+    /// The next 31-bit number.
     pub(super) fn draw(&mut self) -> u32 {
-        let near = (self.oldest + TERMS - NEAR) % TERMS;
+        let near = (self.oldest + LONG_LAG - SHORT_LAG) % LONG_LAG;
         let next = self.terms[self.oldest].wrapping_add(self.terms[near]);
         self.terms[self.oldest] = next;
-        self.oldest = (self.oldest + 1) % TERMS;
+        self.oldest = (self.oldest + 1) % LONG_LAG;
         next >> 1
     }
 }

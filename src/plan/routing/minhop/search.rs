@@ -6,16 +6,16 @@ use crate::ids::PortNum;
 use crate::notes::Note;
 use std::collections::HashMap;
 
-/// The places of ports in the search orders of their switches.
+/// The positions of ports in the search orders of their switches.
 #[derive(Default)]
 pub(super) struct SearchOrders {
-    /// Of switches that have an order of their own: the place by port.
-    places: HashMap<SwitchId, Vec<u16>>,
+    /// Positions by port number, for the switches listed in the file.
+    positions: HashMap<SwitchId, Vec<u16>>,
 }
 
 impl SearchOrders {
-    /// The orders of the switches of `fabric`. An order with a port that its switch lacks is
-    /// left out and noted.
+    /// Resolves the orders for the switches of `fabric`. An order that names a nonexistent port is
+    /// ignored and noted.
     pub(super) fn new(fabric: &Fabric, orders: &[SearchOrder]) -> (Self, Vec<Note>) {
         let (mut result, mut notes) = (Self::default(), Vec::new());
         for order in orders {
@@ -28,27 +28,27 @@ impl SearchOrders {
                     order.switch
                 ))),
                 None => {
-                    result.places.insert(switch, places(&order.ports, node.num_ports()));
+                    result.positions.insert(switch, positions(&order.ports, node.num_ports()));
                 }
             }
         }
         (result, notes)
     }
 
-    /// The place of a port, from 1; its number if the switch has no order of its own.
-    pub(super) fn place(&self, switch: SwitchId, port: u8) -> u16 {
-        let places = self.places.get(&switch);
-        let place = places.and_then(|places| places.get(usize::from(port)));
-        place.copied().unwrap_or(port.into())
+    /// The position of a port, from 1; its port number if the file does not list the switch.
+    pub(super) fn position(&self, switch: SwitchId, port: u8) -> u16 {
+        let positions = self.positions.get(&switch);
+        let position = positions.and_then(|positions| positions.get(usize::from(port)));
+        position.copied().unwrap_or(port.into())
     }
 }
 
-/// By port: its place if `listed` come first and the others follow in ascending order.
-fn places(listed: &[PortNum], num_ports: u8) -> Vec<u16> {
+/// Positions by port number: the `listed` ports first, then the others in ascending order.
+fn positions(listed: &[PortNum], num_ports: u8) -> Vec<u16> {
     let others = (1..=num_ports).map(PortNum).filter(|port| !listed.contains(port));
-    let mut places = vec![0; usize::from(num_ports) + 1];
-    for (place, port) in (1..).zip(listed.iter().copied().chain(others)) {
-        places[port.index()] = place;
+    let mut positions = vec![0; usize::from(num_ports) + 1];
+    for (position, port) in (1..).zip(listed.iter().copied().chain(others)) {
+        positions[port.index()] = position;
     }
-    places
+    positions
 }

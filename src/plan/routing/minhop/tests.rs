@@ -100,8 +100,8 @@ fn walk(
     None
 }
 
-fn tunings() -> impl Strategy<Value = Tuning> {
-    (any::<bool>(), any::<bool>(), 0u32..3).prop_map(|(switches, shifting, seed)| Tuning {
+fn tunings() -> impl Strategy<Value = MinHopOptions> {
+    (any::<bool>(), any::<bool>(), 0u32..3).prop_map(|(switches, shifting, seed)| MinHopOptions {
         port_profile_switch_nodes: switches,
         port_shifting: shifting,
         scatter_ports: seed,
@@ -116,7 +116,7 @@ proptest! {
     ) {
         let fabric = picture(&topology);
         let lids = number(&fabric, lmc);
-        let routing = MinHop::default().route_tuned(&fabric, &lids, tuning, None);
+        let routing = MinHop::default().route_with(&fabric, &lids, tuning, None);
         prop_assert!(routing.notes.is_empty(), "{:?}", routing.notes);
         let hops = HopMatrix::new(&SwitchGraph::new(&fabric, &[]));
         for switch in fabric.switch_ids() {
@@ -134,7 +134,7 @@ proptest! {
     ) {
         let engine = MinHop::default();
         let route = |topology: &Topology, lids: &LidTable, previous: Option<&Routing>| {
-            engine.route_tuned(&picture(topology), lids, Tuning::default(), previous)
+            engine.route_with(&picture(topology), lids, MinHopOptions::default(), previous)
         };
         let lids = number(&picture(&topology), 0);
         let before = route(&topology, &lids, None);
@@ -190,7 +190,7 @@ fn ports_without_lid_and_cut_off_switches_are_told() {
     let mut lids = LidTable::new(fabric.ports().len());
     let host = fabric.end_ports().last().expect("a host");
     lids.assign(host, Lid(7), 0);
-    let routing = MinHop::default().route_tuned(&fabric, &lids, Tuning::default(), None);
+    let routing = MinHop::default().route_with(&fabric, &lids, MinHopOptions::default(), None);
     let codes: Vec<_> = routing.notes.iter().map(|note| note.code).collect();
     assert_eq!(codes, [Some("3A04"); 3]);
 }
