@@ -26,7 +26,7 @@ use torus_sm::plan::partitions::{self, Partition};
 use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
 use torus_sm::plan::update::{BaselineInputs, update};
 use torus_sm::sim::generate::Shape;
-use torus_sm::verify::foundation::{Foundation, Judged, Remains, plan_and_verify};
+use torus_sm::verify::baseline::{PendingBaseline, PlanVerdict, VerifiedBaseline, plan_and_verify};
 use torus_sm::verify::{Checks, Extent, Verified};
 use torus_sm::wire::attr::tables::PkeyBlock;
 use torus_sm::wire::attr::{NodeKind, PortState};
@@ -47,7 +47,7 @@ struct Running {
 
 /// The plan in force, and what is known of it.
 struct Force {
-    foundation: Foundation,
+    foundation: VerifiedBaseline,
     memory: Memory,
     acknowledged: Acknowledged,
 }
@@ -129,14 +129,14 @@ impl Running {
     fn force(&self) -> Force {
         let input = self.input(&self.fabric);
         let inputs = self.inputs(&self.fabric, &self.memory);
-        let foundation =
-            Foundation::lay(&input, inputs, &Checks::new(true), None).expect("a clean plan");
+        let foundation = VerifiedBaseline::compute(&input, inputs, &Checks::new(true), None)
+            .expect("a clean plan");
         self.in_force(foundation, &self.fabric, self.memory.clone())
     }
 
-    fn in_force(&self, foundation: Foundation, fabric: &Fabric, memory: Memory) -> Force {
+    fn in_force(&self, foundation: VerifiedBaseline, fabric: &Fabric, memory: Memory) -> Force {
         let mut acknowledged = Acknowledged::default();
-        acknowledged.replace(&Arc::new(fabric.clone()), &foundation.basis().plan, &[]);
+        acknowledged.replace(&Arc::new(fabric.clone()), &foundation.plan_baseline().plan, &[]);
         Force { foundation, memory, acknowledged }
     }
 
@@ -144,7 +144,7 @@ impl Running {
     fn without(&self, shape: &Shape, force: &Force, lost: &[([u16; 3], usize)]) -> Fabric {
         let broken = Shape { missing_links: lost.to_vec(), ..shape.clone() };
         let mut fabric = Site::generated(&broken, ENGINES, true).fabric;
-        settle(&mut fabric, &force.foundation.basis().plan);
+        settle(&mut fabric, &force.foundation.plan_baseline().plan);
         fabric
     }
 
@@ -175,7 +175,7 @@ impl Running {
     }
 
     /// Plans and verifies on what is known.
-    fn judge(&self, fabric: &Fabric, force: &Force) -> Judged {
+    fn judge(&self, fabric: &Fabric, force: &Force) -> PlanVerdict {
         let pkeys = self.pkeys_of(fabric);
         let input = self.input_of(fabric, &force.memory, &pkeys);
         let known = Some(&force.foundation);
@@ -183,9 +183,9 @@ impl Running {
     }
 
     /// The same without anything known.
-    fn judge_whole(&self, fabric: &Fabric, force: &Force) -> Judged {
+    fn judge_whole(&self, fabric: &Fabric, force: &Force) -> PlanVerdict {
         let pkeys = self.pkeys_of(fabric);
-        let plan = &*force.foundation.basis().plan;
+        let plan = &*force.foundation.plan_baseline().plan;
         let input =
             PlanInput { previous: Some(plan), ..self.input_of(fabric, &force.memory, &pkeys) };
         plan_and_verify(&input, None, &Checks::new(true)).expect("it is routed")
@@ -195,8 +195,8 @@ impl Running {
     fn after(&self, fabric: &Fabric, force: &Force) -> Force {
         let judged = self.judge(fabric, force);
         let inputs = self.inputs(fabric, &force.memory);
-        let remains = judged.remains.expect("a clean plan");
-        let foundation = remains.into_foundation(inputs, &Checks::new(true));
+        let remains = judged.pending_baseline.expect("a clean plan");
+        let foundation = remains.complete(inputs, &Checks::new(true));
         self.in_force(foundation, fabric, judged.memory)
     }
 
@@ -245,7 +245,7 @@ fn cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
             b.iter_with_large_drop(|| running.reroute(&fabric, force));
         });
         c.bench_function(&format!("plan {name}"), |b| {
-            let basis = force.foundation.basis();
+            let basis = force.foundation.plan_baseline();
             b.iter_with_large_drop(|| update(&running.input(&fabric), basis));
         });
     }
@@ -265,10 +265,10 @@ fn second_cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Sha
     c.bench_function(&format!("carry {name} without one cable"), |b| {
         let left = || {
             let judged = running.judge(&first, force);
-            (judged.remains.expect("a clean plan"), running.inputs(&first, &force.memory))
+            (judged.pending_baseline.expect("a clean plan"), running.inputs(&first, &force.memory))
         };
-        let carry = |(remains, inputs): (Remains, BaselineInputs)| {
-            remains.into_foundation(inputs, &Checks::new(true))
+        let carry = |(remains, inputs): (PendingBaseline, BaselineInputs)| {
+            remains.complete(inputs, &Checks::new(true))
         };
         b.iter_batched(left, carry, BatchSize::PerIteration);
     });
@@ -276,7 +276,7 @@ fn second_cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Sha
         let inputs = running.inputs(&first, &force.memory);
         let input = running.input(&first);
         b.iter_with_large_drop(|| {
-            Foundation::lay(&input, inputs.clone(), &Checks::new(true), None)
+            VerifiedBaseline::compute(&input, inputs.clone(), &Checks::new(true), None)
         });
     });
 }
@@ -299,16 +299,16 @@ fn nodes(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
             b.iter_with_large_drop(|| running.judge_whole(fabric, force));
         });
         c.bench_function(&format!("plan {name} {what}"), |b| {
-            let (basis, pkeys) = (force.foundation.basis(), running.pkeys_of(fabric));
+            let (basis, pkeys) = (force.foundation.plan_baseline(), running.pkeys_of(fabric));
             let input = running.input_of(fabric, &force.memory, &pkeys);
             b.iter_with_large_drop(|| update(&input, basis));
         });
     }
 }
 
-fn assert_not_whole(judged: &Judged) {
+fn assert_not_whole(judged: &PlanVerdict) {
     let verified = judged.verdict.as_ref().expect("a clean plan");
-    assert_ne!(verified.summary().extent, Extent::Whole, "a proof must suffice");
+    assert_ne!(verified.summary().extent, Extent::Full, "a proof must suffice");
 }
 
 fn torus(c: &mut Criterion) {

@@ -7,7 +7,7 @@ use testkit::transition::Scene;
 use testkit::transition::torus::{Missing, Torus};
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::Checks;
-use torus_sm::verify::transition::{Stage, check};
+use torus_sm::verify::transition::{PlannedFabric, check};
 use torus_sm::wire::attr::AttrId;
 
 fn measure(c: &mut Criterion, name: &str, scene: &Scene) {
@@ -16,8 +16,8 @@ fn measure(c: &mut Criterion, name: &str, scene: &Scene) {
         steps.set.is_some_and(|item| item.attr_id == AttrId::LINEAR_FT)
     };
     let (old, new) = (
-        Stage { fabric: &scene.before, plan: &scene.old },
-        Stage { fabric: &scene.fabric, plan: &scene.new },
+        PlannedFabric { fabric: &scene.before, plan: &scene.old },
+        PlannedFabric { fabric: &scene.fabric, plan: &scene.new },
     );
     let commits = |switch, lid| steps.committed_routes().holds(switch, lid);
     let found = check(old, new, &Checks::new(true), &commits);

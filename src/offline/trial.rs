@@ -8,7 +8,7 @@ use crate::plan::lids::Memory;
 use crate::plan::routing::RoutingError;
 use crate::plan::update::BaselineInputs;
 use crate::plan::{LidTable, Plan};
-use crate::verify::foundation::{Foundation, Judged, plan_and_verify};
+use crate::verify::baseline::{PlanVerdict, VerifiedBaseline, plan_and_verify};
 use crate::verify::{Checks, Verified, VerifyFailure};
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub struct Before<'a> {
     /// LIDs to be kept.
     pub memory: &'a Memory,
     /// What is known of the plan.
-    pub foundation: Option<Foundation>,
+    pub foundation: Option<VerifiedBaseline>,
 }
 
 impl<'a> Before<'a> {
@@ -59,8 +59,12 @@ impl<'a> Before<'a> {
         };
         let mut before = Self { plan, memory, foundation: None };
         let checks = Checks::new(bench.options.qos);
-        before.foundation =
-            Foundation::lay(&input(bench, fabric, memory, Some(plan)), inputs, &checks, None);
+        before.foundation = VerifiedBaseline::compute(
+            &input(bench, fabric, memory, Some(plan)),
+            inputs,
+            &checks,
+            None,
+        );
         before
     }
 }
@@ -95,7 +99,7 @@ impl Trial {
         let input = input(bench, fabric, memory, before.map(|before| before.plan));
         let foundation = before.and_then(|before| before.foundation.as_ref());
         match plan_and_verify(&input, foundation, &Checks::new(bench.options.qos)) {
-            Ok(Judged { verdict, lids, memory, .. }) => {
+            Ok(PlanVerdict { verdict, lids, memory, .. }) => {
                 let outcome = verdict.map_or_else(Outcome::Faulty, Outcome::Routed);
                 Self { outcome, lids, memory }
             }

@@ -1,7 +1,7 @@
 //! What the devices can hold.
 
-use super::lanes::data_vls;
-use super::{Fault, Faults};
+use super::sl_to_vl::data_vls;
+use super::verdict::{Fault, Faults};
 use crate::fabric::{Fabric, NodeId, SwitchId};
 use crate::ids::{Mlid, PortNum};
 use crate::plan::Plan;
@@ -31,7 +31,7 @@ pub(super) fn check_some(
         }
     }
     for node in nodes {
-        lanes(fabric, plan, node, &mut faults);
+        sl_to_vl(fabric, plan, node, &mut faults);
     }
     faults
 }
@@ -92,7 +92,7 @@ fn multicast(
     }
 }
 
-fn lanes(fabric: &Fabric, plan: &Plan, id: NodeId, faults: &mut Faults) {
+fn sl_to_vl(fabric: &Fabric, plan: &Plan, id: NodeId, faults: &mut Faults) {
     let rows = plan.qos.sl_to_vl.get(id.index()).map_or(&[][..], Vec::as_slice);
     let node = fabric.node(id);
     let mut limits = vec![None; usize::from(node.num_ports()) + 1];

@@ -1,18 +1,18 @@
 //! What packets do in a switch and the next: triples (input, channel, next channel) with the SLs that
 //! take them.
 
-use super::wiring::{Channel, Wiring};
+use super::network::{Channel, SwitchNetwork};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 /// The input of a triple: the end ports at a switch together.
-pub(super) const LOCAL: u16 = 0;
+pub(super) const LOCAL_INPUT: u16 = 0;
 
-/// Which SLs go from an input through a channel to the next channel. The input is [`LOCAL`] or
-/// one more than the rank of an input channel. Filled from many threads; since sets only grow, the
+/// Which SLs go from an input through a channel to the next channel. The input is [`LOCAL_INPUT`] or
+/// one more than the out_index of an input channel. Filled from many threads; since sets only grow, the
 /// result does not depend on their order.
 pub(super) struct Triples {
-    /// Indexed from the `triples` of a channel's hop in the [`Wiring`].
+    /// Indexed from the `triples` of a channel's hop in the [`SwitchNetwork`].
     sets: Vec<AtomicU16>,
 }
 
@@ -24,14 +24,14 @@ impl Clone for Triples {
 }
 
 impl Triples {
-    pub(super) fn new(wiring: &Wiring) -> Self {
+    pub(super) fn new(network: &SwitchNetwork) -> Self {
         let mut sets = Vec::new();
-        sets.resize_with(wiring.triples(), AtomicU16::default);
+        sets.resize_with(network.triples(), AtomicU16::default);
         Self { sets }
     }
 
     /// Adds the SLs of `mask` that come from `input`, take the channel with these triples, `width`
-    /// for each input, and go on to the channel of rank `next`.
+    /// for each input, and go on to the channel of out_index `next`.
     #[inline]
     pub(super) fn add(&self, (triples, width): (usize, u16), input: u16, next: u16, mask: u16) {
         let set = &self.sets[triples + usize::from(input) * usize::from(width) + usize::from(next)];
@@ -41,27 +41,27 @@ impl Triples {
     }
 
     /// Forgets all triples that have a channel in them.
-    pub(super) fn forget(&mut self, wiring: &Wiring, channel: u32) {
-        let Channel { from, to, rank, peer_rank, .. } = wiring.channels[channel as usize];
-        let inputs = |from| 0..=wiring.degree(from) as u16;
+    pub(super) fn remove_channel(&mut self, network: &SwitchNetwork, channel: u32) {
+        let Channel { from, to, out_index, in_index, .. } = network.channels[channel as usize];
+        let inputs = |from| 0..=network.degree(from) as u16;
         let mut clear = |channel: u32, input, next| {
-            let hop = wiring.hop_of(channel);
+            let hop = network.hop_of(channel);
             *self.sets[Self::index((hop.triples, hop.width), input, next)].get_mut() = 0;
         };
-        for next in 0..wiring.degree(to) as u16 {
+        for next in 0..network.degree(to) as u16 {
             inputs(from).for_each(|input| clear(channel, input, next));
         }
-        for after in wiring.out_of(to) {
-            let width = wiring.degree(wiring.channels[after].to) as u16;
-            (0..width).for_each(|next| clear(after as u32, peer_rank + 1, next));
+        for after in network.out_of(to) {
+            let width = network.degree(network.channels[after].to) as u16;
+            (0..width).for_each(|next| clear(after as u32, in_index + 1, next));
         }
-        for before in wiring.into(from) {
-            let inputs = inputs(wiring.channels[before as usize].from);
-            inputs.for_each(|input| clear(before, input, rank));
+        for before in network.into(from) {
+            let inputs = inputs(network.channels[before as usize].from);
+            inputs.for_each(|input| clear(before, input, out_index));
         }
     }
 
-    /// The SLs that come from `input`, take a channel and go on to that of rank `next`.
+    /// The SLs that come from `input`, take a channel and go on to that of out_index `next`.
     #[inline]
     pub(super) fn get(&self, (triples, width): (usize, u16), input: u16, next: u16) -> u16 {
         self.at(Self::index((triples, width), input, next))
@@ -79,30 +79,30 @@ impl Triples {
         self.sets[index].load(Ordering::Relaxed)
     }
 
-    /// By channel, for each rank of a channel after it: the SLs that go on there, wherever they came
+    /// By channel, for each out_index of a channel after it: the SLs that go on there, wherever they came
     /// from.
-    pub(super) fn onward(&self, wiring: &Wiring) -> Onward {
-        let mut onward = Onward { first: Vec::new(), sls: Vec::new() };
-        for channel in 0..wiring.channels.len() {
-            let first = onward.sls.len();
-            onward.first.push(first as u32);
-            onward.sls.resize(first + wiring.degree(wiring.channels[channel].to), 0);
-            for (_, next, sls) in self.of(wiring, channel) {
-                onward.sls[first + usize::from(next)] |= sls;
+    pub(super) fn pair_sls(&self, network: &SwitchNetwork) -> ChannelPairSls {
+        let mut pair_sls = ChannelPairSls { first: Vec::new(), sls: Vec::new() };
+        for channel in 0..network.channels.len() {
+            let first = pair_sls.sls.len();
+            pair_sls.first.push(first as u32);
+            pair_sls.sls.resize(first + network.degree(network.channels[channel].to), 0);
+            for (_, next, sls) in self.of(network, channel) {
+                pair_sls.sls[first + usize::from(next)] |= sls;
             }
         }
-        onward
+        pair_sls
     }
 
-    /// All triples through a channel: (input, rank of the next, SLs).
+    /// All triples through a channel: (input, out_index of the next, SLs).
     pub(super) fn of(
         &self,
-        wiring: &Wiring,
+        network: &SwitchNetwork,
         channel: usize,
     ) -> impl Iterator<Item = (u16, u16, u16)> + '_ {
-        let hop = wiring.hop_of(channel as u32);
+        let hop = network.hop_of(channel as u32);
         let (first, width) = (hop.triples, u32::from(hop.width));
-        let inputs = wiring.degree(wiring.channels[channel].from) + 1;
+        let inputs = network.degree(network.channels[channel].from) + 1;
         let sets = &self.sets[first..first + inputs * usize::from(hop.width)];
         let filled = sets.iter().map(|set| set.load(Ordering::Relaxed)).zip(0u32..);
         filled
@@ -112,26 +112,33 @@ impl Triples {
 }
 
 /// Which SLs go from a channel to the next.
-pub(super) struct Onward {
+pub(super) struct ChannelPairSls {
     /// By channel: where its sets begin.
     first: Vec<u32>,
-    /// By rank of the next channel.
+    /// By out_index of the next channel.
     sls: Vec<u16>,
 }
 
-impl Onward {
-    /// The SLs that go from a channel to the one of rank `next` after it.
+impl ChannelPairSls {
+    /// The SLs that go from a channel to the one of out_index `next` after it.
     #[inline]
     pub(super) fn get(&self, channel: u32, next: u16) -> u16 {
         self.sls[self.first[channel as usize] as usize + usize::from(next)]
     }
 }
 
-/// A channel, its input as in [`Triples`], and the rank of the next channel.
+/// A channel, its input as in [`Triples`], and the out_index of the next channel.
 pub(super) type Triple = (u32, u16, u16);
 
 /// SLs by triple.
-pub(super) type Added = HashMap<Triple, u16>;
+pub(super) type TripleSls = HashMap<Triple, u16>;
+
+/// Adds the SLs of `more` to those of `all`.
+pub(super) fn add_all(all: &mut TripleSls, more: &TripleSls) {
+    for (&triple, &sls) in more {
+        *all.entry(triple).or_default() |= sls;
+    }
+}
 
 /// The positions of the bits that are set.
 pub(super) fn bits(mut set: u16) -> impl Iterator<Item = u8> {

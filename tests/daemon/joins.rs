@@ -20,8 +20,8 @@ use torus_sm::plan::partitions::{self, Partition};
 use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
 use torus_sm::plan::update::BaselineInputs;
 use torus_sm::sim::generate::Shape;
-use torus_sm::verify::foundation::Foundation;
-use torus_sm::verify::regroup::GroupProof;
+use torus_sm::verify::baseline::VerifiedBaseline;
+use torus_sm::verify::multicast_delta::MulticastVerifier;
 use torus_sm::verify::{Checks, Extent, Verified, VerifyFailure, verify};
 use torus_sm::wire::attr::AttrId;
 use torus_sm::wire::attr::tables::PkeyBlock;
@@ -79,7 +79,7 @@ impl Ground {
         compute(&self.input(groups, None)).ok().map(|planned| planned.plan)
     }
 
-    fn foundation(&self, groups: &[GroupMembers], plan: &Plan) -> Option<Foundation> {
+    fn foundation(&self, groups: &[GroupMembers], plan: &Plan) -> Option<VerifiedBaseline> {
         let inputs = BaselineInputs {
             fabric: self.fabric.clone(),
             options: Arc::new(self.site.options.clone()),
@@ -87,7 +87,7 @@ impl Ground {
             observed_pkeys: self.pkeys.clone(),
             memory: self.site.memory.clone(),
         };
-        Foundation::lay(&self.input(groups, Some(plan)), inputs, &Checks::new(true), None)
+        VerifiedBaseline::compute(&self.input(groups, Some(plan)), inputs, &Checks::new(true), None)
     }
 
     fn regrouped(&self, before: &Plan, change: &MulticastDelta) -> Plan {
@@ -149,7 +149,7 @@ fn assert_same_plan(one: &Plan, two: &Plan) {
 /// What was found in the changes is what is found in the whole.
 fn assert_same_findings(changes: &Verified, whole: &Result<Verified, VerifyFailure>) {
     let (changes, whole) = (changes.summary(), whole.as_ref().expect("it passes").summary());
-    assert_eq!(changes.extent, Extent::Changes);
+    assert_eq!(changes.extent, Extent::Incremental);
     assert_eq!((changes.lids, &changes.left_out), (whole.lids, &whole.left_out));
     assert_eq!((&changes.cycle, &changes.notes), (&whole.cycle, &whole.notes));
     assert!(changes.longest_path >= whole.longest_path);
@@ -188,7 +188,7 @@ proptest! {
         let Some(mut plan) = ground.plan(&[]) else { return Ok(()) };
         let foundation = ground.foundation(&[], &plan).map(Arc::new);
         let mut proof =
-            foundation.and_then(|known| GroupProof::new(known, &ground.fabric, &plan));
+            foundation.and_then(|known| MulticastVerifier::new(known, &ground.fabric, &plan));
         let is_whole_torus = engine != "minhop" && shape.missing_switches.is_empty();
         prop_assert!(proof.is_some() || !is_whole_torus);
         for batch in batches {
@@ -221,7 +221,7 @@ proptest! {
         let mut roster = Roster::new(&ground.fabric);
         let Some(plan) = ground.plan(&[]) else { return Ok(()) };
         let Some(foundation) = ground.foundation(&[], &plan).map(Arc::new) else { return Ok(()) };
-        let Some(mut proof) = GroupProof::new(foundation, &ground.fabric, &plan) else {
+        let Some(mut proof) = MulticastVerifier::new(foundation, &ground.fabric, &plan) else {
             return Ok(());
         };
         let join = |(group, pick)| roster.toggle(group, pick, false);
@@ -250,7 +250,7 @@ fn groups_of_a_whole_torus_need_no_second_look() {
     let mut roster = Roster::new(&ground.fabric);
     let mut plan = Arc::new(ground.plan(&[]).expect("a torus"));
     let foundation = ground.foundation(&[], &plan).expect("a clean plan");
-    let known = GroupProof::new(Arc::new(foundation), &ground.fabric, &plan);
+    let known = MulticastVerifier::new(Arc::new(foundation), &ground.fabric, &plan);
     let mut known = known.expect("the plan in force is that of the foundation");
     for pick in 0..40 {
         let mlids =

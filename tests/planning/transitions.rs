@@ -14,7 +14,7 @@ use torus_sm::apply::transition::Steps;
 use torus_sm::ids::PortNum;
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::Checks;
-use torus_sm::verify::transition::{Coexistence, Stage, check};
+use torus_sm::verify::transition::{PlannedFabric, TransitionReport, check};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
@@ -31,9 +31,9 @@ proptest! {
     }
 }
 
-fn coexistence(scene: &Scene, steps: &Steps, qos: bool) -> Coexistence {
-    let old = Stage { fabric: &scene.before, plan: &scene.old };
-    let new = Stage { fabric: &scene.fabric, plan: &scene.new };
+fn coexistence(scene: &Scene, steps: &Steps, qos: bool) -> TransitionReport {
+    let old = PlannedFabric { fabric: &scene.before, plan: &scene.old };
+    let new = PlannedFabric { fabric: &scene.fabric, plan: &scene.new };
     let commits = |switch, lid| steps.committed_routes().holds(switch, lid);
     check(old, new, &Checks::new(qos), &commits)
 }

@@ -17,7 +17,7 @@ use torus_sm::plan::routing::{Dump, PreviousFabric, Routing, RoutingError};
 use torus_sm::plan::update::{BaselineInputs, PlanBaseline, update};
 use torus_sm::plan::{Plan, partitions};
 use torus_sm::sim::generate::Shape;
-use torus_sm::verify::foundation::{Foundation, plan_and_verify};
+use torus_sm::verify::baseline::{VerifiedBaseline, plan_and_verify};
 use torus_sm::verify::{Checks, Extent, Proof, Verified, VerifyFailure};
 use torus_sm::verify::{prove, verify, verify_changes};
 use torus_sm::wire::attr::NodeKind;
@@ -439,12 +439,12 @@ proptest! {
             prop_assert_eq!(&judged.memory, &scratch.memory);
             let whole = verify(&subnet.fabric, scratch.plan.clone(), &checks);
             assert_same_verdict(&judged.verdict, &whole);
-            let remains = judged.remains.expect("a clean plan");
+            let remains = judged.pending_baseline.expect("a clean plan");
             let inputs = inputs(&subnet, &memory);
             let laid = match is_laid_anew {
-                false => remains.into_foundation(inputs, &checks),
+                false => remains.complete(inputs, &checks),
                 true => subnet.with_input(&memory, &groups, |input| {
-                    Foundation::lay(input, inputs, &checks, foundation.as_ref()).unwrap()
+                    VerifiedBaseline::compute(input, inputs, &checks, foundation.as_ref()).unwrap()
                 }),
             };
             // What is left of a clean plan does not let a faulty one pass.
@@ -546,12 +546,12 @@ proptest! {
             }
             let whole = verify(&subnet.fabric, plan.clone(), &checks);
             if let Some(foundation) = &foundation {
-                let foundation: &Foundation = foundation;
+                let foundation: &VerifiedBaseline = foundation;
                 assert_same_verdict(&foundation.verify(&subnet.fabric, plan, &checks), &whole);
             }
-            let remains = judged.remains.expect("a clean plan");
+            let remains = judged.pending_baseline.expect("a clean plan");
             (foundation, memory) =
-                (Some(remains.into_foundation(inputs(&subnet, &memory), &checks)), judged.memory);
+                (Some(remains.complete(inputs(&subnet, &memory), &checks)), judged.memory);
         }
     }
 }
@@ -574,7 +574,7 @@ fn single_cables_need_no_second_look() {
             subnet.with_input(&memory, &groups, |input| update(input, &ground.basis));
         let plan = updated.unwrap().plan;
         let verified = ground.judge(&subnet.fabric, plan, &difference.unwrap()).unwrap();
-        assert_eq!(verified.summary().extent, Extent::Changes, "cable {cable}");
+        assert_eq!(verified.summary().extent, Extent::Incremental, "cable {cable}");
         ward.toggle(Part::Cable, cable);
     }
 }
@@ -583,7 +583,7 @@ fn single_cables_need_no_second_look() {
 /// in between or not; and what became of the torus.
 fn looks(shape: &Shape, events: &[Vec<(Part, usize)>], anew: bool) -> (Vec<Extent>, Ward) {
     let (checks, mut ward) = (Checks::new(true), Ward::new(shape));
-    let (mut foundation, mut memory): (Option<Foundation>, _) = (None, Memory::default());
+    let (mut foundation, mut memory): (Option<VerifiedBaseline>, _) = (None, Memory::default());
     let mut looks = Vec::new();
     for event in std::iter::once(&Vec::new()).chain(events) {
         ward.happen(event);
@@ -595,12 +595,12 @@ fn looks(shape: &Shape, events: &[Vec<(Part, usize)>], anew: bool) -> (Vec<Exten
         let judged = judged.expect("it is routed");
         let verified = judged.verdict.expect("a clean plan");
         looks.push(verified.summary().extent);
-        let remains = judged.remains.expect("a clean plan");
+        let remains = judged.pending_baseline.expect("a clean plan");
         let inputs = inputs(&subnet, &memory);
         foundation = match foundation.filter(|_| anew) {
-            None => Some(remains.into_foundation(inputs, &checks)),
+            None => Some(remains.complete(inputs, &checks)),
             Some(last) => subnet.with_input(&memory, &groups, |input| {
-                Foundation::lay(input, inputs, &checks, Some(&last))
+                VerifiedBaseline::compute(input, inputs, &checks, Some(&last))
             }),
         };
         memory = judged.memory;
@@ -609,8 +609,8 @@ fn looks(shape: &Shape, events: &[Vec<(Part, usize)>], anew: bool) -> (Vec<Exten
 }
 
 fn assert_only_the_first_is_whole(looks: &[Extent]) {
-    assert_eq!(looks[0], Extent::Whole);
-    let whole = looks.iter().filter(|&&extent| extent == Extent::Whole).count();
+    assert_eq!(looks[0], Extent::Full);
+    let whole = looks.iter().filter(|&&extent| extent == Extent::Full).count();
     assert_eq!(whole, 1, "{looks:?}");
 }
 
@@ -670,7 +670,7 @@ fn switches_that_come_back_need_no_second_look() {
     let named = [0, 1, 3, 9, 12];
     for switch in (0..5 * 4 * 3).filter(|switch| !named.contains(switch)).step_by(2) {
         let (looks, _) = looks(&shape, &vec![vec![(Part::Switch, switch)]; 2], true);
-        assert_ne!(looks[2], Extent::Whole, "{switch}: {looks:?}");
+        assert_ne!(looks[2], Extent::Full, "{switch}: {looks:?}");
     }
 }
 

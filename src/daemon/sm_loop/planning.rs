@@ -1,6 +1,6 @@
 //! Plan and verify as the daemon runs them: beside the loop, on what the last plan left.
 //!
-//! When a plan is in force and nothing happens, the [`Foundation`] of the next one is laid: the
+//! When a plan is in force and nothing happens, the [`VerifiedBaseline`] of the next one is laid: the
 //! fabric as the devices acknowledged it is planned and verified as a whole. After a failure only
 //! what differs from it is computed and checked, which takes milliseconds where the whole
 //! takes the better part of a second; and for a failure that follows at once, what was found is carried
@@ -20,7 +20,7 @@ use crate::plan::partitions::Partition;
 use crate::plan::routing::chain::Chain;
 use crate::plan::update::BaselineInputs;
 use crate::verify::Checks;
-use crate::verify::foundation::{Foundation, Outcome, Remains, plan_and_verify};
+use crate::verify::baseline::{Outcome, PendingBaseline, VerifiedBaseline, plan_and_verify};
 use crate::wire::attr::tables::PkeyBlock;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -54,26 +54,30 @@ pub struct PlanRequest {
 
 impl PlanRequest {
     /// Plans and verifies; `previous` is the plan in force, `foundation` what is known of it.
-    pub fn plan(&self, previous: Option<&Plan>, foundation: Option<&Foundation>) -> Outcome {
+    pub fn plan(&self, previous: Option<&Plan>, foundation: Option<&VerifiedBaseline>) -> Outcome {
         let checks = Checks::new(self.options.qos);
         self.with_input(previous, |input| plan_and_verify(input, foundation, &checks))
     }
 
     /// The foundation that a pass with this order has left.
-    pub fn carry(&self, remains: Remains) -> Foundation {
-        remains.into_foundation(self.inputs(), &Checks::new(self.options.qos))
+    pub fn carry(&self, remains: PendingBaseline) -> VerifiedBaseline {
+        remains.complete(self.inputs(), &Checks::new(self.options.qos))
     }
 
     /// Lays the foundation for what comes after `plan`; `last` is taken if it still is one. `None`
     /// if the fabric, as it was acknowledged, cannot be planned again.
-    pub fn prepare(&self, plan: &Plan, last: Option<Arc<Foundation>>) -> Option<Arc<Foundation>> {
+    pub fn prepare(
+        &self,
+        plan: &Plan,
+        last: Option<Arc<VerifiedBaseline>>,
+    ) -> Option<Arc<VerifiedBaseline>> {
         let inputs = self.inputs();
-        let holds = |last: &Foundation| last.basis().still_holds(&inputs, plan);
+        let holds = |last: &VerifiedBaseline| last.plan_baseline().still_holds(&inputs, plan);
         if last.as_deref().is_some_and(holds) {
             return last;
         }
         let (checks, last) = (Checks::new(self.options.qos), last.as_deref());
-        let lay = |input: &PlanInput<'_>| Foundation::lay(input, inputs, &checks, last);
+        let lay = |input: &PlanInput<'_>| VerifiedBaseline::compute(input, inputs, &checks, last);
         self.with_input(Some(plan), lay).map(Arc::new)
     }
 

@@ -8,7 +8,7 @@ use crate::apply::{Acknowledged, ApplyReport};
 use crate::daemon::process::priority::{lower_thread_priority, spawn_low_priority};
 use crate::fabric::Fabric;
 use crate::plan::Plan;
-use crate::verify::transition::{self, Coexistence, Stage};
+use crate::verify::transition::{self, PlannedFabric, TransitionReport};
 use crate::verify::{Checks, Verified};
 use rayon::ThreadPool;
 use std::sync::Arc;
@@ -121,11 +121,11 @@ fn coexistence(
     after: &Routed,
     checks: &Checks,
     committed_routes: &CommittedRoutes,
-) -> Coexistence {
+) -> TransitionReport {
     let commits = |switch, lid| committed_routes.holds(switch, lid);
     transition::check(
-        Stage { fabric: &before.0, plan: &before.1 },
-        Stage { fabric: &after.0, plan: &after.1 },
+        PlannedFabric { fabric: &before.0, plan: &before.1 },
+        PlannedFabric { fabric: &after.0, plan: &after.1 },
         checks,
         &commits,
     )
@@ -154,12 +154,12 @@ fn tell_order(report: &ApplyReport) {
     }
 }
 
-fn tell_coexistence(found: &Coexistence, is_clean: bool) {
+fn tell_coexistence(found: &TransitionReport, is_clean: bool) {
     if found.is_trivial() {
         return;
     }
-    let Coexistence { lids, groups, dependencies, .. } = found;
-    let lanes = if found.lanes_differ { ", other SL to VL mappings" } else { "" };
+    let TransitionReport { lids, groups, dependencies, .. } = found;
+    let lanes = if found.sl_to_vl_differs { ", other SL to VL mappings" } else { "" };
     let what = format!("{lids} LIDs and {groups} multicast groups with other routes{lanes}");
     match &found.cycle {
         None => info!(

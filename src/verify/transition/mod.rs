@@ -6,7 +6,7 @@
 //! whatever brings them there, with the path SLs of both plans and with the SL to VL mappings of
 //! both; so do multicast packets. Only cables that still exist count. What cannot happen because
 //! of the order of the Sets is left out: where a switch is written after the next one on the new
-//! way, its packets meet the new entry there ([`Commits`]). Without a cycle in this union no
+//! way, its packets meet the new entry there ([`KeepsNewRoute`]). Without a cycle in this union no
 //! deadlock is possible in between; with one, a deadlock is possible but far from certain: it takes
 //! packets on all of its channels at once.
 //!
@@ -17,11 +17,11 @@ mod trees;
 
 pub use trees::has_ring;
 
-use super::channels::Graph;
-use super::lanes::Lanes;
-use super::triples::{LOCAL, Triples};
-use super::wiring::{NONE, Wiring};
-use super::{Checks, Cycle};
+use super::dependency_graph::DependencyGraph;
+use super::network::{NONE, SwitchNetwork};
+use super::sl_to_vl::SlToVlMaps;
+use super::triples::{LOCAL_INPUT, Triples};
+use super::verdict::{Checks, Cycle};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
@@ -32,11 +32,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// LIDs whose entries are read together.
-const CHUNK: usize = 64;
+const LIDS_PER_CHUNK: usize = 64;
 
 /// A plan with the fabric that it was made for.
 #[derive(Clone, Copy, Debug)]
-pub struct Stage<'a> {
+pub struct PlannedFabric<'a> {
     /// The fabric.
     pub fabric: &'a Fabric,
     /// The plan.
@@ -45,68 +45,68 @@ pub struct Stage<'a> {
 
 /// What old and new routes are together.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Coexistence {
+pub struct TransitionReport {
     /// LIDs that some switch sends elsewhere than before.
     pub lids: usize,
     /// Multicast groups with other trees than before.
     pub groups: usize,
     /// SL to VL mappings of switches are not what they were.
-    pub lanes_differ: bool,
+    pub sl_to_vl_differs: bool,
     /// Dependencies between (channel, VL) pairs.
     pub dependencies: usize,
     /// Channels that may wait for each other meanwhile.
     pub cycle: Option<Cycle>,
 }
 
-impl Coexistence {
+impl TransitionReport {
     /// True if the routes are what they were.
     pub fn is_trivial(&self) -> bool {
-        self.lids == 0 && self.groups == 0 && !self.lanes_differ
+        self.lids == 0 && self.groups == 0 && !self.sl_to_vl_differs
     }
 }
 
 /// True for packets that a switch sends to a LID by its new entry, if they will meet the new entry
 /// at the next switch that changes, too: the order of the Sets sees to that.
-pub type Commits<'a> = dyn Fn(SwitchId, Lid) -> bool + Sync + 'a;
+pub type KeepsNewRoute<'a> = dyn Fn(SwitchId, Lid) -> bool + Sync + 'a;
 
 /// The dependencies of `old` and `new` together, in the fabric of `new`. What devices hold is
 /// taken to be the old plan; those that lost their tables hold less.
 pub fn check(
-    old: Stage<'_>,
-    new: Stage<'_>,
+    old: PlannedFabric<'_>,
+    new: PlannedFabric<'_>,
     checks: &Checks,
-    commits: &Commits<'_>,
-) -> Coexistence {
+    keeps_new_route: &KeepsNewRoute<'_>,
+) -> TransitionReport {
     let fabric = new.fabric;
     let before = restated(old, fabric, new.plan);
-    let wiring = Wiring::new(fabric);
-    let lanes = Lanes::new(fabric, new.plan, &wiring);
-    let others = Lanes::new(fabric, &before, &wiring);
-    let lanes_differ = lanes_differ([&others, &lanes], &wiring);
-    let mut found = Coexistence { lanes_differ, ..Coexistence::default() };
-    if !lanes_differ && same_tables(&before, new.plan) {
+    let network = SwitchNetwork::new(fabric);
+    let sl_to_vl = SlToVlMaps::new(fabric, new.plan, &network);
+    let others = SlToVlMaps::new(fabric, &before, &network);
+    let sl_to_vl_differs = sl_to_vl_differs([&others, &sl_to_vl], &network);
+    let mut found = TransitionReport { sl_to_vl_differs, ..TransitionReport::default() };
+    if !sl_to_vl_differs && same_tables(&before, new.plan) {
         return found;
     }
-    let triples = Triples::new(&wiring);
-    let pass = Pass::new(old, new, &before, checks, commits, &wiring, &triples);
+    let triples = Triples::new(&network);
+    let pass = Pass::new(old, new, &before, checks, keeps_new_route, &network, &triples);
     found.lids = pass.unicast();
     found.groups = pass.multicast();
     if found.is_trivial() {
         return found;
     }
-    let graph = if lanes_differ {
-        Graph::of_any(&wiring, &[&lanes, &others], &triples)
+    let cdg = if sl_to_vl_differs {
+        DependencyGraph::of_any(&network, &[&sl_to_vl, &others], &triples)
     } else {
-        Graph::new(&wiring, &lanes, &triples)
+        DependencyGraph::new(&network, &sl_to_vl, &triples)
     };
-    found.dependencies = graph.dependencies();
-    found.cycle = graph.cycle(fabric, &wiring);
+    found.dependencies = cdg.dependencies();
+    found.cycle = cdg.cycle(fabric, &network);
     found
 }
 
 /// An old plan's tables by the nodes and switches of another fabric; LIDs and ports are those
 /// of the `new` plan. Switches that are new have empty tables.
-fn restated(old: Stage<'_>, fabric: &Fabric, new: &Plan) -> Plan {
+fn restated(old: PlannedFabric<'_>, fabric: &Fabric, new: &Plan) -> Plan {
     let there = |switch: SwitchId| {
         let node = old.fabric.node_by_guid(fabric.switch(switch).guid())?;
         old.fabric.node(node).switch
@@ -159,14 +159,15 @@ fn same_tables(before: &Plan, new: &Plan) -> bool {
 }
 
 /// True if a mapping between cables that exist is not the same in both.
-fn lanes_differ(lanes: [&Lanes; 2], wiring: &Wiring) -> bool {
-    wiring.channels.iter().enumerate().any(|(index, channel)| {
-        let [old, new] = lanes;
-        let mut inputs = 0..wiring.degree(channel.from) as u16;
+fn sl_to_vl_differs(sl_to_vl: [&SlToVlMaps; 2], network: &SwitchNetwork) -> bool {
+    network.channels.iter().enumerate().any(|(index, channel)| {
+        let [old, new] = sl_to_vl;
+        let mut inputs = 0..network.degree(channel.from) as u16;
         old.local(index) != new.local(index)
             || inputs.any(|input| {
-                let through =
-                    |lanes: &Lanes| lanes.through(wiring, channel.from, input, channel.rank);
+                let through = |sl_to_vl: &SlToVlMaps| {
+                    sl_to_vl.through(network, channel.from, input, channel.out_index)
+                };
                 through(old) != through(new)
             })
     })
@@ -174,40 +175,40 @@ fn lanes_differ(lanes: [&Lanes; 2], wiring: &Wiring) -> bool {
 
 /// What all LIDs share.
 struct Pass<'a> {
-    old: Stage<'a>,
-    new: Stage<'a>,
+    old: PlannedFabric<'a>,
+    new: PlannedFabric<'a>,
     /// The old plan by the ids of the new fabric.
     before: &'a Plan,
-    wiring: &'a Wiring,
+    network: &'a SwitchNetwork,
     triples: &'a Triples,
     hints: Vec<Sl>,
-    commits: &'a Commits<'a>,
+    keeps_new_route: &'a KeepsNewRoute<'a>,
     /// By switch: one end port of each SL group, by the new plan and by the old one.
     sources: [Vec<Vec<PortId>>; 2],
 }
 
 /// The entries of a switch for a LID.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Station {
+struct SwitchEntries {
     /// The channel of the new entry; [`NONE`] if it leads to none.
     new: u32,
     /// That of the old entry.
     old: u32,
     changes: bool,
-    /// As in [`Commits`].
-    commits: bool,
+    /// As in [`KeepsNewRoute`].
+    keeps_new_route: bool,
 }
 
 /// Which entries a packet may meet: either, or only new ones until one that changes was passed.
 const EITHER: usize = 0;
 const NEW: usize = 1;
 
-impl Station {
-    const UNUSED: Self = Self { new: NONE, old: NONE, changes: false, commits: false };
+impl SwitchEntries {
+    const NO_RANK: Self = Self { new: NONE, old: NONE, changes: false, keeps_new_route: false };
 
     /// The channels that a packet may take, and which entries it may meet after.
     fn ways(self, bound: usize) -> impl Iterator<Item = (u32, usize)> {
-        let after = match (self.changes, self.commits) {
+        let after = match (self.changes, self.keeps_new_route) {
             (false, _) => bound,
             (true, true) => NEW,
             (true, false) => EITHER,
@@ -220,7 +221,7 @@ impl Station {
 /// Room for one LID.
 struct Scratch {
     /// By switch.
-    stations: Vec<Station>,
+    entries: Vec<SwitchEntries>,
     /// By switch: SLs of its own end ports.
     own: Vec<u16>,
     /// By switch: SLs that pass, by what they may meet.
@@ -233,17 +234,17 @@ type Owners = [Option<PortId>; 2];
 
 impl<'a> Pass<'a> {
     fn new(
-        old: Stage<'a>,
-        new: Stage<'a>,
+        old: PlannedFabric<'a>,
+        new: PlannedFabric<'a>,
         before: &'a Plan,
         checks: &Checks,
-        commits: &'a Commits<'a>,
-        wiring: &'a Wiring,
+        keeps_new_route: &'a KeepsNewRoute<'a>,
+        network: &'a SwitchNetwork,
         triples: &'a Triples,
     ) -> Self {
         let hints = if checks.hints.is_empty() { vec![Sl(0)] } else { checks.hints.clone() };
         let sources = [new, old].map(|stage| sources(stage, new.fabric));
-        Self { old, new, before, wiring, triples, hints, commits, sources }
+        Self { old, new, before, network, triples, hints, keeps_new_route, sources }
     }
 
     /// Notes what unicast packets do; the number of LIDs that change.
@@ -254,7 +255,7 @@ impl<'a> Pass<'a> {
                 .filter(|(_, owners)| owners.iter().any(Option::is_some))
                 .collect();
         lids.sort_by_key(|(lid, owners)| (self.groups(owners), *lid));
-        lids.par_chunks(CHUNK).map(|chunk| self.chunk(chunk)).sum()
+        lids.par_chunks(LIDS_PER_CHUNK).map(|chunk| self.chunk(chunk)).sum()
     }
 
     fn owners(&self, lid: Lid) -> Owners {
@@ -269,28 +270,28 @@ impl<'a> Pass<'a> {
     }
 
     fn chunk(&self, chunk: &[(Lid, Owners)]) -> usize {
-        let switches = self.wiring.switches();
-        let columns = [self.new.plan, self.before].map(|plan| columns(plan, chunk, switches));
+        let switches = self.network.switches();
+        let routes = [self.new.plan, self.before].map(|plan| routes(plan, chunk, switches));
         let mut scratch = Scratch {
-            stations: vec![Station::UNUSED; switches],
+            entries: vec![SwitchEntries::NO_RANK; switches],
             own: vec![0; switches],
             flow: vec![[0; 2]; switches],
             grown: Vec::with_capacity(switches),
         };
-        let (mut groups, mut stations) = (None, Vec::new());
+        let (mut groups, mut entries) = (None, Vec::new());
         let mut changed = 0;
         for (index, (lid, owners)) in chunk.iter().enumerate() {
             let range = index * switches..(index + 1) * switches;
-            let (new, old) = (&columns[0][range.clone()], &columns[1][range]);
+            let (new, old) = (&routes[0][range.clone()], &routes[1][range]);
             changed += usize::from(self.read(*lid, new, old, &mut scratch));
             let same_groups = groups.replace(self.groups(owners)) == Some(self.groups(owners));
             if !same_groups {
                 self.own_sls(owners, &mut scratch.own);
-            } else if stations == scratch.stations {
+            } else if entries == scratch.entries {
                 continue;
             }
             self.trace(&mut scratch);
-            stations.clone_from(&scratch.stations);
+            entries.clone_from(&scratch.entries);
         }
         changed
     }
@@ -298,18 +299,18 @@ impl<'a> Pass<'a> {
     /// Where each switch sends a LID; true if one of them sends it elsewhere than before.
     fn read(&self, lid: Lid, new: &[u8], old: &[u8], scratch: &mut Scratch) -> bool {
         let channel = |switch: u32, port: u8| {
-            let slot = if port == LFT_NO_PATH { NONE } else { self.wiring.slot(switch, port) };
-            if slot == NONE { NONE } else { self.wiring.hop(slot).channel }
+            let slot = if port == LFT_NO_PATH { NONE } else { self.network.slot(switch, port) };
+            if slot == NONE { NONE } else { self.network.hop(slot).channel }
         };
         let mut differs = false;
         let entries = new.iter().zip(old);
-        for ((station, switch), (&new, &old)) in scratch.stations.iter_mut().zip(0..).zip(entries) {
-            *station = Station { new: channel(switch, new), ..Station::UNUSED };
+        for ((entry, switch), (&new, &old)) in scratch.entries.iter_mut().zip(0..).zip(entries) {
+            *entry = SwitchEntries { new: channel(switch, new), ..SwitchEntries::NO_RANK };
             if new != old {
                 differs = true;
-                station.changes = true;
-                station.old = channel(switch, old);
-                station.commits = (self.commits)(SwitchId(switch), lid);
+                entry.changes = true;
+                entry.old = channel(switch, old);
+                entry.keeps_new_route = (self.keeps_new_route)(SwitchId(switch), lid);
             }
         }
         differs
@@ -332,7 +333,7 @@ impl<'a> Pass<'a> {
 
     /// Lets packets flow wherever they may go, and notes which channels they take in a row.
     fn trace(&self, scratch: &mut Scratch) {
-        let Scratch { stations, own, flow, grown } = scratch;
+        let Scratch { entries, own, flow, grown } = scratch;
         grown.clear();
         for ((flow, &own), switch) in flow.iter_mut().zip(own.iter()).zip(0..) {
             *flow = [own, 0];
@@ -342,8 +343,8 @@ impl<'a> Pass<'a> {
         }
         while let Some((switch, bound)) = grown.pop() {
             let sls = flow[switch as usize][bound];
-            for (channel, after) in stations[switch as usize].ways(bound) {
-                let to = self.wiring.channels[channel as usize].to;
+            for (channel, after) in entries[switch as usize].ways(bound) {
+                let to = self.network.channels[channel as usize].to;
                 let there = &mut flow[to.index()];
                 if sls & !(there[EITHER] | there[after]) != 0 {
                     there[after] |= sls;
@@ -354,37 +355,44 @@ impl<'a> Pass<'a> {
         for (switch, flow) in flow.iter().enumerate() {
             for (bound, &sls) in flow.iter().enumerate().filter(|(_, sls)| **sls != 0) {
                 let own = if bound == EITHER { own[switch] } else { 0 };
-                self.note_ways(stations, stations[switch], bound, own, sls);
+                self.note_ways(entries, entries[switch], bound, own, sls);
             }
         }
     }
 
     /// Notes what packets do that leave a switch: its own ones on the first two channels, all on
     /// the second and the third.
-    fn note_ways(&self, stations: &[Station], from: Station, bound: usize, own: u16, sls: u16) {
+    fn note_ways(
+        &self,
+        entries: &[SwitchEntries],
+        from: SwitchEntries,
+        bound: usize,
+        own: u16,
+        sls: u16,
+    ) {
         for (first, bound) in from.ways(bound) {
-            let channel = self.wiring.channels[first as usize];
-            for (second, bound) in stations[channel.to.index()].ways(bound) {
+            let channel = self.network.channels[first as usize];
+            for (second, bound) in entries[channel.to.index()].ways(bound) {
                 if own != 0 {
-                    self.note(first, LOCAL, second, own);
+                    self.note(first, LOCAL_INPUT, second, own);
                 }
-                let to = self.wiring.channels[second as usize].to;
-                for (third, _) in stations[to.index()].ways(bound) {
-                    self.note(second, channel.peer_rank + 1, third, sls);
+                let to = self.network.channels[second as usize].to;
+                for (third, _) in entries[to.index()].ways(bound) {
+                    self.note(second, channel.in_index + 1, third, sls);
                 }
             }
         }
     }
 
     fn note(&self, channel: u32, input: u16, next: u32, sls: u16) {
-        let hop = self.wiring.hop_of(channel);
-        let rank = self.wiring.channels[next as usize].rank;
-        self.triples.add((hop.triples, hop.width), input, rank, sls);
+        let hop = self.network.hop_of(channel);
+        let out_index = self.network.channels[next as usize].out_index;
+        self.triples.add((hop.triples, hop.width), input, out_index, sls);
     }
 }
 
 /// By switch of `fabric`: one end port of each SL group behind it, by the ids of `stage`.
-fn sources(stage: Stage<'_>, fabric: &Fabric) -> Vec<Vec<PortId>> {
+fn sources(stage: PlannedFabric<'_>, fabric: &Fabric) -> Vec<Vec<PortId>> {
     let mut sources = vec![Vec::new(); fabric.switches().len()];
     let mut groups = vec![Vec::new(); sources.len()];
     for port in fabric.end_ports() {
@@ -400,14 +408,14 @@ fn sources(stage: Stage<'_>, fabric: &Fabric) -> Vec<Vec<PortId>> {
 }
 
 /// The output ports for each LID of a chunk, by switch.
-fn columns(plan: &Plan, chunk: &[(Lid, Owners)], switches: usize) -> Vec<u8> {
-    let mut columns = vec![LFT_NO_PATH; chunk.len() * switches];
+fn routes(plan: &Plan, chunk: &[(Lid, Owners)], switches: usize) -> Vec<u8> {
+    let mut routes = vec![LFT_NO_PATH; chunk.len() * switches];
     for (switch, table) in plan.routing.lfts.iter().enumerate().take(switches) {
         for (index, (lid, _)) in chunk.iter().enumerate() {
             if let Some(&port) = table.0.get(lid.index()) {
-                columns[index * switches + switch] = port;
+                routes[index * switches + switch] = port;
             }
         }
     }
-    columns
+    routes
 }

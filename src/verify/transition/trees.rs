@@ -1,7 +1,7 @@
 //! Multicast packets between two plans.
 
-use super::super::triples::LOCAL;
-use super::super::wiring::NONE;
+use super::super::network::NONE;
+use super::super::triples::LOCAL_INPUT;
 use super::Pass;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Mlid, PortNum};
@@ -54,8 +54,8 @@ impl Pass<'_> {
         let mut senders = only_sending.to_vec();
         for (switch, mask) in entries {
             for num in mask.iter() {
-                let slot = self.wiring.slot(switch.0, num);
-                let channel = if slot == NONE { NONE } else { self.wiring.hop(slot).channel };
+                let slot = self.network.slot(switch.0, num);
+                let channel = if slot == NONE { NONE } else { self.network.hop(slot).channel };
                 match channel {
                     NONE => senders.push(switch),
                     channel => outs.entry(switch).or_default().push(channel),
@@ -64,18 +64,18 @@ impl Pass<'_> {
         }
         let none = Vec::new();
         let from = |switch: SwitchId| outs.get(&switch).unwrap_or(&none).iter().copied();
-        states.extend(senders.into_iter().flat_map(from).map(|channel| (LOCAL, channel)));
+        states.extend(senders.into_iter().flat_map(from).map(|channel| (LOCAL_INPUT, channel)));
         let mut known: HashSet<(u16, u32)> = states.iter().copied().collect();
         while let Some((input, channel)) = states.pop() {
-            let came = self.wiring.channels[channel as usize];
+            let came = self.network.channels[channel as usize];
             for next in from(came.to) {
                 // A switch sends no copy back.
-                if self.wiring.channels[next as usize].rank == came.peer_rank {
+                if self.network.channels[next as usize].out_index == came.in_index {
                     continue;
                 }
                 self.note(channel, input, next, sls);
-                if known.insert((came.peer_rank + 1, next)) {
-                    states.push((came.peer_rank + 1, next));
+                if known.insert((came.in_index + 1, next)) {
+                    states.push((came.in_index + 1, next));
                 }
             }
         }

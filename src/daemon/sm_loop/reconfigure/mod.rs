@@ -31,7 +31,7 @@ use crate::plan::qos::policy::EffectivePolicy;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
 use crate::transport::client::SmpClient;
-use crate::verify::foundation::Foundation;
+use crate::verify::baseline::VerifiedBaseline;
 use crate::verify::{Checks, Extent, Verified};
 use crate::wire::attr::{CapMask, PortState};
 use multicast::MulticastUpdateState;
@@ -69,7 +69,7 @@ pub struct Reconfigurer {
     last_order: Option<PlanRequest>,
     /// What passes over groups alone go by; `None` if there cannot be one.
     multicast: Option<MulticastUpdateState>,
-    baselines: BaselineCache<Foundation>,
+    baselines: BaselineCache<VerifiedBaseline>,
     generation: u64,
     was_up: bool,
     /// No plan has been applied since this SM became master.
@@ -271,11 +271,11 @@ impl Reconfigurer {
         }
         let verified = outcome?;
         match verified.summary().extent {
-            Extent::Whole => {}
-            Extent::Changes => {
+            Extent::Full => {}
+            Extent::Incremental => {
                 debug!("verified what changed: old and new routes together have no credit loop");
             }
-            Extent::Earlier => {
+            Extent::FaultFree => {
                 debug!("verified what changed since before the failure that is repaired now");
             }
         }

@@ -19,7 +19,7 @@ use crate::observe::Observation;
 use crate::plan::Plan;
 use crate::plan::multicast::{GroupMembers, MulticastDelta};
 use crate::plan::multicast_update::update_multicast;
-use crate::verify::regroup::GroupProof;
+use crate::verify::multicast_delta::MulticastVerifier;
 use crate::verify::{Checks, Extent, Verified, verify_shared};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) struct MulticastUpdateState {
     order: PlanRequest,
     /// The groups in it.
     groups: BTreeMap<Mlid, Vec<GroupMembers>>,
-    proof: Option<GroupProof>,
+    proof: Option<MulticastVerifier>,
     /// The foundation has other groups: when it is to be laid anew.
     renewal: Option<Instant>,
 }
@@ -73,14 +73,14 @@ struct Work {
     options: Arc<Options>,
     before: Arc<Plan>,
     change: MulticastDelta,
-    proof: Option<GroupProof>,
+    proof: Option<MulticastVerifier>,
 }
 
 /// What came of it; no plan if it is faulty.
 struct Done {
     verified: Option<Verified>,
     change: MulticastDelta,
-    proof: Option<GroupProof>,
+    proof: Option<MulticastVerifier>,
 }
 
 impl Work {
@@ -164,14 +164,14 @@ impl Reconfigurer {
     async fn find_proof(&mut self, observation: &Observation, plan: &Plan) {
         let Some(multicast) = self.multicast.as_mut() else { return };
         let laid = self.baselines.laid(multicast.proof.is_none()).await;
-        let proof = laid.and_then(|laid| GroupProof::new(laid, &observation.fabric, plan));
+        let proof = laid.and_then(|laid| MulticastVerifier::new(laid, &observation.fabric, plan));
         if proof.is_some() {
             multicast.proof = proof;
         }
     }
 
     fn tell_regrouped(&mut self, verified: &Verified) {
-        if verified.summary().extent == Extent::Changes {
+        if verified.summary().extent == Extent::Incremental {
             debug!("verified the trees that changed: no credit loop together with all others");
         }
         let notes = verified.plan().notes.iter().chain(&verified.summary().notes);
@@ -187,7 +187,7 @@ impl Reconfigurer {
         verified: &Verified,
     ) -> ApplyReport {
         // What was verified in its changes was so together with all before.
-        let is_open = verified.summary().extent != Extent::Changes;
+        let is_open = verified.summary().extent != Extent::Incremental;
         if is_open {
             self.transitions.begin(&self.acknowledged);
         }

@@ -5,7 +5,7 @@ use crate::plan::compute::PlanError;
 use crate::plan::lids::Memory;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
-use crate::verify::foundation::{Judged, Outcome, Remains};
+use crate::verify::baseline::{Outcome, PendingBaseline, PlanVerdict};
 use crate::verify::{Verified, VerifyFailure};
 
 /// What a planning came to: a plan that may be applied, or why there is none.
@@ -16,9 +16,9 @@ pub(super) fn decide(
     outcome: Outcome,
     last: Option<&Subnet>,
     fabric: &Fabric,
-) -> (Decision, Option<Remains>) {
+) -> (Decision, Option<PendingBaseline>) {
     match outcome {
-        Ok(Judged { verdict, memory, remains, .. }) => {
+        Ok(PlanVerdict { verdict, memory, pending_baseline: remains, .. }) => {
             let verdict = verdict.map_err(|failure| unverified(&failure, last, fabric));
             ((verdict, memory), remains)
         }

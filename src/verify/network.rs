@@ -1,8 +1,8 @@
 //! The fabric reduced to what forwarding needs: switches, and the channels between them.
 
-mod numbering;
+mod renumbering;
 
-pub(super) use numbering::{Cables, Numbering};
+pub(super) use renumbering::{CableChanges, Renumbering};
 
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, PortNum};
@@ -12,25 +12,25 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// Where an output port of a switch leads.
 #[derive(Clone, Copy)]
-pub(super) struct Hop {
+pub(super) struct NextHop {
     /// The switch at the other end; [`NONE`] if that is no switch.
     pub switch: u32,
     /// The channel from this port; [`NONE`] if the other end is no switch.
     pub channel: u32,
     /// Number of this port among the channels out of its switch, from 0.
-    pub rank: u16,
+    pub out_index: u16,
     /// Rank of the port at the other end.
-    pub peer_rank: u16,
+    pub in_index: u16,
     /// Number of channels out of the switch at the other end.
     pub width: u16,
     /// Offset of the channel's triples, `width` of them for each input.
     pub triples: usize,
 }
 
-impl Hop {
+impl NextHop {
     /// No channel.
-    pub(super) const NOWHERE: Self =
-        Self { switch: NONE, channel: NONE, rank: 0, peer_rank: 0, width: 0, triples: 0 };
+    pub(super) const UNCONNECTED: Self =
+        Self { switch: NONE, channel: NONE, out_index: 0, in_index: 0, width: 0, triples: 0 };
 }
 
 /// A channel: one direction of a cable between two switches, named by the port that sends.
@@ -43,36 +43,36 @@ pub(super) struct Channel {
     /// The switch that receives.
     pub to: SwitchId,
     /// Rank of the sending port on its switch.
-    pub rank: u16,
+    pub out_index: u16,
     /// Rank of the receiving port on its switch.
-    pub peer_rank: u16,
+    pub in_index: u16,
 }
 
 /// What it takes to go along a channel.
 #[derive(Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct PackedChannel {
     /// The switch that receives.
     pub to: u32,
-    /// As in [`Hop`].
+    /// As in [`NextHop`].
     pub triples: u32,
     /// Rank of the sending port on its switch.
-    pub rank: u16,
+    pub out_index: u16,
     /// Rank of the receiving port on its switch.
-    pub peer_rank: u16,
-    /// As in [`Hop`].
+    pub in_index: u16,
+    /// As in [`NextHop`].
     pub width: u16,
 }
 
-/// The channels of a [`Wiring`], packed so that walks over all of them stay in the caches.
-pub(super) struct Steps {
+/// The channels of a [`SwitchNetwork`], packed so that walks over all of them stay in the caches.
+pub(super) struct PackedNetwork {
     /// By switch: slot of its port 0, and its number of ports.
     first: Vec<(u32, u8)>,
     /// By port slot.
     by_slot: Vec<u32>,
-    by_channel: Vec<Step>,
+    by_channel: Vec<PackedChannel>,
 }
 
-impl Steps {
+impl PackedNetwork {
     /// The channel from port `num` of a switch; [`NONE`] if it leads to no switch.
     #[inline]
     pub(super) fn channel(&self, switch: u32, num: u8) -> u32 {
@@ -82,16 +82,16 @@ impl Steps {
 
     /// What a channel is.
     #[inline]
-    pub(super) fn of(&self, channel: u32) -> Step {
+    pub(super) fn of(&self, channel: u32) -> PackedChannel {
         self.by_channel[channel as usize]
     }
 }
 
 /// Switches and channels of a fabric.
 #[derive(Clone)]
-pub(super) struct Wiring {
+pub(super) struct SwitchNetwork {
     /// By port slot.
-    hops: Vec<Hop>,
+    hops: Vec<NextHop>,
     /// All channels, those out of one switch together and in the order of its ports.
     pub channels: Vec<Channel>,
     /// By switch: its first channel, and how many there are out of it.
@@ -101,41 +101,42 @@ pub(super) struct Wiring {
     /// Number of triples of all channels.
     triples: usize,
     /// Switches that are lost: the last ones. Their port slots are behind those of the fabric.
-    ghosts: Vec<Guid>,
+    removed: Vec<Guid>,
 }
 
-impl Wiring {
+impl SwitchNetwork {
     pub(super) fn new(fabric: &Fabric) -> Self {
         let peer = |port: PortId| fabric.port(port).peer;
-        let mut wiring = Self {
-            hops: vec![Hop::NOWHERE; fabric.ports().len()],
+        let mut network = Self {
+            hops: vec![NextHop::UNCONNECTED; fabric.ports().len()],
             channels: Vec::new(),
             ranges: Vec::with_capacity(fabric.switches().len()),
             slots: Vec::with_capacity(fabric.switches().len()),
             triples: 0,
-            ghosts: Vec::new(),
+            removed: Vec::new(),
         };
         for from in fabric.switch_ids() {
             let node = fabric.switch(from);
-            wiring.slots.push((node.first_port.0, node.num_ports()));
-            wiring.ranges.push((wiring.channels.len() as u32, 0));
+            network.slots.push((node.first_port.0, node.num_ports()));
+            network.ranges.push((network.channels.len() as u32, 0));
             for num in 1..=node.num_ports() {
                 let port = PortId(node.first_port.0 + u32::from(num));
                 if let Some(to) = peer(port).and_then(|peer| fabric.node_of(peer).switch) {
-                    wiring.add_channel(from, to, port);
+                    network.add_channel(from, to, port);
                 }
             }
         }
-        wiring.join_ends(peer);
-        wiring
+        network.join_ends(peer);
+        network
     }
 
     fn add_channel(&mut self, from: SwitchId, to: SwitchId, port: PortId) {
         let channel = self.channels.len() as u32;
-        let rank = self.ranges[from.index()].1;
+        let out_index = self.ranges[from.index()].1;
         self.ranges[from.index()].1 += 1;
-        self.hops[port.index()] = Hop { switch: to.0, channel, rank, ..Hop::NOWHERE };
-        self.channels.push(Channel { port, from, to, rank, peer_rank: 0 });
+        self.hops[port.index()] =
+            NextHop { switch: to.0, channel, out_index, ..NextHop::UNCONNECTED };
+        self.channels.push(Channel { port, from, to, out_index, in_index: 0 });
     }
 
     fn join_ends(&mut self, peer: impl Fn(PortId) -> Option<PortId>) {
@@ -143,10 +144,10 @@ impl Wiring {
             let channel = self.channels[index];
             let Some(peer) = peer(channel.port) else { continue };
             let width = self.degree(channel.to);
-            let peer_rank = self.hops[peer.index()].rank;
-            self.channels[index].peer_rank = peer_rank;
+            let in_index = self.hops[peer.index()].out_index;
+            self.channels[index].in_index = in_index;
             let hop = &mut self.hops[channel.port.index()];
-            (hop.peer_rank, hop.width, hop.triples) = (peer_rank, width as u16, self.triples);
+            (hop.in_index, hop.width, hop.triples) = (in_index, width as u16, self.triples);
             // From the switch's own end ports, and from each of its channels.
             self.triples += (self.degree(channel.from) + 1) * width;
         }
@@ -158,7 +159,7 @@ impl Wiring {
     }
 
     /// The hop that a channel is.
-    pub(super) fn hop_of(&self, channel: u32) -> &Hop {
+    pub(super) fn hop_of(&self, channel: u32) -> &NextHop {
         &self.hops[self.channels[channel as usize].port.index()]
     }
 
@@ -172,7 +173,7 @@ impl Wiring {
         self.ranges[switch.index()].1.into()
     }
 
-    /// The channels out of a switch, by rank.
+    /// The channels out of a switch, by out_index.
     pub(super) fn out_of(&self, switch: SwitchId) -> std::ops::Range<usize> {
         let (first, count) = self.ranges[switch.index()];
         first as usize..first as usize + usize::from(count)
@@ -180,23 +181,23 @@ impl Wiring {
 
     /// The channel of the other direction of a cable.
     pub(super) fn reverse(&self, channel: u32) -> u32 {
-        let Channel { to, peer_rank, .. } = self.channels[channel as usize];
-        self.ranges[to.index()].0 + u32::from(peer_rank)
+        let Channel { to, in_index, .. } = self.channels[channel as usize];
+        self.ranges[to.index()].0 + u32::from(in_index)
     }
 
     /// The channels in a form that is quick to walk.
-    pub(super) fn steps(&self) -> Steps {
+    pub(super) fn packed(&self) -> PackedNetwork {
         let step = |channel: &Channel| {
             let hop = self.hop(channel.port.0);
-            Step {
+            PackedChannel {
                 to: channel.to.0,
                 triples: hop.triples as u32,
-                rank: channel.rank,
-                peer_rank: channel.peer_rank,
+                out_index: channel.out_index,
+                in_index: channel.in_index,
                 width: hop.width,
             }
         };
-        Steps {
+        PackedNetwork {
             first: self.slots.clone(),
             by_slot: self.hops.iter().map(|hop| hop.channel).collect(),
             by_channel: self.channels.iter().map(step).collect(),
@@ -206,27 +207,27 @@ impl Wiring {
     /// The same without these ports' cables. All channels keep their numbers and their triples; those of
     /// these cables are there, but no port leads to them any more.
     pub(super) fn without(&self, ports: &[PortId]) -> Self {
-        let mut wiring = self.clone();
+        let mut network = self.clone();
         for port in ports {
-            let hop = &mut wiring.hops[port.index()];
+            let hop = &mut network.hops[port.index()];
             (hop.switch, hop.channel) = (NONE, NONE);
         }
-        wiring
+        network
     }
 
     /// The same where these channels, to which no port led, have their cables again.
-    pub(super) fn repaired(&self, channels: &[u32]) -> Self {
-        let mut wiring = self.clone();
+    pub(super) fn with_repaired(&self, channels: &[u32]) -> Self {
+        let mut network = self.clone();
         for &channel in channels {
             let Channel { port, to, .. } = self.channels[channel as usize];
-            let hop = &mut wiring.hops[port.index()];
+            let hop = &mut network.hops[port.index()];
             (hop.switch, hop.channel) = (to.0, channel);
         }
-        wiring
+        network
     }
 
     /// The channel of a cable that was lost between two ports.
-    pub(super) fn lost(&self, from: SwitchId, port: PortId, peer: PortId) -> Option<u32> {
+    pub(super) fn cut_channel(&self, from: SwitchId, port: PortId, peer: PortId) -> Option<u32> {
         let channel = self.out_of(from).find(|&at| self.channels[at].port == port)? as u32;
         let is_that = self.channels[self.reverse(channel) as usize].port == peer;
         (self.is_cut(channel) && is_that).then_some(channel)
@@ -244,7 +245,7 @@ impl Wiring {
 
     /// Where port slot `slot` leads.
     #[inline]
-    pub(super) fn hop(&self, slot: u32) -> &Hop {
+    pub(super) fn hop(&self, slot: u32) -> &NextHop {
         &self.hops[slot as usize]
     }
 

@@ -4,7 +4,7 @@
 //! to use VL = SL modulo the number of data VLs of the output port: what devices that have not been
 //! told otherwise commonly do, and VL 0 for SL 0 in any case.
 
-use super::wiring::Wiring;
+use super::network::SwitchNetwork;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::Sl;
 use crate::plan::Plan;
@@ -12,17 +12,17 @@ use crate::wire::attr::PortInfo;
 use crate::wire::attr::tables::SlToVl;
 
 /// For each SL the set of VLs (bit n: VL n) that packets with it may take.
-pub(super) type LaneSets = [u16; 16];
+pub(super) type VlSets = [u16; 16];
 
 /// SL to VL mappings between the channels of every switch.
 #[derive(Clone)]
-pub(super) struct Lanes {
+pub(super) struct SlToVlMaps {
     /// By switch: offset into `through`.
     first: Vec<usize>,
-    /// Per switch: input channels by rank, times output channels by rank.
+    /// Per switch: input channels by out_index, times output channels by out_index.
     through: Vec<SlToVl>,
     /// By channel: for packets of the end ports at its sending switch.
-    local: Vec<LaneSets>,
+    local: Vec<VlSets>,
 }
 
 /// The number of data VLs a port will use; 1 where nothing is known.
@@ -38,44 +38,44 @@ pub(super) fn modulo(data_vls: u8) -> SlToVl {
 }
 
 /// The mappings of one switch.
-struct OfSwitch {
-    /// Input channels by rank, times output channels by rank.
+struct SwitchMaps {
+    /// Input channels by out_index, times output channels by out_index.
     through: Vec<SlToVl>,
-    /// By rank: for packets of the switch's own end ports.
-    local: Vec<LaneSets>,
+    /// By out_index: for packets of the switch's own end ports.
+    local: Vec<VlSets>,
 }
 
-impl Lanes {
-    pub(super) fn new(fabric: &Fabric, plan: &Plan, wiring: &Wiring) -> Self {
-        let local = vec![[0; 16]; wiring.channels.len()];
-        let mut lanes = Self { first: Vec::new(), through: Vec::new(), local };
+impl SlToVlMaps {
+    pub(super) fn new(fabric: &Fabric, plan: &Plan, network: &SwitchNetwork) -> Self {
+        let local = vec![[0; 16]; network.channels.len()];
+        let mut sl_to_vl = Self { first: Vec::new(), through: Vec::new(), local };
         for switch in fabric.switch_ids() {
-            let OfSwitch { through, local } = of_switch(fabric, plan, wiring, switch);
-            lanes.first.push(lanes.through.len());
-            lanes.through.extend(through);
-            lanes.local[wiring.out_of(switch)].copy_from_slice(&local);
+            let SwitchMaps { through, local } = of_switch(fabric, plan, network, switch);
+            sl_to_vl.first.push(sl_to_vl.through.len());
+            sl_to_vl.through.extend(through);
+            sl_to_vl.local[network.out_of(switch)].copy_from_slice(&local);
         }
-        for lost in lanes.first.len()..wiring.switches() {
-            let degree = wiring.degree(SwitchId(lost as u32));
-            lanes.first.push(lanes.through.len());
-            lanes.through.extend(std::iter::repeat_n(modulo(1), degree * degree));
+        for lost in sl_to_vl.first.len()..network.switches() {
+            let degree = network.degree(SwitchId(lost as u32));
+            sl_to_vl.first.push(sl_to_vl.through.len());
+            sl_to_vl.through.extend(std::iter::repeat_n(modulo(1), degree * degree));
         }
-        lanes
+        sl_to_vl
     }
 
     /// True if a plan leaves the mappings of a switch as they are, but for channels that
     /// `is_dead` tells to be unused.
-    pub(super) fn are_those_of(
+    pub(super) fn match_switch(
         &self,
         fabric: &Fabric,
         plan: &Plan,
-        wiring: &Wiring,
+        network: &SwitchNetwork,
         switch: SwitchId,
         is_dead: impl Fn(u32) -> bool,
     ) -> bool {
-        let now = of_switch(fabric, plan, wiring, switch);
-        let channels = wiring.out_of(switch);
-        let is_live = |rank: &usize| !is_dead((channels.start + rank) as u32);
+        let now = of_switch(fabric, plan, network, switch);
+        let channels = network.out_of(switch);
+        let is_live = |out_index: &usize| !is_dead((channels.start + out_index) as u32);
         let ranks = || (0..channels.len()).filter(is_live);
         let first = self.first[switch.index()];
         let same_through = |input: usize, output: usize| {
@@ -95,44 +95,49 @@ impl Lanes {
     }
 
     /// The mappings with those of a plan at some switches.
-    pub(super) fn with_those_of(
+    pub(super) fn with_switches(
         &self,
         fabric: &Fabric,
         plan: &Plan,
-        wiring: &Wiring,
+        network: &SwitchNetwork,
         switches: impl IntoIterator<Item = SwitchId>,
     ) -> Self {
-        let mut lanes = self.clone();
+        let mut sl_to_vl = self.clone();
         for switch in switches {
-            let OfSwitch { through, local } = of_switch(fabric, plan, wiring, switch);
-            let (first, channels) = (lanes.first[switch.index()], wiring.out_of(switch));
-            lanes.through[first..first + through.len()].copy_from_slice(&through);
-            lanes.local[channels].copy_from_slice(&local);
+            let SwitchMaps { through, local } = of_switch(fabric, plan, network, switch);
+            let (first, channels) = (sl_to_vl.first[switch.index()], network.out_of(switch));
+            sl_to_vl.through[first..first + through.len()].copy_from_slice(&through);
+            sl_to_vl.local[channels].copy_from_slice(&local);
         }
-        lanes
+        sl_to_vl
     }
 
     /// The mapping from input channel to output channel of a switch, by ranks.
     pub(super) fn through(
         &self,
-        wiring: &Wiring,
+        network: &SwitchNetwork,
         switch: SwitchId,
         input: u16,
         output: u16,
     ) -> SlToVl {
-        let row = usize::from(input) * wiring.degree(switch);
+        let row = usize::from(input) * network.degree(switch);
         self.through[self.first[switch.index()] + row + usize::from(output)]
     }
 
-    /// The lanes that packets of the sender's own end ports may take on a channel.
-    pub(super) fn local(&self, channel: usize) -> &LaneSets {
+    /// The sl_to_vl that packets of the sender's own end ports may take on a channel.
+    pub(super) fn local(&self, channel: usize) -> &VlSets {
         &self.local[channel]
     }
 }
 
-fn of_switch(fabric: &Fabric, plan: &Plan, wiring: &Wiring, switch: SwitchId) -> OfSwitch {
-    let (degree, channels) = (wiring.degree(switch), wiring.out_of(switch));
-    let unset: Vec<_> = wiring.channels[channels.clone()]
+fn of_switch(
+    fabric: &Fabric,
+    plan: &Plan,
+    network: &SwitchNetwork,
+    switch: SwitchId,
+) -> SwitchMaps {
+    let (degree, channels) = (network.degree(switch), network.out_of(switch));
+    let unset: Vec<_> = network.channels[channels.clone()]
         .iter()
         .map(|channel| modulo(data_vls(fabric, plan, channel.port)))
         .collect();
@@ -145,8 +150,8 @@ fn of_switch(fabric: &Fabric, plan: &Plan, wiring: &Wiring, switch: SwitchId) ->
     let rows = plan.qos.sl_to_vl.get(id.index()).map_or(&[][..], Vec::as_slice);
     let mut told = vec![0usize; degree];
     for &(input, output, map) in rows {
-        let Some(output) = channel_at(wiring, switch, output) else { continue };
-        if let Some(input) = channel_at(wiring, switch, input) {
+        let Some(output) = channel_at(network, switch, output) else { continue };
+        if let Some(input) = channel_at(network, switch, input) {
             through[input * degree + output] = map;
         } else if is_source(fabric, switch, input) {
             admit(&mut local[output], map);
@@ -160,17 +165,17 @@ fn of_switch(fabric: &Fabric, plan: &Plan, wiring: &Wiring, switch: SwitchId) ->
             admit(local, unset);
         }
     }
-    OfSwitch { through, local }
+    SwitchMaps { through, local }
 }
 
 /// Rank of the channel out of port `num`.
-fn channel_at(wiring: &Wiring, switch: SwitchId, num: u8) -> Option<usize> {
-    let slot = wiring.slot(switch.0, num);
-    if slot == super::wiring::NONE {
+fn channel_at(network: &SwitchNetwork, switch: SwitchId, num: u8) -> Option<usize> {
+    let slot = network.slot(switch.0, num);
+    if slot == super::network::NONE {
         return None;
     }
-    let hop = wiring.hop(slot);
-    (hop.channel != super::wiring::NONE).then_some(hop.rank.into())
+    let hop = network.hop(slot);
+    (hop.channel != super::network::NONE).then_some(hop.out_index.into())
 }
 
 /// True for port 0 and ports with a channel adapter or router behind them.
@@ -179,7 +184,7 @@ fn is_source(fabric: &Fabric, switch: SwitchId, num: u8) -> bool {
     num == 0 || peer.is_some_and(|peer| !fabric.node_of(peer).is_switch())
 }
 
-fn admit(sets: &mut LaneSets, map: SlToVl) {
+fn admit(sets: &mut VlSets, map: SlToVl) {
     for (sl, set) in sets.iter_mut().enumerate() {
         *set |= 1 << map.vl(Sl(sl as u8)).0;
     }

@@ -4,58 +4,70 @@
 //! of cables that are gone; a tree is as high as the highest that was met. What this knows too much of
 //! is gone with the next proof of a plan that was checked as a whole.
 
-use super::Verified;
-use super::columns::Columns;
-use super::proof::{News, Proof};
-use super::unicast::TreeOf;
+use super::changed_routes::ChangedRoutes;
+use super::check::Additions;
 use crate::fabric::Fabric;
 use crate::ids::Lid;
 use crate::plan::routing::Lft;
+use crate::verify::endpoints::DestinationTree;
+use crate::verify::proof::Proof;
+use crate::verify::verdict::Verified;
 use std::sync::Arc;
 
 impl Proof {
-    /// The proof of a plan for `fabric` in which this was news; `None` if there is none.
+    /// The proof of a plan for `fabric` in which this was additions; `None` if there is none.
     pub(super) fn advance(
         &self,
         fabric: &Arc<Fabric>,
         verified: &Verified,
-        news: News,
+        additions: Additions,
     ) -> Option<Self> {
-        let mut trees = self.trees_after(verified, &news);
+        let mut trees = self.trees_after(verified, &additions);
         let mut destinations = self.destinations.clone();
-        if !news.arrivals.destinations.is_empty() {
+        if !additions.new_destinations.destinations.is_empty() {
             let known = Arc::make_mut(&mut destinations);
-            news.arrivals.destinations.iter().for_each(|&to| known[to.lid.index()] = Some(to));
-            news.arrivals.trees.iter().for_each(|&tree| trees[tree.lid.index()] = Some(tree));
+            additions
+                .new_destinations
+                .destinations
+                .iter()
+                .for_each(|&to| known[to.lid.index()] = Some(to));
+            additions
+                .new_destinations
+                .trees
+                .iter()
+                .for_each(|&tree| trees[tree.lid.index()] = Some(tree));
         }
-        let wiring = self.wiring.without(&news.places.ports);
+        let network = self.network.without(&additions.changes.ports);
         let mut triples = (*self.triples).clone();
-        for (&(channel, input, next), &sls) in &news.triples {
-            let hop = wiring.hop_of(channel);
+        for (&(channel, input, next), &sls) in &additions.triples {
+            let hop = network.hop_of(channel);
             triples.add((hop.triples, hop.width), input, next, sls);
         }
-        let mut graph = (*self.graph).clone();
-        news.dependencies.iter().for_each(|&dependency| graph.add(dependency));
-        for &channel in &news.places.channels {
-            triples.forget(&wiring, channel);
-            graph.forget(&wiring, channel);
+        let mut cdg = (*self.cdg).clone();
+        additions.dependencies.iter().for_each(|&dependency| cdg.add(dependency));
+        for &channel in &additions.changes.channels {
+            triples.remove_channel(&network, channel);
+            cdg.remove_channel(&network, channel);
         }
         Some(Self {
             fabric: fabric.clone(),
             plan: verified.plan().clone(),
             tables: Arc::new(self.tables_after(verified)),
             groups: verified.plan().multicast.clone(),
-            heights: Arc::new(graph.heights()?),
-            onward: Arc::new(triples.onward(&wiring)),
-            steps: Arc::new(wiring.steps()),
+            ranks: Arc::new(cdg.ranks()?),
+            pair_sls: Arc::new(triples.pair_sls(&network)),
+            packed: Arc::new(network.packed()),
             triples: Arc::new(triples),
-            graph: Arc::new(graph),
-            wiring: Arc::new(wiring),
+            cdg: Arc::new(cdg),
+            network: Arc::new(network),
             destinations,
             trees: Arc::new(trees),
-            group_notes: news.group_notes,
+            group_notes: additions.group_notes,
             summary: verified.summary().clone(),
-            healthy: self.healthy.clone().and_then(|healthy| healthy.if_healthier(fabric)),
+            fault_free: self
+                .fault_free
+                .clone()
+                .and_then(|fault_free| fault_free.if_more_complete(fabric)),
             ..self.clone()
         })
     }
@@ -69,15 +81,19 @@ impl Proof {
     }
 
     /// The trees of the new plan: who has changed otherwise than the leader leads itself.
-    fn trees_after(&self, verified: &Verified, news: &News) -> Vec<Option<TreeOf>> {
-        let places = &news.places;
-        let columns = Columns::new(self, verified.plan(), places);
-        let longest = news.longest.min(u16::MAX.into()) as u16;
-        let after = |tree: &TreeOf| {
-            let is_changed = |lid: Lid| !columns.of(lid).is_empty();
+    fn trees_after(
+        &self,
+        verified: &Verified,
+        additions: &Additions,
+    ) -> Vec<Option<DestinationTree>> {
+        let changes = &additions.changes;
+        let routes = ChangedRoutes::new(self, verified.plan(), changes);
+        let longest = additions.longest.min(u16::MAX.into()) as u16;
+        let after = |tree: &DestinationTree| {
+            let is_changed = |lid: Lid| !routes.of(lid).is_empty();
             let leads =
-                (is_changed(tree.lid) || is_changed(tree.leader)) && !columns.follows_leader(*tree);
-            TreeOf {
+                (is_changed(tree.lid) || is_changed(tree.leader)) && !routes.follows_leader(*tree);
+            DestinationTree {
                 lid: tree.lid,
                 leader: if leads { tree.lid } else { tree.leader },
                 longest: if is_changed(tree.lid) {
@@ -93,6 +109,7 @@ impl Proof {
 
 #[cfg(test)]
 mod tests {
+    use super::super::choose::{prove, prove_after};
     use super::*;
     use crate::config::options::Options;
     use crate::config::torus::TorusConfig;
@@ -105,10 +122,11 @@ mod tests {
     use crate::plan::partitions;
     use crate::plan::routing::chain::{Chain, EngineRegistry};
     use crate::sim::generate::Shape;
-    use crate::verify::channels::Graph;
-    use crate::verify::triples::{Added, LOCAL, Triples};
-    use crate::verify::wiring::Wiring;
-    use crate::verify::{Checks, prove, prove_after, unicast};
+    use crate::verify::dependency_graph::DependencyGraph;
+    use crate::verify::full::unicast;
+    use crate::verify::network::SwitchNetwork;
+    use crate::verify::triples::{LOCAL_INPUT, TripleSls, Triples};
+    use crate::verify::verdict::Checks;
     use std::path::Path;
 
     fn planned(shape: &Shape, conf: &str) -> (Arc<Fabric>, Plan) {
@@ -150,19 +168,19 @@ mod tests {
     }
 
     /// All that packets do in the new plan is known from the old one or was found to be new.
-    fn assert_all_known(proof: &Proof, fabric: &Fabric, plan: &Plan, added: &Added) {
-        let (wiring, old) = (Wiring::new(fabric), &proof.wiring);
-        let triples = Triples::new(&wiring);
-        unicast::check(fabric, plan, &proof.checks, &wiring, &triples);
-        let old_rank = |switch: SwitchId, rank: u16| {
-            let channel = wiring.out_of(switch).start + usize::from(rank);
-            old.hop(wiring.channels[channel].port.0).rank
+    fn assert_all_known(proof: &Proof, fabric: &Fabric, plan: &Plan, added: &TripleSls) {
+        let (network, old) = (SwitchNetwork::new(fabric), &proof.network);
+        let triples = Triples::new(&network);
+        unicast::check(fabric, plan, &proof.checks, &network, &triples);
+        let old_rank = |switch: SwitchId, out_index: u16| {
+            let channel = network.out_of(switch).start + usize::from(out_index);
+            old.hop(network.channels[channel].port.0).out_index
         };
-        for (index, channel) in wiring.channels.iter().enumerate() {
+        for (index, channel) in network.channels.iter().enumerate() {
             let hop = old.hop(channel.port.0);
-            for (input, next, sls) in triples.of(&wiring, index) {
+            for (input, next, sls) in triples.of(&network, index) {
                 let input = match input {
-                    LOCAL => LOCAL,
+                    LOCAL_INPUT => LOCAL_INPUT,
                     input => old_rank(channel.from, input - 1) + 1,
                 };
                 let next = old_rank(channel.to, next);
@@ -174,19 +192,19 @@ mod tests {
         }
     }
 
-    /// What a proof is used for holds of its own plan: it has all triples, their dependencies, heights
+    /// What a proof is used for holds of its own plan: it has all triples, their dependencies, ranks
     /// that fall along them, and trees that are as high as they are at least, with leaders of the same
     /// tree.
     fn assert_sound(proof: &Proof) {
         let (fabric, plan) = (&*proof.fabric, &*proof.plan);
-        assert_all_known(proof, fabric, plan, &Added::new());
-        let (wiring, graph) = (&*proof.wiring, &proof.graph);
-        let implied = Graph::new(wiring, &proof.lanes, &proof.triples);
+        assert_all_known(proof, fabric, plan, &TripleSls::new());
+        let (network, cdg) = (&*proof.network, &proof.cdg);
+        let implied = DependencyGraph::new(network, &proof.sl_to_vl, &proof.triples);
         for node in 0..implied.len() as u32 {
-            let known: Vec<u32> = graph.successors(node).collect();
+            let known: Vec<u32> = cdg.successors(node).collect();
             assert!(implied.successors(node).all(|next| known.contains(&next)), "{node}");
-            let height = |node: u32| proof.heights[node as usize];
-            assert!(known.iter().all(|&next| height(next) < height(node)), "{node}");
+            let rank = |node: u32| proof.ranks[node as usize];
+            assert!(known.iter().all(|&next| rank(next) < rank(node)), "{node}");
         }
         let (_, exact) = prove(&proof.fabric, plan.clone(), &proof.checks).expect("a clean plan");
         let exact = exact.expect("no credit loop");
@@ -218,11 +236,11 @@ mod tests {
         checks: &Checks,
     ) -> bool {
         let difference = Difference::between(&proof.fabric, fabric).expect("its nodes");
-        let covered = proof.covers(fabric, plan, checks, &difference);
-        covered.is_some_and(|(base, summary, news)| {
-            assert_all_known(&base, fabric, plan, &news.triples);
+        let covered = proof.check_changes(fabric, plan, checks, &difference);
+        covered.is_some_and(|(base, summary, additions)| {
+            assert_all_known(&base, fabric, plan, &additions.triples);
             let verified = Verified { plan: Arc::new(plan.clone()), summary };
-            assert_sound(&base.advance(fabric, &verified, news).expect("no credit loop"));
+            assert_sound(&base.advance(fabric, &verified, additions).expect("no credit loop"));
             true
         })
     }
@@ -236,9 +254,9 @@ mod tests {
             ([3, 4, 5], [true; 3], 2),
             ([4, 4, 4], [false, true, true], 1),
         ] {
-            let healthy = Shape { looped, parallel, hosts: 2, ..Shape::torus(radix) };
-            let conf = healthy.torus_conf();
-            let whole = planned(&healthy, &conf);
+            let fault_free = Shape { looped, parallel, hosts: 2, ..Shape::torus(radix) };
+            let conf = fault_free.torus_conf();
+            let whole = planned(&fault_free, &conf);
             let (fabric, plan) = whole.clone();
             let checks = Checks::new(true);
             let (_, proof) = prove(&fabric, plan, &checks).expect("a clean plan");
@@ -259,15 +277,15 @@ mod tests {
                     0 => (&mut carried, lost.clone()),
                     _ => (&mut proof.clone(), vec![lost.pop().expect("it was pushed")]),
                 };
-                let broken = Shape { missing_links: lost, ..healthy.clone() };
+                let broken = Shape { missing_links: lost, ..fault_free.clone() };
                 let Some((fabric, plan)) = routed(&broken, &conf) else { continue };
                 let difference = Difference::between(&proof.fabric, &fabric).expect("its nodes");
-                let covered = proof.covers(&fabric, &plan, &checks, &difference);
-                let Some((base, summary, news)) = covered else { continue };
-                assert_all_known(&base, &fabric, &plan, &news.triples);
-                shortened += usize::from(!news.triples.is_empty());
+                let covered = proof.check_changes(&fabric, &plan, &checks, &difference);
+                let Some((base, summary, additions)) = covered else { continue };
+                assert_all_known(&base, &fabric, &plan, &additions.triples);
+                shortened += usize::from(!additions.triples.is_empty());
                 let verified = Verified { plan: Arc::new(plan), summary };
-                *proof = base.advance(&fabric, &verified, news).expect("no credit loop");
+                *proof = base.advance(&fabric, &verified, additions).expect("no credit loop");
                 assert_sound(proof);
                 if number % 4 != 0 {
                     repaired += usize::from(is_sound_after_repair(proof, &whole, &checks));
@@ -283,10 +301,10 @@ mod tests {
         (fabric, plan): (&Arc<Fabric>, &Plan),
         checks: &Checks,
     ) -> Option<Proof> {
-        let (base, summary, news) = proof.covers_other_nodes(fabric, plan, checks)?;
-        assert_all_known(&base, fabric, plan, &news.triples);
+        let (base, summary, additions) = proof.check_changed_nodes(fabric, plan, checks)?;
+        assert_all_known(&base, fabric, plan, &additions.triples);
         let verified = Verified { plan: Arc::new(plan.clone()), summary };
-        let after = base.advance(fabric, &verified, news).expect("no credit loop");
+        let after = base.advance(fabric, &verified, additions).expect("no credit loop");
         assert_sound(&after);
         Some(after)
     }
@@ -301,10 +319,10 @@ mod tests {
             ([3, 5, 1], [false; 3], 1),
             ([4, 1, 4], [true, true, false], 1),
         ] {
-            let healthy = Shape { looped, parallel, hosts: 2, ..Shape::torus(radix) };
-            let (conf, checks) = (healthy.torus_conf(), Checks::new(true));
+            let fault_free = Shape { looped, parallel, hosts: 2, ..Shape::torus(radix) };
+            let (conf, checks) = (fault_free.torus_conf(), Checks::new(true));
             let (whole, plan, memory) =
-                remembering(&healthy, &conf, &Memory::default()).expect("it is routed");
+                remembering(&fault_free, &conf, &Memory::default()).expect("it is routed");
             let (_, proof) = prove(&whole, plan.clone(), &checks).expect("a clean plan");
             let proof = proof.expect("no credit loop");
             let [x, y, z] = radix;
@@ -312,7 +330,7 @@ mod tests {
             let without = |numbers: &[u16]| {
                 let at = |&number: &u16| [number % x, number / x % y, number / (x * y)];
                 let missing_switches = numbers.iter().map(at).collect();
-                let broken = Shape { missing_switches, ..healthy.clone() };
+                let broken = Shape { missing_switches, ..fault_free.clone() };
                 remembering(&broken, &conf, &memory)
             };
             for number in (1..count).step_by(1 + usize::from(count / 30)) {

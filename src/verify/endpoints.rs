@@ -21,24 +21,35 @@ pub(super) struct Destination {
 
 impl Destination {
     /// True if the same ways lead to both, with the same SLs.
-    pub(super) fn is_where(&self, other: &Self) -> bool {
+    pub(super) fn has_same_route(&self, other: &Self) -> bool {
         let place = |to: &Self| (to.group, to.switch, to.lid, to.exit);
         place(self) == place(other)
     }
 }
 
+/// The tree that the entries of all switches for one LID form.
+#[derive(Clone, Copy)]
+pub(super) struct DestinationTree {
+    pub lid: Lid,
+    /// The LID that represents all LIDs with this tree: the entries of all switches but the last are the
+    /// same.
+    pub leader: Lid,
+    /// Switches on the longest path.
+    pub longest: u16,
+}
+
 /// The end ports at a switch.
 #[derive(Clone, Default)]
-pub(super) struct Sources {
+pub(super) struct SourcePorts {
     /// All that have LIDs.
     pub ports: Vec<PortId>,
     /// One of each SL group.
     groups: Vec<(u32, PortId)>,
 }
 
-impl Sources {
+impl SourcePorts {
     /// True if there is no port here of another SL group than there.
-    pub(super) fn are_like(&self, others: &Self) -> bool {
+    pub(super) fn have_groups_of(&self, others: &Self) -> bool {
         let is_there = |group: u32| others.groups.iter().any(|&(other, _)| other == group);
         self.groups.iter().all(|&(group, _)| is_there(group))
     }
@@ -57,8 +68,12 @@ impl Sources {
 }
 
 /// The end ports behind each switch that has a table; none behind switches left out.
-pub(super) fn sources(fabric: &Fabric, plan: &Plan, policy: &dyn RoutingPolicy) -> Vec<Sources> {
-    let mut sources = vec![Sources::default(); fabric.switches().len()];
+pub(super) fn sources(
+    fabric: &Fabric,
+    plan: &Plan,
+    policy: &dyn RoutingPolicy,
+) -> Vec<SourcePorts> {
+    let mut sources = vec![SourcePorts::default(); fabric.switches().len()];
     let has_table: Vec<bool> = (0..sources.len())
         .map(|index| {
             let table = plan.routing.lfts.get(index);

@@ -7,23 +7,25 @@
 //! came are followed from every switch, as in a check of the whole. A port that is gone leaves nothing
 //! to be looked at.
 //!
-//! A switch that is lost stays in the proof as a ghost with its last table, so that the old ways through it can
+//! A switch that is lost stays in the proof as a removed with its last table, so that the old ways through it can
 //! be followed to where they went. Its channels are those of lost cables. One that is back is a switch of
 //! which all entries changed; where it closes a ring, old ways the long way round and new ones mostly
-//! close a cycle together, and only what was known before can tell ([`super::healthy`]). A switch that the
+//! close a cycle together, and only what was known before can tell ([`super::fault_free`]). A switch that the
 //! proof has never known is left to a check of the whole.
 
-use super::columns::changed_switches;
-use super::ends::{self, Destination, Sources};
-use super::proof::{Arrivals, News, Places, Proof};
-use super::triples::Triples;
-use super::unicast::{self, TreeOf};
-use super::wiring::{Cables, Numbering};
-use super::{Checks, Summary, limits};
+use super::changes::{Changes, changed_switches};
+use super::check::{Additions, NewDestinations};
 use crate::fabric::{Fabric, SwitchId};
 use crate::plan::Plan;
 use crate::plan::multicast::MulticastTables;
 use crate::plan::routing::Lft;
+use crate::verify::endpoints::{self, Destination, DestinationTree, SourcePorts};
+use crate::verify::full::unicast;
+use crate::verify::limits;
+use crate::verify::network::{CableChanges, Renumbering};
+use crate::verify::proof::Proof;
+use crate::verify::triples::{TripleSls, Triples};
+use crate::verify::verdict::{Checks, Summary};
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -31,36 +33,45 @@ use std::sync::Arc;
 impl Proof {
     /// What the checks find in a plan for a fabric with other nodes, and the proof by the numbers of
     /// that fabric; `None` if only a check of the whole plan can tell.
-    pub(super) fn covers_other_nodes(
+    pub(super) fn check_changed_nodes(
         &self,
         fabric: &Fabric,
         plan: &Plan,
         checks: &Checks,
-    ) -> Option<(Self, Summary, News)> {
+    ) -> Option<(Self, Summary, Additions)> {
         let (old, policy) = (&*self.plan.routing.policy, &*plan.routing.policy);
         let same = *checks == self.checks
             && policy.guarantees_no_credit_loops() == old.guarantees_no_credit_loops()
             && policy.same_path_sls_as(old);
-        let numbering = Numbering::between(&self.wiring, &self.fabric, fabric).filter(|_| same)?;
-        let (proof, cables) = self.by_numbers(fabric, plan, &numbering)?;
-        let Cables { ports, channels, repaired } = cables;
+        let renumbering =
+            Renumbering::between(&self.network, &self.fabric, fabric).filter(|_| same)?;
+        let (proof, cables) = self.by_numbers(fabric, plan, &renumbering)?;
+        let CableChanges { ports, channels, repaired } = cables;
         let switches = changed_switches(&proof.tables, &plan.routing.lfts);
-        let Numbering { lost, returned, .. } = numbering;
-        let places =
-            Places { ports, channels, repaired, switches, lost, returned, ..Places::default() };
-        let holds = proof.tables_hold(fabric, plan, &places)
-            && proof.has_lanes_of(fabric, plan, &places)
+        let Renumbering { newly_removed: removed, returned, .. } = renumbering;
+        let changes = Changes {
+            ports,
+            channels,
+            repaired,
+            switches,
+            removed,
+            returned,
+            ..Changes::default()
+        };
+        let holds = changes.keep_connected_tables(&proof, fabric, plan)
+            && proof.has_sl_to_vl_of(fabric, plan, &changes)
             && limits::check(fabric, plan).total == 0;
         let proof = if holds { proof } else { return None };
-        let (proof, arrivals) = proof.with_ends_of(fabric, plan, &places)?;
-        let (summary, news) = proof.follow(fabric, plan, places, arrivals)?;
-        Some((proof, summary, news))
+        let (proof, new_destinations) = proof.with_ends_of(fabric, plan, &changes)?;
+        let (summary, additions) =
+            proof.check_differences(fabric, plan, changes, new_destinations)?;
+        Some((proof, summary, additions))
     }
 
-    fn has_lanes_of(&self, fabric: &Fabric, plan: &Plan, places: &Places) -> bool {
-        let wiring = &*self.wiring;
-        let is_dead = |channel| wiring.is_cut(channel) || places.channels.contains(&channel);
-        let is_same = |switch| self.lanes.are_those_of(fabric, plan, wiring, switch, is_dead);
+    fn has_sl_to_vl_of(&self, fabric: &Fabric, plan: &Plan, changes: &Changes) -> bool {
+        let network = &*self.network;
+        let is_dead = |channel| network.is_cut(channel) || changes.channels.contains(&channel);
+        let is_same = |switch| self.sl_to_vl.match_switch(fabric, plan, network, switch, is_dead);
         (0..fabric.switches().len() as u32).into_par_iter().map(SwitchId).all(is_same)
     }
 
@@ -69,24 +80,24 @@ impl Proof {
         &self,
         fabric: &Fabric,
         plan: &Plan,
-        numbering: &Numbering,
-    ) -> Option<(Self, Cables)> {
-        let (wiring, cables) = self.wiring.renumbered(numbering, fabric)?;
-        let mut proof = Self { wiring: Arc::new(wiring), ..self.clone() };
-        if !numbering.is_same() {
-            let before = numbering.before.iter().map(|&was| was as usize);
-            proof.lanes = Arc::new(self.lanes.renumbered(&numbering.before));
+        renumbering: &Renumbering,
+    ) -> Option<(Self, CableChanges)> {
+        let (network, cables) = self.network.renumbered(renumbering, fabric)?;
+        let mut proof = Self { network: Arc::new(network), ..self.clone() };
+        if !renumbering.is_same() {
+            let before = renumbering.before.iter().map(|&was| was as usize);
+            proof.sl_to_vl = Arc::new(self.sl_to_vl.renumbered(&renumbering.before));
             proof.tables = Arc::new(before.clone().map(|was| self.tables[was].clone()).collect());
-            proof.groups = Arc::new(renumbered(&self.groups, numbering));
+            proof.groups = Arc::new(renumbered(&self.groups, renumbering));
             proof.sources = Arc::new(before.map(|was| self.sources[was].clone()).collect());
-            let after = numbering.after();
+            let after = renumbering.after();
             let there = |to: &Destination| Destination { switch: after[to.switch as usize], ..*to };
             let destinations = self.destinations.iter().map(|to| to.as_ref().map(there));
             proof.destinations = Arc::new(destinations.collect());
         }
         let proof = match cables.repaired.is_empty() {
-            true => Self { steps: Arc::new(proof.wiring.steps()), ..proof },
-            false => proof.repaired(fabric, plan, &cables.repaired),
+            true => Self { packed: Arc::new(proof.network.packed()), ..proof },
+            false => proof.with_repaired(fabric, plan, &cables.repaired),
         };
         Some((proof, cables))
     }
@@ -97,14 +108,14 @@ impl Proof {
         &self,
         fabric: &Fabric,
         plan: &Plan,
-        places: &Places,
-    ) -> Option<(Self, Arrivals)> {
+        changes: &Changes,
+    ) -> Option<(Self, NewDestinations)> {
         let policy = &*plan.routing.policy;
-        let mut sources = ends::sources(fabric, plan, policy);
-        sources.resize(self.wiring.switches(), Sources::default());
-        let is_back = |switch: u32| places.returned.contains(&switch);
+        let mut sources = endpoints::sources(fabric, plan, policy);
+        sources.resize(self.network.switches(), SourcePorts::default());
+        let is_back = |switch: u32| changes.returned.contains(&switch);
         let mut pairs = sources.iter().zip(&*self.sources).zip(0..);
-        if !pairs.all(|((now, before), switch)| is_back(switch) || now.are_like(before)) {
+        if !pairs.all(|((now, before), switch)| is_back(switch) || now.have_groups_of(before)) {
             return None;
         }
         let count = self.destinations.len().max(plan.lids.max().index() + 1);
@@ -112,10 +123,10 @@ impl Proof {
         let (mut arrived, mut left_out) = (Vec::new(), Vec::new());
         let tables = self.tables.iter().chain(&plan.routing.lfts);
         let shortest = tables.map(|table| table.0.len()).min().unwrap_or(0);
-        for to in ends::destinations(fabric, plan, policy) {
+        for to in endpoints::destinations(fabric, plan, policy) {
             let lid = to.lid.index();
             let before = self.destinations.get(lid).copied().flatten();
-            if !before.is_some_and(|before: Destination| before.is_where(&to)) {
+            if !before.is_some_and(|before: Destination| before.has_same_route(&to)) {
                 arrived.push(to);
                 continue;
             }
@@ -128,14 +139,14 @@ impl Proof {
                 left_out.push(to.port);
             }
         }
-        lead_yourselves(&mut trees);
-        if !sends_all(plan, &places.returned, &trees) {
+        reset_lost_leaders(&mut trees);
+        if !sends_all(plan, &changes.returned, &trees) {
             return None;
         }
-        let wiring = &*self.wiring;
-        let triples = Triples::new(wiring);
+        let network = &*self.network;
+        let triples = Triples::new(network);
         let pass = (fabric, plan, &self.checks);
-        let found = unicast::check_some(pass, &sources, &arrived, wiring, &triples);
+        let found = unicast::check_some(pass, &sources, &arrived, network, &triples);
         if found.faults.total > 0 {
             return None;
         }
@@ -156,15 +167,15 @@ impl Proof {
             ..self.clone()
         };
         let triples = proof.unknown(&triples);
-        Some((proof, Arrivals { destinations: arrived, trees: found.trees, triples }))
+        Some((proof, NewDestinations { destinations: arrived, trees: found.trees, triples }))
     }
 
     /// The triples that are not known.
-    fn unknown(&self, found: &Triples) -> super::triples::Added {
-        let wiring = &*self.wiring;
-        let channels = (0..wiring.channels.len()).flat_map(|channel| {
-            let hop = wiring.hop_of(channel as u32);
-            let triples = found.of(wiring, channel);
+    fn unknown(&self, found: &Triples) -> TripleSls {
+        let network = &*self.network;
+        let channels = (0..network.channels.len()).flat_map(|channel| {
+            let hop = network.hop_of(channel as u32);
+            let triples = found.of(network, channel);
             triples.filter_map(move |(input, next, sls)| {
                 let new = sls & !self.triples.get((hop.triples, hop.width), input, next);
                 (new != 0).then_some(((channel as u32, input, next), new))
@@ -175,21 +186,21 @@ impl Proof {
 }
 
 /// The tables of groups by the numbers that switches have elsewhere.
-fn renumbered(groups: &MulticastTables, numbering: &Numbering) -> MulticastTables {
-    let after = numbering.after();
+fn renumbered(groups: &MulticastTables, renumbering: &Renumbering) -> MulticastTables {
+    let after = renumbering.after();
     let entries = |&was: &u32| groups.by_switch.get(was as usize).cloned().unwrap_or_default();
     let sender = |&(mlid, switch): &(_, SwitchId)| (mlid, SwitchId(after[switch.index()]));
     let mut senders: Vec<_> = groups.senders.iter().map(sender).collect();
     senders.sort_unstable();
     MulticastTables {
-        by_switch: numbering.before.iter().map(entries).collect(),
+        by_switch: renumbering.before.iter().map(entries).collect(),
         senders,
         ..groups.clone()
     }
 }
 
 /// True if these switches send to all LIDs that others send to, or to none at all.
-fn sends_all(plan: &Plan, switches: &[u32], trees: &[Option<TreeOf>]) -> bool {
+fn sends_all(plan: &Plan, switches: &[u32], trees: &[Option<DestinationTree>]) -> bool {
     let sends_all = |Lft(table): &Lft| {
         let is_sent = |lid: usize| table.get(lid).is_some_and(|&port| port != LFT_NO_PATH);
         trees.iter().flatten().all(|tree| is_sent(tree.lid.index()))
@@ -199,7 +210,7 @@ fn sends_all(plan: &Plan, switches: &[u32], trees: &[Option<TreeOf>]) -> bool {
 }
 
 /// Trees whose leader is gone lead themselves.
-fn lead_yourselves(trees: &mut [Option<TreeOf>]) {
+fn reset_lost_leaders(trees: &mut [Option<DestinationTree>]) {
     let is_there: Vec<bool> = trees.iter().map(Option::is_some).collect();
     for tree in trees.iter_mut().flatten().filter(|tree| !is_there[tree.leader.index()]) {
         tree.leader = tree.lid;

@@ -5,40 +5,31 @@
 //! gathers which SLs come along, notes the triples they take, and finds what ends elsewhere or
 //! goes in circles. LIDs at one switch mostly have the same tree, and share its pass.
 
-use super::ends::{Destination, Sources, destinations, sources};
-use super::triples::{LOCAL, Triples};
-use super::wiring::{Hop, NONE, Wiring};
-use super::{Checks, Fault, Faults, MAX_HOPS, walk};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
 use crate::plan::routing::RoutingPolicy;
+use crate::verify::endpoints::{Destination, DestinationTree, SourcePorts, destinations, sources};
+use crate::verify::network::{NONE, NextHop, SwitchNetwork};
+use crate::verify::triples::{LOCAL_INPUT, Triples};
+use crate::verify::verdict::{Checks, Fault, Faults};
+use crate::verify::{MAX_HOPS, walk};
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
 
-/// Destinations that are worked on together: a block of columns of the forwarding tables.
-const CHUNK: usize = 64;
+/// Destinations that are worked on together: a block of routes of the forwarding tables.
+const LIDS_PER_CHUNK: usize = 64;
 
 /// What the passes found.
-pub(super) struct Found {
+pub(in crate::verify) struct UnicastFindings {
     pub reached: usize,
     pub longest: u32,
     pub left_out: Vec<PortId>,
-    pub trees: Vec<TreeOf>,
+    pub trees: Vec<DestinationTree>,
     pub faults: Faults,
 }
 
-/// The tree of entries that lead to a LID.
-#[derive(Clone, Copy)]
-pub(super) struct TreeOf {
-    pub lid: Lid,
-    /// The LID whose tree this is: the same switches send it the same way, but for the last one.
-    pub leader: Lid,
-    /// Switches passed on the longest path.
-    pub longest: u16,
-}
-
-impl Found {
+impl UnicastFindings {
     fn nothing() -> Self {
         let faults = Faults::default();
         Self { reached: 0, longest: 0, left_out: Vec::new(), trees: Vec::new(), faults }
@@ -50,37 +41,38 @@ struct Pass<'a> {
     fabric: &'a Fabric,
     plan: &'a Plan,
     policy: &'a dyn RoutingPolicy,
-    wiring: &'a Wiring,
+    network: &'a SwitchNetwork,
     triples: &'a Triples,
     hints: &'a [Sl],
-    sources: &'a [Sources],
+    sources: &'a [SourcePorts],
 }
 
-pub(super) fn check(
+pub(in crate::verify) fn check(
     fabric: &Fabric,
     plan: &Plan,
     checks: &Checks,
-    wiring: &Wiring,
+    network: &SwitchNetwork,
     triples: &Triples,
-) -> Found {
+) -> UnicastFindings {
     let policy = &*plan.routing.policy;
     let (sources, all) = (sources(fabric, plan, policy), destinations(fabric, plan, policy));
-    check_some((fabric, plan, checks), &sources, &all, wiring, triples)
+    check_some((fabric, plan, checks), &sources, &all, network, triples)
 }
 
 /// The same for some LIDs, in the order of [`destinations`].
-pub(super) fn check_some(
+pub(in crate::verify) fn check_some(
     (fabric, plan, checks): (&Fabric, &Plan, &Checks),
-    sources: &[Sources],
+    sources: &[SourcePorts],
     destinations: &[Destination],
-    wiring: &Wiring,
+    network: &SwitchNetwork,
     triples: &Triples,
-) -> Found {
+) -> UnicastFindings {
     let (policy, hints) = (&*plan.routing.policy, checks.hints());
-    let pass = Pass { fabric, plan, policy, wiring, triples, hints, sources };
-    let parts: Vec<_> = destinations.par_chunks(CHUNK).map(|chunk| pass.chunk(chunk)).collect();
+    let pass = Pass { fabric, plan, policy, network, triples, hints, sources };
+    let parts: Vec<_> =
+        destinations.par_chunks(LIDS_PER_CHUNK).map(|chunk| pass.chunk(chunk)).collect();
 
-    let mut found = Found::nothing();
+    let mut found = UnicastFindings::nothing();
     for part in parts {
         found.trees.extend(part.trees);
         found.reached += part.reached;
@@ -95,13 +87,13 @@ pub(super) fn check_some(
 
 /// A switch during a pass.
 #[derive(Clone, Copy)]
-struct Station {
-    /// Where the LID goes, as in [`Hop`].
+struct SwitchState {
+    /// Where the LID goes, as in [`NextHop`].
     triples: usize,
     switch: u32,
     width: u16,
-    rank: u16,
-    peer_rank: u16,
+    out_index: u16,
+    in_index: u16,
     /// Neighbours whose flow is still to come.
     pending: u16,
     /// SLs that its end ports use towards the destination's group; 0 where nothing is sent.
@@ -114,10 +106,10 @@ struct Station {
 
 /// Room for one pass over the switches.
 struct Scratch {
-    /// By switch: [`Station::own`].
+    /// By switch: [`SwitchState::own`].
     own: Vec<u16>,
     /// By switch.
-    stations: Vec<Station>,
+    states: Vec<SwitchState>,
     /// Switches in the order of the pass, and room for one more.
     order: Vec<u32>,
 }
@@ -126,7 +118,7 @@ impl Scratch {
     fn new(switches: usize) -> Self {
         Self {
             own: vec![0; switches],
-            stations: Vec::with_capacity(switches),
+            states: Vec::with_capacity(switches),
             order: vec![0; switches + 1],
         }
     }
@@ -135,38 +127,38 @@ impl Scratch {
     fn leaves(&mut self) -> usize {
         let mut count = 0;
         // Without a branch, for nobody can predict it; what is not a leaf is overwritten.
-        for (station, switch) in self.stations.iter().zip(0u32..) {
+        for (state, switch) in self.states.iter().zip(0u32..) {
             self.order[count] = switch;
-            count += usize::from(station.pending == 0);
+            count += usize::from(state.pending == 0);
         }
         count
     }
 }
 
-/// What became of a column.
+/// What became of a route.
 #[derive(Clone, Copy)]
-enum Verdict {
+enum RouteVerdict {
     Reached { longest: u32 },
     Broken,
 }
 
 impl Pass<'_> {
-    fn chunk(&self, chunk: &[Destination]) -> Found {
-        let switches = self.wiring.switches();
-        let columns = self.columns(chunk);
+    fn chunk(&self, chunk: &[Destination]) -> UnicastFindings {
+        let switches = self.network.switches();
+        let routes = self.routes(chunk);
         let mut scratch = Scratch::new(switches);
-        let mut found = Found::nothing();
-        let mut before: Option<(&Destination, &[u8], Verdict)> = None;
+        let mut found = UnicastFindings::nothing();
+        let mut before: Option<(&Destination, &[u8], RouteVerdict)> = None;
         let mut leader = Lid(0);
-        for (to, column) in chunk.iter().zip(columns.chunks_exact(switches + PAD)) {
-            let column = &column[..switches];
-            if column.iter().all(|&port| port == LFT_NO_PATH) {
+        for (to, route) in chunk.iter().zip(routes.chunks_exact(switches + ROUTE_PADDING)) {
+            let route = &route[..switches];
+            if route.iter().all(|&port| port == LFT_NO_PATH) {
                 found.left_out.push(to.port);
                 continue;
             }
             let verdict = match before {
-                Some((last, same, verdict @ Verdict::Reached { .. }))
-                    if last.group == to.group && shares_tree(last, same, to, column) =>
+                Some((last, same, verdict @ RouteVerdict::Reached { .. }))
+                    if last.group == to.group && shares_tree(last, same, to, route) =>
                 {
                     verdict
                 }
@@ -175,35 +167,41 @@ impl Pass<'_> {
                     if before.is_none_or(|(last, ..)| last.group != to.group) {
                         self.own_sls(to, &mut scratch.own);
                     }
-                    self.trace(to, column, &mut scratch)
+                    self.trace(to, route, &mut scratch)
                 }
             };
             match verdict {
-                Verdict::Reached { longest } => {
+                RouteVerdict::Reached { longest } => {
                     let longest_here = longest.min(u16::MAX.into()) as u16;
-                    found.trees.push(TreeOf { lid: to.lid, leader, longest: longest_here });
+                    found.trees.push(DestinationTree {
+                        lid: to.lid,
+                        leader,
+                        longest: longest_here,
+                    });
                     found.reached += 1;
                     found.longest = found.longest.max(longest);
                 }
-                Verdict::Broken => self.explain(to, column, &mut scratch, &mut found.faults),
+                RouteVerdict::Broken => self.explain(to, route, &mut scratch, &mut found.faults),
             }
-            before = Some((to, column, verdict));
+            before = Some((to, route, verdict));
         }
         found
     }
 
-    /// The forwarding tables' columns of these LIDs, each with [`PAD`] bytes behind it.
-    fn columns(&self, chunk: &[Destination]) -> Vec<u8> {
-        let height = self.wiring.switches() + PAD;
-        let mut columns = vec![LFT_NO_PATH; chunk.len() * height];
-        for (switch, table) in self.plan.routing.lfts.iter().enumerate().take(height - PAD) {
+    /// The forwarding tables' routes of these LIDs, each with [`ROUTE_PADDING`] bytes behind it.
+    fn routes(&self, chunk: &[Destination]) -> Vec<u8> {
+        let stride = self.network.switches() + ROUTE_PADDING;
+        let mut routes = vec![LFT_NO_PATH; chunk.len() * stride];
+        for (switch, table) in
+            self.plan.routing.lfts.iter().enumerate().take(stride - ROUTE_PADDING)
+        {
             for (index, to) in chunk.iter().enumerate() {
                 if let Some(&port) = table.0.get(to.lid.index()) {
-                    columns[index * height + switch] = port;
+                    routes[index * stride + switch] = port;
                 }
             }
         }
-        columns
+        routes
     }
 
     /// The SLs of paths to `to` from each switch.
@@ -213,83 +211,93 @@ impl Pass<'_> {
         }
     }
 
-    /// Reads a column: where each switch sends the LID, and how many send it to each.
-    fn read(&self, column: &[u8], scratch: &mut Scratch) {
-        scratch.stations.clear();
-        let switches = column.iter().zip(&scratch.own).zip(0u32..);
-        scratch.stations.extend(switches.map(|((&port, &own), switch)| {
+    /// Reads a route: where each switch sends the LID, and how many send it to each.
+    fn read(&self, route: &[u8], scratch: &mut Scratch) {
+        scratch.states.clear();
+        let switches = route.iter().zip(&scratch.own).zip(0u32..);
+        scratch.states.extend(switches.map(|((&port, &own), switch)| {
             let slot = match port {
                 LFT_NO_PATH => NONE,
-                port => self.wiring.slot(switch, port),
+                port => self.network.slot(switch, port),
             };
-            let hop = if slot == NONE { &Hop::NOWHERE } else { self.wiring.hop(slot) };
-            let Hop { triples, switch, width, rank, peer_rank, .. } = *hop;
+            let hop = if slot == NONE { &NextHop::UNCONNECTED } else { self.network.hop(slot) };
+            let NextHop { triples, switch, width, out_index, in_index, .. } = *hop;
             let (pending, depth) = (0, 1);
-            Station { triples, switch, width, rank, peer_rank, pending, own, flow: own, depth }
+            SwitchState {
+                triples,
+                switch,
+                width,
+                out_index,
+                in_index,
+                pending,
+                own,
+                flow: own,
+                depth,
+            }
         }));
-        for index in 0..scratch.stations.len() {
-            let next = scratch.stations[index].switch;
+        for index in 0..scratch.states.len() {
+            let next = scratch.states[index].switch;
             if next != NONE {
-                scratch.stations[next as usize].pending += 1;
+                scratch.states[next as usize].pending += 1;
             }
         }
     }
 
-    /// The pass over one column.
-    fn trace(&self, to: &Destination, column: &[u8], scratch: &mut Scratch) -> Verdict {
-        self.read(column, scratch);
-        let mut lost = column[to.switch as usize] != to.exit;
+    /// The pass over one route.
+    fn trace(&self, to: &Destination, route: &[u8], scratch: &mut Scratch) -> RouteVerdict {
+        self.read(route, scratch);
+        let mut lost = route[to.switch as usize] != to.exit;
         let mut known = scratch.leaves();
-        let Scratch { stations, order, .. } = scratch;
+        let Scratch { states, order, .. } = scratch;
         let mut position = 0;
         while position < known {
             let here = order[position];
             position += 1;
-            let station = stations[here as usize];
-            if station.switch == NONE {
-                lost |= here != to.switch && station.flow != 0;
+            let state = states[here as usize];
+            if state.switch == NONE {
+                lost |= here != to.switch && state.flow != 0;
                 continue;
             }
-            let next = &mut stations[station.switch as usize];
+            let next = &mut states[state.switch as usize];
             next.pending -= 1;
-            order[known] = station.switch;
+            order[known] = state.switch;
             known += usize::from(next.pending == 0);
-            if station.flow == 0 {
+            if state.flow == 0 {
                 continue;
             }
-            next.flow |= station.flow;
-            next.depth = next.depth.max(station.depth.saturating_add(1));
+            next.flow |= state.flow;
+            next.depth = next.depth.max(state.depth.saturating_add(1));
             let next = *next;
             if next.switch != NONE {
-                self.note_triples(&station, &next, &stations[next.switch as usize]);
+                self.note_triples(&state, &next, &states[next.switch as usize]);
             }
         }
-        let longest = u32::from(stations[to.switch as usize].depth);
-        if lost || known < column.len() && stuck(stations) || longest > MAX_HOPS {
-            Verdict::Broken
+        let longest = u32::from(states[to.switch as usize].depth);
+        if lost || known < route.len() && stuck(states) || longest > MAX_HOPS {
+            RouteVerdict::Broken
         } else {
-            Verdict::Reached { longest }
+            RouteVerdict::Reached { longest }
         }
     }
 
     /// Notes what flows out of a switch: from its own end ports one channel further, and all of
     /// it two channels further.
     #[inline]
-    fn note_triples(&self, here: &Station, second: &Station, third: &Station) {
+    fn note_triples(&self, here: &SwitchState, second: &SwitchState, third: &SwitchState) {
         if here.own != 0 {
-            self.triples.add((here.triples, here.width), LOCAL, second.rank, here.own);
+            self.triples.add((here.triples, here.width), LOCAL_INPUT, second.out_index, here.own);
         }
         if third.switch != NONE {
             let channel = (second.triples, second.width);
-            self.triples.add(channel, here.peer_rank + 1, third.rank, here.flow);
+            self.triples.add(channel, here.in_index + 1, third.out_index, here.flow);
         }
     }
 
     /// Counts the end ports that do not reach a LID, and describes the first.
-    fn explain(&self, to: &Destination, column: &[u8], scratch: &mut Scratch, faults: &mut Faults) {
-        self.read(column, scratch);
+    fn explain(&self, to: &Destination, route: &[u8], scratch: &mut Scratch, faults: &mut Faults) {
+        self.read(route, scratch);
         for (switch, sources) in self.sources.iter().enumerate() {
-            if sources.ports.is_empty() || Self::arrives(to, column, &scratch.stations, switch) {
+            if sources.ports.is_empty() || Self::arrives(to, route, &scratch.states, switch) {
                 continue;
             }
             for &source in sources.ports.iter().filter(|&&source| source != to.port) {
@@ -305,11 +313,11 @@ impl Pass<'_> {
         }
     }
 
-    /// Follows a column from one switch.
-    fn arrives(to: &Destination, column: &[u8], hops: &[Station], from: usize) -> bool {
+    /// Follows a route from one switch.
+    fn arrives(to: &Destination, route: &[u8], hops: &[SwitchState], from: usize) -> bool {
         let mut here = from as u32;
         for _ in 0..MAX_HOPS {
-            if here == to.switch && column[here as usize] == to.exit {
+            if here == to.switch && route[here as usize] == to.exit {
                 return true;
             }
             here = hops[here as usize].switch;
@@ -321,13 +329,13 @@ impl Pass<'_> {
     }
 }
 
-/// Bytes between columns, so that columns of a power of two of switches do not fall on the same
+/// Bytes between routes, so that routes of a power of two of switches do not fall on the same
 /// lines of the processor's caches.
-const PAD: usize = 64;
+const ROUTE_PADDING: usize = 64;
 
 /// True if something flows into switches that the pass never came to: those on a ring.
-fn stuck(stations: &[Station]) -> bool {
-    stations.iter().any(|station| station.pending > 0 && station.flow != 0)
+fn stuck(states: &[SwitchState]) -> bool {
+    states.iter().any(|state| state.pending > 0 && state.flow != 0)
 }
 
 /// True if two LIDs at one switch have the same entries everywhere else, and their own there.

@@ -1,63 +1,67 @@
-//! Plans that differ from one that passed in the trees of multicast groups alone.
+//! The check of plans that differ from a verified one only in the trees of multicast groups.
 //!
-//! Whether a tree loops, and which members it reaches, depends on that tree and on the cables. What
-//! it adds to the dependencies depends on the tree, the SLs of its groups and the SL to VL
-//! mappings. So only changed trees are followed. Their dependencies are added to those of the
-//! [`Proof`] and of all trees that were followed since, which are never taken away: what has no
-//! cycle together has none alone, and packets of old and new trees may be under way at the same
-//! time. Most trees of an engine run where others do, and bring no dependency that is new.
+//! Whether a tree has a loop, and which members it connects, depends on the tree and the cables. Its
+//! dependencies are a function of the tree, the SLs of its groups and the SL to VL mappings. So only the
+//! changed trees are traced. Their dependencies are added to those of the [`Proof`] and of all trees traced
+//! since; none is ever taken out. A union that is acyclic stays so for each of its parts, and packets of
+//! old and new trees may be in flight at the same time. Most trees of an engine use the same channels and
+//! add no dependency.
 //!
-//! As with the proof, only yes is ever said here. Else the plan is checked as a whole, in which
-//! trees that are gone count for nothing.
+//! As in all of [`super`], the answer is "passed" or inconclusive. An inconclusive plan goes through the full
+//! check, which ignores trees that no longer exist.
 
-use super::columns::changed_switches;
-use super::foundation::Foundation;
-use super::triples::Added;
-use super::{Checks, Extent, Proof, Summary, Verified, levels, limits, multicast};
+use super::acyclicity::stays_acyclic;
+use super::baseline::VerifiedBaseline;
+use super::changes::changed_switches;
+use super::multicast::trace_groups;
 use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::Mlid;
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::multicast::MulticastTables;
+use crate::verify::limits;
+use crate::verify::proof::Proof;
+use crate::verify::triples::{TripleSls, add_all};
+use crate::verify::verdict::{Checks, Extent, Summary, Verified};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What is known of a plan whose groups change: its proof, and what came since.
+/// Verifier for a sequence of plans with the same unicast routes.
 #[derive(Debug)]
-pub struct GroupProof {
-    foundation: Arc<Foundation>,
-    /// The plan that passed last.
+pub struct MulticastVerifier {
+    baseline: Arc<VerifiedBaseline>,
+    /// The last plan that passed.
     plan: Arc<Plan>,
-    /// The triples of trees that were followed since the proof.
-    added: Added,
-    /// Their dependencies that the proof does not have.
+    /// Triples of the trees that were traced since the proof.
+    added: TripleSls,
+    /// Their dependencies that the proof lacks.
     dependencies: Vec<(u32, u32)>,
-    /// What is to be told of the groups of `plan`.
+    /// Messages about the groups of `plan`.
     notes: Vec<(Mlid, Note)>,
 }
 
-impl GroupProof {
-    /// What a foundation tells of plans like `plan`, for a fabric with these cables; `None` if it has
-    /// no proof, or one of other routes.
-    pub fn new(foundation: Arc<Foundation>, fabric: &Fabric, plan: &Plan) -> Option<Self> {
-        let proof = foundation.proof()?;
+impl MulticastVerifier {
+    /// A verifier for plans with the routes of `plan`, for a fabric with these cables; `None` if the
+    /// baseline has no proof or other routes.
+    pub fn new(baseline: Arc<VerifiedBaseline>, fabric: &Fabric, plan: &Plan) -> Option<Self> {
+        let proof = baseline.proof()?;
         let is_same = is_same_fabric(&proof.fabric, fabric) && has_same_routes(&proof.plan, plan);
         let (plan, notes) = (proof.plan.clone(), proof.group_notes.clone());
-        let (added, dependencies) = (Added::new(), Vec::new());
-        is_same.then_some(Self { foundation, plan, added, dependencies, notes })
+        let (added, dependencies) = (TripleSls::new(), Vec::new());
+        is_same.then_some(Self { baseline, plan, added, dependencies, notes })
     }
 
-    /// Checks a plan for a fabric with the same cables, which has the routes of the one before, in
-    /// the trees that changed; `None` if only a check of the whole plan can tell whether it passes.
+    /// Checks the changed multicast trees of a plan that has the cables and routes of the last one;
+    /// `None` if the result is inconclusive.
     pub fn check(
         &mut self,
         fabric: &Fabric,
         plan: &Arc<Plan>,
         checks: &Checks,
     ) -> Option<Verified> {
-        let foundation = self.foundation.clone();
-        let proof = foundation.proof()?;
+        let baseline = self.baseline.clone();
+        let proof = baseline.proof()?;
         let is_same = *checks == proof.checks
             && is_same_fabric(&proof.fabric, fabric)
             && has_same_routes(&self.plan, plan);
@@ -69,15 +73,14 @@ impl GroupProof {
         if limits::check_groups(fabric, plan, switches).total > 0 {
             return None;
         }
-        let is_news = |channel, input, next, sls: u16| {
-            let hop = proof.wiring.hop_of(channel);
-            let unknown = sls & !proof.triples.get((hop.triples, hop.width), input, next);
-            let since = || self.added.get(&(channel, input, next)).copied().unwrap_or(0);
-            unknown != 0 && unknown & !since() != 0
+        let is_new = |channel, input, next, sls| {
+            let unknown = proof.unknown_sls(channel, input, next, sls);
+            let added = || self.added.get(&(channel, input, next)).copied().unwrap_or(0);
+            unknown != 0 && unknown & !added() != 0
         };
-        let (mlids, wiring) = (&changed.mlids, &proof.wiring);
-        let (news, found) = multicast::news_of(fabric, plan, mlids, wiring, is_news)?;
-        self.admit(proof, news)?;
+        let (mlids, network) = (&changed.mlids, &proof.network);
+        let (triples, found) = trace_groups(fabric, plan, mlids, network, is_new)?;
+        self.add_triples(proof, &triples)?;
         self.notes.retain(|(mlid, _)| !mlids.contains(mlid));
         self.notes.extend(found);
         self.notes.sort_by_key(|&(mlid, _)| mlid);
@@ -85,35 +88,33 @@ impl GroupProof {
         Some(Verified { plan: plan.clone(), summary: self.summary(proof, fabric) })
     }
 
-    /// Adds triples, if all dependencies together have no cycle with them.
-    fn admit(&mut self, proof: &Proof, news: Added) -> Option<()> {
-        if news.is_empty() {
+    /// Adds triples; `None` if the dependencies of all of them together have a cycle.
+    fn add_triples(&mut self, proof: &Proof, triples: &TripleSls) -> Option<()> {
+        if triples.is_empty() {
             return Some(());
         }
-        let mut dependencies = proof.dependencies(&news)?;
+        let mut dependencies = proof.new_dependencies(triples)?;
         dependencies.extend(&self.dependencies);
         dependencies.sort_unstable();
         dependencies.dedup();
         let grows = dependencies.len() > self.dependencies.len();
         let is_dead = |_| false;
-        if grows && !levels::stays_acyclic(&proof.graph, &proof.heights, is_dead, &dependencies) {
+        if grows && !stays_acyclic(&proof.cdg, &proof.ranks, is_dead, &dependencies) {
             return None;
         }
         self.dependencies = dependencies;
-        for (triple, sls) in news {
-            *self.added.entry(triple).or_default() |= sls;
-        }
+        add_all(&mut self.added, triples);
         Some(())
     }
 
     fn summary(&self, proof: &Proof, fabric: &Fabric) -> Summary {
         let mut summary = Summary {
-            extent: Extent::Changes,
+            extent: Extent::Incremental,
             dependencies: proof.summary.dependencies + self.dependencies.len(),
             notes: self.notes.iter().map(|(_, note)| note.clone()).collect(),
             ..proof.summary.clone()
         };
-        summary.tell(fabric);
+        summary.add_left_out_note(fabric);
         summary
     }
 }
@@ -139,15 +140,15 @@ fn has_same_routes(one: &Plan, two: &Plan) -> bool {
         && one.qos.sl_to_vl == two.qos.sl_to_vl
 }
 
-/// Where the trees of two plans differ.
+/// The differences between the multicast trees of two plans.
 struct Changed {
     mlids: BTreeSet<Mlid>,
-    /// Switches with other entries.
+    /// Switches with different entries.
     switches: Vec<SwitchId>,
 }
 
 impl Changed {
-    /// `None` if they are not for the same switches.
+    /// `None` if the tables are not of the same number of switches.
     fn between(old: &MulticastTables, new: &MulticastTables) -> Option<Self> {
         let (mut mlids, mut switches) = (BTreeSet::new(), Vec::new());
         let rows = old.by_switch.iter().zip(&new.by_switch).zip(0..);
@@ -165,7 +166,7 @@ impl Changed {
     }
 }
 
-/// The MLIDs of which only one of two tables, ascending by MLID, has an entry, or another one.
+/// Adds the MLIDs whose entries in two tables, each ascending by MLID, differ or exist in one only.
 fn differing<T: PartialEq>(old: &[(Mlid, T)], new: &[(Mlid, T)], mlids: &mut BTreeSet<Mlid>) {
     let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
     loop {

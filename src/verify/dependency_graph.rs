@@ -1,68 +1,40 @@
-//! The channel dependency graph.
+//! The channel dependency cdg.
 
-use super::lanes::Lanes;
-use super::triples::{LOCAL, Triples, bits};
-use super::wiring::{Channel, NONE, Wiring};
-use super::{Fault, Faults};
+use super::network::{Channel, NONE, SwitchNetwork};
+use super::sl_to_vl::SlToVlMaps;
+use super::triples::{LOCAL_INPUT, Triples, bits};
+use super::verdict::{ChannelRef, Cycle, Fault, Faults};
 use crate::fabric::Fabric;
-use crate::ids::{Guid, PortNum, Sl, Vl};
+use crate::ids::{Sl, Vl};
 use rayon::prelude::*;
 use std::collections::VecDeque;
-use std::fmt;
 
 /// VLs a channel may have; VL 15 carries management only and is "drop" in a mapping.
 const VLS: usize = 16;
-const DROP: usize = 15;
-/// The height of (channel, VL) pairs without dependencies.
-pub(super) const UNUSED: u32 = u32::MAX;
+pub(super) const DROP_VL: u8 = 15;
+/// The rank of (channel, VL) pairs without dependencies.
+pub(super) const NO_RANK: u32 = u32::MAX;
 
-/// The node of a channel's VL.
+/// The node of a channel and VL.
 pub(super) fn node(channel: u32, vl: u8) -> u32 {
     channel * VLS as u32 + u32::from(vl)
 }
 
-/// A channel on a VL, in words.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ChannelRef {
-    /// Description of the switch that sends.
-    pub description: String,
-    /// GUID of that switch.
-    pub guid: Guid,
-    /// The port it sends through.
-    pub port: PortNum,
-    /// The VL.
-    pub vl: Vl,
-}
-
-/// A credit loop: every channel waits for the next one, the last for the first.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Cycle(pub Vec<ChannelRef>);
-
-impl fmt::Display for ChannelRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\" {} port {} VL {}", self.description, self.guid, self.port, self.vl)
-    }
-}
-
-impl fmt::Display for Cycle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for channel in &self.0 {
-            write!(f, "{channel} -> ")?;
-        }
-        f.write_str("the first again")
-    }
+/// The channel of a node.
+pub(super) fn channel_of(node: u32) -> u32 {
+    node / VLS as u32
 }
 
 /// (channel, VL) pairs and their dependencies. A node is channel * 16 + VL.
 #[derive(Clone)]
-pub(super) struct Graph {
+pub(super) struct DependencyGraph {
     /// By channel: the channels that may follow are this one and the next `width` ones, and
     /// their row starts at this offset.
     rows: Vec<Row>,
     /// Per row and VL: the VLs on the following channel.
     next: Vec<[u16; VLS]>,
     /// Packets that are mapped to VL 15: (channel that would be used, input port, SL).
-    drops: Vec<Drop>,
+    drops: Vec<DroppedPacket>,
 }
 
 #[derive(Clone, Copy)]
@@ -75,35 +47,39 @@ struct Row {
 }
 
 /// (the channel the packet should have left by, its input as in [`Triples`], its SL).
-type Drop = (u32, u16, u8);
+type DroppedPacket = (u32, u16, u8);
 
-impl Graph {
-    pub(super) fn new(wiring: &Wiring, lanes: &Lanes, triples: &Triples) -> Self {
-        Self::of_any(wiring, &[lanes], triples)
+impl DependencyGraph {
+    pub(super) fn new(network: &SwitchNetwork, sl_to_vl: &SlToVlMaps, triples: &Triples) -> Self {
+        Self::of_any(network, &[sl_to_vl], triples)
     }
 
-    /// The graph of a fabric in which every switch may have the mappings of any of `lanes`.
-    pub(super) fn of_any(wiring: &Wiring, lanes: &[&Lanes], triples: &Triples) -> Self {
-        let parts: Vec<_> = (0..wiring.channels.len())
+    /// The cdg of a fabric in which every switch may have the mappings of any of `sl_to_vl`.
+    pub(super) fn of_any(
+        network: &SwitchNetwork,
+        sl_to_vl: &[&SlToVlMaps],
+        triples: &Triples,
+    ) -> Self {
+        let parts: Vec<_> = (0..network.channels.len())
             .into_par_iter()
             .with_min_len(64)
-            .map(|channel| dependencies(wiring, lanes, triples, channel))
+            .map(|channel| dependencies(network, sl_to_vl, triples, channel))
             .collect();
-        let mut graph =
+        let mut cdg =
             Self { rows: Vec::with_capacity(parts.len()), next: Vec::new(), drops: Vec::new() };
-        for (channel, (part, drops)) in wiring.channels.iter().zip(parts) {
-            graph.rows.push(Row {
-                first: graph.next.len(),
-                successor: wiring.out_of(channel.to).start as u32,
+        for (channel, (part, drops)) in network.channels.iter().zip(parts) {
+            cdg.rows.push(Row {
+                first: cdg.next.len(),
+                successor: network.out_of(channel.to).start as u32,
                 width: part.len() as u32,
                 used: used_vls(&part),
             });
-            graph.next.extend(part);
-            graph.drops.extend(drops);
+            cdg.next.extend(part);
+            cdg.drops.extend(drops);
         }
-        graph.drops.sort_unstable();
-        graph.drops.dedup();
-        graph
+        cdg.drops.sort_unstable();
+        cdg.drops.dedup();
+        cdg
     }
 
     /// The number of dependencies.
@@ -112,20 +88,20 @@ impl Graph {
     }
 
     /// Packets that a used path loses.
-    pub(super) fn dropped(&self, fabric: &Fabric, wiring: &Wiring) -> Faults {
+    pub(super) fn dropped(&self, fabric: &Fabric, network: &SwitchNetwork) -> Faults {
         let mut faults = Faults::default();
         for &(channel, input, sl) in &self.drops {
             faults.add(|| {
-                let from = wiring.channels[channel as usize].from;
+                let from = network.channels[channel as usize].from;
                 let node = fabric.switch(from);
-                let input = input.checked_sub(1).map_or(0, |rank| {
-                    let inputs = wiring.out_of(from);
-                    wiring.out_port(fabric, inputs.start + usize::from(rank)).0
+                let input = input.checked_sub(1).map_or(0, |out_index| {
+                    let inputs = network.out_of(from);
+                    network.out_port(fabric, inputs.start + usize::from(out_index)).0
                 });
                 Fault::Dropped {
                     switch: format!("switch {} \"{}\"", node.guid(), node.description),
                     input,
-                    output: wiring.out_port(fabric, channel as usize).0,
+                    output: network.out_port(fabric, channel as usize).0,
                     sl: Sl(sl),
                 }
             });
@@ -147,20 +123,20 @@ impl Graph {
     }
 
     /// Takes away all dependencies of a channel, and those on it.
-    pub(super) fn forget(&mut self, wiring: &Wiring, channel: u32) {
-        let Channel { from, rank, .. } = wiring.channels[channel as usize];
+    pub(super) fn remove_channel(&mut self, network: &SwitchNetwork, channel: u32) {
+        let Channel { from, out_index, .. } = network.channels[channel as usize];
         let Row { first, width, .. } = self.rows[channel as usize];
         self.next[first..first + width as usize].fill([0; VLS]);
         self.rows[channel as usize].used = 0;
-        for before in wiring.into(from) {
+        for before in network.into(from) {
             let row = &mut self.rows[before as usize];
-            self.next[row.first + usize::from(rank)] = [0; VLS];
+            self.next[row.first + usize::from(out_index)] = [0; VLS];
             row.used = used_vls(&self.next[row.first..row.first + row.width as usize]);
         }
     }
 
-    /// True if a channel's VL is known to wait for a VL of the channel of rank `next` after it.
-    pub(super) fn waits(&self, channel: u32, vl: u8, next: u16, next_vl: u8) -> bool {
+    /// True if a channel's VL is known to wait for a VL of the channel of out_index `next` after it.
+    pub(super) fn has_dependency(&self, channel: u32, vl: u8, next: u16, next_vl: u8) -> bool {
         let row = self.rows[channel as usize];
         self.next[row.first + usize::from(next)][usize::from(vl)] >> next_vl & 1 == 1
     }
@@ -186,12 +162,12 @@ impl Graph {
     }
 
     /// A cycle, as short as can be through one of its nodes; `None` if there is none.
-    pub(super) fn cycle(&self, fabric: &Fabric, wiring: &Wiring) -> Option<Cycle> {
-        let waiting = self.peel()?;
+    pub(super) fn cycle(&self, fabric: &Fabric, network: &SwitchNetwork) -> Option<Cycle> {
+        let waiting = self.peel_acyclic()?;
         let start = self.node_on_cycle(&waiting)?;
         let nodes = self.shortest_cycle(start);
         let describe = |node: u32| {
-            let channel = wiring.channels[node as usize / VLS];
+            let channel = network.channels[node as usize / VLS];
             let switch = fabric.switch(channel.from);
             ChannelRef {
                 description: switch.description.to_string(),
@@ -205,15 +181,15 @@ impl Graph {
 
     /// Takes away, again and again, what nothing depends on to wait for. What stays has a
     /// non-zero count; `None` if nothing stays.
-    fn peel(&self) -> Option<Vec<u32>> {
-        self.in_order(|_| {}).err()
+    fn peel_acyclic(&self) -> Option<Vec<u32>> {
+        self.topological_order(|_| {}).err()
     }
 
     /// Visits all nodes, each before those that it waits for.
     ///
     /// # Errors
     /// There is no such order: by node, the number of those before it that were not visited.
-    fn in_order(&self, mut visit: impl FnMut(u32)) -> Result<(), Vec<u32>> {
+    fn topological_order(&self, mut visit: impl FnMut(u32)) -> Result<(), Vec<u32>> {
         let mut waiting = vec![0u32; self.len()];
         self.nodes()
             .flat_map(|node| self.successors(node))
@@ -235,16 +211,16 @@ impl Graph {
     }
 
     /// By node: on the longest chain of dependencies from it, how many follow; `None` if there is a
-    /// cycle. Nodes without any dependency are [`UNUSED`].
-    pub(super) fn heights(&self) -> Option<Vec<u32>> {
+    /// cycle. Nodes without any dependency are [`NO_RANK`].
+    pub(super) fn ranks(&self) -> Option<Vec<u32>> {
         let mut order = Vec::new();
-        self.in_order(|node| order.push(node)).ok()?;
-        let mut heights = vec![UNUSED; self.len()];
+        self.topological_order(|node| order.push(node)).ok()?;
+        let mut ranks = vec![NO_RANK; self.len()];
         for &node in order.iter().rev() {
-            let above = |next: u32| heights[next as usize] + 1;
-            heights[node as usize] = self.successors(node).map(above).max().unwrap_or(0);
+            let above = |next: u32| ranks[next as usize] + 1;
+            ranks[node as usize] = self.successors(node).map(above).max().unwrap_or(0);
         }
-        Some(heights)
+        Some(ranks)
     }
 
     /// Depth first from the lowest node that stayed, until a path meets itself.
@@ -284,7 +260,7 @@ impl Graph {
                 }
                 from[next as usize] = node;
                 if next == start {
-                    return trail(&from, start);
+                    return cycle_through(&from, start);
                 }
                 queue.push_back(next);
             }
@@ -294,7 +270,7 @@ impl Graph {
 }
 
 /// The cycle through `start`, from the predecessors of its nodes.
-fn trail(from: &[u32], start: u32) -> Vec<u32> {
+fn cycle_through(from: &[u32], start: u32) -> Vec<u32> {
     let mut nodes = vec![start];
     let mut node = from[start as usize];
     while node != start {
@@ -308,36 +284,37 @@ fn trail(from: &[u32], start: u32) -> Vec<u32> {
 /// What a channel's packets wait for: for every following channel and every own VL the VLs
 /// there. And what is lost.
 fn dependencies(
-    wiring: &Wiring,
-    lanes: &[&Lanes],
+    network: &SwitchNetwork,
+    sl_to_vl: &[&SlToVlMaps],
     triples: &Triples,
     index: usize,
-) -> (Vec<[u16; VLS]>, Vec<Drop>) {
-    let channel: Channel = wiring.channels[index];
-    let mut next = vec![[0; VLS]; wiring.degree(channel.to)];
+) -> (Vec<[u16; VLS]>, Vec<DroppedPacket>) {
+    let channel: Channel = network.channels[index];
+    let mut next = vec![[0; VLS]; network.degree(channel.to)];
     let mut drops = Vec::new();
-    let pairs = lanes.iter().flat_map(|first| lanes.iter().map(move |second| (first, second)));
-    for ((input, follower, sls), (lanes, others)) in
-        triples.of(wiring, index).flat_map(|triple| pairs.clone().map(move |pair| (triple, pair)))
+    let pairs =
+        sl_to_vl.iter().flat_map(|first| sl_to_vl.iter().map(move |second| (first, second)));
+    for ((input, follower, sls), (sl_to_vl, others)) in
+        triples.of(network, index).flat_map(|triple| pairs.clone().map(move |pair| (triple, pair)))
     {
-        let ahead = others.through(wiring, channel.to, channel.peer_rank, follower);
-        let through =
-            (input != LOCAL).then(|| lanes.through(wiring, channel.from, input - 1, channel.rank));
+        let ahead = others.through(network, channel.to, channel.in_index, follower);
+        let through = (input != LOCAL_INPUT)
+            .then(|| sl_to_vl.through(network, channel.from, input - 1, channel.out_index));
         for sl in bits(sls) {
             let here = match through {
                 Some(map) => 1 << map.vl(Sl(sl)).0,
-                None => lanes.local(index)[usize::from(sl)],
+                None => sl_to_vl.local(index)[usize::from(sl)],
             };
-            if here >> DROP & 1 == 1 {
+            if here >> DROP_VL & 1 == 1 {
                 drops.push((index as u32, input, sl));
             }
             let there = ahead.vl(Sl(sl)).0;
-            if usize::from(there) == DROP {
-                let lost_by = wiring.out_of(channel.to).start as u32 + u32::from(follower);
-                drops.push((lost_by, channel.peer_rank + 1, sl));
+            if there == DROP_VL {
+                let lost_by = network.out_of(channel.to).start as u32 + u32::from(follower);
+                drops.push((lost_by, channel.in_index + 1, sl));
                 continue;
             }
-            for vl in bits(here & !(1 << DROP)) {
+            for vl in bits(here & !(1 << DROP_VL)) {
                 next[usize::from(follower)][usize::from(vl)] |= 1 << there;
             }
         }

@@ -1,0 +1,283 @@
+//! The full proof: every packet that the plan routes arrives, and no set of packets can deadlock.
+//!
+//! # Model
+//!
+//! A *channel* is one direction of a cable between two switches. A link has separate buffers and credits
+//! for each VL (IBA vol. 1, 7.9), so the unit that packets wait for is a pair (channel, VL). A packet that
+//! occupies the receive buffer of one pair and needs credits of another one makes the first *depend* on the
+//! second. The pairs and their dependencies are the *channel dependency graph* (CDG,
+//! [`super::dependency_graph`]).
+//!
+//! The hardware determines the dependencies from what the plan programs. Let a packet with SL `s` enter
+//! switch A through input `i`, take channel `c` to switch B, and leave B through channel `d`. It occupies
+//! `c` on the VL to which A maps (`i`, `c`, `s`), and waits for `d` on the VL to which B maps (`c`, `d`,
+//! `s`). The *triple* (`i`, `c`, `d`) and `s` therefore determine the dependency. The checks first collect
+//! all triples with the set of SLs that take them ([`super::triples`]), from unicast and multicast
+//! routes into one table, and only then look up VLs.
+//!
+//! # What is shown
+//!
+//! 1. **Reachability.** Packets from every end port arrive at every LID of every other end port and pass
+//!    [`MAX_HOPS`](super::MAX_HOPS) switches at most ([`unicast`]).
+//! 2. **Multicast.** No multicast tree has a loop, from whichever member a packet starts
+//!    ([`super::multicast_tree`]).
+//! 3. **No credit loop.** The CDG is acyclic.
+//! 4. **No drop.** No triple in use is mapped to VL 15, which discards packets.
+//! 5. **Capacity.** All tables fit their devices ([`super::limits`]).
+//!
+//! Two kinds of end ports are outside 1 on purpose: destinations for which no switch has an entry, and
+//! sources at switches without any entry. The routing engine left them out (ports outside the torus, for
+//! instance); the summary lists the destinations and the log warns about them.
+//!
+//! # Why an acyclic CDG excludes deadlock
+//!
+//! The argument is that of Dally and Seitz ("Deadlock-Free Message Routing in Multiprocessor
+//! Interconnection Networks", 1987). Number the pairs so that each dependency leads to a higher number.
+//! Suppose that some packets wait forever, and let (`c`, `v`) be the highest pair in whose buffer one of
+//! them waits. The first packet in that buffer needs an end port, which accepts packets eventually, or
+//! a pair with a higher number. The buffer of the higher pair holds no packet that waits forever; so it
+//! drains, its credits return, and the first packet moves on. The same holds for each packet behind it, so
+//! none waits forever: a contradiction.
+//!
+//! Channels from and to end ports are no vertices of the graph. A channel to an end port waits for
+//! nothing, and nothing waits for a channel from an end port, since switches do not route into an end
+//! port and out of it again. Neither can be on a cycle.
+//!
+//! A switch that replicates a multicast packet keeps it in the input buffer until the last copy has left:
+//! the input depends on every output of the tree, which are triples like those of unicast. The copies do
+//! not depend on each other, because a link starts a packet only with credits for all of it (IBA vol. 1,
+//! 7.9): a copy under transmission never waits for another one.
+//!
+//! # Why all dependencies are found
+//!
+//! *Unicast.* The entries of all switches for one destination LID form a graph with one edge out of every
+//! switch. A packet follows it from its source switch, whatever its input port is. The pass over one LID
+//! visits switches upstream first, so that the SLs of all packets that enter a switch are known when
+//! it is visited, and adds the triple of each pair of consecutive channels. Switches that packets enter
+//! but the order never reaches are on a forwarding loop; a visited switch at which packets end must be
+//! that of the destination. The SLs of a source are those that path records give
+//! ([`path_sl`](crate::plan::routing::RoutingPolicy::path_sl)), for each SL group of end ports and each
+//! hint in [`Checks`]. Consecutive LIDs with equal entries and equal SL groups have equal triples and are
+//! passed over once.
+//!
+//! *Multicast.* A packet starts at any switch with a member, full or send-only, on every channel of the
+//! group's MFT entry, and continues on every channel of the entry of the next switch but the one back.
+//! All consecutive channels that are reachable in this way are added, with all SLs of the groups on the
+//! MLID.
+//!
+//! *Over-approximation.* All end ports at a switch count as sources of each SL that one of them uses, and
+//! a packet from them may be on any VL to which one of their ports is mapped. A superset of the real
+//! dependencies can cause a false alarm, but hide no cycle.
+//!
+//! # Assumptions
+//!
+//! * Devices forward as programmed. Mappings that the plan does not program (QoS off, or no SL mapping in
+//!   the device) are VL = SL modulo the number of data VLs ([`super::sl_to_vl`]).
+//! * End ports consume packets, and arbitration serves each VL eventually.
+//! * Clients use the SL of the path record or of the multicast group.
+//! * VL 15 (SMPs) has no credits and takes part in no dependency (IBA vol. 1, 7.6).
+//! * All tables are those of this plan. The time in which old and new tables coexist is the subject of
+//!   [`super::transition`].
+//!
+//! # Verdict
+//!
+//! A credit loop rejects the plan if the routing engine promises to have none, else it is a warning. A
+//! cycle that disappears without multicast is a warning as well: any client may create a group, and
+//! must not be able to take down the routes of the whole fabric.
+
+pub(in crate::verify) mod unicast;
+
+mod multicast;
+
+use super::dependency_graph::DependencyGraph;
+use super::endpoints::{self, DestinationTree, SourcePorts};
+use super::limits;
+use super::network::SwitchNetwork;
+use super::proof::Proof;
+use super::sl_to_vl::SlToVlMaps;
+use super::triples::Triples;
+use super::verdict::{Checks, Cycle, Fault, Faults, Summary, Verified, VerifyFailure};
+use crate::fabric::Fabric;
+use crate::ids::Mlid;
+use crate::notes::Note;
+use crate::plan::Plan;
+use crate::plan::routing::Lft;
+use std::sync::Arc;
+
+/// Checks a plan.
+///
+/// # Errors
+/// The faults that forbid writing it: LIDs out of reach, forwarding loops, tables beyond the capacity of
+/// their devices, packets mapped to VL 15 if the engine made the mapping, and credit loops if the engine
+/// promises to have none. Without that promise a credit loop is a warning in [`Summary::notes`], and
+/// so are packets that a configured mapping drops.
+pub fn verify(fabric: &Fabric, plan: Plan, checks: &Checks) -> Result<Verified, VerifyFailure> {
+    verify_shared(fabric, &Arc::new(plan), checks)
+}
+
+/// [`verify`] for a shared plan.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_shared(
+    fabric: &Fabric,
+    plan: &Arc<Plan>,
+    checks: &Checks,
+) -> Result<Verified, VerifyFailure> {
+    let (summary, _) = check(fabric, plan, checks, SwitchNetwork::new(fabric))?;
+    Ok(Verified { plan: plan.clone(), summary })
+}
+
+/// What a full check collected, from which a [`Proof`] is made on demand.
+pub(super) struct Evidence {
+    network: SwitchNetwork,
+    sl_to_vl: SlToVlMaps,
+    triples: Triples,
+    cdg: DependencyGraph,
+    trees: Vec<DestinationTree>,
+    group_notes: Vec<(Mlid, Note)>,
+}
+
+pub(super) fn check(
+    fabric: &Fabric,
+    plan: &Plan,
+    checks: &Checks,
+    network: SwitchNetwork,
+) -> Result<(Summary, Evidence), VerifyFailure> {
+    let sl_to_vl = SlToVlMaps::new(fabric, plan, &network);
+    let triples = Triples::new(&network);
+    let mut failure = VerifyFailure::default();
+    let mut summary = Summary::default();
+
+    let routes = unicast::check(fabric, plan, checks, &network, &triples);
+    summary.lids = routes.reached;
+    summary.longest_path = routes.longest;
+    summary.left_out = routes.left_out;
+    failure.add(routes.faults);
+    let groups = multicast::check(fabric, plan, &network, &triples);
+    failure.add(groups.faults);
+    summary.notes.extend(groups.notes.iter().map(|(_, note)| note.clone()));
+    failure.add(limits::check(fabric, plan));
+
+    let cdg = DependencyGraph::new(&network, &sl_to_vl, &triples);
+    let dropped = cdg.dropped(fabric, &network);
+    if plan.routing.policy.decides_sl_to_vl() {
+        failure.add(dropped);
+    } else {
+        summary.notes.extend(configured_drops(&dropped, cdg.dropped_sls()));
+    }
+    summary.dependencies = cdg.dependencies();
+    if let Some(cycle) = cdg.cycle(fabric, &network) {
+        match accepted_cycle(fabric, plan, checks, (&network, &sl_to_vl), &cycle) {
+            Some(warning) => summary.notes.push(warning),
+            None => failure.add_fault(Fault::CreditLoop(cycle.clone())),
+        }
+        summary.cycle = Some(cycle);
+    }
+    if failure.total > 0 {
+        return Err(failure);
+    }
+    summary.add_left_out_note(fabric);
+    let (trees, group_notes) = (routes.trees, groups.notes);
+    Ok((summary, Evidence { network, sl_to_vl, triples, cdg, trees, group_notes }))
+}
+
+impl Evidence {
+    /// The proof of the plan; `None` if it has a credit loop or drops packets.
+    pub(super) fn into_proof(
+        self,
+        fabric: &Arc<Fabric>,
+        verified: &Verified,
+        checks: &Checks,
+    ) -> Option<Proof> {
+        let Self { network, sl_to_vl, triples, cdg, trees: found, group_notes } = self;
+        let (plan, policy) = (verified.plan(), &*verified.plan.routing.policy);
+        // Only a full check reports dropped packets, so it has to examine each such plan.
+        let ranks = cdg.ranks().filter(|_| cdg.dropped_sls() == 0)?;
+        let count = plan.lids.max().index() + 1;
+        let (mut destinations, mut trees) = (vec![None; count], vec![None; count]);
+        for to in endpoints::destinations(fabric, plan, policy) {
+            destinations[to.lid.index()] = Some(to);
+        }
+        for tree in found {
+            trees[tree.lid.index()] = Some(tree);
+        }
+        // Removed switches send nothing and forward nothing.
+        let mut sources = endpoints::sources(fabric, plan, policy);
+        sources.resize(network.switches(), SourcePorts::default());
+        let mut tables = plan.routing.lfts.clone();
+        tables.resize(network.switches(), Arc::new(Lft::empty(plan.lids.max())));
+        Some(Proof {
+            pair_sls: Arc::new(triples.pair_sls(&network)),
+            packed: Arc::new(network.packed()),
+            fabric: fabric.clone(),
+            tables: Arc::new(tables),
+            groups: plan.multicast.clone(),
+            plan: plan.clone(),
+            checks: checks.clone(),
+            network: Arc::new(network),
+            sl_to_vl: Arc::new(sl_to_vl),
+            triples: Arc::new(triples),
+            cdg: Arc::new(cdg),
+            ranks: Arc::new(ranks),
+            sources: Arc::new(sources),
+            destinations: Arc::new(destinations),
+            trees: Arc::new(trees),
+            group_notes,
+            summary: verified.summary.clone(),
+            fault_free: None,
+        })
+    }
+}
+
+/// The message about packets that the administrator's SL to VL mappings drop. VL 15 for an unused SL is
+/// the usual way to disable it, so only SL 0, which every client may use, is worth a warning.
+fn configured_drops(dropped: &Faults, sls: u16) -> Option<Note> {
+    let first = dropped.described.first()?;
+    let more = match dropped.total {
+        1 => String::new(),
+        2 => ", and there is 1 more such place".to_owned(),
+        total => format!(", and there are {} more such places", total - 1),
+    };
+    let text = format!("as configured, {first}{more}");
+    Some(if sls & 1 == 1 { Note::warning(text) } else { Note::info(text) })
+}
+
+/// The warning about a credit loop that does not reject the plan; `None` if it does.
+fn accepted_cycle(
+    fabric: &Fabric,
+    plan: &Plan,
+    checks: &Checks,
+    (network, sl_to_vl): (&SwitchNetwork, &SlToVlMaps),
+    cycle: &Cycle,
+) -> Option<Note> {
+    if !plan.routing.policy.guarantees_no_credit_loops() {
+        let engine = plan.routing.engine;
+        return Some(Note::warning(format!(
+            "routing engine {engine} leaves a credit loop, the fabric may deadlock: {cycle}"
+        )));
+    }
+    is_multicast_cycle(fabric, plan, checks, network, sl_to_vl).then(|| {
+        Note::warning(format!(
+            "multicast groups close a credit loop with these routes, the fabric may deadlock: {cycle}"
+        ))
+    })
+}
+
+/// True if the plan has no credit loop without its multicast groups. Any client may create a group with
+/// an SL that the trees were not made for; and the torus-2QoS trees around a missing switch are those
+/// of OpenSM, free of credit loops or not.
+fn is_multicast_cycle(
+    fabric: &Fabric,
+    plan: &Plan,
+    checks: &Checks,
+    network: &SwitchNetwork,
+    sl_to_vl: &SlToVlMaps,
+) -> bool {
+    if plan.multicast.by_switch.iter().all(Vec::is_empty) {
+        return false;
+    }
+    let triples = Triples::new(network);
+    unicast::check(fabric, plan, checks, network, &triples);
+    DependencyGraph::new(network, sl_to_vl, &triples).cycle(fabric, network).is_none()
+}

@@ -1,0 +1,44 @@
+//! The trees of all multicast groups.
+
+use crate::fabric::Fabric;
+use crate::ids::Mlid;
+use crate::notes::Note;
+use crate::plan::Plan;
+use crate::verify::multicast_tree::{Tree, trees};
+use crate::verify::network::SwitchNetwork;
+use crate::verify::triples::Triples;
+use crate::verify::verdict::Faults;
+use rayon::prelude::*;
+
+pub(super) struct MulticastFindings {
+    pub faults: Faults,
+    /// Messages about groups, ascending by MLID.
+    pub notes: Vec<(Mlid, Note)>,
+}
+
+/// Follows all trees and adds their triples.
+pub(super) fn check(
+    fabric: &Fabric,
+    plan: &Plan,
+    network: &SwitchNetwork,
+    triples: &Triples,
+) -> MulticastFindings {
+    let trees: Vec<_> = trees(fabric, plan, network, |_| true).collect();
+    let check = |tree: Tree<'_>| {
+        let sls = plan.multicast.sls_of(tree.mlid);
+        let (fault, note) = tree.check(|channel, input, next| {
+            let hop = network.hop_of(channel);
+            triples.add((hop.triples, hop.width), input, next, sls);
+        });
+        (fault, note.map(|note| (tree.mlid, note)))
+    };
+    let checked: Vec<_> = trees.into_par_iter().map(check).collect();
+    let mut found = MulticastFindings { faults: Faults::default(), notes: Vec::new() };
+    for (fault, note) in checked {
+        if let Some(fault) = fault {
+            found.faults.add(|| fault);
+        }
+        found.notes.extend(note);
+    }
+    found
+}

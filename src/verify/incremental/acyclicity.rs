@@ -1,0 +1,81 @@
+//! The search for a cycle that additional dependencies would close in an acyclic graph.
+//!
+//! Each dependency of the graph leads to a node of lower topological rank. A cycle therefore contains an
+//! added dependency that does not, and the node of lowest rank on it is the tail of one. The search begins
+//! at the heads of these dependencies and visits no node below the lowest of their tails.
+
+use crate::verify::dependency_graph::{DependencyGraph, NO_RANK};
+use std::collections::HashMap;
+
+/// True if the graph, of which `ranks` are the topological ranks, has no cycle with the `added`
+/// dependencies and without the nodes for which `is_dead` holds.
+pub(super) fn stays_acyclic(
+    cdg: &DependencyGraph,
+    ranks: &[u32],
+    is_dead: impl Fn(u32) -> bool,
+    added: &[(u32, u32)],
+) -> bool {
+    let rank = |node: u32| ranks[node as usize];
+    let is_out_of_order = |&&(from, to): &&(u32, u32)| {
+        // A node without any dependency in the graph has no rank.
+        rank(from) == NO_RANK || rank(to) == NO_RANK || rank(from) <= rank(to)
+    };
+    let out_of_order = || added.iter().filter(is_out_of_order);
+    let ranked = out_of_order().map(|&(from, _)| rank(from)).filter(|&rank| rank != NO_RANK);
+    let lowest = ranked.min().unwrap_or(0);
+    let mut more: HashMap<u32, Vec<u32>> = HashMap::new();
+    for &(from, to) in added {
+        more.entry(from).or_default().push(to);
+    }
+    let is_inside = |node: u32| rank(node) >= lowest && !is_dead(node);
+    let successors = |node: u32| -> Vec<u32> {
+        let added = more.get(&node).into_iter().flatten().copied();
+        cdg.successors(node).chain(added).filter(|&next| is_inside(next)).collect()
+    };
+    let mut search = Search { marks: vec![Mark::New; cdg.len()], path: Vec::new() };
+    out_of_order()
+        .filter(|&&(_, to)| is_inside(to))
+        .all(|&(_, to)| search.is_acyclic_from(to, &successors))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    New,
+    OnPath,
+    Done,
+}
+
+/// A depth-first search.
+struct Search {
+    marks: Vec<Mark>,
+    /// The nodes of the path, each with its unvisited successors.
+    path: Vec<(u32, Vec<u32>)>,
+}
+
+impl Search {
+    /// True if no cycle can be reached from `start`.
+    fn is_acyclic_from(&mut self, start: u32, successors: &impl Fn(u32) -> Vec<u32>) -> bool {
+        if self.marks[start as usize] == Mark::Done {
+            return true;
+        }
+        self.enter(start, successors);
+        while let Some((node, rest)) = self.path.last_mut() {
+            let Some(next) = rest.pop() else {
+                self.marks[*node as usize] = Mark::Done;
+                self.path.pop();
+                continue;
+            };
+            match self.marks[next as usize] {
+                Mark::OnPath => return false,
+                Mark::Done => {}
+                Mark::New => self.enter(next, successors),
+            }
+        }
+        true
+    }
+
+    fn enter(&mut self, node: u32, successors: &impl Fn(u32) -> Vec<u32>) {
+        self.marks[node as usize] = Mark::OnPath;
+        self.path.push((node, successors(node)));
+    }
+}

@@ -1,0 +1,107 @@
+//! The changed entries of the linear forwarding tables, grouped by destination LID.
+
+use super::changes::Changes;
+use crate::ids::Lid;
+use crate::plan::Plan;
+use crate::verify::endpoints::DestinationTree;
+use crate::verify::network::NONE;
+use crate::verify::proof::Proof;
+use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
+use rayon::prelude::*;
+
+/// The forwarding tables of a plan and of the proven one, and where they differ.
+pub(super) struct ChangedRoutes<'a> {
+    pub proof: &'a Proof,
+    pub plan: &'a Plan,
+    /// Tables of the proven plan, by switch.
+    pub old: Vec<&'a [u8]>,
+    /// Tables of the new plan, by switch.
+    pub new: Vec<&'a [u8]>,
+    /// Changed entries as (LID, switch), ascending.
+    changes: Vec<(u16, u32)>,
+    /// By LID: offset of its entries in `changes`; one more offset at the end.
+    first: Vec<u32>,
+    /// Channels of lost cables.
+    pub dead: &'a [u32],
+    /// Switches that the proven plan has and the new one lacks.
+    pub removed: &'a [u32],
+}
+
+/// The new table of a removed switch.
+static NO_ENTRIES: [u8; 0x1_0000] = [LFT_NO_PATH; 0x1_0000];
+
+impl<'a> ChangedRoutes<'a> {
+    pub(super) fn new(proof: &'a Proof, plan: &'a Plan, changes: &'a Changes) -> Self {
+        let Changes { switches, channels: dead, removed, .. } = changes;
+        let old: Vec<&[u8]> = proof.tables.iter().map(|table| &table.0[..]).collect();
+        let mut new = old.clone();
+        removed.iter().for_each(|&switch| new[switch as usize] = &NO_ENTRIES);
+        for &switch in switches {
+            new[switch as usize] = &plan.routing.lfts[switch as usize].0;
+        }
+        let lids = proof.destinations.len();
+        let is_used = |&lid: &u16| proof.destinations[usize::from(lid)].is_some();
+        let changed = |&switch: &u32| {
+            let mut changed = differing_lids(old[switch as usize], new[switch as usize], lids);
+            changed.retain(is_used);
+            changed
+        };
+        let by_switch: Vec<Vec<u16>> = switches.par_iter().map(changed).collect();
+        let mut first = vec![0u32; lids + 1];
+        by_switch.iter().flatten().for_each(|&lid| first[usize::from(lid) + 1] += 1);
+        for lid in 0..lids {
+            first[lid + 1] += first[lid];
+        }
+        let mut next = first.clone();
+        let mut changes = vec![(0, 0); first[lids] as usize];
+        for (lids, &switch) in by_switch.iter().zip(switches) {
+            for &lid in lids {
+                let place = &mut next[usize::from(lid)];
+                changes[*place as usize] = (lid, switch);
+                *place += 1;
+            }
+        }
+        Self { proof, plan, old, new, changes, first, dead, removed }
+    }
+
+    /// The changed entries of a LID as (LID, switch).
+    pub(super) fn of(&self, lid: Lid) -> &[(u16, u32)] {
+        let (first, end) = (self.first[lid.index()], self.first[lid.index() + 1]);
+        &self.changes[first as usize..end as usize]
+    }
+
+    /// LIDs with changed entries, ascending.
+    pub(super) fn lids(&self) -> Vec<u16> {
+        let all = 0..self.first.len() as u16 - 1;
+        all.filter(|&lid| !self.of(Lid(lid)).is_empty()).collect()
+    }
+
+    /// The channel of table entry `port`; [`NONE`] if no switch is behind that port.
+    #[inline]
+    pub(super) fn channel(&self, switch: u32, port: u8) -> u32 {
+        if port == LFT_NO_PATH { NONE } else { self.proof.packed.channel(switch, port) }
+    }
+
+    /// True if a LID shares its old tree with another LID, and the entries of both changed alike: then
+    /// they share the new tree.
+    pub(super) fn follows_leader(&self, tree: DestinationTree) -> bool {
+        let (own, leaders) = (self.of(tree.lid), self.of(tree.leader));
+        let entry = |&(lid, switch): &(u16, u32)| self.new[switch as usize][usize::from(lid)];
+        tree.lid != tree.leader
+            && own.len() == leaders.len()
+            && own.iter().zip(leaders).all(|(a, b)| a.1 == b.1 && entry(a) == entry(b))
+    }
+}
+
+/// LIDs below `lids` whose entries differ, ascending.
+fn differing_lids(old: &[u8], new: &[u8], lids: usize) -> Vec<u16> {
+    let mut differing = Vec::new();
+    // The comparison of whole blocks skips most of a table quickly.
+    let blocks = old.chunks(LFT_BLOCK).zip(new.chunks(LFT_BLOCK)).enumerate();
+    for (number, (old, new)) in blocks.filter(|(_, (old, new))| old != new) {
+        let entries = old.iter().zip(new).zip(number * LFT_BLOCK..lids);
+        let unequal = entries.filter(|((old, new), _)| old != new);
+        differing.extend(unequal.map(|(_, lid)| lid as u16));
+    }
+    differing
+}

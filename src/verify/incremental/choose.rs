@@ -1,0 +1,125 @@
+//! The choice between an incremental check and the full one.
+
+use super::check::Additions;
+use super::fault_free::network_after;
+use crate::fabric::Fabric;
+use crate::fabric::difference::Difference;
+use crate::plan::Plan;
+use crate::verify::full::{self, Evidence};
+use crate::verify::proof::Proof;
+use crate::verify::verdict::{Checks, Summary, Verified, VerifyFailure};
+use std::sync::Arc;
+
+/// Checks a plan in full and returns its proof for later plans; there is no [`Proof`] of a plan that has
+/// a credit loop or drops packets.
+///
+/// # Errors
+/// As [`crate::verify::verify`].
+pub fn prove(
+    fabric: &Arc<Fabric>,
+    plan: Plan,
+    checks: &Checks,
+) -> Result<(Verified, Option<Proof>), VerifyFailure> {
+    prove_after(fabric, plan, checks, None)
+}
+
+/// [`prove`], with a proof that retains the cables and switches of the `last` one that are missing now:
+/// their repair needs no full check.
+pub(super) fn prove_after(
+    fabric: &Arc<Fabric>,
+    plan: Plan,
+    checks: &Checks,
+    last: Option<&Proof>,
+) -> Result<(Verified, Option<Proof>), VerifyFailure> {
+    let network = network_after(last, fabric);
+    let (summary, evidence) = full::check(fabric, &plan, checks, network)?;
+    let verified = Verified { plan: Arc::new(plan), summary };
+    let fault_free = last.and_then(|last| last.fault_free_proof().if_more_complete(fabric));
+    let proof = evidence.into_proof(fabric, &verified, checks);
+    Ok((verified, proof.map(|proof| Proof { fault_free, ..proof })))
+}
+
+/// Checks a plan for a fabric that differs as told from that of `proof`: incrementally, or in full if
+/// that is inconclusive.
+///
+/// # Errors
+/// As [`crate::verify::verify`].
+pub fn verify_changes(
+    fabric: &Fabric,
+    plan: Plan,
+    checks: &Checks,
+    proof: &Proof,
+    difference: &Difference,
+) -> Result<Verified, VerifyFailure> {
+    let known = Known { proof, difference: Some(difference) };
+    verify_with(fabric, plan, checks, Some(known)).map(|(verified, _)| verified)
+}
+
+/// An earlier proof, and the difference of its fabric if that has the same nodes.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub proof: &'a Proof,
+    pub difference: Option<&'a Difference>,
+}
+
+/// Checks a plan incrementally if a proof is known and conclusive, else in full.
+pub(super) fn verify_with(
+    fabric: &Fabric,
+    plan: Plan,
+    checks: &Checks,
+    known: Option<Known<'_>>,
+) -> Result<(Verified, Findings), VerifyFailure> {
+    let incremental = known.and_then(|known| check_incrementally(fabric, &plan, checks, known));
+    let (summary, findings) = match incremental {
+        Some(found) => found,
+        None => {
+            let network = network_after(known.map(|known| known.proof), fabric);
+            let (summary, evidence) = full::check(fabric, &plan, checks, network)?;
+            (summary, Findings::Full(Box::new(evidence)))
+        }
+    };
+    Ok((Verified { plan: Arc::new(plan), summary }, findings))
+}
+
+fn check_incrementally(
+    fabric: &Fabric,
+    plan: &Plan,
+    checks: &Checks,
+    Known { proof, difference }: Known<'_>,
+) -> Option<(Summary, Findings)> {
+    let against_plan_in_force = || match difference {
+        Some(difference) => proof.check_changes(fabric, plan, checks, difference),
+        None => proof.check_changed_nodes(fabric, plan, checks),
+    };
+    let against_fault_free = || proof.check_against_fault_free(fabric, plan, checks);
+    // The old and new routes around a returned switch mostly form a cycle together.
+    let has_returned_switch = fabric.switches().len() > proof.fabric.switches().len();
+    let (base, summary, additions) = if has_returned_switch {
+        against_fault_free().or_else(against_plan_in_force)?
+    } else {
+        against_plan_in_force().or_else(against_fault_free)?
+    };
+    let base = Proof { fault_free: Some(proof.fault_free_proof()), ..base };
+    Some((summary, Findings::Incremental(Box::new((base, additions)))))
+}
+
+/// What a check found in a plan that passed. The proof is made from it later, off the critical path.
+pub(super) enum Findings {
+    Full(Box<Evidence>),
+    /// The earlier proof, and the additions of the plan.
+    Incremental(Box<(Proof, Additions)>),
+}
+
+impl Findings {
+    pub(super) fn into_proof(
+        self,
+        fabric: &Arc<Fabric>,
+        verified: &Verified,
+        checks: &Checks,
+    ) -> Option<Proof> {
+        match self {
+            Self::Full(evidence) => evidence.into_proof(fabric, verified, checks),
+            Self::Incremental(found) => found.0.advance(fabric, verified, found.1),
+        }
+    }
+}

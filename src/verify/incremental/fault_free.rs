@@ -1,0 +1,48 @@
+//! The last proof of a fault-free fabric, retained until the faults are repaired.
+//!
+//! The plan after a repair is mostly the plan from before the fault, or similar to it. The plan in force
+//! cannot vouch for it: when a ring is closed again, old routes the long way round and new routes across
+//! the repaired cable form a cycle together. So the last [`Proof`] of a fabric without faults is kept beside
+//! the proof of the plan in force, as long as it knows each switch and cable of the fabric. A plan that
+//! passes by it is free of credit loops, but not together with the plan in force ([`Extent::FaultFree`]).
+
+use super::check::Additions;
+use crate::fabric::Fabric;
+use crate::plan::Plan;
+use crate::verify::network::{Renumbering, SwitchNetwork};
+use crate::verify::proof::Proof;
+use crate::verify::verdict::{Checks, Extent, Summary};
+use std::sync::Arc;
+
+impl Proof {
+    /// The last proof of a fault-free fabric, which is this one unless something is missing.
+    pub(super) fn fault_free_proof(&self) -> Arc<Self> {
+        self.fault_free.clone().unwrap_or_else(|| Arc::new(self.clone()))
+    }
+
+    /// The proof if it knows all switches and cables of `fabric`, and also some that are missing there.
+    pub(super) fn if_more_complete(self: Arc<Self>, fabric: &Fabric) -> Option<Arc<Self>> {
+        let renumbering = Renumbering::between(&self.network, &self.fabric, fabric)?;
+        let (_, cables) = self.network.renumbered(&renumbering, fabric)?;
+        (!cables.ports.is_empty()).then_some(self)
+    }
+
+    /// [`Proof::check_changed_nodes`] with the last proof of a fault-free fabric.
+    pub(super) fn check_against_fault_free(
+        &self,
+        fabric: &Fabric,
+        plan: &Plan,
+        checks: &Checks,
+    ) -> Option<(Self, Summary, Additions)> {
+        let fault_free = self.fault_free.as_ref()?;
+        let (proof, summary, additions) = fault_free.check_changed_nodes(fabric, plan, checks)?;
+        Some((proof, Summary { extent: Extent::FaultFree, ..summary }, additions))
+    }
+}
+
+/// The network of a fabric. It retains switches and cables of the `last` proof that are missing now, unless
+/// there are switches or cables that the proof does not know.
+pub(super) fn network_after(last: Option<&Proof>, fabric: &Fabric) -> SwitchNetwork {
+    let known = last.and_then(|last| last.network.for_snapshot(&last.fabric, fabric));
+    known.unwrap_or_else(|| SwitchNetwork::new(fabric))
+}

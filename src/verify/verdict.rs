@@ -1,0 +1,234 @@
+//! What a check is asked for, and what it answers: [`Checks`], [`Verified`] with its [`Summary`], and the
+//! [`Fault`]s of a [`VerifyFailure`].
+
+use crate::fabric::{Fabric, PortId};
+use crate::ids::{Guid, Lid, Mlid, PortNum, Sl, Vl};
+use crate::notes::Note;
+use crate::plan::Plan;
+use std::fmt;
+use std::sync::Arc;
+
+/// Faults that a [`VerifyFailure`] describes; all others are only counted.
+const MAX_DESCRIBED_FAULTS: usize = 8;
+
+/// Inputs of a check beside fabric and plan.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Checks {
+    /// SLs that a path record request may carry as a hint to
+    /// [`crate::plan::routing::RoutingPolicy::path_sl`]. An empty list stands for SL 0.
+    pub hints: Vec<Sl>,
+}
+
+impl Checks {
+    /// The usual hints: SL 0 without QoS; with QoS both levels of torus-2QoS (SL bit 3).
+    pub fn new(qos: bool) -> Self {
+        let hints = if qos { vec![Sl(0), Sl(8)] } else { vec![Sl(0)] };
+        Self { hints }
+    }
+
+    pub(super) fn hints(&self) -> &[Sl] {
+        if self.hints.is_empty() { &[Sl(0)] } else { &self.hints }
+    }
+}
+
+/// A plan that passed. Only this module constructs one, so an unchecked plan cannot reach a device.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    pub(super) plan: Arc<Plan>,
+    pub(super) summary: Summary,
+}
+
+impl Verified {
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+}
+
+/// How much of a plan a check examined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Extent {
+    /// All of it ([`super::full`]).
+    #[default]
+    Full,
+    /// The differences from the verified plan in force ([`super::incremental`]). The dependencies of both
+    /// plans together are acyclic, so packets of both may be in flight at the same time. The summary
+    /// counts the dependencies of both plans, and its longest path is an upper bound.
+    Incremental,
+    /// The differences from the last verified plan of a fault-free fabric. The plan is acyclic, but not
+    /// necessarily together with the plan in force.
+    FaultFree,
+}
+
+/// What a check found in a plan that passed.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    pub extent: Extent,
+    /// Number of unicast LIDs that every source reaches.
+    pub lids: usize,
+    /// End ports for which no switch has an entry, ascending.
+    pub left_out: Vec<PortId>,
+    /// Switches on the longest path.
+    pub longest_path: u32,
+    /// Number of dependencies between (channel, VL) pairs.
+    pub dependencies: usize,
+    /// A credit loop, if the routing engine does not promise to have none or if only multicast groups
+    /// close it. Any other credit loop is a [`Fault`].
+    pub cycle: Option<Cycle>,
+    /// Messages for the operator.
+    pub notes: Vec<Note>,
+}
+
+impl Summary {
+    /// Adds the warning about end ports without routes.
+    pub(super) fn add_left_out_note(&mut self, fabric: &Fabric) {
+        let Some(&first) = self.left_out.first() else { return };
+        let first = fabric.describe(first);
+        self.notes.push(Note::warning(match self.left_out.len() {
+            1 => format!("end port {first} has no routes and stays unreachable"),
+            count => format!(
+                "{count} end ports have no routes and stay unreachable, the first is {first}"
+            ),
+        }));
+    }
+}
+
+/// One channel and VL of a credit loop.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ChannelRef {
+    /// NodeDescription of the sending switch.
+    pub description: String,
+    /// GUID of the sending switch.
+    pub guid: Guid,
+    /// Output port of the sending switch.
+    pub port: PortNum,
+    pub vl: Vl,
+}
+
+impl fmt::Display for ChannelRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\" {} port {} VL {}", self.description, self.guid, self.port, self.vl)
+    }
+}
+
+/// A credit loop: each channel waits for the next one, the last for the first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cycle(pub Vec<ChannelRef>);
+
+impl fmt::Display for Cycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for channel in &self.0 {
+            write!(f, "{channel} -> ")?;
+        }
+        f.write_str("the first again")
+    }
+}
+
+/// A reason to reject a plan.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Fault {
+    /// Packets from an end port do not arrive at a LID.
+    #[error("no path from {source_port} to LID {lid} of {destination}: {end}")]
+    Unreachable {
+        source_port: String,
+        lid: Lid,
+        /// The end port that owns the LID.
+        destination: String,
+        /// Where the path ends or loops.
+        end: String,
+    },
+    /// A path in use meets an SL to VL mapping to VL 15, which drops its packets.
+    #[error("{switch} drops SL {sl} from port {input} to port {output}: it is mapped to VL 15")]
+    Dropped {
+        switch: String,
+        /// Input port; 0 stands for all end ports of the switch.
+        input: u8,
+        output: u8,
+        sl: Sl,
+    },
+    /// The channel dependency graph has a cycle.
+    #[error("credit loop: {0}")]
+    CreditLoop(Cycle),
+    /// The multicast forwarding tables of a group have a loop.
+    #[error("multicast group {mlid} loops: a packet returns to {switch}")]
+    MulticastLoop {
+        mlid: Mlid,
+        /// A switch on the loop.
+        switch: String,
+    },
+    /// A table exceeds a capacity of its device.
+    #[error("{device}: {what} {value} is beyond its limit of {limit}")]
+    Limit {
+        /// Description of the switch or port.
+        device: String,
+        /// The limited quantity.
+        what: &'static str,
+        /// The planned value.
+        value: u32,
+        /// The largest value that the device supports.
+        limit: u32,
+    },
+}
+
+/// The faults for which a plan was rejected.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct VerifyFailure {
+    /// The first faults of each stage of the check.
+    pub faults: Vec<Fault>,
+    /// Number of all faults.
+    pub total: usize,
+}
+
+impl VerifyFailure {
+    /// Adds the faults of one stage of the check.
+    pub(super) fn add(&mut self, faults: Faults) {
+        self.faults.extend(faults.described);
+        self.total += faults.total;
+    }
+
+    pub(super) fn add_fault(&mut self, fault: Fault) {
+        self.faults.push(fault);
+        self.total += 1;
+    }
+}
+
+impl fmt::Display for VerifyFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.total == 1 { "" } else { "s" };
+        write!(f, "the plan has {} fault{plural}", self.total)?;
+        for fault in &self.faults {
+            write!(f, "; {fault}")?;
+        }
+        let more = self.total.saturating_sub(self.faults.len());
+        if more > 0 { write!(f, "; and {more} more") } else { Ok(()) }
+    }
+}
+
+impl std::error::Error for VerifyFailure {}
+
+/// Faults found by one stage of a check: descriptions of the first ones, and the number of all.
+#[derive(Default, Debug)]
+pub(super) struct Faults {
+    pub described: Vec<Fault>,
+    pub total: usize,
+}
+
+impl Faults {
+    /// Counts a fault, and calls `describe` while fewer than [`MAX_DESCRIBED_FAULTS`] are described.
+    pub(super) fn add(&mut self, describe: impl FnOnce() -> Fault) {
+        if self.described.len() < MAX_DESCRIBED_FAULTS {
+            self.described.push(describe());
+        }
+        self.total += 1;
+    }
+
+    /// Appends faults of a later part of the same stage.
+    pub(super) fn append(&mut self, later: Self) {
+        let room = MAX_DESCRIBED_FAULTS.saturating_sub(self.described.len());
+        self.described.extend(later.described.into_iter().take(room));
+        self.total += later.total;
+    }
+}
