@@ -53,7 +53,7 @@ impl Office {
         let (notice, notices) = mpsc::channel(1);
         let clerks = TableWorkers::with(clerks).expect("threads");
         let desk = SaServer::new(port, responder, snapshots, portrait, events, archive, clerks);
-        let hatch = desk.hatch();
+        let hatch = desk.shared_responder();
         let desk = runtime.spawn(desk.serve(Inboxes { requests, commands, reports, notices }));
         let rest = Box::new((published, shown, inbox, report, notice));
         Self { desk, hatch, runtime, _errands: errand, _rest: rest, _folder: folder }

@@ -93,7 +93,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// A daemon at `port`, which was opened with `intake`.
+    /// A daemon at `port`, which was opened with `demux`.
     pub fn new(
         port: Arc<dyn MadPort>,
         demux: &Arc<MadDemux>,
@@ -171,7 +171,7 @@ impl Daemon {
         let (subnet, sm_status) = (self.subnet.subscribe(), self.sm_status.subscribe());
         let desk =
             SaServer::new(self.port, responder, subnet, sm_status, events, archive, table_workers);
-        self.demux.set_inline_responder(desk.hatch());
+        self.demux.set_inline_responder(desk.shared_responder());
         let (requests, reports) = (self.unsolicited.sa, self.unsolicited.reports);
         let inboxes = Inboxes { requests, commands, reports, notices };
         // Not among the others, which end at once: this one tells what it did when the manager

@@ -118,7 +118,7 @@ impl Office {
         let (notice, notices) = mpsc::channel(1);
         let clerks = TableWorkers::default();
         let desk = SaServer::new(port.clone(), responder, snapshots, shown, told, archive, clerks);
-        let hatch = desk.hatch();
+        let hatch = desk.shared_responder();
         let desk =
             tokio::spawn(desk.serve(Inboxes { requests: queue, commands, reports, notices }));
         let rest = Box::new((published, errand, report, notice, folder));

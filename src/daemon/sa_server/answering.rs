@@ -1,4 +1,4 @@
-//! Requests: they wait their turn, are refused if there are too many, and are answered in batches.
+//! Admits requests to the queue, refuses excess ones, and answers them in batches.
 
 use super::SaServer;
 use crate::daemon::sa_server::joins::Disposition;
@@ -16,49 +16,56 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-/// Requests that are answered before anything else has its turn.
-const BATCH: usize = 512;
+/// Requests per batch; other inputs are handled between batches.
+const MAX_REQUESTS_PER_BATCH: usize = 512;
 
-/// Answers to requests that write before anything else has its turn: each may take as long as the port
-/// takes to send a packet. Requests whose answer is held do not count: repetitions that lay about until
-/// it is sent would be answered once more.
-const WRITES: usize = 64;
+/// Replies to writing requests per batch: each may take as long as the port takes to send a
+/// packet. Requests whose reply is held do not count, because their retransmissions, if left in
+/// the queue until the reply is sent, would be answered again.
+const MAX_WRITES_PER_BATCH: usize = 64;
 
-/// Requests that are refused before some are answered. The one takes as long as the other, and the time
-/// is for answers: those beyond hear nothing and repeat what they ask by themselves.
-const REFUSALS: usize = WRITES;
+/// BUSY replies per batch. A BUSY reply costs as much as an answer; further requests are dropped,
+/// and their senders retransmit them.
+const MAX_BUSY_PER_BATCH: usize = MAX_WRITES_PER_BATCH;
 
-/// Requests for tables, of any length, that are answered before anything else has its turn.
-const TABLES: usize = 32;
+/// Requests for tables (of any length) per batch.
+const MAX_TABLES_PER_BATCH: usize = 32;
+
+/// A port's BUSY replies are logged from this number on, at each power of 4: when all hosts send
+/// requests at once, each is refused now and then.
+const MIN_LOGGED_BUSY: u64 = 16;
 
 impl SaServer {
-    /// Lets a request wait its turn.
+    /// Queues a request, or refuses the one that the queue drops for it.
     pub(super) fn admit(&mut self, inbound: Inbound) {
-        if let Some(refused) = self.waiting.add(inbound) {
+        if let Some(refused) = self.queue.add(inbound) {
             self.refuse(&refused);
         }
     }
 
     fn refuse(&mut self, refused: &Inbound) {
-        let is_up = self.subnet.is_some() || self.studying.is_some();
+        let is_up = self.subnet.is_some() || self.indexing.is_some();
         let is_ours = is_up && self.is_master();
         let Some(mad) = busy(&refused.mad).filter(|_| is_ours) else { return };
         let lid = refused.from.lid;
         let count = self.responder.get().counters_mut().count_busy(lid);
-        if is_telling(count) {
-            let name = self.name_of(lid);
-            warn!("LID {lid} ({name}) asks too much: {count} SA requests got BUSY for an answer");
+        if is_logged(count) {
+            let node = self.node_description(lid);
+            warn!(
+                "SA request queue is full: LID {lid} ({node}), which has the most requests in it, \
+                 got BUSY {count} times"
+            );
         }
         let to = Address { qkey: GSI_QKEY, ..refused.from };
         self.send(&Reply { to, mad, required_generation: 0 });
     }
 
-    /// Answers what waits, after a look at what else came: a port's turn comes however many
-    /// requests of others came before.
+    /// Queues all requests received so far, so that each port gets its turn however many requests
+    /// other ports sent before, and answers a batch.
     pub(super) fn answer_some(&mut self, requests: &mut mpsc::Receiver<Inbound>) {
-        // Else the first requests could be ignored with the news already there.
+        // Otherwise requests that arrive with the first snapshot would be ignored.
         if self.published.has_changed().unwrap_or(false) {
-            self.published();
+            self.snapshot_changed();
         }
         if !self.is_ready() {
             return;
@@ -66,15 +73,15 @@ impl SaServer {
         let mut refusals = 0;
         for _ in 0..requests.len() {
             let Ok(inbound) = requests.try_recv() else { break };
-            if let Some(refused) = self.waiting.add(inbound) {
+            if let Some(refused) = self.queue.add(inbound) {
                 refusals += 1;
-                match refusals <= REFUSALS {
+                match refusals <= MAX_BUSY_PER_BATCH {
                     true => self.refuse(&refused),
                     false => self.responder.get().counters_mut().count_drop(DropReason::QueueFull),
                 }
             }
         }
-        if self.waiting.is_empty() {
+        if self.queue.is_empty() {
             return;
         }
         match self.own_subnet() {
@@ -83,55 +90,54 @@ impl SaServer {
         }
     }
 
-    /// Requests can be dealt with now: what comes just before the first snapshot is studied is
-    /// looked at when it is.
+    /// False while the first snapshot is being indexed: requests wait for it.
     pub(super) fn is_ready(&self) -> bool {
-        self.subnet.is_some() || self.studying.is_none()
+        self.subnet.is_some() || self.indexing.is_none()
     }
 
-    /// There is something that can be dealt with now.
+    /// True if replies or requests in the queues can be handled now.
     pub(super) fn has_work(&self) -> bool {
-        self.joins.has_free() || (!self.waiting.is_empty() && self.is_ready())
+        self.joins.has_released() || (!self.queue.is_empty() && self.is_ready())
     }
 
-    /// Sends some of the answers that were held and may go out now.
-    pub(super) fn send_free(&mut self) {
-        for reply in self.joins.free(WRITES) {
+    /// Sends held replies whose groups are programmed, a batch at a time.
+    pub(super) fn send_held_replies(&mut self) {
+        for reply in self.joins.take_released(MAX_WRITES_PER_BATCH) {
             self.send(&reply);
         }
     }
 
-    /// Requests that come before the subnet is up.
+    /// Drops requests while this SM is not master of a configured subnet.
     fn ignore_batch(&mut self) {
-        for next in std::iter::from_fn(|| self.waiting.take()).take(BATCH) {
-            debug!("SA request from LID {} before the subnet is up", next.name.port());
-            self.untimely += 1;
+        for next in std::iter::from_fn(|| self.queue.take()).take(MAX_REQUESTS_PER_BATCH) {
+            debug!("SA request from LID {} is ignored: the subnet is not up", next.key.port());
+            self.ignored_requests += 1;
         }
     }
 
     fn answer_batch(&mut self, subnet: &Arc<Subnet>) {
-        let patience = subnet.options.max_msg_fifo_timeout;
+        let max_age = subnet.options.max_msg_fifo_timeout;
         let now = Instant::now();
-        self.refresh_managers();
+        self.update_managers();
         let [mut tables, mut writes] = [0; 2];
-        for _ in 0..BATCH {
-            let Some(QueuedRequest { name, request: inbound }) = self.waiting.take() else { break };
-            if request_queue::is_stale(&inbound, now, patience) {
+        for _ in 0..MAX_REQUESTS_PER_BATCH {
+            let Some(QueuedRequest { key, request: inbound }) = self.queue.take() else { break };
+            if request_queue::is_stale(&inbound, now, max_age) {
                 self.responder.get().counters_mut().count_drop(DropReason::Stale);
             } else if is_read_only(&inbound.mad) {
                 tables += usize::from(is_table_request(&inbound.mad));
                 if is_service_request(&inbound.mad) {
-                    // Leases that are over are seen to before it is lent again.
+                    // Expired leases are removed before the responder is shared again.
                     self.responder.get();
                 }
                 self.reads.push(inbound);
-                if tables == TABLES {
+                if tables == MAX_TABLES_PER_BATCH {
                     break;
                 }
             } else {
                 self.read(subnet, now);
-                writes += usize::from(self.write(subnet, &inbound, name));
-                if writes == WRITES {
+                writes += usize::from(self.write(subnet, &inbound, key));
+                if writes == MAX_WRITES_PER_BATCH {
                     break;
                 }
             }
@@ -139,35 +145,35 @@ impl SaServer {
         self.read(subnet, now);
     }
 
-    /// Answers the requests that only read. The hatch is open in the meantime: else a crowd that has
-    /// found it closed once would keep the desk busy, and it closed, for ever.
+    /// Answers the collected read requests. The responder is shared meanwhile: otherwise, a flood of
+    /// requests that finds it taken back once would keep the server busy, and so the responder
+    /// exclusive, for ever.
     fn read(&mut self, subnet: &Arc<Subnet>, now: Instant) {
         if self.reads.is_empty() {
             return;
         }
-        self.lend(subnet);
+        self.share_for(subnet);
         let (port, now) = (&*self.port, now.into_std());
         self.responder
             .read(|responder| self.table_workers.answer(responder, subnet, port, &self.reads, now));
         self.reads.clear();
     }
 
-    /// The description of the node at a LID, for messages.
-    fn name_of(&self, lid: Lid) -> String {
+    fn node_description(&self, lid: Lid) -> String {
         let subnet = self.subnet.as_ref();
         let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
-        let unknown = || "unknown".to_owned();
+        let unknown = || "unknown node".to_owned();
         port.map_or_else(unknown, |(s, port)| s.fabric.node_of(port).description.to_string())
     }
 
-    /// Carries out a request that writes; true if it is answered at once.
-    fn write(&mut self, subnet: &Subnet, inbound: &Inbound, name: RequestKey) -> bool {
+    /// Executes a request that writes; true if its reply is sent at once.
+    fn write(&mut self, subnet: &Subnet, inbound: &Inbound, key: RequestKey) -> bool {
         let now = Instant::now();
         let (from, mad) = (&inbound.from, &inbound.mad);
-        let name = changes_membership(mad).then_some(name);
-        match self.joins.course(now, inbound, name) {
+        let key = changes_membership(mad).then_some(key);
+        match self.joins.check(now, inbound, key) {
             Disposition::New => {}
-            Disposition::Waits => return false,
+            Disposition::ReplyHeld => return false,
             Disposition::Answered(reply) => {
                 self.send(&reply);
                 return true;
@@ -177,27 +183,27 @@ impl SaServer {
             return false;
         };
         let generation = self.responder.get().registry().generation();
-        let free = self.joins.handled(now, (inbound, name), reply, generation);
-        free.iter().for_each(|reply| self.send(reply));
-        self.wrote();
-        self.ask_for_plan(now);
-        free.is_some()
+        let ready = self.joins.executed(now, (inbound, key), reply, generation);
+        ready.iter().for_each(|reply| self.send(reply));
+        self.registry_changed();
+        self.request_plan(now);
+        ready.is_some()
     }
 }
 
-/// True if a port that was refused so often is worth a line in the log: when all hosts ask at once,
-/// each is refused now and then.
-fn is_telling(count: u64) -> bool {
-    count.is_power_of_two() && count.trailing_zeros().is_multiple_of(2) && count >= 16
+/// True for counts that are powers of 4, from [`MIN_LOGGED_BUSY`].
+fn is_logged(count: u64) -> bool {
+    let is_power_of_4 = count.is_power_of_two() && count.trailing_zeros().is_multiple_of(2);
+    is_power_of_4 && count >= MIN_LOGGED_BUSY
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_telling;
+    use super::is_logged;
 
     #[test]
-    fn refusals_are_told_ever_more_rarely() {
-        let told: Vec<u64> = (0..5000).filter(|&count| is_telling(count)).collect();
-        assert_eq!(told, [16, 64, 256, 1024, 4096]);
+    fn busy_replies_are_logged_at_powers_of_4() {
+        let logged: Vec<u64> = (0..5000).filter(|&count| is_logged(count)).collect();
+        assert_eq!(logged, [16, 64, 256, 1024, 4096]);
     }
 }

@@ -1,4 +1,4 @@
-//! What the manager wants from the desk.
+//! Executes the manager's commands.
 
 use super::SaServer;
 use crate::daemon::messages::SaCommand;
@@ -6,24 +6,23 @@ use crate::ids::Mlid;
 use tracing::warn;
 
 impl SaServer {
-    /// Runs an errand.
-    pub(super) fn run(&mut self, command: SaCommand) {
+    pub(super) fn execute(&mut self, command: SaCommand) {
         match command {
             SaCommand::GetGroups { fabric, reply } => {
                 let registry = self.responder.get().registry();
                 let generation = registry.generation();
                 let _ = reply.send((generation, registry.groups(&fabric)));
-                self.joins.asked(generation);
+                self.joins.planning_started(generation);
             }
             SaCommand::GetGroupChanges { since, fabric, reply } => {
                 let registry = self.responder.get().registry();
                 let generation = registry.generation();
                 let _ = reply.send((generation, registry.multicast_delta(since, &fabric)));
-                self.joins.asked(generation);
+                self.joins.planning_started(generation);
             }
             SaCommand::GetAliases { fabric, reply } => {
                 let registry = self.responder.get().registry();
-                self.aliases = registry.aliases().generation();
+                self.alias_generation = registry.aliases().generation();
                 let _ = reply.send(registry.alias_blocks(&fabric));
             }
             SaCommand::SetPrefixRoutes(routes) => self.responder.get().set_prefix_routes(routes),
@@ -31,21 +30,25 @@ impl SaServer {
                 let registry = self.responder.get().registry_mut();
                 if let Err(without) = registry.set_permanent(&specs, Mlid::LAST) {
                     let names: Vec<String> = without.iter().map(ToString::to_string).collect();
-                    warn!("no MLID is left for the groups {}", names.join(", "));
+                    warn!(
+                        "all multicast LIDs are in use: these groups of partitions.conf are not \
+                         created: {}",
+                        names.join(", ")
+                    );
                 }
-                // The pass under way asks for the groups anyway.
-                self.joins.known(registry.generation());
+                // The reconfiguration in progress reads the groups anyway.
+                self.joins.will_be_planned(registry.generation());
             }
-            SaCommand::GroupsProgrammed => self.joins.planned(),
+            SaCommand::GroupsProgrammed => self.joins.planning_finished(),
             SaCommand::SweepFinished { managers, whole, drop_subscriptions } => {
-                self.others = managers;
+                self.other_managers = managers;
                 self.sm_status.mark_changed();
                 if let Some(fabric) = whole {
                     let registry = self.responder.get().registry_mut();
                     registry.remove_absent_ports(&fabric, drop_subscriptions);
-                    // The pass that follows the sweep asks for the groups anyway.
-                    self.joins.known(registry.generation());
-                    self.wrote();
+                    // The reconfiguration after the sweep reads the groups anyway.
+                    self.joins.will_be_planned(registry.generation());
+                    self.registry_changed();
                 }
             }
         }

@@ -1,6 +1,8 @@
-//! opensm-sa.dump: the registry of the subnet administrator on disk. It is read once, before the
-//! first sweep (`-S`, `sa_db_file`), and written while this SM is master if `sa_db_dump` asks for
-//! it: some time after a change, and at the end.
+//! The SA database file, opensm-sa.dump: the registry on disk.
+//!
+//! The file named by `sa_db_file` (`-S`) is read once, before the first sweep. If `sa_db_dump` is
+//! set, the registry is written to the dump directory while this SM is master: some time after a
+//! change, and when the daemon ends.
 
 use crate::config::options::Options;
 use crate::daemon::process::priority::spawn_low_priority;
@@ -12,26 +14,30 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-/// The name of the file in the folder for dumps.
-const NAME: &str = "opensm-sa.dump";
+/// Name of the file in the dump directory.
+const FILE_NAME: &str = "opensm-sa.dump";
 
-/// From a change until it is written: what happens meanwhile is written with it.
-pub const PAUSE: Duration = Duration::from_secs(10);
+/// Delay between a change and the write, which includes all changes until then.
+pub const WRITE_DELAY: Duration = Duration::from_secs(10);
 
-/// Now, on both clocks.
+/// The present time by the monotonic clock and by the system clock.
 fn moment() -> Timestamp {
     let epoch = u64::try_from(chrono::Utc::now().timestamp()).unwrap_or(0);
     Timestamp { now: Instant::now().into_std(), epoch }
 }
 
-/// Adds what the file of `sa_db_file` holds to `registry`. False if something in it was of no
-/// use, so that clients must be asked to register again.
+/// Adds the contents of `sa_db_file` to `registry`. Returns false if part of the file could not be
+/// used, so that clients must be asked to register again (ClientReregister).
 pub fn restore(registry: &mut Registry, options: &Options, permanent: &[GroupSpec]) -> bool {
     let Some(file) = options.sa_db_file.as_deref().map(PathBuf::from) else { return true };
     let text = match std::fs::read(&file) {
         Ok(bytes) => bytes,
         Err(error) => {
-            warn!("{}: {error}: the SA database starts empty", file.display());
+            warn!(
+                "cannot read sa_db_file {}: {error}; the SA database starts empty, and clients \
+                 are asked to register again",
+                file.display()
+            );
             return false;
         }
     };
@@ -55,24 +61,24 @@ pub fn restore(registry: &mut Registry, options: &Options, permanent: &[GroupSpe
     restored.findings.is_empty()
 }
 
-/// Writes the file.
+/// Writes the registry to its file.
 #[derive(Debug)]
 pub struct SaDbFile {
     file: PathBuf,
-    /// The state of the registry that the file has; `None` if it has none of this run's.
+    /// The change count of the registry as written; `None` before the first write.
     written: Option<u64>,
-    /// When a change is to be written.
+    /// Time of the next write.
     due: Option<Instant>,
 }
 
 impl SaDbFile {
-    /// The file in `dump_dir`; `registry` is as it was read from there.
+    /// The file in `dump_dir`, which holds `registry` already.
     pub fn new(dump_dir: PathBuf, registry: &Registry) -> Self {
-        Self { file: dump_dir.join(NAME), written: Some(registry.changes()), due: None }
+        Self { file: dump_dir.join(FILE_NAME), written: Some(registry.changes()), due: None }
     }
 
-    /// Tells where the registry was read from (`sa_db_file`): what comes from another file is not
-    /// in this one yet.
+    /// The same after the registry was read from `sa_db_file`: a registry that comes from another
+    /// file is not in this one yet.
     pub fn read_from(mut self, file: Option<&str>) -> Self {
         if file.is_some_and(|file| self.file != Path::new(file)) {
             self.written = None;
@@ -85,14 +91,14 @@ impl SaDbFile {
         self.due
     }
 
-    /// Sees whether there is something to write.
+    /// Schedules a write if the registry changed.
     pub fn watch(&mut self, registry: &Registry, options: &Options) {
         if options.sa_db_dump && Some(registry.changes()) != self.written {
-            self.due.get_or_insert_with(|| Instant::now() + PAUSE);
+            self.due.get_or_insert_with(|| Instant::now() + WRITE_DELAY);
         }
     }
 
-    /// Writes what changed, beside the caller.
+    /// Writes the registry, on another thread, if it changed.
     pub async fn write(&mut self, registry: &Registry, options: &Options) {
         self.due = None;
         if !options.sa_db_dump || Some(registry.changes()) == self.written {
@@ -103,9 +109,9 @@ impl SaDbFile {
         let (file, sync) = (self.file.clone(), options.fsync_high_avail_files);
         let shown = file.display().to_string();
         match spawn_low_priority(move || atomic_file::replace_private(&file, &text, sync)).await {
-            Ok(Ok(())) => debug!("{shown} is written"),
+            Ok(Ok(())) => debug!("wrote {shown}"),
             Ok(Err(problem)) => warn!("{problem}"),
-            Err(panic) => warn!("{shown}: {panic}"),
+            Err(panic) => warn!("cannot write {shown}: {panic}"),
         }
     }
 }

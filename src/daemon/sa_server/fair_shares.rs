@@ -1,40 +1,40 @@
-//! Who had how much of the hatch lately, so that in a crowd nobody has more than a fair share.
+//! Fair shares of source ports: under load, each port gets a limited part of the answers.
 
 use crate::ids::Lid;
 
-/// Requests after which all begins anew.
-const ROUND: u16 = 1024;
+/// Requests after which counting starts again.
+const REQUESTS_PER_ROUND: u16 = 1024;
 
-/// Ports are told apart by so many of their LIDs' bits: those that are not share their share.
-const BITS: u32 = 8;
+/// Low bits of the LID that tell ports apart; ports that agree in them share one share.
+const LID_BITS: u32 = 8;
 
-/// Requests of a round that a port may bring: four times what each has if all bring as many.
-const SHARE: u8 = ((4 * ROUND as u32) >> BITS) as u8;
+/// Requests per round that a port may make: four times an equal share.
+const MAX_REQUESTS_PER_PORT: u8 = ((4 * REQUESTS_PER_ROUND as u32) >> LID_BITS) as u8;
 
-/// What was asked in this round.
+/// Requests counted in the present round.
 #[derive(Debug)]
 pub(super) struct FairShares {
-    /// By the low bits of the LIDs.
-    asked: [u8; 1 << BITS],
+    /// Index: the low [`LID_BITS`] of the LID.
+    by_lid: [u8; 1 << LID_BITS],
     total: u16,
 }
 
 impl Default for FairShares {
     fn default() -> Self {
-        Self { asked: [0; 1 << BITS], total: 0 }
+        Self { by_lid: [0; 1 << LID_BITS], total: 0 }
     }
 }
 
 impl FairShares {
-    /// Counts a request of the port at `lid`; false if it has had its share.
+    /// Counts a request of the port at `lid`; false if the port has used up its share.
     pub(super) fn take(&mut self, lid: Lid) -> bool {
-        if self.total == ROUND {
+        if self.total == REQUESTS_PER_ROUND {
             *self = Self::default();
         }
         self.total += 1;
-        let asked = &mut self.asked[usize::from(lid.0) % (1 << BITS)];
-        *asked = asked.saturating_add(1);
-        *asked <= SHARE
+        let requests = &mut self.by_lid[usize::from(lid.0) % (1 << LID_BITS)];
+        *requests = requests.saturating_add(1);
+        *requests <= MAX_REQUESTS_PER_PORT
     }
 }
 
@@ -43,14 +43,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_that_floods_has_its_share_and_others_theirs() {
+    fn a_flooding_port_gets_its_share_and_other_ports_theirs() {
         let mut shares = FairShares::default();
         let mut taken = [0; 2];
-        for number in 0..4 * ROUND {
-            // One in four is of one of 64 other ports.
+        for number in 0..4 * REQUESTS_PER_ROUND {
+            // One request in four comes from one of 64 other ports.
             let lid = if number % 4 == 0 { 2 + number / 4 % 64 } else { 1 };
             taken[usize::from(lid == 1)] += u16::from(shares.take(Lid(lid)));
         }
-        assert_eq!(taken, [ROUND, 4 * u16::from(SHARE)]);
+        assert_eq!(taken, [REQUESTS_PER_ROUND, 4 * u16::from(MAX_REQUESTS_PER_PORT)]);
     }
 }

@@ -1,254 +1,261 @@
-//! The desk for SA requests: answers come from the published snapshot and never wait for a
-//! sweep. It owns the registry; the manager asks it for the multicast groups, tells it what sweeps
-//! met, and hears when membership changed. It reports notices to their subscribers.
+//! The SA server: answers requests to subnet administration from the published snapshot, without
+//! waiting for sweeps.
 //!
-//! A subnet manager that is not master, or has not finished its first sweep as master, does not
-//! answer at all (IBA vol. 1, C15-0.1.3): clients repeat their requests, and a refusal would be
-//! taken for the subnet's last word. What the manager wants is in `errands`;
-//! requests are dealt with in `answering`.
+//! The server owns the registry (multicast members, service records, subscriptions, alias GUIDs).
+//! The manager reads the registry and updates it by [`SaCommand`]s, and gets an [`SmEvent`] when
+//! clients changed multicast groups or alias GUIDs. The server also reports notices to their
+//! subscribers.
 //!
-//! Requests wait port by port and are served in turn ([`crate::daemon::sa_server::request_queue`]). What has no room is answered
-//! with BUSY, which names the port in the counters and the log; who is refused too many at a time, and
-//! what waited too long (`max_msg_fifo_timeout`), is not answered. Unless the desk writes, single records are
-//! answered at its [`hatch`](crate::daemon::sa_server::shared_responder) as well.
+//! An SM that is not master, or has not finished its first sweep as master, ignores requests
+//! (IBA vol. 1, C15-0.1.3): clients retransmit them, while an error status would be taken as the
+//! final answer.
+//!
+//! ```text
+//! port reader ──► shared_responder ──► reply                    (single records)
+//!      └────────► request_queue ──► answering ──► table_workers ──► reply   (reads)
+//!                                       └──► registry ──► joins ──► reply   (writes)
+//! ```
+//!
+//! * `commands`: executes the manager's commands;
+//! * `answering`: admits queued requests and answers them in batches;
+//! * [`request_queue`]: one queue for each source port, served in turn. When all are full, the
+//!   port with the most requests gets BUSY, is counted and named in the log. Requests refused at
+//!   too high a rate, and those older than `max_msg_fifo_timeout`, get no reply;
+//! * [`request_key`]: keys that identify retransmissions;
+//! * [`shared_responder`]: lets the port's reader threads answer requests for single records
+//!   while the server does not modify the registry;
+//! * `fair_shares`: limits each source port's part of those answers;
+//! * [`table_workers`]: threads for requests that return tables;
+//! * [`joins`]: delays, batches and deduplicates changes of multicast membership;
+//! * [`db_file`]: the registry on disk (opensm-sa.dump).
 
 mod answering;
 mod commands;
 pub mod db_file;
 mod fair_shares;
 pub mod joins;
-mod lending;
 pub mod request_key;
 pub mod request_queue;
 pub mod shared_responder;
 pub mod table_workers;
 
-use crate::daemon::messages::{DeviceNotice, SaCommand, SmEvent};
-use db_file::SaDbFile;
-
 use crate::config::options::Options;
+use crate::daemon::messages::{DeviceNotice, SaCommand, SmEvent};
 use crate::daemon::process::priority::spawn_low_priority;
 use crate::publish::Subnet;
 use crate::sa::notices::{self, NoticeDispatcher};
-use crate::sa::{self, PathIndex, Reply, Responder};
+use crate::sa::{PathIndex, Reply, Responder};
 use crate::sm::sm_info::SmStatus;
 use crate::transport::demux::{Inbound, ReportOutcome};
 use crate::transport::{Agent, MadPort, Outgoing};
 use crate::wire::attr::{SmInfo, SmState};
+use db_file::SaDbFile;
 use joins::Joins;
 use request_queue::FairQueue;
-use shared_responder::SharedResponder;
+use shared_responder::{ResponderOwner, SharedResponder};
 use std::sync::Arc;
+use table_workers::TableWorkers;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinHandle, yield_now};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
-use lending::Lending;
-use table_workers::TableWorkers;
+/// Capacity of the request queues of all ports together.
+const MAX_QUEUED_REQUESTS: usize = 8192;
 
-/// Requests that may wait.
-const ROOM: usize = 8192;
-
-/// What comes to the desk.
+/// What the server receives.
 pub struct Inboxes {
-    /// Requests.
     pub requests: mpsc::Receiver<Inbound>,
-    /// What the manager wants.
     pub commands: mpsc::Receiver<SaCommand>,
-    /// What became of reports.
+    /// Replies and timeouts of reports to subscribers.
     pub reports: mpsc::Receiver<ReportOutcome>,
-    /// Notices of devices.
     pub notices: mpsc::Receiver<DeviceNotice>,
 }
 
-/// What the desk is called for.
-enum Call {
-    /// There is something to do already.
-    Work,
-    SaCommand(SaCommand),
+/// An input that the server handles.
+enum Input {
+    /// Requests or replies are queued already.
+    QueuedWork,
+    Command(SaCommand),
     Request(Inbound),
     Report(ReportOutcome),
     Notice(DeviceNotice),
-    /// There is another snapshot, or none any more.
+    /// The published snapshot was replaced or withdrawn.
     Snapshot,
-    /// The next snapshot was looked at.
-    Studied(Look),
+    /// The new snapshot is indexed.
+    Indexed(Indexed),
     Deadline,
 }
 
-/// What came of the look at a snapshot.
-type Look = Result<(Arc<Subnet>, PathIndex), JoinError>;
+/// A snapshot with its index; an error if indexing panicked.
+type Indexed = Result<(Arc<Subnet>, PathIndex), JoinError>;
 
-/// The desk.
+/// The SA server.
 pub struct SaServer {
     port: Arc<dyn MadPort>,
-    responder: Lending,
+    responder: ResponderOwner,
     published: watch::Receiver<Option<Arc<Subnet>>>,
-    /// The snapshot that answers are made of.
+    /// The snapshot that requests are answered from.
     subnet: Option<Arc<Subnet>>,
-    /// The next one is being looked at.
-    studying: Option<JoinHandle<(Arc<Subnet>, PathIndex)>>,
+    /// Indexes the snapshot that will replace `subnet`.
+    indexing: Option<JoinHandle<(Arc<Subnet>, PathIndex)>>,
     sm_status: watch::Receiver<SmStatus>,
-    waiting: FairQueue,
+    queue: FairQueue,
     table_workers: TableWorkers,
-    /// Requests that only read, about to be answered: empty but for its room.
+    /// The read requests of the present batch. A field only to reuse its memory.
     reads: Vec<Inbound>,
     events: mpsc::UnboundedSender<SmEvent>,
-    archive: SaDbFile,
+    db_file: SaDbFile,
     dispatcher: NoticeDispatcher,
-    /// The generation of alias GUIDs that the manager knows of.
-    aliases: u64,
+    /// The generation of alias GUIDs that the manager knows.
+    alias_generation: u64,
     joins: Joins,
-    /// Subnet managers that sweeps met beside this one.
-    others: Vec<SmInfo>,
-    /// Requests that came while the subnet was not up or not ours.
-    untimely: u64,
+    /// Other subnet managers, as of the last sweep.
+    other_managers: Vec<SmInfo>,
+    /// Number of requests received while this SM was not master of a configured subnet.
+    ignored_requests: u64,
     /// The configuration of the last snapshot.
     options: Option<Arc<Options>>,
 }
 
 impl SaServer {
-    /// A desk that answers through `port` while `portrait` shows a master.
+    /// A server that answers through `port` while `sm_status` shows a master.
     pub fn new(
         port: Arc<dyn MadPort>,
         responder: Responder,
         published: watch::Receiver<Option<Arc<Subnet>>>,
         mut sm_status: watch::Receiver<SmStatus>,
         events: mpsc::UnboundedSender<SmEvent>,
-        archive: SaDbFile,
+        db_file: SaDbFile,
         table_workers: TableWorkers,
     ) -> Self {
         let joins = Joins::new(responder.registry().generation());
-        let aliases = responder.registry().aliases().generation();
+        let alias_generation = responder.registry().aliases().generation();
         sm_status.mark_changed();
         Self {
             port,
-            responder: Lending::new(responder),
+            responder: ResponderOwner::new(responder),
             published,
             subnet: None,
-            studying: None,
+            indexing: None,
             sm_status,
-            waiting: FairQueue::new(ROOM),
+            queue: FairQueue::new(MAX_QUEUED_REQUESTS),
             table_workers,
             reads: Vec::new(),
             events,
-            archive,
+            db_file,
             dispatcher: NoticeDispatcher::default(),
-            aliases,
+            alias_generation,
             joins,
-            others: Vec::new(),
-            untimely: 0,
+            other_managers: Vec::new(),
+            ignored_requests: 0,
             options: None,
         }
     }
 
-    /// Where single records are answered by those who bring the requests.
-    pub fn hatch(&self) -> Arc<SharedResponder> {
-        self.responder.hatch()
+    /// The responder for the port's reader threads.
+    pub fn shared_responder(&self) -> Arc<SharedResponder> {
+        self.responder.shared()
     }
 
-    /// Serves until the port or the manager is gone, and tells what it did.
+    /// Serves until the port is closed or the manager ends, then logs its counters.
     pub async fn serve(mut self, mut inboxes: Inboxes) {
         let mut notices_open = true;
         loop {
-            let due = self.next_deadline();
-            self.open_hatch();
-            let call = tokio::select! {
-                command = inboxes.commands.recv() => command.map(Call::SaCommand),
+            let deadline = self.next_deadline();
+            self.share_responder();
+            let input = tokio::select! {
+                command = inboxes.commands.recv() => command.map(Input::Command),
                 inbound = inboxes.requests.recv(), if self.is_ready() => {
-                    inbound.map(Call::Request)
+                    inbound.map(Input::Request)
                 }
-                () = std::future::ready(()), if self.has_work() => Some(Call::Work),
-                conclusion = inboxes.reports.recv() => conclusion.map(Call::Report),
+                () = std::future::ready(()), if self.has_work() => Some(Input::QueuedWork),
+                conclusion = inboxes.reports.recv() => conclusion.map(Input::Report),
                 notice = inboxes.notices.recv(), if notices_open => {
                     notices_open = notice.is_some();
-                    Some(notice.map_or(Call::Work, Call::Notice))
+                    Some(notice.map_or(Input::QueuedWork, Input::Notice))
                 }
-                changed = self.published.changed() => changed.ok().map(|()| Call::Snapshot),
-                studied = studied(&mut self.studying) => Some(Call::Studied(studied)),
-                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                    Some(Call::Deadline)
+                changed = self.published.changed() => changed.ok().map(|()| Input::Snapshot),
+                indexed = finished(&mut self.indexing) => Some(Input::Indexed(indexed)),
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    Some(Input::Deadline)
                 }
             };
-            let Some(call) = call else { break };
-            self.take(call).await;
+            let Some(input) = input else { break };
+            self.handle(input).await;
             self.answer_some(&mut inboxes.requests);
-            self.send_free();
-            self.tell_aliases();
+            self.send_held_replies();
+            self.notify_alias_change();
             self.send_reports();
         }
-        self.leave().await;
+        self.shut_down().await;
     }
 
-    async fn take(&mut self, call: Call) {
-        match call {
-            // Those who share the thread have their turn.
-            Call::Work => yield_now().await,
-            Call::SaCommand(command) => self.run(command),
-            Call::Request(inbound) => {
-                self.admit(inbound);
-            }
-            Call::Report(ReportOutcome { tid, answered }) => {
+    async fn handle(&mut self, input: Input) {
+        match input {
+            // Other tasks of this thread get a turn.
+            Input::QueuedWork => yield_now().await,
+            Input::Command(command) => self.execute(command),
+            Input::Request(inbound) => self.admit(inbound),
+            Input::Report(ReportOutcome { tid, answered }) => {
                 self.dispatcher.report_completed(tid, answered)
             }
-            Call::Notice(notice) => self.forward(notice),
-            Call::Snapshot => self.published(),
-            Call::Studied(studied) => self.adopt(studied),
-            Call::Deadline => self.due().await,
+            Input::Notice(notice) => self.report_notice(notice),
+            Input::Snapshot => self.snapshot_changed(),
+            Input::Indexed(indexed) => self.use_snapshot(indexed),
+            Input::Deadline => self.deadline_reached().await,
         }
     }
 
-    /// Lets others answer single records as long as the desk does not need the responder for itself.
-    fn open_hatch(&mut self) {
-        let is_news = self.sm_status.has_changed().unwrap_or(true);
-        if let Some(subnet) = self.own_subnet().filter(|_| !is_news) {
-            self.lend(&subnet);
+    /// Lets reader threads answer single records while the server waits, unless a change of the
+    /// SM status is still to be handled.
+    fn share_responder(&mut self) {
+        let has_changed = self.sm_status.has_changed().unwrap_or(true);
+        if let Some(subnet) = self.own_subnet().filter(|_| !has_changed) {
+            self.share_for(&subnet);
         }
     }
 
-    /// Has the responder answer about `subnet` from the hatch.
-    fn lend(&mut self, subnet: &Arc<Subnet>) {
-        if self.responder.changed().is_some() {
+    fn share_for(&mut self, subnet: &Arc<Subnet>) {
+        if self.responder.exclusive().is_some() {
             self.responder.get().prepare(subnet, Instant::now().into_std());
-            self.wrote();
-            self.tell_aliases();
-            self.responder.lend(subnet, &self.sm_status);
+            self.registry_changed();
+            self.notify_alias_change();
+            self.responder.share(subnet, &self.sm_status);
         }
     }
 
-    /// When something is to be done without being asked.
     fn next_deadline(&self) -> Option<Instant> {
         let reports = self.dispatcher.next_deadline().map(Instant::from_std);
-        [reports, self.joins.next_deadline(), self.archive.due()].into_iter().flatten().min()
+        [reports, self.joins.next_deadline(), self.db_file.due()].into_iter().flatten().min()
     }
 
-    async fn due(&mut self) {
+    async fn deadline_reached(&mut self) {
         let now = Instant::now();
         self.dispatcher.expire(now.into_std());
         self.joins.overdue(now);
-        self.ask_for_plan(now);
-        if self.archive.due().is_some_and(|due| due <= now) {
-            self.write_archive().await;
+        self.request_plan(now);
+        if self.db_file.due().is_some_and(|due| due <= now) {
+            self.write_db_file().await;
         }
     }
 
-    /// Tells the manager that groups are to be planned, if it is time for that.
-    fn ask_for_plan(&mut self, now: Instant) {
-        if self.joins.is_ripe(now) {
+    /// Notifies the manager of changed multicast groups when their batch is complete.
+    fn request_plan(&mut self, now: Instant) {
+        if self.joins.is_batch_complete(now) {
             let _ = self.events.send(SmEvent::MembershipChanged);
         }
     }
 
-    async fn write_archive(&mut self) {
+    async fn write_db_file(&mut self) {
         if let Some(options) = &self.options
             && self.sm_status.borrow().state == SmState::Master
         {
-            self.archive.write(self.responder.get().registry(), &options.clone()).await;
+            self.db_file.write(self.responder.get().registry(), &options.clone()).await;
         }
     }
 
-    /// The subnet of which this SM is master, once it is up.
+    /// The snapshot, if this SM is master and the subnet is configured.
     fn own_subnet(&self) -> Option<Arc<Subnet>> {
         self.subnet.clone().filter(|_| self.is_master())
     }
@@ -257,46 +264,52 @@ impl SaServer {
         self.sm_status.borrow().state == SmState::Master
     }
 
-    /// There is a new snapshot, or none any more. Until a new one is studied, which is done
-    /// elsewhere, answers are made of the last.
-    fn published(&mut self) {
+    /// Starts to index a new snapshot on another thread. Requests are answered from the previous
+    /// one until the index is complete.
+    fn snapshot_changed(&mut self) {
         let published = self.published.borrow_and_update().clone();
         match published {
             Some(subnet) => {
-                self.studying = Some(spawn_low_priority(move || {
-                    let studied = sa::PathIndex::new(&subnet);
-                    (subnet, studied)
+                self.indexing = Some(spawn_low_priority(move || {
+                    let index = PathIndex::new(&subnet);
+                    (subnet, index)
                 }));
             }
-            None => self.retire(),
+            None => self.withdraw_subnet(),
         }
     }
 
-    /// Answers are made of another snapshot from now on.
-    fn adopt(&mut self, studied: Look) {
-        self.studying = None;
-        let (subnet, studied) = match studied {
-            Ok(studied) => studied,
-            Err(panic) => return warn!("a snapshot is not answered from: {panic}"),
+    /// Answers requests from this snapshot from now on.
+    fn use_snapshot(&mut self, indexed: Indexed) {
+        self.indexing = None;
+        let (subnet, index) = match indexed {
+            Ok(indexed) => indexed,
+            Err(panic) => {
+                return warn!(
+                    "SA: snapshot rejected, requests are answered from the previous one: \
+                     indexing failed: {panic}"
+                );
+            }
         };
-        self.responder.get().set_path_index(studied);
+        self.responder.get().set_path_index(index);
         self.options = Some(subnet.options.clone());
         let old = self.subnet.replace(subnet.clone());
         self.dispatcher.subnet_published(self.responder.get().registry_mut(), &subnet);
-        self.wrote();
-        // Whoever has a snapshot of a large fabric last is busy for a while.
+        self.registry_changed();
+        // Freeing the snapshot of a large fabric takes long.
         spawn_low_priority(move || drop(old));
     }
 
-    /// The subnet is another's.
-    fn retire(&mut self) {
-        (self.subnet, self.studying) = (None, None);
+    /// Stops answering: another SM is master.
+    fn withdraw_subnet(&mut self) {
+        (self.subnet, self.indexing) = (None, None);
+        // Ends the sharing.
         self.responder.get();
         self.dispatcher.reset();
         self.joins.clear();
         if let Some(options) = &self.options {
             let registry = self.responder.get().registry_mut();
-            // Another SM writes GUID tables now.
+            // The other SM writes the GUIDInfo tables.
             registry.clear_aliases();
             if options.drop_event_subscriptions {
                 registry.clear_subscriptions();
@@ -304,8 +317,8 @@ impl SaServer {
         }
     }
 
-    /// Looks after what changed in the registry.
-    fn wrote(&mut self) {
+    /// Handles changes of the registry: reports them to subscribers, schedules the write to disk.
+    fn registry_changed(&mut self) {
         let events = self.responder.get().registry_mut().take_group_events();
         if !events.is_empty()
             && let Some(subnet) = self.own_subnet()
@@ -313,25 +326,25 @@ impl SaServer {
             self.dispatcher.group_events(self.responder.get().registry_mut(), &subnet, &events);
         }
         if let Some(options) = &self.options {
-            self.archive.watch(self.responder.get().registry(), options);
+            self.db_file.watch(self.responder.get().registry(), options);
         }
     }
 
-    /// Tells the manager that there are alias GUIDs to write.
-    fn tell_aliases(&mut self) {
-        let Some(responder) = self.responder.changed() else { return };
-        let aliases = responder.registry().aliases().generation();
-        if aliases != self.aliases {
-            self.aliases = aliases;
+    /// Notifies the manager if alias GUIDs changed.
+    fn notify_alias_change(&mut self) {
+        let Some(responder) = self.responder.exclusive() else { return };
+        let generation = responder.registry().aliases().generation();
+        if generation != self.alias_generation {
+            self.alias_generation = generation;
             let _ = self.events.send(SmEvent::AliasesChanged);
         }
     }
 
-    fn forward(&mut self, DeviceNotice { from, notice }: DeviceNotice) {
+    fn report_notice(&mut self, DeviceNotice { from, notice }: DeviceNotice) {
         let Some(subnet) = self.own_subnet() else { return };
         if !self.dispatcher.forward_trap(self.responder.get().registry_mut(), &subnet, from, notice)
         {
-            debug!("a notice from LID {from}, which is nobody's, is not reported");
+            debug!("a notice from LID {from} is not reported: no port has this LID");
         }
     }
 
@@ -339,7 +352,7 @@ impl SaServer {
         table_workers::send(&*self.port, reply);
     }
 
-    /// Sends the reports that may be under way.
+    /// Sends queued reports, as many as may await their replies at a time.
     fn send_reports(&mut self) {
         let Some(options) = &self.options else { return };
         let patience = notices::report_retry(options);
@@ -354,31 +367,34 @@ impl SaServer {
         }
     }
 
-    /// Tells the responder which subnet managers there are if that changed.
-    fn refresh_managers(&mut self) {
+    /// Updates the subnet managers that SMInfoRecord lists.
+    fn update_managers(&mut self) {
         if !self.sm_status.has_changed().unwrap_or(false) {
             return;
         }
         let own = self.sm_status.borrow_and_update().sm_info();
-        let others = self.others.iter().filter(|other| other.guid() != own.guid());
+        let others = self.other_managers.iter().filter(|other| other.guid() != own.guid());
         let managers = std::iter::once(own).chain(others.copied());
         self.responder.get().set_managers(managers.collect());
     }
 
-    async fn leave(mut self) {
-        self.write_archive().await;
+    async fn shut_down(mut self) {
+        self.write_db_file().await;
         let counters = self.responder.get().counters();
         let (total, records) = (counters.total(), counters.records());
-        debug!("SA: {total} replies with {records} records; {} requests untimely", self.untimely);
+        debug!(
+            "SA: {total} replies with {records} records; {} requests ignored while not master",
+            self.ignored_requests
+        );
         counters.lines().for_each(|line| debug!("SA: {line}"));
         debug!("SA: reports: {:?}", self.dispatcher.counters());
     }
 }
 
-/// What became of the look at a snapshot; never, if none is looked at.
-async fn studied<T>(studying: &mut Option<JoinHandle<T>>) -> Result<T, JoinError> {
-    match studying {
-        Some(studying) => studying.await,
+/// Waits for the task; forever if there is none.
+async fn finished<T>(task: &mut Option<JoinHandle<T>>) -> Result<T, JoinError> {
+    match task {
+        Some(task) => task.await,
         None => std::future::pending().await,
     }
 }

@@ -1,15 +1,15 @@
-//! SA requests that wait for their answer, one line for each port that asks: the ports are
-//! served in turn, so that one that asks as fast as it can waits for its own requests only.
+//! Queues of SA requests, one for each source port, served in turn: a port that sends requests as
+//! fast as it can waits only for its own.
 //!
-//! Room is limited for all together. When it is used up, the port with the most requests gives
-//! way: its latest one is to be answered with BUSY.
+//! The total length is limited. When the limit is reached, the port with the longest queue loses
+//! its latest request, which is answered with BUSY.
 //!
-//! A question ([`DedupKey`]) waits once: a request that comes again takes the place of the one before.
-//! So the newest is answered, whose sender still waits, in the turn of the first; and however often
-//! senders repeat what they ask, the lines are no longer than what they want to know. Else all that is
-//! answered under load would soon be what nobody waits for any more.
+//! Each [`DedupKey`] is queued once: a retransmission replaces the queued request and keeps its
+//! position. The reply then carries the transaction ID that the sender still waits for, and
+//! retransmissions do not make the queue longer; otherwise, under load, most replies would be to
+//! requests whose senders have given up.
 
-use crate::daemon::sa_server::request_key::{DedupKey, RequestKey};
+use super::request_key::{DedupKey, RequestKey};
 use crate::ids::Lid;
 use crate::transport::demux::Inbound;
 use std::collections::binary_heap::PeekMut;
@@ -17,94 +17,90 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Who has not been heard for so long does not wait any more, milliseconds: Linux gives a join up
-/// after 3 s and repeats it every 300 ms until then; and the answer may have to wait for its plan.
-const LONGEST_PATIENCE: u32 = 2000;
+/// Age in milliseconds at which a request is dropped at the latest. Linux retransmits a join every
+/// 300 ms and gives up after 3 s, and its reply may have to wait for the multicast tree.
+const MAX_AGE_MS: u32 = 2000;
 
-/// A request that waits.
 #[derive(Debug)]
 pub struct QueuedRequest {
-    /// Its name.
-    pub name: RequestKey,
-    /// It.
+    pub key: RequestKey,
     pub request: Inbound,
 }
 
-/// The requests of a port.
+/// The queue of a source port.
 #[derive(Debug, Default)]
-struct Line {
-    /// The number of the first; they are numbered one after the other.
+struct PortQueue {
+    /// Number of the first request; requests are numbered consecutively.
     first: u64,
-    waiting: VecDeque<QueuedRequest>,
+    requests: VecDeque<QueuedRequest>,
 }
 
-impl Line {
-    fn at(&mut self, number: u64) -> Option<&mut QueuedRequest> {
-        self.waiting.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
+impl PortQueue {
+    fn get_mut(&mut self, number: u64) -> Option<&mut QueuedRequest> {
+        self.requests.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 }
 
-/// The queues.
+/// The queues of all source ports.
 #[derive(Debug)]
 pub struct FairQueue {
-    /// By LID: a GID would be whatever a requester writes into its header. None is empty.
-    by_port: HashMap<Lid, Line>,
-    /// The ports that have requests, the next in turn first.
+    /// Key: LID of the source, because the sender chooses the GID in its header freely. No queue
+    /// is empty.
+    by_port: HashMap<Lid, PortQueue>,
+    /// Ports with requests, in the order in which they are served.
     turns: VecDeque<Lid>,
-    /// The number of each question in its port's line.
-    places: HashMap<DedupKey, u64>,
-    /// Lengths of the lines, or what they once were. While it is in use, every line is in it with no
-    /// less than its length. Not in use, and empty, until there is no room.
+    /// Number of each request in its port's queue.
+    numbers: HashMap<DedupKey, u64>,
+    /// Lengths of the queues, to find the longest one. Empty until the capacity is reached; then
+    /// contains each queue with at least its present length, and outdated entries.
     lengths: BinaryHeap<(usize, Lid)>,
     count: usize,
     capacity: usize,
 }
 
 impl FairQueue {
-    /// Queues of together at most `capacity` requests.
+    /// Empty queues with room for `capacity` requests in total.
     pub fn new(capacity: usize) -> Self {
-        let (by_port, turns, places, lengths) = Default::default();
-        Self { by_port, turns, places, lengths, count: 0, capacity }
+        let (by_port, turns, numbers, lengths) = Default::default();
+        Self { by_port, turns, numbers, lengths, count: 0, capacity }
     }
 
-    /// True if nothing waits.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Adds a request, in the place of the same question if that waits already. Returns the one that
-    /// has no room, if there is one: this or another.
+    /// Adds a request, or replaces the queued one with the same [`DedupKey`]. Returns the request
+    /// that was dropped because the queues are full: this one or another.
     pub fn add(&mut self, request: Inbound) -> Option<Inbound> {
-        let (port, name) = (request.from.lid, RequestKey::of(&request));
-        if let Some(place) = self.place_of(&name) {
-            *place = QueuedRequest { name, request };
+        let (port, key) = (request.from.lid, RequestKey::of(&request));
+        if let Some(queued) = self.find(&key) {
+            *queued = QueuedRequest { key, request };
             return None;
         }
-        let turned_away = if self.count < self.capacity { None } else { self.make_room(port) };
+        let dropped = if self.count < self.capacity { None } else { self.make_room(port) };
         if self.count >= self.capacity {
             return Some(request);
         }
-        let line = self.by_port.entry(port).or_default();
-        if line.waiting.is_empty() {
+        let queue = self.by_port.entry(port).or_default();
+        if queue.requests.is_empty() {
             self.turns.push_back(port);
         }
-        self.places.insert(name.question(), line.first + line.waiting.len() as u64);
-        line.waiting.push_back(QueuedRequest { name, request });
+        self.numbers.insert(key.dedup_key(), queue.first + queue.requests.len() as u64);
+        queue.requests.push_back(QueuedRequest { key, request });
         self.count += 1;
-        let length = line.waiting.len();
-        self.grew(port, length);
-        turned_away
+        let length = queue.requests.len();
+        self.record_length(port, length);
+        dropped
     }
 
-    /// Where the question of this name waits.
-    fn place_of(&mut self, name: &RequestKey) -> Option<&mut QueuedRequest> {
-        let number = *self.places.get(&name.question())?;
-        self.by_port.get_mut(&name.port())?.at(number)
+    fn find(&mut self, key: &RequestKey) -> Option<&mut QueuedRequest> {
+        let number = *self.numbers.get(&key.dedup_key())?;
+        self.by_port.get_mut(&key.port())?.get_mut(number)
     }
 
-    /// Keeps [`Self::lengths`] true, and short: it is made anew from `capacity` lines at most, after
-    /// more changes than that.
-    fn grew(&mut self, port: Lid, length: usize) {
+    /// Updates [`Self::lengths`]. Clears it when most of its entries are outdated; the next search
+    /// builds it again.
+    fn record_length(&mut self, port: Lid, length: usize) {
         if self.lengths.is_empty() {
             return;
         }
@@ -114,29 +110,29 @@ impl FairQueue {
         }
     }
 
-    /// Takes the latest request of the port that has the most, if `port` has fewer.
+    /// Drops the latest request of the port with the longest queue, if that of `port` is shorter.
     fn make_room(&mut self, port: Lid) -> Option<Inbound> {
-        let own = self.by_port.get(&port).map_or(0, |line| line.waiting.len());
-        let (length, greediest) = self.longest()?;
-        // Two more: else the ports would drive each other out by turns.
+        let own = self.by_port.get(&port).map_or(0, |queue| queue.requests.len());
+        let (length, longest) = self.longest()?;
+        // A difference of one does not suffice: two ports would drop each other's requests in turn.
         if length <= own + 1 {
             return None;
         }
-        let latest = self.by_port.get_mut(&greediest)?.waiting.pop_back()?;
+        let latest = self.by_port.get_mut(&longest)?.requests.pop_back()?;
         self.count -= 1;
-        self.places.remove(&latest.name.question());
+        self.numbers.remove(&latest.key.dedup_key());
         Some(latest.request)
     }
 
-    /// The longest line and its length.
+    /// The port with the longest queue, and the length.
     fn longest(&mut self) -> Option<(usize, Lid)> {
         if self.lengths.is_empty() {
-            let lines = self.by_port.iter();
-            self.lengths = lines.map(|(&port, line)| (line.waiting.len(), port)).collect();
+            let queues = self.by_port.iter();
+            self.lengths = queues.map(|(&port, queue)| (queue.requests.len(), port)).collect();
         }
         loop {
             let mut top = self.lengths.peek_mut()?;
-            let length = self.by_port.get(&top.1).map_or(0, |line| line.waiting.len());
+            let length = self.by_port.get(&top.1).map_or(0, |queue| queue.requests.len());
             if length == 0 {
                 PeekMut::pop(top);
             } else if length == top.0 {
@@ -147,17 +143,17 @@ impl FairQueue {
         }
     }
 
-    /// The next request in turn.
+    /// Removes the next request in turn.
     pub fn take(&mut self) -> Option<QueuedRequest> {
         let port = self.turns.pop_front()?;
-        let line = self.by_port.get_mut(&port)?;
-        let next = line.waiting.pop_front();
+        let queue = self.by_port.get_mut(&port)?;
+        let next = queue.requests.pop_front();
         if let Some(next) = &next {
-            line.first += 1;
-            self.places.remove(&next.name.question());
+            queue.first += 1;
+            self.numbers.remove(&next.key.dedup_key());
             self.count -= 1;
         }
-        if line.waiting.is_empty() {
+        if queue.requests.is_empty() {
             self.by_port.remove(&port);
         } else {
             self.turns.push_back(port);
@@ -169,11 +165,11 @@ impl FairQueue {
     }
 }
 
-/// True if a request has waited longer than `patience` milliseconds (0 is no limit, and more than two
-/// seconds are two): whoever sent it has given up.
-pub fn is_stale(request: &Inbound, now: Instant, patience: u32) -> bool {
-    let waited = now.saturating_duration_since(request.arrived);
-    patience != 0 && waited > Duration::from_millis(patience.min(LONGEST_PATIENCE).into())
+/// True if a request is older than `max_age` milliseconds, limited to [`MAX_AGE_MS`]: its sender
+/// has given up. 0 disables the check.
+pub fn is_stale(request: &Inbound, now: Instant, max_age: u32) -> bool {
+    let age = now.saturating_duration_since(request.arrived);
+    max_age != 0 && age > Duration::from_millis(max_age.min(MAX_AGE_MS).into())
 }
 
 #[cfg(test)]
@@ -188,34 +184,38 @@ mod tests {
         Inbound { agent: Agent::Sa, from, mad: vec![number], arrived: Instant::now() }
     }
 
-    fn name(request: &Inbound) -> (u16, u8) {
+    fn id(request: &Inbound) -> (u16, u8) {
         (request.from.lid.0, request.mad[0])
     }
 
     fn taken(queue: &mut FairQueue) -> Option<(u16, u8)> {
-        queue.take().map(|waiting| name(&waiting.request))
+        queue.take().map(|queued| id(&queued.request))
     }
 
     #[test]
-    fn ports_are_served_in_turn_and_the_greediest_gives_way() {
+    fn ports_are_served_in_turn_and_the_longest_queue_loses_requests() {
         let mut queue = FairQueue::new(6);
         for number in 0..6 {
             assert!(queue.add(request(1, number)).is_none());
         }
-        assert_eq!(queue.add(request(1, 6)).as_ref().map(name), Some((1, 6)), "its own");
-        assert_eq!(queue.add(request(2, 0)).as_ref().map(name), Some((1, 5)));
-        assert_eq!(queue.add(request(3, 0)).as_ref().map(name), Some((1, 4)));
-        assert_eq!(queue.add(request(3, 1)).as_ref().map(name), Some((1, 3)));
-        assert_eq!(queue.add(request(3, 2)).as_ref().map(name), Some((3, 2)), "as many as 1 has");
-        assert!(queue.add(request(3, 0)).is_none(), "it is there already");
+        assert_eq!(
+            queue.add(request(1, 6)).as_ref().map(id),
+            Some((1, 6)),
+            "port 1 itself is longest"
+        );
+        assert_eq!(queue.add(request(2, 0)).as_ref().map(id), Some((1, 5)));
+        assert_eq!(queue.add(request(3, 0)).as_ref().map(id), Some((1, 4)));
+        assert_eq!(queue.add(request(3, 1)).as_ref().map(id), Some((1, 3)));
+        assert_eq!(queue.add(request(3, 2)).as_ref().map(id), Some((3, 2)), "as many as port 1");
+        assert!(queue.add(request(3, 0)).is_none(), "a retransmission");
         let order: Vec<_> = std::iter::from_fn(|| taken(&mut queue)).collect();
         assert_eq!(order, [(1, 0), (2, 0), (3, 0), (1, 1), (3, 1), (1, 2)]);
         assert!(queue.is_empty());
-        assert!(queue.add(request(3, 0)).is_none() && !queue.is_empty(), "it was answered");
+        assert!(queue.add(request(3, 0)).is_none() && !queue.is_empty(), "the first one was taken");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_asked_again_waits_in_its_place() {
+    async fn a_retransmission_keeps_the_position_of_the_first() {
         let join = |tid: u8| {
             let mut join = request(1, 0);
             join.mad = vec![0; 80];
@@ -226,11 +226,14 @@ mod tests {
         let mut queue = FairQueue::new(2);
         assert!(queue.add(join(7)).is_none() && queue.add(request(1, 0)).is_none());
         tokio::time::advance(Duration::from_secs(3)).await;
-        assert!(queue.add(join(8)).is_none(), "it needs no room");
+        assert!(queue.add(join(8)).is_none(), "it replaces the first");
         assert_eq!(queue.count, 2);
-        let first = queue.take().expect("it is the first still");
-        assert_eq!(first.request.mad[15], 8, "who asked under 7 has given up");
-        assert!(!is_stale(&first.request, Instant::now(), 1000), "it was heard just now");
+        let first = queue.take().expect("two are queued");
+        assert_eq!(first.request.mad[15], 8, "the sender no longer waits for transaction 7");
+        assert!(
+            !is_stale(&first.request, Instant::now(), 1000),
+            "its age counts from the retransmission"
+        );
         assert!(queue.add(join(9)).is_none());
         assert_eq!(queue.take().map(|next| next.request.mad.len()), Some(1));
         assert_eq!((tid(&mut queue), tid(&mut queue)), (Some(9), None));
@@ -241,14 +244,14 @@ mod tests {
         let old = request(1, 0);
         tokio::time::advance(Duration::from_millis(11)).await;
         let now = Instant::now();
-        let stale = [0, 10, 11, 12].map(|patience| is_stale(&old, now, patience));
+        let stale = [0, 10, 11, 12].map(|max_age| is_stale(&old, now, max_age));
         assert_eq!(stale, [false, true, false, false]);
     }
 
     proptest! {
-        /// Nothing is lost, nothing is there twice, and a port's requests keep their order.
+        /// No request is lost or duplicated, and the requests of a port keep their order.
         #[test]
-        fn every_request_is_answered_once(
+        fn each_request_is_taken_or_dropped_once(
             ports in prop::collection::vec(0u16..4, 0..60),
             takes in prop::collection::vec(any::<bool>(), 60),
             capacity in 1usize..8,
@@ -257,17 +260,17 @@ mod tests {
             let mut out = Vec::new();
             let mut refused = Vec::new();
             for (number, (port, take)) in ports.iter().zip(takes).enumerate() {
-                let length = |port| queue.by_port.get(&Lid(port)).map_or(0, |l| l.waiting.len());
+                let length = |port| queue.by_port.get(&Lid(port)).map_or(0, |q| q.requests.len());
                 let lengths: Vec<usize> = (0..4).map(length).collect();
-                let turned_away = queue.add(request(*port, number as u8)).as_ref().map(name);
-                if let Some((victim, _)) = turned_away {
+                let dropped = queue.add(request(*port, number as u8)).as_ref().map(id);
+                if let Some((victim, _)) = dropped {
                     let (most, own) = (lengths[usize::from(victim)], lengths[usize::from(*port)]);
                     prop_assert!(lengths.iter().sum::<usize>() == capacity);
                     prop_assert!(victim == *port || most > own + 1);
                     prop_assert!(victim == *port || lengths.iter().all(|&length| length <= most));
                     prop_assert!(victim != *port || lengths.iter().all(|&length| length <= own + 1));
                 }
-                refused.extend(turned_away);
+                refused.extend(dropped);
                 prop_assert!(queue.count <= capacity);
                 if take {
                     out.extend(taken(&mut queue));
@@ -275,7 +278,7 @@ mod tests {
             }
             out.extend(std::iter::from_fn(|| taken(&mut queue)));
             prop_assert!(queue.is_empty() && queue.turns.is_empty() && queue.by_port.is_empty());
-            prop_assert!(queue.places.is_empty() && queue.lengths.is_empty());
+            prop_assert!(queue.numbers.is_empty() && queue.lengths.is_empty());
             for port in 0..4 {
                 let numbers: Vec<_> = out.iter().filter(|r| r.0 == port).collect();
                 prop_assert!(numbers.is_sorted());

@@ -1,12 +1,20 @@
-//! The hatch of the SA desk: here lies its responder while the desk needs it for nothing or to read,
-//! and whoever brings a request for a single record has it answered on the spot. That saves the way
-//! to another thread and back, which takes longer than the answer; and several who bring requests
-//! are served at the same time.
+//! Shares the SA responder between the SA server and the threads that read the port.
 //!
-//! The desk [lends](SharedResponder::lend) the responder and [takes it back](SharedResponder::take_back) before it changes
-//! anything. Requests that write or want tables are always the desk's; so are services, whose leases
-//! end while the responder lies here. In a crowd a port has no more than a fair [share](shares) here:
-//! what is beyond it waits at the desk, which serves ports in turn.
+//! The SA server owns the [`Responder`] ([`ResponderOwner`]). Whenever it is not about to modify
+//! it, it shares the responder, and the port's reader threads answer requests for single records
+//! themselves ([`SharedResponder`]): handing such a request to another thread and back takes
+//! longer than the answer, and several readers answer at once. Before the server modifies the
+//! responder, it takes the responder back, which waits for answers in progress; meanwhile
+//! requests go to the server's queue.
+//!
+//! The server alone handles requests that write, requests for tables, and requests about service
+//! records, whose leases expire while the responder is shared. Under load, each source port gets
+//! a [fair share](FairShares) of the answers given here; further requests go to the queue, which
+//! serves ports in turn.
+//!
+//! The lock is crossbeam's `ShardedLock`: a read lock touches only the shard of its thread, and
+//! the rare write lock takes all shards. SaCounters and fair shares are kept per thread for the
+//! same reason, and summed up when the responder is taken back.
 
 use super::fair_shares::FairShares;
 use crate::publish::Subnet;
@@ -14,141 +22,154 @@ use crate::sa::{Responder, SaCounters, is_read_only, is_service_request, is_tabl
 use crate::sm::sm_info::SmStatus;
 use crate::transport::Address;
 use crate::transport::demux::{InlineOutcome, InlineResponder};
-
-use std::mem::{replace, take};
+use crossbeam_utils::CachePadded;
+use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard};
+use std::mem::take;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tracing::error;
 
-/// Threads that are served at the same time; of more, some wait for each other.
-const WINDOWS: usize = 4;
+/// Number of counter sets: reader threads beyond this number share them, and wait for each other.
+const COUNTER_SETS: usize = 4;
 
-/// The hatch.
-#[derive(Debug, Default)]
-pub struct SharedResponder {
-    back: Mutex<Back>,
-    windows: [Window; WINDOWS],
-}
-
-/// The desk's side.
-#[derive(Debug, Default)]
-struct Back {
-    /// While it is open.
-    lent: Option<Arc<Lent>>,
-    /// One that knows nothing, which lies on the desk while the hatch is open; `None` then, and before
-    /// it is closed for the first time.
-    blank: Option<Box<Responder>>,
-    /// What the desk answered from this side.
+/// The responder as the SA server holds it: either exclusively or shared.
+pub(super) struct ResponderOwner {
+    /// `None` while the responder is in `shared`.
+    exclusive: Option<Box<Responder>>,
+    shared: Arc<SharedResponder>,
+    /// Answers the server gave while the responder was shared.
     counters: SaCounters,
 }
 
-/// What the desk lends.
+impl ResponderOwner {
+    pub(super) fn new(responder: Responder) -> Self {
+        let exclusive = Some(Box::new(responder));
+        Self { exclusive, shared: Arc::default(), counters: SaCounters::default() }
+    }
+
+    pub(super) fn shared(&self) -> Arc<SharedResponder> {
+        self.shared.clone()
+    }
+
+    /// Exclusive access. Ends the sharing, which waits for answers in progress.
+    pub(super) fn get(&mut self) -> &mut Responder {
+        let Self { exclusive, shared, counters } = self;
+        exclusive.get_or_insert_with(|| {
+            let mut responder = shared.take_back().expect("owned here or shared");
+            responder.counters_mut().merge(take(counters));
+            responder
+        })
+    }
+
+    /// The responder if it is not shared: then it may have changed since it last was.
+    pub(super) fn exclusive(&self) -> Option<&Responder> {
+        self.exclusive.as_deref()
+    }
+
+    /// Shares the responder, which is [prepared](Responder::prepare) for `subnet`, until
+    /// [`Self::get`] or a change of `sm_status`, which shows a master.
+    pub(super) fn share(&mut self, subnet: &Arc<Subnet>, sm_status: &watch::Receiver<SmStatus>) {
+        if let Some(responder) = self.exclusive.take() {
+            let (subnet, sm_status) = (subnet.clone(), sm_status.clone());
+            self.shared.put(SharedState { responder, subnet, sm_status });
+        }
+    }
+
+    /// Answers requests with the shared responder; `answer` returns the counts of its answers.
+    /// Does nothing while the responder is not shared.
+    pub(super) fn read(&mut self, answer: impl FnOnce(&Responder) -> SaCounters) {
+        if let Some(state) = &*self.shared.read() {
+            self.counters.merge(answer(&state.responder));
+        }
+    }
+}
+
+/// The responder as reader threads use it.
+#[derive(Debug, Default)]
+pub struct SharedResponder {
+    state: ShardedLock<Option<SharedState>>,
+    counter_sets: [CachePadded<Mutex<CounterSet>>; COUNTER_SETS],
+}
+
 #[derive(Debug)]
-struct Lent {
+struct SharedState {
     responder: Box<Responder>,
     subnet: Arc<Subnet>,
-    /// Of a master, which the desk has seen.
+    /// Status as of the time of sharing, when this SM was master.
     sm_status: watch::Receiver<SmStatus>,
 }
 
-/// Where a thread is served; in a cache line (or two that are fetched together) of its own.
 #[derive(Debug, Default)]
-#[repr(align(128))]
-struct Window(Mutex<Counter>);
-
-#[derive(Debug, Default)]
-struct Counter {
-    /// None of it leaves the counter.
-    lent: Option<Arc<Lent>>,
-    /// What was answered here since the desk lent it.
+struct CounterSet {
+    /// Answers since the responder was shared.
     counters: SaCounters,
     shares: FairShares,
 }
 
 impl SharedResponder {
-    /// Opens it: `responder`, which is [prepared](Responder::prepare) for `subnet`, is exchanged for
-    /// one that knows nothing. It answers about `subnet` until `portrait`, of a master, changes.
-    pub fn lend(
-        &self,
-        responder: &mut Box<Responder>,
-        subnet: Arc<Subnet>,
-        sm_status: watch::Receiver<SmStatus>,
-    ) {
-        self.take_back(responder);
-        let mut back = lock(&self.back);
-        let responder = replace(responder, back.blank.take().unwrap_or_default());
-        let lent = Arc::new(Lent { responder, subnet, sm_status });
-        for Window(window) in &self.windows {
-            lock(window).lent = Some(lent.clone());
+    fn put(&self, state: SharedState) {
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = Some(state);
+    }
+
+    /// Ends the sharing. The responder includes the counts of the answers given here.
+    fn take_back(&self) -> Option<Box<Responder>> {
+        let state = self.state.write().unwrap_or_else(PoisonError::into_inner).take()?;
+        let mut responder = state.responder;
+        for set in &self.counter_sets {
+            responder.counters_mut().merge(take(&mut lock(set).counters));
         }
-        back.lent = Some(lent);
+        Some(responder)
     }
 
-    /// Closes it: `responder` is what was lent again, and counts what it answered.
-    pub fn take_back(&self, responder: &mut Box<Responder>) {
-        let mut back = lock(&self.back);
-        let Some(lent) = back.lent.take() else { return };
-        let mut counted = take(&mut back.counters);
-        for Window(window) in &self.windows {
-            // This waits for an answer that is being made.
-            let mut counter = lock(window);
-            counter.lent = None;
-            counted.merge(take(&mut counter.counters));
+    fn read(&self) -> ShardedLockReadGuard<'_, Option<SharedState>> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Self::read`]; `None` while the server takes or returns the responder.
+    fn try_read(&self) -> Option<ShardedLockReadGuard<'_, Option<SharedState>>> {
+        match self.state.try_read() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
         }
-        match Arc::into_inner(lent) {
-            Some(lent) => back.blank = Some(replace(responder, lent.responder)),
-            None => error!("the SA has lost its registry: it is still in use"),
-        }
-        responder.counters_mut().merge(counted);
     }
-
-    /// True if the responder is lent.
-    pub fn is_open(&self) -> bool {
-        lock(&self.back).lent.is_some()
-    }
-
-    /// Has the desk read, and count what it answers, while it is open.
-    pub fn read(&self, look: impl FnOnce(&Responder) -> SaCounters) {
-        let Back { lent: Some(lent), counters, .. } = &mut *lock(&self.back) else { return };
-        counters.merge(look(&lent.responder));
-    }
-}
-
-/// A panic half-way through an answer has at most miscounted it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl InlineResponder for SharedResponder {
     fn serve(&self, from: &Address, mad: &[u8], in_crowd: bool) -> InlineOutcome {
-        if !is_quick(mad) {
+        if !is_for_single_record(mad) {
             return InlineOutcome::Declined;
         }
-        let Window(window) = &self.windows[number_of_thread() % WINDOWS];
-        let mut counter = lock(window);
-        let Counter { lent: Some(lent), counters, shares } = &mut *counter else {
+        let guard = self.try_read();
+        let Some(state) = guard.as_deref().and_then(Option::as_ref) else {
             return InlineOutcome::Declined;
         };
-        // The desk has to see to it first.
-        let is_news = lent.sm_status.has_changed().unwrap_or(true);
-        if is_news || (in_crowd && !shares.take(from.lid)) {
+        let mut set = lock(&self.counter_sets[thread_number() % COUNTER_SETS]);
+        let CounterSet { counters, shares } = &mut *set;
+        // The server handles a change of the status first.
+        let has_changed = state.sm_status.has_changed().unwrap_or(true);
+        if has_changed || (in_crowd && !shares.take(from.lid)) {
             return InlineOutcome::Declined;
         }
         let now = Instant::now().into_std();
-        let reply = lent.responder.read(counters, &lent.subnet, from, mad, now);
+        let reply = state.responder.read(counters, &state.subnet, from, mad, now);
         reply.map_or(InlineOutcome::NoReply, |reply| InlineOutcome::Reply(reply.to, reply.mad))
     }
 }
 
-/// True for requests that are answered here.
-fn is_quick(mad: &[u8]) -> bool {
+/// A panic during an answer leaves at worst a wrong count behind.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// True for requests that [`SharedResponder`] answers.
+fn is_for_single_record(mad: &[u8]) -> bool {
     is_read_only(mad) && !is_table_request(mad) && !is_service_request(mad)
 }
 
-/// Threads that come here, numbered.
-fn number_of_thread() -> usize {
+/// Numbers the calling threads from 0.
+fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed));
     NUMBER.with(|&number| number)

@@ -1,6 +1,7 @@
-//! Those who answer SA requests that only read. A single record is answered in less time than it
-//! takes to hand the request over, so the desk does that itself; requests for tables, of which each
-//! may take milliseconds, are shared among several threads. Requests that write are the desk's own.
+//! Worker threads for SA requests that return tables, each of which may take milliseconds.
+//!
+//! Requests for single records are answered by the calling thread, because handing one to another
+//! thread takes longer than the answer.
 
 use crate::publish::Subnet;
 use crate::sa::{Reply, Responder, SaCounters, is_table_request};
@@ -12,42 +13,43 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tracing::warn;
 
-/// So many tables are worth waking other threads for.
-const CROWD: usize = 2;
+/// Minimum number of table requests in a batch that are answered in parallel.
+const MIN_PARALLEL_TABLES: usize = 2;
 
-/// More clerks than this would only wait for the port.
-const MOST: usize = 7;
+/// More threads would only wait for the port.
+const MAX_WORKERS: usize = 7;
 
-/// The clerks, besides whoever gives them work.
+/// The worker threads. The calling thread takes part in the work as well.
 #[derive(Debug, Default)]
 pub struct TableWorkers(Option<ThreadPool>);
 
 impl TableWorkers {
-    /// One for each core beyond the first. They have threads of their own: those that plan are
-    /// busy when a fabric is rerouted, which is when most is asked.
+    /// One worker for each core beyond the first. They do not share the planner's threads, which
+    /// are busy while the fabric is rerouted, when clients send most requests.
     ///
     /// # Errors
-    /// The kernel gives no threads.
+    /// The kernel refuses to create a thread.
     pub fn new() -> Result<Self, ThreadPoolBuildError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self::with(cores.saturating_sub(1).min(MOST))
+        Self::with(cores.saturating_sub(1).min(MAX_WORKERS))
     }
 
-    /// So many; none is enough.
+    /// `count` workers; with 0, the calling thread answers everything.
     ///
     /// # Errors
-    /// The kernel gives no threads.
+    /// The kernel refuses to create a thread.
     pub fn with(count: usize) -> Result<Self, ThreadPoolBuildError> {
         if count == 0 {
             return Ok(Self::default());
         }
-        let names = |number| format!("sa-clerk-{number}");
+        let names = |number| format!("sa-table-{number}");
         let pool = ThreadPoolBuilder::new().num_threads(count).thread_name(names).build()?;
         Ok(Self(Some(pool)))
     }
 
     /// Answers requests that [only read](crate::sa::is_read_only) and sends the replies. The
-    /// responder was [prepared](Responder::prepare) for this snapshot. Returns what was counted.
+    /// responder must be [prepared](Responder::prepare) for `subnet`. Returns the counts of these
+    /// answers.
     pub fn answer(
         &self,
         responder: &Responder,
@@ -57,20 +59,20 @@ impl TableWorkers {
         now: Instant,
     ) -> SaCounters {
         let tables = requests.iter().filter(|request| is_table_request(&request.mad)).collect();
-        let work = Work { responder, subnet, port, tables, now, next: AtomicUsize::new(0) };
+        let batch = TableBatch { responder, subnet, port, tables, now, next: AtomicUsize::new(0) };
         let mut counters = SaCounters::default();
         for request in requests.iter().filter(|request| !is_table_request(&request.mad)) {
-            work.answer(request, &mut counters);
+            batch.answer(request, &mut counters);
         }
-        let pool = self.0.as_ref().filter(|_| work.tables.len() >= CROWD);
+        let pool = self.0.as_ref().filter(|_| batch.tables.len() >= MIN_PARALLEL_TABLES);
         let Some(pool) = pool else {
-            work.take_part(&mut counters);
+            batch.answer_tables(&mut counters);
             return counters;
         };
         let total = Mutex::new(counters);
         let part = || {
             let mut counters = SaCounters::default();
-            work.take_part(&mut counters);
+            batch.answer_tables(&mut counters);
             total.lock().unwrap_or_else(PoisonError::into_inner).merge(counters);
         };
         pool.in_place_scope(|scope| {
@@ -81,19 +83,20 @@ impl TableWorkers {
     }
 }
 
-/// Requests for tables, and how many of them somebody has taken.
-struct Work<'a> {
+/// Requests for tables, which several threads take from.
+struct TableBatch<'a> {
     responder: &'a Responder,
     subnet: &'a Subnet,
     port: &'a dyn MadPort,
     tables: Vec<&'a Inbound>,
     now: Instant,
+    /// Index into `tables` of the next request to answer.
     next: AtomicUsize,
 }
 
-impl Work<'_> {
-    /// Answers one after the other until none is left.
-    fn take_part(&self, counters: &mut SaCounters) {
+impl TableBatch<'_> {
+    /// Answers requests until none is left.
+    fn answer_tables(&self, counters: &mut SaCounters) {
         while let Some(request) = self.tables.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             self.answer(request, counters);
         }
@@ -107,11 +110,10 @@ impl Work<'_> {
     }
 }
 
-/// Sends a reply.
 pub fn send(port: &dyn MadPort, reply: &Reply) {
     let (to, mad) = (reply.to, &reply.mad[..]);
     let out = Outgoing { agent: Agent::Sa, to, timeout: None, retries: 0, mad };
     if let Err(error) = port.post(&out) {
-        warn!("answering LID {}: {error}", to.lid);
+        warn!("cannot send the SA reply to LID {}: {error}", to.lid);
     }
 }

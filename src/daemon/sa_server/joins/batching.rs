@@ -1,44 +1,50 @@
-//! When multicast groups that changed are to be planned.
+//! Decides when changed multicast groups are planned.
 //!
-//! Every plan costs the writing of some blocks of forwarding tables, and a block that is written for
-//! one member may be written for a thousand: so changes that come in numbers are gathered until
-//! there is a pause, or the first of them has waited for [`LONGEST`]. A change that comes alone is
-//! planned at once.
+//! Each plan writes some blocks of multicast forwarding tables, and one block may serve a thousand
+//! new members. Changes that arrive in large numbers are therefore collected until they pause for
+//! [`QUIET_TIME`], or until the first of them is [`MAX_DELAY`] old. A single change is planned at
+//! once.
 
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Nothing came for so long: a pause.
-const PAUSE: Duration = Duration::from_millis(10);
+/// Time without a change after which a batch is complete.
+const QUIET_TIME: Duration = Duration::from_millis(10);
 
-/// The first change of a batch waits so long at most. With a pass behind it that is well below
-/// the second after which clients ask again.
-const LONGEST: Duration = Duration::from_millis(250);
+/// Maximum delay of a change. Together with planning and programming, a join takes well below the
+/// second after which clients retransmit it.
+const MAX_DELAY: Duration = Duration::from_millis(250);
 
-/// So many changes in the last batch and in this one are not worth waiting for more.
-const FEW: u64 = 16;
+/// Batches up to this size are planned without delay, if the previous one was no larger.
+const MAX_IMMEDIATE_CHANGES: u64 = 16;
 
-/// Changes of the groups that nobody has asked for yet, by the generations of the registry.
+/// Changes of groups that the manager has not read yet, counted by generations of the registry.
 #[derive(Debug)]
 pub(super) struct PlanBatcher {
-    /// What was asked for last.
-    asked: u64,
+    /// The generation that the manager read last.
+    planned: u64,
     latest: u64,
-    /// How many changes the last batch had.
+    /// Number of changes in the previous batch.
     last_batch: u64,
-    /// When the first and the last change after `asked` came.
+    /// Times of the first and the last change after `planned`.
     since: Option<(Instant, Instant)>,
-    /// The manager was told that there is something to plan.
-    is_told: bool,
+    /// The manager was notified of this batch.
+    is_notified: bool,
 }
 
 impl PlanBatcher {
-    /// The registry is at this generation, which is going to be asked for.
+    /// Starts with the registry at this generation, which the manager will read.
     pub(super) fn new(generation: u64) -> Self {
-        Self { asked: generation, latest: generation, last_batch: 0, since: None, is_told: false }
+        Self {
+            planned: generation,
+            latest: generation,
+            last_batch: 0,
+            since: None,
+            is_notified: false,
+        }
     }
 
-    /// The registry is at this generation now.
+    /// The registry has changed to this generation.
     pub(super) fn changed(&mut self, now: Instant, generation: u64) {
         if generation != self.latest {
             self.latest = generation;
@@ -47,28 +53,28 @@ impl PlanBatcher {
         }
     }
 
-    /// The groups of this generation are being planned.
-    pub(super) fn asked(&mut self, generation: u64) {
-        self.last_batch = generation.saturating_sub(self.asked);
-        self.known(generation);
+    /// The manager plans the groups of this generation.
+    pub(super) fn planning_started(&mut self, generation: u64) {
+        self.last_batch = generation.saturating_sub(self.planned);
+        self.will_be_planned(generation);
     }
 
-    /// The groups of this generation are going to be asked for in any case.
-    pub(super) fn known(&mut self, generation: u64) {
-        (self.asked, self.latest) = (generation, generation);
-        (self.since, self.is_told) = (None, false);
+    /// The manager will plan the groups of this generation without being notified.
+    pub(super) fn will_be_planned(&mut self, generation: u64) {
+        (self.planned, self.latest) = (generation, generation);
+        (self.since, self.is_notified) = (None, false);
     }
 
-    /// The manager knows.
-    pub(super) fn told(&mut self) {
-        self.is_told = true;
+    /// The manager was notified of the present batch.
+    pub(super) fn notified(&mut self) {
+        self.is_notified = true;
     }
 
-    /// When the manager is to be told; `None` if there is nothing new to tell.
+    /// Time at which the batch is complete; `None` without changes, or after the notification.
     pub(super) fn due(&self) -> Option<Instant> {
-        let (first, last) = self.since.filter(|_| !self.is_told)?;
-        let are_few = self.last_batch.max(self.latest - self.asked) <= FEW;
-        Some(if are_few { first } else { (last + PAUSE).min(first + LONGEST) })
+        let (first, last) = self.since.filter(|_| !self.is_notified)?;
+        let is_immediate = self.last_batch.max(self.latest - self.planned) <= MAX_IMMEDIATE_CHANGES;
+        Some(if is_immediate { first } else { (last + QUIET_TIME).min(first + MAX_DELAY) })
     }
 }
 
@@ -79,36 +85,36 @@ mod tests {
     const MILLISECOND: Duration = Duration::from_millis(1);
 
     #[test]
-    fn what_comes_alone_does_not_wait() {
+    fn a_single_change_is_planned_at_once() {
         let (mut batcher, now) = (PlanBatcher::new(7), Instant::now());
         batcher.changed(now, 7);
         assert_eq!(batcher.due(), None);
         batcher.changed(now, 9);
         assert_eq!(batcher.due(), Some(now));
-        batcher.told();
+        batcher.notified();
         batcher.changed(now + MILLISECOND, 10);
-        assert_eq!(batcher.due(), None, "once is enough");
-        batcher.asked(10);
+        assert_eq!(batcher.due(), None, "notified already");
+        batcher.planning_started(10);
         batcher.changed(now + MILLISECOND, 11);
         assert_eq!(batcher.due(), Some(now + MILLISECOND));
-        batcher.known(11);
+        batcher.will_be_planned(11);
         assert_eq!(batcher.due(), None);
     }
 
     #[test]
-    fn what_comes_in_numbers_is_gathered() {
+    fn many_changes_are_collected() {
         let (mut batcher, start) = (PlanBatcher::new(0), Instant::now());
         let mut now = start;
         for generation in 1..=1000 {
             batcher.changed(now, generation);
             now += MILLISECOND;
         }
-        assert_eq!(batcher.due(), Some(start + LONGEST));
-        batcher.asked(1000);
+        assert_eq!(batcher.due(), Some(start + MAX_DELAY));
+        batcher.planning_started(1000);
         batcher.changed(now, 1001);
-        assert_eq!(batcher.due(), Some(now + PAUSE), "there may be more of them");
-        batcher.asked(1001);
+        assert_eq!(batcher.due(), Some(now + QUIET_TIME), "after a large batch");
+        batcher.planning_started(1001);
         batcher.changed(now, 1002);
-        assert_eq!(batcher.due(), Some(now), "there were no more");
+        assert_eq!(batcher.due(), Some(now), "after a small batch");
     }
 }

@@ -1,8 +1,9 @@
-//! Answers to joins that wait until the tree has a place for the port: whoever hears that it is a
-//! member may send at once, and is to be heard.
+//! Holds replies to joins until the multicast tree includes the port: a client that gets the reply
+//! may send at once, and its packets must reach the group.
 //!
-//! All joins that come while a pass runs are in the next one (`gathering`). A pass that takes long, or that finds no plan, does not hold
-//! clients up beyond [`LONGEST`]: they would take the silence for a lost answer.
+//! Joins that arrive while groups are planned are part of the next plan (`batching`). A reply is
+//! held for [`MAX_HOLD_TIME`] at most, even if planning takes longer or fails, because clients
+//! would take the reply for lost.
 
 use crate::daemon::sa_server::request_key::{DedupKey, RequestKey};
 use crate::sa::Reply;
@@ -10,97 +11,97 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long an answer is held back at most.
-pub(super) const LONGEST: Duration = Duration::from_millis(800);
+/// Maximum time a reply is held; clients retransmit after 1 s.
+pub(super) const MAX_HOLD_TIME: Duration = Duration::from_millis(800);
 
-/// Answers held back at most; with more, the oldest go out.
-const MOST: usize = 65_536;
+/// Maximum number of held replies; beyond it, the oldest is released. One per LID.
+const MAX_HELD_REPLIES: usize = 65_536;
 
-/// Answers that wait.
+/// Held and released replies.
 #[derive(Debug, Default)]
 pub(super) struct HeldJoins {
-    /// In the order in which they came, each with the time when it goes out in any case.
+    /// Held replies, oldest first, each with the time at which it is released in any case.
     held: VecDeque<(Instant, DedupKey)>,
-    /// Those that may go out now.
-    free: VecDeque<DedupKey>,
-    /// All of them, with the requests that they answer. A question has one: who asks again under
-    /// another transaction is answered under that, in the turn of the first.
-    answers: HashMap<DedupKey, (RequestKey, Reply)>,
-    /// The generation of the groups that the pass under way was given.
-    asked: u64,
-    /// The generation of the groups that is planned and programmed.
-    planned: u64,
+    /// Replies that may be sent now.
+    released: VecDeque<DedupKey>,
+    /// All replies, with the requests they answer. A request repeated with a new transaction ID
+    /// replaces the reply, which keeps its position.
+    replies: HashMap<DedupKey, (RequestKey, Reply)>,
+    /// The generation of the groups being planned.
+    planning: u64,
+    /// The generation of the groups that are programmed.
+    programmed: u64,
 }
 
 impl HeldJoins {
-    /// The groups of this generation are being planned.
-    pub(super) fn asked(&mut self, generation: u64) {
-        self.asked = generation;
+    /// The manager plans the groups of this generation.
+    pub(super) fn planning_started(&mut self, generation: u64) {
+        self.planning = generation;
     }
 
-    /// What was asked for is in the tables: some answers may go out now.
-    pub(super) fn planned(&mut self) {
-        self.planned = self.asked;
-        let (answers, planned) = (&self.answers, self.planned);
-        let is_due = |(_, question): &(Instant, DedupKey)| {
-            answers.get(question).is_none_or(|(_, reply)| reply.required_generation <= planned)
+    /// The groups of the last [`Self::planning_started`] are programmed: releases their replies.
+    pub(super) fn planning_finished(&mut self) {
+        self.programmed = self.planning;
+        let (replies, programmed) = (&self.replies, self.programmed);
+        let is_programmed = |(_, key): &(Instant, DedupKey)| {
+            replies.get(key).is_none_or(|(_, reply)| reply.required_generation <= programmed)
         };
         let held = std::mem::take(&mut self.held).into_iter();
-        let (free, held): (Vec<_>, Vec<_>) = held.partition(is_due);
+        let (released, held): (Vec<_>, Vec<_>) = held.partition(is_programmed);
         self.held = held.into();
-        self.free.extend(free.into_iter().map(|(_, question)| question));
+        self.released.extend(released.into_iter().map(|(_, key)| key));
     }
 
-    /// True if answers may go out.
-    pub(super) fn has_free(&self) -> bool {
-        !self.free.is_empty()
+    /// True if released replies await sending.
+    pub(super) fn has_released(&self) -> bool {
+        !self.released.is_empty()
     }
 
-    /// At most `limit` answers that may go out.
-    pub(super) fn free(&mut self, limit: usize) -> Vec<Reply> {
-        let free = self.free.drain(..limit.min(self.free.len()));
-        free.filter_map(|question| self.answers.remove(&question)).map(|(_, reply)| reply).collect()
+    /// Removes at most `limit` released replies.
+    pub(super) fn take_released(&mut self, limit: usize) -> Vec<Reply> {
+        let keys = self.released.drain(..limit.min(self.released.len()));
+        keys.filter_map(|key| self.replies.remove(&key)).map(|(_, reply)| reply).collect()
     }
 
-    /// True if the answer to this request waits: if it comes again, one answer will do for both.
-    pub(super) fn holds(&self, name: &RequestKey) -> bool {
-        self.answers.get(&name.question()).is_some_and(|(held, _)| held == name)
+    /// True if the reply to this request is held: one reply serves its retransmissions too.
+    pub(super) fn holds(&self, key: &RequestKey) -> bool {
+        self.replies.get(&key.dedup_key()).is_some_and(|(held, _)| held == key)
     }
 
-    /// Takes an answer: gives it back if it may go out now.
-    pub(super) fn take(&mut self, now: Instant, name: RequestKey, reply: Reply) -> Option<Reply> {
-        let question = name.question();
-        if let Some(answer) = self.answers.get_mut(&question) {
-            *answer = (name, reply);
+    /// Holds a reply, or returns it if its groups are programmed already.
+    pub(super) fn hold(&mut self, now: Instant, key: RequestKey, reply: Reply) -> Option<Reply> {
+        let dedup_key = key.dedup_key();
+        if let Some(held) = self.replies.get_mut(&dedup_key) {
+            *held = (key, reply);
             return None;
         }
-        if reply.required_generation <= self.planned {
+        if reply.required_generation <= self.programmed {
             return Some(reply);
         }
-        self.answers.insert(question, (name, reply));
-        self.held.push_back((now + LONGEST, question));
-        if self.held.len() > MOST {
-            self.free.extend(self.held.pop_front().map(|(_, question)| question));
+        self.replies.insert(dedup_key, (key, reply));
+        self.held.push_back((now + MAX_HOLD_TIME, dedup_key));
+        if self.held.len() > MAX_HELD_REPLIES {
+            self.released.extend(self.held.pop_front().map(|(_, key)| key));
         }
         None
     }
 
-    /// When [`Self::overdue`] will have something.
+    /// Time at which [`Self::overdue`] has an effect.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.held.front().map(|&(deadline, _)| deadline)
     }
 
-    /// Lets answers go that were held back for too long.
+    /// Releases replies that were held for [`MAX_HOLD_TIME`].
     pub(super) fn overdue(&mut self, now: Instant) {
         let count = self.held.partition_point(|&(deadline, _)| deadline <= now);
-        self.free.extend(self.held.drain(..count).map(|(_, question)| question));
+        self.released.extend(self.held.drain(..count).map(|(_, key)| key));
     }
 
-    /// Forgets what waits: the subnet is another's.
+    /// Drops all replies: this SM is no longer master.
     pub(super) fn clear(&mut self) {
         self.held.clear();
-        self.free.clear();
-        self.answers.clear();
+        self.released.clear();
+        self.replies.clear();
     }
 }
 
@@ -115,11 +116,11 @@ mod tests {
         Reply { to: Address::gsi(Lid(lid), Sl(0)), mad: vec![0; 256], required_generation: due }
     }
 
-    fn name(lid: u16) -> RequestKey {
-        asked(lid, 0)
+    fn key(lid: u16) -> RequestKey {
+        key_with_tid(lid, 0)
     }
 
-    fn asked(lid: u16, tid: u8) -> RequestKey {
+    fn key_with_tid(lid: u16, tid: u8) -> RequestKey {
         let from = Address::gsi(Lid(lid), Sl(0));
         let mut mad = vec![0; 256];
         (mad[3], mad[15], mad[17], mad[56]) = (2, tid, 0x38, 0xFF);
@@ -132,43 +133,50 @@ mod tests {
     }
 
     #[test]
-    fn answers_wait_for_their_plan() {
+    fn replies_are_held_until_their_groups_are_programmed() {
         let (mut joins, now) = (HeldJoins::default(), Instant::now());
-        assert!(joins.take(now, name(1), reply(1, 0)).is_some(), "nothing to wait for");
+        assert!(joins.hold(now, key(1), reply(1, 0)).is_some(), "programmed already");
         for (lid, due) in [(2, 5), (3, 6), (4, 9)] {
-            assert!(!joins.holds(&name(lid)));
-            assert_eq!(joins.take(now, name(lid), reply(lid, due)), None);
-            assert!(joins.holds(&name(lid)), "a repetition");
+            assert!(!joins.holds(&key(lid)));
+            assert_eq!(joins.hold(now, key(lid), reply(lid, due)), None);
+            assert!(joins.holds(&key(lid)), "a retransmission");
         }
-        joins.asked(6);
-        joins.planned();
-        assert_eq!(lids(joins.free(1)), [2]);
-        assert_eq!([2, 3, 4].map(|lid| joins.holds(&name(lid))), [false, true, true]);
-        assert_eq!(lids(joins.free(9)), [3]);
-        assert!(!joins.has_free());
-        assert_eq!([2, 3, 4].map(|lid| joins.holds(&name(lid))), [false, false, true]);
-        assert!(joins.take(now, name(5), reply(5, 6)).is_some());
-        let deadline = joins.next_deadline().expect("one waits");
+        joins.planning_started(6);
+        joins.planning_finished();
+        assert_eq!(lids(joins.take_released(1)), [2]);
+        assert_eq!([2, 3, 4].map(|lid| joins.holds(&key(lid))), [false, true, true]);
+        assert_eq!(lids(joins.take_released(9)), [3]);
+        assert!(!joins.has_released());
+        assert_eq!([2, 3, 4].map(|lid| joins.holds(&key(lid))), [false, false, true]);
+        assert!(joins.hold(now, key(5), reply(5, 6)).is_some());
+        let deadline = joins.next_deadline().expect("one is held");
         joins.overdue(deadline - Duration::from_millis(1));
-        assert!(!joins.has_free());
+        assert!(!joins.has_released());
         joins.overdue(deadline);
-        assert!(joins.has_free() && joins.holds(&name(4)));
-        assert_eq!(lids(joins.free(9)), [4]);
-        assert!(!joins.holds(&name(4)));
+        assert!(joins.has_released() && joins.holds(&key(4)));
+        assert_eq!(lids(joins.take_released(9)), [4]);
+        assert!(!joins.holds(&key(4)));
         assert_eq!(joins.next_deadline(), None);
     }
 
     #[test]
-    fn who_asks_anew_is_answered_under_the_new_transaction_only() {
+    fn a_repeated_join_gets_one_reply_with_the_latest_transaction_id() {
         let (mut joins, now) = (HeldJoins::default(), Instant::now());
-        assert_eq!(joins.take(now, asked(1, 1), reply(1, 5)), None);
-        assert_eq!(joins.take(now, asked(2, 1), reply(2, 5)), None);
-        joins.asked(5);
-        joins.planned();
-        assert!(!joins.holds(&asked(1, 2)));
-        assert_eq!(joins.take(now, asked(1, 2), reply(7, 5)), None, "in the turn of the first");
-        assert_eq!([1, 2].map(|tid| joins.holds(&asked(1, tid))), [false, true]);
-        assert_eq!(lids(joins.free(9)), [7, 2]);
-        assert!(!joins.holds(&asked(1, 2)) && joins.take(now, asked(1, 3), reply(1, 5)).is_some());
+        assert_eq!(joins.hold(now, key_with_tid(1, 1), reply(1, 5)), None);
+        assert_eq!(joins.hold(now, key_with_tid(2, 1), reply(2, 5)), None);
+        joins.planning_started(5);
+        joins.planning_finished();
+        assert!(!joins.holds(&key_with_tid(1, 2)));
+        assert_eq!(
+            joins.hold(now, key_with_tid(1, 2), reply(7, 5)),
+            None,
+            "in the position of the first"
+        );
+        assert_eq!([1, 2].map(|tid| joins.holds(&key_with_tid(1, tid))), [false, true]);
+        assert_eq!(lids(joins.take_released(9)), [7, 2]);
+        assert!(
+            !joins.holds(&key_with_tid(1, 2))
+                && joins.hold(now, key_with_tid(1, 3), reply(1, 5)).is_some()
+        );
     }
 }

@@ -1,9 +1,8 @@
-//! What becomes of requests that change multicast groups, between the client, the registry and the
-//! plan.
+//! Requests that change multicast membership, between client, registry and plan.
 //!
-//! * `gathering`: when the manager is told to plan; all changes until then are one piece of work;
-//! * `held`: answers that wait until the tree has a place for the port;
-//! * `repeats`: requests that come again, because their answer waits or was lost.
+//! * `batching`: collects changes and decides when the manager is notified to plan them;
+//! * `held`: holds replies to joins until the multicast tree includes the port;
+//! * `reply_cache`: keeps replies to requests that must not be executed twice.
 
 mod batching;
 mod held;
@@ -17,18 +16,18 @@ use held::HeldJoins;
 use reply_cache::ReplyCache;
 use tokio::time::Instant;
 
-/// What is to be done with a request.
+/// How a request is handled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Disposition {
-    /// It is new: to be carried out.
+    /// The request is new and must be executed.
     New,
-    /// It was carried out, and its answer will come.
-    Waits,
-    /// It was carried out with this answer, which is to be given again.
+    /// A retransmission: the request was executed, and its reply is held.
+    ReplyHeld,
+    /// A retransmission: this reply is sent again.
     Answered(Reply),
 }
 
-/// All of them.
+/// The state of all membership changes.
 #[derive(Debug)]
 pub struct Joins {
     held: HeldJoins,
@@ -37,92 +36,94 @@ pub struct Joins {
 }
 
 impl Joins {
-    /// The registry is at this generation.
+    /// Starts with the registry at this generation.
     pub fn new(generation: u64) -> Self {
         let (held, replies) = Default::default();
         Self { held, replies, batcher: PlanBatcher::new(generation) }
     }
 
-    /// What is to be done with a request of this name, if it has one.
-    pub fn course(
+    /// Decides how a request is handled. `key` is `None` for requests that do not change
+    /// membership.
+    pub fn check(
         &mut self,
         now: Instant,
         request: &Inbound,
-        name: Option<RequestKey>,
+        key: Option<RequestKey>,
     ) -> Disposition {
-        let Some(name) = name else { return Disposition::New };
-        if self.held.holds(&name) {
-            return Disposition::Waits;
+        let Some(key) = key else { return Disposition::New };
+        if self.held.holds(&key) {
+            return Disposition::ReplyHeld;
         }
-        match self.replies.answer(now, request, name) {
-            Some(reply) => {
-                self.held.take(now, name, reply).map_or(Disposition::Waits, Disposition::Answered)
-            }
+        match self.replies.get(now, request, key) {
+            Some(reply) => self
+                .held
+                .hold(now, key, reply)
+                .map_or(Disposition::ReplyHeld, Disposition::Answered),
             None => Disposition::New,
         }
     }
 
-    /// A request was carried out with this answer, which left the registry at this generation: gives
-    /// back what may go out now.
-    pub fn handled(
+    /// Records an executed request, after which the registry is at `generation`. Returns the reply
+    /// unless it is held.
+    pub fn executed(
         &mut self,
         now: Instant,
-        (request, name): (&Inbound, Option<RequestKey>),
+        (request, key): (&Inbound, Option<RequestKey>),
         reply: Reply,
         generation: u64,
     ) -> Option<Reply> {
         self.batcher.changed(now, generation);
-        let Some(name) = name else { return Some(reply) };
-        self.replies.handled(now, request, name, &reply);
-        self.held.take(now, name, reply)
+        let Some(key) = key else { return Some(reply) };
+        self.replies.executed(now, request, key, &reply);
+        self.held.hold(now, key, reply)
     }
 
-    /// The groups of this generation are being planned.
-    pub fn asked(&mut self, generation: u64) {
-        self.held.asked(generation);
-        self.batcher.asked(generation);
+    /// The manager plans the groups of this generation.
+    pub fn planning_started(&mut self, generation: u64) {
+        self.held.planning_started(generation);
+        self.batcher.planning_started(generation);
     }
 
-    /// The groups of this generation are going to be asked for in any case.
-    pub fn known(&mut self, generation: u64) {
-        self.batcher.known(generation);
+    /// The manager will plan the groups of this generation without being notified.
+    pub fn will_be_planned(&mut self, generation: u64) {
+        self.batcher.will_be_planned(generation);
     }
 
-    /// What was asked for is in the tables: some answers may go out now.
-    pub fn planned(&mut self) {
-        self.held.planned();
+    /// The groups of the last [`Self::planning_started`] are programmed: releases their replies.
+    pub fn planning_finished(&mut self) {
+        self.held.planning_finished();
     }
 
-    /// True if answers that were held may go out.
-    pub fn has_free(&self) -> bool {
-        self.held.has_free()
+    /// True if released replies await sending.
+    pub fn has_released(&self) -> bool {
+        self.held.has_released()
     }
 
-    /// At most `limit` of them.
-    pub fn free(&mut self, limit: usize) -> Vec<Reply> {
-        self.held.free(limit)
+    /// Removes at most `limit` released replies.
+    pub fn take_released(&mut self, limit: usize) -> Vec<Reply> {
+        self.held.take_released(limit)
     }
 
-    /// When [`Self::overdue`] or [`Self::is_ripe`] will have something.
+    /// Time at which [`Self::overdue`] or [`Self::is_batch_complete`] has an effect.
     pub fn next_deadline(&self) -> Option<Instant> {
         [self.held.next_deadline(), self.batcher.due()].into_iter().flatten().min()
     }
 
-    /// Lets answers go that were held back for too long.
+    /// Releases replies that were held for the maximum time.
     pub fn overdue(&mut self, now: Instant) {
         self.held.overdue(now);
     }
 
-    /// True, once, when the manager is to be told that there are groups to be planned.
-    pub fn is_ripe(&mut self, now: Instant) -> bool {
+    /// True, once for each batch, when the manager should be notified to plan the changed groups.
+    pub fn is_batch_complete(&mut self, now: Instant) -> bool {
         let is_due = self.batcher.due().is_some_and(|due| due <= now);
         if is_due {
-            self.batcher.told();
+            self.batcher.notified();
         }
         is_due
     }
 
-    /// Forgets what waits: the subnet is another's.
+    /// Drops all held replies: this SM is no longer master.
     pub fn clear(&mut self) {
         self.held.clear();
     }

@@ -1,10 +1,10 @@
-//! Requests about multicast membership that come again because their answer was lost.
+//! Replies kept for retransmissions of membership requests whose reply was lost.
 //!
-//! Most may be carried out twice: who is a member already joins again, and nothing changes. But a
-//! group without a name that is asked for twice would be two groups, and who has left cannot leave
-//! again: the answers to these are kept for a while, and given again.
+//! Most requests may be executed twice: joining again changes nothing. But a request that lets the
+//! SA choose the MGID would create two groups, and a second leave fails because the port is no
+//! member any more. The replies to these two are kept for a while and sent again.
 
-use crate::daemon::sa_server::request_key::{RequestKey, is_nameless, mgid};
+use crate::daemon::sa_server::request_key::{RequestKey, has_no_mgid, mgid};
 use crate::ids::Lid;
 use crate::sa::Reply;
 use crate::transport::demux::Inbound;
@@ -13,69 +13,69 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long an answer is kept: clients have given up by then.
-const KEPT: Duration = Duration::from_secs(10);
+/// Time a reply is kept; clients have given up by then.
+const KEEP_TIME: Duration = Duration::from_secs(10);
 
-/// Answers kept at most; of more, the oldest are forgotten.
-const MOST: usize = 16_384;
+/// Maximum number of kept replies; beyond it, the oldest are dropped.
+const MAX_KEPT_REPLIES: usize = 16_384;
 
-/// Whose membership in which group; each request for a group without a name is one by itself.
+/// Source LID, QPN and group of a membership. Requests without MGID are distinct by their digest.
 type Subject = (Lid, u32, [u8; 16]);
 
-/// Answers that are kept.
+/// The kept replies.
 #[derive(Debug, Default)]
 pub(super) struct ReplyCache {
     kept: HashMap<Subject, (RequestKey, Reply)>,
-    /// In the order in which they are to be forgotten. There may be newer ones by then.
-    order: VecDeque<(Instant, Subject, RequestKey)>,
+    /// Expiry times, earliest first. A reply may have been replaced by a newer one since.
+    expiries: VecDeque<(Instant, Subject, RequestKey)>,
 }
 
 impl ReplyCache {
-    /// The answer that this request had, if it is one that must not be carried out again.
-    pub(super) fn answer(
+    /// The reply to this request, if it must not be executed again.
+    pub(super) fn get(
         &mut self,
         now: Instant,
         request: &Inbound,
-        name: RequestKey,
+        key: RequestKey,
     ) -> Option<Reply> {
-        while let Some(&(until, subject, other)) = self.order.front()
-            && (until <= now || self.order.len() > MOST)
+        while let Some(&(until, subject, other)) = self.expiries.front()
+            && (until <= now || self.expiries.len() > MAX_KEPT_REPLIES)
         {
-            self.order.pop_front();
+            self.expiries.pop_front();
             if self.kept.get(&subject).is_some_and(|(kept, _)| *kept == other) {
                 self.kept.remove(&subject);
             }
         }
-        let (kept, reply) = self.kept.get(&subject(request, name)?)?;
-        (*kept == name).then(|| reply.clone())
+        let (kept, reply) = self.kept.get(&subject(request, key)?)?;
+        (*kept == key).then(|| reply.clone())
     }
 
-    /// A request was carried out with this answer.
-    pub(super) fn handled(
+    /// Records the reply to an executed request.
+    pub(super) fn executed(
         &mut self,
         now: Instant,
         request: &Inbound,
-        name: RequestKey,
+        key: RequestKey,
         reply: &Reply,
     ) {
-        let Some(subject) = subject(request, name) else { return };
+        let Some(subject) = subject(request, key) else { return };
         let is_final =
-            Header::read(&request.mad).method() == Method::DELETE.0 || is_nameless(&request.mad);
+            Header::read(&request.mad).method() == Method::DELETE.0 || has_no_mgid(&request.mad);
         if is_final && Header::read(&reply.mad).status() == Status::OK {
-            self.kept.insert(subject, (name, reply.clone()));
-            self.order.push_back((now + KEPT, subject, name));
+            self.kept.insert(subject, (key, reply.clone()));
+            self.expiries.push_back((now + KEEP_TIME, subject, key));
         } else {
-            // Whatever was said before is not the last word any more.
+            // The membership changed again: the previous reply is outdated.
             self.kept.remove(&subject);
         }
     }
 }
 
-/// `None` if the request is cut off.
-fn subject(request: &Inbound, name: RequestKey) -> Option<Subject> {
+/// `None` if the request is truncated.
+fn subject(request: &Inbound, key: RequestKey) -> Option<Subject> {
     let mut mgid = mgid(&request.mad)?;
     if mgid == [0; 16] {
-        mgid[4..].copy_from_slice(&name.digest());
+        mgid[4..].copy_from_slice(&key.digest());
     }
     Some((request.from.lid, request.from.qpn, mgid))
 }
@@ -96,35 +96,38 @@ mod tests {
         Reply { to: Address::gsi(Lid(7), Sl(0)), mad: mad.0.to_vec(), required_generation: 3 }
     }
 
-    /// True if the request is not carried out, but answered as before.
-    fn again(replies: &mut ReplyCache, now: Instant, request: &Inbound, status: u16) -> bool {
-        let name = RequestKey::of(request);
-        let known = replies.answer(now, request, name);
+    /// True if the request is not executed but gets the same reply.
+    fn is_repeated(replies: &mut ReplyCache, now: Instant, request: &Inbound, status: u16) -> bool {
+        let key = RequestKey::of(request);
+        let known = replies.get(now, request, key);
         if known.is_none() {
-            replies.handled(now, request, name, &reply(status));
+            replies.executed(now, request, key, &reply(status));
         }
         known.is_some_and(|known| known == reply(0))
     }
 
     #[test]
-    fn what_must_not_be_done_twice_is_not() {
+    fn creating_and_leaving_a_group_are_executed_once() {
         let (mut replies, now) = (ReplyCache::default(), Instant::now());
         let (set, delete) = (Method::SET, Method::DELETE);
         let (join, leave) = (request(set, 0xFF, 1), request(delete, 0xFF, 2));
-        let nameless = [request(set, 0, 3), request(set, 0, 4)];
+        let creating = [request(set, 0, 3), request(set, 0, 4)];
         let seen: Vec<bool> =
-            [&join, &join, &leave, &leave, &nameless[0], &nameless[1], &nameless[0]]
+            [&join, &join, &leave, &leave, &creating[0], &creating[1], &creating[0]]
                 .into_iter()
-                .map(|request| again(&mut replies, now, request, 0))
+                .map(|request| is_repeated(&mut replies, now, request, 0))
                 .collect();
         assert_eq!(seen, [false, false, false, true, false, false, true]);
-        assert!(!again(&mut replies, now, &join, 0), "a member again");
-        assert!(!again(&mut replies, now, &leave, 0), "it leaves again, by the same transaction");
-        assert!(again(&mut replies, now, &leave, 0));
+        assert!(!is_repeated(&mut replies, now, &join, 0), "joins again");
+        assert!(
+            !is_repeated(&mut replies, now, &leave, 0),
+            "leaves again, with the same transaction ID"
+        );
+        assert!(is_repeated(&mut replies, now, &leave, 0));
         let refused = request(delete, 0xFE, 5);
-        assert!(!again(&mut replies, now, &refused, 0x200));
-        assert!(!again(&mut replies, now, &refused, 0), "a refusal may become another");
-        assert!(!again(&mut replies, now + KEPT, &leave, 0), "long ago");
+        assert!(!is_repeated(&mut replies, now, &refused, 0x200));
+        assert!(!is_repeated(&mut replies, now, &refused, 0), "error replies are not kept");
+        assert!(!is_repeated(&mut replies, now + KEEP_TIME, &leave, 0), "expired");
         let mut short = request(set, 0xFF, 9);
         short.mad.truncate(20);
         assert_eq!(subject(&short, RequestKey::of(&short)), None);
