@@ -1,10 +1,10 @@
-//! The link state machine (IBA vol. 1, 7.2): training, falling, ARMED and ACTIVE.
+//! Link state machine (IBA vol. 1, 7.2) and cables.
 
-use super::device::{Devices, NONE, Port};
+use super::devices::{Devices, NONE, Port};
 use crate::fabric::picture::set_link;
 use crate::wire::attr::{PhysState, PortInfo, PortState};
 
-/// Width and speed of a link between two ports: the best that both have enabled.
+/// Width and speed of the link between two ports: the maximum that both have enabled.
 fn negotiate(a: &PortInfo, b: &PortInfo) -> (u8, u8) {
     let best = |mask: u8| if mask == 0 { 1 } else { 1 << mask.ilog2() };
     (
@@ -14,7 +14,7 @@ fn negotiate(a: &PortInfo, b: &PortInfo) -> (u8, u8) {
 }
 
 impl Devices {
-    /// Takes the link at `slot` down, at both ends, if it is up.
+    /// Takes the link at `slot` down, at both ends.
     pub(super) fn link_down(&mut self, slot: u32) {
         for end in self.ends(slot).into_iter().flatten() {
             let was_up = self.port(end).info.port_state() != PortState::Down;
@@ -24,13 +24,14 @@ impl Devices {
                 self.port_mut(end).info.set_phys_state(PhysState::Disabled);
             }
             if was_up {
-                self.downed.push(end);
-                self.note_change(end);
+                self.downed_ports.push(end);
+                self.record_state_change(end);
             }
         }
     }
 
-    /// Trains the link at `slot`, if its cable is plugged, it is down and neither end is disabled.
+    /// Trains the link at `slot` if it is down, its cable is plugged in, and both ends are in the
+    /// physical state Polling.
     pub(super) fn link_train(&mut self, slot: u32) {
         let [Some(a), Some(b)] = self.ends(slot) else { return };
         let ready = |end: u32| {
@@ -48,38 +49,38 @@ impl Devices {
             set_link(info, true);
             info.set_link_width_active(width);
             info.set_link_speed_active(speed);
-            self.note_change(end);
+            self.record_state_change(end);
         }
     }
 
-    /// After a port became ACTIVE: packets flow at once, and the first one makes an ARMED peer
-    /// ACTIVE (IBA vol. 1, 7.2.7).
-    pub(super) fn activated(&mut self, slot: u32) {
-        if let Some(peer) = self.across(slot)
+    /// Makes the ARMED peer of a port that became ACTIVE ACTIVE as well, as the first packet from
+    /// the port would (IBA vol. 1, 7.2.7).
+    pub(super) fn activate_peer(&mut self, slot: u32) {
+        if let Some(peer) = self.linked_peer(slot)
             && self.port(peer).info.port_state() == PortState::Armed
         {
             self.port_mut(peer).info.set_port_state(PortState::Active);
         }
     }
 
-    /// Both ends of the link at `slot`.
+    /// Both ends of the cable at `slot`.
     fn ends(&self, slot: u32) -> [Option<u32>; 2] {
         let peer = self.port(slot).peer;
         [Some(slot), (peer != NONE).then_some(peer)]
     }
 
-    /// PortStateChange, for the switch at this end (IBA vol. 1, 14.2.5.4).
-    pub(super) fn note_change(&mut self, slot: u32) {
+    /// Sets PortStateChange of the switch at this end (IBA vol. 1, 14.2.5.4).
+    pub(super) fn record_state_change(&mut self, slot: u32) {
         let node = self.port(slot).node;
         if let Some(switch) = self.switch_mut(node) {
             switch.info.set_port_state_change(true);
-            if !self.changed.contains(&node) {
-                self.changed.push(node);
+            if !self.changed_switches.contains(&node) {
+                self.changed_switches.push(node);
             }
         }
     }
 
-    /// Pulls or plugs the cable at `slot`, if there is one.
+    /// Plugs in or unplugs the cable at `slot`, if there is one.
     pub(super) fn set_plugged(&mut self, slot: u32, plugged: bool) {
         let [Some(near), Some(far)] = self.ends(slot) else { return };
         for end in [near, far] {
@@ -88,8 +89,8 @@ impl Devices {
         if plugged { self.link_train(slot) } else { self.link_down(slot) }
     }
 
-    /// Lays a new cable between two ports; those that were there are taken away.
-    pub(super) fn lay_cable(&mut self, a: u32, b: u32) {
+    /// Connects two ports with a new cable, and removes the cables that they had.
+    pub(super) fn connect_ports(&mut self, a: u32, b: u32) {
         for slot in [a, b] {
             self.set_plugged(slot, false);
             for end in self.ends(slot).into_iter().flatten() {
@@ -104,7 +105,7 @@ impl Devices {
         self.link_train(a);
     }
 
-    /// The port has its factory settings again; its link is to be down.
+    /// Restores the factory defaults of a port whose link is down, except its VL capabilities.
     pub(super) fn reset_port(&mut self, slot: u32) {
         let Port { node, num, info: old, .. } = *self.port(slot);
         let kind = self.node(node).info.kind();
@@ -117,10 +118,9 @@ impl Devices {
         port.tables = None;
     }
 
-    /// The node starts anew: its tables and settings are lost, its links train again.
+    /// Restores the factory defaults of a node and trains its links again.
     pub(super) fn reboot(&mut self, node: u32) {
-        let slots = self.node(node).first
-            ..=self.node(node).first + u32::from(self.node(node).info.num_ports());
+        let slots = self.slots_of(node);
         for slot in slots.clone() {
             self.link_down(slot);
             self.reset_port(slot);
@@ -132,6 +132,6 @@ impl Devices {
         for slot in slots {
             self.link_train(slot);
         }
-        self.changed.retain(|&other| other != node);
+        self.changed_switches.retain(|&other| other != node);
     }
 }

@@ -1,51 +1,59 @@
-//! A simulated fabric in this process: devices good enough to develop against and strict enough
-//! to catch mistakes.
+//! A simulated fabric in this process, for development and tests: devices that enforce the rules of
+//! the InfiniBand Architecture Specification.
 //!
-//! A [`SimFabric`] is built from a wiring, as [`generate`] or a fabric file gives it. Programs
-//! attach to its ports ([`SimPort`], which is a [`crate::transport::MadPort`]). Packets take the
-//! directed route, or the path that the forwarding tables give, or are lost.
+//! A [`SimFabric`] is created from a topology, which [`generate`] or a fabric file provides.
+//! Programs attach to its ports, in this process ([`SimPort`], a [`crate::transport::MadPort`]) or
+//! in others ([`serve`]). Packets follow their directed route or the forwarding tables.
 //!
-//! * `device`: what devices hold; `link`: link states; `port_info`: what a Set may do;
-//!   `tables`: tables by block; `sma`: the agent with its M_Key check
-//! * `pma`: the performance management agent; `meters`: the counters it reads
-//! * `forward`: the ways of packets; `journey`: what a packet moves on its way and what befalls
-//!   it; `trap`: notices; `fault`: loss, delay, misbehaviour
-//! * `net`: packets and timers in motion; [`kernel`]: agents, requests and RMPP, as Linux has
-//!   them; `mailbox`, `message`: what waits for a sink; `port`, `control`: the handles
-//! * [`console`]: all of it by lines of text
+//! * `devices`: nodes, ports and switches; `link`: link state machine; `port_info`: Set(PortInfo);
+//!   `tables`: table attributes; `sma`: subnet management agent
+//! * `pma`: performance management agent; `counters`: performance counters
+//! * `forwarding`: routes of packets; `faults`: fault injection; `fault_injector`: faults and
+//!   counters on a packet's links; `trap`: notices
+//! * `kernel`: model of the Linux kernel's MAD layer; `addressing`: addresses at either end
+//! * `net`: packets in transit, timers and dispatch to agents; `packet`, `events`, `message`: their
+//!   types
+//! * `sim_fabric`: [`SimFabric`], the handle of a fabric; `port`, `delivery_queue`: ports of programs
+//!   in this process; [`umad`]: the same as device files
+//! * [`console`]: text commands that show and change a fabric; [`serve`]: the fabric on a Unix
+//!   socket
 //!
-//! Time is tokio's: on a paused clock and a current-thread runtime, a fabric with the same seed
-//! does the same again. One lock guards a fabric; sinks are called from tasks of their own,
-//! never within `post` and never under that lock.
+//! Time is tokio's: on a paused clock and a current-thread runtime, the same seed gives the same
+//! run. One lock guards a fabric. Sinks are called from separate tasks, never within `post` and
+//! never with the lock held.
 //!
-//! Not modelled: VLs (a mapping to VL15 drops nothing), P_Key enforcement by switches, the
-//! M_Key's lease, multicast packets, samples of counters (PortSamplesControl).
+//! Not modelled: virtual lanes (a mapping to VL 15 drops nothing), P_Key enforcement by switches,
+//! the M_Key lease, multicast packets, and sampled counters (PortSamplesControl).
 
 pub mod console;
 pub mod generate;
 pub mod kernel;
 pub mod serve;
+pub mod umad;
 
-mod control;
-mod device;
-mod fault;
-mod forward;
-mod journey;
+mod addressing;
+mod counters;
+mod delivery_queue;
+mod devices;
+mod events;
+mod fault_injector;
+mod faults;
+mod forwarding;
 mod link;
-mod mailbox;
 mod message;
-mod meters;
 mod net;
+mod packet;
 mod pma;
 mod port;
 mod port_info;
+mod sim_fabric;
 mod sma;
 mod tables;
 mod trap;
 
-pub use control::SimFabric;
-pub use fault::Misbehaviour;
+pub use faults::Misbehaviour;
 pub use port::SimPort;
+pub use sim_fabric::SimFabric;
 
 #[cfg(test)]
 mod tests;

@@ -1,35 +1,47 @@
-//! The performance management agent: counters read and cleared (IBA vol. 1, 16.1.3).
+//! Performance management agent: Get and Set of port counters (IBA vol. 1, 16.1.3).
 
-use super::device::Devices;
-use super::meters::Meters;
-use super::sma::Verdict;
+use super::counters::PerfCounters;
+use super::devices::Devices;
+use super::sma::AgentAction;
 use crate::ids::PortNum;
 use crate::wire::attr::AttrId;
 use crate::wire::mad::{Mad, Method, Status};
 use crate::wire::perf::{ALL_PORTS, CLASS_VERSION, Group, PerfCap, PerfData};
 use crate::wire::record::ClassPortInfo;
 
-/// Answers take 1.07 s at most: 4.096 us * 2^18, as adapters say.
+/// RespTimeValue of real channel adapters: 4.096 us * 2^18 = 1.07 s.
 const RESPONSE_TIME: u8 = 18;
 
-/// Turns the request `mad`, which arrived through the port `entry`, into its response.
-pub(super) fn answer(devices: &Devices, meters: &mut Meters, entry: u32, mad: &mut Mad) -> Verdict {
+/// Processes the request `mad`, received through the port `entry`, and replaces it with the
+/// response.
+pub(super) fn process(
+    devices: &Devices,
+    counters: &mut PerfCounters,
+    entry: u32,
+    mad: &mut Mad,
+) -> AgentAction {
     let method = mad.method();
     if method.is_response() || method == Method::TRAP_REPRESS || method == Method::TRAP {
-        return Verdict::Drop;
+        return AgentAction::Drop;
     }
-    let outcome = judge(devices, meters, entry, mad);
+    let result = attribute(devices, counters, entry, mad);
     let mut header = mad.header();
     header.set_method(Method::GET_RESP.0);
-    header.set_status(outcome.err().unwrap_or(Status::OK));
+    header.set_status(result.err().unwrap_or(Status::OK));
     mad.set_header(&header);
-    if let Ok(data) = outcome {
+    if let Ok(data) = result {
         data.write(mad);
     }
-    Verdict::Respond
+    AgentAction::Respond
 }
 
-fn judge(devices: &Devices, meters: &mut Meters, entry: u32, mad: &Mad) -> Result<PerfData, u16> {
+/// Attribute data of the response, or an error status.
+fn attribute(
+    devices: &Devices,
+    counters: &mut PerfCounters,
+    entry: u32,
+    mad: &Mad,
+) -> Result<PerfData, u16> {
     let (header, method) = (mad.header(), mad.method());
     if header.base_version() != 1 || header.class_version() != CLASS_VERSION {
         return Err(Status::BAD_VERSION);
@@ -40,7 +52,7 @@ fn judge(devices: &Devices, meters: &mut Meters, entry: u32, mad: &Mad) -> Resul
     let is_set = method == Method::SET;
     match Group::by_id(header.attr_id()) {
         Some(_) if header.attr_mod() != 0 => Err(Status::BAD_FIELD),
-        Some(group) => counters(devices, meters, entry, group, is_set, PerfData::of(mad)),
+        Some(group) => read_counters(devices, counters, entry, group, is_set, PerfData::of(mad)),
         None if header.attr_id() == AttrId::CLASS_PORT_INFO && !is_set => {
             Ok(class_port_info(devices.is_switch_slot(entry)))
         }
@@ -60,11 +72,11 @@ fn class_port_info(is_switch: bool) -> PerfData {
     data
 }
 
-/// Reads the counters of a port or, on a switch, the sums over all; a Set clears what it selects
-/// before.
-fn counters(
+/// Reads the counters of a port or, with PortSelect 255 on a switch, the sums over all ports. A Set
+/// clears the selected counters first.
+fn read_counters(
     devices: &Devices,
-    meters: &mut Meters,
+    counters: &mut PerfCounters,
     entry: u32,
     group: &Group,
     is_set: bool,
@@ -77,26 +89,25 @@ fn counters(
     group.select(&mut data, selection);
     for slot in slots {
         if is_set {
-            meters.clear(slot, group, selection);
+            counters.clear(slot, group, selection);
         }
         for counter in group.counters {
-            let sum = data.counter(counter).saturating_add(meters.value(slot, group, counter));
+            let sum = data.counter(counter).saturating_add(counters.value(slot, group, counter));
             data.set_counter(counter, sum);
         }
     }
     Ok(data)
 }
 
-/// The ports that PortSelect means: on a channel adapter the one asked through, by its number;
-/// on a switch any, or all.
+/// Slots that PortSelect selects: on a channel adapter only the receiving port, on a switch any
+/// port or all.
 fn selected(devices: &Devices, entry: u32, num: PortNum) -> Option<std::ops::RangeInclusive<u32>> {
     let port = devices.port(entry);
     if !devices.is_switch(port.node) {
         return (port.num == num).then_some(entry..=entry);
     }
     if num == ALL_PORTS {
-        let node = devices.node(port.node);
-        return Some(node.first..=node.first + u32::from(node.info.num_ports()));
+        return Some(devices.slots_of(port.node));
     }
     devices.slot(port.node, num).map(|slot| slot..=slot)
 }
@@ -107,7 +118,8 @@ mod tests {
     use crate::fabric::picture::Hardware;
     use crate::ids::{Guid, Lid};
     use crate::sim::generate::Shape;
-    use crate::sim::net::{Net, Packet};
+    use crate::sim::net::Net;
+    use crate::sim::packet::Packet;
     use crate::transport::Address;
     use crate::wire::perf::{self, PerfAttr};
     use crate::wire::smp::{self, DirectedRoute, SmpRoute};
@@ -116,7 +128,7 @@ mod tests {
     const HOST0: Guid = Guid(0x1000_0000);
     const COUNTERS: u16 = PerfAttr::PORT_COUNTERS;
 
-    /// Two switches with a host each: ports 1 and 2 of the switches are cabled, hosts are at 7.
+    /// Two switches, connected by port 1 of one and port 2 of the other, with a host each at port 7.
     fn net() -> Net {
         let shape: Shape = "2x1".parse().expect("a shape");
         let topology = shape.build().expect("it fits");
@@ -127,7 +139,7 @@ mod tests {
         net.devices.find(guid, PortNum(num)).expect("a port")
     }
 
-    /// Status and data of the answer of the switch or host.
+    /// Status and data of the response of a switch or host.
     fn ask(
         net: &mut Net,
         (guid, entry): (Guid, u8),
@@ -142,7 +154,7 @@ mod tests {
             group.select(&mut data, selection);
         }
         let mut mad = perf::request(method, attr_id, 1, &data);
-        assert_eq!(answer(&net.devices, &mut net.meters, entry, &mut mad), Verdict::Respond);
+        assert_eq!(process(&net.devices, &mut net.counters, entry, &mut mad), AgentAction::Respond);
         (mad.header().status(), PerfData::of(&mad))
     }
 
@@ -154,17 +166,17 @@ mod tests {
         data.counter(counter.expect("a counter"))
     }
 
-    /// A Get from host 0 to the second switch, and its answer.
+    /// Sends a Get from host 0 to the second switch, which responds.
     fn send(net: &mut Net) {
         let route = DirectedRoute::new(&[PortNum(1); 2]).expect("few hops");
         let route = SmpRoute::Directed(route);
         let mad = smp::request(&route, Method::GET, AttrId::NODE_INFO, 0, 0, 1, &[0; 64]);
         let from = slot(net, HOST0, 1);
-        net.launch(Packet { from, to: Address::smi(Lid::PERMISSIVE), mad });
+        net.transmit(Packet { from, to: Address::smi(Lid::PERMISSIVE), mad });
     }
 
     #[test]
-    fn mads_move_the_counters_on_their_way() {
+    fn mads_are_counted_at_every_port_they_cross() {
         let mut net = net();
         send(&mut net);
         for port in [1, 7] {
@@ -180,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_clears_what_it_selects() {
+    fn a_set_clears_the_selected_counters() {
         let mut net = net();
         send(&mut net);
         let (status, data) = ask(&mut net, (SW0, 7), Method::SET, COUNTERS, (1, 1 << 14));
@@ -193,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_is_counted_where_it_does() {
+    fn faults_are_counted_at_the_port_concerned() {
         let mut net = net();
         net.faults.loss = 1.0;
         send(&mut net);
@@ -207,14 +219,14 @@ mod tests {
         net.faults.errors.clear();
         let exit = slot(&net, SW0, 1);
         net.devices.set_plugged(exit, false);
-        net.tell_changes();
+        net.report_link_changes();
         send(&mut net);
         assert_eq!(value(&mut net, 1, "LinkDownedCounter"), 1);
         assert_eq!(value(&mut net, 1, "PortXmitDiscards"), 1);
     }
 
     #[test]
-    fn what_is_refused() {
+    fn invalid_requests_get_an_error_status() {
         let (get, set, switch, host) = (Method::GET, Method::SET, (SW0, 7), (HOST0, 1));
         for (at, method, attr_id, port, wanted) in [
             (switch, get, AttrId::CLASS_PORT_INFO, 0, Status::OK),

@@ -1,10 +1,10 @@
-//! A port of the simulated fabric for a program in this process: [`MadPort`] over the kernel's
-//! agents, as [`crate::transport::umad`] is over the device.
+//! A simulated port for a program in this process: [`MadPort`] on the agents of [`super::kernel`],
+//! as [`crate::transport::umad`] implements it on a device.
 
-use super::control::{Shared, SimFabric};
+use super::delivery_queue::DeliveryQueue;
 use super::kernel::{Owner, RegisterCall, Registration};
-use super::mailbox::Mailbox;
 use super::net::Net;
+use super::sim_fabric::{Shared, SimFabric};
 use crate::ids::{Guid, PortNum};
 use crate::transport::umad::UserHeader;
 use crate::transport::umad::rmpp;
@@ -17,28 +17,29 @@ use std::time::Duration;
 
 const AGENTS: [Agent; 3] = [Agent::SmiDirected, Agent::SmiLid, Agent::Sa];
 
-/// How often a segment of a long response is repeated when the sender does not say.
-const RMPP_RETRIES: u32 = 3;
+/// Retries of the segments of an RMPP message if the sender gives none.
+const DEFAULT_RMPP_RETRIES: u32 = 3;
 
-/// An attached port. Dropping it detaches it.
+/// A port that a program is attached to. Dropping it detaches the program.
 pub struct SimPort {
     shared: Arc<Shared>,
     slot: u32,
     identity: PortIdentity,
     is_sm: bool,
-    mailbox: Arc<Mailbox>,
-    /// Numbers of the agents, as in [`AGENTS`].
+    queue: Arc<DeliveryQueue>,
+    /// Numbers of the agents, in the order of [`AGENTS`].
     agents: [u32; AGENTS.len()],
 }
 
 impl SimFabric {
-    /// Attaches a program at the port `num` of the node `guid` (port 0 of a switch): what
-    /// arrives there for it is delivered to `sink`, from a task of its own. With `is_sm` the port
-    /// announces a subnet manager and gets SMInfo requests, traps and SA requests, without it
-    /// reports. Several programs may attach to one port; the first that wants a method of a
-    /// class gets its requests. Needs a running tokio runtime.
+    /// Attaches a program to port `num` of the node `guid` (port 0 of a switch). A separate task
+    /// delivers MADs to `sink`.
     ///
-    /// `None` if there is no such end port.
+    /// With `is_sm` the port sets IsSM and receives SMInfo requests, traps and SA requests; without,
+    /// it receives SA reports. Several programs may attach to one port; the first of them receives
+    /// the requests. Requires a running tokio runtime.
+    ///
+    /// Returns `None` if there is no such end port.
     pub fn attach(
         &self,
         guid: Guid,
@@ -46,12 +47,12 @@ impl SimFabric {
         sink: Arc<dyn MadSink>,
         is_sm: bool,
     ) -> Option<SimPort> {
-        let mailbox = Arc::new(Mailbox::default());
+        let queue = Arc::new(DeliveryQueue::default());
         let mut net = self.shared.lock();
         let slot = net.end_port_at(guid, num)?;
         let mut agents = [0; AGENTS.len()];
         for (id, agent) in agents.iter_mut().zip(AGENTS) {
-            *id = register(&mut net, slot, &mailbox, agent, is_sm)?;
+            *id = register(&mut net, slot, &queue, agent, is_sm)?;
         }
         if is_sm {
             net.hold_issm(slot);
@@ -63,25 +64,26 @@ impl SimFabric {
         };
         drop(net);
         self.start();
-        tokio::spawn(mailbox.clone().drain(sink));
+        tokio::spawn(queue.clone().drain(sink));
         let shared = self.shared.clone();
-        Some(SimPort { shared, slot, identity, is_sm, mailbox, agents })
+        Some(SimPort { shared, slot, identity, is_sm, queue, agents })
     }
 }
 
-/// Registers for what the program is to get, or, if somebody was first, for answers alone.
+/// Registers an agent for requests and responses or, if another agent has the methods, for
+/// responses only.
 fn register(
     net: &mut Net,
     slot: u32,
-    mailbox: &Arc<Mailbox>,
+    queue: &Arc<DeliveryQueue>,
     agent: Agent,
     is_sm: bool,
 ) -> Option<u32> {
-    let wanted = registration(agent, is_sm);
-    let owner = || Owner::Port { mailbox: mailbox.clone(), agent };
-    let registered = net.register(slot, &wanted, owner());
-    let answers = Registration { methods: 0, ..wanted };
-    registered.or_else(|_| net.register(slot, &answers, owner())).ok()
+    let requests = registration(agent, is_sm);
+    let owner = || Owner::SimPort { queue: queue.clone(), agent };
+    let registered = net.register(slot, &requests, owner());
+    let responses = Registration { methods: 0, ..requests };
+    registered.or_else(|_| net.register(slot, &responses, owner())).ok()
 }
 
 fn registration(agent: Agent, is_sm: bool) -> Registration {
@@ -107,7 +109,7 @@ fn registration(agent: Agent, is_sm: bool) -> Registration {
     }
 }
 
-/// The agent that MADs of a management class belong to; `None` for classes nobody serves.
+/// The agent for MADs of a management class.
 fn agent_of(class: u8) -> Option<Agent> {
     match class {
         Class::SUBN_DIRECTED => Some(Agent::SmiDirected),
@@ -117,7 +119,7 @@ fn agent_of(class: u8) -> Option<Agent> {
     }
 }
 
-/// At least 1, as 0 means that no answer is expected.
+/// The timeout in milliseconds, at least 1: 0 means that no response is expected.
 fn milliseconds(timeout: Duration) -> u32 {
     u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1)
 }
@@ -128,33 +130,33 @@ impl MadPort for SimPort {
     }
 
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
-        let refuse = |source: std::io::Error| SendError::Io {
+        let error = |source: std::io::Error| SendError::Io {
             device: self.identity.device.clone(),
             port: self.identity.port,
             source,
         };
         let class = Header::read(out.mad).class();
         if out.mad.len() < Header::SIZE || agent_of(class) != Some(out.agent) {
-            return Err(refuse(std::io::ErrorKind::InvalidInput.into()));
+            return Err(error(std::io::ErrorKind::InvalidInput.into()));
         }
         let id = self.agents[out.agent as usize];
-        let long = out.agent == Agent::Sa && rmpp::is_needed(out.mad);
+        let is_rmpp = out.agent == Agent::Sa && rmpp::is_needed(out.mad);
         let sent = UserHeader {
             id,
             status: 0,
             timeout_ms: out.timeout.map_or(0, milliseconds),
-            retries: if long && out.retries == 0 { RMPP_RETRIES } else { out.retries },
+            retries: if is_rmpp && out.retries == 0 { DEFAULT_RMPP_RETRIES } else { out.retries },
             length: 0,
             address: out.to,
         };
-        let posted = if long {
+        let posted = if is_rmpp {
             let mut message = out.mad.to_vec();
             rmpp::prepare(&mut message);
             self.shared.lock().post(id, &sent, &message)
         } else {
             self.shared.lock().post(id, &sent, out.mad)
         };
-        posted.map_err(|errno| refuse(errno.into()))
+        posted.map_err(|errno| error(errno.into()))
     }
 }
 
@@ -165,6 +167,6 @@ impl Drop for SimPort {
         if self.is_sm {
             net.release_issm(self.slot);
         }
-        self.mailbox.close();
+        self.queue.close();
     }
 }

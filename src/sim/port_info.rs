@@ -1,38 +1,38 @@
-//! Set(PortInfo): which values a device takes (IBA vol. 1, 14.2.5.6). A Set with one bad value
-//! changes nothing and is answered with [`Status::BAD_FIELD`].
+//! Set(PortInfo): values that a device accepts (IBA vol. 1, 14.2.5.6). A Set with one invalid
+//! value changes nothing and gets the status [`Status::BAD_FIELD`].
 
-use super::device::Devices;
+use super::devices::Devices;
 use crate::wire::attr::{PhysState, PortInfo, PortState};
 use crate::wire::mad::Status;
 
-/// Where a Set is going to.
+/// Type of the port to set, which determines its writable fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum PortType {
     /// A port of a channel adapter or router.
     EndPort,
-    /// The base port 0 of a switch: no link and no state.
+    /// Base switch port 0: no link and no port state.
     BasePort0,
-    /// The enhanced port 0 of a switch: states, but no link.
+    /// Enhanced switch port 0: port state, but no link.
     EnhancedPort0,
-    /// A cabled port of a switch: no LID.
+    /// External port of a switch: no LID.
     External,
 }
 
-/// Copies fields from one PortInfo to another.
+/// Copies fields from one PortInfo to another, by their getters and setters.
 macro_rules! copy {
     ($from:expr, $to:expr; $($get:ident $set:ident),* $(,)?) => { $($to.$set($from.$get());)* };
 }
 
 impl Devices {
-    /// Applies `wanted` to the port at `slot` and tells the status.
+    /// Applies `wanted` to the port at `slot`; returns the status of the response.
     pub(super) fn set_port_info(&mut self, slot: u32, wanted: &PortInfo) -> u16 {
-        let place = self.place(slot);
+        let port_type = self.port_type(slot);
         let current = self.port(slot).info;
-        if !acceptable(place, &current, wanted) {
+        if !is_acceptable(port_type, &current, wanted) {
             return Status::BAD_FIELD;
         }
         let mut info = current;
-        if place != Place::External {
+        if port_type != PortType::External {
             copy!(wanted, info;
                 m_key set_m_key, gid_prefix set_gid_prefix, lid set_lid, lmc set_lmc,
                 master_sm_lid set_master_sm_lid, master_sm_sl set_master_sm_sl,
@@ -47,28 +47,28 @@ impl Devices {
             p_key_violations set_p_key_violations, vl_high_limit set_vl_high_limit,
             local_phy_errors set_local_phy_errors, overrun_errors set_overrun_errors,
         );
-        if place == Place::EndPort || place == Place::External {
-            set_link_fields(&current, wanted, &mut info, place);
+        if port_type == PortType::EndPort || port_type == PortType::External {
+            set_link_fields(&current, wanted, &mut info, port_type);
         }
         self.port_mut(slot).info = info;
-        if place != Place::BasePort0 {
-            self.command_state(slot, wanted);
+        if port_type != PortType::BasePort0 {
+            self.apply_state(slot, wanted);
         }
         Status::OK
     }
 
-    fn place(&self, slot: u32) -> Place {
+    fn port_type(&self, slot: u32) -> PortType {
         let node = self.port(slot).node;
         match (self.is_switch(node), self.port(slot).num.0) {
-            (false, _) => Place::EndPort,
-            (true, 0) if self.hardware.enhanced_port0 => Place::EnhancedPort0,
-            (true, 0) => Place::BasePort0,
-            (true, _) => Place::External,
+            (false, _) => PortType::EndPort,
+            (true, 0) if self.hardware.enhanced_port0 => PortType::EnhancedPort0,
+            (true, 0) => PortType::BasePort0,
+            (true, _) => PortType::External,
         }
     }
 
-    /// Carries out the state changes of a Set that was found acceptable.
-    fn command_state(&mut self, slot: u32, wanted: &PortInfo) {
+    /// Applies the link state changes of an acceptable Set.
+    fn apply_state(&mut self, slot: u32, wanted: &PortInfo) {
         match wanted.phys_state() {
             PhysState::Disabled => {
                 self.port_mut(slot).info.set_phys_state(PhysState::Disabled);
@@ -96,19 +96,24 @@ impl Devices {
             PortState::Armed => self.port_mut(slot).info.set_port_state(PortState::Armed),
             PortState::Active => {
                 self.port_mut(slot).info.set_port_state(PortState::Active);
-                self.activated(slot);
+                self.activate_peer(slot);
             }
             _ => {}
         }
     }
 }
 
-/// The fields that only a port with a link has.
-fn set_link_fields(current: &PortInfo, wanted: &PortInfo, info: &mut PortInfo, place: Place) {
+/// Copies the fields that only ports with a link have.
+fn set_link_fields(
+    current: &PortInfo,
+    wanted: &PortInfo,
+    info: &mut PortInfo,
+    port_type: PortType,
+) {
     copy!(wanted, info;
         neighbor_mtu set_neighbor_mtu, vl_stall_count set_vl_stall_count, hoq_life set_hoq_life,
     );
-    if place == Place::External {
+    if port_type == PortType::External {
         copy!(wanted, info;
             partition_enforcement_in set_partition_enforcement_in,
             partition_enforcement_out set_partition_enforcement_out,
@@ -133,25 +138,25 @@ fn set_link_fields(current: &PortInfo, wanted: &PortInfo, info: &mut PortInfo, p
     }
 }
 
-fn acceptable(place: Place, current: &PortInfo, wanted: &PortInfo) -> bool {
-    let address = place == Place::External || address_is_legal(place, wanted);
-    let link =
-        matches!(place, Place::BasePort0 | Place::EnhancedPort0) || link_is_legal(current, wanted);
-    let state = place == Place::BasePort0 || state_is_legal(place, current, wanted);
+fn is_acceptable(port_type: PortType, current: &PortInfo, wanted: &PortInfo) -> bool {
+    let address = port_type == PortType::External || is_address_legal(port_type, wanted);
+    let link = matches!(port_type, PortType::BasePort0 | PortType::EnhancedPort0)
+        || is_link_legal(current, wanted);
+    let state = port_type == PortType::BasePort0 || is_state_legal(port_type, current, wanted);
     address && link && state
 }
 
-fn address_is_legal(place: Place, wanted: &PortInfo) -> bool {
+fn is_address_legal(port_type: PortType, wanted: &PortInfo) -> bool {
     let (lid, lmc) = (wanted.lid(), wanted.lmc());
     let span = (1u32 << lmc) - 1;
     lid.is_unicast()
         && u32::from(lid.0) & span == 0
         && u32::from(lid.0) + span <= u32::from(crate::ids::Lid::UNICAST_MAX.0)
-        && (lmc == 0 || place != Place::BasePort0)
+        && (lmc == 0 || port_type != PortType::BasePort0)
         && wanted.master_sm_lid().0 <= crate::ids::Lid::UNICAST_MAX.0
 }
 
-fn link_is_legal(current: &PortInfo, wanted: &PortInfo) -> bool {
+fn is_link_legal(current: &PortInfo, wanted: &PortInfo) -> bool {
     let width = wanted.link_width_enabled();
     let speed = wanted.link_speed_enabled();
     (1..=current.mtu_cap()).contains(&wanted.neighbor_mtu())
@@ -161,20 +166,20 @@ fn link_is_legal(current: &PortInfo, wanted: &PortInfo) -> bool {
         && (speed == 0xF || speed & !current.link_speed_supported() == 0)
 }
 
-/// INIT → ARMED → ACTIVE and nothing else upwards; DOWN from anywhere. A physical state may be
-/// commanded only together with DOWN or no change.
-fn state_is_legal(place: Place, current: &PortInfo, wanted: &PortInfo) -> bool {
+/// Legal state changes: INIT to ARMED, ARMED to ACTIVE, and any state to DOWN. The physical state
+/// can be changed only together with DOWN or no change of the port state.
+fn is_state_legal(port_type: PortType, current: &PortInfo, wanted: &PortInfo) -> bool {
     use PortState::{Active, Armed, Down, Init, NoChange};
     let state = match (current.port_state(), wanted.port_state()) {
         (_, NoChange) => true,
-        (_, Down) => place != Place::EnhancedPort0,
+        (_, Down) => port_type != PortType::EnhancedPort0,
         (Init | Armed, Armed) | (Armed | Active, Active) => true,
         _ => false,
     };
     let phys = match wanted.phys_state() {
         PhysState::NoChange => true,
         PhysState::Sleep | PhysState::Polling | PhysState::Disabled => {
-            place != Place::EnhancedPort0 && matches!(wanted.port_state(), NoChange | Down)
+            port_type != PortType::EnhancedPort0 && matches!(wanted.port_state(), NoChange | Down)
         }
         _ => false,
     };

@@ -1,46 +1,47 @@
-//! The subnet management agent: Get and Set of attributes, and the M_Key check before them
-//! (IBA vol. 1, 14.2.4 and 14.2.5).
+//! Subnet management agent: Get and Set of attributes, and the M_Key check (IBA vol. 1, 14.2.4
+//! and 14.2.5).
 
-use super::device::Devices;
-use super::tables::Data;
+use super::devices::Devices;
+use super::tables::AttributeData;
 use crate::ids::PortNum;
 use crate::wire::attr::{AttrId, PortInfo, SwitchInfo};
 use crate::wire::mad::{Mad, Method, Status};
 use crate::wire::smp::DATA_SIZE;
 
-/// What the agent does with a request.
+/// Action of a management agent after it has processed a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
-    /// The MAD is now the response.
+pub(super) enum AgentAction {
+    /// Send the response, which has replaced the request.
     Respond,
-    /// No answer.
+    /// Send nothing.
     Drop,
-    /// No answer, and a trap 256 for the M_Key that was wrong.
+    /// Send trap 256 (bad M_Key), and no response.
     BadMKey,
 }
 
-/// What an attribute came to: its data, or a status.
-type Answer = Result<Data, u16>;
+/// Attribute data of a response, or an error status.
+type AttributeResult = Result<AttributeData, u16>;
 
-/// The data of a record, padded to the size of an attribute.
-fn padded(bytes: &[u8]) -> Data {
+/// `bytes`, zero-padded to the size of an attribute.
+fn padded(bytes: &[u8]) -> AttributeData {
     let mut data = [0; DATA_SIZE];
     let len = bytes.len().min(DATA_SIZE);
     data[..len].copy_from_slice(&bytes[..len]);
     data
 }
 
-fn in_range(block: Option<Data>) -> Answer {
+fn in_range(block: Option<AttributeData>) -> AttributeResult {
     block.ok_or(Status::BAD_FIELD)
 }
 
 impl Devices {
-    /// Turns the request `mad`, which arrived through the port `entry`, into its response.
-    pub(super) fn answer(&mut self, entry: u32, mad: &mut Mad) -> Verdict {
+    /// Processes the request `mad`, received through the port `entry`, and replaces it with the
+    /// response.
+    pub(super) fn process_smp(&mut self, entry: u32, mad: &mut Mad) -> AgentAction {
         let method = mad.method();
         if method != Method::GET && method != Method::SET {
             return if method.is_response() || method == Method::TRAP_REPRESS {
-                Verdict::Drop
+                AgentAction::Drop
             } else {
                 respond(mad, Err(Status::BAD_METHOD))
             };
@@ -50,28 +51,28 @@ impl Devices {
             return respond(mad, Err(Status::BAD_VERSION));
         }
         let m_key = mad.smp().m_key();
-        let trusted = self.trusts(entry, m_key);
+        let trusted = self.m_key_matches(entry, m_key);
         if !trusted && (method == Method::SET || self.protect_bits(entry) >= 2) {
             self.count_bad_m_key(entry);
-            return Verdict::BadMKey;
+            return AgentAction::BadMKey;
         }
         let write = (method == Method::SET).then(|| *mad.smp_data());
-        let mut answer = self.attribute(entry, header.attr_id(), header.attr_mod(), write.as_ref());
-        if let Ok(data) = &mut answer
+        let mut result = self.attribute(entry, header.attr_id(), header.attr_mod(), write.as_ref());
+        if let Ok(data) = &mut result
             && header.attr_id() == AttrId::PORT_INFO
             && !trusted
             && self.protect_bits(entry) == 1
         {
             data[..8].fill(0);
         }
-        respond(mad, answer)
+        respond(mad, result)
     }
 
     fn protect_bits(&self, entry: u32) -> u8 {
         self.port(self.end_port(entry)).info.m_key_protect_bits()
     }
 
-    fn trusts(&self, entry: u32, m_key: u64) -> bool {
+    fn m_key_matches(&self, entry: u32, m_key: u64) -> bool {
         let own = self.port(self.end_port(entry)).info.m_key();
         own == 0 || own == m_key
     }
@@ -82,7 +83,13 @@ impl Devices {
         info.set_m_key_violations(info.m_key_violations().saturating_add(1));
     }
 
-    fn attribute(&mut self, entry: u32, id: u16, modifier: u32, write: Option<&Data>) -> Answer {
+    fn attribute(
+        &mut self,
+        entry: u32,
+        id: u16,
+        modifier: u32,
+        write: Option<&AttributeData>,
+    ) -> AttributeResult {
         let node = self.port(entry).node;
         match id {
             AttrId::NODE_INFO => self.node_info(entry, write),
@@ -102,7 +109,7 @@ impl Devices {
         }
     }
 
-    fn node_info(&self, entry: u32, write: Option<&Data>) -> Answer {
+    fn node_info(&self, entry: u32, write: Option<&AttributeData>) -> AttributeResult {
         if write.is_some() {
             return Err(Status::BAD_METHOD_ATTR);
         }
@@ -113,9 +120,14 @@ impl Devices {
         Ok(padded(&info.0))
     }
 
-    /// Modifier: the port; 0 on a channel adapter means the one asked through. The top bit asks
-    /// for extended speeds, which the fields here always hold.
-    fn port_info(&mut self, entry: u32, modifier: u32, write: Option<&Data>) -> Answer {
+    /// The attribute modifier is the port number; on a channel adapter, 0 means the receiving port.
+    /// Bit 31, support for extended link speeds, makes no difference here.
+    fn port_info(
+        &mut self,
+        entry: u32,
+        modifier: u32,
+        write: Option<&AttributeData>,
+    ) -> AttributeResult {
         let node = self.port(entry).node;
         let num = u8::try_from(modifier & 0x7FFF_FFFF).map_err(|_| Status::BAD_FIELD)?;
         let slot = match num {
@@ -137,7 +149,7 @@ impl Devices {
         Ok(info.0)
     }
 
-    fn switch_info(&mut self, node: u32, write: Option<&Data>) -> Answer {
+    fn switch_info(&mut self, node: u32, write: Option<&AttributeData>) -> AttributeResult {
         let switch = self.switch_mut(node).ok_or(Status::BAD_METHOD_ATTR)?;
         if let Some(data) = write {
             let wanted = SwitchInfo::read(data);
@@ -159,10 +171,10 @@ impl Devices {
     }
 }
 
-fn respond(mad: &mut Mad, answer: Answer) -> Verdict {
+fn respond(mad: &mut Mad, result: AttributeResult) -> AgentAction {
     let mut header = mad.header();
     header.set_method(Method::GET_RESP.0);
-    match answer {
+    match result {
         Ok(data) => {
             header.set_status(Status::OK);
             *mad.smp_data_mut() = data;
@@ -170,5 +182,5 @@ fn respond(mad: &mut Mad, answer: Answer) -> Verdict {
         Err(status) => header.set_status(status),
     }
     mad.set_header(&header);
-    Verdict::Respond
+    AgentAction::Respond
 }

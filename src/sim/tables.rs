@@ -1,8 +1,8 @@
-//! The tables of the devices, block by block: LFT, MFT, SL to VL, VL arbitration, P_Keys, GUIDs.
-//! Every function answers with the block as it then is, or `None` where the modifier is out of
-//! range for the device.
+//! Table attributes of the devices: LFT, MFT, SL to VL mapping, VL arbitration, P_Keys, GUIDs.
+//! Every function writes the block `write`, if given, and returns the block as it is then, or `None`
+//! if the attribute modifier is out of range for the device.
 
-use super::device::{Devices, FACTORY_SL2VL};
+use super::devices::{Devices, FACTORY_SL2VL};
 use crate::ids::PortNum;
 use crate::wire::attr::tables::{
     GUID_BLOCK, GuidBlock, LFT_BLOCK, LFT_NO_PATH, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock,
@@ -10,12 +10,17 @@ use crate::wire::attr::tables::{
 };
 use crate::wire::smp::DATA_SIZE;
 
-/// The 64 bytes of an SMP's attribute.
-pub(super) type Data = [u8; DATA_SIZE];
+/// Attribute data of an SMP.
+pub(super) type AttributeData = [u8; DATA_SIZE];
 
 impl Devices {
     /// LinearForwardingTable (IBA vol. 1, 14.2.5.10).
-    pub(super) fn lft(&mut self, node: u32, modifier: u32, write: Option<&Data>) -> Option<Data> {
+    pub(super) fn lft(
+        &mut self,
+        node: u32,
+        modifier: u32,
+        write: Option<&AttributeData>,
+    ) -> Option<AttributeData> {
         let switch = self.switch_mut(node)?;
         let start = usize::try_from(modifier).ok()?.checked_mul(LFT_BLOCK)?;
         if start >= usize::from(switch.info.linear_fdb_cap()) {
@@ -34,7 +39,12 @@ impl Devices {
     }
 
     /// MulticastForwardingTable (IBA vol. 1, 14.2.5.12).
-    pub(super) fn mft(&mut self, node: u32, modifier: u32, write: Option<&Data>) -> Option<Data> {
+    pub(super) fn mft(
+        &mut self,
+        node: u32,
+        modifier: u32,
+        write: Option<&AttributeData>,
+    ) -> Option<AttributeData> {
         let positions =
             usize::from(self.nodes.get(node as usize)?.info.num_ports()) / MFT_POSITION_PORTS + 1;
         let switch = self.switch_mut(node)?;
@@ -61,8 +71,8 @@ impl Devices {
         &mut self,
         slot: u32,
         modifier: u32,
-        write: Option<&Data>,
-    ) -> Option<Data> {
+        write: Option<&AttributeData>,
+    ) -> Option<AttributeData> {
         let node = self.port(slot).node;
         let written = write.map(|data| SlToVl(std::array::from_fn(|i| data[i])));
         let mapping = if self.is_switch(node) {
@@ -89,7 +99,7 @@ impl Devices {
         if input >= ports || output >= ports || modifier >> 18 != 0 {
             return None;
         }
-        // Bits 17 and 16: all external inputs and outputs, on switches that know how.
+        // Bits 17 and 16 mean all input and all output ports, on switches with OptimizedSLtoVL.
         let (all_inputs, all_outputs) = (modifier & 0x2_0000 != 0, modifier & 0x1_0000 != 0);
         let switch = self.switch_mut(node)?;
         if (all_inputs || all_outputs) && switch.info.optimized_sl2vl() & 1 == 0 {
@@ -110,13 +120,14 @@ impl Devices {
         Some(switch.sl2vl.get(index).copied().unwrap_or(FACTORY_SL2VL))
     }
 
-    /// VLArbitrationTable (IBA vol. 1, 14.2.5.9): entries beyond the port's caps do not exist.
+    /// VLArbitrationTable (IBA vol. 1, 14.2.5.9). Writes beyond the port's VLArbitrationHighCap and
+    /// VLArbitrationLowCap are ignored.
     pub(super) fn vl_arb(
         &mut self,
         slot: u32,
         modifier: u32,
-        write: Option<&Data>,
-    ) -> Option<Data> {
+        write: Option<&AttributeData>,
+    ) -> Option<AttributeData> {
         let node = self.port(slot).node;
         let slot = if self.is_switch(node) {
             self.slot(node, PortNum(u8::try_from(modifier & 0xFFFF).ok()?))?
@@ -145,7 +156,12 @@ impl Devices {
     }
 
     /// P_KeyTable (IBA vol. 1, 14.2.5.7).
-    pub(super) fn pkeys(&mut self, slot: u32, modifier: u32, write: Option<&Data>) -> Option<Data> {
+    pub(super) fn pkeys(
+        &mut self,
+        slot: u32,
+        modifier: u32,
+        write: Option<&AttributeData>,
+    ) -> Option<AttributeData> {
         let node = self.port(slot).node;
         let slot = if self.is_switch(node) {
             self.slot(node, PortNum(u8::try_from(modifier >> 16).ok()?))?
@@ -172,8 +188,13 @@ impl Devices {
         Some(block.to_wire())
     }
 
-    /// GUIDInfo (IBA vol. 1, 14.2.5.5). Entry 0 is the port's own and cannot be written.
-    pub(super) fn guids(&mut self, slot: u32, modifier: u32, write: Option<&Data>) -> Option<Data> {
+    /// GUIDInfo (IBA vol. 1, 14.2.5.5). Entry 0, the port GUID, is read-only.
+    pub(super) fn guids(
+        &mut self,
+        slot: u32,
+        modifier: u32,
+        write: Option<&AttributeData>,
+    ) -> Option<AttributeData> {
         let slot = self.end_port(slot);
         let start = usize::try_from(modifier).ok()?.checked_mul(GUID_BLOCK)?;
         let cap = usize::from(self.port(slot).info.guid_cap());

@@ -1,12 +1,21 @@
-//! What traps look like (IBA vol. 1, 14.2.5.1).
+//! Notices of traps (IBA vol. 1, 14.2.5.1), and traps that await their repress.
 
+use super::packet::Packet;
 use crate::ids::Lid;
 use crate::wire::attr::{AttrId, NodeKind, Notice, TrapNumber};
 use crate::wire::bits::Field;
 use crate::wire::mad::{Mad, Method};
 use crate::wire::smp::{DATA_SIZE, SmpRoute, request};
 
-/// The notice of trap `number` from the node of `kind` whose port or port 0 has the LID `lid`.
+/// A trap that is repeated until a TrapRepress with its transaction ID arrives.
+pub(super) struct PendingTrap {
+    pub(super) number: u16,
+    pub(super) tid: u64,
+    pub(super) packet: Packet,
+}
+
+/// The notice of trap `number` from a node of type `kind` whose port (port 0 of a switch) has the
+/// LID `lid`.
 pub(super) fn notice(kind: NodeKind, number: u16, lid: Lid) -> Notice {
     let mut notice = Notice::default();
     notice.set_is_generic(true);
@@ -27,10 +36,11 @@ pub(super) fn notice(kind: NodeKind, number: u16, lid: Lid) -> Notice {
     notice
 }
 
-/// The Trap MAD with that notice.
+/// A LID-routed Trap MAD with this notice.
 pub(super) fn mad(tid: u64, m_key: u64, notice: &Notice) -> Mad {
     let mut data = [0; DATA_SIZE];
     data.copy_from_slice(&notice.0[..DATA_SIZE]);
-    let nowhere = SmpRoute::Lid(Lid(0));
-    request(&nowhere, Method::TRAP, AttrId::NOTICE, 0, m_key, tid, &data)
+    // The destination LID is in the packet, not in the MAD.
+    let route = SmpRoute::Lid(Lid(0));
+    request(&route, Method::TRAP, AttrId::NOTICE, 0, m_key, tid, &data)
 }

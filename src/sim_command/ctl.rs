@@ -108,7 +108,7 @@ impl Console {
     /// Runs the lines of a script, showing each.
     fn script(&mut self, name: &str, text: &str, out: &mut impl io::Write) -> Result<(), Failure> {
         for (line, number) in text.lines().zip(1..) {
-            if !script::is_something(line) {
+            if !script::is_command(line) {
                 continue;
             }
             print(out, &format!("{number}: {line}\n"))?;

@@ -254,7 +254,7 @@ async fn a_new_description_is_noticed() {
     let sm = up(&cluster).await;
     for guid in [cluster.shape.host_guid([1, 2, 0], 0), cluster.shape.switch_guid([1, 2, 0])] {
         cluster.fabric.reset_counters();
-        assert!(cluster.fabric.describe(guid, "renamed"));
+        assert!(cluster.fabric.set_description(guid, "renamed"));
         settle().await;
         let subnet = sm.subnet.borrow().clone().expect("it is up");
         let node = subnet.fabric.node_by_guid(guid).expect("it is known");

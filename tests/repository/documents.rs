@@ -7,7 +7,7 @@ use std::process::Command;
 use torus_sm::cli::{self, ExitCode};
 use torus_sm::config::options::{self, Options, TABLE};
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::sim::console::help::VERBS;
+use torus_sm::sim::console::help::COMMANDS;
 
 fn read(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
@@ -123,9 +123,9 @@ fn program_source() -> Vec<String> {
 }
 
 #[test]
-fn the_manual_has_every_verb_of_the_console() {
+fn the_manual_has_every_command_of_the_console() {
     let manual = manual("man/torus-sm-sim.8");
-    for entry in &VERBS {
+    for entry in &COMMANDS {
         let row = format!("\n.B {} {}", entry.name, entry.arguments);
         assert!(manual.contains(&format!("{}\n", row.trim_end())), "{row}");
     }

@@ -1,15 +1,12 @@
-//! The verbs: how they are written and what they do. The parser finds them here, and so does
-//! the manual page's test.
+//! Table of console commands, for `help`, suggestions and the manual page.
 
 use std::fmt::Write as _;
 
-/// A verb with what follows it.
+/// Syntax and effect of a command.
 pub struct Entry {
-    /// Its name; case does not matter.
+    /// Name of the command, case-insensitive.
     pub name: &'static str,
-    /// What follows the name.
     pub arguments: &'static str,
-    /// What it does.
     pub text: &'static str,
 }
 
@@ -17,65 +14,70 @@ const fn entry(name: &'static str, arguments: &'static str, text: &'static str) 
     Entry { name, arguments, text }
 }
 
-/// All verbs, a line for each form.
-pub const VERBS: [Entry; 39] = [
-    entry("help", "[VERB]", "tell what there is"),
-    entry("show", "nodes|links|faults", "list nodes, cables with their state, faults in force"),
-    entry("show", "node NODE", "a node and its ports"),
-    entry("show", "port PORT", "a port and its counters"),
-    entry("link", "PORT down", "pull the cable at a port"),
-    entry("link", "PORT up", "plug it in again"),
-    entry("link", "PORT PORT", "lay a cable between two free ports"),
-    entry("unlink", "NODE|PORT", "pull the cable, of a node all"),
-    entry("relink", "NODE|PORT", "plug in again what was pulled"),
-    entry("clear", "NODE|PORT", "pull the cable and give the port its factory settings"),
+/// All commands, one entry for each form.
+pub const COMMANDS: [Entry; 39] = [
+    entry("help", "[COMMAND]", "list all commands, or those that begin with COMMAND"),
+    entry("show", "nodes|links|faults", "list nodes, cables with their state, or faults in force"),
+    entry("show", "node NODE", "show a node and its ports"),
+    entry("show", "port PORT", "show a port and its counters"),
+    entry("link", "PORT down", "unplug the cable at a port"),
+    entry("link", "PORT up", "plug the cable in again"),
+    entry("link", "PORT PORT", "connect two free ports with a new cable"),
+    entry("unlink", "NODE|PORT", "unplug the cable at a port, or all cables of a node"),
+    entry("relink", "NODE|PORT", "plug unplugged cables in again"),
+    entry("clear", "NODE|PORT", "unplug the cable and reset the port to factory defaults"),
     entry("swap", "PORT PORT", "exchange the far ends of two cables"),
-    entry("flap", "PORT PERIOD TIMES", "turn a link over so often, at once and every PERIOD"),
-    entry("silent", "NODE", "the node answers nothing and sends no trap; it still forwards"),
-    entry("garbage", "NODE", "the node answers with noise"),
-    entry("wrong-tid", "NODE", "the node answers with transaction IDs that nobody used"),
-    entry("back", "NODE", "the node behaves again"),
-    entry("reboot", "NODE", "the node loses tables, LIDs, settings, counters; links train anew"),
-    entry("loss", "CHANCE", "MADs are lost on their way; requests and answers each"),
-    entry("loss", "PORT CHANCE", "MADs are lost when they leave through this port"),
-    entry("drop", "[PORT] CHANCE", "the same as loss"),
-    entry("error", "NODE|PORT PERCENT", "what comes in through the port is damaged, so often"),
-    entry("error", "NODE|PORT PERCENT ATTRIBUTE", "requests for this attribute are not heard"),
-    entry("corrupt", "CHANCE [requests|answers]", "bits of MADs turn over, and nobody notices"),
-    entry("duplicate", "CHANCE", "MADs arrive twice"),
-    entry("delay", "DURATION", "travel time of a MAD, one way"),
-    entry("repair", "", "end all faults and plug all cables in; what devices hold stays"),
-    entry("counters", "[show] PORT", "the counters of a port"),
-    entry("counters", "clear [NODE|PORT]", "set the counters of a port, a node or all to 0"),
+    entry(
+        "flap",
+        "PORT PERIOD TIMES",
+        "unplug or plug in a cable TIMES times, now and every PERIOD",
+    ),
+    entry("silent", "NODE", "stop responses and traps of a node; packets are still forwarded"),
+    entry("garbage", "NODE", "fill the responses of a node with random data"),
+    entry("wrong-tid", "NODE", "put wrong transaction IDs into the responses of a node"),
+    entry("back", "NODE", "end silent, garbage or wrong-tid"),
+    entry("reboot", "NODE", "restart a node: tables, LIDs, settings and counters are lost"),
+    entry("loss", "PROBABILITY", "lose MADs on their way, requests and responses alike"),
+    entry("loss", "PORT PROBABILITY", "lose MADs that are sent through this port"),
+    entry("drop", "[PORT] PROBABILITY", "same as loss"),
+    entry("error", "NODE|PORT PERCENT", "corrupt and drop MADs that a port receives"),
+    entry("error", "NODE|PORT PERCENT ATTRIBUTE", "ignore requests for this attribute (a number)"),
+    entry("corrupt", "PROBABILITY [requests|responses]", "flip bits in MADs, undetected by CRCs"),
+    entry("duplicate", "PROBABILITY", "deliver MADs twice"),
+    entry("delay", "DURATION", "delay MADs, one way"),
+    entry("repair", "", "end all faults and plug in all cables; settings of devices stay"),
+    entry("counters", "[show] PORT", "show the counters of a port"),
+    entry("counters", "clear [NODE|PORT]", "clear the counters of a port, a node or the fabric"),
     entry("counters", "set PORT NAME=VALUE", "set a counter"),
-    entry("inject", "PORT NAME [TIMES]", "errors: add to a counter, such as SymbolErrorCounter"),
+    entry("inject", "PORT NAME [TIMES]", "increment a counter, such as SymbolErrorCounter"),
     entry("performanceset", "PORT ATTRIBUTE.NAME=VALUE", "set a counter of one attribute"),
-    entry("describe", "NODE TEXT", "change the node's description; it sends trap 144"),
-    entry("guid", "NODE|PORT GUID", "the node, or a port of an adapter, claims another GUID"),
-    entry("baselid", "PORT LID [LMC]", "the port has another LID that nobody gave it"),
-    entry("route", "LID LID", "the way from a LID to a LID by the forwarding tables"),
-    entry("dump", "[NODE]", "all nodes with their ports, or one"),
-    entry("attached", "", "programs at the ports"),
-    entry("start", "", "does nothing: the fabric runs"),
-    entry("wait", "DURATION", "in scripts: let time pass"),
+    entry("describe", "NODE TEXT", "change a node description; the node sends trap 144"),
+    entry("guid", "NODE|PORT GUID", "change the GUID that a node or adapter port reports"),
+    entry("baselid", "PORT LID [LMC]", "change the LID of a port, unknown to the subnet manager"),
+    entry("route", "LID LID", "show the path between two LIDs by the forwarding tables"),
+    entry("dump", "[NODE]", "show all nodes with their ports, or one"),
+    entry("attached", "", "list ports with programs attached"),
+    entry("start", "", "do nothing (accepted for compatibility with ibsim)"),
+    entry("wait", "DURATION", "pause a script"),
 ];
 
-/// How arguments are written.
+/// Notation of the arguments.
 const NOTATION: &str = "\
-NODE      a GUID (0x..., S-..., H-...), a position (1,0,2), a description or the
-          beginning of one; in quotes if there are blanks in it
-PORT      NODE[3] or NODE/3; a NODE with one port needs no number
-CHANCE    0 to 1, or 25%        PERCENT  0 to 100
-DURATION  250ms, 1.5s, 2m; a number alone is seconds
+NODE         a GUID (0x..., S-..., H-...), a position (1,0,2), or a node description or
+             its beginning; in quotes if it contains blanks
+PORT         NODE[3] or NODE/3; the number may be omitted if NODE has one port
+PROBABILITY  0 to 1, or 25%
+PERCENT      0 to 100
+DURATION     250ms, 1.5s, 2m; without unit in seconds
 ";
 
-/// What `help` prints: all verbs, or those that begin with `name`.
+/// Output of `help`: all commands, or those that begin with `name`.
 pub fn help(name: Option<&str>) -> String {
     let name = name.unwrap_or_default().to_ascii_lowercase();
     let mut text = String::new();
-    for entry in VERBS.iter().filter(|entry| entry.name.starts_with(&name)) {
+    for entry in COMMANDS.iter().filter(|entry| entry.name.starts_with(&name)) {
         let usage = format!("{} {}", entry.name, entry.arguments);
-        let _ = writeln!(text, "{:38}{}", usage.trim_end(), entry.text);
+        let _ = writeln!(text, "{:41}{}", usage.trim_end(), entry.text);
     }
     if name.is_empty() {
         let _ = write!(text, "\n{NOTATION}");

@@ -1,38 +1,36 @@
-//! The console of a simulated fabric: lines that pull cables, silence nodes, lose and damage
-//! MADs, set counters and show what is there.
+//! Console of a simulated fabric: text commands that unplug cables, inject faults, set counters and
+//! show the state of the fabric.
 //!
 //! ```text
-//! line ──scan──► words ──parse──► Verb ──execute (resolve: names → nodes, ports)──► text
+//! line ──scan──► words ──parse──► ConsoleCommand ──execute (resolve: names → ports)──► text
 //! ```
 //!
-//! [`run_line`] is all of it for one line; [`script`] runs many with pauses between them. The
-//! verbs are those of [`help::VERBS`], among them ibsim's where they mean the same. What is
-//! wrong is said with the column where it is.
+//! [`run_line`] does this for one line; [`script`] runs a file of lines, with pauses. [`help::COMMANDS`]
+//! lists the commands, which include those of ibsim. Errors have a column.
 
 pub mod help;
 pub mod script;
 
+mod command;
 mod execute;
 mod parse;
 mod resolve;
 mod scan;
 mod show;
-mod verb;
 
 #[cfg(test)]
 mod tests;
 
 use super::SimFabric;
+use command::ConsoleCommand;
 use std::time::Duration;
-use verb::Verb;
 
-/// Why a line was not carried out.
+/// Error in a line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("column {column}: {text}")]
 pub struct ConsoleError {
-    /// Where in the line, in characters from 1.
+    /// Position in the line, in characters from 1.
     pub column: usize,
-    /// What is wrong.
     pub text: String,
 }
 
@@ -42,23 +40,25 @@ impl ConsoleError {
     }
 }
 
-/// Carries a line out and gives the answer, which may be empty. An empty line does nothing.
-/// Does not block: `wait` is for those who run scripts, see [`pause`].
+/// Executes a line; returns its output, which may be empty. Never blocks: the callers that run
+/// scripts handle `wait` themselves, see [`pause`].
 ///
 /// # Errors
-/// What is wrong with the line; then nothing was done.
+/// The line is invalid; nothing was changed.
 pub fn run_line(fabric: &SimFabric, line: &str) -> Result<String, ConsoleError> {
     match parse::parse(line)? {
-        Some(Verb::Wait(_)) => Err(ConsoleError::new(1, "there is nothing to wait for here")),
+        Some(ConsoleCommand::Wait(_)) => {
+            Err(ConsoleError::new(1, "'wait' is allowed in scripts only"))
+        }
         Some(verb) => execute::execute(fabric, verb),
         None => Ok(String::new()),
     }
 }
 
-/// How long a line asks to wait; `None` for all others, wrong ones too.
+/// Duration of a `wait` line; `None` for all other lines.
 pub fn pause(line: &str) -> Option<Duration> {
     match parse::parse(line) {
-        Ok(Some(Verb::Wait(duration))) => Some(duration),
+        Ok(Some(ConsoleCommand::Wait(duration))) => Some(duration),
         _ => None,
     }
 }

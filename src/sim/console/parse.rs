@@ -1,34 +1,34 @@
-//! A line → a verb.
+//! Parser: a line to a command.
 
 use super::ConsoleError;
-use super::help::VERBS;
+use super::command::{ConsoleCommand, CounterName, Show, TargetName};
+use super::help::COMMANDS;
 use super::scan::{Word, words};
-use super::verb::{CounterName, Name, Show, Verb};
 use crate::ids::{Guid, Lid};
-use crate::sim::fault::{Corruption, Misbehaviour};
+use crate::sim::faults::{Corruption, Misbehaviour};
 use crate::wire::perf::{GROUPS, Group};
 use std::time::Duration;
 
-/// The longest duration: nobody waits longer for a script.
-const DAY: f64 = 86_400.0;
+/// Longest duration in seconds: one day.
+const MAX_DURATION: f64 = 86_400.0;
 
 type Parsed<T> = Result<T, ConsoleError>;
 
-/// What a line asks for; `None` if there is nothing in it.
-pub(super) fn parse(line: &str) -> Parsed<Option<Verb>> {
+/// Parses a line; `None` if it is empty or a comment.
+pub(super) fn parse(line: &str) -> Parsed<Option<ConsoleCommand>> {
     let words = words(line)?;
     let Some((first, rest)) = words.split_first() else { return Ok(None) };
     let end = line.trim_end().chars().count() + 1;
-    let mut args = Args { rest: rest.iter(), end, verb: first };
-    let verb = args.verb()?;
+    let mut args = Args { rest: rest.iter(), end, command: first };
+    let command = args.command()?;
     match args.rest.next() {
-        Some(surplus) => Err(surplus.wrong("nothing more is expected here")),
-        None => Ok(Some(verb)),
+        Some(surplus) => Err(surplus.error("unexpected argument")),
+        None => Ok(Some(command)),
     }
 }
 
 impl Word {
-    fn wrong(&self, text: impl Into<String>) -> ConsoleError {
+    fn error(&self, text: impl Into<String>) -> ConsoleError {
         ConsoleError::new(self.column, text)
     }
 
@@ -36,7 +36,7 @@ impl Word {
         !self.quoted && self.port.is_none() && self.text.eq_ignore_ascii_case(word)
     }
 
-    /// The word as it was, where no port is meant.
+    /// The word with its port number, where it does not name a port.
     fn whole(&self) -> String {
         match self.port {
             Some(port) => format!("{}/{port}", self.text),
@@ -45,61 +45,66 @@ impl Word {
     }
 }
 
-/// What follows the verb.
+/// Arguments of a command.
 struct Args<'a> {
     rest: std::slice::Iter<'a, Word>,
-    /// Column behind the line.
+    /// Column after the end of the line.
     end: usize,
-    verb: &'a Word,
+    command: &'a Word,
 }
 
 impl<'a> Args<'a> {
-    fn verb(&mut self) -> Parsed<Verb> {
-        let name = self.verb.text.to_ascii_lowercase();
+    fn command(&mut self) -> Parsed<ConsoleCommand> {
+        let name = self.command.text.to_ascii_lowercase();
         Ok(match name.as_str() {
-            "help" | "?" => Verb::Help(self.rest.next().map(Word::whole)),
-            "show" => Verb::Show(self.show()?),
+            "help" | "?" => ConsoleCommand::Help(self.rest.next().map(Word::whole)),
+            "show" => ConsoleCommand::Show(self.show()?),
             "link" => self.link()?,
-            "unlink" => Verb::Unlink(self.name()?),
-            "relink" => Verb::Relink(self.name()?),
-            "clear" => Verb::Clear(self.name()?),
-            "swap" => Verb::Swap(self.name()?, self.name()?),
-            "flap" => Verb::Flap {
-                port: self.name()?,
+            "unlink" => ConsoleCommand::Unlink(self.target()?),
+            "relink" => ConsoleCommand::Relink(self.target()?),
+            "clear" => ConsoleCommand::Clear(self.target()?),
+            "swap" => ConsoleCommand::Swap(self.target()?, self.target()?),
+            "flap" => ConsoleCommand::Flap {
+                port: self.target()?,
                 period: self.duration()?,
-                times: self.number(1, 100_000, "how often, 1 to 100000,")?,
+                times: self.number(1, 100_000, "a number of times from 1 to 100000")?,
             },
-            "silent" => Verb::Misbehave(self.name()?, Some(Misbehaviour::Silent)),
-            "garbage" => Verb::Misbehave(self.name()?, Some(Misbehaviour::Garbage)),
-            "wrong-tid" => Verb::Misbehave(self.name()?, Some(Misbehaviour::WrongTid)),
-            "back" => Verb::Misbehave(self.name()?, None),
-            "reboot" => Verb::Reboot(self.name()?),
+            "silent" => ConsoleCommand::Misbehave(self.target()?, Some(Misbehaviour::Silent)),
+            "garbage" => ConsoleCommand::Misbehave(self.target()?, Some(Misbehaviour::Garbage)),
+            "wrong-tid" => ConsoleCommand::Misbehave(self.target()?, Some(Misbehaviour::WrongTid)),
+            "back" => ConsoleCommand::Misbehave(self.target()?, None),
+            "reboot" => ConsoleCommand::Reboot(self.target()?),
             "loss" | "drop" => self.loss()?,
-            "delay" => Verb::Delay(self.duration()?),
+            "delay" => ConsoleCommand::Delay(self.duration()?),
             "corrupt" => self.corrupt()?,
-            "duplicate" => Verb::Duplicate(self.chance()?),
+            "duplicate" => ConsoleCommand::Duplicate(self.probability()?),
             "error" => self.error()?,
-            "repair" => Verb::Repair,
-            _ => return self.verb_of_data(&name),
+            "repair" => ConsoleCommand::Repair,
+            _ => return self.data_command(&name),
         })
     }
 
-    fn verb_of_data(&mut self, name: &str) -> Parsed<Verb> {
+    /// Commands that read or change data of devices, and those of scripts.
+    fn data_command(&mut self, name: &str) -> Parsed<ConsoleCommand> {
         Ok(match name {
             "counters" => self.counters()?,
             "inject" => self.inject()?,
             "performanceset" => self.set_counter()?,
-            "describe" => Verb::Describe(self.name()?, self.word("a description")?.whole()),
-            "guid" => Verb::Guid(self.name()?, Guid(self.number(1, u64::MAX, "a GUID")?)),
+            "describe" => {
+                ConsoleCommand::Describe(self.target()?, self.word("a description")?.whole())
+            }
+            "guid" => {
+                ConsoleCommand::Guid(self.target()?, Guid(self.number(1, u64::MAX, "a GUID")?))
+            }
             "baselid" => self.base_lid()?,
-            "route" => Verb::Route(self.lid()?, self.lid()?),
-            "dump" => Verb::Dump(self.rest.next().cloned()),
-            "attached" => Verb::Attached,
-            "wait" => Verb::Wait(self.duration()?),
-            "start" => Verb::Said("the fabric is running\n"),
+            "route" => ConsoleCommand::Route(self.lid()?, self.lid()?),
+            "dump" => ConsoleCommand::Dump(self.rest.next().cloned()),
+            "attached" => ConsoleCommand::Attached,
+            "wait" => ConsoleCommand::Wait(self.duration()?),
+            "start" => ConsoleCommand::Message("the fabric is running\n"),
             "x" | "verbose" | "quit" => {
-                return Err(self.verb.wrong(format!(
-                    "'{name}' is ibsim's; here programs and the simulator end by themselves"
+                return Err(self.command.error(format!(
+                    "'{name}' is a command of ibsim that torus-sm sim does not have"
                 )));
             }
             _ => return Err(self.unknown(name)),
@@ -107,12 +112,15 @@ impl<'a> Args<'a> {
     }
 
     fn unknown(&self, name: &str) -> ConsoleError {
-        let near = VERBS.iter().map(|entry| entry.name).find(|verb| {
+        let similar = COMMANDS.iter().map(|entry| entry.name).find(|command| {
             let head = |text: &str| text.chars().take(3).collect::<String>();
-            head(verb) == head(name)
+            head(command) == head(name)
         });
-        let hint = near.map_or_else(|| "; try 'help'".into(), |v| format!("; is it '{v}'?"));
-        self.verb.wrong(format!("there is no verb '{}'{hint}", self.verb.text))
+        let hint = match similar {
+            Some(command) => format!("; did you mean '{command}'?"),
+            None => "; 'help' lists all commands".to_owned(),
+        };
+        self.command.error(format!("unknown command '{}'{hint}", self.command.text))
     }
 
     fn word(&mut self, what: &str) -> Parsed<&'a Word> {
@@ -120,8 +128,8 @@ impl<'a> Args<'a> {
         self.rest.next().ok_or_else(missing)
     }
 
-    fn name(&mut self) -> Parsed<Name> {
-        self.word("the name of a node or port").cloned()
+    fn target(&mut self) -> Parsed<TargetName> {
+        self.word("a node or port").cloned()
     }
 
     fn peek(&self) -> Option<&'a Word> {
@@ -134,132 +142,138 @@ impl<'a> Args<'a> {
             "nodes" => Show::Nodes,
             "links" => Show::Links,
             "faults" => Show::Faults,
-            "node" => Show::Node(self.name()?),
-            "port" => Show::Port(self.name()?),
-            _ => return Err(what.wrong("nodes, links, faults, node or port can be shown")),
+            "node" => Show::Node(self.target()?),
+            "port" => Show::Port(self.target()?),
+            _ => return Err(what.error("expected nodes, links, faults, node or port")),
         })
     }
 
-    fn link(&mut self) -> Parsed<Verb> {
-        let port = self.name()?;
+    fn link(&mut self) -> Parsed<ConsoleCommand> {
+        let port = self.target()?;
         let state = self.word("down, up or another port")?;
         Ok(match state {
-            word if word.is("down") => Verb::Unlink(port),
-            word if word.is("up") => Verb::Relink(port),
-            other => Verb::Cable(port, other.clone()),
+            word if word.is("down") => ConsoleCommand::Unlink(port),
+            word if word.is("up") => ConsoleCommand::Relink(port),
+            other => ConsoleCommand::Connect(port, other.clone()),
         })
     }
 
-    fn loss(&mut self) -> Parsed<Verb> {
-        let port = if self.rest.len() > 1 { Some(self.name()?) } else { None };
-        Ok(Verb::Loss(port, self.chance()?))
+    fn loss(&mut self) -> Parsed<ConsoleCommand> {
+        let port = if self.rest.len() > 1 { Some(self.target()?) } else { None };
+        Ok(ConsoleCommand::Loss(port, self.probability()?))
     }
 
-    fn corrupt(&mut self) -> Parsed<Verb> {
-        let chance = self.chance()?;
+    fn corrupt(&mut self) -> Parsed<ConsoleCommand> {
+        let probability = self.probability()?;
         let which = self.rest.next();
-        let (mut requests, mut answers) = (chance, chance);
+        let (mut requests, mut responses) = (probability, probability);
         match which {
             None => {}
-            Some(word) if word.is("requests") => answers = 0.0,
-            Some(word) if word.is("answers") => requests = 0.0,
-            Some(word) => return Err(word.wrong("either requests or answers, or neither word")),
+            Some(word) if word.is("requests") => responses = 0.0,
+            Some(word) if word.is("responses") || word.is("answers") => requests = 0.0,
+            Some(word) => return Err(word.error("expected requests or responses")),
         }
-        Ok(Verb::Corrupt(Corruption { requests, answers }))
+        Ok(ConsoleCommand::Corrupt(Corruption { requests, responses }))
     }
 
-    fn error(&mut self) -> Parsed<Verb> {
-        let at = self.name()?;
-        let percent: u8 = self.number(0, 100, "a rate of 0 to 100 percent")?;
+    fn error(&mut self) -> Parsed<ConsoleCommand> {
+        let at = self.target()?;
+        let percent: u8 = self.number(0, 100, "a rate from 0 to 100 percent")?;
         let attr_id = match self.peek() {
-            Some(_) => Some(self.number(0, u16::MAX, "an attribute's number")?),
+            Some(_) => Some(self.number(0, u16::MAX, "an attribute number")?),
             None => None,
         };
-        // As in ibsim, attribute 0 stands for all.
+        // As in ibsim, attribute 0 means all attributes.
         let attr_id = attr_id.filter(|&id| id != 0);
-        Ok(Verb::Error { at, chance: f64::from(percent) / 100.0, attr_id })
+        Ok(ConsoleCommand::Error { at, probability: f64::from(percent) / 100.0, attr_id })
     }
 
-    fn counters(&mut self) -> Parsed<Verb> {
+    fn counters(&mut self) -> Parsed<ConsoleCommand> {
         let first = self.word("show, clear, set or a port")?;
         if first.is("clear") {
-            return Ok(Verb::CountersClear(self.rest.next().cloned()));
+            return Ok(ConsoleCommand::CountersClear(self.rest.next().cloned()));
         }
         if first.is("set") {
             return self.set_counter();
         }
-        Ok(Verb::CountersShow(if first.is("show") { self.name()? } else { first.clone() }))
+        Ok(ConsoleCommand::CountersShow(if first.is("show") {
+            self.target()?
+        } else {
+            first.clone()
+        }))
     }
 
-    fn set_counter(&mut self) -> Parsed<Verb> {
-        let port = self.name()?;
+    fn set_counter(&mut self) -> Parsed<ConsoleCommand> {
+        let port = self.target()?;
         let word = self.word("a counter and its value")?;
         let text = word.whole();
         let Some((name, value)) = text.split_once('=') else {
-            return Err(word.wrong("a counter is set by NAME=VALUE"));
+            return Err(word.error("expected NAME=VALUE"));
         };
         let column = word.column + name.chars().count() + 1;
         let value = integer(value).ok_or_else(|| {
             ConsoleError::new(column, format!("'{value}' is not a number below 2^64"))
         })?;
-        let counter = counter_name(name).ok_or_else(|| word.wrong(no_counter(name)))?;
-        Ok(Verb::CountersSet { port, counter, value, add: false })
+        let counter = counter_name(name).ok_or_else(|| word.error(no_counter(name)))?;
+        Ok(ConsoleCommand::CountersSet { port, counter, value, add: false })
     }
 
-    fn inject(&mut self) -> Parsed<Verb> {
-        let port = self.name()?;
+    fn inject(&mut self) -> Parsed<ConsoleCommand> {
+        let port = self.target()?;
         let word = self.word("a counter")?;
-        let counter = counter_name(&word.text).ok_or_else(|| word.wrong(no_counter(&word.text)))?;
+        let counter = counter_name(&word.text).ok_or_else(|| word.error(no_counter(&word.text)))?;
         let value = match self.peek() {
-            Some(_) => self.number(0, u64::MAX, "how often")?,
+            Some(_) => self.number(0, u64::MAX, "a number of times")?,
             None => 1,
         };
-        Ok(Verb::CountersSet { port, counter, value, add: true })
+        Ok(ConsoleCommand::CountersSet { port, counter, value, add: true })
     }
 
-    fn base_lid(&mut self) -> Parsed<Verb> {
-        let (port, lid) = (self.name()?, self.lid()?);
+    fn base_lid(&mut self) -> Parsed<ConsoleCommand> {
+        let (port, lid) = (self.target()?, self.lid()?);
         let lmc = match self.peek() {
-            Some(_) => Some(self.number(0, 7, "an LMC of 0 to 7")?),
+            Some(_) => Some(self.number(0, 7, "an LMC from 0 to 7")?),
             None => None,
         };
-        Ok(Verb::BaseLid(port, lid, lmc))
+        Ok(ConsoleCommand::BaseLid(port, lid, lmc))
     }
 
     fn lid(&mut self) -> Parsed<Lid> {
-        self.number(1, Lid::UNICAST_MAX.0, "a LID of 1 to 49151").map(Lid)
+        self.number(1, Lid::UNICAST_MAX.0, "a LID from 1 to 49151").map(Lid)
     }
 
     fn number<T: TryFrom<u64> + Into<u64> + Copy>(
         &mut self,
-        least: T,
-        most: T,
+        min: T,
+        max: T,
         what: &str,
     ) -> Parsed<T> {
         let word = self.word(what)?;
         let value = integer(&word.text).filter(|_| word.port.is_none());
-        let value = value.filter(|value| (least.into()..=most.into()).contains(value));
+        let value = value.filter(|value| (min.into()..=max.into()).contains(value));
         let value = value.and_then(|value| T::try_from(value).ok());
-        value.ok_or_else(|| word.wrong(format!("{what} is needed, not '{}'", word.whole())))
+        value.ok_or_else(|| word.error(format!("expected {what}, not '{}'", word.whole())))
     }
 
-    fn chance(&mut self) -> Parsed<f64> {
-        let word = self.word("a chance")?;
-        let wrong = || word.wrong(format!("'{}' is not a chance: 0 to 1, or 25%", word.whole()));
+    fn probability(&mut self) -> Parsed<f64> {
+        let word = self.word("a probability")?;
+        let invalid =
+            || word.error(format!("'{}' is not a probability such as 0.25 or 25%", word.whole()));
         let (digits, scale) = match word.text.strip_suffix('%') {
             Some(digits) => (digits, 0.01),
             None => (word.text.as_str(), 1.0),
         };
-        let chance = decimal(digits).filter(|_| word.port.is_none()).ok_or_else(wrong)? * scale;
-        if chance <= 1.0 { Ok(chance) } else { Err(wrong()) }
+        let probability =
+            decimal(digits).filter(|_| word.port.is_none()).ok_or_else(invalid)? * scale;
+        if probability <= 1.0 { Ok(probability) } else { Err(invalid()) }
     }
 
     fn duration(&mut self) -> Parsed<Duration> {
         let word = self.word("a duration")?;
-        let wrong = || {
+        let invalid = || {
             let text = word.whole();
-            word.wrong(format!(
-                "'{text}' is not a duration such as 250ms, 1.5s, 2m (a day at most)"
+            word.error(format!(
+                "'{text}' is not a duration such as 250ms, 1.5s or 2m, of one day at most"
             ))
         };
         let digits = word.text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -269,14 +283,14 @@ impl<'a> Args<'a> {
             "" | "s" => 1.0,
             "m" | "min" => 60.0,
             "h" => 3600.0,
-            _ => return Err(wrong()),
+            _ => return Err(invalid()),
         };
-        let seconds = decimal(digits).filter(|_| word.port.is_none()).ok_or_else(wrong)? * scale;
-        if seconds <= DAY { Ok(Duration::from_secs_f64(seconds)) } else { Err(wrong()) }
+        let seconds = decimal(digits).filter(|_| word.port.is_none()).ok_or_else(invalid)? * scale;
+        if seconds <= MAX_DURATION { Ok(Duration::from_secs_f64(seconds)) } else { Err(invalid()) }
     }
 }
 
-/// A number in decimal or, after `0x`, in hexadecimal notation.
+/// Parses a decimal or, after `0x`, hexadecimal number.
 fn integer(text: &str) -> Option<u64> {
     let hex = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     let (digits, radix) = hex.map_or((text, 10), |digits| (digits, 16));
@@ -284,13 +298,14 @@ fn integer(text: &str) -> Option<u64> {
     plain.then(|| u64::from_str_radix(digits, radix).ok())?
 }
 
-/// A number that is not negative, without exponent.
+/// Parses a non-negative decimal fraction without exponent.
 fn decimal(text: &str) -> Option<f64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     plain.then(|| text.parse().ok())?
 }
 
-/// `PortXmitData`: wherever there is one. `PortCounters.PortXmitData`: of that attribute.
+/// Parses `PortXmitData`, the counters of this name in all attributes, or
+/// `PortCounters.PortXmitData`, the counter of one attribute.
 fn counter_name(name: &str) -> Option<CounterName> {
     let name = name.trim();
     let (groups, name) = match name.split_once('.') {

@@ -1,21 +1,21 @@
-//! Names → nodes and port slots.
+//! Resolution of names to nodes and port slots.
 
 use super::ConsoleError;
-use super::verb::Name;
+use super::command::TargetName;
 use crate::ids::{Guid, PortNum};
-use crate::sim::device::Devices;
+use crate::sim::devices::Devices;
 
-/// What a name stands for.
+/// The object that a name refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Target {
-    /// A node as a whole, by its index.
+    /// Index of a node.
     Node(u32),
-    /// A port, by its slot.
+    /// Slot of a port.
     Port(u32),
 }
 
 impl Target {
-    /// The ports with cables that are meant.
+    /// Slots of the port, or of all ports of the node except port 0.
     pub(super) fn slots(self, devices: &Devices) -> Vec<u32> {
         match self {
             Self::Port(slot) => vec![slot],
@@ -24,16 +24,16 @@ impl Target {
     }
 }
 
-/// The ports of a node that can have cables.
+/// Slots of all ports of a node except port 0.
 pub(super) fn ports_of(devices: &Devices, node: u32) -> impl Iterator<Item = u32> + use<> {
     let node = devices.node(node);
     let first = node.first;
     (1..=u32::from(node.info.num_ports())).map(move |num| first + num)
 }
 
-/// The node that is meant, whatever port is named with it.
-pub(super) fn node(devices: &Devices, name: &Name) -> Result<u32, ConsoleError> {
-    let wrong = |text: String| ConsoleError::new(name.column, text);
+/// Resolves the name of a node; a port number in it is ignored.
+pub(super) fn node(devices: &Devices, name: &TargetName) -> Result<u32, ConsoleError> {
+    let error = |text: String| ConsoleError::new(name.column, text);
     let text = name.text.trim();
     let described = |wanted: &dyn Fn(&str) -> bool| {
         let all = devices.nodes.iter().zip(0u32..);
@@ -44,49 +44,50 @@ pub(super) fn node(devices: &Devices, name: &Name) -> Result<u32, ConsoleError> 
         return Ok(only);
     }
     if let Some(guid) = guid(text) {
-        return by_guid(devices, guid).ok_or_else(|| wrong(format!("no node has the GUID {guid}")));
+        return by_guid(devices, guid).ok_or_else(|| error(format!("no node has the GUID {guid}")));
     }
     if let Some(at) = position(text) {
         let found = described(&|description| description == format!("sw {at}"));
         return match found[..] {
             [only] => Ok(only),
-            _ => Err(wrong(format!("there is no switch at {at}"))),
+            _ => Err(error(format!("there is no switch at {at}"))),
         };
     }
     match described(&|description| !text.is_empty() && description.starts_with(text))[..] {
         [only] => Ok(only),
-        [] => Err(wrong(format!("no node is called \"{text}\""))),
-        ref many => Err(wrong(format!("\"{text}\" may be any of {} nodes", many.len()))),
+        [] => Err(error(format!("no node has the description \"{text}\""))),
+        ref many => Err(error(format!("\"{text}\" matches {} nodes", many.len()))),
     }
 }
 
-/// A node, or a port of it if one is named.
-pub(super) fn target(devices: &Devices, name: &Name) -> Result<Target, ConsoleError> {
+/// Resolves the name of a node or, with a port number, of a port.
+pub(super) fn target(devices: &Devices, name: &TargetName) -> Result<Target, ConsoleError> {
     let index = node(devices, name)?;
     let Some(num) = name.port else { return Ok(Target::Node(index)) };
     let slot = devices.slot(index, PortNum(num)).filter(|_| num > 0 || devices.is_switch(index));
     slot.map(Target::Port).ok_or_else(|| {
         let ports = devices.node(index).info.num_ports();
-        let text = format!("\"{}\" has {ports} ports", devices.node(index).description);
+        let plural = if ports == 1 { "" } else { "s" };
+        let text = format!("\"{}\" has {ports} port{plural}", devices.node(index).description);
         ConsoleError::new(name.column, text)
     })
 }
 
-/// A port; that of a node with only one needs no number.
-pub(super) fn port(devices: &Devices, name: &Name) -> Result<u32, ConsoleError> {
+/// Resolves the name of a port; the number may be omitted if the node has one port.
+pub(super) fn port(devices: &Devices, name: &TargetName) -> Result<u32, ConsoleError> {
     match target(devices, name)? {
         Target::Port(slot) => Ok(slot),
         Target::Node(node) if devices.node(node).info.num_ports() == 1 => {
             Ok(devices.node(node).first + 1)
         }
         Target::Node(_) => {
-            Err(ConsoleError::new(name.column, "which port? Add its number, as in NODE[3]"))
+            Err(ConsoleError::new(name.column, "a port number is required, as in NODE[3]"))
         }
     }
 }
 
-/// A port that a cable can be at.
-pub(super) fn cable_port(devices: &Devices, name: &Name) -> Result<u32, ConsoleError> {
+/// Resolves the name of a port other than port 0.
+pub(super) fn cable_port(devices: &Devices, name: &TargetName) -> Result<u32, ConsoleError> {
     let slot = port(devices, name)?;
     if devices.port(slot).num == PortNum::ZERO {
         return Err(ConsoleError::new(name.column, "port 0 of a switch has no cable"));
@@ -94,7 +95,7 @@ pub(super) fn cable_port(devices: &Devices, name: &Name) -> Result<u32, ConsoleE
     Ok(slot)
 }
 
-/// `0x…`, or as fabric files have it: `S-…`, `H-…`, `R-…`, `SW-…`, `CA-…`.
+/// Parses `0x…`, or the notation of fabric files: `S-…`, `H-…`, `R-…`, `SW-…`, `CA-…`, `RT-…`.
 fn guid(text: &str) -> Option<Guid> {
     let digits = ["0x", "0X", "S-", "H-", "R-", "SW-", "CA-", "RT-"]
         .iter()
@@ -103,13 +104,13 @@ fn guid(text: &str) -> Option<Guid> {
     plain.then(|| u64::from_str_radix(digits, 16).ok())?.map(Guid)
 }
 
-/// The node with this GUID, or with a port that has it.
+/// The node with this node GUID or port GUID.
 fn by_guid(devices: &Devices, guid: Guid) -> Option<u32> {
     let of_port = || devices.ports.iter().find(|port| port.guid == guid && port.num.0 > 0);
     devices.by_guid.get(&guid).copied().or_else(|| of_port().map(|port| port.node))
 }
 
-/// `1,0,2` or `1,0`, which is `1,0,0`.
+/// Normalises a position: `1,0` to `1,0,0`.
 fn position(text: &str) -> Option<String> {
     let mut place = [0u16; 3];
     let parts: Vec<&str> = text.split(',').collect();

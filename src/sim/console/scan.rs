@@ -1,21 +1,19 @@
-//! Words of a line, each with the column it begins at.
+//! Scanner: a line to words.
 
 use super::ConsoleError;
 
-/// A word, perhaps with a port number behind it: `name[3]`, `name/3`, `"a name"[3]`.
+/// A word with an optional port number: `name[3]`, `name/3`, `"a name"[3]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Word {
-    /// The word; of a quoted one what is between the quotes.
+    /// The word without quotes and port number.
     pub(super) text: String,
-    /// The port number behind it.
     pub(super) port: Option<u8>,
     /// Column of its first character, from 1.
     pub(super) column: usize,
-    /// It was in quotes.
     pub(super) quoted: bool,
 }
 
-/// The words of a line, up to a `#` that begins one.
+/// The words of a line, up to a word that begins with `#`.
 pub(super) fn words(line: &str) -> Result<Vec<Word>, ConsoleError> {
     let mut words = Vec::new();
     let mut rest = line;
@@ -38,7 +36,8 @@ pub(super) fn words(line: &str) -> Result<Vec<Word>, ConsoleError> {
     }
 }
 
-/// A word in quotes, without the first one, and its length with both.
+/// The quoted word whose opening quote precedes `inside`, and its length with quotes and port
+/// number.
 fn quoted(inside: &str, column: usize) -> Result<(Word, usize), ConsoleError> {
     let Some((text, after)) = inside.split_once('"') else {
         return Err(ConsoleError::new(column, "the closing quote is missing"));
@@ -95,17 +94,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_port_stays_in_the_word() {
+    fn invalid_port_numbers_stay_in_the_word() {
         for text in ["a[256]", "a[]", "[3]", "a/b", "/3", "a[3]b", "a/-1", "a[+1]"] {
             assert_eq!(words(text).expect("a word"), [word(text, None, 1, false)], "{text}");
         }
     }
 
     #[test]
-    fn faults_are_where_they_are() {
-        let fault = |line: &str| words(line).expect_err(line).column;
-        assert_eq!(fault("link \"sw"), 6);
-        assert_eq!(fault("link \"sü\"[x]"), 10);
-        assert_eq!(fault("link \"sw\"[3]x"), 10);
+    fn errors_have_the_column_of_the_fault() {
+        let column = |line: &str| words(line).expect_err(line).column;
+        assert_eq!(column("link \"sw"), 6);
+        assert_eq!(column("link \"sü\"[x]"), 10);
+        assert_eq!(column("link \"sw\"[3]x"), 10);
     }
 }

@@ -1,4 +1,4 @@
-//! Many lines, one after the other, with pauses.
+//! Scripts: files of console commands, with pauses.
 
 use super::{ConsoleError, pause, run_line};
 use crate::sim::SimFabric;
@@ -7,11 +7,9 @@ use std::fmt;
 /// The line of a script that failed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct ScriptError {
-    /// Name of the script.
     pub name: String,
-    /// Number of the line, from 1.
+    /// Line number from 1.
     pub line: usize,
-    /// What is wrong with it.
     #[source]
     pub error: ConsoleError,
 }
@@ -24,11 +22,13 @@ impl fmt::Display for ScriptError {
     }
 }
 
-/// Runs the lines of a script in the fabric's time, up to the first that fails. `progress` hears
-/// of every line that did something: its number, its text, the answer; of a pause when it begins.
+/// Executes the lines of a script on tokio's clock until one fails.
+///
+/// `progress` is called after each command with the line number, the line and its output, and at the
+/// beginning of each pause.
 ///
 /// # Errors
-/// The line that failed. Those before it were carried out.
+/// The line that failed; the lines before it have been executed.
 pub async fn run(
     fabric: &SimFabric,
     name: &str,
@@ -41,20 +41,20 @@ pub async fn run(
             tokio::time::sleep(duration).await;
             continue;
         }
-        let answer = run_line(fabric, line).map_err(|error| ScriptError {
+        let output = run_line(fabric, line).map_err(|error| ScriptError {
             name: name.to_owned(),
             line: number,
             error,
         })?;
-        if is_something(line) {
-            progress(number, line, &answer);
+        if is_command(line) {
+            progress(number, line, &output);
         }
     }
     Ok(())
 }
 
-/// True if there is more in the line than a comment.
-pub fn is_something(line: &str) -> bool {
+/// False if the line is empty or a comment.
+pub fn is_command(line: &str) -> bool {
     let line = line.trim_start();
     !line.is_empty() && !line.starts_with('#')
 }

@@ -1,20 +1,19 @@
-//! What there is, as text.
+//! Commands that show the state of the fabric.
 
 use super::ConsoleError;
+use super::command::{Show, TargetName};
 use super::resolve;
-use super::verb::{Name, Show};
 use crate::ids::{Lid, PortNum};
-use crate::sim::device::{Devices, NONE};
-use crate::sim::forward::{OpenRoad, Road};
+use crate::sim::devices::{Devices, NONE};
+use crate::sim::forwarding::LinkObserver;
 use crate::sim::net::Net;
 use crate::wire::attr::NodeKind;
 use crate::wire::perf::GROUPS;
 use std::fmt::Write as _;
 
-type Answer = Result<String, ConsoleError>;
+type Output = Result<String, ConsoleError>;
 
-/// `show …`.
-pub(super) fn show(net: &Net, what: &Show) -> Answer {
+pub(super) fn show(net: &Net, what: &Show) -> Output {
     let mut text = String::new();
     match what {
         Show::Nodes => {
@@ -37,8 +36,7 @@ pub(super) fn show(net: &Net, what: &Show) -> Answer {
     Ok(text)
 }
 
-/// All nodes with their ports, or one.
-pub(super) fn dump(net: &Net, name: Option<&Name>) -> Answer {
+pub(super) fn dump(net: &Net, name: Option<&TargetName>) -> Output {
     let devices = &net.devices;
     let nodes = match name {
         Some(name) => {
@@ -95,7 +93,7 @@ fn port_line(devices: &Devices, slot: u32) -> String {
                 let _ = write!(line, " {}", port_name(devices, peer));
             }
             (peer, false) => {
-                let _ = write!(line, ", pulled from {}", port_name(devices, peer));
+                let _ = write!(line, ", unplugged from {}", port_name(devices, peer));
             }
         }
     }
@@ -108,44 +106,44 @@ fn port_line(devices: &Devices, slot: u32) -> String {
 
 fn links(devices: &Devices, text: &mut String) {
     for (slot, port) in (0u32..).zip(&devices.ports) {
-        // Each cable once, from its first end.
+        // Each cable is listed once, at the end with the smaller slot.
         if port.peer == NONE || port.peer < slot {
             continue;
         }
         let [near, far] = [slot, port.peer].map(|slot| devices.port(slot).info.port_state());
         let state = match port.plugged {
-            false => "pulled".to_owned(),
+            false => "unplugged".to_owned(),
             true if near == far => near.to_string(),
             true => format!("{near}/{far}"),
         };
         let ends = [slot, port.peer].map(|slot| port_name(devices, slot));
-        let _ = writeln!(text, "{state:8}{} - {}", ends[0], ends[1]);
+        let _ = writeln!(text, "{state:10}{} - {}", ends[0], ends[1]);
     }
 }
 
 fn faults(net: &Net, text: &mut String) {
     let (faults, devices) = (&net.faults, &net.devices);
-    let percent = |chance: f64| chance * 100.0;
-    let chances = [
+    let percent = |probability: f64| probability * 100.0;
+    let probabilities = [
         ("loss", faults.loss),
         ("duplicate", faults.duplication),
         ("corrupt requests", faults.corruption.requests),
-        ("corrupt answers", faults.corruption.answers),
+        ("corrupt responses", faults.corruption.responses),
     ];
-    for (name, chance) in chances.into_iter().filter(|(_, chance)| *chance > 0.0) {
-        let _ = writeln!(text, "{name} {}%", percent(chance));
+    for (name, probability) in probabilities.into_iter().filter(|(_, value)| *value > 0.0) {
+        let _ = writeln!(text, "{name} {}%", percent(probability));
     }
     if !faults.delay.is_zero() {
         let _ = writeln!(text, "delay {:?}", faults.delay);
     }
     let mut lines: Vec<(u32, String)> = Vec::new();
-    for (&slot, &chance) in &faults.link_loss {
-        let line = format!("loss {} {}%", port_name(devices, slot), percent(chance));
+    for (&slot, &probability) in &faults.link_loss {
+        let line = format!("loss {} {}%", port_name(devices, slot), percent(probability));
         lines.push((slot, line));
     }
-    for (&slot, &(chance, attr)) in &faults.errors {
+    for (&slot, &(probability, attr)) in &faults.errors {
         let attr = attr.map(|attr| format!(" attribute 0x{attr:04x}")).unwrap_or_default();
-        let line = format!("error {} {}%{attr}", port_name(devices, slot), percent(chance));
+        let line = format!("error {} {}%{attr}", port_name(devices, slot), percent(probability));
         lines.push((slot, line));
     }
     for (&node, how) in &faults.nodes {
@@ -155,7 +153,7 @@ fn faults(net: &Net, text: &mut String) {
     for (slot, port) in (0u32..).zip(&devices.ports) {
         if port.peer != NONE && !port.plugged && slot < port.peer {
             let ends = [slot, port.peer].map(|slot| port_name(devices, slot));
-            lines.push((slot, format!("pulled {} - {}", ends[0], ends[1])));
+            lines.push((slot, format!("unplugged {} - {}", ends[0], ends[1])));
         }
     }
     lines.sort();
@@ -165,66 +163,67 @@ fn faults(net: &Net, text: &mut String) {
     }
 }
 
-/// The counters of a port; of those that two attributes have, both.
+/// Counters of a port, by attribute.
 pub(super) fn counters(net: &Net, slot: u32) -> String {
     let mut text = String::new();
     for group in &GROUPS {
         let _ = writeln!(text, "{}:", group.name);
         for counter in group.counters {
-            let value = net.meters.value(slot, group, counter);
+            let value = net.counters.value(slot, group, counter);
             let _ = writeln!(text, "  {:32}{value}", counter.name);
         }
     }
     text
 }
 
-/// Programs at the ports, from what the kernels there have.
+/// Ports with registered agents.
 pub(super) fn attached(net: &Net) -> String {
     let mut text = String::new();
     for (slot, agents) in net.kernel.agents.count() {
+        let plural = if agents == 1 { "" } else { "s" };
         let sm = if net.has_sm(slot) { ", subnet manager" } else { "" };
-        let _ = writeln!(text, "{}: {agents} agents{sm}", port_name(&net.devices, slot));
+        let _ = writeln!(text, "{}: {agents} agent{plural}{sm}", port_name(&net.devices, slot));
     }
     if text.is_empty() { "none\n".to_owned() } else { text }
 }
 
-/// Writes down which ports a packet goes through.
-struct Trace<'a> {
+/// Records the ports of a packet's path.
+struct PathTrace<'a> {
     devices: &'a Devices,
     text: String,
     fault: String,
 }
 
-impl Road for Trace<'_> {
-    fn crosses(&mut self, exit: u32, entry: u32) -> bool {
+impl LinkObserver for PathTrace<'_> {
+    fn cross(&mut self, exit: u32, entry: u32) -> bool {
         let num = self.devices.port(exit).num;
         let _ = writeln!(self.text, "[{num}] -> {}", port_name(self.devices, entry));
-        OpenRoad.crosses(exit, entry)
+        true
     }
-    fn has_no_way(&mut self, entry: u32) {
+    fn no_route(&mut self, entry: u32) {
         let node = self.devices.node(self.devices.port(entry).node);
-        self.fault = format!("\"{}\" has no way for this LID", node.description);
+        self.fault = format!("\"{}\" has no route for this LID", node.description);
     }
-    fn loops(&mut self, entry: u32) {
-        self.fault = format!("the way goes round in circles at {}", port_name(self.devices, entry));
+    fn routing_loop(&mut self, entry: u32) {
+        self.fault = format!("routing loop at {}", port_name(self.devices, entry));
     }
-    fn is_closed(&mut self, exit: u32) {
-        self.fault = format!("the link at {} is not active", port_name(self.devices, exit));
+    fn link_inactive(&mut self, exit: u32) {
+        self.fault = format!("the link at {} is not ACTIVE", port_name(self.devices, exit));
     }
 }
 
-/// The way from one LID to another.
-pub(super) fn route(devices: &Devices, from: Lid, to: Lid) -> Answer {
+/// The path from one LID to another.
+pub(super) fn route(devices: &Devices, from: Lid, to: Lid) -> Output {
     let owner = |lid: Lid| {
         let slots = 0..devices.ports.len() as u32;
-        let mut ends = slots.filter(|&slot| devices.is_end_port(slot));
-        let found = ends.find(|&slot| devices.owns(slot, lid));
-        found.ok_or_else(|| ConsoleError::new(1, format!("nobody has the LID {lid}")))
+        let mut end_ports = slots.filter(|&slot| devices.is_end_port(slot));
+        let found = end_ports.find(|&slot| devices.owns_lid(slot, lid));
+        found.ok_or_else(|| ConsoleError::new(1, format!("no port has LID {lid}")))
     };
     let (start, end) = (owner(from)?, owner(to)?);
     let text = format!("from {} lid {from}\n", port_name(devices, start));
-    let mut trace = Trace { devices, text, fault: String::new() };
-    match devices.walk_lid(start, to, true, &mut trace) {
+    let mut trace = PathTrace { devices, text, fault: String::new() };
+    match devices.forward_by_lid(start, to, true, &mut trace) {
         Some(_) => Ok(format!("{}to {} lid {to}\n", trace.text, port_name(devices, end))),
         None => Err(ConsoleError::new(1, trace.fault)),
     }

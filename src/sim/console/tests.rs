@@ -8,7 +8,7 @@ const SW0: Guid = Guid(0x20_0000);
 const SW1: Guid = Guid(0x20_0001);
 const HOST0: Guid = Guid(0x1000_0000);
 
-/// Three switches in a row, each with a host: +y is port 3, -y port 4, the host at 7.
+/// Three switches in a row, each with a host. +y is port 3, -y is port 4, the host is at port 7.
 fn row() -> SimFabric {
     let shape: Shape = "1x3m".parse().expect("a shape");
     SimFabric::new(&shape.build().expect("it fits"), Hardware::default(), 1)
@@ -23,76 +23,78 @@ fn state(fabric: &SimFabric, guid: Guid, num: u8) -> PortState {
 }
 
 #[test]
-fn every_verb_of_the_help_is_understood() {
+fn every_command_of_the_help_is_accepted() {
     let fabric = row();
     let arguments = |text: &str| {
         let words = text.replace("nodes|links|faults", "links").replace("NODE|PORT", "0,0/3");
         let words = words.replace("ATTRIBUTE.NAME=VALUE", "PortCounters.PortRcvErrors=1");
         let words = words.replace("NAME=VALUE", "VL15Dropped=0x2").replace("LID LID", "1 2");
-        let words = words.replace(" NAME", " PortXmitWait").replace("requests|answers", "answers");
+        let words =
+            words.replace(" NAME", " PortXmitWait").replace("requests|responses", "responses");
         let words = words.replace(['[', ']'], "").replace("GUID", "0x77").replace("LMC", "1");
         let words = words.replace("PORT PORT", "0,0/3 0,1/3").replace("PORT", "0,1[3]");
         let words = words.replace("NODE", "h0-1").replace("PERIOD", "1ms").replace("TIMES", "2");
-        let words = words.replace("DURATION", "20ms").replace("CHANCE", "25%").replace("VERB", "e");
+        let words =
+            words.replace("DURATION", "20ms").replace("PROBABILITY", "25%").replace("COMMAND", "e");
         let words = words.replace("PERCENT", "5").replace("ATTRIBUTE", "21").replace("LID", "9");
         words.replace("TEXT", "\"another name\"")
     };
-    for entry in &help::VERBS {
+    for entry in &help::COMMANDS {
         let line = format!("{} {}", entry.name, arguments(entry.arguments));
         let line =
             line.replace("guid 0,0/3", "guid h0-1/1").replace("baselid 0,1[3]", "baselid h0-1");
         assert!(parse::parse(&line).is_ok(), "{line}: {:?}", parse::parse(&line));
-        // On a fabric nobody has touched, but for those that need something done before.
-        let needs_more = ["relink", "wait", "route"].contains(&entry.name)
+        // Some commands need another one before them.
+        let needs_setup = ["relink", "wait", "route"].contains(&entry.name)
             || line.ends_with(" up")
             || line.starts_with("link 0,0/3");
         let fresh = row();
         assert!(
-            needs_more || run_line(&fresh, &line).is_ok(),
+            needs_setup || run_line(&fresh, &line).is_ok(),
             "{line}: {:?}",
             run_line(&fresh, &line)
         );
     }
     let all = ok(&fabric, "help");
-    assert!(help::VERBS.iter().all(|entry| all.contains(entry.text)));
+    assert!(help::COMMANDS.iter().all(|entry| all.contains(entry.text)));
     assert_eq!(ok(&fabric, "help reboot").lines().count(), 1);
 }
 
 #[test]
-fn faults_are_where_they_are() {
+fn errors_have_the_column_of_the_fault() {
     let fabric = row();
     for (line, column, words) in [
-        ("lnik 0,0/3 down", 1, "try 'help'"),
-        ("lin 0,0/3 down", 1, "is it 'link'?"),
+        ("lnik 0,0/3 down", 1, "'help' lists all commands"),
+        ("lin 0,0/3 down", 1, "did you mean 'link'?"),
         ("link", 5, "is missing"),
         ("link 0,0/3", 11, "is missing"),
-        ("link 0,0/3 down now", 17, "nothing more"),
+        ("link 0,0/3 down now", 17, "unexpected argument"),
         ("  unlink 0,9", 10, "there is no switch at 0,9,0"),
         ("unlink 0x77", 8, "no node has the GUID"),
-        ("unlink h", 8, "any of 3 nodes"),
+        ("unlink h", 8, "matches 3 nodes"),
         ("unlink \"sw 0,0,0\"[9]", 8, "has 7 ports"),
         ("unlink \"sw 0,0,0", 8, "closing quote"),
         ("unlink 0,0/0", 8, "no cable is plugged in"),
-        ("relink 0,0/3", 8, "no cable was pulled"),
+        ("relink 0,0/3", 8, "no unplugged cable"),
         ("flap 0,0/1 1s 1", 6, "no cable at this port"),
         ("flap 0,0/3 1s 0", 15, "1 to 100000"),
-        ("link 0,0/3 0,1/3", 6, "unlink it"),
-        ("link 0,0/1 0,0/1", 12, "two ends"),
+        ("link 0,0/3 0,1/3", 6, "unlink it first"),
+        ("link 0,0/1 0,0/1", 12, "connected to itself"),
         ("swap 0,0/3 0,1/4", 12, "the same cable"),
-        ("loss 1.5", 6, "not a chance"),
-        ("loss 0,0/3 NaN", 12, "not a chance"),
+        ("loss 1.5", 6, "not a probability"),
+        ("loss 0,0/3 NaN", 12, "not a probability"),
         ("delay 2d", 7, "not a duration"),
         ("wait 25h", 6, "not a duration"),
         ("error 0,0/3 101", 13, "0 to 100 percent"),
         ("counters set 0,0/3 PortXmitData", 20, "NAME=VALUE"),
         ("counters set 0,0/3 PortXmitDate=1", 20, "no counter 'PortXmitDate'"),
         ("counters set 0,0/3 PortXmitData=x", 33, "not a number"),
-        ("counters 0,0", 10, "which port?"),
-        ("baselid 0,0/3 5", 9, "no LID of their own"),
+        ("counters 0,0", 10, "port number is required"),
+        ("baselid 0,0/3 5", 9, "have no LID"),
         ("baselid h0-0 0xC000", 14, "1 to 49151"),
-        ("route 1 2", 1, "nobody has the LID 1"),
-        ("quit", 1, "ibsim's"),
-        ("wait 1s", 1, "nothing to wait for"),
+        ("route 1 2", 1, "no port has LID 1"),
+        ("quit", 1, "command of ibsim"),
+        ("wait 1s", 1, "in scripts only"),
     ] {
         let error = run_line(&fabric, line).expect_err(line);
         assert_eq!(error.column, column, "{line}: {error}");
@@ -100,9 +102,9 @@ fn faults_are_where_they_are() {
     }
 }
 
-/// What ibsim's console understands, as its help has it.
+/// The commands in the help of ibsim.
 #[test]
-fn lines_for_ibsim() {
+fn commands_of_ibsim() {
     let fabric = row();
     ok(&fabric, "Unlink \"S-0000000000200000\"[3]");
     assert_eq!([state(&fabric, SW0, 3), state(&fabric, SW1, 4)], [PortState::Down; 2]);
@@ -138,7 +140,7 @@ fn lines_for_ibsim() {
 }
 
 #[test]
-fn cables_are_swapped_and_back() {
+fn swapping_cables_twice_restores_them() {
     let fabric = row();
     let before = ok(&fabric, "show links");
     ok(&fabric, "swap 0,0/3 0,1/3");
@@ -150,7 +152,7 @@ fn cables_are_swapped_and_back() {
 }
 
 #[test]
-fn repair_ends_what_was_begun() {
+fn repair_ends_all_faults() {
     let fabric = row();
     for line in [
         "loss 10%",
@@ -174,30 +176,30 @@ fn repair_ends_what_was_begun() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_script_waits_and_stops_where_it_fails() {
+async fn a_script_waits_and_stops_at_an_error() {
     let fabric = row();
     let start = tokio::time::Instant::now();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let text =
         "# first\nlink 0,0/3 down\n\nwait 1500ms\nshow faults\n  link 0,9/3 up\nreboot 0,0\n";
     let outcome = script::run(&fabric, "a.ctl", text, |number, _, answer| {
-        told.push((number, answer.len()));
+        reported.push((number, answer.len()));
     });
     let error = outcome.await.expect_err("line 6");
     assert_eq!(error.to_string(), "a.ctl:6:8: there is no switch at 0,9,0");
     assert_eq!(start.elapsed(), Duration::from_millis(1500));
-    assert_eq!(told.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 4, 5]);
+    assert_eq!(reported.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 4, 5]);
 }
 
 proptest::proptest! {
     #[test]
-    fn no_line_does_harm(line in "[ -~ü]{0,40}") {
+    fn no_line_panics(line in "[ -~ü]{0,40}") {
         let _ = run_line(&row(), &line);
     }
 
     #[test]
-    fn no_words_do_harm(words in proptest::collection::vec(word(), 0..5), verb in 0..help::VERBS.len()) {
-        let line = format!("{} {}", help::VERBS[verb].name, words.join(" "));
+    fn no_command_panics(words in proptest::collection::vec(word(), 0..5), command in 0..help::COMMANDS.len()) {
+        let line = format!("{} {}", help::COMMANDS[command].name, words.join(" "));
         if let Err(error) = run_line(&row(), &line) {
             proptest::prop_assert!((1..=line.chars().count() + 1).contains(&error.column));
         }

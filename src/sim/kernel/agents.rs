@@ -1,10 +1,10 @@
-//! The agents of all ports: who registered for what, and who gets what arrives.
+//! Registered agents of all ports.
 
 use super::classes;
-use super::queue::Queue;
 use super::reassembly::Reassembly;
+use super::receive_queue::ReceiveQueue;
 use super::registration::{Registration, RmppMode};
-use crate::sim::mailbox::{Mailbox, Parcel};
+use crate::sim::delivery_queue::{DeliveryQueue, QueuedDelivery};
 use crate::sim::message::Message;
 use crate::transport::umad::UserHeader;
 use crate::transport::{Address, Agent, Outcome};
@@ -13,28 +13,29 @@ use nix::errno::Errno;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// OUIs that agents of one port may register for in one vendor class and version.
-const OUIS: usize = 8;
-/// Agents' numbers, the upper halves of their transaction IDs, have 24 bits.
-const NUMBERS: u32 = 1 << 24;
+/// OUIs that agents of one port may register for in one vendor class and version (`MAX_MGMT_OUI`
+/// in Linux).
+const MAX_OUIS: usize = 8;
+/// Agent numbers, the upper halves of transaction IDs, have 24 bits.
+const AGENT_NUMBERS: u32 = 1 << 24;
 
-/// Who gets what an agent receives.
+/// The program that an agent belongs to.
 pub(in crate::sim) enum Owner {
     /// A program in this process.
-    Port { mailbox: Arc<Mailbox>, agent: Agent },
-    /// An open `umad`, in which the agent has the number `id`.
-    File { queue: Arc<Queue>, id: u32, header_size: usize },
+    SimPort { queue: Arc<DeliveryQueue>, agent: Agent },
+    /// A program with an open umad device, in which the agent has the number `id`.
+    Umad { queue: Arc<ReceiveQueue>, id: u32, header_size: usize },
 }
 
 impl Owner {
-    /// Hands over what arrived.
-    pub(super) fn deliver(&self, from: Address, message: Message) {
+    /// Delivers a received message.
+    pub(in crate::sim) fn deliver(&self, from: Address, message: Message) {
         match self {
-            Self::Port { mailbox, agent } => {
+            Self::SimPort { queue, agent } => {
                 let (agent, outcome) = (*agent, Outcome::Arrived);
-                mailbox.put(Parcel { agent, from, outcome, message });
+                queue.push(QueuedDelivery { agent, from, outcome, message });
             }
-            Self::File { queue, id, header_size } => {
+            Self::Umad { queue, id, header_size } => {
                 let mad = message.bytes();
                 let header = UserHeader {
                     id: *id,
@@ -49,14 +50,19 @@ impl Owner {
         }
     }
 
-    /// Tells that `mad`, sent with the header `sent`, was not answered.
-    pub(super) fn unanswered(&self, sent: UserHeader, mad: &[u8]) {
+    /// Delivers the timeout of the request `mad`, which was sent with the header `sent`.
+    pub(in crate::sim) fn deliver_timeout(&self, sent: UserHeader, mad: &[u8]) {
         match self {
-            Self::Port { mailbox, agent } => {
+            Self::SimPort { queue, agent } => {
                 let (agent, from, outcome) = (*agent, sent.address, Outcome::Unanswered);
-                mailbox.put(Parcel { agent, from, outcome, message: Message::Mad(Mad::read(mad)) });
+                queue.push(QueuedDelivery {
+                    agent,
+                    from,
+                    outcome,
+                    message: Message::Mad(Mad::read(mad)),
+                });
             }
-            Self::File { queue, id, header_size } => {
+            Self::Umad { queue, id, header_size } => {
                 let header = UserHeader { id: *id, status: Errno::ETIMEDOUT as u32, ..sent };
                 queue.push(header, *header_size, &mad[..mad.len().min(Header::SIZE)]);
             }
@@ -64,34 +70,32 @@ impl Owner {
     }
 }
 
-/// An agent.
 pub(in crate::sim) struct MadAgent {
-    /// The end port it sits at.
-    pub(super) slot: u32,
+    /// End port.
+    pub(in crate::sim) slot: u32,
     registration: Registration,
-    pub(super) owner: Owner,
-    /// RMPP messages that come in.
-    pub(super) receives: Vec<Reassembly>,
+    pub(in crate::sim) owner: Owner,
+    /// RMPP messages being received, and recently completed ones.
+    pub(in crate::sim) reassemblies: Vec<Reassembly>,
 }
 
 impl MadAgent {
-    /// True if RMPP is done here and not by the program.
-    pub(super) fn does_rmpp(&self) -> bool {
+    /// True if the kernel implements RMPP for the agent.
+    pub(in crate::sim) fn has_kernel_rmpp(&self) -> bool {
         self.registration.rmpp_mode() == RmppMode::Kernel
     }
 
-    pub(super) fn has_rmpp_version(&self) -> bool {
+    pub(in crate::sim) fn has_rmpp_version(&self) -> bool {
         self.registration.rmpp_version != 0
     }
 
-    /// True if both want MADs of one kind of which there are many.
     fn shares_class(&self, other: &Registration) -> bool {
         let own = &self.registration;
         own.class == other.class && own.class_version == other.class_version
     }
 }
 
-/// All agents.
+/// Registered agents of all ports.
 #[derive(Default)]
 pub(in crate::sim) struct Agents {
     agents: BTreeMap<u32, MadAgent>,
@@ -100,27 +104,27 @@ pub(in crate::sim) struct Agents {
 }
 
 impl Agents {
-    /// Registers an agent at the end port `slot` and gives its number.
+    /// Registers an agent at the end port `slot`; returns its number.
     ///
     /// # Errors
-    /// EINVAL if the request makes no sense, or another agent of the port has one of the
-    /// methods; ENOMEM if there are too many OUIs in this class.
+    /// EINVAL if the request is invalid, or another agent of the port has one of the methods;
+    /// ENOMEM if the vendor class has too many OUIs; ENOSPC if all numbers are in use.
     pub(in crate::sim) fn register(
         &mut self,
         slot: u32,
         registration: &Registration,
         owner: Owner,
     ) -> Result<u32, Errno> {
-        registration.check()?;
-        self.check_free(slot, registration)?;
+        registration.validate()?;
+        self.check_conflicts(slot, registration)?;
         let id = self.free_number().ok_or(Errno::ENOSPC)?;
-        let receives = Vec::new();
-        self.agents.insert(id, MadAgent { slot, registration: *registration, owner, receives });
+        let reassemblies = Vec::new();
+        self.agents.insert(id, MadAgent { slot, registration: *registration, owner, reassemblies });
         self.by_slot.entry(slot).or_default().push(id);
         Ok(id)
     }
 
-    /// How many agents there are, by end port.
+    /// Number of agents by end port.
     pub(in crate::sim) fn count(&self) -> BTreeMap<u32, usize> {
         let mut counts = BTreeMap::new();
         for agent in self.agents.values() {
@@ -134,13 +138,13 @@ impl Agents {
         ids.filter_map(|id| Some((*id, self.agents.get(id)?)))
     }
 
-    fn check_free(&self, slot: u32, wanted: &Registration) -> Result<(), Errno> {
+    fn check_conflicts(&self, slot: u32, wanted: &Registration) -> Result<(), Errno> {
         if wanted.class == 0 {
             return Ok(());
         }
-        let rivals = self.at(slot).map(|(_, agent)| agent).filter(|a| a.shares_class(wanted));
+        let others = self.at(slot).map(|(_, agent)| agent).filter(|a| a.shares_class(wanted));
         let mut ouis = vec![];
-        for agent in rivals {
+        for agent in others {
             let own = &agent.registration;
             let same = !classes::has_oui(wanted.class) || own.oui == wanted.oui;
             if same && own.methods & wanted.methods != 0 {
@@ -151,19 +155,20 @@ impl Agents {
             }
         }
         let full =
-            classes::has_oui(wanted.class) && ouis.len() >= OUIS && !ouis.contains(&wanted.oui);
+            classes::has_oui(wanted.class) && ouis.len() >= MAX_OUIS && !ouis.contains(&wanted.oui);
         if full { Err(Errno::ENOMEM) } else { Ok(()) }
     }
 
-    /// A number that was not used for as long as possible, so that late answers meet nobody.
+    /// The next unused number. Numbers are reused as late as possible, so that late responses to
+    /// an agent that is gone reach no other.
     fn free_number(&mut self) -> Option<u32> {
         let free = |id: &u32| *id != 0 && !self.agents.contains_key(id);
-        let id = (self.last + 1..NUMBERS).chain(1..=self.last).find(free)?;
+        let id = (self.last + 1..AGENT_NUMBERS).chain(1..=self.last).find(free)?;
         self.last = id;
         Some(id)
     }
 
-    pub(super) fn remove(&mut self, id: u32) -> Option<MadAgent> {
+    pub(in crate::sim) fn remove(&mut self, id: u32) -> Option<MadAgent> {
         let agent = self.agents.remove(&id)?;
         if let Some(ids) = self.by_slot.get_mut(&agent.slot) {
             ids.retain(|&other| other != id);
@@ -171,23 +176,23 @@ impl Agents {
         Some(agent)
     }
 
-    pub(super) fn get(&self, id: u32) -> Option<&MadAgent> {
+    pub(in crate::sim) fn get(&self, id: u32) -> Option<&MadAgent> {
         self.agents.get(&id)
     }
 
-    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut MadAgent> {
+    pub(in crate::sim) fn get_mut(&mut self, id: u32) -> Option<&mut MadAgent> {
         self.agents.get_mut(&id)
     }
 
-    /// Messages of which something is remembered.
+    /// Number of RMPP messages being received or remembered.
     #[cfg(test)]
-    pub(super) fn messages_coming_in(&self) -> usize {
-        self.agents.values().map(|agent| agent.receives.len()).sum()
+    pub(in crate::sim) fn reassembly_count(&self) -> usize {
+        self.agents.values().map(|agent| agent.reassemblies.len()).sum()
     }
 
-    /// Whom a MAD is for that arrived at the end port `slot`: answers for the agent whose number
-    /// is the upper half of the transaction ID, all else for the one that registered for it.
-    pub(super) fn recipient(&self, slot: u32, header: &Header, mad: &Mad) -> Option<u32> {
+    /// The agent that receives a MAD which arrived at the end port `slot`: for a response, the one
+    /// whose number is the upper half of the transaction ID; else the one that registered for it.
+    pub(in crate::sim) fn recipient(&self, slot: u32, header: &Header, mad: &Mad) -> Option<u32> {
         if classes::is_response(header) {
             let id = (header.tid() >> 32) as u32;
             return self.get(id).filter(|agent| agent.slot == slot).map(|_| id);

@@ -1,65 +1,79 @@
-//! What the kernel knows of management classes: which may use RMPP, and how long the headers are
-//! that every segment of a message repeats (IBA vol. 1, 13.6.2 and the chapters of the classes).
+//! Properties of management classes: use of RMPP, and the length of the headers that every segment
+//! of an RMPP message repeats (IBA vol. 1, 13.6.2 and the chapters of the classes).
 
-use crate::wire::mad::{Class, Header, Method};
-use crate::wire::sa::DATA_OFFSET as SA_DATA;
+use crate::wire::mad::{Class, Header, Mad, Method, Status};
+use crate::wire::sa::DATA_OFFSET as SA_DATA_OFFSET;
 
-/// Headers of the device management and administration classes.
-const DEVICE_DATA: usize = 64;
-/// Headers of the vendor classes that carry an OUI.
-const VENDOR_DATA: usize = 40;
-/// Where the OUI of such a vendor class is.
-const VENDOR_OUI: usize = 37;
+/// Length of the headers of the device management and device administration classes.
+const DEVICE_DATA_OFFSET: usize = 64;
+/// Length of the headers of vendor classes 0x30 to 0x4f.
+const VENDOR_DATA_OFFSET: usize = 40;
+/// Offset of the OUI in MADs of vendor classes 0x30 to 0x4f.
+const VENDOR_OUI_OFFSET: usize = 37;
 
 const DEVICE_MANAGEMENT: u8 = 0x06;
 const DEVICE_ADMINISTRATION: u8 = 0x10;
 const BOOT_MANAGEMENT: u8 = 0x05;
 const BOOT_INFORMATION: u8 = 0x12;
 
-/// Classes below this one, and the directed-route class, can be registered for.
-pub(super) const CLASSES: u8 = 80;
-/// Class versions below this one can be registered for.
-pub(super) const VERSIONS: u8 = 0x83;
+/// Agents can register for classes below this one and for the directed-route class
+/// (`MAX_MGMT_CLASS` in Linux).
+pub(super) const MAX_CLASS: u8 = 80;
+/// Agents can register for class versions below this one (`MAX_MGMT_VERSION` in Linux).
+pub(super) const MAX_VERSION: u8 = 0x83;
 
-/// True for the vendor classes whose MADs carry an OUI.
+/// True for the vendor classes with an OUI in their MADs.
 pub(super) fn has_oui(class: u8) -> bool {
     (0x30..=0x4F).contains(&class)
 }
 
-/// True for the classes of subnet management, which go through QP 0.
+/// True for the subnet management classes, which use QP 0.
 pub(in crate::sim) fn is_smi(class: u8) -> bool {
     class == Class::SUBN_LID || class == Class::SUBN_DIRECTED
 }
 
 /// True if MADs of the class have an RMPP header.
-pub(super) fn has_rmpp(class: u8) -> bool {
+pub(in crate::sim) fn has_rmpp(class: u8) -> bool {
     matches!(class, Class::SUBN_ADM | DEVICE_MANAGEMENT | DEVICE_ADMINISTRATION | BOOT_INFORMATION)
         || has_oui(class)
 }
 
-/// Where the data of a MAD of the class start.
-pub(super) fn data_offset(class: u8) -> usize {
+/// Offset of the data in a MAD of the class.
+pub(in crate::sim) fn data_offset(class: u8) -> usize {
     match class {
-        Class::SUBN_ADM => SA_DATA,
-        DEVICE_MANAGEMENT | DEVICE_ADMINISTRATION | BOOT_INFORMATION => DEVICE_DATA,
-        _ if has_oui(class) => VENDOR_DATA,
+        Class::SUBN_ADM => SA_DATA_OFFSET,
+        DEVICE_MANAGEMENT | DEVICE_ADMINISTRATION | BOOT_INFORMATION => DEVICE_DATA_OFFSET,
+        _ if has_oui(class) => VENDOR_DATA_OFFSET,
         _ => Header::SIZE,
     }
 }
 
-/// The OUI in a MAD of a vendor class.
+/// OUI in a MAD of a vendor class.
 pub(super) fn oui(mad: &[u8]) -> u32 {
-    let bytes = mad.get(VENDOR_OUI..VENDOR_OUI + 3).unwrap_or(&[0; 3]);
+    let bytes = mad.get(VENDOR_OUI_OFFSET..VENDOR_OUI_OFFSET + 3).unwrap_or(&[0; 3]);
     bytes.iter().fold(0, |oui, &byte| oui << 8 | u32::from(byte))
 }
 
-/// True for what answers a request of somebody: responses, TrapRepress, and in the boot
-/// management class what a bit of the attribute modifier marks.
-pub(super) fn is_response(header: &Header) -> bool {
+/// True for MADs that go to the agent in their transaction ID: responses, TrapRepress, and in the
+/// boot management class MADs with bit 0 of the attribute modifier set.
+pub(in crate::sim) fn is_response(header: &Header) -> bool {
     let method = Method(header.method());
     method.is_response()
         || method == Method::TRAP_REPRESS
         || (header.class() == BOOT_MANAGEMENT && header.attr_mod() & 1 != 0)
+}
+
+/// The kernel's response to a Get or Set without an agent; `None` for other methods.
+pub(in crate::sim) fn unsupported_response(mad: &Mad) -> Option<Mad> {
+    if ![Method::GET, Method::SET].contains(&mad.method()) {
+        return None;
+    }
+    let mut response = *mad;
+    let mut header = response.header();
+    header.set_method(Method::GET_RESP.0);
+    header.set_status(Status::BAD_METHOD_ATTR);
+    response.set_header(&header);
+    Some(response)
 }
 
 #[cfg(test)]
@@ -89,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_as_a_response() {
+    fn responses_by_class_and_method() {
         let mut header = Header::default();
         for (class, method, modifier, response) in [
             (3, 0x01, 0, false),

@@ -1,71 +1,62 @@
-//! The MAD layer of the Linux kernel for the ports of a simulated fabric: what
-//! `drivers/infiniband/core` gives to a program that opens `/dev/infiniband/umadN`, and what our
-//! own programs in this process ([`super::SimPort`]) sit on as well.
+//! Model of the MAD layer of the Linux kernel (`drivers/infiniband/core`: `mad.c`, `mad_rmpp.c`,
+//! `user_mad.c`): the state of agents, requests and RMPP transfers at all ports.
 //!
 //! ```text
-//! OpenUmad, SimPort            device        what programs see: bytes, or the port of a daemon
-//!   ▼ post      ▲ deliver
-//! sends   receives             agents        registrations, requests, timeouts, who gets what
-//!   ▼          ▲
-//! transfers   reassembly     rmpp          long messages in segments
-//!   ▼          ▲
-//! Net::launch  Net::offer                    packets of the fabric, which may be lost
+//! SimPort, OpenUmad                      a program's port, in this process or as a device file
+//!   ▼ post          ▲ deliver
+//! net::send         net::receive         requests, timeouts; `agents` has the registrations
+//!   ▼              ▲
+//! net::rmpp_send    net::rmpp_receive    RMPP messages in segments; `rmpp` has the protocol
+//!   ▼              ▲
+//! Net::transmit     Net::dispatch        packets of the fabric, which may be lost
 //! ```
 //!
-//! * `registration`: what an agent asks for; `agents`: who has registered for what
-//! * `sends`: MADs that leave, requests that wait; `receives`: MADs that come in
-//! * `rmpp`: the multi-packet protocol as such; `transfers`, `reassembly`: its packets and timers
-//!   in motion, out and in
-//! * `classes`: what classes differ in; `addresses`: LIDs, P_Keys and GIDs at the other end
-//! * `queue`: what waits to be read; `device`: `umad` and `issm`
+//! * `registration`: requests to register an agent; `agents`: registered agents, and which of them
+//!   receives a MAD
+//! * `request`: requests that wait for a response; `transfer`: RMPP messages being sent;
+//!   `reassembly`: RMPP messages being received; `rmpp`: the protocol without I/O and timers
+//! * `receive_queue`: MADs that wait for read(2)
+//! * `classes`: properties of management classes
 //!
-//! The rules, among them what is refused with which error, are those of Linux 6: agents are
-//! known by the upper half of transaction IDs, one agent of a port has a method of a class,
-//! answers nobody waits for are dropped, and a Get or Set nobody wants is answered with status
-//! 0x000c. The end of an open device, or of an agent, ends its requests without a word.
+//! Rules and error codes are those of Linux 6: the upper half of the transaction ID of a request is
+//! the agent's number; one agent of a port receives a method of a class; unexpected responses are
+//! dropped; a Get or Set without an agent is answered with status 0x000c. Closing a device or
+//! unregistering an agent cancels its requests, without a completion.
 //!
-//! Not modelled: the lengths of the hardware's queues (sending never waits), and their
-//! permissions.
+//! Not modelled: the lengths of hardware queues (sending never blocks), and device permissions.
 
-mod addresses;
 mod agents;
-mod classes;
-mod device;
-mod queue;
+pub(super) mod classes;
 mod reassembly;
-mod receives;
+mod receive_queue;
 mod registration;
-mod rmpp;
-mod sends;
-mod transfers;
+mod request;
+pub(super) mod rmpp;
+mod transfer;
 
-pub use device::{IssmHold, OpenUmad};
 pub use registration::{RegisterCall, Registration};
 
 pub(super) use agents::Owner;
-pub(super) use classes::is_smi;
-pub(super) use receives::refusal;
-pub(super) use sends::RequestKey;
-pub(super) use transfers::TransferKey;
+pub(super) use reassembly::Reassembly;
+pub(super) use receive_queue::{HEADER_SIZE, OLD_HEADER_SIZE, ReceiveQueue};
+pub(super) use request::{Request, RequestKey, agent_tid};
+pub(super) use transfer::{Transfer, TransferKey};
 
-use super::net::Packet;
+use super::packet::Packet;
 use agents::Agents;
-use sends::Request;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use transfers::Transfer;
 
-/// The state of all ports' MAD layers.
+/// State of the MAD layers of all ports.
 #[derive(Default)]
 pub(super) struct Kernel {
     pub(super) agents: Agents,
-    requests: HashMap<RequestKey, Request>,
-    transfers: HashMap<TransferKey, Transfer>,
-    next_receive: u64,
-    /// What RMPP has to send.
-    backlog: VecDeque<Packet>,
-    /// Holders of `issm`, by end port.
-    sms: BTreeMap<u32, u32>,
+    pub(super) requests: HashMap<RequestKey, Request>,
+    pub(super) transfers: HashMap<TransferKey, Transfer>,
+    /// Serial number of the last [`Reassembly`].
+    pub(super) last_reassembly: u64,
+    /// RMPP packets to send once the current packet has been handled, so that long messages do not
+    /// recurse.
+    pub(super) backlog: VecDeque<Packet>,
+    /// Number of holders of each port's `issm` device, by slot.
+    pub(super) issm_holders: BTreeMap<u32, u32>,
 }
-
-#[cfg(test)]
-mod tests;

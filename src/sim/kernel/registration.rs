@@ -1,53 +1,51 @@
-//! What an agent registers for: the two requests of the umad device, and what the kernel checks
-//! before it looks whether somebody else was first.
+//! Requests to register an agent, as the two ioctls of the umad device make them, and their
+//! validation.
 
 use super::classes;
 use crate::wire::mad::Class;
 use nix::errno::Errno;
 
-/// The call a registration came by.
+/// The ioctl that registers an agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RegisterCall {
     /// `IB_USER_MAD_REGISTER_AGENT`.
     Agent,
-    /// `IB_USER_MAD_REGISTER_AGENT2`: has flags, and takes the long header for granted.
+    /// `IB_USER_MAD_REGISTER_AGENT2`: has flags, and implies the header with a P_Key index.
     Agent2,
 }
 
-/// What an agent registers for.
+/// A request to register an agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Registration {
-    /// By which call.
     pub call: RegisterCall,
-    /// Queue pair: 0 for subnet management, 1 else.
+    /// Queue pair number: 0 for subnet management classes, 1 for all others.
     pub qpn: u32,
-    /// Management class; 0 for an agent that gets only answers.
+    /// Management class; 0 for an agent that receives responses only.
     pub class: u8,
-    /// Version of the class.
     pub class_version: u8,
-    /// OUI, for the vendor classes 0x30 to 0x4f.
+    /// OUI of vendor classes 0x30 to 0x4f.
     pub oui: u32,
-    /// 1 to use RMPP, 0 not to.
+    /// RMPP version: 1, or 0 without RMPP.
     pub rmpp_version: u8,
     /// [`Registration::USER_RMPP`] or 0.
     pub flags: u32,
-    /// Bit n: requests with the method n are for this agent.
+    /// Bit n: the agent receives requests with method n.
     pub methods: u128,
 }
 
-/// How MADs with an RMPP header are treated.
+/// Implementation of RMPP for an agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) enum RmppMode {
-    /// Segments are made and put together here.
+    /// The kernel segments and reassembles messages.
     Kernel,
-    /// MADs go through as they are.
+    /// MADs are passed through unchanged.
     User,
 }
 
 impl Registration {
-    /// Flag: RMPP is used, but the program does it.
+    /// Flag: the program implements RMPP.
     pub const USER_RMPP: u32 = 1;
-    /// The flags there are. A refused request with others is given these back.
+    /// All flags. A request with others is rejected, and these are returned.
     pub const SUPPORTED_FLAGS: u32 = Self::USER_RMPP;
     /// Length of `struct ib_user_mad_reg_req`.
     pub const REQUEST_SIZE: usize = 28;
@@ -83,19 +81,19 @@ impl Registration {
         }
     }
 
-    /// Whether the request makes sense by itself.
-    pub(super) fn check(&self) -> Result<(), Errno> {
+    /// Validates the request, regardless of other agents; EINVAL if it is invalid.
+    pub(super) fn validate(&self) -> Result<(), Errno> {
         let valid = self.qpn <= 1
             && self.flags & !Self::SUPPORTED_FLAGS == 0
             && self.rmpp_version <= 1
-            && if self.class == 0 { self.flags == 0 } else { self.class_is_valid() };
+            && if self.class == 0 { self.flags == 0 } else { self.is_class_valid() };
         if valid { Ok(()) } else { Err(Errno::EINVAL) }
     }
 
-    fn class_is_valid(&self) -> bool {
+    fn is_class_valid(&self) -> bool {
         let class = self.class;
-        self.class_version < classes::VERSIONS
-            && (class < classes::CLASSES || class == Class::SUBN_DIRECTED)
+        self.class_version < classes::MAX_VERSION
+            && (class < classes::MAX_CLASS || class == Class::SUBN_DIRECTED)
             && self.oui <= 0x00FF_FFFF
             && (!classes::has_oui(class) || self.oui != 0)
             && (self.rmpp_version == 0 || classes::has_rmpp(class))
@@ -110,7 +108,7 @@ impl Registration {
     }
 }
 
-/// A bitmap as two longs of 64 bits in host order.
+/// Bitmap of methods, in two `long`s of 64 bits in host byte order.
 fn methods(raw: &[u8]) -> u128 {
     raw.chunks_exact(8).rev().fold(0, |bits, long| {
         let mut word = [0; 8];
@@ -161,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_at_once() {
+    fn invalid_requests_are_rejected() {
         let smi = Registration { qpn: 0, class: 1, class_version: 1, rmpp_version: 0, ..SA };
         let send_only = Registration { class: 0, ..SA };
         let vendor = Registration { class: 0x32, oui: 0x1405, ..SA };
@@ -188,12 +186,12 @@ mod tests {
             (Registration { oui: 0, ..vendor }, false),
             (Registration { oui: 0x0100_0000, ..vendor }, false),
         ] {
-            assert_eq!(request.check().is_ok(), valid, "{request:?}");
+            assert_eq!(request.validate().is_ok(), valid, "{request:?}");
         }
     }
 
     #[test]
-    fn who_does_rmpp() {
+    fn rmpp_mode_depends_on_version_and_flag() {
         let mode = |rmpp_version, flags| Registration { rmpp_version, flags, ..SA }.rmpp_mode();
         assert_eq!(mode(0, 0), RmppMode::User);
         assert_eq!(mode(1, 0), RmppMode::Kernel);

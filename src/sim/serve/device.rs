@@ -1,7 +1,8 @@
 //! Open files: the simulator's end of a program's descriptor, and what user_mad.c does with it.
 
 use super::protocol::{INSIDE, packet_head};
-use crate::sim::kernel::{IssmHold, OpenUmad, Registration};
+use crate::sim::kernel::Registration;
+use crate::sim::umad::{OpenIssm, OpenUmad};
 use crate::transport::umad::request;
 use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -18,7 +19,7 @@ const MAD: usize = 256;
 /// What a file is.
 pub(super) enum Opened {
     Umad(Box<OpenUmad>),
-    Issm { _hold: IssmHold },
+    Issm { _hold: OpenIssm },
 }
 
 /// An open file.

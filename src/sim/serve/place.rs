@@ -2,7 +2,7 @@
 
 use crate::ids::{Guid, PortNum};
 use crate::sim::SimFabric;
-use crate::sim::device::Devices;
+use crate::sim::devices::Devices;
 
 /// A node at which programs are attached.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

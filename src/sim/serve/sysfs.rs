@@ -3,8 +3,8 @@
 
 use super::place::Place;
 use crate::ids::PortNum;
-use crate::sim::control::Shared;
-use crate::sim::device::Devices;
+use crate::sim::devices::Devices;
+use crate::sim::sim_fabric::Shared;
 use crate::wire::attr::tables::{GUID_BLOCK, PKEY_BLOCK};
 use crate::wire::attr::{CapMask, LinkWidth, NodeKind, PhysState, PortInfo, PortState};
 use crate::wire::bits::Field as _;

@@ -1,113 +1,113 @@
-//! The receiving end of a transfer.
+//! Receiving end of an RMPP transfer.
 
-use super::{PAYLOAD, WINDOW, header};
+use super::{INITIAL_WINDOW, RECEIVE_WINDOW, SEGMENT_PAYLOAD, header};
 use crate::wire::mad::{MAD_SIZE, Mad};
 use std::collections::BTreeMap;
 
-/// What a segment comes to.
+/// Effect of a received segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::sim::kernel) enum Step {
-    /// Nothing is to be said.
-    Quiet,
-    /// It is to be acknowledged with [`Receiver::position`].
-    Ack,
-    /// The message is complete and its end to be acknowledged.
+pub(in crate::sim) enum SegmentOutcome {
+    /// No acknowledgement is due.
+    NoReply,
+    /// An acknowledgement is due.
+    Acknowledge,
+    /// The message is complete, and an acknowledgement is due.
     Complete,
 }
 
-/// A message of which not everything is there, or one that was complete a while ago.
+/// A message that is being reassembled or was completed before.
 #[derive(Debug)]
-pub(in crate::sim::kernel) struct Receiver {
-    /// Headers of the first segment, and the data up to `arrived`. Empty when taken.
+pub(in crate::sim) struct Receiver {
+    /// Headers of the first segment, and the data of all segments up to `received`. Empty once
+    /// taken.
     message: Vec<u8>,
     offset: usize,
-    /// All segments up to this one are there.
-    arrived: u32,
-    /// The last segment that may come.
+    /// Number of the last segment received in sequence.
+    received: u32,
+    /// Number of the last segment that the sender may send.
     window: u32,
     acknowledged: u32,
-    /// Segments that came before their turn: at most a window full.
-    early: BTreeMap<u32, Mad>,
+    /// Segments received out of sequence: at most one window.
+    out_of_order: BTreeMap<u32, Mad>,
     complete: bool,
-    /// Bytes of the message that are padding of the segment `arrived`.
+    /// Bytes of padding at the end of `message`, from the segment `received`.
     padding: usize,
 }
 
 impl Receiver {
-    /// Starts with the first segment of a message whose data start at `offset`.
-    pub(in crate::sim::kernel) fn new(first: &Mad, offset: usize) -> (Self, Step) {
+    /// Starts with the first segment of a message with data from `offset`.
+    pub(in crate::sim) fn new(first: &Mad, offset: usize) -> (Self, SegmentOutcome) {
         let mut receiver = Self {
             message: first.0[..offset].to_vec(),
             offset,
-            arrived: 0,
-            window: 1,
+            received: 0,
+            window: INITIAL_WINDOW,
             acknowledged: 0,
-            early: BTreeMap::new(),
+            out_of_order: BTreeMap::new(),
             complete: false,
             padding: 0,
         };
         if receiver.append(first) {
             receiver.complete = true;
-            return (receiver, Step::Complete);
+            return (receiver, SegmentOutcome::Complete);
         }
-        receiver.window += WINDOW;
-        (receiver, Step::Ack)
+        receiver.window += RECEIVE_WINDOW;
+        (receiver, SegmentOutcome::Acknowledge)
     }
 
-    /// Adds the next segment; true if it is marked the last.
+    /// Appends the next segment; true if it is the last.
     fn append(&mut self, mad: &Mad) -> bool {
         let rmpp = header(mad);
         self.message.extend_from_slice(&mad.0[self.offset..MAD_SIZE]);
-        self.arrived += 1;
-        self.padding = PAYLOAD.saturating_sub(rmpp.payload_length() as usize);
+        self.received += 1;
+        self.padding = SEGMENT_PAYLOAD.saturating_sub(rmpp.payload_length() as usize);
         rmpp.last()
     }
 
-    /// Takes any segment but the first one of a new message.
-    pub(in crate::sim::kernel) fn segment(&mut self, number: u32, mad: &Mad) -> Step {
+    /// Handles a segment, except the first segment of a new message.
+    pub(in crate::sim) fn receive(&mut self, number: u32, mad: &Mad) -> SegmentOutcome {
         if number > self.window {
-            return Step::Quiet;
+            return SegmentOutcome::NoReply;
         }
         if self.complete || number <= self.acknowledged {
-            return Step::Ack;
+            return SegmentOutcome::Acknowledge;
         }
-        if number <= self.arrived || self.early.contains_key(&number) {
-            return Step::Quiet;
+        if number <= self.received || self.out_of_order.contains_key(&number) {
+            return SegmentOutcome::NoReply;
         }
-        if number != self.arrived + 1 {
-            self.early.insert(number, *mad);
-            return Step::Quiet;
+        if number != self.received + 1 {
+            self.out_of_order.insert(number, *mad);
+            return SegmentOutcome::NoReply;
         }
         let mut last = self.append(mad);
-        while let Some(next) = self.early.remove(&(self.arrived + 1)) {
+        while let Some(next) = self.out_of_order.remove(&(self.received + 1)) {
             last = self.append(&next);
         }
         if last {
             self.complete = true;
-            self.early.clear();
-            return Step::Complete;
+            self.out_of_order.clear();
+            return SegmentOutcome::Complete;
         }
-        if self.arrived < self.window {
-            return Step::Quiet;
+        if self.received < self.window {
+            return SegmentOutcome::NoReply;
         }
-        self.window += WINDOW;
-        Step::Ack
+        self.window += RECEIVE_WINDOW;
+        SegmentOutcome::Acknowledge
     }
 
-    /// True once the message was complete.
-    pub(in crate::sim::kernel) fn is_complete(&self) -> bool {
+    pub(in crate::sim) fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// What is acknowledged from now on: the last segment of those that are there, and the last
-    /// that may come.
-    pub(in crate::sim::kernel) fn position(&mut self) -> (u32, u32) {
-        self.acknowledged = self.arrived;
-        (self.arrived, self.window)
+    /// Acknowledges all segments received in sequence. Returns the number of the last one, and of
+    /// the last segment that the sender may send.
+    pub(in crate::sim) fn acknowledge(&mut self) -> (u32, u32) {
+        self.acknowledged = self.received;
+        (self.received, self.window)
     }
 
-    /// The message: once, when it is complete.
-    pub(in crate::sim::kernel) fn take(&mut self) -> Vec<u8> {
+    /// Takes the complete message, without padding.
+    pub(in crate::sim) fn take(&mut self) -> Vec<u8> {
         let mut message = std::mem::take(&mut self.message);
         message.truncate(message.len().saturating_sub(self.padding));
         message

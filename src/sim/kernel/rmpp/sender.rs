@@ -1,55 +1,55 @@
-//! The sending end of a transfer.
+//! Sending end of an RMPP transfer.
 
-use super::{PAYLOAD, VERSION};
+use super::{SEGMENT_PAYLOAD, VERSION};
 use crate::wire::mad::{MAD_SIZE, Mad};
 use crate::wire::sa::{RMPP_OFFSET, RmppHeader};
 
-/// What an acknowledgement comes to.
+/// Effect of an acknowledgement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::sim::kernel) enum Ack {
-    /// It tells nothing new.
-    Old,
-    /// The transfer goes on; `true`: more has arrived there than was known before.
-    Goes(bool),
-    /// Everything arrived.
+pub(in crate::sim) enum AckOutcome {
+    /// Older than the last acknowledgement.
+    Stale,
+    /// The transfer is not complete. `has_progress`: more segments are acknowledged than before.
+    Pending { has_progress: bool },
+    /// All segments are acknowledged.
     Complete,
-    /// Everything had arrived before.
-    Repeated,
-    /// It acknowledges what was never sent.
+    /// All segments were acknowledged before.
+    Duplicate,
+    /// The acknowledgement is for segments that were never sent.
     TooBig,
 }
 
-/// A message under way in segments.
+/// A message that is being sent in segments.
 #[derive(Debug)]
-pub(in crate::sim::kernel) struct Sender {
-    /// Headers, and all data behind them.
+pub(in crate::sim) struct Sender {
+    /// Headers and all data.
     message: Vec<u8>,
-    /// Where the data start.
+    /// Offset of the data in `message`.
     offset: usize,
     segments: u32,
     sent: u32,
     acknowledged: u32,
-    /// The last segment that may be sent.
+    /// Number of the last segment that may be sent.
     window: u32,
 }
 
 impl Sender {
-    /// Prepares `message`, whose data start at `offset`; the first `window` segments may go. The
-    /// RMPP header is written anew.
-    pub(in crate::sim::kernel) fn new(message: Vec<u8>, offset: usize, window: u32) -> Self {
+    /// Prepares `message`, with data from `offset`, for sending; the first `window` segments may be
+    /// sent at once. The RMPP header in `message` is ignored.
+    pub(in crate::sim) fn new(message: Vec<u8>, offset: usize, window: u32) -> Self {
         let data = message.len().saturating_sub(offset);
         let segments = data.div_ceil(MAD_SIZE - offset).max(1);
         let segments = u32::try_from(segments).unwrap_or(u32::MAX);
         Self { message, offset, segments, sent: 0, acknowledged: 0, window }
     }
 
-    /// The headers of the message.
-    pub(in crate::sim::kernel) fn head(&self) -> &[u8] {
+    /// The first 256 bytes of the message at most.
+    pub(in crate::sim) fn first_bytes(&self) -> &[u8] {
         &self.message[..self.message.len().min(MAD_SIZE)]
     }
 
-    /// The next segment, if the window lets it go.
-    pub(in crate::sim::kernel) fn next(&mut self) -> Option<Mad> {
+    /// The next segment, if the window allows it.
+    pub(in crate::sim) fn next_segment(&mut self) -> Option<Mad> {
         if self.sent >= self.window.min(self.segments) {
             return None;
         }
@@ -76,45 +76,50 @@ impl Sender {
         mad
     }
 
-    /// Of the whole message in the first segment, else of the last one in that.
+    /// PayloadLength: of the whole message in the first segment, of the segment in the last one,
+    /// else 0.
     fn payload_length(&self, number: u32) -> u32 {
         let segments = self.segments as usize;
         let data = self.message.len().saturating_sub(self.offset);
         let padding = segments * (MAD_SIZE - self.offset) - data;
         let length = match number {
-            _ if number == self.segments => PAYLOAD - padding,
-            1 => segments * PAYLOAD - padding,
+            _ if number == self.segments => SEGMENT_PAYLOAD - padding,
+            1 => segments * SEGMENT_PAYLOAD - padding,
             _ => 0,
         };
         length as u32
     }
 
-    /// True once the other end has everything.
-    pub(in crate::sim::kernel) fn is_acknowledged(&self) -> bool {
+    /// True once all segments are acknowledged.
+    pub(in crate::sim) fn is_acknowledged(&self) -> bool {
         self.acknowledged == self.segments
     }
 
-    /// Takes an acknowledgement of all segments up to `segment`, which lets those up to `window`
-    /// go. `window` is not below `segment`.
-    pub(in crate::sim::kernel) fn ack(&mut self, segment: u32, window: u32) -> Ack {
+    /// Handles an acknowledgement of all segments up to `segment`, which allows segments up to
+    /// `window`. `window` must not be less than `segment`.
+    pub(in crate::sim) fn acknowledge(&mut self, segment: u32, window: u32) -> AckOutcome {
         if self.is_acknowledged() {
-            return Ack::Repeated;
+            return AckOutcome::Duplicate;
         }
         if segment > self.segments || segment > self.window {
-            return Ack::TooBig;
+            return AckOutcome::TooBig;
         }
         if window < self.window || segment < self.acknowledged {
-            return Ack::Old;
+            return AckOutcome::Stale;
         }
-        let news = segment > self.acknowledged;
+        let has_progress = segment > self.acknowledged;
         self.acknowledged = segment;
         self.sent = self.sent.max(segment);
         self.window = window;
-        if self.is_acknowledged() { Ack::Complete } else { Ack::Goes(news) }
+        if self.is_acknowledged() {
+            AckOutcome::Complete
+        } else {
+            AckOutcome::Pending { has_progress }
+        }
     }
 
-    /// Starts again behind what was acknowledged.
-    pub(in crate::sim::kernel) fn rewind(&mut self) {
+    /// Continues with the first unacknowledged segment.
+    pub(in crate::sim) fn rewind(&mut self) {
         self.sent = self.acknowledged;
     }
 }

@@ -1,5 +1,5 @@
-use super::receiver::{Receiver, Step};
-use super::sender::{Ack, Sender};
+use super::receiver::{Receiver, SegmentOutcome};
+use super::sender::{AckOutcome, Sender};
 use super::*;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -16,13 +16,13 @@ fn sender(class: u8, data: usize, window: u32) -> Sender {
     Sender::new(message(class, data), classes::data_offset(class), window)
 }
 
-/// The message without the RMPP header, which differs from end to end.
+/// The message without its RMPP header, which differs between the ends.
 fn content(message: &[u8]) -> (&[u8], &[u8]) {
     (&message[..RMPP_OFFSET], &message[SA_OFFSET..])
 }
 
 #[test]
-fn segments_say_how_long_they_are() {
+fn payload_lengths_of_segments() {
     for (class, data, segments, first, last) in [
         (3, 0, 1, 20, 20),
         (3, 1, 1, 21, 21),
@@ -37,7 +37,7 @@ fn segments_say_how_long_they_are() {
         (0x32, 217, 2, 225, 5),
     ] {
         let mut sender = sender(class, data, u32::MAX);
-        let mads: Vec<Mad> = std::iter::from_fn(|| sender.next()).collect();
+        let mads: Vec<Mad> = std::iter::from_fn(|| sender.next_segment()).collect();
         assert_eq!(mads.len(), segments, "class {class}, {data} bytes");
         let lengths: Vec<u32> = mads.iter().map(|mad| header(mad).payload_length()).collect();
         assert_eq!((lengths[0], lengths[segments - 1]), (first, last), "{class} {data}");
@@ -53,83 +53,91 @@ fn segments_say_how_long_they_are() {
 }
 
 #[test]
-fn what_acknowledgements_come_to() {
-    // Ten segments, of which the window lets five go; each case starts anew after ack (2, 7).
+fn outcomes_of_acknowledgements() {
+    // Ten segments and a window of five; each case follows an acknowledgement (2, 7).
     for (segment, window, outcome, next) in [
-        (1, 7, Ack::Old, None),
-        (3, 6, Ack::Old, None),
-        (2, 7, Ack::Goes(false), None),
-        (3, 7, Ack::Goes(true), None),
-        (7, 7, Ack::Goes(true), None),
-        (7, 8, Ack::Goes(true), Some(8)),
-        (8, 9, Ack::TooBig, None),
-        (11, 20, Ack::TooBig, None),
+        (1, 7, AckOutcome::Stale, None),
+        (3, 6, AckOutcome::Stale, None),
+        (2, 7, AckOutcome::Pending { has_progress: false }, None),
+        (3, 7, AckOutcome::Pending { has_progress: true }, None),
+        (7, 7, AckOutcome::Pending { has_progress: true }, None),
+        (7, 8, AckOutcome::Pending { has_progress: true }, Some(8)),
+        (8, 9, AckOutcome::TooBig, None),
+        (11, 20, AckOutcome::TooBig, None),
     ] {
         let mut sender = sender(3, 2000, 5);
-        assert_eq!(std::iter::from_fn(|| sender.next()).count(), 5);
-        assert_eq!(sender.ack(2, 7), Ack::Goes(true));
-        assert_eq!(std::iter::from_fn(|| sender.next()).count(), 2);
-        assert_eq!(sender.ack(segment, window), outcome, "{segment} {window}");
-        assert_eq!(sender.next().map(|mad| header(&mad).segment()), next, "{segment} {window}");
+        assert_eq!(std::iter::from_fn(|| sender.next_segment()).count(), 5);
+        assert_eq!(sender.acknowledge(2, 7), AckOutcome::Pending { has_progress: true });
+        assert_eq!(std::iter::from_fn(|| sender.next_segment()).count(), 2);
+        assert_eq!(sender.acknowledge(segment, window), outcome, "{segment} {window}");
+        assert_eq!(
+            sender.next_segment().map(|mad| header(&mad).segment()),
+            next,
+            "{segment} {window}"
+        );
     }
     let mut sender = sender(3, 300, 1);
-    sender.next();
-    assert_eq!(sender.ack(1, 65), Ack::Goes(true));
-    sender.next();
+    sender.next_segment();
+    assert_eq!(sender.acknowledge(1, 65), AckOutcome::Pending { has_progress: true });
+    sender.next_segment();
     sender.rewind();
-    assert_eq!(sender.next().map(|mad| header(&mad).segment()), Some(2));
-    assert_eq!(sender.ack(2, 65), Ack::Complete);
+    assert_eq!(sender.next_segment().map(|mad| header(&mad).segment()), Some(2));
+    assert_eq!(sender.acknowledge(2, 65), AckOutcome::Complete);
     assert!(sender.is_acknowledged());
-    assert_eq!(sender.ack(2, 65), Ack::Repeated);
+    assert_eq!(sender.acknowledge(2, 65), AckOutcome::Duplicate);
 }
 
 #[test]
-fn what_segments_come_to() {
+fn outcomes_of_segments() {
     let mut sender = sender(3, 200 * 140 - 3, u32::MAX);
-    let mads: Vec<Mad> = std::iter::from_fn(|| sender.next()).collect();
-    let (mut receiver, step) = Receiver::new(&mads[0], 56);
-    assert_eq!((step, receiver.position()), (Step::Ack, (1, 65)));
+    let mads: Vec<Mad> = std::iter::from_fn(|| sender.next_segment()).collect();
+    let (mut receiver, outcome) = Receiver::new(&mads[0], 56);
+    assert_eq!((outcome, receiver.acknowledge()), (SegmentOutcome::Acknowledge, (1, 65)));
     let mut take = |number: u32| {
-        let step = receiver.segment(number, &mads[number as usize - 1]);
-        let acknowledged = (step != Step::Quiet).then(|| receiver.position());
-        (step, acknowledged)
+        let outcome = receiver.receive(number, &mads[number as usize - 1]);
+        let acknowledged = (outcome != SegmentOutcome::NoReply).then(|| receiver.acknowledge());
+        (outcome, acknowledged)
     };
-    assert_eq!(take(66), (Step::Quiet, None), "beyond the window");
-    assert_eq!(take(1), (Step::Ack, Some((1, 65))), "again");
-    assert_eq!(take(3), (Step::Quiet, None), "early");
-    assert_eq!(take(3), (Step::Quiet, None), "early, again");
-    (4..=64).for_each(|number| assert_eq!(take(number), (Step::Quiet, None)));
-    assert_eq!(take(2), (Step::Quiet, None), "64 are there, the window is not full");
-    assert_eq!(take(2), (Step::Quiet, None), "there, not acknowledged");
-    assert_eq!(take(65), (Step::Ack, Some((65, 129))));
-    assert_eq!(take(2), (Step::Ack, Some((65, 129))), "acknowledged before");
-    (66..129).for_each(|number| assert_eq!(take(number), (Step::Quiet, None)));
-    assert_eq!(take(129), (Step::Ack, Some((129, 193))));
-    assert_eq!(take(140), (Step::Quiet, None));
-    (130..139).for_each(|number| assert_eq!(take(number), (Step::Quiet, None)));
-    assert_eq!(take(139), (Step::Complete, Some((140, 193))));
-    assert_eq!(take(140), (Step::Ack, Some((140, 193))), "late");
+    assert_eq!(take(66), (SegmentOutcome::NoReply, None), "beyond the window");
+    assert_eq!(take(1), (SegmentOutcome::Acknowledge, Some((1, 65))), "duplicate");
+    assert_eq!(take(3), (SegmentOutcome::NoReply, None), "out of sequence");
+    assert_eq!(take(3), (SegmentOutcome::NoReply, None), "out of sequence, duplicate");
+    (4..=64).for_each(|number| assert_eq!(take(number), (SegmentOutcome::NoReply, None)));
+    assert_eq!(
+        take(2),
+        (SegmentOutcome::NoReply, None),
+        "64 segments received, the window is not full"
+    );
+    assert_eq!(take(2), (SegmentOutcome::NoReply, None), "received, not acknowledged");
+    assert_eq!(take(65), (SegmentOutcome::Acknowledge, Some((65, 129))));
+    assert_eq!(take(2), (SegmentOutcome::Acknowledge, Some((65, 129))), "acknowledged before");
+    (66..129).for_each(|number| assert_eq!(take(number), (SegmentOutcome::NoReply, None)));
+    assert_eq!(take(129), (SegmentOutcome::Acknowledge, Some((129, 193))));
+    assert_eq!(take(140), (SegmentOutcome::NoReply, None));
+    (130..139).for_each(|number| assert_eq!(take(number), (SegmentOutcome::NoReply, None)));
+    assert_eq!(take(139), (SegmentOutcome::Complete, Some((140, 193))));
+    assert_eq!(take(140), (SegmentOutcome::Acknowledge, Some((140, 193))), "late");
     assert_eq!(content(&receiver.take()), content(&message(3, 200 * 140 - 3)));
 }
 
 #[test]
-fn lengths_that_cannot_be_leave_the_padding_in() {
+fn invalid_payload_lengths_leave_the_padding_in() {
     for (claimed, len) in [(220, 256), (219, 255), (20, 56), (0, 36), (221, 256), (9999, 256)] {
-        let mut mad = sender(3, 150, 1).next().expect("a segment");
+        let mut mad = sender(3, 150, 1).next_segment().expect("a segment");
         let mut rmpp = header(&mad);
         rmpp.set_payload_length(claimed);
         rmpp.write(&mut mad.0[RMPP_OFFSET..]);
-        let (mut receiver, step) = Receiver::new(&mad, 56);
-        assert_eq!((step, receiver.take().len()), (Step::Complete, len), "{claimed}");
+        let (mut receiver, outcome) = Receiver::new(&mad, 56);
+        assert_eq!((outcome, receiver.take().len()), (SegmentOutcome::Complete, len), "{claimed}");
     }
 }
 
 #[test]
-fn answers_turn_the_headers_round() {
-    let mad = sender(3, 500, 1).next().expect("a segment");
+fn replies_have_the_headers_of_the_packet() {
+    let mad = sender(3, 500, 1).next_segment().expect("a segment");
     for (answer, packet_type, status, segment, window) in [
         (ack(&mad, 7, 71), PacketType::ACK, 0, 7, 71),
-        (abort(&mad, Reason::TOO_LONG), PacketType::ABORT, 118, 0, 0),
+        (abort(&mad, RmppStatus::TOTAL_TIME_TOO_LONG), PacketType::ABORT, 118, 0, 0),
     ] {
         let rmpp = header(&answer);
         assert_eq!(answer.header().method(), 0x12);
@@ -142,41 +150,42 @@ fn answers_turn_the_headers_round() {
     }
 }
 
-/// Two ends and a wire on which the `chaos` decides, byte by byte: lose, double, or let overtake.
-fn exchange(class: u8, data: usize, chaos: &[u8]) -> Vec<u8> {
+/// Transfers a message over a link that loses, duplicates or reorders packets as the bytes of
+/// `disturbance` determine.
+fn exchange(class: u8, data: usize, disturbance: &[u8]) -> Vec<u8> {
     let mut sender = sender(class, data, 1);
-    let (mut wire, mut acks) = (VecDeque::new(), VecDeque::new());
+    let (mut link, mut acks) = (VecDeque::new(), VecDeque::new());
     let mut receiver: Option<Receiver> = None;
-    let mut luck = chaos.iter().copied().chain(std::iter::repeat(255));
+    let mut draw = disturbance.iter().copied().chain(std::iter::repeat(255));
     for _ in 0..100_000 {
-        while let Some(mad) = sender.next() {
-            match luck.next() {
+        while let Some(mad) = sender.next_segment() {
+            match draw.next() {
                 Some(0..=39) => {}
-                Some(40..=59) => wire.extend([mad, mad]),
-                Some(60..=99) => wire.push_front(mad),
-                _ => wire.push_back(mad),
+                Some(40..=59) => link.extend([mad, mad]),
+                Some(60..=99) => link.push_front(mad),
+                _ => link.push_back(mad),
             }
         }
-        if let Some(mad) = wire.pop_front() {
+        if let Some(mad) = link.pop_front() {
             let number = header(&mad).segment();
-            let step = match &mut receiver {
-                Some(receiver) => receiver.segment(number, &mad),
+            let outcome = match &mut receiver {
+                Some(receiver) => receiver.receive(number, &mad),
                 None if number == 1 => {
-                    let (new, step) = Receiver::new(&mad, classes::data_offset(class));
+                    let (new, outcome) = Receiver::new(&mad, classes::data_offset(class));
                     receiver = Some(new);
-                    step
+                    outcome
                 }
-                None => Step::Quiet,
+                None => SegmentOutcome::NoReply,
             };
-            if let (true, Some(receiver)) = (step != Step::Quiet, &mut receiver) {
-                acks.push_back(receiver.position());
+            if let (true, Some(receiver)) = (outcome != SegmentOutcome::NoReply, &mut receiver) {
+                acks.push_back(receiver.acknowledge());
             }
         } else if let Some((segment, window)) = acks.pop_front() {
-            if luck.next().is_some_and(|luck| luck < 40) {
+            if draw.next().is_some_and(|draw| draw < 40) {
                 continue;
             }
-            let outcome = sender.ack(segment, window);
-            assert_ne!(outcome, Ack::TooBig);
+            let outcome = sender.acknowledge(segment, window);
+            assert_ne!(outcome, AckOutcome::TooBig);
             if sender.is_acknowledged() {
                 let mut receiver = receiver.expect("it acknowledged");
                 assert!(receiver.is_complete());
@@ -193,13 +202,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn messages_arrive_whole_whatever_the_wire_does(
+    fn messages_arrive_complete_over_a_faulty_link(
         class in prop::sample::select(vec![0x03_u8, 0x06, 0x32]),
         data in 0..40_000_usize,
-        chaos in prop::collection::vec(any::<u8>(), 0..600),
+        disturbance in prop::collection::vec(any::<u8>(), 0..600),
     ) {
         let sent = message(class, data);
-        let arrived = exchange(class, data, &chaos);
+        let arrived = exchange(class, data, &disturbance);
         prop_assert_eq!(content(&arrived), content(&sent));
     }
 }

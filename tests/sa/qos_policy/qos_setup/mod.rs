@@ -72,9 +72,9 @@ fn mixed() -> SimCluster {
     for x in 0..3 {
         for y in 0..3 {
             let code = 4 - x as u8;
-            assert!(cluster.fabric.equip(shape.switch_guid([x, y, 0]), code, 8 >> x));
-            assert!(cluster.fabric.equip(shape.host_guid([x, y, 0], 0), 4, 8));
-            assert!(cluster.fabric.equip(shape.host_guid([x, y, 0], 1), 1, 0));
+            assert!(cluster.fabric.set_vl_caps(shape.switch_guid([x, y, 0]), code, 8 >> x));
+            assert!(cluster.fabric.set_vl_caps(shape.host_guid([x, y, 0], 0), 4, 8));
+            assert!(cluster.fabric.set_vl_caps(shape.host_guid([x, y, 0], 1), 1, 0));
         }
     }
     cluster
@@ -429,7 +429,7 @@ async fn torus_2qos_takes_arbitration_and_refuses_mappings() {
     assert!(sm.generation() > generation);
     let second = published().qos_policy.clone().expect("a policy");
     assert!(Arc::ptr_eq(&first, &second));
-    cluster.fabric.describe(switch, "another name");
+    cluster.fabric.set_description(switch, "another name");
     sm.tell(SmEvent::Reload);
     sleep(Duration::from_secs(30)).await;
     assert!(!Arc::ptr_eq(&second, &published().qos_policy.clone().expect("a policy")));

@@ -1,4 +1,4 @@
-//! What arrived at an attached port and waits for its sink.
+//! Queue between the fabric and the sink of an attached port.
 
 use super::message::Message;
 use crate::transport::{Address, Agent, Delivery, MadSink, Outcome};
@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// A delivery in waiting.
-pub(super) struct Parcel {
+/// A queued [`Delivery`].
+pub(super) struct QueuedDelivery {
     pub(super) agent: Agent,
     pub(super) from: Address,
     pub(super) outcome: Outcome,
@@ -16,50 +16,51 @@ pub(super) struct Parcel {
 
 #[derive(Default)]
 struct Contents {
-    parcels: VecDeque<Parcel>,
+    deliveries: VecDeque<QueuedDelivery>,
     closed: bool,
 }
 
-/// The queue of one attached port.
+/// Deliveries for one attached port.
 #[derive(Default)]
-pub(super) struct Mailbox {
+pub(super) struct DeliveryQueue {
     contents: Mutex<Contents>,
-    filled: Notify,
+    /// Notified when the queue is no longer empty, or is closed.
+    changed: Notify,
 }
 
-impl Mailbox {
+impl DeliveryQueue {
     fn lock(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn put(&self, parcel: Parcel) {
+    pub(super) fn push(&self, delivery: QueuedDelivery) {
         let mut contents = self.lock();
-        contents.parcels.push_back(parcel);
-        if contents.parcels.len() == 1 {
-            self.filled.notify_one();
+        contents.deliveries.push_back(delivery);
+        if contents.deliveries.len() == 1 {
+            self.changed.notify_one();
         }
     }
 
     pub(super) fn close(&self) {
         self.lock().closed = true;
-        self.filled.notify_one();
+        self.changed.notify_one();
     }
 
-    /// Hands everything to `sink` until the port is detached.
+    /// Passes deliveries to `sink` until the port is detached.
     pub(super) async fn drain(self: Arc<Self>, sink: Arc<dyn MadSink>) {
         loop {
-            let (parcels, closed) = {
+            let (deliveries, closed) = {
                 let mut contents = self.lock();
-                (std::mem::take(&mut contents.parcels), contents.closed)
+                (std::mem::take(&mut contents.deliveries), contents.closed)
             };
             if closed {
                 return sink.closed("the port was detached");
             }
-            if parcels.is_empty() {
-                self.filled.notified().await;
+            if deliveries.is_empty() {
+                self.changed.notified().await;
                 continue;
             }
-            for Parcel { agent, from, outcome, message } in &parcels {
+            for QueuedDelivery { agent, from, outcome, message } in &deliveries {
                 let (agent, from, outcome) = (*agent, *from, *outcome);
                 sink.deliver(Delivery { agent, from, outcome, mad: message.bytes() });
             }

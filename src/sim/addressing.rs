@@ -1,14 +1,14 @@
-//! Addresses as they look at the other end: LIDs with path bits, P_Keys and GIDs by index.
+//! Translation of a sender's address of the receiver into the receiver's address of the sender:
+//! LIDs with path bits, P_Key and GID indexes.
 
 use crate::ids::{Gid, Pkey};
-use crate::sim::device::Devices;
+use crate::sim::devices::Devices;
 use crate::transport::{Address, Grh};
 
 impl Devices {
-    /// Whom a MAD comes from that was sent to `to` from the port of `from`, as seen at the end
-    /// port `at`, and where answers to it go. `None` if the other end does not take it: general
-    /// services go to QP 1, and both ends must be in the partition.
-    pub(in crate::sim) fn origin(
+    /// Source address, at the end port `at`, of a MAD that the port of `from` sent to `to`. `None`
+    /// if `at` drops the MAD: the QP is wrong, or the ports share no partition.
+    pub(in crate::sim) fn source_address(
         &self,
         from: u32,
         to: &Address,
@@ -30,13 +30,13 @@ impl Devices {
             gid_index: self.gid_index(at, grh.gid),
             ..grh
         });
-        let origin = Address { path_bits, pkey_index, grh, ..Address::gsi(lid, to.sl) };
-        (to.qpn == 1).then_some(origin)
+        let source = Address { path_bits, pkey_index, grh, ..Address::gsi(lid, to.sl) };
+        (to.qpn == 1).then_some(source)
     }
 
-    /// True if an answer from `from` came the way back that a request from the end port `slot`
-    /// to `to` prescribes.
-    pub(in crate::sim) fn is_way_back(&self, slot: u32, to: &Address, from: &Address) -> bool {
+    /// True if a response from `from` took the return path of a request from the end port `slot`
+    /// to `to`: the same path bits, or the same GID index.
+    pub(in crate::sim) fn is_return_path(&self, slot: u32, to: &Address, from: &Address) -> bool {
         match (to.grh, from.grh) {
             (Some(to), Some(from)) => to.gid_index == from.gid_index,
             (None, None) => {

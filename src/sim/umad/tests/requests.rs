@@ -1,4 +1,4 @@
-//! Requests of one MAD: transaction IDs, timeouts, what cannot be sent.
+//! Requests of one MAD: transaction IDs, timeouts, invalid sends.
 
 use super::*;
 use crate::ids::PortNum;
@@ -11,7 +11,7 @@ fn upper(mad: &[u8]) -> u32 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_come_back_under_the_agents_transaction_id() {
+async fn responses_need_the_agents_transaction_id() {
     let fabric = fabric().await;
     let server = Program::server(&fabric, HOST1);
     let client = Program::client(&fabric, HOST0);
@@ -43,14 +43,14 @@ async fn answers_come_back_under_the_agents_transaction_id() {
         let (header, answer) = client.next().await;
         assert_eq!((header.id, header.status), (id, 0));
         assert_eq!(upper(&answer), upper(&asked));
-        assert_eq!(client.read(), None, "the second answer meets no request");
+        assert_eq!(client.read(), None, "the second response is unexpected");
     }
     assert_ne!(seen[0], seen[1]);
-    assert_at_rest(&fabric);
+    assert_idle(&fabric);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_answered_comes_back_with_its_header_alone() {
+async fn a_timeout_returns_the_header_of_the_request() {
     let fabric = fabric().await;
     let server = Program::server(&fabric, HOST1);
     let client = Program::client(&fabric, HOST0);
@@ -72,11 +72,11 @@ async fn what_is_not_answered_comes_back_with_its_header_alone() {
     let late = with_method(&asked[0].1, 0x81);
     server.write(sent_to(asked[0].0.address, 0, 0), &late).expect("it is sent");
     assert_eq!(client.read(), None);
-    assert_at_rest(&fabric);
+    assert_idle(&fabric);
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_end_with_their_agent() {
+async fn unregistering_cancels_requests() {
     let fabric = fabric().await;
     let server = Program::server(&fabric, HOST1);
     let client = Program::client(&fabric, HOST0);
@@ -90,11 +90,11 @@ async fn requests_end_with_their_agent() {
     server.write(sent_to(from.address, 0, 0), &with_method(&asked, 0x81)).expect("sent");
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
     assert_eq!(client.read(), None);
-    assert_at_rest(&fabric);
+    assert_idle(&fabric);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closed_device_is_told_nothing_and_holds_nobody_up() {
+async fn closing_a_device_cancels_its_requests() {
     let fabric = fabric().await;
     let server = Program::server(&fabric, HOST1);
     let client = Program::client(&fabric, HOST0);
@@ -105,13 +105,13 @@ async fn a_closed_device_is_told_nothing_and_holds_nobody_up() {
     answer[2] = 2;
     server.write(sent_to(from.address, 0, 2), &answer).expect("sent");
     let (header, _) = server.next().await;
-    assert_eq!(header.status, 110, "nobody acknowledges it");
+    assert_eq!(header.status, 110, "no acknowledgement");
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
-    assert_at_rest(&fabric);
+    assert_idle(&fabric);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_sent() {
+async fn invalid_sends_fail() {
     let fabric = fabric().await;
     let client = Program::client(&fabric, HOST0);
     let plain = Registration { rmpp_version: 0, ..sa(0) };
@@ -147,7 +147,7 @@ async fn what_cannot_be_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_request_cannot_be_under_way_twice() {
+async fn an_outstanding_transaction_id_is_rejected() {
     let fabric = fabric().await;
     let client = Program::client(&fabric, HOST0);
     let user = Registration { flags: Registration::USER_RMPP, ..sa(0) };
@@ -157,7 +157,7 @@ async fn the_same_request_cannot_be_under_way_twice() {
     assert!(client.write(to(0), &mad).is_ok());
     assert_eq!(client.write(to(0), &mad), Err(Errno::EINVAL));
     assert!(client.write(to(1), &mad).is_ok());
-    assert!(client.write(to(1), &active).is_ok(), "segments of a program's own RMPP");
+    assert!(client.write(to(1), &active).is_ok(), "segments of an agent that implements RMPP");
     assert_eq!(client.write(to(1), &mad), Err(Errno::EINVAL));
     for _ in 0..3 {
         assert_eq!(client.next().await.0.status, 110);
@@ -165,9 +165,9 @@ async fn the_same_request_cannot_be_under_way_twice() {
     assert!(client.write(to(0), &mad).is_ok());
 }
 
-/// As `ibping -S` does.
+/// `ibping -S` sends such responses.
 #[tokio::test(start_paused = true)]
-async fn an_answer_sent_with_a_timeout_comes_back_although_it_arrived() {
+async fn a_response_sent_with_a_timeout_times_out() {
     let fabric = fabric().await;
     let (client, server) = (Program::client(&fabric, HOST0), Program::server(&fabric, HOST1));
     client.write(sent_to(gsi(LID1), 1000, 0), &sa_message(GET, 5, 200, false)).expect("sent");
@@ -177,11 +177,11 @@ async fn an_answer_sent_with_a_timeout_comes_back_although_it_arrived() {
     assert_eq!(client.next().await.0.status, 0);
     let (header, returned) = server.next().await;
     assert_eq!((header.status, &returned[..]), (110, &answer[..24]));
-    assert_at_rest(&fabric);
+    assert_idle(&fabric);
 }
 
 #[tokio::test(start_paused = true)]
-async fn directed_routes_leave_through_the_own_port() {
+async fn directed_routes_start_at_the_own_port() {
     let fabric = fabric().await;
     let program = Program::at(&fabric, HOST0);
     program.umad.register(&smi(0x81, 0)).expect("free");
@@ -204,7 +204,7 @@ async fn directed_routes_leave_through_the_own_port() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobodys_gets_are_refused() {
+async fn requests_without_an_agent_get_an_error_status() {
     let fabric = fabric().await;
     let client = Program::at(&fabric, HOST0);
     let plain = Registration { class: 0x09, class_version: 1, rmpp_version: 0, ..sa(0) };

@@ -1,4 +1,5 @@
-//! What the devices hold: nodes, ports and switches in flat arrays, tables only once written.
+//! Nodes, ports and switches, in flat arrays. A port is identified by its slot: ports 0 to N of a
+//! node have consecutive slots. Tables are allocated on the first write.
 
 use crate::fabric::picture::Hardware;
 use crate::fabric::topology::Topology;
@@ -6,11 +7,11 @@ use crate::ids::{Guid, Lid, Pkey, PortNum};
 use crate::wire::attr::tables::{LFT_NO_PATH, SlToVl, VlArbBlock};
 use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
-/// Index of nothing.
+/// Marks the absence of an index.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A node.
 pub(super) struct Node {
     pub(super) info: NodeInfo,
     pub(super) description: NodeDescription,
@@ -20,55 +21,52 @@ pub(super) struct Node {
     pub(super) switch: u32,
 }
 
-/// A port slot.
 pub(super) struct Port {
     pub(super) info: PortInfo,
     pub(super) guid: Guid,
     pub(super) node: u32,
-    /// Slot at the other end of the cable, or [`NONE`].
+    /// Slot of the port at the other end of the cable, or [`NONE`].
     pub(super) peer: u32,
     pub(super) num: PortNum,
-    /// The cable is plugged at both ends.
+    /// The cable is plugged in at both ends.
     pub(super) plugged: bool,
-    /// Written tables; factory settings as long as there are none.
+    /// `None`: the factory defaults.
     pub(super) tables: Option<Box<PortTables>>,
 }
 
-/// The tables of a port.
 #[derive(Clone)]
 pub(super) struct PortTables {
     pub(super) vl_arb: [VlArbBlock; 4],
     pub(super) pkeys: Vec<Pkey>,
     pub(super) guids: Vec<Guid>,
-    /// SL to VL of a channel adapter or router port.
+    /// SL to VL mapping of a channel adapter or router port.
     pub(super) sl2vl: SlToVl,
 }
 
-/// What only a switch has.
 pub(super) struct Switch {
     pub(super) info: SwitchInfo,
-    /// Output port by LID, as far as written.
+    /// Output port by LID, up to the last block written.
     pub(super) lft: Vec<u8>,
-    /// Port masks by position and MLID offset; empty until written.
+    /// Port masks by position and MLID - 0xC000; empty until the first write.
     pub(super) mft: Vec<u16>,
-    /// By input port and output port; empty until written.
+    /// By input port and output port; empty until the first write.
     pub(super) sl2vl: Vec<SlToVl>,
 }
 
-/// The mapping of devices that nobody has configured: SL n to VL n.
+/// SL to VL mapping of an unconfigured device: SL n to VL n, SL 15 to VL 7.
 pub(super) const FACTORY_SL2VL: SlToVl = SlToVl([0x01, 0x23, 0x45, 0x67, 0x89, 0xAB, 0xCD, 0xE7]);
 
-/// All devices and cables.
+/// All devices and cables of a fabric.
 pub(super) struct Devices {
     pub(super) nodes: Vec<Node>,
     pub(super) ports: Vec<Port>,
     pub(super) switches: Vec<Switch>,
     pub(super) by_guid: HashMap<Guid, u32>,
     pub(super) hardware: Hardware,
-    /// Switches whose links changed by themselves since this was last emptied.
-    pub(super) changed: Vec<u32>,
-    /// Port slots whose links went down since this was last emptied.
-    pub(super) downed: Vec<u32>,
+    /// Switches with a port state change that no trap has reported yet.
+    pub(super) changed_switches: Vec<u32>,
+    /// Ports whose link went down and that LinkDownedCounter has not counted yet.
+    pub(super) downed_ports: Vec<u32>,
 }
 
 impl Devices {
@@ -79,8 +77,8 @@ impl Devices {
             switches: Vec::new(),
             by_guid: HashMap::with_capacity(topology.nodes.len()),
             hardware,
-            changed: Vec::new(),
-            downed: Vec::new(),
+            changed_switches: Vec::new(),
+            downed_ports: Vec::new(),
         };
         for node in &topology.nodes {
             let index = devices.nodes.len() as u32;
@@ -116,11 +114,11 @@ impl Devices {
                 switch,
             });
         }
-        devices.plug(topology);
+        devices.connect(topology);
         devices
     }
 
-    fn plug(&mut self, topology: &Topology) {
+    fn connect(&mut self, topology: &Topology) {
         for &[a, b] in &topology.cables {
             let slot = |(node, num): (usize, PortNum)| self.slot(u32::try_from(node).ok()?, num);
             let (Some(a), Some(b)) = (slot(a), slot(b)) else { continue };
@@ -142,10 +140,21 @@ impl Devices {
         }
     }
 
-    /// Slot of a port; `None` if the node has no such port.
+    /// Slot of a port of the node with index `node`.
     pub(super) fn slot(&self, node: u32, num: PortNum) -> Option<u32> {
         let node = self.nodes.get(node as usize)?;
         (num.0 <= node.info.num_ports()).then(|| node.first + u32::from(num.0))
+    }
+
+    /// Slot of a port by its node's GUID.
+    pub(super) fn find(&self, guid: Guid, num: PortNum) -> Option<u32> {
+        self.slot(*self.by_guid.get(&guid)?, num)
+    }
+
+    /// Slots of all ports of a node, port 0 included.
+    pub(super) fn slots_of(&self, node: u32) -> RangeInclusive<u32> {
+        let node = self.node(node);
+        node.first..=node.first + u32::from(node.info.num_ports())
     }
 
     pub(super) fn port(&self, slot: u32) -> &Port {
@@ -164,7 +173,6 @@ impl Devices {
         self.node(node).switch != NONE
     }
 
-    /// The switch part of a node.
     pub(super) fn switch(&self, node: u32) -> Option<&Switch> {
         self.switches.get(self.nodes.get(node as usize)?.switch as usize)
     }
@@ -173,32 +181,36 @@ impl Devices {
         self.switches.get_mut(self.nodes.get(node as usize)?.switch as usize)
     }
 
-    /// The slot that holds LID, M_Key and SM of the port: port 0 on switches.
+    pub(super) fn is_switch_slot(&self, slot: u32) -> bool {
+        self.is_switch(self.port(slot).node)
+    }
+
+    /// Slot of the port that has the LID, M_Key and SM of `slot`: port 0 of a switch, `slot` itself
+    /// on other nodes.
     pub(super) fn end_port(&self, slot: u32) -> u32 {
         let node = self.port(slot).node;
         if self.is_switch(node) { self.node(node).first } else { slot }
     }
 
-    /// True if the slot is an end port: port 0 of a switch, a port of another node.
     pub(super) fn is_end_port(&self, slot: u32) -> bool {
         self.end_port(slot) == slot
     }
 
-    /// The slot across the link if that is trained.
-    pub(super) fn across(&self, slot: u32) -> Option<u32> {
+    /// Slot at the other end of the link, if the link is up.
+    pub(super) fn linked_peer(&self, slot: u32) -> Option<u32> {
         let port = self.port(slot);
         let up = port.plugged && port.info.port_state() != PortState::Down;
         (up && port.peer != NONE).then_some(port.peer)
     }
 
     /// True if `lid` is one of the LIDs of the end port `slot`.
-    pub(super) fn owns(&self, slot: u32, lid: Lid) -> bool {
+    pub(super) fn owns_lid(&self, slot: u32, lid: Lid) -> bool {
         let info = &self.port(slot).info;
         let (base, lmc) = (info.lid(), info.lmc());
         base.is_unicast() && lid.0 >> lmc == base.0 >> lmc
     }
 
-    /// Where the switch's table sends `lid`; `None`: nowhere.
+    /// Output port for `lid` in the switch's LFT.
     pub(super) fn lft_entry(&self, node: u32, lid: Lid) -> Option<PortNum> {
         let switch = self.switch(node)?;
         if lid.0 > switch.info.linear_fdb_top() {
@@ -208,7 +220,7 @@ impl Devices {
         (port != LFT_NO_PATH && port <= self.node(node).info.num_ports()).then_some(PortNum(port))
     }
 
-    /// The tables of a port, made if there are none yet.
+    /// Tables of a port, allocated if the port has the factory defaults.
     pub(super) fn tables_mut(&mut self, slot: u32) -> &mut PortTables {
         let tables = match self.ports[slot as usize].tables.take() {
             Some(tables) => tables,
@@ -217,7 +229,7 @@ impl Devices {
         self.ports[slot as usize].tables.insert(tables)
     }
 
-    /// What the tables of a port are before anybody wrote to them.
+    /// Factory defaults of a port's tables.
     pub(super) fn factory_tables(&self, slot: u32) -> PortTables {
         let mut pkeys = vec![Pkey(0); self.pkey_cap(slot)];
         if let Some(first) = pkeys.first_mut() {
@@ -230,7 +242,7 @@ impl Devices {
         PortTables { vl_arb: [VlArbBlock::default(); 4], pkeys, guids, sl2vl: FACTORY_SL2VL }
     }
 
-    /// Entries of the P_Key table of a port.
+    /// Number of entries in the P_Key table of a port.
     pub(super) fn pkey_cap(&self, slot: u32) -> usize {
         let hardware = &self.hardware;
         let cap = if self.is_end_port(slot) {

@@ -1,4 +1,4 @@
-//! Registrations, devices, and who gets what arrives.
+//! Registration of agents, devices, and dispatch of MADs to agents.
 
 use super::*;
 use crate::wire::attr::CapMask;
@@ -6,7 +6,7 @@ use crate::wire::mad::Method;
 use crate::wire::smp::{DATA_SIZE, DirectedRoute, SmpRoute, request};
 
 #[tokio::test(start_paused = true)]
-async fn one_agent_of_a_port_has_a_method() {
+async fn a_method_belongs_to_one_agent_of_a_port() {
     let (fabric, _) = sm();
     let (first, second) = (Program::at(&fabric, HOST0), Program::at(&fabric, HOST0));
     let vendor = |oui, methods| Registration { class: 0x32, oui, ..sa(methods) };
@@ -55,7 +55,7 @@ async fn a_device_has_32_agents() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_length_of_the_header_is_settled_by_the_first_agent() {
+async fn the_first_agent_fixes_the_header_size() {
     let (fabric, _) = sm();
     let old = Registration { call: RegisterCall::Agent, ..sa(0) };
     for (enable, calls, size) in [
@@ -77,7 +77,7 @@ async fn the_length_of_the_header_is_settled_by_the_first_agent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_are_devices_at_end_ports_only() {
+async fn only_end_ports_have_devices() {
     let (fabric, _) = sm();
     let switch = crate::sim::tests::SW1;
     let open = |guid, num| fabric.open_umad(guid, crate::ids::PortNum(num), Arc::new(|| {}));
@@ -90,14 +90,14 @@ async fn there_are_devices_at_end_ports_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn is_sm_follows_the_holder() {
+async fn is_sm_is_set_while_issm_is_open() {
     let (fabric, client) = sm();
     let is_sm = || fabric.port_info(HOST0, P1).expect("a port").has(CapMask::IS_SM);
     assert!(is_sm());
     assert_eq!(fabric.open_issm(HOST0, P1).err(), Some(Errno::EAGAIN));
     drop(client);
     assert!(!is_sm());
-    let hold = fabric.open_issm(HOST0, P1).expect("nobody holds it");
+    let hold = fabric.open_issm(HOST0, P1).expect("the device is free");
     assert!(is_sm());
     assert_eq!(fabric.open_issm(HOST0, P1).err(), Some(Errno::EAGAIN));
     let elsewhere = fabric.open_issm(HOST1, P1).expect("another port");
@@ -108,7 +108,7 @@ async fn is_sm_follows_the_holder() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_go_to_whom_they_are_for() {
+async fn requests_go_to_the_registered_agent() {
     let fabric = fabric().await;
     let client = Program::client(&fabric, HOST0);
     let (table, other) = (Program::at(&fabric, HOST1), Program::at(&fabric, HOST1));
@@ -131,7 +131,7 @@ async fn requests_go_to_whom_they_are_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_arrives_says_where_it_came_from() {
+async fn received_mads_have_the_source_address() {
     let fabric = fabric().await;
     let (client, server) = (Program::client(&fabric, HOST0), Program::server(&fabric, HOST1));
     let mut to = gsi(LID1);
@@ -164,11 +164,11 @@ async fn what_arrives_says_where_it_came_from() {
     lost = to;
     lost.pkey_index = 1;
     client.write(sent_to(lost, 0, 0), &mad).expect("it is sent");
-    assert_eq!(server.read(), None, "to QP 0, or in a partition nobody is in");
+    assert_eq!(server.read(), None, "wrong QP or partition");
 }
 
 #[tokio::test(start_paused = true)]
-async fn subnet_management_is_the_ports_own_but_for_traps_and_sm_info() {
+async fn only_sm_info_and_traps_go_to_programs() {
     let fabric = fabric().await;
     let program = Program::at(&fabric, HOST0);
     let asks = program.umad.register(&smi(0x81, 0)).expect("free");
@@ -181,10 +181,14 @@ async fn subnet_management_is_the_ports_own_but_for_traps_and_sm_info() {
     fabric.set_loss(1.0);
     program.write(header(asks, 100), &local(0x11)).expect("it is sent");
     let (from, answer) = program.next().await;
-    assert_eq!((from.status, from.address.lid), (0, Lid::PERMISSIVE), "it never left the port");
+    assert_eq!(
+        (from.status, from.address.lid),
+        (0, Lid::PERMISSIVE),
+        "the request stays in the port"
+    );
     assert_eq!((answer[3], answer[4] & 0x80), (0x81, 0x80));
     program.write(header(asks, 100), &local(0x20)).expect("it is sent");
-    assert_eq!(program.next().await.1[4..6], [0x80, 0x0C], "nobody serves SMInfo");
+    assert_eq!(program.next().await.1[4..6], [0x80, 0x0C], "no agent for SMInfo");
     let serves = program.umad.register(&smi(0x81, 1 << GET)).expect("free");
     program.write(header(asks, 100), &local(0x20)).expect("it is sent");
     let (from, asked) = program.next().await;

@@ -1,12 +1,13 @@
-//! RMPP between programs over a fabric without faults.
+//! RMPP messages between programs, without faults.
 
 use super::*;
-use crate::sim::net::Packet;
+use crate::sim::packet::Packet;
 use crate::transport::{Agent, MadPort, Outgoing};
 use crate::wire::sa::RmppHeader;
 use std::time::Duration;
 
-/// Where the answer to a request of the client goes, and the transaction ID with `tid` in it.
+/// Sends a request from the client to the server. Returns the address of the response, and the
+/// transaction ID on the wire, of which `tid` is the lower half.
 async fn asked(client: &Program, server: &Program, tid: u64, timeout: u32) -> (Address, u64) {
     let request = sa_message(GET_TABLE, tid, 200, false);
     client.write(sent_to(gsi(LID1), timeout, 0), &request).expect("it is sent");
@@ -15,7 +16,7 @@ async fn asked(client: &Program, server: &Program, tid: u64, timeout: u32) -> (A
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_of_any_length_arrive_whole() {
+async fn responses_of_any_length_arrive_complete() {
     let fabric = fabric().await;
     let (client, server) = (Program::client(&fabric, HOST0), Program::server(&fabric, HOST1));
     for data in [0, 1, 20, 199, 200, 201, 400, 1000, 12_800, 13_000, 13_001, 100_000] {
@@ -33,11 +34,11 @@ async fn answers_of_any_length_arrive_whole() {
         assert_eq!(server.read(), None);
     }
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_at_rest(&fabric);
+    assert_idle(&fabric);
 }
 
 #[tokio::test(start_paused = true)]
-async fn long_requests_get_long_answers() {
+async fn rmpp_requests_get_rmpp_responses() {
     let fabric = fabric().await;
     let (client, server) = (Program::client(&fabric, HOST0), Program::server(&fabric, HOST1));
     for data in [1, 300, 5000, 40_000] {
@@ -51,11 +52,11 @@ async fn long_requests_get_long_answers() {
         assert_eq!((header.status, &arrived[36..]), (0, &answer[36..]));
     }
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_at_rest(&fabric);
+    assert_idle(&fabric);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_request_that_arrived_is_not_repeated() {
+async fn an_acknowledged_rmpp_request_is_not_retried() {
     let fabric = fabric().await;
     let (client, server) = (Program::client(&fabric, HOST0), Program::server(&fabric, HOST1));
     let request = sa_message(GET_MULTI, 5, 5000, true);
@@ -63,13 +64,13 @@ async fn a_long_request_that_arrived_is_not_repeated() {
     client.write(sent_to(gsi(LID1), 3000, 3), &request).expect("it is sent");
     let (header, returned) = client.next().await;
     assert_eq!((header.status, returned.len()), (110, 24));
-    assert_eq!(start.elapsed().as_millis(), 3000, "one timeout for the answer, and no retry");
+    assert_eq!(start.elapsed().as_millis(), 3000, "one timeout and no retry");
     assert!(server.read().is_some());
     assert_eq!(server.read(), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn programs_in_this_process_and_outside_understand_each_other() {
+async fn sim_ports_and_umad_devices_exchange_rmpp_messages() {
     let (fabric, mut sm) = sm();
     sm.bring_up().await;
     let client = Program::client(&fabric, HOST1);
@@ -77,7 +78,7 @@ async fn programs_in_this_process_and_outside_understand_each_other() {
     client.write(sent_to(gsi(LID0), 100, 3), &request).expect("it is sent");
     let (agent, from, _, arrived) = sm.inbox.recv().await.expect("a request");
     assert_eq!((agent, from.lid, &arrived[36..]), (Agent::Sa, LID1, &request[36..]));
-    // A long answer needs no mark.
+    // Posted messages of more than one MAD become RMPP messages without the flag Active.
     let answer = sa_message(0x94, Header::read(&arrived).tid(), 9999, false);
     let out = Outgoing { agent, to: from, timeout: None, retries: 0, mad: &answer };
     sm.port.post(&out).expect("it is sent");
@@ -86,7 +87,7 @@ async fn programs_in_this_process_and_outside_understand_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn programs_may_do_rmpp_themselves() {
+async fn programs_may_implement_rmpp() {
     let fabric = fabric().await;
     let server = Program::server(&fabric, HOST1);
     for own in [
@@ -101,7 +102,7 @@ async fn programs_may_do_rmpp_themselves() {
         assert_eq!((header.status, first.len()), (0, 256));
         let mut rmpp = RmppHeader::read(&first[24..]);
         assert_eq!((rmpp.segment(), rmpp.first(), rmpp.payload_length()), (1, true, 510));
-        assert_eq!(client.read(), None, "the program is to acknowledge it");
+        assert_eq!(client.read(), None, "no segment before an acknowledgement");
         let mut ack = with_method(&first[..56], GET_TABLE);
         ack.resize(256, 0);
         rmpp.set_packet_type(2);
@@ -114,11 +115,11 @@ async fn programs_may_do_rmpp_themselves() {
         let segments: Vec<_> = segments.map(|rmpp| (rmpp.segment(), rmpp.last())).collect();
         assert_eq!(segments, [(2, false), (3, true)]);
         drop(client);
-        assert_eq!(server.next().await.0.status, 110, "the end was never acknowledged");
+        assert_eq!(server.next().await.0.status, 110, "the last segment is not acknowledged");
     }
 }
 
-/// Plays the other end: a packet of the protocol, made from a segment or out of nothing.
+/// Sends an RMPP packet with the headers of `mad`, as changed by `change`, from host 0 to host 1.
 fn inject(fabric: &SimFabric, mad: &[u8], method: u8, change: impl FnOnce(&mut RmppHeader)) {
     let mut mad = Mad::read(mad);
     mad.0[3] = method;
@@ -129,19 +130,19 @@ fn inject(fabric: &SimFabric, mad: &[u8], method: u8, change: impl FnOnce(&mut R
     rmpp.write(&mut mad.0[24..]);
     let mut net = fabric.shared.lock();
     let from = net.end_port_at(HOST0, P1).expect("host 0 exists");
-    net.launch(Packet { from, to: gsi(LID1), mad });
-    net.settle();
+    net.transmit(Packet { from, to: gsi(LID1), mad });
+    net.send_backlog();
 }
 
-/// Statuses with which the other end may end a transfer, and one with which it may not: all do.
+/// STOP, ABORT and invalid acknowledgements all end a transfer; an invalid packet also gets an ABORT.
 #[tokio::test(start_paused = true)]
-async fn the_other_end_may_stop() {
+async fn the_receiver_can_end_a_transfer() {
     let fabric = fabric().await;
     let server = Program::server(&fabric, HOST1);
-    // The client does its own RMPP and sees what the server's kernel says.
+    // The client implements RMPP, so that it receives the packets of the server's kernel.
     let client = Program::at(&fabric, HOST0);
     client.umad.register(&Registration { rmpp_version: 0, ..sa(0) }).expect("free");
-    for (packet_type, status, segment, window, told) in [
+    for (packet_type, status, segment, window, reply) in [
         (3, 1, 0, 0, None),
         (3, 2, 0, 0, Some(124)),
         (4, 118, 0, 0, None),
@@ -164,22 +165,22 @@ async fn the_other_end_may_stop() {
         });
         let answer = client.read().map(|(_, mad)| RmppHeader::read(&mad[24..]));
         let abort = answer.map(|rmpp| (rmpp.packet_type(), rmpp.status()));
-        assert_eq!(abort, told.map(|reason| (4, reason)), "{packet_type} {status}");
+        assert_eq!(abort, reply.map(|status| (4, status)), "{packet_type} {status}");
         tokio::time::sleep(Duration::from_secs(5)).await;
-        assert_eq!(server.read(), None, "the kernel says nothing of an abort");
-        assert_at_rest(&fabric);
+        assert_eq!(server.read(), None, "an abort is not reported");
+        assert_idle(&fabric);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn segments_that_make_no_sense_are_refused() {
+async fn invalid_segments_get_an_abort() {
     let fabric = fabric().await;
     let server = Program::server(&fabric, HOST1);
     let client = Program::at(&fabric, HOST0);
     client.umad.register(&Registration { rmpp_version: 0, ..sa(0) }).expect("free");
     client.write(sent_to(gsi(LID1), 0, 0), &sa_message(GET, 5, 200, false)).expect("sent");
     let tid = Header::read(&server.next().await.1).tid();
-    for (version, status, segment, first, told) in [
+    for (version, status, segment, first, reply) in [
         (2, 0, 1, true, Some((4, 125))),
         (1, 7, 1, true, Some((4, 124))),
         (1, 0, 1, false, Some((4, 120))),
@@ -199,14 +200,14 @@ async fn segments_that_make_no_sense_are_refused() {
         });
         let answer = client.read().map(|(_, mad)| RmppHeader::read(&mad[24..]));
         let answer = answer.map(|rmpp| (rmpp.packet_type(), rmpp.status()));
-        assert_eq!(answer, told, "{version} {status} {segment} {first}");
+        assert_eq!(answer, reply, "{version} {status} {segment} {first}");
     }
     tokio::time::sleep(Duration::from_secs(39)).await;
     assert_eq!(client.read(), None);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let (_, abort) = client.read().expect("it took too long");
+    let (_, abort) = client.read().expect("the total time has passed");
     let abort = RmppHeader::read(&abort[24..]);
     assert_eq!((abort.packet_type(), abort.status()), (4, 118));
     assert_eq!(server.read(), None);
-    assert_at_rest(&fabric);
+    assert_idle(&fabric);
 }

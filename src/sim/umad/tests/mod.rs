@@ -1,7 +1,7 @@
 mod agents;
-mod faults;
-mod long;
 mod requests;
+mod rmpp;
+mod rmpp_faults;
 
 use super::*;
 use crate::ids::{Guid, Lid, Sl};
@@ -21,35 +21,35 @@ pub(super) const REPORT: u8 = 0x06;
 pub(super) const LID0: Lid = Lid(1);
 pub(super) const LID1: Lid = Lid(3);
 
-/// A fabric that a subnet manager brought up and left: host 0 has LID 1, host 1 has LID 3.
+/// A configured fabric without a subnet manager: host 0 has LID 1, host 1 has LID 3.
 async fn fabric() -> SimFabric {
     let (fabric, mut sm) = sm();
     sm.bring_up().await;
     fabric
 }
 
-/// A program with an open device.
+/// A program with an open umad device.
 struct Program {
     umad: OpenUmad,
-    bell: Arc<Notify>,
+    readable: Arc<Notify>,
 }
 
 impl Program {
     fn at(fabric: &SimFabric, guid: Guid) -> Self {
-        let bell = Arc::new(Notify::new());
-        let ring = bell.clone();
-        let umad = fabric.open_umad(guid, P1, Arc::new(move || ring.notify_one()));
-        Self { umad: umad.expect("the port exists"), bell }
+        let readable = Arc::new(Notify::new());
+        let wake = readable.clone();
+        let umad = fabric.open_umad(guid, P1, Arc::new(move || wake.notify_one()));
+        Self { umad: umad.expect("the port exists"), readable }
     }
 
-    /// A program with an agent for subnet administration that does all methods, by itself or
-    /// with the kernel's RMPP.
+    /// A program with an SA agent that receives all methods, with RMPP in the kernel.
     fn server(fabric: &SimFabric, guid: Guid) -> Self {
         let program = Self::at(fabric, guid);
         assert_eq!(program.umad.register(&sa(u128::MAX)), Ok(0));
         program
     }
 
+    /// A program with an SA agent that receives responses only.
     fn client(fabric: &SimFabric, guid: Guid) -> Self {
         let program = Self::at(fabric, guid);
         assert_eq!(program.umad.register(&sa(0)), Ok(0));
@@ -64,7 +64,6 @@ impl Program {
         written
     }
 
-    /// What waits to be read.
     fn read(&self) -> Option<(UserHeader, Vec<u8>)> {
         let packet = self.umad.receive()?;
         let size = self.umad.header_size();
@@ -76,13 +75,13 @@ impl Program {
         loop {
             match self.read() {
                 Some(packet) => return packet,
-                None => self.bell.notified().await,
+                None => self.readable.notified().await,
             }
         }
     }
 }
 
-/// The registration of an agent for subnet administration.
+/// Registration of an SA agent.
 fn sa(methods: u128) -> Registration {
     Registration {
         call: RegisterCall::Agent2,
@@ -108,7 +107,7 @@ fn gsi(lid: Lid) -> Address {
     Address::gsi(lid, Sl(0))
 }
 
-/// An SA message with `data` bytes behind its headers; `active` asks for RMPP.
+/// An SA message with `data` bytes after its headers; `active` makes it an RMPP message.
 fn sa_message(method: u8, tid: u64, data: usize, active: bool) -> Vec<u8> {
     let mut message: Vec<u8> = (0..56 + data).map(|at| (at * 7 + at / 251) as u8).collect();
     message[24..36].fill(0);
@@ -130,12 +129,12 @@ fn with_method(mad: &[u8], method: u8) -> Vec<u8> {
     mad
 }
 
-/// Nothing is left of any request, transfer or timer of an agent.
-fn assert_at_rest(fabric: &SimFabric) {
+/// Asserts that no request, transfer or timer of an agent is left.
+fn assert_idle(fabric: &SimFabric) {
     let net = fabric.shared.lock();
     let kernel = &net.kernel;
     assert_eq!((kernel.requests.len(), kernel.transfers.len()), (0, 0));
     assert!(kernel.backlog.is_empty());
-    assert_eq!(kernel.agents.messages_coming_in(), 0);
-    assert_eq!(net.events_to_come(), 0);
+    assert_eq!(kernel.agents.reassembly_count(), 0);
+    assert_eq!(net.events.len(), 0);
 }

@@ -1,0 +1,48 @@
+//! Requests that wait for a response.
+
+use crate::sim::events::Timer;
+use crate::sim::packet::Packet;
+use crate::transport::umad::UserHeader;
+use crate::wire::mad::Header;
+use std::hash::{Hash, Hasher};
+
+/// Identifies a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::sim) struct RequestKey {
+    /// Not implied by the transaction ID: responses that expect a response themselves have the
+    /// transaction ID of another agent.
+    pub(in crate::sim) agent: u32,
+    pub(in crate::sim) tid: u64,
+    pub(in crate::sim) class: u8,
+    /// Distinguishes requests with the same agent, transaction ID and class.
+    pub(in crate::sim) nth: u8,
+}
+
+/// Hashes the transaction ID alone, which is unique for nearly all requests.
+impl Hash for RequestKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.tid);
+    }
+}
+
+impl RequestKey {
+    /// Key of the first request with this agent, transaction ID and class.
+    pub(in crate::sim) fn first(agent: u32, header: &Header) -> Self {
+        Self { agent, tid: header.tid(), class: header.class(), nth: 0 }
+    }
+}
+
+/// A request that waits for its response.
+pub(in crate::sim) struct Request {
+    /// Header that the program sent with the MAD.
+    pub(in crate::sim) sent: UserHeader,
+    pub(in crate::sim) packet: Packet,
+    /// Retries left.
+    pub(in crate::sim) retries: u32,
+    pub(in crate::sim) timer: Option<Timer>,
+}
+
+/// Transaction ID of a request on the wire: the agent's number and the program's lower half.
+pub(in crate::sim) fn agent_tid(agent: u32, header: &Header) -> u64 {
+    u64::from(agent) << 32 | header.tid() & 0xFFFF_FFFF
+}

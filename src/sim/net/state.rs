@@ -1,0 +1,91 @@
+//! The state of a running fabric.
+
+use crate::ids::{Guid, PortNum};
+use crate::sim::counters::PerfCounters;
+use crate::sim::devices::Devices;
+use crate::sim::events::{Event, EventQueue, Timer};
+use crate::sim::faults::Faults;
+use crate::sim::kernel::Kernel;
+use crate::sim::trap::PendingTrap;
+use crate::wire::attr::CapMask;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Time after which a device repeats a trap unless [`Net::trap_interval`] is changed.
+const DEFAULT_TRAP_INTERVAL: Duration = Duration::from_millis(500);
+
+pub(in crate::sim) struct Net {
+    pub(in crate::sim) devices: Devices,
+    pub(in crate::sim) faults: Faults,
+    pub(in crate::sim) counters: PerfCounters,
+    pub(in crate::sim) kernel: Kernel,
+    pub(in crate::sim) events: EventQueue,
+    /// SMPs that the devices' agents received: `[Get, Set]` by attribute ID.
+    pub(in crate::sim) requests: BTreeMap<u16, [u64; 2]>,
+    pub(in crate::sim) trap_interval: Duration,
+    /// By node.
+    pub(super) traps: BTreeMap<u32, Vec<PendingTrap>>,
+    /// Transaction ID of the next trap.
+    pub(super) next_trap: u64,
+}
+
+impl Net {
+    pub(in crate::sim) fn new(devices: Devices, seed: u64) -> Self {
+        Self {
+            counters: PerfCounters::new(devices.ports.len()),
+            devices,
+            faults: Faults::new(seed),
+            kernel: Kernel::default(),
+            events: EventQueue::new(),
+            requests: BTreeMap::new(),
+            trap_interval: DEFAULT_TRAP_INTERVAL,
+            traps: BTreeMap::new(),
+            next_trap: 1,
+        }
+    }
+
+    pub(super) fn schedule(&mut self, after: Duration, event: Event) -> Timer {
+        self.events.schedule(after, event)
+    }
+
+    pub(super) fn cancel(&mut self, timer: Option<Timer>) {
+        self.events.cancel(timer);
+    }
+
+    /// Slot of an end port: port 0 of a switch, or a port of another node.
+    pub(in crate::sim) fn end_port_at(&self, guid: Guid, num: PortNum) -> Option<u32> {
+        let slot = self.devices.find(guid, num)?;
+        let exists = num != PortNum::ZERO || self.devices.is_switch_slot(slot);
+        (exists && self.devices.is_end_port(slot)).then_some(slot)
+    }
+
+    /// True if the port's `issm` device is open.
+    pub(in crate::sim) fn has_sm(&self, slot: u32) -> bool {
+        self.kernel.issm_holders.contains_key(&slot)
+    }
+
+    /// Adds a holder of the port's `issm` device.
+    pub(in crate::sim) fn hold_issm(&mut self, slot: u32) {
+        *self.kernel.issm_holders.entry(slot).or_default() += 1;
+        self.update_is_sm(slot);
+    }
+
+    /// Removes a holder of the port's `issm` device.
+    pub(in crate::sim) fn release_issm(&mut self, slot: u32) {
+        if let Some(holders) = self.kernel.issm_holders.get_mut(&slot) {
+            *holders -= 1;
+            if *holders == 0 {
+                self.kernel.issm_holders.remove(&slot);
+            }
+        }
+        self.update_is_sm(slot);
+    }
+
+    /// Sets CapabilityMask.IsSM of the port while its `issm` device is open.
+    pub(super) fn update_is_sm(&mut self, slot: u32) {
+        let is_sm = self.has_sm(slot);
+        let info = &mut self.devices.port_mut(slot).info;
+        let others = info.capability_mask() & !CapMask::IS_SM;
+        info.set_capability_mask(if is_sm { others | CapMask::IS_SM } else { others });
+    }
+}

@@ -1,0 +1,105 @@
+//! Traps, and the link changes and reboots that cause them.
+
+use super::Net;
+use crate::ids::Sl;
+use crate::sim::counters::PacketFault;
+use crate::sim::events::Event;
+use crate::sim::faults::Misbehaviour;
+use crate::sim::packet::Packet;
+use crate::sim::trap::{self, PendingTrap};
+use crate::transport::Address;
+use crate::wire::attr::{NodeDescription, TrapNumber};
+use std::time::Duration;
+
+impl Net {
+    /// Counts links that went down, and sends trap 128 for every switch with a changed port state.
+    pub(in crate::sim) fn report_link_changes(&mut self) {
+        for slot in std::mem::take(&mut self.devices.downed_ports) {
+            self.counters.count_fault(slot, PacketFault::LinkDowned);
+        }
+        for node in std::mem::take(&mut self.devices.changed_switches) {
+            let port0 = self.devices.node(node).first;
+            self.raise_trap(port0, TrapNumber::LINK_STATE);
+        }
+    }
+
+    /// Sends trap `number` from the port (port 0 of a switch) of `slot` to its master SM, and
+    /// repeats it until it is repressed. Does nothing while such a trap is pending, or without an
+    /// SM.
+    pub(in crate::sim) fn raise_trap(&mut self, slot: u32, number: u16) {
+        let node = self.devices.port(slot).node;
+        let from = self.devices.end_port(slot);
+        let pending = self.traps.entry(node).or_default();
+        if pending.iter().any(|trap| trap.number == number) {
+            return;
+        }
+        let info = &self.devices.port(from).info;
+        if !info.master_sm_lid().is_unicast() || !info.lid().is_unicast() {
+            return;
+        }
+        let tid = self.next_trap;
+        self.next_trap += 1;
+        let mut to = Address::smi(info.master_sm_lid());
+        to.sl = Sl(info.master_sm_sl().0 & 0xF);
+        let notice = trap::notice(self.devices.node(node).info.kind(), number, info.lid());
+        let mad = trap::mad(tid, info.m_key(), &notice);
+        pending.push(PendingTrap { number, tid, packet: Packet { from, to, mad } });
+        self.send_trap(node, tid);
+    }
+
+    /// Changes the node description, and sends trap 144 from the first port that has a LID.
+    pub(in crate::sim) fn set_description(&mut self, node: u32, description: &str) {
+        self.devices.nodes[node as usize].description = NodeDescription::new(description);
+        let slots = self.devices.slots_of(node);
+        let mut end_ports = slots.filter(|&slot| self.devices.is_end_port(slot));
+        let with_lid = end_ports.find(|&slot| self.devices.port(slot).info.lid().is_unicast());
+        if let Some(slot) = with_lid {
+            self.raise_trap(slot, TrapNumber::LOCAL_CHANGES);
+        }
+    }
+
+    /// Sends a pending trap and schedules its repetition.
+    pub(super) fn send_trap(&mut self, node: u32, tid: u64) {
+        let pending = self.traps.get(&node);
+        let Some(trap) = pending.and_then(|traps| traps.iter().find(|trap| trap.tid == tid)) else {
+            return;
+        };
+        let packet = trap.packet.clone();
+        self.schedule(self.trap_interval, Event::RepeatTrap { node, tid });
+        if !self.faults.node_has(node, Misbehaviour::Silent) {
+            self.transmit(packet);
+        }
+    }
+
+    /// Handles a TrapRepress.
+    pub(super) fn repress_trap(&mut self, node: u32, tid: u64) {
+        if let Some(traps) = self.traps.get_mut(&node) {
+            traps.retain(|trap| trap.tid != tid);
+        }
+    }
+
+    /// Restarts a node: its tables, settings, counters and pending traps are lost. Programs on it
+    /// keep running, so its ports still show IsSM.
+    pub(in crate::sim) fn reboot(&mut self, node: u32) {
+        self.traps.remove(&node);
+        self.devices.reboot(node);
+        self.report_link_changes();
+        for slot in self.devices.slots_of(node) {
+            self.counters.reset(slot);
+            if self.has_sm(slot) {
+                self.update_is_sm(slot);
+            }
+        }
+    }
+
+    /// Unplugs or plugs in the cable at `slot`, now and `left` - 1 times more, every `period`.
+    pub(in crate::sim) fn flap(&mut self, slot: u32, period: Duration, left: u32) {
+        if left == 0 {
+            return;
+        }
+        let plugged = self.devices.port(slot).plugged;
+        self.devices.set_plugged(slot, !plugged);
+        self.report_link_changes();
+        self.schedule(period, Event::Flap { slot, period, left: left - 1 });
+    }
+}
