@@ -117,3 +117,108 @@ pub fn first_reason(refusal: &RoutingError) -> Option<&Note> {
     let at_least = gravest.max(Severity::Warning);
     refusal.notes.iter().find(|note| note.severity >= at_least).or(refusal.notes.first())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::options::Options;
+    use crate::config::torus::TorusConfig;
+    use crate::fabric::topology::Topology;
+    use crate::ids::{Guid, Lid};
+    use crate::offline::load::picture;
+    use crate::plan::partitions;
+    use crate::plan::routing::chain::{Chain, Registry};
+    use crate::sim::generate::Shape;
+    use crate::wire::attr::NodeKind;
+    use std::path::Path;
+
+    fn bench(shape: &Shape, engine: &str, lmc: u8) -> Bench {
+        let options = Options { qos: true, lmc, ..Options::default() };
+        let chain = Chain::parse(engine, &Registry::standard(Arc::default())).expect("an engine");
+        let conf = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
+        Bench {
+            topology: shape.build().expect("a valid shape"),
+            seat: (0, None),
+            partitions: partitions::default(&options),
+            torus_config: conf,
+            qos_policy: None,
+            notes: Vec::new(),
+            options,
+            chain,
+        }
+    }
+
+    /// The last node of a kind, by its index.
+    fn last(topology: &Topology, kind: NodeKind) -> usize {
+        topology.nodes.iter().rposition(|node| node.kind == kind).expect("a node of that kind")
+    }
+
+    fn without(topology: &Topology, lost: usize) -> Topology {
+        let mut left = topology.clone();
+        left.cables.retain(|ends| ends.iter().all(|&(node, _)| node != lost));
+        left
+    }
+
+    /// Plans `topology` after `before` and from scratch. Both plans must pass verification, and
+    /// torus-2QoS must make the same forwarding tables either way.
+    fn follow(
+        bench: &Bench,
+        topology: &Topology,
+        (old, whole): &(Fabric, Trial),
+    ) -> (Fabric, Trial) {
+        let fabric = picture(topology, bench.seat).expect("a node");
+        let Outcome::Routed(verified) = &whole.outcome else { panic!("no plan before") };
+        let plan = verified.plan();
+        let basis = Before::new(bench, old, plan, &whole.memory);
+        let trial = Trial::run(bench, &fabric, Some(&basis));
+        let Outcome::Routed(verified) = &trial.outcome else { panic!("no plan after") };
+        let lfts = &verified.plan().routing.lfts;
+        let scratch = compute::compute(&input(bench, &fabric, &whole.memory, None));
+        let scratch = scratch.unwrap_or_else(|_| panic!("no plan from scratch"));
+        assert!(lfts.iter().zip(&scratch.plan.routing.lfts).all(|(a, b)| a.0.len() == b.0.len()));
+        if verified.plan().routing.engine == crate::plan::routing::torus::NAME {
+            assert_eq!(*lfts, scratch.plan.routing.lfts);
+        }
+        (fabric, trial)
+    }
+
+    /// A node with the highest LID, at and around the edges of 64-entry blocks, is lost and comes
+    /// back: forwarding tables shrink by blocks and grow again.
+    #[test]
+    fn tables_shrink_and_grow_with_the_highest_lid() {
+        let shape = Shape::torus([4, 4, 1]);
+        let engines = ["torus-2QoS,no_fallback", "minhop"];
+        let kinds = [NodeKind::Switch, NodeKind::Ca];
+        for (engine, kind) in
+            engines.into_iter().flat_map(|engine| kinds.map(|kind| (engine, kind)))
+        {
+            for (lmc, highest) in [0, 2, 7]
+                .into_iter()
+                .flat_map(|lmc| [63, 64, 65, 127, 128, 1023, 1024].map(|lid| (lmc, lid)))
+            {
+                let mut bench = bench(&shape, engine, lmc);
+                // With LMC 7 the other hosts have about 2,300 LIDs: the range lies above them.
+                let lost = last(&bench.topology, kind);
+                let count = if kind == NodeKind::Ca { 1 << lmc } else { 1 };
+                let first = highest / count * count + if lmc == 7 { 4096 } else { 0 };
+                let node = &bench.topology.nodes[lost];
+                let guid: Guid =
+                    node.port_guid(crate::ids::PortNum(u8::from(kind == NodeKind::Ca)));
+                let range = (Lid(first), Lid(first + count - 1));
+                let memory = Memory::new([(guid, range)].into_iter().collect());
+                bench.seat = (last(&bench.topology, NodeKind::Ca) - 1, None);
+                let topology = bench.topology.clone();
+                let fabric = picture(&topology, bench.seat).expect("a node");
+                let planned = compute::compute(&input(&bench, &fabric, &memory, None));
+                let planned = planned.unwrap_or_else(|_| panic!("no plan"));
+                assert_eq!(planned.plan.lids.max(), range.1, "{engine} {lmc} {highest}");
+                let known = Before { plan: &planned.plan, memory: &memory, foundation: None };
+                let whole = (fabric.clone(), Trial::run(&bench, &fabric, Some(&known)));
+                let reduced = follow(&bench, &without(&topology, lost), &whole);
+                assert!(reduced.1.lids.max() < range.1);
+                let restored = follow(&bench, &topology, &reduced);
+                assert_eq!(restored.1.lids.max(), range.1);
+            }
+        }
+    }
+}

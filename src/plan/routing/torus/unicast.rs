@@ -235,7 +235,7 @@ fn patched(
     let mut lft = lft.clone();
     lft.0.resize(Lft::empty(recipe.max).0.len(), LFT_NO_PATH);
     for target in patches.iter().flat_map(|patch| patch.before) {
-        fill(&mut lft, target, LFT_NO_PATH);
+        clear(&mut lft, target);
     }
     for &Patch { at: destination, now, .. } in patches {
         if destination == at {
@@ -367,6 +367,16 @@ fn fill(lft: &mut Lft, target: &Target, port: u8) {
         // By far the most frequent, and a call of memset for one byte would double the time.
         1 => lft.0[first] = port,
         lids => lft.0[first..first + usize::from(lids)].fill(port),
+    }
+}
+
+/// Removes the entries of a destination of an earlier table. The highest LIDs may be its own: then
+/// the table has become shorter, and has no entries for them.
+fn clear(lft: &mut Lft, target: &Target) {
+    let first = usize::from(target.lid);
+    let end = lft.0.len().min(first + usize::from(target.lids));
+    if let Some(entries) = lft.0.get_mut(first..end).filter(|_| first != 0) {
+        entries.fill(LFT_NO_PATH);
     }
 }
 
