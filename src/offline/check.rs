@@ -1,12 +1,12 @@
 //! `torus-sm check`: all that is wrong with the files that a start would read, and what
 //! partitions and QoS come to on a fabric.
 
-mod lanes;
+mod config_files;
 mod partitions;
 mod qos;
-mod sheets;
+mod vl_tables;
 
-use super::load;
+use super::scenario;
 use crate::cli::check::CheckArgs;
 use crate::cli::{ExitCode, Failure};
 use crate::config::options::Options;
@@ -17,18 +17,18 @@ use crate::notes::Severity;
 use crate::plan::partitions as plan;
 use crate::plan::qos::policy::EffectivePolicy;
 use crate::plan::routing::torus;
-use sheets::Sheets;
+use config_files::ConfigFiles;
 use std::io::Write;
 use std::sync::Arc;
 
 /// How many findings there were.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Tally {
+struct FindingCounts {
     errors: usize,
     warnings: usize,
 }
 
-impl Tally {
+impl FindingCounts {
     fn add(&mut self, severity: Severity) {
         match severity {
             Severity::Error => self.errors += 1,
@@ -37,7 +37,7 @@ impl Tally {
         }
     }
 
-    fn in_words(self) -> String {
+    fn summary(self) -> String {
         let count = |number: usize, word: &str| match number {
             0 => format!("no {word}s"),
             1 => format!("1 {word}"),
@@ -53,28 +53,28 @@ impl Tally {
 /// # Errors
 /// The fabric cannot be read, or `out` not be written.
 pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
-    let sheets = Sheets::read(&args.daemon);
-    let mut tally = Tally::default();
+    let files = ConfigFiles::read(&args.daemon);
+    let mut counts = FindingCounts::default();
     let mut text = String::new();
-    for sheet in &sheets.all {
-        text += &sheet.text();
-        sheet.findings.iter().for_each(|found| tally.add(found.severity));
+    for file in &files.all {
+        text += &file.text();
+        file.findings.iter().for_each(|found| counts.add(found.severity));
     }
-    for note in &sheets.notes {
+    for note in &files.notes {
         text += &format!("{}: {note}\n", word(note.severity));
-        tally.add(note.severity);
+        counts.add(note.severity);
     }
     match &args.file {
-        Some(file) => text += &effect(file, &sheets, &mut tally)?,
-        None => text += &refused_by_engine(&sheets, &mut tally),
+        Some(file) => text += &effect(file, &files, &mut counts)?,
+        None => text += &refused_by_engine(&files, &mut counts),
     }
-    text += &format!("{}\n", tally.in_words());
+    text += &format!("{}\n", counts.summary());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // Whoever reads has seen enough, as with `| head`.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         written => written.map_err(|error| Failure::new(ExitCode::System, error))?,
     }
-    let is_wrong = tally.errors > 0 || args.strict && tally.warnings > 0;
+    let is_wrong = counts.errors > 0 || args.strict && counts.warnings > 0;
     Ok(if is_wrong { ExitCode::Config } else { ExitCode::Ok })
 }
 
@@ -87,10 +87,10 @@ fn word(severity: Severity) -> &'static str {
 }
 
 /// What of the QoS policy the first engine refuses whatever the fabric is.
-fn refused_by_engine(sheets: &Sheets, tally: &mut Tally) -> String {
-    let engines = sheets.options.routing_engine.as_deref().unwrap_or_default();
+fn refused_by_engine(files: &ConfigFiles, counts: &mut FindingCounts) -> String {
+    let engines = files.options.routing_engine.as_deref().unwrap_or_default();
     let first = engines.split(',').next().unwrap_or_default().trim();
-    let policy = sheets.qos_policy.as_ref().filter(|_| first == torus::NAME);
+    let policy = files.qos_policy.as_ref().filter(|_| first == torus::NAME);
     let scope = policy.and_then(|policy| Some((policy, policy.sl_to_vl.first()?)));
     let Some((policy, scope)) = scope else { return String::new() };
     let found = Diagnostic {
@@ -100,25 +100,29 @@ fn refused_by_engine(sheets: &Sheets, tally: &mut Tally) -> String {
         severity: Severity::Error,
         message: format!("{first} refuses all sl2vl-scopes: it makes all SL to VL tables itself"),
     };
-    tally.add(found.severity);
-    excerpt::render(&found, sheets.content(&policy.file).unwrap_or_default()) + "\n"
+    counts.add(found.severity);
+    excerpt::render(&found, files.content(&policy.file).unwrap_or_default()) + "\n"
 }
 
 /// What partitions and QoS come to on the fabric of `file`.
-fn effect(file: &std::path::Path, sheets: &Sheets, tally: &mut Tally) -> Result<String, Failure> {
+fn effect(
+    file: &std::path::Path,
+    files: &ConfigFiles,
+    counts: &mut FindingCounts,
+) -> Result<String, Failure> {
     let config = |text: String| Failure::new(ExitCode::Config, text);
-    let options: &Options = &sheets.options;
-    let topology = load::read_fabric(file).map_err(config)?;
-    let seat = load::seat(&topology, options).map_err(config)?;
-    let fabric = load::picture(&topology, seat)
+    let options: &Options = &files.options;
+    let topology = scenario::read_fabric(file).map_err(config)?;
+    let sm_location = scenario::sm_location(&topology, options).map_err(config)?;
+    let fabric = scenario::snapshot(&topology, sm_location)
         .ok_or_else(|| config(format!("{}: there is no node", file.display())))?;
-    let Some(partitions) = &sheets.partitions else {
+    let Some(partitions) = &files.partitions else {
         return Ok("the partitions are not shown, since their file is wrong\n".to_owned());
     };
     let (partitions, mut notes) = plan::partitions(partitions, options, &[]);
     let (tables, _, found) = plan::tables(&fabric, &partitions, &[], &Default::default(), options);
     notes.extend(found);
-    let policy = sheets.qos_policy.clone().map(Arc::new);
+    let policy = files.qos_policy.clone().map(Arc::new);
     if let Some(policy) = policy.clone() {
         let own = Some(fabric.local());
         let (_, found) = EffectivePolicy::new(policy, &fabric, &tables.keys, &partitions, own);
@@ -127,13 +131,13 @@ fn effect(file: &std::path::Path, sheets: &Sheets, tally: &mut Tally) -> Result<
     let mut text = String::new();
     for note in &notes {
         text += &format!("{}: {note}\n", word(note.severity));
-        tally.add(note.severity);
+        counts.add(note.severity);
     }
     text += &partitions::shown(&fabric, &partitions, &tables);
-    if sheets.is_policy_wrong() {
+    if files.is_policy_wrong() {
         text += "what QoS comes to is not shown, since the file of the policy is wrong\n";
     } else if options.qos {
-        text += &qos_effect(&fabric, sheets, &partitions, policy.as_ref(), tally);
+        text += &qos_effect(&fabric, files, &partitions, policy.as_ref(), counts);
     }
     Ok(text)
 }
@@ -141,23 +145,23 @@ fn effect(file: &std::path::Path, sheets: &Sheets, tally: &mut Tally) -> Result<
 /// What QoS comes to.
 fn qos_effect(
     fabric: &Fabric,
-    sheets: &Sheets,
+    files: &ConfigFiles,
     partitions: &[plan::Partition],
     policy: Option<&Arc<QosPolicy>>,
-    tally: &mut Tally,
+    counts: &mut FindingCounts,
 ) -> String {
-    match qos::shown(fabric, &sheets.options, partitions, policy) {
+    match qos::shown(fabric, &files.options, partitions, policy) {
         Ok(shown) => {
-            let content = policy.and_then(|policy| sheets.content(&policy.file));
+            let content = policy.and_then(|policy| files.content(&policy.file));
             let mut text = String::new();
             for found in &shown.findings {
                 text += &(excerpt::render(found, content.unwrap_or_default()) + "\n");
-                tally.add(found.severity);
+                counts.add(found.severity);
             }
             text + &shown.text
         }
         Err(problem) => {
-            tally.add(Severity::Warning);
+            counts.add(Severity::Warning);
             let what = word(Severity::Warning);
             format!(
                 "{what}: what QoS comes to is not shown, since there are no routes: {problem}\n"

@@ -1,11 +1,11 @@
-//! The torus as a picture: its planes of equal z side by side, as SVG.
+//! The torus as a snapshot: its planes of equal z side by side, as SVG.
 //!
 //! x runs to the right and y upwards. Cables over the edge of a ring are stubs at both ends;
 //! those to the planes before and behind are short slanted ones. What is missing is red, and a
 //! ring that is interrupted has a band behind it.
 
 use crate::fabric::Fabric;
-use crate::plan::routing::torus::{Chart, Coordinates, Direction};
+use crate::plan::routing::torus::{Coordinates, Direction, TorusLayout};
 use std::fmt::Write as _;
 
 /// Distance between neighbours, radius of a switch, length of a stub, in pixels.
@@ -33,13 +33,13 @@ macro_rules! put {
     }};
 }
 
-/// A point of the picture.
+/// A point of the snapshot.
 type Point = (i64, i64);
 
-/// The picture.
-pub fn svg(fabric: &Fabric, chart: &Chart) -> String {
-    let paper = Paper::new(chart);
-    let (width, height) = paper.size();
+/// The snapshot.
+pub fn svg(fabric: &Fabric, layout: &TorusLayout) -> String {
+    let drawing = Drawing::new(layout);
+    let (width, height) = drawing.size();
     let mut out = String::new();
     put!(
         out,
@@ -48,20 +48,20 @@ pub fn svg(fabric: &Fabric, chart: &Chart) -> String {
     );
     put!(out, "<style>{STYLE}</style>");
     put!(out, "<rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>");
-    let [rx, ry, rz] = chart.radices();
+    let [rx, ry, rz] = layout.radices();
     put!(out, "<text class=\"title\" x=\"{}\" y=\"24\">{rx} x {ry} x {rz}</text>", width / 2);
-    paper.bands(&mut out, chart);
-    for at in chart.places() {
-        Direction::ALL.iter().for_each(|&direction| paper.cable(&mut out, chart, at, direction));
+    drawing.bands(&mut out, layout);
+    for at in layout.places() {
+        Direction::ALL.iter().for_each(|&direction| drawing.cable(&mut out, layout, at, direction));
     }
     let home = fabric.switch_behind(fabric.local());
-    for at in chart.places() {
-        let is_home = home.is_some() && chart.switch(at) == home;
-        paper.switch(&mut out, fabric, chart, at, is_home);
+    for at in layout.places() {
+        let is_home = home.is_some() && layout.switch(at) == home;
+        drawing.switch(&mut out, fabric, layout, at, is_home);
     }
     for z in 0..rz {
-        let (x, y) = paper.corner(z);
-        let middle = x + i64::from(paper.plane.0) / 2;
+        let (x, y) = drawing.corner(z);
+        let middle = x + i64::from(drawing.plane.0) / 2;
         put!(out, "<text class=\"title\" x=\"{middle}\" y=\"{}\">z = {z}</text>", y + 22);
     }
     legend(&mut out, height);
@@ -70,7 +70,7 @@ pub fn svg(fabric: &Fabric, chart: &Chart) -> String {
 }
 
 /// The layout.
-struct Paper {
+struct Drawing {
     radices: [u32; 3],
     /// Width and height of a plane.
     plane: (u32, u32),
@@ -78,9 +78,9 @@ struct Paper {
     columns: u32,
 }
 
-impl Paper {
-    fn new(chart: &Chart) -> Self {
-        let radices = chart.radices();
+impl Drawing {
+    fn new(layout: &TorusLayout) -> Self {
+        let radices = layout.radices();
         let side = |radix: u32| (radix - 1) * STEP + 2 * MARGIN;
         let plane = (side(radices[0]), side(radices[1]) + TITLE);
         let square = (1..radices[2]).find(|n| n * n >= radices[2]).unwrap_or(1);
@@ -108,8 +108,8 @@ impl Paper {
 
     /// A band behind every ring of the plane that is interrupted; rings along z get a halo
     /// around their switches.
-    fn bands(&self, out: &mut String, chart: &Chart) {
-        for ring in chart.rings().iter().filter(|ring| !ring.gaps.is_empty()) {
+    fn bands(&self, out: &mut String, layout: &TorusLayout) {
+        for ring in layout.rings().iter().filter(|ring| !ring.gaps.is_empty()) {
             let mut last = ring.first;
             last.0[ring.axis] = self.radices[ring.axis] - 1;
             if ring.axis < 2 {
@@ -124,10 +124,10 @@ impl Paper {
     }
 
     /// The cables of a switch in a direction; between neighbours in the plane once.
-    fn cable(&self, out: &mut String, chart: &Chart, at: Coordinates, direction: Direction) {
-        let Some(next) = chart.neighbour(at, direction) else { return };
-        let cables = chart.cables(at, direction);
-        let missing = chart.lacks_cable(at, direction);
+    fn cable(&self, out: &mut String, layout: &TorusLayout, at: Coordinates, direction: Direction) {
+        let Some(next) = layout.neighbour(at, direction) else { return };
+        let cables = layout.cables(at, direction);
+        let missing = layout.lacks_cable(at, direction);
         if cables == 0 && !missing {
             return;
         }
@@ -160,12 +160,12 @@ impl Paper {
         &self,
         out: &mut String,
         fabric: &Fabric,
-        chart: &Chart,
+        layout: &TorusLayout,
         at: Coordinates,
         is_home: bool,
     ) {
         let (x, y) = self.point(at);
-        let (class, title) = match chart.switch(at) {
+        let (class, title) = match layout.switch(at) {
             Some(switch) => {
                 let node = fabric.switch(switch);
                 let class = if is_home { "switch sm" } else { "switch" };

@@ -2,14 +2,14 @@
 
 use super::hops;
 use super::json::*;
-use super::load::Bench;
+use super::scenario::Scenario;
 use super::trial::{Outcome, Trial};
 use crate::cli::{ExitCode, Failure};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Lid, Sl};
 use crate::notes::Note;
 use crate::plan::Plan;
-use crate::plan::routing::torus::{AXIS_NAMES, Chart, Direction, Torus};
+use crate::plan::routing::torus::{AXIS_NAMES, Direction, Torus, TorusLayout};
 use crate::publish::path::{WalkEnd, vl, walk};
 use crate::publish::report::worst_link;
 use crate::verify::Verified;
@@ -17,24 +17,24 @@ use crate::wire::attr::NodeKind;
 
 /// The report on a trial, without what is made on request only.
 pub(super) fn report(
-    bench: &Bench,
+    scenario: &Scenario,
     fabric: &Fabric,
     trial: &Trial,
-    chart: Option<&Chart>,
+    layout: Option<&TorusLayout>,
 ) -> Report {
     let mut report = Report {
         fabric: fabric_facts(fabric),
-        engines: bench.chain.names().collect(),
+        engines: scenario.chain.names().collect(),
         routed: false,
         engine: None,
-        torus: chart.map(|chart| torus_facts(fabric, chart)),
+        torus: layout.map(|layout| torus_facts(fabric, layout)),
         lids: Lids { count: trial.lids.iter().count(), highest: trial.lids.max().0 },
         checks: None,
         worst_link: None,
         hops: Vec::new(),
         refusals: Vec::new(),
         faults: Vec::new(),
-        notes: bench.notes.clone(),
+        notes: scenario.notes.clone(),
         path: None,
         path_sl: None,
         what_if: None,
@@ -97,12 +97,12 @@ fn fabric_facts(fabric: &Fabric) -> FabricFacts {
     }
 }
 
-fn torus_facts(fabric: &Fabric, chart: &Chart) -> TorusFacts {
+fn torus_facts(fabric: &Fabric, layout: &TorusLayout) -> TorusFacts {
     let mut placed = Vec::new();
     let mut missing_switches = Vec::new();
     let mut missing_cables = Vec::new();
-    for at in chart.places() {
-        let Some(switch) = chart.switch(at) else {
+    for at in layout.places() {
+        let Some(switch) = layout.switch(at) else {
             missing_switches.push(at.0);
             continue;
         };
@@ -111,20 +111,20 @@ fn torus_facts(fabric: &Fabric, chart: &Chart) -> TorusFacts {
         placed.push(Placed { coordinates: at.0, guid: node.guid(), description });
         for (axis, name) in AXIS_NAMES.into_iter().enumerate() {
             let up = Direction::plus(axis);
-            if let Some(to) = chart.neighbour(at, up).filter(|_| chart.lacks_cable(at, up)) {
+            if let Some(to) = layout.neighbour(at, up).filter(|_| layout.lacks_cable(at, up)) {
                 missing_cables.push(MissingCable { from: at.0, to: to.0, axis: name });
             }
         }
     }
-    let rings = chart.rings();
+    let rings = layout.rings();
     let broken = rings.iter().filter(|ring| !ring.gaps.is_empty()).map(|ring| BrokenRing {
         axis: AXIS_NAMES[ring.axis],
         first: ring.first.0,
         gaps: ring.gaps.iter().map(|at| at.0).collect(),
     });
     TorusFacts {
-        radices: chart.radices(),
-        looped: std::array::from_fn(|axis| chart.is_looped(axis)),
+        radices: layout.radices(),
+        looped: std::array::from_fn(|axis| layout.is_looped(axis)),
         placed,
         missing_switches,
         missing_cables,

@@ -3,14 +3,14 @@
 //! `torus-sm plan` answers what an operator wants to know before a fabric is touched: does the
 //! description fit, will it be routed, how well, and which failures will it survive?
 //!
-//! * [`load`]: command line → fabric, options, engines: the [`load::Bench`];
+//! * [`scenario`]: command line → fabric, options, engines: the [`scenario::Scenario`];
 //! * [`trial`]: one pass through plan and verify for a fabric;
 //! * [`json`]: what is reported, as types; their field names are the names in JSON and stay;
 //! * `facts`: fills them in from fabric and plan; `hops`: the histogram of path lengths;
 //! * [`report`]: the same as text;
 //! * [`what_if`]: takes out components in turn, a trial for each, in parallel; `progress`: its
 //!   bar;
-//! * [`draw`]: the torus as a picture.
+//! * [`draw`]: the torus as a snapshot.
 //!
 //! [`check`] reads the configuration files and says what is wrong with them, and what partitions and
 //! QoS come to on a fabric.
@@ -27,19 +27,19 @@ pub mod draw;
 mod facts;
 mod hops;
 pub mod json;
-pub mod load;
 mod progress;
 pub mod report;
+pub mod scenario;
 pub mod torus_config;
 pub mod trial;
 pub mod what_if;
 
 use crate::cli::{ExitCode, Failure, PlanArgs};
 use crate::fabric::{Fabric, ibnet};
-use crate::plan::routing::torus::{Chart, Torus};
+use crate::plan::routing::torus::{Torus, TorusLayout};
 use crate::publish::{atomic_file, dumps};
 use json::Report;
-use load::Bench;
+use scenario::Scenario;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -51,14 +51,14 @@ use trial::{Outcome, Trial};
 /// # Errors
 /// What kept it from getting that far: files, arguments.
 pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
-    let bench = Bench::load(&args.fabric, &args.daemon)?;
+    let scenario = Scenario::load(&args.fabric, &args.daemon)?;
     if let Some(folder) = &args.write {
-        write_input(folder, &bench)?;
+        write_input(folder, &scenario)?;
     }
-    let fabric = bench.fabric()?;
-    let trial = Trial::run(&bench, &fabric, None);
-    let chart = chart(&bench, &fabric, &trial);
-    let mut report = facts::report(&bench, &fabric, &trial, chart.as_ref().ok());
+    let fabric = scenario.fabric()?;
+    let trial = Trial::run(&scenario, &fabric, None);
+    let layout = layout(&scenario, &fabric, &trial);
+    let mut report = facts::report(&scenario, &fabric, &trial, layout.as_ref().ok());
     if let Outcome::Routed(verified) = &trial.outcome {
         if let Some([from, to]) = args.path.as_deref() {
             report.path = Some(facts::path(&fabric, verified.plan(), from, to)?);
@@ -69,35 +69,35 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
         }
     }
     if let Some(file) = &args.draw {
-        let chart = chart.map_err(|text| Failure::new(ExitCode::Config, text))?;
-        write_file(file, &draw::svg(&fabric, &chart))?;
+        let layout = layout.map_err(|text| Failure::new(ExitCode::Config, text))?;
+        write_file(file, &draw::svg(&fabric, &layout))?;
     }
     if args.what_if || args.what_if_pairs {
-        report.what_if = Some(what_if::run(&bench, &fabric, &trial, args.what_if_pairs));
+        report.what_if = Some(what_if::run(&scenario, &fabric, &trial, args.what_if_pairs));
     }
     write_report(out, &report, args.json)?;
     Ok(if report.routed { ExitCode::Ok } else { ExitCode::Fatal })
 }
 
 /// The torus, routed or refused; the error says why there is none to be shown.
-fn chart(bench: &Bench, fabric: &Fabric, trial: &Trial) -> Result<Chart, String> {
+fn layout(scenario: &Scenario, fabric: &Fabric, trial: &Trial) -> Result<TorusLayout, String> {
     if let Outcome::Routed(verified) = &trial.outcome
         && let Some(torus) = Torus::of(&verified.plan().routing)
     {
-        return Ok(Chart::of(torus));
+        return Ok(TorusLayout::of(torus));
     }
-    Chart::survey(&bench.routing_input(fabric, &trial.lids)).map_err(|notes| {
+    TorusLayout::place(&scenario.routing_input(fabric, &trial.lids)).map_err(|notes| {
         let why: Vec<String> = notes.iter().map(ToString::to_string).collect();
         format!("no torus can be placed: {}", why.join("; "))
     })
 }
 
 /// Writes what is planned for, so that simulators and other subnet managers can be given the same.
-fn write_input(folder: &Path, bench: &Bench) -> Result<(), Failure> {
+fn write_input(folder: &Path, scenario: &Scenario) -> Result<(), Failure> {
     let system = |text: String| Failure::new(ExitCode::System, text);
     fs::create_dir_all(folder).map_err(|error| system(format!("{}: {error}", folder.display())))?;
-    write_file(&folder.join("fabric.net"), &ibnet::write(&bench.topology))?;
-    match &bench.torus_config {
+    write_file(&folder.join("fabric.net"), &ibnet::write(&scenario.topology))?;
+    match &scenario.torus_config {
         Ok(config) => write_file(&folder.join("torus-2QoS.conf"), &config.to_string()),
         Err(_) => Ok(()),
     }

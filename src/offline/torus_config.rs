@@ -15,7 +15,7 @@ use crate::notes::{Note, Severity};
 use crate::plan::lids::{self, Memory};
 use crate::plan::routing::torus::{Coordinates, Torus, Torus2Qos};
 use crate::plan::routing::{Engine, RoutingInput};
-use crate::torus_config::{self, Derived};
+use crate::torus_config::{self, DerivedTorus};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
@@ -30,7 +30,8 @@ const SHOWN: usize = 32;
 /// The fabric cannot be read, is no torus, or the result cannot be written.
 pub fn run(args: &TorusConfigArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     let topology = topology(&args.fabric)?;
-    let fabric = picture(&topology).ok_or_else(|| fail(ExitCode::Config, "the fabric is empty"))?;
+    let fabric =
+        snapshot(&topology).ok_or_else(|| fail(ExitCode::Config, "the fabric is empty"))?;
     let derived = torus_config::derive(&fabric)
         .map_err(|why| fail(ExitCode::Fatal, format!("this is no torus: {why}")))?;
     let (verdict, refusal) = verdict(&fabric, &derived);
@@ -67,7 +68,7 @@ fn topology(args: &FabricArgs) -> Result<Topology, Failure> {
 
 /// The fabric seen from the node from which most can be seen: that of the first switch, unless
 /// the fabric is in pieces.
-fn picture(topology: &Topology) -> Option<Fabric> {
+fn snapshot(topology: &Topology) -> Option<Fabric> {
     let mut best: Option<Fabric> = None;
     for local in 0..topology.nodes.len() {
         let guid = topology.nodes[local].guid;
@@ -85,7 +86,7 @@ fn picture(topology: &Topology) -> Option<Fabric> {
 }
 
 /// What the engine says about the result, and whether it refuses.
-fn verdict(fabric: &Fabric, derived: &Derived) -> (Vec<String>, bool) {
+fn verdict(fabric: &Fabric, derived: &DerivedTorus) -> (Vec<String>, bool) {
     let options = Options { qos: true, ..Options::default() };
     let (lids, ..) = lids::assign(fabric, &options, &Memory::default());
     let routing = Torus2Qos.route(&RoutingInput {
@@ -112,7 +113,7 @@ fn verdict(fabric: &Fabric, derived: &Derived) -> (Vec<String>, bool) {
 }
 
 /// What was found, line by line.
-fn findings(fabric: &Fabric, derived: &Derived) -> Vec<String> {
+fn findings(fabric: &Fabric, derived: &DerivedTorus) -> Vec<String> {
     let (explained, cables) = derived.cables;
     let (placed, switches) = (derived.placed(), fabric.switches().len());
     let size = derived.config.size.as_ref().map(torus_config::shape).unwrap_or_default();
@@ -132,8 +133,8 @@ fn findings(fabric: &Fabric, derived: &Derived) -> Vec<String> {
         let guid = found.map(|(switch, _)| fabric.switch(crate::fabric::SwitchId(switch)).guid());
         format!("{at} (GUID {})", guid.unwrap_or_default())
     };
-    list(&mut lines, "missing switch at", derived.missing.iter().map(ToString::to_string));
-    let gaps = derived.gaps.iter().map(|gap| {
+    list(&mut lines, "missing switch at", derived.missing_switches.iter().map(ToString::to_string));
+    let gaps = derived.missing_cables.iter().map(|gap| {
         let (from, to) = (name(gap.from), name(gap.to));
         format!("between {from} and {to}: {} of {}", gap.present, gap.usual)
     });
@@ -144,7 +145,7 @@ fn findings(fabric: &Fabric, derived: &Derived) -> Vec<String> {
     });
     list(&mut lines, "switch outside the torus:", outside);
     let strays = derived
-        .strays
+        .stray_cables
         .iter()
         .map(|[a, b]| format!("{} <-> {}", fabric.describe(*a), fabric.describe(*b)));
     list(&mut lines, "cable outside the torus:", strays);
@@ -161,7 +162,7 @@ fn list(lines: &mut Vec<String>, what: &str, items: impl Iterator<Item = String>
 }
 
 /// The file: findings as comments, then the configuration.
-fn document(derived: &Derived, findings: &[String]) -> String {
+fn document(derived: &DerivedTorus, findings: &[String]) -> String {
     let mut text = String::from("# torus-2QoS.conf, derived from the cables by torus-sm\n#\n");
     for line in findings {
         // Descriptions come from devices: no line break may end the comment.

@@ -1,6 +1,6 @@
 //! One pass through plan and verify.
 
-use super::load::Bench;
+use super::scenario::Scenario;
 use crate::fabric::Fabric;
 use crate::notes::{Note, Severity};
 use crate::plan::compute::{self, PlanInput};
@@ -38,7 +38,7 @@ pub enum Outcome {
 }
 
 /// A plan and what the subnet manager remembers of it.
-pub struct Before<'a> {
+pub struct PreviousPlan<'a> {
     /// The plan in force.
     pub plan: &'a Plan,
     /// LIDs to be kept.
@@ -47,20 +47,20 @@ pub struct Before<'a> {
     pub foundation: Option<VerifiedBaseline>,
 }
 
-impl<'a> Before<'a> {
+impl<'a> PreviousPlan<'a> {
     /// What precedes failures in `fabric`, whose plan this is.
-    pub fn new(bench: &Bench, fabric: &Fabric, plan: &'a Plan, memory: &'a Memory) -> Self {
+    pub fn new(scenario: &Scenario, fabric: &Fabric, plan: &'a Plan, memory: &'a Memory) -> Self {
         let inputs = BaselineInputs {
             fabric: Arc::new(fabric.clone()),
-            options: Arc::new(bench.options.clone()),
-            partitions: Arc::new(bench.partitions.clone()),
+            options: Arc::new(scenario.options.clone()),
+            partitions: Arc::new(scenario.partitions.clone()),
             observed_pkeys: Arc::default(),
             memory: memory.clone(),
         };
         let mut before = Self { plan, memory, foundation: None };
-        let checks = Checks::new(bench.options.qos);
+        let checks = Checks::new(scenario.options.qos);
         before.foundation = VerifiedBaseline::compute(
-            &input(bench, fabric, memory, Some(plan)),
+            &input(scenario, fabric, memory, Some(plan)),
             inputs,
             &checks,
             None,
@@ -70,35 +70,35 @@ impl<'a> Before<'a> {
 }
 
 fn input<'a>(
-    bench: &'a Bench,
+    scenario: &'a Scenario,
     fabric: &'a Fabric,
     memory: &'a Memory,
     previous: Option<&'a Plan>,
 ) -> PlanInput<'a> {
     PlanInput {
         fabric,
-        options: &bench.options,
+        options: &scenario.options,
         memory,
-        torus_config: &bench.torus_config,
-        partitions: &bench.partitions,
+        torus_config: &scenario.torus_config,
+        partitions: &scenario.partitions,
         observed_pkeys: &[],
         groups: &[],
         aliases: &[],
         previous,
         reregister: &|_| false,
-        chain: &bench.chain,
-        qos_policy: bench.qos_policy.as_ref(),
+        chain: &scenario.chain,
+        qos_policy: scenario.qos_policy.as_ref(),
     }
 }
 
 impl Trial {
     /// Plans a fabric and checks the plan.
-    pub fn run(bench: &Bench, fabric: &Fabric, before: Option<&Before<'_>>) -> Self {
+    pub fn run(scenario: &Scenario, fabric: &Fabric, before: Option<&PreviousPlan<'_>>) -> Self {
         let nothing = Memory::default();
         let memory = before.map_or(&nothing, |before| before.memory);
-        let input = input(bench, fabric, memory, before.map(|before| before.plan));
+        let input = input(scenario, fabric, memory, before.map(|before| before.plan));
         let foundation = before.and_then(|before| before.foundation.as_ref());
-        match plan_and_verify(&input, foundation, &Checks::new(bench.options.qos)) {
+        match plan_and_verify(&input, foundation, &Checks::new(scenario.options.qos)) {
             Ok(PlanVerdict { verdict, lids, memory, .. }) => {
                 let outcome = verdict.map_or_else(Outcome::Faulty, Outcome::Routed);
                 Self { outcome, lids, memory }
@@ -125,20 +125,21 @@ mod tests {
     use crate::config::torus::TorusConfig;
     use crate::fabric::topology::Topology;
     use crate::ids::{Guid, Lid};
-    use crate::offline::load::picture;
+    use crate::offline::scenario::snapshot;
     use crate::plan::partitions;
-    use crate::plan::routing::chain::{Chain, Registry};
+    use crate::plan::routing::chain::{Chain, EngineRegistry};
     use crate::sim::generate::Shape;
     use crate::wire::attr::NodeKind;
     use std::path::Path;
 
-    fn bench(shape: &Shape, engine: &str, lmc: u8) -> Bench {
+    fn scenario(shape: &Shape, engine: &str, lmc: u8) -> Scenario {
         let options = Options { qos: true, lmc, ..Options::default() };
-        let chain = Chain::parse(engine, &Registry::standard(Arc::default())).expect("an engine");
+        let chain =
+            Chain::parse(engine, &EngineRegistry::standard(Arc::default())).expect("an engine");
         let conf = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
-        Bench {
+        Scenario {
             topology: shape.build().expect("a valid shape"),
-            seat: (0, None),
+            sm_location: (0, None),
             partitions: partitions::default(&options),
             torus_config: conf,
             qos_policy: None,
@@ -162,18 +163,18 @@ mod tests {
     /// Plans `topology` after `before` and from scratch. Both plans must pass verification, and
     /// torus-2QoS must make the same forwarding tables either way.
     fn follow(
-        bench: &Bench,
+        scenario: &Scenario,
         topology: &Topology,
         (old, whole): &(Fabric, Trial),
     ) -> (Fabric, Trial) {
-        let fabric = picture(topology, bench.seat).expect("a node");
+        let fabric = snapshot(topology, scenario.sm_location).expect("a node");
         let Outcome::Routed(verified) = &whole.outcome else { panic!("no plan before") };
         let plan = verified.plan();
-        let basis = Before::new(bench, old, plan, &whole.memory);
-        let trial = Trial::run(bench, &fabric, Some(&basis));
+        let basis = PreviousPlan::new(scenario, old, plan, &whole.memory);
+        let trial = Trial::run(scenario, &fabric, Some(&basis));
         let Outcome::Routed(verified) = &trial.outcome else { panic!("no plan after") };
         let lfts = &verified.plan().routing.lfts;
-        let scratch = compute::compute(&input(bench, &fabric, &whole.memory, None));
+        let scratch = compute::compute(&input(scenario, &fabric, &whole.memory, None));
         let scratch = scratch.unwrap_or_else(|_| panic!("no plan from scratch"));
         assert!(lfts.iter().zip(&scratch.plan.routing.lfts).all(|(a, b)| a.0.len() == b.0.len()));
         if verified.plan().routing.engine == crate::plan::routing::torus::NAME {
@@ -196,27 +197,27 @@ mod tests {
                 .into_iter()
                 .flat_map(|lmc| [63, 64, 65, 127, 128, 1023, 1024].map(|lid| (lmc, lid)))
             {
-                let mut bench = bench(&shape, engine, lmc);
+                let mut scenario = scenario(&shape, engine, lmc);
                 // With LMC 7 the other hosts have about 2,300 LIDs: the range lies above them.
-                let lost = last(&bench.topology, kind);
+                let lost = last(&scenario.topology, kind);
                 let count = if kind == NodeKind::Ca { 1 << lmc } else { 1 };
                 let first = highest / count * count + if lmc == 7 { 4096 } else { 0 };
-                let node = &bench.topology.nodes[lost];
+                let node = &scenario.topology.nodes[lost];
                 let guid: Guid =
                     node.port_guid(crate::ids::PortNum(u8::from(kind == NodeKind::Ca)));
                 let range = (Lid(first), Lid(first + count - 1));
                 let memory = Memory::new([(guid, range)].into_iter().collect());
-                bench.seat = (last(&bench.topology, NodeKind::Ca) - 1, None);
-                let topology = bench.topology.clone();
-                let fabric = picture(&topology, bench.seat).expect("a node");
-                let planned = compute::compute(&input(&bench, &fabric, &memory, None));
+                scenario.sm_location = (last(&scenario.topology, NodeKind::Ca) - 1, None);
+                let topology = scenario.topology.clone();
+                let fabric = snapshot(&topology, scenario.sm_location).expect("a node");
+                let planned = compute::compute(&input(&scenario, &fabric, &memory, None));
                 let planned = planned.unwrap_or_else(|_| panic!("no plan"));
                 assert_eq!(planned.plan.lids.max(), range.1, "{engine} {lmc} {highest}");
-                let known = Before { plan: &planned.plan, memory: &memory, foundation: None };
-                let whole = (fabric.clone(), Trial::run(&bench, &fabric, Some(&known)));
-                let reduced = follow(&bench, &without(&topology, lost), &whole);
+                let known = PreviousPlan { plan: &planned.plan, memory: &memory, foundation: None };
+                let whole = (fabric.clone(), Trial::run(&scenario, &fabric, Some(&known)));
+                let reduced = follow(&scenario, &without(&topology, lost), &whole);
                 assert!(reduced.1.lids.max() < range.1);
-                let restored = follow(&bench, &topology, &reduced);
+                let restored = follow(&scenario, &topology, &reduced);
                 assert_eq!(restored.1.lids.max(), range.1);
             }
         }

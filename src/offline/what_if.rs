@@ -4,9 +4,9 @@
 //! on the running fabric: with the LIDs and the routes from before.
 
 use super::json::{CableEnd, Cause, Component, FailureFacts, FailureResult, Reason, WhatIf};
-use super::load::{Bench, Seat, picture};
 use super::progress::Progress;
-use super::trial::{Before, Outcome, Trial, first_reason};
+use super::scenario::{Scenario, SmLocation, snapshot};
+use super::trial::{Outcome, PreviousPlan, Trial, first_reason};
 use crate::fabric::Fabric;
 use crate::fabric::topology::Topology;
 use crate::ids::PortNum;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 /// Something to be taken out of a topology.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part {
+enum FailedPart {
     /// Index of a node.
     Switch(usize),
     /// Index of a cable.
@@ -26,19 +26,22 @@ enum Part {
 
 /// Plans the fabric without each switch and each cable; with `pairs` also without each pair of
 /// them. `whole` is what became of the whole fabric.
-pub fn run(bench: &Bench, fabric: &Fabric, whole: &Trial, pairs: bool) -> WhatIf {
-    let topology = &bench.topology;
+pub fn run(scenario: &Scenario, fabric: &Fabric, whole: &Trial, pairs: bool) -> WhatIf {
+    let topology = &scenario.topology;
     let is_switch = |index: usize| topology.nodes[index].kind == NodeKind::Switch;
-    let switches: Vec<Part> =
-        (0..topology.nodes.len()).filter(|&index| is_switch(index)).map(Part::Switch).collect();
+    let switches: Vec<FailedPart> = (0..topology.nodes.len())
+        .filter(|&index| is_switch(index))
+        .map(FailedPart::Switch)
+        .collect();
     let joins = |cable: &usize| topology.cables[*cable].iter().all(|&(node, _)| is_switch(node));
-    let cables: Vec<Part> = (0..topology.cables.len()).filter(joins).map(Part::Cable).collect();
-    let parts: Vec<Part> = switches.iter().chain(&cables).copied().collect();
+    let cables: Vec<FailedPart> =
+        (0..topology.cables.len()).filter(joins).map(FailedPart::Cable).collect();
+    let parts: Vec<FailedPart> = switches.iter().chain(&cables).copied().collect();
     let failures = failures(topology, &parts, pairs);
-    let scene = Scene::new(bench, fabric, whole);
+    let study = FailureStudy::new(scenario, fabric, whole);
     let progress = Progress::new(failures.len());
-    let try_one = |failure: &Vec<Part>| {
-        let facts = scene.without(failure);
+    let try_one = |failure: &Vec<FailedPart>| {
+        let facts = study.without(failure);
         progress.step();
         facts
     };
@@ -58,14 +61,14 @@ pub fn run(bench: &Bench, fabric: &Fabric, whole: &Trial, pairs: bool) -> WhatIf
 }
 
 /// All single failures, then all double ones whose parts do not include each other.
-fn failures(topology: &Topology, parts: &[Part], pairs: bool) -> Vec<Vec<Part>> {
-    let mut failures: Vec<Vec<Part>> = parts.iter().map(|&part| vec![part]).collect();
+fn failures(topology: &Topology, parts: &[FailedPart], pairs: bool) -> Vec<Vec<FailedPart>> {
+    let mut failures: Vec<Vec<FailedPart>> = parts.iter().map(|&part| vec![part]).collect();
     if !pairs {
         return failures;
     }
     for (index, &first) in parts.iter().enumerate() {
         let others = parts.iter().skip(index + 1).filter(|&&second| match (first, second) {
-            (Part::Switch(node), Part::Cable(cable)) => {
+            (FailedPart::Switch(node), FailedPart::Cable(cable)) => {
                 topology.cables[cable].iter().all(|&(end, _)| end != node)
             }
             _ => true,
@@ -76,10 +79,10 @@ fn failures(topology: &Topology, parts: &[Part], pairs: bool) -> Vec<Vec<Part>> 
 }
 
 /// The fabric before the failures.
-struct Scene<'a> {
-    bench: &'a Bench,
+struct FailureStudy<'a> {
+    scenario: &'a Scenario,
     /// The plan before, if there was one.
-    before: Option<Before<'a>>,
+    before: Option<PreviousPlan<'a>>,
     /// The engine that routed the whole fabric, else the first one.
     engine: Option<&'static str>,
     end_ports: usize,
@@ -87,38 +90,38 @@ struct Scene<'a> {
     home: Vec<Option<usize>>,
 }
 
-impl<'a> Scene<'a> {
-    fn new(bench: &'a Bench, fabric: &Fabric, whole: &'a Trial) -> Self {
+impl<'a> FailureStudy<'a> {
+    fn new(scenario: &'a Scenario, fabric: &Fabric, whole: &'a Trial) -> Self {
         let plan = match &whole.outcome {
             Outcome::Routed(verified) => Some(&**verified.plan()),
             _ => None,
         };
-        let mut home = vec![None; bench.topology.nodes.len()];
-        for &[(a, _), (b, _)] in &bench.topology.cables {
+        let mut home = vec![None; scenario.topology.nodes.len()];
+        for &[(a, _), (b, _)] in &scenario.topology.cables {
             home[a].get_or_insert(b);
             home[b].get_or_insert(a);
         }
         let engine = plan.map(|plan| plan.routing.engine);
         let end_ports = reached(fabric, plan);
-        let engine = engine.or_else(|| bench.chain.names().next());
-        let before = plan.map(|plan| Before::new(bench, fabric, plan, &whole.memory));
-        Self { bench, before, engine, end_ports, home }
+        let engine = engine.or_else(|| scenario.chain.names().next());
+        let before = plan.map(|plan| PreviousPlan::new(scenario, fabric, plan, &whole.memory));
+        Self { scenario, before, engine, end_ports, home }
     }
 
     /// Plans the fabric without these parts.
-    fn without(&self, parts: &[Part]) -> FailureFacts {
-        let topology = &self.bench.topology;
+    fn without(&self, parts: &[FailedPart]) -> FailureFacts {
+        let topology = &self.scenario.topology;
         let components = parts.iter().map(|&part| component(topology, part)).collect();
         let facts = |result, cut_off, reason| FailureFacts { components, result, cut_off, reason };
         let lost = |text: &str| Some(Reason { code: None, text: text.to_owned() });
         let left = remaining(topology, parts);
-        let Some(seat) = self.seat(&left, parts) else {
+        let Some(sm_location) = self.sm_location(&left, parts) else {
             return facts(FailureResult::Refused, self.end_ports, lost("nothing is left"));
         };
-        let Some(fabric) = picture(&left, seat) else {
+        let Some(fabric) = snapshot(&left, sm_location) else {
             return facts(FailureResult::Refused, self.end_ports, lost("nothing is left"));
         };
-        let trial = Trial::run(self.bench, &fabric, self.before.as_ref());
+        let trial = Trial::run(self.scenario, &fabric, self.before.as_ref());
         let plan = match &trial.outcome {
             Outcome::Routed(verified) => Some(&**verified.plan()),
             _ => None,
@@ -130,12 +133,12 @@ impl<'a> Scene<'a> {
     }
 
     /// The subnet manager's place, or that of a standby if it goes with the parts.
-    fn seat(&self, left: &Topology, parts: &[Part]) -> Option<Seat> {
-        let is_gone = |node: usize| parts.contains(&Part::Switch(node));
+    fn sm_location(&self, left: &Topology, parts: &[FailedPart]) -> Option<SmLocation> {
+        let is_gone = |node: usize| parts.contains(&FailedPart::Switch(node));
         let lives =
             |node: usize| !is_gone(node) && self.home[node].is_none_or(|home| !is_gone(home));
-        if lives(self.bench.seat.0) {
-            return Some(self.bench.seat);
+        if lives(self.scenario.sm_location.0) {
+            return Some(self.scenario.sm_location);
         }
         let mut nodes = (0..left.nodes.len()).filter(|&node| lives(node));
         let host = nodes.clone().find(|&node| left.nodes[node].kind == NodeKind::Ca);
@@ -143,8 +146,8 @@ impl<'a> Scene<'a> {
     }
 
     /// End ports that are gone with the switches: port 0 of each, and the hosts there.
-    fn gone_with(&self, parts: &[Part]) -> usize {
-        let nodes = &self.bench.topology.nodes;
+    fn gone_with(&self, parts: &[FailedPart]) -> usize {
+        let nodes = &self.scenario.topology.nodes;
         let hosts_of = |switch: usize| {
             let is_host = |index: usize| {
                 nodes[index].kind != NodeKind::Switch && self.home[index] == Some(switch)
@@ -152,8 +155,8 @@ impl<'a> Scene<'a> {
             (0..nodes.len()).filter(|&index| is_host(index)).count()
         };
         let gone = parts.iter().filter_map(|part| match part {
-            Part::Switch(switch) => Some(1 + hosts_of(*switch)),
-            Part::Cable(_) => None,
+            FailedPart::Switch(switch) => Some(1 + hosts_of(*switch)),
+            FailedPart::Cable(_) => None,
         });
         gone.sum()
     }
@@ -209,25 +212,25 @@ fn code_in(text: &str) -> Option<String> {
 
 /// The topology without the cables of these parts; nodes without cables are not seen by any
 /// sweep.
-fn remaining(topology: &Topology, parts: &[Part]) -> Topology {
+fn remaining(topology: &Topology, parts: &[FailedPart]) -> Topology {
     let mut left = topology.clone();
     let mut index = 0;
     left.cables.retain(|ends| {
-        let here = Part::Cable(index);
+        let here = FailedPart::Cable(index);
         index += 1;
-        let is_cut = |&(node, _): &(usize, PortNum)| parts.contains(&Part::Switch(node));
+        let is_cut = |&(node, _): &(usize, PortNum)| parts.contains(&FailedPart::Switch(node));
         !parts.contains(&here) && !ends.iter().any(is_cut)
     });
     left
 }
 
-fn component(topology: &Topology, part: Part) -> Component {
+fn component(topology: &Topology, part: FailedPart) -> Component {
     match part {
-        Part::Switch(index) => {
+        FailedPart::Switch(index) => {
             let node = &topology.nodes[index];
             Component::Switch { guid: node.guid, description: node.description.clone() }
         }
-        Part::Cable(index) => {
+        FailedPart::Cable(index) => {
             let ends = topology.cables[index].map(|(node, port)| {
                 let node = &topology.nodes[node];
                 let description = node.description.clone();

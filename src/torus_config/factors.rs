@@ -8,8 +8,8 @@
 //! The result are the prime factors of the grid: lines and rings, where a ring of four counts as two
 //! factors of two.
 
+use super::edge_classes::EdgeClasses;
 use super::graph::Graph;
-use super::squares::Classes;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a corner in a triangle, which is a ring of three, counts more than another.
@@ -17,32 +17,32 @@ const TRIANGLE: u32 = 3;
 
 /// How edges of two classes meet.
 #[derive(Clone, Copy, Default)]
-struct Meeting {
+struct PairCounts {
     in_squares: u32,
     elsewhere: u32,
 }
 
 /// The factor of each class; `None` for classes that fit none.
-pub(super) fn factors(graph: &Graph, classes: &Classes) -> (usize, Vec<Option<u32>>) {
-    let (meetings, trusted) = meetings(graph, classes);
+pub(super) fn factors(graph: &Graph, classes: &EdgeClasses) -> (usize, Vec<Option<u32>>) {
+    let (pair_counts, trusted) = pair_counts(graph, classes);
     let is_bare = !trusted.contains(&true) && !graph.edges.is_empty();
     if is_bare && (0..graph.len() as u32).all(|vertex| graph.degree(vertex) <= 2) {
         // A single ring or line has no 4-loops.
         return (1, vec![Some(0); classes.count]);
     }
     let mut clusters = Clusters::new(classes);
-    for (&(a, b), meeting) in &meetings {
-        if meeting.in_squares > 0 {
+    for (&(a, b), counts) in &pair_counts {
+        if counts.in_squares > 0 {
             clusters.across[a as usize].insert(b);
             clusters.across[b as usize].insert(a);
         }
     }
-    let mut aligned: Vec<(u32, u32, u32)> = meetings
+    let mut aligned: Vec<(u32, u32, u32)> = pair_counts
         .iter()
-        .filter(|((a, b), meeting)| {
-            meeting.in_squares == 0 && trusted[*a as usize] && trusted[*b as usize]
+        .filter(|((a, b), counts)| {
+            counts.in_squares == 0 && trusted[*a as usize] && trusted[*b as usize]
         })
-        .map(|(&(a, b), meeting)| (meeting.elsewhere, a, b))
+        .map(|(&(a, b), counts)| (counts.elsewhere, a, b))
         .collect();
     aligned.sort_unstable_by_key(|&(weight, a, b)| (std::cmp::Reverse(weight), a, b));
     for (_, a, b) in aligned {
@@ -52,8 +52,11 @@ pub(super) fn factors(graph: &Graph, classes: &Classes) -> (usize, Vec<Option<u3
 }
 
 /// Counts for all pairs of classes that meet, and which classes there is any evidence for.
-fn meetings(graph: &Graph, classes: &Classes) -> (BTreeMap<(u32, u32), Meeting>, Vec<bool>) {
-    let mut meetings: BTreeMap<(u32, u32), Meeting> = BTreeMap::new();
+fn pair_counts(
+    graph: &Graph,
+    classes: &EdgeClasses,
+) -> (BTreeMap<(u32, u32), PairCounts>, Vec<bool>) {
+    let mut pair_counts: BTreeMap<(u32, u32), PairCounts> = BTreeMap::new();
     let mut trusted = vec![false; classes.count];
     for (edge, &class) in classes.of.iter().enumerate() {
         trusted[class as usize] |= classes.is_in_square[edge];
@@ -63,24 +66,24 @@ fn meetings(graph: &Graph, classes: &Classes) -> (BTreeMap<(u32, u32), Meeting>,
         for (index, &(one, a)) in around.iter().enumerate() {
             for &(other, b) in &around[index + 1..] {
                 let (ca, cb) = (classes.of[a as usize], classes.of[b as usize]);
-                let meeting = meetings.entry((ca.min(cb), ca.max(cb))).or_default();
+                let counts = pair_counts.entry((ca.min(cb), ca.max(cb))).or_default();
                 if classes.is_corner(vertex, a, b) {
-                    meeting.in_squares += 1;
+                    counts.in_squares += 1;
                 } else if graph.edge(one, other).is_some() {
-                    meeting.elsewhere += TRIANGLE;
+                    counts.elsewhere += TRIANGLE;
                     trusted[ca as usize] = true;
                     trusted[cb as usize] = true;
                 } else {
-                    meeting.elsewhere += 1;
+                    counts.elsewhere += 1;
                 }
             }
         }
     }
-    meetings.retain(|&(a, b), _| a != b);
-    (meetings, trusted)
+    pair_counts.retain(|&(a, b), _| a != b);
+    (pair_counts, trusted)
 }
 
-/// Sets of classes that are thought to run along one dimension.
+/// DisjointSets of classes that are thought to run along one dimension.
 struct Clusters {
     parent: Vec<u32>,
     /// By cluster: those that run along other dimensions.
@@ -90,7 +93,7 @@ struct Clusters {
 }
 
 impl Clusters {
-    fn new(classes: &Classes) -> Self {
+    fn new(classes: &EdgeClasses) -> Self {
         let mut edges = vec![0; classes.count];
         classes.of.iter().for_each(|&class| edges[class as usize] += 1);
         Self {

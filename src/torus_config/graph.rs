@@ -2,7 +2,7 @@
 //! switch to itself none. Only the largest connected part has edges.
 
 use crate::fabric::SwitchId;
-use crate::plan::routing::torus::Wiring;
+use crate::plan::routing::torus::Cabling;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Neighbouring switches and the cables between them.
@@ -24,12 +24,12 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// The largest connected part of what `wiring` joins.
-    pub(super) fn new(wiring: &Wiring) -> Self {
-        let count = wiring.switch_count();
+    /// The largest connected part of what `cabling` joins.
+    pub(super) fn new(cabling: &Cabling) -> Self {
+        let count = cabling.switch_count();
         let mut cables: BTreeMap<[u32; 2], u32> = BTreeMap::new();
         for from in 0..count as u32 {
-            for link in wiring.links(SwitchId(from)) {
+            for link in cabling.links(SwitchId(from)) {
                 if from < link.peer.0 {
                     *cables.entry([from, link.peer.0]).or_default() += 1;
                 }

@@ -5,13 +5,13 @@
 //! shrunk to a point is a ring or a line. Where damage or stray cables make it anything else,
 //! the connections with the most cables are believed.
 
+use super::edge_classes::EdgeClasses;
 use super::graph::Graph;
-use super::squares::Classes;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A line or ring of layers.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Line {
+pub(super) struct FactorLayers {
     /// By vertex: its layer, in 0..radix; `None` where that is unknown.
     pub at: Vec<Option<u32>>,
     /// Number of layers.
@@ -25,12 +25,12 @@ type Joints = BTreeMap<[u32; 2], u32>;
 
 /// The layers along each of `count` factors; factors with fewer than two are left out.
 /// `factor_of` tells the factor of each class, and is completed where the layers tell more.
-pub(super) fn lines(
+pub(super) fn factor_layers(
     graph: &Graph,
-    classes: &Classes,
+    classes: &EdgeClasses,
     count: usize,
     mut factor_of: Vec<Option<u32>>,
-) -> Vec<Line> {
+) -> Vec<FactorLayers> {
     let layers: Vec<Vec<u32>> =
         (0..count as u32).map(|factor| layers(graph, classes, &factor_of, factor)).collect();
     // An edge without faces runs along the only factor in which its ends differ.
@@ -54,14 +54,19 @@ pub(super) fn lines(
         is_looped = is_looped && closes(&mut order, &joints);
         let position: BTreeMap<u32, u32> = order.iter().copied().zip(0..).collect();
         let at = layer.iter().map(|layer| position.get(layer).copied()).collect();
-        Some(Line { at, radix: order.len() as u32, is_looped })
+        Some(FactorLayers { at, radix: order.len() as u32, is_looped })
     };
     (0..).zip(layers).filter_map(line).collect()
 }
 
 /// The layer of each vertex along `factor`, as the lowest vertex in it.
-fn layers(graph: &Graph, classes: &Classes, factor_of: &[Option<u32>], factor: u32) -> Vec<u32> {
-    let mut sets = Sets((0..graph.len() as u32).collect());
+fn layers(
+    graph: &Graph,
+    classes: &EdgeClasses,
+    factor_of: &[Option<u32>],
+    factor: u32,
+) -> Vec<u32> {
+    let mut sets = DisjointSets((0..graph.len() as u32).collect());
     let mut sides: BTreeMap<(u32, bool), u32> = BTreeMap::new();
     for (edge, id) in graph.edges.iter().zip(0..) {
         let class = classes.of[id as usize];
@@ -81,7 +86,7 @@ fn layers(graph: &Graph, classes: &Classes, factor_of: &[Option<u32>], factor: u
 
 fn joints(
     graph: &Graph,
-    classes: &Classes,
+    classes: &EdgeClasses,
     factor_of: &[Option<u32>],
     factor: u32,
     layer: &[u32],
@@ -163,9 +168,9 @@ fn longest(
 }
 
 /// Disjoint sets of vertices.
-struct Sets(Vec<u32>);
+struct DisjointSets(Vec<u32>);
 
-impl Sets {
+impl DisjointSets {
     fn find(&mut self, vertex: u32) -> u32 {
         let mut at = vertex;
         while self.0[at as usize] != at {

@@ -13,13 +13,13 @@
 //! | step | room |
 //! |---|---|
 //! | the switches as a simple graph | [`graph`] |
-//! | faces, classes of parallel edges | [`squares`] |
+//! | faces, classes of parallel edges | [`edge_classes`] |
 //! | classes → dimensions | [`factors`] |
 //! | the layers of a dimension, in order | [`layers`] |
-//! | rings of four, names of axes, other readings | [`readings`] |
-//! | the same, grown from single corners, for damaged fabrics | [`growth`] |
-//! | the same, by trying all grids, for those damaged where they are thin | [`fits`] |
-//! | coordinates, holes | [`map`] |
+//! | rings of four, names of axes, other readings | [`candidates`] |
+//! | the same, grown from single corners, for damaged fabrics | [`region_growing`] |
+//! | the same, by trying all grids, for those damaged where they are thin | [`exhaustive`] |
+//! | coordinates, holes | [`embedding`] |
 //! | seeds, by trying them with the engine's own discovery | [`seeds`] |
 //! | what is missing or stray | [`findings`] |
 //!
@@ -28,49 +28,49 @@
 //! Which dimension is x, which end of it is 0 and where the datelines lie is free; all seeds of
 //! a result agree on it. A ring of four is the product of two pairs: a 4x2 torus and a 2x2x2
 //! mesh are the same graph, and so are differently paired rings of a 4x4 torus. See
-//! [`readings`] for what is preferred then.
+//! [`candidates`] for what is preferred then.
 
+mod candidates;
+mod edge_classes;
+mod embedding;
+mod exhaustive;
 mod factors;
 mod findings;
-mod fits;
 mod graph;
-mod growth;
 mod layers;
-mod map;
-mod readings;
+mod region_growing;
 mod seeds;
-mod squares;
 
-pub use findings::{Gap, Stray};
+pub use findings::{MissingCables, StrayCable};
 
 use crate::config::torus::{TorusConfig, TorusSize};
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::Guid;
-use crate::plan::routing::torus::{Coordinates, Wiring};
+use crate::plan::routing::torus::{Cabling, Coordinates};
+use edge_classes::EdgeClasses;
+use embedding::Embedding;
 use graph::Graph;
-use map::Map;
-use seeds::{Ground, Planted};
-use squares::Classes;
+use seeds::{SeedFinder, SeededTorus};
 
 /// Neighbours of a switch of a torus, at most.
-const MOST_NEIGHBORS: usize = 6;
+const MAX_NEIGHBORS: usize = 6;
 /// Common neighbours of two switches of a torus, at most.
-const MOST_COMMON: usize = 2;
+const MAX_COMMON_NEIGHBORS: usize = 2;
 
 /// A torus that was read from a fabric.
 #[derive(Clone, Debug)]
-pub struct Derived {
+pub struct DerivedTorus {
     /// The configuration for it.
     pub config: TorusConfig,
     /// Coordinates of each switch in it, by [`SwitchId`]; `None` for those that are not part of
     /// it.
     pub coordinates: Vec<Option<Coordinates>>,
     /// Coordinates without a switch, x running fastest.
-    pub missing: Vec<Coordinates>,
+    pub missing_switches: Vec<Coordinates>,
     /// Neighbours with fewer cables than others along the same dimension.
-    pub gaps: Vec<Gap>,
+    pub missing_cables: Vec<MissingCables>,
     /// Cables that do not join neighbours.
-    pub strays: Vec<Stray>,
+    pub stray_cables: Vec<StrayCable>,
     /// Shapes of other readings that leave as few faults unexplained. The shape itself is among
     /// them if the cables make it in more than one way.
     pub alternatives: Vec<TorusSize>,
@@ -80,7 +80,7 @@ pub struct Derived {
 
 /// Why a fabric is no torus.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NoTorus {
+pub enum DeriveError {
     /// There are none.
     #[error("there are no switches in the fabric")]
     NoSwitches,
@@ -160,40 +160,42 @@ pub fn shape(size: &TorusSize) -> String {
 ///
 /// # Errors
 /// Why it is none.
-pub fn derive(fabric: &Fabric) -> Result<Derived, NoTorus> {
+pub fn derive(fabric: &Fabric) -> Result<DerivedTorus, DeriveError> {
     let switches = fabric.switches().len();
     if switches == 0 {
-        return Err(NoTorus::NoSwitches);
+        return Err(DeriveError::NoSwitches);
     }
-    let wiring = Wiring::new(fabric);
-    let graph = Graph::new(&wiring);
+    let cabling = Cabling::new(fabric);
+    let graph = Graph::new(&cabling);
     if graph.edges.is_empty() {
-        return Err(NoTorus::NoCables(switches));
+        return Err(DeriveError::NoCables(switches));
     }
-    let maps = read(fabric, &graph, &wiring)?;
-    let best = maps.first().ok_or(NoTorus::NoFaces { switches })?;
+    let embeddings = read(fabric, &graph, &cabling)?;
+    let best = embeddings.first().ok_or(DeriveError::NoFaces { switches })?;
     if 4 * best.faults(&graph) > graph.edges.len()
         && let Some(why) = why_not(fabric, &graph)
     {
         return Err(why);
     }
     plausible(&graph, best, switches)?;
-    let Planted { map, seeds, portgroup_max_ports, reading, .. } =
-        plant(fabric, &wiring, &graph, &maps).ok_or_else(|| NoTorus::NoSeed(best.size()))?;
-    let alternatives = alternatives(&maps, reading);
-    let coordinates = map.positions.iter().map(|at| at.map(|at| map.lattice.coordinates(at)));
-    let strays = findings::strays(&wiring, &map, fabric);
-    let all = wiring.cables.iter().filter(|cable| findings::is_between_switches(fabric, cable));
+    let SeededTorus { embedding, seeds, portgroup_max_ports, reading, .. } =
+        find_seeds(fabric, &cabling, &graph, &embeddings)
+            .ok_or_else(|| DeriveError::NoSeed(best.size()))?;
+    let alternatives = alternatives(&embeddings, reading);
+    let coordinates =
+        embedding.positions.iter().map(|at| at.map(|at| embedding.lattice.coordinates(at)));
+    let strays = findings::strays(&cabling, &embedding, fabric);
+    let all = cabling.cables.iter().filter(|cable| findings::is_between_switches(fabric, cable));
     let all = all.count();
-    Ok(Derived {
+    Ok(DerivedTorus {
         coordinates: coordinates.collect(),
-        missing: map.missing().map(|at| map.lattice.coordinates(at)).collect(),
-        gaps: findings::gaps(&graph, &map),
+        missing_switches: embedding.missing().map(|at| embedding.lattice.coordinates(at)).collect(),
+        missing_cables: findings::missing_cables(&graph, &embedding),
         cables: (all - strays.len(), all),
-        strays,
+        stray_cables: strays,
         alternatives,
         config: TorusConfig {
-            size: Some(map.size()),
+            size: Some(embedding.size()),
             seeds,
             portgroup_max_ports,
             ..TorusConfig::default()
@@ -201,7 +203,7 @@ pub fn derive(fabric: &Fabric) -> Result<Derived, NoTorus> {
     })
 }
 
-impl Derived {
+impl DerivedTorus {
     /// Switches that are not part of the torus.
     pub fn outside(&self) -> impl Iterator<Item = SwitchId> + '_ {
         let all = (0..).zip(&self.coordinates);
@@ -221,15 +223,20 @@ impl Derived {
 
 /// The reading, with seeds, that the engine routes; where it routes several, the one that comes
 /// first, where none, the one of which it places most.
-fn plant(fabric: &Fabric, wiring: &Wiring, graph: &Graph, maps: &[Map]) -> Option<Planted> {
-    let mut best: Option<Planted> = None;
-    for (reading, map) in maps.iter().enumerate() {
-        let portgroup_max_ports = findings::portgroup_max_ports(graph, wiring, map);
-        let ground = Ground { fabric, wiring, graph, portgroup_max_ports };
-        let Some(planted) = ground.plant(map) else { continue };
-        let is_done = planted.found.is_complete(map);
-        if best.as_ref().is_none_or(|best| planted.found > best.found) {
-            best = Some(Planted { reading, ..planted });
+fn find_seeds(
+    fabric: &Fabric,
+    cabling: &Cabling,
+    graph: &Graph,
+    embeddings: &[Embedding],
+) -> Option<SeededTorus> {
+    let mut best: Option<SeededTorus> = None;
+    for (reading, embedding) in embeddings.iter().enumerate() {
+        let portgroup_max_ports = findings::portgroup_max_ports(graph, cabling, embedding);
+        let finder = SeedFinder { fabric, cabling, graph, portgroup_max_ports };
+        let Some(seeded) = finder.find_seeds(embedding) else { continue };
+        let is_done = seeded.found.is_complete(embedding);
+        if best.as_ref().is_none_or(|best| seeded.found > best.found) {
+            best = Some(SeededTorus { reading, ..seeded });
         }
         if is_done {
             break;
@@ -239,9 +246,9 @@ fn plant(fabric: &Fabric, wiring: &Wiring, graph: &Graph, maps: &[Map]) -> Optio
 }
 
 /// The shapes of readings other than the chosen one, each once.
-fn alternatives(maps: &[Map], chosen: usize) -> Vec<TorusSize> {
-    let others = maps.iter().enumerate().filter(|&(index, _)| index != chosen);
-    let mut shapes: Vec<TorusSize> = others.map(|(_, map)| map.size()).collect();
+fn alternatives(embeddings: &[Embedding], chosen: usize) -> Vec<TorusSize> {
+    let others = embeddings.iter().enumerate().filter(|&(index, _)| index != chosen);
+    let mut shapes: Vec<TorusSize> = others.map(|(_, embedding)| embedding.size()).collect();
     let mut seen: Vec<TorusSize> = Vec::new();
     shapes.retain(|size| {
         let is_new = !seen.contains(size);
@@ -251,31 +258,31 @@ fn alternatives(maps: &[Map], chosen: usize) -> Vec<TorusSize> {
     shapes
 }
 
-/// From cables to maps.
-fn read(fabric: &Fabric, graph: &Graph, wiring: &Wiring) -> Result<Vec<Map>, NoTorus> {
-    let squares = squares::squares(graph);
-    let classes = Classes::new(graph, &squares);
+/// From cables to embeddings.
+fn read(fabric: &Fabric, graph: &Graph, cabling: &Cabling) -> Result<Vec<Embedding>, DeriveError> {
+    let squares = edge_classes::squares(graph);
+    let classes = EdgeClasses::new(graph, &squares);
     let (count, factor_of) = factors::factors(graph, &classes);
-    let lines = layers::lines(graph, &classes, count, factor_of);
+    let lines = layers::factor_layers(graph, &classes, count, factor_of);
     let dimensions = lines.len();
-    let maps = readings::read(graph, wiring, lines);
-    if !maps.is_empty() {
-        return Ok(maps);
+    let embeddings = candidates::read(graph, cabling, lines);
+    if !embeddings.is_empty() {
+        return Ok(embeddings);
     }
     let switches = fabric.switches().len();
     Err(why_not(fabric, graph).unwrap_or(match count {
-        0 => NoTorus::NoFaces { switches },
-        _ => NoTorus::TooManyDimensions(dimensions),
+        0 => DeriveError::NoFaces { switches },
+        _ => DeriveError::TooManyDimensions(dimensions),
     }))
 }
 
 /// Signs of a tree: too many neighbours, or too many in common.
-fn why_not(fabric: &Fabric, graph: &Graph) -> Option<NoTorus> {
+fn why_not(fabric: &Fabric, graph: &Graph) -> Option<DeriveError> {
     let guid = |vertex: u32| fabric.switch(SwitchId(vertex)).guid();
     let busiest = (0..graph.len() as u32).max_by_key(|&vertex| graph.degree(vertex))?;
     let neighbors = graph.degree(busiest);
-    if neighbors > MOST_NEIGHBORS {
-        return Some(NoTorus::TooManyNeighbors { guid: guid(busiest), neighbors });
+    if neighbors > MAX_NEIGHBORS {
+        return Some(DeriveError::TooManyNeighbors { guid: guid(busiest), neighbors });
     }
     let pairs = (0..graph.len() as u32).flat_map(|middle| {
         let around = graph.neighbors(middle).iter().map(|&(vertex, _)| vertex);
@@ -285,17 +292,28 @@ fn why_not(fabric: &Fabric, graph: &Graph) -> Option<NoTorus> {
         .filter(|(a, b)| a < b)
         .map(|(a, b)| (graph.common(a, b), a, b))
         .max_by_key(|&(common, ..)| common)?;
-    (common > MOST_COMMON).then(|| NoTorus::TooMuchInCommon { a: guid(a), b: guid(b), common })
+    (common > MAX_COMMON_NEIGHBORS).then(|| DeriveError::TooMuchInCommon {
+        a: guid(a),
+        b: guid(b),
+        common,
+    })
 }
 
 /// A reading must explain two thirds of what it is about, and be half full.
-fn plausible(graph: &Graph, map: &Map, switches: usize) -> Result<(), NoTorus> {
-    let (placed, explained) = (map.placed(), map.explained(graph));
+fn plausible(graph: &Graph, embedding: &Embedding, switches: usize) -> Result<(), DeriveError> {
+    let (placed, explained) = (embedding.placed(), embedding.explained(graph));
     let edges = graph.edges.len();
-    let is_plausible =
-        3 * placed >= 2 * switches && 3 * explained >= 2 * edges && 2 * placed >= map.lattice.len();
+    let is_plausible = 3 * placed >= 2 * switches
+        && 3 * explained >= 2 * edges
+        && 2 * placed >= embedding.lattice.len();
     if is_plausible {
         return Ok(());
     }
-    Err(NoTorus::Implausible { size: map.size(), placed, switches, explained, cables: edges })
+    Err(DeriveError::Implausible {
+        size: embedding.size(),
+        placed,
+        switches,
+        explained,
+        cables: edges,
+    })
 }

@@ -1,124 +1,131 @@
-//! Seeds, found by trying them: the engine's own discovery must find from each what the map has.
+//! Seeds, found by trying them: the engine's own discovery must find from each what the embedding has.
 
+use super::embedding::Embedding;
 use super::graph::Graph;
-use super::map::Map;
 use crate::config::torus::{Seed, SeedLink};
 use crate::fabric::{Fabric, SwitchId};
-use crate::plan::routing::torus::{Direction, Position, SeedTrial, Wiring};
+use crate::plan::routing::torus::{Cabling, Direction, Position, SeedTrial};
 use std::cmp::Reverse;
 
 /// Seeds to fall back on when a switch of the first is gone.
-const BACKUPS: usize = 3;
+const MAX_BACKUP_SEEDS: usize = 3;
 /// Trials for the first seed, and again for the others.
-const TRIALS: usize = 24;
-/// Up to this many sites every one is tried.
-const FEW: usize = 256;
-/// Trials for each mirror image, times the sites.
-const IMAGE_EFFORT: usize = 20_000;
+const MAX_TRIALS: usize = 24;
+/// Up to this many candidates every one is tried.
+const MAX_EXHAUSTIVE_CANDIDATES: usize = 256;
+/// Trials for each mirror image, times the candidates.
+const MAX_MIRRORED_TRIALS: usize = 20_000;
 /// All names that three axes can have.
 const AXIS_ORDERS: [[usize; 3]; 6] =
     [[0, 1, 2], [1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 2, 0], [2, 0, 1]];
 
 /// What the seeds are looked for in.
 #[derive(Clone, Copy)]
-pub(super) struct Ground<'a> {
+pub(super) struct SeedFinder<'a> {
     /// The fabric.
     pub fabric: &'a Fabric,
     /// Its cables.
-    pub wiring: &'a Wiring,
+    pub cabling: &'a Cabling,
     /// Its graph.
     pub graph: &'a Graph,
     /// Largest size of a group of ports.
     pub portgroup_max_ports: u32,
 }
 
-/// The map with its origin at the first seed, and the seeds.
-pub(super) struct Planted {
-    /// The map.
-    pub map: Map,
+/// The embedding with its origin at the first seed, and the seeds.
+pub(super) struct SeededTorus {
+    /// The embedding.
+    pub embedding: Embedding,
     /// Disjoint seeds that all grow to the same coordinates.
     pub seeds: Vec<Seed>,
     /// The size of groups of ports that was reckoned with.
     pub portgroup_max_ports: u32,
     /// What the engine makes of the first seed.
-    pub found: Yield,
+    pub found: TrialResult,
     /// Which of several readings this is.
     pub reading: usize,
 }
 
 /// What the engine's discovery makes of a seed; more is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Yield {
+pub(super) struct TrialResult {
     is_routable: bool,
     switches: usize,
     cables: usize,
 }
 
-impl Yield {
-    /// True if every switch of a map is routed.
-    pub(super) fn is_complete(&self, map: &Map) -> bool {
-        self.is_routable && self.switches == map.placed()
+impl TrialResult {
+    /// True if every switch of a embedding is routed.
+    pub(super) fn is_complete(&self, embedding: &Embedding) -> bool {
+        self.is_routable && self.switches == embedding.placed()
     }
 }
 
 /// A switch to begin at, and its neighbours that the seed names, by [`Direction`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Site {
+struct SeedCandidate {
     origin: u32,
     neighbors: [Option<u32>; 6],
 }
 
-impl Site {
+impl SeedCandidate {
     fn switches(&self) -> impl Iterator<Item = u32> + '_ {
         [self.origin].into_iter().chain(self.neighbors.into_iter().flatten())
     }
 }
 
-impl Ground<'_> {
-    /// Finds seeds for a map; `None` if no switch has the neighbours that a seed needs.
-    pub(super) fn plant(&self, map: &Map) -> Option<Planted> {
-        let (map, mut sites, first, most) = self.first(map)?;
-        let map = map.with_origin(map.positions[first.origin as usize]?)?;
+impl SeedFinder<'_> {
+    /// Finds seeds for a embedding; `None` if no switch has the neighbours that a seed needs.
+    pub(super) fn find_seeds(&self, embedding: &Embedding) -> Option<SeededTorus> {
+        let (embedding, mut candidates, first, most) = self.first(embedding)?;
+        let embedding = embedding.with_origin(embedding.positions[first.origin as usize]?)?;
         let mut chosen = vec![first];
-        for _ in 0..TRIALS {
-            sites.retain(|site| is_disjoint(site, &chosen));
-            let Some(next) = farthest(&map, &chosen, &sites) else { break };
-            let site = sites.remove(next);
-            if self.trial(&map, &site).is_some_and(|found| found >= most) {
-                chosen.push(site);
+        for _ in 0..MAX_TRIALS {
+            candidates.retain(|candidate| is_disjoint(candidate, &chosen));
+            let Some(next) = farthest(&embedding, &chosen, &candidates) else { break };
+            let candidate = candidates.remove(next);
+            if self.trial(&embedding, &candidate).is_some_and(|found| found >= most) {
+                chosen.push(candidate);
             }
-            if chosen.len() > BACKUPS {
+            if chosen.len() > MAX_BACKUP_SEEDS {
                 break;
             }
         }
-        let seeds = chosen.iter().map(|site| self.seed(&map, site)).collect();
+        let seeds = chosen.iter().map(|candidate| self.seed(&embedding, candidate)).collect();
         let portgroup_max_ports = self.portgroup_max_ports;
-        Some(Planted { map, seeds, portgroup_max_ports, found: most, reading: 0 })
+        Some(SeededTorus { embedding, seeds, portgroup_max_ports, found: most, reading: 0 })
     }
 
     /// The first seed. The engine treats neither the axes of a damaged torus alike nor their
     /// directions: where it would refuse the preferred order of axes, others get a chance, and then
     /// their mirror images.
-    fn first(&self, map: &Map) -> Option<(Map, Vec<Site>, Site, Yield)> {
-        let mut best: Option<(Map, Vec<Site>, Site, Yield)> = None;
+    fn first(
+        &self,
+        embedding: &Embedding,
+    ) -> Option<(Embedding, Vec<SeedCandidate>, SeedCandidate, TrialResult)> {
+        let mut best: Option<(Embedding, Vec<SeedCandidate>, SeedCandidate, TrialResult)> = None;
         for mirrored in 0..8 {
-            let is_same = |axis: usize| mirrored >> axis & 1 == 1 && map.lattice.radix(axis) < 3;
+            let is_same =
+                |axis: usize| mirrored >> axis & 1 == 1 && embedding.lattice.radix(axis) < 3;
             if (0..3).any(is_same) {
                 continue;
             }
             for order in AXIS_ORDERS {
-                let image = map.mirrored(mirrored).and_then(|map| map.with_axes(order));
-                let Some(map) = image else { continue };
-                let sites = self.sites(&map);
+                let image =
+                    embedding.mirrored(mirrored).and_then(|embedding| embedding.with_axes(order));
+                let Some(embedding) = image else { continue };
+                let candidates = self.candidates(&embedding);
                 let trials = match mirrored {
-                    0 if sites.len() <= FEW => FEW,
-                    0 => TRIALS,
-                    _ => (IMAGE_EFFORT / sites.len().max(1)).clamp(3, TRIALS),
+                    0 if candidates.len() <= MAX_EXHAUSTIVE_CANDIDATES => MAX_EXHAUSTIVE_CANDIDATES,
+                    0 => MAX_TRIALS,
+                    _ => (MAX_MIRRORED_TRIALS / candidates.len().max(1)).clamp(3, MAX_TRIALS),
                 };
-                let Some((site, found)) = self.best(&map, &sites, trials) else { continue };
-                let is_complete = found.is_complete(&map);
+                let Some((candidate, found)) = self.best(&embedding, &candidates, trials) else {
+                    continue;
+                };
+                let is_complete = found.is_complete(&embedding);
                 if best.as_ref().is_none_or(|(.., most)| found > *most) {
-                    best = Some((map, sites, site, found));
+                    best = Some((embedding, candidates, candidate, found));
                 }
                 if is_complete {
                     return best;
@@ -131,42 +138,47 @@ impl Ground<'_> {
         best
     }
 
-    /// All sites, those in the least damaged surroundings first.
-    fn sites(&self, map: &Map) -> Vec<Site> {
+    /// All candidates, those in the least damaged surroundings first.
+    fn candidates(&self, embedding: &Embedding) -> Vec<SeedCandidate> {
         let health = |vertex: u32| -> usize {
             let around = self.graph.neighbors(vertex);
-            around.iter().filter(|&&(other, _)| map.direction([vertex, other]).is_some()).count()
+            around
+                .iter()
+                .filter(|&&(other, _)| embedding.direction([vertex, other]).is_some())
+                .count()
         };
-        let health: Vec<usize> = (0..map.positions.len() as u32).map(health).collect();
-        let mut sites: Vec<(usize, Site)> = Vec::new();
-        for origin in map.lattice.positions().filter_map(|at| map.switches[at.index()]) {
+        let health: Vec<usize> = (0..embedding.positions.len() as u32).map(health).collect();
+        let mut candidates: Vec<(usize, SeedCandidate)> = Vec::new();
+        for origin in embedding.lattice.positions().filter_map(|at| embedding.switches[at.index()])
+        {
             let around = self.graph.neighbors(origin).iter();
             let nearby: usize = around.map(|&(other, _)| health[other as usize]).sum();
-            let own = sites.len();
+            let own = candidates.len();
             for down in 0..8 {
-                let site = self.site(map, origin, down).map(|site| (nearby, site));
-                let is_new = |site: &_| !sites[own..].contains(site);
-                sites.extend(site.filter(is_new));
+                let candidate =
+                    self.candidate(embedding, origin, down).map(|candidate| (nearby, candidate));
+                let is_new = |candidate: &_| !candidates[own..].contains(candidate);
+                candidates.extend(candidate.filter(is_new));
             }
         }
-        sites.sort_by_key(|&(nearby, _)| Reverse(nearby));
-        sites.into_iter().map(|(_, site)| site).collect()
+        candidates.sort_by_key(|&(nearby, _)| Reverse(nearby));
+        candidates.into_iter().map(|(_, candidate)| candidate).collect()
     }
 
     /// The links that a seed at `origin` needs: one along each dimension, both in a ring of four,
     /// and all there are where there is but one dimension. A bit of `down` prefers the downward
     /// link of a dimension.
-    fn site(&self, map: &Map, origin: u32, down: u8) -> Option<Site> {
-        let lattice = &map.lattice;
-        let at = map.positions[origin as usize]?;
+    fn candidate(&self, embedding: &Embedding, origin: u32, down: u8) -> Option<SeedCandidate> {
+        let lattice = &embedding.lattice;
+        let at = embedding.positions[origin as usize]?;
         let axes = || (0..3).filter(|&axis| lattice.is_active(axis));
         let is_only = axes().count() == 1;
-        let mut site = Site { origin, neighbors: [None; 6] };
+        let mut candidate = SeedCandidate { origin, neighbors: [None; 6] };
         for axis in axes() {
             let mut ways = [Direction::plus(axis), Direction::minus(axis)];
             ways.rotate_left(usize::from(down >> axis & 1));
             let [first, second] = ways.map(|direction| {
-                let neighbor = map.neighbor(at, direction)?;
+                let neighbor = embedding.neighbor(at, direction)?;
                 self.graph.edge(origin, neighbor).map(|_| (direction, neighbor))
             });
             let needs_both = lattice.is_looped(axis) && lattice.radix(axis) == 4;
@@ -175,85 +187,100 @@ impl Ground<'_> {
             }
             let wanted = [first, second.filter(|_| needs_both || is_only || first.is_none())];
             for (direction, neighbor) in wanted.into_iter().flatten() {
-                site.neighbors[direction.index()] = Some(neighbor);
+                candidate.neighbors[direction.index()] = Some(neighbor);
             }
             first.or(second)?;
         }
-        Some(site)
+        Some(candidate)
     }
 
-    /// Of up to `trials` sites the one with the best yield, the earliest of equals. Each is tried
+    /// Of up to `trials` candidates the one with the best yield, the earliest of equals. Each is tried
     /// with the datelines just below it, as the seed will have them.
-    fn best(&self, map: &Map, sites: &[Site], trials: usize) -> Option<(Site, Yield)> {
-        let step = sites.len().div_ceil(trials).max(1);
-        let mut best: Option<(Site, Yield)> = None;
-        for site in sites.iter().step_by(step) {
-            let origin = map.positions[site.origin as usize];
-            let Some(map) = origin.and_then(|origin| map.with_origin(origin)) else { continue };
-            let Some(found) = self.trial(&map, site) else { continue };
+    fn best(
+        &self,
+        embedding: &Embedding,
+        candidates: &[SeedCandidate],
+        trials: usize,
+    ) -> Option<(SeedCandidate, TrialResult)> {
+        let step = candidates.len().div_ceil(trials).max(1);
+        let mut best: Option<(SeedCandidate, TrialResult)> = None;
+        for candidate in candidates.iter().step_by(step) {
+            let origin = embedding.positions[candidate.origin as usize];
+            let Some(embedding) = origin.and_then(|origin| embedding.with_origin(origin)) else {
+                continue;
+            };
+            let Some(found) = self.trial(&embedding, candidate) else { continue };
             if best.is_none_or(|(_, most)| found > most) {
-                best = Some((*site, found));
+                best = Some((*candidate, found));
             }
-            if found.is_routable && found.switches == map.placed() {
+            if found.is_routable && found.switches == embedding.placed() {
                 break;
             }
         }
         best
     }
 
-    /// Lets the discovery grow from a site. `None` if it contradicts the map or itself.
-    fn trial(&self, map: &Map, site: &Site) -> Option<Yield> {
-        let (seed, max_ports) = (self.seed(map, site), self.portgroup_max_ports);
-        let trial = SeedTrial::place(self.fabric, self.wiring, &map.lattice, &seed, max_ports)?;
+    /// Lets the discovery grow from a candidate. `None` if it contradicts the embedding or itself.
+    fn trial(&self, embedding: &Embedding, candidate: &SeedCandidate) -> Option<TrialResult> {
+        let (seed, max_ports) = (self.seed(embedding, candidate), self.portgroup_max_ports);
+        let trial =
+            SeedTrial::place(self.fabric, self.cabling, &embedding.lattice, &seed, max_ports)?;
         let mut switches = 0;
         for (at, switch) in trial.switches() {
-            match map.positions[switch.index()] {
+            match embedding.positions[switch.index()] {
                 Some(known) if known != at => return None,
                 _ => switches += 1,
             }
         }
         let is_routable = trial.is_routable(self.fabric);
-        Some(Yield { is_routable, switches, cables: trial.cable_count() })
+        Some(TrialResult { is_routable, switches, cables: trial.cable_count() })
     }
 
-    fn seed(&self, map: &Map, site: &Site) -> Seed {
+    fn seed(&self, embedding: &Embedding, candidate: &SeedCandidate) -> Seed {
         let guid = |vertex: u32| self.fabric.switch(SwitchId(vertex)).guid();
         let mut seed = Seed::default();
-        let at = map.positions[site.origin as usize].unwrap_or(Position(0));
+        let at = embedding.positions[candidate.origin as usize].unwrap_or(Position(0));
         for direction in Direction::ALL {
             let axis = direction.axis();
             let slot = 2 * axis + usize::from(!direction.is_plus());
-            seed.links[slot] = site.neighbors[direction.index()]
-                .map(|other| SeedLink { origin: guid(site.origin), neighbor: guid(other) });
-            seed.dateline[axis] = -i64::from(map.lattice.coordinate(at, axis));
+            seed.links[slot] = candidate.neighbors[direction.index()]
+                .map(|other| SeedLink { origin: guid(candidate.origin), neighbor: guid(other) });
+            seed.dateline[axis] = -i64::from(embedding.lattice.coordinate(at, axis));
         }
         seed
     }
 }
 
-fn is_disjoint(site: &Site, chosen: &[Site]) -> bool {
+fn is_disjoint(candidate: &SeedCandidate, chosen: &[SeedCandidate]) -> bool {
     let taken = |vertex| chosen.iter().any(|other| other.switches().any(|own| own == vertex));
-    !site.switches().any(taken)
+    !candidate.switches().any(taken)
 }
 
-/// The site that is farthest from all that are chosen, the earliest of equals.
-fn farthest(map: &Map, chosen: &[Site], sites: &[Site]) -> Option<usize> {
-    let nearest = |site: &Site| {
-        let distances = chosen.iter().map(|other| distance(map, site.origin, other.origin));
+/// The candidate that is farthest from all that are chosen, the earliest of equals.
+fn farthest(
+    embedding: &Embedding,
+    chosen: &[SeedCandidate],
+    candidates: &[SeedCandidate],
+) -> Option<usize> {
+    let nearest = |candidate: &SeedCandidate| {
+        let distances =
+            chosen.iter().map(|other| distance(embedding, candidate.origin, other.origin));
         distances.min().unwrap_or_default()
     };
-    let indices = sites.iter().map(nearest).enumerate();
+    let indices = candidates.iter().map(nearest).enumerate();
     indices.max_by_key(|&(index, distance)| (distance, Reverse(index))).map(|(index, _)| index)
 }
 
-fn distance(map: &Map, a: u32, b: u32) -> u32 {
-    let (Some(a), Some(b)) = (map.positions[a as usize], map.positions[b as usize]) else {
+fn distance(embedding: &Embedding, a: u32, b: u32) -> u32 {
+    let (Some(a), Some(b)) = (embedding.positions[a as usize], embedding.positions[b as usize])
+    else {
         return 0;
     };
     let along = |axis: usize| {
-        let direct = map.lattice.coordinate(a, axis).abs_diff(map.lattice.coordinate(b, axis));
-        let around = map.lattice.radix(axis) - direct;
-        if map.lattice.is_looped(axis) { direct.min(around) } else { direct }
+        let direct =
+            embedding.lattice.coordinate(a, axis).abs_diff(embedding.lattice.coordinate(b, axis));
+        let around = embedding.lattice.radix(axis) - direct;
+        if embedding.lattice.is_looped(axis) { direct.min(around) } else { direct }
     };
     (0..3).map(along).sum()
 }

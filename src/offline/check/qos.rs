@@ -1,7 +1,7 @@
 //! What QoS comes to on a fabric, as text: which ports have the tables of which scopes of the
 //! policy, and the levels with the rules that give them.
 
-use super::lanes;
+use super::vl_tables;
 use crate::cli::configuration;
 use crate::config::Diagnostic;
 use crate::config::files;
@@ -61,7 +61,7 @@ pub(super) fn shown(
         Some(policy) => put_levels(&mut text, policy, plan.routing.engine),
         None => put!(text, "  no policy: paths have the SLs of their partitions"),
     }
-    text += &lanes::shown(fabric, &plan);
+    text += &vl_tables::shown(fabric, &plan);
     Ok(Shown { text, findings: found })
 }
 

@@ -12,7 +12,7 @@ use torus_sm::config::torus::TorusSize;
 use torus_sm::notes::Severity;
 use torus_sm::plan::routing::RoutingError;
 use torus_sm::plan::routing::torus::Torus;
-use torus_sm::torus_config::{Derived, derive, shape};
+use torus_sm::torus_config::{DerivedTorus, derive, shape};
 
 /// How a derived torus compares with the true one.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -109,7 +109,7 @@ pub(crate) fn judge(case: &Case) -> Verdict {
 
 /// The engine accepts the derived configuration, and places as many switches of the torus as
 /// with the true one, if it accepts that.
-fn routes_as_well(case: &Case, derived: &Derived) -> Result<(), String> {
+fn routes_as_well(case: &Case, derived: &DerivedTorus) -> Result<(), String> {
     let Ok(theirs) = case.route(case.truth.clone()) else { return Ok(()) };
     let ours = case.route(derived.config.clone());
     let ours = ours.map_err(|no| format!("refused {:?}: {}", derived.config, reasons(&no)))?;

@@ -14,10 +14,10 @@ use torus_sm::fabric::picture::View;
 use torus_sm::ids::Guid;
 use torus_sm::plan::routing::torus::Torus;
 use torus_sm::sim::generate::Shape;
-use torus_sm::torus_config::{Derived, NoTorus, derive};
+use torus_sm::torus_config::{DeriveError, DerivedTorus, derive};
 
 /// Each seed alone grows to the same coordinates, and no two share a switch.
-fn check_seeds(case: &Case, derived: &Derived, coordinates: &[Option<[u32; 3]>]) {
+fn check_seeds(case: &Case, derived: &DerivedTorus, coordinates: &[Option<[u32; 3]>]) {
     let mut used: Vec<Guid> = Vec::new();
     for seed in &derived.config.seeds {
         let mut own: Vec<Guid> =
@@ -32,7 +32,7 @@ fn check_seeds(case: &Case, derived: &Derived, coordinates: &[Option<[u32; 3]>])
     }
 }
 
-fn whole(case: &Case) -> Derived {
+fn whole(case: &Case) -> DerivedTorus {
     derive(&case.fabric).unwrap_or_else(|error| panic!("{:?}: {error}", case.shape))
 }
 
@@ -44,8 +44,16 @@ fn healthy_fabrics_are_read_exactly() {
         let derived = whole(&case);
         let ours = case.route(derived.config.clone());
         let ours = ours.unwrap_or_else(|no| panic!("{:?}: {no:?}", case.shape));
-        assert!(derived.missing.is_empty() && derived.gaps.is_empty(), "{:?}", case.shape);
-        assert!(derived.strays.is_empty() && derived.outside().count() == 0, "{:?}", case.shape);
+        assert!(
+            derived.missing_switches.is_empty() && derived.missing_cables.is_empty(),
+            "{:?}",
+            case.shape
+        );
+        assert!(
+            derived.stray_cables.is_empty() && derived.outside().count() == 0,
+            "{:?}",
+            case.shape
+        );
         assert_eq!(Torus::of(&ours).unwrap().switches().count(), case.at.len());
         let verdict = judge(&case);
         let is_good = matches!(verdict, Verdict::Right | Verdict::Ambiguous(_));
@@ -162,7 +170,7 @@ fn strays_are_told() {
     assert!(wrong.len() <= 10, "{wrong:?}");
 }
 
-fn refusal(text: &str) -> NoTorus {
+fn refusal(text: &str) -> DeriveError {
     let topology = torus_sm::fabric::ibnet::parse(Path::new("net"), text).unwrap();
     let fabric = Fabric::from_topology(&topology, 0, &View::default()).unwrap();
     derive(&fabric).unwrap_err()
@@ -172,11 +180,11 @@ fn refusal(text: &str) -> NoTorus {
 fn what_is_no_torus_is_told_why() {
     assert_eq!(
         refusal("Ca 1 \"a\"\n[1] \"b\"[1]\n\nCa 1 \"b\"\n[1] \"a\"[1]\n"),
-        NoTorus::NoSwitches
+        DeriveError::NoSwitches
     );
     assert_eq!(
         refusal("Switch 2 \"s\"\n[1] \"a\"[1]\n\nCa 1 \"a\"\n[1] \"s\"[1]\n"),
-        NoTorus::NoCables(1)
+        DeriveError::NoCables(1)
     );
     // Four leaves below three spines.
     let mut text = String::new();
@@ -190,5 +198,5 @@ fn what_is_no_torus_is_told_why() {
         (1..=4).for_each(|leaf| text += &format!("[{leaf}] \"l{leaf}\"[{spine}]\n"));
         text += "\n";
     }
-    assert!(matches!(refusal(&text), NoTorus::TooMuchInCommon { common: 4, .. }));
+    assert!(matches!(refusal(&text), DeriveError::TooMuchInCommon { common: 4, .. }));
 }

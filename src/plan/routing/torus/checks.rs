@@ -62,7 +62,7 @@ pub(super) fn vls(vls: VlCounts) -> Result<Vec<Note>, Note> {
 /// Does every switch have the ports that `port_order` names?
 ///
 /// # Errors
-/// Names a switch that has not.
+/// PartNames a switch that has not.
 pub(super) fn port_order(fabric: &Fabric, order: &[u8]) -> Result<(), Note> {
     // By number of ports: the first port in the order that a switch of this size lacks.
     let lacking: Vec<Option<u8>> = (0..=255usize)

@@ -1,13 +1,13 @@
 //! A torus as it was placed: which switch is where, which cables join neighbours, which end
 //! ports are at home there.
 
+use super::cabling::LocalPort;
 use super::lattice::{Direction, Lattice, Position};
-use super::wiring::Host;
 use crate::fabric::{Fabric, SwitchId};
 
 /// A cable between neighbours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Joined {
+pub(super) struct TorusCable {
     /// The two places, the second one step up the dimension from the first.
     pub ends: [Position; 2],
     /// The dimension, 0..=2.
@@ -16,21 +16,21 @@ pub(super) struct Joined {
     pub ports: [u8; 2],
 }
 
-/// Ports of the up to six bundles of each switch, by [`Direction`]. The bundle towards a
+/// Ports of the up to six port_groups of each switch, by [`Direction`]. The bundle towards a
 /// neighbour and the neighbour's bundle back hold the two ends of the same cables, index by
 /// index, ascending by the port numbers of the side for which the direction is plus.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Bundles {
+pub(super) struct PortGroups {
     /// By position and direction: where its ports begin; one more at the end.
     first: Vec<u32>,
     ports: Vec<u8>,
 }
 
-impl Bundles {
-    /// The bundles of `len` positions that these cables, in this order, make up.
-    pub(super) fn new(len: usize, cables: &[Joined]) -> Self {
+impl PortGroups {
+    /// The port_groups of `len` positions that these cables, in this order, make up.
+    pub(super) fn new(len: usize, cables: &[TorusCable]) -> Self {
         let slot = |at: Position, direction: Direction| 6 * at.index() + direction.index();
-        let ends = |cable: &Joined| {
+        let ends = |cable: &TorusCable| {
             let (axis, [lower, upper]) = (usize::from(cable.axis), cable.ends);
             [slot(lower, Direction::plus(axis)), slot(upper, Direction::minus(axis))]
         };
@@ -57,7 +57,7 @@ impl Bundles {
         &self.ports[self.first[slot] as usize..self.first[slot + 1] as usize]
     }
 
-    /// True if `other`, for a grid of the same shape, has the same bundles at a position.
+    /// True if `other`, for a grid of the same shape, has the same port_groups at a position.
     pub(super) fn are_same_at(&self, other: &Self, at: Position) -> bool {
         let range = 6 * at.index()..6 * at.index() + 7;
         let (one, two) = (&self.first[range.clone()], &other.first[range]);
@@ -79,21 +79,21 @@ impl Bundles {
 
 /// End ports by position.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Locals {
+pub(super) struct LocalPorts {
     /// By position: where its end ports end.
     ends: Vec<u32>,
-    hosts: Vec<Host>,
+    hosts: Vec<LocalPort>,
 }
 
-impl Locals {
+impl LocalPorts {
     /// Adds those of the next position.
-    pub(super) fn push(&mut self, hosts: impl IntoIterator<Item = Host>) {
+    pub(super) fn push(&mut self, hosts: impl IntoIterator<Item = LocalPort>) {
         self.hosts.extend(hosts);
         self.ends.push(self.hosts.len() as u32);
     }
 
     /// Those at a position.
-    pub(super) fn of(&self, at: Position) -> &[Host] {
+    pub(super) fn of(&self, at: Position) -> &[LocalPort] {
         let first = at.index().checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.hosts[first as usize..self.ends[at.index()] as usize]
     }
@@ -116,9 +116,9 @@ pub(super) struct Grid {
     /// Positions in the order in which they were filled.
     pub order: Vec<Position>,
     /// Ports of parallel cables.
-    pub bundles: Bundles,
+    pub port_groups: PortGroups,
     /// Port 0 and the end ports of the switch at each position, ascending by port number.
-    pub local: Locals,
+    pub local: LocalPorts,
 }
 
 impl Grid {
@@ -133,13 +133,13 @@ impl Grid {
     }
 
     /// The ports of the switch at `at` whose cables lead one step in `direction`.
-    pub(super) fn bundle(&self, at: Position, direction: Direction) -> &[u8] {
-        self.bundles.of(at, direction)
+    pub(super) fn port_group(&self, at: Position, direction: Direction) -> &[u8] {
+        self.port_groups.of(at, direction)
     }
 
     /// True if at least one cable leads from `at` in `direction`.
-    pub(super) fn is_open(&self, at: Position, direction: Direction) -> bool {
-        !self.bundle(at, direction).is_empty()
+    pub(super) fn has_cable(&self, at: Position, direction: Direction) -> bool {
+        !self.port_group(at, direction).is_empty()
     }
 
     /// All positions with their switches, ascending.
@@ -166,7 +166,7 @@ impl Grid {
 
     /// Number of cables between neighbours.
     pub(super) fn cable_count(&self) -> usize {
-        self.bundles.cables()
+        self.port_groups.cables()
     }
 
     /// Number of end ports of channel adapters and routers.
@@ -178,7 +178,8 @@ impl Grid {
     /// has another shape.
     pub(super) fn differences(&self, other: &Self) -> Option<Vec<Position>> {
         let is_same = |&at: &Position| {
-            self.switch(at) == other.switch(at) && self.bundles.are_same_at(&other.bundles, at)
+            self.switch(at) == other.switch(at)
+                && self.port_groups.are_same_at(&other.port_groups, at)
         };
         let positions = || self.lattice.positions();
         (self.lattice == other.lattice).then(|| positions().filter(|at| !is_same(at)).collect())

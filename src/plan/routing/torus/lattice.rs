@@ -80,7 +80,7 @@ impl fmt::Display for Direction {
     }
 }
 
-/// Names of the dimensions.
+/// PartNames of the dimensions.
 pub const AXIS_NAMES: [char; 3] = ['x', 'y', 'z'];
 
 /// The grid.

@@ -6,15 +6,15 @@
 //! | step | room |
 //! |---|---|
 //! | is the configuration right, and right for this fabric? | [`checks`] |
-//! | what cables and end ports are there? | [`wiring`] |
+//! | what cables and end ports are there? | [`cabling`] |
 //! | where is each switch? | [`placement`], with [`search`] and the rules of [`cube`] |
 //! | the result: who is where, which cables join neighbours | [`grid`], on a [`lattice`] |
-//! | what differs from last time, what is missing | [`changes`], [`report`] |
+//! | what differs from last time, what is missing | [`snapshot`], [`report`] |
 //! | may this torus be routed? | [`rings`] |
-//! | if not: what is it called, what is to be repaired first | [`gaps`], [`repairs`], [`sketch`] |
-//! | forwarding tables | [`unicast`], with the ways along rings of [`compass`] and [`patches`] |
+//! | if not: what is it called, what is to be repaired first | [`part_names`], [`repairs`], [`failure_model`] |
+//! | forwarding tables | [`unicast`], with the ways along rings of [`ring_directions`] and [`destination_changes`] |
 //! | spanning tree, trees of groups | [`multicast`] |
-//! | what was placed, for reports | [`chart`] |
+//! | what was placed, for reports | [`layout`] |
 //! | a trial placement from a seed, for `torus-config` | [`trial`] |
 //! | SLs, VLs, arbitration | [`path_sl`], [`sl2vl`], [`vlarb`] |
 //!
@@ -26,7 +26,7 @@
 //! # A pass after a small change
 //!
 //! If the fabric has the nodes and LIDs of the last success, and it is known at which ports it
-//! differs ([`super::PreviousFabric`]), the wiring, the numbers of VLs, the census, the classes of ports, the
+//! differs ([`super::PreviousFabric`]), the cabling, the numbers of VLs, the snapshot, the classes of ports, the
 //! ways along rings and the forwarding tables are taken over and changed where cables changed; only
 //! rings through such places are looked at for faults. Switches are placed from scratch in every
 //! pass: two of three cables are the one by which some switch is found, the others decide which
@@ -39,50 +39,50 @@
 //! that both route. A torus of 1 x 1 x 1, seeds whose y and z links have different origins, and
 //! `port_order` values above 254 are refused here.
 
-mod changes;
-mod chart;
+mod cabling;
 mod checks;
-mod compass;
 mod cube;
-mod gaps;
+mod destination_changes;
+mod failure_model;
 mod grid;
 mod lattice;
+mod layout;
 mod multicast;
-mod patches;
+mod part_names;
 mod path_sl;
 mod placement;
 mod repairs;
 mod report;
+mod ring_directions;
 mod rings;
+mod routed;
 mod search;
-mod sketch;
 mod sl2vl;
+mod snapshot;
 mod trial;
 mod unicast;
-mod view;
 mod vlarb;
-mod wiring;
 
-pub use chart::{Chart, Ring};
+pub(crate) use cabling::Cabling;
 pub(crate) use lattice::Lattice;
 pub use lattice::{AXIS_NAMES, Coordinates, Direction, Position};
+pub use layout::{Ring, TorusLayout};
+pub use routed::Torus;
 pub use sl2vl::{PortClass, VlCounts};
 pub(crate) use trial::SeedTrial;
-pub use view::Torus;
-pub(crate) use wiring::Wiring;
 
 use super::{Dump, Engine, Routing, RoutingError, RoutingInput};
 use crate::config::torus::TorusConfig;
 use crate::fabric::Fabric;
 use crate::notes::Note;
-use changes::Census;
-use gaps::Names;
 use grid::Grid;
 use multicast::MasterTree;
-use placement::{Placement, Unplaceable, origin};
-use sl2vl::VlCensus;
+use part_names::PartNames;
+use placement::{Placement, PlacementError, origin};
+use routed::TorusParts;
+use sl2vl::VlHistogram;
+use snapshot::TorusSnapshot;
 use std::sync::Arc;
-use view::Parts;
 
 /// The engine's name in lists of engines.
 pub const NAME: &str = "torus-2QoS";
@@ -114,21 +114,26 @@ impl Engine for Torus2Qos {
 }
 
 /// Why a pass ended without routes.
-struct Denial {
+struct TorusError {
     notes: Vec<Note>,
     dump: Option<Dump>,
 }
 
-impl From<Vec<Note>> for Denial {
+impl From<Vec<Note>> for TorusError {
     fn from(notes: Vec<Note>) -> Self {
         Self { notes, dump: None }
     }
 }
 
-impl Denial {
+impl TorusError {
     /// A torus was built, but cannot be routed: says what is to be done about it, and keeps what
     /// was built for the dump file.
-    fn of_built(fabric: &Fabric, grid: &Grid, names: &Names<'_>, mut errors: Vec<Note>) -> Self {
+    fn of_built(
+        fabric: &Fabric,
+        grid: &Grid,
+        names: &PartNames<'_>,
+        mut errors: Vec<Note>,
+    ) -> Self {
         errors.extend(repairs::advice(grid, names));
         let dump = Dump { file: DUMP_FILE, text: report::dump(fabric, grid) };
         Self { notes: errors, dump: Some(dump) }
@@ -136,7 +141,7 @@ impl Denial {
 }
 
 /// One pass. What the operator hears on the way is added to `notes`; errors are returned.
-fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Denial> {
+fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, TorusError> {
     let (fabric, options) = (input.fabric, input.options);
     if !options.qos {
         let text = "torus-2QoS needs QoS: start with -Q or set `qos TRUE`";
@@ -148,16 +153,16 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Deni
 
     // What is known of the same nodes, and how their cables differ.
     let since = previous.zip(input.previous_fabric);
-    let (wiring, vl_census) = match since {
+    let (cabling, vl_histogram) = match since {
         Some((torus, since)) => {
             let before = torus.parts();
-            let wiring = before.wiring.after(fabric, since.difference);
-            (wiring, before.vl_census.after(&since, fabric))
+            let cabling = before.cabling.updated(fabric, since.difference);
+            (cabling, before.vl_histogram.updated(&since, fabric))
         }
-        None => rayon::join(|| Wiring::new(fabric), || VlCensus::new(fabric)),
+        None => rayon::join(|| Cabling::new(fabric), || VlHistogram::new(fabric)),
     };
-    let vls = vl_census.counts(options.max_op_vls);
-    notes.push(report::found(&wiring, vls));
+    let vls = vl_histogram.counts(options.max_op_vls);
+    notes.push(report::found(&cabling, vls));
     let port_order = config.full_port_order();
     let lattice = checks::lattice(config).map_err(one)?;
     notes.extend(checks::vls(vls).map_err(one)?);
@@ -165,32 +170,33 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Deni
     let seed = checks::usable_seed(fabric, &lattice, &config.seeds).map_err(one)?;
     notes.push(report::looking_for(&lattice));
 
-    let (grid, leftover) = place(input, config, &lattice, &wiring, seed, notes)?;
+    let (grid, leftover) = place(input, config, &lattice, &cabling, seed, notes)?;
     notes.push(report::built(&grid));
-    notes.extend(report::leftovers(fabric, &grid, &wiring, &leftover));
+    notes.extend(report::leftovers(fabric, &grid, &cabling, &leftover));
     // Positions with other cables, where all else is as it was.
     let changed = since.and_then(|(torus, _)| grid.differences(torus.grid()));
     let changed = changed.as_deref();
     let is_in_place =
         |torus: &Torus| grid.switches == torus.grid().switches && grid.local == torus.grid().local;
     let same = since.zip(changed).filter(|((torus, _), _)| is_in_place(torus));
-    let known = previous.zip(input.previous).map(|(torus, routing)| torus.known(routing, changed));
-    let names = Names::new(fabric, &grid, previous);
-    // The census is only for reports: it need not hold up the routes.
-    let ((census, changes), routed) = rayon::join(
+    let known =
+        previous.zip(input.previous).map(|(torus, routing)| torus.previous_lfts(routing, changed));
+    let names = PartNames::new(fabric, &grid, previous.map(Torus::previous));
+    // The snapshot is only for reports: it need not hold up the routes.
+    let ((snapshot, changes), routed) = rayon::join(
         || match (same, previous) {
             (Some(((torus, since), _)), _) => {
-                let before = torus.census();
-                let (census, touched) = before.after(fabric, &grid, since.difference);
-                let changes = census.changes_at(touched, before, config.max_changes);
-                (census, changes)
+                let before = torus.snapshot();
+                let (snapshot, touched) = before.updated(fabric, &grid, since.difference);
+                let changes = snapshot.changes_at(touched, before, config.max_changes);
+                (snapshot, changes)
             }
             (None, previous) => {
-                let census = Census::new(fabric, &grid);
+                let snapshot = TorusSnapshot::new(fabric, &grid);
                 let since =
-                    |torus: &Torus| census.changes_since(torus.census(), config.max_changes);
+                    |torus: &Torus| snapshot.changes_since(torus.snapshot(), config.max_changes);
                 let changes = previous.map(since).unwrap_or_default();
-                (census, changes)
+                (snapshot, changes)
             }
         },
         || {
@@ -204,13 +210,13 @@ fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Deni
         },
     );
     notes.extend(changes);
-    notes.extend(report::unused(fabric, &grid, &wiring));
+    notes.extend(report::unused(fabric, &grid, &cabling));
     notes.extend(report::missing(fabric, &grid));
-    let ((lfts, recipe), tree) =
-        routed.map_err(|errors| Denial::of_built(fabric, &grid, &names, errors))?;
-    let parts = Parts { wiring, vl_census, vls, grid, census, tree, recipe };
+    let ((lfts, lft_inputs), tree) =
+        routed.map_err(|errors| TorusError::of_built(fabric, &grid, &names, errors))?;
+    let parts = TorusParts { cabling, vl_histogram, vls, grid, snapshot, tree, lft_inputs };
     let torus = match same {
-        Some(((torus, since), changed)) => torus.after(&since, fabric, parts, changed),
+        Some(((torus, since), changed)) => torus.updated(&since, fabric, parts, changed),
         None => Torus::new(fabric, parts),
     };
     Ok(Routing {
@@ -231,31 +237,31 @@ fn place(
     input: &RoutingInput<'_>,
     config: &TorusConfig,
     lattice: &Lattice,
-    wiring: &Wiring,
+    cabling: &Cabling,
     index: usize,
     notes: &mut Vec<Note>,
 ) -> Result<(Grid, Vec<usize>), Vec<Note>> {
     let fabric = input.fabric;
     let seed = config.seeds.get(index).copied().unwrap_or_default();
-    let mut placement = Placement::new(lattice, wiring, config.portgroup_max_ports);
-    placement.plant(fabric, &seed).map_err(unplaceable)?;
+    let mut placement = Placement::new(lattice, cabling, config.portgroup_max_ports);
+    placement.place_seed(fabric, &seed).map_err(unplaceable)?;
     let guid = seed.links.iter().flatten().next().map(|link| link.origin).unwrap_or_default();
     let kind = if index == 0 { "default".to_owned() } else { format!("backup #{index}") };
     let at = lattice.coordinates(origin(lattice, &seed));
     notes.push(Note::info(format!(
         "using torus seed configured as {kind} (switch {at} GUID {guid})"
     )));
-    placement.sweep();
+    placement.discover();
     notes.extend(placement.overflow_notes(fabric));
     placement.finish(fabric).map_err(unplaceable)
 }
 
-fn unplaceable(fault: Unplaceable) -> Vec<Note> {
+fn unplaceable(fault: PlacementError) -> Vec<Note> {
     match fault {
-        Unplaceable::SeedSwitchMissing(guid) => {
+        PlacementError::SeedSwitchMissing(guid) => {
             let text = format!("the torus seed names {guid}, which is no switch of the fabric");
             vec![Note::error("4E06", text)]
         }
-        Unplaceable::Contradiction(notes) => notes,
+        PlacementError::Contradiction(notes) => notes,
     }
 }

@@ -4,9 +4,9 @@
 //! unicast it closes no cycle of dependencies. In a torus without failures no branch crosses a
 //! dateline and the root is the centre.
 
-use super::gaps::Names;
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
+use super::part_names::PartNames;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Mlid};
 use crate::notes::Note;
@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 const LISTED: usize = 16;
 
 /// The number of switches that the multicast tree of a torus does not reach: all if it has no root.
-pub(super) fn treeless(grid: &Grid) -> usize {
-    match Growth::grown(grid) {
-        Some((root, growth)) => growth.unreached(root).count(),
+pub(super) fn unreached(grid: &Grid) -> usize {
+    match TreeBuilder::build_from_root(grid) {
+        Some((root, builder)) => builder.unreached(root).count(),
         None => grid.order.len().max(1),
     }
 }
@@ -44,19 +44,20 @@ impl MasterTree {
     pub(super) fn build(
         fabric: &Fabric,
         grid: &Grid,
-        names: &Names<'_>,
+        names: &PartNames<'_>,
     ) -> Result<Self, Vec<Note>> {
-        let (root, growth) = Growth::grown(grid).ok_or_else(|| vec![no_root(grid, names)])?;
-        if growth.unreached(root).next().is_none() {
-            let cut = growth.cuts(fabric, root);
-            return Ok(Self { root, from: growth.from, cut });
+        let (root, builder) =
+            TreeBuilder::build_from_root(grid).ok_or_else(|| vec![no_root(grid, names)])?;
+        if builder.unreached(root).next().is_none() {
+            let cut = builder.cuts(fabric, root);
+            return Ok(Self { root, from: builder.from, cut });
         }
         let note = |at| {
             let name = grid.describe(fabric, at);
             Note::error("4E43", format!("no multicast tree: switch {name} cannot be reached"))
         };
-        let mut notes: Vec<Note> = growth.unreached(root).take(LISTED).map(note).collect();
-        let more = growth.unreached(root).skip(LISTED).count();
+        let mut notes: Vec<Note> = builder.unreached(root).take(LISTED).map(note).collect();
+        let more = builder.unreached(root).skip(LISTED).count();
         if more > 0 {
             let text = format!("no multicast tree: {more} more switches cannot be reached");
             notes.push(Note::error("4E43", text));
@@ -76,11 +77,11 @@ impl MasterTree {
         let has_same_cables = |at: Position| {
             let Some(from) = self.from[at.index()] else { return true };
             let parent = grid.lattice.step(at, from.opposite());
-            let bundles = |grid: &Grid| {
-                let ends = [grid.bundle(parent, from), grid.bundle(at, from.opposite())];
+            let port_groups = |grid: &Grid| {
+                let ends = [grid.port_group(parent, from), grid.port_group(at, from.opposite())];
                 ends.map(<[u8]>::to_vec)
             };
-            bundles(grid) == bundles(old)
+            port_groups(grid) == port_groups(old)
         };
         // Where two cables of a bundle have changed places, only one of its ends may tell.
         let neighbors = |&at: &Position| {
@@ -91,20 +92,20 @@ impl MasterTree {
             && changed.iter().flat_map(neighbors).all(has_same_cables)
     }
 
-    /// The tree of a group: the paths from the root to all members. `seat` gives a member's
+    /// The tree of a group: the paths from the root to all members. `attachment` gives a member's
     /// position and port there, if it is part of the torus, `guid` its name for messages.
     pub(super) fn group(
         &self,
         grid: &Grid,
         mlid: Mlid,
         members: &[PortId],
-        seat: impl Fn(PortId) -> Option<(Position, u8)>,
+        attachment: impl Fn(PortId) -> Option<(Position, u8)>,
         guid: impl Fn(PortId) -> Guid,
     ) -> MulticastTree {
         let mut masks: BTreeMap<SwitchId, PortMask> = BTreeMap::new();
         let mut notes = Vec::new();
         for &member in members {
-            let Some((at, port)) = seat(member) else {
+            let Some((at, port)) = attachment(member) else {
                 notes.push(member_outside(mlid, guid(member)));
                 continue;
             };
@@ -132,7 +133,7 @@ impl MasterTree {
             mask.insert(port);
             let (true, Some(from)) = (is_new, self.from[at.index()]) else { return };
             let parent = grid.lattice.step(at, from.opposite());
-            let (down, up) = (grid.bundle(parent, from), grid.bundle(at, from.opposite()));
+            let (down, up) = (grid.port_group(parent, from), grid.port_group(at, from.opposite()));
             let cable = usize::from(mlid.0) % down.len();
             mask.insert(up[cable]);
             (at, port) = (parent, down[cable]);
@@ -141,31 +142,31 @@ impl MasterTree {
 }
 
 /// The tree while it grows.
-struct Growth<'a> {
+struct TreeBuilder<'a> {
     grid: &'a Grid,
     from: Vec<Option<Direction>>,
     /// Positions in the order in which they joined.
     order: Vec<Position>,
 }
 
-impl<'a> Growth<'a> {
+impl<'a> TreeBuilder<'a> {
     /// The root, and all that grows from it; `None` if there is no root.
-    fn grown(grid: &'a Grid) -> Option<(Position, Self)> {
+    fn build_from_root(grid: &'a Grid) -> Option<(Position, Self)> {
         let root = root(grid)?;
-        let mut growth = Self { grid, from: vec![None; grid.lattice.len()], order: vec![root] };
-        growth.branch(root, root, 0);
+        let mut builder = Self { grid, from: vec![None; grid.lattice.len()], order: vec![root] };
+        builder.branch(root, root, 0);
         for on_x in grid.lattice.line(grid.lattice.with(root, 0, 0), 0) {
-            if !growth.is_reached(on_x, root) {
+            if !builder.is_reached(on_x, root) {
                 continue;
             }
-            growth.branch(root, on_x, 1);
+            builder.branch(root, on_x, 1);
             for on_y in grid.lattice.line(grid.lattice.with(on_x, 1, 0), 1) {
-                if grid.is_present(on_y) && growth.is_reached(on_y, root) {
-                    growth.branch(root, on_y, 2);
+                if grid.is_present(on_y) && builder.is_reached(on_y, root) {
+                    builder.branch(root, on_y, 2);
                 }
             }
         }
-        Some((root, growth))
+        Some((root, builder))
     }
 
     /// Switches that it did not reach.
@@ -205,7 +206,7 @@ impl<'a> Growth<'a> {
         let mut tip = tip?;
         for _ in 0..steps {
             let next = self.grid.lattice.step(tip, direction);
-            if !self.grid.is_open(tip, direction) || self.is_reached(next, root) {
+            if !self.grid.has_cable(tip, direction) || self.is_reached(next, root) {
                 return None;
             }
             self.from[next.index()] = Some(direction);
@@ -262,7 +263,7 @@ fn root(grid: &Grid) -> Option<Position> {
     planes.find_map(|z| if is_full(z) { middle(z) } else { None }).or_else(|| middle(zm))
 }
 
-fn no_root(grid: &Grid, names: &Names<'_>) -> Note {
+fn no_root(grid: &Grid, names: &PartNames<'_>) -> Note {
     let [rx, ry, rz] = grid.lattice.radices();
     let missing: Vec<String> = grid.missing().take(LISTED).map(|at| names.switch(at)).collect();
     let more = grid.missing().skip(LISTED).count();

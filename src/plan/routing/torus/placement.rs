@@ -7,11 +7,11 @@
 //! cable. The order in which positions are filled is part of the result: it is the order of
 //! destinations when parallel cables are shared out.
 
+use super::cabling::{Cabling, LocalPort};
 use super::cube::{Candidate, CubeRules};
-use super::grid::{Bundles, Grid, Joined, Locals};
+use super::grid::{Grid, LocalPorts, PortGroups, TorusCable};
 use super::lattice::{Direction, Lattice, Position};
 use super::search::FreeCables;
-use super::wiring::{Host, Wiring};
 use crate::config::torus::Seed;
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::Guid;
@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 /// Why there is no torus.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Unplaceable {
+pub(super) enum PlacementError {
     /// A seed's switch is not in the fabric.
     SeedSwitchMissing(Guid),
     /// The discovery led to the same switch at two positions, or a local group is too large.
@@ -30,19 +30,19 @@ pub(super) enum Unplaceable {
 /// A torus in the making.
 pub(super) struct Placement<'a> {
     lattice: &'a Lattice,
-    wiring: &'a Wiring,
+    cabling: &'a Cabling,
     /// Largest size of a bundle or local group.
     limit: usize,
     switches: Vec<Option<SwitchId>>,
     order: Vec<Position>,
     free: FreeCables<'a>,
     /// The cables that were adopted, in order.
-    joined: Vec<Joined>,
+    joined: Vec<TorusCable>,
     /// By lower position, a bit for each dimension: all cables between the two switches joined.
     done: Vec<u8>,
     /// By base: there is nothing left to be found in this cube.
     settled: Vec<bool>,
-    /// Bundles that had no room for a cable: lower position, dimension.
+    /// PortGroups that had no room for a cable: lower position, dimension.
     overfull: BTreeSet<(Position, usize)>,
 }
 
@@ -52,16 +52,16 @@ pub(super) fn origin(lattice: &Lattice, seed: &Seed) -> Position {
 }
 
 impl<'a> Placement<'a> {
-    /// An empty torus; bundles and local groups take up to `limit` ports.
-    pub(super) fn new(lattice: &'a Lattice, wiring: &'a Wiring, limit: u32) -> Self {
+    /// An empty torus; port_groups and local groups take up to `limit` ports.
+    pub(super) fn new(lattice: &'a Lattice, cabling: &'a Cabling, limit: u32) -> Self {
         Self {
             lattice,
-            wiring,
+            cabling,
             limit: limit as usize,
             switches: vec![None; lattice.len()],
             order: Vec::new(),
-            free: FreeCables::new(wiring),
-            joined: Vec::with_capacity(wiring.cables.len()),
+            free: FreeCables::new(cabling),
+            joined: Vec::with_capacity(cabling.cables.len()),
             done: vec![0; lattice.len()],
             settled: vec![false; lattice.len()],
             overfull: BTreeSet::new(),
@@ -72,7 +72,11 @@ impl<'a> Placement<'a> {
     ///
     /// # Errors
     /// The GUID of a switch that is needed and not in the fabric.
-    pub(super) fn plant(&mut self, fabric: &Fabric, seed: &Seed) -> Result<(), Unplaceable> {
+    pub(super) fn place_seed(
+        &mut self,
+        fabric: &Fabric,
+        seed: &Seed,
+    ) -> Result<(), PlacementError> {
         let origin = origin(self.lattice, seed);
         for (slot, link) in seed.links.iter().enumerate() {
             let Some(link) = link else { continue };
@@ -87,7 +91,7 @@ impl<'a> Placement<'a> {
                 }
                 let node = fabric.node_by_guid(guid).map(|id| fabric.node(id));
                 let switch = node.and_then(|node| node.switch);
-                self.place(at, switch.ok_or(Unplaceable::SeedSwitchMissing(guid))?);
+                self.place(at, switch.ok_or(PlacementError::SeedSwitchMissing(guid))?);
             }
         }
         Ok(())
@@ -99,7 +103,7 @@ impl<'a> Placement<'a> {
     }
 
     /// Sweeps over all cubes until nothing is added any more.
-    pub(super) fn sweep(&mut self) {
+    pub(super) fn discover(&mut self) {
         let rules = CubeRules::new([0, 1, 2].map(|axis| self.lattice.is_active(axis)));
         loop {
             let before = self.joined.len();
@@ -154,7 +158,7 @@ impl<'a> Placement<'a> {
     }
 
     /// Moves the free cables between the switches at two positions, the second one step up `axis`
-    /// from the first, into their bundles, if both are placed. False if there was no room for one.
+    /// from the first, into their port_groups, if both are placed. False if there was no room for one.
     fn adopt(&mut self, ends: [Position; 2], axis: usize) -> bool {
         let [lower, upper] = ends;
         if self.done[lower.index()] >> axis & 1 == 1 {
@@ -165,7 +169,7 @@ impl<'a> Placement<'a> {
         // Where cables joined before and some are left, there is no room for them.
         let is_full = self.overfull.contains(&(lower, axis));
         let mut room = if is_full { 0 } else { self.limit };
-        for link in self.wiring.links(here) {
+        for link in self.cabling.links(here) {
             if link.peer != there || !self.free.is_free(link.cable) {
                 continue;
             }
@@ -175,7 +179,7 @@ impl<'a> Placement<'a> {
             }
             room -= 1;
             let ports = [link.port, link.peer_port];
-            self.joined.push(Joined { ends: [lower, upper], axis: axis as u8, ports });
+            self.joined.push(TorusCable { ends: [lower, upper], axis: axis as u8, ports });
             self.free.take(link.cable);
         }
         // All cables are known from the start.
@@ -199,7 +203,7 @@ impl<'a> Placement<'a> {
             }
             Candidate::Perpendicular { target, base, axis, arms } => {
                 let (at, axis) = (position(base), usize::from(axis));
-                if !self.rings_are_settled(at, axis) {
+                if !self.radix_4_rings_are_known(at, axis) {
                     return None;
                 }
                 let target_is_up = base >> axis & 1 == 0;
@@ -218,7 +222,7 @@ impl<'a> Placement<'a> {
     /// In a looped dimension of radix 4 a ring is itself a 4-loop and could be taken for a face.
     /// Before a perpendicular is sought at `at` along `axis`, such rings through `at` must have
     /// at least two other switches placed; their cables then join the torus first.
-    fn rings_are_settled(&mut self, at: Position, axis: usize) -> bool {
+    fn radix_4_rings_are_known(&mut self, at: Position, axis: usize) -> bool {
         (0..3).filter(|&other| other != axis).all(|other| {
             if !self.lattice.is_looped(other) || self.lattice.radix(other) != 4 {
                 return true;
@@ -237,18 +241,18 @@ impl<'a> Placement<'a> {
     }
 
     /// Gives every placed switch its end ports and closes the torus. The second part of the result
-    /// are the cables that stayed outside, as indices into [`Wiring::cables`].
+    /// are the cables that stayed outside, as indices into [`Cabling::cables`].
     ///
     /// # Errors
-    /// [`Unplaceable::Contradiction`] names switches at two positions and groups that are too large.
-    pub(super) fn finish(self, fabric: &Fabric) -> Result<(Grid, Vec<usize>), Unplaceable> {
+    /// [`PlacementError::Contradiction`] names switches at two positions and groups that are too large.
+    pub(super) fn finish(self, fabric: &Fabric) -> Result<(Grid, Vec<usize>), PlacementError> {
         let mut grid = Grid {
             lattice: self.lattice.clone(),
             switches: self.switches,
-            positions: vec![None; self.wiring.switch_count()],
+            positions: vec![None; self.cabling.switch_count()],
             order: self.order,
-            bundles: Bundles::new(self.lattice.len(), &self.joined),
-            local: Locals::default(),
+            port_groups: PortGroups::new(self.lattice.len(), &self.joined),
+            local: LocalPorts::default(),
         };
         let mut faults = Vec::new();
         for at in grid.lattice.positions() {
@@ -261,8 +265,8 @@ impl<'a> Placement<'a> {
                 grid.local.push([]);
                 continue;
             }
-            let management = Host { port: 0, end: fabric.switch(switch).first_port };
-            let hosts = self.wiring.hosts(switch);
+            let management = LocalPort { port: 0, end: fabric.switch(switch).first_port };
+            let hosts = self.cabling.hosts(switch);
             if hosts.len() + 1 > self.limit {
                 faults.push(local_group_full(&grid, fabric, at, hosts.len() + 1, self.limit));
             }
@@ -272,7 +276,7 @@ impl<'a> Placement<'a> {
         if faults.is_empty() {
             Ok((grid, leftover))
         } else {
-            Err(Unplaceable::Contradiction(faults))
+            Err(PlacementError::Contradiction(faults))
         }
     }
 

@@ -1,14 +1,14 @@
 //! What to repair so that a refused torus can be routed again, the most useful repair first.
 //!
 //! Each step tries every missing switch (with all of its cables) and every missing bundle on a
-//! [`Sketch`], and takes the one after which the least is in the way of routing: broken rings
+//! [`FailureModel`], and takes the one after which the least is in the way of routing: broken rings
 //! first, then pairs of switches without a route, then switches that no multicast tree reaches; of
 //! equals a cable, for that is the smaller work. What turns out not to be needed is left out again.
 
-use super::gaps::Names;
+use super::failure_model::{FailureModel, MissingPart};
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
-use super::sketch::{Part, Sketch};
+use super::part_names::PartNames;
 use crate::notes::Note;
 
 /// With more missing parts than this the damage, or the configuration, is beyond such advice.
@@ -17,12 +17,12 @@ const MOST_PARTS: usize = 48;
 const LISTED: usize = 12;
 
 /// How the rings of a torus are.
-fn ring_census(grid: &Grid) -> String {
+fn ring_summary(grid: &Grid) -> String {
     let (mut whole, mut bypassed, mut broken) = (0, 0, 0);
     for axis in (0..3).filter(|&axis| grid.lattice.is_active(axis)) {
         for first in grid.lattice.lines(axis) {
             let present = || grid.lattice.line(first, axis).filter(|&at| grid.is_present(at));
-            let ends = present().filter(|&at| !grid.is_open(at, Direction::plus(axis))).count();
+            let ends = present().filter(|&at| !grid.has_cable(at, Direction::plus(axis))).count();
             let is_full = present().count() == grid.lattice.radix(axis) as usize;
             let edges = usize::from(!grid.lattice.is_looped(axis));
             match ends {
@@ -40,24 +40,24 @@ fn ring_census(grid: &Grid) -> String {
 
 /// What the operator is told beside the reasons of a refusal: what is still whole, and what to
 /// repair first.
-pub(super) fn advice(grid: &Grid, names: &Names<'_>) -> Vec<Note> {
+pub(super) fn advice(grid: &Grid, names: &PartNames<'_>) -> Vec<Note> {
     let placed = grid.order.len();
-    let mut census = format!("{placed} of {} switches are in their places", grid.lattice.len());
+    let mut snapshot = format!("{placed} of {} switches are in their places", grid.lattice.len());
     let strangers = names.fabric().switches().len().saturating_sub(placed);
     if strangers > 0 {
-        census += &format!(", {strangers} switches of the fabric found no place");
+        snapshot += &format!(", {strangers} switches of the fabric found no place");
     }
-    let census = Note::warning(format!("{census}; {}", ring_census(grid)));
-    let sketch = match names.known() {
-        Some(before) => Sketch::remembered(grid, before, names.fabric()),
-        None => Sketch::of(grid),
+    let snapshot = Note::warning(format!("{snapshot}; {}", ring_summary(grid)));
+    let model = match names.previous() {
+        Some(before) => FailureModel::with_previous(grid, before, names.fabric()),
+        None => FailureModel::of(grid),
     };
-    let missing = sketch.missing();
-    let name = |part: &Part| match *part {
-        Part::Cable(at, axis) => names.cable(at, Direction::plus(axis)),
-        Part::Switch(at) => names.switch(at),
+    let missing = model.missing();
+    let name = |part: &MissingPart| match *part {
+        MissingPart::Cable(at, axis) => names.cable(at, Direction::plus(axis)),
+        MissingPart::Switch(at) => names.switch(at),
     };
-    let numbered = |parts: &[Part]| {
+    let numbered = |parts: &[MissingPart]| {
         let shown = parts.iter().take(LISTED).enumerate();
         let mut list: Vec<String> =
             shown.map(|(index, part)| format!("({}) {}", index + 1, name(part))).collect();
@@ -75,9 +75,9 @@ pub(super) fn advice(grid: &Grid, names: &Names<'_>) -> Vec<Note> {
             missing.len()
         )
     } else {
-        match sketch.plan() {
+        match model.repairs() {
             plan if plan.is_empty() => {
-                let near = nearest_first(grid, &sketch, missing);
+                let near = nearest_first(grid, &model, missing);
                 format!(
                     "what is cabled could be routed, were all of it placed: repair first what is \
                     next to the switches without a place, such as {}",
@@ -87,13 +87,17 @@ pub(super) fn advice(grid: &Grid, names: &Names<'_>) -> Vec<Note> {
             plan => format!("repair first, in this order: {}", numbered(&plan)),
         }
     };
-    vec![census, Note::warning(text)]
+    vec![snapshot, Note::warning(text)]
 }
 
 /// Missing parts, those next to switches that are there but found no place first.
-fn nearest_first(grid: &Grid, sketch: &Sketch<'_>, mut parts: Vec<Part>) -> Vec<Part> {
+fn nearest_first(
+    grid: &Grid,
+    model: &FailureModel<'_>,
+    mut parts: Vec<MissingPart>,
+) -> Vec<MissingPart> {
     let lattice = &grid.lattice;
-    let unplaced: Vec<Position> = grid.missing().filter(|&at| sketch.is_present(at)).collect();
+    let unplaced: Vec<Position> = grid.missing().filter(|&at| model.is_present(at)).collect();
     let apart = |a: Position, b: Position| -> u32 {
         let along = |axis: usize| {
             let direct = lattice.coordinate(a, axis).abs_diff(lattice.coordinate(b, axis));
@@ -104,8 +108,8 @@ fn nearest_first(grid: &Grid, sketch: &Sketch<'_>, mut parts: Vec<Part>) -> Vec<
     };
     parts.sort_by_cached_key(|part| {
         let ends = match *part {
-            Part::Cable(at, axis) => [at, lattice.step(at, Direction::plus(axis))],
-            Part::Switch(at) => [at; 2],
+            MissingPart::Cable(at, axis) => [at, lattice.step(at, Direction::plus(axis))],
+            MissingPart::Switch(at) => [at; 2],
         };
         let distances = unplaced.iter().flat_map(|&at| ends.map(|end| apart(at, end)));
         distances.min()
@@ -115,11 +119,11 @@ fn nearest_first(grid: &Grid, sketch: &Sketch<'_>, mut parts: Vec<Part>) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::super::grid::{Bundles, Joined, Locals};
+    use super::super::failure_model::Damage;
+    use super::super::grid::{LocalPorts, PortGroups, TorusCable};
     use super::super::lattice::Lattice;
     use super::super::multicast::MasterTree;
-    use super::super::sketch::Damage;
-    use super::super::{compass, rings};
+    use super::super::{ring_directions, rings};
     use super::*;
     use crate::config::torus::TorusSize;
     use crate::fabric::picture::View;
@@ -144,14 +148,14 @@ mod tests {
                 let next = lattice.step(at, up);
                 let is_there = |at: Position| switches[at.index()].is_some();
                 if !is_cable_lost && !lattice.is_edge(at, up) && is_there(at) && is_there(next) {
-                    cables.push(Joined { ends: [at, next], axis: axis as u8, ports: [1, 2] });
+                    cables.push(TorusCable { ends: [at, next], axis: axis as u8, ports: [1, 2] });
                 }
             }
         }
         let order = lattice.positions().filter(|at| switches[at.index()].is_some()).collect();
-        let bundles = Bundles::new(lattice.len(), &cables);
-        let (positions, local) = (Vec::new(), Locals::default());
-        (fabric, Grid { lattice, switches, positions, order, bundles, local })
+        let port_groups = PortGroups::new(lattice.len(), &cables);
+        let (positions, local) = (Vec::new(), LocalPorts::default());
+        (fabric, Grid { lattice, switches, positions, order, port_groups, local })
     }
 
     proptest! {
@@ -180,21 +184,21 @@ mod tests {
                 let is_hit = state >> 11 & 0x3F < if axis == 3 { 2 } else { rate };
                 if axis == 3 && is_hit && holes > 0 { holes -= 1; true } else { is_hit && axis < 3 }
             });
-            let names = Names::new(&fabric, &grid, None);
+            let names = PartNames::new(&fabric, &grid, None);
             let faults = rings::faults(&grid, &names, None);
             let pairs = || grid.placed().flat_map(|(from, _)| grid.placed().map(move |(to, _)| (from, to)));
             let unrouted = pairs()
-                .filter(|&(from, to)| from != to && compass::next_hop(&grid, from, to).is_none());
+                .filter(|&(from, to)| from != to && ring_directions::next_hop(&grid, from, to).is_none());
             let is_routed = faults.is_empty()
                 && unrouted.count() == 0
                 && MasterTree::build(&fabric, &grid, &names).is_ok();
-            let sketch = Sketch::of(&grid);
-            let missing = sketch.missing();
-            let plan = sketch.plan();
+            let model = FailureModel::of(&grid);
+            let missing = model.missing();
+            let plan = model.repairs();
             prop_assert_eq!(is_routed, plan.is_empty(), "{:?} {:?}", faults, plan);
             prop_assert!(plan.iter().all(|part| missing.contains(part)), "{:?}", plan);
             let damage_without = |spared: Option<usize>| {
-                let mut repaired = sketch.clone();
+                let mut repaired = model.clone();
                 let parts = plan.iter().enumerate().filter(|&(index, _)| Some(index) != spared);
                 parts.for_each(|(_, &part)| repaired.repair(part));
                 repaired.damage()

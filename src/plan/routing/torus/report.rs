@@ -1,9 +1,9 @@
 //! What the operator hears of a pass, and the dump file.
 
+use super::cabling::Cabling;
 use super::grid::Grid;
 use super::lattice::{Direction, Lattice};
 use super::sl2vl::VlCounts;
-use super::wiring::Wiring;
 use crate::fabric::Fabric;
 use crate::notes::{Note, Severity};
 use std::fmt::Write as _;
@@ -21,13 +21,13 @@ pub(super) fn error(text: impl Into<String>) -> Note {
 }
 
 /// What the fabric consists of.
-pub(super) fn found(wiring: &Wiring, vls: VlCounts) -> Note {
+pub(super) fn found(cabling: &Cabling, vls: VlCounts) -> Note {
     Note::info(format!(
         "found fabric with {} links, {} switches, {} CA ports, minimum data VLs: end ports {}, \
          switch ports {}",
-        wiring.cables.len() + wiring.host_count(),
-        wiring.switch_count(),
-        wiring.host_count(),
+        cabling.cables.len() + cabling.host_count(),
+        cabling.switch_count(),
+        cabling.host_count(),
         vls.end_ports,
         vls.switch_links
     ))
@@ -51,15 +51,15 @@ pub(super) fn built(grid: &Grid) -> Note {
     ))
 }
 
-/// Cables (indices into [`Wiring::cables`]) and switches that stayed outside.
+/// Cables (indices into [`Cabling::cables`]) and switches that stayed outside.
 pub(super) fn leftovers(
     fabric: &Fabric,
     grid: &Grid,
-    wiring: &Wiring,
+    cabling: &Cabling,
     cables: &[usize],
 ) -> Vec<Note> {
     let cable = |&cable: &usize| {
-        let [a, b] = wiring.cables[cable];
+        let [a, b] = cabling.cables[cable];
         let (a, b) = (fabric.describe(a), fabric.describe(b));
         Note::info(format!("cable outside the torus: {a} <-> {b}"))
     };
@@ -67,7 +67,7 @@ pub(super) fn leftovers(
     for switch in fabric.switch_ids() {
         if grid.positions[switch.index()].is_none() {
             let port = fabric.switch(switch).first_port;
-            let hosts = wiring.hosts(switch).len();
+            let hosts = cabling.hosts(switch).len();
             let text = format!(
                 "switch outside the torus: {}; it and the {hosts} end ports behind it cannot be \
                  reached",
@@ -80,9 +80,9 @@ pub(super) fn leftovers(
 }
 
 /// Warnings if the fabric has more than the torus, and if the SM itself is outside.
-pub(super) fn unused(fabric: &Fabric, grid: &Grid, wiring: &Wiring) -> Vec<Note> {
+pub(super) fn unused(fabric: &Fabric, grid: &Grid, cabling: &Cabling) -> Vec<Note> {
     let mut notes = Vec::new();
-    let all = (wiring.cables.len() + wiring.host_count(), wiring.switch_count());
+    let all = (cabling.cables.len() + cabling.host_count(), cabling.switch_count());
     let used = (grid.cable_count() + grid.host_count(), grid.order.len());
     if all != used {
         let text = format!(
@@ -112,7 +112,7 @@ pub(super) fn missing(fabric: &Fabric, grid: &Grid) -> Vec<Note> {
         for direction in Direction::ALL {
             let is_expected =
                 grid.lattice.is_active(direction.axis()) && !grid.lattice.is_edge(at, direction);
-            if is_expected && !grid.is_open(at, direction) {
+            if is_expected && !grid.has_cable(at, direction) {
                 let name = grid.describe(fabric, at);
                 notes.push(Note::info(format!("missing torus {direction} link on switch {name}")));
             }

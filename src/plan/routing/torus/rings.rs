@@ -4,15 +4,19 @@
 //! already. Missing switches must be one column's contiguous run: only then can packets turn
 //! early around them and come back without closing a cycle of dependencies.
 
-use super::gaps::Names;
 use super::grid::Grid;
 use super::lattice::{AXIS_NAMES, Direction, Lattice, Position};
+use super::part_names::PartNames;
 use crate::notes::Note;
 use std::collections::BTreeSet;
 
 /// The errors that refuse this torus; none if it may be routed. Rings through none of the
 /// positions of `changed` are known to have no fault.
-pub(super) fn faults(grid: &Grid, names: &Names<'_>, changed: Option<&[Position]>) -> Vec<Note> {
+pub(super) fn faults(
+    grid: &Grid,
+    names: &PartNames<'_>,
+    changed: Option<&[Position]>,
+) -> Vec<Note> {
     let mut notes = Vec::new();
     for axis in 0..3 {
         let lines: BTreeSet<Position> = match changed {
@@ -27,12 +31,12 @@ pub(super) fn faults(grid: &Grid, names: &Names<'_>, changed: Option<&[Position]
     notes
 }
 
-fn ring_fault(grid: &Grid, names: &Names<'_>, first: Position, axis: usize) -> Option<Note> {
+fn ring_fault(grid: &Grid, names: &PartNames<'_>, first: Position, axis: usize) -> Option<Note> {
     if !grid.lattice.is_active(axis) {
         return None;
     }
     let present = || grid.lattice.line(first, axis).filter(|&at| grid.is_present(at));
-    let ends = |direction| present().filter(|&at| !grid.is_open(at, direction)).count();
+    let ends = |direction| present().filter(|&at| !grid.has_cable(at, direction)).count();
     let (below, above) = (ends(Direction::minus(axis)), ends(Direction::plus(axis)));
     if below == above && below <= 1 {
         return None;
@@ -43,7 +47,7 @@ fn ring_fault(grid: &Grid, names: &Names<'_>, first: Position, axis: usize) -> O
         return Some(Note::error(["4E32", "4E34", "4E36"][axis], text));
     }
     let up = Direction::plus(axis);
-    let broken: Vec<Position> = present().filter(|&at| !grid.is_open(at, up)).collect();
+    let broken: Vec<Position> = present().filter(|&at| !grid.has_cable(at, up)).collect();
     let gaps: Vec<String> = broken
         .iter()
         .filter(|&&at| !runs_off_edge(grid, at, up))
@@ -78,7 +82,7 @@ fn ring_name(grid: &Grid, first: Position, axis: usize) -> String {
 }
 
 /// What interrupts a ring between `at` and the next switch in a direction.
-fn gap(grid: &Grid, names: &Names<'_>, at: Position, direction: Direction) -> String {
+fn gap(grid: &Grid, names: &PartNames<'_>, at: Position, direction: Direction) -> String {
     let mut next = grid.lattice.step(at, direction);
     let mut holes = Vec::new();
     while !grid.is_present(next) && next != at {
@@ -92,9 +96,9 @@ fn gap(grid: &Grid, names: &Names<'_>, at: Position, direction: Direction) -> St
 }
 
 /// Missing switches that leave no order of turns free of cycles.
-fn deadlock(grid: &Grid, names: &Names<'_>) -> Option<Note> {
+fn deadlock(grid: &Grid, names: &PartNames<'_>) -> Option<Note> {
     let missing: Vec<Position> = grid.missing().collect();
-    if !holes_could_deadlock(&grid.lattice, &missing, |at| grid.is_present(at)) {
+    if !missing_switches_could_deadlock(&grid.lattice, &missing, |at| grid.is_present(at)) {
         return None;
     }
     const SHOWN: usize = 16;
@@ -110,7 +114,7 @@ fn deadlock(grid: &Grid, names: &Names<'_>) -> Option<Note> {
 }
 
 /// True if the missing switches are not one column's contiguous run.
-pub(super) fn holes_could_deadlock(
+pub(super) fn missing_switches_could_deadlock(
     lattice: &Lattice,
     holes: &[Position],
     is_present: impl Fn(Position) -> bool,

@@ -2,20 +2,20 @@
 //! that belong to no bundle yet, in ascending port number, and take the first hit; in a
 //! correctly cabled torus there is only one.
 
-use super::wiring::Wiring;
+use super::cabling::Cabling;
 use crate::fabric::{PortId, SwitchId};
 
 /// Cables that are not part of the torus yet.
 pub(super) struct FreeCables<'a> {
-    wiring: &'a Wiring,
+    cabling: &'a Cabling,
     /// By the number of a cable.
     taken: Vec<bool>,
 }
 
 impl<'a> FreeCables<'a> {
-    /// All cables of `wiring`.
-    pub(super) fn new(wiring: &'a Wiring) -> Self {
-        Self { wiring, taken: vec![false; wiring.slots()] }
+    /// All cables of `cabling`.
+    pub(super) fn new(cabling: &'a Cabling) -> Self {
+        Self { cabling, taken: vec![false; cabling.slots()] }
     }
 
     /// Takes a cable into the torus.
@@ -28,15 +28,15 @@ impl<'a> FreeCables<'a> {
         !self.taken[cable.index()]
     }
 
-    /// Indices into [`Wiring::cables`] of those that were not taken.
+    /// Indices into [`Cabling::cables`] of those that were not taken.
     pub(super) fn leftover(&self) -> impl Iterator<Item = usize> + '_ {
-        let cables = self.wiring.cables.iter().enumerate();
+        let cables = self.cabling.cables.iter().enumerate();
         cables.filter(|(_, cable)| self.is_free(cable[0])).map(|(index, _)| index)
     }
 
     /// The far ends of the free cables of a switch, ascending by its port numbers.
     fn neighbors(&self, switch: SwitchId) -> impl Iterator<Item = SwitchId> + '_ {
-        let links = self.wiring.links(switch).iter();
+        let links = self.cabling.links(switch).iter();
         links.filter(|link| self.is_free(link.cable)).map(|link| link.peer)
     }
 

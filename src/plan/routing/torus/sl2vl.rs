@@ -20,37 +20,37 @@ pub struct VlCounts {
 
 /// How many live ports have how many data VLs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct VlCensus {
+pub(super) struct VlHistogram {
     /// By number of VLs: switch ports cabled to switches.
     switch_links: [u32; 16],
     /// By number of VLs: end ports of channel adapters and routers.
     end_ports: [u32; 16],
 }
 
-impl VlCensus {
-    /// The census of a fabric.
+impl VlHistogram {
+    /// The snapshot of a fabric.
     pub(super) fn new(fabric: &Fabric) -> Self {
-        let mut census = Self::default();
+        let mut snapshot = Self::default();
         for port in fabric.ports() {
-            if let Some(count) = census.count_of(fabric, port) {
+            if let Some(count) = snapshot.count_of(fabric, port) {
                 *count += 1;
             }
         }
-        census
+        snapshot
     }
 
-    /// The census of a fabric that differs so from the one that `self` was taken of.
-    pub(super) fn after(&self, since: &PreviousFabric<'_>, fabric: &Fabric) -> Self {
-        let mut census = self.clone();
+    /// The snapshot of a fabric that differs so from the one that `self` was taken of.
+    pub(super) fn updated(&self, since: &PreviousFabric<'_>, fabric: &Fabric) -> Self {
+        let mut snapshot = self.clone();
         for &id in &since.difference.ports {
-            if let Some(count) = census.count_of(since.fabric, since.fabric.port(id)) {
+            if let Some(count) = snapshot.count_of(since.fabric, since.fabric.port(id)) {
                 *count -= 1;
             }
-            if let Some(count) = census.count_of(fabric, fabric.port(id)) {
+            if let Some(count) = snapshot.count_of(fabric, fabric.port(id)) {
                 *count += 1;
             }
         }
-        census
+        snapshot
     }
 
     /// Where a port is counted; `None` if it is not.
@@ -116,7 +116,7 @@ pub(super) fn classify_switch(grid: &Grid, at: Position, slots: &mut [PortClass]
         slots[usize::from(host.port)] = PortClass::Host;
     }
     for direction in Direction::ALL {
-        for &port in grid.bundle(at, direction) {
+        for &port in grid.port_group(at, direction) {
             slots[usize::from(port)] = PortClass::Along(direction.axis() as u8);
         }
     }
@@ -148,7 +148,7 @@ fn table(vl: impl Fn(u8) -> u8) -> SlToVl {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wiring::tests::pictured;
+    use super::super::cabling::tests::fabric_variant;
     use super::*;
     use crate::fabric::difference::Difference;
     use crate::sim::generate::Shape;
@@ -160,20 +160,20 @@ mod tests {
         let pictures = [(&[][..], [0, 0]), (&[30, 40], [0, 0]), (&[40], [25, 35]), (&[], [1, 33])];
         let pictures: Vec<Fabric> = pictures
             .iter()
-            .filter_map(|&(lost, crossed)| pictured(&whole, lost, crossed))
+            .filter_map(|&(lost, crossed)| fabric_variant(&whole, lost, crossed))
             .collect();
         let mut compared = 0;
         for (old, new) in pictures.iter().flat_map(|old| pictures.iter().map(move |new| (old, new)))
         {
             let Some(difference) = Difference::between(old, new) else { continue };
             let since = PreviousFabric { fabric: old, difference: &difference };
-            assert_eq!(VlCensus::new(old).after(&since, new), VlCensus::new(new));
-            compared += usize::from(VlCensus::new(old) != VlCensus::new(new));
+            assert_eq!(VlHistogram::new(old).updated(&since, new), VlHistogram::new(new));
+            compared += usize::from(VlHistogram::new(old) != VlHistogram::new(new));
         }
         assert!(compared > 0, "no two pictures have the same nodes and other cables");
-        let counts = VlCensus::new(&pictures[0]).counts(3);
+        let counts = VlHistogram::new(&pictures[0]).counts(3);
         assert!(counts.switch_links <= 4 && counts.end_ports <= 4);
-        assert_eq!(VlCensus::default().counts(0), VlCounts { switch_links: 15, end_ports: 15 });
+        assert_eq!(VlHistogram::default().counts(0), VlCounts { switch_links: 15, end_ports: 15 });
     }
 
     fn hex(count: u8, input: PortClass, output: PortClass) -> String {

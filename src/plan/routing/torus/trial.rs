@@ -1,11 +1,11 @@
 //! Trial placements for `torus-sm torus-config`: runs the engine's own discovery from a seed.
 
-use super::gaps::Names;
+use super::cabling::Cabling;
 use super::grid::Grid;
 use super::lattice::{Lattice, Position};
+use super::part_names::PartNames;
 use super::placement::Placement;
 use super::rings;
-use super::wiring::Wiring;
 use crate::config::torus::Seed;
 use crate::fabric::{Fabric, SwitchId};
 
@@ -19,14 +19,14 @@ impl SeedTrial {
     /// `portgroup_max_ports` limits the size of each port group, as in torus-2QoS.conf.
     pub(crate) fn place(
         fabric: &Fabric,
-        wiring: &Wiring,
+        cabling: &Cabling,
         lattice: &Lattice,
         seed: &Seed,
         portgroup_max_ports: u32,
     ) -> Option<Self> {
-        let mut placement = Placement::new(lattice, wiring, portgroup_max_ports);
-        placement.plant(fabric, seed).ok()?;
-        placement.sweep();
+        let mut placement = Placement::new(lattice, cabling, portgroup_max_ports);
+        placement.place_seed(fabric, seed).ok()?;
+        placement.discover();
         let (grid, _) = placement.finish(fabric).ok()?;
         Some(Self { grid })
     }
@@ -43,6 +43,6 @@ impl SeedTrial {
 
     /// True if no ring and no set of missing switches keeps the engine from routing the torus.
     pub(crate) fn is_routable(&self, fabric: &Fabric) -> bool {
-        rings::faults(&self.grid, &Names::new(fabric, &self.grid, None), None).is_empty()
+        rings::faults(&self.grid, &PartNames::new(fabric, &self.grid, None), None).is_empty()
     }
 }

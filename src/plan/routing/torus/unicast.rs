@@ -3,17 +3,17 @@
 //! A packet goes along x, then y, then z, each the shorter way round unless that is interrupted.
 //! Only if the switch where it would turn is missing may it turn early. The decision per
 //! dimension depends on the switch and on one coordinate of the destination, so each switch has
-//! three short rows of a [`Compass`], from which the direction to every other switch is read off.
+//! three short rows of a [`RingDirections`], from which the direction to every other switch is read off.
 //!
-//! A forwarding table is a function of these rows, of the switch's bundles of cables and of the
+//! A forwarding table is a function of these rows, of the switch's port_groups of cables and of the
 //! list of destinations. Where they are those of the last success, so is the table: it is handed
 //! on instead of being made again, and whoever compares tables need not look inside. Where only a few
-//! destinations are others, the table is a copy in which they are ([`patches`](super::patches)).
+//! destinations are others, the table is a copy in which they are ([`destination_changes`](super::changes)).
 
-use super::compass::{Compass, NONE};
+use super::destination_changes::{DestinationChange, changes};
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
-use super::patches::{Patch, patches};
+use super::ring_directions::{NO_DIRECTION, RingDirections};
 use crate::fabric::Fabric;
 use crate::ids::Lid;
 use crate::notes::Note;
@@ -24,13 +24,13 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 /// In tables of directions by position: the switch itself.
-const HERE: u8 = 6;
+const OWN_SWITCH: u8 = 6;
 /// How many pairs without a route are listed.
 const LISTED_PAIRS: usize = 32;
 
 /// A port that gets an entry in every forwarding table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Target {
+pub(super) struct Destination {
     /// First of its LIDs; 0 if it has none.
     lid: u16,
     /// Number of its LIDs.
@@ -44,13 +44,13 @@ pub(super) struct Target {
 /// All targets in the order in which they are routed: by placement order of their switches,
 /// then by port order.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) struct Targets {
-    list: Vec<Target>,
+pub(super) struct Destinations {
+    list: Vec<Destination>,
     /// Position of the switch, end of its targets in the list.
     switches: Vec<(Position, usize)>,
 }
 
-impl Targets {
+impl Destinations {
     fn new(grid: &Grid, lids: &LidTable, port_order: &[u8]) -> Self {
         let mut rank = [usize::MAX; 256];
         for (index, &port) in port_order.iter().enumerate() {
@@ -59,7 +59,7 @@ impl Targets {
         let mut targets = Self { list: Vec::new(), switches: Vec::new() };
         for &at in &grid.order {
             let first = targets.list.len();
-            targets.list.extend(grid.local.of(at).iter().map(|local| Target {
+            targets.list.extend(grid.local.of(at).iter().map(|local| Destination {
                 lid: lids.base(local.end).map_or(0, |lid| lid.0),
                 lids: 1 << lids.lmc(local.end),
                 port: local.port,
@@ -72,7 +72,7 @@ impl Targets {
     }
 
     /// The targets of each switch.
-    pub(super) fn groups(&self) -> impl Iterator<Item = (Position, &[Target])> {
+    pub(super) fn groups(&self) -> impl Iterator<Item = (Position, &[Destination])> {
         let mut first = 0;
         self.switches.iter().map(move |&(at, end)| {
             let group = &self.list[first..end];
@@ -93,45 +93,45 @@ impl Targets {
     }
 }
 
-/// What all forwarding tables of a torus were made from, beside its bundles of cables.
+/// What all forwarding tables of a torus were made from, beside its port_groups of cables.
 #[derive(Debug)]
-pub(super) struct Recipe {
+pub(super) struct LftInputs {
     max: Lid,
     port_order: Vec<u8>,
-    targets: Arc<Targets>,
-    compass: Compass,
+    targets: Arc<Destinations>,
+    directions: RingDirections,
 }
 
 /// Forwarding tables of the last success, to be handed on where nothing changed.
-pub(super) struct Known<'a> {
+pub(super) struct PreviousLfts<'a> {
     /// The tables, by switch of the fabric that was routed.
     pub lfts: &'a [Arc<Lft>],
     /// The torus.
     pub grid: &'a Grid,
     /// What the tables were made from.
-    pub recipe: &'a Recipe,
+    pub inputs: &'a LftInputs,
     /// If nodes, their numbers and LIDs are the same as then: the positions at which there are
     /// other switches or cables.
     pub changed: Option<&'a [Position]>,
 }
 
-impl Recipe {
+impl LftInputs {
     fn new(grid: &Grid, lids: &LidTable, port_order: &[u8]) -> Self {
         Self {
             max: lids.max(),
             port_order: port_order.to_vec(),
-            targets: Arc::new(Targets::new(grid, lids, port_order)),
-            compass: Compass::new(grid),
+            targets: Arc::new(Destinations::new(grid, lids, port_order)),
+            directions: RingDirections::new(grid),
         }
     }
 }
 
 /// How the destinations compare to those of the last success.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Likeness {
+enum Comparison {
     /// Others, or in other places.
     Different,
-    /// The same but for a few, for which there are patches; they may take turns in another order.
+    /// The same but for a few, for which there are changes; they may take turns in another order.
     Patched,
     /// The same, but they take turns in another order.
     Reordered,
@@ -139,85 +139,90 @@ enum Likeness {
     Same,
 }
 
-impl Known<'_> {
+impl PreviousLfts<'_> {
     /// What tables are to be made from now.
-    fn recipe(&self, grid: &Grid, lids: &LidTable, port_order: &[u8]) -> Recipe {
-        let Some(changed) = self.changed else { return Recipe::new(grid, lids, port_order) };
-        let old = self.recipe;
+    fn inputs(&self, grid: &Grid, lids: &LidTable, port_order: &[u8]) -> LftInputs {
+        let Some(changed) = self.changed else { return LftInputs::new(grid, lids, port_order) };
+        let old = self.inputs;
         let is_same = grid.order == self.grid.order
             && grid.switches == self.grid.switches
             && grid.local == self.grid.local
             && old.port_order == port_order;
         let targets = match is_same {
             true => old.targets.clone(),
-            false => Arc::new(Targets::new(grid, lids, port_order)),
+            false => Arc::new(Destinations::new(grid, lids, port_order)),
         };
-        let compass = old.compass.after(grid, changed);
-        Recipe { max: lids.max(), port_order: port_order.to_vec(), targets, compass }
+        let directions = old.directions.updated(grid, changed);
+        LftInputs { max: lids.max(), port_order: port_order.to_vec(), targets, directions }
     }
 
     /// By position: its table may differ, for what it was made from does; `None` if nobody knows.
-    fn doubtful(&self, likeness: Likeness, grid: &Grid) -> Option<Vec<bool>> {
-        let is_whole = matches!(likeness, Likeness::Same | Likeness::Reordered);
+    fn may_differ(&self, comparison: Comparison, grid: &Grid) -> Option<Vec<bool>> {
+        let is_whole = matches!(comparison, Comparison::Same | Comparison::Reordered);
         let changed = self.changed.filter(|_| is_whole)?;
-        let mut doubtful = vec![false; grid.lattice.len()];
+        let mut may_differ = vec![false; grid.lattice.len()];
         for &at in changed {
             for axis in 0..3 {
                 let line = grid.lattice.line(grid.lattice.with(at, axis, 0), axis);
-                line.for_each(|at| doubtful[at.index()] = true);
+                line.for_each(|at| may_differ[at.index()] = true);
             }
         }
-        if likeness == Likeness::Reordered {
-            let parallel = grid.lattice.positions().filter(|&at| grid.bundles.are_parallel_at(at));
-            parallel.for_each(|at| doubtful[at.index()] = true);
+        if comparison == Comparison::Reordered {
+            let parallel =
+                grid.lattice.positions().filter(|&at| grid.port_groups.are_parallel_at(at));
+            parallel.for_each(|at| may_differ[at.index()] = true);
         }
-        Some(doubtful)
+        Some(may_differ)
     }
 
-    /// Also tells the patches.
-    fn likeness<'a>(&'a self, grid: &Grid, recipe: &'a Recipe) -> (Likeness, Vec<Patch<'a>>) {
-        let alike = self.likeness_of_all(grid, recipe);
-        if alike == Likeness::Different && self.grid.lattice == grid.lattice {
-            let found = patches(grid.lattice.len(), &self.recipe.targets, &recipe.targets);
-            return found.map_or((alike, Vec::new()), |patches| (Likeness::Patched, patches));
+    /// Also tells the changes.
+    fn comparison<'a>(
+        &'a self,
+        grid: &Grid,
+        inputs: &'a LftInputs,
+    ) -> (Comparison, Vec<DestinationChange<'a>>) {
+        let alike = self.likeness_of_all(grid, inputs);
+        if alike == Comparison::Different && self.grid.lattice == grid.lattice {
+            let found = changes(grid.lattice.len(), &self.inputs.targets, &inputs.targets);
+            return found.map_or((alike, Vec::new()), |changes| (Comparison::Patched, changes));
         }
         (alike, Vec::new())
     }
 
-    fn likeness_of_all(&self, grid: &Grid, recipe: &Recipe) -> Likeness {
-        let old = self.recipe;
-        if old.max != recipe.max || self.grid.lattice != grid.lattice {
-            Likeness::Different
-        } else if Arc::ptr_eq(&old.targets, &recipe.targets) || old.targets == recipe.targets {
-            Likeness::Same
-        } else if old.targets.are_those_of(&recipe.targets) {
-            Likeness::Reordered
+    fn likeness_of_all(&self, grid: &Grid, inputs: &LftInputs) -> Comparison {
+        let old = self.inputs;
+        if old.max != inputs.max || self.grid.lattice != grid.lattice {
+            Comparison::Different
+        } else if Arc::ptr_eq(&old.targets, &inputs.targets) || old.targets == inputs.targets {
+            Comparison::Same
+        } else if old.targets.are_those_of(&inputs.targets) {
+            Comparison::Reordered
         } else {
-            Likeness::Different
+            Comparison::Different
         }
     }
 
     /// The table of the switch at `at`, if it still holds.
     fn lft(
         &self,
-        (likeness, patches): (Likeness, &[Patch<'_>]),
+        (comparison, changes): (Comparison, &[DestinationChange<'_>]),
         grid: &Grid,
-        recipe: &Recipe,
+        inputs: &LftInputs,
         at: Position,
     ) -> Option<Arc<Lft>> {
-        let takes_turns = || grid.bundles.are_parallel_at(at);
-        match likeness {
-            Likeness::Different => return None,
-            Likeness::Patched | Likeness::Reordered if takes_turns() => return None,
+        let balances_cables = || grid.port_groups.are_parallel_at(at);
+        match comparison {
+            Comparison::Different => return None,
+            Comparison::Patched | Comparison::Reordered if balances_cables() => return None,
             _ => {}
         }
-        let (old, new) = (&self.recipe.compass, &recipe.compass);
-        let holds = grid.bundles.are_same_at(&self.grid.bundles, at)
-            && (0..3).all(|axis| old.ways(at, axis) == new.ways(at, axis));
+        let (old, new) = (&self.inputs.directions, &inputs.directions);
+        let holds = grid.port_groups.are_same_at(&self.grid.port_groups, at)
+            && (0..3).all(|axis| old.along(at, axis) == new.along(at, axis));
         let switch = self.grid.switch(at).filter(|_| holds)?;
         let lft = self.lfts.get(switch.index())?;
-        match likeness {
-            Likeness::Patched => patched(lft, grid, recipe, at, patches),
+        match comparison {
+            Comparison::Patched => with_changes(lft, grid, inputs, at, changes),
             _ => Some(lft.clone()),
         }
     }
@@ -225,43 +230,45 @@ impl Known<'_> {
 
 /// A copy of the table of the switch at `at`, which has one cable at most in every direction, with other
 /// destinations; `None` if one has no route.
-fn patched(
+fn with_changes(
     lft: &Lft,
     grid: &Grid,
-    recipe: &Recipe,
+    inputs: &LftInputs,
     at: Position,
-    patches: &[Patch<'_>],
+    changes: &[DestinationChange<'_>],
 ) -> Option<Arc<Lft>> {
     let mut lft = lft.clone();
-    lft.0.resize(Lft::empty(recipe.max).0.len(), LFT_NO_PATH);
-    for target in patches.iter().flat_map(|patch| patch.before) {
+    lft.0.resize(Lft::empty(inputs.max).0.len(), LFT_NO_PATH);
+    for target in changes.iter().flat_map(|patch| patch.before) {
         clear(&mut lft, target);
     }
-    for &Patch { at: destination, now, .. } in patches {
+    for &DestinationChange { at: destination, now, .. } in changes {
         if destination == at {
             now.iter().for_each(|target| fill(&mut lft, target, target.port));
         } else if !now.is_empty() {
-            let way = recipe.compass.way(&grid.lattice, at, destination);
+            let way = inputs.directions.first_hop(&grid.lattice, at, destination);
             let direction = Direction::ALL.get(usize::from(way))?;
-            let &only = grid.bundle(at, *direction).first()?;
+            let &only = grid.port_group(at, *direction).first()?;
             now.iter().for_each(|target| fill(&mut lft, target, only));
         }
     }
     Some(Arc::new(lft))
 }
 
-/// The directions from `at` by position of the destination: a direction's index, [`HERE`], or
-/// [`NONE`] where there is no route (or no switch).
-fn directions(compass: &Compass, at: Position, out: &mut Vec<u8>) {
-    let [x, y, z] = [0, 1, 2].map(|axis| compass.ways(at, axis));
+/// The directions from `at` by position of the destination: a direction's index, [`OWN_SWITCH`], or
+/// [`NO_DIRECTION`] where there is no route (or no switch).
+fn directions(directions: &RingDirections, at: Position, out: &mut Vec<u8>) {
+    let [x, y, z] = [0, 1, 2].map(|axis| directions.along(at, axis));
     out.clear();
     for &along_z in z {
         for &along_y in y {
-            let later = if along_y == NONE { along_z } else { along_y };
-            out.extend(x.iter().map(|&along_x| if along_x == NONE { later } else { along_x }));
+            let later = if along_y == NO_DIRECTION { along_z } else { along_y };
+            out.extend(
+                x.iter().map(|&along_x| if along_x == NO_DIRECTION { later } else { along_x }),
+            );
         }
     }
-    out[at.index()] = HERE;
+    out[at.index()] = OWN_SWITCH;
 }
 
 /// Forwarding tables of all switches of the fabric, and what they were made from; switches that
@@ -274,64 +281,70 @@ pub(super) fn forwarding_tables(
     grid: &Grid,
     lids: &LidTable,
     port_order: &[u8],
-    known: Option<&Known<'_>>,
-) -> Result<(Vec<Arc<Lft>>, Recipe), Vec<Note>> {
-    let recipe = match known {
-        Some(known) => known.recipe(grid, lids, port_order),
-        None => Recipe::new(grid, lids, port_order),
+    known: Option<&PreviousLfts<'_>>,
+) -> Result<(Vec<Arc<Lft>>, LftInputs), Vec<Note>> {
+    let inputs = match known {
+        Some(known) => known.inputs(grid, lids, port_order),
+        None => LftInputs::new(grid, lids, port_order),
     };
-    let likeness = known.map(|known| known.likeness(grid, &recipe));
-    let known = known.zip(likeness.as_ref());
-    let doubtful = known.and_then(|(known, likeness)| known.doubtful(likeness.0, grid));
-    let row = |by_position: &mut Vec<u8>, (at, switch): (&Option<Position>, usize)| -> Row {
-        let Some(at) = *at else { return (Arc::new(Lft::empty(recipe.max)), Vec::new()) };
-        let held = known.and_then(|(known, likeness)| match &doubtful {
-            Some(doubtful) if !doubtful[at.index()] => known.lfts.get(switch).cloned(),
-            _ => known.lft((likeness.0, &likeness.1), grid, &recipe, at),
-        });
-        // Tables of a success lead everywhere.
-        held.map_or_else(
-            || forwarding_table(grid, &recipe, at, by_position),
-            |lft| (lft, Vec::new()),
-        )
-    };
+    let comparison = known.map(|known| known.comparison(grid, &inputs));
+    let known = known.zip(comparison.as_ref());
+    let may_differ = known.and_then(|(known, comparison)| known.may_differ(comparison.0, grid));
+    let row =
+        |by_position: &mut Vec<u8>, (at, switch): (&Option<Position>, usize)| -> TableResult {
+            let Some(at) = *at else { return (Arc::new(Lft::empty(inputs.max)), Vec::new()) };
+            let held = known.and_then(|(known, comparison)| match &may_differ {
+                Some(may_differ) if !may_differ[at.index()] => known.lfts.get(switch).cloned(),
+                _ => known.lft((comparison.0, &comparison.1), grid, &inputs, at),
+            });
+            // Tables of a success lead everywhere.
+            held.map_or_else(
+                || forwarding_table(grid, &inputs, at, by_position),
+                |lft| (lft, Vec::new()),
+            )
+        };
     let switches = grid.positions.par_iter().zip(0..grid.positions.len());
-    let rows: Vec<Row> = switches.with_min_len(64).map_init(Vec::new, row).collect();
+    let rows: Vec<TableResult> = switches.with_min_len(64).map_init(Vec::new, row).collect();
     let notes = unrouted(fabric, grid, &rows);
-    drop(likeness);
+    drop(comparison);
     if notes.is_empty() {
-        Ok((rows.into_iter().map(|(lft, _)| lft).collect(), recipe))
+        Ok((rows.into_iter().map(|(lft, _)| lft).collect(), inputs))
     } else {
         Err(notes)
     }
 }
 
 /// A forwarding table, and the positions it has no route to.
-type Row = (Arc<Lft>, Vec<Position>);
+type TableResult = (Arc<Lft>, Vec<Position>);
 
 /// Makes the forwarding table of the switch at `at`.
-fn forwarding_table(grid: &Grid, recipe: &Recipe, at: Position, by_position: &mut Vec<u8>) -> Row {
-    let mut lft = Lft::empty(recipe.max);
+fn forwarding_table(
+    grid: &Grid,
+    inputs: &LftInputs,
+    at: Position,
+    by_position: &mut Vec<u8>,
+) -> TableResult {
+    let mut lft = Lft::empty(inputs.max);
     let mut unreachable = Vec::new();
-    directions(&recipe.compass, at, by_position);
-    let bundles = Direction::ALL.map(|direction| grid.bundle(at, direction));
+    directions(&inputs.directions, at, by_position);
+    let port_groups = Direction::ALL.map(|direction| grid.port_group(at, direction));
     // Turns taken so far, for host ports and ports 0 apart.
     let mut turns = [[0usize; 2]; 6];
-    for (destination, ports) in recipe.targets.groups() {
+    for (destination, ports) in inputs.targets.groups() {
         match by_position[destination.index()] {
-            HERE => ports.iter().for_each(|target| fill(&mut lft, target, target.port)),
-            NONE => unreachable.push(destination),
+            OWN_SWITCH => ports.iter().for_each(|target| fill(&mut lft, target, target.port)),
+            NO_DIRECTION => unreachable.push(destination),
             direction => {
                 let direction = usize::from(direction);
-                let (bundle, turns) = (bundles[direction], &mut turns[direction]);
-                if let &[only] = bundle {
+                let (group_ports, turns) = (port_groups[direction], &mut turns[direction]);
+                if let &[only] = group_ports {
                     ports.iter().for_each(|target| fill(&mut lft, target, only));
                     continue;
                 }
                 for target in ports {
                     let turn = &mut turns[usize::from(target.is_management)];
-                    fill(&mut lft, target, bundle[*turn]);
-                    *turn = if *turn + 1 == bundle.len() { 0 } else { *turn + 1 };
+                    fill(&mut lft, target, group_ports[*turn]);
+                    *turn = if *turn + 1 == group_ports.len() { 0 } else { *turn + 1 };
                 }
             }
         }
@@ -339,12 +352,12 @@ fn forwarding_table(grid: &Grid, recipe: &Recipe, at: Position, by_position: &mu
     (Arc::new(lft), unreachable)
 }
 
-/// The number of ordered pairs of switches without a route; `compass` has the ways of `grid`.
-pub(super) fn unrouted_pairs(grid: &Grid, compass: &Compass) -> usize {
+/// The number of ordered pairs of switches without a route; `directions` has the ways of `grid`.
+pub(super) fn unrouted_pairs(grid: &Grid, directions: &RingDirections) -> usize {
     let lattice = &grid.lattice;
     let blocked = |at: Position, axis: usize| {
-        let ways = compass.ways(at, axis).iter().zip(0u32..);
-        ways.filter(|&(&way, _)| way == NONE).map(|(_, coordinate)| coordinate)
+        let ways = directions.along(at, axis).iter().zip(0u32..);
+        ways.filter(|&(&way, _)| way == NO_DIRECTION).map(|(_, coordinate)| coordinate)
     };
     let mut count = 0;
     for (at, _) in grid.placed() {
@@ -360,7 +373,7 @@ pub(super) fn unrouted_pairs(grid: &Grid, compass: &Compass) -> usize {
 
 /// Enters the output port for all LIDs of a target.
 #[inline]
-fn fill(lft: &mut Lft, target: &Target, port: u8) {
+fn fill(lft: &mut Lft, target: &Destination, port: u8) {
     let first = usize::from(target.lid);
     match target.lids {
         _ if first == 0 => {}
@@ -372,7 +385,7 @@ fn fill(lft: &mut Lft, target: &Target, port: u8) {
 
 /// Removes the entries of a destination of an earlier table. The highest LIDs may be its own: then
 /// the table has become shorter, and has no entries for them.
-fn clear(lft: &mut Lft, target: &Target) {
+fn clear(lft: &mut Lft, target: &Destination) {
     let first = usize::from(target.lid);
     let end = lft.0.len().min(first + usize::from(target.lids));
     if let Some(entries) = lft.0.get_mut(first..end).filter(|_| first != 0) {
@@ -380,7 +393,7 @@ fn clear(lft: &mut Lft, target: &Target) {
     }
 }
 
-fn unrouted(fabric: &Fabric, grid: &Grid, rows: &[Row]) -> Vec<Note> {
+fn unrouted(fabric: &Fabric, grid: &Grid, rows: &[TableResult]) -> Vec<Note> {
     let pairs = grid
         .placed()
         .flat_map(|(from, switch)| rows[switch.index()].1.iter().map(move |&to| (from, to)));

@@ -25,7 +25,7 @@ pub(super) fn for_host_port(configured: VlArbBlock) -> VlArbBlock {
 }
 
 /// What does not go with the way VLs are used at a port, of a table with these sums of weights.
-pub(super) fn doubt(class: PortClass, weights: &[u32; 16]) -> Option<&'static str> {
+pub(super) fn table_warning(class: PortClass, weights: &[u32; 16]) -> Option<&'static str> {
     match class {
         PortClass::Along(_) if !is_fair(weights) => Some(
             "weights should be equal among VLs 0-3 and among VLs 4-7, which torus-2QoS uses alike",
@@ -172,7 +172,7 @@ mod tests {
             entries.iter().for_each(|&(vl, weight)| weights[vl] = weight);
             weights
         };
-        let of = |class, entries: &[(usize, u32)]| doubt(class, &table(entries)).is_some();
+        let of = |class, entries: &[(usize, u32)]| table_warning(class, &table(entries)).is_some();
         let fair: Vec<_> = (0..4).map(|vl| (vl, 9)).chain((4..8).map(|vl| (vl, 5))).collect();
         assert!(!of(PortClass::Along(1), &fair));
         assert!(of(PortClass::Along(1), &fair[..7]));

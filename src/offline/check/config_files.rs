@@ -13,7 +13,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// A file, and what is to be said about it.
-pub(super) struct Sheet {
+pub(super) struct ConfigFile {
     path: PathBuf,
     /// What it says; `None` if it could not be read.
     content: Option<String>,
@@ -21,7 +21,7 @@ pub(super) struct Sheet {
     pub findings: Vec<Diagnostic>,
 }
 
-impl Sheet {
+impl ConfigFile {
     /// The findings with their lines, or that there are none.
     pub(super) fn text(&self) -> String {
         let content = self.content.as_deref().unwrap_or_default();
@@ -40,19 +40,19 @@ impl Sheet {
 
 /// Is a file expected to be there?
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum Presence {
     /// It may be missing.
-    Perhaps,
+    Optional,
     /// It was asked for; without it the daemon starts nevertheless.
     Named,
     /// Without it nothing goes.
-    Needed,
+    Required,
 }
 
 /// All of them.
-pub(super) struct Sheets {
+pub(super) struct ConfigFiles {
     /// In the order in which a start reads them.
-    pub all: Vec<Sheet>,
+    pub all: Vec<ConfigFile>,
     /// What is to be said about the options together.
     pub notes: Vec<Note>,
     /// The options; what is wrong has its default.
@@ -63,71 +63,71 @@ pub(super) struct Sheets {
     pub qos_policy: Option<QosPolicy>,
 }
 
-impl Sheets {
+impl ConfigFiles {
     /// Reads what a start with these arguments would read.
     pub(super) fn read(args: &DaemonArgs) -> Self {
-        let mut sheets = Self {
+        let mut files = Self {
             all: Vec::new(),
             notes: args.notes.clone(),
             options: args.defaults(),
             partitions: Some(PartitionsConfig::default()),
             qos_policy: None,
         };
-        sheets.options(args);
-        if sheets.options.routing_engine.as_deref().unwrap_or_default().contains("torus-2QoS") {
-            sheets.torus_config();
+        files.options(args);
+        if files.options.routing_engine.as_deref().unwrap_or_default().contains("torus-2QoS") {
+            files.torus_config();
         }
-        sheets.guid_lists();
-        sheets.partitions();
-        sheets.qos_policy();
-        sheets.prefix_routes();
-        sheets.guid2lid();
-        sheets
+        files.guid_lists();
+        files.partitions();
+        files.qos_policy();
+        files.prefix_routes();
+        files.guid2lid();
+        files
     }
 
     /// What a file says; `None` if it was not read.
     pub(super) fn content(&self, path: &Path) -> Option<&str> {
-        self.all.iter().find(|sheet| sheet.path == path)?.content.as_deref()
+        self.all.iter().find(|file| file.path == path)?.content.as_deref()
     }
 
     /// True if something in the file of the QoS policy keeps it from being used.
     pub(super) fn is_policy_wrong(&self) -> bool {
         let path = self.options.qos_policy_file.as_ref().map(Path::new);
-        let sheet = self.all.iter().find(|sheet| Some(&*sheet.path) == path);
+        let file = self.all.iter().find(|file| Some(&*file.path) == path);
         let is_error = |found: &Diagnostic| found.severity == Severity::Error;
-        self.options.qos && sheet.is_some_and(|sheet| sheet.findings.iter().any(is_error))
+        self.options.qos && file.is_some_and(|file| file.findings.iter().any(is_error))
     }
 
     /// Opens a file; one that cannot be read is reported, and listed, here.
-    fn open(&mut self, path: &Path, wanted: Wanted) -> Option<(Sheet, String)> {
+    fn open(&mut self, path: &Path, wanted: Presence) -> Option<(ConfigFile, String)> {
         let path = path.to_path_buf();
-        let mut sheet = Sheet { path, content: None, findings: Vec::new() };
-        match fs::read_to_string(&sheet.path) {
+        let mut file = ConfigFile { path, content: None, findings: Vec::new() };
+        match fs::read_to_string(&file.path) {
             Ok(text) => {
-                sheet.content = Some(text.clone());
-                return Some((sheet, text));
+                file.content = Some(text.clone());
+                return Some((file, text));
             }
-            Err(error) if error.kind() == ErrorKind::NotFound && wanted == Wanted::Perhaps => {}
+            Err(error) if error.kind() == ErrorKind::NotFound && wanted == Presence::Optional => {}
             Err(error) => {
                 let severity = match wanted {
-                    Wanted::Named => Severity::Warning,
-                    Wanted::Perhaps | Wanted::Needed => Severity::Error,
+                    Presence::Named => Severity::Warning,
+                    Presence::Optional | Presence::Required => Severity::Error,
                 };
-                sheet.say(0, severity, error.to_string());
+                file.say(0, severity, error.to_string());
             }
         }
-        self.all.push(sheet);
+        self.all.push(file);
         None
     }
 
     fn options(&mut self, args: &DaemonArgs) {
         let mut opened = None;
         if let Some((path, must_exist)) = args.file_to_read() {
-            let wanted = if must_exist { Wanted::Needed } else { Wanted::Perhaps };
+            let wanted = if must_exist { Presence::Required } else { Presence::Optional };
             opened = self.open(path, wanted);
         }
-        if let Some((sheet, text)) = &mut opened {
-            sheet.findings = self.options.read(text, &sheet.path);
+        if let Some((file, text)) = &mut opened {
+            file.findings = self.options.read(text, &file.path);
         }
         args.apply(&mut self.options);
         let mut late = Vec::new();
@@ -139,25 +139,25 @@ impl Sheets {
         for (key, note) in late {
             let line = opened.as_ref().and_then(|(_, text)| line_of(key, text));
             match (&mut opened, line, args.given(key)) {
-                (Some((sheet, _)), Some(line), None) => sheet.say(line, note.severity, note.text),
+                (Some((file, _)), Some(line), None) => file.say(line, note.severity, note.text),
                 _ => self.notes.push(note),
             }
         }
-        if let Some((sheet, _)) = &mut opened {
-            sheet.findings.sort_by_key(|found| found.line);
+        if let Some((file, _)) = &mut opened {
+            file.findings.sort_by_key(|found| found.line);
         }
-        self.all.extend(opened.map(|(sheet, _)| sheet));
+        self.all.extend(opened.map(|(file, _)| file));
     }
 
     fn torus_config(&mut self) {
         let path = PathBuf::from(&self.options.torus_config);
-        let Some((mut sheet, text)) = self.open(&path, Wanted::Needed) else { return };
+        let Some((mut file, text)) = self.open(&path, Presence::Required) else { return };
         let notes = match TorusConfig::parse(&path, &text) {
             Ok(config) => config.notes,
             Err(notes) => notes,
         };
-        sheet.findings = notes.iter().map(|note| located(note, &path)).collect();
-        self.all.push(sheet);
+        file.findings = notes.iter().map(|note| located(note, &path)).collect();
+        self.all.push(file);
     }
 
     fn guid_lists(&mut self) {
@@ -170,9 +170,9 @@ impl Sheets {
 
     fn list<T>(&mut self, file: &Option<String>, parse: fn(&Path, &str) -> Parsed<T>) {
         let Some(path) = file.as_ref().map(PathBuf::from) else { return };
-        let Some((mut sheet, text)) = self.open(&path, Wanted::Named) else { return };
-        sheet.findings = parse(&path, &text).diagnostics;
-        self.all.push(sheet);
+        let Some((mut file, text)) = self.open(&path, Presence::Named) else { return };
+        file.findings = parse(&path, &text).diagnostics;
+        self.all.push(file);
     }
 
     fn partitions(&mut self) {
@@ -180,45 +180,45 @@ impl Sheets {
             return;
         };
         let listed = self.all.len();
-        let Some((mut sheet, text)) = self.open(&path, Wanted::Perhaps) else {
-            let is_wrong = self.all[listed..].iter().any(|sheet| !sheet.findings.is_empty());
+        let Some((mut file, text)) = self.open(&path, Presence::Optional) else {
+            let is_wrong = self.all[listed..].iter().any(|file| !file.findings.is_empty());
             self.partitions = (!is_wrong).then(PartitionsConfig::default);
             return;
         };
-        (self.partitions, sheet.findings) = PartitionsConfig::parse(&path, &text);
+        (self.partitions, file.findings) = PartitionsConfig::parse(&path, &text);
         if self.partitions.as_ref().is_some_and(|config| config.definitions.is_empty()) {
             let message = "nothing is defined: every port is in the default partition".to_owned();
-            sheet.say(0, Severity::Warning, message);
+            file.say(0, Severity::Warning, message);
         }
-        self.all.push(sheet);
+        self.all.push(file);
     }
 
     fn qos_policy(&mut self) {
         let named = self.options.qos_policy_file.as_ref().filter(|_| self.options.qos);
         let Some(path) = named.map(PathBuf::from) else { return };
-        let Some((mut sheet, text)) = self.open(&path, Wanted::Perhaps) else { return };
-        (self.qos_policy, sheet.findings) = QosPolicy::parse(&path, &text);
-        self.all.push(sheet);
+        let Some((mut file, text)) = self.open(&path, Presence::Optional) else { return };
+        (self.qos_policy, file.findings) = QosPolicy::parse(&path, &text);
+        self.all.push(file);
     }
 
     fn prefix_routes(&mut self) {
         let Some(path) = self.options.prefix_routes_file.as_ref().map(PathBuf::from) else {
             return;
         };
-        let Some((mut sheet, text)) = self.open(&path, Wanted::Perhaps) else { return };
-        sheet.findings = prefix_routes::parse(&path, &text).diagnostics;
-        self.all.push(sheet);
+        let Some((mut file, text)) = self.open(&path, Presence::Optional) else { return };
+        file.findings = prefix_routes::parse(&path, &text).diagnostics;
+        self.all.push(file);
     }
 
     fn guid2lid(&mut self) {
         let folder = std::env::var_os("OSM_CACHE_DIR").map(PathBuf::from);
         let path = folder.unwrap_or("/var/cache/opensm".into()).join("guid2lid");
-        let Some((mut sheet, text)) = self.open(&path, Wanted::Perhaps) else { return };
+        let Some((mut file, text)) = self.open(&path, Presence::Optional) else { return };
         let (_, findings) = guid2lid::parse(&path, &text, self.options.lmc);
         // Whatever it is, the ports concerned get new LIDs, and no more.
         let lighter = |found| Diagnostic { severity: Severity::Warning, ..found };
-        sheet.findings = findings.into_iter().map(lighter).collect();
-        self.all.push(sheet);
+        file.findings = findings.into_iter().map(lighter).collect();
+        self.all.push(file);
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Link {
 
 /// An end port at a switch: the port number of the switch and the CA or router port behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Host {
+pub(crate) struct LocalPort {
     /// Port number of the switch.
     pub port: u8,
     /// The CA or router port.
@@ -30,11 +30,11 @@ pub(crate) struct Host {
 
 /// Cables and end ports of all switches.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Wiring {
+pub(crate) struct Cabling {
     /// Those of a switch together, ascending by port number.
     links: Vec<Link>,
     /// Those of a switch together, ascending by port number.
-    hosts: Vec<Host>,
+    hosts: Vec<LocalPort>,
     /// By switch: where its links and hosts end.
     ends: Vec<(u32, u32)>,
     /// All cables between switches, by their two switch ports (lower slot first), ascending.
@@ -43,24 +43,24 @@ pub(crate) struct Wiring {
     slots: usize,
 }
 
-impl Wiring {
+impl Cabling {
     /// Collects the cables of `fabric`. A port cabled to itself is ignored, as are cables
     /// between end ports.
     pub(crate) fn new(fabric: &Fabric) -> Self {
-        let mut wiring = Self { slots: fabric.ports().len(), ..Self::default() };
+        let mut cabling = Self { slots: fabric.ports().len(), ..Self::default() };
         for &node in fabric.switches() {
-            wiring.add_switch(fabric, node);
-            wiring.cables.extend(cables_up(fabric, node));
+            cabling.add_switch(fabric, node);
+            cabling.cables.extend(cables_up(fabric, node));
         }
-        wiring
+        cabling
     }
 
     /// The cables of a fabric that differs so from the one of `self`, which has the same nodes.
-    pub(crate) fn after(&self, fabric: &Fabric, difference: &Difference) -> Self {
+    pub(crate) fn updated(&self, fabric: &Fabric, difference: &Difference) -> Self {
         let nodes = difference.ports.iter().map(|&id| fabric.port(id).node);
         let mut nodes: Vec<NodeId> = nodes.filter(|&id| fabric.node(id).is_switch()).collect();
         nodes.dedup();
-        let mut wiring = Self {
+        let mut cabling = Self {
             links: Vec::with_capacity(self.links.len() + nodes.len()),
             hosts: Vec::with_capacity(self.hosts.len() + nodes.len()),
             ends: Vec::with_capacity(self.ends.len()),
@@ -69,15 +69,15 @@ impl Wiring {
         };
         for node in nodes {
             let Some(switch) = fabric.node(node).switch else { continue };
-            wiring.copy(self, switch.index());
-            wiring.add_switch(fabric, node);
+            cabling.copy(self, switch.index());
+            cabling.add_switch(fabric, node);
             let (first, end) = slots(fabric, node);
-            let start = wiring.cables.partition_point(|cable| cable[0].0 < first);
-            let count = wiring.cables[start..].partition_point(|cable| cable[0].0 < end);
-            wiring.cables.splice(start..start + count, cables_up(fabric, node));
+            let start = cabling.cables.partition_point(|cable| cable[0].0 < first);
+            let count = cabling.cables[start..].partition_point(|cable| cable[0].0 < end);
+            cabling.cables.splice(start..start + count, cables_up(fabric, node));
         }
-        wiring.copy(self, self.ends.len());
-        wiring
+        cabling.copy(self, self.ends.len());
+        cabling
     }
 
     /// Takes over the switches below `end` that are still missing.
@@ -109,7 +109,7 @@ impl Wiring {
                     cable: id.min(peer),
                 }),
                 None if is_end_port(fabric, peer) => {
-                    self.hosts.push(Host { port: port.num.0, end: peer });
+                    self.hosts.push(LocalPort { port: port.num.0, end: peer });
                 }
                 None => {}
             }
@@ -141,7 +141,7 @@ impl Wiring {
     }
 
     /// End ports at a switch, ascending by its port number.
-    pub(crate) fn hosts(&self, switch: SwitchId) -> &[Host] {
+    pub(crate) fn hosts(&self, switch: SwitchId) -> &[LocalPort] {
         let [_, (first, end)] = self.range(switch);
         &self.hosts[first..end]
     }
@@ -182,7 +182,7 @@ pub(super) mod tests {
 
     /// The picture of a fabric in which the cables of these numbers are not there, and the ends of
     /// two others are exchanged.
-    pub(crate) fn pictured(
+    pub(crate) fn fabric_variant(
         whole: &Topology,
         lost: &[usize],
         crossed: [usize; 2],
@@ -207,12 +207,12 @@ pub(super) mod tests {
         ) {
             let shape = Shape { parallel, hosts: 2, ..Shape::torus([4, 3, 2]) };
             let whole = shape.build().expect("it fits");
-            let pictures = [0, 1].map(|n| pictured(&whole, &lost[n], crossed[n]));
+            let pictures = [0, 1].map(|n| fabric_variant(&whole, &lost[n], crossed[n]));
             let [Some(old), Some(new)] = pictures else { return Ok(()) };
             let Some(difference) = Difference::between(&old, &new) else { return Ok(()) };
-            let wiring = Wiring::new(&old).after(&new, &difference);
-            prop_assert_eq!(&wiring, &Wiring::new(&new));
-            prop_assert!(wiring.cables.is_sorted());
+            let cabling = Cabling::new(&old).updated(&new, &difference);
+            prop_assert_eq!(&cabling, &Cabling::new(&new));
+            prop_assert!(cabling.cables.is_sorted());
         }
     }
 }

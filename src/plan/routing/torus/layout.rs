@@ -1,9 +1,9 @@
 //! A torus as it was placed, whether it may be routed or not: for reports and drawings.
 
+use super::cabling::Cabling;
 use super::grid::Grid;
 use super::lattice::{Coordinates, Direction, Position};
-use super::view::Torus;
-use super::wiring::Wiring;
+use super::routed::Torus;
 use super::{checks, place};
 use crate::fabric::SwitchId;
 use crate::notes::Note;
@@ -11,7 +11,7 @@ use crate::plan::routing::RoutingInput;
 
 /// Where the switches are and which cables join neighbours.
 #[derive(Clone, Debug)]
-pub struct Chart {
+pub struct TorusLayout {
     grid: Grid,
 }
 
@@ -27,7 +27,7 @@ pub struct Ring {
     pub gaps: Vec<Coordinates>,
 }
 
-impl Chart {
+impl TorusLayout {
     /// The chart of a torus that was routed.
     pub fn of(torus: &Torus) -> Self {
         Self { grid: torus.grid().clone() }
@@ -37,13 +37,13 @@ impl Chart {
     ///
     /// # Errors
     /// Why it cannot be placed.
-    pub fn survey(input: &RoutingInput<'_>) -> Result<Self, Vec<Note>> {
+    pub fn place(input: &RoutingInput<'_>) -> Result<Self, Vec<Note>> {
         let config = input.torus_config.as_ref().map_err(Clone::clone)?;
-        let wiring = Wiring::new(input.fabric);
+        let cabling = Cabling::new(input.fabric);
         let lattice = checks::lattice(config).map_err(super::one)?;
         let seed =
             checks::usable_seed(input.fabric, &lattice, &config.seeds).map_err(super::one)?;
-        let placed = place(input, config, &lattice, &wiring, seed, &mut Vec::new());
+        let placed = place(input, config, &lattice, &cabling, seed, &mut Vec::new());
         placed.map(|(grid, _)| Self { grid })
     }
 
@@ -69,7 +69,7 @@ impl Chart {
 
     /// Number of cables from a place to its neighbour in a direction.
     pub fn cables(&self, at: Coordinates, direction: Direction) -> usize {
-        self.grid.bundle(self.position(at), direction).len()
+        self.grid.port_group(self.position(at), direction).len()
     }
 
     /// The neighbouring place, which may be over the edge; `None` where an open dimension ends,
@@ -101,7 +101,7 @@ impl Chart {
         let last = line.iter().rposition(|&at| self.grid.is_present(at));
         let is_end = |index| Some(index) == last && !lattice.is_looped(axis);
         let ends = line.iter().enumerate().filter(|&(index, &at)| {
-            self.grid.is_present(at) && !self.grid.is_open(at, up) && !is_end(index)
+            self.grid.is_present(at) && !self.grid.has_cable(at, up) && !is_end(index)
         });
         let gaps = ends.map(|(_, &at)| lattice.coordinates(at)).collect();
         Ring { axis, first: lattice.coordinates(first), gaps }

@@ -1,15 +1,15 @@
 //! A second way to read a fabric, for those that are damaged: growing a grid from one corner.
 //!
-//! Classes of parallel edges are global: one stray cable that closes a 4-loop joins two of them
-//! for good. Growth is local instead. It begins with a switch and two or three neighbours that
+//! EdgeClasses of parallel edges are global: one stray cable that closes a 4-loop joins two of them
+//! for good. RegionGrower is local instead. It begins with a switch and two or three neighbours that
 //! pairwise span 4-loops, and goes on, in unbounded coordinates, with the switch whose place is
 //! supported best: by its cables to switches that are placed already, and by the 4-loops that
 //! it would have with them. Where cables join places that are far apart along one axis, that axis is
 //! a ring, and is folded. A bad corner grows to nonsense, but that is of no account: many corners
 //! are tried, and the reading that leaves least unexplained is kept.
 
+use super::embedding::Embedding;
 use super::graph::Graph;
-use super::map::Map;
 use crate::config::torus::TorusSize;
 use crate::plan::routing::torus::Direction;
 use std::cmp::Reverse;
@@ -18,29 +18,29 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 /// No vertex.
 const NONE: u32 = u32::MAX;
 /// Coordinates before they are folded.
-type Place = [i32; 3];
+type Point = [i32; 3];
 /// What makes a step better, most important first; then the vertex, the switch it is next to, and the
 /// direction.
 type Step = (bool, u32, Reverse<u32>, Reverse<u32>, usize);
 
 /// The places to which vertices were grown, and the cables that lead elsewhere.
-struct Growth<'a> {
+struct RegionGrower<'a> {
     graph: &'a Graph,
-    at: Vec<Option<Place>>,
+    at: Vec<Option<Point>>,
     /// By vertex and direction.
     next: Vec<[u32; 6]>,
-    vertex: HashMap<Place, u32>,
+    vertex: HashMap<Point, u32>,
     heap: BinaryHeap<Step>,
 }
 
-fn step(from: Place, direction: usize) -> Place {
+fn step(from: Point, direction: usize) -> Point {
     let direction = Direction::ALL[direction];
     let mut to = from;
     to[direction.axis()] += if direction.is_plus() { 1 } else { -1 };
     to
 }
 
-fn distance(a: Place, b: Place) -> u32 {
+fn distance(a: Point, b: Point) -> u32 {
     (0..3).map(|axis| a[axis].abs_diff(b[axis])).sum()
 }
 
@@ -63,27 +63,27 @@ pub(super) fn corners(graph: &Graph, origin: u32) -> Vec<(u32, Vec<u32>)> {
     deep
 }
 
-/// All maps that the growth from a corner can be folded to.
-pub(super) fn maps(graph: &Graph, (origin, arms): &(u32, Vec<u32>)) -> Vec<Map> {
-    let mut growth = Growth {
+/// All embeddings that the grower from a corner can be folded to.
+pub(super) fn maps(graph: &Graph, (origin, arms): &(u32, Vec<u32>)) -> Vec<Embedding> {
+    let mut grower = RegionGrower {
         graph,
         at: vec![None; graph.len()],
         next: vec![[NONE; 6]; graph.len()],
         vertex: HashMap::new(),
         heap: BinaryHeap::new(),
     };
-    growth.place(*origin, [0; 3]);
+    grower.place(*origin, [0; 3]);
     for (axis, &arm) in arms.iter().enumerate() {
-        growth.place(arm, step([0; 3], Direction::plus(axis).index()));
+        grower.place(arm, step([0; 3], Direction::plus(axis).index()));
     }
-    growth.offer(*origin, arms.len());
-    arms.iter().for_each(|&arm| growth.offer(arm, arms.len()));
-    growth.run(arms.len());
-    growth.fold(arms.len())
+    grower.offer(*origin, arms.len());
+    arms.iter().for_each(|&arm| grower.offer(arm, arms.len()));
+    grower.run(arms.len());
+    grower.fold(arms.len())
 }
 
-impl Growth<'_> {
-    fn place(&mut self, vertex: u32, place: Place) {
+impl RegionGrower<'_> {
+    fn place(&mut self, vertex: u32, place: Point) {
         self.at[vertex as usize] = Some(place);
         self.vertex.insert(place, vertex);
         for direction in 0..6 {
@@ -173,7 +173,7 @@ impl Growth<'_> {
     }
 
     /// Folds the axes that are rings: by what the cables say that join distant places.
-    fn fold(&self, dimensions: usize) -> Vec<Map> {
+    fn fold(&self, dimensions: usize) -> Vec<Embedding> {
         let mut radix = [None; 3];
         let mut choices: Vec<Vec<Option<i32>>> = vec![Vec::new(); 3];
         for _ in 0..dimensions {
@@ -189,17 +189,17 @@ impl Growth<'_> {
             choices[axis] = lengths.into_iter().map(|(_, length)| Some(length)).collect();
             choices[axis].push(None);
         }
-        let mut maps = Vec::new();
+        let mut embeddings = Vec::new();
         let none = vec![None];
         let choice = |axis: usize| if axis < dimensions { &choices[axis] } else { &none };
         for &x in choice(0) {
             for &y in choice(1) {
                 for &z in choice(2) {
-                    maps.extend(self.map([x, y, z]));
+                    embeddings.extend(self.map([x, y, z]));
                 }
             }
         }
-        maps
+        embeddings
     }
 
     /// By axis: the radices that cables between distant places speak for, and how many do, after
@@ -223,8 +223,8 @@ impl Growth<'_> {
         votes
     }
 
-    /// The map with rings of the given radices; other axes are as long as they grew.
-    fn map(&self, rings: [Option<i32>; 3]) -> Option<Map> {
+    /// The embedding with rings of the given radices; other axes are as long as they grew.
+    fn map(&self, rings: [Option<i32>; 3]) -> Option<Embedding> {
         let mut size = TorusSize { radix: [1; 3], looped: [true; 3] };
         let mut low = [0; 3];
         for axis in 0..3 {
@@ -242,8 +242,8 @@ impl Growth<'_> {
             .at
             .iter()
             .map(|at| at.map(|at| std::array::from_fn(|axis| i64::from(at[axis] - low[axis]))));
-        let mut map = Map::of(size, places)?;
-        map.fill_holes(self.graph);
-        Some(map)
+        let mut embedding = Embedding::of(size, places)?;
+        embedding.fill_holes(self.graph);
+        Some(embedding)
     }
 }

@@ -20,11 +20,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Everything a plan is made from.
-pub struct Bench {
+pub struct Scenario {
     /// The wiring.
     pub topology: Topology,
     /// Where the subnet manager sits: node and, on hosts, port.
-    pub seat: Seat,
+    pub sm_location: SmLocation,
     /// The configuration.
     pub options: Options,
     /// The engines.
@@ -40,9 +40,9 @@ pub struct Bench {
 }
 
 /// A place for the subnet manager: index of a node, and its port; `None` for its first cabled.
-pub type Seat = (usize, Option<PortNum>);
+pub type SmLocation = (usize, Option<PortNum>);
 
-impl Bench {
+impl Scenario {
     /// Reads the files and arguments.
     ///
     /// # Errors
@@ -72,12 +72,21 @@ impl Bench {
         let (lists, found) = files::guid_lists(&options);
         notes.extend(found);
         let chain = configuration::chain(&options, lists).map_err(config)?;
-        let seat = seat(&topology, &options).map_err(usage)?;
+        let sm_location = sm_location(&topology, &options).map_err(usage)?;
         let (partitions, found) = read_partitions(&options).map_err(config)?;
         notes.extend(found);
         let (qos_policy, found) = read_policy(&options).map_err(config)?;
         notes.extend(found);
-        Ok(Self { topology, seat, options, chain, torus_config, partitions, qos_policy, notes })
+        Ok(Self {
+            topology,
+            sm_location,
+            options,
+            chain,
+            torus_config,
+            partitions,
+            qos_policy,
+            notes,
+        })
     }
 
     /// The fabric as the subnet manager sees it.
@@ -85,7 +94,7 @@ impl Bench {
     /// # Errors
     /// There is no node.
     pub fn fabric(&self) -> Result<Fabric, Failure> {
-        let fabric = picture(&self.topology, self.seat);
+        let fabric = snapshot(&self.topology, self.sm_location);
         fabric.ok_or_else(|| Failure::new(ExitCode::Config, "the fabric has no node"))
     }
 
@@ -96,8 +105,8 @@ impl Bench {
     }
 }
 
-/// What a sweep from `seat` sees of a running fabric.
-pub fn picture(topology: &Topology, (node, local_port): Seat) -> Option<Fabric> {
+/// What a sweep from `sm_location` sees of a running fabric.
+pub fn snapshot(topology: &Topology, (node, local_port): SmLocation) -> Option<Fabric> {
     let view = View { state: PortState::Active, local_port, ..View::default() };
     Fabric::from_topology(topology, node, &view)
 }
@@ -140,7 +149,7 @@ pub(super) fn read_fabric(file: &Path) -> Result<Topology, String> {
 }
 
 /// The port of `-g`, else the first host, else the first node.
-pub(super) fn seat(topology: &Topology, options: &Options) -> Result<Seat, String> {
+pub(super) fn sm_location(topology: &Topology, options: &Options) -> Result<SmLocation, String> {
     if options.guid.0 == 0 {
         let is_host = |index: &usize| topology.nodes[*index].kind == NodeKind::Ca;
         let host = (0..topology.nodes.len()).find(is_host);

@@ -9,41 +9,42 @@
 //! the fewest, and all readings with as few are found with it: the proof that a reading is, or is
 //! not, the only one. Work is bounded; beyond that the other ways must do.
 
+use super::embedding::Embedding;
 use super::graph::Graph;
-use super::map::Map;
 use crate::config::torus::TorusSize;
 use crate::plan::routing::torus::{Direction, Lattice, Position};
 
 /// Faults that are assumed at most.
-pub(super) const MOST_FAULTS: usize = 4;
+pub(super) const MAX_FAULTS: usize = 4;
 /// Switches that are tried to be laid out at most; damage to larger fabrics leaves enough faces.
-const MOST_SWITCHES: usize = 512;
+const MAX_SWITCHES: usize = 512;
 /// Placements that are tried at most, for one grid and number of faults, and for all.
-const GRID_EFFORT: usize = 40_000;
-const EFFORT: usize = 400_000;
+const MAX_PLACEMENTS_PER_LATTICE: usize = 40_000;
+const MAX_PLACEMENTS: usize = 400_000;
 /// Readings with equally few faults that are looked at; most of them mirror each other.
-const MOST_FOUND: usize = 256;
+const MAX_EMBEDDINGS: usize = 256;
 /// No position.
 const NONE: u32 = u32::MAX;
 
-/// Every layout of all switches with the fewest faults, if these are no more than `most`. Several
+/// Every search of all switches with the fewest faults, if these are no more than `most`. Several
 /// may be the same but for names of axes, reflection and rotation.
-pub(super) fn fits(graph: &Graph, most: usize) -> Vec<Map> {
+pub(super) fn search(graph: &Graph, most: usize) -> Vec<Embedding> {
     let edges = graph.edges.len();
     let switches = (0..graph.len() as u32).filter(|&vertex| graph.degree(vertex) > 0).count();
-    if switches > MOST_SWITCHES {
+    if switches > MAX_SWITCHES {
         return Vec::new();
     }
     let order = order(graph);
-    let mut effort = EFFORT;
-    for faults in 0..=most.min(MOST_FAULTS).min(edges.div_ceil(3)) {
+    let mut effort = MAX_PLACEMENTS;
+    for faults in 0..=most.min(MAX_FAULTS).min(edges.div_ceil(3)) {
         let mut found = Vec::new();
         for size in sizes(order.len(), edges, faults) {
             let Some(lattice) = Lattice::new(size) else { continue };
-            let mut layout = Layout::new(graph, &order, lattice, faults, effort.min(GRID_EFFORT));
-            let before = layout.effort;
-            layout.search(&mut found);
-            effort -= before - layout.effort;
+            let mut search =
+                Search::new(graph, &order, lattice, faults, effort.min(MAX_PLACEMENTS_PER_LATTICE));
+            let before = search.effort;
+            search.search(&mut found);
+            effort -= before - search.effort;
         }
         if !found.is_empty() {
             return found;
@@ -127,7 +128,7 @@ fn could_hold(size: TorusSize, switches: usize, edges: usize, faults: usize) -> 
 }
 
 /// Switches on a grid, some of them not yet placed.
-struct Layout<'a> {
+struct Search<'a> {
     graph: &'a Graph,
     order: &'a [u32],
     lattice: Lattice,
@@ -145,14 +146,14 @@ struct Layout<'a> {
     doomed: [usize; 2],
     /// Links that may lead to empty positions.
     grace: usize,
-    /// Cables, present or absent, that may yet contradict the layout.
+    /// Cables, present or absent, that may yet contradict the search.
     budget: usize,
     /// By axis: switches that are not level with the first.
     away: [usize; 3],
     effort: usize,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> Search<'a> {
     fn new(
         graph: &'a Graph,
         order: &'a [u32],
@@ -185,7 +186,7 @@ impl<'a> Layout<'a> {
 
     /// Finds all layouts, one of those that only mirror or rotate each other where that shows in
     /// the first few switches.
-    fn search(&mut self, found: &mut Vec<Map>) {
+    fn search(&mut self, found: &mut Vec<Embedding>) {
         let Some(&first) = self.order.first() else { return };
         let is_new = |at: &Position| {
             (0..3).all(|axis| {
@@ -209,13 +210,13 @@ impl<'a> Layout<'a> {
         (self.lattice.radix(axis) - 1) / 2
     }
 
-    fn extend(&mut self, depth: usize, root: Position, found: &mut Vec<Map>) {
+    fn extend(&mut self, depth: usize, root: Position, found: &mut Vec<Embedding>) {
         let Some(&vertex) = self.order.get(depth) else {
             found.extend(self.map());
             return;
         };
         for at in self.candidates(vertex, root) {
-            if self.effort == 0 || found.len() >= MOST_FOUND {
+            if self.effort == 0 || found.len() >= MAX_EMBEDDINGS {
                 return;
             }
             self.effort -= 1;
@@ -355,13 +356,13 @@ impl<'a> Layout<'a> {
         cables + links.saturating_sub(self.grace) <= self.budget
     }
 
-    fn map(&self) -> Option<Map> {
+    fn map(&self) -> Option<Embedding> {
         let place = |&at: &u32| {
             (at != NONE).then(|| self.lattice.coordinates(Position(at)).0.map(i64::from))
         };
         let looped = [0, 1, 2].map(|axis| self.lattice.is_looped(axis));
         let size = TorusSize { radix: self.lattice.radices(), looped };
-        Map::of(size, self.at.iter().map(place))
+        Embedding::of(size, self.at.iter().map(place))
     }
 }
 

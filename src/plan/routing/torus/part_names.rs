@@ -1,9 +1,9 @@
-//! Names what is missing so that a person finds it: places, switches and the ports at which
+//! PartNames what is missing so that a person finds it: places, switches and the ports at which
 //! cables were, or by the rest of the torus should be.
 
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
-use super::view::Torus;
+use super::snapshot::PreviousTorus;
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::PortNum;
 use crate::wire::attr::PhysState;
@@ -13,20 +13,24 @@ use std::sync::OnceLock;
 const LISTED_PORTS: usize = 8;
 
 /// Knows how missing parts are called.
-pub(super) struct Names<'a> {
+pub(super) struct PartNames<'a> {
     fabric: &'a Fabric,
     grid: &'a Grid,
     /// The torus of the last success.
-    last: Option<&'a Torus>,
+    last: Option<PreviousTorus<'a>>,
     /// The same, if all that is placed has the same place as then.
-    previous: OnceLock<Option<&'a Torus>>,
+    previous: OnceLock<Option<PreviousTorus<'a>>>,
     /// By direction and port number: how many switches have a cable of the torus there.
     usual: OnceLock<[Vec<u32>; 6]>,
 }
 
-impl<'a> Names<'a> {
-    /// Names for the torus `grid`; `previous` is that of the last success.
-    pub(super) fn new(fabric: &'a Fabric, grid: &'a Grid, previous: Option<&'a Torus>) -> Self {
+impl<'a> PartNames<'a> {
+    /// PartNames for the torus `grid`; `previous` is that of the last success.
+    pub(super) fn new(
+        fabric: &'a Fabric,
+        grid: &'a Grid,
+        previous: Option<PreviousTorus<'a>>,
+    ) -> Self {
         Self { fabric, grid, last: previous, previous: OnceLock::new(), usual: OnceLock::new() }
     }
 
@@ -36,12 +40,12 @@ impl<'a> Names<'a> {
     }
 
     /// The torus of the last success, if all that is placed has the same place as then.
-    pub(super) fn known(&self) -> Option<&'a Torus> {
+    pub(super) fn previous(&self) -> Option<PreviousTorus<'a>> {
         let guid = |id| self.fabric.switch(id).guid();
-        let is_as_before = |torus: &&Torus| {
+        let is_as_before = |previous: &PreviousTorus<'_>| {
             let mut placed = self.grid.placed();
-            torus.grid().lattice == self.grid.lattice
-                && placed.all(|(at, id)| torus.census().guid(at) == Some(guid(id)))
+            previous.grid.lattice == self.grid.lattice
+                && placed.all(|(at, id)| previous.snapshot.guid(at) == Some(guid(id)))
         };
         *self.previous.get_or_init(|| self.last.filter(is_as_before))
     }
@@ -51,7 +55,7 @@ impl<'a> Names<'a> {
             let mut usual: [Vec<u32>; 6] = std::array::from_fn(|_| vec![0; 256]);
             for (at, _) in self.grid.placed() {
                 for direction in Direction::ALL {
-                    for &port in self.grid.bundle(at, direction) {
+                    for &port in self.grid.port_group(at, direction) {
                         usual[direction.index()][usize::from(port)] += 1;
                     }
                 }
@@ -67,7 +71,7 @@ impl<'a> Names<'a> {
             return format!("switch {}", self.grid.describe(self.fabric, at));
         }
         let coordinates = self.grid.lattice.coordinates(at);
-        if let Some(guid) = self.known().and_then(|torus| torus.census().guid(at)) {
+        if let Some(guid) = self.previous().and_then(|previous| previous.snapshot.guid(at)) {
             return match self.fabric.node_by_guid(guid) {
                 Some(node) => {
                     let description = self.fabric.node(node).description;
@@ -107,7 +111,8 @@ impl<'a> Names<'a> {
 
     /// Where on a switch the cables of a direction were or should be.
     fn ports(&self, at: Position, direction: Direction) -> String {
-        let known = self.known().map_or(&[][..], |torus| torus.grid().bundle(at, direction));
+        let known =
+            self.previous().map_or(&[][..], |previous| previous.grid.port_group(at, direction));
         let Some(switch) = self.grid.switch(at) else {
             return format!("({})", list(known.iter().map(|&port| format!("port {port}"))));
         };

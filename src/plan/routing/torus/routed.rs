@@ -1,14 +1,14 @@
 //! The routed torus: answers everything about it but forwarding tables.
 
-use super::changes::Census;
+use super::cabling::Cabling;
 use super::grid::Grid;
 use super::lattice::{Coordinates, Direction, Position};
 use super::multicast::MasterTree;
 use super::path_sl::path_sl;
-use super::sl2vl::{PortClass, VlCensus, VlCounts, classify, classify_switch, mapping};
-use super::unicast::{Known, Recipe};
-use super::wiring::Wiring;
-use super::{NAME, compass, report, vlarb};
+use super::sl2vl::{PortClass, VlCounts, VlHistogram, classify, classify_switch, mapping};
+use super::snapshot::{PreviousTorus, TorusSnapshot};
+use super::unicast::{LftInputs, PreviousLfts};
+use super::{NAME, report, ring_directions, vlarb};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Mlid, Sl};
 use crate::plan::paged_vec::PagedVec;
@@ -17,40 +17,40 @@ use crate::wire::attr::tables::{SlToVl, VlArbBlock};
 use std::sync::Arc;
 
 /// An end port's place: position of its switch, and port number there.
-type Seat = (Position, u8);
+type Attachment = (Position, u8);
 
 /// What a pass found, of which a torus is made.
-pub(super) struct Parts {
-    pub wiring: Wiring,
-    pub vl_census: VlCensus,
+pub(super) struct TorusParts {
+    pub cabling: Cabling,
+    pub vl_histogram: VlHistogram,
     pub vls: VlCounts,
     pub grid: Grid,
-    pub census: Census,
+    pub snapshot: TorusSnapshot,
     pub tree: MasterTree,
-    pub recipe: Recipe,
+    pub lft_inputs: LftInputs,
 }
 
 /// A torus that was routed. Port and switch ids are those of the fabric it was found in.
 #[derive(Clone)]
 pub struct Torus {
-    parts: Arc<Parts>,
+    parts: Arc<TorusParts>,
     /// By port slot.
     classes: PagedVec<PortClass>,
     /// By position.
     coordinates: Arc<Vec<Coordinates>>,
     /// By port slot; `None` for ports that are no end ports of the torus.
-    seats: Arc<Vec<Option<Seat>>>,
+    attachments: Arc<Vec<Option<Attachment>>>,
     /// By port slot, for messages.
     guids: Arc<Vec<Guid>>,
 }
 
 impl Torus {
-    pub(super) fn new(fabric: &Fabric, parts: Parts) -> Self {
+    pub(super) fn new(fabric: &Fabric, parts: TorusParts) -> Self {
         let grid = &parts.grid;
-        let mut seats = vec![None; fabric.ports().len()];
+        let mut attachments = vec![None; fabric.ports().len()];
         for (at, _) in grid.placed() {
             for local in grid.local.of(at) {
-                seats[local.end.index()] = Some((at, local.port));
+                attachments[local.end.index()] = Some((at, local.port));
             }
         }
         let classes = classify(fabric, grid).into();
@@ -59,7 +59,7 @@ impl Torus {
         Self {
             classes,
             coordinates: Arc::new(coordinates.collect()),
-            seats: Arc::new(seats),
+            attachments: Arc::new(attachments),
             guids: Arc::new(guids),
             parts: Arc::new(parts),
         }
@@ -67,11 +67,11 @@ impl Torus {
 
     /// The torus of a fabric that differs so from that of `self`, and has the same switches in the
     /// same places with the same end ports; cables differ at the positions `changed` only.
-    pub(super) fn after(
+    pub(super) fn updated(
         &self,
         since: &PreviousFabric<'_>,
         fabric: &Fabric,
-        parts: Parts,
+        parts: TorusParts,
         changed: &[Position],
     ) -> Self {
         let mut torus = Self { parts: Arc::new(parts), ..self.clone() };
@@ -154,7 +154,7 @@ impl Torus {
     /// Ports of a switch whose cables lead one step in a direction; empty for switches outside.
     pub fn cables(&self, switch: SwitchId, direction: Direction) -> &[u8] {
         match self.parts.grid.positions.get(switch.index()).copied().flatten() {
-            Some(at) => self.parts.grid.bundle(at, direction),
+            Some(at) => self.parts.grid.port_group(at, direction),
             None => &[],
         }
     }
@@ -164,7 +164,7 @@ impl Torus {
     pub fn next_hop(&self, from: SwitchId, to: SwitchId) -> Option<Direction> {
         let at =
             |switch: SwitchId| self.parts.grid.positions.get(switch.index()).copied().flatten();
-        compass::next_hop(&self.parts.grid, at(from)?, at(to)?)
+        ring_directions::next_hop(&self.parts.grid, at(from)?, at(to)?)
     }
 
     /// Numbers of data VLs that SL to VL mappings are made for.
@@ -182,8 +182,13 @@ impl Torus {
         report::dump(fabric, &self.parts.grid)
     }
 
-    pub(super) fn census(&self) -> &Census {
-        &self.parts.census
+    /// This torus as the previous one of a later pass.
+    pub(super) fn previous(&self) -> PreviousTorus<'_> {
+        PreviousTorus { grid: self.grid(), snapshot: self.snapshot() }
+    }
+
+    pub(super) fn snapshot(&self) -> &TorusSnapshot {
+        &self.parts.snapshot
     }
 
     pub(super) fn grid(&self) -> &Grid {
@@ -191,27 +196,27 @@ impl Torus {
     }
 
     /// The forwarding tables of this torus, which are those of `routing`.
-    pub(super) fn known<'a>(
+    pub(super) fn previous_lfts<'a>(
         &'a self,
         routing: &'a Routing,
         changed: Option<&'a [Position]>,
-    ) -> Known<'a> {
-        let Parts { grid, recipe, .. } = &*self.parts;
-        Known { lfts: &routing.lfts, grid, recipe, changed }
+    ) -> PreviousLfts<'a> {
+        let TorusParts { grid, lft_inputs, .. } = &*self.parts;
+        PreviousLfts { lfts: &routing.lfts, grid, inputs: lft_inputs, changed }
     }
 
-    pub(super) fn parts(&self) -> &Parts {
+    pub(super) fn parts(&self) -> &TorusParts {
         &self.parts
     }
 
-    fn seat(&self, port: PortId) -> Option<Seat> {
-        self.seats.get(port.index()).copied().flatten()
+    fn attachment(&self, port: PortId) -> Option<Attachment> {
+        self.attachments.get(port.index()).copied().flatten()
     }
 }
 
 impl RoutingPolicy for Torus {
     fn path_sl(&self, source: PortId, destination: PortId, hint: Sl) -> Sl {
-        match (self.seat(source), self.seat(destination)) {
+        match (self.attachment(source), self.attachment(destination)) {
             (Some((from, _)), Some((to, _))) => {
                 let [from, to] = [from, to].map(|at| self.coordinates[at.index()]);
                 path_sl(&self.parts.grid.lattice, from, to, hint)
@@ -229,7 +234,7 @@ impl RoutingPolicy for Torus {
     }
 
     fn vl_arbitration_warning(&self, port: PortId, weights: &[u32; 16]) -> Option<&'static str> {
-        vlarb::doubt(self.class(port), weights)
+        vlarb::table_warning(self.class(port), weights)
     }
 
     fn vl_arbitration(&self, port: PortId, configured: VlArbBlock) -> VlArbBlock {
@@ -241,13 +246,14 @@ impl RoutingPolicy for Torus {
 
     /// The position of the switch; ports outside the torus are one group, which gets SL 0.
     fn sl_group(&self, port: PortId) -> u32 {
-        self.seat(port).map_or(u32::MAX, |(at, _)| at.index() as u32)
+        self.attachment(port).map_or(u32::MAX, |(at, _)| at.index() as u32)
     }
 
     fn changes_since(&self, before: &dyn RoutingPolicy) -> Option<Vec<PortId>> {
         let before: &Self = before.as_any().downcast_ref()?;
         let same_sls = self.parts.grid.lattice == before.parts.grid.lattice
-            && (Arc::ptr_eq(&self.seats, &before.seats) || self.seats == before.seats)
+            && (Arc::ptr_eq(&self.attachments, &before.attachments)
+                || self.attachments == before.attachments)
             && self.parts.vls == before.parts.vls;
         same_sls.then(|| {
             let changed = self.classes.differences(&before.classes);
@@ -263,7 +269,7 @@ impl RoutingPolicy for Torus {
     fn same_multicast_trees_as(&self, before: &dyn RoutingPolicy) -> bool {
         let Some(before) = before.as_any().downcast_ref::<Self>() else { return false };
         let (new, old) = (&*self.parts, &*before.parts);
-        Arc::ptr_eq(&self.seats, &before.seats)
+        Arc::ptr_eq(&self.attachments, &before.attachments)
             && Arc::ptr_eq(&self.guids, &before.guids)
             && new.grid.differences(&old.grid).is_some_and(|changed| {
                 new.grid.switches == old.grid.switches
@@ -277,7 +283,13 @@ impl RoutingPolicy for Torus {
 
     fn multicast_tree(&self, mlid: Mlid, members: &[PortId]) -> Option<MulticastTree> {
         let guid = |port: PortId| self.guids.get(port.index()).copied().unwrap_or_default();
-        Some(self.parts.tree.group(&self.parts.grid, mlid, members, |port| self.seat(port), guid))
+        Some(self.parts.tree.group(
+            &self.parts.grid,
+            mlid,
+            members,
+            |port| self.attachment(port),
+            guid,
+        ))
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

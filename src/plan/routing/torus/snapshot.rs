@@ -13,18 +13,26 @@ use std::sync::Arc;
 struct Entry {
     guid: Guid,
     ports: u8,
-    /// Where its peers begin in the census.
+    /// Where its peers begin in the snapshot.
     first: u32,
 }
 
 /// A torus, position by position, without reference to the fabric it was found in.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Census {
+pub(super) struct TorusSnapshot {
     lattice: Lattice,
     entries: Arc<Vec<Option<Entry>>>,
     /// By port number from 1, those of a switch together: node GUID at the other end, 0 if there
     /// is none.
     peers: Vec<Guid>,
+}
+
+/// The torus of the previous successful routing: its grid, by the ids of its own fabric, and its
+/// snapshot.
+#[derive(Clone, Copy)]
+pub(super) struct PreviousTorus<'a> {
+    pub grid: &'a Grid,
+    pub snapshot: &'a TorusSnapshot,
 }
 
 /// A switch and the peers of its ports.
@@ -34,8 +42,8 @@ struct Found<'a> {
     peers: &'a [Guid],
 }
 
-impl Census {
-    /// Takes the census of a placed torus.
+impl TorusSnapshot {
+    /// Takes the snapshot of a placed torus.
     pub(super) fn new(fabric: &Fabric, grid: &Grid) -> Self {
         let mut peers = Vec::with_capacity(fabric.ports().len());
         let mut entry = |switch: SwitchId| {
@@ -50,27 +58,27 @@ impl Census {
         Self { lattice: grid.lattice.clone(), entries: Arc::new(entries), peers }
     }
 
-    /// The census of a torus with the same switches in the same places as `self` has them. Also
+    /// The snapshot of a torus with the same switches in the same places as `self` has them. Also
     /// tells the positions at which cables changed, ascending.
-    pub(super) fn after(
+    pub(super) fn updated(
         &self,
         fabric: &Fabric,
         grid: &Grid,
         difference: &Difference,
     ) -> (Self, Vec<Position>) {
-        let (mut census, mut changed) = (self.clone(), Vec::new());
+        let (mut snapshot, mut changed) = (self.clone(), Vec::new());
         for port in difference.ports.iter().map(|&id| fabric.port(id)) {
             let switch = fabric.node(port.node).switch;
             let at = switch.and_then(|switch| grid.positions[switch.index()]);
             let Some(at) = at.filter(|_| port.num != PortNum::ZERO) else { continue };
             let Some(entry) = &self.entries[at.index()] else { continue };
             let peer = port.peer.map_or(Guid(0), |peer| fabric.node_of(peer).guid());
-            census.peers[entry.first as usize + usize::from(port.num.0) - 1] = peer;
+            snapshot.peers[entry.first as usize + usize::from(port.num.0) - 1] = peer;
             changed.push(at);
         }
         changed.sort_unstable();
         changed.dedup();
-        (census, changed)
+        (snapshot, changed)
     }
 
     /// GUID of the switch at a position.

@@ -6,54 +6,56 @@
 //! dimensions, as rings survive the loss of a cable and radix 2 does not; between pairings of the
 //! same shape, the one in which port numbers tell directions best, since people cable by rule.
 
-use super::fits;
+use super::embedding::Embedding;
+use super::exhaustive;
 use super::graph::Graph;
-use super::growth;
-use super::layers::Line;
-use super::map::Map;
+use super::layers::FactorLayers;
+use super::region_growing;
 use crate::fabric::SwitchId;
-use crate::plan::routing::torus::Wiring;
+use crate::plan::routing::torus::Cabling;
 use std::cmp::Reverse;
 
 /// Maps that growth is to make at most, times their switches: what a reading may cost.
-const EFFORT: usize = 2_000;
+const MAX_GROWN_SWITCHES: usize = 2_000;
 /// Corners from which growth is tried at least.
-const FEWEST_CORNERS: usize = 6;
+const MIN_CORNERS: usize = 6;
 /// Equally plausible readings that are kept.
-const MOST_RIVALS: usize = 12;
+const MAX_CANDIDATES: usize = 12;
 
 /// What makes a reading better, most important first.
-type Merit = (Reverse<usize>, bool, Reverse<usize>, Reverse<usize>, u64);
+type Rank = (Reverse<usize>, bool, Reverse<usize>, Reverse<usize>, u64);
 
 /// The most plausible of all readings, all those that assume the fewest faults: no two are the
 /// same, the preferred one first. `factors` are those that were found in the whole of the graph.
-pub(super) fn read(graph: &Graph, wiring: &Wiring, factors: Vec<Line>) -> Vec<Map> {
-    let mut pool = Pool { graph, wiring, fewest: usize::MAX, maps: Vec::new() };
-    for mut map in products(graph, factors) {
-        map.fill_holes(graph);
-        pool.add(map);
+pub(super) fn read(graph: &Graph, cabling: &Cabling, factors: Vec<FactorLayers>) -> Vec<Embedding> {
+    let mut pool = CandidatePool { graph, cabling, fewest: usize::MAX, embeddings: Vec::new() };
+    for mut embedding in products(graph, factors) {
+        embedding.fill_holes(graph);
+        pool.add(embedding);
     }
     if pool.fewest > 0 {
         grow(graph, &mut pool);
-        fits::fits(graph, pool.fewest).into_iter().for_each(|map| pool.add(map));
+        exhaustive::search(graph, pool.fewest)
+            .into_iter()
+            .for_each(|embedding| pool.add(embedding));
     }
-    pool.maps.sort_by_key(|(merit, _)| Reverse(*merit));
-    pool.maps.into_iter().map(|(_, map)| map).collect()
+    pool.embeddings.sort_by_key(|(rank, _)| Reverse(*rank));
+    pool.embeddings.into_iter().map(|(_, embedding)| embedding).collect()
 }
 
 /// Adds what grows from the soundest corners.
-fn grow(graph: &Graph, pool: &mut Pool) {
+fn grow(graph: &Graph, pool: &mut CandidatePool) {
     let mut origins: Vec<(usize, u32)> = (0..graph.len() as u32)
         .filter(|&vertex| graph.degree(vertex) > 1)
         .map(|vertex| (irregularity(graph, vertex), vertex))
         .collect();
     origins.sort_unstable();
-    let most = (EFFORT / graph.len().max(1)).max(FEWEST_CORNERS);
-    let stride = (origins.len() / FEWEST_CORNERS).max(1);
+    let most = (MAX_GROWN_SWITCHES / graph.len().max(1)).max(MIN_CORNERS);
+    let stride = (origins.len() / MIN_CORNERS).max(1);
     let origins = (0..stride).flat_map(|first| origins.iter().skip(first).step_by(stride));
-    let corners = origins.flat_map(|&(_, vertex)| growth::corners(graph, vertex));
+    let corners = origins.flat_map(|&(_, vertex)| region_growing::corners(graph, vertex));
     for corner in corners.take(most) {
-        growth::maps(graph, &corner).into_iter().for_each(|map| pool.add(map));
+        region_growing::maps(graph, &corner).into_iter().for_each(|embedding| pool.add(embedding));
     }
 }
 
@@ -70,62 +72,62 @@ fn irregularity(graph: &Graph, vertex: u32) -> usize {
 }
 
 /// The readings with the fewest doubts so far: faults, and one more for a doubtful shape.
-struct Pool<'a> {
+struct CandidatePool<'a> {
     graph: &'a Graph,
-    wiring: &'a Wiring,
+    cabling: &'a Cabling,
     fewest: usize,
-    maps: Vec<(Merit, Map)>,
+    embeddings: Vec<(Rank, Embedding)>,
 }
 
-impl Pool<'_> {
-    fn add(&mut self, map: Map) {
-        let dimensions = (0..3).filter(|&axis| map.lattice.is_active(axis)).count();
-        let faults = map.faults(self.graph);
-        let doubts = faults + usize::from(dimensions == 1 && is_doubtful(&map));
-        let is_full = doubts == self.fewest && self.maps.len() == MOST_RIVALS;
+impl CandidatePool<'_> {
+    fn add(&mut self, embedding: Embedding) {
+        let dimensions = (0..3).filter(|&axis| embedding.lattice.is_active(axis)).count();
+        let faults = embedding.faults(self.graph);
+        let doubts = faults + usize::from(dimensions == 1 && is_doubtful(&embedding));
+        let is_full = doubts == self.fewest && self.embeddings.len() == MAX_CANDIDATES;
         if doubts > self.fewest || is_full {
             return;
         }
         if doubts < self.fewest {
             self.fewest = doubts;
-            self.maps.clear();
+            self.embeddings.clear();
         }
-        let identity = map.identity();
-        if self.maps.iter().any(|(_, known)| known.identity() == identity) {
+        let identity = embedding.identity();
+        if self.embeddings.iter().any(|(_, known)| known.identity() == identity) {
             return;
         }
-        let Some(map) = map.with_axes(order(&map)) else { return };
+        let Some(embedding) = embedding.with_axes(order(&embedding)) else { return };
         // The engine finds no fourth switch of a single ring.
-        let is_single_ring = dimensions == 1 && map.lattice.radix(0) > 3;
-        let agreement = port_agreement(&map, self.wiring);
-        let merit =
+        let is_single_ring = dimensions == 1 && embedding.lattice.radix(0) > 3;
+        let agreement = port_agreement(&embedding, self.cabling);
+        let rank =
             (Reverse(doubts), !is_single_ring, Reverse(faults), Reverse(dimensions), agreement);
-        self.maps.push((merit, map));
+        self.embeddings.push((rank, embedding));
     }
 }
 
 /// A single line, or a ring that the engine cannot place, may as well be what one fault left of
 /// two dimensions, such as three of the switches of a square: it is no better than a reading
 /// with a fault.
-fn is_doubtful(map: &Map) -> bool {
-    let longest = map.lattice.radices().into_iter().max().unwrap_or(0);
-    let is_ring = (0..3).all(|axis| map.lattice.is_looped(axis));
+fn is_doubtful(embedding: &Embedding) -> bool {
+    let longest = embedding.lattice.radices().into_iter().max().unwrap_or(0);
+    let is_ring = (0..3).all(|axis| embedding.lattice.is_looped(axis));
     longest > 3 || (longest == 3 && !is_ring)
 }
 
-/// All maps with three dimensions at most that are products of factors.
-fn products(graph: &Graph, factors: Vec<Line>) -> Vec<Map> {
-    let (twos, others): (Vec<Line>, Vec<Line>) =
+/// All embeddings with three dimensions at most that are products of factors.
+fn products(graph: &Graph, factors: Vec<FactorLayers>) -> Vec<Embedding> {
+    let (twos, others): (Vec<FactorLayers>, Vec<FactorLayers>) =
         factors.into_iter().partition(|line| line.radix == 2);
-    let map = |pairing: Vec<(usize, Option<usize>)>| {
+    let embedding = |pairing: Vec<(usize, Option<usize>)>| {
         let mut lines = others.clone();
         lines.extend(pairing.iter().map(|&(a, b)| match b {
             Some(b) => ring_of_four(&twos[a], &twos[b]),
             None => twos[a].clone(),
         }));
-        Map::new(&lines, graph.len())
+        Embedding::new(&lines, graph.len())
     };
-    pairings(twos.len(), others.len()).into_iter().filter_map(map).collect()
+    pairings(twos.len(), others.len()).into_iter().filter_map(embedding).collect()
 }
 
 /// All ways to leave factors of two alone or pair them, so that with `others` there are at most
@@ -170,7 +172,7 @@ fn extend(
 }
 
 /// The ring whose coordinate goes round the square of two factors of two.
-fn ring_of_four(a: &Line, b: &Line) -> Line {
+fn ring_of_four(a: &FactorLayers, b: &FactorLayers) -> FactorLayers {
     let round = |(a, b): (&Option<u32>, &Option<u32>)| match (a, b) {
         (Some(0), Some(0)) => Some(0),
         (Some(_), Some(0)) => Some(1),
@@ -178,16 +180,16 @@ fn ring_of_four(a: &Line, b: &Line) -> Line {
         (Some(_), Some(_)) => Some(2),
         _ => None,
     };
-    Line { at: a.at.iter().zip(&b.at).map(round).collect(), radix: 4, is_looped: true }
+    FactorLayers { at: a.at.iter().zip(&b.at).map(round).collect(), radix: 4, is_looped: true }
 }
 
 /// Axes in descending order of radix, rings before lines. Where several switches are missing in
 /// a line, that line becomes z, since only there can the engine route around more than one.
-fn order(map: &Map) -> [usize; 3] {
-    let lattice = &map.lattice;
+fn order(embedding: &Embedding) -> [usize; 3] {
+    let lattice = &embedding.lattice;
     let mut axes = [0, 1, 2];
     axes.sort_by_key(|&axis| (Reverse(lattice.radix(axis)), !lattice.is_looped(axis), axis));
-    let missing: Vec<_> = map.missing().map(|at| lattice.coordinates(at).0).collect();
+    let missing: Vec<_> = embedding.missing().map(|at| lattice.coordinates(at).0).collect();
     let varies = |axis: usize| missing.iter().any(|at| at[axis] != missing[0][axis]);
     let line: Vec<usize> = (0..3).filter(|&axis| varies(axis)).collect();
     if let [along] = line[..] {
@@ -199,11 +201,11 @@ fn order(map: &Map) -> [usize; 3] {
 
 /// How well port numbers tell directions: for each port number, the cables in the direction in
 /// which most of its cables lead.
-fn port_agreement(map: &Map, wiring: &Wiring) -> u64 {
+fn port_agreement(embedding: &Embedding, cabling: &Cabling) -> u64 {
     let mut counts = vec![[0u64; 6]; 256];
-    for from in 0..map.positions.len() as u32 {
-        for link in wiring.links(SwitchId(from)) {
-            if let Some(direction) = map.direction([from, link.peer.0]) {
+    for from in 0..embedding.positions.len() as u32 {
+        for link in cabling.links(SwitchId(from)) {
+            if let Some(direction) = embedding.direction([from, link.peer.0]) {
                 counts[usize::from(link.port)][direction.index()] += 1;
             }
         }

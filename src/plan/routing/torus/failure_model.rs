@@ -1,17 +1,17 @@
 //! A torus reduced to which switches are there and which neighbours are joined: what stands in the
 //! way of routing it, and which repairs are enough.
 
-use super::compass::Compass;
-use super::grid::{Bundles, Grid, Joined, Locals};
+use super::grid::{Grid, LocalPorts, PortGroups, TorusCable};
 use super::lattice::{Direction, Lattice, Position};
-use super::view::Torus;
+use super::ring_directions::RingDirections;
+use super::snapshot::PreviousTorus;
 use super::{multicast, rings, unicast};
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::PortNum;
 
 /// A missing part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Part {
+pub(super) enum MissingPart {
     /// The cables from a position one step up a dimension.
     Cable(Position, usize),
     /// A switch.
@@ -21,25 +21,25 @@ pub(super) enum Part {
 /// What stands in the way of routing; of two the lesser is nearer to none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(super) struct Damage {
-    /// Parts that have to be repaired at least, ring by ring.
+    /// TorusParts that have to be repaired at least, ring by ring.
     rings: usize,
     /// Where rings are no obstacle: switches that are there but cannot be placed, for they are on no
     /// face of four switches with all of its cables.
-    lonely: usize,
+    unplaceable: usize,
     /// Where rings are no obstacle: ordered pairs of switches without a route.
     unrouted: usize,
     /// Where rings are no obstacle: switches that the multicast tree does not reach.
-    treeless: usize,
+    unreached: usize,
 }
 
 impl Damage {
     /// Nothing stands in the way.
-    pub(super) const NONE: Self = Self { rings: 0, lonely: 0, unrouted: 0, treeless: 0 };
+    pub(super) const NONE: Self = Self { rings: 0, unplaceable: 0, unrouted: 0, unreached: 0 };
 }
 
 /// A torus as far as failures are concerned.
 #[derive(Clone)]
-pub(super) struct Sketch<'a> {
+pub(super) struct FailureModel<'a> {
     lattice: &'a Lattice,
     /// By position: the switch was placed.
     placed: Vec<bool>,
@@ -48,10 +48,10 @@ pub(super) struct Sketch<'a> {
     joined: Vec<[bool; 3]>,
 }
 
-impl<'a> Sketch<'a> {
-    /// The sketch of a torus.
+impl<'a> FailureModel<'a> {
+    /// The model of a torus.
     pub(super) fn of(grid: &'a Grid) -> Self {
-        let joined = |at| std::array::from_fn(|axis| grid.is_open(at, Direction::plus(axis)));
+        let joined = |at| std::array::from_fn(|axis| grid.has_cable(at, Direction::plus(axis)));
         Self {
             lattice: &grid.lattice,
             placed: placed(grid),
@@ -60,16 +60,20 @@ impl<'a> Sketch<'a> {
         }
     }
 
-    /// The sketch of what is left of an earlier torus of the same shape: switches that could not
+    /// The model of what is left of an earlier torus of the same shape: switches that could not
     /// be placed for want of cables count as there.
-    pub(super) fn remembered(grid: &'a Grid, before: &Torus, fabric: &Fabric) -> Self {
-        let guid = |at: Position| before.census().guid(at);
+    pub(super) fn with_previous(
+        grid: &'a Grid,
+        before: PreviousTorus<'a>,
+        fabric: &Fabric,
+    ) -> Self {
+        let guid = |at: Position| before.snapshot.guid(at);
         let node = |at: Position| fabric.node_by_guid(guid(at)?);
         let joined = |at: Position, axis: usize| {
             let up = Direction::plus(axis);
             let next = grid.lattice.step(at, up);
-            let back = before.grid().bundle(next, up.opposite());
-            let mut cables = before.grid().bundle(at, up).iter().zip(back);
+            let back = before.grid.port_group(next, up.opposite());
+            let mut cables = before.grid.port_group(at, up).iter().zip(back);
             let port = |at, &num: &u8| fabric.port_of(node(at)?, PortNum(num));
             let is_there = |(here, there)| {
                 let peer = port(at, here).and_then(|port| fabric.port(port).peer);
@@ -95,7 +99,7 @@ impl<'a> Sketch<'a> {
     }
 
     /// All that is missing, cables first.
-    pub(super) fn missing(&self) -> Vec<Part> {
+    pub(super) fn missing(&self) -> Vec<MissingPart> {
         let lattice = self.lattice;
         let lacks_cable = |&(at, axis): &(Position, usize)| {
             let up = Direction::plus(axis);
@@ -106,16 +110,17 @@ impl<'a> Sketch<'a> {
                 && !self.joined[at.index()][axis]
         };
         let edges = lattice.positions().flat_map(|at| (0..3).map(move |axis| (at, axis)));
-        let cables = edges.filter(lacks_cable).map(|(at, axis)| Part::Cable(at, axis));
-        let switches = lattice.positions().filter(|&at| !self.is_present(at)).map(Part::Switch);
+        let cables = edges.filter(lacks_cable).map(|(at, axis)| MissingPart::Cable(at, axis));
+        let switches =
+            lattice.positions().filter(|&at| !self.is_present(at)).map(MissingPart::Switch);
         cables.chain(switches).collect()
     }
 
     /// Adds a part; a switch with all of its cables.
-    pub(super) fn repair(&mut self, part: Part) {
+    pub(super) fn repair(&mut self, part: MissingPart) {
         match part {
-            Part::Cable(at, axis) => self.joined[at.index()][axis] = true,
-            Part::Switch(at) => {
+            MissingPart::Cable(at, axis) => self.joined[at.index()][axis] = true,
+            MissingPart::Switch(at) => {
                 self.present[at.index()] = true;
                 for axis in 0..3 {
                     let below = self.lattice.step(at, Direction::minus(axis));
@@ -132,17 +137,22 @@ impl<'a> Sketch<'a> {
         let lines = (0..3).filter(|&axis| self.lattice.is_active(axis)).flat_map(|axis| {
             self.lattice.lines(axis).map(move |first| self.ring_damage(first, axis))
         });
-        let rings = lines.sum::<usize>() + self.surplus_holes();
+        let rings = lines.sum::<usize>() + self.surplus_missing_switches();
         if rings > 0 {
             return Damage { rings, ..Damage::NONE };
         }
         let grid = self.grid();
-        let unrouted = unicast::unrouted_pairs(&grid, &Compass::new(&grid));
-        Damage { rings, lonely: self.lonely(), unrouted, treeless: multicast::treeless(&grid) }
+        let unrouted = unicast::unrouted_pairs(&grid, &RingDirections::new(&grid));
+        Damage {
+            rings,
+            unplaceable: self.unplaceable_switches(),
+            unrouted,
+            unreached: multicast::unreached(&grid),
+        }
     }
 
     /// Counts switches that were not placed, and still could not be.
-    fn lonely(&self) -> usize {
+    fn unplaceable_switches(&self) -> usize {
         let axes: Vec<usize> = (0..3).filter(|&axis| self.lattice.is_active(axis)).collect();
         if axes.len() < 2 {
             return 0;
@@ -178,7 +188,7 @@ impl<'a> Sketch<'a> {
         for (at, axis) in self.lattice.positions().flat_map(|at| (0..3).map(move |n| (at, n))) {
             if self.is_joined(at, axis) {
                 let ends = [at, self.lattice.step(at, Direction::plus(axis))];
-                cables.push(Joined { ends, axis: axis as u8, ports: [1, 2] });
+                cables.push(TorusCable { ends, axis: axis as u8, ports: [1, 2] });
             }
         }
         let present = || self.lattice.positions().filter(|&at| self.is_present(at));
@@ -188,12 +198,12 @@ impl<'a> Sketch<'a> {
             switches: self.lattice.positions().map(switch).collect(),
             positions: Vec::new(),
             order: present().collect(),
-            bundles: Bundles::new(self.lattice.len(), &cables),
-            local: Locals::default(),
+            port_groups: PortGroups::new(self.lattice.len(), &cables),
+            local: LocalPorts::default(),
         }
     }
 
-    /// Parts to be repaired in a ring: all gaps but the largest; in an open dimension all gaps.
+    /// TorusParts to be repaired in a ring: all gaps but the largest; in an open dimension all gaps.
     fn ring_damage(&self, first: Position, axis: usize) -> usize {
         let line: Vec<Position> = self.lattice.line(first, axis).collect();
         let present: Vec<usize> = (0..line.len()).filter(|&i| self.is_present(line[i])).collect();
@@ -213,11 +223,11 @@ impl<'a> Sketch<'a> {
     }
 
     /// Missing switches beyond the longest run along z, if they cannot be routed around.
-    fn surplus_holes(&self) -> usize {
+    fn surplus_missing_switches(&self) -> usize {
         let holes: Vec<Position> =
             self.lattice.positions().filter(|&at| !self.is_present(at)).collect();
         let is_present = |at| self.is_present(at);
-        if !rings::holes_could_deadlock(self.lattice, &holes, is_present) {
+        if !rings::missing_switches_could_deadlock(self.lattice, &holes, is_present) {
             return 0;
         }
         let run = |start: Position| {
@@ -232,17 +242,17 @@ impl<'a> Sketch<'a> {
 
     /// Repairs after which nothing stands in the way, the most useful first; empty if nothing does.
     /// None of them can be spared.
-    pub(super) fn plan(&self) -> Vec<Part> {
-        let with = |parts: &[Part]| {
-            let mut sketch = self.clone();
-            parts.iter().for_each(|&part| sketch.repair(part));
-            sketch
+    pub(super) fn repairs(&self) -> Vec<MissingPart> {
+        let with = |parts: &[MissingPart]| {
+            let mut model = self.clone();
+            parts.iter().for_each(|&part| model.repair(part));
+            model
         };
         let mut plan = Vec::new();
-        let mut sketch = self.clone();
-        while sketch.damage() > Damage::NONE {
-            let Some(best) = sketch.most_useful() else { break };
-            sketch.repair(best);
+        let mut model = self.clone();
+        while model.damage() > Damage::NONE {
+            let Some(best) = model.best_repair() else { break };
+            model.repair(best);
             plan.push(best);
         }
         for index in (0..plan.len()).rev() {
@@ -255,7 +265,7 @@ impl<'a> Sketch<'a> {
     }
 
     /// The missing part without which the least damage is left; of equals the first.
-    fn most_useful(&self) -> Option<Part> {
+    fn best_repair(&self) -> Option<MissingPart> {
         let mut best = None;
         for part in self.missing() {
             let mut repaired = self.clone();

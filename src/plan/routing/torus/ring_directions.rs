@@ -2,83 +2,83 @@
 //!
 //! How a switch sends packets on along one dimension depends on its own coordinate, on that of the
 //! destination, and on which switches and cables of its ring are there; so rings in the same
-//! condition share one table, and in a healthy torus there are three in all.
+//! state share one table, and in a healthy torus there are three in all.
 
 use super::grid::Grid;
 use super::lattice::{Direction, Lattice, Position};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The way to a coordinate that needs no step along the dimension, or to which there is none.
-pub(super) const NONE: u8 = 0xFF;
+pub(super) const NO_DIRECTION: u8 = 0xFF;
 
 /// The ways along all rings of a torus.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Compass {
-    axes: [Ways; 3],
+pub(super) struct RingDirections {
+    axes: [AxisDirections; 3],
 }
 
 /// The ways along the rings of one dimension.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Ways {
+struct AxisDirections {
     /// By position: where its row begins in `rows`.
     row: Vec<u32>,
-    /// Rows of one direction's index, or [`NONE`], by the destination's coordinate.
+    /// Rows of one direction's index, or [`NO_DIRECTION`], by the destination's coordinate.
     rows: Vec<u8>,
     radix: usize,
-    /// By the condition of a ring: where the rows of its positions begin.
+    /// By the state of a ring: where the rows of its positions begin.
     tables: BTreeMap<Vec<u8>, u32>,
 }
 
-impl Compass {
+impl RingDirections {
     /// The ways of a placed torus.
     pub(super) fn new(grid: &Grid) -> Self {
-        Self { axes: std::array::from_fn(|axis| Ways::new(grid, axis)) }
+        Self { axes: std::array::from_fn(|axis| AxisDirections::new(grid, axis)) }
     }
 
     /// The ways of a placed torus that has other switches or cables at the positions `changed` only
     /// than the one that `self` was made for.
-    pub(super) fn after(&self, grid: &Grid, changed: &[Position]) -> Self {
-        let mut compass = self.clone();
-        for (ways, axis) in compass.axes.iter_mut().zip(0..) {
+    pub(super) fn updated(&self, grid: &Grid, changed: &[Position]) -> Self {
+        let mut directions = self.clone();
+        for (ways, axis) in directions.axes.iter_mut().zip(0..) {
             let lines = changed.iter().map(|&at| grid.lattice.with(at, axis, 0));
-            lines.collect::<BTreeSet<_>>().into_iter().for_each(|at| ways.add_line(grid, at, axis));
+            lines.collect::<BTreeSet<_>>().into_iter().for_each(|at| ways.add_ring(grid, at, axis));
         }
-        compass
+        directions
     }
 
-    /// The index of the direction from `at` to another position; [`NONE`] if there is no route.
-    pub(super) fn way(&self, lattice: &Lattice, at: Position, to: Position) -> u8 {
-        let way = |axis| self.ways(at, axis)[lattice.coordinate(to, axis) as usize];
-        (0..3).map(way).find(|&way| way != NONE).unwrap_or(NONE)
+    /// The index of the direction from `at` to another position; [`NO_DIRECTION`] if there is no route.
+    pub(super) fn first_hop(&self, lattice: &Lattice, at: Position, to: Position) -> u8 {
+        let way = |axis| self.along(at, axis)[lattice.coordinate(to, axis) as usize];
+        (0..3).map(way).find(|&way| way != NO_DIRECTION).unwrap_or(NO_DIRECTION)
     }
 
     /// The ways from `at` along `axis`, by the destination's coordinate.
-    pub(super) fn ways(&self, at: Position, axis: usize) -> &[u8] {
-        let Ways { row, rows, radix, .. } = &self.axes[axis];
+    pub(super) fn along(&self, at: Position, axis: usize) -> &[u8] {
+        let AxisDirections { row, rows, radix, .. } = &self.axes[axis];
         let start = row[at.index()] as usize;
         &rows[start..start + radix]
     }
 }
 
-impl Ways {
+impl AxisDirections {
     fn new(grid: &Grid, axis: usize) -> Self {
         let lattice = &grid.lattice;
         let radix = lattice.radix(axis) as usize;
         let mut ways = Self { row: vec![0; lattice.len()], radix, ..Self::default() };
-        lattice.lines(axis).for_each(|first| ways.add_line(grid, first, axis));
+        lattice.lines(axis).for_each(|first| ways.add_ring(grid, first, axis));
         ways
     }
 
     /// Finds the rows of the ring that starts at `first`.
-    fn add_line(&mut self, grid: &Grid, first: Position, axis: usize) {
+    fn add_ring(&mut self, grid: &Grid, first: Position, axis: usize) {
         let line = || grid.lattice.line(first, axis);
-        let condition = condition(grid, first, axis);
-        let mut start = match self.tables.get(&condition) {
+        let state = state(grid, first, axis);
+        let mut start = match self.tables.get(&state) {
             Some(&start) => start,
             None => {
                 let start = self.rows.len() as u32;
                 line().for_each(|at| self.add_row(grid, at, axis));
-                self.tables.insert(condition, start);
+                self.tables.insert(state, start);
                 start
             }
         };
@@ -91,18 +91,20 @@ impl Ways {
     fn add_row(&mut self, grid: &Grid, at: Position, axis: usize) {
         let here = grid.lattice.coordinate(at, axis);
         let way = |coordinate| {
-            let direction = (coordinate != here).then(|| step(grid, at, axis, coordinate));
-            direction.flatten().map_or(NONE, |direction| direction.index() as u8)
+            let direction =
+                (coordinate != here).then(|| direction_towards(grid, at, axis, coordinate));
+            direction.flatten().map_or(NO_DIRECTION, |direction| direction.index() as u8)
         };
         self.rows.extend((0..grid.lattice.radix(axis)).map(way));
     }
 }
 
 /// What is there of the ring that starts at `first`: switches, and cables both ways.
-fn condition(grid: &Grid, first: Position, axis: usize) -> Vec<u8> {
+fn state(grid: &Grid, first: Position, axis: usize) -> Vec<u8> {
     let (down, up) = (Direction::minus(axis), Direction::plus(axis));
     let bits = |at: Position| {
-        let cables = u8::from(grid.is_open(at, down)) << 1 | u8::from(grid.is_open(at, up)) << 2;
+        let cables =
+            u8::from(grid.has_cable(at, down)) << 1 | u8::from(grid.has_cable(at, up)) << 2;
         u8::from(grid.is_present(at)) | cables
     };
     grid.lattice.line(first, axis).map(bits).collect()
@@ -110,24 +112,24 @@ fn condition(grid: &Grid, first: Position, axis: usize) -> Vec<u8> {
 
 /// The direction in which `at` sends packets whose coordinate along `axis` is to become
 /// `coordinate`; `None` if they cannot go along this dimension now.
-fn step(grid: &Grid, at: Position, axis: usize, coordinate: u32) -> Option<Direction> {
+fn direction_towards(grid: &Grid, at: Position, axis: usize, coordinate: u32) -> Option<Direction> {
     let here = grid.lattice.coordinate(at, axis);
     let preferred = grid.lattice.shorter(axis, here, coordinate);
     let turn = grid.lattice.with(at, axis, coordinate);
     if grid.is_present(turn) {
         let mut ways = [preferred, preferred.opposite()].into_iter();
-        return ways.find(|&way| leads_to(grid, at, way, turn));
+        return ways.find(|&way| reaches(grid, at, way, turn));
     }
     // Towards a missing switch: as far as possible. Along z this cannot be, since x and y come
     // first and missing switches share them.
-    (axis < 2 && grid.is_open(at, preferred)).then_some(preferred)
+    (axis < 2 && grid.has_cable(at, preferred)).then_some(preferred)
 }
 
 /// True if the cables in `direction` lead from `at` to `goal`.
-fn leads_to(grid: &Grid, mut at: Position, direction: Direction, goal: Position) -> bool {
+fn reaches(grid: &Grid, mut at: Position, direction: Direction, goal: Position) -> bool {
     // A goal on the same ring is met before the start is met again.
     while at != goal {
-        if !grid.is_open(at, direction) {
+        if !grid.has_cable(at, direction) {
             return false;
         }
         at = grid.lattice.step(at, direction);
@@ -140,12 +142,12 @@ pub(super) fn next_hop(grid: &Grid, from: Position, to: Position) -> Option<Dire
     let (here, there) = (grid.lattice.coordinates(from), grid.lattice.coordinates(to));
     (0..3)
         .filter(|&axis| here.0[axis] != there.0[axis])
-        .find_map(|axis| step(grid, from, axis, there.0[axis]))
+        .find_map(|axis| direction_towards(grid, from, axis, there.0[axis]))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::grid::{Bundles, Joined, Locals};
+    use super::super::grid::{LocalPorts, PortGroups, TorusCable};
     use super::super::lattice::Lattice;
     use super::*;
     use crate::config::torus::TorusSize;
@@ -161,7 +163,7 @@ mod tests {
             let ends = [at, lattice.step(at, up)];
             let is_cut = cuts.contains(&(3 * at.0 + axis as u32)) || lattice.is_edge(at, up);
             if lattice.is_active(axis) && !is_cut && ends.into_iter().all(is_there) {
-                cables.push(Joined { ends, axis: axis as u8, ports: [1, 2] });
+                cables.push(TorusCable { ends, axis: axis as u8, ports: [1, 2] });
             }
         }
         Grid {
@@ -171,8 +173,8 @@ mod tests {
                 .collect(),
             positions: Vec::new(),
             order: lattice.positions().filter(|&at| is_there(at)).collect(),
-            bundles: Bundles::new(lattice.len(), &cables),
-            local: Locals::default(),
+            port_groups: PortGroups::new(lattice.len(), &cables),
+            local: LocalPorts::default(),
             lattice: lattice.clone(),
         }
     }
@@ -186,14 +188,14 @@ mod tests {
         ) {
             let lattice = Lattice::new(TorusSize { radix: [4, 4, 3], looped }).expect("it fits");
             let mut old = grid(&lattice, &holes[0], &cuts[0]);
-            let mut compass = Compass::new(&old);
+            let mut directions = RingDirections::new(&old);
             for (holes, cuts) in holes.iter().zip(&cuts) {
                 let new = grid(&lattice, holes, cuts);
                 let changed = new.differences(&old).expect("the same shape");
-                compass = compass.after(&new, &changed);
-                let scratch = Compass::new(&new);
+                directions = directions.updated(&new, &changed);
+                let scratch = RingDirections::new(&new);
                 for (at, axis) in lattice.positions().flat_map(|at| (0..3).map(move |n| (at, n))) {
-                    prop_assert_eq!(compass.ways(at, axis), scratch.ways(at, axis));
+                    prop_assert_eq!(directions.along(at, axis), scratch.along(at, axis));
                 }
                 old = new;
             }

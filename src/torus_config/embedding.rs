@@ -1,7 +1,7 @@
 //! Where each switch is: a reading of the fabric as a torus.
 
 use super::graph::Graph;
-use super::layers::Line;
+use super::layers::FactorLayers;
 use crate::config::torus::TorusSize;
 use crate::plan::routing::torus::{Direction, Lattice, Position};
 
@@ -10,7 +10,7 @@ pub(super) type Identity = (Vec<(u32, bool)>, Vec<([u32; 2], usize)>);
 
 /// Switches on a grid.
 #[derive(Clone, Debug)]
-pub(super) struct Map {
+pub(super) struct Embedding {
     /// The grid.
     pub lattice: Lattice,
     /// By vertex.
@@ -19,10 +19,10 @@ pub(super) struct Map {
     pub switches: Vec<Option<u32>>,
 }
 
-impl Map {
-    /// The map on which each vertex is where up to three lines put it; of two vertices in one
+impl Embedding {
+    /// The embedding on which each vertex is where up to three lines put it; of two vertices in one
     /// place the lower stays. `None` if the grid is larger than any subnet.
-    pub(super) fn new(lines: &[Line], vertices: usize) -> Option<Self> {
+    pub(super) fn new(lines: &[FactorLayers], vertices: usize) -> Option<Self> {
         let mut size = TorusSize { radix: [1; 3], looped: [true; 3] };
         for (axis, line) in lines.iter().enumerate().take(3) {
             size.radix[axis] = line.radix;
@@ -38,7 +38,7 @@ impl Map {
         Self::of(size, (0..vertices).map(place))
     }
 
-    /// The map on which each vertex has the coordinates given for it, modulo the radices; of two
+    /// The embedding on which each vertex has the coordinates given for it, modulo the radices; of two
     /// vertices in one place the lower stays. `None` if the grid is larger than any subnet.
     pub(super) fn of(
         size: TorusSize,
@@ -46,13 +46,13 @@ impl Map {
     ) -> Option<Self> {
         let lattice = Lattice::new(size)?;
         let switches = vec![None; lattice.len()];
-        let mut map = Self { lattice, positions: vec![None; places.len()], switches };
+        let mut embedding = Self { lattice, positions: vec![None; places.len()], switches };
         for (vertex, at) in (0..).zip(places) {
             if let Some(at) = at {
-                map.place(vertex, map.lattice.position(at));
+                embedding.place(vertex, embedding.lattice.position(at));
             }
         }
-        Some(map)
+        Some(embedding)
     }
 
     fn place(&mut self, vertex: u32, at: Position) {
@@ -100,7 +100,7 @@ impl Map {
         })
     }
 
-    /// The faults that the map assumes: cables that do not join neighbours, neighbours without a
+    /// The faults that the embedding assumes: cables that do not join neighbours, neighbours without a
     /// cable, empty positions, switches without one. The fewer, the more plausible.
     pub(super) fn faults(&self, graph: &Graph) -> usize {
         let (mut explained, mut absent) = (0, 0);
@@ -115,7 +115,7 @@ impl Map {
         graph.edges.len() - explained + absent + empty + outside
     }
 
-    /// What two maps have in common exactly if they differ in names of axes, reflection and
+    /// What two embeddings have in common exactly if they differ in names of axes, reflection and
     /// rotation alone: shape, neighbours, and which of them lie along the same axis.
     pub(super) fn identity(&self) -> Identity {
         let mut axes: Vec<(u32, bool)> =
@@ -185,7 +185,7 @@ impl Map {
         (best.next().is_none() && 2 * most >= graph.degree(vertex)).then_some(hole)
     }
 
-    /// The same map with other names: axis `order[n]` becomes axis `n`.
+    /// The same embedding with other names: axis `order[n]` becomes axis `n`.
     pub(super) fn with_axes(&self, order: [usize; 3]) -> Option<Self> {
         let radix = order.map(|axis| self.lattice.radix(axis));
         let looped = order.map(|axis| self.lattice.is_looped(axis));
@@ -193,7 +193,7 @@ impl Map {
         self.moved(lattice, |at| order.map(|axis| self.lattice.coordinate(at, axis).into()))
     }
 
-    /// The same map with the dateline of every looped dimension just below `origin`.
+    /// The same embedding with the dateline of every looped dimension just below `origin`.
     pub(super) fn with_origin(&self, origin: Position) -> Option<Self> {
         let shift = [0, 1, 2].map(|axis| {
             let here = i64::from(self.lattice.coordinate(origin, axis));
@@ -203,7 +203,7 @@ impl Map {
         self.moved(self.lattice.clone(), |at| [0, 1, 2].map(|axis| coordinate(at, axis)))
     }
 
-    /// The same map with axes turned around: axis `n` if bit `n` of `axes` is set.
+    /// The same embedding with axes turned around: axis `n` if bit `n` of `axes` is set.
     pub(super) fn mirrored(&self, axes: u8) -> Option<Self> {
         self.moved(self.lattice.clone(), |at| {
             [0, 1, 2].map(|axis| {
@@ -215,17 +215,17 @@ impl Map {
     }
 
     fn moved(&self, lattice: Lattice, to: impl Fn(Position) -> [i64; 3]) -> Option<Self> {
-        let mut map = Self {
+        let mut embedding = Self {
             switches: vec![None; lattice.len()],
             positions: vec![None; self.positions.len()],
             lattice,
         };
         for (vertex, at) in (0..).zip(&self.positions) {
             if let Some(at) = at {
-                let there = map.lattice.position(to(*at));
-                map.place(vertex, there);
+                let there = embedding.lattice.position(to(*at));
+                embedding.place(vertex, there);
             }
         }
-        Some(map)
+        Some(embedding)
     }
 }

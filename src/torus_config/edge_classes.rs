@@ -34,9 +34,9 @@ pub(super) fn squares(graph: &Graph) -> Vec<[u32; 4]> {
     found
 }
 
-/// Classes of parallel edges.
+/// EdgeClasses of parallel edges.
 #[derive(Debug)]
-pub(super) struct Classes {
+pub(super) struct EdgeClasses {
     /// Number of classes.
     pub count: usize,
     /// The class of each edge.
@@ -49,10 +49,10 @@ pub(super) struct Classes {
     corners: Vec<(u32, u32, u32)>,
 }
 
-impl Classes {
+impl EdgeClasses {
     /// The classes that `squares` make.
     pub(super) fn new(graph: &Graph, squares: &[[u32; 4]]) -> Self {
-        let mut sets = Parallels::new(graph.edges.len());
+        let mut sets = OrientedSets::new(graph.edges.len());
         let mut is_in_square = vec![false; graph.edges.len()];
         let mut corners = Vec::with_capacity(4 * squares.len());
         for &[u, v, x, w] in squares {
@@ -90,12 +90,12 @@ impl Classes {
 }
 
 /// Disjoint sets of edges that know which way round each edge is.
-struct Parallels {
+struct OrientedSets {
     /// Parent, and whether the edge runs against it.
     parent: Vec<(u32, bool)>,
 }
 
-impl Parallels {
+impl OrientedSets {
     fn new(edges: usize) -> Self {
         Self { parent: (0..edges as u32).map(|edge| (edge, false)).collect() }
     }
