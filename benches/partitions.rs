@@ -8,7 +8,7 @@ use std::path::Path;
 use torus_sm::config::options::Options;
 use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::picture::{Hardware, View};
+use torus_sm::fabric::synthetic::{Hardware, SyntheticView};
 use torus_sm::plan::partitions;
 use torus_sm::plan::partitions::removed_pkeys::RemovedPkeys;
 use torus_sm::sim::generate::Shape;
@@ -19,7 +19,7 @@ fn fabric(shape: &Shape) -> Fabric {
     let topology = shape.build().expect("the shape fits a fabric");
     let hardware =
         Hardware { partition_cap: 512, partition_enforcement_cap: 512, ..Hardware::default() };
-    let view = View { hardware, ..View::default() };
+    let view = SyntheticView { hardware, ..SyntheticView::default() };
     Fabric::from_topology(&topology, 0, &view).expect("node 0 exists")
 }
 

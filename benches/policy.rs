@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 use torus_sm::config::qos_policy::QosPolicy;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::Pkey;
 use torus_sm::plan::qos::policy::{EffectivePolicy, QosQuery};
@@ -45,7 +45,8 @@ fn policy() -> String {
 fn levels(criterion: &mut Criterion) {
     let shape = Shape { hosts: 2, ..Shape::torus([8; 3]) };
     let topology = shape.build().expect("the shape fits a fabric");
-    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let fabric =
+        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
     let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), &policy());
     let policy = Arc::new(policy.unwrap_or_else(|| panic!("{findings:?}")));
     let (made, _) = EffectivePolicy::new(policy, &fabric, &Default::default(), &[], None);

@@ -14,7 +14,7 @@ use torus_sm::apply::Acknowledged;
 use torus_sm::apply::delta::{Delta, SetRequest};
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Mlid, Sl};
 use torus_sm::notes::Note;
@@ -167,7 +167,7 @@ impl Running {
     /// The picture of a fabric of which the devices hold a plan.
     fn settled(&self, topology: &Topology) -> Fabric {
         let mut fabric =
-            Fabric::from_topology(topology, 0, &View::default()).expect("the first node");
+            Fabric::from_topology(topology, 0, &SyntheticView::default()).expect("the first node");
         let planned =
             compute(&self.input_of(&fabric, &self.memory, &vec![Vec::new(); fabric.ports().len()]));
         settle(&mut fabric, &planned.expect("it is routed").plan);

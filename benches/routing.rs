@@ -7,7 +7,7 @@ use std::path::Path;
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::ids::Lid;
 use torus_sm::notes::Note;
 use torus_sm::plan::LidTable;
@@ -26,7 +26,8 @@ struct Subnet {
 impl Subnet {
     fn new(shape: &Shape) -> Self {
         let topology = shape.build().expect("the shape fits a fabric");
-        let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+        let fabric =
+            Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
         let mut lids = LidTable::new(fabric.ports().len());
         for (index, port) in fabric.end_ports().enumerate() {
             lids.assign(port, Lid(index as u16 + 1), 0);

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use torus_sm::fabric::picture::Hardware;
+use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Lid, PortNum};
 use torus_sm::sim::SimFabric;
 use torus_sm::sim::generate::Shape;

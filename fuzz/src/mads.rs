@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use torus_sm::config::options::Options;
 use torus_sm::ids::{Guid, Lid, Sl};
-use torus_sm::observe::traps::TrapDesk;
+use torus_sm::observe::traps::TrapFilter;
 use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
@@ -102,7 +102,7 @@ fn groups() -> Registry {
 pub(crate) fn front_desk(data: &[u8]) {
     let portrait =
         SmStatus { guid: Guid(0x10), sm_key: 1, priority: 5, state: SmState::Master, act_count: 1 };
-    let mut traps = TrapDesk::default();
+    let mut traps = TrapFilter::default();
     let start = tokio::time::Instant::now();
     for (number, chunk) in data.chunks(MAD_SIZE).take(256).enumerate() {
         let mad = Mad::read(chunk);

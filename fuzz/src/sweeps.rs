@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::fabric::picture::{Hardware, View};
-use torus_sm::fabric::{Fabric, Fault};
+use torus_sm::fabric::synthetic::{Hardware, SyntheticView};
+use torus_sm::fabric::{DiscoveryFault, Fabric};
 use torus_sm::ids::PortNum;
 use torus_sm::observe::heavy;
 use torus_sm::plan::compute::{self, PlanInput};
@@ -83,7 +83,7 @@ async fn sweep(data: &[u8]) {
     let port: Arc<dyn MadPort> = Arc::new(port);
     let client = SmpClient::new(port, &demux, SmpLimits::default());
     let Ok(seen) = heavy::sweep(&client, 0).await else { return };
-    seen.fabric.faults().iter().map(Fault::to_string).for_each(drop);
+    seen.fabric.faults().iter().map(DiscoveryFault::to_string).for_each(drop);
     for engine in ["torus-2QoS,no_fallback", "minhop"] {
         let options = Options { qos: true, ..Options::default() };
         if let Some(plan) = plan(&seen.fabric, &seen.pkeys, &shape, engine, &options) {
@@ -122,7 +122,7 @@ fn plan(
 pub(super) fn small_subnet() -> Subnet {
     let shape = Shape::torus([3, 3, 1]);
     let topology = shape.build().expect("a shape that can be built");
-    let view = View::default();
+    let view = SyntheticView::default();
     let fabric = Fabric::from_topology(&topology, 9, &view).expect("the first host");
     let options = Options::default();
     let pkeys = vec![Vec::new(); fabric.ports().len()];

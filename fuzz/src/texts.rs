@@ -12,7 +12,7 @@ use torus_sm::config::{Diagnostic, excerpt};
 use torus_sm::config::{guid_lists as lists, guid2lid as cache, prefix_routes as routes};
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::ibnet;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::ids::{Lid, Pkey};
 use torus_sm::notes::Severity;
 use torus_sm::plan::partitions as plan;
@@ -168,7 +168,7 @@ pub(crate) fn ibnetdiscover(data: &[u8]) {
     let again = ibnet::parse(file, &written).unwrap_or_else(|error| panic!("{error}\n{written}"));
     assert_eq!(again.nodes.len(), topology.nodes.len());
     assert_eq!(again.cables.len(), topology.cables.len());
-    if let Some(fabric) = Fabric::from_topology(&topology, 0, &View::default()) {
+    if let Some(fabric) = Fabric::from_topology(&topology, 0, &SyntheticView::default()) {
         assert!(fabric.nodes().len() <= topology.nodes.len());
     }
 }

@@ -9,7 +9,7 @@
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::Fabric;
 use crate::ids::Lid;
-use crate::observe::traps::TrapNews;
+use crate::observe::traps::TrapEvent;
 use crate::plan::aliases::AliasBlock;
 use crate::plan::multicast::{GroupMembers, MulticastDelta};
 use crate::sa::registry::GroupSpec;
@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SmEvent {
     /// A trap that does not repeat an earlier one.
-    Trap(TrapNews),
+    Trap(TrapEvent),
     /// Another SM requests a change of role (SubnSet(SMInfo)).
     Role(RoleEvent),
     /// Multicast groups in the registry changed.

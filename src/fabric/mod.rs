@@ -6,12 +6,12 @@
 //! GUIDs are for the edges: inside, everything is an index.
 //!
 //! [`topology`] is the bare wiring, as generators and fabric files ([`ibnet`]) give it;
-//! [`picture`] is what a sweep of that wiring would see. [`difference`] tells what changed from one
+//! [`synthetic`] is what a sweep of that wiring would see. [`difference`] tells what changed from one
 //! picture to the next.
 
 pub mod difference;
 pub mod ibnet;
-pub mod picture;
+pub mod synthetic;
 pub mod topology;
 
 use crate::ids::{Guid, Lid, PortNum};
@@ -110,7 +110,7 @@ impl Port {
 
 /// Something wrong with the fabric that a sweep met and went on from.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Fault {
+pub enum DiscoveryFault {
     /// Two nodes answer with the same node GUID.
     #[error("duplicate node GUID {guid}: at path {first} and at path {second}")]
     DuplicateNodeGuid {
@@ -133,7 +133,7 @@ pub enum Fault {
     },
     /// A node or port did not answer, although its link is up.
     #[error("no answer to {attribute} from {what} at path {route}")]
-    Silent {
+    NoAnswer {
         /// Name of the attribute asked for.
         attribute: &'static str,
         /// GUID, port and description as far as known, else where it should be.
@@ -143,7 +143,7 @@ pub enum Fault {
     },
     /// An answer makes no sense.
     #[error("{what} at path {route}: {problem}")]
-    Nonsense {
+    InvalidAnswer {
         /// GUID, port and description.
         what: String,
         /// Directed route used.
@@ -163,7 +163,7 @@ pub struct Fabric {
     by_node_guid: FxHashMap<Guid, NodeId>,
     by_port_guid: FxHashMap<Guid, PortId>,
     local: PortId,
-    faults: Vec<Fault>,
+    faults: Vec<DiscoveryFault>,
 }
 
 /// A node as a sweep or a file gives it to [`Fabric::assemble`].
@@ -191,7 +191,7 @@ fn guid_map<T>(capacity: usize) -> FxHashMap<Guid, T> {
 
 impl Fabric {
     /// The fabric of these nodes and cables, seen from the port `local`. Node GUIDs must be
-    /// unique (sweeps keep the first and record a [`Fault`]); cables at ports that do not exist
+    /// unique (sweeps keep the first and record a [`DiscoveryFault`]); cables at ports that do not exist
     /// are ignored, and of two cables at one port the first counts.
     ///
     /// Returns `None` if `local` is not among the nodes.
@@ -199,7 +199,7 @@ impl Fabric {
         mut parts: Vec<NodeParts>,
         cables: &[(End, End)],
         local: End,
-        faults: Vec<Fault>,
+        faults: Vec<DiscoveryFault>,
     ) -> Option<Self> {
         parts.sort_by_key(|node| node.info.node_guid());
         let mut fabric = Self {
@@ -343,7 +343,7 @@ impl Fabric {
     }
 
     /// What was wrong while the picture was taken.
-    pub fn faults(&self) -> &[Fault] {
+    pub fn faults(&self) -> &[DiscoveryFault] {
         &self.faults
     }
 

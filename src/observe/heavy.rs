@@ -1,7 +1,7 @@
 //! The heavy sweep: every node, port and switch of the fabric is asked anew, many at a time.
 
-use super::census::Census;
-use super::inquiry::Inquiry;
+use super::discovery_queries::DiscoveryQueries;
+use super::discovery_state::DiscoveryState;
 use super::{Observation, SweepError};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
@@ -9,36 +9,36 @@ use crate::transport::client::SmpClient;
 use crate::wire::attr::{PortInfo, PortState, SmInfo};
 use std::sync::Arc;
 
-/// Sweeps the fabric from the client's port. `m_key` is sent along with every question.
+/// Sweeps the fabric from the client's port. `m_key` is sent along with every query.
 ///
 /// # Errors
 /// [`SweepError`] only if the own port cannot be asked; everything else that goes wrong is a
 /// fault of the picture.
 pub async fn sweep(client: &SmpClient, m_key: u64) -> Result<Observation, SweepError> {
-    let mut inquiry = Inquiry::new(client, m_key, Census::default());
-    inquiry.ask_who(None);
-    inquiry.run().await;
-    inquiry.ask_pkeys();
-    inquiry.retry().await;
-    inquiry.ask_pkeys();
-    inquiry.run().await;
-    conclude(inquiry)
+    let mut queries = DiscoveryQueries::new(client, m_key, DiscoveryState::default());
+    queries.query_node(None);
+    queries.run().await;
+    queries.query_pkeys();
+    queries.retry().await;
+    queries.query_pkeys();
+    queries.run().await;
+    conclude(queries)
 }
 
-/// Makes the picture of what an inquiry found.
-pub(super) fn conclude(inquiry: Inquiry) -> Result<Observation, SweepError> {
-    let Inquiry { census, managers, changed_switches, local_failure, .. } = inquiry;
+/// Makes the picture of what an queries found.
+pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepError> {
+    let DiscoveryQueries { state, managers, changed_switches, local_failure, .. } = queries;
     if let Some(error) = local_failure {
-        return Err(SweepError::LocalSilent(error.to_string()));
+        return Err(SweepError::LocalUnresponsive(error.to_string()));
     }
-    let guids: Vec<_> = census.entries().iter().map(|entry| entry.info.node_guid()).collect();
-    let faults = census.faults.clone();
-    let Some((fabric, pkeys)) = census.finish() else {
+    let guids: Vec<_> = state.entries().iter().map(|entry| entry.info.node_guid()).collect();
+    let faults = state.faults.clone();
+    let Some((fabric, pkeys)) = state.finish() else {
         let problem = faults.first().map_or_else(|| "nothing".into(), ToString::to_string);
-        return Err(SweepError::LocalNonsense(problem));
+        return Err(SweepError::LocalInvalidAnswer(problem));
     };
     match fabric.port(fabric.local()).info {
-        None => return Err(SweepError::LocalSilent("no answer to PortInfo".into())),
+        None => return Err(SweepError::LocalUnresponsive("no answer to PortInfo".into())),
         Some(info) if is_down(&fabric, &info) => return Err(SweepError::LocalDown),
         Some(_) => {}
     }

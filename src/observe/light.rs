@@ -1,7 +1,7 @@
 //! The light sweep: one SwitchInfo per switch, to find PortStateChange bits that no trap told
 //! about, and one NodeInfo to every place that was silent, to find out whether it woke up.
 
-use crate::fabric::{Fabric, Fault};
+use crate::fabric::{DiscoveryFault, Fabric};
 use crate::ids::Guid;
 use crate::transport::client::SmpClient;
 use crate::transport::transactions::SmpRequest;
@@ -16,13 +16,13 @@ pub struct Findings {
     /// Switches that do not answer any more.
     pub lost: Vec<Guid>,
     /// Places that were silent and answer now.
-    pub woken: Vec<DirectedRoute>,
+    pub recovered: Vec<DirectedRoute>,
 }
 
 impl Findings {
     /// True if nothing is to be done.
-    pub fn is_quiet(&self) -> bool {
-        self.changed.is_empty() && self.lost.is_empty() && self.woken.is_empty()
+    pub fn is_empty(&self) -> bool {
+        self.changed.is_empty() && self.lost.is_empty() && self.recovered.is_empty()
     }
 }
 
@@ -51,7 +51,7 @@ pub async fn sweep(client: &SmpClient, m_key: u64, fabric: &Fabric) -> Findings 
                 findings.changed.push(guid);
             }
             (Some(guid), Err(_)) => findings.lost.push(guid),
-            (None, Ok(_)) => findings.woken.push(silent[tag - switches]),
+            (None, Ok(_)) => findings.recovered.push(silent[tag - switches]),
             _ => {}
         }
     }
@@ -60,9 +60,9 @@ pub async fn sweep(client: &SmpClient, m_key: u64, fabric: &Fabric) -> Findings 
     findings
 }
 
-fn silent_route(fault: &Fault) -> Option<DirectedRoute> {
+fn silent_route(fault: &DiscoveryFault) -> Option<DirectedRoute> {
     match fault {
-        Fault::Silent { route, .. } => Some(*route),
+        DiscoveryFault::NoAnswer { route, .. } => Some(*route),
         _ => None,
     }
 }

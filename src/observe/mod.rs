@@ -1,20 +1,20 @@
 //! What IS: sweeps that look at the fabric, and the intake of traps that say it changed.
 //!
-//! * [`census`]: nodes and cables while they are being collected, and how they become a
+//! * [`discovery_state`]: nodes and cables while they are being collected, and how they become a
 //!   [`Fabric`];
 //! * [`heavy`]: the heavy sweep, which asks everything anew;
 //! * [`focused`]: the sweep after a trap, which asks only the switches that changed and takes
 //!   the rest from the last picture. A heavy sweep follows it, but rerouting need not wait;
-//! * [`light`]: the periodic question to every switch whether anything changed;
+//! * [`light`]: the periodic query to every switch whether anything changed;
 //! * [`traps`]: which traps are news, and which are repetitions.
 //!
 //! Sweeps only send Gets. A node that does not answer or answers nonsense is a
-//! [`Fault`](crate::fabric::Fault) of the picture, never the end of a sweep.
+//! [`DiscoveryFault`](crate::fabric::DiscoveryFault) of the picture, never the end of a sweep.
 
-pub mod census;
+mod discovery_queries;
+pub mod discovery_state;
 pub mod focused;
 pub mod heavy;
-mod inquiry;
 pub mod light;
 pub mod traps;
 
@@ -43,10 +43,10 @@ pub struct Observation {
 pub enum SweepError {
     /// The own node does not answer.
     #[error("the local port does not answer NodeInfo: {0}")]
-    LocalSilent(String),
+    LocalUnresponsive(String),
     /// The own node answers nonsense.
     #[error("the local port answers NodeInfo with {0}")]
-    LocalNonsense(String),
+    LocalInvalidAnswer(String),
     /// The own port is down.
     #[error("the link of the local port is down")]
     LocalDown,

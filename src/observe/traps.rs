@@ -1,7 +1,7 @@
 //! Which traps are news.
 //!
 //! A device repeats a trap until it is repressed, so the same transaction may arrive many times;
-//! and a flapping link or a broken device sends new ones without end. [`TrapDesk`] tells news
+//! and a flapping link or a broken device sends new ones without end. [`TrapFilter`] tells news
 //! from repetitions and lets each kind of trap of each issuer through at a bounded rate; what it
 //! holds back is not lost but told when the period ends. It owns no clock: time is an argument.
 
@@ -11,16 +11,16 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Traps of one kind and issuer that pass within one [`PERIOD`].
-pub const BURST: u32 = 8;
+/// Traps of one kind and issuer that pass within one [`RATE_PERIOD`].
+pub const MAX_TRAPS_PER_PERIOD: u32 = 8;
 /// The period that rates are counted over.
-pub const PERIOD: Duration = Duration::from_secs(1);
+pub const RATE_PERIOD: Duration = Duration::from_secs(1);
 /// Issuers and kinds kept in mind; beyond that the desk forgets and starts anew.
 const MAX_SOURCES: usize = 65_536;
 
 /// A trap that calls for a look at the fabric, or at least for a line in the log.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct TrapNews {
+pub struct TrapEvent {
     /// LID of the issuer, as the notice gives it.
     pub issuer: Lid,
     /// Trap number (generic traps), see [`TrapNumber`].
@@ -31,7 +31,7 @@ pub struct TrapNews {
     pub port: PortNum,
 }
 
-impl TrapNews {
+impl TrapEvent {
     /// True if the trap means that the picture of the fabric may be wrong: a link changed state
     /// (128), capabilities or descriptions changed (144), the system GUID changed (145).
     pub fn calls_for_sweep(&self) -> bool {
@@ -47,18 +47,18 @@ struct Source {
     period_start: Instant,
     passed: u32,
     last_tid: u64,
-    held: Option<TrapNews>,
+    held: Option<TrapEvent>,
 }
 
 /// What the desk makes of a trap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum TrapVerdict {
     /// Something new.
-    News(TrapNews),
+    New(TrapEvent),
     /// The same transaction again: repress it again, nothing else.
-    Repetition,
-    /// Too many of this kind: it will be told by [`TrapDesk::due`].
-    HeldBack,
+    Duplicate,
+    /// Too many of this kind: it will be told by [`TrapFilter::due`].
+    RateLimited,
 }
 
 /// Counters of the desk.
@@ -74,15 +74,15 @@ pub struct TrapCounters {
 
 /// Tells news from noise.
 #[derive(Debug, Default)]
-pub struct TrapDesk {
+pub struct TrapFilter {
     sources: HashMap<(Lid, u16, Lid, PortNum), Source>,
     /// What happened so far.
     pub counters: TrapCounters,
 }
 
-impl TrapDesk {
+impl TrapFilter {
     /// Judges the trap `notice` with transaction `tid`.
-    pub fn receive(&mut self, now: Instant, tid: u64, notice: &Notice) -> Verdict {
+    pub fn receive(&mut self, now: Instant, tid: u64, notice: &Notice) -> TrapVerdict {
         let news = read(notice);
         if self.sources.len() >= MAX_SOURCES {
             self.sources.clear();
@@ -92,41 +92,41 @@ impl TrapDesk {
         let source = self.sources.entry(key).or_insert(fresh);
         // Some devices number no transactions at all; theirs cannot be told apart.
         let is_repeated = tid != 0 && source.last_tid == tid;
-        if is_repeated && now.duration_since(source.period_start) < 8 * PERIOD {
+        if is_repeated && now.duration_since(source.period_start) < 8 * RATE_PERIOD {
             self.counters.repetitions += 1;
-            return Verdict::Repetition;
+            return TrapVerdict::Duplicate;
         }
         source.last_tid = tid;
-        if now.duration_since(source.period_start) >= PERIOD && source.held.is_none() {
+        if now.duration_since(source.period_start) >= RATE_PERIOD && source.held.is_none() {
             source.period_start = now;
             source.passed = 0;
         }
-        if source.passed >= BURST {
+        if source.passed >= MAX_TRAPS_PER_PERIOD {
             source.held = Some(news);
             self.counters.held_back += 1;
-            return Verdict::HeldBack;
+            return TrapVerdict::RateLimited;
         }
         source.passed += 1;
         self.counters.news += 1;
-        Verdict::News(news)
+        TrapVerdict::New(news)
     }
 
     /// When [`Self::due`] will have something to tell.
     pub fn next_due(&self) -> Option<Instant> {
         let held = self.sources.values().filter(|source| source.held.is_some());
-        held.map(|source| source.period_start + PERIOD).min()
+        held.map(|source| source.period_start + RATE_PERIOD).min()
     }
 
     /// What was held back and whose period is over.
-    pub fn due(&mut self, now: Instant) -> Vec<TrapNews> {
+    pub fn due(&mut self, now: Instant) -> Vec<TrapEvent> {
         let mut told = Vec::new();
         for source in self.sources.values_mut() {
-            if now.duration_since(source.period_start) >= PERIOD
+            if now.duration_since(source.period_start) >= RATE_PERIOD
                 && let Some(news) = source.held.take()
             {
                 source.period_start = now;
                 // A source that exceeded its rate earns one trap a period until it calms down.
-                source.passed = BURST - 1;
+                source.passed = MAX_TRAPS_PER_PERIOD - 1;
                 told.push(news);
             }
         }
@@ -135,7 +135,7 @@ impl TrapDesk {
     }
 }
 
-fn read(notice: &Notice) -> TrapNews {
+fn read(notice: &Notice) -> TrapEvent {
     let number = notice.trap_number();
     let (subject, port) = match number {
         TrapNumber::LINK_STATE => (notice.link_state_lid(), PortNum::ZERO),
@@ -147,7 +147,7 @@ fn read(notice: &Notice) -> TrapNews {
         }
         _ => (notice.issuer_lid(), PortNum::ZERO),
     };
-    TrapNews { issuer: notice.issuer_lid(), number, subject, port }
+    TrapEvent { issuer: notice.issuer_lid(), number, subject, port }
 }
 
 #[cfg(test)]
@@ -165,22 +165,22 @@ mod tests {
 
     #[test]
     fn the_same_transaction_is_told_once() {
-        let (mut desk, now) = (TrapDesk::default(), Instant::now());
-        assert!(matches!(desk.receive(now, 1, &link_trap(5)), Verdict::News(_)));
-        assert_eq!(desk.receive(now, 1, &link_trap(5)), Verdict::Repetition);
-        assert!(matches!(desk.receive(now, 1, &link_trap(6)), Verdict::News(_)));
-        assert!(matches!(desk.receive(now, 2, &link_trap(5)), Verdict::News(_)));
+        let (mut desk, now) = (TrapFilter::default(), Instant::now());
+        assert!(matches!(desk.receive(now, 1, &link_trap(5)), TrapVerdict::New(_)));
+        assert_eq!(desk.receive(now, 1, &link_trap(5)), TrapVerdict::Duplicate);
+        assert!(matches!(desk.receive(now, 1, &link_trap(6)), TrapVerdict::New(_)));
+        assert!(matches!(desk.receive(now, 2, &link_trap(5)), TrapVerdict::New(_)));
     }
 
     #[test]
     fn a_storm_is_held_back_but_its_end_is_told() {
-        let (mut desk, start) = (TrapDesk::default(), Instant::now());
+        let (mut desk, start) = (TrapFilter::default(), Instant::now());
         let mut news = 0;
         for tid in 0..1000 {
             let now = start + Duration::from_millis(tid);
-            news += u32::from(matches!(desk.receive(now, tid, &link_trap(5)), Verdict::News(_)));
+            news += u32::from(matches!(desk.receive(now, tid, &link_trap(5)), TrapVerdict::New(_)));
         }
-        assert_eq!(news, BURST);
+        assert_eq!(news, MAX_TRAPS_PER_PERIOD);
         let due = desk.next_due().expect("the last one is held back");
         assert_eq!(desk.due(due - Duration::from_millis(1)), []);
         assert_eq!(desk.due(due).len(), 1);
@@ -189,10 +189,10 @@ mod tests {
 
     #[test]
     fn a_calm_source_may_speak_again() {
-        let (mut desk, start) = (TrapDesk::default(), Instant::now());
+        let (mut desk, start) = (TrapFilter::default(), Instant::now());
         for tid in 0..50 {
-            let now = start + PERIOD * tid;
-            assert!(matches!(desk.receive(now, tid.into(), &link_trap(5)), Verdict::News(_)));
+            let now = start + RATE_PERIOD * tid;
+            assert!(matches!(desk.receive(now, tid.into(), &link_trap(5)), TrapVerdict::New(_)));
         }
     }
 }

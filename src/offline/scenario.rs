@@ -5,7 +5,7 @@ use crate::config::files;
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
-use crate::fabric::picture::View;
+use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::Topology;
 use crate::fabric::{Fabric, ibnet};
 use crate::ids::PortNum;
@@ -107,7 +107,7 @@ impl Scenario {
 
 /// What a sweep from `sm_location` sees of a running fabric.
 pub fn snapshot(topology: &Topology, (node, local_port): SmLocation) -> Option<Fabric> {
-    let view = View { state: PortState::Active, local_port, ..View::default() };
+    let view = SyntheticView { state: PortState::Active, local_port, ..SyntheticView::default() };
     Fabric::from_topology(topology, node, &view)
 }
 

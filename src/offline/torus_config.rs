@@ -8,7 +8,7 @@ use crate::cli::FabricArgs;
 use crate::cli::Failure;
 use crate::cli::torus_config::TorusConfigArgs;
 use crate::config::options::Options;
-use crate::fabric::picture::View;
+use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::Topology;
 use crate::fabric::{Fabric, ibnet};
 use crate::notes::{Note, Severity};
@@ -75,7 +75,7 @@ fn snapshot(topology: &Topology) -> Option<Fabric> {
         if best.as_ref().is_some_and(|seen| seen.node_by_guid(guid).is_some()) {
             continue;
         }
-        let seen = Fabric::from_topology(topology, local, &View::default())?;
+        let seen = Fabric::from_topology(topology, local, &SyntheticView::default())?;
         let is_larger =
             best.as_ref().is_none_or(|best| seen.switches().len() > best.switches().len());
         if is_larger {

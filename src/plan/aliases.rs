@@ -43,14 +43,14 @@ fn writable(fabric: &Fabric, mut block: AliasBlock) -> Option<AliasBlock> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::picture::{Hardware, View};
+    use crate::fabric::synthetic::{Hardware, SyntheticView};
     use crate::sim::generate::Shape;
 
     #[test]
     fn tables_are_cut_to_what_ports_have() {
         let topology = Shape { hosts: 1, ..Shape::torus([3, 1, 1]) }.build().expect("a ring");
         let hardware = Hardware { guid_cap: 10, ..Hardware::default() };
-        let view = View { hardware, ..View::default() };
+        let view = SyntheticView { hardware, ..SyntheticView::default() };
         let fabric = Fabric::from_topology(&topology, 0, &view).expect("node 0 exists");
         let host = |port: &PortId| !fabric.node_of(*port).is_switch();
         let hosts: Vec<PortId> = fabric.end_ports().filter(host).collect();

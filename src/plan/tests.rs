@@ -11,7 +11,7 @@ use crate::config::qos_policy::QosPolicy;
 use crate::config::torus::TorusConfig;
 use crate::fabric::topology::{Topology, TopologyNode};
 use crate::fabric::{Fabric, NodeParts};
-use crate::fabric::{PortId, picture::Hardware, picture::View};
+use crate::fabric::{PortId, synthetic::Hardware, synthetic::SyntheticView};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::notes::Note;
 use crate::wire::attr::tables::PkeyBlock;
@@ -50,7 +50,7 @@ pub(super) fn ring(switches: usize, lids: &[(u16, u8)]) -> Topology {
 }
 
 fn fabric(topology: &Topology, hardware: Hardware) -> Fabric {
-    let view = View { hardware, ..View::default() };
+    let view = SyntheticView { hardware, ..SyntheticView::default() };
     Fabric::from_topology(topology, 0, &view).expect("a fabric")
 }
 
@@ -295,7 +295,7 @@ proptest! {
         turned.cables.reverse();
         let options = Options::default();
         let one = fabric(&topology, Hardware::default());
-        let two = Fabric::from_topology(&turned, last, &View::default()).expect("a fabric");
+        let two = Fabric::from_topology(&turned, last, &SyntheticView::default()).expect("a fabric");
         let lids = |fabric: &Fabric| {
             by_guid(fabric, &lids::assign(fabric, &options, &Memory::default()).0)
         };

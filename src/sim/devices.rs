@@ -1,7 +1,7 @@
 //! Nodes, ports and switches, in flat arrays. A port is identified by its slot: ports 0 to N of a
 //! node have consecutive slots. Tables are allocated on the first write.
 
-use crate::fabric::picture::Hardware;
+use crate::fabric::synthetic::Hardware;
 use crate::fabric::topology::Topology;
 use crate::ids::{Guid, Lid, Pkey, PortNum};
 use crate::wire::attr::tables::{LFT_NO_PATH, SlToVl, VlArbBlock};
@@ -126,7 +126,7 @@ impl Devices {
                 let port = &mut self.ports[end as usize];
                 port.peer = other;
                 port.plugged = true;
-                crate::fabric::picture::set_link(&mut port.info, true);
+                crate::fabric::synthetic::set_link(&mut port.info, true);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Link state machine (IBA vol. 1, 7.2) and cables.
 
 use super::devices::{Devices, NONE, Port};
-use crate::fabric::picture::set_link;
+use crate::fabric::synthetic::set_link;
 use crate::wire::attr::{PhysState, PortInfo, PortState};
 
 /// Width and speed of the link between two ports: the maximum that both have enabled.

@@ -115,7 +115,7 @@ fn selected(devices: &Devices, entry: u32, num: PortNum) -> Option<std::ops::Ran
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::picture::Hardware;
+    use crate::fabric::synthetic::Hardware;
     use crate::ids::{Guid, Lid};
     use crate::sim::generate::Shape;
     use crate::sim::net::Net;

@@ -4,7 +4,7 @@ use super::devices::{Devices, NONE};
 use super::faults::Misbehaviour;
 use super::forwarding::NoFaults;
 use super::net::Net;
-use crate::fabric::picture::Hardware;
+use crate::fabric::synthetic::Hardware;
 use crate::fabric::topology::Topology;
 use crate::ids::{Guid, Lid, PortNum};
 use crate::wire::attr::tables::SlToVl;

@@ -23,7 +23,7 @@ use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::manager::Exit;
 use crate::daemon::start::{Daemon, ServerThreads, Setup};
 use crate::fabric::ibnet;
-use crate::fabric::picture::Hardware;
+use crate::fabric::synthetic::Hardware;
 use crate::fabric::topology::Topology;
 use crate::ids::{Guid, PortNum};
 use crate::sim::console::script;

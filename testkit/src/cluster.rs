@@ -14,7 +14,7 @@ use torus_sm::daemon::sm_loop::files::StateFiles;
 use torus_sm::daemon::sm_loop::manager::Exit;
 use torus_sm::daemon::start::ServerThreads;
 use torus_sm::daemon::start::{Daemon, Setup};
-use torus_sm::fabric::picture::Hardware;
+use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Guid, Lid, PortNum};
 use torus_sm::publish::Subnet;

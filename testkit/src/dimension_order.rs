@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Lid, Sl};
 use torus_sm::plan::paged_vec::PagedVec;
@@ -76,7 +76,7 @@ impl Torus {
     pub fn new(radix: [u16; 3], hosts: u8, parallel: u8) -> Self {
         let shape = Shape { hosts, parallel, ..Shape::torus(radix) };
         let topology = shape.build().expect("a healthy torus");
-        let view = View { state: PortState::Active, ..View::default() };
+        let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
         let fabric = Fabric::from_topology(&topology, 0, &view).expect("node 0");
         let mut by_guid = HashMap::new();
         for x in 0..radix[0] {

@@ -7,7 +7,7 @@ use torus_sm::config::guid_lists::GuidLists;
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::plan::compute::{PlanError, PlanInput, compute};
 use torus_sm::plan::lids::Memory;
@@ -34,7 +34,8 @@ pub fn options(engine: &str, qos: bool) -> Options {
 impl Site {
     /// `topology` as seen from its node `local`.
     pub fn new(topology: &Topology, local: usize, options: Options, torus_conf: String) -> Self {
-        let fabric = Fabric::from_topology(topology, local, &View::default()).expect("node local");
+        let fabric =
+            Fabric::from_topology(topology, local, &SyntheticView::default()).expect("node local");
         Self { fabric, options, memory: Memory::default(), torus_conf }
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::notes::Note;
 use torus_sm::plan::compute::{self, PlanInput};
@@ -67,7 +67,8 @@ pub fn published(
 pub fn torus(radix: [u16; 3], hosts: u8) -> Subnet {
     let shape = Shape { hosts, ..Shape::torus(radix) };
     let topology = shape.build().expect("the shape fits a fabric");
-    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let fabric =
+        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
     let options = Options { qos: true, ..Options::default() };
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
     let partitions = partitions::default(&options);

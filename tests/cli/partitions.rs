@@ -12,7 +12,7 @@ use torus_sm::config::options::Options;
 use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::ibnet;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::ids::{Gid, Guid, Pkey, PortNum};
 use torus_sm::notes::Severity;
 use torus_sm::plan::partitions;
@@ -76,7 +76,8 @@ fn the_examples_of_our_manual_are_right() {
 fn rules_that_the_manual_calls_equivalent_are() {
     let shape = Shape { hosts: 2, router: true, ..Shape::torus([3, 1, 1]) };
     let topology = shape.build().expect("a ring");
-    let fabric = Fabric::from_topology(&topology, 3, &View::default()).expect("node 3 exists");
+    let fabric =
+        Fabric::from_topology(&topology, 3, &SyntheticView::default()).expect("node 3 exists");
     let options = Options::default();
     let made = |text: Option<&str>| {
         let found = text.map_or_else(
@@ -120,7 +121,8 @@ fn rules_that_the_manual_calls_equivalent_are() {
 fn index_0_is_taken_back() {
     let shape = Shape { hosts: 2, ..Shape::torus([3, 1, 1]) };
     let topology = shape.build().expect("a ring");
-    let fabric = Fabric::from_topology(&topology, 3, &View::default()).expect("node 3 exists");
+    let fabric =
+        Fabric::from_topology(&topology, 3, &SyntheticView::default()).expect("node 3 exists");
     let options = Options { allow_both_pkeys: true, ..Options::default() };
     for (text, expected) in [
         ("A=2: SELF; Default=0x7fff: SELF=full;", 0xFFFF),
@@ -194,7 +196,8 @@ fn the_example_of_the_manual_takes_effect() {
     for (node, guid) in hosts.zip(listed) {
         node.port_guids = vec![(PortNum(1), Guid(guid))];
     }
-    let fabric = Fabric::from_topology(&topology, 3, &View::default()).expect("node 3 exists");
+    let fabric =
+        Fabric::from_topology(&topology, 3, &SyntheticView::default()).expect("node 3 exists");
     let (tables, _, notes) =
         partitions::tables(&fabric, &found, &[], &RemovedPkeys::default(), &options);
     assert_eq!(notes, []);

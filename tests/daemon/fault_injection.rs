@@ -9,7 +9,7 @@ use std::time::Duration;
 use testkit::{SimCluster, Sm, settle};
 use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
-use torus_sm::fabric::picture::Hardware;
+use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::sim::console;
 use torus_sm::sim::generate::Shape;

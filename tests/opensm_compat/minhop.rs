@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use torus_sm::config::guid_lists::{self, GuidLists};
 use torus_sm::config::options::Options;
 use torus_sm::fabric::topology::{Topology, TopologyNode};
-use torus_sm::fabric::{Fabric, PortId, ibnet, picture::View};
+use torus_sm::fabric::{Fabric, PortId, ibnet, synthetic::SyntheticView};
 use torus_sm::ids::{Guid, Lid, PortNum};
 use torus_sm::plan::LidTable;
 use torus_sm::plan::routing::minhop::MinHop;
@@ -56,7 +56,8 @@ fn tables_equal_opensm() {
 fn compare(tools: &Tools, name: &str, topology: &Topology, tuning: &Tuning) {
     let case = format!("{name}, {}", tuning.name);
     let theirs = tools.tables(&ibnet::write(topology), tuning);
-    let fabric = Fabric::from_topology(topology, 0, &View::default()).expect("a first node");
+    let fabric =
+        Fabric::from_topology(topology, 0, &SyntheticView::default()).expect("a first node");
     let switches: BTreeSet<_> =
         fabric.switch_ids().map(|switch| fabric.switch(switch).guid()).collect();
     assert_eq!(switches, theirs.keys().copied().collect(), "{case}: not the same switches");

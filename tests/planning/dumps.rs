@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use testkit::planning::{Site, options};
 use torus_sm::config::guid2lid;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, ibnet};
 use torus_sm::ids::Mlid;
 use torus_sm::plan::lids::Memory;
@@ -23,7 +23,7 @@ fn site() -> Site {
     let net = golden("fabric.net");
     let topology = ibnet::parse(Path::new("fabric.net"), &net).expect("a fabric");
     let mut site = Site::new(&topology, 0, options("minhop", true), String::new());
-    let view = View { state: PortState::Active, ..View::default() };
+    let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
     site.fabric = Fabric::from_topology(&topology, 0, &view).expect("node 0");
     let (lids, diagnostics) = guid2lid::parse(Path::new("guid2lid"), &golden("guid2lid"), 0);
     assert!(diagnostics.is_empty(), "{diagnostics:?}");

@@ -10,7 +10,7 @@ use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::daemon::sm_loop::manager::Exit;
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, PortNum, Sl};
 use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
@@ -45,7 +45,8 @@ struct Desk {
 fn desk() -> Desk {
     let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
     let topology = shape.build().expect("a torus");
-    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let fabric =
+        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
     let options = Options { qos: true, sm_assigned_guid: 0x5A, ..Options::default() };
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
     let partitions = partitions::default(&options);

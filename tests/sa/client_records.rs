@@ -15,9 +15,9 @@ use torus_sm::config::torus::TorusConfig;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sm_loop::manager::Exit;
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, PortNum, Sl};
-use torus_sm::observe::traps::{BURST, PERIOD};
+use torus_sm::observe::traps::{MAX_TRAPS_PER_PERIOD, RATE_PERIOD};
 use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
@@ -58,7 +58,8 @@ fn host(shape: &Shape, at: [u16; 3]) -> Guid {
 fn published() -> (Shape, Subnet, Lid) {
     let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
     let topology = shape.build().expect("a torus");
-    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let fabric =
+        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
     let options = Options { qos: true, ..Options::default() };
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
     let partitions = partitions::default(&options);
@@ -465,7 +466,7 @@ fn trap(client: &Client, lid: Lid, number: u16, tid: u64) {
     client.port.post(&out).expect("the port takes it");
 }
 
-/// A device that cannot stop is heard now and then: [`BURST`] times, then once in a [`PERIOD`].
+/// A device that cannot stop is heard now and then: [`MAX_TRAPS_PER_PERIOD`] times, then once in a [`RATE_PERIOD`].
 /// What says which keys others use is for the trusted.
 #[tokio::test(start_paused = true)]
 async fn notices_of_devices_are_reported_at_a_bounded_rate() {
@@ -485,17 +486,17 @@ async fn notices_of_devices_are_reported_at_a_bounded_rate() {
             // The device repeats what was not repressed quickly enough.
             trap(&device, lid, number, tid);
         }
-        sleep(PERIOD / 100).await;
+        sleep(RATE_PERIOD / 100).await;
     }
     settle().await;
-    let most = BURST as usize + seconds as usize * BURST as usize;
+    let most = MAX_TRAPS_PER_PERIOD as usize + seconds as usize * MAX_TRAPS_PER_PERIOD as usize;
     for (who, number) in [(&client, TrapNumber::LINK_INTEGRITY), (&knows, TrapNumber::BAD_P_KEY)] {
         let heard: Vec<u16> = who.heard().into_iter().map(|(number, _)| number).collect();
         assert!(heard.iter().all(|&other| other == number), "{heard:?}");
-        assert!((BURST as usize..=most).contains(&heard.len()), "{}", heard.len());
+        assert!((MAX_TRAPS_PER_PERIOD as usize..=most).contains(&heard.len()), "{}", heard.len());
     }
     // Calm again, it is heard again, once.
-    sleep(10 * PERIOD).await;
+    sleep(10 * RATE_PERIOD).await;
     client.heard();
     trap(&device, lid, TrapNumber::LINK_INTEGRITY, 99_999);
     settle().await;

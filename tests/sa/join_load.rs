@@ -22,7 +22,7 @@ use torus_sm::daemon::sa_server::db_file::SaDbFile;
 use torus_sm::daemon::sa_server::table_workers::TableWorkers;
 use torus_sm::daemon::sa_server::{Inboxes, SaServer};
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::ids::{Guid, Lid, PortNum, Sl};
 use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
@@ -164,7 +164,8 @@ impl Client {
 fn subnet() -> Subnet {
     let shape = Shape { hosts: 2, ..Shape::torus([4, 4, 2]) };
     let topology = shape.build().expect("a torus");
-    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let fabric =
+        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
     let options = Options { qos: true, ..Options::default() };
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
     let partitions = partitions::default(&options);

@@ -8,7 +8,7 @@ use torus_sm::config::options::Options;
 use torus_sm::config::qos_policy::QosPolicy;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
 use torus_sm::plan::partitions;
 use torus_sm::plan::qos::policy::EffectivePolicy;
@@ -31,7 +31,8 @@ struct Fixture {
 fn fixture(lmc: u8) -> Fixture {
     let shape = Shape { hosts: 2, ..Shape::torus([3, 3, 1]) };
     let topology = shape.build().expect("a torus");
-    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let fabric =
+        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
     let options = Options { qos: true, lmc, ..Options::default() };
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
     let partitions = partitions::default(&options);

@@ -8,7 +8,7 @@ use testkit::sa_client::request;
 use torus_sm::config::options::Options;
 use torus_sm::config::prefix_routes;
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
 use torus_sm::plan::partitions::{self, Member, Membership, Partition, Who};
@@ -31,7 +31,8 @@ const PREFIX: u64 = 0xfe80_0000_0000_0000;
 fn subnet(partitions: impl Fn(&Shape, &Options) -> Vec<Partition>) -> (Shape, Subnet) {
     let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
     let topology = shape.build().expect("a torus");
-    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let fabric =
+        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
     let options = Options { qos: true, ..Options::default() };
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
     let partitions = partitions(&shape, &options);
@@ -282,7 +283,8 @@ fn paths_to_other_subnets_lead_to_routers() {
     for node in topology.nodes.iter_mut().filter(|node| [near, far].contains(&node.guid)) {
         node.kind = NodeKind::Router;
     }
-    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let fabric =
+        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
     let options = Options { qos: true, ..Options::default() };
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
     let partitions = partitions::default(&options);

@@ -9,7 +9,7 @@ use testkit::sa_client::request;
 use testkit::snapshot::{published, torus};
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::{Topology, TopologyNode};
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, PortNum, Sl};
@@ -69,7 +69,7 @@ fn damaged(shape: &Shape, lmc: u8, lost: &[usize], outsiders: bool, odd: Odd) ->
     for cable in lost {
         topology.cables.swap_remove(cable % topology.cables.len());
     }
-    let mut fabric = Fabric::from_topology(&topology, 0, &View::default())?;
+    let mut fabric = Fabric::from_topology(&topology, 0, &SyntheticView::default())?;
     if fabric.nodes().len() == 1 {
         // The subnet manager's own node has lost its last cable.
         return None;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, PortId, ibnet};
 use torus_sm::ids::{Gid, Guid, Sl};
 use torus_sm::plan::partitions;
@@ -36,7 +36,8 @@ fn subnet(folder: &Path) -> Subnet {
     let local = (0..topology.nodes.len())
         .find(|&node| topology.nodes[node].kind == NodeKind::Ca && is_cabled(node))
         .expect("a channel adapter");
-    let fabric = Fabric::from_topology(&topology, local, &View::default()).expect("it is there");
+    let fabric =
+        Fabric::from_topology(&topology, local, &SyntheticView::default()).expect("it is there");
     let four_vls = json(folder, "meta.json")["data_vls"] == 4;
     let max_op_vls = if four_vls { 3 } else { 5 };
     let options = Options { qos: true, max_op_vls, ..Options::default() };

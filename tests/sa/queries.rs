@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 use torus_sm::config::options::Options;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::{Topology, TopologyNode};
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, PortNum, Sl};
@@ -108,7 +108,7 @@ fn planned(mut info: PortInfo) -> PortInfo {
 }
 
 fn subnet(lmc: u8) -> Subnet {
-    let view = View { state: PortState::Active, ..View::default() };
+    let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
     let mut fabric = Fabric::from_topology(&torus(), 9, &view).expect("the first host is there");
     let ports = fabric.port_ids().zip(fabric.ports());
     let ports = ports.filter_map(|(id, port)| Some((id, planned(port.info?))));

@@ -14,7 +14,7 @@ use torus_sm::daemon::sa_server::db_file::SaDbFile;
 use torus_sm::daemon::sa_server::shared_responder::SharedResponder;
 use torus_sm::daemon::sa_server::table_workers::TableWorkers;
 use torus_sm::daemon::sa_server::{Inboxes, SaServer};
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Guid, Lid, PortNum, Sl};
 use torus_sm::plan::partitions;
@@ -63,7 +63,8 @@ impl MadPort for Port {
 fn subnet(options: Options) -> Subnet {
     let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
     let topology = shape.build().expect("a torus");
-    let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let fabric =
+        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
     let options = Options { qos: true, ..options };
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
     let partitions = partitions::default(&options);

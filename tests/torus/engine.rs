@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Guid, Lid, Mlid, PortNum, Sl};
@@ -27,7 +27,7 @@ impl Subnet {
     fn new(topology: &Topology, lmc: u8) -> Self {
         let is_cabled = |node: usize| topology.cables.iter().flatten().any(|end| end.0 == node);
         let local = (0..topology.nodes.len()).find(|&node| is_cabled(node)).unwrap();
-        let fabric = Fabric::from_topology(topology, local, &View::default()).unwrap();
+        let fabric = Fabric::from_topology(topology, local, &SyntheticView::default()).unwrap();
         let mut lids = LidTable::new(fabric.ports().len());
         let mut next = 1u16 << lmc;
         for port in fabric.end_ports() {
@@ -277,7 +277,7 @@ fn what_a_refusal_says_to_repair_first_is_enough() {
 #[test]
 fn groups_without_multicast_tables_are_cut_off() {
     let shape = Shape::torus([3, 3, 1]);
-    let mut view = View::default();
+    let mut view = SyntheticView::default();
     view.hardware.multicast_fdb_cap = 0;
     let topology = shape.build().unwrap();
     let fabric = Fabric::from_topology(&topology, 0, &view).unwrap();

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::fabric::{Fabric, PortId, ibnet};
 use torus_sm::ids::{Guid, Lid, Mlid, Sl};
@@ -65,7 +65,8 @@ impl Vector {
             .filter(|&node| self.topology.nodes[node].kind == NodeKind::Ca && is_cabled(node))
             .nth(nth)
             .unwrap();
-        let fabric = Fabric::from_topology(&self.topology, local, &View::default()).unwrap();
+        let fabric =
+            Fabric::from_topology(&self.topology, local, &SyntheticView::default()).unwrap();
         let mut lids = LidTable::new(fabric.ports().len());
         for (index, port) in fabric.end_ports().enumerate() {
             lids.assign(port, Lid(index as u16 + 1), 0);

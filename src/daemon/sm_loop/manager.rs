@@ -8,7 +8,7 @@ use crate::daemon::sm_loop::context::{Configuration, ManagerContext};
 use crate::daemon::sm_loop::pending::PendingWork;
 use crate::daemon::sm_loop::reconfigure::{ReconfigureOutcome, Reconfigurer};
 use crate::ids::Guid;
-use crate::observe::traps::TrapNews;
+use crate::observe::traps::TrapEvent;
 use crate::observe::{Observation, focused, heavy, light};
 use crate::sm::election::{self, Candidate};
 use crate::sm::role::{self, Action, RoleEvent};
@@ -340,9 +340,12 @@ impl Manager {
     }
 
     fn fatal(&self, observation: &Observation) -> Option<Exit> {
-        use crate::fabric::Fault;
+        use crate::fabric::DiscoveryFault;
         let duplicate = observation.fabric.faults().iter().find(|fault| {
-            matches!(fault, Fault::DuplicateNodeGuid { .. } | Fault::DuplicatePortGuid { .. })
+            matches!(
+                fault,
+                DiscoveryFault::DuplicateNodeGuid { .. } | DiscoveryFault::DuplicatePortGuid { .. }
+            )
         })?;
         let is_first = self.observation.is_none();
         (is_first && self.options.exit_on_fatal).then(|| Exit::Fatal(duplicate.to_string()))
@@ -408,21 +411,21 @@ impl Manager {
         }
         let findings =
             light::sweep(&self.context.client, self.options.m_key, &observation.fabric).await;
-        if findings.is_quiet() {
+        if findings.is_empty() {
             return;
         }
         info!(
             "light sweep: {} switches changed, {} lost, {} silent places answer",
             findings.changed.len(),
             findings.lost.len(),
-            findings.woken.len()
+            findings.recovered.len()
         );
         agenda.heavy = true;
     }
 }
 
 /// The switch a trap speaks of.
-fn switch_of(observation: &Observation, news: &TrapNews) -> Option<Guid> {
+fn switch_of(observation: &Observation, news: &TrapEvent) -> Option<Guid> {
     let fabric = &observation.fabric;
     fabric
         .switches()

@@ -2,7 +2,7 @@
 
 use crate::daemon::messages::SmEvent;
 use crate::ids::Guid;
-use crate::observe::traps::TrapNews;
+use crate::observe::traps::TrapEvent;
 use crate::sm::role::RoleEvent;
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ impl PendingWork {
     }
 
     /// Adds an event. `switch_of` names the switch a LID belongs to, if it is known.
-    pub fn add(&mut self, event: SmEvent, switch_of: impl Fn(&TrapNews) -> Option<Guid>) {
+    pub fn add(&mut self, event: SmEvent, switch_of: impl Fn(&TrapEvent) -> Option<Guid>) {
         match event {
             SmEvent::Trap(news) if !news.calls_for_sweep() => {}
             SmEvent::Trap(news) => match switch_of(&news) {
@@ -60,13 +60,13 @@ mod tests {
 
     fn trap(number: u16, lid: u16) -> SmEvent {
         let lid = Lid(lid);
-        SmEvent::Trap(TrapNews { issuer: lid, number, subject: lid, port: PortNum(0) })
+        SmEvent::Trap(TrapEvent { issuer: lid, number, subject: lid, port: PortNum(0) })
     }
 
     #[test]
     fn a_storm_of_traps_is_one_entry() {
         let mut agenda = PendingWork::default();
-        let known = |news: &TrapNews| (news.issuer.0 < 10).then_some(Guid(news.issuer.0.into()));
+        let known = |news: &TrapEvent| (news.issuer.0 < 10).then_some(Guid(news.issuer.0.into()));
         for _ in 0..1000 {
             agenda.add(trap(128, 5), known);
             agenda.add(trap(257, 5), known);

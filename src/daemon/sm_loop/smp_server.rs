@@ -4,7 +4,7 @@
 
 use crate::daemon::messages::DeviceNotice;
 use crate::daemon::messages::SmEvent;
-use crate::observe::traps::{TrapDesk, TrapNews, Verdict};
+use crate::observe::traps::{TrapEvent, TrapFilter, TrapVerdict};
 use crate::sm::sm_info::{self, SmStatus};
 use crate::transport::client::SmpClient;
 use crate::transport::demux::Inbound;
@@ -21,7 +21,7 @@ pub struct SmpServer {
     client: SmpClient,
     sm_status: watch::Receiver<SmStatus>,
     events: mpsc::UnboundedSender<SmEvent>,
-    traps: TrapDesk,
+    traps: TrapFilter,
     to_report: mpsc::Sender<DeviceNotice>,
     m_key: u64,
 }
@@ -36,7 +36,7 @@ impl SmpServer {
         to_report: mpsc::Sender<DeviceNotice>,
         m_key: u64,
     ) -> Self {
-        Self { client, sm_status, events, traps: TrapDesk::default(), to_report, m_key }
+        Self { client, sm_status, events, traps: TrapFilter::default(), to_report, m_key }
     }
 
     /// Serves until the port is gone.
@@ -73,7 +73,8 @@ impl SmpServer {
         if sm_status.state == SmState::Master {
             self.repress(inbound, mad);
         }
-        if let Verdict::News(news) = self.traps.receive(Instant::now(), mad.header().tid(), &notice)
+        if let TrapVerdict::New(news) =
+            self.traps.receive(Instant::now(), mad.header().tid(), &notice)
         {
             self.tell(news);
             let told = DeviceNotice { from: inbound.from.lid, notice };
@@ -98,8 +99,8 @@ impl SmpServer {
         }
     }
 
-    fn tell(&self, news: TrapNews) {
-        let TrapNews { issuer, number, subject, port } = news;
+    fn tell(&self, news: TrapEvent) {
+        let TrapEvent { issuer, number, subject, port } = news;
         info!("Received trap {number} from LID {issuer} about LID {subject} port {port}");
         let _ = self.events.send(SmEvent::Trap(news));
     }

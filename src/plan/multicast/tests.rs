@@ -1,7 +1,7 @@
 //! Properties of the tables: each member hears each other once.
 
 use super::*;
-use crate::fabric::picture::{Hardware, View};
+use crate::fabric::synthetic::{Hardware, SyntheticView};
 use crate::fabric::topology::Topology;
 use crate::ids::PortNum;
 use crate::plan::routing::minhop::MinHop;
@@ -121,7 +121,7 @@ proptest! {
 
 fn with_cap(topology: &Topology, multicast_fdb_cap: u16) -> Fabric {
     let hardware = Hardware { multicast_fdb_cap, ..Hardware::default() };
-    let view = View { hardware, ..View::default() };
+    let view = SyntheticView { hardware, ..SyntheticView::default() };
     Fabric::from_topology(topology, 0, &view).expect("a first node")
 }
 

@@ -184,7 +184,7 @@ mod tests {
     use crate::config::options::Options;
     use crate::fabric::Fabric;
     use crate::fabric::ibnet;
-    use crate::fabric::picture::View;
+    use crate::fabric::synthetic::SyntheticView;
     use crate::plan::LidTable;
     use std::path::Path;
 
@@ -223,7 +223,8 @@ mod tests {
     fn route(list: &str) -> Result<(&'static str, Vec<String>), Vec<RoutingError>> {
         let text = "Switch 2 \"s\"\n[1] \"h\"[1]\n\nHca 1 \"h\"\n[1] \"s\"[1]\n";
         let topology = ibnet::parse(Path::new("net"), text).expect("a fabric");
-        let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("a node");
+        let fabric =
+            Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a node");
         let input = RoutingInput {
             fabric: &fabric,
             lids: &LidTable::new(fabric.ports().len()),

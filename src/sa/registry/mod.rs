@@ -18,7 +18,7 @@ mod tests;
 
 pub use groups::{Group, GroupEvent, GroupSpec, Groups, Member};
 
-use crate::fabric::{Fabric, Fault};
+use crate::fabric::{DiscoveryFault, Fabric};
 use crate::ids::{Gid, Guid, Mlid};
 use crate::plan::multicast::{GroupMembers, MulticastDelta};
 use aliases::Aliases;
@@ -155,6 +155,6 @@ impl Registry {
 }
 
 /// True if there may be ports that the sweep did not see for this fault.
-fn hides_ports(fault: &Fault) -> bool {
-    matches!(fault, Fault::Silent { .. } | Fault::Nonsense { .. })
+fn hides_ports(fault: &DiscoveryFault) -> bool {
+    matches!(fault, DiscoveryFault::NoAnswer { .. } | DiscoveryFault::InvalidAnswer { .. })
 }

@@ -61,7 +61,7 @@ fn roles_come_and_go_one_by_one() {
     assert!(registry.generation() > before);
 }
 
-fn fabric(faults: Vec<Fault>) -> Fabric {
+fn fabric(faults: Vec<DiscoveryFault>) -> Fabric {
     let info = NodeInfo::default();
     let port = NodeParts {
         info,
@@ -76,7 +76,7 @@ fn fabric(faults: Vec<Fault>) -> Fabric {
 
 fn with_lost_reply() -> Fabric {
     let (what, route) = ("a switch".to_owned(), DirectedRoute::LOCAL);
-    fabric(vec![Fault::Silent { attribute: "PortInfo", what, route }])
+    fabric(vec![DiscoveryFault::NoAnswer { attribute: "PortInfo", what, route }])
 }
 
 fn with_members(ports: &[u64]) -> Registry {

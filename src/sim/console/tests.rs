@@ -1,5 +1,5 @@
 use super::*;
-use crate::fabric::picture::Hardware;
+use crate::fabric::synthetic::Hardware;
 use crate::ids::{Guid, Lid, PortNum};
 use crate::sim::generate::Shape;
 use crate::wire::attr::PortState;

@@ -112,7 +112,7 @@ fn write(folder: &Path, file: &Path, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::picture::Hardware;
+    use crate::fabric::synthetic::Hardware;
     use crate::ids::{Guid, Lid};
     use crate::sim::generate::Shape;
     use crate::transport::sysfs::{LinkState, Sysfs};

@@ -109,7 +109,7 @@ fn find_beginning(devices: &Devices, name: &str) -> Result<u32, PlaceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::picture::Hardware;
+    use crate::fabric::synthetic::Hardware;
     use crate::sim::generate::Shape;
 
     #[test]

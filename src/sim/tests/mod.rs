@@ -6,7 +6,7 @@ mod programs;
 
 use super::generate::Shape;
 use super::*;
-use crate::fabric::picture::Hardware;
+use crate::fabric::synthetic::Hardware;
 use crate::ids::{Guid, Lid, PortNum};
 use crate::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
 use crate::wire::attr::{AttrId, PhysState, PortInfo, PortState, SwitchInfo};

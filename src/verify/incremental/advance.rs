@@ -115,7 +115,7 @@ mod tests {
     use crate::config::torus::TorusConfig;
     use crate::fabric::SwitchId;
     use crate::fabric::difference::Difference;
-    use crate::fabric::picture::View;
+    use crate::fabric::synthetic::SyntheticView;
     use crate::plan::Plan;
     use crate::plan::compute::{PlanInput, compute};
     use crate::plan::lids::Memory;
@@ -145,7 +145,8 @@ mod tests {
         memory: &Memory,
     ) -> Option<(Arc<Fabric>, Plan, Memory)> {
         let topology = shape.build().expect("it fits");
-        let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("a node");
+        let fabric =
+            Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a node");
         let options = Options { qos: true, ..Options::default() };
         let chain =
             Chain::parse("torus-2QoS,no_fallback", &EngineRegistry::standard(Arc::default()));

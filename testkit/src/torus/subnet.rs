@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Guid, Lid, PortNum};
@@ -59,7 +59,7 @@ pub struct Subnet {
 impl Subnet {
     /// The subnet of a case; LIDs are given out in the order of GUIDs.
     pub fn new(case: &Case) -> Self {
-        let fabric = Fabric::from_topology(&case.topology, case.local, &View::default());
+        let fabric = Fabric::from_topology(&case.topology, case.local, &SyntheticView::default());
         let fabric = fabric.expect("the local port exists");
         let mut lids = LidTable::new(fabric.ports().len());
         let mut next = 1u16 << case.lmc;

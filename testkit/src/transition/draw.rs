@@ -3,7 +3,7 @@
 use super::Scene;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::{Topology, TopologyNode};
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Guid, Lid, Mlid, PortNum, Sl};
@@ -259,7 +259,7 @@ fn plan(fabric: &Fabric, lids: &Lids, last: Option<(&Fabric, &Plan)>, dice: &mut
 }
 
 fn picture(topology: &Topology) -> Fabric {
-    let view = View { state: PortState::Active, ..View::default() };
+    let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
     Fabric::from_topology(topology, 0, &view).expect("node 0")
 }
 

@@ -6,7 +6,7 @@ use crate::planning::{Site, options};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Lid, Mlid, Sl};
 use torus_sm::plan::Plan;
@@ -66,7 +66,7 @@ impl Torus {
                 && topology.cables.iter().flatten().any(|&(at, _)| at == node)
         };
         let local = (0..topology.nodes.len()).rev().find(|&node| host(node)).expect("a host");
-        let view = View { state: PortState::Active, ..View::default() };
+        let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
         Fabric::from_topology(&topology, local, &view).expect("the host is there")
     }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use testkit::Running;
 use testkit::Simulator;
 use torus_sm::fabric::ibnet;
-use torus_sm::fabric::picture::Hardware;
+use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::fabric::topology::{Topology, TopologyNode};
 use torus_sm::ids::{Guid, Lid, PortNum};
 use torus_sm::wire::attr::{AttrId, NodeKind, PortInfo};

@@ -6,7 +6,7 @@ use std::time::Instant;
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::ids::{Guid, Lid, Mlid, Sl};
 use torus_sm::plan::partitions;
 use torus_sm::plan::routing::PortMask;
@@ -138,7 +138,8 @@ impl World {
     pub(crate) fn new() -> Self {
         let shape = Shape::torus([3, 3, 1]);
         let topology = shape.build().expect("a torus");
-        let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("a fabric");
+        let fabric =
+            Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a fabric");
         let options = Options { qos: true, ..Options::default() };
         let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
         let partitions = partitions::default(&options);

@@ -12,7 +12,7 @@ use torus_sm::config::options::Options;
 use torus_sm::config::qos_policy::QosPolicy;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::daemon::messages::SmEvent;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
 use torus_sm::plan::partitions::{self, Member, Membership, Partition, Who};
@@ -38,7 +38,8 @@ fn host(shape: &Shape, n: u16) -> Guid {
 fn subnet(policy: &str) -> (Shape, Subnet) {
     let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
     let topology = shape.build().expect("a torus");
-    let mut fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("node 0 exists");
+    let mut fabric =
+        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
     let up: Vec<(PortId, PortInfo)> = fabric
         .port_ids()
         .filter_map(|id| {

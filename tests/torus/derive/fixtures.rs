@@ -5,7 +5,7 @@ use std::path::Path;
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::{TorusConfig, TorusSize};
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::plan::lids::{self, Memory};
@@ -65,7 +65,7 @@ impl Case {
             link.neighbor = name(link.neighbor);
         }
         let local = topology.nodes.iter().position(|node| node.kind == NodeKind::Switch).unwrap();
-        let fabric = Fabric::from_topology(&topology, local, &View::default()).unwrap();
+        let fabric = Fabric::from_topology(&topology, local, &SyntheticView::default()).unwrap();
         let place = |description: String| -> Option<[u32; 3]> {
             let numbers = description.strip_prefix("sw ")?.split(',');
             numbers.map(|n| n.parse().unwrap()).collect::<Vec<_>>().try_into().ok()

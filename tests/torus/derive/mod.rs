@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::Path;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::picture::View;
+use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::ids::Guid;
 use torus_sm::plan::routing::torus::Torus;
 use torus_sm::sim::generate::Shape;
@@ -172,7 +172,7 @@ fn strays_are_told() {
 
 fn refusal(text: &str) -> DeriveError {
     let topology = torus_sm::fabric::ibnet::parse(Path::new("net"), text).unwrap();
-    let fabric = Fabric::from_topology(&topology, 0, &View::default()).unwrap();
+    let fabric = Fabric::from_topology(&topology, 0, &SyntheticView::default()).unwrap();
     derive(&fabric).unwrap_err()
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fabric::picture::View;
+use crate::fabric::synthetic::SyntheticView;
 use crate::ids::Sl;
 use crate::plan::partitions::{self, Member, Who};
 use crate::plan::tests::ring;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 fn fabric() -> Fabric {
     let topology = ring(4, &[]);
-    Fabric::from_topology(&topology, 0, &View::default()).expect("node 0")
+    Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0")
 }
 
 fn policy(text: &str) -> Arc<QosPolicy> {

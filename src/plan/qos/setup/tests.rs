@@ -4,7 +4,7 @@ use crate::config::options::Options;
 use crate::config::qos_policy::{
     PortChoice, PortRange, QosPolicy, SlToVlScope, VlArbScope, Weight,
 };
-use crate::fabric::picture::View;
+use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::{Fabric, PortId};
 use crate::plan::Plan;
 use crate::plan::compute::{Planned, compute};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Node after node (host 0, switch 0, host 1, …) has the VLCap of `caps`, and as many entries of
 /// VL arbitration as VLs.
 fn fabric(caps: [u8; 8]) -> Fabric {
-    let view = View { state: PortState::Active, ..View::default() };
+    let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
     let mut fabric = Fabric::from_topology(&ring(4, &[]), 0, &view).expect("node 0");
     let mut ports = Vec::new();
     for id in fabric.port_ids() {

@@ -2,7 +2,7 @@
 //! `tests/minhop_opensm.rs`.
 
 use super::*;
-use crate::fabric::picture::View;
+use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::{Topology, TopologyNode};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::wire::attr::NodeKind;
@@ -65,7 +65,7 @@ fn node(kind: NodeKind, guid: u64, num_ports: u8) -> TopologyNode {
 }
 
 pub(in crate::plan) fn picture(topology: &Topology) -> Fabric {
-    Fabric::from_topology(topology, 0, &View::default()).expect("a first node")
+    Fabric::from_topology(topology, 0, &SyntheticView::default()).expect("a first node")
 }
 
 /// LIDs in the order of end ports.

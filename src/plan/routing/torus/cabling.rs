@@ -175,7 +175,7 @@ fn is_end_port(fabric: &Fabric, port: PortId) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::fabric::picture::View;
+    use crate::fabric::synthetic::SyntheticView;
     use crate::fabric::topology::Topology;
     use crate::sim::generate::Shape;
     use proptest::prelude::*;
@@ -195,7 +195,7 @@ pub(super) mod tests {
         let lost: Vec<usize> = lost.iter().map(|number| number % count).collect();
         let mut number = 0..;
         cables.retain(|_| number.next().is_some_and(|number| !lost.contains(&number)));
-        Fabric::from_topology(&topology, 0, &View::default())
+        Fabric::from_topology(&topology, 0, &SyntheticView::default())
     }
 
     proptest! {

@@ -126,7 +126,7 @@ mod tests {
     use super::super::{ring_directions, rings};
     use super::*;
     use crate::config::torus::TorusSize;
-    use crate::fabric::picture::View;
+    use crate::fabric::synthetic::SyntheticView;
     use crate::fabric::{Fabric, SwitchId};
     use crate::sim::generate::Shape;
     use proptest::prelude::*;
@@ -135,7 +135,8 @@ mod tests {
     /// `is_lost` takes away: a switch (axis 3) or a cable.
     fn damaged(shape: &Shape, mut is_lost: impl FnMut(Position, usize) -> bool) -> (Fabric, Grid) {
         let topology = shape.build().expect("it fits");
-        let fabric = Fabric::from_topology(&topology, 0, &View::default()).expect("a node");
+        let fabric =
+            Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("a node");
         let radix = shape.radix.map(u32::from);
         let lattice = Lattice::new(TorusSize { radix, looped: shape.looped }).expect("it fits");
         let switch = |at: Position| Some(SwitchId(at.0));

@@ -13,7 +13,7 @@ use torus_sm::config::options::Options;
 use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sm_loop::context::Configuration;
-use torus_sm::fabric::picture::Hardware;
+use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Guid, Pkey, PortNum};
 use torus_sm::plan::qos::QosConfig;
 use torus_sm::sim::generate::Shape;

@@ -14,7 +14,7 @@ use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::config::qos_policy::QosPolicy;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sm_loop::context::Configuration;
-use torus_sm::fabric::picture::Hardware;
+use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::{PortInfo, PortState};

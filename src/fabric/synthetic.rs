@@ -1,4 +1,4 @@
-//! The picture that a sweep of a healthy, trained fabric would take, made from the bare wiring:
+//! The picture that a sweep of a healthy, trained fabric would take, made from the bare cables_by_port:
 //! for tests, for planning without a fabric, and as the factory settings of the simulator.
 
 use super::topology::{Topology, TopologyNode};
@@ -153,7 +153,7 @@ pub fn set_link(info: &mut PortInfo, up: bool) {
 
 /// How [`Fabric::from_topology`] sees the fabric.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct View {
+pub struct SyntheticView {
     /// What the devices can do.
     pub hardware: Hardware,
     /// State of all links: INIT as before the first sweep, or ACTIVE.
@@ -163,7 +163,7 @@ pub struct View {
     pub local_port: Option<PortNum>,
 }
 
-impl Default for View {
+impl Default for SyntheticView {
     fn default() -> Self {
         Self { hardware: Hardware::default(), state: PortState::Init, local_port: None }
     }
@@ -171,15 +171,16 @@ impl Default for View {
 
 impl Fabric {
     /// The picture a sweep from the node `local` (an index into `topology.nodes`) would take of
-    /// this wiring, all links up. Directed routes are shortest ones; nodes without a path of at
+    /// this cables_by_port, all links up. Directed routes are shortest ones; nodes without a path of at
     /// most 63 hops are not in the picture, nor is the PortInfo of channel adapter ports that
     /// are not reached through their own cable.
     ///
     /// `None` if there is no such node or port.
-    pub fn from_topology(topology: &Topology, local: usize, view: &View) -> Option<Self> {
-        let wiring = Wiring::new(topology);
+    pub fn from_topology(topology: &Topology, local: usize, view: &SyntheticView) -> Option<Self> {
+        let cables_by_port = CableMap::new(topology);
         let home = topology.nodes.get(local)?;
-        let first_cabled = || wiring.ports(local).find(|&num| wiring.peer(local, num).is_some());
+        let first_cabled =
+            || cables_by_port.ports(local).find(|&num| cables_by_port.peer(local, num).is_some());
         let local_port = view.local_port.unwrap_or_else(|| match home.kind {
             NodeKind::Switch => PortNum::ZERO,
             _ => first_cabled().unwrap_or(PortNum(1)),
@@ -187,14 +188,16 @@ impl Fabric {
         if local_port.0 > home.num_ports {
             return None;
         }
-        let routes = wiring.routes(local, local_port);
+        let routes = cables_by_port.routes(local, local_port);
         let parts = (0..topology.nodes.len())
             .filter_map(|node| Some((node, (*routes.get(node)?)?)))
-            .map(|(node, reached)| wiring.parts(node, reached, (local, local_port), &routes, view))
+            .map(|(node, reached)| {
+                cables_by_port.parts(node, reached, (local, local_port), &routes, view)
+            })
             .collect();
         let end = |(node, num): (usize, PortNum)| Some((topology.nodes.get(node)?.guid, num));
         let is_seen =
-            |&(node, num): &(usize, PortNum)| wiring.is_seen(node, num, local, local_port);
+            |&(node, num): &(usize, PortNum)| cables_by_port.is_seen(node, num, local, local_port);
         let cables: Vec<_> = topology
             .cables
             .iter()
@@ -209,14 +212,14 @@ impl Fabric {
 type Reached = (DirectedRoute, PortNum);
 
 /// A topology with its cables by port.
-struct Wiring<'a> {
+struct CableMap<'a> {
     topology: &'a Topology,
     /// Index of port 0 of each node in `peers`.
     first: Vec<usize>,
     peers: Vec<Option<(usize, PortNum)>>,
 }
 
-impl<'a> Wiring<'a> {
+impl<'a> CableMap<'a> {
     fn new(topology: &'a Topology) -> Self {
         let mut first = Vec::with_capacity(topology.nodes.len());
         let mut total = 0;
@@ -224,14 +227,14 @@ impl<'a> Wiring<'a> {
             first.push(total);
             total += usize::from(node.num_ports) + 1;
         }
-        let mut wiring = Self { topology, first, peers: vec![None; total] };
+        let mut cables_by_port = Self { topology, first, peers: vec![None; total] };
         for &[a, b] in &topology.cables {
-            if let (Some(at_a), Some(at_b)) = (wiring.slot(a), wiring.slot(b)) {
-                wiring.peers[at_a] = Some(b);
-                wiring.peers[at_b] = Some(a);
+            if let (Some(at_a), Some(at_b)) = (cables_by_port.slot(a), cables_by_port.slot(b)) {
+                cables_by_port.peers[at_a] = Some(b);
+                cables_by_port.peers[at_b] = Some(a);
             }
         }
-        wiring
+        cables_by_port
     }
 
     fn slot(&self, (node, num): (usize, PortNum)) -> Option<usize> {
@@ -289,7 +292,7 @@ impl<'a> Wiring<'a> {
         (route, entry): Reached,
         (local, local_port): (usize, PortNum),
         routes: &[Option<Reached>],
-        view: &View,
+        view: &SyntheticView,
     ) -> NodeParts {
         let node = &self.topology.nodes[index];
         let is_switch = node.kind == NodeKind::Switch;
@@ -325,7 +328,7 @@ impl TopologyNode {
     }
 }
 
-fn port_info(node: &TopologyNode, num: PortNum, cabled: bool, view: &View) -> PortInfo {
+fn port_info(node: &TopologyNode, num: PortNum, cabled: bool, view: &SyntheticView) -> PortInfo {
     let mut info = view.hardware.port_info(node.kind, num, cabled);
     if info.port_state() == PortState::Init {
         info.set_port_state(view.state);
@@ -367,14 +370,14 @@ Ca 1 \"H-0000000000000019\" # \"hidden\"
 [1] \"H-0000000000000010\"[2]
 ";
 
-    fn fabric(local: usize, view: &View) -> Fabric {
+    fn fabric(local: usize, view: &SyntheticView) -> Fabric {
         let topology = ibnet::parse("t.net".as_ref(), TEXT).expect("well formed");
         Fabric::from_topology(&topology, local, view).expect("the local port exists")
     }
 
     #[test]
     fn routes_are_shortest_and_what_is_out_of_reach_is_missing() {
-        let fabric = fabric(2, &View::default());
+        let fabric = fabric(2, &SyntheticView::default());
         let seen: Vec<_> =
             fabric.nodes().iter().map(|node| (node.guid().0, node.route.to_string())).collect();
         let expected = [(0x10, "0"), (0x13, "0,1,1,3"), (0x20, "0,1"), (0x21, "0,1,1")];
@@ -389,7 +392,7 @@ Ca 1 \"H-0000000000000019\" # \"hidden\"
 
     #[test]
     fn unconnected_ports_are_down_and_known_lids_stay() {
-        let view = View { state: PortState::Active, ..View::default() };
+        let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
         let fabric = fabric(0, &view);
         let one = fabric.node_by_guid(Guid(0x20)).expect("reached");
         let states: Vec<_> = fabric.ports_of(one).iter().map(|port| port.state()).collect();
@@ -402,8 +405,8 @@ Ca 1 \"H-0000000000000019\" # \"hidden\"
     #[test]
     fn a_port_that_does_not_exist_is_refused() {
         let topology = ibnet::parse("t.net".as_ref(), TEXT).expect("well formed");
-        let view = View { local_port: Some(PortNum(9)), ..View::default() };
+        let view = SyntheticView { local_port: Some(PortNum(9)), ..SyntheticView::default() };
         assert!(Fabric::from_topology(&topology, 0, &view).is_none());
-        assert!(Fabric::from_topology(&topology, 99, &View::default()).is_none());
+        assert!(Fabric::from_topology(&topology, 99, &SyntheticView::default()).is_none());
     }
 }

@@ -1,8 +1,8 @@
 //! The questions of a sweep and what their answers lead to: shared by the heavy and the focused
 //! sweep, which differ only in where they begin.
 
-use super::census::{Census, Met};
-use crate::fabric::Fault;
+use super::discovery_state::{DiscoveryState, NodeMatch};
+use crate::fabric::DiscoveryFault;
 use crate::ids::{Guid, PortNum};
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::Tagged;
@@ -13,12 +13,12 @@ use crate::wire::attr::{
 };
 use crate::wire::smp::{DirectedRoute, SmpRoute};
 
-/// A question under way.
+/// A query under way.
 #[derive(Clone, Copy, Debug)]
-enum Question {
+enum Query {
     /// Who is at the end of this route? It leaves from a port of a known node, or from nowhere
     /// (the own node).
-    Who {
+    Node {
         from: Option<(usize, PortNum)>,
         route: DirectedRoute,
     },
@@ -43,11 +43,11 @@ enum Question {
     },
 }
 
-impl Question {
-    /// The known node that the question goes to, or past; `None`: it starts from nowhere.
+impl Query {
+    /// The known node that the query goes to, or past; `None`: it starts from nowhere.
     fn node(self) -> Option<usize> {
         match self {
-            Self::Who { from, .. } => from.map(|(node, _)| node),
+            Self::Node { from, .. } => from.map(|(node, _)| node),
             Self::Description { node }
             | Self::Switch { node }
             | Self::Port { node, .. }
@@ -58,30 +58,30 @@ impl Question {
 }
 
 /// A sweep at work.
-pub(super) struct Inquiry {
-    batch: Tagged<Question>,
+pub(super) struct DiscoveryQueries {
+    batch: Tagged<Query>,
     m_key: u64,
     /// What was found so far.
-    pub census: Census,
+    pub state: DiscoveryState,
     /// Other subnet managers.
     pub managers: Vec<((usize, PortNum), SmInfo)>,
     /// Switches whose PortStateChange bit was set.
     pub changed_switches: Vec<Guid>,
     /// Questions without an answer in the first round: [`Self::retry`] asks them once more.
-    deferred: Vec<Question>,
+    deferred: Vec<Query>,
     is_retry: bool,
     /// A cable was found to be lost; questions that went along it have not been put off.
     is_cut: bool,
-    /// Why the first question, to the own node, failed.
+    /// Why the first query, to the own node, failed.
     pub local_failure: Option<SmpError>,
 }
 
-impl Inquiry {
-    pub(super) fn new(client: &SmpClient, m_key: u64, census: Census) -> Self {
+impl DiscoveryQueries {
+    pub(super) fn new(client: &SmpClient, m_key: u64, state: DiscoveryState) -> Self {
         Self {
             batch: Tagged::new(client),
             m_key,
-            census,
+            state,
             managers: Vec::new(),
             changed_switches: Vec::new(),
             deferred: Vec::new(),
@@ -93,10 +93,10 @@ impl Inquiry {
 
     /// Asks until nothing is left to be asked.
     pub(super) async fn run(&mut self) {
-        while let Some((question, answer)) = self.batch.next().await {
+        while let Some((query, answer)) = self.batch.next().await {
             match answer {
-                Ok(reply) => self.answered(question, &reply),
-                Err(error) => self.unanswered(question, &error),
+                Ok(reply) => self.answered(query, &reply),
+                Err(error) => self.unanswered(query, &error),
             }
         }
     }
@@ -104,17 +104,17 @@ impl Inquiry {
     /// The same where routes may lead along cables that turn out to be lost. Questions that went along
     /// these are put off for [`Self::retry`] at once: to wait until their time is over would take a
     /// hundred times as long as all the others.
-    pub(super) async fn run_past_losses(&mut self) {
-        while let Some((question, answer)) = self.batch.next().await {
+    pub(super) async fn run_deferring_cut_routes(&mut self) {
+        while let Some((query, answer)) = self.batch.next().await {
             match answer {
-                Ok(reply) => self.answered(question, &reply),
-                Err(error) => self.unanswered(question, &error),
+                Ok(reply) => self.answered(query, &reply),
+                Err(error) => self.unanswered(query, &error),
             }
             if std::mem::take(&mut self.is_cut) {
-                let census = &self.census;
-                let is_lost = |question: &Question| {
-                    let node = question.node();
-                    node.is_some_and(|node| !census.leads(&census.entries()[node].route))
+                let state = &self.state;
+                let is_lost = |query: &Query| {
+                    let node = query.node();
+                    node.is_some_and(|node| !state.is_intact(&state.entries()[node].route))
                 };
                 self.deferred.extend(self.batch.forget(is_lost));
             }
@@ -125,49 +125,49 @@ impl Inquiry {
     /// again becomes a fault of the picture.
     pub(super) async fn retry(&mut self) {
         self.is_retry = true;
-        for question in std::mem::take(&mut self.deferred) {
-            match question {
-                Question::Who { from, .. } => self.ask_who(from),
-                other => self.ask(other),
+        for query in std::mem::take(&mut self.deferred) {
+            match query {
+                Query::Node { from, .. } => self.query_node(from),
+                other => self.submit(other),
             }
         }
         self.run().await;
     }
 
     /// Drops the unanswered questions to nodes that are lost.
-    pub(super) fn give_up_on(&mut self, is_lost: impl Fn(usize) -> bool) {
-        self.deferred.retain(|question| !question.node().is_some_and(&is_lost));
+    pub(super) fn drop_queries_to(&mut self, is_lost: impl Fn(usize) -> bool) {
+        self.deferred.retain(|query| !query.node().is_some_and(&is_lost));
     }
 
-    fn ask(&mut self, question: Question) {
-        let (route, attr_id, attr_mod) = match question {
-            Question::Who { route, .. } => (route, AttrId::NODE_INFO, 0),
-            Question::Description { node } => (self.route(node), AttrId::NODE_DESCRIPTION, 0),
-            Question::Switch { node } => (self.route(node), AttrId::SWITCH_INFO, 0),
-            Question::Port { node, port } => {
+    fn submit(&mut self, query: Query) {
+        let (route, attr_id, attr_mod) = match query {
+            Query::Node { route, .. } => (route, AttrId::NODE_INFO, 0),
+            Query::Description { node } => (self.route(node), AttrId::NODE_DESCRIPTION, 0),
+            Query::Switch { node } => (self.route(node), AttrId::SWITCH_INFO, 0),
+            Query::Port { node, port } => {
                 (self.port_route(node, port), AttrId::PORT_INFO, port.0.into())
             }
-            Question::Pkeys { node, port, block } => {
-                let is_switch = self.census.entries()[node].is_switch();
+            Query::Pkeys { node, port, block } => {
+                let is_switch = self.state.entries()[node].is_switch();
                 let high = if is_switch { u32::from(port.0) << 16 } else { 0 };
                 (self.port_route(node, port), AttrId::PKEY_TABLE, high | u32::from(block))
             }
-            Question::Manager { node, port } => (self.port_route(node, port), AttrId::SM_INFO, 0),
+            Query::Manager { node, port } => (self.port_route(node, port), AttrId::SM_INFO, 0),
         };
         let mut request = SmpRequest::get(SmpRoute::Directed(route), attr_id, attr_mod);
         request.m_key = self.m_key;
-        self.batch.submit(question, request);
+        self.batch.submit(query, request);
     }
 
     fn route(&self, node: usize) -> DirectedRoute {
-        self.census.entries()[node].route
+        self.state.entries()[node].route
     }
 
     /// The route by which a port is managed: a channel adapter's ports each through their own
     /// cable.
     fn port_route(&self, node: usize, port: PortNum) -> DirectedRoute {
-        let entry = &self.census.entries()[node];
-        if entry.is_switch() || self.census.local == Some((node, port)) {
+        let entry = &self.state.entries()[node];
+        if entry.is_switch() || self.state.local == Some((node, port)) {
             return entry.route;
         }
         let through_peer = entry.ports.get(port.index()).and_then(|slot| slot.peer);
@@ -175,39 +175,39 @@ impl Inquiry {
     }
 
     /// Asks who is at the end of a port's cable.
-    pub(super) fn ask_who(&mut self, from: Option<(usize, PortNum)>) {
+    pub(super) fn query_node(&mut self, from: Option<(usize, PortNum)>) {
         let route = match from {
             None => Some(DirectedRoute::LOCAL),
             Some((node, port)) => self.route(node).then(port),
         };
         match route {
-            Some(route) => self.ask(Question::Who { from, route }),
+            Some(route) => self.submit(Query::Node { from, route }),
             None => {
                 let Some((node, _)) = from else { return };
                 let route = self.route(node);
-                self.silent_fault("NodeInfo", "a node more than 63 hops away".into(), route);
+                self.no_answer("NodeInfo", "a node more than 63 hops away".into(), route);
             }
         }
     }
 
     /// Asks a switch for itself and all its ports.
-    pub(super) fn ask_switch(&mut self, node: usize) {
-        self.ask(Question::Switch { node });
-        for port in 0..self.census.entries()[node].ports.len() {
-            self.ask(Question::Port { node, port: PortNum(port as u8) });
+    pub(super) fn query_switch(&mut self, node: usize) {
+        self.submit(Query::Switch { node });
+        for port in 0..self.state.entries()[node].ports.len() {
+            self.submit(Query::Port { node, port: PortNum(port as u8) });
         }
     }
 
     /// Asks one port for its PortInfo.
-    pub(super) fn ask_port(&mut self, node: usize, port: PortNum) {
-        self.ask(Question::Port { node, port });
+    pub(super) fn query_port(&mut self, node: usize, port: PortNum) {
+        self.submit(Query::Port { node, port });
     }
 
     /// Asks for the P_Key tables of all end ports, and of switch ports that face end ports and
     /// can check P_Keys.
-    pub(super) fn ask_pkeys(&mut self) {
+    pub(super) fn query_pkeys(&mut self) {
         let mut wanted = Vec::new();
-        for (node, entry) in self.census.entries().iter().enumerate() {
+        for (node, entry) in self.state.entries().iter().enumerate() {
             for (num, slot) in entry.ports.iter().enumerate() {
                 let port = PortNum(num as u8);
                 if slot.info.is_some() && slot.pkeys.is_empty() {
@@ -218,45 +218,45 @@ impl Inquiry {
             }
         }
         for (node, port, block) in wanted {
-            self.ask(Question::Pkeys { node, port, block });
+            self.submit(Query::Pkeys { node, port, block });
         }
     }
 
     fn pkey_capacity(&self, node: usize, port: PortNum) -> u16 {
-        let entry = &self.census.entries()[node];
+        let entry = &self.state.entries()[node];
         if !entry.is_switch() || port == PortNum::ZERO {
             return entry.info.partition_cap();
         }
         let peer = entry.ports[port.index()].peer;
-        let faces_end_port = peer.is_some_and(|(peer, _)| !self.census.entries()[peer].is_switch());
+        let faces_end_port = peer.is_some_and(|(peer, _)| !self.state.entries()[peer].is_switch());
         if faces_end_port { entry.switch_info.partition_enforcement_cap() } else { 0 }
     }
 
-    fn answered(&mut self, question: Question, reply: &SmpReply) {
-        match question {
-            Question::Who { from, route } => self.met(from, route, NodeInfo::read(&reply.data)),
-            Question::Description { node } => {
-                self.census.entry(node).description = NodeDescription(reply.data);
+    fn answered(&mut self, query: Query, reply: &SmpReply) {
+        match query {
+            Query::Node { from, route } => self.met(from, route, NodeInfo::read(&reply.data)),
+            Query::Description { node } => {
+                self.state.entry(node).description = NodeDescription(reply.data);
             }
-            Question::Switch { node } => {
+            Query::Switch { node } => {
                 let info = SwitchInfo::read(&reply.data);
-                let entry = self.census.entry(node);
+                let entry = self.state.entry(node);
                 entry.switch_info = info;
                 let guid = entry.info.node_guid();
                 if info.port_state_change() && !self.changed_switches.contains(&guid) {
                     self.changed_switches.push(guid);
                 }
             }
-            Question::Port { node, port } => self.port_answered(node, port, &reply.data),
-            Question::Pkeys { node, port, block } => {
-                let Some(slot) = self.census.entry(node).slot(port) else { return };
+            Query::Port { node, port } => self.port_answered(node, port, &reply.data),
+            Query::Pkeys { node, port, block } => {
+                let Some(slot) = self.state.entry(node).slot(port) else { return };
                 let block = usize::from(block);
                 if slot.pkeys.len() <= block {
                     slot.pkeys.resize(block + 1, PkeyBlock::default());
                 }
                 slot.pkeys[block] = PkeyBlock::read(&reply.data);
             }
-            Question::Manager { node, port } => {
+            Query::Manager { node, port } => {
                 self.managers.push(((node, port), SmInfo::read(&reply.data)));
             }
         }
@@ -264,106 +264,109 @@ impl Inquiry {
 
     /// NodeInfo came: a new node, a new port of a known one, or just the other end of a cable.
     fn met(&mut self, from: Option<(usize, PortNum)>, route: DirectedRoute, info: NodeInfo) {
-        if let Some(problem) = nonsense(&info) {
+        if let Some(problem) = node_info_problem(&info) {
             let what = format!("{} {}", info.kind(), info.node_guid());
-            self.census.faults.push(Fault::Nonsense { what, route, problem });
+            self.state.faults.push(DiscoveryFault::InvalidAnswer { what, route, problem });
             return;
         }
-        let met = self.census.meet(info, route);
-        let (Met::NewNode(node) | Met::NewPort(node) | Met::Known(node)) = met else { return };
+        let met = self.state.record_node(info, route);
+        let (NodeMatch::NewNode(node) | NodeMatch::NewPort(node) | NodeMatch::Known(node)) = met
+        else {
+            return;
+        };
         let port = info.local_port();
         match from {
-            None => self.census.local = Some((node, port)),
-            Some(from) if !self.census.connect(from, (node, port)) => {
-                self.contradiction(node, &info, route);
+            None => self.state.local = Some((node, port)),
+            Some(from) if !self.state.connect(from, (node, port)) => {
+                self.cable_conflict(node, &info, route);
                 return;
             }
             Some(_) => {}
         }
         let is_switch = info.kind() == NodeKind::Switch;
-        if let Met::NewNode(_) = met {
-            self.ask(Question::Description { node });
+        if let NodeMatch::NewNode(_) = met {
+            self.submit(Query::Description { node });
             if is_switch {
-                self.ask_switch(node);
+                self.query_switch(node);
             }
         }
-        if !is_switch && met != Met::Known(node) {
-            self.ask_port(node, port);
+        if !is_switch && met != NodeMatch::Known(node) {
+            self.query_port(node, port);
         }
     }
 
     /// Two cables seem to end at one port: another device with the same GUID is behind one.
-    fn contradiction(&mut self, node: usize, info: &NodeInfo, second: DirectedRoute) {
+    fn cable_conflict(&mut self, node: usize, info: &NodeInfo, second: DirectedRoute) {
         let (first, guid) = (self.route(node), info.node_guid());
-        self.census.faults.push(Fault::DuplicateNodeGuid { guid, first, second });
+        self.state.faults.push(DiscoveryFault::DuplicateNodeGuid { guid, first, second });
     }
 
     fn port_answered(&mut self, node: usize, port: PortNum, data: &[u8]) {
         let info = PortInfo::read(data);
-        let entry = self.census.entry(node);
+        let entry = self.state.entry(node);
         let is_switch = entry.is_switch();
         let Some(slot) = entry.slot(port) else { return };
         slot.info = Some(info);
         let here = (node, port);
-        let is_local = self.census.local == Some(here);
+        let is_local = self.state.local == Some(here);
         let runs_manager = info.has(CapMask::IS_SM) && (!is_switch || port == PortNum::ZERO);
         if runs_manager && !is_local {
-            self.ask(Question::Manager { node, port });
+            self.submit(Query::Manager { node, port });
         }
-        let leads_on = Census::leads_on(&info) && port != PortNum::ZERO;
-        let peer = self.census.entries()[node].ports[port.index()].peer;
-        if !leads_on && (is_switch || is_local) {
-            self.is_cut |= self.census.disconnect(here).is_some();
-        } else if leads_on && peer.is_none() && (is_switch || is_local) {
-            self.ask_who(Some(here));
+        let has_trained_link = DiscoveryState::has_trained_link(&info) && port != PortNum::ZERO;
+        let peer = self.state.entries()[node].ports[port.index()].peer;
+        if !has_trained_link && (is_switch || is_local) {
+            self.is_cut |= self.state.disconnect(here).is_some();
+        } else if has_trained_link && peer.is_none() && (is_switch || is_local) {
+            self.query_node(Some(here));
         }
     }
 
-    fn unanswered(&mut self, question: Question, error: &SmpError) {
+    fn unanswered(&mut self, query: Query, error: &SmpError) {
         if !self.is_retry {
-            self.deferred.push(question);
+            self.deferred.push(query);
             return;
         }
-        let (attribute, node, port) = match question {
-            Question::Who { from: None, .. } => {
+        let (attribute, node, port) = match query {
+            Query::Node { from: None, .. } => {
                 self.local_failure = Some(error.clone());
                 return;
             }
-            Question::Who { from: Some((node, port)), .. } => ("NodeInfo", node, port),
-            Question::Description { node } => ("NodeDescription", node, PortNum::ZERO),
-            Question::Switch { node } => ("SwitchInfo", node, PortNum::ZERO),
-            Question::Port { node, port } => ("PortInfo", node, port),
-            Question::Pkeys { node, port, .. } => ("P_KeyTable", node, port),
-            Question::Manager { node, port } => ("SMInfo", node, port),
+            Query::Node { from: Some((node, port)), .. } => ("NodeInfo", node, port),
+            Query::Description { node } => ("NodeDescription", node, PortNum::ZERO),
+            Query::Switch { node } => ("SwitchInfo", node, PortNum::ZERO),
+            Query::Port { node, port } => ("PortInfo", node, port),
+            Query::Pkeys { node, port, .. } => ("P_KeyTable", node, port),
+            Query::Manager { node, port } => ("SMInfo", node, port),
         };
-        let (route, what) = match question {
-            Question::Who { route, .. } => {
+        let (route, what) = match query {
+            Query::Node { route, .. } => {
                 (route, format!("the node at the far end of {}", self.name(node, port)))
             }
             _ => (self.port_route(node, port), self.name(node, port)),
         };
         match error {
-            SmpError::Unanswered => self.silent_fault(attribute, what, route),
+            SmpError::Unanswered => self.no_answer(attribute, what, route),
             other => {
                 let problem = format!("{attribute}: {other}");
-                self.census.faults.push(Fault::Nonsense { what, route, problem });
+                self.state.faults.push(DiscoveryFault::InvalidAnswer { what, route, problem });
             }
         }
     }
 
-    fn silent_fault(&mut self, attribute: &'static str, what: String, route: DirectedRoute) {
-        self.census.faults.push(Fault::Silent { attribute, what, route });
+    fn no_answer(&mut self, attribute: &'static str, what: String, route: DirectedRoute) {
+        self.state.faults.push(DiscoveryFault::NoAnswer { attribute, what, route });
     }
 
     fn name(&self, node: usize, port: PortNum) -> String {
-        let entry = &self.census.entries()[node];
+        let entry = &self.state.entries()[node];
         let (kind, guid) = (entry.info.kind(), entry.info.node_guid());
         format!("{kind} {guid} \"{}\" port {port}", entry.description)
     }
 }
 
 /// What makes a NodeInfo impossible, if anything does.
-fn nonsense(info: &NodeInfo) -> Option<String> {
+fn node_info_problem(info: &NodeInfo) -> Option<String> {
     let (port, ports) = (info.local_port(), info.num_ports());
     let is_switch = info.kind() == NodeKind::Switch;
     if let NodeKind::Unknown(code) = info.kind() {

@@ -1,19 +1,19 @@
 //! Nodes and cables while they are being collected.
 //!
-//! A census starts empty (heavy sweep) or as a copy of the last picture (focused sweep). Cables
+//! A state starts empty (heavy sweep) or as a copy of the last picture (focused sweep). Cables
 //! are kept from both ends. When it becomes a [`Fabric`], the directed routes are computed anew
 //! along the cables, shortest first, and what cannot be reached is left out.
 
-use crate::fabric::{End, Fabric, Fault, NodeParts};
+use crate::fabric::{DiscoveryFault, End, Fabric, NodeParts};
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::DirectedRoute;
 use std::collections::{HashMap, VecDeque};
 
-/// A node of a census.
+/// A node of a state.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct DiscoveredNode {
     /// NodeInfo through the port it was first reached by.
     pub info: NodeInfo,
     /// NodeDescription, empty until it is answered.
@@ -23,12 +23,12 @@ pub struct Entry {
     /// Directed route by which it was reached.
     pub route: DirectedRoute,
     /// Ports 0..=N.
-    pub ports: Vec<Slot>,
+    pub ports: Vec<DiscoveredPort>,
 }
 
-/// A port of a census.
+/// A port of a state.
 #[derive(Clone, Debug, Default)]
-pub struct Slot {
+pub struct DiscoveredPort {
     /// GUID; 0 while unknown.
     pub guid: Guid,
     /// PortInfo once it is answered.
@@ -39,21 +39,21 @@ pub struct Slot {
     pub pkeys: Vec<PkeyBlock>,
 }
 
-impl Entry {
+impl DiscoveredNode {
     /// True for switches.
     pub fn is_switch(&self) -> bool {
         self.info.kind() == NodeKind::Switch
     }
 
     /// The port's slot, if the node has that many ports.
-    pub fn slot(&mut self, port: PortNum) -> Option<&mut Slot> {
+    pub fn slot(&mut self, port: PortNum) -> Option<&mut DiscoveredPort> {
         self.ports.get_mut(port.index())
     }
 }
 
-/// What [`Census::meet`] made of a NodeInfo.
+/// What [`DiscoveryState::meet`] made of a NodeInfo.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Met {
+pub enum NodeMatch {
     /// A node seen for the first time.
     NewNode(usize),
     /// A known channel adapter or router, through another of its ports.
@@ -61,40 +61,40 @@ pub enum Met {
     /// A known node and port.
     Known(usize),
     /// Another node with the GUID of a known one: recorded as a fault.
-    Impostor,
+    DuplicateGuid,
 }
 
 /// The collection.
 #[derive(Clone, Debug, Default)]
-pub struct Census {
-    entries: Vec<Entry>,
+pub struct DiscoveryState {
+    entries: Vec<DiscoveredNode>,
     by_guid: HashMap<Guid, usize>,
     port_owner: HashMap<Guid, (usize, PortNum)>,
     /// The SM's own port.
     pub local: Option<(usize, PortNum)>,
     /// What went wrong so far.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<DiscoveryFault>,
 }
 
-impl Census {
-    /// The census that stands for `fabric`, without its faults.
+impl DiscoveryState {
+    /// The state that stands for `fabric`, without its faults.
     pub fn of(fabric: &Fabric, pkeys: &[Vec<PkeyBlock>]) -> Self {
-        let mut census = Self::default();
+        let mut state = Self::default();
         for (index, node) in fabric.nodes().iter().enumerate() {
-            census.by_guid.insert(node.guid(), index);
+            state.by_guid.insert(node.guid(), index);
             let first = node.first_port.index();
             let slots = first..=first + usize::from(node.num_ports());
             let ports = slots.map(|slot| {
                 let port = &fabric.ports()[slot];
                 let peer = port.peer.map(|peer| fabric.port(peer));
-                Slot {
+                DiscoveredPort {
                     guid: port.guid,
                     info: port.info,
                     peer: peer.map(|peer| (peer.node.index(), peer.num)),
                     pkeys: pkeys.get(slot).cloned().unwrap_or_default(),
                 }
             });
-            census.entries.push(Entry {
+            state.entries.push(DiscoveredNode {
                 info: node.info,
                 description: node.description,
                 switch_info: node.switch_info,
@@ -102,12 +102,12 @@ impl Census {
                 ports: ports.collect(),
             });
         }
-        for index in 0..census.entries.len() {
-            census.claim_port_guids(index);
+        for index in 0..state.entries.len() {
+            state.claim_port_guids(index);
         }
         let local = fabric.port(fabric.local());
-        census.local = Some((local.node.index(), local.num));
-        census
+        state.local = Some((local.node.index(), local.num));
+        state
     }
 
     fn claim_port_guids(&mut self, index: usize) {
@@ -122,12 +122,12 @@ impl Census {
     }
 
     /// All nodes so far.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[DiscoveredNode] {
         &self.entries
     }
 
     /// A node.
-    pub fn entry(&mut self, index: usize) -> &mut Entry {
+    pub fn entry(&mut self, index: usize) -> &mut DiscoveredNode {
         &mut self.entries[index]
     }
 
@@ -137,21 +137,21 @@ impl Census {
     }
 
     /// Takes note of the node that answered `info` at the end of `route`.
-    pub fn meet(&mut self, info: NodeInfo, route: DirectedRoute) -> Met {
+    pub fn record_node(&mut self, info: NodeInfo, route: DirectedRoute) -> NodeMatch {
         match self.find(info.node_guid()) {
-            None => Met::NewNode(self.add(info, route)),
-            Some(index) => self.meet_again(index, info, route),
+            None => NodeMatch::NewNode(self.add(info, route)),
+            Some(index) => self.record_again(index, info, route),
         }
     }
 
     fn add(&mut self, info: NodeInfo, route: DirectedRoute) -> usize {
         let index = self.entries.len();
-        let mut ports = vec![Slot::default(); usize::from(info.num_ports()) + 1];
+        let mut ports = vec![DiscoveredPort::default(); usize::from(info.num_ports()) + 1];
         if info.kind() == NodeKind::Switch {
             ports.iter_mut().for_each(|slot| slot.guid = info.port_guid());
         }
         self.by_guid.insert(info.node_guid(), index);
-        let entry = Entry {
+        let entry = DiscoveredNode {
             info,
             description: NodeDescription::default(),
             switch_info: SwitchInfo::default(),
@@ -159,43 +159,43 @@ impl Census {
             ports,
         };
         self.entries.push(entry);
-        self.name_port(index, info, route);
+        self.set_port_guid(index, info, route);
         index
     }
 
-    fn meet_again(&mut self, index: usize, info: NodeInfo, route: DirectedRoute) -> Met {
+    fn record_again(&mut self, index: usize, info: NodeInfo, route: DirectedRoute) -> NodeMatch {
         let known = &self.entries[index];
         if !same_device(&known.info, &info) {
-            return self.impostor(index, info.node_guid(), route);
+            return self.duplicate_guid(index, info.node_guid(), route);
         }
         if known.is_switch() {
-            return Met::Known(index);
+            return NodeMatch::Known(index);
         }
         let slot = &known.ports[info.local_port().index()];
         if slot.guid == info.port_guid() {
-            return Met::Known(index);
+            return NodeMatch::Known(index);
         }
         if slot.guid.0 != 0 {
-            return self.impostor(index, info.node_guid(), route);
+            return self.duplicate_guid(index, info.node_guid(), route);
         }
-        self.name_port(index, info, route);
-        Met::NewPort(index)
+        self.set_port_guid(index, info, route);
+        NodeMatch::NewPort(index)
     }
 
-    fn impostor(&mut self, index: usize, guid: Guid, second: DirectedRoute) -> Met {
+    fn duplicate_guid(&mut self, index: usize, guid: Guid, second: DirectedRoute) -> NodeMatch {
         let first = self.entries[index].route;
-        self.faults.push(Fault::DuplicateNodeGuid { guid, first, second });
-        Met::Impostor
+        self.faults.push(DiscoveryFault::DuplicateNodeGuid { guid, first, second });
+        NodeMatch::DuplicateGuid
     }
 
     /// Gives the port of a channel adapter or router through which `info` came its GUID.
-    fn name_port(&mut self, index: usize, info: NodeInfo, route: DirectedRoute) {
+    fn set_port_guid(&mut self, index: usize, info: NodeInfo, route: DirectedRoute) {
         let guid = info.port_guid();
         let port = if self.entries[index].is_switch() { PortNum::ZERO } else { info.local_port() };
         let owner = *self.port_owner.entry(guid).or_insert((index, port));
         if owner != (index, port) {
             let first = self.entries[owner.0].route;
-            self.faults.push(Fault::DuplicatePortGuid { guid, first, second: route });
+            self.faults.push(DiscoveryFault::DuplicatePortGuid { guid, first, second: route });
         }
         if let Some(slot) = self.entries[index].slot(port) {
             slot.guid = guid;
@@ -228,7 +228,7 @@ impl Census {
     }
 
     /// True if every cable along a route is there.
-    pub fn leads(&self, route: &DirectedRoute) -> bool {
+    pub fn is_intact(&self, route: &DirectedRoute) -> bool {
         let Some((mut node, _)) = self.local else { return false };
         route.exits().all(|exit| {
             let peer = self.entries[node].ports.get(exit.index()).and_then(|slot| slot.peer);
@@ -310,7 +310,7 @@ impl Census {
     }
 
     /// True if a cable is to be followed from this port: its link is trained.
-    pub fn leads_on(info: &PortInfo) -> bool {
+    pub fn has_trained_link(info: &PortInfo) -> bool {
         matches!(info.port_state(), PortState::Init | PortState::Armed | PortState::Active)
     }
 }
