@@ -230,7 +230,7 @@ impl Update<'_> {
             && gone == gone_before;
         let (old, new) = (&*baseline.fabric, input.fabric);
         let updated = if same {
-            partitions::with_other_links(old, new, self.difference, before)
+            partitions::update_switch_links(old, new, self.difference, before)
         } else {
             None
         };

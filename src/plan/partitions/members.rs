@@ -1,4 +1,4 @@
-//! Which end ports hold which keys.
+//! The P_Keys of each end port, from the members of the partitions.
 
 use super::{Membership, Partition, Who};
 use crate::config::options::Options;
@@ -7,86 +7,85 @@ use crate::ids::{Guid, Pkey};
 use crate::wire::attr::NodeKind;
 use std::collections::HashMap;
 
-/// What a port is to hold.
+/// The keys that a port must hold.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Wanted {
-    /// Its keys, in the order in which they are placed.
+pub struct WantedKeys {
+    /// The keys, in the order in which they are placed.
     pub keys: Vec<Pkey>,
-    /// How late in the configuration a key for index 0 is named, and the key. `None` in the place
-    /// of the key: it was taken back, as in OpenSM, by a later entry for the port in that
-    /// partition that does not want it there; a key named earlier does not come back thereby.
+    /// The position in the configuration of the last assignment of index 0, and the assigned key. The key
+    /// is `None` if a later entry for the port in the same partition revoked the assignment; as in
+    /// OpenSM, an earlier assignment does not apply again then.
     pub index0: Option<(u32, Option<Pkey>)>,
 }
 
-/// What all ports are to hold.
+/// The keys of all ports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Memberships {
-    by_port: Vec<Wanted>,
+    by_port: Vec<WantedKeys>,
 }
 
-/// A port's part in the partition at hand.
+/// A port's membership of the partition at hand.
 #[derive(Clone, Copy, Default)]
-struct Part {
+struct PortMembership {
     limited: bool,
     full: bool,
-    /// When the key was named for index 0, and whether it is still to stand there.
+    /// The position of the last assignment of index 0 to the key, and whether it still applies.
     index0: Option<(u32, bool)>,
 }
 
 impl Memberships {
-    /// Distributes the keys of `partitions`. OpenSM's order of partitions on the usual machines
-    /// is kept, so that on a fresh fabric the keys of a port come to stand where OpenSM puts
-    /// them: ascending by the key with its two bytes exchanged. In a partition the limited key
-    /// comes before the full one.
+    /// Distributes the keys of `partitions` in OpenSM's order (ascending by byte-swapped key, as on
+    /// little-endian machines), so that the keys of an unconfigured port get the same indexes as from
+    /// OpenSM. In a partition, the limited key comes before the full one.
     pub fn of(fabric: &Fabric, partitions: &[Partition], options: &Options) -> Self {
-        let choices = Choices::new(fabric);
-        let mut by_port = vec![Wanted::default(); fabric.ports().len()];
+        let end_ports = EndPorts::new(fabric);
+        let mut by_port = vec![WantedKeys::default(); fabric.ports().len()];
         let mut order: Vec<_> = partitions.iter().collect();
         order.sort_by_key(|partition| partition.pkey.base().swap_bytes());
-        let mut parts = vec![Part::default(); fabric.ports().len()];
+        let mut memberships = vec![PortMembership::default(); fabric.ports().len()];
         let mut touched: Vec<PortId> = Vec::new();
         for partition in order {
             for member in &partition.members {
                 let both = member.membership == Membership::Both && options.allow_both_pkeys;
                 let limited = both || member.membership == Membership::Limited;
                 let full = both || !limited;
-                for &port in choices.of(member.who).iter() {
-                    let part = &mut parts[port.index()];
-                    if !part.limited && !part.full {
+                for &port in end_ports.of(member.who).iter() {
+                    let membership = &mut memberships[port.index()];
+                    if !membership.limited && !membership.full {
                         touched.push(port);
                     }
-                    let before = part.index0.map(|(order, _)| (order, false));
+                    let before = membership.index0.map(|(order, _)| (order, false));
                     let index0 = member.index0.map(|order| (order, true)).or(before);
-                    *part = Part { limited, full, index0 };
+                    *membership = PortMembership { limited, full, index0 };
                 }
             }
             for port in touched.drain(..) {
-                let part = std::mem::take(&mut parts[port.index()]);
-                by_port[port.index()].add(partition.pkey, part);
+                let membership = std::mem::take(&mut memberships[port.index()]);
+                by_port[port.index()].add(partition.pkey, membership);
             }
         }
         Self { by_port }
     }
 
-    /// What a port is to hold.
-    pub fn of_port(&self, port: PortId) -> &Wanted {
+    /// The keys of a port.
+    pub fn of_port(&self, port: PortId) -> &WantedKeys {
         &self.by_port[port.index()]
     }
 }
 
-impl Wanted {
-    fn add(&mut self, partition: Pkey, part: Part) {
+impl WantedKeys {
+    fn add(&mut self, partition: Pkey, membership: PortMembership) {
         let (limited, full) = (Pkey(partition.base()), Pkey(partition.base() | 0x8000));
-        self.keys.extend(part.limited.then_some(limited));
-        self.keys.extend(part.full.then_some(full));
-        let key = if part.full { full } else { limited };
-        let said = part.index0.map(|(order, holds)| (order, holds.then_some(key)));
-        self.index0 = self.index0.max(said);
+        self.keys.extend(membership.limited.then_some(limited));
+        self.keys.extend(membership.full.then_some(full));
+        let key = if membership.full { full } else { limited };
+        let assigned = membership.index0.map(|(order, holds)| (order, holds.then_some(key)));
+        self.index0 = self.index0.max(assigned);
     }
 }
 
-/// The end ports of a fabric by what they are called.
-struct Choices {
+/// The end ports of a fabric, by the member names of partitions.conf.
+struct EndPorts {
     all: Vec<PortId>,
     adapters: Vec<PortId>,
     switches: Vec<PortId>,
@@ -95,7 +94,7 @@ struct Choices {
     by_guid: HashMap<Guid, [PortId; 1]>,
 }
 
-impl Choices {
+impl EndPorts {
     fn new(fabric: &Fabric) -> Self {
         let all: Vec<PortId> = fabric.end_ports().collect();
         let of = |kind| {

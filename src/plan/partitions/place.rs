@@ -1,63 +1,66 @@
-//! Keys → table: who stands at which index.
+//! The table index of each key.
 
-use super::members::Wanted;
+use super::members::WantedKeys;
 use crate::config::options::Options;
 use crate::ids::Pkey;
 use crate::wire::attr::tables::PkeyBlock;
 
-/// No index.
+/// Marks a key without an index.
 const NONE: u16 = u16::MAX;
 
-/// Room to look keys up, used again for port after port. Empty between uses.
-pub struct Lookup(Vec<u16>);
+/// Scratch table from key to index, reused for all ports. All entries are [`NONE`] between uses.
+pub struct KeyIndex(Vec<u16>);
 
-impl Default for Lookup {
+impl Default for KeyIndex {
     fn default() -> Self {
         Self(vec![NONE; 1 << 16])
     }
 }
 
-/// What is known of a port before its table is planned.
+/// The table that a port holds before planning.
 #[derive(Clone, Copy, Debug)]
-pub struct Before<'a> {
-    /// The table it has, as far as it was read.
+pub struct PreviousTable<'a> {
+    /// The blocks read from the device.
     pub table: &'a [PkeyBlock],
-    /// Where keys stood that it has no more.
-    pub gone: &'a [(Pkey, u16)],
+    /// Removed keys with their former indexes.
+    pub removed: &'a [(Pkey, u16)],
 }
 
-/// A table, and the keys for which it is too small.
+/// A planned table, and the keys that do not fit.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Placed {
-    /// The key of each index, 0 where there is none.
+pub struct PlacedKeys {
+    /// The key at each index; 0 for an empty entry.
     pub table: Vec<Pkey>,
-    /// Keys without a place.
+    /// Keys for which the table is too small.
     pub left_out: Vec<Pkey>,
-    /// Where keys stood that the table has no more, for the next plan.
-    pub gone: Vec<(Pkey, u16)>,
+    /// Removed keys with their former indexes, for the next plan.
+    pub removed: Vec<(Pkey, u16)>,
 }
 
-/// Puts the keys of `wanted` into a table of `cap` entries. With `keep_pkey_indexes` keys stay
-/// where they were, and one that comes back gets the index that it had; new ones come behind all
-/// that ever were there, so that an index a client remembers is not used again early, and into
-/// gaps when there is no other room. Who is to stand at index 0 moves there, and leaves its index
-/// to others.
+/// Places the keys of `wanted` in a table of `cap` entries.
+///
+/// With `keep_pkey_indexes`, a present key keeps its index and a
+/// returning key gets its former one. A new key is placed behind all present and removed keys, so that
+/// an index cached by a client is reused late, and in a gap only if the table has no entry behind them.
+/// The key that belongs at index 0 moves there and frees its former index.
 pub fn place(
-    wanted: &Wanted,
-    before: Before<'_>,
+    wanted: &WantedKeys,
+    previous: PreviousTable<'_>,
     cap: usize,
     options: &Options,
-    lookup: &mut Lookup,
-) -> Placed {
+    key_index: &mut KeyIndex,
+) -> PlacedKeys {
     let both = options.allow_both_pkeys;
     let name = |key: Pkey| usize::from(if both { key.0 } else { key.base() });
     let (old, earlier): (Vec<Pkey>, _) = match options.keep_pkey_indexes {
-        true => (before.table.iter().flat_map(|block| block.0).take(cap).collect(), before.gone),
+        true => {
+            (previous.table.iter().flat_map(|block| block.0).take(cap).collect(), previous.removed)
+        }
         false => (Vec::new(), &[][..]),
     };
     for (index, &key) in old.iter().enumerate().filter(|(_, key)| key.base() != 0) {
-        let slot = &mut lookup.0[name(key)];
-        // Of the two keys of a partition the full one is the one in use.
+        let slot = &mut key_index.0[name(key)];
+        // If the limited and the full key share a name, the full one (the greater value) is in use.
         if old.get(usize::from(*slot)).is_none_or(|other| other.0 < key.0) {
             *slot = index as u16;
         }
@@ -66,26 +69,26 @@ pub fn place(
     let mut table = vec![Pkey(0); cap];
     let mut new = Vec::new();
     for &key in &wanted.keys {
-        let found = usize::from(lookup.0[name(key)]);
+        let found = usize::from(key_index.0[name(key)]);
         match table.get(found) {
             _ if Some(key) == first => table[0] = key,
             Some(Pkey(0)) if found > 0 => table[found] = key,
             _ => new.push(key),
         }
     }
-    old.iter().for_each(|&key| lookup.0[name(key)] = NONE);
+    old.iter().for_each(|&key| key_index.0[name(key)] = NONE);
     let is_other = |key: Pkey| key.0 != 0 && first.is_none_or(|first| name(first) != name(key));
     let last = old.iter().rposition(|&key| is_other(key)).unwrap_or(0);
-    let past = earlier.iter().filter(|(key, _)| is_other(*key)).map(|&(_, index)| index.into());
-    let behind = past.fold(last, usize::max) + 1;
+    let removed_indexes =
+        earlier.iter().filter(|(key, _)| is_other(*key)).map(|&(_, index)| index.into());
+    let behind = removed_indexes.fold(last, usize::max) + 1;
     let left_out = append(&mut table, behind, earlier, new);
-    let gone = gone(&old, earlier, &table, name, lookup);
-    Placed { table, left_out, gone }
+    let removed = removed(&old, earlier, &table, name, key_index);
+    PlacedKeys { table, left_out, removed }
 }
 
-/// The key that belongs at index 0: the one the configuration wants there, or that of the
-/// default partition.
-fn first_key(wanted: &Wanted, both: bool) -> Option<Pkey> {
+/// The key that belongs at index 0: the configured one, or else the key of the default partition.
+fn first_key(wanted: &WantedKeys, both: bool) -> Option<Pkey> {
     if let Some((_, Some(key))) = wanted.index0 {
         return Some(key);
     }
@@ -95,8 +98,8 @@ fn first_key(wanted: &Wanted, both: bool) -> Option<Pkey> {
     full.or_else(|| Some(Pkey::DEFAULT_LIMITED).filter(has))
 }
 
-/// Gives new keys their places: the one that a key had `earlier` if it is free, or one from
-/// `behind` on, or the first gap; returns those for which there is none.
+/// Places new keys: at the index in `earlier` if it is free, else at the first free index from `behind`
+/// on, else in the first gap. Returns the keys that do not fit.
 fn append(
     table: &mut [Pkey],
     mut behind: usize,
@@ -128,42 +131,42 @@ fn append(
     left_out
 }
 
-/// Where the keys of the `old` table and those gone `earlier` stood that `table` does not have,
-/// unless a key of another name stands there now.
-fn gone(
+/// The keys of the `old` table, and those removed `earlier`, that `table` lacks, with their former
+/// indexes. A key whose former index holds a key of another name is dropped.
+fn removed(
     old: &[Pkey],
     earlier: &[(Pkey, u16)],
     table: &[Pkey],
     name: impl Fn(Pkey) -> usize,
-    lookup: &mut Lookup,
+    key_index: &mut KeyIndex,
 ) -> Vec<(Pkey, u16)> {
     if earlier.is_empty() && table.starts_with(old) {
         return Vec::new();
     }
-    table.iter().for_each(|key| lookup.0[usize::from(key.0)] = 0);
-    let is_here = |key: Pkey| lookup.0[usize::from(key.0)] != NONE;
+    table.iter().for_each(|key| key_index.0[usize::from(key.0)] = 0);
+    let is_here = |key: Pkey| key_index.0[usize::from(key.0)] != NONE;
     let is_left = |&(key, index): &(Pkey, u16)| {
         let now = table.get(usize::from(index)).copied().unwrap_or_default();
         index > 0 && !is_here(key) && (now.0 == 0 || name(now) == name(key))
     };
     let stood = old.iter().copied().zip(0..).filter(|(key, _)| key.base() != 0);
-    let mut gone: Vec<(Pkey, u16)> = stood.filter(is_left).collect();
-    let fresh = gone.len();
+    let mut removed: Vec<(Pkey, u16)> = stood.filter(is_left).collect();
+    let fresh = removed.len();
     for entry in earlier.iter().filter(|entry| is_left(entry)) {
-        if gone[..fresh].iter().all(|(key, _)| *key != entry.0) {
-            gone.push(*entry);
+        if removed[..fresh].iter().all(|(key, _)| *key != entry.0) {
+            removed.push(*entry);
         }
     }
-    table.iter().for_each(|key| lookup.0[usize::from(key.0)] = NONE);
-    gone
+    table.iter().for_each(|key| key_index.0[usize::from(key.0)] = NONE);
+    removed
 }
 
-/// The keys a switch port needs to let `held` pass: the limited key of a partition is not needed
-/// beside the full one.
-pub fn without_implied(held: &[Pkey], lookup: &mut Lookup) -> Vec<Pkey> {
-    held.iter().for_each(|key| lookup.0[usize::from(key.0)] = 0);
-    let implied = |key: &Pkey| !key.is_full() && lookup.0[usize::from(key.0 | 0x8000)] == 0;
+/// The keys that a switch port needs to pass the traffic of `held`: the limited key of a partition is
+/// redundant beside the full one.
+pub fn without_implied(held: &[Pkey], key_index: &mut KeyIndex) -> Vec<Pkey> {
+    held.iter().for_each(|key| key_index.0[usize::from(key.0)] = 0);
+    let implied = |key: &Pkey| !key.is_full() && key_index.0[usize::from(key.0 | 0x8000)] == 0;
     let needed = held.iter().copied().filter(|key| !implied(key)).collect();
-    held.iter().for_each(|key| lookup.0[usize::from(key.0)] = NONE);
+    held.iter().for_each(|key| key_index.0[usize::from(key.0)] = NONE);
     needed
 }

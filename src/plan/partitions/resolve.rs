@@ -1,11 +1,18 @@
-//! partitions.conf → partitions: keys that are left out, parts that belong together, groups.
+//! Resolves partitions.conf: generates missing P_Keys, merges definitions of the same partition, and
+//! creates the multicast groups.
 //!
-//! Some things are other than in OpenSM. A generated key is never one that stands in the file,
-//! not even further down, so that partitions do not become one by accident. A partition that is
-//! described in several parts has the SL of the last part that says one; in OpenSM a part that
-//! says none takes it back. Groups stay while no member of their partition is in the fabric. The
-//! broadcast group is in the scopes that its definition says, as the manual has it, and beside
-//! them link-local, where it always is in OpenSM, which does not heed the scopes.
+//! Input: the definitions in the order of the file, and the partitions of the last time. Result: the
+//! partitions in the order of their first definition. Invariant: partition numbers are distinct,
+//! because a generated key is chosen outside of the keys in the file and of all keys in use.
+//!
+//! Differences from OpenSM:
+//!
+//! * A generated key never equals a key that the file mentions later, which would merge partitions.
+//! * A partition with several definitions has the SL of the last definition that contains one. In
+//!   OpenSM, a definition without an SL resets it.
+//! * Groups persist while no member of their partition is in the fabric.
+//! * The broadcast group exists in the scopes of its definition, as documented in the manual, and
+//!   always in the link-local scope. OpenSM ignores the scopes and always uses link-local.
 
 use super::{Member, Membership, Partition, PermanentGroup, Who};
 use crate::config::options::Options;
@@ -16,15 +23,15 @@ use crate::ids::{Gid, Pkey, Sl};
 use crate::notes::Note;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The scope of groups that say none.
+/// The scope of groups without a `scope` flag.
 const LINK_LOCAL: u8 = 2;
 /// Q_Key of IP groups (RFC 4391, 4).
 const IP_Q_KEY: u32 = 0xB1B;
-/// The last key that is generated.
-const LAST_GENERATED: u16 = 0x7FFE;
+/// The highest partition number that is generated; 0x7FFF is the default partition.
+const MAX_GENERATED_KEY: u16 = 0x7FFE;
 
-/// The partitions of a subnet without partitions.conf: the default one, with all ports as full
-/// members and a broadcast group.
+/// The partitions of a subnet without partitions.conf: the default partition, with all ports as full
+/// members and the IPoIB broadcast group.
 pub fn default(options: &Options) -> Vec<Partition> {
     let pkey = Pkey::DEFAULT_LIMITED;
     let mut default = bare("Default".to_owned(), pkey);
@@ -41,9 +48,9 @@ fn bare(name: String, pkey: Pkey) -> Partition {
     Partition { name, pkey, members: Vec::new(), sl: Sl(0), groups: Vec::new() }
 }
 
-/// The partitions that a configuration describes. `before` are those of the last time: a
-/// partition without a key in the configuration keeps the one that was generated for its name.
-/// The notes say what is odd.
+/// Resolves a configuration. `before` are the partitions of the last time: a partition without a key in
+/// the configuration keeps the key that was generated for its name. The notes name partitions and
+/// groups that are left out.
 pub fn partitions(
     config: &PartitionsConfig,
     options: &Options,
@@ -56,7 +63,7 @@ pub fn partitions(
     for definition in &config.definitions {
         resolver.define(definition);
     }
-    resolver.ask_again();
+    resolver.retry_rejected_groups();
     let mut partitions = resolver.partitions;
     partitions.retain(|partition| !partition.members.is_empty());
     (partitions, resolver.notes)
@@ -64,19 +71,19 @@ pub fn partitions(
 
 struct Resolver<'a> {
     options: &'a Options,
-    /// In the order in which they were named first.
+    /// In the order of their first definition.
     partitions: Vec<Partition>,
-    /// Index by partition number.
+    /// Index into `partitions`, by partition number.
     by_key: BTreeMap<u16, usize>,
-    /// Numbers that are not generated.
+    /// Partition numbers that must not be generated.
     reserved: BTreeSet<u16>,
-    /// Keys that were generated for names before.
+    /// Keys that were generated earlier, by partition name.
     remembered: BTreeMap<&'a str, Pkey>,
     /// Number of definitions seen.
     order: u32,
     groups: BTreeSet<Gid>,
-    /// Groups that something spoke against when they were described: partition, line, group.
-    refused: Vec<(usize, u32, PermanentGroup)>,
+    /// Groups that were rejected when they were defined: partition index, line, group.
+    rejected: Vec<(usize, u32, PermanentGroup)>,
     notes: Vec<Note>,
 }
 
@@ -109,7 +116,7 @@ impl<'a> Resolver<'a> {
             remembered,
             order: 0,
             groups: BTreeSet::new(),
-            refused: Vec::new(),
+            rejected: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -119,7 +126,7 @@ impl<'a> Resolver<'a> {
         let Some(index) = self.find(definition) else {
             let line = definition.line;
             self.notes.push(Note::warning(format!(
-                "there is no P_Key left for the partition of line {line} of partitions.conf"
+                "the partition in line {line} of partitions.conf is ignored: no P_Key is left"
             )));
             return;
         };
@@ -149,7 +156,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The partition that a definition speaks of.
+    /// The index of the partition of a definition, which is created if necessary; `None` if no key is left.
     fn find(&mut self, definition: &Definition) -> Option<usize> {
         let pkey = match definition.pkey {
             Some(pkey) => pkey,
@@ -182,13 +189,13 @@ impl<'a> Resolver<'a> {
         Some(self.partitions.len() - 1)
     }
 
-    /// The lowest number that is free.
+    /// The lowest free partition number.
     fn generate(&self) -> Option<Pkey> {
         let is_free = |key: &u16| !self.by_key.contains_key(key) && !self.reserved.contains(key);
-        (1..=LAST_GENERATED).find(is_free).map(Pkey)
+        (1..=MAX_GENERATED_KEY).find(is_free).map(Pkey)
     }
 
-    /// Adds a group for each scope. The first description of a group counts.
+    /// Adds a group for each scope. Of several definitions of a group, the first one applies.
     fn add_groups(&mut self, index: usize, line: u32, mgid: Gid, flags: &GroupFlags) {
         let pkey = self.partitions[index].pkey;
         let mut flags = *flags;
@@ -204,7 +211,7 @@ impl<'a> Resolver<'a> {
                 continue;
             }
             match self.objection(&group) {
-                Some(_) => self.refused.push((index, line, group)),
+                Some(_) => self.rejected.push((index, line, group)),
                 None => self.add_group(index, group),
             }
         }
@@ -216,17 +223,17 @@ impl<'a> Resolver<'a> {
         self.partitions[index].groups.push(group);
     }
 
-    /// Adds the groups that were refused for want of a broadcast group that the file describes
-    /// further down. OpenSM reads the file at every heavy sweep, and makes them at the second, so
-    /// that they come behind all others there, too.
-    fn ask_again(&mut self) {
-        for (index, line, group) in std::mem::take(&mut self.refused) {
+    /// Adds the groups that were rejected because the file defines their broadcast group later. OpenSM
+    /// reads the file at every heavy sweep and creates them at the second one; in both, they come after
+    /// all other groups.
+    fn retry_rejected_groups(&mut self) {
+        for (index, line, group) in std::mem::take(&mut self.rejected) {
             if self.groups.contains(&group.mgid) {
                 continue;
             }
             match self.objection(&group) {
                 Some(objection) => self.notes.push(Note::warning(format!(
-                    "group {} of line {line} of partitions.conf is left out: {objection}",
+                    "group {} in line {line} of partitions.conf is ignored: {objection}",
                     group.mgid
                 ))),
                 None => self.add_group(index, group),
@@ -234,8 +241,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// What speaks against a group: the rules by which clients may name groups (IBA vol. 1,
-    /// o15-0.1.5; RFC 4391, 5) hold here, too.
+    /// The reason why a group is invalid, by the rules for MGIDs in client requests (IBA vol. 1,
+    /// o15-0.1.5; RFC 4391, 5).
     fn objection(&self, group: &PermanentGroup) -> Option<&'static str> {
         if !self.options.ipoib_mcgroup_creation_validation {
             return None;
@@ -245,15 +252,15 @@ impl<'a> Resolver<'a> {
             let broadcast = with_pkey(with_scope(BROADCAST, group.scope), group.pkey);
             let is_there = group.mgid == broadcast || self.groups.contains(&broadcast);
             return (!is_there).then_some(
-                "an IP group needs the broadcast group of its partition in the same scope, which \
-                 `ipoib` makes",
+                "an IP group needs the broadcast group of its partition in the same scope (add the \
+                 `ipoib` flag)",
             );
         }
         if flags & 0xE0 != 0 {
-            return Some("of the four flags in an MGID the first three are reserved");
+            return Some("the upper three of the four MGID flags are reserved and must be 0");
         }
         let is_administrators = (high, low) == (0xA0, 0x1B) && group.scope == LINK_LOCAL;
-        is_administrators.then_some("names with the signature a01b are not link-local")
+        is_administrators.then_some("MGIDs with the signature a01b must not be link-local")
     }
 }
 

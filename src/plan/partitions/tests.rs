@@ -1,4 +1,4 @@
-use super::place::{Before, place};
+use super::place::{PreviousTable, place};
 use super::steps::next_step;
 use super::*;
 use crate::config::partitions::PartitionsConfig;
@@ -16,13 +16,13 @@ fn table(keys: &[u16]) -> Vec<PkeyBlock> {
     blocks.collect()
 }
 
-fn wanted(keys: &[u16]) -> Wanted {
-    Wanted { keys: keys.iter().copied().map(Pkey).collect(), index0: None }
+fn wanted(keys: &[u16]) -> WantedKeys {
+    WantedKeys { keys: keys.iter().copied().map(Pkey).collect(), index0: None }
 }
 
 /// A port whose table was read, and of which nothing else is known.
-fn found(table: &[PkeyBlock]) -> Before<'_> {
-    Before { table, gone: &[] }
+fn found(table: &[PkeyBlock]) -> PreviousTable<'_> {
+    PreviousTable { table, removed: &[] }
 }
 
 #[test]
@@ -47,10 +47,10 @@ fn keys_keep_their_index() {
         (&both, &[0xFFFF], &[0x7FFF, 0xFFFF], None, &[0xFFFF, 0x7FFF, 0, 0], &[]),
         (&both, &[], &[0x7FFF, 5], None, &[0x7FFF, 5, 0, 0], &[]),
     ];
-    let mut lookup = Lookup::default();
+    let mut lookup = KeyIndex::default();
     for (options, old, keys, index0, expected, left_out) in cases {
         let index0 = index0.map(|key| (1, Some(Pkey(key))));
-        let wanted = Wanted { index0, ..wanted(keys) };
+        let wanted = WantedKeys { index0, ..wanted(keys) };
         let placed = place(&wanted, found(&table(old)), 4, options, &mut lookup);
         let raw = |keys: &[Pkey]| keys.iter().map(|key| key.0).collect::<Vec<_>>();
         assert_eq!(raw(&placed.table), expected, "{old:x?} {keys:x?}");
@@ -61,7 +61,7 @@ fn keys_keep_their_index() {
 #[test]
 fn a_limited_key_beside_the_full_one_needs_no_entry_on_the_switch() {
     let held: Vec<Pkey> = [0xFFFF, 1, 0x8001, 2].map(Pkey).to_vec();
-    let needed = place::without_implied(&held, &mut Lookup::default());
+    let needed = place::without_implied(&held, &mut KeyIndex::default());
     assert_eq!(needed, [0xFFFF, 0x8001, 2].map(Pkey));
 }
 
@@ -236,7 +236,7 @@ fn the_default_key_moves_without_being_lost() {
     keys[40] = 0xFFFF;
     let old = table(&keys);
     let options = Options::default();
-    let placed = place(&wanted(&keys), found(&old), 64, &options, &mut Lookup::default());
+    let placed = place(&wanted(&keys), found(&old), 64, &options, &mut KeyIndex::default());
     assert!(placed.left_out.is_empty());
     let raw: Vec<u16> = placed.table.iter().map(|key| key.0).collect();
     assert_eq!((raw[0], raw[40], raw[60]), (0xFFFF, 0, 1));
@@ -306,7 +306,7 @@ proptest! {
         // Room for the keys of both tables.
         let observed = table(&old);
         let placed =
-            place(&wanted(&keys), found(&observed), 200, &options, &mut Lookup::default());
+            place(&wanted(&keys), found(&observed), 200, &options, &mut KeyIndex::default());
         prop_assert!(placed.left_out.is_empty());
         let raw: Vec<u16> = placed.table.iter().map(|key| key.0).collect();
         let blocks = super::blocks(&placed.table, observed.len());
@@ -332,11 +332,11 @@ proptest! {
         let mut keys = partitions_of(&keys);
         keys.push(0x7FFF);
         let options = Options::default();
-        let mut lookup = Lookup::default();
+        let mut lookup = KeyIndex::default();
         let first = place(&wanted(&keys), found(&table(&old)), 128, &options, &mut lookup);
         let blocks: Vec<PkeyBlock> =
             super::blocks(&first.table, 4).into_iter().map(|(_, block)| block).collect();
-        let before = Before { table: &blocks, gone: &first.gone };
+        let before = PreviousTable { table: &blocks, removed: &first.removed };
         let again = place(&wanted(&keys), before, 128, &options, &mut lookup);
         prop_assert_eq!(&again, &first);
         let mut placed: Vec<u16> = first.table.iter().map(|key| key.0).filter(|&k| k > 0).collect();
@@ -354,7 +354,7 @@ proptest! {
     ) {
         let options = Options { allow_both_pkeys: both, ..Options::default() };
         let name = |key: Pkey| if both { key.0 } else { key.base() };
-        let (mut held, mut gone, mut lookup) = (Vec::new(), Vec::new(), Lookup::default());
+        let (mut held, mut gone, mut lookup) = (Vec::new(), Vec::new(), KeyIndex::default());
         // Who stood at an index last, and every key's last index.
         let (mut owners, mut homes) = (BTreeMap::new(), BTreeMap::new());
         for asked in changes {
@@ -365,9 +365,9 @@ proptest! {
                     keys.push(key);
                 }
             }
-            let wanted = Wanted { keys: keys.clone(), index0: None };
+            let wanted = WantedKeys { keys: keys.clone(), index0: None };
             let old: Vec<Pkey> = held.iter().flat_map(|block: &PkeyBlock| block.0).collect();
-            let before = Before { table: &held, gone: &gone };
+            let before = PreviousTable { table: &held, removed: &gone };
             let placed = place(&wanted, before, cap, &options, &mut lookup);
             prop_assert_eq!(placed.left_out.len(), keys.len().saturating_sub(cap));
             let highest = owners.keys().last().copied().unwrap_or(0);
@@ -390,7 +390,7 @@ proptest! {
             let mut full = placed.table.clone();
             full.resize(64, Pkey(0));
             held = full.chunks(PKEY_BLOCK).map(|keys| PkeyBlock(keys.try_into().unwrap())).collect();
-            gone = placed.gone;
+            gone = placed.removed;
             prop_assert!(gone.len() <= 2 * cap);
         }
     }
