@@ -1,5 +1,5 @@
-//! The Sets that lead from what the devices hold to a plan. All iterators are lazy: a large
-//! fabric has over a million blocks.
+//! The Sets that lead from the state of the devices to a plan. All iterators are lazy, because a large
+//! fabric has over a million table blocks.
 
 use super::acknowledged::{Acknowledged, NodeTables};
 use super::set_id::SetId;
@@ -17,23 +17,23 @@ use crate::wire::attr::{AttrId, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::SmpRoute;
 use std::collections::BTreeSet;
 
-/// A Set and its set.
+/// A Set and its identifier.
 pub type SetRequest = (SetId, SmpRequest);
 
-/// What the deltas are computed from.
+/// The input of the comparison.
 #[derive(Clone, Copy)]
 pub struct Delta<'a> {
-    /// What is.
+    /// The observed state.
     pub fabric: &'a Fabric,
-    /// By port slot: the P_Key tables as last seen.
+    /// The P_Key tables as last read or acknowledged, by port slot.
     pub pkeys: &'a [Vec<PkeyBlock>],
-    /// What should be.
+    /// The desired state.
     pub plan: &'a Plan,
-    /// What the devices hold.
+    /// The state that the devices acknowledged.
     pub acknowledged: &'a Acknowledged,
-    /// M_Key to send along.
+    /// The M_Key of the Sets.
     pub m_key: u64,
-    /// One SL to VL mapping may be written for many ports at once, on switches that know how
+    /// Write equal SL to VL mappings for many ports at once, on switches that support it
     /// (`use_optimized_slvl`).
     pub optimized_sl_to_vl: bool,
 }
@@ -51,7 +51,7 @@ impl<'a> Delta<'a> {
         (set, self.request(set, data))
     }
 
-    /// The Set of this name with these data, of at most 64 bytes; missing ones are 0.
+    /// Builds a Set with at most 64 bytes of data; missing bytes are 0.
     pub(super) fn request(&self, set: SetId, data: &[u8]) -> SmpRequest {
         let route = SmpRoute::Directed(self.fabric.route_to(set.slot(self.fabric)));
         let mut block = [0; 64];
@@ -60,14 +60,15 @@ impl<'a> Delta<'a> {
         SmpRequest::set(route, set.attr_id, set.attr_mod, block).with_m_key(self.m_key)
     }
 
-    /// What a node holds; `None` if nothing is known or it has visibly lost its tables.
+    /// The known tables of a node; `None` if nothing is known, or if the node has visibly lost
+    /// them.
     pub(super) fn known(&self, node: NodeId) -> Option<NodeTables<'a>> {
         let guid = self.fabric.node(node).guid();
         (!self.has_lost_tables(node)).then(|| self.acknowledged.node(guid)).flatten()
     }
 
-    /// A rebooted switch has another LID or LinearFDBTop than the one it was given; a rebooted
-    /// host's port is in INIT.
+    /// Detects a reboot: a switch has another LID or LinearFDBTop than it was given; a port of a
+    /// channel adapter or router is in INIT.
     fn has_lost_tables(&self, node: NodeId) -> bool {
         let Some(switch) = self.fabric.node(node).switch else {
             let ports = self.fabric.ports_of(node);
@@ -80,16 +81,17 @@ impl<'a> Delta<'a> {
         let first = self.fabric.node(node).first_port;
         let lid = self.plan.lids.base(first);
         let has_lid = lid.is_none() || self.fabric.observed_lid(first) == lid;
-        // A top that merely grew or shrank with the LIDs in use is no sign of a reboot.
+        // A LinearFDBTop that differs but is not 0 is no sign of a reboot: it follows the assigned
+        // LIDs.
         !has_lid || (observed.linear_fdb_top() == 0 && target.linear_fdb_top() != 0)
     }
 
-    /// True if a Set of this name was sent and never acknowledged.
+    /// True if a Set was sent and not acknowledged.
     pub(super) fn is_pending(&self, node: NodeId, attr_id: u16, attr_mod: u32) -> bool {
         self.acknowledged.is_pending(self.fabric.node(node).guid(), attr_id, attr_mod)
     }
 
-    /// SwitchInfo: LinearFDBTop and the like, and PortStateChange bits to be cleared.
+    /// SwitchInfo Sets, which also clear PortStateChange.
     pub fn switch_infos(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.switch_ids().filter_map(move |switch| {
             let node = self.fabric.switches()[switch.index()];
@@ -104,25 +106,25 @@ impl<'a> Delta<'a> {
         })
     }
 
-    /// Blocks of linear forwarding tables.
+    /// Linear forwarding table blocks.
     pub fn lfts(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.lft_sets().map(move |set| (set, self.request(set, self.lft_block(set))))
     }
 
-    /// Names of the blocks of linear forwarding tables that differ, by switch and block.
+    /// The linear forwarding table blocks that differ, by switch and block.
     pub(super) fn lft_sets(self) -> impl Iterator<Item = SetId> + 'a {
         self.fabric.switch_ids().flat_map(move |switch| self.lft_of(switch))
     }
 
-    /// The block of a linear forwarding table as planned.
+    /// A planned linear forwarding table block.
     pub(super) fn lft_block(&self, set: SetId) -> &'a [u8] {
         let Some(switch) = self.fabric.node(set.node).switch else { return &[] };
         let table = &self.plan.routing.lft(switch).0;
         table.chunks(LFT_BLOCK).nth(set.attr_mod as usize).unwrap_or(&[])
     }
 
-    /// The block of a linear forwarding table as the switch holds it, empty where its table is
-    /// shorter; `None` if nothing is known.
+    /// A linear forwarding table block as the switch holds it; empty beyond the end of its table,
+    /// `None` if unknown.
     pub(super) fn held_lft_block(&self, set: SetId) -> Option<&'a [u8]> {
         let held = self.known(set.node)?.lft()?;
         Some(self.held_block(set.node, held, set.attr_mod))
@@ -131,7 +133,7 @@ impl<'a> Delta<'a> {
     fn held_block(&self, node: NodeId, held: &'a Lft, block: u32) -> &'a [u8] {
         let start = block as usize * LFT_BLOCK;
         let end = held.0.len().min(start + LFT_BLOCK);
-        let kept = self.acknowledged.kept(self.fabric.node(node).guid(), block);
+        let kept = self.acknowledged.withheld_block(self.fabric.node(node).guid(), block);
         kept.or_else(|| held.0.get(start..end)).unwrap_or(&[])
     }
 
@@ -139,7 +141,7 @@ impl<'a> Delta<'a> {
         let node = self.fabric.switches()[switch.index()];
         let held = self.known(node).and_then(|known| known.lft());
         let wanted = self.plan.routing.lft(switch);
-        // Engines hand tables that did not change on to the next plan.
+        // Engines share unchanged tables between plans.
         let is_shared = held.is_some_and(|held| std::ptr::eq(held, wanted));
         let is_settled = is_shared && self.acknowledged.is_exact();
         let capacity = usize::from(self.fabric.node(node).switch_info.linear_fdb_cap());
@@ -154,7 +156,7 @@ impl<'a> Delta<'a> {
         })
     }
 
-    /// Blocks of multicast forwarding tables.
+    /// Multicast forwarding table blocks.
     pub fn mfts(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.switch_ids().flat_map(move |switch| self.mft_of(switch))
     }
@@ -188,7 +190,6 @@ impl<'a> Delta<'a> {
         changes
     }
 
-    /// SL to VL mappings.
     pub fn sl_to_vls(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.node_ids().flat_map(move |node| {
             let wanted = self.plan.qos.sl_to_vl.get(node.index()).map_or(&[][..], Vec::as_slice);
@@ -216,7 +217,6 @@ impl<'a> Delta<'a> {
         self.optimized_sl_to_vl && self.fabric.node(node).switch_info.optimized_sl2vl() & 1 != 0
     }
 
-    /// VL arbitration blocks.
     pub fn vl_arbitrations(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.port_ids().flat_map(move |slot| {
             let wanted = self.plan.qos.vl_arbitration.get(slot.index());
@@ -234,8 +234,8 @@ impl<'a> Delta<'a> {
         })
     }
 
-    /// Blocks of P_Key tables that differ from what was read: those of the next step, see
-    /// [`steps`].
+    /// The P_Key table blocks of the next step (see [`steps`]), compared with the tables that were
+    /// read.
     pub fn pkey_tables(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.port_ids().flat_map(move |slot| {
             let wanted = self.plan.partitions.blocks.get(slot.index());
@@ -257,7 +257,8 @@ impl<'a> Delta<'a> {
         })
     }
 
-    /// Blocks of GUID tables. Nothing else writes them: they are not read.
+    /// GUIDInfo blocks, compared with the acknowledged ones: only this SM writes them, so they are
+    /// not read.
     pub fn guid_tables(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.plan.aliases.iter().filter_map(move |wanted| {
             let port = self.fabric.port(wanted.port);
@@ -269,7 +270,8 @@ impl<'a> Delta<'a> {
         })
     }
 
-    /// PortInfo: everything but the state, and INIT → ARMED in the same Set.
+    /// PortInfo Sets with all fields except ACTIVE state. They include the transition from INIT to
+    /// ARMED.
     pub fn port_infos(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.port_ids().filter_map(move |slot| {
             let mut target = self.plan.ports.get(slot.index()).copied().flatten()?;
@@ -286,8 +288,8 @@ impl<'a> Delta<'a> {
         })
     }
 
-    /// True if the port was sent this target before and still shows what it made of it: some
-    /// devices keep other values than they are sent, and asking again changes nothing.
+    /// True if this target was already sent and the port still shows its answer. Some devices store
+    /// other values than they are sent, and sending again changes nothing.
     fn is_settled(&self, slot: PortId, target: &PortInfo) -> bool {
         let port = self.fabric.port(slot);
         let Some((sent, answered)) =
@@ -303,8 +305,7 @@ impl<'a> Delta<'a> {
             && !self.is_pending(port.node, AttrId::PORT_INFO, port.num.0.into())
     }
 
-    /// PortInfo: ARMED → ACTIVE, for ports that are to be active and of which `is_armed` says
-    /// that they and their peers are ready.
+    /// PortInfo Sets from ARMED to ACTIVE, for planned ports for which `is_armed` is true.
     pub fn activations(
         self,
         is_armed: impl Fn(PortId) -> bool + 'a,
@@ -329,12 +330,12 @@ impl<'a> Delta<'a> {
     }
 }
 
-/// True if a mapping is among those held: usually at the same place.
+/// True if `held` contains the mapping, usually at the same index.
 fn holds(held: &[(u8, u8, SlToVl)], index: usize, wanted: &(u8, u8, SlToVl)) -> bool {
     held.get(index) == Some(wanted) || held.contains(wanted)
 }
 
-/// The block of a multicast forwarding table with these entries, which are ascending by MLID.
+/// A multicast forwarding table block with these entries, which are ascending by MLID.
 pub(super) fn mft_block(entries: &[(Mlid, PortMask)], block: u16, position: u8) -> MftBlock {
     let mut table = MftBlock::default();
     let index = |mlid: Mlid| mlid.0 - Mlid::FIRST.0;
@@ -346,8 +347,7 @@ pub(super) fn mft_block(entries: &[(Mlid, PortMask)], block: u16, position: u8) 
     table
 }
 
-/// The SwitchInfo a device reports after a Set of `sent`: the bit that was written to be cleared
-/// is clear.
+/// The SwitchInfo of a device after a Set of `sent`: PortStateChange is cleared.
 pub fn settled(mut sent: SwitchInfo) -> SwitchInfo {
     sent.set_port_state_change(false);
     sent

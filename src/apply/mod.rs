@@ -1,16 +1,16 @@
-//! The devices brought to the plan: Sets of what differs from what each device acknowledged,
-//! and no more.
+//! Programs the devices: sends the Sets that lead from the acknowledged state to the plan, and no
+//! others.
 //!
-//! * [`acknowledged`]: what the devices are known to hold: the last plan, less what failed;
-//! * [`delta`]: the Sets that lead from there to a new plan, one iterator per kind of table;
-//!   `slvl`: how SL to VL mappings are bundled;
-//! * [`set_id`]: the names of Sets; [`phases`]: their order, as data;
-//! * [`transition`]: the order of tables where packets are under way: who must wait for whom;
-//! * `progress`: how far that is;
-//! * [`programmer`]: sends them, many at a time, and takes note of the answers.
+//! * [`acknowledged`]: the state that the devices acknowledged;
+//! * [`delta`]: the Sets that lead from there to a plan, one iterator per kind of table; `slvl`: Sets of
+//!   SL to VL mappings;
+//! * [`set_id`]: identifiers of Sets; [`phases`]: the order of the phases, as data;
+//! * [`transition`]: the order of table changes on a fabric that carries traffic; `progress`: the state
+//!   of such a transition;
+//! * [`programmer`]: sends the Sets, many at a time, and records the answers.
 //!
-//! A failed Set never stops the rest. It stays unacknowledged, is reported, and goes out again
-//! with the next sweep.
+//! A failed Set does not stop the others. It stays unacknowledged, is reported, and is sent again with
+//! the next sweep.
 
 pub mod acknowledged;
 pub mod delta;

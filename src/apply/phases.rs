@@ -1,37 +1,37 @@
-//! The order of programming, as data.
+//! The phases of programming, as data.
 //!
-//! Tables come before any port of the fabric goes ARMED, so that no packet is forwarded by a
-//! half-written table of a cold fabric; P_Keys that move within their table take several steps
-//! (see [`crate::plan::partitions::steps`]), of which the later ones come next; ports go ACTIVE
-//! after all that can be are ARMED, because a port may only become ACTIVE when its peer is at
-//! least ARMED (IBA vol. 1, 7.2.7). Last, in a fabric that is at work, come the entries that lead
-//! packets from a route that works to links that only now work too. The order within the tables is
-//! that of [`super::transition`].
+//! All tables are written before any port becomes ARMED, so that a cold fabric never forwards by
+//! incomplete tables. P_Keys that move within their table take several rounds (see
+//! [`crate::plan::partitions::steps`]); the later rounds follow the tables. Ports become ACTIVE after all
+//! possible ports are ARMED, because a port may only become ACTIVE if its peer is at least ARMED (IBA
+//! vol. 1, 7.2.7). On a fabric that carries traffic, entries that move packets from a working route to
+//! links activated by this plan come last. The order within the tables is that of
+//! [`super::transition`].
 
 use crate::plan::partitions::steps;
 use std::fmt;
 
-/// A phase. All Sets of a phase are answered before the next begins.
+/// A phase. All its Sets are answered before the next phase begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord, serde::Serialize)]
 pub enum Phase {
     /// SwitchInfo, forwarding, SL to VL, VL arbitration and P_Key tables.
     Tables,
-    /// P_Key tables that could not be written in one go.
+    /// The remaining rounds of P_Key tables that take several.
     Keys,
     /// PortInfo, and INIT → ARMED.
     Ports,
     /// ARMED → ACTIVE.
     Activation,
-    /// Forwarding tables once more: routes over the ports that are ACTIVE now.
+    /// Forwarding table entries that lead to ports activated by this plan.
     Moves,
 }
 
-/// All phases in their order.
+/// All phases, in order.
 pub const PHASES: [Phase; 5] =
     [Phase::Tables, Phase::Keys, Phase::Ports, Phase::Activation, Phase::Moves];
 
 impl Phase {
-    /// How often the phase is gone through, as long as there is something to be sent.
+    /// Maximum number of rounds of the phase; it ends earlier when nothing is left to send.
     pub fn max_rounds(self) -> usize {
         if self == Self::Keys { steps::MAX_ROUNDS } else { 1 }
     }

@@ -1,4 +1,4 @@
-//! Sends the Sets of a plan and takes note of the answers.
+//! Sends the Sets of a plan and records the answers.
 
 use super::acknowledged::Acknowledged;
 use super::delta::{Delta, SetRequest, settled};
@@ -20,58 +20,57 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Sets that are handed to the client ahead of the window, to keep it full.
+/// Sets that are queued in the client, to keep its window of outstanding MADs full.
 const MAX_OUTSTANDING_SETS: usize = 4096;
 
-/// What an application of a plan did.
+/// The result of applying a plan.
 #[derive(Clone, Debug, Default)]
 pub struct ApplyReport {
-    /// Sets sent, by phase.
+    /// Number of Sets sent and duration, by phase.
     pub sent: [(usize, Duration); PHASES.len()],
-    /// Blocks of linear forwarding tables among them.
+    /// Linear forwarding table blocks among them.
     pub lft_blocks: usize,
-    /// From the start to the last acknowledged block of a forwarding table.
+    /// Time from the start to the last acknowledged linear forwarding table block.
     pub lfts_done: Option<Duration>,
-    /// Sets that failed, with the reason.
+    /// Failed Sets, with the reason.
     pub failed: Vec<(SetId, SmpError)>,
-    /// Blocks of alias GUIDs that devices refused: only those who wanted them are worse off.
+    /// Rejected GUIDInfo blocks. They affect only the clients that requested them.
     pub without_aliases: Vec<(SetId, SmpError)>,
-    /// What the order of a live fabric's tables came to; `None` where none was kept.
+    /// The statistics of the ordered transition; `None` if the tables were not ordered.
     pub transition: Option<TransitionReport>,
-    /// Which packets the order bound to new entries.
+    /// The (switch, LID) pairs whose packets follow new entries only.
     pub committed_routes: CommittedRoutes,
 }
 
-/// What it took to keep the order.
+/// Statistics of an ordered transition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TransitionReport {
-    /// Sets of tables in the order.
+    /// Ordered Sets.
     pub sets: usize,
-    /// Those among them that were sent so that the order exists: versions in between.
+    /// Sets of intermediate versions.
     pub intermediate: usize,
-    /// Those that waited until ports were ACTIVE.
+    /// Sets that waited until ports were ACTIVE.
     pub deferred: usize,
-    /// Those that did not wait to the end, because a Set before them failed.
+    /// Sets that were sent although a Set before them failed.
     pub forced: usize,
-    /// Those that were not sent: the links they lead to are not ACTIVE.
+    /// Sets that were not sent because the links they lead to are not ACTIVE.
     pub withheld: usize,
-    /// Time to find the order.
+    /// Time to compute the order.
     pub ordering: Duration,
 }
 
 impl ApplyReport {
-    /// Number of Sets sent.
     pub fn sets(&self) -> usize {
         self.sent.iter().map(|(sets, _)| sets).sum()
     }
 
-    /// Number of Sets of switches and tables among them.
+    /// Number of Sets of SwitchInfo and tables.
     pub fn table_sets(&self) -> usize {
         [Phase::Tables, Phase::Moves].into_iter().map(|phase| self.sent[phase as usize].0).sum()
     }
 }
 
-/// What the devices answered, by slot: how the picture changed.
+/// The answers of the devices, by port slot or switch, for the snapshot.
 #[derive(Default)]
 struct Changes {
     ports: Vec<(PortId, PortInfo)>,
@@ -79,8 +78,8 @@ struct Changes {
     pkeys: Vec<(PortId, usize, PkeyBlock)>,
 }
 
-/// Brings the devices of `observation` to `plan`. Afterwards the observation shows what the
-/// devices acknowledged, and `acknowledged` knows what they hold.
+/// Applies `plan` to the devices of `observation`. Afterwards `observation` contains the state that
+/// the devices acknowledged, and `acknowledged` their tables.
 pub async fn apply(
     client: &SmpClient,
     observation: &mut Observation,
@@ -97,7 +96,7 @@ pub async fn apply(
         let mut sets = 0;
         for _ in 0..phase.max_rounds() {
             let delta = Delta {
-                // Where tables have an order, each mapping has its own place in it.
+                // In an ordered transition, each mapping is a step of its own.
                 optimized_sl_to_vl: options.use_optimized_slvl && progress.is_none(),
                 ..delta(observation, plan.plan(), acknowledged, m_key)
             };
@@ -107,7 +106,7 @@ pub async fn apply(
                 start,
                 report: &mut report,
                 changes: Changes::default(),
-                forgives_sl_to_vl: options.suppress_sl2vl_mad_status_errors,
+                ignore_sl_to_vl_errors: options.suppress_sl2vl_mad_status_errors,
             };
             let sent = match &mut progress {
                 Some(progress) => run.ordered_phase(phase, delta, progress).await,
@@ -116,7 +115,7 @@ pub async fn apply(
             let changes = run.changes;
             update_observation(observation, changes);
             sets += sent;
-            // What failed would fail again.
+            // A Set that failed would fail again.
             if sent == 0 || report.failed.len() > failures {
                 break;
             }
@@ -136,8 +135,7 @@ pub async fn apply(
     report
 }
 
-/// Brings the devices of `observation`, which hold the plan before, to one that differs from it in
-/// nothing but multicast groups; otherwise as [`apply`].
+/// Applies a plan that differs from the last one in multicast groups only; see [`apply`].
 pub async fn apply_groups(
     client: &SmpClient,
     observation: &mut Observation,
@@ -152,10 +150,10 @@ pub async fn apply_groups(
     report.transition = Some(order_report(&steps, start));
     let mut progress = Progress::new(&steps);
     let changes = Changes::default();
-    let forgives_sl_to_vl = false;
-    let mut run = PhaseRun { client, start, report: &mut report, changes, forgives_sl_to_vl };
+    let ignore_sl_to_vl_errors = false;
+    let mut run = PhaseRun { client, start, report: &mut report, changes, ignore_sl_to_vl_errors };
     let sets = run.send_steps(delta, &mut progress, std::iter::empty()).await;
-    // Branches over links that are not up are for the pass that brings these up.
+    // Branches over links that are not up wait for the reconfiguration that activates these.
     let changes = run.changes;
     report.sent[Phase::Tables as usize] = (sets, start.elapsed());
     let failed = report.failed.iter().map(|(set, _)| *set).collect();
@@ -182,7 +180,7 @@ fn delta<'a>(
     Delta { fabric, pkeys, plan, acknowledged, m_key, optimized_sl_to_vl: false }
 }
 
-/// The tables in their order, where there is to be one.
+/// Orders the tables, if the fabric is live.
 fn ordered(
     observation: &Observation,
     plan: &Plan,
@@ -220,7 +218,7 @@ fn record(
     acknowledged.replace(&observation.fabric, plan, &left.failed);
     for (set, data) in left.kept {
         let guid = observation.fabric.node(set.node).guid();
-        acknowledged.keep(guid, set.attr_mod, data);
+        acknowledged.withhold(guid, set.attr_mod, data);
     }
 }
 
@@ -229,15 +227,15 @@ struct PhaseRun<'a> {
     start: Instant,
     report: &'a mut ApplyReport,
     changes: Changes,
-    /// A device that refuses an SL to VL mapping counts as one that took it.
-    forgives_sl_to_vl: bool,
+    /// Treat a rejected SL to VL mapping as accepted (`suppress_sl2vl_mad_status_errors`).
+    ignore_sl_to_vl_errors: bool,
 }
 
-/// A Set under way; its step, if it has one.
+/// An outstanding Set, and its step in an ordered transition.
 type Sent = (SetId, Option<u32>);
 
 impl PhaseRun<'_> {
-    /// A phase without any order in it.
+    /// Sends the Sets of a phase in any order.
     async fn phase(&mut self, phase: Phase, delta: Delta<'_>) -> usize {
         let fabric = delta.fabric;
         match phase {
@@ -264,7 +262,7 @@ impl PhaseRun<'_> {
         }
     }
 
-    /// A phase whose tables have an order.
+    /// Sends the Sets of a phase of an ordered transition.
     async fn ordered_phase(
         &mut self,
         phase: Phase,
@@ -306,7 +304,7 @@ impl PhaseRun<'_> {
         sent
     }
 
-    /// Sends the steps that may go now, each when those before it are done, and the `others`.
+    /// Sends the steps, each when its predecessors are done, and the `others`.
     async fn send_steps(
         &mut self,
         delta: Delta<'_>,
@@ -341,7 +339,7 @@ impl PhaseRun<'_> {
                 progress.done(index, is_done);
             }
         }
-        // A version in between that failed does not matter where the last one arrived.
+        // A failed intermediate version is irrelevant if the planned version was acknowledged.
         self.report.failed.retain(|(set, _)| !progress.is_complete(set));
         sent
     }
@@ -350,7 +348,7 @@ impl PhaseRun<'_> {
         let reply = match answer {
             Ok(reply) => reply,
             Err(SmpError::Status(_))
-                if self.forgives_sl_to_vl && set.attr_id == AttrId::SL_TO_VL =>
+                if self.ignore_sl_to_vl_errors && set.attr_id == AttrId::SL_TO_VL =>
             {
                 return;
             }
@@ -385,7 +383,7 @@ impl PhaseRun<'_> {
     }
 }
 
-/// True if a port is ARMED and its peer at least that.
+/// True if a port is ARMED and its peer is at least ARMED.
 fn is_ready(fabric: &Fabric, slot: PortId) -> bool {
     let port = fabric.port(slot);
     let peer_state = port.peer.map(|peer| fabric.port(peer).state());
@@ -393,7 +391,7 @@ fn is_ready(fabric: &Fabric, slot: PortId) -> bool {
         && matches!(peer_state, Some(PortState::Armed | PortState::Active))
 }
 
-/// Brings the picture to what the devices answered.
+/// Updates the observation with the answers of the devices.
 fn update_observation(observation: &mut Observation, changes: Changes) {
     for (slot, block, table) in changes.pkeys {
         if let Some(tables) = Arc::make_mut(&mut observation.pkeys).get_mut(slot.index()) {

@@ -1,4 +1,4 @@
-//! How far an ordered application is, and what it leaves undone.
+//! The state of an ordered transition, and the Sets that it could not apply.
 
 use super::delta::Delta;
 use super::set_id::SetId;
@@ -8,32 +8,31 @@ use crate::wire::attr::AttrId;
 use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
 use std::collections::{HashMap, HashSet};
 
-/// What devices do not hold although it is planned.
+/// The planned state that devices do not hold.
 pub(super) struct Unapplied {
-    /// Sets that failed: either version may be there.
+    /// Failed Sets, of which either version may be in effect.
     pub failed: Vec<SetId>,
-    /// Blocks of linear forwarding tables that were not sent, as they are.
+    /// Linear forwarding table blocks that were withheld, with the entries that the devices hold.
     pub kept: Vec<(SetId, Box<[u8; LFT_BLOCK]>)>,
 }
 
-/// How far the steps of an order are.
+/// The progress of the steps of a transition.
 pub(super) struct Progress<'a> {
     pub steps: &'a Steps,
     pub dispatch: Dispatch<'a>,
-    /// Blocks of linear forwarding tables that were acknowledged, but not in their last version.
+    /// Acknowledged intermediate versions of linear forwarding table blocks.
     between: HashMap<SetId, Box<[u8; LFT_BLOCK]>>,
-    /// Sets that arrived in their last version.
+    /// Sets whose planned version was acknowledged.
     complete: HashSet<SetId>,
 }
 
 impl<'a> Progress<'a> {
-    /// Nothing was sent.
     pub(super) fn new(steps: &'a Steps) -> Self {
         let (between, complete) = Default::default();
         Self { steps, dispatch: Dispatch::new(steps), between, complete }
     }
 
-    /// A step was acknowledged, or it failed.
+    /// Records the result of a step.
     pub(super) fn done(&mut self, index: u32, acknowledged: bool) {
         if let Some((step, set)) = self.steps.get(index).and_then(|s| Some((s, s.set?)))
             && acknowledged
@@ -47,12 +46,12 @@ impl<'a> Progress<'a> {
         self.dispatch.done(index, acknowledged);
     }
 
-    /// True if the last version of a Set arrived.
+    /// True if the planned version of a Set was acknowledged.
     pub(super) fn is_complete(&self, set: &SetId) -> bool {
         self.complete.contains(set)
     }
 
-    /// Takes down what was not sent; the number of Sets.
+    /// Records the withheld Sets in `left`; returns their number.
     pub(super) fn withheld(&self, delta: &Delta<'_>, left: &mut Unapplied) -> usize {
         let steps = self.dispatch.withheld().filter(|step| step.is_last);
         let sets: Vec<SetId> = steps.filter_map(|step| step.set).collect();

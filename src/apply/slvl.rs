@@ -1,32 +1,29 @@
-//! Which Sets carry a node's SL to VL mappings.
+//! Combines the SL to VL mappings of a node into Sets.
 //!
-//! A switch has a mapping for each pair of input and output port, so a switch with 36 ports takes
-//! over a thousand Sets. Switches with OptimizedSLtoVLMappingProgramming (IBA vol. 1, 14.2.5.8)
-//! take one mapping for all inputs of an output, or for all inputs and outputs: then few Sets do
-//! where the mappings are alike. Sets of one pass may overtake each other, so that no two may
-//! speak of the same pair.
+//! A switch has a mapping for each pair of input and output ports; a 36-port switch takes over a thousand
+//! Sets. Switches with OptimizedSLtoVLMappingProgramming (IBA vol. 1, 14.2.5.8) accept one mapping for
+//! all inputs of an output, or for all inputs and outputs, which takes few Sets if the mappings are
+//! equal. Sets of one phase may be reordered, so no two Sets may cover the same pair.
 
 use crate::ids::PortNum;
 use crate::wire::attr::tables::SlToVl;
 
-/// A row of the plan: input port, output port, mapping.
+/// A planned mapping: input port, output port, mapping.
 type Row = (u8, u8, SlToVl);
 
-/// In the attribute modifier: the mapping is for all output ports, or for all input ports.
+/// Attribute modifier bits: the mapping applies to all output ports, or to all input ports.
 const ALL_OUTPUTS: u32 = 0x1_0000;
 const ALL_INPUTS: u32 = 0x2_0000;
 
-/// A Set, and the rows that it carries.
+/// A Set and the rows that it covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Write {
-    /// The first of its rows, and their number.
+    /// The first covered row, and the number of rows.
     pub first: usize,
     pub count: usize,
-    /// The port that it is sent to.
+    /// The port to address.
     pub port: PortNum,
-    /// Attribute modifier.
     pub modifier: u32,
-    /// The mapping.
     pub map: SlToVl,
 }
 
@@ -35,12 +32,12 @@ pub(super) fn modifier(&(input, output, _): &Row, is_switch: bool) -> u32 {
     if is_switch { u32::from(input) << 8 | u32::from(output) } else { 0 }
 }
 
-/// The Sets that carry `rows`, in which outputs are outermost.
+/// The Sets for `rows`, which are grouped by output port.
 pub(super) fn writes(rows: &[Row], is_switch: bool, optimized: bool) -> Vec<Write> {
     if !(is_switch && optimized) {
         return (0..rows.len()).map(|index| single(rows, index, is_switch)).collect();
     }
-    // Port 0 is an output of its own: not all switches count it among all outputs.
+    // Port 0 is written separately, because not all switches include it in "all outputs".
     let outer = rows.iter().position(|row| row.1 != 0).unwrap_or(rows.len());
     let mut writes: Vec<Write> = (0..outer).map(|index| single(rows, index, true)).collect();
     let rest = &rows[outer..];

@@ -1,4 +1,4 @@
-//! Properties of whole plans: LIDs, and that devices which took a plan need nothing more.
+//! Tests of whole plans: LID assignment, and that programmed devices need no further Sets.
 
 use super::compute::{PlanInput, Planned, compute};
 use super::lids::{self, Memory};
@@ -20,8 +20,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A ring of `switches` switches (two cables each) with a host at each; `turn` rotates the order
-/// in which the nodes are listed, the host of switch 0 first.
+/// A ring of `switches` switches with two cables each and one host per switch.
 pub(super) fn ring(switches: usize, lids: &[(u16, u8)]) -> Topology {
     let node = |kind, guid: u64, num_ports, index: usize| TopologyNode {
         kind,
@@ -54,15 +53,15 @@ fn fabric(topology: &Topology, hardware: Hardware) -> Fabric {
     Fabric::from_topology(topology, 0, &view).expect("a fabric")
 }
 
-/// No routes, no opinions.
-struct Silent;
-impl RoutingPolicy for Silent {
+/// An engine without routes that leaves SLs, VLs and trees to the defaults.
+struct NoRoutes;
+impl RoutingPolicy for NoRoutes {
     fn as_any(&self) -> &dyn std::any::Any {
         self
     }
 }
 
-impl Engine for Silent {
+impl Engine for NoRoutes {
     fn name(&self) -> &'static str {
         "silent"
     }
@@ -73,7 +72,7 @@ impl Engine for Silent {
         Ok(Routing {
             engine: self.name(),
             lfts,
-            policy: Arc::new(Silent),
+            policy: Arc::new(NoRoutes),
             notes: Vec::new(),
             routing_errors: Vec::new(),
         })
@@ -84,7 +83,7 @@ fn plan(fabric: &Fabric, options: &Options, memory: &Memory, pkeys: &[Vec<PkeyBl
     with_input(fabric, options, (memory, pkeys), None, |input| compute(input).expect("a plan"))
 }
 
-/// Gives `work` what a plan of an engine without opinions is made from.
+/// Calls `work` with the input of a plan by the engine without routes.
 pub(super) fn with_input<T>(
     fabric: &Fabric,
     options: &Options,
@@ -93,7 +92,7 @@ pub(super) fn with_input<T>(
     work: impl FnOnce(&PlanInput<'_>) -> T,
 ) -> T {
     let torus_config: Result<TorusConfig, Vec<Note>> = Err(Vec::new());
-    let registry = EngineRegistry::default().with(Arc::new(Silent));
+    let registry = EngineRegistry::default().with(Arc::new(NoRoutes));
     let input = PlanInput {
         fabric,
         options,
@@ -111,8 +110,8 @@ pub(super) fn with_input<T>(
     work(&input)
 }
 
-/// What a device reports after a Set of `target`.
-fn taken(observed: &PortInfo, target: &PortInfo) -> PortInfo {
+/// The PortInfo that a device reports after a Set of `target`.
+fn reported_after_set(observed: &PortInfo, target: &PortInfo) -> PortInfo {
     let mut info = *target;
     info.set_port_state(PortState::Active);
     info.set_phys_state(observed.phys_state());
@@ -125,7 +124,7 @@ fn taken(observed: &PortInfo, target: &PortInfo) -> PortInfo {
     info
 }
 
-/// The fabric whose devices took the plan.
+/// The fabric after its devices were programmed with the plan.
 fn programmed(old: &Fabric, plan: &super::Plan) -> Fabric {
     let parts = old.node_ids().map(|id| {
         let node = old.node(id);
@@ -138,7 +137,7 @@ fn programmed(old: &Fabric, plan: &super::Plan) -> Fabric {
                 let port = old.port(PortId(slot));
                 let target = plan.ports[slot as usize];
                 let info = match (port.info, target) {
-                    (Some(observed), Some(target)) => Some(taken(&observed, &target)),
+                    (Some(observed), Some(target)) => Some(reported_after_set(&observed, &target)),
                     (observed, _) => observed,
                 };
                 (port.guid, info)
@@ -166,7 +165,7 @@ fn by_guid(fabric: &Fabric, table: &super::LidTable) -> BTreeMap<Guid, (Lid, u8)
 }
 
 #[test]
-fn a_fabric_that_took_the_plan_needs_nothing_more() {
+fn a_programmed_fabric_needs_no_further_sets() {
     for enhanced_port0 in [false, true] {
         for (qos, force_link_width) in [(false, 255), (true, 2), (true, 0)] {
             let options = Options {
@@ -235,7 +234,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn lids_do_not_overlap_and_stay(
+    fn lids_do_not_overlap_and_are_stable(
         switches in 3usize..7,
         own in prop::collection::vec((0u16..40, 0u8..3), 0..14),
         known in prop::collection::btree_map(0u64..10, (1u16..40, 0u16..5), 0..6),
@@ -268,7 +267,7 @@ proptest! {
             prop_assert_eq!(base.0 % (1 << table.lmc(port)), 0);
         }
         if !reassign_lids && lmc == 0 && memory.guid2lid.is_empty() {
-            // Every LID that some device carried is still in use.
+            // Every LID that a device carried is still in use.
             for port in fabric.end_ports() {
                 if let Some(lid) = fabric.observed_lid(port) {
                     prop_assert!(table.port(lid).is_some());

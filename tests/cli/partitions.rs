@@ -647,13 +647,13 @@ end-qos-match-rules
     let (code, text) = run("minhop");
     assert_eq!(code, Some(4), "a port and a VL are not there");
     for expected in [
-        "q.conf: note: no port group has Channel Adapter 0x00000000100000c0 \"h1-0-0-0 HCA-1\", and 5 \
+        "q.conf: note: no port group contains Channel Adapter 0x00000000100000c0 \"h1-0-0-0 HCA-1\", and 5 \
          more nodes\n",
         "q.conf:23:9: warning: this vlarb-scope matches no port of the fabric\n",
-        "q.conf:32:20: error: there is no port 40 at 3 devices, such as Switch",
+        "q.conf:32:20: error: port 40 does not exist on 3 devices, such as Switch",
         "                to: 7, 40\n                       ^^\n",
-        "q.conf:33:42: error: VL 8 of the sl2vl-table: not at 3 ports, such as Switch",
-        "which has VLs 0-7; there the lowest bits of the VL count",
+        "q.conf:33:42: error: the sl2vl-table uses VL 8, not operational at 3 ports, such as Switch",
+        "(VLs 0-7); the lowest bits of the VL are used there",
         "\nQoS with the routes of minhop:\n  vlarb-scope of line 17: 6 ports (Storage 3, across \
          Storage 3)\n    vlarb-high 0:255,4:127; vl-high-limit 10\n  vlarb-scope of line 23: 0 \
          ports (Routers 0)\n    vlarb-low 0:1\n  VL arbitration by the options: 48 ports\n  sl2vl-scope of \
@@ -673,7 +673,7 @@ end-qos-match-rules
     }
     let (_, text) = run("torus-2QoS");
     for expected in [
-        "q.conf:29:9: error: all sl2vl-scopes are refused: torus-2QoS makes all SL to VL tables",
+        "q.conf:29:9: error: all sl2vl-scopes are refused: torus-2QoS computes all SL to VL tables",
         "  sl2vl-scope of line 29: refused\n  sl2vl-scope of line 35: refused\n  SL to VL by \
          torus-2QoS: 369 mappings\n",
         "  of these SLs torus-2QoS takes the highest bit\n",

@@ -1,11 +1,11 @@
-//! The changes of one block of forwarding tables, and which of them must wait for which.
+//! The changes of one block of the linear forwarding tables, and their dependencies.
 //!
-//! LIDs have nothing to do with each other: each has its own tree. What must be obeyed is found
-//! LID by LID, on the few switches that send it elsewhere than before ([`super::lid_change`]); the
-//! others do as they always did and only join them.
+//! LIDs are independent of each other, since each has its own routes. The dependencies of a LID are
+//! derived from the few switches that change its entry ([`super::lid_change`]); all other switches
+//! forward the LID as before.
 //!
-//! The entry of a switch that sends packets over a link which is not ACTIVE yet, and now sends them
-//! over one that is, is late: it dependencies until the ports are up.
+//! A new entry that leads over a link which is not ACTIVE yet, at a switch whose packets arrive now, is
+//! deferred until the ports are ACTIVE.
 
 use super::lid_change::{LidChange, PathEnd, PathFollower};
 use super::switch_update::SwitchUpdate;
@@ -15,40 +15,38 @@ use crate::fabric::PortId;
 use crate::ids::Lid;
 use crate::wire::attr::tables::LFT_BLOCK;
 
-/// The LID that is changed at a switch, after it was changed at another one.
+/// A LID must change at one switch before it changes at another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Dependency {
-    /// Who dependencies: an index of [`Block::updates`].
+    /// The update that waits: an index of [`Block::updates`].
     pub update: u32,
-    /// Which LID of the block.
+    /// The LID, as an offset in the block.
     pub lid: u8,
-    /// For whom.
+    /// The update that must come before.
     pub on: u32,
 }
 
-/// Everything about the changes of one block number; sets are bit masks by LID of the block, one
-/// for each update.
+/// The changes of one block number. Sets of LIDs are bit masks over the block, one mask per update.
 pub(super) struct Block<'a> {
-    /// The switches whose block changes.
     pub updates: Vec<SwitchUpdate<'a>>,
-    /// LIDs that change.
+    /// LIDs whose entry changes.
     pub changed: Vec<u64>,
     /// LIDs that must wait until ports are ACTIVE.
     pub deferred: Vec<u64>,
-    /// LIDs without a path at present.
+    /// LIDs without a working path at present.
     pub urgent: Vec<u64>,
-    /// LIDs beyond LinearFDBTop: entries are in use only after it was raised.
+    /// LIDs beyond LinearFDBTop, whose entries take effect when it is raised.
     pub beyond_top: Vec<u64>,
-    /// LIDs whose new entry comes after that of the next switch on the new path.
+    /// LIDs whose new entry is set after that of the next switch on the new path.
     pub committed: Vec<u64>,
-    /// What late LIDs wait for: update, LID (as a mask), and a port whose link must be ACTIVE.
+    /// The links that deferred LIDs wait for: update, LID mask, port whose link must be ACTIVE.
     pub links: Vec<(u32, u64, PortId)>,
-    /// The order, sorted.
+    /// The dependencies, sorted and without duplicates.
     pub dependencies: Vec<Dependency>,
 }
 
 impl<'a> Block<'a> {
-    /// What has to be obeyed when these blocks, all with the same number, change.
+    /// Computes the dependencies of the blocks in `sets`, which have the same number.
     pub(super) fn new(delta: &Delta<'a>, sets: &[SetId]) -> Self {
         let updates: Vec<SwitchUpdate<'a>> =
             sets.iter().filter_map(|&set| SwitchUpdate::new(delta, set)).collect();
@@ -63,7 +61,7 @@ impl<'a> Block<'a> {
             dependencies: Vec::new(),
             updates,
         };
-        // Nobody forwards anything yet: there is nothing to be careful about.
+        // If no switch forwards any of these LIDs yet, there is nothing to preserve.
         let is_live = block.updates.iter().any(|update| !update.is_new());
         let first = sets.first().map_or(0, |set| set.attr_mod as usize * LFT_BLOCK);
         let mut follower = is_live.then(|| PathFollower::new(delta, &block.updates));

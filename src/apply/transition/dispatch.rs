@@ -1,31 +1,30 @@
-//! Which steps may be sent now, as data: no I/O.
+//! Hands out the steps of a transition in the order of their dependencies, without I/O.
 
 use super::{Step, Steps};
 use crate::fabric::PortId;
 use std::collections::VecDeque;
 
-/// Hands out steps whose predecessors are done.
+/// Tracks which steps are done, and hands out those whose predecessors are.
 pub struct Dispatch<'a> {
     steps: &'a Steps,
-    /// By step: predecessors that are not done.
+    /// The number of predecessors that are not done, by step.
     waiting: Vec<u32>,
-    /// By step: who waits for it.
+    /// The steps that wait for each step.
     followers: Vec<Vec<u32>>,
     ready: VecDeque<u32>,
-    /// Ready, but for ports that are not ACTIVE.
+    /// Steps that wait only for ports to become ACTIVE.
     deferred: Vec<u32>,
     ports_active: bool,
-    /// By step: something before it failed.
+    /// True, by step, if a predecessor failed.
     is_forced: Vec<bool>,
-    /// By step: it was made ready.
+    /// True, by step, if the step was made ready.
     entered: Vec<bool>,
-    /// By step: it leads to a link that is not ACTIVE, or waits for one that does.
+    /// True, by step, if it leads to a link that is not ACTIVE, or waits for a step that does.
     is_withheld: Vec<bool>,
     forced: usize,
 }
 
 impl<'a> Dispatch<'a> {
-    /// Nothing is done yet.
     pub fn new(steps: &'a Steps) -> Self {
         let count = steps.len();
         let mut dispatch = Self {
@@ -54,12 +53,13 @@ impl<'a> Dispatch<'a> {
         dispatch
     }
 
-    /// The next step to be sent, if there is one that waits for nothing.
+    /// The next step that may be sent.
     pub fn take(&mut self) -> Option<u32> {
         self.ready.pop_front()
     }
 
-    /// A step was acknowledged, or it failed; then those that waited for it go out all the same.
+    /// Records the result of a step. After a failure, the steps that waited for it are sent all the
+    /// same and counted as forced.
     pub fn done(&mut self, step: u32, acknowledged: bool) {
         let mut finished = vec![(step, !acknowledged)];
         while let Some((step, spoils)) = finished.pop() {
@@ -79,8 +79,8 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// The ports of the plan are ACTIVE, as far as they can be: `is_active` tells which. What
-    /// leads to other links stays back for good, with all that waits for it.
+    /// Records that the ports of the plan have been activated; `is_active` tells which of them are
+    /// ACTIVE. Steps that lead to other links are withheld, with all steps that wait for them.
     pub fn ports_active(&mut self, is_active: impl Fn(PortId) -> bool) {
         self.ports_active = true;
         let steps = self.steps.iter().zip(0u32..).filter(|(step, _)| step.is_deferred);
@@ -96,12 +96,12 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// The steps that stay back.
+    /// The withheld steps.
     pub fn withheld(&self) -> impl Iterator<Item = &'a Step> + '_ {
         self.steps.iter().zip(&self.is_withheld).filter(|(_, stays)| **stays).map(|(step, _)| step)
     }
 
-    /// Sets that went or will go out although one before them failed.
+    /// The number of Sets that are sent although a predecessor failed.
     pub fn forced(&self) -> usize {
         self.forced
     }
@@ -114,7 +114,7 @@ impl<'a> Dispatch<'a> {
         self.ports_active || self.steps.get(step).is_some_and(|step| !step.is_deferred)
     }
 
-    /// Makes a step ready; a meeting point is done at once, and returned.
+    /// Makes a step ready. A barrier is done at once and returned.
     fn enter(&mut self, step: u32) -> Option<(u32, bool)> {
         let at = step as usize;
         if self.is_withheld[at] {
@@ -138,8 +138,9 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// With nothing under way any more, lets go the first of steps that wait for each other in a
-    /// circle; true if there was one. Orders have none; but nothing must stay unsent if one had.
+    /// If nothing is outstanding and steps wait for each other in a cycle, releases the first of
+    /// them; true if there was one. Correct orders have no cycle; this ensures that every Set is
+    /// sent even if one had.
     pub fn break_cycle(&mut self) -> bool {
         let held = |step: &u32| !self.entered[*step as usize] && !self.is_withheld[*step as usize];
         let steps = 0..self.steps.len() as u32;
@@ -173,8 +174,8 @@ mod tests {
     }
 
     #[test]
-    fn a_step_goes_out_when_all_before_it_are_done() {
-        // 0 and 1 before the meeting point 2, 3 after it, 4 alone.
+    fn a_step_is_ready_when_its_predecessors_are_done() {
+        // Steps 0 and 1 precede barrier 2, step 3 follows it, step 4 is independent.
         let set = |after: &'static [u32]| (true, false, after);
         let steps = steps(&[set(&[]), set(&[]), (false, false, &[0, 1]), set(&[2]), set(&[])]);
         let mut dispatch = Dispatch::new(&steps);
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_lets_go_those_that_wait_and_is_counted() {
+    fn a_failure_releases_waiting_steps_and_is_counted() {
         let steps = steps(&[(true, false, &[]), (false, false, &[0]), (true, false, &[1])]);
         let mut dispatch = Dispatch::new(&steps);
         assert_eq!(ready(&mut dispatch), [0]);
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn late_steps_wait_for_the_ports() {
+    fn deferred_steps_wait_for_the_ports() {
         let steps = steps(&[(true, true, &[]), (true, true, &[0]), (true, false, &[])]);
         let mut dispatch = Dispatch::new(&steps);
         assert_eq!(ready(&mut dispatch), [2]);
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_to_links_that_stay_down_stay_back_with_their_followers() {
+    fn steps_to_inactive_links_are_withheld_with_their_followers() {
         let steps = steps(&[(true, true, &[]), (true, false, &[0]), (true, false, &[])]);
         let mut dispatch = Dispatch::new(&steps);
         dispatch.ports_active(|link| link != PortId(7));
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_does_not_keep_anything_from_being_sent() {
+    fn a_cycle_is_broken() {
         let steps = steps(&[(true, false, &[1]), (true, false, &[0])]);
         let mut dispatch = Dispatch::new(&steps);
         dispatch.ports_active(|_| true);

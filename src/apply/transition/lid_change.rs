@@ -1,17 +1,24 @@
-//! One LID: the switches that send it elsewhere than before, and which of them must wait.
+//! The order of the changes of one LID.
 //!
-//! Let every changed switch v send a LID to w (the next changed switch on the new path). In any
-//! mixture of old and new entries
+//! Input: the switches that change the entry of a LID (the nodes), and for each node its old and new
+//! path, followed over unchanged switches to the next node, to the owner of the LID, or to a hole: a
+//! switch that drops the packet. Result: the pairs (v, w) such that v must change after w.
 //!
-//! * a loop passes v only if w can come back to v by old or new entries. There, v dependencies for w: a
-//!   loop would have to consist of new entries alone, which make none;
-//! * a packet is lost behind v only if some path from w leads into a hole (an old entry without a
-//!   link, an empty table) that the new entries close. There, v dependencies for w if packets come by
-//!   which would arrive otherwise;
-//! * where new entries open a hole (the LID is given up), it is opened after all have turned away
-//!   who are to update away.
+//! Invariant: if all pairs are respected, then in every mixture of old and new entries no packet loops,
+//! and no packet that arrives by the old routes and by the new routes is lost. Let w be the next node on
+//! the new path of v:
 //!
-//! Everything else is free to change at any time.
+//! * A loop through v with its new entry requires that w can reach v by old or new entries, that is,
+//!   that v and w are in the same strongly connected component of the graph of all old and new paths.
+//!   Then v changes after w. A loop would therefore consist of new entries only, but the new routes
+//!   have no loop.
+//! * A packet is lost behind v only if some path from w leads to a hole that the new entries close (an
+//!   old entry without a link, an empty table). Then v changes after w, provided that packets reach v and
+//!   arrive in the end.
+//! * A node at which the new entries open a hole (the LID is given up there) changes after all nodes
+//!   that lead to it by old entries and turn away from it.
+//!
+//! All other changes may happen at any time.
 
 use super::is_active;
 use super::strong_components::strong_components;
@@ -21,34 +28,34 @@ use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Lid, PortNum};
 use std::ops::Range;
 
-/// Stands for "none" in dense tables.
+/// Marks an absent index in dense tables.
 const NONE: u32 = u32::MAX;
 
-/// The fabric around the changed switches.
+/// Follows paths over unchanged switches.
 pub(super) struct PathFollower<'a> {
     fabric: &'a Fabric,
     delta: Delta<'a>,
-    /// By switch: its update.
+    /// The update of each switch.
     update_of: Vec<u32>,
-    /// By update: its node in the present lid_change.
+    /// The node of each update in the LID change at hand.
     node_of: Vec<u32>,
 }
 
-/// Where a path along unchanged switches ends.
+/// The end of a path over unchanged switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PathEnd {
-    /// At a node of the lid_change.
+    /// A node of the LID change.
     Node(u32),
-    /// At the port that owns the LID.
+    /// The port that owns the LID.
     Owner,
-    /// In a hole.
+    /// A switch that drops the packet, or a port that does not own the LID.
     Hole,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     pub end: PathEnd,
-    /// The ports that send on links of it which are not ACTIVE: a range of [`LidChange::inactive`].
+    /// The output ports on the path whose links are not ACTIVE: a range of [`LidChange::inactive`].
     inactive: Range<usize>,
 }
 
@@ -68,15 +75,15 @@ impl<'a> PathFollower<'a> {
         Self { fabric: delta.fabric, delta: *delta, update_of, node_of }
     }
 
-    /// The node that a switch is in the present lid_change.
+    /// The node of a switch in the LID change at hand.
     fn node_at(&self, switch: SwitchId) -> Option<u32> {
         let update = self.update_of[switch.index()];
         let node = if update == NONE { NONE } else { self.node_of[update as usize] };
         (node != NONE).then_some(node)
     }
 
-    /// Leaves `switch` through port `num` and goes on to the next node. Adds links that are not
-    /// ACTIVE to `inactive`.
+    /// Follows the planned routes from port `num` of `switch` to the next node or end. Adds ports
+    /// whose links are not ACTIVE to `inactive`.
     fn follow(
         &self,
         mut switch: SwitchId,
@@ -105,24 +112,24 @@ impl<'a> PathFollower<'a> {
     }
 }
 
-/// The switches that change one LID, and the paths between them.
+/// The nodes (switches that change a LID) and the paths between them.
 pub(super) struct LidChange {
-    /// Turns.
+    /// The update of each node.
     pub nodes: Vec<u32>,
-    /// By node: its old paths, as a range of `paths`. There are several where it is not known
-    /// which one is in force.
+    /// The old paths of each node, as a range of `paths`. There are several if the present entry is
+    /// uncertain.
     old: Vec<Range<usize>>,
     paths: Vec<Path>,
     inactive: Vec<PortId>,
-    /// By node: its new path.
+    /// The new path of each node.
     pub new: Vec<Path>,
-    /// By node: packets that are here may arrive at present.
+    /// True, by node, if packets at the node may arrive at present.
     pub arrives_before: Vec<bool>,
-    /// By node: packets that are here will arrive.
+    /// True, by node, if packets at the node arrive by the new entries.
     arrives_after: Vec<bool>,
-    /// By node: the new path all along crosses a link that is not ACTIVE.
+    /// True, by node, if the complete new path contains a link that is not ACTIVE.
     pub waits_for_link: Vec<bool>,
-    /// By node: it may drop packets at present.
+    /// True, by node, if the node may drop packets at present.
     is_hole: Vec<bool>,
 }
 
@@ -185,7 +192,7 @@ impl LidChange {
         self.old.push(first..self.paths.len());
     }
 
-    /// Finds out where packets arrive, now and in the end.
+    /// Determines from which nodes packets arrive, now and by the new entries.
     fn classify(&mut self, updates: &[SwitchUpdate<'_>]) {
         for node in 0..self.nodes.len() {
             let is_unsure = updates[self.nodes[node] as usize].is_unsure();
@@ -205,7 +212,7 @@ impl LidChange {
         self.waits_for_link = self.arriving(inactive);
     }
 
-    /// The nodes from which one of these paths, and on from node to node, leads to an
+    /// True, by node, if one of these paths, continued from node to node, leads to
     /// [`PathEnd::Owner`].
     fn arriving<W: Iterator<Item = PathEnd>>(&self, paths: impl Fn(usize) -> W) -> Vec<bool> {
         let count = self.nodes.len();
@@ -233,7 +240,7 @@ impl LidChange {
         arrives
     }
 
-    /// The nodes that old and new paths of a node lead to.
+    /// The nodes at the end of the old and new paths of a node.
     fn next(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let index = node as usize;
         let paths = self.paths[self.old[index].clone()].iter().chain(&self.new[index..=index]);
@@ -243,7 +250,7 @@ impl LidChange {
         })
     }
 
-    /// The links of a node's new path that are not ACTIVE.
+    /// The output ports on the complete new path of a node whose links are not ACTIVE.
     pub(super) fn inactive_links(&self, mut node: usize) -> Vec<PortId> {
         let mut links = Vec::new();
         for _ in &self.nodes {
@@ -255,7 +262,7 @@ impl LidChange {
         links
     }
 
-    /// Who dependencies for whom.
+    /// The pairs of nodes (waiting, awaited).
     pub(super) fn dependencies(&self) -> Vec<(u32, u32)> {
         if self.nodes.len() < 2 {
             return Vec::new();
@@ -289,7 +296,7 @@ impl LidChange {
         dependencies
     }
 
-    /// `start`, and all that is reached from there.
+    /// The nodes in `start` and all nodes reachable from them.
     fn reached(&self, start: &[bool]) -> Vec<bool> {
         let mut reached = start.to_vec();
         let mut found: Vec<u32> = indexes(start);
@@ -303,7 +310,7 @@ impl LidChange {
         reached
     }
 
-    /// `end`, and all from where it is reached.
+    /// The nodes in `end` and all nodes from which they are reachable.
     fn reached_backwards(&self, end: &[bool]) -> Vec<bool> {
         let mut before = vec![Vec::new(); end.len()];
         for node in 0..end.len() as u32 {

@@ -1,28 +1,31 @@
-//! The order in which the tables of a live fabric change, so that packets under way neither
-//! circle nor get lost.
+//! The order in which the tables of a live fabric change, so that packets in flight neither loop nor
+//! get lost.
 //!
-//! Switches are written one after the other, and while that lasts old and new routes coexist.
-//! [`order`] says for every Set which others must be acknowledged before it goes out. Sets that
-//! have nothing to do with each other wait for nothing, so that a reroute takes hardly longer.
+//! Switches are programmed one after the other, so old and new routes coexist for a while. Input: a
+//! [`Delta`] between the tables that the devices hold and the plan. Result: [`Steps`], which name for
+//! every Set the Sets that must be acknowledged before it. Invariant: whichever Sets have been
+//! acknowledged in an order that respects the steps, no LID loops, and a packet that arrived before and
+//! will arrive afterwards arrives in between, too (`lid_change` has the argument). Independent Sets do
+//! not wait for each other, so ordering costs little time.
 //!
-//! * [`mod@column`]: who waits for whom with one LID; [`blocks`]: with all LIDs of a block;
-//! * [`schedule`]: from LIDs to blocks of 64 of them, with mixed blocks where blocks would wait
-//!   for each other; [`rings`] finds who can reach whom;
-//! * [`trees`]: multicast forwarding tables;
-//! * [`Steps`]: the result, as data; [`dispatch`] hands it out Set by Set.
+//! * `lid_change`: the dependencies for one LID; `block`: for all LIDs of a block;
+//! * `schedule`: from dependencies of LIDs to Sets of blocks of 64 LIDs, with intermediate versions of
+//!   blocks that depend on each other; `strong_components` finds potential loops;
+//! * `multicast`: multicast forwarding tables;
+//! * [`dispatch`]: the Sets that may be sent next.
 //!
-//! Also:
+//! In addition:
 //!
-//! * SL to VL mappings that let an SL pass which was dropped come before all forwarding tables,
-//!   those that begin to drop one come after all of them;
-//! * LinearFDBTop is raised after the entries beyond it were written, for what a switch has there
-//!   may be leftovers; and before others point at these entries. A table of which nothing
-//!   is known has no leftovers: there it is raised at once;
-//! * routes over links that come up with this plan are taken after the ports are ACTIVE, unless
-//!   there is no route at present ([`Step::is_deferred`]).
+//! * SL to VL mappings that open a dropped SL precede all forwarding tables; mappings that begin to
+//!   drop an SL follow all of them.
+//! * LinearFDBTop is raised after the entries beyond it were written, because the switch may hold stale
+//!   entries there, and before entries of other switches lead to it. A table about which nothing is
+//!   known has no stale entries; its LinearFDBTop is raised at once.
+//! * Routes over links that come up with this plan are set after the ports are ACTIVE, unless there is
+//!   no route at present ([`Step::is_deferred`]).
 //!
-//! Nothing is held back in a fabric that nobody has programmed: see [`is_live`]. Nor is there an
-//! order where this SM does not know what the switches hold, after it took over from another.
+//! Nothing is ordered if this SM does not know what the switches hold: on an unprogrammed fabric, and
+//! after taking over from another SM (see [`is_live`]).
 
 mod block;
 pub mod dispatch;
@@ -43,41 +46,41 @@ use rayon::prelude::*;
 use schedule::BlockWrite;
 use std::collections::{BTreeMap, HashMap};
 
-/// The VL of an SL that is dropped.
-const DROP: u8 = 15;
+/// VL 15 in an SL to VL mapping drops the packets of that SL.
+const DROPPED_VL: u8 = 15;
 
-/// A Set, or a mere meeting point of many that come before with many that come after.
+/// A Set, or a barrier between several Sets before it and several after it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// The Set; `None` for a meeting point.
+    /// The Set; `None` for a barrier.
     pub set: Option<SetId>,
-    /// Its data; `None` for a block of a linear forwarding table as planned.
+    /// The data of the Set; `None` for the planned block of a linear forwarding table.
     pub data: Option<Box<[u8; 64]>>,
-    /// Steps, by index, that must be acknowledged before.
+    /// The steps, by index, that must be acknowledged before this one.
     pub after: Vec<u32>,
-    /// It must wait until the ports of the plan are ACTIVE.
+    /// This step must wait until the ports of the plan are ACTIVE.
     pub is_deferred: bool,
-    /// Ports whose links it leads to and which are not ACTIVE yet: it must not go out before
-    /// they are.
+    /// Ports on the new routes that are not ACTIVE yet. The step is withheld until they are.
     pub links: Vec<PortId>,
-    /// The device holds what is planned after it: false for versions in between.
+    /// True for the planned version of a table block, false for intermediate versions.
     pub is_last: bool,
 }
 
-/// All steps of a transition.
+/// All steps of a transition, in an order that satisfies their dependencies.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Steps {
     steps: Vec<Step>,
     committed_routes: CommittedRoutes,
 }
 
-/// Which packets are bound to new entries: one that a switch sends to a LID by its new entry meets
-/// the new entry of the next switch that changes, too, as that is written before.
+/// The (switch, LID) pairs whose new route is complete when its entry is set: the next switch on
+/// the route that changes has its new entry before. A packet forwarded by such an entry never meets
+/// an old entry.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CommittedRoutes(HashMap<(SwitchId, u32), u64>);
 
 impl CommittedRoutes {
-    /// True for packets that `switch` sends to `lid` by its new entry.
+    /// True if packets that `switch` forwards to `lid` by its new entry follow new entries only.
     pub fn holds(&self, switch: SwitchId, lid: Lid) -> bool {
         let block = (lid.index() / LFT_BLOCK) as u32;
         let lids = self.0.get(&(switch, block)).copied().unwrap_or_default();
@@ -86,37 +89,34 @@ impl CommittedRoutes {
 }
 
 impl Steps {
-    /// The steps.
     pub fn iter(&self) -> std::slice::Iter<'_, Step> {
         self.steps.iter()
     }
 
-    /// A step.
     pub fn get(&self, index: u32) -> Option<&Step> {
         self.steps.get(index as usize)
     }
 
-    /// Number of steps, meeting points included.
+    /// Number of steps, barriers included.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// True if there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Which packets are bound to new entries as long as no Set fails.
+    /// The committed routes, valid as long as no Set fails.
     pub fn committed_routes(&self) -> &CommittedRoutes {
         &self.committed_routes
     }
 
-    /// The same, when all is done.
+    /// Converts the steps to their committed routes.
     pub fn into_committed_routes(self) -> CommittedRoutes {
         self.committed_routes
     }
 
-    /// Sets beyond one for each block that changes.
+    /// Number of Sets of intermediate versions.
     pub fn intermediate(&self) -> usize {
         self.steps.iter().filter(|step| step.set.is_some() && !step.is_last).count()
     }
@@ -138,7 +138,7 @@ impl Steps {
         self.push(Step { set: Some(set), data, after, is_deferred, links: Vec::new(), is_last })
     }
 
-    /// Makes a Set wait for these links.
+    /// Withholds a step until these links are ACTIVE.
     fn await_links(&mut self, step: u32, links: &[PortId]) {
         self.steps[step as usize].links = links.to_vec();
     }
@@ -149,13 +149,13 @@ impl Steps {
     }
 }
 
-/// True if the last plan was applied by this SM: there are routes which must not be torn.
+/// True if this SM applied the last plan, so that there are routes to preserve.
 pub fn is_live(delta: &Delta<'_>) -> bool {
     !delta.acknowledged.is_empty()
 }
 
-/// The Sets of SwitchInfo, forwarding tables and SL to VL mappings that lead to the plan, in an
-/// order that may be kept one by one; [`Step::after`] tells how much of it must be.
+/// Orders the Sets of SwitchInfo, forwarding tables and SL to VL mappings. The sequence of the
+/// steps is itself a valid order; [`Step::after`] contains the necessary dependencies.
 pub fn order(delta: &Delta<'_>) -> Steps {
     let mut steps = Steps::default();
     let rows = rows(delta);
@@ -168,8 +168,8 @@ pub fn order(delta: &Delta<'_>) -> Steps {
     steps
 }
 
-/// The same for a plan of which only the multicast groups are other ones: the Sets of SwitchInfo
-/// and of multicast forwarding tables.
+/// Orders the Sets of a plan that differs in multicast groups only: SwitchInfo and multicast
+/// forwarding tables.
 pub fn order_groups(delta: &Delta<'_>) -> Steps {
     let mut steps = Steps::default();
     tops(delta, &mut steps);
@@ -177,7 +177,7 @@ pub fn order_groups(delta: &Delta<'_>) -> Steps {
     steps
 }
 
-/// What a SL to VL Set does to packets that may be under way.
+/// The effect of an SL to VL Set on packets in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Effect {
     Opens,
@@ -212,16 +212,17 @@ fn effect(delta: &Delta<'_>, set: SetId, data: &[u8; 64]) -> Effect {
     };
     let new = SlToVl(std::array::from_fn(|index| data[index]));
     let mut pairs = old.vls().into_iter().zip(new.vls());
-    if pairs.clone().any(|(old, new)| old == DROP && new != DROP) {
+    if pairs.clone().any(|(old, new)| old == DROPPED_VL && new != DROPPED_VL) {
         Effect::Opens
-    } else if pairs.any(|(old, new)| old != DROP && new == DROP) {
+    } else if pairs.any(|(old, new)| old != DROPPED_VL && new == DROPPED_VL) {
         Effect::Closes
     } else {
         Effect::Neither
     }
 }
 
-/// Adds the mappings that come first; the meeting point behind them.
+/// Adds the mappings that precede all forwarding tables. Returns the barrier behind those that open
+/// an SL.
 fn opening(rows: &[Row], steps: &mut Steps) -> Option<u32> {
     let mut opened = Vec::new();
     for (set, data, effect) in rows.iter().filter(|row| row.2 != Effect::Closes) {
@@ -233,7 +234,7 @@ fn opening(rows: &[Row], steps: &mut Steps) -> Option<u32> {
     (!opened.is_empty()).then(|| steps.barrier(opened, false))
 }
 
-/// Adds the mappings that come last, after all steps from `begin` on.
+/// Adds the mappings that follow all steps from `begin` on.
 fn closing(rows: Vec<Row>, begin: u32, steps: &mut Steps) {
     let mut closing = rows.into_iter().filter(|row| row.2 == Effect::Closes).peekable();
     if closing.peek().is_none() {
@@ -246,7 +247,7 @@ fn closing(rows: Vec<Row>, begin: u32, steps: &mut Steps) {
     }
 }
 
-/// By switch: the step that raises LinearFDBTop; and whether entries must be written before.
+/// The step that raises LinearFDBTop, and true if entries must be written before it; by switch.
 type LinearFdbTops = HashMap<SwitchId, (u32, bool)>;
 
 /// Adds the Sets of SwitchInfo.
@@ -314,7 +315,7 @@ fn add_block(
         let links = if is_deferred { links(block, index, lids) } else { Vec::new() };
         let set = Some(update.set);
         let step = steps.push(Step { set, data, after, is_deferred, links, is_last });
-        // The top rises over what was written.
+        // LinearFDBTop is raised after the entries below it were written.
         let last_lid = update.set.attr_mod as usize * LFT_BLOCK + LFT_BLOCK - 1;
         let top = delta.fabric.switch(update.switch).switch_info.linear_fdb_top();
         if is_last
@@ -328,7 +329,7 @@ fn add_block(
     }
 }
 
-/// The links that these LIDs of a update wait for.
+/// The inactive links for which these LIDs of an update wait.
 fn links(block: &Block<'_>, update: u32, lids: u64) -> Vec<PortId> {
     let own = block.links.iter().filter(|&&(of, lid, _)| of == update && lids & lid != 0);
     let mut links: Vec<PortId> = own.map(|&(.., link)| link).collect();
@@ -337,7 +338,7 @@ fn links(block: &Block<'_>, update: u32, lids: u64) -> Vec<PortId> {
     links
 }
 
-/// True if data pass the cable between two ports.
+/// True if both ends of a link are ACTIVE, so that it carries data.
 pub fn is_active(fabric: &Fabric, port: PortId, peer: PortId) -> bool {
     [port, peer].into_iter().all(|end| fabric.port(end).state() == PortState::Active)
 }

@@ -1,14 +1,18 @@
-//! The order of multicast forwarding tables.
+//! The order of the changes of multicast forwarding tables.
 //!
-//! A packet that goes round in a multicast tree is copied for ever. Old and new trees of a group
-//! are safe together if their cables together have no ring. Then new branches are made first and
-//! old ones cut after: nobody misses a packet who had and will have it. Where there is a ring,
-//! the branches that do not stay are cut first everywhere and new ones made after: for a moment
-//! members may miss packets, but none goes round.
+//! Input: the old and the new tree of every group. Result: steps in which the trees are exchanged.
+//! Invariant: no mixture of old and new entries contains a loop, in which a packet would be copied
+//! forever.
 //!
-//! In both cases all switches pass from the old mask to the one in between (old and new together,
-//! or what both have in common) and then, all together, on to the new one. Where one of these
-//! steps changes nothing it is left out.
+//! If the union of the cables of both trees has no cycle, any mixture of the trees is free of loops:
+//! new branches are made first and old ones removed afterwards (make before break), and no member
+//! misses a packet. If the union has a cycle, the branches that do not stay are removed from all
+//! switches first, and new ones are made afterwards (break before make): members may miss packets for a
+//! moment, but none loops.
+//!
+//! In both cases all switches change from the old mask to an intermediate one (the union or the
+//! intersection of both masks), and after all of them have, to the new one. A step that changes nothing
+//! is omitted.
 
 use super::{Steps, is_active};
 use crate::apply::delta::{Delta, mft_block};
@@ -21,16 +25,16 @@ use crate::wire::attr::AttrId;
 use crate::wire::attr::tables::{MFT_BLOCK, MftBlock};
 use std::collections::{BTreeMap, HashMap};
 
-/// How a group gets from its old tree to the new one.
+/// How a group changes from its old tree to the new one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Strategy {
     MakeBeforeBreak,
     BreakBeforeMake,
 }
 
-/// The entries of a switch, old and new.
+/// The old and new entries of a switch.
 struct Masks<'a> {
-    /// `None` where nothing is known of the switch.
+    /// `None` if the entries of the switch are unknown.
     held: Option<&'a [(Mlid, PortMask)]>,
     wanted: &'a [(Mlid, PortMask)],
 }
@@ -52,7 +56,6 @@ pub(super) fn add(delta: &Delta<'_>, barrier: Option<u32>, steps: &mut Steps) {
 
 struct MulticastTransition<'a> {
     fabric: &'a Fabric,
-    /// By switch.
     masks: Vec<Masks<'a>>,
 }
 
@@ -119,7 +122,7 @@ impl<'a> MulticastTransition<'a> {
         }
     }
 
-    /// The strategy of each group of a block.
+    /// The strategy of each group in a block.
     fn strategies(&self, block: u16) -> HashMap<Mlid, Strategy> {
         let first = Mlid::FIRST.0 + block * MFT_BLOCK as u16;
         let mlids = (first..first + MFT_BLOCK as u16).map(Mlid);
@@ -129,8 +132,7 @@ impl<'a> MulticastTransition<'a> {
         mlids.map(|mlid| (mlid, strategy(mlid))).collect()
     }
 
-    /// True if the cables of the old and the new tree together have a ring. A tree that stays as
-    /// it is has none.
+    /// True if the union of the cables of the old and the new tree has a cycle.
     fn has_ring(&self, mlid: Mlid) -> bool {
         let mut masks = self.masks.iter();
         if masks.all(|masks| masks.old(mlid) == mask_of(masks.wanted, mlid)) {
@@ -143,7 +145,7 @@ impl<'a> MulticastTransition<'a> {
         has_ring(self.fabric, entries.filter(|(_, mask)| !mask.is_empty()))
     }
 
-    /// The ports with links that are not ACTIVE yet, and that a group with a tree is to use.
+    /// The ports on new branches of existing trees whose links are not ACTIVE yet.
     fn inactive_links(&self, block: u16, sets: &[SetId]) -> Vec<PortId> {
         let mut links = Vec::new();
         for set in sets {
@@ -179,7 +181,7 @@ fn mask_of(entries: &[(Mlid, PortMask)], mlid: Mlid) -> PortMask {
     place.map_or(PortMask::default(), |place| entries[place].1)
 }
 
-/// Ports of a mask that have a cable, with the port at its other end.
+/// The linked ports of a mask, each with its peer.
 fn cables(
     fabric: &Fabric,
     switch: SwitchId,
@@ -195,7 +197,7 @@ fn cables(
     })
 }
 
-/// The block between an old and a new one: every group goes its own strategy.
+/// The intermediate version between an old and a new block.
 fn between(
     old: &MftBlock,
     new: &MftBlock,

@@ -1,9 +1,14 @@
-//! From what LIDs dependency for to an order of blocks.
+//! From dependencies of single LIDs to an order of Sets of whole blocks.
 //!
-//! A Set writes all LIDs of a block at once. Where switches dependency for each other, each for other
-//! LIDs, no order of whole blocks is right: then a switch is sent a mixed block first, with the
-//! new entries of those LIDs that dependency for nobody any more. The switch for which most others
-//! dependency is taken; since no LID dependencies in a circle, this always ends.
+//! Input: the dependencies (update, LID) → update of a [`Block`]. Result: the Sets in an order that
+//! satisfies them. Invariant: when a Set is emitted, every LID that it changes has no unsatisfied
+//! dependency, unless the block cannot be mixed.
+//!
+//! A Set writes all 64 LIDs of a block at once. If switches depend on each other for different LIDs, no
+//! order of whole blocks is valid. Then a switch gets an intermediate version first, with the new
+//! entries of those LIDs that have no unsatisfied dependency; the switch on which most others wait is
+//! chosen. Because the dependencies of a single LID have no cycle, some LID can always change, and the
+//! algorithm terminates.
 
 use super::block::{Block, Dependency};
 use std::cmp::Reverse;
@@ -11,24 +16,24 @@ use std::collections::{BinaryHeap, VecDeque};
 
 const LIDS: usize = crate::wire::attr::tables::LFT_BLOCK;
 
-/// A block as it is sent to a switch: the last version, or a mixed one before it.
+/// One Set of a block: its planned version, or an intermediate version before it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct BlockWrite {
-    /// Whose: an index of [`Block::updates`].
+    /// The update: an index of [`Block::updates`].
     pub update: u32,
-    /// The LIDs that have their new entries with it.
+    /// The LIDs with new entries in this version.
     pub lids: u64,
-    /// Nothing is left to be changed after it.
+    /// This is the planned version.
     pub is_last: bool,
-    /// Parts, by index, that come before it.
+    /// Writes, by index, that must come before.
     pub after: Vec<u32>,
-    /// Turns whose LinearFDBTop must be raised before it.
+    /// Updates whose LinearFDBTop must be raised before.
     pub after_top: Vec<u32>,
-    /// It must dependency until ports are ACTIVE.
+    /// This write must wait until ports are ACTIVE.
     pub is_deferred: bool,
 }
 
-/// The writes in an order that may be kept.
+/// Orders the writes of a block.
 pub(super) fn schedule(block: &Block<'_>) -> Vec<BlockWrite> {
     let deferred = deferred(block);
     let mut scheduler = Scheduler::new(block);
@@ -36,7 +41,7 @@ pub(super) fn schedule(block: &Block<'_>) -> Vec<BlockWrite> {
         block.changed.iter().zip(&deferred).map(|(all, deferred)| all & !deferred).collect();
     scheduler.run(early, false);
     scheduler.run(deferred, true);
-    // A block that is sent again although nothing is to be changed in it.
+    // A block that is sent again although none of its entries changes.
     for update in 0..block.updates.len() as u32 {
         if scheduler.sent_by[update as usize].is_empty() {
             scheduler.send(update, 0, false);
@@ -45,8 +50,8 @@ pub(super) fn schedule(block: &Block<'_>) -> Vec<BlockWrite> {
     scheduler.writes
 }
 
-/// LIDs that cannot be changed before ports are ACTIVE, since they dependency for links or for others
-/// that do. Where nothing of a block is urgent all of it dependencies along, to be sent once.
+/// LIDs that must wait until ports are ACTIVE, directly or through a dependency. If nothing in a
+/// block is urgent, the whole block is deferred, so that it is sent once.
 fn deferred(block: &Block<'_>) -> Vec<u64> {
     let mut deferred = vec![0; block.updates.len()];
     if block.deferred.iter().all(|&lids| lids == 0) {
@@ -68,11 +73,10 @@ fn deferred(block: &Block<'_>) -> Vec<u64> {
     deferred
 }
 
-/// Waits, by whom they dependency for.
+/// Dependencies by the update and LID waited for.
 struct Dependents {
-    /// Sorted by update and LID waited for.
     dependencies: Vec<Dependency>,
-    /// By update waited for and LID; one more at the end.
+    /// The first dependency by (update waited for, LID); one more entry at the end.
     first: Vec<u32>,
 }
 
@@ -99,22 +103,23 @@ impl Dependents {
 struct Scheduler<'a> {
     block: &'a Block<'a>,
     dependents: Dependents,
-    /// By update and LID: how many it dependencies for.
+    /// The number of unsatisfied dependencies, by update and LID.
     waiting: Vec<u16>,
-    /// By update: LIDs that dependency.
+    /// LIDs with an unsatisfied dependency, by update.
     blocked: Vec<u64>,
-    /// By update: LIDs that are to be changed in this run and are not yet.
+    /// LIDs that are still to change in this run, by update.
     left: Vec<u64>,
-    /// By update: LIDs that are changed.
+    /// LIDs that have changed, by update.
     done: Vec<u64>,
-    /// By update: its writes with the LIDs that they change.
+    /// The writes with the LIDs that they change, by update.
     sent_by: Vec<Vec<(u64, u32)>>,
     writes: Vec<BlockWrite>,
-    /// Turns of which nothing dependencies.
+    /// Updates that can change all remaining LIDs.
     free: VecDeque<u32>,
-    /// How many dependency for what a update might send at once, most first; may hold outdated figures.
+    /// Updates by the number of dependencies that an intermediate version would satisfy, largest
+    /// first. Entries may be outdated.
     by_dependents: BinaryHeap<(u32, Reverse<u32>)>,
-    /// By update: that figure.
+    /// The current number, by update.
     dependent_count: Vec<u32>,
 }
 
@@ -163,7 +168,7 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// LIDs that a update could change now: those who dependency for them are its dependent_count.
+    /// Adds the dependencies on `lids`, which the update could change now.
     fn count_dependents(&mut self, update: u32, lids: u64) {
         let more = bits(lids).map(|lid| self.dependents.of(update, lid).len() as u32).sum::<u32>();
         if more > 0 {
@@ -172,7 +177,7 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// The update with the largest dependent_count, and what it can change.
+    /// The update with the most dependents, and the LIDs it can change.
     fn first_to_mix(&mut self) -> Option<(u32, u64)> {
         while let Some((dependent_count, Reverse(update))) = self.by_dependents.pop() {
             let at = update as usize;
@@ -185,7 +190,7 @@ impl<'a> Scheduler<'a> {
         None
     }
 
-    /// The last resort where blocks must not be mixed: the first that is left, as a whole.
+    /// The first remaining update as a whole: the last resort if blocks cannot be mixed.
     fn first_left(&self) -> Option<(u32, u64)> {
         (0..).zip(&self.left).find(|(_, lids)| **lids != 0).map(|(update, &lids)| (update, lids))
     }
@@ -212,7 +217,7 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// Parts, and raised tops, that these LIDs of a update dependency for.
+    /// The writes, and the updates whose LinearFDBTop must be raised, before these LIDs change.
     fn predecessors(&self, update: u32, lids: u64) -> (Vec<u32>, Vec<u32>) {
         let dependencies = &self.block.dependencies;
         let first = dependencies.partition_point(|dependency| dependency.update < update);
@@ -255,7 +260,7 @@ impl<'a> Scheduler<'a> {
     }
 }
 
-/// The LIDs of a set.
+/// The elements of a bit set.
 fn bits(mut lids: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lid = (lids != 0).then(|| lids.trailing_zeros() as usize)?;

@@ -1,14 +1,13 @@
-//! Which nodes of a small directed graph can reach each other.
+//! Strongly connected components of a small directed graph.
 
-/// A node on the way of the search: itself, its place in the order of discovery and the nodes
-/// that are still to be looked at.
+/// A node on the depth-first search path, with its successors that are still to be visited.
 struct Visit<I> {
     node: u32,
     next: I,
 }
 
-/// By node: the number of its strongly connected component. Two nodes have the same number if
-/// each is reached from the other (Tarjan 1972, without recursion).
+/// The component number of each node. Two nodes have the same number if each is reachable from the
+/// other (Tarjan 1972, without recursion).
 pub(super) fn strong_components<I: Iterator<Item = u32>>(
     count: u32,
     next: impl Fn(u32) -> I,
@@ -62,8 +61,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_that_reach_each_other_share_a_number() {
-        // 0 → 1 → 2 → 0, 2 → 3 → 4 → 3, 5 alone.
+    fn mutually_reachable_nodes_share_a_component() {
+        // Edges: 0 → 1 → 2 → 0, 2 → 3 → 4 → 3; node 5 is isolated.
         let next: [&[u32]; 6] = [&[1], &[2], &[0, 3], &[4], &[3], &[]];
         let component = strong_components(6, |node| next[node as usize].iter().copied());
         assert!(component[0] == component[1] && component[1] == component[2]);

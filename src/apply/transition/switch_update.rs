@@ -1,4 +1,4 @@
-//! The block of one switch: what it holds and what it is to hold.
+//! The change of one block at one switch: the entries it holds and the planned ones.
 
 use crate::apply::delta::Delta;
 use crate::apply::set_id::SetId;
@@ -7,26 +7,24 @@ use crate::ids::Lid;
 use crate::wire::attr::AttrId;
 use crate::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH};
 
-/// What a switch is known to hold of a block.
+/// The entries that a switch holds.
 #[derive(Clone, Copy)]
 enum Held<'a> {
-    /// These entries, in use up to LinearFDBTop.
+    /// Known entries, in effect up to LinearFDBTop.
     Known(&'a [u8]),
-    /// Either of two versions: the last Set was not acknowledged.
+    /// Either of two versions, because the last Set was not acknowledged.
     Unsure,
-    /// Nothing: the table is new.
+    /// No entries, because the table is new.
     Empty,
 }
 
-/// A switch whose block changes.
+/// The change of a block at one switch.
 pub(super) struct SwitchUpdate<'a> {
-    /// The Set.
     pub set: SetId,
-    /// The switch.
     pub switch: SwitchId,
     held: Held<'a>,
     wanted: &'a [u8],
-    /// LinearFDBTop.
+    /// LinearFDBTop as read from the switch.
     pub top: Lid,
 }
 
@@ -43,22 +41,22 @@ impl<'a> SwitchUpdate<'a> {
         Some(Self { set, switch: node.switch?, held, wanted: delta.lft_block(set), top })
     }
 
-    /// True if the table is new, so that the switch forwards nothing by it.
+    /// True if the table is new, so that the switch does not forward by it yet.
     pub(super) fn is_new(&self) -> bool {
         matches!(self.held, Held::Empty)
     }
 
-    /// True if it is not known which of two versions of the block is in force.
+    /// True if either of two versions of the block may be in effect.
     pub(super) fn is_unsure(&self) -> bool {
         matches!(self.held, Held::Unsure)
     }
 
-    /// True if the block may be written with entries of both versions.
+    /// True if an intermediate version with old and new entries can be written.
     pub(super) fn can_be_mixed(&self) -> bool {
         matches!(self.held, Held::Known(_))
     }
 
-    /// The block with the new entries of `lids` only.
+    /// The intermediate version with new entries for `lids` and old entries for all other LIDs.
     pub(super) fn mixed(&self, lids: u64) -> [u8; LFT_BLOCK] {
         std::array::from_fn(|index| {
             let old = match self.held {
@@ -70,7 +68,7 @@ impl<'a> SwitchUpdate<'a> {
         })
     }
 
-    /// Where the switch sends a LID of the block at present; `None` if it drops it.
+    /// The present output port for a LID of the block; `None` if the switch drops it.
     pub(super) fn old(&self, lid: Lid) -> Option<u8> {
         match self.held {
             Held::Known(entries) if lid <= self.top => {
@@ -80,7 +78,7 @@ impl<'a> SwitchUpdate<'a> {
         }
     }
 
-    /// Where it is to send it.
+    /// The planned output port for a LID of the block.
     pub(super) fn new_port(&self, lid: Lid) -> Option<u8> {
         entry(self.wanted, lid).filter(|&port| port != LFT_NO_PATH)
     }

@@ -1,4 +1,4 @@
-//! Properties of the tables: each member hears each other once.
+//! Tests of the tables: each member receives each packet once.
 
 use super::*;
 use crate::fabric::synthetic::{Hardware, SyntheticView};
@@ -36,8 +36,8 @@ fn mask(tables: &MulticastTables, switch: SwitchId, mlid: Mlid) -> PortMask {
     entries.iter().find(|(other, _)| *other == mlid).map_or_else(PortMask::default, |e| e.1)
 }
 
-/// The end ports that a packet from `source` to `mlid` arrives at, with repetitions; an error
-/// if it comes to a switch twice.
+/// The end ports at which a packet from `source` to `mlid` arrives, with repetitions; an error if
+/// it reaches a switch twice.
 fn send(
     fabric: &Fabric,
     tables: &MulticastTables,
@@ -72,7 +72,7 @@ fn send(
     Ok(heard)
 }
 
-/// Picks members among the end ports.
+/// Selects members among the end ports.
 fn choose(fabric: &Fabric, picks: &[bool]) -> Vec<PortId> {
     let ends = fabric.end_ports().zip(picks.iter().cycle());
     ends.filter(|(_, pick)| **pick).map(|(port, _)| port).collect()
@@ -80,7 +80,7 @@ fn choose(fabric: &Fabric, picks: &[bool]) -> Vec<PortId> {
 
 proptest! {
     #[test]
-    fn each_member_hears_each_other_once(
+    fn each_member_receives_each_packet_once(
         topology in wiring(),
         picks in prop::collection::vec(prop::collection::vec(any::<bool>(), 1..20), 1..5),
     ) {
@@ -126,7 +126,7 @@ fn with_cap(topology: &Topology, multicast_fdb_cap: u16) -> Fabric {
 }
 
 #[test]
-fn what_tables_cannot_hold_is_told() {
+fn mlids_beyond_the_table_are_reported() {
     let text = "Switch 4 \"s\"\n[1] \"a\"[1]\n[2] \"b\"[1]\n\n\
                 Hca 1 \"a\"\n[1] \"s\"[1]\n\nHca 1 \"b\"\n[1] \"s\"[2]\n";
     let topology = crate::fabric::ibnet::parse("net".as_ref(), text).expect("a fabric");

@@ -20,7 +20,7 @@ fn wanted(keys: &[u16]) -> WantedKeys {
     WantedKeys { keys: keys.iter().copied().map(Pkey).collect(), index0: None }
 }
 
-/// A port whose table was read, and of which nothing else is known.
+/// A port of which only the table is known.
 fn found(table: &[PkeyBlock]) -> PreviousTable<'_> {
     PreviousTable { table, removed: &[] }
 }
@@ -33,7 +33,7 @@ fn keys_keep_their_index() {
     type Keys<'a> = &'a [u16];
     type Case<'a> = (&'a Options, Keys<'a>, Keys<'a>, Option<u16>, Keys<'a>, Keys<'a>);
     let cases: [Case<'_>; 12] = [
-        // options, old, wanted, the one for index 0 -> table, left out
+        // options, old, wanted, key for index 0 -> table, left out
         (&options, &[], &[0xFFFF], None, &[0xFFFF, 0, 0, 0], &[]),
         (&options, &[0, 0x7FFF], &[0xFFFF], None, &[0xFFFF, 0, 0, 0], &[]),
         (&options, &[0xFFFF, 1, 0x8002], &[2, 0xFFFF], None, &[0xFFFF, 0, 2, 0], &[]),
@@ -76,7 +76,7 @@ fn keys_by_name(partitions: &[Partition]) -> BTreeMap<&str, u16> {
 }
 
 #[test]
-fn keys_are_generated_beside_those_of_the_file() {
+fn generated_keys_differ_from_those_of_the_file() {
     let options = Options::default();
     let text = "A: ALL; B=2: ALL; C: ALL; : ALL; A: SELF=full; Default: ALL=full; X=2: SELF;";
     let (found, notes) = resolve(text, &options, &[]);
@@ -88,7 +88,7 @@ fn keys_are_generated_beside_those_of_the_file() {
     let texts: Vec<_> = notes.iter().map(|note| (note.severity, note.text.as_str())).collect();
     let called = "partition 0x0002 is called B; its second name, X in line 1, is not used";
     assert_eq!(texts, [(Severity::Info, called)]);
-    // With another partition before them they keep what they have.
+    // With another partition before them, they keep their keys.
     let (found, _) = resolve(&format!("New: ALL; {text}"), &options, &found);
     let names = [("0005", 5), ("A", 1), ("B", 2), ("C", 3), ("Default", 0x7FFF), ("New", 4)];
     assert_eq!(keys_by_name(&found), BTreeMap::from(names));
@@ -105,7 +105,7 @@ fn without_a_definition_all_are_full_members() {
 }
 
 #[test]
-fn groups_have_key_scope_and_what_they_inherit() {
+fn groups_have_key_scope_and_inherited_flags() {
     let options = Options { qos: true, ..Options::default() };
     let text = "P=0x123,ipoib,sl=3,mtu=5,scope=2,scope=5,TClass=9: ALL,\n\
                 mgid=ff12:601b::1,sl=1\n\
@@ -140,15 +140,15 @@ fn groups_have_key_scope_and_what_they_inherit() {
     assert!(notes[1].text.contains("a01b"), "{}", notes[1].text);
     let lenient = Options { ipoib_mcgroup_creation_validation: false, ..options.clone() };
     assert_eq!(resolve(text, &lenient, &[]).1, []);
-    // Without QoS there is one SL, but for groups that say their own.
+    // Without QoS, all groups have one SL, except those with an SL of their own.
     let (found, _) = resolve(text, &Options::default(), &[]);
     assert_eq!((found[1].sl, found[1].groups[0].sl, found[1].groups[2].sl), (Sl(0), Sl(0), Sl(1)));
 }
 
-/// As in OpenSM, which reads the file more than once: what was refused is asked for again, behind
-/// all others, and so its MLID is.
+/// As in OpenSM, which reads the file repeatedly, a rejected group is retried after all others and
+/// gets a later MLID.
 #[test]
-fn the_broadcast_group_may_be_described_further_down() {
+fn the_broadcast_group_may_be_defined_later() {
     let text = "P=1: mgid=ff12:601b::16,TClass=3\nmgid=ff12:401b::5,scope=2,scope=5,TClass=4\n;\
                 Q=2: ALL, mgid=ff12:401b::16\n; P,ipoib: ALL, mgid=ff12::7\nmgid=ff12:601b::16;\
                 Q: mgid=ff12:401b:ffff::ffff:ffff,scope=5; Q: mgid=ff12:401b::16,scope=5;";
@@ -173,7 +173,7 @@ fn the_broadcast_group_may_be_described_further_down() {
 }
 
 #[test]
-fn the_last_part_that_says_an_sl_counts() {
+fn the_last_definition_with_an_sl_applies() {
     let options = Options { qos: true, ..Options::default() };
     let (found, _) = resolve("P=1,sl=3: ALL; P=1: SELF; Q=2: ALL; Q=2,sl=1: ;", &options, &[]);
     assert_eq!((found[1].sl, found[2].sl), (Sl(3), Sl(1)));
@@ -182,7 +182,7 @@ fn the_last_part_that_says_an_sl_counts() {
 }
 
 #[test]
-fn what_fits_in_a_block_is_written_at_once() {
+fn a_single_block_is_written_at_once() {
     let old = table(&[0xFFFF, 1, 2]);
     let new: Vec<_> = (0..).zip(table(&[0xFFFF, 2, 1])).collect();
     assert_eq!(next_step(&old, &new, 96), new);
@@ -191,7 +191,7 @@ fn what_fits_in_a_block_is_written_at_once() {
     assert_eq!(next_step(&[], &new, 96), new, "nothing was read");
 }
 
-/// What a table goes through: each step's blocks in the given order.
+/// The successive states of a table, with the blocks of each step written in the given order.
 fn walk(
     mut held: Vec<PkeyBlock>,
     wanted: &[(u16, PkeyBlock)],
@@ -216,9 +216,9 @@ fn walk(
     unreachable!("a step too many ends the walk")
 }
 
-/// Without `keep_pkey_indexes` keys close up: block after block, from the front.
+/// Without `keep_pkey_indexes`, keys are compacted block by block from the front.
 #[test]
-fn keys_close_up_without_being_lost() {
+fn compaction_loses_no_key() {
     let keys: Vec<u16> = (1..=100).collect();
     let wanted: Vec<_> = (0..).zip(table(&[&keys[1..], &[0]].concat())).collect();
     for backwards in [false, true] {
@@ -231,7 +231,7 @@ fn keys_close_up_without_being_lost() {
 }
 
 #[test]
-fn the_default_key_moves_without_being_lost() {
+fn moving_the_default_key_loses_no_key() {
     let mut keys: Vec<u16> = (1..=60).collect();
     keys[40] = 0xFFFF;
     let old = table(&keys);
@@ -248,9 +248,9 @@ fn the_default_key_moves_without_being_lost() {
     assert_eq!((end, steps), (table(&raw), 3));
 }
 
-/// The key that leaves index 0 has the index of the one that comes there.
+/// The key that leaves index 0 gets the index of the key that moves there.
 #[test]
-fn keys_change_places_by_way_of_a_free_index() {
+fn keys_exchange_indexes_via_a_free_index() {
     let mut old: Vec<u16> = (1..=42).map(|key| 0x8000 + key).collect();
     old[40] = 0xFFFF;
     let wanted: Vec<_> = {
@@ -273,7 +273,7 @@ fn a_table(entries: usize) -> impl Strategy<Value = Vec<u16>> {
     prop::collection::vec(key, entries)
 }
 
-/// The keys of a table by partition, without repetition.
+/// The partition numbers of a table, without repetition.
 fn partitions_of(keys: &[u16]) -> Vec<u16> {
     let mut bases: Vec<u16> =
         keys.iter().map(|key| key & 0x7FFF).filter(|&base| base > 0).collect();
@@ -284,7 +284,7 @@ fn partitions_of(keys: &[u16]) -> Vec<u16> {
 
 proptest! {
     #[test]
-    fn no_key_is_lost_on_the_way(
+    fn no_key_is_lost_between_steps(
         old in a_table(96),
         asked in a_table(70),
         default_at in prop::option::of(0..96_usize),
@@ -303,7 +303,7 @@ proptest! {
         });
         keys.push(0xFFFF);
         let options = Options { keep_pkey_indexes: keep, ..Options::default() };
-        // Room for the keys of both tables.
+        // Capacity for the keys of both tables.
         let observed = table(&old);
         let placed =
             place(&wanted(&keys), found(&observed), 200, &options, &mut KeyIndex::default());
@@ -328,7 +328,7 @@ proptest! {
     }
 
     #[test]
-    fn placed_tables_stay_as_they_are(old in a_table(64), keys in a_table(20)) {
+    fn placing_again_changes_nothing(old in a_table(64), keys in a_table(20)) {
         let mut keys = partitions_of(&keys);
         keys.push(0x7FFF);
         let options = Options::default();
@@ -344,10 +344,10 @@ proptest! {
         prop_assert_eq!(placed, keys);
     }
 
-    /// What a port goes through: keys stay, come back to where they were while that is free, and
-    /// new ones take what was somebody's only when there is nothing else.
+    /// Over several plans, keys keep their index, returning keys get their former index if it is
+    /// free, and new keys reuse a former index only if no other is free.
     #[test]
-    fn keys_come_back_to_their_index(
+    fn returning_keys_get_their_former_index(
         cap in 3..40_usize,
         changes in prop::collection::vec(prop::collection::vec((1..30_u16, any::<bool>()), 0..24), 1..12),
         both: bool,
@@ -355,7 +355,7 @@ proptest! {
         let options = Options { allow_both_pkeys: both, ..Options::default() };
         let name = |key: Pkey| if both { key.0 } else { key.base() };
         let (mut held, mut gone, mut lookup) = (Vec::new(), Vec::new(), KeyIndex::default());
-        // Who stood at an index last, and every key's last index.
+        // The last key of each index, and the last index of each key.
         let (mut owners, mut homes) = (BTreeMap::new(), BTreeMap::new());
         for asked in changes {
             let mut keys = vec![Pkey::DEFAULT_FULL];
@@ -383,7 +383,7 @@ proptest! {
                     (None, None) => {}
                 }
                 owners.insert(index, name(key));
-                // Who has to make room for another does not come back.
+                // A key whose index was reused does not return to it.
                 homes.retain(|other, at| *at != index || name(*other) == name(key));
                 homes.insert(key, index);
             }

@@ -1,11 +1,9 @@
-//! SL to VL mapping and VL arbitration tables.
+//! Quality of service: SL to VL mapping tables, VL arbitration tables, and the QoS policy.
 //!
-//! The configuration knows four kinds of ports (channel adapters, routers, enhanced switch
-//! ports 0, external switch ports); what is not set for a kind is inherited from the general
-//! option, and from OpenSM's default after that ([`QosConfig`]). Scopes of qos-policy.conf
-//! ([`setup`]) go before the options at the ports they are for. Routing engines may put
-//! their own SL to VL mapping in the place of both, and rewrite VL arbitration. Last, VLs are cut
-//! to those that operate.
+//! * [`QosConfig`]: the `qos_*` options;
+//! * [`policy`]: the rules of qos-policy.conf, which assign a QoS level to a path query;
+//! * [`setup`]: the `qos-setup` scopes of qos-policy.conf, which configure the tables of port groups;
+//! * [`tables()`]: the tables of a fabric; `vls`: the ports that have tables, and their operational VLs.
 
 mod options;
 pub mod policy;

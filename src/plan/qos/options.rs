@@ -1,4 +1,4 @@
-//! The `qos_*` options, read.
+//! The `qos_*` options.
 
 use crate::config::options::Options;
 use crate::config::options::lists::{arbitration, mapping};
@@ -8,36 +8,35 @@ use crate::wire::attr::NodeKind;
 use crate::wire::attr::tables::SlToVl;
 
 /// Default of `qos_vlarb_high`: only VL 0 has weight.
-const VLARB_HIGH: &str = "0:4,1:0,2:0,3:0,4:0,5:0,6:0,7:0,8:0,9:0,10:0,11:0,12:0,13:0,14:0";
-/// Default of `qos_vlarb_low`: all VLs but 0 have the same weight.
-const VLARB_LOW: &str = "0:0,1:4,2:4,3:4,4:4,5:4,6:4,7:4,8:4,9:4,10:4,11:4,12:4,13:4,14:4";
+const DEFAULT_VLARB_HIGH: &str = "0:4,1:0,2:0,3:0,4:0,5:0,6:0,7:0,8:0,9:0,10:0,11:0,12:0,13:0,14:0";
+/// Default of `qos_vlarb_low`: all VLs except VL 0 have the same weight.
+const DEFAULT_VLARB_LOW: &str = "0:0,1:4,2:4,3:4,4:4,5:4,6:4,7:4,8:4,9:4,10:4,11:4,12:4,13:4,14:4";
 /// Default of `qos_sl2vl`.
-const SL2VL: &str = "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7";
+const DEFAULT_SL2VL: &str = "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7";
 
-/// What is configured for one kind of ports.
+/// The QoS options of one kind of ports.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct PortKind {
-    /// Limit of high priority.
+pub(super) struct PortQosOptions {
+    /// VLHighLimit.
     pub high_limit: u8,
     /// Entries (VL, weight) of the high priority table.
     pub high: Vec<(u8, u8)>,
-    /// Entries of the low priority table.
+    /// Entries (VL, weight) of the low priority table.
     pub low: Vec<(u8, u8)>,
-    /// SL to VL mapping.
     pub sl_to_vl: SlToVl,
 }
 
-/// The QoS options, read.
+/// The parsed QoS options of all kinds of ports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QosConfig {
-    ca: PortKind,
-    router: PortKind,
-    switch0: PortKind,
-    external: PortKind,
+    ca: PortQosOptions,
+    router: PortQosOptions,
+    switch0: PortQosOptions,
+    external: PortQosOptions,
 }
 
-/// The options of one kind.
-struct Raw<'a> {
+/// The unparsed options of one kind of ports.
+struct UnparsedOptions<'a> {
     high_limit: i32,
     high: &'a Option<String>,
     low: &'a Option<String>,
@@ -46,7 +45,7 @@ struct Raw<'a> {
 
 macro_rules! raw {
     ($options:ident, $limit:ident, $high:ident, $low:ident, $map:ident) => {
-        Raw {
+        UnparsedOptions {
             high_limit: $options.$limit,
             high: &$options.$high,
             low: &$options.$low,
@@ -56,18 +55,18 @@ macro_rules! raw {
 }
 
 impl QosConfig {
-    /// Reads the options. In the place of lists that make no sense, of which reading the file has
-    /// told, the inherited ones count.
+    /// Parses the options. An invalid list, which was reported when the file was read, is replaced by the
+    /// inherited one.
     pub fn read(options: &Options) -> Self {
         let general = raw!(options, qos_high_limit, qos_vlarb_high, qos_vlarb_low, qos_sl2vl);
-        let default = PortKind {
+        let default = PortQosOptions {
             high_limit: 0,
-            high: arbitration(VLARB_HIGH).unwrap_or_default(),
-            low: arbitration(VLARB_LOW).unwrap_or_default(),
-            sl_to_vl: mapping(SL2VL).map(SlToVl::new).unwrap_or_default(),
+            high: arbitration(DEFAULT_VLARB_HIGH).unwrap_or_default(),
+            low: arbitration(DEFAULT_VLARB_LOW).unwrap_or_default(),
+            sl_to_vl: mapping(DEFAULT_SL2VL).map(SlToVl::new).unwrap_or_default(),
         };
         let general = general.over(&default);
-        let kind = |raw: Raw<'_>| raw.over(&general);
+        let kind = |raw: UnparsedOptions<'_>| raw.over(&general);
         Self {
             ca: kind(raw!(
                 options,
@@ -100,8 +99,8 @@ impl QosConfig {
         }
     }
 
-    /// What is configured for a port.
-    pub(super) fn of(&self, fabric: &Fabric, port: PortId) -> &PortKind {
+    /// The options of a port.
+    pub(super) fn of(&self, fabric: &Fabric, port: PortId) -> &PortQosOptions {
         match (fabric.node_of(port).kind(), fabric.port(port).num) {
             (NodeKind::Switch, PortNum::ZERO) => &self.switch0,
             (NodeKind::Switch, _) => &self.external,
@@ -111,11 +110,11 @@ impl QosConfig {
     }
 }
 
-impl Raw<'_> {
-    fn over(self, inherited: &PortKind) -> PortKind {
+impl UnparsedOptions<'_> {
+    fn over(self, inherited: &PortQosOptions) -> PortQosOptions {
         let read = |text: &Option<String>| text.as_deref().and_then(|text| arbitration(text).ok());
         let map = self.sl_to_vl.as_deref().and_then(|text| mapping(text).ok());
-        PortKind {
+        PortQosOptions {
             high_limit: u8::try_from(self.high_limit).unwrap_or(inherited.high_limit),
             high: read(self.high).unwrap_or_else(|| inherited.high.clone()),
             low: read(self.low).unwrap_or_else(|| inherited.low.clone()),

@@ -1,4 +1,15 @@
 //! Computes the SL to VL mapping and VL arbitration tables.
+//!
+//! Input: the options, the scopes of qos-policy.conf, the routing engine's policy and the PortInfo
+//! targets. Result: the tables of every port. Invariant: a table uses only VLs that are operational on
+//! its (output) port and no more entries than the port has, because every entry passes through
+//! [`vl_mask`] and every table is cut to the port's capacity.
+//!
+//! SL to VL mappings come from the routing engine if it supplies them, else from the first matching
+//! `sl2vl-scope`, else from the options. VL arbitration comes from the first matching `vlarb-scope` or
+//! the options, and is then adapted by the routing engine. Options exist for four kinds of ports
+//! (channel adapters, routers, enhanced switch ports 0, external switch ports); an unset option inherits
+//! the general one, which defaults to OpenSM's default.
 
 use super::options::QosConfig;
 use super::setup::QosSetup;
@@ -12,30 +23,28 @@ use crate::wire::attr::{CapMask, PortInfo};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// The QoS tables of a fabric; empty when QoS is off.
+/// The QoS tables of a fabric; empty if QoS is disabled.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QosTables {
-    /// By node: SL to VL mappings as (input port, output port, mapping), outputs outermost, in
-    /// the order in which they are written; (0, port) of each live port for channel adapters and
-    /// routers.
+    /// SL to VL mappings (input port, output port, mapping) by node, grouped by output port, in the order
+    /// in which they are written. Channel adapters and routers have one mapping (0, port) per live port.
     pub sl_to_vl: PagedVec<Vec<(u8, u8, SlToVl)>>,
-    /// By port slot: VL arbitration blocks (block number 1..=4, block).
+    /// VL arbitration blocks (block number 1 to 4, block), by port slot.
     pub vl_arbitration: PagedVec<Vec<(u8, VlArbBlock)>>,
-    /// The scopes that they follow; `None` if there are none.
+    /// The `qos-setup` scopes that were applied.
     pub setup: Option<Arc<QosSetup>>,
 }
 
-/// What the tables are made from.
+/// The configuration of the tables.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QosSources {
-    /// The options.
     pub config: QosConfig,
-    /// The scopes of the QoS policy; `None` if there are none.
+    /// The `qos-setup` scopes of the QoS policy.
     pub setup: Option<Arc<QosSetup>>,
 }
 
 impl QosSources {
-    /// The limit of high priority arbitration of a port: 0 where there is a single data VL.
+    /// VLHighLimit of a port, in units of 4096 bytes; 0 for ports with a single data VL.
     pub fn high_limit(&self, fabric: &Fabric, port: PortId) -> u8 {
         if fabric.port(port).info.is_some_and(|info| info.vl_cap() == 1) {
             return 0;
@@ -44,7 +53,7 @@ impl QosSources {
         limit.unwrap_or_else(|| self.config.of(fabric, port).high_limit)
     }
 
-    /// The scope for the VL arbitration of a port.
+    /// The `vlarb-scope` of a port.
     fn arbitration(&self, fabric: &Fabric, port: PortId) -> Option<&VlArbScope> {
         let setup = self.setup.as_ref()?;
         let first = setup.arbitration_at(fabric, port).next()?;
@@ -52,25 +61,24 @@ impl QosSources {
     }
 }
 
-/// The tables for a fabric whose ports get the PortInfo of `targets` (by port slot).
+/// Computes the tables of a fabric whose ports get the PortInfo `targets` (by port slot).
 pub fn tables(
     fabric: &Fabric,
     sources: &QosSources,
     policy: &dyn RoutingPolicy,
     targets: &PagedVec<Option<PortInfo>>,
 ) -> QosTables {
-    let work = Work { fabric, sources, policy, targets };
+    let builder = TableBuilder { fabric, sources, policy, targets };
     let nodes: Vec<NodeId> = fabric.node_ids().collect();
     let ports: Vec<PortId> = fabric.port_ids().collect();
-    let maps: Vec<_> = nodes.par_iter().map(|&node| work.sl_to_vl_of(node)).collect();
-    let blocks: Vec<_> = ports.par_iter().map(|&port| work.vl_arbitration_of(port)).collect();
+    let maps: Vec<_> = nodes.par_iter().map(|&node| builder.sl_to_vl_of(node)).collect();
+    let blocks: Vec<_> = ports.par_iter().map(|&port| builder.vl_arbitration_of(port)).collect();
     let setup = sources.setup.clone();
     QosTables { sl_to_vl: maps.into(), vl_arbitration: blocks.into(), setup }
 }
 
-/// Brings tables to a fabric and targets that differ from those they were made for in no other
-/// ports than `changed`; the sources must be the same, and so must the answers of the engine
-/// elsewhere.
+/// Updates tables after fabric, targets or the engine's policy changed at the ports `changed`. Nothing
+/// may differ at other ports, and the sources must be the same.
 pub fn update(
     tables: &mut QosTables,
     fabric: &Fabric,
@@ -79,27 +87,27 @@ pub fn update(
     targets: &PagedVec<Option<PortInfo>>,
     changed: &[PortId],
 ) {
-    let work = Work { fabric, sources, policy, targets };
+    let builder = TableBuilder { fabric, sources, policy, targets };
     for &port in changed {
-        tables.vl_arbitration.replace(port.index(), work.vl_arbitration_of(port));
+        tables.vl_arbitration.replace(port.index(), builder.vl_arbitration_of(port));
     }
     let mut nodes: Vec<NodeId> = changed.iter().map(|&port| fabric.port(port).node).collect();
     nodes.sort_unstable();
     nodes.dedup();
     for node in nodes {
-        tables.sl_to_vl.replace(node.index(), work.sl_to_vl_of(node));
+        tables.sl_to_vl.replace(node.index(), builder.sl_to_vl_of(node));
     }
 }
 
 #[derive(Clone, Copy)]
-struct Work<'a> {
+struct TableBuilder<'a> {
     fabric: &'a Fabric,
     sources: &'a QosSources,
     policy: &'a dyn RoutingPolicy,
     targets: &'a PagedVec<Option<PortInfo>>,
 }
 
-impl Work<'_> {
+impl TableBuilder<'_> {
     fn configurable_info(&self, port: PortId) -> Option<PortInfo> {
         configurable_info(self.fabric, self.targets, port)
     }
@@ -134,21 +142,21 @@ impl Work<'_> {
         (first..=first + u32::from(node.num_ports())).map(PortId)
     }
 
-    /// The scopes that may have mappings to this output.
+    /// The scopes that apply to this output for some input; none if the engine decides the mappings.
     fn scopes_out_of(&self, output: PortId) -> Vec<usize> {
         let setup = self.sources.setup.as_ref().filter(|_| !self.policy.decides_sl_to_vl());
         setup.map_or_else(Vec::new, |setup| setup.mappings_to(self.fabric, output).collect())
     }
 
     fn mapped(&self, input: PortId, output: PortId, scopes: &[usize], info: &PortInfo) -> SlToVl {
-        let of_scope = || {
+        let scope_map = || {
             let setup = self.sources.setup.as_ref()?;
             let scope = setup.mapping(self.fabric, scopes, input)?;
             setup.policy().sl_to_vl.get(scope).map(|scope| SlToVl::new(scope.vls))
         };
         let configured = || self.sources.config.of(self.fabric, output).sl_to_vl;
-        let of_engine = self.policy.sl_to_vl(input, output);
-        let map = of_engine.or_else(of_scope).unwrap_or_else(configured);
+        let engine_map = self.policy.sl_to_vl(input, output);
+        let map = engine_map.or_else(scope_map).unwrap_or_else(configured);
         let mask = vl_mask(info);
         SlToVl::new(map.vls().map(|vl| if vl == DROPPED_VL { DROPPED_VL } else { vl & mask }))
     }

@@ -8,7 +8,8 @@ use crate::wire::attr::{PortInfo, PortState};
 /// VL 15 in an SL to VL mapping drops the packets of that SL (IBA vol. 1, 14.2.5.8).
 pub(super) const DROPPED_VL: u8 = 15;
 
-/// PortInfo of a port that has tables: all that are up, but not base ports 0 of switches.
+/// The target PortInfo of a port that has QoS tables; `None` for ports that are down and for base switch
+/// ports 0.
 pub(super) fn configurable_info(
     fabric: &Fabric,
     targets: &PagedVec<Option<PortInfo>>,
@@ -25,7 +26,7 @@ pub(super) fn configurable_info(
     lives.then(|| targets.get(port.index()).copied().flatten().unwrap_or(info))
 }
 
-/// The bits of a VL number that operate on a port.
+/// The mask that reduces a VL number to the operational VLs of a port.
 pub(super) fn vl_mask(info: &PortInfo) -> u8 {
     match info.operational_vls() {
         code @ 1..=5 => (1 << (code - 1)) - 1,

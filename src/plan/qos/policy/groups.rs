@@ -1,4 +1,4 @@
-//! Port groups of a policy → ports of a fabric.
+//! Resolves the port groups of a policy to ports of a fabric.
 
 use crate::config::qos_policy::{PortGroup, PortName, QosPolicy};
 use crate::fabric::{Fabric, Node, PortId};
@@ -9,17 +9,17 @@ use crate::plan::partitions::Partition;
 use crate::wire::attr::NodeKind;
 use std::collections::BTreeSet;
 
-/// Which ports are in which groups. The external ports of a switch are in the groups of its
-/// port 0; names with a number choose one of them.
+/// The ports of each group. The external ports of a switch belong to the groups of its port 0; a name
+/// with a port number selects a single port.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GroupPorts {
-    /// By group: a bit for each port slot.
+    /// One bit per port slot, by group.
     by_group: Vec<Vec<u64>>,
 }
 
 impl GroupPorts {
-    /// The ports of all groups. `keys` are the P_Keys of end ports by port slot; empty if all
-    /// hold the default one. The notes name groups without a port, and names that no port has.
+    /// Resolves all groups. `keys` are the P_Keys of end ports by port slot; empty if all ports hold the
+    /// default key only. The notes name groups without ports, and names that match no port.
     pub fn new(
         policy: &QosPolicy,
         fabric: &Fabric,
@@ -30,29 +30,29 @@ impl GroupPorts {
         let mut all = Self::default();
         let mut notes = Vec::new();
         for group in &policy.groups {
-            let context = Context { fabric, keys, partitions, own };
-            let (ports, found) = context.ports(group);
+            let resolver = GroupResolver { fabric, keys, partitions, own };
+            let (ports, found) = resolver.ports(group);
             all.by_group.push(ports);
             notes.extend(found);
         }
         (all, notes)
     }
 
-    /// True if the port is in the group.
+    /// True if `port` is in the group with index `group`.
     pub fn contains(&self, group: usize, port: PortId) -> bool {
         let word = self.by_group.get(group).and_then(|ports| ports.get(port.index() / 64));
         word.is_some_and(|word| word >> (port.index() % 64) & 1 == 1)
     }
 }
 
-struct Context<'a> {
+struct GroupResolver<'a> {
     fabric: &'a Fabric,
     keys: &'a PagedVec<Vec<Pkey>>,
     partitions: &'a [Partition],
     own: Option<PortId>,
 }
 
-impl Context<'_> {
+impl GroupResolver<'_> {
     fn ports(&self, group: &PortGroup) -> (Vec<u64>, Vec<Note>) {
         let fabric = self.fabric;
         let mut notes = Vec::new();
@@ -60,12 +60,12 @@ impl Context<'_> {
         let mut bits = vec![0_u64; fabric.ports().len().div_ceil(64)];
         let mut used = vec![false; group.names.len()];
         for node in fabric.nodes() {
-            let called = called(node, &group.names);
+            let named = matching_names(node, &group.names);
             for num in 0..=node.num_ports() {
                 let port = PortId(node.first_port.0 + u32::from(num));
                 let fits = |&&(name, _): &&(&PortName, usize)| name.port.is_none_or(|n| n == num);
                 let fitting: Vec<usize> =
-                    called.iter().filter(fits).map(|&(_, index)| index).collect();
+                    named.iter().filter(fits).map(|&(_, index)| index).collect();
                 fitting.iter().for_each(|&index| used[index] = true);
                 if !fitting.is_empty() || self.is_in(group, &numbers, port) {
                     bits[port.index() / 64] |= 1 << (port.index() % 64);
@@ -75,18 +75,18 @@ impl Context<'_> {
         for (name, _) in group.names.iter().zip(used).filter(|(_, used)| !used) {
             let port = name.port.map_or("*".to_owned(), |port| format!("P{port}"));
             notes.push(Note::warning(format!(
-                "port group {}: there is no port {}/{port}",
+                "port group {}: no port of the fabric matches {}/{port}",
                 group.name, name.node
             )));
         }
         if bits.iter().all(|word| *word == 0) && group.names.is_empty() {
-            let text = format!("port group {} (line {}) has no port", group.name, group.line);
+            let text = format!("port group {} (line {}) matches no port", group.name, group.line);
             notes.push(Note::info(text));
         }
         (bits, notes)
     }
 
-    /// The numbers of the partitions that a group names.
+    /// The partition numbers of the partition names in a group.
     fn numbers(&self, group: &PortGroup, notes: &mut Vec<Note>) -> BTreeSet<u16> {
         let mut numbers = BTreeSet::new();
         for name in &group.partitions {
@@ -130,28 +130,28 @@ impl Context<'_> {
     }
 }
 
-/// The names that are those of the node, each with its position.
-fn called<'n>(node: &Node, names: &'n [PortName]) -> Vec<(&'n PortName, usize)> {
+/// The names that match the node, each with its index.
+fn matching_names<'n>(node: &Node, names: &'n [PortName]) -> Vec<(&'n PortName, usize)> {
     if names.is_empty() {
         return Vec::new();
     }
     let description = node.description.to_string();
-    names.iter().zip(0..).filter(|(name, _)| is_called(&description, &name.node)).collect()
+    names.iter().zip(0..).filter(|(name, _)| name_matches(&description, &name.node)).collect()
 }
 
-/// True if a node's description is as wanted: all of it, its first word, or its first two
-/// words with a slash between.
-fn is_called(description: &str, wanted: &str) -> bool {
+/// True if `wanted` matches the node description, its first word, or its first two words joined by a
+/// slash.
+fn name_matches(description: &str, wanted: &str) -> bool {
     let mut words = description.split_whitespace();
     let (host, device) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let has_slash = wanted.contains('/');
-    is_like(description, wanted)
-        || !has_slash && is_like(host, wanted)
-        || has_slash && is_like(&format!("{host}/{device}"), wanted)
+    glob_matches(description, wanted)
+        || !has_slash && glob_matches(host, wanted)
+        || has_slash && glob_matches(&format!("{host}/{device}"), wanted)
 }
 
-/// True if `text` is `pattern`, in which `*` stands for any characters, without regard to case.
-fn is_like(text: &str, pattern: &str) -> bool {
+/// True if `text` matches `pattern` case-insensitively; `*` matches any characters.
+fn glob_matches(text: &str, pattern: &str) -> bool {
     let text: Vec<char> = text.to_lowercase().chars().collect();
     let pattern: Vec<char> = pattern.to_lowercase().chars().collect();
     let (mut at, mut next) = (0, 0);
@@ -179,14 +179,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_any_characters() {
+    fn star_matches_any_characters() {
         let like = [("vs1 HCA-1", "VS1 hca-1"), ("vs1", "*"), ("vs12", "vs*"), ("abcbd", "a*bd")];
         for (text, pattern) in like {
-            assert!(is_like(text, pattern), "{text} {pattern}");
+            assert!(glob_matches(text, pattern), "{text} {pattern}");
         }
         for (text, pattern) in [("vs1", "vs"), ("vs", "vs1"), ("abc", "*b"), ("", "a")] {
-            assert!(!is_like(text, pattern), "{text} {pattern}");
+            assert!(!glob_matches(text, pattern), "{text} {pattern}");
         }
-        assert!(is_like("", "**"));
+        assert!(glob_matches("", "**"));
     }
 }

@@ -1,9 +1,9 @@
-//! What a QoS policy means for a fabric: which ports the groups have, and which rule a query
-//! matches first.
+//! The rules of qos-policy.conf, resolved for a fabric.
 //!
-//! [`EffectivePolicy`] is made once per plan. A query costs a lookup for each of the five things
-//! that rules are about, each of which gives the set of rules that it allows, and the first rule
-//! that is in all of them: no more with a thousand rules than with ten.
+//! [`EffectivePolicy`] is created once per plan. It precomputes, for every value of each of the five
+//! criteria of a rule (source, destination, service ID, QoS class, P_Key), the set of rules that the
+//! value satisfies. A query takes one lookup per criterion and intersects the five bit sets; the first
+//! rule in the intersection applies. The cost grows by 5 words per 64 rules.
 
 mod groups;
 mod rule_sets;
@@ -16,14 +16,14 @@ use crate::ids::Pkey;
 use crate::notes::Note;
 use crate::plan::paged_vec::PagedVec;
 use crate::plan::partitions::{Membership, Partition};
-use rule_sets::{Pool, PortSets, Segments};
+use rule_sets::{PortSets, RuleSets, Segments};
 use std::sync::Arc;
 
-/// A policy, made for a fabric.
+/// A policy, resolved for a fabric.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EffectivePolicy {
     policy: Arc<QosPolicy>,
-    pool: Pool,
+    rule_sets: RuleSets,
     sources: PortSets,
     destinations: PortSets,
     service_ids: Segments,
@@ -31,26 +31,24 @@ pub struct EffectivePolicy {
     pkeys: Segments,
 }
 
-/// What a query says that rules may be about. A component that is not in the query's mask is
-/// `None`, and matches no rule that is about it.
+/// The components of a path query that rules refer to. A component that is not in the query's component
+/// mask is `None` and matches no rule that refers to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QosQuery {
-    /// Where the path begins.
+    /// The source port.
     pub from: PortId,
-    /// Where it ends; `None` if that is no port but a multicast group.
+    /// The destination port; `None` if the destination is a multicast group.
     pub to: Option<PortId>,
-    /// Service ID.
     pub service_id: Option<u64>,
-    /// QoS class, 12 bits.
+    /// QoS class (12 bits).
     pub qos_class: Option<u16>,
-    /// P_Key.
     pub pkey: Option<Pkey>,
 }
 
 impl EffectivePolicy {
-    /// Makes a policy for a fabric. `keys` are the P_Keys of end ports by port slot; empty if
-    /// all hold the default one. `own` is the subnet manager's port. The notes say what the
-    /// policy names and the fabric does not have.
+    /// Resolves a policy for a fabric. `keys` are the P_Keys of end ports by port slot; empty if all ports
+    /// hold the default key only. `own` is the subnet manager's port. The notes name ports and partitions
+    /// of the policy that do not exist in the fabric.
     pub fn new(
         policy: Arc<QosPolicy>,
         fabric: &Fabric,
@@ -59,10 +57,10 @@ impl EffectivePolicy {
         own: Option<PortId>,
     ) -> (Self, Vec<Note>) {
         let (groups, mut notes) = GroupPorts::new(&policy, fabric, keys, partitions, own);
-        notes.extend(policy.rules.iter().flat_map(|rule| doubts(rule, partitions)));
-        let mut pool = Pool::new(policy.rules.len());
-        let ends = |choose: fn(&MatchRule) -> &Option<Ports>, pool: &mut Pool| {
-            PortSets::new(fabric.ports().len(), pool, |port, rule| {
+        notes.extend(policy.rules.iter().flat_map(|rule| partition_notes(rule, partitions)));
+        let mut rule_sets = RuleSets::new(policy.rules.len());
+        let ends = |choose: fn(&MatchRule) -> &Option<Ports>, rule_sets: &mut RuleSets| {
+            PortSets::new(fabric.ports().len(), rule_sets, |port, rule| {
                 let Some(ports) = policy.rules.get(rule).and_then(|rule| choose(rule).as_ref())
                 else {
                     return true;
@@ -73,34 +71,35 @@ impl EffectivePolicy {
                     || ports.groups.iter().any(|&group| groups.contains(group, port))
             })
         };
-        let sources = ends(|rule| &rule.source, &mut pool);
-        let destinations = ends(|rule| &rule.destination, &mut pool);
-        let about = |choose: fn(&MatchRule) -> &Ranges, pool: &mut Pool| {
-            Segments::new(policy.rules.iter().map(choose), pool)
+        let sources = ends(|rule| &rule.source, &mut rule_sets);
+        let destinations = ends(|rule| &rule.destination, &mut rule_sets);
+        let about = |choose: fn(&MatchRule) -> &Ranges, rule_sets: &mut RuleSets| {
+            Segments::new(policy.rules.iter().map(choose), rule_sets)
         };
-        let service_ids = about(|rule| &rule.service_ids, &mut pool);
-        let qos_classes = about(|rule| &rule.qos_classes, &mut pool);
-        let pkeys = about(|rule| &rule.pkeys, &mut pool);
-        let made = Self { pool, sources, destinations, service_ids, qos_classes, pkeys, policy };
+        let service_ids = about(|rule| &rule.service_ids, &mut rule_sets);
+        let qos_classes = about(|rule| &rule.qos_classes, &mut rule_sets);
+        let pkeys = about(|rule| &rule.pkeys, &mut rule_sets);
+        let made =
+            Self { rule_sets, sources, destinations, service_ids, qos_classes, pkeys, policy };
         (made, notes)
     }
 
-    /// The rule that a query matches first; `None` if it matches none.
-    pub fn rule(&self, asked: &QosQuery) -> Option<&MatchRule> {
-        let pkey = asked.pkey.map(|pkey| u64::from(pkey.base()));
+    /// The first rule that a query matches; `None` if there is none.
+    pub fn rule(&self, query: &QosQuery) -> Option<&MatchRule> {
+        let pkey = query.pkey.map(|pkey| u64::from(pkey.base()));
         let sets = [
-            self.sources.of(Some(asked.from.index())),
-            self.destinations.of(asked.to.map(PortId::index)),
-            self.service_ids.of(asked.service_id),
-            self.qos_classes.of(asked.qos_class.map(u64::from)),
+            self.sources.of(Some(query.from.index())),
+            self.destinations.of(query.to.map(PortId::index)),
+            self.service_ids.of(query.service_id),
+            self.qos_classes.of(query.qos_class.map(u64::from)),
             self.pkeys.of(pkey),
         ];
-        self.pool.first_of_all(sets).and_then(|index| self.policy.rules.get(index))
+        self.rule_sets.first_of_all(sets).and_then(|index| self.policy.rules.get(index))
     }
 
-    /// The level of a query: that of the first rule it matches, else the default one.
-    pub fn level(&self, asked: &QosQuery) -> Option<&QosLevel> {
-        let index = self.rule(asked).map_or(self.policy.default, |rule| rule.level);
+    /// The QoS level of a query: that of the first matching rule, else the default level.
+    pub fn level(&self, query: &QosQuery) -> Option<&QosLevel> {
+        let index = self.rule(query).map_or(self.policy.default, |rule| rule.level);
         self.policy.levels.get(index)
     }
 
@@ -110,8 +109,8 @@ impl EffectivePolicy {
     }
 }
 
-/// Partitions that a rule speaks of and that are not there, or cannot be what it needs.
-fn doubts(rule: &MatchRule, partitions: &[Partition]) -> Vec<Note> {
+/// Notes about partitions of a rule that do not exist or are not usable for it.
+fn partition_notes(rule: &MatchRule, partitions: &[Partition]) -> Vec<Note> {
     let mut notes = Vec::new();
     for (first, last) in rule.pkeys.iter() {
         let within = |part: &&Partition| (first..=last).contains(&u64::from(part.pkey.base()));
@@ -123,8 +122,8 @@ fn doubts(rule: &MatchRule, partitions: &[Partition]) -> Vec<Note> {
         let line = rule.line;
         if found.is_empty() {
             let text = format!(
-                "the rule in line {line} of the QoS policy is for {keys}, and there is no such \
-                 partition"
+                "the rule in line {line} of the QoS policy has no effect: there is no partition with \
+                 {keys}"
             );
             notes.push(Note::error("AC14", text));
         }
@@ -137,7 +136,7 @@ fn doubts(rule: &MatchRule, partitions: &[Partition]) -> Vec<Note> {
                 let lack = if full { "broadcast group" } else { "full member" };
                 let name = &partition.name;
                 notes.push(Note::warning(format!(
-                    "the rule in line {line} of the QoS policy is for IPoIB, and partition \
+                    "the rule in line {line} of the QoS policy is for IPoIB, but partition \
                      {name} ({}) has no {lack}",
                     partition.pkey
                 )));

@@ -1,35 +1,35 @@
-//! Sets of rules, and how a value finds the one that it allows.
+//! Sets of rules as bit sets, and their lookup by port or value.
 
 use crate::config::qos_policy::Ranges;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Which set of a [`Pool`].
+/// Index of a set in [`RuleSets`].
 type SetId = u32;
 
-/// Sets of rules, each kept once: bits, 64 to a word.
+/// Interned sets of rules, as bits in 64-bit words.
 #[derive(Clone, Debug)]
-pub(super) struct Pool {
+pub(super) struct RuleSets {
     rules: usize,
     words: usize,
     sets: Vec<u64>,
     known: HashMap<Vec<u64>, SetId>,
 }
 
-impl PartialEq for Pool {
+impl PartialEq for RuleSets {
     fn eq(&self, other: &Self) -> bool {
         (self.rules, &self.sets) == (other.rules, &other.sets)
     }
 }
 
-impl Eq for Pool {}
+impl Eq for RuleSets {}
 
-impl Pool {
-    /// A pool for sets of this many rules.
+impl RuleSets {
+    /// Creates an empty collection of sets over `rules` rules.
     pub(super) fn new(rules: usize) -> Self {
         Self { rules, words: rules.div_ceil(64), sets: Vec::new(), known: HashMap::new() }
     }
 
-    fn keep(&mut self, set: &[u64]) -> SetId {
+    fn intern(&mut self, set: &[u64]) -> SetId {
         if let Some(&id) = self.known.get(set) {
             return id;
         }
@@ -42,7 +42,7 @@ impl Pool {
     fn set_of(&mut self, has: impl Fn(usize) -> bool) -> SetId {
         let mut set = vec![0; self.words];
         (0..self.rules).filter(|&rule| has(rule)).for_each(|rule| flip(&mut set, rule));
-        self.keep(&set)
+        self.intern(&set)
     }
 
     fn words_of(&self, id: SetId) -> &[u64] {
@@ -50,7 +50,7 @@ impl Pool {
         self.sets.get(start..start + self.words).unwrap_or_default()
     }
 
-    /// The first rule that is in all of the sets.
+    /// The first rule in the intersection of the sets.
     pub(super) fn first_of_all(&self, sets: [SetId; 5]) -> Option<usize> {
         let [a, b, c, d, e] = sets.map(|id| self.words_of(id));
         let both = a.iter().zip(b).zip(c).zip(d).zip(e);
@@ -66,62 +66,69 @@ fn flip(set: &mut [u64], rule: usize) {
     }
 }
 
-/// By port slot: the rules that allow the port at one end.
+/// The rules that a port satisfies as source (or destination), by port slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct PortSets {
     sets: Vec<SetId>,
-    /// The rules that are not about this end.
-    unsaid: SetId,
+    /// The rules without a condition on this end.
+    unconditional: SetId,
 }
 
 impl PortSets {
-    /// The sets of `ports` ports; `allows` tells whether a port, or no port, is allowed by a rule.
+    /// Builds the sets of `ports` ports. `allows(port, rule)` tells whether a port (or `None`) satisfies a
+    /// rule.
     pub(super) fn new(
         ports: usize,
-        pool: &mut Pool,
+        rule_sets: &mut RuleSets,
         allows: impl Fn(Option<usize>, usize) -> bool,
     ) -> Self {
-        let mut set_of = |port| pool.set_of(|rule| allows(port, rule));
-        Self { unsaid: set_of(None), sets: (0..ports).map(|port| set_of(Some(port))).collect() }
+        let mut set_of = |port| rule_sets.set_of(|rule| allows(port, rule));
+        Self {
+            unconditional: set_of(None),
+            sets: (0..ports).map(|port| set_of(Some(port))).collect(),
+        }
     }
 
-    /// The set of a port, or of none.
+    /// The set of a port; for `None`, the rules without a condition.
     pub(super) fn of(&self, port: Option<usize>) -> SetId {
-        let Some(port) = port else { return self.unsaid };
+        let Some(port) = port else { return self.unconditional };
         self.sets.get(port).copied().unwrap_or(SetId::MAX)
     }
 }
 
-/// By value: the rules that allow it. Between two bounds it is the same set.
+/// The rules that a value satisfies. The set is constant between two bounds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Segments {
     /// The first value of each segment, ascending from 0.
     bounds: Vec<u64>,
     sets: Vec<SetId>,
-    /// The rules that are not about this at all: those for queries that do not say it.
-    unsaid: SetId,
+    /// The rules without a condition on the value, for queries without it.
+    unconditional: SetId,
 }
 
 impl Segments {
-    /// The segments of rules that are about these values, or, with an empty set, about any.
-    pub(super) fn new<'a>(rules: impl Iterator<Item = &'a Ranges>, pool: &mut Pool) -> Self {
+    /// Builds the segments from the value ranges of each rule. Empty ranges allow any value.
+    pub(super) fn new<'a>(
+        rules: impl Iterator<Item = &'a Ranges>,
+        rule_sets: &mut RuleSets,
+    ) -> Self {
         let rules: Vec<&Ranges> = rules.collect();
-        let unsaid = pool.set_of(|rule| rules[rule].is_empty());
-        // At each bound, the rules that begin or cease to allow values.
-        let mut turns: BTreeMap<u64, BTreeSet<usize>> = BTreeMap::new();
+        let unconditional = rule_sets.set_of(|rule| rules[rule].is_empty());
+        // The rules that begin or cease to allow values, by bound.
+        let mut toggles: BTreeMap<u64, BTreeSet<usize>> = BTreeMap::new();
         for (rule, ranges) in rules.iter().enumerate() {
             for (first, last) in ranges.iter() {
-                turns.entry(first).or_default().insert(rule);
+                toggles.entry(first).or_default().insert(rule);
                 if let Some(after) = last.checked_add(1) {
-                    turns.entry(after).or_default().insert(rule);
+                    toggles.entry(after).or_default().insert(rule);
                 }
             }
         }
-        let mut current = pool.words_of(unsaid).to_vec();
-        let (mut bounds, mut sets) = (vec![0], vec![unsaid]);
-        for (bound, rules) in turns {
+        let mut current = rule_sets.words_of(unconditional).to_vec();
+        let (mut bounds, mut sets) = (vec![0], vec![unconditional]);
+        for (bound, rules) in toggles {
             rules.into_iter().for_each(|rule| flip(&mut current, rule));
-            let set = pool.keep(&current);
+            let set = rule_sets.intern(&current);
             if bound == 0 {
                 sets[0] = set;
             } else {
@@ -129,13 +136,13 @@ impl Segments {
                 sets.push(set);
             }
         }
-        Self { bounds, sets, unsaid }
+        Self { bounds, sets, unconditional }
     }
 
-    /// The set of a value, or of none.
+    /// The set of a value; for `None`, the rules without a condition.
     pub(super) fn of(&self, value: Option<u64>) -> SetId {
-        let Some(value) = value else { return self.unsaid };
+        let Some(value) = value else { return self.unconditional };
         let after = self.bounds.partition_point(|bound| *bound <= value);
-        self.sets.get(after.wrapping_sub(1)).copied().unwrap_or(self.unsaid)
+        self.sets.get(after.wrapping_sub(1)).copied().unwrap_or(self.unconditional)
     }
 }

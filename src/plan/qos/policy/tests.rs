@@ -28,7 +28,7 @@ fn asked(from: PortId, to: PortId) -> QosQuery {
 }
 
 #[test]
-fn the_first_rule_that_fits_counts() {
+fn the_first_matching_rule_applies() {
     let fabric = fabric();
     let hosts: Vec<PortId> =
         fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch()).collect();
@@ -63,7 +63,7 @@ fn the_first_rule_that_fits_counts() {
 }
 
 #[test]
-fn what_the_fabric_does_not_have_is_noted() {
+fn names_absent_from_the_fabric_are_noted() {
     let (_, notes) = made(
         "port-groups\nport-group\nname: a\nport-name: nobody/P1\npartition: Part1\n\
          end-port-group\nport-group\nname: routers\nnode-type: ROUTER\nend-port-group\n\
@@ -78,7 +78,7 @@ fn what_the_fabric_does_not_have_is_noted() {
 }
 
 #[test]
-fn groups_know_partitions_names_and_the_own_port() {
+fn groups_resolve_partitions_names_and_the_own_port() {
     let fabric = fabric();
     let ends: Vec<PortId> = fabric.end_ports().collect();
     let mut keys = vec![Vec::new(); fabric.ports().len()];
@@ -107,7 +107,7 @@ fn groups_know_partitions_names_and_the_own_port() {
     }
 }
 
-/// The first rule that matches, tried one after another.
+/// The first matching rule, found by a linear scan.
 fn scan<'p>(policy: &'p QosPolicy, fabric: &Fabric, asked: &QosQuery) -> Option<&'p MatchRule> {
     let end = |ports: &Option<Ports>, port: PortId| {
         ports.as_ref().is_none_or(|ports| ports.guids.contains(fabric.port(port).guid.0))
@@ -153,7 +153,7 @@ fn rule(guids: Vec<u64>) -> impl Strategy<Value = MatchRule> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn the_sets_find_what_a_scan_finds(
+    fn bit_sets_and_scan_find_the_same_rule(
         rules in {
             let fabric = fabric();
             let guids = fabric.end_ports().map(|port| fabric.port(port).guid.0).collect::<Vec<_>>();

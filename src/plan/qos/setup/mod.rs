@@ -1,24 +1,23 @@
-//! `qos-setup` of qos-policy.conf: SL to VL mappings and VL arbitration for groups of ports.
+//! The `qos-setup` section of qos-policy.conf: SL to VL mappings and VL arbitration for port groups.
 //!
-//! OpenSM reads these scopes and ignores them; here they are carried out, as the proposal of 2007
-//! that brought them describes them. A [`QosSetup`] answers which scope is for a port, or for a pair
-//! of input and output port:
+//! OpenSM parses these scopes and ignores them; torus-sm implements them as described in the proposal
+//! of 2007 that introduced them. A [`QosSetup`] finds the scope of a port, or of a pair of input and
+//! output ports:
 //!
-//! * `vlarb-scope`: the ports of the groups of `group`, and those cabled to ports of the groups of
-//!   `across`;
-//! * `sl2vl-scope`: the same ports as outputs (all, where it names neither), of these those whose
-//!   numbers `to` has and that are cabled to ports of the groups of `across-to`; each for the inputs
-//!   of the same switch whose numbers `from` has and that are cabled to ports of the groups of
-//!   `across-from`. A channel adapter or router has a single input, its own packets: it counts as
-//!   number 0, as that of a switch's own packets does, and is cabled to nothing.
+//! * `vlarb-scope` applies to the ports in the groups of `group`, and to the ports linked to ports in
+//!   the groups of `across`;
+//! * `sl2vl-scope` applies to output ports selected in the same way (all ports if neither is given),
+//!   restricted to the port numbers of `to` and to ports linked to the groups of `across-to`; and to the
+//!   inputs of the same switch with the port numbers of `from` that are linked to the groups of
+//!   `across-from`. Channel adapters and routers have a single input, their own packets. It counts as
+//!   port 0, like a switch's own packets, and is not linked to any port.
 //!
-//! The first scope that is for a port counts, with all it says; what it does not say, and ports
-//! that no scope is for, are left to the `qos_*` options. Tables are cut to what a port supports
-//! in the same way as those of the options, by [`super::tables()`]. [`mod@diagnostics`] reports the scopes
-//! that the fabric cannot follow (section 9 of the proposal).
+//! The first scope that applies to a port is used, with all its settings. Settings that it omits, and
+//! ports without a scope, use the `qos_*` options. [`super::tables()`] limits the tables to the
+//! capabilities of the port. [`diagnostics()`] reports scopes that the fabric cannot implement (section 9
+//! of the proposal).
 //!
-//! Nothing is computed ahead but the members of the groups: where cables change, the answers do,
-//! too.
+//! Only the members of the groups are precomputed; links are looked up in the present fabric.
 
 mod diagnostics;
 mod scopes;

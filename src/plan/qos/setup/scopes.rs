@@ -8,7 +8,7 @@ use crate::plan::partitions::Partition;
 use crate::plan::qos::policy::GroupPorts;
 use std::sync::Arc;
 
-/// The scopes of a policy, made for a fabric.
+/// The `qos-setup` scopes of a policy, resolved for a fabric.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QosSetup {
     policy: Arc<QosPolicy>,
@@ -16,9 +16,9 @@ pub struct QosSetup {
 }
 
 impl QosSetup {
-    /// Makes the scopes for a fabric. `keys` are the P_Keys of end ports by port slot; empty if
-    /// all hold the default one. What the groups name and the fabric does not have is told where
-    /// the policy's rules are made, see [`crate::plan::qos::policy`].
+    /// Resolves the scopes for a fabric. `keys` are the P_Keys of end ports by port slot; empty if all
+    /// ports hold the default key only. Names that match nothing in the fabric are reported by
+    /// [`crate::plan::qos::policy::EffectivePolicy::new`].
     pub fn new(
         policy: &Arc<QosPolicy>,
         fabric: &Fabric,
@@ -30,13 +30,11 @@ impl QosSetup {
         Self { policy: policy.clone(), groups }
     }
 
-    /// The policy.
     pub fn policy(&self) -> &Arc<QosPolicy> {
         &self.policy
     }
 
-    /// The scopes for the VL arbitration of a port, indexes of [`QosPolicy::vl_arbitration`]. The
-    /// first one counts.
+    /// The `vlarb-scope`s of a port, as indexes of [`QosPolicy::vl_arbitration`]. The first one applies.
     pub fn arbitration_at<'a>(
         &'a self,
         fabric: &'a Fabric,
@@ -50,8 +48,8 @@ impl QosSetup {
             .map(|(index, _)| index)
     }
 
-    /// The scopes with mappings to an output, for some inputs or all: indexes of
-    /// [`QosPolicy::sl_to_vl`], ascending.
+    /// The `sl2vl-scope`s with mappings to an output from some input, as ascending indexes of
+    /// [`QosPolicy::sl_to_vl`].
     pub fn mappings_to<'a>(
         &'a self,
         fabric: &'a Fabric,
@@ -63,8 +61,8 @@ impl QosSetup {
             .map(|(index, _)| index)
     }
 
-    /// The scope for the mapping from an input to an output, the first of `scopes`, which are
-    /// [those to the output](Self::mappings_to), that has it.
+    /// The scope of the mapping from an input to an output: the first of `scopes` (the
+    /// [scopes of the output](Self::mappings_to)) that includes the input.
     pub fn mapping(&self, fabric: &Fabric, scopes: &[usize], input: PortId) -> Option<usize> {
         let is_switch = fabric.node_of(input).is_switch();
         let number = if is_switch { fabric.port(input).num.0 } else { 0 };
@@ -76,7 +74,7 @@ impl QosSetup {
         scopes.iter().copied().find(|&index| all.get(index).is_some_and(has))
     }
 
-    /// The scopes that are for a port as output, were it not for its number.
+    /// The scopes that apply to an output port, irrespective of its port number.
     pub(super) fn targeting<'a>(
         &'a self,
         fabric: &'a Fabric,
@@ -95,7 +93,7 @@ impl QosSetup {
         groups.iter().any(|&group| self.groups.contains(group, port))
     }
 
-    /// True if the port is cabled to one that is in one of the groups.
+    /// True if the port is linked to a port in one of the groups.
     pub fn is_across(&self, fabric: &Fabric, groups: &[usize], port: PortId) -> bool {
         !groups.is_empty() && fabric.port(port).peer.is_some_and(|peer| self.is_in(groups, peer))
     }

@@ -17,9 +17,9 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A ring of four switches with a host at port 1 of each: port 2 leads to port 3 of the next.
-/// Node after node (host 0, switch 0, host 1, …) has the VLCap of `caps`, and as many entries of
-/// VL arbitration as VLs.
+/// A ring of four switches with a host at port 1 of each; port 2 leads to port 3 of the next
+/// switch. `caps` are the VLCaps of the nodes in the order host 0, switch 0, host 1, …; a port has
+/// as many VL arbitration entries as VLs.
 fn fabric(caps: [u8; 8]) -> Fabric {
     let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
     let mut fabric = Fabric::from_topology(&ring(4, &[]), 0, &view).expect("node 0");
@@ -37,7 +37,7 @@ fn fabric(caps: [u8; 8]) -> Fabric {
     fabric
 }
 
-/// The position of a port's node in the list of the ring's nodes.
+/// The index of a port's node in the ring.
 fn place(fabric: &Fabric, port: PortId) -> usize {
     let guid = fabric.node_of(port).guid().0 as usize;
     if guid < 0x20_0000 { (guid - 0x10_0000) / 8 } else { (guid - 0x20_0000) * 2 + 1 }
@@ -56,8 +56,8 @@ fn switch(fabric: &Fabric, number: usize, port: u8) -> PortId {
     port.expect("a switch")
 }
 
-/// A policy with groups `h0`..`h3` (a host's port each), `s0`..`s3` (a switch each), `s0p2` (one
-/// of its ports), and these scopes.
+/// A policy with the given scopes and the groups `h0` to `h3` (the port of one host each), `s0` to
+/// `s3` (one switch each) and `s0p2` (one port of switch 0).
 fn policy_text(arbitration: &str, mappings: &str) -> String {
     let fabric = fabric([4; 8]);
     let mut text = "port-groups\n".to_owned();
@@ -101,7 +101,7 @@ fn plan(fabric: &Fabric, arbitration: &str, mappings: &str) -> Plan {
     planned(fabric, &policy(&policy_text(arbitration, mappings))).plan
 }
 
-/// (low, high) tables of a port, without what is empty at their ends, and its limit.
+/// The low and high priority tables of a port without trailing empty entries, and VLHighLimit.
 fn arbitration(plan: &Plan, port: PortId) -> (String, String, u8) {
     let table = |first: u8| {
         let blocks = plan.qos.vl_arbitration[port.index()].iter();
@@ -206,7 +206,7 @@ fn a_group_may_be_one_port_of_a_switch() {
 }
 
 #[test]
-fn tables_are_cut_to_what_ports_support() {
+fn tables_are_limited_to_port_capabilities() {
     // Host 1 has one VL, switch 2 four, switch 3 two.
     let fabric = fabric([4, 4, 1, 4, 4, 3, 4, 2]);
     let all = "s0, s1, s2, s3, h0, h1, h2, h3";
@@ -230,9 +230,9 @@ fn tables_are_cut_to_what_ports_support() {
     assert_eq!(mapping(&fabric, &plan, 0, host(&fabric, 1)), "00000f00");
 }
 
-/// What is told of scopes that a fabric cannot follow, as an administrator reads it.
+/// The diagnostics of scopes that a fabric cannot implement, with source excerpts.
 #[test]
-fn what_a_fabric_cannot_follow_is_told() {
+fn scopes_that_the_fabric_cannot_implement_are_reported() {
     let fabric = fabric([4, 4, 1, 4, 4, 3, 4, 2]);
     let text = policy_text(
         "vlarb-scope\n    group: h0, s2\n    vlarb-high: 0:1,1:2,2:3,3:4,6:5\n    \
@@ -275,7 +275,7 @@ fn choice() -> impl Strategy<Value = PortChoice> {
     ]
 }
 
-/// Some of the nine groups of [`policy_text`].
+/// A subset of the nine groups of [`policy_text`].
 fn some_groups() -> impl Strategy<Value = Vec<usize>> {
     proptest::collection::vec(0_usize..9, 0..4)
 }
@@ -313,7 +313,7 @@ fn mapping_scope() -> impl Strategy<Value = SlToVlScope> {
     )
 }
 
-/// The plan uses no VL that a port has not, and no entry of arbitration that it has not.
+/// Checks that the plan uses no VL and no arbitration entry that a port lacks.
 fn fits(fabric: &Fabric, plan: &Plan) -> Result<(), TestCaseError> {
     let vls = |port: PortId| {
         let info = plan.ports[port.index()].or(fabric.port(port).info);
@@ -343,9 +343,9 @@ fn fits(fabric: &Fabric, plan: &Plan) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Whatever a policy says; and a plan that builds on another one is the same.
+    /// For any policy; an incremental plan equals a plan from scratch.
     #[test]
-    fn no_port_is_given_a_vl_that_it_lacks(
+    fn no_port_gets_a_vl_that_it_lacks(
         caps in proptest::array::uniform8(1_u8..6),
         others in proptest::array::uniform8(1_u8..6),
         changed in 0_usize..8,
@@ -380,7 +380,7 @@ proptest! {
         prop_assert_eq!(&updated.qos, &whole.qos);
         prop_assert_eq!(&updated.ports, &whole.ports);
         prop_assert_eq!(&updated.notes, &whole.notes);
-        // A policy that is taken away leaves nothing.
+        // A removed policy leaves no trace.
         let none = with_input(&after, &options, nothing, None, |input| update(input, &basis));
         let bare = with_input(&after, &options, nothing, None, compute);
         let (none, bare) = (none.0.expect("a plan").plan, bare.expect("a plan").plan);

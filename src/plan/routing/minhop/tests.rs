@@ -1,5 +1,5 @@
-//! Properties of the routes on any connected fabric. That they are OpenSM's is tested in
-//! `tests/minhop_opensm.rs`.
+//! Properties of the routes on any connected fabric. The comparison with OpenSM is in the integration
+//! tests.
 
 use super::*;
 use crate::fabric::synthetic::SyntheticView;
@@ -8,11 +8,11 @@ use crate::ids::{Guid, Lid, PortNum};
 use crate::wire::attr::NodeKind;
 use proptest::prelude::*;
 
-/// Ports of a switch of [`wiring`].
+/// Number of ports of a switch in [`wiring`].
 const PORTS: u8 = 16;
 
-/// A connected fabric: for each switch but the first one that it is cabled to, then more
-/// cables, then the switches of hosts. Cables that find no free port are left out.
+/// A strategy for connected fabrics: each switch but the first is linked to an earlier one; then
+/// further links and hosts are added. Cables without a free port are dropped.
 pub(in crate::plan) fn wiring() -> impl Strategy<Value = Topology> {
     (2usize..10).prop_flat_map(|switches| {
         let parents = prop::collection::vec(any::<prop::sample::Index>(), switches - 1);
@@ -68,7 +68,7 @@ pub(in crate::plan) fn picture(topology: &Topology) -> Fabric {
     Fabric::from_topology(topology, 0, &SyntheticView::default()).expect("a first node")
 }
 
-/// LIDs in the order of end ports.
+/// Assigns LIDs in the order of end ports.
 pub(in crate::plan) fn number(fabric: &Fabric, lmc: u8) -> LidTable {
     let mut lids = LidTable::new(fabric.ports().len());
     let mut next = 1 << lmc;
@@ -79,7 +79,7 @@ pub(in crate::plan) fn number(fabric: &Fabric, lmc: u8) -> LidTable {
     lids
 }
 
-/// Follows the tables from a switch; the number of switches passed, `None` if the packet is
+/// Follows the tables from a switch. Returns the number of switches passed; `None` if the packet is
 /// lost.
 fn walk(
     fabric: &Fabric,
@@ -100,7 +100,7 @@ fn walk(
     None
 }
 
-fn tunings() -> impl Strategy<Value = MinHopOptions> {
+fn option_sets() -> impl Strategy<Value = MinHopOptions> {
     (any::<bool>(), any::<bool>(), 0u32..3).prop_map(|(switches, shifting, seed)| MinHopOptions {
         port_profile_switch_nodes: switches,
         port_shifting: shifting,
@@ -111,8 +111,8 @@ fn tunings() -> impl Strategy<Value = MinHopOptions> {
 
 proptest! {
     #[test]
-    fn every_lid_arrives_over_a_shortest_path(
-        topology in wiring(), tuning in tunings(), lmc in 0u8..3,
+    fn every_lid_is_reached_over_a_shortest_path(
+        topology in wiring(), tuning in option_sets(), lmc in 0u8..3,
     ) {
         let fabric = picture(&topology);
         let lids = number(&fabric, lmc);
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn a_lost_cable_moves_only_what_it_carried_and_its_return_restores_all(
+    fn a_lost_cable_moves_only_its_own_routes_and_its_return_restores_all(
         topology in wiring(), lost in any::<prop::sample::Index>(),
     ) {
         let engine = MinHop::default();
@@ -141,7 +141,7 @@ proptest! {
         let mut cut = topology.clone();
         cut.cables.remove(lost.index(cut.cables.len()));
         let (old, new) = (picture(&topology), picture(&cut));
-        // The LID table is by port slot, and slots are the same as long as no node is lost.
+        // The LID table is indexed by port slot, which is stable as long as no node disappears.
         prop_assume!(new.nodes().len() == old.nodes().len());
         let hops = HopMatrix::new(&SwitchGraph::new(&new, &[]));
         let after = route(&cut, &lids, Some(&before));
@@ -165,8 +165,8 @@ proptest! {
 }
 
 #[test]
-fn weights_lead_round_and_far_ends_are_no_paths() {
-    // A triangle: the direct cable costs more than the way round.
+fn weights_cause_detours_and_paths_over_254_hops_are_ignored() {
+    // In a triangle, the direct cable costs more than the detour.
     let topology = build(3, [(0, 1), (1, 2), (0, 2)].into_iter(), &[0, 1, 2]);
     let fabric = picture(&topology);
     let weigh = |weight| {
@@ -184,7 +184,7 @@ fn weights_lead_round_and_far_ends_are_no_paths() {
 }
 
 #[test]
-fn ports_without_lid_and_cut_off_switches_are_told() {
+fn ports_without_lid_and_unreachable_switches_are_noted() {
     let topology = build(2, [(0, 1)].into_iter(), &[0, 1]);
     let fabric = picture(&topology);
     let mut lids = LidTable::new(fabric.ports().len());

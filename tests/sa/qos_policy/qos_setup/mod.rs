@@ -224,8 +224,8 @@ async fn the_tables_of_devices_with_different_vls_are_those_of_the_scopes() {
     assert_eq!(check_mixed(&cluster), 9 * (6 * inputs + 2));
     let notes = sm.subnet.borrow().as_ref().expect("SUBNET UP").plan.notes.clone();
     let told = |part: &str| notes.iter().filter(|note| note.text.contains(part)).count();
-    assert_eq!(told("VLs 8-9 of the sl2vl-table: not at"), 1, "{notes:?}");
-    assert_eq!(told("vlarb-high has 8 entries, and there is room for 4 at"), 1, "{notes:?}");
+    assert_eq!(told("the sl2vl-table uses VLs 8-9, not operational at"), 1, "{notes:?}");
+    assert_eq!(told("vlarb-high has 8 entries, but only 4 fit at"), 1, "{notes:?}");
 
     // Nothing is to be written again.
     assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);

@@ -1,23 +1,23 @@
-//! VL arbitration: scopes without a port, tables that are too long, VLs that are not there.
+//! Diagnostics of VL arbitration scopes: no matching port, tables that are too long, missing VLs.
 
-use super::{Crowd, SetupContext, operating, vls};
+use super::{PortSample, SetupContext, operating, vls};
 use crate::config::Diagnostic;
 use crate::config::qos_policy::{VlArbScope, Weight};
 use crate::fabric::PortId;
-use crate::notes::Severity;
+use crate::notes::{Severity, counted};
 use crate::plan::qos::vls::configurable_info;
 use crate::wire::attr::PortInfo;
 use crate::wire::attr::tables::VLARB_BLOCK;
 use rayon::prelude::*;
 
-/// Port slots looked at in one go.
-const CHUNK: usize = 4096;
+/// Port slots that a worker thread checks at a time.
+const PORTS_PER_CHUNK: usize = 4096;
 
 /// A table of a scope.
 struct Table<'a> {
     name: &'static str,
     entries: &'a [Weight],
-    /// Sum of weights by VL.
+    /// The sum of the weights of each VL.
     weights: [u32; 16],
 }
 
@@ -37,31 +37,31 @@ impl<'a> Table<'a> {
     }
 }
 
-/// What was found of a scope.
+/// The ports of a scope and their shortcomings.
 #[derive(Clone, Default)]
-struct Tally {
-    /// Ports that it is for.
+struct ScopeTally {
+    /// Ports that the scope matches.
     matched: usize,
-    /// Ports of these that no scope before it is for.
+    /// Matched ports to which no earlier scope applies.
     owned: usize,
-    /// By table.
-    tables: [Lack; 2],
+    /// Shortcomings for the high and the low priority table.
+    tables: [Shortfall; 2],
 }
 
-/// What ports lack for a table.
+/// The capabilities that ports shortfall for a table.
 #[derive(Clone, Default)]
-struct Lack {
-    /// Ports that hold fewer entries.
-    short: Crowd,
-    /// Ports that have not all of the VLs.
-    without: Crowd,
-    /// The VLs that any of them has not, as bits.
+struct Shortfall {
+    /// Ports whose table has fewer entries.
+    short: PortSample,
+    /// Ports that shortfall some of the VLs.
+    without: PortSample,
+    /// The VLs that any port lacks, as bits.
     vls: u16,
-    /// What the engine has to say, and of which ports.
-    doubts: Vec<(&'static str, Crowd)>,
+    /// Warnings of the routing engine, with the ports concerned.
+    warnings: Vec<(&'static str, PortSample)>,
 }
 
-impl Tally {
+impl ScopeTally {
     fn join(&mut self, later: &Self) {
         self.matched += later.matched;
         self.owned += later.owned;
@@ -69,51 +69,51 @@ impl Tally {
             own.short.join(&later.short);
             own.without.join(&later.without);
             own.vls |= later.vls;
-            for (doubt, crowd) in &later.doubts {
-                own.doubt(doubt).join(crowd);
+            for (warning, sample) in &later.warnings {
+                own.warning(warning).join(sample);
             }
         }
     }
 }
 
-impl Lack {
-    fn doubt(&mut self, text: &'static str) -> &mut Crowd {
-        let known = self.doubts.iter().position(|(known, _)| *known == text);
+impl Shortfall {
+    fn warning(&mut self, text: &'static str) -> &mut PortSample {
+        let known = self.warnings.iter().position(|(known, _)| *known == text);
         let index = known.unwrap_or_else(|| {
-            self.doubts.push((text, Crowd::default()));
-            self.doubts.len() - 1
+            self.warnings.push((text, PortSample::default()));
+            self.warnings.len() - 1
         });
-        &mut self.doubts[index].1
+        &mut self.warnings[index].1
     }
 }
 
 impl SetupContext<'_> {
-    pub(super) fn of_arbitration(&self) -> Vec<Diagnostic> {
+    pub(super) fn arbitration_diagnostics(&self) -> Vec<Diagnostic> {
         let scopes = &self.setup.policy().vl_arbitration;
         if scopes.is_empty() {
             return Vec::new();
         }
         let tables: Vec<_> = scopes.iter().map(Table::both).collect();
         let ports: Vec<PortId> = self.fabric.port_ids().collect();
-        let chunks: Vec<Vec<Tally>> = ports
-            .par_chunks(CHUNK)
+        let chunks: Vec<Vec<ScopeTally>> = ports
+            .par_chunks(PORTS_PER_CHUNK)
             .map(|ports| {
-                let mut tallies = vec![Tally::default(); scopes.len()];
-                ports.iter().for_each(|&port| self.arbitrate(port, &tables, &mut tallies));
+                let mut tallies = vec![ScopeTally::default(); scopes.len()];
+                ports.iter().for_each(|&port| self.check_port(port, &tables, &mut tallies));
                 tallies
             })
             .collect();
-        let mut tallies = vec![Tally::default(); scopes.len()];
+        let mut tallies = vec![ScopeTally::default(); scopes.len()];
         for chunk in &chunks {
             tallies.iter_mut().zip(chunk).for_each(|(own, later)| own.join(later));
         }
         let all = scopes.iter().zip(&tables).zip(&tallies);
-        all.flat_map(|((scope, tables), tally)| self.tell_arbitration(scope, tables, tally))
+        all.flat_map(|((scope, tables), tally)| self.report_arbitration(scope, tables, tally))
             .collect()
     }
 
-    /// Looks at a port.
-    fn arbitrate(&self, port: PortId, tables: &[[Table<'_>; 2]], tallies: &mut [Tally]) {
+    /// Checks a port.
+    fn check_port(&self, port: PortId, tables: &[[Table<'_>; 2]], tallies: &mut [ScopeTally]) {
         if self.fabric.port(port).info.is_none() {
             return;
         }
@@ -123,76 +123,77 @@ impl SetupContext<'_> {
         tallies[first].owned += 1;
         scopes.for_each(|later| tallies[later].matched += 1);
         let Some(info) = configurable_info(self.fabric, self.targets, port) else { return };
-        for ((table, lack), cap) in
+        for ((table, shortfall), cap) in
             tables[first].iter().zip(&mut tallies[first].tables).zip(caps(&info))
         {
             if table.entries.len() > cap {
-                lack.short.add(port);
+                shortfall.short.add(port);
             }
             let missing = missing(table.entries.iter().take(cap), &info);
             if missing != 0 {
-                lack.vls |= missing;
-                lack.without.add(port);
+                shortfall.vls |= missing;
+                shortfall.without.add(port);
             }
-            let doubt = Some(table).filter(|table| cap > 0 && !table.entries.is_empty());
+            let warning = Some(table).filter(|table| cap > 0 && !table.entries.is_empty());
             if let Some(text) =
-                doubt.and_then(|table| self.policy.vl_arbitration_warning(port, &table.weights))
+                warning.and_then(|table| self.policy.vl_arbitration_warning(port, &table.weights))
             {
-                lack.doubt(text).add(port);
+                shortfall.warning(text).add(port);
             }
         }
     }
 
-    fn tell_arbitration(
+    fn report_arbitration(
         &self,
         scope: &VlArbScope,
         tables: &[Table<'_>; 2],
-        tally: &Tally,
+        tally: &ScopeTally,
     ) -> Vec<Diagnostic> {
         if tally.owned == 0 {
-            return vec![self.idle("vlarb-scope", scope.at, tally.matched > 0)];
+            return vec![self.unused_scope("vlarb-scope", scope.at, tally.matched > 0)];
         }
         let pairs = tables.iter().zip(&tally.tables);
-        pairs.flat_map(|(table, lack)| self.tell_table(table, lack)).collect()
+        pairs.flat_map(|(table, shortfall)| self.report_table(table, shortfall)).collect()
     }
 
-    fn tell_table(&self, table: &Table<'_>, lack: &Lack) -> Vec<Diagnostic> {
+    fn report_table(&self, table: &Table<'_>, shortfall: &Shortfall) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         let Some(start) = table.entries.first() else { return found };
         let Table { name, entries, .. } = table;
-        if let Some(first) = lack.short.first {
+        if let Some(first) = shortfall.short.first {
             let info = configurable_info(self.fabric, self.targets, first).unwrap_or_default();
             let cap = caps(&info)[usize::from(*name == "vlarb-low")];
             let at = entries.get(cap).unwrap_or(start).at;
             let count = entries.len();
-            let ports = self.such_as(&lack.short);
-            let room = if cap == 0 { "none".to_owned() } else { cap.to_string() };
+            let ports = self.such_as(&shortfall.short);
+            let entries = counted(count, "entry", "entries");
+            let fitting = if cap == 0 { "none fits".to_owned() } else { format!("only {cap} fit") };
             let message = format!(
-                "{name} has {count} entries, and there is room for {room} at {ports}: the others \
-                 are left out there"
+                "{name} has {entries}, but {fitting} at {ports}; the others are ignored there"
             );
-            found.push(self.say(Severity::Error, at, message));
+            found.push(self.diagnostic(Severity::Error, at, message));
         }
-        if let Some(first) = lack.without.first {
+        if let Some(first) = shortfall.without.first {
             let info = configurable_info(self.fabric, self.targets, first).unwrap_or_default();
-            let concerned = |entry: &&Weight| entry.weight > 0 && lack.vls >> entry.vl & 1 == 1;
+            let concerned =
+                |entry: &&Weight| entry.weight > 0 && shortfall.vls >> entry.vl & 1 == 1;
             let at = entries.iter().find(concerned).unwrap_or(start).at;
-            let (ports, has) = (self.such_as(&lack.without), vls(operating(&info)));
+            let (ports, has) = (self.such_as(&shortfall.without), vls(operating(&info)));
             let message = format!(
-                "{} of {name}: not at {ports}, which has {has}; there the lowest bits of the VL count",
-                vls(lack.vls)
+                "{name} uses {}, not operational at {ports} ({has}); the lowest bits of the VL are used there",
+                vls(shortfall.vls)
             );
-            found.push(self.say(Severity::Warning, at, message));
+            found.push(self.diagnostic(Severity::Warning, at, message));
         }
-        for (doubt, crowd) in &lack.doubts {
-            let message = format!("{name} at {}: {doubt}", self.such_as(crowd));
-            found.push(self.say(Severity::Warning, start.at, message));
+        for (warning, sample) in &shortfall.warnings {
+            let message = format!("{name} at {}: {warning}", self.such_as(sample));
+            found.push(self.diagnostic(Severity::Warning, start.at, message));
         }
         found
     }
 }
 
-/// How many entries a port holds at high and at low priority.
+/// The number of entries of a port's high and low priority tables.
 fn caps(info: &PortInfo) -> [usize; 2] {
     if info.vl_cap() == 1 {
         return [0; 2];
@@ -200,7 +201,7 @@ fn caps(info: &PortInfo) -> [usize; 2] {
     [info.vl_arb_high_cap(), info.vl_arb_low_cap()].map(|cap| usize::from(cap).min(2 * VLARB_BLOCK))
 }
 
-/// The VLs of entries with weight that do not operate on a port, as bits.
+/// The VLs of entries with nonzero weight that are not operational on a port, as bits.
 fn missing<'a>(entries: impl Iterator<Item = &'a Weight>, info: &PortInfo) -> u16 {
     let weighty = entries.filter(|entry| entry.weight > 0);
     weighty.fold(0, |bits, entry| bits | 1 << (entry.vl & 0xF)) & !operating(info)

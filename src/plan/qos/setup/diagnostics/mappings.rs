@@ -1,6 +1,6 @@
-//! SL to VL mappings: scopes without a port, port numbers and VLs that are not there.
+//! Diagnostics of SL to VL mapping scopes: no matching port, missing port numbers, missing VLs.
 
-use super::{Crowd, SetupContext, operating, vls};
+use super::{PortSample, SetupContext, operating, vls};
 use crate::config::Diagnostic;
 use crate::config::qos_policy::{PortChoice, PortRange, SlToVlScope};
 use crate::fabric::{NodeId, PortId};
@@ -10,30 +10,30 @@ use crate::plan::qos::vls::{DROPPED_VL, configurable_info};
 use crate::wire::attr::CapMask;
 use rayon::prelude::*;
 
-/// Nodes looked at in one go.
-const CHUNK: usize = 256;
+/// Nodes that a worker thread checks at a time.
+const NODES_PER_CHUNK: usize = 256;
 
-/// What was found of a scope.
+/// The ports of a scope and their shortcomings.
 #[derive(Clone, Default)]
-struct Tally {
-    /// It is for a pair of ports.
+struct ScopeTally {
+    /// The scope matches a pair of ports.
     matched: bool,
-    /// Of these for one that no scope before it is for.
+    /// The scope matches a pair of ports to which no earlier scope applies.
     owned: bool,
-    /// Outputs that have not all of the VLs.
-    without: Crowd,
-    /// The VLs that any of them has not, as bits.
+    /// Outputs that shortfall some of the VLs.
+    without: PortSample,
+    /// The VLs that any output lacks, as bits.
     vls: u16,
     /// Outputs without SL to VL mapping.
-    mapless: Crowd,
-    /// By range of `from`, and then of `to`: devices without such a port.
-    absent: Vec<Crowd>,
+    mapless: PortSample,
+    /// Devices that shortfall a port of a range, by range of `from` and then of `to`.
+    absent: Vec<PortSample>,
 }
 
-impl Tally {
+impl ScopeTally {
     fn of(scope: &SlToVlScope) -> Self {
         let ranges = scope.from.ranges().len() + scope.to.ranges().len();
-        Self { absent: vec![Crowd::default(); ranges], ..Self::default() }
+        Self { absent: vec![PortSample::default(); ranges], ..Self::default() }
     }
 
     fn join(&mut self, later: &Self) {
@@ -46,37 +46,37 @@ impl Tally {
     }
 }
 
-/// The ranges of a scope as [`Tally::absent`] has them, each with whether it is about inputs.
+/// The port ranges of a scope in the order of [`ScopeTally::absent`], each with true for inputs.
 fn ranges(scope: &SlToVlScope) -> impl Iterator<Item = (bool, &PortRange)> {
     let from = scope.from.ranges().iter().map(|range| (true, range));
     from.chain(scope.to.ranges().iter().map(|range| (false, range)))
 }
 
-/// True if the scope is for all inputs.
+/// True if the scope applies to all inputs.
 fn takes_all(scope: &SlToVlScope) -> bool {
     !matches!(scope.from, PortChoice::These(_)) && scope.across_from.is_empty()
 }
 
 impl SetupContext<'_> {
-    pub(super) fn of_mappings(&self) -> Vec<Diagnostic> {
+    pub(super) fn mapping_diagnostics(&self) -> Vec<Diagnostic> {
         let scopes = &self.setup.policy().sl_to_vl;
         let Some(first) = scopes.first() else { return Vec::new() };
         if self.policy.decides_sl_to_vl() {
             let (count, engine) = (scopes.len(), self.engine);
-            let what = if count == 1 { "this sl2vl-scope is" } else { "all sl2vl-scopes are" };
+            let scopes = if count == 1 { "this sl2vl-scope is" } else { "all sl2vl-scopes are" };
             let message = format!(
-                "{what} refused: {engine} makes all SL to VL tables itself, for its routes are \
-                 free of credit loops with no others"
+                "{scopes} refused: {engine} computes all SL to VL tables itself, because its routes are \
+                 free of credit loops only with these"
             );
-            return vec![self.say(Severity::Error, first.at, message)];
+            return vec![self.diagnostic(Severity::Error, first.at, message)];
         }
         let nodes: Vec<NodeId> = self.fabric.node_ids().collect();
-        let blank: Vec<Tally> = scopes.iter().map(Tally::of).collect();
-        let chunks: Vec<Vec<Tally>> = nodes
-            .par_chunks(CHUNK)
+        let blank: Vec<ScopeTally> = scopes.iter().map(ScopeTally::of).collect();
+        let chunks: Vec<Vec<ScopeTally>> = nodes
+            .par_chunks(NODES_PER_CHUNK)
             .map(|nodes| {
                 let mut tallies = blank.clone();
-                nodes.iter().for_each(|&node| self.map(node, &mut tallies));
+                nodes.iter().for_each(|&node| self.check_node(node, &mut tallies));
                 tallies
             })
             .collect();
@@ -85,22 +85,22 @@ impl SetupContext<'_> {
             tallies.iter_mut().zip(chunk).for_each(|(own, later)| own.join(later));
         }
         let all = scopes.iter().zip(&tallies);
-        all.flat_map(|(scope, tally)| self.tell_mapping(scope, tally)).collect()
+        all.flat_map(|(scope, tally)| self.report_mapping(scope, tally)).collect()
     }
 
-    /// Looks at a node.
-    fn map(&self, id: NodeId, tallies: &mut [Tally]) {
+    /// Checks a node.
+    fn check_node(&self, id: NodeId, tallies: &mut [ScopeTally]) {
         let node = self.fabric.node(id);
         let ports = (0..=node.num_ports()).filter_map(|num| self.fabric.port_of(id, PortNum(num)));
         let inputs: Vec<PortId> = ports.collect();
-        // Slot 0 of a channel adapter is no port.
+        // Channel adapters have no port 0.
         let outputs = inputs.iter().skip(usize::from(!node.is_switch()));
         let mut targets: Vec<usize> = Vec::new();
         for &output in outputs.filter(|&&port| self.fabric.port(port).info.is_some()) {
             targets.extend(self.setup.targeting(self.fabric, output).map(|(index, _)| index));
             let own = [output];
             let inputs = if node.is_switch() { &inputs[..] } else { &own };
-            self.map_to(output, inputs, tallies);
+            self.check_output(output, inputs, tallies);
         }
         targets.sort_unstable();
         targets.dedup();
@@ -114,8 +114,8 @@ impl SetupContext<'_> {
         }
     }
 
-    /// Looks at an output.
-    fn map_to(&self, output: PortId, inputs: &[PortId], tallies: &mut [Tally]) {
+    /// Checks an output port.
+    fn check_output(&self, output: PortId, inputs: &[PortId], tallies: &mut [ScopeTally]) {
         let all = &self.setup.policy().sl_to_vl;
         let scopes: Vec<usize> = self.setup.mappings_to(self.fabric, output).collect();
         let mapping = |scopes: &[usize], input| self.setup.mapping(self.fabric, scopes, input);
@@ -136,7 +136,7 @@ impl SetupContext<'_> {
             let tally = &mut tallies[index];
             tally.owned = true;
             let Some(info) = info else { continue };
-            // Of a switch only port 0 carries the capability mask.
+            // On switches, only port 0 has a capability mask.
             let owner = if node.is_switch() { node.first_port } else { output };
             let able = self.fabric.port(owner).info.is_some_and(|i| i.has(CapMask::SL_MAPPING));
             let wanted = all[index].vls.iter().filter(|&&vl| vl != DROPPED_VL);
@@ -150,18 +150,18 @@ impl SetupContext<'_> {
         }
     }
 
-    fn tell_mapping(&self, scope: &SlToVlScope, tally: &Tally) -> Vec<Diagnostic> {
+    fn report_mapping(&self, scope: &SlToVlScope, tally: &ScopeTally) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         for ((_, range), absent) in ranges(scope).zip(&tally.absent) {
-            found.extend(self.tell_absent(range, absent));
+            found.extend(self.report_absent(range, absent));
         }
         if !tally.owned {
-            found.push(self.idle("sl2vl-scope", scope.at, tally.matched));
+            found.push(self.unused_scope("sl2vl-scope", scope.at, tally.matched));
         }
         if tally.mapless.count > 0 {
             let message =
-                format!("there is no SL to VL mapping at {}", self.such_as(&tally.mapless));
-            found.push(self.say(Severity::Warning, scope.at, message));
+                format!("SL to VL mapping is not supported at {}", self.such_as(&tally.mapless));
+            found.push(self.diagnostic(Severity::Warning, scope.at, message));
         }
         if let Some(first) = tally.without.first {
             let info = configurable_info(self.fabric, self.targets, first).unwrap_or_default();
@@ -169,16 +169,16 @@ impl SetupContext<'_> {
             let place = scope.vls.iter().position(concerned).and_then(|sl| scope.written.get(sl));
             let (ports, has) = (self.such_as(&tally.without), vls(operating(&info)));
             let message = format!(
-                "{} of the sl2vl-table: not at {ports}, which has {has}; there the lowest bits of \
-                 the VL count",
+                "the sl2vl-table uses {}, not operational at {ports} ({has}); the lowest bits of the VL are \
+                 used there",
                 vls(tally.vls)
             );
-            found.push(self.say(Severity::Error, *place.unwrap_or(&scope.at), message));
+            found.push(self.diagnostic(Severity::Error, *place.unwrap_or(&scope.at), message));
         }
         found
     }
 
-    fn tell_absent(&self, range: &PortRange, absent: &Crowd) -> Option<Diagnostic> {
+    fn report_absent(&self, range: &PortRange, absent: &PortSample) -> Option<Diagnostic> {
         let node = self.fabric.node_of(absent.first?);
         let one = format!("{} {} \"{}\"", node.kind(), node.guid(), node.description);
         let devices = match absent.count {
@@ -186,7 +186,8 @@ impl SetupContext<'_> {
             count => format!("{count} devices, such as {one}"),
         };
         let (last, ports) = (range.last, node.num_ports());
-        let message = format!("there is no port {last} at {devices}, whose last is port {ports}");
-        Some(self.say(Severity::Error, range.at, message))
+        let message =
+            format!("port {last} does not exist on {devices}; the highest port is {ports}");
+        Some(self.diagnostic(Severity::Error, range.at, message))
     }
 }

@@ -1,9 +1,12 @@
-//! What of the scopes a fabric cannot follow: section 9 of the proposal.
+//! Diagnostics about scopes that the fabric cannot implement (section 9 of the proposal).
 //!
-//! Nodes that no port group has: a note. Scopes without a port, entries of arbitration for VLs that a port lacks: warnings. Tables
-//! longer than a port's, mappings to VLs that it lacks, port numbers that a device lacks: errors.
-//! Whatever it is, the rest is carried out: the policy is for a fabric that changes, and what
-//! one port cannot do the others can.
+//! * information: nodes that are in no port group;
+//! * warnings: scopes without a port, arbitration entries for VLs that a port lacks;
+//! * errors: tables longer than a port's, mappings to VLs that a port lacks, port numbers that a device
+//!   lacks.
+//!
+//! The rest of a scope is applied in any case: the policy must suit a fabric that changes, and a
+//! restriction of one port must not affect the others.
 
 mod arbitration;
 mod mappings;
@@ -12,43 +15,40 @@ use super::scopes::QosSetup;
 use crate::config::Diagnostic;
 use crate::config::qos_policy::Place;
 use crate::fabric::{Fabric, Node, PortId};
-use crate::notes::Severity;
+use crate::notes::{Severity, counted};
 use crate::plan::paged_vec::PagedVec;
 use crate::plan::routing::RoutingPolicy;
 use crate::wire::attr::PortInfo;
 
-/// What the scopes are to be carried out on.
+/// The plan that the scopes are checked against.
 #[derive(Clone, Copy)]
 pub struct SetupContext<'a> {
-    /// The fabric.
     pub fabric: &'a Fabric,
-    /// The scopes.
     pub setup: &'a QosSetup,
     /// Name of the engine that routed the fabric.
     pub engine: &'a str,
-    /// What it decides.
     pub policy: &'a dyn RoutingPolicy,
-    /// By port slot: the PortInfo that is to be set.
+    /// The PortInfo to set, by port slot.
     pub targets: &'a PagedVec<Option<PortInfo>>,
 }
 
-/// What the operator is to hear of the scopes, by place in the file.
+/// The diagnostics of all scopes, by position in the file.
 pub fn diagnostics(context: &SetupContext<'_>) -> Vec<Diagnostic> {
-    let mut found = context.of_arbitration();
-    found.extend(context.of_mappings());
-    found.extend(context.of_nodes());
+    let mut found = context.arbitration_diagnostics();
+    found.extend(context.mapping_diagnostics());
+    found.extend(context.ungrouped_nodes());
     found.sort_by_key(|found| (found.line, found.column));
     found
 }
 
 impl SetupContext<'_> {
-    fn say(&self, severity: Severity, at: Place, message: String) -> Diagnostic {
+    fn diagnostic(&self, severity: Severity, at: Place, message: String) -> Diagnostic {
         let file = self.setup.policy().file.clone();
         Diagnostic { file, line: at.line, column: at.column, severity, message }
     }
 
-    /// Nodes without a port in any group: what was forgotten, maybe.
-    fn of_nodes(&self) -> Option<Diagnostic> {
+    /// Nodes without a port in any group, which the administrator may have overlooked.
+    fn ungrouped_nodes(&self) -> Option<Diagnostic> {
         let all: Vec<usize> = (0..self.setup.policy().groups.len()).collect();
         let is_forgotten = |node: &&Node| {
             let first = node.first_port.0;
@@ -59,55 +59,54 @@ impl SetupContext<'_> {
         let node = forgotten.next()?;
         let more = match forgotten.count() {
             0 => String::new(),
-            more => format!(", and {more} more nodes"),
+            more => format!(", and {}", counted(more, "more node", "more nodes")),
         };
         let name = format!("{} {} \"{}\"", node.kind(), node.guid(), node.description);
-        let message = format!("no port group has {name}{more}");
-        Some(self.say(Severity::Info, Place::default(), message))
+        let message = format!("no port group contains {name}{more}");
+        Some(self.diagnostic(Severity::Info, Place::default(), message))
     }
 
-    /// A scope of which nothing remains.
-    fn idle(&self, what: &str, at: Place, matched: bool) -> Diagnostic {
+    /// A scope that applies to no port.
+    fn unused_scope(&self, what: &str, at: Place, matched: bool) -> Diagnostic {
         let message = match matched {
             false => format!("this {what} matches no port of the fabric"),
-            true => format!("this {what} has no effect: scopes before it have all of its ports"),
+            true => format!("this {what} has no effect: earlier scopes apply to all of its ports"),
         };
-        self.say(Severity::Warning, at, message)
+        self.diagnostic(Severity::Warning, at, message)
     }
 
-    /// `port X`, or `12 ports, such as port X`.
-    fn such_as(&self, crowd: &Crowd) -> String {
-        let first = crowd.first.map(|port| self.fabric.describe(port)).unwrap_or_default();
-        match crowd.count {
+    /// Describes ports by an example: `port X`, or `12 ports, such as port X`.
+    fn such_as(&self, ports: &PortSample) -> String {
+        let first = ports.first.map(|port| self.fabric.describe(port)).unwrap_or_default();
+        match ports.count {
             1 => first,
             count => format!("{count} ports, such as {first}"),
         }
     }
 }
 
-/// Ports that have something in common.
+/// The number of ports with a common property, and the first of them.
 #[derive(Clone, Copy, Debug, Default)]
-struct Crowd {
+struct PortSample {
     count: usize,
-    /// The first of them.
     first: Option<PortId>,
 }
 
-impl Crowd {
-    /// Adds a port that comes behind those before.
+impl PortSample {
+    /// Adds a port. Ports must be added in ascending order.
     fn add(&mut self, port: PortId) {
         self.count += 1;
         self.first = self.first.or(Some(port));
     }
 
-    /// Adds a crowd that comes behind this one.
+    /// Adds the ports of `later`, which follow those of this sample.
     fn join(&mut self, later: &Self) {
         self.count += later.count;
         self.first = self.first.or(later.first);
     }
 }
 
-/// `VL 3`, `VLs 2, 8-14`: the VLs whose bits are set.
+/// Formats a bit set of VLs: `VL 3`, `VLs 2, 8-14`.
 fn vls(bits: u16) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for vl in (0..16).filter(|vl| bits >> vl & 1 == 1) {
@@ -127,7 +126,7 @@ fn vls(bits: u16) -> String {
     format!("{noun} {}", runs.join(", "))
 }
 
-/// The data VLs that operate on a port, as bits.
+/// The operational data VLs of a port, as bits.
 fn operating(info: &PortInfo) -> u16 {
     let highest = u32::from(crate::plan::qos::vls::vl_mask(info)).min(14);
     ((1_u32 << (highest + 1)) - 1) as u16
