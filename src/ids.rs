@@ -1,10 +1,9 @@
-//! The names of things on a subnet, one type each, so that passing an MLID for a LID or an SL
-//! for a VL does not compile. Values are in host order: byte order ends in [`crate::wire`].
+//! Identifiers of a subnet, one type each, so that passing an MLID for a LID or an SL for a VL does not
+//! compile. Values are in host byte order; [`crate::wire`] converts them.
 
 use std::fmt;
 
-/// Defines a newtype over an unsigned integer that converts to and from its raw value and to
-/// and from the bit fields of [`crate::wire`].
+/// Defines a newtype over an unsigned integer, with its text format.
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($raw:ty), $format:literal) => {
         $(#[$doc])*
@@ -28,24 +27,15 @@ macro_rules! id {
                 Self(raw)
             }
         }
-
-        impl crate::wire::bits::Field for $name {
-            fn from_bits(bits: u64) -> Self {
-                Self(bits as $raw)
-            }
-            fn to_bits(self) -> u64 {
-                u64::from(self.0)
-            }
-        }
     };
 }
 
 id! {
-    /// An EUI-64: the name of a node, a port or a system (IBA vol. 1, 4.1.1). 0 means "none".
+    /// The EUI-64 of a node, a port or a system (IBA vol. 1, 4.1.1). 0 means "none".
     Guid(u64), "0x{:016x}"
 }
 id! {
-    /// A local identifier (IBA vol. 1, 4.1.3). Unicast: 1..=0xBFFF; 0 means "none yet".
+    /// A local identifier (IBA vol. 1, 4.1.3). Unicast: 1..=0xBFFF; 0 means "not assigned".
     Lid(u16), "{}"
 }
 id! {
@@ -57,7 +47,7 @@ id! {
     PortNum(u8), "{}"
 }
 id! {
-    /// A partition key: 15 bits of partition number, top bit set for full membership.
+    /// A partition key: 15 bits of partition number, most significant bit set for full membership.
     Pkey(u16), "0x{:04x}"
 }
 id! {
@@ -78,7 +68,7 @@ impl Guid {
 }
 
 impl Lid {
-    /// The permissive LID: "whoever receives this" (directed routes use it at both ends).
+    /// The permissive LID, which directed routes use at both ends.
     pub const PERMISSIVE: Self = Self(0xFFFF);
     /// The highest unicast LID.
     pub const UNICAST_MAX: Self = Self(0xBFFF);
@@ -88,16 +78,15 @@ impl Lid {
         (1..=Self::UNICAST_MAX.0).contains(&self.0)
     }
 
-    /// This LID as an index into a table by LID.
+    /// Index into a table by LID.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
 }
 
 impl Mlid {
-    /// The first multicast LID.
     pub const FIRST: Self = Self(0xC000);
-    /// The last multicast LID (0xFFFF is the permissive LID).
+    /// The highest multicast LID; 0xFFFF is the permissive LID.
     pub const LAST: Self = Self(0xFFFE);
 }
 
@@ -105,7 +94,7 @@ impl PortNum {
     /// The management port of a switch.
     pub const ZERO: Self = Self(0);
 
-    /// This number as an index into a node's ports.
+    /// Index into the ports of a node.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -117,7 +106,7 @@ impl Pkey {
     /// Limited membership in the default partition.
     pub const DEFAULT_LIMITED: Self = Self(0x7FFF);
 
-    /// The partition number without the membership bit.
+    /// The partition number, without the membership bit.
     pub fn base(self) -> u16 {
         self.0 & 0x7FFF
     }
@@ -137,41 +126,17 @@ impl Pkey {
         self.0 & 0x8000 != 0
     }
 
-    /// True if the two keys name the same partition and at least one end is a full member, so
-    /// that packets may pass (IBA vol. 1, 10.9.3). The invalid partition 0 matches nothing.
+    /// True if packets may pass between holders of the two P_Keys: same partition, and at least one full
+    /// member (IBA vol. 1, 10.9.3). The invalid partition 0 matches nothing.
     pub fn matches(self, other: Self) -> bool {
         self.base() != 0 && self.base() == other.base() && (self.is_full() || other.is_full())
     }
 }
 
-/// A 128-bit global identifier: subnet prefix and GUID, or a multicast group's name (MGID).
+/// A 128-bit global identifier in network byte order: the GID of a port, or the MGID of a multicast
+/// group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Gid(pub [u8; 16]);
-
-impl Gid {
-    /// The unicast GID of the port `guid` in the subnet `prefix`.
-    pub fn new(prefix: u64, guid: Guid) -> Self {
-        let mut raw = [0; 16];
-        raw[..8].copy_from_slice(&prefix.to_be_bytes());
-        raw[8..].copy_from_slice(&guid.0.to_be_bytes());
-        Self(raw)
-    }
-
-    /// The upper 64 bits: the subnet prefix of a unicast GID.
-    pub fn prefix(&self) -> u64 {
-        u64::from_be_bytes(self.0[..8].try_into().expect("eight of sixteen bytes"))
-    }
-
-    /// The lower 64 bits: the interface identifier of a unicast GID.
-    pub fn guid(&self) -> Guid {
-        Guid(u64::from_be_bytes(self.0[8..].try_into().expect("eight of sixteen bytes")))
-    }
-
-    /// True for multicast GIDs (first byte 0xFF).
-    pub fn is_multicast(&self) -> bool {
-        self.0[0] == 0xFF
-    }
-}
 
 impl fmt::Display for Gid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -195,13 +160,5 @@ mod tests {
         assert!(!Pkey(0x7FFF).matches(Pkey(0x7FFF)));
         assert!(!Pkey(0x8000).matches(Pkey(0x8000)));
         assert!(!Pkey(0x8001).matches(Pkey(0x8002)));
-    }
-
-    #[test]
-    fn gid_halves_come_back() {
-        let gid = Gid::new(0xfe80_0000_0000_0000, Guid(0x0002_c903_0000_0001));
-        assert_eq!(gid.prefix(), 0xfe80_0000_0000_0000);
-        assert_eq!(gid.guid(), Guid(0x0002_c903_0000_0001));
-        assert_eq!(gid.to_string(), "fe80::2:c903:0:1");
     }
 }

@@ -116,7 +116,7 @@ impl DiscoveryQueries {
                     let node = query.node();
                     node.is_some_and(|node| !state.is_intact(&state.entries()[node].route))
                 };
-                self.deferred.extend(self.batch.forget(is_lost));
+                self.deferred.extend(self.batch.cancel(is_lost));
             }
         }
     }

@@ -26,7 +26,7 @@ pub(super) enum RegistryChange {
     Register(Box<[ServiceRecord; 2]>),
     /// Deletes a service. The reply contains its key if the request is trusted.
     Unregister {
-        name: ServiceRid,
+        rid: ServiceRid,
         trusted: bool,
     },
     /// Adds a subscription. The InformInfo is the reply.
@@ -43,41 +43,41 @@ pub(super) fn apply(
     change: RegistryChange,
     registry: &mut Registry,
     now: Instant,
-    answer: &mut ReplyBuilder,
+    reply: &mut ReplyBuilder,
 ) -> Result<u64, ErrorStatus> {
     let mut required_generation = 0;
     match change {
         RegistryChange::Join(join) => {
             let (record, since) = registry.multicast.join(join)?;
             required_generation = since;
-            push(answer, &record);
+            push(reply, &record);
         }
-        RegistryChange::Leave(leave) => push(answer, &registry.multicast.leave(leave)?),
+        RegistryChange::Leave(leave) => push(reply, &registry.multicast.leave(leave)?),
         RegistryChange::Register(records) => {
-            let [record, shown] = *records;
+            let [record, redacted] = *records;
             registry.services.set(record, now)?;
-            push(answer, &shown);
+            push(reply, &redacted);
         }
-        RegistryChange::Unregister { name, trusted } => {
-            let record = registry.services.delete(&name, now);
+        RegistryChange::Unregister { rid, trusted } => {
+            let record = registry.services.delete(&rid, now);
             let record = record.ok_or(ErrorStatus(SaStatus::NO_RECORDS))?;
-            push(answer, &services::redacted(record, trusted));
+            push(reply, &services::redacted(record, trusted));
         }
-        RegistryChange::Subscribe(subscription, shown) => {
+        RegistryChange::Subscribe(subscription, info) => {
             registry.subscriptions.subscribe(*subscription)?;
-            push(answer, &shown);
+            push(reply, &info);
         }
-        RegistryChange::Unsubscribe(subscription, shown) => {
+        RegistryChange::Unsubscribe(subscription, info) => {
             registry.subscriptions.unsubscribe(&subscription)?;
-            push(answer, &shown);
+            push(reply, &info);
         }
         RegistryChange::SetAliases(edit) => {
             let guids = registry.aliases.set(&edit)?;
-            push(answer, &guid_info(&edit, guids));
+            push(reply, &guid_info(&edit, guids));
         }
         RegistryChange::ClearAliases(edit) => {
             let guids = registry.aliases.clear(&edit);
-            push(answer, &guid_info(&edit, guids));
+            push(reply, &guid_info(&edit, guids));
         }
     }
     Ok(required_generation)
@@ -93,6 +93,6 @@ fn guid_info(edit: &AliasEdit, guids: [Guid; GUID_BLOCK]) -> GuidInfoRecord {
 }
 
 /// Appends the only record of the reply.
-fn push<R: Record>(answer: &mut ReplyBuilder, record: &R) {
-    let _ = answer.push(record);
+fn push<R: Record>(reply: &mut ReplyBuilder, record: &R) {
+    let _ = reply.push(record);
 }

@@ -1,6 +1,6 @@
-//! GUIDInfoRecord (IBA vol. 1, 15.2.5.18): the GUID tables of end ports. The first GUID is the
-//! port's own; the others are aliases, which ports of the same partition may set and clear
-//! (o15-0.3.x). The registry holds them; devices hear of them with the next plan.
+//! GUIDInfoRecord (IBA vol. 1, 15.2.5.18): the GUID tables of end ports. The first entry is the port's
+//! own GUID; the others are aliases, which ports of the same partition may set and clear (o15-0.3.x).
+//! The registry stores them, and the next plan programs them into the devices.
 
 use super::change::RegistryChange;
 use super::query::{Query, ReplyBuilder};
@@ -11,8 +11,8 @@ use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock};
 use crate::wire::record::tables::GuidInfoRecord;
 use crate::wire::sa::SaStatus;
 
-/// Get and GetTable: one record per end port and block of 8 GUIDs that its table has.
-pub(super) fn list(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
+/// SubnAdmGet and SubnAdmGetTable: one record per end port and block of 8 GUIDs within its GUIDCap.
+pub(super) fn list(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let mut wanted: GuidInfoRecord = query.record();
     for end in query.end_ports(GuidInfoRecord::LID, wanted.lid()) {
         let port = query.view.fabric().port(end);
@@ -31,7 +31,7 @@ pub(super) fn list(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), E
             record.set_lid(lid);
             record.set_block(block);
             record.set_guids(&guids);
-            if query.push_if_matching(&wanted, &record, answer).is_break() {
+            if query.push_if_matching(&wanted, &record, reply).is_break() {
                 return Ok(());
             }
         }
@@ -39,27 +39,27 @@ pub(super) fn list(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), E
     Ok(())
 }
 
-/// Checks a Set.
+/// Checks SubnAdmSet.
 pub(super) fn set(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
     Ok(RegistryChange::SetAliases(Box::new(edit(query)?)))
 }
 
-/// Checks a Delete. Aliases that are members of a multicast group stay.
+/// Checks SubnAdmDelete. Aliases that are members of a multicast group cannot be cleared.
 pub(super) fn clear(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
     let edit = edit(query)?;
     let held = query.registry.aliases.block(edit.port, edit.block).copied().unwrap_or_default();
-    let leaving = held
+    let cleared = held
         .iter()
         .enumerate()
         .filter(|&(index, guid)| edit.selected >> index & 1 == 1 && *guid != Guid::default());
-    if leaving.into_iter().any(|(_, &guid)| query.registry.multicast.has_member(guid)) {
+    if cleared.into_iter().any(|(_, &guid)| query.registry.multicast.has_member(guid)) {
         return Err(ErrorStatus(SaStatus::DENIED));
     }
     Ok(RegistryChange::ClearAliases(Box::new(edit)))
 }
 
-/// What a Set or Delete is about: the port and the block must be named, and entries within the
-/// port's GUIDCap other than its own GUID selected; entries beyond it are passed over.
+/// Checks the components of SubnAdmSet and SubnAdmDelete: LID and block number are required, and entry
+/// 0 of block 0, the port's own GUID, cannot be selected. Entries above GUIDCap are ignored.
 fn edit(query: &Query<'_>) -> Result<AliasEdit, ErrorStatus> {
     if !query.has(GuidInfoRecord::LID | GuidInfoRecord::BLOCK) {
         return Err(ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS));
@@ -86,7 +86,7 @@ fn edit(query: &Query<'_>) -> Result<AliasEdit, ErrorStatus> {
         block: wanted.block(),
         selected: selected & existing,
         guids: wanted.guids().0,
-        byte: view.options().sm_assigned_guid,
+        assigned_guid_byte: view.options().sm_assigned_guid,
         fabric: view.shared_fabric(),
     })
 }

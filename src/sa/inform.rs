@@ -1,9 +1,9 @@
-//! InformInfo (IBA vol. 1, 13.4.8.3 and 13.5.3): subscriptions to notices; InformInfoRecord
-//! (15.2.5.12): who has which.
+//! InformInfo (IBA vol. 1, 13.4.8.3 and 13.5.3): subscribes to notices. InformInfoRecord (15.2.5.12):
+//! lists the subscriptions.
 
 use super::change::RegistryChange;
 use super::query::{Query, ReplyBuilder};
-use super::registry::subscriptions::{Subscription, is_security, lid_range};
+use super::registry::subscriptions::{Subscription, is_security_trap, lid_range};
 use super::status::ErrorStatus;
 use crate::ids::{Gid, Lid};
 use crate::transport::{Address, GSI_QKEY};
@@ -14,17 +14,17 @@ fn require(condition: bool) -> Result<(), ErrorStatus> {
     if condition { Ok(()) } else { Err(ErrorStatus(SaStatus::REQ_INVALID)) }
 }
 
-/// Checks a Set: subscribes, or ends a subscription. Reports go to where the request came from;
-/// a request that ends a subscription names the queue pair (13.4.8.3).
+/// Checks SubnAdmSet(InformInfo), which subscribes or unsubscribes. Reports go to the sender of the
+/// request; a request to unsubscribe contains the QPN of the subscription (13.4.8.3).
 pub(super) fn change(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
     let request: InformInfo = query.record();
     require(request.subscribe() <= 1)?;
-    let wants_security = request.is_generic() != 0 && is_security(request.trap_number());
+    let wants_security = request.is_generic() != 0 && is_security_trap(request.trap_number());
     require(query.trusted || !wants_security)?;
     let mut info = request;
     let subscribes = request.subscribe() == 1;
     if subscribes {
-        require(may_hear_of(query, &request))?;
+        require(may_subscribe(query, &request))?;
         info.set_qpn(query.from.qpn);
     }
     let subscription = Box::new(Subscription {
@@ -42,9 +42,9 @@ pub(super) fn change(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
     })
 }
 
-/// o13-14.1.1: the requester and the sources it names must have a partition in common. No LID at
-/// all is no source: osmtest subscribes to that, and hears of nothing.
-fn may_hear_of(query: &Query<'_>, info: &InformInfo) -> bool {
+/// Checks that the requester shares a partition with every selected source (o13-14.1.1). A LID range
+/// of 0 to 0 is accepted, because osmtest subscribes with it, and matches no notice.
+fn may_subscribe(query: &Query<'_>, info: &InformInfo) -> bool {
     if info.gid() != Gid::default() {
         let port = query.view.fabric().port_by_guid(info.gid().guid());
         return port.is_some_and(|port| query.is_visible(port));
@@ -56,7 +56,7 @@ fn may_hear_of(query: &Query<'_>, info: &InformInfo) -> bool {
     exists && first <= last && first <= lids.max() && sources.all(|port| query.is_visible(port))
 }
 
-/// The reply to a refused Set says that there is no subscription (o13-13.1.1).
+/// Clears the Subscribe field of an error reply to SubnAdmSet (o13-13.1.1).
 pub(super) fn clear_subscribe(mad: &mut [u8]) {
     const SUBSCRIBE_AT: usize = DATA_OFFSET + 23;
     if let Some(subscribe) = mad.get_mut(SUBSCRIBE_AT) {
@@ -64,8 +64,9 @@ pub(super) fn clear_subscribe(mad: &mut [u8]) {
     }
 }
 
-/// Get and GetTable of InformInfoRecord. The queue pair is for the trusted (C15-0.2-1.16).
-pub(super) fn list(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
+/// SubnAdmGet and SubnAdmGetTable of InformInfoRecord. Only trusted requesters see the QPN
+/// (C15-0.2-1.16).
+pub(super) fn list(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: InformInfoRecord = query.record();
     for subscription in query.registry.subscriptions().iter() {
         let subscriber = query.view.fabric().port_by_guid(subscription.subscriber);
@@ -78,7 +79,7 @@ pub(super) fn list(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), E
             info.set_qpn(0);
             record.set_inform_info(&info);
         }
-        if query.push_if_matching(&wanted, &record, answer).is_break() {
+        if query.push_if_matching(&wanted, &record, reply).is_break() {
             break;
         }
     }

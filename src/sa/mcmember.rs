@@ -1,6 +1,7 @@
-//! MCMemberRecord (IBA vol. 1, 15.2.5.17): requests are checked against the snapshot here and
-//! carried out by the [`Registry`](super::registry::Registry). Rules o15-0.1.x and o15-0.2.x of
-//! the specification, with OpenSM's statuses. What a new group is like is decided in [`creation`].
+//! MCMemberRecord (IBA vol. 1, 15.2.5.17): checks requests to join and leave multicast groups by the
+//! rules o15-0.1.x and o15-0.2.x, with OpenSM's status codes. The
+//! [`Registry`](super::registry::Registry) carries them out; [`creation`] sets the parameters of a
+//! new group.
 
 mod creation;
 
@@ -18,7 +19,7 @@ use crate::wire::record::{JoinState, McMemberRecord, PathRecord, Selector};
 use crate::wire::sa::SaStatus;
 use std::ops::ControlFlow;
 
-/// What every join and leave must say.
+/// Required components of joins and leaves.
 const REQUIRED: u64 = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
 
 const INVALID: ErrorStatus = ErrorStatus(SaStatus::REQ_INVALID);
@@ -27,9 +28,9 @@ fn require(condition: bool) -> Result<(), ErrorStatus> {
     if condition { Ok(()) } else { Err(INVALID) }
 }
 
-/// The request of a Set or Delete, with what all of them must have.
-fn request(query: &Query<'_>) -> Result<McMemberRecord, ErrorStatus> {
-    let wanted = listed(query)?;
+/// The record of SubnAdmSet or SubnAdmDelete, with its required components checked.
+fn checked_member(query: &Query<'_>) -> Result<McMemberRecord, ErrorStatus> {
+    let wanted = checked_record(query)?;
     if !query.has(REQUIRED) {
         return Err(ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS));
     }
@@ -39,8 +40,8 @@ fn request(query: &Query<'_>) -> Result<McMemberRecord, ErrorStatus> {
     Ok(wanted)
 }
 
-/// The record asked with, if there is multicast at all and its codes mean something.
-fn listed(query: &Query<'_>) -> Result<McMemberRecord, ErrorStatus> {
+/// The record of the request, with its rate and MTU codes checked. Fails with `disable_multicast`.
+fn checked_record(query: &Query<'_>) -> Result<McMemberRecord, ErrorStatus> {
     if query.view.options().disable_multicast {
         return Err(ErrorStatus(Status::BAD_METHOD_ATTR));
     }
@@ -52,9 +53,9 @@ fn listed(query: &Query<'_>) -> Result<McMemberRecord, ErrorStatus> {
     Ok(wanted)
 }
 
-/// Checks a Set: join a group, or create it.
+/// Checks SubnAdmSet, which joins a group and creates it if necessary.
 pub(super) fn join(query: &Query<'_>) -> Result<Join, ErrorStatus> {
-    let wanted = request(query)?;
+    let wanted = checked_member(query)?;
     let view = &query.view;
     let port = query.port_by_gid(&wanted.port_gid()).ok_or(INVALID)?;
     let proxy = port != query.requester;
@@ -65,9 +66,9 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, ErrorStatus> {
     let (group, pkey) = match query.registry.group(&wanted.mgid()) {
         Some(group) => {
             let validate = view.options().mcgroup_join_validation;
-            require(!validate || same_group(query, &wanted, &group.spec))?;
-            require(selectors_fit(query, &wanted, &group.spec))?;
-            require(realizable(query, port, &group.spec))?;
+            require(!validate || parameters_match(query, &wanted, &group.spec))?;
+            require(selectors_match(query, &wanted, &group.spec))?;
+            require(link_supports(query, port, &group.spec))?;
             require(may_modify(query, group, wanted.port_gid()))?;
             (JoinTarget::Existing(group.spec.mgid), group.spec.pkey)
         }
@@ -84,21 +85,21 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, ErrorStatus> {
     Ok(Join { group, port_gid: wanted.port_gid(), port: view.guid(port), state, proxy })
 }
 
-/// Checks a Delete: leave a group, or give up some roles in it (o15-0.1.14).
+/// Checks SubnAdmDelete, which leaves a group or gives up some join states (o15-0.1.14).
 pub(super) fn leave(query: &Query<'_>) -> Result<Leave, ErrorStatus> {
-    let wanted = request(query)?;
+    let wanted = checked_member(query)?;
     let group = query.registry.group(&wanted.mgid()).ok_or(INVALID)?;
     let member = group.members.get(&wanted.port_gid().guid()).ok_or(INVALID)?;
     let state = wanted.join_state();
     require(!state.is_empty() && member.state.contains(state))?;
-    // The member itself may be gone; then only proxies can be asked to leave.
+    // The port of the member must still be in the fabric.
     require(query.view.fabric().port_by_guid(member.port).is_some())?;
     require(may_modify(query, group, wanted.port_gid()))?;
     Ok(Leave { mgid: group.spec.mgid, port_gid: wanted.port_gid(), state })
 }
 
-/// o15-0.2.1: a membership is changed by the port itself, or, if it was joined by proxy, by any
-/// port of the group's partition.
+/// Checks that the requester may modify a membership (o15-0.2.1): the member port may, and for proxy
+/// joins any port of the group's partition.
 fn may_modify(query: &Query<'_>, group: &Group, member: Gid) -> bool {
     match group.members.get(&member.guid()) {
         None => true,
@@ -107,7 +108,7 @@ fn may_modify(query: &Query<'_>, group: &Group, member: Gid) -> bool {
     }
 }
 
-/// The highest MLID that the tables of all multicast switches hold.
+/// The highest MLID that fits in the multicast forwarding tables of all switches.
 fn last_mlid(query: &Query<'_>) -> Mlid {
     let fabric = query.view.fabric();
     let caps = fabric.switch_ids().map(|id| fabric.switch(id).switch_info.multicast_fdb_cap());
@@ -115,9 +116,9 @@ fn last_mlid(query: &Query<'_>) -> Mlid {
     Mlid(Mlid::FIRST.0.saturating_add(entries - 1).min(Mlid::LAST.0))
 }
 
-/// True if the components that name a group's parameters are those of the group. Keys match if
-/// they are of one partition and not both limited.
-fn same_group(query: &Query<'_>, wanted: &McMemberRecord, spec: &GroupSpec) -> bool {
+/// True if the selected components equal the group's parameters. P_Keys match if they belong to the
+/// same partition and are not both limited.
+fn parameters_match(query: &Query<'_>, wanted: &McMemberRecord, spec: &GroupSpec) -> bool {
     let differs = |component, differs: bool| query.has(component) && differs;
     !(differs(McMemberRecord::QKEY, wanted.qkey() != spec.qkey)
         || differs(McMemberRecord::PKEY, !wanted.pkey().matches(spec.pkey))
@@ -127,8 +128,8 @@ fn same_group(query: &Query<'_>, wanted: &McMemberRecord, spec: &GroupSpec) -> b
         || differs(McMemberRecord::HOP_LIMIT, wanted.hop_limit() != spec.hop_limit))
 }
 
-/// True if the group's MTU and rate are what the selectors ask for.
-fn selectors_fit(query: &Query<'_>, wanted: &McMemberRecord, spec: &GroupSpec) -> bool {
+/// True if the group's MTU and rate satisfy the selectors of the request.
+fn selectors_match(query: &Query<'_>, wanted: &McMemberRecord, spec: &GroupSpec) -> bool {
     let rank = |code| rate_rank(code).unwrap_or(0);
     let mtu = query.has(McMemberRecord::MTU_SELECTOR | McMemberRecord::MTU);
     let rate = query.has(McMemberRecord::RATE_SELECTOR | McMemberRecord::RATE);
@@ -136,40 +137,40 @@ fn selectors_fit(query: &Query<'_>, wanted: &McMemberRecord, spec: &GroupSpec) -
         && (!rate || satisfies(wanted.rate_selector(), rank(wanted.rate()), rank(spec.rate)))
 }
 
-/// True if the port's link carries the group's packets at the group's rate.
-fn realizable(query: &Query<'_>, port: PortId, spec: &GroupSpec) -> bool {
+/// True if the port's link supports the group's MTU and rate.
+fn link_supports(query: &Query<'_>, port: PortId, spec: &GroupSpec) -> bool {
     let mtu = query.view.port_info(port).map_or(0, |info| info.neighbor_mtu());
     let rate = usize::from(query.view.path_index().mtu_rate(port).rate);
     mtu >= spec.mtu && rate_rank(spec.rate).is_none_or(|needed| rate >= needed)
 }
 
-/// Get and GetTable. The trusted see every member; others see the groups of their partitions,
-/// without PortGID, JoinState and ProxyJoin.
-pub(super) fn list(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
-    let wanted = listed(query)?;
+/// SubnAdmGet and SubnAdmGetTable. Trusted requesters see every member; others see the groups of their
+/// partitions with PortGID, JoinState and ProxyJoin cleared.
+pub(super) fn list(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
+    let wanted = checked_record(query)?;
     for group in query.registry.iter() {
         let differs = query.has(McMemberRecord::MGID) && wanted.mgid() != group.spec.mgid
             || query.has(McMemberRecord::MLID) && wanted.mlid() != group.mlid
             || query.has(McMemberRecord::SCOPE) && wanted.scope() != group.spec.scope;
         if differs
             || !query.view.has_pkey(query.requester, group.spec.pkey)
-            || !same_group(query, &wanted, &group.spec)
-            || !selectors_fit(query, &wanted, &group.spec)
+            || !parameters_match(query, &wanted, &group.spec)
+            || !selectors_match(query, &wanted, &group.spec)
         {
             continue;
         }
-        if list_group(query, &wanted, group, answer).is_break() {
+        if push_group(query, &wanted, group, reply).is_break() {
             break;
         }
     }
     Ok(())
 }
 
-fn list_group(
+fn push_group(
     query: &Query<'_>,
     wanted: &McMemberRecord,
     group: &Group,
-    answer: &mut ReplyBuilder,
+    reply: &mut ReplyBuilder,
 ) -> ControlFlow<()> {
     let fits = |member: &Member| {
         (!query.has(McMemberRecord::JOIN_STATE) || member.state == wanted.join_state())
@@ -178,11 +179,11 @@ fn list_group(
     let prefix = query.view.options().subnet_prefix;
     let by_port = query.has(McMemberRecord::PORT_GID);
     if !by_port && !query.trusted {
-        // To the untrusted a group is as its creator was: a full member, not by proxy.
-        let nobody = Guid::default();
-        let group_itself = Member { port: nobody, state: JoinState::FULL, proxy: false, since: 0 };
+        // For JoinState and ProxyJoin, an untrusted requester sees the group as one full member.
+        let port = Guid::default();
+        let group_itself = Member { port, state: JoinState::FULL, proxy: false, since: 0 };
         return if fits(&group_itself) {
-            answer.push(&group.record())
+            reply.push(&group.record())
         } else {
             ControlFlow::Continue(())
         };
@@ -195,16 +196,16 @@ fn list_group(
             continue;
         }
         if query.trusted {
-            answer.push(&group.member_record(Gid::new(prefix, guid), *member))?;
+            reply.push(&group.member_record(Gid::new(prefix, guid), *member))?;
         } else {
-            answer.push(&group.record())?;
+            reply.push(&group.record())?;
         }
     }
     ControlFlow::Continue(())
 }
 
-/// PathRecord with a multicast DGID: the group's parameters.
-pub(super) fn path_to_group(query: &Query<'_>, wanted: &PathRecord, answer: &mut ReplyBuilder) {
+/// Appends the reply to a PathRecord query with a multicast DGID: the parameters of the group.
+pub(super) fn path_to_group(query: &Query<'_>, wanted: &PathRecord, reply: &mut ReplyBuilder) {
     let Some(group) = query.registry.group(&wanted.dgid()) else { return };
     if !path_matches(query, wanted, group) {
         return;
@@ -228,29 +229,30 @@ pub(super) fn path_to_group(query: &Query<'_>, wanted: &PathRecord, answer: &mut
     record.set_rate(spec.rate);
     record.set_packet_life_selector(Selector::Exactly);
     record.set_packet_life(spec.packet_life);
-    let _ = answer.push(&record);
+    let _ = reply.push(&record);
 }
 
-/// True if the group is what a path query asks for: its parameters, and a source in it.
+/// True if the group satisfies a path query, and the source of the query is a member.
 fn path_matches(query: &Query<'_>, wanted: &PathRecord, group: &Group) -> bool {
     let (spec, view) = (&group.spec, &query.view);
-    let is_name =
+    let is_member_gid =
         |gid: Gid| view.is_local_prefix(gid.prefix()) && group.members.contains_key(&gid.guid());
-    let is_member = |port: Option<PortId>| port.is_some_and(|port| group.has_port(view.guid(port)));
+    let is_member_port =
+        |port: Option<PortId>| port.is_some_and(|port| group.has_port(view.guid(port)));
     let differs = |component, differs: bool| query.has(component) && differs;
     let rank = |code| rate_rank(code).unwrap_or(0);
     let mtu = PathRecord::MTU_SELECTOR | PathRecord::MTU;
     let rate = PathRecord::RATE_SELECTOR | PathRecord::RATE;
     let mtu_fits = satisfies(wanted.mtu_selector(), wanted.mtu().into(), spec.mtu.into());
     let rate_fits = satisfies(wanted.rate_selector(), rank(wanted.rate()), rank(spec.rate));
-    let none_wanted = query.method != Method::GET && wanted.numb_path() == 0;
+    let wants_no_path = query.method != Method::GET && wanted.numb_path() == 0;
     view.has_pkey(query.requester, spec.pkey)
         && !(differs(PathRecord::DLID, wanted.dlid().0 != group.mlid.0)
-            || differs(PathRecord::SGID, !is_name(wanted.sgid()))
-            || differs(PathRecord::SLID, !is_member(view.lids().port(wanted.slid())))
+            || differs(PathRecord::SGID, !is_member_gid(wanted.sgid()))
+            || differs(PathRecord::SLID, !is_member_port(view.lids().port(wanted.slid())))
             || differs(PathRecord::PKEY, wanted.pkey() != spec.pkey)
             || differs(PathRecord::SL, wanted.sl() != spec.sl)
-            || differs(PathRecord::NUMB_PATH, none_wanted)
+            || differs(PathRecord::NUMB_PATH, wants_no_path)
             || differs(PathRecord::FLOW_LABEL, wanted.flow_label() != spec.flow_label)
             || differs(PathRecord::HOP_LIMIT, wanted.hop_limit() != spec.hop_limit)
             || differs(PathRecord::TRAFFIC_CLASS, wanted.traffic_class() != spec.traffic_class)

@@ -1,12 +1,10 @@
-//! MultiPathRecord (IBA vol. 1, 15.2.5.23 and o15-0.2.7): paths from any of several ports to any
-//! of several others, for a client that wants to outlive the loss of one.
+//! MultiPathRecord (IBA vol. 1, 15.2.5.23 and o15-0.2.7): paths from any of several ports to any of
+//! several others, for clients that fail over between paths.
 //!
-//! Every path is one that a PathRecord query would have told, with the same MTU, rate, partition
-//! and SL: the SL is the routing engine's. What is wanted besides is independence: of all paths
-//! found, the next in the answer is the one with the fewest cables and switches in common with
-//! those before it, by the tables that are programmed; among equals the shortest, among those the
-//! first by the order of the GIDs and LIDs asked with. So the first two are as independent of
-//! each other as this order finds them, whatever IndependenceSelector says.
+//! Every path is one that a PathRecord query returns, with the same MTU, rate, P_Key and SL. Paths are
+//! ordered greedily by independence: the next path is the one that shares the fewest links and switches
+//! with its predecessors by the planned tables, then the shortest, then the first in the order of
+//! the GIDs and LIDs of the request. IndependenceSelector does not change the order.
 
 use super::path::{self, PathEnds};
 use super::query::{Query, ReplyBuilder};
@@ -18,22 +16,22 @@ use crate::wire::mad::Method;
 use crate::wire::record::{MultiPathRecord, PathRecord};
 use crate::wire::sa::{RMPP_OFFSET, RmppHeader, SaAttr, SaStatus};
 
-/// The most paths of an answer: what NumbPath can ask for.
+/// Maximum number of paths of a reply: NumbPath has 7 bits.
 const MAX_PATHS: usize = 127;
 
-/// The most pairs of LIDs that are tried for one request: its GIDs may name millions, and others
-/// wait for their answers.
+/// Maximum number of LID pairs that one request may examine. Its GIDs can name millions of pairs, and
+/// other requests must not wait for them.
 const MAX_LID_PAIRS: usize = 1024;
 
-/// The preference of a path that has nothing in common with those before it.
-const INDEPENDENT: u8 = 0;
-/// Of one that shares with them an end, its cable or its switch.
-const COMMON_END: u8 = 1;
-/// Of others.
-const COMMON_WAY: u8 = 2;
+/// Preference of a path that shares no link or switch with preceding paths.
+const PREFERENCE_INDEPENDENT: u8 = 0;
+/// Preference of a path that shares only links and switches next to its ends.
+const PREFERENCE_SHARED_END: u8 = 1;
+/// Preference of all other paths.
+const PREFERENCE_SHARED_CORE: u8 = 2;
 
-/// Answers GetMulti.
-pub(super) fn paths(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
+/// Handles SubnAdmGetMulti.
+pub(super) fn paths(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: MultiPathRecord = query.record();
     if !RmppHeader::read(&query.mad[RMPP_OFFSET..]).active() {
         return Err(ErrorStatus(SaStatus::REQ_INVALID));
@@ -49,21 +47,22 @@ pub(super) fn paths(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), 
     if sources.is_empty() || targets.is_empty() {
         return Err(ErrorStatus(SaStatus::REQ_INVALID));
     }
-    answer.set_attribute(SaAttr::PATH_RECORD);
+    reply.set_attribute(SaAttr::PATH_RECORD);
     let numb_path = usize::from(each.numb_path());
-    let most = if query.has(PathRecord::NUMB_PATH) { numb_path } else { MAX_PATHS };
-    for record in by_independence(found(query, &each, &sources, &targets), most) {
-        if answer.push(&record).is_break() {
+    let max_paths = if query.has(PathRecord::NUMB_PATH) { numb_path } else { MAX_PATHS };
+    let candidates = candidates(query, &each, &sources, &targets);
+    for record in by_independence(candidates, max_paths) {
+        if reply.push(&record).is_break() {
             break;
         }
     }
     Ok(())
 }
 
-/// A port, and the GID by which it was asked for.
+/// A port with the GID that selected it.
 type NamedPort = (Gid, PortId);
 
-/// The ports of GIDs, each of them once.
+/// The ports of the GIDs of a request, without repetitions.
 fn ports(query: &Query<'_>, gids: &[Gid]) -> Result<Vec<NamedPort>, ErrorStatus> {
     let mut ports: Vec<NamedPort> = Vec::new();
     for gid in gids {
@@ -75,28 +74,30 @@ fn ports(query: &Query<'_>, gids: &[Gid]) -> Result<Vec<NamedPort>, ErrorStatus>
     Ok(ports)
 }
 
-/// A path that is as wanted.
+/// A path that satisfies the request. Links and switches are numbered by [`link_and_switch`].
 struct CandidatePath {
     record: PathRecord,
-    /// Cables and switches on the way, ascending.
-    way: Vec<u32>,
-    /// Those that every path of one of its ends has, ascending.
-    ends: Vec<u32>,
-    /// Of its way, how many those before it have too; and how many of these are no ends.
-    common: [usize; 2],
+    /// Links and switches of the path, ascending.
+    elements: Vec<u32>,
+    /// Links and switches that all paths of its source or destination port share, ascending.
+    end_elements: Vec<u32>,
+    /// Number of elements shared with preceding paths, and how many of these are no end elements.
+    shared: [usize; 2],
 }
 
-/// Two ports, what their paths have in common, and their LIDs: the first, and how many.
+/// Source and destination port of paths.
 struct PortPair<'a> {
     ends: [NamedPort; 2],
     level: Option<&'a QosLevel>,
+    /// First LID of the source, and number of LIDs.
     from: (u16, u16),
+    /// First LID of the destination, and number of LIDs.
     to: (u16, u16),
 }
 
-/// The paths between the ports. First those whose LIDs differ at both ends, of every pair of
-/// ports one, then of every pair another.
-fn found(
+/// The paths between the ports. Paths whose LIDs differ at both ends come first: one of every pair of
+/// ports, then a second one of every pair, and so on.
+fn candidates(
     query: &Query<'_>,
     each: &PathRecord,
     sources: &[NamedPort],
@@ -110,8 +111,8 @@ fn found(
         Some(PortPair { ends, level, from: from?, to: to? })
     });
     let pairs: Vec<PortPair<'_>> = with_lids.take(MAX_LID_PAIRS).collect();
-    let most_lids = pairs.iter().map(|pair| pair.from.1.min(pair.to.1)).max().unwrap_or(0);
-    let apart = (0..most_lids).flat_map(|n| {
+    let max_lids = pairs.iter().map(|pair| pair.from.1.min(pair.to.1)).max().unwrap_or(0);
+    let disjoint = (0..max_lids).flat_map(|n| {
         let have = pairs.iter().filter(move |pair| n < pair.from.1.min(pair.to.1));
         have.map(move |pair| (pair, [Lid(pair.from.0 + n), Lid(pair.to.0 + n)]))
     });
@@ -121,16 +122,16 @@ fn found(
         let lids = lids.filter(|(a, b)| a != b);
         lids.map(move |(a, b)| (pair, [Lid(from.0 + a), Lid(to.0 + b)]))
     });
-    let allowed = |(pair, [_, dlid]): &(&PortPair<'_>, [Lid; 2])| {
+    let has_path_bits = |(pair, [_, dlid]): &(&PortPair<'_>, [Lid; 2])| {
         let bits = path::path_bits(pair.level, pair.to.1);
         bits.is_none_or(|bits| bits.contains((dlid.0 - pair.to.0).into()))
     };
-    let tried = apart.chain(rest).filter(allowed).take(MAX_LID_PAIRS);
-    tried.filter_map(|(pair, lids)| one(query, each, pair, lids)).collect()
+    let lid_pairs = disjoint.chain(rest).filter(has_path_bits).take(MAX_LID_PAIRS);
+    lid_pairs.filter_map(|(pair, lids)| candidate(query, each, pair, lids)).collect()
 }
 
-/// One path, if it is as wanted.
-fn one(
+/// The path between two LIDs; `None` if it does not satisfy the request.
+fn candidate(
     query: &Query<'_>,
     each: &PathRecord,
     pair: &PortPair<'_>,
@@ -143,60 +144,65 @@ fn one(
     wanted.set_dgid(dgid);
     let ends = PathEnds { from, to, slid, dlid };
     let record = path::record(&Query { mask, ..*query }, &wanted, pair.level, &ends)?;
-    let way = way(query, &ends);
-    let mut own = [things(query, from), things(query, to)].concat();
-    own.sort_unstable();
-    Some(CandidatePath { record, way, ends: own, common: [0; 2] })
+    let elements = elements_of_path(query, &ends);
+    let mut end_elements = [elements_at_end(query, from), elements_at_end(query, to)].concat();
+    end_elements.sort_unstable();
+    Some(CandidatePath { record, elements, end_elements, shared: [0; 2] })
 }
 
-/// The cables and switches of a path, ascending.
-fn way(query: &Query<'_>, ends: &PathEnds) -> Vec<u32> {
-    let mut way = Vec::new();
+/// Links and switches of a path, ascending.
+fn elements_of_path(query: &Query<'_>, ends: &PathEnds) -> Vec<u32> {
+    let mut elements = Vec::new();
     if ends.from != ends.to {
-        path::walk(&query.view, ends, |node| way.extend(things_at(query, node.exit)));
+        path::walk(&query.view, ends, |node| elements.extend(link_and_switch(query, node.exit)));
     }
-    way.sort_unstable();
-    way.dedup();
-    way
+    elements.sort_unstable();
+    elements.dedup();
+    elements
 }
 
-/// What every path that starts or ends at a port needs: its cable, and the switch behind it.
-fn things(query: &Query<'_>, port: PortId) -> Vec<u32> {
+/// Elements of every path that starts or ends at a port: its link, and the switch it is attached to.
+fn elements_at_end(query: &Query<'_>, port: PortId) -> Vec<u32> {
     let peer = query.view.fabric().port(port).peer;
-    [Some(port), peer].into_iter().flatten().flat_map(|port| things_at(query, port)).collect()
+    let ports = [Some(port), peer].into_iter().flatten();
+    ports.flat_map(|port| link_and_switch(query, port)).collect()
 }
 
-/// The cable at a port, by the lower of its two ports, and the switch of the port, if it has
-/// them. Numbers of switches are beyond those of ports.
-fn things_at(query: &Query<'_>, port: PortId) -> impl Iterator<Item = u32> + use<> {
+/// Numbers of the link at a port and of the switch of the port, as far as they exist. A link has the
+/// lower of its two port indices; switches follow after the last port.
+fn link_and_switch(query: &Query<'_>, port: PortId) -> impl Iterator<Item = u32> + use<> {
     let fabric = query.view.fabric();
-    let cable = fabric.port(port).peer.map(|peer| peer.0.min(port.0));
+    let link = fabric.port(port).peer.map(|peer| peer.0.min(port.0));
     let switch = fabric.node_of(port).switch;
     let switch = switch.map(|switch| (fabric.ports().len() + switch.index()) as u32);
-    cable.into_iter().chain(switch)
+    link.into_iter().chain(switch)
 }
 
-/// The `most` first paths in order of independence, with their preferences.
-fn by_independence(mut paths: Vec<CandidatePath>, most: usize) -> impl Iterator<Item = PathRecord> {
+/// The first `max_paths` paths in order of independence, with their preferences.
+fn by_independence(
+    mut paths: Vec<CandidatePath>,
+    max_paths: usize,
+) -> impl Iterator<Item = PathRecord> {
     let mut used: Vec<u32> = Vec::new();
     let next = move || {
-        let best = (0..paths.len())
-            .min_by_key(|&n| (paths[n].common[0], paths[n].common[1], paths[n].way.len(), n))?;
+        let best =
+            (0..paths.len()).min_by_key(|&n| (paths[n].shared, paths[n].elements.len(), n))?;
         let mut path = paths.remove(best);
-        path.record.set_preference(match path.common {
-            [0, _] => INDEPENDENT,
-            [_, 0] => COMMON_END,
-            _ => COMMON_WAY,
+        path.record.set_preference(match path.shared {
+            [0, _] => PREFERENCE_INDEPENDENT,
+            [_, 0] => PREFERENCE_SHARED_END,
+            _ => PREFERENCE_SHARED_CORE,
         });
-        for thing in path.way {
-            let Err(place) = used.binary_search(&thing) else { continue };
-            used.insert(place, thing);
-            for other in paths.iter_mut().filter(|p| p.way.binary_search(&thing).is_ok()) {
-                other.common[0] += 1;
-                other.common[1] += usize::from(other.ends.binary_search(&thing).is_err());
+        for element in path.elements {
+            let Err(place) = used.binary_search(&element) else { continue };
+            used.insert(place, element);
+            for other in paths.iter_mut().filter(|p| p.elements.binary_search(&element).is_ok()) {
+                let is_end = other.end_elements.binary_search(&element).is_ok();
+                other.shared[0] += 1;
+                other.shared[1] += usize::from(!is_end);
             }
         }
         Some(path.record)
     };
-    std::iter::from_fn(next).take(most)
+    std::iter::from_fn(next).take(max_paths)
 }

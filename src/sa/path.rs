@@ -1,18 +1,14 @@
-//! PathRecord (IBA vol. 1, 15.2.5.16): how one port reaches another.
+//! PathRecord (IBA vol. 1, 15.2.5.16): the paths between two ports.
 //!
-//! MTU and rate are the least along the programmed tables ([`mod@walk`]). The SL is the routing
-//! engine's, made from that of the partition; a query that asks for another gets no record. Between
-//! ports of several LIDs the paths whose LIDs differ at both ends come first (preference 0), then
-//! the others.
-//!
-//! SLs that an SL to VL table on the way leads to VL 15 are no paths.
-//!
-//! Paths to other subnets lead to a router (prefix-routes.conf) and are as the options rtr_pr_* have
-//! them, within what the way to the router allows.
-//!
-//! With a QoS policy the level of the first rule that the query matches limits MTU and rate, gives
-//! SL, P_Key, lifetime and path bits; what the query asks for and the level does not give has no
-//! record.
+//! * MTU and rate are the minima along the planned tables ([`mod@walk`]).
+//! * The routing engine chooses the SL, given that of the partition. A query for another SL gets no
+//!   record, nor does one for an SL that a table on the path maps to VL 15.
+//! * Between ports with several LIDs, paths whose LIDs differ at both ends come first (preference
+//!   0), then the others.
+//! * Paths to other subnets lead to a router (prefix-routes.conf). Their parameters are those of the
+//!   options rtr_pr_*, limited by the path to the router.
+//! * With a QoS policy, the QoS level of the first matching rule limits MTU and rate and sets SL,
+//!   P_Key, packet lifetime and path bits. A query that contradicts the level gets no record.
 
 mod params;
 mod walk;
@@ -36,37 +32,32 @@ use crate::wire::sa::SaStatus;
 use params::{is_raw, params};
 use std::ops::ControlFlow;
 
-/// The answer to who asks with a GID that no port has.
+/// Status of a query with a GID of no port.
 const UNKNOWN_GID: ErrorStatus = ErrorStatus(SaStatus::INVALID_GID);
 
-/// Answers a path query.
-pub(super) fn paths(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
+/// Handles SubnAdmGet and SubnAdmGetTable of PathRecord.
+pub(super) fn paths(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: PathRecord = query.record();
     validate(query, &wanted)?;
     if query.has(PathRecord::DGID) && wanted.dgid().is_multicast() {
-        mcmember::path_to_group(query, &wanted, answer);
+        mcmember::path_to_group(query, &wanted, reply);
         return Ok(());
     }
     let given = |component, gid: Gid| query.has(component).then_some(gid);
     let sgid = given(PathRecord::SGID, wanted.sgid());
     let dgid = given(PathRecord::DGID, wanted.dgid());
     let from = sgid.map(|gid| query.port_by_gid(&gid).ok_or(UNKNOWN_GID)).transpose()?;
-    let to = dgid.map(|gid| target(query, gid).ok_or(UNKNOWN_GID)).transpose()?;
-    let source = end(query, from, query.has(PathRecord::SLID).then(|| wanted.slid()));
-    let destination = end(query, to, query.has(PathRecord::DLID).then(|| wanted.dlid()));
-    // That one end is nowhere is known before the other is compared with its GID.
-    if [source, destination].iter().any(|end| matches!(end, Ok(PathEnd::Nowhere))) {
+    let to = dgid.map(|gid| destination_port(query, gid).ok_or(UNKNOWN_GID)).transpose()?;
+    let source = path_end(query, from, query.has(PathRecord::SLID).then(|| wanted.slid()));
+    let destination = path_end(query, to, query.has(PathRecord::DLID).then(|| wanted.dlid()));
+    // An unknown LID of either end gives no records, even if the LID and GID of the other disagree.
+    if [source, destination].iter().any(|end| matches!(end, Ok(PathEnd::UnknownLid))) {
         return Ok(());
     }
     let (source, destination) = (source?, destination?);
-    let all = |end: PathEnd| {
-        let world = matches!(end, PathEnd::Any).then(|| query.view.fabric().end_ports());
-        let one = if let PathEnd::Port(port) = end { Some(port) } else { None };
-        one.into_iter().chain(world.into_iter().flatten())
-    };
-    for to in all(destination) {
-        for from in all(source) {
-            if pair(query, &wanted, from, to, answer).is_break() {
+    for to in ports_of(query, destination) {
+        for from in ports_of(query, source) {
+            if push_paths(query, &wanted, from, to, reply).is_break() {
                 return Ok(());
             }
         }
@@ -74,7 +65,14 @@ pub(super) fn paths(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), 
     Ok(())
 }
 
-/// Values that no path can have make the whole request invalid.
+/// The ports that an end of the query selects.
+fn ports_of(query: &Query<'_>, end: PathEnd) -> impl Iterator<Item = PortId> {
+    let all = matches!(end, PathEnd::Any).then(|| query.view.fabric().end_ports());
+    let one = if let PathEnd::Port(port) = end { Some(port) } else { None };
+    one.into_iter().chain(all.into_iter().flatten())
+}
+
+/// Rejects undefined rate and MTU codes, and half a ServiceID.
 pub(super) fn validate(query: &Query<'_>, wanted: &PathRecord) -> Result<(), ErrorStatus> {
     let rate = query.has(PathRecord::RATE_SELECTOR | PathRecord::RATE);
     let mtu = query.has(PathRecord::MTU_SELECTOR | PathRecord::MTU);
@@ -88,34 +86,32 @@ pub(super) fn validate(query: &Query<'_>, wanted: &PathRecord) -> Result<(), Err
     Ok(())
 }
 
-/// What a request says about one end of the paths.
+/// One end of the paths, as the query selects it.
 #[derive(Clone, Copy)]
 enum PathEnd {
-    /// Nothing.
+    /// Every end port.
     Any,
-    /// This port.
     Port(PortId),
-    /// A LID that no port has.
-    Nowhere,
+    /// The query contains a LID that no port has.
+    UnknownLid,
 }
 
-/// The end that a GID (of `by_gid`), a LID or both name. That they name different ports makes the
-/// request invalid.
-fn end(
+/// Combines the port of a GID and a LID; `REQ_INVALID` if they belong to different ports.
+fn path_end(
     query: &Query<'_>,
     by_gid: Option<PortId>,
     lid: Option<Lid>,
 ) -> Result<PathEnd, ErrorStatus> {
     let Some(lid) = lid else { return Ok(by_gid.map_or(PathEnd::Any, PathEnd::Port)) };
     match (by_gid, query.view.lids().port(lid)) {
-        (_, None) => Ok(PathEnd::Nowhere),
+        (_, None) => Ok(PathEnd::UnknownLid),
         (Some(a), Some(b)) if a != b => Err(ErrorStatus(SaStatus::REQ_INVALID)),
         (_, Some(port)) => Ok(PathEnd::Port(port)),
     }
 }
 
-/// The port that packets to a GID go to: its own, or for other subnets that of a router.
-fn target(query: &Query<'_>, gid: Gid) -> Option<PortId> {
+/// The port that packets to a GID are sent to: a router port for GIDs of other subnets.
+fn destination_port(query: &Query<'_>, gid: Gid) -> Option<PortId> {
     if is_foreign(query, &gid) { router_to(query, gid) } else { query.port_by_gid(&gid) }
 }
 
@@ -124,14 +120,13 @@ fn is_foreign(query: &Query<'_>, gid: &Gid) -> bool {
     !gid.is_multicast() && !query.view.is_local_prefix(gid.prefix())
 }
 
-/// True if the path goes on in another subnet.
+/// True if the destination is in another subnet.
 fn leaves_subnet(query: &Query<'_>, wanted: &PathRecord) -> bool {
     query.has(PathRecord::DGID) && is_foreign(query, &wanted.dgid())
 }
 
-/// The router port that leads to a GID of another subnet, by prefix-routes.conf. Of several
-/// routers the first is that of the lowest GUID with its bytes in reverse, as in OpenSM on the
-/// usual machines.
+/// The router port to a GID of another subnet, by prefix-routes.conf. If that allows any router, the
+/// first in OpenSM's order of GUIDs.
 fn router_to(query: &Query<'_>, gid: Gid) -> Option<PortId> {
     let fabric = query.view.fabric();
     let is_router = |port: &PortId| fabric.node_of(*port).kind() == NodeKind::Router;
@@ -140,37 +135,38 @@ fn router_to(query: &Query<'_>, gid: Gid) -> Option<PortId> {
         None => fabric
             .end_ports()
             .filter(is_router)
-            .min_by_key(|&port| query.view.guid(port).0.swap_bytes()),
+            .min_by_key(|&port| query.view.guid(port).opensm_order()),
     }
 }
 
-/// All LIDs of a port, or the one asked for.
-pub(super) fn lids(view: &SubnetView<'_>, port: PortId, asked: Option<Lid>) -> Option<(u16, u16)> {
-    if let Some(lid) = asked {
+/// The LIDs of a path end: the one of the query, or all LIDs of the port. Returns the first LID and the
+/// number of LIDs.
+pub(super) fn lids(view: &SubnetView<'_>, port: PortId, wanted: Option<Lid>) -> Option<(u16, u16)> {
+    if let Some(lid) = wanted {
         return Some((lid.0, 1));
     }
     Some((view.lids().base(port)?.0, 1 << view.lids().lmc(port)))
 }
 
-/// The path bits that a level wants, if any of a destination's LIDs, so many, has them.
-pub(super) fn path_bits(level: Option<&QosLevel>, targets: u16) -> Option<&Ranges> {
+/// The path bits of a QoS level, if at least one of the destination's `lid_count` LIDs has them.
+pub(super) fn path_bits(level: Option<&QosLevel>, lid_count: u16) -> Option<&Ranges> {
     let bits = level.map(|level| &level.path_bits);
-    bits.filter(|bits| (0..targets).any(|d| bits.contains(d.into())))
+    bits.filter(|bits| (0..lid_count).any(|d| bits.contains(d.into())))
 }
 
-/// The paths from one port to another.
-fn pair(
+/// Appends the paths between two ports.
+fn push_paths(
     query: &Query<'_>,
     wanted: &PathRecord,
     from: PortId,
     to: PortId,
-    answer: &mut ReplyBuilder,
+    reply: &mut ReplyBuilder,
 ) -> ControlFlow<()> {
     let view = &query.view;
     if !query.is_visible(from) || !query.is_visible(to) {
         return ControlFlow::Continue(());
     }
-    let most = match query.method {
+    let max_paths = match query.method {
         Method::GET => 1,
         _ if query.has(PathRecord::NUMB_PATH) => usize::from(wanted.numb_path()),
         _ => usize::MAX,
@@ -180,33 +176,32 @@ fn pair(
     let (Some((slid, sources)), Some((dlid, targets))) = (slids, dlids) else {
         return ControlFlow::Continue(());
     };
-    let is_whole = !query.has(PathRecord::DLID);
     let level = level(query, wanted, from, to);
-    let bits = path_bits(level, targets).filter(|_| is_whole);
-    let apart = (0..sources.min(targets)).map(|n| (n, n, 0));
+    let bits = path_bits(level, targets).filter(|_| !query.has(PathRecord::DLID));
+    let disjoint = (0..sources.min(targets)).map(|n| (n, n, 0));
     let rest = (0..sources).flat_map(|s| (0..targets).map(move |d| (s, d, 2)));
     let rest = rest.filter(|(s, d, _)| s != d);
-    let chosen = |d: &u16| bits.is_none_or(|bits| bits.contains(u64::from(*d)));
-    let paths = apart.chain(rest).filter(|(_, d, _)| chosen(d));
+    let has_path_bits = |d: &u16| bits.is_none_or(|bits| bits.contains(u64::from(*d)));
+    let paths = disjoint.chain(rest).filter(|(_, d, _)| has_path_bits(d));
     let records = paths.filter_map(|(s, d, preference)| {
         let ends = PathEnds { from, to, slid: Lid(slid + s), dlid: Lid(dlid + d) };
         let mut record = record(query, wanted, level, &ends)?;
         record.set_preference(preference);
         Some(record)
     });
-    for record in records.take(most) {
-        named(query, record, (from, to)).try_for_each(|record| answer.push(&record))?;
+    for record in records.take(max_paths) {
+        with_gids(query, record, (from, to)).try_for_each(|record| reply.push(&record))?;
         if query.method == Method::GET {
-            // One path is what Get is for, though there may be others.
+            // SubnAdmGet returns one path even if several exist.
             return ControlFlow::Break(());
         }
     }
     ControlFlow::Continue(())
 }
 
-/// The record of a path for each GID that its ends have, where the query does not name them by
-/// GID. One is enough for a Get.
-fn named<'a>(
+/// The record of a path for every GID, aliases included, of the ends that the query does not select by
+/// GID. SubnAdmGet gets a single record.
+fn with_gids<'a>(
     query: &'a Query<'_>,
     record: PathRecord,
     (from, to): (PortId, PortId),
@@ -227,7 +222,7 @@ fn named<'a>(
     })
 }
 
-/// The two ends of a path.
+/// Source and destination of a path.
 #[derive(Clone, Copy)]
 pub(super) struct PathEnds {
     pub from: PortId,
@@ -242,23 +237,23 @@ impl PathEnds {
     }
 }
 
-/// The record of one path, if it is as wanted. The way back belongs to the same traffic, so that
-/// it has the same level, whichever rules are about its ends.
+/// The record of one path; `None` if it does not satisfy the query. The reverse direction carries the
+/// same traffic and therefore has the same QoS level, whatever the policy says about its ends.
 pub(super) fn record(
     query: &Query<'_>,
     wanted: &PathRecord,
     level: Option<&QosLevel>,
     ends: &PathEnds,
 ) -> Option<PathRecord> {
-    let there = params(query, wanted, level, ends)?;
-    let back = params(query, wanted, level, &ends.reversed());
-    let reversible = back.is_some_and(|back| back.sl == there.sl);
+    let forward = params(query, wanted, level, ends)?;
+    let reverse = params(query, wanted, level, &ends.reversed());
+    let reversible = reverse.is_some_and(|reverse| reverse.sl == forward.sl);
     if query.has(PathRecord::REVERSIBLE) && wanted.reversible() && !reversible {
         return None;
     }
     let mut record = PathRecord::default();
-    record.set_sgid(answered_gid(query, PathRecord::SGID, wanted.sgid(), ends.from));
-    record.set_dgid(answered_gid(query, PathRecord::DGID, wanted.dgid(), ends.to));
+    record.set_sgid(reply_gid(query, PathRecord::SGID, wanted.sgid(), ends.from));
+    record.set_dgid(reply_gid(query, PathRecord::DGID, wanted.dgid(), ends.to));
     record.set_slid(ends.slid);
     record.set_dlid(ends.dlid);
     if leaves_subnet(query, wanted) {
@@ -268,24 +263,24 @@ pub(super) fn record(
         record.set_traffic_class(options.rtr_pr_tclass);
     }
     record.set_reversible(reversible);
-    // Raw packets are of no partition.
-    record.set_pkey(if is_raw(query, wanted) { Pkey(0) } else { there.pkey });
-    record.set_sl(there.sl);
+    // Raw packets carry no P_Key.
+    record.set_pkey(if is_raw(query, wanted) { Pkey(0) } else { forward.pkey });
+    record.set_sl(forward.sl);
     record.set_mtu_selector(Selector::Exactly);
-    record.set_mtu(there.mtu);
+    record.set_mtu(forward.mtu);
     record.set_rate_selector(Selector::Exactly);
-    record.set_rate(there.rate);
+    record.set_rate(forward.rate);
     record.set_packet_life_selector(Selector::Exactly);
-    record.set_packet_life(there.life);
+    record.set_packet_life(forward.life);
     Some(record)
 }
 
-/// A GID comes back as it was asked with (its prefix may be the default one).
-fn answered_gid(query: &Query<'_>, component: u64, asked: Gid, port: PortId) -> Gid {
-    if query.has(component) { asked } else { query.view.gid(port) }
+/// The GID of a path end: that of the query, which may have the default prefix, else the port's.
+fn reply_gid(query: &Query<'_>, component: u64, wanted: Gid, port: PortId) -> Gid {
+    if query.has(component) { wanted } else { query.view.gid(port) }
 }
 
-/// The QoS level of a path; `None` without a policy.
+/// The QoS level of a path; `None` without a QoS policy.
 pub(super) fn level<'a>(
     query: &Query<'a>,
     wanted: &PathRecord,

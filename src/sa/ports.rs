@@ -1,4 +1,4 @@
-//! ClassPortInfo, and the records of nodes, ports, links and subnet managers.
+//! ClassPortInfo, NodeRecord, PortInfoRecord, LinkRecord and SMInfoRecord (IBA vol. 1, 15.2.5).
 
 use super::query::{Query, ReplyBuilder};
 use super::status::ErrorStatus;
@@ -12,10 +12,10 @@ use crate::wire::record::{
 };
 use std::ops::ControlFlow;
 
-/// ClassPortInfo: what this administrator can do.
+/// ClassPortInfo: the capabilities of this SA (IBA vol. 1, 15.2.5.1).
 pub(super) fn class_port_info(
     query: &Query<'_>,
-    answer: &mut ReplyBuilder,
+    reply: &mut ReplyBuilder,
 ) -> Result<(), ErrorStatus> {
     let options = query.view.options();
     let mut info = ClassPortInfo::default();
@@ -37,21 +37,21 @@ pub(super) fn class_port_info(
             | ClassCap2::LINK_SPEED_HDR
             | ClassCap2::LINK_SPEED_NDR,
     );
-    info.set_resp_time_value(time_code(options.transaction_timeout));
+    info.set_resp_time_value(resp_time_code(options.transaction_timeout));
     info.set_redirect_qp(1);
     info.set_redirect_qkey(GSI_QKEY);
     info.set_trap_qkey(GSI_QKEY);
-    let _ = answer.push(&info);
+    let _ = reply.push(&info);
     Ok(())
 }
 
-/// The smallest code n for which 4.096 us * 2^n is at least `milliseconds`.
-fn time_code(milliseconds: u32) -> u8 {
+/// The smallest RespTimeValue n for which 4.096 us * 2^n is at least `milliseconds`; at most 31.
+fn resp_time_code(milliseconds: u32) -> u8 {
     (0..31).find(|code| 4096u64 << code >= u64::from(milliseconds) * 1_000_000).unwrap_or(31)
 }
 
 /// NodeRecord: one per end port.
-pub(super) fn nodes(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
+pub(super) fn nodes(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let mut wanted: NodeRecord = query.record();
     let fabric = query.view.fabric();
     for port in query.end_ports(NodeRecord::LID, wanted.lid()) {
@@ -64,18 +64,18 @@ pub(super) fn nodes(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), 
         record.set_node_info(&info);
         record.set_description(&node.description);
         if query.has(NodeRecord::LID) {
-            // Any LID of the port's range means the port, which has its base LID in the record.
+            // Every LID of the port's LMC range selects the record, which contains the base LID.
             wanted.set_lid(record.lid());
         }
-        if query.push_if_matching(&wanted, &record, answer).is_break() {
+        if query.push_if_matching(&wanted, &record, reply).is_break() {
             break;
         }
     }
     Ok(())
 }
 
-/// PortInfoRecord: one per port, those of switches included.
-pub(super) fn port_infos(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
+/// PortInfoRecord: one per port, including all ports of switches.
+pub(super) fn port_infos(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: PortInfoRecord = query.record();
     let fabric = query.view.fabric();
     'ports: for end in query.end_ports(PortInfoRecord::LID, wanted.lid()) {
@@ -94,7 +94,7 @@ pub(super) fn port_infos(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result
             let Some((port, info)) = port.and_then(|p| Some((p, query.view.port_info(p)?))) else {
                 continue;
             };
-            if offer_port(query, &wanted, (end, port), &info, answer).is_break() {
+            if push_port_if_matching(query, &wanted, (end, port), &info, reply).is_break() {
                 break 'ports;
             }
         }
@@ -102,12 +102,12 @@ pub(super) fn port_infos(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result
     Ok(())
 }
 
-fn offer_port(
+fn push_port_if_matching(
     query: &Query<'_>,
     wanted: &PortInfoRecord,
     (end, port): (PortId, PortId),
     info: &PortInfo,
-    answer: &mut ReplyBuilder,
+    reply: &mut ReplyBuilder,
 ) -> ControlFlow<()> {
     let mut record = PortInfoRecord::default();
     record.set_lid(query.view.lids().base(end).unwrap_or_default());
@@ -116,26 +116,26 @@ fn offer_port(
     if !port_matches(query, wanted, &record, info) {
         return ControlFlow::Continue(());
     }
-    let mut shown = *info;
+    let mut reported = *info;
     if !query.trusted {
-        shown.set_m_key(0);
+        reported.set_m_key(0);
     }
     let options = if query.has(PortInfoRecord::OPTIONS) { wanted.options() } else { 0 };
-    if options & PortInfoRecord::FULL_PORT_INFO == 0 && extended(query, end) {
-        show_legacy_speed(&mut shown);
+    if options & PortInfoRecord::FULL_PORT_INFO == 0 && has_extended_speeds(query, end) {
+        report_as_qdr(&mut reported);
     }
     record.set_options(options);
-    record.set_port_info(&shown);
-    answer.push(&record)
+    record.set_port_info(&reported);
+    reply.push(&record)
 }
 
-/// True if the device announces extended speeds: a switch does at port 0 for all its ports.
-fn extended(query: &Query<'_>, end: PortId) -> bool {
+/// True if the device supports extended speeds. A switch reports this at port 0 for all its ports.
+fn has_extended_speeds(query: &Query<'_>, end: PortId) -> bool {
     query.view.port_info(end).is_some_and(|info| info.has(CapMask::EXTENDED_SPEEDS))
 }
 
-/// Requesters that know nothing of extended speeds are to see such a link as QDR.
-fn show_legacy_speed(info: &mut PortInfo) {
+/// Reports a link of extended speed as QDR, for requesters that do not set FullPortInfo.
+fn report_as_qdr(info: &mut PortInfo) {
     const QDR: u8 = 4;
     if info.link_speed_ext_active() != 0 {
         info.set_link_speed_enabled(info.link_speed_enabled() | QDR);
@@ -144,8 +144,9 @@ fn show_legacy_speed(info: &mut PortInfo) {
     }
 }
 
-/// The components, with the exceptions: a LID means its port's range, options are no criterion,
-/// the M_Key is one for the trusted only, and capabilities can be asked for one by one.
+/// Compares the selected components, with these exceptions: the LID has been matched by LMC range, the
+/// options are not compared, only trusted requesters may select by M_Key, and the attribute modifier
+/// can ask for single capabilities instead of equal masks.
 fn port_matches(
     query: &Query<'_>,
     wanted: &PortInfoRecord,
@@ -170,11 +171,11 @@ fn port_matches(
     matches(mask, wanted, record)
 }
 
-/// LinkRecord: every cable from both its ends.
-pub(super) fn links(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
+/// LinkRecord: two per link, one from each end.
+pub(super) fn links(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: LinkRecord = query.record();
     let (fabric, lids) = (query.view.fabric(), query.view.lids());
-    // A LID of a range means its port: the record has the base LID.
+    // Every LID of the port's LMC range selects the record, which contains the base LID.
     let base = |lid| lids.port(lid).and_then(|port| lids.base(port)).unwrap_or(lid);
     let mut wanted = wanted;
     wanted.set_from_lid(base(wanted.from_lid()));
@@ -191,22 +192,22 @@ pub(super) fn links(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), 
         record.set_from_port(port.num);
         record.set_to_port(fabric.port(peer).num);
         record.set_to_lid(to);
-        if query.push_if_matching(&wanted, &record, answer).is_break() {
+        if query.push_if_matching(&wanted, &record, reply).is_break() {
             break;
         }
     }
     Ok(())
 }
 
-/// SMInfoRecord: one per subnet manager. Keys are never told.
+/// SMInfoRecord: one per subnet manager, with the SM_Key cleared.
 pub(super) fn managers(
     query: &Query<'_>,
     managers: &[SmInfo],
-    answer: &mut ReplyBuilder,
+    reply: &mut ReplyBuilder,
 ) -> Result<(), ErrorStatus> {
     let mut wanted: SmInfoRecord = query.record();
     let view = &query.view;
-    let asked = view.lids().port(wanted.lid());
+    let selected = view.lids().port(wanted.lid());
     for manager in managers {
         let Some(port) = view.fabric().port_by_guid(manager.guid()) else { continue };
         if !query.is_visible(port) {
@@ -217,10 +218,10 @@ pub(super) fn managers(
         let mut record = SmInfoRecord::default();
         record.set_lid(view.lids().base(port).unwrap_or_default());
         record.set_sm_info(&info);
-        if asked == Some(port) {
+        if selected == Some(port) {
             wanted.set_lid(record.lid());
         }
-        if query.push_if_matching(&wanted, &record, answer).is_break() {
+        if query.push_if_matching(&wanted, &record, reply).is_break() {
             break;
         }
     }
@@ -229,13 +230,13 @@ pub(super) fn managers(
 
 #[cfg(test)]
 mod tests {
-    use super::time_code;
+    use super::resp_time_code;
 
     #[test]
     fn response_time_covers_the_timeout() {
-        assert_eq!(time_code(200), 16);
-        assert_eq!(time_code(1), 8);
-        assert_eq!(time_code(0), 0);
-        assert_eq!(time_code(u32::MAX), 31, "the largest code there is");
+        assert_eq!(resp_time_code(200), 16);
+        assert_eq!(resp_time_code(1), 8);
+        assert_eq!(resp_time_code(0), 0);
+        assert_eq!(resp_time_code(u32::MAX), 31, "the largest code");
     }
 }

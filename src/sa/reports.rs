@@ -1,11 +1,11 @@
-//! How notices get to their subscribers: SubnAdmReport, repeated until ReportResp comes
-//! (IBA vol. 1, 13.4.11 and 15.2.2).
+//! Delivery of notices to subscribers with SubnAdmReport, which subscribers acknowledge with
+//! SubnAdmReportResp (IBA vol. 1, 13.4.11 and 15.2.2).
 //!
-//! A core without I/O and clock. The port repeats a report by itself and tells what came of it;
-//! this keeps the order and the bounds: one report at a time to each subscriber, so that what
-//! went and came back is not heard the other way round; [`MAX_IN_FLIGHT`] reports under way in all;
-//! [`MAX_QUEUED`] waiting for one subscriber. Who does not answer [`MAX_UNANSWERED`] reports in a row
-//! has the others that wait for it dropped, so that the deaf do not hold up those who listen.
+//! A core without I/O and without a clock. The port retransmits a report and returns its outcome;
+//! [`ReportQueue`] keeps order and limits. Each subscriber has one report in flight, so that events
+//! arrive in order. At most [`MAX_IN_FLIGHT`] reports are in flight, and [`MAX_QUEUED`] are queued for
+//! a subscriber. After [`MAX_UNANSWERED`] consecutive reports without a response, the queue of the
+//! subscriber is discarded, so that it does not delay other subscribers.
 
 use crate::ids::Guid;
 use crate::transport::Address;
@@ -16,188 +16,178 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Reports under way at once.
-pub const MAX_IN_FLIGHT: usize = 64;
-/// Reports that wait for one subscriber; with more, the oldest is dropped.
-pub const MAX_QUEUED: usize = 4096;
-/// Reports in a row without answer after which the rest is dropped.
-pub const MAX_UNANSWERED: u32 = 3;
-/// The longest time that a subscriber's answer is waited for.
-pub const MAX_TIMEOUT: Duration = Duration::from_secs(4);
-/// How long after the last repetition a report counts as unanswered though the port said nothing.
+/// Maximum number of reports in flight.
+const MAX_IN_FLIGHT: usize = 64;
+/// Maximum number of reports queued for one subscriber; above it, the oldest is dropped.
+const MAX_QUEUED: usize = 4096;
+/// Number of consecutive unanswered reports after which the queue of a subscriber is discarded.
+const MAX_UNANSWERED: u32 = 3;
+/// Maximum timeout of a report, whatever RespTimeValue the subscriber asks for.
+const MAX_TIMEOUT: Duration = Duration::from_secs(4);
+/// Time after the last retransmission at which a report counts as unanswered if the port has returned no
+/// outcome.
 const COMPLETION_GRACE: Duration = Duration::from_secs(2);
 
-/// A subscriber: port and queue pair.
+/// A subscriber: port GUID and QPN.
 pub type SubscriberKey = (Guid, u32);
 
-/// A report to be sent through the port, which repeats it.
+/// A report to be sent by the port, which retransmits it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OutgoingReport {
-    /// To whom.
     pub to: Address,
-    /// Time to wait for each answer.
+    /// Timeout of each transmission.
     pub timeout: Duration,
-    /// Repetitions.
+    /// Maximum number of retransmissions.
     pub retries: u32,
-    /// The lower half of its transaction ID.
+    /// Lower half of its transaction ID.
     pub tid: u32,
-    /// The MAD.
     pub mad: Mad,
 }
 
-/// What became of reports since the start.
+/// Counters of reports since the start of the daemon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReportCounters {
-    /// Reports sent, repetitions not counted.
+    /// Reports sent, without retransmissions.
     pub sent: u64,
-    /// Reports that were answered.
     pub answered: u64,
-    /// Reports that were not.
+    /// Reports without a response after all retransmissions.
     pub unanswered: u64,
-    /// Reports dropped before they were sent: too many waited, or nobody answered.
+    /// Reports dropped before they were sent: the queue was full or discarded.
     pub dropped: u64,
 }
 
-/// What waits for one subscriber.
+/// The reports of one subscriber.
 #[derive(Debug)]
 struct SubscriberQueue {
-    waiting: VecDeque<QueuedReport>,
-    /// A report is under way.
-    is_busy: bool,
-    /// Reports in a row without answer.
-    silent: u32,
+    queued: VecDeque<QueuedReport>,
+    has_report_in_flight: bool,
+    /// Number of consecutive reports without a response.
+    unanswered: u32,
 }
 
 #[derive(Debug)]
 struct QueuedReport {
     to: Address,
-    /// Time the subscriber needs: 4.096 us * 2^value.
+    /// RespTimeValue of the subscriber: it responds within 4.096 us * 2^value.
     resp_time: u8,
     notice: Arc<Notice>,
 }
 
-/// How patient the port is to be.
+/// Retransmission of reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReportRetry {
-    /// The least time to wait for an answer (`transaction_timeout`).
+    /// Minimum timeout of each transmission (`transaction_timeout`).
     pub timeout: Duration,
-    /// Repetitions (`transaction_retries`).
+    /// Maximum number of retransmissions (`transaction_retries`).
     pub retries: u32,
 }
 
-/// Reports that wait and that are under way.
+/// Reports that are queued and in flight.
 #[derive(Debug, Default)]
 pub struct ReportQueue {
     queues: BTreeMap<SubscriberKey, SubscriberQueue>,
-    /// Subscribers with something to send, in turn.
-    turns: VecDeque<SubscriberKey>,
-    /// By transaction ID: to whom, and when to give up.
-    under_way: BTreeMap<u32, (SubscriberKey, Instant)>,
+    /// Subscribers with queued reports and none in flight, in order of service.
+    ready: VecDeque<SubscriberKey>,
+    /// Subscriber and deadline by transaction ID.
+    in_flight: BTreeMap<u32, (SubscriberKey, Instant)>,
     last_tid: u32,
     counters: ReportCounters,
 }
 
 impl ReportQueue {
-    /// What became of reports.
     pub fn counters(&self) -> ReportCounters {
         self.counters
     }
 
-    /// Has `notice` reported to `listener` at `to`.
+    /// Queues a report of `notice` to `subscriber` at the address `to`.
     pub fn push(
         &mut self,
-        listener: SubscriberKey,
+        subscriber: SubscriberKey,
         to: Address,
         resp_time: u8,
         notice: Arc<Notice>,
     ) {
-        let queue = self.queues.entry(listener).or_insert_with(|| {
-            self.turns.push_back(listener);
-            SubscriberQueue { waiting: VecDeque::new(), is_busy: false, silent: 0 }
+        let queue = self.queues.entry(subscriber).or_insert_with(|| {
+            self.ready.push_back(subscriber);
+            SubscriberQueue { queued: VecDeque::new(), has_report_in_flight: false, unanswered: 0 }
         });
-        if queue.waiting.len() >= MAX_QUEUED {
-            queue.waiting.pop_front();
+        if queue.queued.len() >= MAX_QUEUED {
+            queue.queued.pop_front();
             self.counters.dropped += 1;
         }
-        queue.waiting.push_back(QueuedReport { to, resp_time, notice });
+        queue.queued.push_back(QueuedReport { to, resp_time, notice });
     }
 
-    /// The next report to be sent now; `None` if all wait for answers or nothing is left.
-    pub fn next(&mut self, now: Instant, patience: ReportRetry) -> Option<OutgoingReport> {
-        if self.under_way.len() >= MAX_IN_FLIGHT {
+    /// The next report to send; `None` at the limit of reports in flight, or if no subscriber is ready.
+    pub fn next(&mut self, now: Instant, retry: ReportRetry) -> Option<OutgoingReport> {
+        if self.in_flight.len() >= MAX_IN_FLIGHT {
             return None;
         }
-        let listener = self.turns.pop_front()?;
-        let queue = self.queues.get_mut(&listener)?;
-        let QueuedReport { to, resp_time, notice } = queue.waiting.pop_front()?;
-        queue.is_busy = true;
-        let needed = Duration::from_nanos(4096 << resp_time.min(31));
-        let timeout = patience.timeout.max(needed.min(MAX_TIMEOUT));
+        let subscriber = self.ready.pop_front()?;
+        let queue = self.queues.get_mut(&subscriber)?;
+        let QueuedReport { to, resp_time, notice } = queue.queued.pop_front()?;
+        queue.has_report_in_flight = true;
+        let resp_time = Duration::from_nanos(4096 << resp_time.min(31));
+        let timeout = retry.timeout.max(resp_time.min(MAX_TIMEOUT));
         let tid = self.new_tid();
-        let total = timeout.saturating_mul(patience.retries.saturating_add(1));
-        self.under_way.insert(tid, (listener, now + total + COMPLETION_GRACE));
+        let total = timeout.saturating_mul(retry.retries.saturating_add(1));
+        self.in_flight.insert(tid, (subscriber, now + total + COMPLETION_GRACE));
         self.counters.sent += 1;
-        Some(OutgoingReport {
-            to,
-            timeout,
-            retries: patience.retries,
-            tid,
-            mad: report(tid, &notice),
-        })
+        Some(OutgoingReport { to, timeout, retries: retry.retries, tid, mad: report(tid, &notice) })
     }
 
-    /// The port tells what came of a report; false if it is none of ours.
+    /// Completes a report by the port's outcome. Returns false for an unknown transaction ID.
     pub fn report_completed(&mut self, tid: u32, answered: bool) -> bool {
-        let Some((listener, _)) = self.under_way.remove(&tid) else { return false };
+        let Some((subscriber, _)) = self.in_flight.remove(&tid) else { return false };
         self.counters.answered += u64::from(answered);
         self.counters.unanswered += u64::from(!answered);
-        let Some(queue) = self.queues.get_mut(&listener) else { return true };
-        queue.is_busy = false;
-        queue.silent = if answered { 0 } else { queue.silent + 1 };
-        if queue.silent >= MAX_UNANSWERED {
-            self.counters.dropped += queue.waiting.len() as u64;
-            queue.waiting.clear();
+        let Some(queue) = self.queues.get_mut(&subscriber) else { return true };
+        queue.has_report_in_flight = false;
+        queue.unanswered = if answered { 0 } else { queue.unanswered + 1 };
+        if queue.unanswered >= MAX_UNANSWERED {
+            self.counters.dropped += queue.queued.len() as u64;
+            queue.queued.clear();
         }
-        if queue.waiting.is_empty() {
-            self.queues.remove(&listener);
+        if queue.queued.is_empty() {
+            self.queues.remove(&subscriber);
         } else {
-            self.turns.push_back(listener);
+            self.ready.push_back(subscriber);
         }
         true
     }
 
-    /// Gives up what the port should have told about long ago.
+    /// Completes reports as unanswered whose outcome is overdue.
     pub fn expire(&mut self, now: Instant) {
-        let late = self.under_way.iter().filter(|(_, (_, deadline))| *deadline <= now);
+        let late = self.in_flight.iter().filter(|(_, (_, deadline))| *deadline <= now);
         let late: Vec<u32> = late.map(|(&tid, _)| tid).collect();
         for tid in late {
             self.report_completed(tid, false);
         }
     }
 
-    /// When [`Self::expire`] may have something to do.
+    /// The earliest time at which [`Self::expire`] has an effect.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.under_way.values().map(|&(_, deadline)| deadline).min()
+        self.in_flight.values().map(|&(_, deadline)| deadline).min()
     }
 
-    /// Forgets everything: what was to be told is another's to say.
+    /// Discards all reports, when another subnet manager becomes master.
     pub fn clear(&mut self) {
         self.queues.clear();
-        self.turns.clear();
-        self.under_way.clear();
+        self.ready.clear();
+        self.in_flight.clear();
     }
 
     fn new_tid(&mut self) -> u32 {
         loop {
             self.last_tid = self.last_tid.wrapping_add(1);
-            if self.last_tid != 0 && !self.under_way.contains_key(&self.last_tid) {
+            if self.last_tid != 0 && !self.in_flight.contains_key(&self.last_tid) {
                 return self.last_tid;
             }
         }
     }
 }
 
-/// SubnAdmReport(Notice).
+/// The MAD of SubnAdmReport(Notice).
 fn report(tid: u32, notice: &Notice) -> Mad {
     let mut header = Header::default();
     header.set_base_version(1);
@@ -217,12 +207,12 @@ mod tests {
     use super::*;
     use crate::ids::{Lid, Sl};
 
-    /// Now, as the daemon's clock has it.
+    /// The current time of the clock that tests may pause.
     fn now() -> Instant {
         tokio::time::Instant::now().into_std()
     }
 
-    const PATIENT: ReportRetry = ReportRetry { timeout: Duration::from_millis(200), retries: 3 };
+    const RETRY: ReportRetry = ReportRetry { timeout: Duration::from_millis(200), retries: 3 };
 
     fn notice(number: u16) -> Arc<Notice> {
         let mut notice = Notice::default();
@@ -240,63 +230,63 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time_to_each_and_in_order() {
+    fn each_subscriber_gets_one_report_at_a_time_in_order() {
         let (mut reports, now) = (ReportQueue::default(), now());
         for trap in [64, 65, 66] {
             push(&mut reports, 1, trap);
             push(&mut reports, 2, trap);
         }
         for trap in [64, 65, 66] {
-            let first = reports.next(now, PATIENT).expect("one for the first");
-            let second = reports.next(now, PATIENT).expect("one for the second");
+            let first = reports.next(now, RETRY).expect("a report for the first");
+            let second = reports.next(now, RETRY).expect("a report for the second");
             assert_eq!((number(&first), number(&second)), (trap, trap));
             assert_ne!(first.to, second.to);
             assert!(first.timeout > Duration::from_secs(1), "the time the subscriber needs");
-            assert_eq!(reports.next(now, PATIENT), None);
+            assert_eq!(reports.next(now, RETRY), None);
             assert!(
                 reports.report_completed(first.tid, true)
                     && reports.report_completed(second.tid, true)
             );
-            assert!(!reports.report_completed(first.tid, true), "told twice");
+            assert!(!reports.report_completed(first.tid, true), "completed twice");
         }
-        assert_eq!(reports.next(now, PATIENT), None);
+        assert_eq!(reports.next(now, RETRY), None);
         assert_eq!(reports.counters().answered, 6);
         assert!(reports.queues.is_empty());
     }
 
     #[test]
-    fn the_window_is_bounded() {
+    fn reports_in_flight_are_bounded() {
         let (mut reports, now) = (ReportQueue::default(), now());
         (1..=200).for_each(|port| push(&mut reports, port, 64));
-        let sent = std::iter::from_fn(|| reports.next(now, PATIENT)).count();
+        let sent = std::iter::from_fn(|| reports.next(now, RETRY)).count();
         assert_eq!(sent, MAX_IN_FLIGHT);
-        let deadline = reports.next_deadline().expect("they are under way");
+        let deadline = reports.next_deadline().expect("reports in flight");
         reports.expire(deadline - Duration::from_millis(1));
-        assert_eq!(reports.next(now, PATIENT), None);
+        assert_eq!(reports.next(now, RETRY), None);
         reports.expire(deadline);
-        assert_eq!(std::iter::from_fn(|| reports.next(deadline, PATIENT)).count(), MAX_IN_FLIGHT);
+        assert_eq!(std::iter::from_fn(|| reports.next(deadline, RETRY)).count(), MAX_IN_FLIGHT);
     }
 
     #[test]
-    fn the_deaf_hold_nobody_up() {
+    fn the_queue_of_an_unresponsive_subscriber_is_discarded() {
         let (mut reports, now) = (ReportQueue::default(), now());
         (0..100).for_each(|_| push(&mut reports, 1, 64));
         for _ in 0..MAX_UNANSWERED {
-            let dispatch = reports.next(now, PATIENT).expect("another try");
+            let dispatch = reports.next(now, RETRY).expect("another report");
             reports.report_completed(dispatch.tid, false);
         }
-        assert_eq!(reports.next(now, PATIENT), None);
+        assert_eq!(reports.next(now, RETRY), None);
         assert_eq!(reports.counters().dropped, 100 - u64::from(MAX_UNANSWERED));
         push(&mut reports, 1, 65);
-        assert!(reports.next(now, PATIENT).is_some(), "what happens later is told again");
+        assert!(reports.next(now, RETRY).is_some(), "later events are reported again");
     }
 
     #[test]
-    fn what_waits_is_bounded() {
+    fn the_queue_of_a_subscriber_is_bounded() {
         let mut reports = ReportQueue::default();
         (0..MAX_QUEUED as u16 + 3).for_each(|number| push(&mut reports, 1, number));
         assert_eq!(reports.counters().dropped, 3);
-        let dispatch = reports.next(now(), PATIENT).expect("one");
-        assert_eq!(number(&dispatch), 3, "the oldest go first");
+        let dispatch = reports.next(now(), RETRY).expect("one");
+        assert_eq!(number(&dispatch), 3, "the oldest are dropped");
     }
 }

@@ -138,11 +138,11 @@ impl Responder {
         let handled = match change {
             None => self.state.read(subnet, from, mad, now),
             Some((change, method)) => {
-                let mut answer = ReplyBuilder::new(mad, method);
+                let mut reply = ReplyBuilder::new(mad, method);
                 let registry = &mut self.state.registry;
                 let outcome =
-                    change.and_then(|change| change::apply(change, registry, now, &mut answer));
-                Ok(Handled::new(mad, method, answer, outcome))
+                    change.and_then(|change| change::apply(change, registry, now, &mut reply));
+                Ok(Handled::new(mad, method, reply, outcome))
             }
         };
         address_reply(&mut self.counters, from, mad, handled)
@@ -246,12 +246,12 @@ impl ResponderState {
                 return Ok(Handled { mad, status: error.0, records: 0, required_generation: 0 });
             }
         };
-        let mut answer = ReplyBuilder::new(mad, query.method);
+        let mut reply = ReplyBuilder::new(mad, query.method);
         let outcome = match Header::read(mad).attr_id() {
-            SaAttr::SM_INFO_RECORD => ports::managers(&query, &self.managers, &mut answer),
-            attribute => read_attribute(attribute, &query, &mut answer),
+            SaAttr::SM_INFO_RECORD => ports::managers(&query, &self.managers, &mut reply),
+            attribute => read_attribute(attribute, &query, &mut reply),
         };
-        Ok(Handled::new(mad, query.method, answer, outcome.map(|()| 0)))
+        Ok(Handled::new(mad, query.method, reply, outcome.map(|()| 0)))
     }
 }
 
@@ -260,13 +260,13 @@ impl Handled {
     fn new(
         request: &[u8],
         method: Method,
-        answer: ReplyBuilder,
+        reply: ReplyBuilder,
         outcome: Result<u64, ErrorStatus>,
     ) -> Self {
-        let records = answer.count();
+        let records = reply.count();
         match outcome {
             Ok(required_generation) => {
-                let (mad, status) = answer.finish(method);
+                let (mad, status) = reply.finish(method);
                 Self { mad, status, records, required_generation }
             }
             Err(error) => {
@@ -370,28 +370,28 @@ fn requested_change(
 fn read_attribute(
     attribute: u16,
     query: &Query<'_>,
-    answer: &mut ReplyBuilder,
+    reply: &mut ReplyBuilder,
 ) -> Result<(), ErrorStatus> {
     match attribute {
-        SaAttr::CLASS_PORT_INFO => ports::class_port_info(query, answer),
-        SaAttr::NODE_RECORD => ports::nodes(query, answer),
-        SaAttr::PORT_INFO_RECORD => ports::port_infos(query, answer),
-        SaAttr::LINK_RECORD => ports::links(query, answer),
-        SaAttr::SWITCH_INFO_RECORD => tables::switch_infos(query, answer),
-        SaAttr::LINEAR_FT_RECORD => tables::linear(query, answer),
+        SaAttr::CLASS_PORT_INFO => ports::class_port_info(query, reply),
+        SaAttr::NODE_RECORD => ports::nodes(query, reply),
+        SaAttr::PORT_INFO_RECORD => ports::port_infos(query, reply),
+        SaAttr::LINK_RECORD => ports::links(query, reply),
+        SaAttr::SWITCH_INFO_RECORD => tables::switch_infos(query, reply),
+        SaAttr::LINEAR_FT_RECORD => tables::linear(query, reply),
         // All switches are programmed with linear tables: random ones are empty.
         SaAttr::RANDOM_FT_RECORD => Ok(()),
-        SaAttr::MULTICAST_FT_RECORD => tables::multicast(query, answer),
-        SaAttr::SL_TO_VL_RECORD => tables::sl_to_vl(query, answer),
-        SaAttr::VL_ARBITRATION_RECORD => tables::vl_arbitration(query, answer),
-        SaAttr::PKEY_TABLE_RECORD => tables::pkeys(query, answer),
-        SaAttr::GUID_INFO_RECORD => guid_info::list(query, answer),
-        SaAttr::PATH_RECORD => path::paths(query, answer),
-        SaAttr::MULTI_PATH_RECORD => multipath::paths(query, answer),
-        SaAttr::TRACE_RECORD => trace::trace(query, answer),
-        SaAttr::MC_MEMBER_RECORD => mcmember::list(query, answer),
-        SaAttr::SERVICE_RECORD => service::list(query, answer),
-        SaAttr::INFORM_INFO_RECORD => inform::list(query, answer),
+        SaAttr::MULTICAST_FT_RECORD => tables::multicast(query, reply),
+        SaAttr::SL_TO_VL_RECORD => tables::sl_to_vl(query, reply),
+        SaAttr::VL_ARBITRATION_RECORD => tables::vl_arbitration(query, reply),
+        SaAttr::PKEY_TABLE_RECORD => tables::pkeys(query, reply),
+        SaAttr::GUID_INFO_RECORD => guid_info::list(query, reply),
+        SaAttr::PATH_RECORD => path::paths(query, reply),
+        SaAttr::MULTI_PATH_RECORD => multipath::paths(query, reply),
+        SaAttr::TRACE_RECORD => trace::trace(query, reply),
+        SaAttr::MC_MEMBER_RECORD => mcmember::list(query, reply),
+        SaAttr::SERVICE_RECORD => service::list(query, reply),
+        SaAttr::INFORM_INFO_RECORD => inform::list(query, reply),
         _ => Err(ErrorStatus(Status::BAD_METHOD_ATTR)),
     }
 }

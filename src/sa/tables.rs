@@ -1,4 +1,5 @@
-//! The records of forwarding, SL to VL, VL arbitration and P_Key tables, as planned.
+//! SwitchInfoRecord and the records of forwarding, SL to VL, VL arbitration and P_Key tables, with the
+//! planned content (IBA vol. 1, 15.2.5).
 
 use super::query::{Query, ReplyBuilder};
 use super::status::ErrorStatus;
@@ -11,8 +12,7 @@ use crate::wire::record::tables::{
 };
 use crate::wire::sa::SaStatus;
 
-/// Switches with their LIDs that a query means: the one at `lid` if the component `bit` is asked
-/// for, else all.
+/// Switches with their LIDs: only the owner of `lid` if the mask contains the component `bit`.
 fn switches<'a>(
     query: &'a Query<'_>,
     bit: u64,
@@ -24,11 +24,8 @@ fn switches<'a>(
     })
 }
 
-/// SwitchInfoRecord.
-pub(super) fn switch_infos(
-    query: &Query<'_>,
-    answer: &mut ReplyBuilder,
-) -> Result<(), ErrorStatus> {
+/// SwitchInfoRecord: one per switch.
+pub(super) fn switch_infos(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: SwitchInfoRecord = query.record();
     for (switch, lid) in switches(query, SwitchInfoRecord::LID, wanted.lid()) {
         let mut record = SwitchInfoRecord::default();
@@ -36,7 +33,7 @@ pub(super) fn switch_infos(
         let planned = query.view.plan().switch_infos.get(switch.index()).copied();
         let info = planned.unwrap_or(query.view.fabric().switch(switch).switch_info);
         record.set_switch_info(&info);
-        if answer.push(&record).is_break() {
+        if reply.push(&record).is_break() {
             break;
         }
     }
@@ -44,7 +41,7 @@ pub(super) fn switch_infos(
 }
 
 /// LinearForwardingTableRecord: one per block of 64 LIDs.
-pub(super) fn linear(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
+pub(super) fn linear(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: LinearFtRecord = query.record();
     for (switch, lid) in switches(query, LinearFtRecord::LID, wanted.lid()) {
         let Some(lft) = query.view.plan().routing.lfts.get(switch.index()) else { continue };
@@ -56,7 +53,7 @@ pub(super) fn linear(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(),
             record.set_lid(lid);
             record.set_block(block as u16);
             record.0[8..].copy_from_slice(entries);
-            if answer.push(&record).is_break() {
+            if reply.push(&record).is_break() {
                 return Ok(());
             }
         }
@@ -64,15 +61,15 @@ pub(super) fn linear(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(),
     Ok(())
 }
 
-/// MulticastForwardingTableRecord: one per block of 32 MLIDs and position of 16 ports, as far as
-/// MLIDs are in use.
-pub(super) fn multicast(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
+/// MulticastForwardingTableRecord: one per block of 32 MLIDs and position of 16 ports, up to the
+/// highest MLID in use.
+pub(super) fn multicast(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted: MulticastFtRecord = query.record();
     let tables = &query.view.plan().multicast.by_switch;
     for (switch, lid) in switches(query, MulticastFtRecord::LID, wanted.lid()) {
         let entries = tables.get(switch.index()).map_or(&[][..], Vec::as_slice);
-        let place = |mlid: Mlid| usize::from(mlid.0.saturating_sub(Mlid::FIRST.0));
-        let blocks = entries.last().map_or(0, |&(mlid, _)| place(mlid) / MFT_BLOCK + 1);
+        let index = |mlid: Mlid| usize::from(mlid.0.saturating_sub(Mlid::FIRST.0));
+        let blocks = entries.last().map_or(0, |&(mlid, _)| index(mlid) / MFT_BLOCK + 1);
         let ports = usize::from(query.view.fabric().switch(switch).num_ports());
         for block in 0..blocks {
             for position in 0..=(ports / MFT_POSITION_PORTS) as u8 {
@@ -81,13 +78,13 @@ pub(super) fn multicast(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<
                 record.set_position(position);
                 record.set_block(block as u16);
                 let mut masks = MftBlock::default();
-                for &(mlid, mask) in entries.iter().filter(|e| place(e.0) / MFT_BLOCK == block) {
-                    masks.0[place(mlid) % MFT_BLOCK] = mask.position(position);
+                for &(mlid, mask) in entries.iter().filter(|e| index(e.0) / MFT_BLOCK == block) {
+                    masks.0[index(mlid) % MFT_BLOCK] = mask.position(position);
                 }
                 record.set_masks(&masks);
                 let mut wanted = wanted;
                 wanted.set_lid(lid);
-                if query.push_if_matching(&wanted, &record, answer).is_break() {
+                if query.push_if_matching(&wanted, &record, reply).is_break() {
                     return Ok(());
                 }
             }
@@ -96,10 +93,10 @@ pub(super) fn multicast(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<
     Ok(())
 }
 
-/// SLtoVLMappingTableRecord: one per pair of ports of a switch, one per port of other nodes, for
-/// which the ports of the query do not count (IBA vol. 1, 15.2.5.4). Tables that this subnet
-/// manager has not written (QoS is off, or the device has none) are 0, as with OpenSM.
-pub(super) fn sl_to_vl(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
+/// SLtoVLMappingTableRecord: one per pair of ports of a switch, and one per port of other nodes, where
+/// the port numbers of the query are ignored (IBA vol. 1, 15.2.5.4). Tables that are not programmed
+/// (QoS is off, or the device has none) are reported as 0, as in OpenSM.
+pub(super) fn sl_to_vl(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let mut wanted: SlToVlRecord = query.record();
     let fabric = query.view.fabric();
     for end in query.end_ports(SlToVlRecord::LID, wanted.lid()) {
@@ -110,7 +107,7 @@ pub(super) fn sl_to_vl(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(
             wanted.set_in_port(PortNum(0));
             wanted.set_out_port(PortNum(0));
             let record = mapping(query, end, (lid, 0, 0), fabric.port(end).num.0);
-            if query.push_if_matching(&wanted, &record, answer).is_break() {
+            if query.push_if_matching(&wanted, &record, reply).is_break() {
                 return Ok(());
             }
             continue;
@@ -118,7 +115,7 @@ pub(super) fn sl_to_vl(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(
         let ports = 0..=node.num_ports();
         for (output, input) in ports.clone().flat_map(|o| ports.clone().map(move |i| (o, i))) {
             let record = mapping(query, end, (lid, input, output), output);
-            if query.push_if_matching(&wanted, &record, answer).is_break() {
+            if query.push_if_matching(&wanted, &record, reply).is_break() {
                 return Ok(());
             }
         }
@@ -126,7 +123,7 @@ pub(super) fn sl_to_vl(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(
     Ok(())
 }
 
-/// The record of this name with the mapping as planned for `output`.
+/// The record with the planned mapping for `output`.
 fn mapping(
     query: &Query<'_>,
     end: PortId,
@@ -139,29 +136,28 @@ fn mapping(
     record.set_lid(lid);
     record.set_in_port(PortNum(in_port));
     record.set_out_port(PortNum(out_port));
-    let place = written.binary_search_by_key(&(output, in_port), |&(input, out, _)| (out, input));
-    if let Some((_, _, mapping)) = place.ok().and_then(|place| written.get(place)) {
+    let found = written.binary_search_by_key(&(output, in_port), |&(input, out, _)| (out, input));
+    if let Some((_, _, mapping)) = found.ok().and_then(|index| written.get(index)) {
         record.set_mapping(mapping);
     }
     record
 }
 
-/// Port slots whose tables belong to an end port: all of a switch, else the port itself.
-fn slots(query: &Query<'_>, end: PortId) -> impl Iterator<Item = PortId> + use<> {
+/// The ports whose tables belong to an end port: all ports of a switch, else the port itself.
+fn owned_ports(query: &Query<'_>, end: PortId) -> impl Iterator<Item = PortId> + use<> {
     let node = query.view.fabric().node_of(end);
     let ports = if node.is_switch() { u32::from(node.num_ports()) } else { 0 };
     (end.0..=end.0 + ports).map(PortId)
 }
 
-/// Blocks of VL arbitration of a port: two of low and two of high priority.
+/// Block numbers of a port's VL arbitration tables: two of low and two of high priority.
 const VL_ARBITRATION_BLOCKS: std::ops::RangeInclusive<u8> = 1..=4;
 
-/// VLArbitrationTableRecord: four per port. Blocks that this subnet manager has not written (QoS
-/// is off, or the port has no such block) are empty, as with OpenSM: what the device was born
-/// with is not asked for.
+/// VLArbitrationTableRecord: four per port. Blocks that are not programmed (QoS is off, or the port has
+/// no such block) are reported as empty, as in OpenSM; the device's initial tables are not read.
 pub(super) fn vl_arbitration(
     query: &Query<'_>,
-    answer: &mut ReplyBuilder,
+    reply: &mut ReplyBuilder,
 ) -> Result<(), ErrorStatus> {
     let mut wanted: VlArbitrationRecord = query.record();
     let tables = &query.view.plan().qos.vl_arbitration;
@@ -169,20 +165,20 @@ pub(super) fn vl_arbitration(
         let Some(lid) = query.view.lids().base(end) else { continue };
         wanted.set_lid(lid);
         if !query.view.fabric().node_of(end).is_switch() {
-            // Only switches have output ports to choose from (IBA vol. 1, 15.2.5.9).
+            // The output port selects a record of switches only (IBA vol. 1, 15.2.5.9).
             wanted.set_out_port(query.view.fabric().port(end).num);
         }
-        for slot in slots(query, end) {
-            let written = tables.get(slot.index()).map_or(&[][..], Vec::as_slice);
+        for port in owned_ports(query, end) {
+            let written = tables.get(port.index()).map_or(&[][..], Vec::as_slice);
             for block in VL_ARBITRATION_BLOCKS {
                 let mut record = VlArbitrationRecord::default();
                 record.set_lid(lid);
-                record.set_out_port(query.view.fabric().port(slot).num);
+                record.set_out_port(query.view.fabric().port(port).num);
                 record.set_block(block);
                 if let Some((_, entries)) = written.iter().find(|(number, _)| *number == block) {
                     record.set_entries(entries);
                 }
-                if query.push_if_matching(&wanted, &record, answer).is_break() {
+                if query.push_if_matching(&wanted, &record, reply).is_break() {
                     return Ok(());
                 }
             }
@@ -191,9 +187,9 @@ pub(super) fn vl_arbitration(
     Ok(())
 }
 
-/// P_KeyTableRecord: one per port and block, for trusted requesters only (IBA vol. 1, 15.4.1.2:
-/// others would learn of partitions they are not in).
-pub(super) fn pkeys(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
+/// P_KeyTableRecord: one per port and block, for trusted requesters only, as others must not learn of
+/// partitions they are not members of (IBA vol. 1, 15.4.1.2).
+pub(super) fn pkeys(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     if !query.trusted {
         return Err(ErrorStatus(SaStatus::REQ_INVALID));
     }
@@ -203,17 +199,17 @@ pub(super) fn pkeys(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), 
         let Some(lid) = query.view.lids().base(end) else { continue };
         wanted.set_lid(lid);
         if !query.view.fabric().node_of(end).is_switch() {
-            // Only switches have several tables at one LID.
+            // The port number selects a record of switches only.
             wanted.set_port(query.view.fabric().port(end).num);
         }
-        for slot in slots(query, end) {
-            for (block, keys) in tables.get(slot.index()).map_or(&[][..], Vec::as_slice) {
+        for port in owned_ports(query, end) {
+            for (block, keys) in tables.get(port.index()).map_or(&[][..], Vec::as_slice) {
                 let mut record = PkeyTableRecord::default();
                 record.set_lid(lid);
                 record.set_block(*block);
-                record.set_port(query.view.fabric().port(slot).num);
+                record.set_port(query.view.fabric().port(port).num);
                 record.set_keys(keys);
-                if query.push_if_matching(&wanted, &record, answer).is_break() {
+                if query.push_if_matching(&wanted, &record, reply).is_break() {
                     return Ok(());
                 }
             }

@@ -1,10 +1,9 @@
-//! TraceRecord (IBA vol. 1, 15.2.5.19): the nodes on the way of a path, in order. SubnAdmGetTraceTable
-//! asks with the components of a PathRecord, which must name both ends; the path is the first one
-//! that a PathRecord query would be answered with.
+//! TraceRecord (IBA vol. 1, 15.2.5.19): the nodes of a path, in order. SubnAdmGetTraceTable selects the
+//! path by the components of a PathRecord, which must name both ends; it traces the path that
+//! SubnAdmGet(PathRecord) would return.
 //!
-//! IDs are made of GUIDs, so they stay what they are: there is one IDGeneration. The chassis is the
-//! system that NodeInfo tells of. Of nodes that share no partition with the requester it learns
-//! that they are there, and what kind they are.
+//! IDs are derived from GUIDs and never change, so that IDGeneration is constant. ChassisID is the
+//! SystemImageGUID. Switches without a common partition are reported with their node type only.
 
 use super::path::{self, PathEnds};
 use super::query::{Query, ReplyBuilder};
@@ -15,18 +14,18 @@ use crate::wire::mad::Method;
 use crate::wire::record::{PathRecord, TraceRecord};
 use crate::wire::sa::SaStatus;
 
-/// The only set of IDs.
+/// The constant IDGeneration.
 const ID_GENERATION: u16 = 1;
 
-/// A node on the way.
+/// A node of the path, with the ports that packets enter and leave by.
 struct Hop {
     node: NodeId,
     entry: Option<PortId>,
     exit: Option<PortId>,
 }
 
-/// Answers SubnAdmGetTraceTable.
-pub(super) fn trace(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
+/// Handles SubnAdmGetTraceTable.
+pub(super) fn trace(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let has_source = query.mask & (PathRecord::SGID | PathRecord::SLID) != 0;
     let has_destination = query.mask & (PathRecord::DGID | PathRecord::DLID) != 0;
     if !has_source || !has_destination {
@@ -34,15 +33,15 @@ pub(super) fn trace(query: &Query<'_>, answer: &mut ReplyBuilder) -> Result<(), 
     }
     let Some(ends) = path(query)? else { return Ok(()) };
     for hop in hops(query, &ends) {
-        if answer.push(&record(query, &hop)).is_break() {
+        if reply.push(&record(query, &hop)).is_break() {
             break;
         }
     }
     Ok(())
 }
 
-/// The path that a PathRecord Get would be answered with; `None` if there is none, or if it leads
-/// to a multicast group.
+/// The path that SubnAdmGet(PathRecord) returns; `None` if there is none or it leads to a multicast
+/// group.
 fn path(query: &Query<'_>) -> Result<Option<PathEnds>, ErrorStatus> {
     let query = Query { method: Method::GET, ..*query };
     let mut found = ReplyBuilder::new(query.mad, query.method);
@@ -53,7 +52,7 @@ fn path(query: &Query<'_>) -> Result<Option<PathEnds>, ErrorStatus> {
     Ok(port(slid).zip(port(dlid)).map(|(from, to)| PathEnds { from, to, slid, dlid }))
 }
 
-/// The nodes on the way, from source to destination.
+/// The nodes of a path, from source to destination.
 fn hops(query: &Query<'_>, ends: &PathEnds) -> Vec<Hop> {
     let node = |port| query.view.fabric().port(port).node;
     let mut hops: Vec<Hop> = Vec::new();
@@ -76,26 +75,31 @@ fn record(query: &Query<'_>, hop: &Hop) -> TraceRecord {
     record.set_gid_prefix(query.view.options().subnet_prefix);
     record.set_id_generation(ID_GENERATION);
     record.set_node_type(node.kind());
-    // The ends of the path are seen, or it would not be told.
+    // The ends are visible to the requester, or the path would not have been returned.
     if node.is_switch() && !query.is_visible(node.first_port) {
         return record;
     }
     record.set_node_id(node.guid().0);
     record.set_chassis_id(node.info.system_guid().0);
     let [entry, exit] = [hop.entry, hop.exit].map(|port| port.map(|port| fabric.port(port)));
-    record.set_entry_port_id(entry.map_or(0, |port| id(node, port)));
-    record.set_exit_port_id(exit.map_or(0, |port| id(node, port)));
+    record.set_entry_port_id(entry.map_or(0, |port| port_id(node, port)));
+    record.set_exit_port_id(exit.map_or(0, |port| port_id(node, port)));
     record.set_entry_port(entry.map_or(0, |port| port.num.0));
     record.set_exit_port(exit.map_or(0, |port| port.num.0));
     record
 }
 
-/// The ID of a port.
-fn id(node: &Node, port: &Port) -> u64 {
+/// The port ID: the port GUID. External ports of switches have no GUID; their ID is the node GUID with
+/// the port number XORed into its upper byte.
+fn port_id(node: &Node, port: &Port) -> u64 {
     let is_external = node.is_switch() && port.num != PortNum::ZERO;
-    if is_external { node.guid().0 ^ u64::from(port.num.0) << SWITCH_PORT } else { port.guid.0 }
+    if is_external {
+        node.guid().0 ^ u64::from(port.num.0) << PORT_NUMBER_SHIFT
+    } else {
+        port.guid.0
+    }
 }
 
-/// External ports of switches have no GUID: their IDs are that of the switch with the number of the
-/// port over the bits from here on, where GUIDs of nodes do not differ without differing below.
-const SWITCH_PORT: u32 = 56;
+/// Position of the port number in the ID of a switch port. The upper byte of a GUID belongs to the
+/// vendor's OUI, so that IDs of two switches do not collide.
+const PORT_NUMBER_SHIFT: u32 = 56;

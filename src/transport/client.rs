@@ -1,5 +1,5 @@
-//! Asking the fabric: [`SmpClient`] sends subnet management requests, one at a time or as a
-//! [`SmpBatch`] of any size, all through one window.
+//! Client of subnet management: [`SmpClient`] sends requests, one at a time or as a [`SmpBatch`] of any
+//! size. All requests share one window.
 //!
 //! ```no_run
 //! # use torus_sm::transport::client::SmpClient;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Sends subnet management packets through a port. Clones share the port and the window.
+/// Sends SMPs through a port. Clones share the port and the window.
 #[derive(Clone)]
 pub struct SmpClient {
     port: Arc<dyn MadPort>,
@@ -35,7 +35,7 @@ pub struct SmpClient {
 }
 
 impl SmpClient {
-    /// A client of `port`, which was opened with `intake` as its sink.
+    /// `port` must have been opened with `demux` as its sink.
     pub fn new(port: Arc<dyn MadPort>, demux: &Arc<MadDemux>, limits: SmpLimits) -> Self {
         demux.attach(&port);
         let client = Self { port, demux: Arc::clone(demux) };
@@ -43,21 +43,20 @@ impl SmpClient {
         client
     }
 
-    /// The port.
     pub fn port(&self) -> &Arc<dyn MadPort> {
         &self.port
     }
 
-    /// Replaces the limits for what is sent from now on.
+    /// Sets the limits of future transmissions.
     pub fn set_limits(&self, limits: SmpLimits) {
         self.demux.transactions().set_limits(limits);
         self.demux.pump();
     }
 
-    /// Sends one request and waits for what comes of it.
+    /// Sends one request and waits for its response.
     ///
     /// # Errors
-    /// [`SmpError`] if there is no answer, or none of use.
+    /// [`SmpError`] without a response of status 0.
     pub async fn call(&self, request: &SmpRequest) -> SmpResult {
         let mut batch = self.batch();
         batch.submit(0, *request);
@@ -67,7 +66,6 @@ impl SmpClient {
         }
     }
 
-    /// An empty batch.
     pub fn batch(&self) -> SmpBatch {
         let id = self.demux.transactions().open_batch();
         SmpBatch {
@@ -79,66 +77,64 @@ impl SmpClient {
         }
     }
 
-    /// Sends a MAD that has no answer: TrapRepress, or the answer to a request of somebody
-    /// else. It does not count towards the window.
+    /// Sends a MAD without a response: TrapRepress, or the response to a received request. It does not
+    /// count towards the window.
     ///
     /// # Errors
-    /// [`SendError`] if the port does not send it.
+    /// [`SendError`] if the port cannot send it.
     pub fn post_only(&self, agent: Agent, to: Address, mad: &[u8]) -> Result<(), SendError> {
         self.port.post(&Outgoing { agent, to, timeout: None, retries: 0, mad })?;
         self.demux.transactions().counters.posted += 1;
         Ok(())
     }
 
-    /// What was sent so far and what came of it.
     pub fn counters(&self) -> SmpCounters {
         self.demux.transactions().counters.clone()
     }
 
-    /// How many SMPs were sent so far, answers to others included.
+    /// Number of SMPs sent, responses to received requests included.
     pub fn sent(&self) -> u64 {
         let counters = &self.demux.transactions().counters;
         counters.gets + counters.sets + counters.posted
     }
 }
 
-/// Requests whose results are awaited together, in the order in which they come in.
+/// Requests whose results are awaited together, in the order of arrival.
 ///
-/// Dropping a batch takes back what was not sent yet; answers to the rest are ignored.
+/// Dropping a batch cancels its queued requests; responses to requests in flight are ignored.
 pub struct SmpBatch {
     demux: Arc<MadDemux>,
     id: BatchId,
-    /// Results fetched from the transactions, not handed out yet.
+    /// Results taken from the transactions but not returned yet.
     ready: Results,
     outstanding: usize,
-    /// Armed while waiting, against answers that the port loses.
+    /// Runs while waiting, in case the port loses a response.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl SmpBatch {
-    /// Queues a request under `tag`, and sends it at once if the window has room; else it is
-    /// sent by itself as soon as there is.
+    /// Queues a request. It is sent as soon as the window permits.
     pub fn submit(&mut self, tag: Tag, request: SmpRequest) {
         self.outstanding += 1;
         self.demux.transactions().submit(self.id, tag, request);
         self.demux.pump();
     }
 
-    /// Forgets requests that cannot be answered any more: they are not sent, or their places are given
-    /// to others. Returns the tags of those without a result.
-    pub fn forget(&mut self, is_one: impl Fn(Tag) -> bool) -> Vec<Tag> {
-        let forgotten = self.demux.transactions().forget(self.id, is_one);
-        self.outstanding -= forgotten.len();
+    /// Cancels requests that can no longer be answered, which frees their slots of the window. Returns the
+    /// tags of cancelled requests.
+    pub fn cancel(&mut self, is_cancelled: impl Fn(Tag) -> bool) -> Vec<Tag> {
+        let cancelled = self.demux.transactions().cancel(self.id, is_cancelled);
+        self.outstanding -= cancelled.len();
         self.demux.pump();
-        forgotten
+        cancelled
     }
 
-    /// Requests whose result [`Self::next`] did not return yet.
+    /// Number of requests whose result has not been returned.
     pub fn outstanding(&self) -> usize {
         self.outstanding
     }
 
-    /// The next result with its tag; `None` when nothing is outstanding. Cancel safe.
+    /// Waits for the next result; `None` if no request is outstanding. Cancel safe.
     pub async fn next(&mut self) -> Option<(Tag, SmpResult)> {
         if self.outstanding == 0 {
             return None;
@@ -151,7 +147,7 @@ impl SmpBatch {
         Some(result)
     }
 
-    /// A result that is there already, without waiting.
+    /// The next result, if it has arrived.
     pub fn try_next(&mut self) -> Option<(Tag, SmpResult)> {
         if self.ready.is_empty() {
             self.demux.transactions().take_results(self.id, &mut self.ready);
@@ -161,7 +157,7 @@ impl SmpBatch {
         Some(result)
     }
 
-    /// Fetches results into `self.ready`; ready when there are some.
+    /// Moves results to `self.ready`. Ready if there are any.
     fn poll_results(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             {
@@ -170,7 +166,7 @@ impl SmpBatch {
                 if !self.ready.is_empty() {
                     return Poll::Ready(());
                 }
-                transactions.park(self.id, context.waker());
+                transactions.set_waker(self.id, context.waker());
             }
             ready!(self.poll_timer(context));
             self.demux.transactions().expire(Instant::now());
@@ -179,8 +175,8 @@ impl SmpBatch {
         }
     }
 
-    /// Ready when something may have expired. The timer may go off early, as it is left alone
-    /// while answers come in; it is never late, because deadlines only move away.
+    /// Ready when a request may have expired. The timer is not adjusted while responses arrive: it may
+    /// fire early but never late, because later requests have later deadlines.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let timer = match &mut self.timer {
             Some(timer) if !timer.is_elapsed() => timer,

@@ -1,42 +1,40 @@
-//! Any port, with losses: for finding out how the layers above live with a port that does not
-//! keep its promise.
+//! Wrapper that drops MADs between a port and its users, for tests.
 //!
-//! A lost MAD is gone without a word, on its way out or in. The port's own timeouts and retries
-//! do not see it, so that this tests the deadlines behind them; losses on the wire, which they
-//! do see, are a fault of the simulated fabric.
+//! A dropped MAD, sent or delivered, bypasses the timeouts and retries of the port, so that this tests
+//! the deadlines behind them. Losses on the wire are a fault of the simulated fabric instead.
 //!
-//! LossModel are drawn from a seed, one draw per MAD in the order in which they pass, so that a run
-//! repeats as far as that order does.
+//! A seeded generator is drawn from once per MAD, so that a run is repeatable as far as the order of
+//! MADs is.
 
 use super::{Delivery, MadPort, MadSink, Outgoing, PortIdentity, SendError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Decides what is lost, the same way for the same seed.
+/// Decides which MADs are lost, repeatably for the same seed.
 #[derive(Debug)]
 pub struct LossModel {
     state: AtomicU64,
-    /// Of 2^32.
+    /// Probability of a loss in units of 2^-32.
     threshold: u64,
     lost: AtomicU64,
 }
 
 impl LossModel {
-    /// LossModel with the probability `share`, 0.0..=1.0.
-    pub fn new(seed: u64, share: f64) -> Arc<Self> {
-        let threshold = (share.clamp(0.0, 1.0) * (1_u64 << 32) as f64) as u64;
+    /// Drops each MAD with `probability`, 0.0..=1.0.
+    pub fn new(seed: u64, probability: f64) -> Arc<Self> {
+        let threshold = (probability.clamp(0.0, 1.0) * (1_u64 << 32) as f64) as u64;
         Arc::new(Self { state: AtomicU64::new(seed), threshold, lost: AtomicU64::new(0) })
     }
 
-    /// How many MADs were lost so far.
+    /// Number of MADs lost.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Whether the next MAD is lost: one step of SplitMix64.
+    /// Returns true if the next MAD is lost: one step of SplitMix64.
     fn draw(&self) -> bool {
-        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-        let mut word = self.state.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        const INCREMENT: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut word = self.state.fetch_add(INCREMENT, Ordering::Relaxed).wrapping_add(INCREMENT);
         word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         word ^= word >> 31;
@@ -48,14 +46,13 @@ impl LossModel {
     }
 }
 
-/// Loses what is sent.
+/// A port that drops some of the MADs to be sent.
 pub struct LossyPort {
     inner: Arc<dyn MadPort>,
     losses: Arc<LossModel>,
 }
 
 impl LossyPort {
-    /// `inner`, sending only part of what it is given.
     pub fn new(inner: Arc<dyn MadPort>, losses: Arc<LossModel>) -> Self {
         Self { inner, losses }
     }
@@ -71,14 +68,13 @@ impl MadPort for LossyPort {
     }
 }
 
-/// Loses what is delivered.
+/// A sink that drops some of the delivered MADs.
 pub struct LossySink {
     inner: Arc<dyn MadSink>,
     losses: Arc<LossModel>,
 }
 
 impl LossySink {
-    /// `inner`, hearing only part of what arrives.
     pub fn new(inner: Arc<dyn MadSink>, losses: Arc<LossModel>) -> Self {
         Self { inner, losses }
     }
@@ -105,7 +101,7 @@ mod tests {
     use super::LossModel;
 
     #[test]
-    fn losses_repeat_and_have_their_share() {
+    fn losses_are_repeatable_and_have_their_probability() {
         let draws = |seed, share| {
             let losses = LossModel::new(seed, share);
             (0..10_000).map(|_| losses.draw()).collect::<Vec<_>>()

@@ -1,14 +1,15 @@
-//! The port: how MADs leave and arrive.
+//! Sending and receiving of MADs.
 //!
-//! [`MadPort`] is what a port can do, [`MadSink`] who hears from it. The kernel's umad device
-//! ([`umad`]) and the simulated fabric ([`crate::sim`]) are both ports; wrappers stack over any
-//! of them. Like the kernel, a port does timeouts and retries itself: a request posted with a
-//! timeout comes back exactly once, as its response or as [`Outcome::Unanswered`].
+//! A [`MadPort`] sends MADs and delivers received ones to its [`MadSink`]. The kernel's umad device
+//! ([`umad`]) and the simulated fabric ([`crate::sim`]) are ports; wrappers can be stacked on both to
+//! trace ([`traced`]), record ([`recorded`]) or drop ([`lossy`]) MADs. Like the kernel, a port retries
+//! requests: one posted with a timeout is delivered exactly once, as its response or as
+//! [`Outcome::Unanswered`].
 //!
-//! [`intake`] is the sink of the daemon: it matches responses to their [`transactions`] and
-//! hands what nobody asked for (traps, SA requests, SMInfo) to its owner.
+//! [`demux`] is the sink of the daemon: it matches responses to their [`transactions`] and queues
+//! requests (traps, SA requests, SMInfo) for their servers. [`client`] sends SMPs.
 //!
-//! There is no policy here, and nothing blocks but the reader thread.
+//! This module contains no policy, and only the reader threads block.
 
 pub mod client;
 pub mod demux;
@@ -26,7 +27,7 @@ mod tests;
 use crate::ids::{Gid, Guid, Lid, PortNum, Sl};
 use std::time::Duration;
 
-/// The agents of a port: whose MADs go through which queue pair and class.
+/// The agents of a port, by management class and queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Agent {
     /// Directed-route subnet management, class 0x81, QP 0.
@@ -40,38 +41,34 @@ pub enum Agent {
 /// The other end of a MAD.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Address {
-    /// LID of the other end; permissive for directed routes.
+    /// The permissive LID for directed routes.
     pub lid: Lid,
-    /// Its queue pair: 0 for subnet management, usually 1 else.
+    /// Queue pair: 0 for subnet management, usually 1 otherwise.
     pub qpn: u32,
-    /// Q_Key for sending to QP 1 and above: 0x80010000.
+    /// Q_Key for QP 1 and above; 0x80010000 for QP 1.
     pub qkey: u32,
-    /// SL to send with, or that it came with.
     pub sl: Sl,
-    /// Low bits of the own LID (LMC).
+    /// Low bits of the local LID, below the LMC.
     pub path_bits: u8,
-    /// Index of the P_Key in the port's table.
+    /// Index into the P_Key table of the port.
     pub pkey_index: u16,
-    /// The global route header, if there is one.
     pub grh: Option<Grh>,
 }
 
-/// What matters of a global route header.
+/// Fields of a global route header (IBA vol. 1, 8.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Grh {
     /// GID of the other end.
     pub gid: Gid,
-    /// Index of the own GID in the port's table.
+    /// Index into the GID table of the port.
     pub gid_index: u8,
-    /// Hop limit.
     pub hop_limit: u8,
-    /// Traffic class.
     pub traffic_class: u8,
-    /// Flow label, 20 bits.
+    /// 20 bits.
     pub flow_label: u32,
 }
 
-/// Q_Key of all general services queue pairs.
+/// Q_Key of QP 1, the general services interface (IBA vol. 1, 10.2.4).
 pub const GSI_QKEY: u32 = 0x8001_0000;
 
 impl Address {
@@ -89,103 +86,81 @@ impl Address {
 /// A MAD to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
-    /// Through which agent.
     pub agent: Agent,
-    /// To whom.
     pub to: Address,
-    /// Time to wait for each answer; `None` for what needs none (responses, repressed traps).
+    /// Timeout of each transmission; `None` for MADs without a response (responses, TrapRepress).
     pub timeout: Option<Duration>,
-    /// How often the request is repeated before it counts as unanswered.
+    /// Maximum number of retransmissions.
     pub retries: u32,
-    /// The MAD: 256 bytes, or more for a response that the port cuts into RMPP segments
-    /// (SA class, header and records of the whole answer in one piece).
+    /// A MAD of 256 bytes, or an SA response of any length (headers and all records) that the port divides
+    /// into RMPP segments.
     pub mad: &'a [u8],
 }
 
-/// What became of a MAD.
+/// Kind of a delivered MAD.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It arrived: a response or a request of somebody else.
+    /// A received MAD: a response or a request.
     Arrived,
-    /// No answer came within the timeout and the retries. `mad` is the request's beginning, at
-    /// least its header.
+    /// A sent request without a response after all retransmissions. [`Delivery::mad`] is the beginning of
+    /// the request, at least its header.
     Unanswered,
 }
 
-/// A MAD that comes out of a port.
+/// A MAD that a port delivers.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery<'a> {
-    /// Through which agent.
     pub agent: Agent,
-    /// From whom; for [`Outcome::Unanswered`] to whom it was sent.
+    /// The sender; for [`Outcome::Unanswered`] the destination.
     pub from: Address,
-    /// Arrived, or given up.
     pub outcome: Outcome,
-    /// The MAD; of a reassembled RMPP message all of it.
+    /// A single MAD, or a reassembled RMPP message.
     pub mad: &'a [u8],
 }
 
-/// Who hears what a port receives. Called from the port's readers, of which it may have several;
-/// must not block.
+/// Receiver of the MADs of a port. Its methods are called by the reader threads of the port, possibly
+/// several at once, and must not block.
 pub trait MadSink: Send + Sync {
-    /// Takes one MAD.
     fn deliver(&self, delivery: Delivery<'_>);
 
-    /// Nothing more is waiting right now: a good moment to pass on what was collected.
+    /// No further MAD is waiting: collected results can be passed on.
     fn idle(&self);
 
-    /// The port is gone for good (device removed, node taken out); nothing follows.
+    /// The port is closed (device removed, or port dropped). No further calls follow.
     fn closed(&self, reason: &str);
 }
 
-/// A port of the fabric through which MADs are sent.
+/// A port that sends MADs.
 pub trait MadPort: Send + Sync {
-    /// Which port this is.
     fn identity(&self) -> &PortIdentity;
 
-    /// Sends `out`. Returns at once; what comes of it reaches the sink the port was opened
-    /// with. The lower 32 bits of the transaction ID are the sender's, the upper ones may be
-    /// replaced on the way out and in.
+    /// Sends `out` without blocking. The response, or the timeout, is delivered to the sink. The lower 32
+    /// bits of the transaction ID belong to the sender; the port may replace the upper ones in both
+    /// directions.
     ///
     /// # Errors
-    /// [`SendError`] if the device refuses the MAD: then nothing will be delivered for it.
+    /// [`SendError`] if the device rejects the MAD. Nothing is delivered for it then.
     ///
     /// # Rules
-    /// The sink may post from inside [`MadSink::deliver`]; `post` therefore never calls the sink
-    /// before it returns.
+    /// `post` must not call the sink before it returns, because the sink may post from inside
+    /// [`MadSink::deliver`].
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError>;
 }
 
-/// Names of a local port.
+/// Identification of a local port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortIdentity {
-    /// The channel adapter's device name, such as `mlx5_0`.
+    /// Device name of the channel adapter, such as `mlx5_0`.
     pub device: String,
-    /// Number of the port on it.
     pub port: PortNum,
-    /// GUID of the port.
     pub guid: Guid,
 }
 
 /// A MAD could not be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The device refused it.
-    #[error("{device} port {port}: sending failed: {source}")]
-    Io {
-        /// Device name.
-        device: String,
-        /// Port number.
-        port: PortNum,
-        /// What the kernel said.
-        source: std::io::Error,
-    },
-    /// The port is gone.
-    #[error("{device} port {port} is gone")]
-    Closed {
-        /// Device name.
-        device: String,
-        /// Port number.
-        port: PortNum,
-    },
+    #[error("{device} port {port}: sending a MAD failed: {source}")]
+    Io { device: String, port: PortNum, source: std::io::Error },
+    #[error("{device} port {port} is closed")]
+    Closed { device: String, port: PortNum },
 }

@@ -1,11 +1,11 @@
-//! Any port, with its traffic written down, one line per MAD:
+//! Wrapper that records every MAD, one line each:
 //!
 //! ```text
 //! 12.003417 > SmiDirected 65535 0 018101010000…
 //! ```
 //!
-//! Seconds since the recording began; `>` sent, `<` received, `?` unanswered; agent, LID and QP
-//! number of the other end; the MAD in hexadecimal digits.
+//! Fields: seconds since the start of the recording; `>` sent, `<` received, `?` unanswered; agent;
+//! LID and QPN of the other end; the MAD in hexadecimal digits.
 
 use super::{
     Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, PortIdentity, SendError,
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 
-/// Where a recording goes. Buffering is up to the writer, which is flushed when nothing more is
-/// waiting. The first error of the writer ends the recording.
+/// Destination of a recording. The writer is flushed whenever no MAD is waiting. Its first error ends the
+/// recording.
 pub struct Recorder {
     start: Instant,
     writer: Mutex<Box<dyn Write + Send>>,
@@ -25,7 +25,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recording to `writer` that begins now.
+    /// Starts a recording.
     pub fn new(writer: impl Write + Send + 'static) -> Arc<Self> {
         Arc::new(Self {
             start: Instant::now(),
@@ -44,7 +44,7 @@ impl Recorder {
         let Address { lid, qpn, .. } = peer;
         let mut line = format!("{seconds:.6} {sign} {agent:?} {lid} {qpn} ");
         for byte in mad {
-            // Writing to a string does not fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(line, "{byte:02x}");
         }
         line.push('\n');
@@ -59,14 +59,13 @@ impl Recorder {
     }
 }
 
-/// Writes down what is sent.
+/// A port that records the MADs to be sent.
 pub struct RecordedPort {
     inner: Arc<dyn MadPort>,
     recorder: Arc<Recorder>,
 }
 
 impl RecordedPort {
-    /// `inner`, recorded.
     pub fn new(inner: Arc<dyn MadPort>, recorder: Arc<Recorder>) -> Self {
         Self { inner, recorder }
     }
@@ -83,14 +82,13 @@ impl MadPort for RecordedPort {
     }
 }
 
-/// Writes down what arrives.
+/// A sink that records the delivered MADs.
 pub struct RecordedSink {
     inner: Arc<dyn MadSink>,
     recorder: Arc<Recorder>,
 }
 
 impl RecordedSink {
-    /// `inner`, recorded.
     pub fn new(inner: Arc<dyn MadSink>, recorder: Arc<Recorder>) -> Self {
         Self { inner, recorder }
     }

@@ -1,10 +1,9 @@
-//! The local ports, as the kernel shows them under `/sys/class/infiniband`, and their umad
-//! devices under `/sys/class/infiniband_mad`.
+//! The local ports, from `/sys/class/infiniband`, and their umad devices, from
+//! `/sys/class/infiniband_mad`.
 //!
-//! Files are read through libc's `open` and `read` (which is what nix calls), not through
-//! `std::fs`, which calls `open64`: preloaded simulators such as ibsim's replace the former
-//! only. Simulators may keep their copy of sysfs relative to the working directory: look the
-//! ports up before changing it.
+//! Files are read through libc's `open` and `read`, which nix calls, because preloaded simulators such
+//! as ibsim's do not replace the `open64` of `std::fs`. Simulators may keep their copy of sysfs relative
+//! to the working directory, which must not change before the ports are read.
 
 use crate::ids::{Gid, Guid, Lid, PortNum};
 use nix::dir::Dir;
@@ -15,10 +14,9 @@ use nix::unistd::read;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The version of the umad interface that is spoken here: `IB_USER_MAD_ABI_VERSION`.
+/// Supported version of the umad interface: `IB_USER_MAD_ABI_VERSION`.
 const ABI_VERSION: u32 = 5;
-/// Node types in sysfs that an SM can run at: channel adapters, and the management ports of
-/// switches and routers. Others (iWARP, usNIC) have no subnet.
+/// Node types in sysfs of InfiniBand nodes: channel adapter, switch, router. Others are iWARP and usNIC.
 const INFINIBAND_TYPES: [u32; 3] = [1, 2, 3];
 /// Physical state LinkUp (IBA vol. 1, PortInfo:PortPhysicalState).
 const PHYS_LINK_UP: u32 = 5;
@@ -26,15 +24,13 @@ const PHYS_LINK_UP: u32 = 5;
 /// Logical state of a port (IBA vol. 1, PortInfo:PortState).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LinkState {
-    /// No link.
     Down,
-    /// Only management packets pass.
+    /// Only SMPs are forwarded.
     Init,
-    /// Configured, waiting to be activated.
+    /// Configured, but not activated.
     Armed,
-    /// Everything passes.
     Active,
-    /// What the kernel reports else.
+    /// An undefined value.
     Other(u32),
 }
 
@@ -65,84 +61,50 @@ impl fmt::Display for LinkState {
 /// A port of this machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LocalPort {
-    /// The channel adapter's device name.
+    /// Device name of the channel adapter.
     pub device: String,
-    /// Number of the port on it.
     pub port: PortNum,
-    /// GUID of the adapter.
     pub node_guid: Guid,
-    /// GUID of the port.
+    /// Port GUID.
     pub guid: Guid,
-    /// Its LID, 0 if it has none yet.
+    /// 0 if not assigned.
     pub lid: Lid,
-    /// The LID of its subnet manager, 0 if it has none yet.
+    /// LID of the master subnet manager; 0 if not assigned.
     pub sm_lid: Lid,
-    /// Logical state.
     pub state: LinkState,
     /// Physical state: 5 is LinkUp.
     pub phys_state: u32,
-    /// Number of its `umadN` and `issmN` devices, if the ib_umad module made them.
+    /// Number N of its devices `umadN` and `issmN`; `None` if the module ib_umad has not created them.
     pub umad: Option<u32>,
 }
 
-/// No port to be had.
+/// Failure to find a usable local port.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// There is no InfiniBand on this machine.
     #[error("no InfiniBand channel adapter found in {}", .0.display())]
     NoAdapter(PathBuf),
-    /// No local port has this GUID.
     #[error("no local port has GUID {0}")]
     UnknownGuid(Guid),
-    /// The device is not one that an SM can use.
-    #[error("{device}: node type {node_type} is no InfiniBand node")]
-    NotAnAdapter {
-        /// Device name.
-        device: String,
-        /// Its node type in sysfs.
-        node_type: u32,
-    },
-    /// No cable anywhere.
+    #[error("{device}: node type {node_type} is not an InfiniBand node")]
+    NotAnAdapter { device: String, node_type: u32 },
     #[error("no local port has a link")]
     NoLink,
-    /// The umad devices are missing.
-    #[error("{device} port {port} has no umad device: is the kernel module ib_umad loaded?")]
-    NoUmad {
-        /// Device name.
-        device: String,
-        /// Port number.
-        port: PortNum,
-    },
-    /// The kernel speaks another version of the umad interface.
-    #[error("umad ABI version {found} found, {ABI_VERSION} needed")]
-    AbiVersion {
-        /// The kernel's.
-        found: u32,
-    },
-    /// A file of sysfs could not be read.
+    #[error("{device} port {port} has no umad device: load the kernel module ib_umad")]
+    NoUmad { device: String, port: PortNum },
+    #[error("the kernel has umad ABI version {found}, but version {ABI_VERSION} is required")]
+    AbiVersion { found: u32 },
     #[error("{}: {source}", .path.display())]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: Errno,
-    },
-    /// A file of sysfs has an unknown form.
+    Read { path: PathBuf, source: Errno },
     #[error("{}: unexpected content {content:?}", .path.display())]
-    Content {
-        /// Which file.
-        path: PathBuf,
-        /// What is in it.
-        content: String,
-    },
+    Content { path: PathBuf, content: String },
 }
 
-/// What there is to choose from.
+/// The local InfiniBand ports.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LocalPorts {
-    /// InfiniBand ports of channel adapters, by device name and port number.
+    /// InfiniBand ports, sorted by device name and port number.
     pub ports: Vec<LocalPort>,
-    /// Devices that are no channel adapters, with their node type.
+    /// Devices of other node types, with the type.
     pub others: Vec<(String, u32)>,
 }
 
@@ -155,11 +117,11 @@ impl LocalPorts {
         self.ports.iter().find(|port| port.guid == guid).ok_or(PortError::UnknownGuid(guid))
     }
 
-    /// The port to take when none is named: the first ACTIVE, else the first in INIT, else the
-    /// first whose link is up.
+    /// The default port: the first in state ACTIVE, else the first in INIT, else the first whose physical
+    /// state is LinkUp.
     ///
     /// # Errors
-    /// [`PortError::NoLink`]; [`PortError::NotAnAdapter`] if all devices are of other kinds.
+    /// [`PortError::NoLink`]; [`PortError::NotAnAdapter`] if no device is an InfiniBand node.
     pub fn first_usable(&self) -> Result<&LocalPort, PortError> {
         let first = |wanted: fn(&LocalPort) -> bool| self.ports.iter().find(|port| wanted(port));
         first(|port| port.state == LinkState::Active)
@@ -174,7 +136,7 @@ impl LocalPorts {
     }
 }
 
-/// The part of sysfs that matters.
+/// The class directories of sysfs.
 #[derive(Clone, Debug)]
 pub struct Sysfs {
     class: PathBuf,
@@ -187,7 +149,7 @@ impl Default for Sysfs {
 }
 
 impl Sysfs {
-    /// Sysfs with its classes in the directory `class`.
+    /// Uses the class directories below `class`, in place of `/sys/class`.
     pub fn at(class: impl Into<PathBuf>) -> Self {
         Self { class: class.into() }
     }
@@ -195,7 +157,7 @@ impl Sysfs {
     /// All local ports.
     ///
     /// # Errors
-    /// [`PortError::NoAdapter`] if there is nothing; [`PortError::AbiVersion`]; read errors.
+    /// [`PortError::NoAdapter`] without any device; [`PortError::AbiVersion`]; read errors.
     pub fn ports(&self) -> Result<LocalPorts, PortError> {
         let adapters = self.class.join("infiniband");
         let mut names = list(&adapters).unwrap_or_default();
@@ -217,7 +179,7 @@ impl Sysfs {
         Ok(found)
     }
 
-    /// The umad devices: adapter, port, number.
+    /// The umad devices: device name of the adapter, port, number.
     fn umad_devices(&self) -> Result<Vec<(String, PortNum, u32)>, PortError> {
         let devices = self.class.join("infiniband_mad");
         let mut umads = Vec::new();
@@ -240,7 +202,7 @@ impl Sysfs {
     }
 }
 
-/// The InfiniBand ports of the adapter `name`, whose folder is `device`.
+/// The InfiniBand ports of the adapter `name`, whose directory is `device`.
 fn ports_of(
     device: &Path,
     name: &str,
@@ -254,7 +216,7 @@ fn ports_of(
     let mut ports = Vec::new();
     for number in numbers {
         let path = folder.join(number.to_string());
-        // RoCE ports stand in the same place. Old kernels and simulators lack the file.
+        // RoCE ports are listed as well. Old kernels and simulators lack the file link_layer.
         if text(&path.join("link_layer")).is_ok_and(|layer| layer != "InfiniBand") {
             continue;
         }
@@ -289,7 +251,7 @@ fn list(path: &Path) -> Result<Vec<String>, Errno> {
     Ok(names)
 }
 
-/// The trimmed content of a file; no file of sysfs is longer than a page.
+/// The trimmed content of a file. Files of sysfs have at most one page.
 fn text(path: &Path) -> Result<String, PortError> {
     let fault = |source| PortError::Read { path: path.to_owned(), source };
     let file = open(path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()).map_err(fault)?;
@@ -298,7 +260,7 @@ fn text(path: &Path) -> Result<String, PortError> {
     Ok(String::from_utf8_lossy(&page[..len]).trim().to_owned())
 }
 
-/// A number, decimal or with 0x.
+/// A decimal number, or a hexadecimal one with 0x.
 fn number_in<N: TryFrom<u32>>(path: &Path) -> Result<N, PortError> {
     let content = text(path)?;
     let parsed = match content.strip_prefix("0x") {
@@ -309,7 +271,7 @@ fn number_in<N: TryFrom<u32>>(path: &Path) -> Result<N, PortError> {
     number.ok_or_else(|| PortError::Content { path: path.to_owned(), content })
 }
 
-/// The number in front of a colon: `4: ACTIVE`.
+/// The number before a colon, as in `4: ACTIVE`.
 fn leading_number(path: &Path) -> Result<u32, PortError> {
     let content = text(path)?;
     let number = content.split(':').next().and_then(|number| number.trim().parse().ok());
@@ -326,10 +288,12 @@ fn guid(path: &Path) -> Result<Guid, PortError> {
 /// A GID: eight groups of four hexadecimal digits.
 fn gid(path: &Path) -> Result<Gid, PortError> {
     let content = text(path)?;
-    let number = groups(&content, 8).map(|number| Gid(number.to_be_bytes()));
+    let number =
+        groups(&content, 8).map(|number| Gid::new((number >> 64) as u64, Guid(number as u64)));
     number.ok_or_else(|| PortError::Content { path: path.to_owned(), content })
 }
 
+/// `count` groups of four hexadecimal digits, separated by colons.
 fn groups(content: &str, count: usize) -> Option<u128> {
     let groups: Vec<&str> = content.split(':').collect();
     if groups.len() != count {
@@ -396,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn active_goes_before_init_before_linkup() {
+    fn active_precedes_init_and_init_precedes_linkup() {
         let (down, polling) = ("1: DOWN\n", "2: Polling\n");
         let (init, armed, active, up) = ("2: INIT\n", "3: ARMED\n", "4: ACTIVE\n", "5: LinkUp\n");
         let all = [
@@ -413,19 +377,19 @@ mod tests {
     }
 
     #[test]
-    fn other_devices_and_links_are_passed_over() {
+    fn other_devices_and_links_are_ignored() {
         let root = sysfs(&[("nic", 1, "4: ACTIVE\n", "5: LinkUp\n")]);
         let folder = root.path().join("infiniband/nic");
         std::fs::write(folder.join("ports/1/link_layer"), "Ethernet\n").expect("a file");
         assert_eq!(Sysfs::at(root.path()).ports().expect("readable").ports, []);
         std::fs::write(folder.join("node_type"), "4: RNIC\n").expect("a file");
         let found = Sysfs::at(root.path()).ports().expect("readable");
-        let error = found.first_usable().expect_err("an RNIC is of no use").to_string();
-        assert_eq!(error, "nic: node type 4 is no InfiniBand node");
+        let error = found.first_usable().expect_err("an RNIC has no InfiniBand port").to_string();
+        assert_eq!(error, "nic: node type 4 is not an InfiniBand node");
     }
 
     #[test]
-    fn faults_name_the_file() {
+    fn errors_name_the_file() {
         let root = sysfs(&[("a", 1, "what\n", "5: LinkUp\n")]);
         let error = Sysfs::at(root.path()).ports().expect_err("no state").to_string();
         assert!(error.ends_with("ports/1/state: unexpected content \"what\""), "{error}");

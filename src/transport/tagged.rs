@@ -1,9 +1,9 @@
-//! A batch of SMPs, each with a note of its sender's that comes back with the answer.
+//! A batch of SMPs with a value of the caller for each request.
 
 use super::client::{SmpBatch, SmpClient};
 use super::transactions::{SmpError, SmpReply, SmpRequest};
 
-/// An [`SmpBatch`] whose tags are values of the sender.
+/// An [`SmpBatch`] whose tags are values of any type.
 pub struct Tagged<T> {
     batch: SmpBatch,
     slots: Vec<Option<T>>,
@@ -11,28 +11,28 @@ pub struct Tagged<T> {
 }
 
 impl<T> Tagged<T> {
-    /// An empty batch of this client.
     pub fn new(client: &SmpClient) -> Self {
         Self { batch: client.batch(), slots: Vec::new(), free: Vec::new() }
     }
 
-    /// Queues a request; `note` comes back with its answer.
-    pub fn submit(&mut self, note: T, request: SmpRequest) {
+    /// Queues a request. `tag` is returned with its result.
+    pub fn submit(&mut self, tag: T, request: SmpRequest) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
         });
-        self.slots[slot] = Some(note);
+        self.slots[slot] = Some(tag);
         self.batch.submit(slot as u64, request);
     }
 
-    /// Forgets requests that cannot be answered any more. Returns their notes.
-    pub fn forget(&mut self, is_one: impl Fn(&T) -> bool) -> Vec<T> {
+    /// Cancels requests that can no longer be answered. Returns their tags.
+    pub fn cancel(&mut self, is_cancelled: impl Fn(&T) -> bool) -> Vec<T> {
         let slots = &self.slots;
-        let is_such = |tag| slots.get(tag as usize).and_then(Option::as_ref).is_some_and(&is_one);
-        let tags = self.batch.forget(is_such);
-        let taken = tags.into_iter().map(|tag| tag as usize);
-        taken
+        let selected =
+            |slot| slots.get(slot as usize).and_then(Option::as_ref).is_some_and(&is_cancelled);
+        let cancelled = self.batch.cancel(selected);
+        let cancelled = cancelled.into_iter().map(|slot| slot as usize);
+        cancelled
             .filter_map(|slot| {
                 self.free.push(slot);
                 self.slots.get_mut(slot)?.take()
@@ -40,19 +40,19 @@ impl<T> Tagged<T> {
             .collect()
     }
 
-    /// Requests that were submitted and not answered yet.
+    /// Number of requests without a result.
     pub fn outstanding(&self) -> usize {
         self.batch.outstanding()
     }
 
-    /// The next answer; `None` when nothing is outstanding.
+    /// Waits for the next result; `None` if no request is outstanding.
     pub async fn next(&mut self) -> Option<(T, Result<SmpReply, SmpError>)> {
         loop {
-            let (tag, answer) = self.batch.next().await?;
-            let slot = tag as usize;
-            if let Some(note) = self.slots.get_mut(slot).and_then(Option::take) {
+            let (slot, result) = self.batch.next().await?;
+            let slot = slot as usize;
+            if let Some(tag) = self.slots.get_mut(slot).and_then(Option::take) {
                 self.free.push(slot);
-                return Some((note, answer));
+                return Some((tag, result));
             }
         }
     }

@@ -1,5 +1,4 @@
-//! The client, the intake and the wrappers over a port that does what each test wants, on a
-//! paused clock.
+//! The client, the demultiplexer and the wrappers over a fake port, on a paused clock.
 
 mod inline_responder;
 
@@ -16,17 +15,17 @@ use std::sync::{Arc, Mutex};
 
 const ATTR: u16 = 0x0011;
 
-/// A port that keeps what it is given.
+/// A port that keeps the posted MADs, or rejects them.
 struct FakePort {
     identity: PortIdentity,
     posted: Mutex<Vec<(Agent, Mad)>>,
-    refusing: Mutex<bool>,
+    is_rejecting: Mutex<bool>,
 }
 
 impl FakePort {
     fn new() -> Arc<Self> {
         let identity = PortIdentity { device: "fake0".into(), port: PortNum(1), guid: Guid(0x11) };
-        Arc::new(Self { identity, posted: Mutex::default(), refusing: Mutex::default() })
+        Arc::new(Self { identity, posted: Mutex::default(), is_rejecting: Mutex::default() })
     }
 
     fn take(&self) -> Vec<Mad> {
@@ -41,7 +40,7 @@ impl MadPort for FakePort {
     }
 
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
-        if *self.refusing.lock().expect("no test panics in here") {
+        if *self.is_rejecting.lock().expect("no test panics in here") {
             return Err(SendError::Closed { device: "fake0".into(), port: PortNum(1) });
         }
         let posted = (out.agent, Mad::read(out.mad));
@@ -50,7 +49,7 @@ impl MadPort for FakePort {
     }
 }
 
-/// What a faulty node does to its answer.
+/// Modifies the response of a faulty node.
 type Change = fn(&mut Mad);
 
 struct Bench {
@@ -106,7 +105,7 @@ fn modifier(mad: &Mad) -> u32 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn window_is_kept_and_answers_come_back_in_any_order() {
+async fn the_window_is_kept_and_responses_may_arrive_in_any_order() {
     let bench = bench(3);
     let mut batch = bench.client.batch();
     (0..10).for_each(|tag| batch.submit(tag, request(tag as u32)));
@@ -138,7 +137,7 @@ async fn window_is_kept_and_answers_come_back_in_any_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_do_not_fit_are_told_from_those_that_do() {
+async fn responses_that_do_not_match_are_malformed() {
     let bench = bench(1);
     let wrong: [(Change, SmpError); 6] = [
         (
@@ -171,7 +170,7 @@ async fn answers_that_do_not_fit_are_told_from_those_that_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn short_answer_is_malformed() {
+async fn a_short_response_is_malformed() {
     let bench = bench(1);
     let mut batch = bench.client.batch();
     batch.submit(1, request(0));
@@ -187,13 +186,13 @@ async fn short_answer_is_malformed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unanswered_and_refused_requests_free_their_place() {
+async fn unanswered_and_unsent_requests_free_their_slot() {
     let bench = bench(1);
     let mut batch = bench.client.batch();
     (0..3).for_each(|tag| batch.submit(tag, request(0)));
     bench.deliver(Outcome::Unanswered, &bench.port.take()[0]);
     assert_eq!(batch.next().await, Some((0, Err(SmpError::Unanswered))));
-    *bench.port.refusing.lock().expect("no test panics in here") = true;
+    *bench.port.is_rejecting.lock().expect("no test panics in here") = true;
     bench.deliver(Outcome::Unanswered, &bench.port.take()[0]);
     assert_eq!(batch.next().await, Some((1, Err(SmpError::Unanswered))));
     let last = batch.next().await;
@@ -201,7 +200,7 @@ async fn unanswered_and_refused_requests_free_their_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_port_loses_expires_and_comes_too_late() {
+async fn requests_lost_by_the_port_expire() {
     let bench = bench(2);
     let mut batch = bench.client.batch();
     (0..3).for_each(|tag| batch.submit(tag, request(tag as u32)));
@@ -219,7 +218,7 @@ async fn what_the_port_loses_expires_and_comes_too_late() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_batch_takes_back_what_is_queued() {
+async fn dropping_a_batch_cancels_its_queued_requests() {
     let bench = bench(2);
     let mut batch = bench.client.batch();
     (0..5).for_each(|tag| batch.submit(tag, request(tag as u32)));
@@ -236,7 +235,7 @@ async fn dropped_batch_takes_back_what_is_queued() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_task_is_woken_at_idle_and_after_a_run() {
+async fn tasks_are_woken_when_idle_and_after_many_responses() {
     let bench = bench(0);
     let client = bench.client.clone();
     let task = tokio::spawn(async move {
@@ -262,7 +261,7 @@ async fn waiting_task_is_woken_at_idle_and_after_a_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn foreign_requests_reach_their_owner_and_overflow_is_counted() {
+async fn requests_are_queued_by_class_and_overflow_is_counted() {
     let mut bench = bench(4);
     let mut trap = Mad::default();
     change_header(&mut trap, |header| header.set_method(Method::TRAP.0));
@@ -276,9 +275,9 @@ async fn foreign_requests_reach_their_owner_and_overflow_is_counted() {
     assert_eq!(bench.unsolicited.sa.recv().await.expect("a query").from, from);
 }
 
-/// A TrapRepress that came back must not end the request that has the same transaction ID.
+/// An undeliverable TrapRepress must not complete the request with the same transaction ID.
 #[tokio::test(start_paused = true)]
-async fn undeliverable_posts_end_no_transaction() {
+async fn undeliverable_posts_complete_no_transaction() {
     let bench = bench(4);
     let mut batch = bench.client.batch();
     batch.submit(0, request(0));
@@ -292,7 +291,7 @@ async fn undeliverable_posts_end_no_transaction() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closed_port_ends_everything() {
+async fn closing_the_port_fails_all_requests() {
     let mut bench = bench(1);
     let mut batch = bench.client.batch();
     (0..2).for_each(|tag| batch.submit(tag, request(0)));
@@ -307,7 +306,7 @@ async fn closed_port_ends_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_without_room_are_lost_and_counted() {
+async fn requests_above_the_queue_capacity_are_dropped_and_counted() {
     let bench = bench(1);
     let mut ask = Mad::default();
     change_header(&mut ask, |header| {
@@ -330,7 +329,7 @@ async fn requests_without_room_are_lost_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_lost_still_ends() {
+async fn requests_end_even_if_all_mads_are_lost() {
     let losses = LossModel::new(1, 1.0);
     let (demux, _unsolicited) = MadDemux::new(1);
     let port: Arc<dyn MadPort> = Arc::new(LossyPort::new(FakePort::new(), Arc::clone(&losses)));
@@ -353,7 +352,7 @@ impl Write for Pages {
 }
 
 #[tokio::test(start_paused = true)]
-async fn recording_tells_both_ways() {
+async fn recordings_contain_both_directions() {
     let pages = Pages::default();
     let recorder = Recorder::new(pages.clone());
     let (demux, _unsolicited) = MadDemux::new(1);

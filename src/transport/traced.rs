@@ -1,4 +1,4 @@
-//! Any port with a line in the log for every MAD, at trace level (target `mad`).
+//! Wrapper that logs every MAD at trace level, with the target `mad`.
 
 use super::{
     Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, PortIdentity, SendError,
@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 const TARGET: &str = "mad";
 
-/// Tells what is sent through a port.
+/// A port that logs the MADs to be sent.
 pub struct TracedPort {
     inner: Arc<dyn MadPort>,
 }
 
 impl TracedPort {
-    /// `inner`, traced.
     pub fn new(inner: Arc<dyn MadPort>) -> Self {
         Self { inner }
     }
@@ -35,13 +34,12 @@ impl MadPort for TracedPort {
     }
 }
 
-/// Tells what a port delivers.
+/// A sink that logs the delivered MADs.
 pub struct TracedSink {
     inner: Arc<dyn MadSink>,
 }
 
 impl TracedSink {
-    /// `inner`, traced.
     pub fn new(inner: Arc<dyn MadSink>) -> Self {
         Self { inner }
     }

@@ -1,78 +1,73 @@
-//! Subnet management transactions without I/O and without a clock: which requests wait, which
-//! are under way, which answer belongs to whom.
+//! Subnet management transactions, without I/O and without a clock: queued requests, requests in flight,
+//! and the match of responses to requests.
 //!
-//! A request is [submitted](Transactions::submit) to a queue. While fewer than `window` requests
-//! are under way, [`Transactions::transmit`] takes the oldest from the queue, gives it a place
-//! and a transaction ID, and says what to send. An answer, a failure or the passing of the
-//! deadline frees the place and lays the result into the batch the request belongs to.
+//! A request is [submitted](Transactions::submit) to a queue. While fewer than `window` requests are
+//! in flight, [`Transactions::transmit`] takes the oldest request from the queue and assigns it a slot
+//! and a transaction ID. A response, an error or the deadline frees the slot and adds the result to the
+//! batch of the request.
 //!
-//! The transaction ID has 32 bits (the upper half of the field belongs to the port): the place
-//! in the lower 16, and the generation of the place in the upper 16. An answer that comes after
-//! its request was given up therefore meets no other request.
+//! The transaction ID has 32 bits, as the upper half of the field belongs to the port: the slot in the
+//! lower 16, and the generation of the slot in the upper 16, so that a response that arrives after the
+//! deadline of its request matches no later request.
 //!
-//! A batch that is closed takes its queued requests with it. Those under way keep their place,
-//! as they still fill the fabric, and their results are forgotten.
+//! Closing a batch cancels its queued requests. Its requests in flight keep their slots, because they
+//! still load the fabric, and their results are discarded.
 
 use super::Agent;
 use crate::ids::Lid;
-use crate::wire::mad::{Class, Mad, Method};
+use crate::wire::mad::{Class, Header, Mad, Method, low_tid_of};
 use crate::wire::smp::{self, DATA_OFFSET, DATA_SIZE, SmpRoute};
 use std::collections::VecDeque;
 use std::task::Waker;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Requests under way at once when the window is given as 0, "unlimited" (`--maxsmps 0`). The
-/// umad device has no flow control towards its sender, and simulators that stand in for it
-/// (ibsim) get slower above this and block for good with several hundred requests under way.
+/// Window for `--maxsmps 0`, "unlimited", in requests. The umad device has no flow control towards its
+/// sender. ibsim slows down above this window and deadlocks with several hundred requests in flight.
 pub const UNLIMITED_WINDOW: usize = 128;
 
-/// The widest window that can be asked for.
+/// Maximum window in requests. Slot numbers have 16 bits.
 pub const MAX_WINDOW: usize = 4096;
 
-/// How long after the last timeout of the port a request counts as lost for good. The port
-/// answers in time by contract; this keeps a loss inside of it from stopping a sweep for ever.
-const BACKSTOP_SLACK: Duration = Duration::from_secs(2);
+/// Time after the last timeout of the port at which a request counts as unanswered. The port delivers a
+/// result before; this bound keeps a loss inside the port from stopping a sweep.
+const COMPLETION_GRACE: Duration = Duration::from_secs(2);
 
-/// Names a result inside its batch: chosen by the submitter.
+/// Identifies a request in its batch; chosen by the submitter.
 pub type Tag = u64;
 
 /// A subnet management request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SmpRequest {
-    /// The way to the node.
     pub route: SmpRoute,
-    /// Get or Set.
+    /// SubnGet or SubnSet.
     pub method: Method,
-    /// Attribute identifier.
     pub attr_id: u16,
-    /// Attribute modifier.
     pub attr_mod: u32,
-    /// Management key of the node's port.
+    /// M_Key of the destination port; 0 for none.
     pub m_key: u64,
-    /// The attribute; zeros for a Get.
+    /// The attribute; 0 for SubnGet.
     pub data: [u8; DATA_SIZE],
 }
 
 impl SmpRequest {
-    /// A Get without management key.
+    /// A SubnGet without M_Key.
     pub fn get(route: SmpRoute, attr_id: u16, attr_mod: u32) -> Self {
         Self { route, method: Method::GET, attr_id, attr_mod, m_key: 0, data: [0; DATA_SIZE] }
     }
 
-    /// A Set without management key.
+    /// A SubnSet without M_Key.
     pub fn set(route: SmpRoute, attr_id: u16, attr_mod: u32, data: [u8; DATA_SIZE]) -> Self {
         Self { route, method: Method::SET, attr_id, attr_mod, m_key: 0, data }
     }
 
-    /// The same request with a management key.
+    /// Sets the M_Key.
     #[must_use]
     pub fn with_m_key(mut self, m_key: u64) -> Self {
         self.m_key = m_key;
         self
     }
 
-    /// The agent that sends it.
     pub fn agent(&self) -> Agent {
         match self.route {
             SmpRoute::Directed(_) => Agent::SmiDirected,
@@ -80,7 +75,7 @@ impl SmpRequest {
         }
     }
 
-    /// The LID it is sent to.
+    /// Destination LID; permissive for directed routes.
     pub fn lid(&self) -> Lid {
         match self.route {
             SmpRoute::Directed(_) => Lid::PERMISSIVE,
@@ -88,109 +83,104 @@ impl SmpRequest {
         }
     }
 
-    /// The MAD with transaction ID `tid`.
+    /// The MAD of the request.
     pub fn to_mad(&self, tid: u32) -> Mad {
         let Self { route, method, attr_id, attr_mod, m_key, data } = self;
         smp::request(route, *method, *attr_id, *attr_mod, *m_key, u64::from(tid), data)
     }
 }
 
-/// The answer to a [`SmpRequest`].
+/// The response to an [`SmpRequest`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SmpReply {
-    /// The attribute.
     pub data: [u8; DATA_SIZE],
-    /// The status, direction bit removed: 0 (others are [`SmpError::Status`]).
+    /// Status without the direction bit: always 0, as others are [`SmpError::Status`].
     pub status: u16,
 }
 
-/// Why there is no [`SmpReply`].
+/// Failure of an [`SmpRequest`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SmpError {
-    /// No answer within the timeout and the retries.
+    /// No response after all retransmissions.
     #[error("no answer")]
     Unanswered,
-    /// The node answered with this status (IBA vol. 1, 13.4.7).
+    /// Error status of the response (IBA vol. 1, 13.4.7).
     #[error("status 0x{0:04x}")]
     Status(u16),
-    /// The request could not be sent.
     #[error("{0}")]
     Send(String),
-    /// The node answered something else than what it was asked.
+    /// The response has a different class, method, attribute or modifier than the request.
     #[error("answer does not fit the request: {0}")]
     Malformed(&'static str),
 }
 
-/// What becomes of a request.
+/// Result of an [`SmpRequest`].
 pub type SmpResult = Result<SmpReply, SmpError>;
 
-/// How requests are sent.
+/// Limits of transmissions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SmpLimits {
-    /// Requests under way at once, `--maxsmps`: 1..=[`MAX_WINDOW`], 0 for
+    /// Maximum number of requests in flight (`--maxsmps`): 1..=[`MAX_WINDOW`], 0 for
     /// [`UNLIMITED_WINDOW`].
     pub window: usize,
-    /// Time to wait for each answer, `transaction_timeout`.
+    /// Timeout of each transmission (`transaction_timeout`).
     pub timeout: Duration,
-    /// Repetitions before a request counts as unanswered, `transaction_retries`.
+    /// Maximum number of retransmissions (`transaction_retries`).
     pub retries: u32,
 }
 
 impl SmpLimits {
-    /// The window with its bounds applied.
-    fn places(&self) -> usize {
+    /// The window within its bounds.
+    fn slots(&self) -> usize {
         match self.window {
             0 => UNLIMITED_WINDOW,
             window => window.min(MAX_WINDOW),
         }
     }
 
-    /// From the sending of a request until nobody will answer it any more.
-    fn backstop(&self) -> Duration {
-        self.timeout.saturating_mul(self.retries.saturating_add(1)).saturating_add(BACKSTOP_SLACK)
+    /// Time from the transmission of a request to its deadline.
+    fn time_to_deadline(&self) -> Duration {
+        self.timeout.saturating_mul(self.retries.saturating_add(1)).saturating_add(COMPLETION_GRACE)
     }
 }
 
-/// OpenSM's defaults: 4 requests under way, 200 ms, 3 retries.
+/// OpenSM's defaults: 4 requests in flight, 200 ms, 3 retries.
 impl Default for SmpLimits {
     fn default() -> Self {
         Self { window: 4, timeout: Duration::from_millis(200), retries: 3 }
     }
 }
 
-/// How often one attribute was sent.
+/// Number of requests for one attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AttributeCount {
-    /// Attribute identifier.
     pub attr_id: u16,
-    /// Gets sent.
     pub gets: u64,
-    /// Sets sent.
     pub sets: u64,
 }
 
-/// What was sent and what came of it, since the start.
+/// Counters since the start of the daemon.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct SmpCounters {
-    /// Gets sent (retries of the port not counted).
+    /// SubnGet requests sent, without retransmissions.
     pub gets: u64,
-    /// Sets sent.
+    /// SubnSet requests sent, without retransmissions.
     pub sets: u64,
-    /// MADs sent that need no answer.
+    /// MADs sent that have no response.
     pub posted: u64,
-    /// Answers with status 0.
+    /// Responses with status 0.
     pub answered: u64,
-    /// Requests without answer.
+    /// Requests without a response.
     pub unanswered: u64,
-    /// Answers with another status.
+    /// Responses with an error status.
     pub refused: u64,
-    /// Answers that do not fit their request.
+    /// Responses that do not match their request.
     pub malformed: u64,
-    /// Requests the port did not send.
+    /// Requests that the port could not send.
     pub send_errors: u64,
-    /// Answers nobody waits for: too late, or meant for somebody else.
+    /// Responses without a pending request: late ones, or those to another program.
     pub unmatched: u64,
-    /// Sent requests by attribute, in order of their first use.
+    /// Requests by attribute, in the order of first use.
     pub attributes: Vec<AttributeCount>,
 }
 
@@ -222,14 +212,14 @@ impl SmpCounters {
     }
 }
 
-/// Names an open batch.
+/// Index of an open batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BatchId(usize);
 
-/// The results of a batch that were not fetched yet.
+/// The results of a batch that have not been taken.
 pub(super) type Results = VecDeque<(Tag, SmpResult)>;
 
-/// A request to be handed to the port now.
+/// A request that the port is to send.
 #[derive(Debug)]
 pub(super) struct Transmit {
     pub tid: u32,
@@ -244,8 +234,8 @@ struct Queued {
     request: SmpRequest,
 }
 
-/// A request under way. `batch` is `None` once nobody waits for it.
-struct Flight {
+/// A request in flight. `batch` is `None` once its batch is closed.
+struct InFlight {
     batch: Option<BatchId>,
     tag: Tag,
     class: u8,
@@ -255,9 +245,11 @@ struct Flight {
     deadline: Instant,
 }
 
-struct Place {
+/// A position in the window.
+struct Slot {
+    /// Incremented for each request; never 0 in a transaction ID.
     generation: u16,
-    flight: Option<Flight>,
+    request: Option<InFlight>,
 }
 
 #[derive(Default)]
@@ -269,12 +261,12 @@ struct Batch {
 /// The transactions of a port.
 pub(super) struct Transactions {
     limits: SmpLimits,
-    places: Vec<Place>,
-    free: Vec<u16>,
+    slots: Vec<Slot>,
+    free_slots: Vec<u16>,
     in_flight: usize,
     queue: VecDeque<Queued>,
     batches: Vec<Option<Batch>>,
-    /// Batches with results whose owners were not woken yet.
+    /// Batches with results whose tasks have not been woken.
     to_wake: Vec<BatchId>,
     closed: Option<String>,
     pub counters: SmpCounters,
@@ -284,8 +276,8 @@ impl Transactions {
     pub(super) fn new(limits: SmpLimits) -> Self {
         Self {
             limits,
-            places: Vec::new(),
-            free: Vec::new(),
+            slots: Vec::new(),
+            free_slots: Vec::new(),
             in_flight: 0,
             queue: VecDeque::new(),
             batches: Vec::new(),
@@ -295,7 +287,7 @@ impl Transactions {
         }
     }
 
-    /// Applies to what is sent from now on.
+    /// Sets the limits of future transmissions.
     pub(super) fn set_limits(&mut self, limits: SmpLimits) {
         self.limits = limits;
     }
@@ -309,38 +301,41 @@ impl Transactions {
         BatchId(self.batches.len() - 1)
     }
 
-    /// Forgets the batch: what is queued is not sent, what is under way reports to nobody.
+    /// Closes a batch: cancels its queued requests and discards the results of those in flight.
     pub(super) fn close_batch(&mut self, batch: BatchId) {
         self.batches[batch.0] = None;
         self.queue.retain(|queued| queued.batch != batch);
         self.to_wake.retain(|&other| other != batch);
-        for flight in self.places.iter_mut().filter_map(|place| place.flight.as_mut()) {
-            if flight.batch == Some(batch) {
-                flight.batch = None;
+        for request in self.slots.iter_mut().filter_map(|slot| slot.request.as_mut()) {
+            if request.batch == Some(batch) {
+                request.batch = None;
             }
         }
     }
 
-    /// Forgets requests of a batch: what is queued is not sent, and what is under way gives its place to
-    /// others. Returns their tags.
-    pub(super) fn forget(&mut self, batch: BatchId, is_one: impl Fn(Tag) -> bool) -> Vec<Tag> {
-        let mut forgotten = Vec::new();
+    /// Cancels requests of a batch, queued or in flight. Returns their tags.
+    pub(super) fn cancel(
+        &mut self,
+        batch: BatchId,
+        is_cancelled: impl Fn(Tag) -> bool,
+    ) -> Vec<Tag> {
+        let mut cancelled = Vec::new();
         self.queue.retain(|queued| {
-            let goes = queued.batch == batch && is_one(queued.tag);
-            forgotten.extend(goes.then_some(queued.tag));
-            !goes
+            let is_selected = queued.batch == batch && is_cancelled(queued.tag);
+            cancelled.extend(is_selected.then_some(queued.tag));
+            !is_selected
         });
-        for at in 0..self.places.len() {
-            let is_it = |flight: &mut Flight| flight.batch == Some(batch) && is_one(flight.tag);
-            if let Some(flight) = self.places[at].flight.take_if(is_it) {
+        for at in 0..self.slots.len() {
+            let is_selected =
+                |request: &mut InFlight| request.batch == Some(batch) && is_cancelled(request.tag);
+            if let Some(request) = self.slots[at].request.take_if(is_selected) {
                 self.release(at);
-                forgotten.push(flight.tag);
+                cancelled.push(request.tag);
             }
         }
-        forgotten
+        cancelled
     }
 
-    /// Queues a request.
     pub(super) fn submit(&mut self, batch: BatchId, tag: Tag, request: SmpRequest) {
         match &self.closed {
             Some(reason) => {
@@ -351,21 +346,21 @@ impl Transactions {
         }
     }
 
-    /// The next request to send, if there is one and the window has room.
+    /// Takes the next request to send; `None` if the queue is empty or the window is full.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Transmit> {
-        if self.in_flight >= self.limits.places() {
+        if self.in_flight >= self.limits.slots() {
             return None;
         }
         let Queued { batch, tag, request } = self.queue.pop_front()?;
-        let at = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { generation: 0, flight: None });
-            // At most MAX_WINDOW places are ever in use.
-            (self.places.len() - 1) as u16
+        let at = self.free_slots.pop().unwrap_or_else(|| {
+            self.slots.push(Slot { generation: 0, request: None });
+            // At most MAX_WINDOW slots are in use.
+            (self.slots.len() - 1) as u16
         });
-        let place = &mut self.places[usize::from(at)];
-        // Generation 0 is never used: a transaction ID of 0 is no transaction.
-        place.generation = place.generation.checked_add(1).unwrap_or(1);
-        place.flight = Some(Flight {
+        let slot = &mut self.slots[usize::from(at)];
+        // Generation 0 is not used, so that no transaction has the ID 0.
+        slot.generation = slot.generation.checked_add(1).unwrap_or(1);
+        slot.request = Some(InFlight {
             batch: Some(batch),
             tag,
             class: match request.agent() {
@@ -375,37 +370,37 @@ impl Transactions {
             method: request.method,
             attr_id: request.attr_id,
             attr_mod: request.attr_mod,
-            deadline: now + self.limits.backstop(),
+            deadline: now + self.limits.time_to_deadline(),
         });
-        let tid = u32::from(place.generation) << 16 | u32::from(at);
+        let tid = u32::from(slot.generation) << 16 | u32::from(at);
         self.in_flight += 1;
         self.counters.sent(request.method, request.attr_id);
         Some(Transmit { tid, request, timeout: self.limits.timeout, retries: self.limits.retries })
     }
 
-    /// Takes an answer. False if no transaction waits for it.
+    /// Completes a transaction by its response. Returns false if no transaction matches.
     pub(super) fn answered(&mut self, mad: &[u8]) -> bool {
-        let Some(flight) = tid_of(mad).and_then(|tid| self.land(tid)) else {
+        let Some(request) = low_tid_of(mad).and_then(|tid| self.take_in_flight(tid)) else {
             self.counters.unmatched += 1;
             return false;
         };
-        let result = judge(&flight, mad);
-        self.finish(flight.batch, flight.tag, result);
+        let result = check_response(&request, mad);
+        self.finish(request.batch, request.tag, result);
         true
     }
 
-    /// Takes a request that the port gave up. False if it is none of ours.
+    /// Completes a transaction whose request timed out in the port. Returns false if none matches.
     pub(super) fn unanswered(&mut self, mad: &[u8]) -> bool {
         let header = Mad::read(mad).header();
-        let ours = tid_of(mad).filter(|&tid| {
-            // A repressed trap that could not be delivered carries a foreign transaction ID.
-            self.flight(tid).is_some_and(|flight| {
-                flight.class == header.class()
-                    && flight.attr_id == header.attr_id()
-                    && flight.method.0 == header.method()
+        let pending = low_tid_of(mad).filter(|&tid| {
+            // An undeliverable TrapRepress has the transaction ID of the trap's sender.
+            self.in_flight(tid).is_some_and(|request| {
+                request.class == header.class()
+                    && request.attr_id == header.attr_id()
+                    && request.method.0 == header.method()
             })
         });
-        match ours {
+        match pending {
             Some(tid) => self.failed(tid, SmpError::Unanswered),
             None => {
                 self.counters.unmatched += 1;
@@ -414,37 +409,37 @@ impl Transactions {
         }
     }
 
-    /// Ends the transaction `tid` with an error. False if there is no such transaction.
+    /// Completes a transaction with an error. Returns false if none matches.
     pub(super) fn failed(&mut self, tid: u32, error: SmpError) -> bool {
-        let Some(flight) = self.land(tid) else { return false };
-        self.finish(flight.batch, flight.tag, Err(error));
+        let Some(request) = self.take_in_flight(tid) else { return false };
+        self.finish(request.batch, request.tag, Err(error));
         true
     }
 
-    /// Gives up what is under way longer than any port would let it be.
+    /// Completes transactions whose deadline has passed as unanswered.
     pub(super) fn expire(&mut self, now: Instant) {
-        for at in 0..self.places.len() {
-            let late = self.places[at].flight.take_if(|flight| flight.deadline <= now);
-            if let Some(flight) = late {
+        for at in 0..self.slots.len() {
+            let late = self.slots[at].request.take_if(|request| request.deadline <= now);
+            if let Some(request) = late {
                 self.release(at);
-                self.finish(flight.batch, flight.tag, Err(SmpError::Unanswered));
+                self.finish(request.batch, request.tag, Err(SmpError::Unanswered));
             }
         }
     }
 
-    /// When [`Self::expire`] will have something to do at the earliest.
+    /// The earliest time at which [`Self::expire`] has an effect.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let flights = self.places.iter().filter_map(|place| place.flight.as_ref());
-        flights.map(|flight| flight.deadline).min()
+        let requests = self.slots.iter().filter_map(|slot| slot.request.as_ref());
+        requests.map(|request| request.deadline).min()
     }
 
-    /// The port is gone: everything fails, and everything that is still to come.
+    /// Fails all requests, including future ones, because the port is closed.
     pub(super) fn close(&mut self, reason: &str) {
         self.closed.get_or_insert_with(|| reason.to_owned());
-        for at in 0..self.places.len() {
-            if let Some(flight) = self.places[at].flight.take() {
+        for at in 0..self.slots.len() {
+            if let Some(request) = self.slots[at].request.take() {
                 self.release(at);
-                self.finish(flight.batch, flight.tag, Err(SmpError::Send(reason.to_owned())));
+                self.finish(request.batch, request.tag, Err(SmpError::Send(reason.to_owned())));
             }
         }
         while let Some(queued) = self.queue.pop_front() {
@@ -453,45 +448,45 @@ impl Transactions {
         }
     }
 
-    /// Moves the batch's results to `into`, which must be empty.
+    /// Moves the results of a batch to `into`, which must be empty.
     pub(super) fn take_results(&mut self, batch: BatchId, into: &mut Results) {
         if let Some(batch) = &mut self.batches[batch.0] {
             std::mem::swap(&mut batch.results, into);
         }
     }
 
-    /// Remembers whom to wake when results come in.
-    pub(super) fn park(&mut self, batch: BatchId, waker: &Waker) {
+    /// Sets the waker for results of a batch.
+    pub(super) fn set_waker(&mut self, batch: BatchId, waker: &Waker) {
         let Some(batch) = &mut self.batches[batch.0] else { return };
         match &mut batch.waker {
-            Some(parked) => parked.clone_from(waker),
+            Some(old) => old.clone_from(waker),
             None => batch.waker = Some(waker.clone()),
         }
     }
 
-    /// Whom to wake now, to be called after the lock is released.
+    /// The tasks to wake, after the lock has been released.
     pub(super) fn wakers(&mut self) -> Vec<Waker> {
         let Self { to_wake, batches, .. } = self;
         let ready = to_wake.drain(..);
         ready.filter_map(|batch| batches[batch.0].as_mut()?.waker.take()).collect()
     }
 
-    fn flight(&self, tid: u32) -> Option<&Flight> {
-        let place = self.places.get(usize::from(tid as u16))?;
-        place.flight.as_ref().filter(|_| u32::from(place.generation) == tid >> 16)
+    fn in_flight(&self, tid: u32) -> Option<&InFlight> {
+        let slot = self.slots.get(usize::from(tid as u16))?;
+        slot.request.as_ref().filter(|_| u32::from(slot.generation) == tid >> 16)
     }
 
-    fn land(&mut self, tid: u32) -> Option<Flight> {
-        self.flight(tid)?;
+    fn take_in_flight(&mut self, tid: u32) -> Option<InFlight> {
+        self.in_flight(tid)?;
         let at = usize::from(tid as u16);
-        let flight = self.places[at].flight.take();
+        let request = self.slots[at].request.take();
         self.release(at);
-        flight
+        request
     }
 
     fn release(&mut self, at: usize) {
         self.in_flight -= 1;
-        self.free.push(at as u16);
+        self.free_slots.push(at as u16);
     }
 
     fn finish(&mut self, batch: Option<BatchId>, tag: Tag, result: SmpResult) {
@@ -505,32 +500,27 @@ impl Transactions {
     }
 }
 
-/// The lower half of the transaction ID.
-fn tid_of(mad: &[u8]) -> Option<u32> {
-    mad.get(12..16)?.try_into().ok().map(u32::from_be_bytes)
-}
-
-/// Whether the answer `mad` answers `flight`.
-fn judge(flight: &Flight, mad: &[u8]) -> SmpResult {
+/// Checks that a response matches its request and has status 0.
+fn check_response(request: &InFlight, mad: &[u8]) -> SmpResult {
     let Some(data) = mad.get(DATA_OFFSET..DATA_OFFSET + DATA_SIZE) else {
         return Err(SmpError::Malformed("it is too short"));
     };
     let mut reply = SmpReply { data: [0; DATA_SIZE], status: 0 };
     reply.data.copy_from_slice(data);
-    let header = crate::wire::mad::Header::read(mad);
-    if header.class() != flight.class {
+    let header = Header::read(mad);
+    if header.class() != request.class {
         return Err(SmpError::Malformed("another class"));
     }
     if header.method() != Method::GET_RESP.0 {
         return Err(SmpError::Malformed("another method"));
     }
-    if header.attr_id() != flight.attr_id {
+    if header.attr_id() != request.attr_id {
         return Err(SmpError::Malformed("another attribute"));
     }
-    if header.attr_mod() != flight.attr_mod {
+    if header.attr_mod() != request.attr_mod {
         return Err(SmpError::Malformed("another modifier"));
     }
-    let direction_bit = if flight.class == Class::SUBN_DIRECTED { 0x8000 } else { 0 };
+    let direction_bit = if request.class == Class::SUBN_DIRECTED { 0x8000 } else { 0 };
     match header.status() & !direction_bit {
         0 => Ok(reply),
         status => Err(SmpError::Status(status)),

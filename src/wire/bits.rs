@@ -1,11 +1,13 @@
-//! Fields of big-endian records, named by bit offset and width as the specification's tables
-//! list them. Every record of the wire is laid out with [`record!`](crate::wire::bits::record).
+//! Bit fields of big-endian records, by bit offset and width as in the tables of the specification. The
+//! macro [`record!`](crate::wire::bits::record) defines the layout of every record.
 
-/// A value that travels in a bit field of at most 64 bits.
+use crate::ids::{Guid, Lid, Mlid, Pkey, PortNum, Sl, Vl};
+
+/// A value in a bit field of at most 64 bits.
 pub trait Field: Copy {
-    /// The value of the raw field; bits above the type's width are dropped.
+    /// Converts the raw field; bits above the width of the type are dropped.
     fn from_bits(bits: u64) -> Self;
-    /// The raw field.
+    /// Converts to the raw field.
     fn to_bits(self) -> u64;
 }
 
@@ -22,6 +24,20 @@ macro_rules! plain_field {
     )*};
 }
 plain_field!(u8, u16, u32, u64);
+
+macro_rules! id_field {
+    ($($id:ident($raw:ty)),*) => {$(
+        impl Field for $id {
+            fn from_bits(bits: u64) -> Self {
+                Self(bits as $raw)
+            }
+            fn to_bits(self) -> u64 {
+                self.0.into()
+            }
+        }
+    )*};
+}
+id_field!(Guid(u64), Lid(u16), Mlid(u16), PortNum(u8), Pkey(u16), Sl(u8), Vl(u8));
 
 impl Field for bool {
     fn from_bits(bits: u64) -> Self {
@@ -42,7 +58,7 @@ pub fn get(bytes: &[u8], offset: usize, width: usize) -> u64 {
     if width == 64 { value } else { value & ((1 << width) - 1) }
 }
 
-/// Writes the low `width` (1..=64) bits of `value` at bit `offset`, leaving neighbours alone.
+/// Writes the low `width` (1..=64) bits of `value` at bit `offset`. Other bits are not modified.
 #[inline(always)]
 pub fn put(bytes: &mut [u8], offset: usize, width: usize, value: u64) {
     let (first, last) = (offset / 8, (offset + width - 1) / 8);
@@ -54,19 +70,18 @@ pub fn put(bytes: &mut [u8], offset: usize, width: usize, value: u64) {
     }
 }
 
-/// Lays named fields over a byte array of fixed size:
+/// Defines a record of named fields over a byte array of fixed size:
 ///
 /// ```text
 /// record! {
 ///     /// PortInfo, IBA vol. 1, 14.2.5.6.
 ///     pub struct PortInfo[64] {
-///         /// Doc of the field.
 ///         lid, set_lid: Lid = 128, 16;      // bit offset, width
 ///     }
 /// }
 /// ```
 ///
-/// The result is a `Copy` view that judges nothing: any bytes are a valid record.
+/// Any bytes are a valid record: its users check the values.
 macro_rules! record {
     (
         $(#[$doc:meta])*
@@ -79,13 +94,13 @@ macro_rules! record {
         #[repr(transparent)]
         pub struct $name(pub [u8; $size]);
 
-        // The layout check below reads oddly for fields of one bit, and says the right thing.
+        // The layout check is `offset + 1 <= bits` for fields of one bit.
         #[allow(clippy::int_plus_one)]
         impl $name {
             /// Size of the record in bytes.
             pub const SIZE: usize = $size;
 
-            /// Reads the record from the start of `bytes`; missing bytes count as 0.
+            /// Reads the record from the start of `bytes`; missing bytes are read as 0.
             pub fn read(bytes: &[u8]) -> Self {
                 let mut raw = [0; $size];
                 let len = bytes.len().min($size);
@@ -93,7 +108,7 @@ macro_rules! record {
                 Self(raw)
             }
 
-            /// Writes the record to the start of `out`, as far as that reaches.
+            /// Writes the record to the start of `out`, truncated to its length.
             pub fn write(&self, out: &mut [u8]) {
                 let len = out.len().min($size);
                 out[..len].copy_from_slice(&self.0[..len]);
@@ -109,7 +124,6 @@ macro_rules! record {
                     )
                 }
 
-                #[doc = concat!("Sets [`Self::", stringify!($get), "`].")]
                 #[inline]
                 pub fn $set(&mut self, value: $type) {
                     $crate::wire::bits::put(

@@ -1,8 +1,8 @@
-//! Bytes ↔ types, with no policy. Nothing here fails on unknown values or panics on short
-//! input: a view is laid over the bytes, and whoever reads it judges.
+//! Wire formats: conversion between bytes and types, without policy. Nothing here fails on unknown
+//! values or panics on short input; the users of a record check its values.
 //!
-//! * [`bits`]: how a record's fields are laid over bytes
-//! * [`mad`]: the 24-byte header all management datagrams share, and the 256-byte MAD
+//! * [`bits`]: bit fields of records; `gid`: fields of GIDs
+//! * [`mad`]: the 256-byte MAD and its common header of 24 bytes
 //! * [`smp`]: subnet management packets, directed-route and LID-routed
 //! * [`attr`]: one file per subnet management attribute
 //! * [`perf`]: performance management and its counters
@@ -10,6 +10,7 @@
 
 pub mod attr;
 pub mod bits;
+mod gid;
 pub mod mad;
 pub mod perf;
 pub mod record;

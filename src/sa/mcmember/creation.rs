@@ -1,38 +1,39 @@
-//! What a group is like that a join creates.
+//! Parameters of a multicast group that a join creates.
 //!
-//! What the creator says counts, within what its port can do; it must say Q_Key, traffic class,
-//! flow label, P_Key and SL (o15-0.2.3). With a QoS policy the level of the first rule that the
-//! joining port, as a source, and the P_Key match has its part: it gives P_Key, SL and packet lifetime
-//! if the creator does not say them, and sets the upper limit of MTU and rate. Who asks for more, or for
-//! a P_Key that the level does not have, is refused as one who asks for more than its port can
-//! do. An SL that the creator says is the group's, whatever the level has: hosts take it over from
-//! the broadcast group. Rules with a destination, a service ID or a QoS class are not about groups.
+//! The request sets the parameters, limited by the capabilities of the joining port. Q_Key, traffic
+//! class, flow label, P_Key and SL are required (o15-0.2.3).
 //!
-//! The groups of an IPoIB link are like its broadcast group (RFC 4391, 5), so that no policy is
-//! in the way of a host whose driver creates them: they have its P_Key and SL, and no limits.
-//! OpenSM asks the policy for none of all this.
+//! With a QoS policy, the QoS level of the first rule that matches the P_Key and the joining port as
+//! source supplies a missing P_Key, SL or packet lifetime and limits MTU and rate. A request above
+//! these limits, or for a P_Key outside the level, is rejected. An SL in the request takes precedence
+//! over the level, because hosts copy it from the broadcast group. Rules with a destination, a service
+//! ID or a QoS class never match.
+//!
+//! Groups of an IPoIB link get the P_Key and SL of its broadcast group and no limits (RFC 4391,
+//! section 5), so that a policy does not reject groups that drivers create. OpenSM applies no QoS
+//! policy to groups.
 
-use super::{INVALID, LINK_LOCAL_SCOPE, require, same_group};
+use super::{INVALID, LINK_LOCAL_SCOPE, parameters_match, require};
 use crate::config::qos_policy::QosLevel;
 use crate::fabric::PortId;
 use crate::ids::{Gid, Pkey, Sl};
 use crate::plan::qos::policy::QosQuery;
 use crate::sa::query::Query;
 use crate::sa::rates::{clamp_rate, max_rate, mtu_is_valid, rate_of_rank, rate_rank};
-use crate::sa::registry::groups::{GroupSpec, broadcast_mgid};
+use crate::sa::registry::groups::GroupSpec;
 use crate::sa::selector::choose;
 use crate::sa::status::ErrorStatus;
 use crate::wire::record::{McMemberRecord, Selector};
 use crate::wire::sa::SaStatus;
 
-/// What every creator must say.
+/// Components that every request to create a group must have.
 const REQUIRED: u64 =
     McMemberRecord::QKEY | McMemberRecord::TRAFFIC_CLASS | McMemberRecord::FLOW_LABEL;
 
-/// The status for what is not said and nobody else says.
+/// Status of a request without a component that neither the policy nor the broadcast group supplies.
 const INSUFFICIENT: ErrorStatus = ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS);
 
-/// The group that a join is to create.
+/// The parameters of the group that a join creates.
 pub(super) fn new_group(
     query: &Query<'_>,
     wanted: &McMemberRecord,
@@ -48,7 +49,7 @@ pub(super) fn new_group(
     let scope = match (query.has(McMemberRecord::SCOPE), mgid == Gid::default()) {
         (true, _) => wanted.scope(),
         (false, true) => LINK_LOCAL_SCOPE,
-        (false, false) => mgid.0[1] & 0xF,
+        (false, false) => mgid.scope(),
     };
     if mgid != Gid::default() && query.view.options().ipoib_mcgroup_creation_validation {
         validate_mgid(query, wanted)?;
@@ -73,30 +74,31 @@ pub(super) fn new_group(
     })
 }
 
-/// A group to be, and who has a say in what it is like.
+/// A request to create a group, with the sources of its parameters.
 struct Creation<'a> {
     query: &'a Query<'a>,
     wanted: &'a McMemberRecord,
     port: PortId,
-    /// The broadcast group of the IPoIB link that the group belongs to.
+    /// The broadcast group of the same IPoIB link; always `None` without a QoS policy.
     broadcast: Option<&'a GroupSpec>,
-    /// The level of the QoS policy.
+    /// The QoS level that the policy assigns.
     level: Option<&'a QosLevel>,
 }
 
 impl<'a> Creation<'a> {
     fn new(query: &'a Query<'a>, wanted: &'a McMemberRecord, port: PortId) -> Self {
         let policy = query.view.qos_policy();
-        let broadcast = broadcast_of(&wanted.mgid()).filter(|_| policy.is_some());
+        let broadcast = ipoib_broadcast_mgid(&wanted.mgid()).filter(|_| policy.is_some());
         let broadcast = broadcast.and_then(|mgid| query.registry.group(&mgid));
-        let asked = QosQuery {
+        let qos_query = QosQuery {
             from: port,
             to: None,
             service_id: None,
             qos_class: None,
             pkey: query.has(McMemberRecord::PKEY).then(|| wanted.pkey()),
         };
-        let level = policy.filter(|_| broadcast.is_none()).and_then(|policy| policy.level(&asked));
+        let level =
+            policy.filter(|_| broadcast.is_none()).and_then(|policy| policy.level(&qos_query));
         Self { query, wanted, port, broadcast: broadcast.map(|group| &group.spec), level }
     }
 
@@ -123,8 +125,8 @@ impl<'a> Creation<'a> {
         if self.query.has(McMemberRecord::SL) {
             return Ok(self.wanted.sl());
         }
-        // What the routing makes of the level's on the way from a port to itself, where nothing
-        // has to be avoided: of torus-2QoS the bit that tells the two qualities of service apart.
+        // The SL of the path from the port to itself, where the routing engine has no deadlock to
+        // avoid: with torus-2QoS, the bit of the QoS class.
         let policy = &self.query.view.plan().routing.policy;
         let of_level = self.level.map(|level| policy.path_sl(self.port, self.port, level.sl));
         self.broadcast.map(|broadcast| broadcast.sl).or(of_level).ok_or(INSUFFICIENT)
@@ -132,12 +134,13 @@ impl<'a> Creation<'a> {
 
     fn mtu(&self) -> Result<u8, ErrorStatus> {
         let (query, wanted) = (self.query, self.wanted);
-        let of_port = query.view.port_info(self.port).map_or(0, |info| info.neighbor_mtu());
+        let port_mtu = query.view.port_info(self.port).map_or(0, |info| info.neighbor_mtu());
         let limit = self.level.and_then(|level| level.mtu_limit);
-        let mut mtu = limit.map_or(of_port, |limit| limit.min(of_port));
+        let mut mtu = limit.map_or(port_mtu, |limit| limit.min(port_mtu));
         if query.has(McMemberRecord::MTU_SELECTOR | McMemberRecord::MTU) {
-            let (selector, asked) = (wanted.mtu_selector(), wanted.mtu());
-            let chosen = choose(selector, asked.into(), mtu.into(), 1, false).ok_or(INVALID)?;
+            let (selector, wanted_mtu) = (wanted.mtu_selector(), wanted.mtu());
+            let chosen =
+                choose(selector, wanted_mtu.into(), mtu.into(), 1, false).ok_or(INVALID)?;
             mtu = chosen as u8;
         }
         require(mtu_is_valid(mtu)).map(|()| mtu)
@@ -145,9 +148,9 @@ impl<'a> Creation<'a> {
 
     fn rate(&self) -> Result<u8, ErrorStatus> {
         let (query, wanted) = (self.query, self.wanted);
-        let of_port = usize::from(query.view.path_index().mtu_rate(self.port).rate);
+        let port_rate = usize::from(query.view.path_index().mtu_rate(self.port).rate);
         let limit = self.level.and_then(|level| level.rate_limit).and_then(rate_rank);
-        let mut rate = limit.map_or(of_port, |limit| limit.min(of_port));
+        let mut rate = limit.map_or(port_rate, |limit| limit.min(port_rate));
         if query.has(McMemberRecord::RATE_SELECTOR | McMemberRecord::RATE) {
             let rank = rate_rank(wanted.rate()).ok_or(INVALID)?;
             rate = choose(wanted.rate_selector(), rank, rate, 0, false).ok_or(INVALID)?;
@@ -156,58 +159,54 @@ impl<'a> Creation<'a> {
         Ok(max_rate(query.view.options()).map_or(rate, |limit| clamp_rate(rate, limit)))
     }
 
-    /// Without a level of its own lifetime what is said is taken as it is, as OpenSM does.
+    /// The packet lifetime. Unless the QoS level has one, the selector of the request is ignored, as in
+    /// OpenSM.
     fn packet_life(&self) -> Result<u8, ErrorStatus> {
-        const LONGEST: u8 = 63;
+        const MAX_PACKET_LIFE: u8 = 63;
         let (query, wanted) = (self.query, self.wanted);
-        let of_level = self.level.and_then(|level| level.packet_life);
-        let usual = of_level.unwrap_or(query.view.options().subnet_timeout);
+        let level_life = self.level.and_then(|level| level.packet_life);
+        let default_life = level_life.unwrap_or(query.view.options().subnet_timeout);
         if !query.has(McMemberRecord::PACKET_LIFE) {
-            return Ok(usual);
+            return Ok(default_life);
         }
-        let asked = wanted.packet_life();
-        if of_level.is_none() || !query.has(McMemberRecord::PACKET_LIFE_SELECTOR) {
-            return Ok(asked);
+        let wanted_life = wanted.packet_life();
+        if level_life.is_none() || !query.has(McMemberRecord::PACKET_LIFE_SELECTOR) {
+            return Ok(wanted_life);
         }
         match wanted.packet_life_selector() {
-            Selector::Exactly => Ok(asked),
-            Selector::Best => Ok(usual),
-            Selector::GreaterThan => require(asked < LONGEST).map(|()| usual.max(asked + 1)),
-            Selector::LessThan => Ok(usual.min(asked.checked_sub(1).ok_or(INVALID)?)),
+            Selector::Exactly => Ok(wanted_life),
+            Selector::Best => Ok(default_life),
+            Selector::GreaterThan => {
+                require(wanted_life < MAX_PACKET_LIFE).map(|()| default_life.max(wanted_life + 1))
+            }
+            Selector::LessThan => Ok(default_life.min(wanted_life.checked_sub(1).ok_or(INVALID)?)),
         }
     }
 }
 
-/// What an MGID is for.
-fn signature(mgid: &Gid) -> u16 {
-    u16::from_be_bytes([mgid.0[2], mgid.0[3]])
+/// The MGID of the broadcast group of the IPoIB link that `mgid` belongs to; `None` for other groups.
+fn ipoib_broadcast_mgid(mgid: &Gid) -> Option<Gid> {
+    let signatures = [Gid::SIGNATURE_IPOIB_V4, Gid::SIGNATURE_IPOIB_V6];
+    let is_ipoib = mgid.is_multicast() && signatures.contains(&mgid.signature());
+    is_ipoib.then(|| Gid::ipoib_broadcast(mgid.scope(), mgid.ipoib_pkey()))
 }
 
-/// The broadcast group of the IPoIB link that an MGID belongs to, by scope and P_Key (RFC 4391, 4).
-fn broadcast_of(mgid: &Gid) -> Option<Gid> {
-    const IPV4: u16 = 0x401B;
-    const IPV6: u16 = 0x601B;
-    let is_ipoib = mgid.is_multicast() && [IPV4, IPV6].contains(&signature(mgid));
-    let pkey = Pkey(u16::from_be_bytes([mgid.0[4], mgid.0[5]]));
-    is_ipoib.then(|| broadcast_mgid(mgid.0[1] & 0xF, pkey))
-}
-
-/// o15-0.1.5: which names clients may give. Those of IPoIB need their broadcast group first and
-/// must agree with it (RFC 4391, 5).
+/// Checks an MGID chosen by the client (o15-0.1.5). An IPoIB group requires its broadcast group and must
+/// have the same parameters (RFC 4391, section 5).
 fn validate_mgid(query: &Query<'_>, wanted: &McMemberRecord) -> Result<(), ErrorStatus> {
-    const ADMINISTRATOR: u16 = 0xA01B;
     let mgid = wanted.mgid();
-    let (flags, scope) = (mgid.0[1] >> 4, mgid.0[1] & 0xF);
     require(mgid.is_multicast())?;
-    match broadcast_of(&mgid) {
+    match ipoib_broadcast_mgid(&mgid) {
         Some(broadcast) if broadcast == mgid => Ok(()),
         Some(broadcast) => {
             let broadcast = query.registry.group(&broadcast).ok_or(INVALID)?;
-            require(same_group(query, wanted, &broadcast.spec))
+            require(parameters_match(query, wanted, &broadcast.spec))
         }
         None => {
-            require(flags & 0b1110 == 0)?;
-            require(signature(&mgid) != ADMINISTRATOR || scope != LINK_LOCAL_SCOPE)
+            require(mgid.multicast_flags() & 0b1110 == 0)?;
+            let is_reserved =
+                mgid.signature() == Gid::SIGNATURE_SA && mgid.scope() == LINK_LOCAL_SCOPE;
+            require(!is_reserved)
         }
     }
 }

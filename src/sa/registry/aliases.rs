@@ -1,10 +1,9 @@
-//! Alias GUIDs: names that clients give to ports beside those they were made with, one for each
-//! virtual function as a rule (IBA vol. 1, 14.2.5.5 and 15.2.5.18).
+//! Alias GUIDs: additional GUIDs of a port, usually one for each virtual function (IBA vol. 1, 14.2.5.5
+//! and 15.2.5.18).
 //!
-//! Blocks belong to ports and outlive sweeps; a port that leaves the fabric loses them. No GUID is
-//! that of two ports, nor at two places of one. GUIDs that the subnet manager made up on request
-//! are remembered as long as it runs: a port that asks for one at the same place again gets the
-//! same one.
+//! A port that leaves the fabric loses its aliases. A GUID is the alias of one port, in one entry of its
+//! table. GUIDs that the subnet manager assigns on request are kept until it exits: a port that asks for
+//! the same entry again gets the same GUID.
 
 use crate::fabric::Fabric;
 use crate::ids::{Guid, Lid};
@@ -15,115 +14,113 @@ use crate::wire::sa::SaStatus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Entries of one block of a port's GUID table.
-pub const BLOCK: usize = GUID_BLOCK;
-
-/// The company identifier in GUIDs that the subnet manager makes up, as in OpenSM's.
+/// OUI of assigned GUIDs, the same as OpenSM's.
 const ASSIGNED_GUID_OUI: u64 = 0x00_1405;
 
-/// GUIDs that are tried before the subnet manager gives up to make one.
+/// Maximum number of GUIDs tried for an assignment, so that a request takes bounded time.
 const MAX_ASSIGN_ATTEMPTS: usize = 1000;
 
 /// Blocks of alias GUIDs by port GUID and block number.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Aliases {
-    blocks: BTreeMap<(Guid, u8), (Lid, [Guid; BLOCK])>,
-    /// Ports by their aliases.
+    blocks: BTreeMap<(Guid, u8), (Lid, [Guid; GUID_BLOCK])>,
+    /// Ports by alias.
     ports: BTreeMap<Guid, Guid>,
-    /// What was made up, by port and place in its table.
+    /// Assigned GUIDs by port and entry of its table.
     assigned: BTreeMap<(Guid, u16), Guid>,
-    /// The number of the last one that was.
+    /// The low 32 bits of the last assigned GUID.
     last_assigned: u32,
     generation: u64,
-    forgotten: u64,
+    /// Number of blocks removed with their ports.
+    removals: u64,
 }
 
 /// A checked request to change entries of a block.
 #[derive(Clone, Debug)]
 pub(crate) struct AliasEdit {
-    /// The port.
+    /// GUID of the port.
     pub port: Guid,
-    /// Its LID as it stood in the request.
+    /// LID of the request.
     pub lid: Lid,
-    /// Number of the block.
+    /// Block number.
     pub block: u8,
-    /// Which entries: bit n stands for entry n. The port has them all, and none is its own GUID.
+    /// Entries to change: bit n for entry n. All are within GUIDCap, and none is the port's own GUID.
     pub selected: u8,
-    /// What they are to be; 0 is for the subnet manager to choose.
-    pub guids: [Guid; BLOCK],
-    /// The byte of GUIDs that the subnet manager makes up (`sm_assigned_guid`).
-    pub byte: u8,
-    /// The fabric: GUIDs of its ports are nobody's alias.
+    /// New values of the entries; 0 to have a GUID assigned.
+    pub guids: [Guid; GUID_BLOCK],
+    /// The fourth byte of assigned GUIDs (option `sm_assigned_guid`).
+    pub assigned_guid_byte: u8,
+    /// GUIDs of ports of this fabric cannot be aliases.
     pub fabric: Arc<Fabric>,
 }
 
 impl AliasEdit {
+    /// Indices of the entries to change.
     fn entries(&self) -> impl Iterator<Item = usize> + use<> {
         let selected = self.selected;
-        (0..BLOCK).filter(move |index| selected >> index & 1 == 1)
+        (0..GUID_BLOCK).filter(move |index| selected >> index & 1 == 1)
     }
 }
 
 impl Aliases {
-    /// Counts the changes that matter to devices: when it is another one than at the last plan,
-    /// there is something to plan.
+    /// Number of changes to be programmed. The plan is up to date while it equals that of the last plan.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Counts all changes.
+    /// Number of all changes.
     pub(super) fn changes(&self) -> u64 {
-        self.generation + self.forgotten
+        self.generation + self.removals
     }
 
-    /// All blocks: port GUID, block number, LID when it was written, entries.
-    pub fn iter(&self) -> impl Iterator<Item = (Guid, u8, Lid, &[Guid; BLOCK])> {
+    /// All blocks: port GUID, block number, LID of the last request, entries.
+    pub fn iter(&self) -> impl Iterator<Item = (Guid, u8, Lid, &[Guid; GUID_BLOCK])> {
         self.blocks.iter().map(|(&(port, block), (lid, guids))| (port, block, *lid, guids))
     }
 
-    /// A block of a port's, if there is one.
-    pub fn block(&self, port: Guid, block: u8) -> Option<&[Guid; BLOCK]> {
+    /// A block of a port.
+    pub fn block(&self, port: Guid, block: u8) -> Option<&[Guid; GUID_BLOCK]> {
         self.blocks.get(&(port, block)).map(|(_, guids)| guids)
     }
 
-    /// The GUID of the port that has `alias`.
+    /// The GUID of the port with this alias.
     pub fn port(&self, alias: Guid) -> Option<Guid> {
         self.ports.get(&alias).copied()
     }
 
-    /// The aliases of a port in the order of its table.
+    /// The aliases of a port, in the order of its table.
     pub fn of_port(&self, port: Guid) -> impl Iterator<Item = Guid> + '_ {
         let blocks = self.blocks.range((port, 0)..=(port, u8::MAX));
         let guids = blocks.flat_map(|(_, (_, guids))| guids).copied();
         guids.filter(move |guid| self.ports.get(guid) == Some(&port))
     }
 
-    /// The ports that have blocks.
+    /// The ports with blocks of aliases.
     pub(super) fn ports(&self) -> BTreeSet<Guid> {
         self.blocks.keys().map(|&(port, _)| port).collect()
     }
 
-    /// The blocks as the plan wants them: those of ports of `fabric`.
-    pub(super) fn wanted(&self, fabric: &Fabric) -> Vec<AliasBlock> {
+    /// The blocks of ports of `fabric`, as input of a plan.
+    pub(super) fn planned_blocks(&self, fabric: &Fabric) -> Vec<AliasBlock> {
         let blocks = self.iter().filter_map(|(guid, block, _, guids)| {
             Some(AliasBlock { port: fabric.port_by_guid(guid)?, block, guids: GuidBlock(*guids) })
         });
         blocks.collect()
     }
 
-    /// Takes over a block of an earlier run. Entries that another port has already are left out.
-    pub(super) fn restore(&mut self, port: Guid, block: u8, lid: Lid, guids: [Guid; BLOCK]) {
+    /// Restores a block of the dump file. Entries that are aliases of another port are omitted.
+    pub(super) fn restore(&mut self, port: Guid, block: u8, lid: Lid, guids: [Guid; GUID_BLOCK]) {
         for old in self.blocks.remove(&(port, block)).iter().flat_map(|(_, guids)| guids) {
             if self.ports.get(old) == Some(&port) {
                 self.ports.remove(old);
             }
         }
         let mut kept = Self::empty(port, block);
-        // The first entry of all is the port's own.
+        // Entry 0 of block 0 is the port's own GUID.
         let own = usize::from(block == 0);
         for (slot, alias) in kept.iter_mut().zip(guids).skip(own) {
-            let is_one = alias != Guid::default() && alias != port;
-            if is_one && !self.ports.contains_key(&alias) {
+            let is_alias = alias != Guid::default() && alias != port;
+            if is_alias && !self.ports.contains_key(&alias) {
                 self.ports.insert(alias, port);
                 *slot = alias;
             }
@@ -132,30 +129,29 @@ impl Aliases {
         self.generation += 1;
     }
 
-    /// The block of a port without aliases.
-    fn empty(port: Guid, block: u8) -> [Guid; BLOCK] {
-        let mut guids = [Guid::default(); BLOCK];
+    /// A block of a port without aliases.
+    fn empty(port: Guid, block: u8) -> [Guid; GUID_BLOCK] {
+        let mut guids = [Guid::default(); GUID_BLOCK];
         if block == 0 {
             guids[0] = port;
         }
         guids
     }
 
-    /// Sets entries and returns the block as it then is. A GUID that is taken stays whose it is,
-    /// and the entry stays as it was; so does an entry with a GUID if the subnet manager is to
-    /// choose.
+    /// Sets entries and returns the resulting block. An entry does not change if the requested GUID belongs
+    /// to another port or entry, or if an assignment is requested for an entry that has a GUID.
     ///
     /// # Errors
-    /// `NO_RESOURCES` if the subnet manager cannot make up any more. Entries before that are set.
-    pub(crate) fn set(&mut self, edit: &AliasEdit) -> Result<[Guid; BLOCK], ErrorStatus> {
-        let name = (edit.port, edit.block);
-        let fresh = || (edit.lid, Self::empty(edit.port, edit.block));
-        let (_, mut guids) = self.blocks.get(&name).copied().unwrap_or_else(fresh);
+    /// `NO_RESOURCES` if no GUID can be assigned. Preceding entries are set.
+    pub(crate) fn set(&mut self, edit: &AliasEdit) -> Result<[Guid; GUID_BLOCK], ErrorStatus> {
+        let key = (edit.port, edit.block);
+        let new_block = || (edit.lid, Self::empty(edit.port, edit.block));
+        let (_, mut guids) = self.blocks.get(&key).copied().unwrap_or_else(new_block);
         let (before, mut outcome) = (self.generation, Ok(()));
         for index in edit.entries() {
-            let (old, asked) = (guids[index], edit.guids[index]);
-            let wanted = if asked != Guid::default() {
-                asked
+            let (old, requested) = (guids[index], edit.guids[index]);
+            let wanted = if requested != Guid::default() {
+                requested
             } else if old != Guid::default() {
                 continue;
             } else {
@@ -175,14 +171,13 @@ impl Aliases {
             }
         }
         if self.generation != before {
-            self.blocks.insert(name, (edit.lid, guids));
+            self.blocks.insert(key, (edit.lid, guids));
         }
         outcome.map(|()| guids)
     }
 
-    /// Clears entries and returns the block as it then is. The block stays: the device is to
-    /// hear that it is empty.
-    pub(crate) fn clear(&mut self, edit: &AliasEdit) -> [Guid; BLOCK] {
+    /// Clears entries and returns the resulting block. An empty block is kept, so that it is programmed.
+    pub(crate) fn clear(&mut self, edit: &AliasEdit) -> [Guid; GUID_BLOCK] {
         let Some((lid, guids)) = self.blocks.get_mut(&(edit.port, edit.block)) else {
             return Self::empty(edit.port, edit.block);
         };
@@ -201,37 +196,38 @@ impl Aliases {
         !self.ports.contains_key(&guid) && fabric.port_by_guid(guid).is_none()
     }
 
-    /// A GUID for an entry: the one it was given before, or a new one.
+    /// Assigns a GUID to an entry: the previously assigned one, or a new one.
     fn assign(&mut self, edit: &AliasEdit, index: usize) -> Option<Guid> {
-        let place = (edit.port, u16::from(edit.block) * BLOCK as u16 + index as u16);
-        if let Some(&guid) = self.assigned.get(&place) {
+        let entry = (edit.port, u16::from(edit.block) * GUID_BLOCK as u16 + index as u16);
+        if let Some(&guid) = self.assigned.get(&entry) {
             return Some(guid);
         }
         for _ in 0..MAX_ASSIGN_ATTEMPTS {
             self.last_assigned = self.last_assigned.checked_add(1)?;
             let number = u64::from(self.last_assigned);
-            let guid = Guid(ASSIGNED_GUID_OUI << 40 | u64::from(edit.byte) << 32 | number);
+            let guid =
+                Guid(ASSIGNED_GUID_OUI << 40 | u64::from(edit.assigned_guid_byte) << 32 | number);
             if self.is_free(&edit.fabric, guid) {
-                self.assigned.insert(place, guid);
+                self.assigned.insert(entry, guid);
                 return Some(guid);
             }
         }
         None
     }
 
-    /// Takes all aliases of these ports. What was made up for them stays theirs.
-    pub(super) fn forget(&mut self, ports: &BTreeSet<Guid>) {
+    /// Removes the aliases of these ports. Their assigned GUIDs stay reserved for them.
+    pub(super) fn remove_ports(&mut self, ports: &BTreeSet<Guid>) {
         let before = self.blocks.len();
         self.blocks.retain(|(port, _), _| !ports.contains(port));
         self.ports.retain(|_, port| !ports.contains(port));
-        self.forgotten += (before - self.blocks.len()) as u64;
+        self.removals += (before - self.blocks.len()) as u64;
     }
 
-    /// Takes all aliases, and forgets what was made up.
-    pub(super) fn forget_all(&mut self) {
+    /// Removes all aliases and assignments.
+    pub(super) fn clear_all(&mut self) {
         let (generation, last_assigned) = (self.generation, self.last_assigned);
-        let forgotten = self.forgotten + u64::from(!self.blocks.is_empty());
-        *self = Self { generation, forgotten, last_assigned, ..Self::default() };
+        let removals = self.removals + u64::from(!self.blocks.is_empty());
+        *self = Self { generation, removals, last_assigned, ..Self::default() };
     }
 }
 

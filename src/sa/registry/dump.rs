@@ -1,8 +1,8 @@
-//! opensm-sa.dump: the registry as text, in OpenSM's format both ways, so that it survives a
-//! restart, also one that changes the subnet manager.
+//! opensm-sa.dump: the registry as text in OpenSM's format, so that it survives a restart, including a
+//! change between OpenSM and torus-sm.
 //!
-//! One line for each block of alias GUIDs, group (its members follow, a line each),
-//! subscription and service, with empty lines between them:
+//! The file has one line for each block of alias GUIDs, group (followed by a line for each member),
+//! subscription and service, separated by empty lines:
 //!
 //! ```text
 //! MC Group 0xc000  (well known): mgid=0xff12401bffff0000:0x00000000ffffffff …
@@ -11,9 +11,9 @@
 //! Service Record: id=0x1000000000000001 gid=… name='storage' … lease_period=0xe10
 //! ```
 //!
-//! A line that cannot be read costs that line alone and is told with its place. The names of
-//! services are written as they are, as OpenSM does; bytes that would end the name or the line
-//! are written as `\xNN`, which OpenSM takes for four characters.
+//! An invalid line is skipped and reported with line and column. ServiceNames are written without
+//! escapes, as in OpenSM, except for bytes that would end the name or the line: these are written as
+//! `\xNN`, which OpenSM reads as four characters.
 
 mod fields;
 mod read;
@@ -28,24 +28,24 @@ use super::groups::GroupSpec;
 use std::path::Path;
 use std::time::Instant;
 
-/// One moment on two clocks: leases run on the first, the file knows the second.
+/// The current time on two clocks: leases use the monotonic clock, the file contains UTC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timestamp {
-    /// The daemon's clock.
+    /// Monotonic clock.
     pub now: Instant,
     /// Seconds since 1970-01-01 UTC.
     pub epoch: u64,
 }
 
 impl Registry {
-    /// The registry as text; `prefix` is the subnet's.
+    /// The registry as text; `prefix` is the subnet prefix.
     pub fn dump(&self, prefix: u64, time: Timestamp) -> String {
         write::text(self, prefix, time)
     }
 
-    /// Adds what the text of a dump holds to this registry. `file` is the name to be told in
-    /// findings. A group of the configuration (`permanent`) keeps its MLID and members, and has
-    /// the parameters of the configuration. What is there already stays as it is.
+    /// Adds the content of a dump file to the registry. `file` is its name in diagnostics. Groups of the
+    /// configuration (`permanent`) get MLID and members from the dump and their parameters from the
+    /// configuration. Existing registrations are not modified.
     pub fn restore(
         &mut self,
         file: &Path,

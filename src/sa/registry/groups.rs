@@ -1,9 +1,9 @@
-//! The multicast groups and their members (IBA vol. 1, 15.2.5.17).
+//! Multicast groups and their members (IBA vol. 1, 15.2.5.17).
 
 mod spec;
 
 pub use spec::GroupSpec;
-pub(crate) use spec::{LINK_LOCAL_SCOPE, broadcast_mgid};
+pub(crate) use spec::LINK_LOCAL_SCOPE;
 
 use crate::fabric::Fabric;
 use crate::ids::{Gid, Guid, Mlid, Pkey};
@@ -13,34 +13,30 @@ use crate::wire::record::{JoinState, McMemberRecord, Selector};
 use crate::wire::sa::SaStatus;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// What it is.
     pub spec: GroupSpec,
-    /// Its LID.
     pub mlid: Mlid,
-    /// It stays without members: a group of the configuration.
+    /// The group is configured, and exists without members.
     pub permanent: bool,
-    /// By the GUID they joined with, which may be an alias of their port's.
+    /// By the GUID of PortGID, which may be an alias.
     pub members: BTreeMap<Guid, Member>,
 }
 
-/// A port's part in a group, under one of its names.
+/// Membership of a port. A port may have several, with its own GUID and with aliases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Member {
-    /// GUID of the port.
+    /// The port's own GUID.
     pub port: Guid,
-    /// Its roles.
     pub state: JoinState,
-    /// Another port joined it.
+    /// Another port sent the join.
     pub proxy: bool,
-    /// The generation of the groups from which on the tree has a place for it.
+    /// The generation of the groups from which the multicast tree includes the port.
     pub since: u64,
 }
 
 impl Group {
-    /// The group as a record, without any member.
+    /// The record of the group, with PortGID, JoinState and ProxyJoin cleared.
     pub(crate) fn record(&self) -> McMemberRecord {
         let spec = &self.spec;
         let mut record = McMemberRecord::default();
@@ -62,7 +58,6 @@ impl Group {
         record
     }
 
-    /// The record of a member.
     pub(crate) fn member_record(&self, port_gid: Gid, member: Member) -> McMemberRecord {
         let mut record = self.record();
         record.set_port_gid(port_gid);
@@ -71,39 +66,39 @@ impl Group {
         record
     }
 
-    /// The members as ports of `fabric`, ascending; those that are not there are left out.
+    /// The members in `fabric`, as ascending port indices.
     fn ports(&self, fabric: &Fabric) -> GroupMembers {
         let (mlid, sl) = (self.mlid, self.spec.sl);
         let mut ports = GroupMembers { mlid, sl, members: Vec::new(), senders: Vec::new() };
         for member in self.members.values() {
             let Some(port) = fabric.port_by_guid(member.port) else { continue };
-            let role =
+            let list =
                 if member.state.receives() { &mut ports.members } else { &mut ports.senders };
-            role.push(port);
+            list.push(port);
         }
-        for role in [&mut ports.members, &mut ports.senders] {
-            role.sort_unstable();
-            role.dedup();
+        for list in [&mut ports.members, &mut ports.senders] {
+            list.sort_unstable();
+            list.dedup();
         }
-        // A port that receives under one name and sends under another is in the tree once.
+        // A port with a receiving and a send-only membership counts as a receiver.
         ports.senders.retain(|port| ports.members.binary_search(port).is_err());
         ports
     }
 
-    /// True if the port is a member, under any name.
+    /// True if the port is a member, with its own GUID or with an alias.
     pub(crate) fn has_port(&self, port: Guid) -> bool {
         let is_port = |member: &Member| member.port == port;
         self.members.get(&port).is_some_and(is_port) || self.members.values().any(is_port)
     }
 
-    /// True if a member keeps the group alive.
-    fn is_kept(&self) -> bool {
+    /// True if the group has a full member, which keeps it alive (o15-0.1.14).
+    fn has_full_member(&self) -> bool {
         self.members.values().any(|member| member.state.keeps_group())
     }
 
-    /// True if nothing keeps the group.
-    fn is_dead(&self) -> bool {
-        !self.permanent && !self.is_kept()
+    /// True if neither a full member nor the configuration keeps the group.
+    fn is_removable(&self) -> bool {
+        !self.permanent && !self.has_full_member()
     }
 }
 
@@ -111,9 +106,9 @@ impl Group {
 #[derive(Clone, Debug)]
 pub(crate) struct Join {
     pub group: JoinTarget,
-    /// As it stood in the request: the member's name.
+    /// PortGID of the request.
     pub port_gid: Gid,
-    /// The port that has this GID.
+    /// The owner of `port_gid`.
     pub port: Guid,
     pub state: JoinState,
     pub proxy: bool,
@@ -122,18 +117,17 @@ pub(crate) struct Join {
 /// The group of a [`Join`].
 #[derive(Clone, Debug)]
 pub(crate) enum JoinTarget {
-    /// It is there.
     Existing(Gid),
-    /// It is to be created.
+    /// The join creates the group.
     New {
         spec: GroupSpec,
-        /// The MLID asked for.
+        /// The MLID of the request.
         mlid: Option<Mlid>,
-        /// The highest MLID that all switches can forward.
+        /// The highest MLID that all switches support.
         last: Mlid,
-        /// Subnet prefix, for MGIDs of the registry's choice.
+        /// Subnet prefix, for assigned MGIDs.
         prefix: u64,
-        /// Groups of IPv6 solicited-node addresses share MLIDs.
+        /// Groups of IPv6 solicited-node addresses share an MLID (`consolidate_ipv6_snm_req`).
         consolidate: bool,
     },
 }
@@ -142,45 +136,40 @@ pub(crate) enum JoinTarget {
 #[derive(Clone, Debug)]
 pub(crate) struct Leave {
     pub mgid: Gid,
-    /// The member's name as it stood in the request.
+    /// PortGID of the request.
     pub port_gid: Gid,
     pub state: JoinState,
 }
 
-/// A group came to life, or lost the last member that kept it: what traps 66 and 67 tell.
+/// A group got its first or lost its last full member: the events of traps 66 and 67.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupEvent {
-    /// It came to life.
     pub created: bool,
-    /// Its name.
     pub mgid: Gid,
-    /// Its partition.
     pub pkey: Pkey,
 }
 
-/// All groups.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     groups: BTreeMap<Gid, Group>,
-    /// MLIDs that are taken, and by which groups.
+    /// Assigned MLIDs, with their groups.
     mlids: BTreeMap<Mlid, BTreeSet<Gid>>,
     generation: u64,
-    /// By MLID, taken or not: the generation in which something about it changed last that matters
-    /// to forwarding tables.
-    touched: BTreeMap<Mlid, u64>,
-    /// Counts all changes.
+    /// Generation of the last change of each MLID, assigned or not, that affects forwarding tables.
+    changed_in: BTreeMap<Mlid, u64>,
+    /// Number of all changes.
     changes: u64,
     next_mgid: u32,
     events: Vec<GroupEvent>,
 }
 
 impl Groups {
-    /// Counts the changes that matter to forwarding tables.
+    /// Number of changes that affect forwarding tables.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Counts all changes.
+    /// Number of all changes.
     pub(super) fn changes(&self) -> u64 {
         self.changes
     }
@@ -190,12 +179,11 @@ impl Groups {
         self.groups.values()
     }
 
-    /// The group of this name.
     pub fn get(&self, mgid: &Gid) -> Option<&Group> {
         self.groups.get(mgid)
     }
 
-    /// What happened since the last call.
+    /// Returns the events since the last call.
     pub(crate) fn take_events(&mut self) -> Vec<GroupEvent> {
         std::mem::take(&mut self.events)
     }
@@ -209,7 +197,7 @@ impl Groups {
         for group in self.groups.values_mut() {
             group.permanent = specs.iter().any(|spec| spec.mgid == group.spec.mgid);
         }
-        self.remove_dead();
+        self.remove_unused();
         let mut failed = Vec::new();
         for spec in specs {
             if self.groups.contains_key(&spec.mgid) {
@@ -223,9 +211,9 @@ impl Groups {
         if failed.is_empty() { Ok(()) } else { Err(failed) }
     }
 
-    /// True if a group has a member of this name.
-    pub(crate) fn has_member(&self, name: Guid) -> bool {
-        self.groups.values().any(|group| group.members.contains_key(&name))
+    /// True if a port has joined a group with this GUID or alias GUID.
+    pub(crate) fn has_member(&self, guid: Guid) -> bool {
+        self.groups.values().any(|group| group.members.contains_key(&guid))
     }
 
     /// The ports that are members of any group.
@@ -234,135 +222,142 @@ impl Groups {
         members.map(|member| member.port).collect()
     }
 
-    /// Takes these ports out of all groups.
-    pub(super) fn forget(&mut self, ports: &BTreeSet<Guid>) {
-        let Self { groups, events, generation, changes, touched, .. } = self;
+    /// Removes ports from all groups.
+    pub(super) fn remove_ports(&mut self, ports: &BTreeSet<Guid>) {
+        let Self { groups, events, generation, changes, changed_in, .. } = self;
         for group in groups.values_mut() {
-            let (was_kept, before) = (group.is_kept(), group.members.len());
+            let (had_full_member, before) = (group.has_full_member(), group.members.len());
             group.members.retain(|_, member| !ports.contains(&member.port));
             if group.members.len() != before {
                 *generation += 1;
                 *changes += 1;
-                touched.insert(group.mlid, *generation);
+                changed_in.insert(group.mlid, *generation);
             }
-            events.extend(change(group, was_kept));
+            events.extend(membership_event(group, had_full_member));
         }
-        self.remove_dead();
+        self.remove_unused();
     }
 
-    /// The groups as the plan wants them: see [`Registry::groups`](super::Registry::groups).
+    /// See [`Registry::groups`](super::Registry::groups).
     pub(super) fn members(&self, fabric: &Fabric) -> Vec<GroupMembers> {
         let groups = self.groups.values().map(|group| group.ports(fabric));
         groups.filter(|group| !group.members.is_empty() || !group.senders.is_empty()).collect()
     }
 
-    /// See [`Registry::regrouping`](super::Registry::regrouping).
+    /// See [`Registry::multicast_delta`](super::Registry::multicast_delta).
     pub(super) fn multicast_delta(&self, since: u64, fabric: &Fabric) -> MulticastDelta {
-        let touched = self.touched.iter().filter(|&(_, &generation)| generation > since);
-        let mlids: BTreeSet<Mlid> = touched.map(|(&mlid, _)| mlid).collect();
-        let names = mlids.iter().filter_map(|mlid| self.mlids.get(mlid)).flatten();
-        // In the order of `members`.
-        let names: BTreeSet<&Gid> = names.collect();
-        let groups = names.into_iter().filter_map(|mgid| self.groups.get(mgid));
+        let changed_in = self.changed_in.iter().filter(|&(_, &generation)| generation > since);
+        let mlids: BTreeSet<Mlid> = changed_in.map(|(&mlid, _)| mlid).collect();
+        let mgids = mlids.iter().filter_map(|mlid| self.mlids.get(mlid)).flatten();
+        // Sorted, so that the order is that of `members`.
+        let mgids: BTreeSet<&Gid> = mgids.collect();
+        let groups = mgids.into_iter().filter_map(|mgid| self.groups.get(mgid));
         let groups = groups.map(|group| group.ports(fabric));
         let groups = groups.filter(|group| !group.members.is_empty() || !group.senders.is_empty());
         MulticastDelta { groups: groups.collect(), mlids }
     }
 
-    /// Something about an MLID changed that matters to forwarding tables.
-    fn touch(&mut self, mlid: Mlid) {
+    /// Records a change of an MLID that affects forwarding tables.
+    fn mark_changed(&mut self, mlid: Mlid) {
         self.generation += 1;
-        self.touched.insert(mlid, self.generation);
+        self.changed_in.insert(mlid, self.generation);
     }
 
-    /// Joins a port, creating the group if that was asked for. Returns its record, and the
-    /// generation from which on the tree has a place for it.
+    /// Joins a port, and creates the group if necessary. Returns the record of the member, and the
+    /// generation from which the multicast tree includes it.
     pub(crate) fn join(&mut self, request: Join) -> Result<(McMemberRecord, u64), ErrorStatus> {
-        let no_room = ErrorStatus(SaStatus::NO_RESOURCES);
+        let no_resources = ErrorStatus(SaStatus::NO_RESOURCES);
         let mgid = match request.group {
             JoinTarget::Existing(mgid) => mgid,
             JoinTarget::New { mut spec, mlid, last, prefix, consolidate } => {
                 if spec.mgid == Gid::default() {
-                    spec.mgid = self.new_mgid(spec.scope, prefix).ok_or(no_room)?;
+                    spec.mgid = self.new_mgid(spec.scope, prefix).ok_or(no_resources)?;
                 }
                 let mgid = spec.mgid;
-                self.create(spec, mlid, last, consolidate).ok_or(no_room)?;
+                self.create(spec, mlid, last, consolidate).ok_or(no_resources)?;
                 mgid
             }
         };
         let group = self.groups.get_mut(&mgid).ok_or(ErrorStatus(SaStatus::REQ_INVALID))?;
-        let was_kept = group.is_kept();
+        let had_full_member = group.has_full_member();
         let (port, proxy) = (request.port, request.proxy);
-        let fresh = Member { port, state: JoinState(0), proxy, since: 0 };
-        let member = group.members.entry(request.port_gid.guid()).or_insert(fresh);
+        let new_member = Member { port, state: JoinState(0), proxy, since: 0 };
+        let member = group.members.entry(request.port_gid.guid()).or_insert(new_member);
         member.port = port;
         let before = member.state;
         member.state = before.with(request.state);
         if before.is_empty() || before.receives() != member.state.receives() {
             self.generation += 1;
             member.since = self.generation;
-            self.touched.insert(group.mlid, self.generation);
+            self.changed_in.insert(group.mlid, self.generation);
         }
         let member = *member;
         self.changes += 1;
-        self.events.extend(change(group, was_kept));
+        self.events.extend(membership_event(group, had_full_member));
         Ok((group.member_record(request.port_gid, member), member.since))
     }
 
-    /// Takes roles from a member; without any it leaves, and the last one that kept the group
-    /// takes the group along. Returns the record with the roles that remain.
+    /// Removes join states from a member. A member without join states is removed, and a group without
+    /// full members is deleted unless it is permanent. Returns the record with the remaining states.
     pub(crate) fn leave(&mut self, request: Leave) -> Result<McMemberRecord, ErrorStatus> {
-        let (invalid, name) = (ErrorStatus(SaStatus::REQ_INVALID), request.port_gid.guid());
+        let (invalid, guid) = (ErrorStatus(SaStatus::REQ_INVALID), request.port_gid.guid());
         let group = self.groups.get_mut(&request.mgid).ok_or(invalid)?;
-        let was_kept = group.is_kept();
-        let member = group.members.get_mut(&name).ok_or(invalid)?;
+        let had_full_member = group.has_full_member();
+        let member = group.members.get_mut(&guid).ok_or(invalid)?;
         let before = member.state;
         member.state = before.without(request.state);
-        let left = *member;
-        let record = group.member_record(request.port_gid, left);
-        if left.state.is_empty() {
-            group.members.remove(&name);
+        let remaining = *member;
+        let record = group.member_record(request.port_gid, remaining);
+        if remaining.state.is_empty() {
+            group.members.remove(&guid);
         }
-        let changed = left.state.is_empty() || before.receives() != left.state.receives();
-        let (is_dead, event, mlid) = (group.is_dead(), change(group, was_kept), group.mlid);
+        let changed = remaining.state.is_empty() || before.receives() != remaining.state.receives();
+        let (is_removable, event, mlid) =
+            (group.is_removable(), membership_event(group, had_full_member), group.mlid);
         if changed {
-            self.touch(mlid);
+            self.mark_changed(mlid);
         }
         self.changes += 1;
         self.events.extend(event);
-        if is_dead {
+        if is_removable {
             self.remove(&request.mgid);
         }
         Ok(record)
     }
 
-    /// Puts a group of an earlier run back, if its name and its MLID are free: nobody is told.
+    /// Restores a group of the dump file, without an event.
+    ///
+    /// # Errors
+    /// A message if the MGID or the MLID is in use.
     pub(super) fn restore(&mut self, mut group: Group) -> Result<(), &'static str> {
         if self.groups.contains_key(&group.spec.mgid) {
-            return Err("the group is there already");
+            return Err("its MGID exists already");
         }
         let shares = |other: &Group| {
             other.mlid == group.mlid
-                && solicited_node(&other.spec.mgid).is_some()
-                && solicited_node(&other.spec.mgid) == solicited_node(&group.spec.mgid)
+                && solicited_node_prefix(&other.spec.mgid).is_some()
+                && solicited_node_prefix(&other.spec.mgid)
+                    == solicited_node_prefix(&group.spec.mgid)
         };
         if self.mlids.contains_key(&group.mlid) && !self.groups.values().any(shares) {
-            return Err("the MLID belongs to another group");
+            return Err("its MLID belongs to another group");
         }
-        self.touch(group.mlid);
+        self.mark_changed(group.mlid);
         group.members.values_mut().for_each(|member| member.since = self.generation);
         self.mlids.entry(group.mlid).or_default().insert(group.spec.mgid);
         self.groups.insert(group.spec.mgid, group);
         Ok(())
     }
 
-    /// Removes the groups that nothing keeps.
-    pub(super) fn remove_dead(&mut self) {
-        let dead = self.groups.values().filter(|group| group.is_dead());
-        let dead: Vec<Gid> = dead.map(|group| group.spec.mgid).collect();
-        dead.iter().for_each(|mgid| self.remove(mgid));
+    /// Removes groups without full members that are not permanent.
+    pub(super) fn remove_unused(&mut self) {
+        let unused = self.groups.values().filter(|group| group.is_removable());
+        let unused: Vec<Gid> = unused.map(|group| group.spec.mgid).collect();
+        unused.iter().for_each(|mgid| self.remove(mgid));
     }
 
+    /// Creates a group with the `wanted` MLID if it is free, else with a shared one or the lowest free
+    /// one. `None` if there is no free MLID up to `last`.
     fn create(
         &mut self,
         spec: GroupSpec,
@@ -377,24 +372,24 @@ impl Groups {
             .or_else(|| if consolidate { self.shared_mlid(&spec.mgid) } else { None })
             .or_else(|| range.clone().map(Mlid).find(free))?;
         self.mlids.entry(mlid).or_default().insert(spec.mgid);
-        self.touch(mlid);
+        self.mark_changed(mlid);
         self.changes += 1;
         let group = Group { mlid, permanent: false, members: BTreeMap::new(), spec };
         Some(self.groups.entry(group.spec.mgid).or_insert(group))
     }
 
-    /// The MLID of the groups of solicited-node addresses that this one belongs to.
+    /// The MLID of an existing group with the same solicited-node prefix.
     fn shared_mlid(&self, mgid: &Gid) -> Option<Mlid> {
-        let kin = solicited_node(mgid)?;
+        let prefix = solicited_node_prefix(mgid)?;
         let mut first = [0; 16];
-        first[..kin.len()].copy_from_slice(&kin);
+        first[..prefix.len()].copy_from_slice(&prefix);
         let (_, group) = self.groups.range(Gid(first)..).next()?;
-        (solicited_node(&group.spec.mgid) == Some(kin)).then_some(group.mlid)
+        (solicited_node_prefix(&group.spec.mgid) == Some(prefix)).then_some(group.mlid)
     }
 
     fn remove(&mut self, mgid: &Gid) {
         let Some(group) = self.groups.remove(mgid) else { return };
-        self.touch(group.mlid);
+        self.mark_changed(group.mlid);
         self.changes += 1;
         if let Some(groups) = self.mlids.get_mut(&group.mlid) {
             groups.remove(mgid);
@@ -404,37 +399,34 @@ impl Groups {
         }
     }
 
-    /// A name of the form that is the administrator's to give: ff1S:a01b, subnet prefix, number
-    /// (IBA vol. 1, 4.1.1 and o15-0.1.5).
+    /// Assigns an unused MGID (o15-0.1.5).
     fn new_mgid(&mut self, scope: u8, prefix: u64) -> Option<Gid> {
         for _ in 0..=self.groups.len() {
-            let mut raw = [0; 16];
-            raw[..4].copy_from_slice(&[0xFF, 0x10 | scope & 0xF, 0xA0, 0x1B]);
-            raw[4..12].copy_from_slice(&prefix.to_be_bytes());
-            raw[12..].copy_from_slice(&self.next_mgid.to_be_bytes());
+            let mgid = Gid::sa_assigned(scope, prefix, self.next_mgid);
             self.next_mgid = self.next_mgid.wrapping_add(1);
-            if !self.groups.contains_key(&Gid(raw)) {
-                return Some(Gid(raw));
+            if !self.groups.contains_key(&mgid) {
+                return Some(mgid);
             }
         }
         None
     }
 }
 
-/// What there is to tell after a change of members.
-fn change(group: &Group, was_kept: bool) -> Option<GroupEvent> {
-    let created = group.is_kept();
+/// The event of a change of members; `None` if it needs no report.
+fn membership_event(group: &Group, had_full_member: bool) -> Option<GroupEvent> {
+    let created = group.has_full_member();
     let (mgid, pkey) = (group.spec.mgid, group.spec.pkey);
-    (created != was_kept).then_some(GroupEvent { created, mgid, pkey })
+    (created != had_full_member).then_some(GroupEvent { created, mgid, pkey })
 }
 
-/// What the groups of IPv6 solicited-node addresses of one scope and partition have in common:
-/// ff1S:601b:PPPP::1:ffXX:XXXX without the 24 bits of the address (RFC 4391, 4; RFC 4291, 2.7.1).
-fn solicited_node(mgid: &Gid) -> Option<[u8; 13]> {
+/// The prefix that the groups of IPv6 solicited-node addresses of one scope and partition share:
+/// ff1S:601b:PPPP::1:ffXX:XXXX without the 24 address bits (RFC 4391, section 4; RFC 4291, section
+/// 2.7.1). `None` for other groups.
+fn solicited_node_prefix(mgid: &Gid) -> Option<[u8; 13]> {
     let raw = &mgid.0;
-    let is_one = raw[0] == 0xFF
+    let is_solicited_node = raw[0] == 0xFF
         && raw[1] >> 4 == 1
         && raw[2..4] == [0x60, 0x1B]
         && raw[6..13] == [0, 0, 0, 0, 0, 1, 0xFF];
-    is_one.then(|| std::array::from_fn(|i| raw[i]))
+    is_solicited_node.then(|| std::array::from_fn(|i| raw[i]))
 }

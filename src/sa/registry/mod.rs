@@ -1,12 +1,12 @@
-//! The registry: what clients wrote, one owner for all of it.
+//! The registry: the registrations of SA clients.
 //!
-//! It holds nothing of the fabric: ports are GUIDs, so that it outlives sweeps. It is
-//! deterministic: the same requests in the same order make the same registry.
+//! The registry refers to ports by GUID, so that it does not depend on a snapshot of the fabric. The
+//! same requests in the same order produce the same registry.
 //!
-//! * [`groups`]: multicast groups and their members;
-//! * [`services`]: service records; [`subscriptions`]: who wants to hear of which notices;
-//! * [`aliases`]: alias GUIDs;
-//! * [`dump`]: all of it as the text of opensm-sa.dump, and back.
+//! * [`groups`]: multicast groups and their members
+//! * [`services`]: service records; [`subscriptions`]: subscriptions to notices
+//! * [`aliases`]: alias GUIDs
+//! * [`dump`]: saves the registry to opensm-sa.dump and restores it
 
 pub mod aliases;
 pub mod dump;
@@ -26,30 +26,29 @@ use services::Services;
 use std::collections::{BTreeMap, BTreeSet};
 use subscriptions::Subscriptions;
 
-/// Everything that clients wrote.
+/// The registrations of SA clients.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     pub(crate) multicast: Groups,
     pub(crate) services: Services,
     pub(crate) subscriptions: Subscriptions,
     pub(crate) aliases: Aliases,
-    /// Ports that the last heavy sweep did not find, and for how many sweeps in a row.
+    /// Ports that the last heavy sweep did not find, with the number of consecutive sweeps.
     missed: BTreeMap<Guid, u32>,
 }
 
-/// Heavy sweeps with faults that must all miss a port before its memberships are forgotten, and
-/// heavy sweeps of any kind before its subscriptions are.
+/// Number of consecutive heavy sweeps that must miss a port before its subscriptions are removed, and
+/// its memberships and alias GUIDs if the sweeps were incomplete.
 pub const MAX_MISSED_SWEEPS: u32 = 4;
 
 impl Registry {
-    /// Counts the changes that matter to forwarding tables: when it is another one than at the
-    /// last plan, multicast is to be planned again.
+    /// Number of changes that affect the multicast forwarding tables, which must be planned again when it
+    /// differs from that of the last plan.
     pub fn generation(&self) -> u64 {
         self.multicast.generation()
     }
 
-    /// Counts all changes: when it is another one than at the last dump, there is something to
-    /// write.
+    /// Number of all changes. The dump file is up to date while it equals that of the last dump.
     pub fn changes(&self) -> u64 {
         let others = self.services.changes() + self.subscriptions.changes();
         self.multicast.changes() + others + self.aliases.changes()
@@ -60,66 +59,59 @@ impl Registry {
         self.multicast.iter()
     }
 
-    /// The group of this name.
     pub fn group(&self, mgid: &Gid) -> Option<&Group> {
         self.multicast.get(mgid)
     }
 
-    /// The service records.
     pub fn services(&self) -> &Services {
         &self.services
     }
 
-    /// The subscriptions.
     pub fn subscriptions(&self) -> &Subscriptions {
         &self.subscriptions
     }
 
-    /// The alias GUIDs.
     pub fn aliases(&self) -> &Aliases {
         &self.aliases
     }
 
-    /// The blocks of alias GUIDs as the plan wants them: those of ports of `fabric`.
+    /// The alias GUIDs of the ports of `fabric`, as input of a plan.
     pub fn alias_blocks(&self, fabric: &Fabric) -> Vec<crate::plan::aliases::AliasBlock> {
-        self.aliases.wanted(fabric)
+        self.aliases.planned_blocks(fabric)
     }
 
-    /// Takes all alias GUIDs from their ports.
+    /// Removes all alias GUIDs.
     pub fn clear_aliases(&mut self) {
-        self.aliases.forget_all();
+        self.aliases.clear_all();
     }
 
-    /// PathEnds all subscriptions.
     pub fn clear_subscriptions(&mut self) {
         self.subscriptions.clear();
     }
 
-    /// Groups that came to life or lost the last member that kept them, since the last call.
+    /// Returns the groups that were created, or lost their last full member, since the last call.
     pub fn take_group_events(&mut self) -> Vec<GroupEvent> {
         self.multicast.take_events()
     }
 
-    /// Makes the groups of the configuration permanent: creates those that are not there and
-    /// releases those that are no longer wanted. Groups that exist keep their MLID, parameters
-    /// and members.
+    /// Makes the groups of the configuration permanent. Creates missing ones, and ends the permanence of
+    /// groups that are no longer configured. Existing groups keep their MLID, parameters and members.
     ///
     /// # Errors
-    /// The groups for which there was no MLID up to `last`.
+    /// The MGIDs of groups for which no MLID up to `last` was free.
     pub fn set_permanent(&mut self, specs: &[GroupSpec], last: Mlid) -> Result<(), Vec<Gid>> {
         self.multicast.set_permanent(specs, last)
     }
 
-    /// Forgets ports that are gone. To be called after each heavy sweep with the fabric it found.
+    /// Removes the registrations of ports that left the fabric. Must be called after each heavy sweep
+    /// with the fabric that it discovered.
     ///
-    /// That a sweep did not find a port proves nothing while other nodes did not answer it: a
-    /// lost reply hides all that is behind its sender. A member is forgotten if a sweep without
-    /// such faults does not find its port, or if [`MAX_MISSED_SWEEPS`] sweeps in a row do not; so are its
-    /// alias GUIDs. Until then
-    /// the membership only rests: [`Self::groups`] leaves out ports that are not there.
+    /// A sweep with unresponsive nodes may miss ports behind them. Memberships and alias GUIDs are
+    /// therefore removed by a complete sweep without the port, or by [`MAX_MISSED_SWEEPS`] consecutive
+    /// sweeps of any kind. Until then, [`Self::groups`] omits the absent ports.
     ///
-    /// Subscriptions go with the memberships if `drop_subscriptions`
-    /// (`drop_event_subscriptions`); else they wait for a port that blinks, [`MAX_MISSED_SWEEPS`] sweeps.
+    /// With `drop_subscriptions` (option `drop_event_subscriptions`), subscriptions are removed at the same
+    /// time, otherwise after [`MAX_MISSED_SWEEPS`] sweeps, which tolerates links that flap.
     pub fn remove_absent_ports(&mut self, fabric: &Fabric, drop_subscriptions: bool) {
         let is_complete = fabric.faults().iter().all(|fault| !hides_ports(fault));
         let mut known = self.multicast.ports();
@@ -128,33 +120,34 @@ impl Registry {
         known.retain(|&guid| fabric.port_by_guid(guid).is_none());
         let missed = |guid: Guid| (guid, self.missed.get(&guid).copied().unwrap_or(0) + 1);
         self.missed = known.into_iter().map(missed).collect();
-        let gone_for_good = self.absent(|sweeps| sweeps >= MAX_MISSED_SWEEPS);
-        let gone = self.absent(|sweeps| is_complete || sweeps >= MAX_MISSED_SWEEPS);
-        self.multicast.forget(&gone);
-        self.aliases.forget(&gone);
-        self.subscriptions.forget(if drop_subscriptions { &gone } else { &gone_for_good });
-        self.missed.retain(|guid, _| !gone_for_good.contains(guid));
+        let expired = self.absent(|sweeps| sweeps >= MAX_MISSED_SWEEPS);
+        let absent = self.absent(|sweeps| is_complete || sweeps >= MAX_MISSED_SWEEPS);
+        self.multicast.remove_ports(&absent);
+        self.aliases.remove_ports(&absent);
+        self.subscriptions.remove_ports(if drop_subscriptions { &absent } else { &expired });
+        self.missed.retain(|guid, _| !expired.contains(guid));
     }
 
-    fn absent(&self, is_gone: impl Fn(u32) -> bool) -> BTreeSet<Guid> {
-        let missed = self.missed.iter().filter(|&(_, &sweeps)| is_gone(sweeps));
+    /// Ports whose number of missed sweeps satisfies `is_absent`.
+    fn absent(&self, is_absent: impl Fn(u32) -> bool) -> BTreeSet<Guid> {
+        let missed = self.missed.iter().filter(|&(_, &sweeps)| is_absent(sweeps));
         missed.map(|(&guid, _)| guid).collect()
     }
 
-    /// The groups as the plan wants them: members as ports of `fabric`, ascending; groups
-    /// without any are left out.
+    /// The groups with their members as ports of `fabric`, ascending, as input of a plan. Groups without
+    /// members in `fabric` are omitted.
     pub fn groups(&self, fabric: &Fabric) -> Vec<GroupMembers> {
         self.multicast.members(fabric)
     }
 
-    /// What changed about the groups since the [`generation`](Self::generation) `since`, in terms
-    /// of [`Self::groups`].
+    /// The groups that changed since the [`generation`](Self::generation) `since`, as in
+    /// [`Self::groups`].
     pub fn multicast_delta(&self, since: u64, fabric: &Fabric) -> MulticastDelta {
         self.multicast.multicast_delta(since, fabric)
     }
 }
 
-/// True if there may be ports that the sweep did not see for this fault.
+/// True if the fault may have hidden ports from the sweep.
 fn hides_ports(fault: &DiscoveryFault) -> bool {
     matches!(fault, DiscoveryFault::NoAnswer { .. } | DiscoveryFault::InvalidAnswer { .. })
 }

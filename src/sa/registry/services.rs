@@ -1,5 +1,4 @@
-//! Service records (IBA vol. 1, 15.2.5.14): named by ServiceID, ServiceGID and ServiceP_Key, and
-//! gone when their lease ends.
+//! Service records with their leases (IBA vol. 1, 15.2.5.14).
 
 use crate::ids::{Gid, Pkey};
 use crate::sa::status::ErrorStatus;
@@ -8,57 +7,56 @@ use crate::wire::sa::SaStatus;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// What names a record: ServiceID, ServiceGID, ServiceP_Key.
+/// The RID of a service record: ServiceID, ServiceGID, ServiceP_Key.
 pub type ServiceRid = (u64, Gid, Pkey);
 
-/// The most records that are kept: with more, a Set gets `NO_RESOURCES`.
-pub const MAX_SERVICES: usize = 65_536;
+/// Maximum number of records; above it, SubnAdmSet gets `NO_RESOURCES`. Bounds the memory that clients
+/// can allocate.
+const MAX_SERVICES: usize = 65_536;
 
-/// A record and its end.
+/// A registered service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Service {
     record: ServiceRecord,
-    /// `None` if it stays.
+    /// End of the lease; `None` for an indefinite one.
     expires: Option<Instant>,
 }
 
 impl Service {
-    /// The record with the seconds that are left of its lease.
+    /// The record with the remaining seconds of its lease.
     pub fn record(&self, now: Instant) -> ServiceRecord {
         let mut record = self.record;
-        record.set_lease(self.left(now));
+        record.set_lease(self.remaining_lease(now));
         record
     }
 
-    /// The record with the lease it was registered with.
+    /// The record with the lease of its registration.
     pub(super) fn registered(&self) -> &ServiceRecord {
         &self.record
     }
 
-    /// Seconds left, begun ones counted; [`ServiceRecord::NO_END`] if it stays.
-    pub(super) fn left(&self, now: Instant) -> u32 {
+    /// Remaining seconds, rounded up; [`ServiceRecord::NO_END`] for an indefinite lease.
+    pub(super) fn remaining_lease(&self, now: Instant) -> u32 {
         let Some(end) = self.expires else { return ServiceRecord::NO_END };
-        let left = end.saturating_duration_since(now);
-        let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+        let remaining = end.saturating_duration_since(now);
+        let seconds = remaining.as_secs() + u64::from(remaining.subsec_nanos() > 0);
         u32::try_from(seconds).unwrap_or(ServiceRecord::NO_END - 1).min(ServiceRecord::NO_END - 1)
     }
 }
 
-/// All service records.
 #[derive(Clone, Debug, Default)]
 pub struct Services {
     records: BTreeMap<ServiceRid, Service>,
-    /// No record ends before this.
+    /// The earliest end of a lease, or an earlier time.
     next_end: Option<Instant>,
     changes: u64,
 }
 
-/// What names `record`.
-pub fn name(record: &ServiceRecord) -> ServiceRid {
+pub(crate) fn rid(record: &ServiceRecord) -> ServiceRid {
     (record.id(), record.gid(), record.pkey())
 }
 
-/// The record as a requester may see it.
+/// The record with ServiceKey cleared for untrusted requesters.
 pub(crate) fn redacted(mut record: ServiceRecord, trusted: bool) -> ServiceRecord {
     if !trusted {
         record.set_key([0; 16]);
@@ -67,53 +65,52 @@ pub(crate) fn redacted(mut record: ServiceRecord, trusted: bool) -> ServiceRecor
 }
 
 impl Services {
-    /// Counts all changes.
     pub(super) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// All records, ascending by name.
+    /// All records, ascending by RID.
     pub fn iter(&self) -> impl Iterator<Item = &Service> {
         self.records.values()
     }
 
-    /// Registers a service, or registers it anew, until its lease ends.
+    /// Registers a service or renews its lease.
     pub(crate) fn set(&mut self, record: ServiceRecord, now: Instant) -> Result<(), ErrorStatus> {
-        let name = name(&record);
-        if self.records.len() >= MAX_SERVICES && !self.records.contains_key(&name) {
+        let rid = rid(&record);
+        if self.records.len() >= MAX_SERVICES && !self.records.contains_key(&rid) {
             return Err(ErrorStatus(SaStatus::NO_RESOURCES));
         }
-        self.put(record, record.lease(), now);
+        self.insert(record, record.lease(), now);
         Ok(())
     }
 
-    /// Puts a record of an earlier run back, with `left` seconds of its lease to go. False if it
-    /// is there already, or too many are.
-    pub(super) fn restore(&mut self, record: ServiceRecord, left: u32, now: Instant) -> bool {
-        let fits = self.records.len() < MAX_SERVICES && !self.records.contains_key(&name(&record));
+    /// Restores a record of the dump file with `lease` seconds remaining. Returns false if its RID exists
+    /// or the table is full.
+    pub(super) fn restore(&mut self, record: ServiceRecord, lease: u32, now: Instant) -> bool {
+        let fits = self.records.len() < MAX_SERVICES && !self.records.contains_key(&rid(&record));
         if fits {
-            self.put(record, left, now);
+            self.insert(record, lease, now);
         }
         fits
     }
 
-    fn put(&mut self, record: ServiceRecord, left: u32, now: Instant) {
-        let expires = (left != ServiceRecord::NO_END)
-            .then(|| now.checked_add(Duration::from_secs(left.into())))
+    fn insert(&mut self, record: ServiceRecord, lease: u32, now: Instant) {
+        let expires = (lease != ServiceRecord::NO_END)
+            .then(|| now.checked_add(Duration::from_secs(lease.into())))
             .flatten();
         self.next_end = [self.next_end, expires].into_iter().flatten().min();
-        self.records.insert(name(&record), Service { record, expires });
+        self.records.insert(rid(&record), Service { record, expires });
         self.changes += 1;
     }
 
-    /// Takes a service back.
-    pub(crate) fn delete(&mut self, name: &ServiceRid, now: Instant) -> Option<ServiceRecord> {
-        let service = self.records.remove(name)?;
+    /// Removes a service and returns its record.
+    pub(crate) fn delete(&mut self, rid: &ServiceRid, now: Instant) -> Option<ServiceRecord> {
+        let service = self.records.remove(rid)?;
         self.changes += 1;
         Some(service.record(now))
     }
 
-    /// Forgets the records whose lease has ended.
+    /// Removes the services whose lease ended by `now`.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.next_end.is_none_or(|end| now < end) {
             return;
@@ -129,7 +126,7 @@ impl Services {
 mod tests {
     use super::*;
 
-    /// Now, as the daemon's clock has it.
+    /// The current time of the clock that tests may pause.
     fn now() -> Instant {
         tokio::time::Instant::now().into_std()
     }
@@ -146,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn leases_run_out_and_can_be_renewed() {
+    fn leases_end_and_can_be_renewed() {
         let (mut services, start) = (Services::default(), now());
         let after = |seconds: f64| start + Duration::from_secs_f64(seconds);
         for (id, lease) in [(1, ServiceRecord::NO_END), (2, 10), (3, 20), (4, 0)] {
             services.set(service(id, lease), start).unwrap();
         }
         services.expire(start);
-        assert_eq!(ids(&services), [1, 2, 3], "a lease of nothing ends at once");
+        assert_eq!(ids(&services), [1, 2, 3], "a lease of 0 seconds ends at once");
         let left = |services: &Services, seconds| {
             services.iter().map(|s| s.record(after(seconds)).lease()).collect::<Vec<_>>()
         };
@@ -167,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_what_is_kept() {
+    fn the_number_of_services_is_bounded() {
         let (mut services, now) = (Services::default(), now());
         for id in 0..MAX_SERVICES as u64 {
             services.set(service(id, ServiceRecord::NO_END), now).unwrap();
         }
         let one_more = services.set(service(1 << 32, 1), now);
         assert_eq!(one_more, Err(ErrorStatus(SaStatus::NO_RESOURCES)));
-        assert_eq!(services.set(service(5, 1), now), Ok(()), "what is there can be renewed");
+        assert_eq!(services.set(service(5, 1), now), Ok(()), "existing services can be renewed");
         services.expire(now + Duration::from_secs(2));
         assert_eq!(services.set(service(1 << 32, 1), now), Ok(()));
     }

@@ -1,4 +1,4 @@
-//! Subscriptions to notices (IBA vol. 1, 13.5.3 and 15.2.5.12): who wants to hear of what.
+//! Subscriptions to notices (IBA vol. 1, 13.5.3 and 15.2.5.12).
 
 use crate::ids::{Gid, Guid, Lid};
 use crate::sa::status::ErrorStatus;
@@ -8,34 +8,33 @@ use crate::wire::record::{InformInfo, InformInfoRecord};
 use crate::wire::sa::SaStatus;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most subscriptions that are kept: with more, a Set gets `NO_RESOURCES`.
-pub const MAX_SUBSCRIPTIONS: usize = 65_536;
+/// Maximum number of subscriptions; above it, SubnAdmSet gets `NO_RESOURCES`. Bounds the memory that
+/// clients can allocate.
+const MAX_SUBSCRIPTIONS: usize = 65_536;
 
-/// "All" in the LID range, the type and the trap number of an InformInfo.
-pub(crate) const ALL: u16 = 0xFFFF;
-/// "All" in its producer type.
-const ALL_PRODUCERS: u32 = 0xFF_FFFF;
+/// Wildcard of LIDRangeBegin, Type and TrapNumber of InformInfo.
+const ANY: u16 = 0xFFFF;
+/// Wildcard of ProducerType of InformInfo.
+const ANY_PRODUCER: u32 = 0xFF_FFFF;
 
-/// A subscription.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Subscription {
-    /// The subscriber's port.
+    /// GUID of the subscriber's port.
     pub subscriber: Guid,
-    /// Its subnet prefix, as answers give it.
+    /// Subnet prefix of SubscriberGID.
     pub prefix: u64,
-    /// Tells the subscriptions of one port apart.
+    /// The Enum field of the record: unique among the subscriptions of a port.
     pub number: u16,
-    /// What it asked for; its QPN is the one reports go to.
+    /// The request; its QPN is the destination of reports.
     pub info: InformInfo,
-    /// Where reports go.
+    /// Destination of reports.
     pub to: Address,
-    /// It was made with our SM_Key: only then reports of security notices are for it
-    /// (IBA vol. 1, C15-0.2-1.16).
+    /// The request contained the SM_Key, which is required for security notices (IBA vol. 1,
+    /// C15-0.2-1.16).
     pub trusted: bool,
 }
 
 impl Subscription {
-    /// The subscription as a record.
     pub fn record(&self) -> InformInfoRecord {
         let mut record = InformInfoRecord::default();
         record.set_subscriber_gid(Gid::new(self.prefix, self.subscriber));
@@ -44,8 +43,7 @@ impl Subscription {
         record
     }
 
-    /// True if the two are one: same subscriber at the same queue pair, same notices. The time
-    /// it needs to respond may differ.
+    /// True if both have the same subscriber, queue pair and notices. RespTimeValue may differ.
     fn is_same(&self, other: &Self) -> bool {
         let (a, b) = (&self.info, &other.info);
         let by_lid = a.gid() == Gid::default();
@@ -61,9 +59,8 @@ impl Subscription {
             && (!by_lid || lids(a) == lids(b))
     }
 
-    /// True if the notice is among those asked for. Whether the subscriber may have it is
-    /// another question.
-    pub fn wants(&self, notice: &Notice) -> bool {
+    /// True if the subscription selects the notice. Permissions are not checked.
+    pub fn selects(&self, notice: &Notice) -> bool {
         let info = &self.info;
         let source = if info.gid() == Gid::default() {
             let issuer = notice.issuer_lid();
@@ -71,28 +68,27 @@ impl Subscription {
         } else {
             info.gid() == notice.issuer_gid()
         };
-        let is = |wanted: u16, is: u16| wanted == ALL || wanted == is;
+        let is = |wanted: u16, actual: u16| wanted == ANY || wanted == actual;
         let producer = info.producer_type();
         source
             && (info.is_generic() != 0) == notice.is_generic()
             && is(info.notice_type(), notice.notice_type().into())
             && is(info.trap_number(), notice.trap_number())
-            && (producer == ALL_PRODUCERS || producer == notice.producer_type())
+            && (producer == ANY_PRODUCER || producer == notice.producer_type())
     }
 }
 
-/// The LIDs of the sources asked for; `None` if all are. An end of 0 means that there is one.
+/// The selected LIDs of issuers, from first to last; `None` for all. An end of 0 selects one LID.
 pub(crate) fn lid_range(info: &InformInfo) -> Option<(Lid, Lid)> {
     let (first, last) = (info.lid_range_begin(), info.lid_range_end());
-    (first.0 != ALL).then_some((first, if last.0 == 0 { first } else { last }))
+    (first.0 != ANY).then_some((first, if last.0 == 0 { first } else { last }))
 }
 
-/// True for the notices that only trusted ports may hear of: bad M_Keys, P_Keys, Q_Keys.
-pub(crate) fn is_security(trap_number: u16) -> bool {
+/// True for notices that only trusted subscribers receive: bad M_Key, P_Key or Q_Key.
+pub(crate) fn is_security_trap(trap_number: u16) -> bool {
     (TrapNumber::BAD_M_KEY..=TrapNumber::SWITCH_BAD_P_KEY).contains(&trap_number)
 }
 
-/// All subscriptions.
 #[derive(Clone, Debug, Default)]
 pub struct Subscriptions {
     by_port: BTreeMap<Guid, Vec<Subscription>>,
@@ -101,7 +97,6 @@ pub struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// Counts all changes.
     pub(super) fn changes(&self) -> u64 {
         self.changes
     }
@@ -111,17 +106,15 @@ impl Subscriptions {
         self.by_port.values().flatten()
     }
 
-    /// True if nobody subscribed.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The ports that subscribed.
     pub(super) fn ports(&self) -> impl Iterator<Item = Guid> + '_ {
         self.by_port.keys().copied()
     }
 
-    /// Adds a subscription, or renews it; its number is chosen here.
+    /// Adds or renews a subscription, and sets its number.
     pub(crate) fn subscribe(&mut self, mut new: Subscription) -> Result<(), ErrorStatus> {
         let own = self.by_port.entry(new.subscriber).or_default();
         self.changes += 1;
@@ -132,7 +125,7 @@ impl Subscriptions {
         }
         let number = free_number(own).filter(|_| self.count < MAX_SUBSCRIPTIONS);
         let Some(number) = number else {
-            self.tidy(new.subscriber);
+            self.remove_if_empty(new.subscriber);
             return Err(ErrorStatus(SaStatus::NO_RESOURCES));
         };
         new.number = number;
@@ -142,7 +135,6 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// PathEnds a subscription.
     pub(crate) fn unsubscribe(&mut self, wanted: &Subscription) -> Result<(), ErrorStatus> {
         let invalid = ErrorStatus(SaStatus::REQ_INVALID);
         let own = self.by_port.get_mut(&wanted.subscriber).ok_or(invalid)?;
@@ -150,20 +142,20 @@ impl Subscriptions {
         own.remove(place);
         self.count -= 1;
         self.changes += 1;
-        self.tidy(wanted.subscriber);
+        self.remove_if_empty(wanted.subscriber);
         Ok(())
     }
 
-    /// Puts a subscription of an earlier run back; false if it is there already, or too many are.
+    /// Restores a subscription of the dump file. Returns false if it exists or the table is full.
     pub(super) fn restore(&mut self, old: Subscription) -> bool {
-        let is_there = self
+        let exists = self
             .by_port
             .get(&old.subscriber)
             .is_some_and(|own| own.iter().any(|other| other.is_same(&old)));
-        !is_there && self.subscribe(old).is_ok()
+        !exists && self.subscribe(old).is_ok()
     }
 
-    /// PathEnds one by its name, if it is there.
+    /// Removes a subscription by its number, if it exists.
     pub(crate) fn remove(&mut self, subscriber: Guid, number: u16) {
         let Some(own) = self.by_port.get_mut(&subscriber) else { return };
         let before = own.len();
@@ -171,11 +163,11 @@ impl Subscriptions {
         let removed = before - own.len();
         self.count -= removed;
         self.changes += removed as u64;
-        self.tidy(subscriber);
+        self.remove_if_empty(subscriber);
     }
 
-    /// PathEnds all subscriptions of these ports.
-    pub(super) fn forget(&mut self, ports: &BTreeSet<Guid>) {
+    /// Removes all subscriptions of these ports.
+    pub(super) fn remove_ports(&mut self, ports: &BTreeSet<Guid>) {
         for port in ports {
             if let Some(own) = self.by_port.remove(port) {
                 self.count -= own.len();
@@ -184,21 +176,20 @@ impl Subscriptions {
         }
     }
 
-    /// PathEnds all subscriptions.
     pub(crate) fn clear(&mut self) {
         self.changes += u64::from(self.count > 0);
         self.by_port.clear();
         self.count = 0;
     }
 
-    fn tidy(&mut self, port: Guid) {
+    fn remove_if_empty(&mut self, port: Guid) {
         if self.by_port.get(&port).is_some_and(Vec::is_empty) {
             self.by_port.remove(&port);
         }
     }
 }
 
-/// The lowest number that is free; they ascend.
+/// The lowest unused number. `own` is sorted by number.
 fn free_number(own: &[Subscription]) -> Option<u16> {
     let gap = own.iter().zip(0u16..).find(|(old, number)| old.number != *number);
     gap.map(|(_, number)| number).or_else(|| u16::try_from(own.len()).ok())

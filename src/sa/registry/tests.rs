@@ -41,11 +41,11 @@ fn mlids_are_the_lowest_free_ones() {
     assert_eq!(full, Err(ErrorStatus(SaStatus::NO_RESOURCES)));
     registry.multicast.leave(leave(1, 1, JoinState::FULL)).unwrap();
     let (record, _) = registry.multicast.join(join(new(4, 0xC001), 1, JoinState::FULL)).unwrap();
-    assert_eq!(record.mlid(), Mlid::FIRST, "the one that was given back");
+    assert_eq!(record.mlid(), Mlid::FIRST, "the MLID of the deleted group");
 }
 
 #[test]
-fn roles_come_and_go_one_by_one() {
+fn join_states_are_added_and_removed_separately() {
     let mut registry = Registry::default();
     registry.multicast.join(join(new(1, 0xC00F), 1, JoinState::FULL)).unwrap();
     let existing = || JoinTarget::Existing(spec(1).mgid);
@@ -55,7 +55,7 @@ fn roles_come_and_go_one_by_one() {
     let before = registry.generation();
     let record = registry.multicast.leave(leave(1, 1, JoinState::SEND_ONLY)).unwrap();
     assert_eq!(record.join_state(), JoinState::FULL);
-    assert_eq!(registry.generation(), before, "the port keeps its branch");
+    assert_eq!(registry.generation(), before, "the tree still includes the port");
     registry.multicast.leave(leave(1, 1, JoinState::FULL)).unwrap();
     assert!(registry.group(&spec(1).mgid).is_none(), "a non-member keeps no group");
     assert!(registry.generation() > before);
@@ -93,7 +93,7 @@ fn members(registry: &Registry) -> Vec<u64> {
 }
 
 #[test]
-fn ports_that_left_are_forgotten_with_their_groups() {
+fn absent_ports_are_removed_with_their_groups() {
     let mut registry = with_members(&[1, 2]);
     let before = registry.generation();
     registry.remove_absent_ports(&fabric(Vec::new()), false);
@@ -105,7 +105,7 @@ fn ports_that_left_are_forgotten_with_their_groups() {
 }
 
 #[test]
-fn a_sweep_that_lost_replies_forgets_nobody_at_once() {
+fn incomplete_sweeps_remove_absent_ports_only_after_several() {
     let mut registry = with_members(&[1, 2]);
     for _ in 1..MAX_MISSED_SWEEPS {
         registry.remove_absent_ports(&with_lost_reply(), false);
@@ -113,14 +113,14 @@ fn a_sweep_that_lost_replies_forgets_nobody_at_once() {
     }
     let mut returned = registry.clone();
     registry.remove_absent_ports(&with_lost_reply(), false);
-    assert_eq!(members(&registry), [1], "silent for too long");
+    assert_eq!(members(&registry), [1], "missed by too many sweeps");
     returned.missed.clear();
     returned.remove_absent_ports(&with_lost_reply(), false);
-    assert_eq!(members(&returned), [1, 2], "counted anew");
+    assert_eq!(members(&returned), [1, 2], "the count starts again");
 }
 
 #[test]
-fn a_port_is_a_member_under_each_of_its_names() {
+fn a_port_is_a_member_with_each_of_its_guids() {
     let fabric = fabric(Vec::new());
     let port = fabric.port_by_guid(Guid(1)).unwrap();
     let mut registry = Registry::default();
@@ -137,8 +137,8 @@ fn a_port_is_a_member_under_each_of_its_names() {
     registry.multicast.leave(leave(1, 11, JoinState::FULL)).unwrap();
     assert!(registry.group(&spec(1).mgid).is_none());
     registry.multicast.join(alias(new(1, 0xC00F), JoinState::FULL)).unwrap();
-    registry.multicast.forget(&BTreeSet::from([Guid(1)]));
-    assert_eq!(members(&registry), [0; 0], "gone with its port");
+    registry.multicast.remove_ports(&BTreeSet::from([Guid(1)]));
+    assert_eq!(members(&registry), [0; 0], "removed with its port");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn solicited(scope: u8, pkey: u8, last: u8) -> JoinTarget {
 }
 
 #[test]
-fn solicited_node_groups_share_an_mlid_if_that_is_wanted() {
+fn solicited_node_groups_share_an_mlid_if_configured() {
     let mut registry = Registry::default();
     let mut mlid = |target: JoinTarget| {
         registry.multicast.join(join(target, 1, JoinState::FULL)).unwrap().0.mlid()
@@ -183,11 +183,11 @@ fn solicited_node_groups_share_an_mlid_if_that_is_wanted() {
     let gone = Leave { mgid: spec.mgid, port_gid, state: JoinState::FULL };
     registry.multicast.leave(gone).unwrap();
     let next = registry.multicast.join(join(new(7, 0xC00F), 1, JoinState::FULL)).unwrap().0.mlid();
-    assert_ne!(next, shared, "its second group still has it");
+    assert_ne!(next, shared, "a second group still uses it");
 }
 
 #[test]
-fn groups_tell_when_they_come_to_life_and_when_they_end() {
+fn creation_and_deletion_of_groups_are_events() {
     let mut registry = Registry::default();
     registry.multicast.join(join(new(1, 0xC00F), 1, JoinState::FULL)).unwrap();
     let existing = || JoinTarget::Existing(spec(1).mgid);
@@ -205,12 +205,12 @@ fn groups_tell_when_they_come_to_life_and_when_they_end() {
     registry.multicast.join(join(new(1, 0xC00F), 1, JoinState::FULL)).unwrap();
     registry.remove_absent_ports(&fabric(Vec::new()), false);
     assert_eq!(told(&mut registry), [true]);
-    registry.multicast.forget(&BTreeSet::from([Guid(1)]));
+    registry.multicast.remove_ports(&BTreeSet::from([Guid(1)]));
     assert_eq!(told(&mut registry), [false]);
 }
 
 #[test]
-fn who_only_sends_receives_nothing() {
+fn send_only_members_receive_nothing() {
     let fabric = fabric(Vec::new());
     let port = fabric.port_by_guid(Guid(1)).unwrap();
     let mut registry = Registry::default();
@@ -220,19 +220,19 @@ fn who_only_sends_receives_nothing() {
     let before = registry.generation();
     let existing = JoinTarget::Existing(spec(1).mgid);
     let (_, since) = registry.multicast.join(join(existing, 1, JoinState::NON)).unwrap();
-    assert!(since > before, "its role in the tree is another one");
+    assert!(since > before, "the port now receives");
     let groups = registry.groups(&fabric);
     assert_eq!((&groups[0].members[..], &groups[0].senders[..]), (&[port][..], &[][..]));
 }
 
-/// One step of a client, or of a sweep that misses ports.
+/// A join, a leave, or a sweep that misses a port.
 fn step(registry: &mut Registry, (what, group, port): (u8, u8, u64)) {
     let state = [JoinState::FULL, JoinState::SEND_ONLY_FULL][usize::from(what) % 2];
     match what {
         0..=3 => {
             let target = match registry.group(&spec(group).mgid) {
                 Some(_) => JoinTarget::Existing(spec(group).mgid),
-                // Two of the names share an MLID.
+                // Two of the MGIDs share an MLID.
                 None => match new(group, 0xC010) {
                     JoinTarget::New { mut spec, mlid, last, prefix, .. } => {
                         spec.mgid = self::spec(group).mgid;
@@ -244,12 +244,12 @@ fn step(registry: &mut Registry, (what, group, port): (u8, u8, u64)) {
             let _ = registry.multicast.join(join(target, port, state));
         }
         4..=6 => drop(registry.multicast.leave(leave(group, port, state))),
-        _ => registry.multicast.forget(&BTreeSet::from([Guid(port)])),
+        _ => registry.multicast.remove_ports(&BTreeSet::from([Guid(port)])),
     }
 }
 
 proptest::proptest! {
-    /// Who takes over what changed, time and again, has what all groups are.
+    /// Applying all deltas to an empty list produces the list of all groups.
     #[test]
     fn what_changed_leads_to_what_is(
         steps in proptest::collection::vec((0u8..8, 0u8..6, 1u64..4), 1..60),

@@ -1,20 +1,21 @@
-//! SA requests that are answered in the reader's thread.
+//! SA requests answered in the reader thread.
 
 use super::super::demux::{InlineOutcome, InlineResponder};
 use super::*;
 
-/// Answers with a changed first byte, but not in a crowd; declines or keeps silent on request.
+/// Echoes requests with a modified byte. Declines or suppresses the reply on request, and declines under
+/// high load.
 struct Echo;
 
 const DECLINE: u8 = 1;
-const SILENCE: u8 = 2;
+const NO_REPLY: u8 = 2;
 
 impl InlineResponder for Echo {
-    fn serve(&self, from: &Address, mad: &[u8], in_crowd: bool) -> InlineOutcome {
+    fn serve(&self, from: &Address, mad: &[u8], high_load: bool) -> InlineOutcome {
         match mad[24] {
-            _ if in_crowd => InlineOutcome::Declined,
+            _ if high_load => InlineOutcome::Declined,
             DECLINE => InlineOutcome::Declined,
-            SILENCE => InlineOutcome::NoReply,
+            NO_REPLY => InlineOutcome::NoReply,
             _ => {
                 let mut reply = mad.to_vec();
                 reply[25] = 0xEE;
@@ -32,14 +33,14 @@ fn deliver(bench: &Bench, agent: Agent, word: u8) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_offered_to_the_attendant_first() {
+async fn requests_are_offered_to_the_inline_responder_first() {
     let mut bench = bench(1);
     deliver(&bench, Agent::Sa, 0);
-    assert!(bench.unsolicited.sa.try_recv().is_ok(), "there is no attendant yet");
+    assert!(bench.unsolicited.sa.try_recv().is_ok(), "no responder is set");
     bench.demux.set_inline_responder(Arc::new(Echo));
     for (agent, word, answered, queued) in [
         (Agent::Sa, 0, true, false),
-        (Agent::Sa, SILENCE, false, false),
+        (Agent::Sa, NO_REPLY, false, false),
         (Agent::Sa, DECLINE, false, true),
         (Agent::SmiLid, 0, false, false),
     ] {
@@ -53,7 +54,7 @@ async fn requests_are_offered_to_the_attendant_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crowd_goes_into_the_queue() {
+async fn requests_are_queued_under_high_load() {
     let mut bench = bench(1);
     bench.demux.set_inline_responder(Arc::new(Echo));
     let mut answered = 0;
@@ -64,9 +65,9 @@ async fn a_crowd_goes_into_the_queue() {
     assert!((1..1000).contains(&answered), "{answered}");
     assert!(bench.unsolicited.sa.try_recv().is_ok());
     deliver(&bench, Agent::Sa, 0);
-    assert!(bench.unsolicited.sa.try_recv().is_ok(), "it is still there");
+    assert!(bench.unsolicited.sa.try_recv().is_ok(), "the load is still high");
     bench.demux.idle();
     deliver(&bench, Agent::Sa, 0);
-    assert!(bench.unsolicited.sa.try_recv().is_err(), "it is gone");
+    assert!(bench.unsolicited.sa.try_recv().is_err(), "the load was reset when idle");
     assert_eq!(bench.port.take().len(), 1);
 }

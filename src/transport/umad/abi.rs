@@ -1,6 +1,7 @@
 //! The structures of the kernel's `ib_user_mad.h`, ABI version 5, as bytes.
 //!
-//! Numbers are in host order except QP number, Q_Key, LID and flow label.
+//! Numbers are in host byte order, except QPN, Q_Key, LID and flow label, which are in network byte
+//! order.
 
 use super::super::{Address, Agent, Grh};
 use crate::ids::{Gid, Lid, Sl};
@@ -60,20 +61,20 @@ pub(super) struct RegisterRequest2 {
 const _: () = assert!(size_of::<RegisterRequest>() == 28);
 const _: () = assert!(size_of::<RegisterRequest2>() == 40);
 
-/// What an agent registers for.
+/// Registration of an agent.
 #[derive(Clone, Copy)]
 pub(super) struct Registration {
     pub qpn: u8,
     pub class: u8,
     pub class_version: u8,
-    /// 1 to have the kernel segment and reassemble.
+    /// 1 to have the kernel segment and reassemble messages; 0 without RMPP.
     pub rmpp_version: u8,
-    /// Bit n: requests with method n are for us.
+    /// Bit n: receive requests with method n.
     pub methods: u128,
 }
 
 impl Registration {
-    /// What a subnet manager's `agent` registers for.
+    /// The registration of a subnet manager's agent.
     pub(super) fn of(agent: Agent) -> Self {
         let smi = [Method::GET, Method::SET, Method::TRAP, Method::TRAP_REPRESS];
         let bits = |methods: &[Method]| methods.iter().fold(0, |mask, m| mask | 1_u128 << m.0);
@@ -85,7 +86,7 @@ impl Registration {
         Self { qpn, class, class_version, rmpp_version, methods }
     }
 
-    /// The request of the older ioctl.
+    /// The argument of `IB_USER_MAD_REGISTER_AGENT`.
     pub(super) fn request(&self) -> RegisterRequest {
         RegisterRequest {
             qpn: self.qpn,
@@ -97,7 +98,7 @@ impl Registration {
         }
     }
 
-    /// The request of the newer ioctl.
+    /// The argument of `IB_USER_MAD_REGISTER_AGENT2`.
     pub(super) fn request2(&self) -> RegisterRequest2 {
         RegisterRequest2 {
             qpn: u32::from(self.qpn),
@@ -119,25 +120,24 @@ fn mask_of_longs(bits: u128) -> [u8; 16] {
     bytes
 }
 
-/// The header in front of every MAD read or written.
+/// The header in front of every MAD that is read or written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UserHeader {
-    /// The agent's number.
+    /// The kernel's ID of the agent.
     pub id: u32,
-    /// 0, or an errno if the MAD is a request that came to nothing.
+    /// 0, or an errno such as ETIMEDOUT if the MAD is a request that failed.
     pub status: u32,
-    /// Milliseconds to wait for the answer; 0 if there is none.
+    /// Timeout in milliseconds; 0 for MADs without a response.
     pub timeout_ms: u32,
-    /// Automatic repetitions.
+    /// Maximum number of retransmissions.
     pub retries: u32,
-    /// Header and MAD, bytes.
+    /// Length of header and MAD in bytes.
     pub length: u32,
-    /// The other end.
     pub address: Address,
 }
 
 impl UserHeader {
-    /// The first [`HEADER`] bytes; an old header is the same without the last eight.
+    /// The header as bytes. The old header lacks the last eight.
     pub fn to_bytes(self) -> [u8; HEADER] {
         let mut raw = [0; HEADER];
         let words = [self.id, self.status, self.timeout_ms, self.retries, self.length];
@@ -159,7 +159,7 @@ impl UserHeader {
         raw
     }
 
-    /// Reads a header; `None` if it is cut off.
+    /// Reads a header; `None` if it is truncated.
     pub fn read(raw: &[u8], with_pkey_index: bool) -> Option<Self> {
         let bytes: &[u8; OLD_HEADER] = raw.first_chunk()?;
         let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];

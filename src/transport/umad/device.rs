@@ -1,67 +1,85 @@
-//! The opened device, with the agents that receive through it.
+//! An open umad device with its agents.
 
 use super::abi::{HEADER, OLD_HEADER, Registration};
 use super::sys::Descriptor;
-use super::{OpenError, open_device};
+use super::users::users_of;
+use super::{OpenError, device_path, open_device};
 use crate::transport::Agent;
 use std::io;
 use std::sync::atomic::AtomicBool;
 
-/// What the readers of a port have in common.
+/// State that the readers of a port share.
 #[derive(Debug, Default)]
 pub(super) struct Life {
-    /// The port is being dropped.
+    /// Set when the port is dropped.
     pub stop: AtomicBool,
-    /// A device failed, or the readers were stopped.
+    /// Set when a device fails or the readers stop.
     pub gone: AtomicBool,
 }
 
-/// An open device, shared by the port and its reader; the last one closes it.
+/// An open device, shared by the port and its readers. The last one closes it.
 #[derive(Debug)]
 pub(super) struct Device {
     pub descriptor: Descriptor,
-    /// With the numbers that the kernel gave them.
+    /// Number N of `/dev/infiniband/umadN`.
+    number: u32,
+    /// The agents with their IDs in the kernel.
     agents: Vec<(Agent, u32)>,
     pub with_pkey_index: bool,
 }
 
 impl Device {
-    /// Opens the device `umad` of this number.
+    /// Opens `/dev/infiniband/umadN` for N = `number`.
     pub(super) fn open(number: u32) -> Result<Self, OpenError> {
         let descriptor = open_device("umad", number, Descriptor::open)?;
-        // ibsim's shim agrees to the longer header but keeps the shorter one, which is what a
-        // device has that was never asked.
+        // ibsim's shim accepts the ioctl but keeps the old header without the P_Key index.
         let with_pkey_index = descriptor.is_real() && descriptor.enable_pkey_index().is_ok();
-        Ok(Self { descriptor, agents: Vec::new(), with_pkey_index })
+        Ok(Self { descriptor, number, agents: Vec::new(), with_pkey_index })
     }
 
-    /// A device with one agent.
     #[cfg(test)]
-    pub(super) fn of(descriptor: Descriptor, agent: Agent, id: u32) -> Self {
-        Self { descriptor, agents: vec![(agent, id)], with_pkey_index: false }
+    pub(super) fn with_agent(descriptor: Descriptor, agent: Agent, id: u32) -> Self {
+        Self { descriptor, number: 0, agents: vec![(agent, id)], with_pkey_index: false }
     }
 
-    /// Receives for these agents.
+    /// Registers agents, so that their requests are received.
     pub(super) fn register(&mut self, agents: &[Agent]) -> Result<(), OpenError> {
         for &agent in agents {
             let registered = register(&self.descriptor, &Registration::of(agent));
-            let id = registered.map_err(|source| OpenError::Register { agent, source })?;
+            let id = registered.map_err(|source| self.register_error(agent, source))?;
             self.agents.push((agent, id));
         }
         Ok(())
     }
 
-    /// The length of the header before each MAD.
+    /// Explains a failed registration: EINVAL and EBUSY mean that another program has registered for the
+    /// same methods of the class, which only a subnet manager does.
+    fn register_error(&self, agent: Agent, source: io::Error) -> OpenError {
+        let path = device_path("umad", self.number);
+        match source.raw_os_error() {
+            Some(libc::EINVAL | libc::EBUSY) => {
+                let mut users = users_of(&path);
+                let managers = users_of(&device_path("issm", self.number));
+                if !managers.is_empty() {
+                    users = managers;
+                }
+                OpenError::InUse { path, users }
+            }
+            _ => OpenError::Register { path, agent, source },
+        }
+    }
+
+    /// Length of the umad header in bytes.
     pub(super) fn header_len(&self) -> usize {
         if self.with_pkey_index { HEADER } else { OLD_HEADER }
     }
 
-    /// Which agent the kernel calls `id`.
+    /// The agent with the kernel's ID `id`.
     pub(super) fn agent(&self, id: u32) -> Option<Agent> {
         self.agents.iter().find(|agent| agent.1 == id).map(|agent| agent.0)
     }
 
-    /// What the kernel calls `agent`, if it is here.
+    /// The kernel's ID of `agent`, if it is registered here.
     pub(super) fn id(&self, agent: Agent) -> Option<u32> {
         self.agents.iter().find(|known| known.0 == agent).map(|known| known.1)
     }
@@ -70,13 +88,13 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         for &(_, id) in &self.agents {
-            // The kernel forgets the agents with the descriptor; this is for simulators.
+            // The kernel unregisters agents with the descriptor; simulators may not.
             let _ = self.descriptor.unregister(id);
         }
     }
 }
 
-/// Registers with the newer call, or the older one where only that exists.
+/// Registers an agent by the newer ioctl, or by the older one if the kernel lacks it.
 fn register(descriptor: &Descriptor, registration: &Registration) -> io::Result<u32> {
     let mut request = registration.request2();
     match descriptor.register2(&mut request) {

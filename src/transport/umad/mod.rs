@@ -1,29 +1,31 @@
 //! The Linux umad device as a [`MadPort`].
 //!
-//! The kernel matches responses, repeats requests, times them out and does RMPP. One file per
-//! concern: [`abi`] has the kernel's structures, [`sys`] the calls, [`rmpp`] the header of a
-//! long response, [`device`] an open file with its agents, [`reader`] the thread that reads it;
-//! here the port is opened, written to and closed.
+//! The kernel matches responses, retransmits requests, times them out and implements RMPP. [`abi`]
+//! contains the kernel's structures, [`sys`] the system calls, [`rmpp`] the header of a long response,
+//! [`device`] an open file with its agents, [`reader`] the thread that reads it, and [`users`] the
+//! search for other users of the device. This file opens the port, sends MADs and closes the port.
 //!
-//! Subnet management and subnet administration have a file and a reader each, as the kernel keeps
-//! one queue for a file: answers to SMPs do not wait behind ten thousand requests for paths.
-//! ibsim's shim has one file for a device, which then serves both. In a rush of requests to subnet
-//! administration a second thread reads the same file, if there is a core for it.
+//! Subnet management and subnet administration have a file and a reader each, because the kernel
+//! keeps one receive queue per file: SMP responses do not wait behind thousands of path queries. ibsim's
+//! shim supports one file per device, which then serves both. Under high load of SA requests, a second
+//! thread reads the same file if there is more than one core.
 //!
-//! The reader reads until there is nothing more, tells its sink so, and only then polls: under
-//! load a MAD costs one call to receive and one to send. Writes come from any thread.
+//! The reader reads until the queue is empty, notifies its sink, and only then polls, so that under
+//! load a MAD costs one system call to receive and one to send. Any thread may send.
 //!
-//! When the port is dropped its readers end, then agents are unregistered and devices closed.
+//! When the port is dropped, its readers end; then agents are unregistered and devices closed.
 
 mod abi;
 mod device;
 mod reader;
 pub mod rmpp;
 mod sys;
+mod users;
 
 pub use abi::UserHeader;
+pub use users::DeviceUser;
 
-/// The numbers of the device's requests, for ioctl(2).
+/// The device's ioctl(2) request numbers.
 pub mod request {
     pub use super::abi::{ENABLE_PKEY, REGISTER_AGENT, REGISTER_AGENT2, UNREGISTER_AGENT};
 }
@@ -44,71 +46,84 @@ use std::time::Duration;
 use sys::Descriptor;
 
 /// The agents of subnet management.
-const MANAGEMENT: [Agent; 2] = [Agent::SmiDirected, Agent::SmiLid];
-/// Those of subnet administration.
-const ADMINISTRATION: [Agent; 1] = [Agent::Sa];
+const SMI_AGENTS: [Agent; 2] = [Agent::SmiDirected, Agent::SmiLid];
+/// The agents of subnet administration.
+const SA_AGENTS: [Agent; 1] = [Agent::Sa];
 
-/// How often the kernel repeats a segment of a long response when the sender does not say.
+/// Retransmissions of RMPP segments if the sender does not specify them.
 const RMPP_RETRIES: u32 = 3;
 
-/// A port could not be opened.
+/// Failure to open a port.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The port has no umad device.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// A device could not be opened.
-    #[error("{path}: {source}")]
-    Device {
-        /// Which device.
+    #[error("cannot open {path}: {source}{}", remedy(source))]
+    Device { path: String, source: io::Error },
+    #[error("{path}: registering for {agent:?} MADs failed: {source}")]
+    Register { path: String, agent: Agent, source: io::Error },
+    /// Another program has registered for the same MADs.
+    #[error(
+        "{path}: another subnet manager uses this port: {}; stop it, or choose another port",
+        list_users(users)
+    )]
+    InUse {
         path: String,
-        /// What the kernel said.
-        source: io::Error,
+        /// Processes that have the device open, as far as they are visible to this process.
+        users: Vec<DeviceUser>,
     },
-    /// The kernel refused an agent: another program has registered for the same MADs.
-    #[error("registering for {agent:?} failed: {source}")]
-    Register {
-        /// Which agent.
-        agent: Agent,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The reader could not be started.
-    #[error("the reader could not be started: {0}")]
+    #[error("cannot start the thread that reads the umad device: {0}")]
     Reader(io::Error),
 }
 
-/// An open file, and the thread that reads it.
-struct Line {
+/// The end of the message of a failed open.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => "; run as root or as a user with access to the device",
+        Some(libc::EAGAIN) => "; another subnet manager holds the device: stop it first",
+        _ => "",
+    }
+}
+
+fn list_users(users: &[DeviceUser]) -> String {
+    if users.is_empty() {
+        return "a process that this user cannot see".to_owned();
+    }
+    users.iter().map(DeviceUser::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// An open file with the threads that read it.
+struct Channel {
     device: Arc<Device>,
     life: Arc<Life>,
-    /// Closing it ends the reader.
-    alarm: Option<OwnedFd>,
-    /// The reader, and who relieves it.
+    /// Write end of a pipe; closing it ends the reader.
+    stop_pipe: Option<OwnedFd>,
+    /// The reader and, under high load, its helper.
     readers: Vec<JoinHandle<()>>,
 }
 
-impl Line {
-    /// Starts the reader of a device, and another if it `is_relieved` in a rush.
+impl Channel {
+    /// Starts the reader of a device, and a second one if it `has_helper`.
     fn start(
         device: Device,
         name: String,
-        is_relieved: bool,
+        has_helper: bool,
         life: &Arc<Life>,
         sink: &Arc<dyn MadSink>,
     ) -> Result<Self, OpenError> {
         let device = Arc::new(device);
         let pipe = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC);
-        let (alarm_end, alarm) = pipe.map_err(|errno| OpenError::Reader(errno.into()))?;
-        let mut line = Self { device, life: life.clone(), alarm: Some(alarm), readers: Vec::new() };
-        let reader = Reader::new(line.device.clone(), life.clone(), sink.clone());
-        if is_relieved {
+        let (stop, stop_pipe) = pipe.map_err(|errno| OpenError::Reader(errno.into()))?;
+        let mut channel =
+            Self { device, life: life.clone(), stop_pipe: Some(stop_pipe), readers: Vec::new() };
+        let reader = Reader::new(channel.device.clone(), life.clone(), sink.clone());
+        if has_helper {
             let reader = reader.clone();
-            line.spawn(format!("{name}-2"), move || reader.relieve())?;
+            channel.spawn(format!("{name}-2"), move || reader.help())?;
         }
-        let relief = line.readers.first().map(|relief| relief.thread().clone());
-        line.spawn(name, move || reader.run(&alarm_end, relief.as_ref()))?;
-        Ok(line)
+        let helper = channel.readers.first().map(|helper| helper.thread().clone());
+        channel.spawn(name, move || reader.run(&stop, helper.as_ref()))?;
+        Ok(channel)
     }
 
     fn spawn(
@@ -122,15 +137,15 @@ impl Line {
     }
 }
 
-impl Drop for Line {
-    /// The port is being dropped, or was never complete.
+impl Drop for Channel {
+    /// Stops the readers, also if opening the port failed half-way.
     fn drop(&mut self) {
         self.life.stop.store(true, Ordering::Relaxed);
-        drop(self.alarm.take());
+        drop(self.stop_pipe.take());
         for reader in self.readers.drain(..) {
             reader.thread().unpark();
             if reader.thread().id() != std::thread::current().id() {
-                // A panic in there was told when it happened.
+                // A panic of the reader has been reported by the panic hook.
                 let _ = reader.join();
             }
         }
@@ -141,35 +156,35 @@ impl Drop for Line {
 pub struct UmadPort {
     identity: PortIdentity,
     number: u32,
-    lines: Vec<Line>,
+    channels: Vec<Channel>,
     life: Arc<Life>,
     is_sm: Mutex<Option<Descriptor>>,
 }
 
 impl UmadPort {
-    /// Opens `port`; what arrives goes to `sink`.
+    /// Opens `port` and delivers its MADs to `sink`.
     ///
     /// # Errors
-    /// [`OpenError`] names the device or the agent that was refused.
+    /// [`OpenError`] names the device, and the agent or the other subnet manager.
     pub fn open(port: &LocalPort, sink: Arc<dyn MadSink>) -> Result<Self, OpenError> {
         let number = port
             .umad
             .ok_or_else(|| PortError::NoUmad { device: port.device.clone(), port: port.port })?;
         let mut devices = vec![Device::open(number)?];
         if devices[0].descriptor.is_real() {
-            devices[0].register(&MANAGEMENT)?;
+            devices[0].register(&SMI_AGENTS)?;
             devices.push(Device::open(number)?);
-            devices[1].register(&ADMINISTRATION)?;
+            devices[1].register(&SA_AGENTS)?;
         } else {
-            devices[0].register(&[MANAGEMENT.as_slice(), &ADMINISTRATION].concat())?;
+            devices[0].register(&[SMI_AGENTS.as_slice(), &SA_AGENTS].concat())?;
         }
         let life = Arc::<Life>::default();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let names = ["smi", "sa"].map(|line| format!("umad{number}-{line}"));
-        let relieved = [false, cores > 1];
-        let lines = devices.into_iter().zip(names).zip(relieved);
-        let lines = lines.map(|((device, name), is_relieved)| {
-            Line::start(device, name, is_relieved, &life, &sink)
+        let names = ["smi", "sa"].map(|class| format!("umad{number}-{class}"));
+        let with_helper = [false, cores > 1];
+        let channels = devices.into_iter().zip(names).zip(with_helper);
+        let channels = channels.map(|((device, name), has_helper)| {
+            Channel::start(device, name, has_helper, &life, &sink)
         });
         Ok(Self {
             identity: PortIdentity {
@@ -178,18 +193,17 @@ impl UmadPort {
                 guid: port.guid,
             },
             number,
-            lines: lines.collect::<Result<_, _>>()?,
+            channels: channels.collect::<Result<_, _>>()?,
             life,
             is_sm: Mutex::new(None),
         })
     }
 
-    /// Shows or hides the port's capability bit IsSM, which tells other subnet managers that
-    /// there is one here (IBA vol. 1, 14.2.5.6).
+    /// Sets or clears the IsSM capability of the port, by which other subnet managers find this one (IBA
+    /// vol. 1, 14.2.5.6).
     ///
     /// # Errors
-    /// [`OpenError::Device`] if the `issm` device cannot be opened; EAGAIN: it is held by
-    /// another program.
+    /// [`OpenError::Device`] if the `issm` device cannot be opened; EAGAIN if another program holds it.
     pub fn set_is_sm(&self, raised: bool) -> Result<(), OpenError> {
         let mut held = self.is_sm.lock().unwrap_or_else(PoisonError::into_inner);
         match (raised, held.is_some()) {
@@ -206,12 +220,16 @@ impl UmadPort {
     }
 }
 
+fn device_path(kind: &str, number: u32) -> String {
+    format!("/dev/infiniband/{kind}{number}")
+}
+
 fn open_device(
     kind: &str,
     number: u32,
     open: fn(&std::ffi::CStr) -> io::Result<Descriptor>,
 ) -> Result<Descriptor, OpenError> {
-    let path = format!("/dev/infiniband/{kind}{number}");
+    let path = device_path(kind, number);
     let opened = CString::new(path.clone()).map_err(io::Error::from).and_then(|path| open(&path));
     opened.map_err(|source| OpenError::Device { path, source })
 }
@@ -223,8 +241,8 @@ impl MadPort for UmadPort {
 
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
         let is_gone = self.life.gone.load(Ordering::Relaxed);
-        let mut lines = self.lines.iter().filter(|_| !is_gone);
-        let found = lines.find_map(|line| Some((&line.device, line.device.id(out.agent)?)));
+        let mut channels = self.channels.iter().filter(|_| !is_gone);
+        let found = channels.find_map(|open| Some((&open.device, open.device.id(out.agent)?)));
         let Some((device, id)) = found else { return Err(self.closed()) };
         let long = out.agent == Agent::Sa && rmpp::is_needed(out.mad);
         let header = UserHeader {
@@ -243,7 +261,7 @@ impl MadPort for UmadPort {
     }
 }
 
-/// At least 1, as 0 means that no answer is expected.
+/// At least 1, because 0 means that no response is expected.
 fn milliseconds(timeout: Duration) -> u32 {
     u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX).max(1)
 }
@@ -251,25 +269,28 @@ fn milliseconds(timeout: Duration) -> u32 {
 fn send(device: &Device, header: &UserHeader, mad: &[u8], long: bool) -> io::Result<()> {
     let start = device.header_len();
     if mad.len() <= MAD_SIZE {
-        // A single MAD is padded to its full size, an RMPP message has its own length.
+        // A single MAD is padded to 256 bytes; an RMPP message has its own length.
         let len = if long { mad.len() } else { MAD_SIZE };
         let mut message = [0; HEADER + MAD_SIZE];
         message[start..start + mad.len()].copy_from_slice(mad);
-        finish(&mut message[..start + len], start, header, long);
+        write_headers(&mut message[..start + len], start, header, long);
         return device.descriptor.write(&message[..start + len]);
     }
     let class = mad.get(1).copied();
     if class != Some(Class::SUBN_ADM) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "MAD longer than 256 bytes"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a MAD of another class than SubnAdm is longer than 256 bytes",
+        ));
     }
     let mut message = vec![0; start + mad.len()];
     message[start..].copy_from_slice(mad);
-    finish(&mut message, start, header, long);
+    write_headers(&mut message, start, header, long);
     device.descriptor.write(&message)
 }
 
-/// Puts the header in front of the MAD at `start`, and makes a long one known as such.
-fn finish(message: &mut [u8], start: usize, header: &UserHeader, long: bool) {
+/// Writes the umad header in front of the MAD at `start`, and the RMPP header of a long response.
+fn write_headers(message: &mut [u8], start: usize, header: &UserHeader, long: bool) {
     message[..start].copy_from_slice(&header.to_bytes()[..start]);
     if long {
         rmpp::prepare(&mut message[start..]);

@@ -1,7 +1,7 @@
-//! The threads that read a device: one polls when it finds nothing; another may relieve it in a rush.
+//! The threads that read a device: a reader, and a helper for times of high load.
 //!
-//! The first polls only when a read found nothing. Giving up the processor before polling was tried
-//! against ibsim and made it slower.
+//! The reader polls only after a read found the queue empty. Yielding the processor before polling
+//! made it slower against ibsim.
 
 use super::super::{Delivery, MadSink, Outcome};
 use super::abi::UserHeader;
@@ -13,17 +13,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::Thread;
 
-/// Room for a MAD with its header; longer messages get a larger buffer for once.
-const BUFFER: usize = 64 + 2 * MAD_SIZE;
-/// How often to look whether the port was dropped, where the alarm cannot be polled together
-/// with the device (simulators), milliseconds.
-const LOOK_AROUND_MS: libc::c_int = 100;
-/// Messages in a row after which the reader is relieved of some: the other must be worth waking.
-const RUSH: u32 = 16;
-/// Errors in a row after which the device counts as broken.
-const PATIENCE: u32 = 100;
+/// Size of the read buffer in bytes: a MAD with its header. Longer messages get a buffer of their own.
+const BUFFER_SIZE: usize = 64 + 2 * MAD_SIZE;
+/// Interval in milliseconds at which the reader checks whether the port was dropped, for simulators that
+/// cannot poll the pipe together with the device.
+const STOP_CHECK_MS: libc::c_int = 100;
+/// Number of consecutive messages after which the helper is woken: fewer are not worth the wakeup.
+const MESSAGES_PER_HELPER_WAKE: u32 = 16;
+/// Number of consecutive errors after which the device counts as failed.
+const MAX_ERRORS: u32 = 100;
 
-/// What reads a device.
 #[derive(Clone)]
 pub(super) struct Reader {
     device: Arc<Device>,
@@ -31,11 +30,11 @@ pub(super) struct Reader {
     sink: Arc<dyn MadSink>,
 }
 
-/// How a look into the device ended.
-enum Look {
-    /// A message was there.
+/// Outcome of a read.
+enum ReadOutcome {
+    /// A message was read and delivered.
     Message,
-    Nothing,
+    Empty,
     Failed(io::Error),
 }
 
@@ -44,85 +43,83 @@ impl Reader {
         Self { device, life, sink }
     }
 
-    /// Reads until the port is dropped, when `alarm` hangs up, or the device is gone. In a rush it is
-    /// relieved by `relief`, a thread that [`relieves`](Self::relieve) it.
-    pub(super) fn run(self, alarm: &OwnedFd, relief: Option<&Thread>) {
-        let timeout = if self.device.descriptor.is_real() { -1 } else { LOOK_AROUND_MS };
-        let mut buffer = vec![0; BUFFER];
-        let (mut errors, mut row) = (0, 0);
+    /// Reads until the port is dropped, which hangs up `stop`, or the device is removed. Under high load it
+    /// wakes `helper`, a thread that runs [`help`](Self::help).
+    pub(super) fn run(self, stop: &OwnedFd, helper: Option<&Thread>) {
+        let timeout = if self.device.descriptor.is_real() { -1 } else { STOP_CHECK_MS };
+        let mut buffer = vec![0; BUFFER_SIZE];
+        let (mut errors, mut messages) = (0, 0);
         while !self.life.stop.load(Ordering::Relaxed) {
-            match self.look(&mut buffer) {
-                Look::Message => {
-                    (errors, row) = (0, row + 1);
-                    if row == RUSH {
-                        relief.inspect(|relief| relief.unpark());
-                        row = 0;
+            match self.read_one(&mut buffer) {
+                ReadOutcome::Message => {
+                    (errors, messages) = (0, messages + 1);
+                    if messages == MESSAGES_PER_HELPER_WAKE {
+                        helper.inspect(|helper| helper.unpark());
+                        messages = 0;
                     }
                 }
-                Look::Nothing => {
-                    row = 0;
+                ReadOutcome::Empty => {
+                    messages = 0;
                     self.sink.idle();
-                    if self.device.descriptor.wait(Some(alarm.as_raw_fd()), timeout) {
+                    if self.device.descriptor.wait(Some(stop.as_raw_fd()), timeout) {
                         return self.close("the device was removed");
                     }
                 }
-                // EIO: the adapter was removed under the open device.
-                Look::Failed(error) if errors >= PATIENCE || is_final(&error) => {
+                ReadOutcome::Failed(error) if errors >= MAX_ERRORS || is_final(&error) => {
                     return self.close(&error.to_string());
                 }
-                Look::Failed(_) => errors += 1,
+                ReadOutcome::Failed(_) => errors += 1,
             }
         }
         self.close("the port was closed");
     }
 
-    /// Reads whenever it is unparked, as long as there is something, until the port is dropped. What
-    /// is wrong with the device is seen by who runs. One message may overtake another then, as it may
-    /// in the fabric.
-    pub(super) fn relieve(self) {
-        let mut buffer = vec![0; BUFFER];
+    /// Reads after each unpark until the queue is empty, and ends when the port is dropped. Errors are left
+    /// to [`run`](Self::run). Messages may be delivered out of order, as in the fabric.
+    pub(super) fn help(self) {
+        let mut buffer = vec![0; BUFFER_SIZE];
         while !self.life.stop.load(Ordering::Relaxed) {
-            if !matches!(self.look(&mut buffer), Look::Message) {
+            if !matches!(self.read_one(&mut buffer), ReadOutcome::Message) {
                 std::thread::park();
             }
         }
     }
 
     fn close(&self, reason: &str) {
-        // Whichever reader is first speaks for the port.
+        // Only the first reader to end notifies the sink.
         if !self.life.gone.swap(true, Ordering::Relaxed) {
             self.sink.closed(reason);
         }
     }
 
     /// Reads one message and delivers it.
-    fn look(&self, buffer: &mut [u8]) -> Look {
+    fn read_one(&self, buffer: &mut [u8]) -> ReadOutcome {
         match self.device.descriptor.read(buffer) {
             Ok(Some(len)) => self.deliver(&buffer[..len]),
-            Ok(None) => return Look::Nothing,
+            Ok(None) => return ReadOutcome::Empty,
             Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => {
                 return self.read_long(buffer);
             }
-            Err(error) => return Look::Failed(error),
+            Err(error) => return ReadOutcome::Failed(error),
         }
-        Look::Message
+        ReadOutcome::Message
     }
 
-    /// Reads a message that did not fit: its header, with the length, is in `first`.
-    fn read_long(&self, first: &[u8]) -> Look {
+    /// Reads a message longer than the buffer. Its header, with the length, is in `first`.
+    fn read_long(&self, first: &[u8]) -> ReadOutcome {
         let header = UserHeader::read(first, self.device.with_pkey_index);
         let length = header.map_or(0, |header| header.length as usize);
         let mut buffer = Vec::new();
         if buffer.try_reserve_exact(length).is_err() || length <= first.len() {
-            return Look::Failed(io::ErrorKind::OutOfMemory.into());
+            return ReadOutcome::Failed(io::ErrorKind::OutOfMemory.into());
         }
         buffer.resize(length, 0);
         match self.device.descriptor.read(&mut buffer) {
             Ok(Some(len)) => self.deliver(&buffer[..len]),
-            Ok(None) => return Look::Nothing,
-            Err(error) => return Look::Failed(error),
+            Ok(None) => return ReadOutcome::Empty,
+            Err(error) => return ReadOutcome::Failed(error),
         }
-        Look::Message
+        ReadOutcome::Message
     }
 
     fn deliver(&self, message: &[u8]) {
@@ -137,6 +134,7 @@ impl Reader {
     }
 }
 
+/// True for errors of a removed device, such as EIO when the adapter is unplugged.
 fn is_final(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EIO | libc::ENODEV | libc::EBADF | libc::EPIPE))
 }
@@ -151,28 +149,28 @@ mod tests {
     use std::thread::ThreadId;
     use std::time::Duration;
 
-    const PATIENT: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
 
-    /// Where each message was delivered, in order. Whoever delivers the one in the middle waits
-    /// until another has delivered one.
+    /// Messages with the thread that delivered them, in order. The delivery of one message blocks until
+    /// another thread has delivered one.
     #[derive(Default)]
-    struct Ledger(Mutex<Vec<(u8, ThreadId)>>, Condvar);
+    struct DeliveryLog(Mutex<Vec<(u8, ThreadId)>>, Condvar);
 
-    impl Ledger {
-        fn wait_until(&self, is_so: impl Fn(&[(u8, ThreadId)]) -> bool) {
-            let ledger = self.0.lock().expect("no panic in here");
-            let done = self.1.wait_timeout_while(ledger, PATIENT, |ledger| !is_so(ledger));
+    impl DeliveryLog {
+        fn wait_until(&self, condition: impl Fn(&[(u8, ThreadId)]) -> bool) {
+            let log = self.0.lock().expect("no panic in here");
+            let done = self.1.wait_timeout_while(log, TIMEOUT, |log| !condition(log));
             assert!(!done.expect("no panic in here").1.timed_out());
         }
     }
 
-    impl MadSink for Ledger {
+    impl MadSink for DeliveryLog {
         fn deliver(&self, delivery: Delivery<'_>) {
             let (number, own) = (delivery.mad[8], std::thread::current().id());
             self.0.lock().expect("no panic in here").push((number, own));
             self.1.notify_all();
-            if number == 2 * RUSH as u8 {
-                self.wait_until(|ledger| ledger.iter().any(|&(_, thread)| thread != own));
+            if number == 2 * MESSAGES_PER_HELPER_WAKE as u8 {
+                self.wait_until(|log| log.iter().any(|&(_, thread)| thread != own));
             }
         }
 
@@ -182,41 +180,44 @@ mod tests {
     }
 
     #[test]
-    fn in_a_rush_the_reader_is_relieved() {
+    fn the_helper_reads_under_high_load() {
         let (ours, theirs) = UnixDatagram::pair().expect("sockets");
         theirs.set_nonblocking(true).expect("a socket");
-        let device = Device::of(Descriptor::of(theirs.into()), Agent::Sa, 7);
+        let device = Device::with_agent(Descriptor::of(theirs.into()), Agent::Sa, 7);
         let header = device.header_len();
         let mut message = vec![0; header + MAD_SIZE];
         message[0] = 7;
         let send = |number| {
             message[header + 8] = number;
-            ours.send(&message).expect("it is read")
+            ours.send(&message).expect("the reader reads")
         };
-        let (life, ledger) = (Arc::<Life>::default(), Arc::<Ledger>::default());
-        let reader = Reader::new(Arc::new(device), life.clone(), ledger.clone());
-        let (end, alarm) = nix::unistd::pipe().expect("a pipe");
-        let relief = std::thread::spawn({
+        let (life, log) = (Arc::<Life>::default(), Arc::<DeliveryLog>::default());
+        let reader = Reader::new(Arc::new(device), life.clone(), log.clone());
+        let (stop, stop_pipe) = nix::unistd::pipe().expect("a pipe");
+        let helper = std::thread::spawn({
             let reader = reader.clone();
-            move || reader.relieve()
+            move || reader.help()
         });
-        let thread = relief.thread().clone();
-        let first = std::thread::spawn(move || reader.run(&end, Some(&thread)));
-        (0..10 * RUSH as u8).for_each({
+        let helper_thread = helper.thread().clone();
+        let first = std::thread::spawn(move || reader.run(&stop, Some(&helper_thread)));
+        (0..10 * MESSAGES_PER_HELPER_WAKE as u8).for_each({
             let mut send = send;
             move |number| {
                 send(number);
             }
         });
-        ledger.wait_until(|ledger| ledger.len() == 10 * RUSH as usize);
+        log.wait_until(|log| log.len() == 10 * MESSAGES_PER_HELPER_WAKE as usize);
         life.stop.store(true, Ordering::Relaxed);
-        drop(alarm);
-        relief.thread().unpark();
+        drop(stop_pipe);
+        helper.thread().unpark();
         first.join().expect("no panic");
-        relief.join().expect("no panic");
+        helper.join().expect("no panic");
         let mut numbers: Vec<u8> =
-            ledger.0.lock().expect("no panic in here").iter().map(|&(number, _)| number).collect();
+            log.0.lock().expect("no panic in here").iter().map(|&(number, _)| number).collect();
         numbers.sort_unstable();
-        assert!(numbers.iter().copied().eq(0..10 * RUSH as u8), "each once: {numbers:?}");
+        assert!(
+            numbers.iter().copied().eq(0..10 * MESSAGES_PER_HELPER_WAKE as u8),
+            "each once: {numbers:?}"
+        );
     }
 }

@@ -1,9 +1,8 @@
 //! The system calls, and the only unsafe code of the crate.
 //!
-//! Calls go to libc's `open`, `read`, `write`, `ioctl`, `poll` and `close` and to nothing else,
-//! because a preloaded simulator replaces exactly these. Its descriptors are numbers the
-//! kernel does not know: they must not meet any other call, and [`Descriptor`] is therefore
-//! not an `OwnedFd`.
+//! Only libc's `open`, `read`, `write`, `ioctl`, `poll` and `close` are called, because preloaded
+//! simulators replace these. Their descriptors are unknown to the kernel and must not be passed to any
+//! other call, so that [`Descriptor`] is not an `OwnedFd`.
 
 #![allow(unsafe_code)]
 
@@ -22,12 +21,12 @@ impl Descriptor {
         Self::open_as(path, libc::O_RDWR)
     }
 
-    /// Opens the device `path` for nothing but holding it.
+    /// Opens the device `path` to keep it open without I/O.
     pub(super) fn hold(path: &CStr) -> io::Result<Self> {
         Self::open_as(path, libc::O_RDONLY)
     }
 
-    /// A socket that stands for a device.
+    /// Uses a socket in place of a device.
     #[cfg(test)]
     pub(super) fn of(socket: std::os::fd::OwnedFd) -> Self {
         Self(std::os::fd::IntoRawFd::into_raw_fd(socket))
@@ -46,9 +45,8 @@ impl Descriptor {
         unsafe { libc::fcntl(self.0, libc::F_GETFD) >= 0 }
     }
 
-    /// Reads one MAD. `None` when there is nothing to read.
-    ///
-    /// Simulators return a negative number without setting errno for that.
+    /// Reads one MAD; `None` if the queue is empty, which simulators report by a negative number without
+    /// errno.
     pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         clear_errno();
         // SAFETY: the pointer and the length are those of a buffer that is ours to write.
@@ -79,41 +77,40 @@ impl Descriptor {
         }
     }
 
-    /// Waits until there is something to read here or in `alarm`, at most `timeout_ms`
-    /// (-1: for ever). True if the device is gone.
-    pub(super) fn wait(&self, alarm: Option<RawFd>, timeout_ms: libc::c_int) -> bool {
+    /// Waits until the device or `stop` is readable, at most `timeout_ms` milliseconds (-1: no limit).
+    /// Returns true if the device was removed.
+    pub(super) fn wait(&self, stop: Option<RawFd>, timeout_ms: libc::c_int) -> bool {
         let mut fds = [
             libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 },
-            libc::pollfd { fd: alarm.unwrap_or(-1), events: libc::POLLIN, revents: 0 },
+            libc::pollfd { fd: stop.unwrap_or(-1), events: libc::POLLIN, revents: 0 },
         ];
-        let count = if alarm.is_some() { 2 } else { 1 };
+        let count = if stop.is_some() { 2 } else { 1 };
         // SAFETY: `count` elements of the array are valid for reading and writing.
         let ready = unsafe { libc::poll(fds.as_mut_ptr(), count, timeout_ms) };
         let gone = libc::POLLERR | libc::POLLHUP | libc::POLLNVAL;
         ready > 0 && fds[0].revents & gone != 0 && fds[0].revents & libc::POLLIN == 0
     }
 
-    /// Switches to headers with a P_Key index; must come before everything else.
+    /// Enables headers with a P_Key index. Must precede all other calls.
     pub(super) fn enable_pkey_index(&self) -> io::Result<()> {
         // SAFETY: this request takes no argument.
         check(unsafe { libc::ioctl(self.0, abi::ENABLE_PKEY as _, 0) })
     }
 
-    /// Registers an agent the older way.
+    /// `IB_USER_MAD_REGISTER_AGENT`.
     pub(super) fn register(&self, request: &mut RegisterRequest) -> io::Result<()> {
         let request: *mut RegisterRequest = request;
         // SAFETY: the request's structure has the layout the kernel reads and writes.
         check(unsafe { libc::ioctl(self.0, abi::REGISTER_AGENT as _, request) })
     }
 
-    /// Registers an agent the newer way.
+    /// `IB_USER_MAD_REGISTER_AGENT2`.
     pub(super) fn register2(&self, request: &mut RegisterRequest2) -> io::Result<()> {
         let request: *mut RegisterRequest2 = request;
         // SAFETY: the request's structure has the layout the kernel reads and writes.
         check(unsafe { libc::ioctl(self.0, abi::REGISTER_AGENT2 as _, request) })
     }
 
-    /// Unregisters the agent `id`.
     pub(super) fn unregister(&self, id: u32) -> io::Result<()> {
         let id: *const u32 = &id;
         // SAFETY: the kernel reads four bytes.
@@ -123,8 +120,7 @@ impl Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: the number came from `open` and is closed nowhere else. Nothing is to be done
-        // about an error.
+        // SAFETY: the descriptor came from `open` and is closed nowhere else.
         unsafe { libc::close(self.0) };
     }
 }
@@ -133,7 +129,7 @@ fn check(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Simulators fail without saying why: then errno must not tell of something older.
+/// Simulators fail without setting errno, which must not contain an older error then.
 fn clear_errno() {
     nix::errno::Errno::clear();
 }

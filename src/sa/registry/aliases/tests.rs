@@ -5,7 +5,7 @@ use crate::wire::attr::{NodeDescription, NodeInfo, SwitchInfo};
 use crate::wire::smp::DirectedRoute;
 use proptest::prelude::*;
 
-/// A host with ports 1, 2 and 3.
+/// A fabric of one channel adapter with port GUIDs 1, 2 and 3.
 fn fabric() -> Arc<Fabric> {
     let mut info = NodeInfo::default();
     info.set_num_ports(3);
@@ -21,7 +21,7 @@ fn fabric() -> Arc<Fabric> {
 }
 
 fn edit(port: u64, block: u8, entries: &[(usize, u64)]) -> AliasEdit {
-    let mut guids = [Guid::default(); BLOCK];
+    let mut guids = [Guid::default(); GUID_BLOCK];
     let mut selected = 0;
     for &(index, guid) in entries {
         guids[index] = Guid(guid);
@@ -33,19 +33,19 @@ fn edit(port: u64, block: u8, entries: &[(usize, u64)]) -> AliasEdit {
         block,
         selected,
         guids,
-        byte: 0x5A,
+        assigned_guid_byte: 0x5A,
         fabric: fabric(),
     }
 }
 
-fn block(guids: &[u64]) -> [Guid; BLOCK] {
-    let mut block = [Guid::default(); BLOCK];
+fn block(guids: &[u64]) -> [Guid; GUID_BLOCK] {
+    let mut block = [Guid::default(); GUID_BLOCK];
     block.iter_mut().zip(guids).for_each(|(slot, &guid)| *slot = Guid(guid));
     block
 }
 
 #[test]
-fn an_alias_is_that_of_one_port() {
+fn an_alias_belongs_to_one_port() {
     let mut aliases = Aliases::default();
     assert_eq!(aliases.set(&edit(1, 0, &[(1, 11), (2, 12)])), Ok(block(&[1, 11, 12])));
     let taken = edit(2, 0, &[(1, 11), (2, 22), (3, 22), (4, 3)]);
@@ -60,7 +60,7 @@ fn an_alias_is_that_of_one_port() {
 }
 
 #[test]
-fn the_subnet_manager_makes_up_guids_and_gives_them_again() {
+fn assigned_guids_are_reused_for_the_same_entry() {
     let made_up = |n: u64| 0x14_055A_0000_0000 + n;
     let mut aliases = Aliases::default();
     assert_eq!(aliases.set(&edit(1, 1, &[(0, made_up(1))])), Ok(block(&[made_up(1)])));
@@ -72,17 +72,17 @@ fn the_subnet_manager_makes_up_guids_and_gives_them_again() {
     assert_eq!(aliases.clear(&edit(2, 1, &[(0, 0)])), block(&rest));
     assert_eq!(aliases.port(Guid(made_up(2))), None);
     assert_eq!(aliases.set(&edit(2, 1, &[(0, 0)])), Ok(block(&whole)), "the same again");
-    aliases.forget(&BTreeSet::from([Guid(2)]));
+    aliases.remove_ports(&BTreeSet::from([Guid(2)]));
     assert_eq!(aliases.block(Guid(2), 1), None);
     assert_eq!(aliases.set(&edit(2, 1, &[(0, 0)])), Ok(block(&[made_up(2)])), "also then");
     aliases.last_assigned = u32::MAX;
     assert_eq!(aliases.set(&edit(3, 1, &[(0, 0)])), Err(ErrorStatus(SaStatus::NO_RESOURCES)));
-    aliases.forget_all();
+    aliases.clear_all();
     assert_eq!((aliases.iter().count(), aliases.port(Guid(made_up(1)))), (0, None));
 }
 
 #[test]
-fn what_an_earlier_run_left_is_taken_over_as_far_as_it_is_free() {
+fn restored_aliases_of_other_ports_are_omitted() {
     let mut aliases = Aliases::default();
     aliases.restore(Guid(1), 0, Lid(1), block(&[7, 11, 12]));
     aliases.restore(Guid(2), 0, Lid(2), block(&[2, 11, 22]));
@@ -91,13 +91,13 @@ fn what_an_earlier_run_left_is_taken_over_as_far_as_it_is_free() {
     aliases.restore(Guid(1), 0, Lid(1), block(&[1, 0, 12, 33]));
     let ports = [11, 12, 22, 33].map(|guid| aliases.port(Guid(guid)).map(|port| port.0));
     assert_eq!(ports, [None, Some(1), Some(2), Some(1)]);
-    let wanted = aliases.wanted(&fabric());
+    let wanted = aliases.planned_blocks(&fabric());
     assert_eq!(wanted.len(), 2);
     assert_eq!(wanted[0].guids, GuidBlock(block(&[1, 0, 12, 33])));
 }
 
 #[test]
-fn changes_are_counted_and_nothing_else() {
+fn only_changes_are_counted() {
     let mut aliases = Aliases::default();
     let mut last = 0;
     let mut changed = |aliases: &Aliases| std::mem::replace(&mut last, aliases.changes()) != last;
@@ -110,15 +110,15 @@ fn changes_are_counted_and_nothing_else() {
     assert!(!changed(&aliases));
     aliases.clear(&edit(1, 0, &[(1, 0)]));
     assert!(changed(&aliases));
-    aliases.forget(&BTreeSet::from([Guid(2)]));
+    aliases.remove_ports(&BTreeSet::from([Guid(2)]));
     assert!(!changed(&aliases));
-    aliases.forget(&BTreeSet::from([Guid(1)]));
+    aliases.remove_ports(&BTreeSet::from([Guid(1)]));
     assert!(changed(&aliases));
 }
 
 proptest! {
-    /// Whatever is asked, a GUID is at one place, entry 0 of block 0 is the port's own, and the
-    /// index of ports is that of the blocks.
+    /// After any requests, a GUID has one entry, entry 0 of block 0 is the port's own GUID, and the index
+    /// of ports agrees with the blocks.
     #[test]
     fn blocks_and_their_index_agree(
         steps in prop::collection::vec(

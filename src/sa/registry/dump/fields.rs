@@ -1,20 +1,20 @@
-//! The fields of a line: each has a name, and stands after the one before.
+//! Reads the fields of a line, `name=value`, in a fixed order.
 
-use crate::ids::Gid;
+use crate::ids::{Gid, Guid};
 use crate::wire::record::ServiceRecord;
 
-/// What is wrong with a line: column from 1 (0: the line as a whole) and text.
+/// Column, from 1 (0 for the whole line), and message of an invalid line.
 pub(super) type FieldError = (u32, String);
 
-/// A line while it is read.
+/// A line with the position up to which it has been read.
 pub(super) struct Fields<'a> {
     line: &'a str,
-    /// Bytes read so far.
+    /// Offset in bytes.
     at: usize,
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of `line` after its first `at` bytes.
+    /// Starts at the offset `at` in bytes.
     pub(super) fn new(line: &'a str, at: usize) -> Self {
         Self { line, at }
     }
@@ -23,7 +23,7 @@ impl<'a> Fields<'a> {
         self.line[..self.at].chars().count() as u32 + 1
     }
 
-    /// Goes behind the next `name=`; words between are of no matter.
+    /// Skips to the value of the next field `name`. Other fields are ignored.
     fn seek(&mut self, name: &str) -> Result<(), FieldError> {
         let label = format!(" {name}=");
         let place = self.line[self.at..].find(&label);
@@ -32,13 +32,13 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// Goes behind blanks.
+    /// Skips blanks.
     pub(super) fn skip_blanks(&mut self) {
         let rest = &self.line[self.at..];
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// A hex number up to a blank, a colon or the end of the line.
+    /// Reads a hexadecimal number of at most `max` up to a blank, a colon or the end of the line.
     pub(super) fn hex(&mut self, name: &str, max: u64) -> Result<u64, FieldError> {
         let rest = &self.line[self.at..];
         let word = rest.split([' ', '\t', '\r', ':']).next().unwrap_or_default();
@@ -51,8 +51,11 @@ impl<'a> Fields<'a> {
                 self.at += word.len();
                 Ok(value)
             }
-            Some(_) => Err((column, format!("{name} {word} is above 0x{max:x}"))),
-            None => Err((column, format!("\"{word}\" is no value of {name}: a hex number is"))),
+            Some(_) => Err((column, format!("{name} {word} exceeds the maximum of 0x{max:x}"))),
+            None => Err((
+                column,
+                format!("\"{word}\" is not a valid {name}: a hexadecimal number is expected"),
+            )),
         }
     }
 
@@ -61,46 +64,38 @@ impl<'a> Fields<'a> {
         self.hex(name, max)
     }
 
-    /// The field `name`, at most 8 bits wide.
     pub(super) fn u8(&mut self, name: &str) -> Result<u8, FieldError> {
         Ok(self.number(name, u8::MAX.into())? as u8)
     }
 
-    /// At most 16 bits.
     pub(super) fn u16(&mut self, name: &str) -> Result<u16, FieldError> {
         Ok(self.number(name, u16::MAX.into())? as u16)
     }
 
-    /// At most 32 bits.
     pub(super) fn u32(&mut self, name: &str) -> Result<u32, FieldError> {
         Ok(self.number(name, u32::MAX.into())? as u32)
     }
 
-    /// At most 64 bits.
     pub(super) fn u64(&mut self, name: &str) -> Result<u64, FieldError> {
         self.number(name, u64::MAX)
     }
 
-    /// Sixteen bytes as two numbers with a colon between.
+    /// Reads 16 bytes, written as two 64-bit numbers separated by a colon.
     pub(super) fn pair(&mut self, name: &str) -> Result<[u8; 16], FieldError> {
         let first = self.u64(name)?;
         if !self.line[self.at..].starts_with(':') {
-            return Err((self.column(), format!("{name} has one half only")));
+            return Err((self.column(), format!("the second half of {name} is missing")));
         }
         self.at += 1;
         let second = self.hex(name, u64::MAX)?;
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&first.to_be_bytes());
-        bytes[8..].copy_from_slice(&second.to_be_bytes());
-        Ok(bytes)
+        Ok(Gid::new(first, Guid(second)).0)
     }
 
-    /// A GID.
     pub(super) fn gid(&mut self, name: &str) -> Result<Gid, FieldError> {
         self.pair(name).map(Gid)
     }
 
-    /// The name of a service, between quotes, or up to a blank.
+    /// Reads a ServiceName, which is quoted or ends at a blank.
     pub(super) fn name(
         &mut self,
         name: &str,
@@ -111,17 +106,17 @@ impl<'a> Fields<'a> {
         let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'));
         let inside = &rest[quote.map_or(0, char::len_utf8)..];
         let end = match quote {
-            // Names are written as they are: the quote that ends one stands before a blank.
+            // Names may contain quotes: the closing one precedes a blank.
             Some(quote) => inside
                 .find(&format!("{quote} ")[..])
                 .or_else(|| inside.ends_with(quote).then(|| inside.len() - 1))
-                .ok_or_else(|| (start, format!("the quote that ends {name} is missing")))?,
+                .ok_or_else(|| (start, format!("the closing quote of {name} is missing")))?,
             None => inside.find(' ').unwrap_or(inside.len()),
         };
         let bytes = unescaped(&inside[..end]);
         if bytes.len() > ServiceRecord::NAME_SIZE {
-            let most = ServiceRecord::NAME_SIZE;
-            return Err((start, format!("{name} has {} bytes, {most} fit", bytes.len())));
+            let max = ServiceRecord::NAME_SIZE;
+            return Err((start, format!("{name} has {} bytes; the maximum is {max}", bytes.len())));
         }
         self.at += rest.len() - inside.len() + end;
         let mut value = [0; ServiceRecord::NAME_SIZE];
@@ -130,7 +125,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The bytes of a name, `\xNN` read as one.
+/// The bytes of a name, with `\xNN` replaced by the byte.
 fn unescaped(text: &str) -> Vec<u8> {
     let raw = text.as_bytes();
     let mut bytes = Vec::with_capacity(raw.len());

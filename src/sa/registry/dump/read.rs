@@ -1,4 +1,4 @@
-//! Text → registry.
+//! Restores the registry from the dump file.
 
 use super::Timestamp;
 use super::fields::{FieldError, Fields};
@@ -7,44 +7,40 @@ use crate::ids::{Gid, Guid, Lid, Mlid, Pkey, Sl};
 use crate::notes::Severity;
 use crate::sa::rates::{mtu_is_valid, rate_rank};
 use crate::sa::registry::Registry;
-use crate::sa::registry::aliases::BLOCK;
 use crate::sa::registry::groups::{Group, GroupSpec, Member};
-use crate::sa::registry::subscriptions::{Subscription, is_security};
+use crate::sa::registry::subscriptions::{Subscription, is_security_trap};
 use crate::transport::Address;
+use crate::wire::attr::tables::GUID_BLOCK;
 use crate::wire::record::{InformInfo, JoinState, ServiceRecord};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What came of a dump.
+/// Number of restored registrations, and diagnostics.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RestoreSummary {
-    /// Groups.
     pub groups: usize,
-    /// Members of all groups.
     pub members: usize,
-    /// Subscriptions.
     pub subscriptions: usize,
-    /// Services.
     pub services: usize,
     /// Blocks of alias GUIDs.
     pub aliases: usize,
-    /// Services whose lease ended meanwhile.
+    /// Services whose lease has ended since the dump.
     pub expired: usize,
-    /// Lines that could not be used, with their places.
+    /// Invalid lines.
     pub findings: Vec<Diagnostic>,
 }
 
-/// How lines begin, and what reads them.
-const KINDS: [(&str, Kind); 5] = [
-    ("MC Group", Kind::Group),
-    ("mcm_port:", Kind::Member),
-    ("InformInfo Record:", Kind::Subscription),
-    ("Service Record:", Kind::Service),
-    ("GUIDInfo Record:", Kind::Aliases),
+/// Beginning of each kind of line.
+const LINE_KINDS: [(&str, LineKind); 5] = [
+    ("MC Group", LineKind::Group),
+    ("mcm_port:", LineKind::Member),
+    ("InformInfo Record:", LineKind::Subscription),
+    ("Service Record:", LineKind::Service),
+    ("GUIDInfo Record:", LineKind::Aliases),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LineKind {
     Group,
     Member,
     Subscription,
@@ -56,7 +52,7 @@ struct Reader<'a> {
     registry: &'a mut Registry,
     permanent: &'a [GroupSpec],
     time: Timestamp,
-    /// The group that members on the next lines belong to, and the line it stands on.
+    /// The group whose members are on the following lines, and its line number.
     open: Option<(u32, Group)>,
     file: &'a Path,
     restored: RestoreSummary,
@@ -76,8 +72,8 @@ pub(super) fn text(
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        if let Err(finding) = reader.line(number, line) {
-            reader.tell(number, finding);
+        if let Err(error) = reader.line(number, line) {
+            reader.report(number, error);
         }
     }
     reader.close_group();
@@ -85,32 +81,32 @@ pub(super) fn text(
 }
 
 impl Reader<'_> {
-    fn tell(&mut self, line: u32, (column, message): FieldError) {
+    fn report(&mut self, line: u32, (column, message): FieldError) {
         let (file, severity) = (self.file.to_owned(), Severity::Error);
         self.restored.findings.push(Diagnostic { file, line, column, severity, message });
     }
 
     fn line(&mut self, number: u32, line: &str) -> Result<(), FieldError> {
-        let kind = KINDS.iter().find(|(start, _)| line.starts_with(start));
+        let kind = LINE_KINDS.iter().find(|(start, _)| line.starts_with(start));
         let Some(&(start, kind)) = kind else {
             self.close_group();
-            return Err((1, "a line of no known kind".into()));
+            return Err((1, "unknown kind of line".into()));
         };
-        if kind != Kind::Member {
+        if kind != LineKind::Member {
             self.close_group();
         }
         let mut fields = Fields::new(line, start.len());
         match kind {
-            Kind::Group => self.open = Some((number, self.group(&mut fields)?)),
-            Kind::Member => self.member(&mut fields)?,
-            Kind::Subscription => self.subscription(&mut fields)?,
-            Kind::Service => self.service(&mut fields)?,
-            Kind::Aliases => self.aliases(&mut fields)?,
+            LineKind::Group => self.open = Some((number, self.group(&mut fields)?)),
+            LineKind::Member => self.member(&mut fields)?,
+            LineKind::Subscription => self.subscription(&mut fields)?,
+            LineKind::Service => self.service(&mut fields)?,
+            LineKind::Aliases => self.aliases(&mut fields)?,
         }
         Ok(())
     }
 
-    /// Hands the group that was read last over to the registry.
+    /// Adds the last group with its members to the registry.
     fn close_group(&mut self) {
         let Some((number, group)) = self.open.take() else { return };
         let members = group.members.len();
@@ -119,13 +115,13 @@ impl Reader<'_> {
                 self.restored.groups += 1;
                 self.restored.members += members;
             }
-            Err(why) => self.tell(number, (0, format!("the group is left out: {why}"))),
+            Err(reason) => self.report(number, (0, format!("the group is not restored: {reason}"))),
         }
     }
 
     fn group(&self, fields: &mut Fields<'_>) -> Result<Group, FieldError> {
         fields.skip_blanks();
-        let mlid = Mlid(fields.hex("the group's MLID", Mlid::LAST.0.into())? as u16);
+        let mlid = Mlid(fields.hex("group MLID", Mlid::LAST.0.into())? as u16);
         if mlid < Mlid::FIRST {
             return Err((0, format!("{mlid} is not a multicast LID")));
         }
@@ -140,14 +136,14 @@ impl Reader<'_> {
         let state = JoinState(fields.u8("scope_state")? & 0xF);
         let proxy = fields.u8("proxy_join")? != 0;
         if state.is_empty() {
-            return Err((0, "a member without any role".into()));
+            return Err((0, "the member has no join state".into()));
         }
         let Some((_, group)) = self.open.as_mut() else {
-            return Err((0, "a member without a group before it".into()));
+            return Err((0, "the member follows no group".into()));
         };
-        let name = port.guid();
-        let port = self.registry.aliases.port(name).unwrap_or(name);
-        group.members.insert(name, Member { port, state, proxy, since: 0 });
+        let guid = port.guid();
+        let port = self.registry.aliases.port(guid).unwrap_or(guid);
+        group.members.insert(guid, Member { port, state, proxy, since: 0 });
         Ok(())
     }
 
@@ -163,14 +159,14 @@ impl Reader<'_> {
         let pkey_index = fields.u16("pkey_ix")?;
         let sl = Sl(fields.u8("sl")? & 0xF);
         if !lid.is_unicast() {
-            return Err((0, format!("reports cannot go to LID {lid}")));
+            return Err((0, format!("LID {lid} is not a unicast LID that reports can be sent to")));
         }
         let to = Address { lid, qpn, qkey, sl, path_bits, pkey_index, grh: None };
-        let trusted = info.is_generic() != 0 && is_security(info.trap_number());
+        let trusted = info.is_generic() != 0 && is_security_trap(info.trap_number());
         let (prefix, subscriber) = (subscriber.prefix(), subscriber.guid());
         let old = Subscription { subscriber, prefix, number, info, to, trusted };
         if !self.registry.subscriptions.restore(old) {
-            return Err((0, "the subscription is there already, or too many are".into()));
+            return Err((0, "the subscription is a duplicate, or the table is full".into()));
         }
         self.restored.subscriptions += 1;
         Ok(())
@@ -193,17 +189,17 @@ impl Reader<'_> {
         record.set_data(data);
         let modified = fields.u32("modified_time")?;
         let period = fields.u32("lease_period")?;
-        // The file has 32 bits of the time; a clock that was set back since counts as no time.
-        let passed = (self.time.epoch as u32).wrapping_sub(modified);
-        let passed = if passed > i32::MAX as u32 { 0 } else { passed };
-        let left =
-            if period == ServiceRecord::NO_END { period } else { period.saturating_sub(passed) };
-        if left == 0 {
+        // The file contains 32 bits of the time. A clock that has been set back counts as no time.
+        let elapsed = (self.time.epoch as u32).wrapping_sub(modified);
+        let elapsed = if elapsed > i32::MAX as u32 { 0 } else { elapsed };
+        let remaining =
+            if period == ServiceRecord::NO_END { period } else { period.saturating_sub(elapsed) };
+        if remaining == 0 {
             self.restored.expired += 1;
             return Ok(());
         }
-        if !self.registry.services.restore(record, left, self.time.now) {
-            return Err((0, "the service is there already, or too many are".into()));
+        if !self.registry.services.restore(record, remaining, self.time.now) {
+            return Err((0, "the service is a duplicate, or the table is full".into()));
         }
         self.restored.services += 1;
         Ok(())
@@ -213,7 +209,7 @@ impl Reader<'_> {
         let port = Guid(fields.u64("base_guid")?);
         let lid = Lid(fields.u16("lid")?);
         let block = fields.u8("block_num")?;
-        let mut guids = [Guid(0); BLOCK];
+        let mut guids = [Guid(0); GUID_BLOCK];
         for (index, guid) in guids.iter_mut().enumerate() {
             *guid = Guid(fields.u64(&format!("guid{index}"))?);
         }
@@ -223,7 +219,7 @@ impl Reader<'_> {
     }
 }
 
-/// What a group is.
+/// Reads the parameters of a group.
 fn group_spec(fields: &mut Fields<'_>) -> Result<GroupSpec, FieldError> {
     let mgid = fields.gid("mgid")?;
     fields.gid("port_gid")?;
@@ -240,7 +236,7 @@ fn group_spec(fields: &mut Fields<'_>) -> Result<GroupSpec, FieldError> {
         return Err((0, format!("{mgid} is not a multicast GID")));
     }
     if !mtu_is_valid(mtu) || rate_rank(rate).is_none() {
-        return Err((0, format!("MTU code {mtu} or rate code {rate} has no meaning")));
+        return Err((0, format!("MTU code {mtu} or rate code {rate} is undefined")));
     }
     let sl = Sl((sl_flow_hop >> 28) as u8);
     let (flow_label, hop_limit) = (sl_flow_hop >> 8 & 0xF_FFFF, sl_flow_hop as u8);
@@ -259,7 +255,7 @@ fn group_spec(fields: &mut Fields<'_>) -> Result<GroupSpec, FieldError> {
     })
 }
 
-/// What a subscription asks for.
+/// Reads the InformInfo of a subscription.
 fn inform_info(fields: &mut Fields<'_>) -> Result<InformInfo, FieldError> {
     let mut info = InformInfo::default();
     info.set_gid(fields.gid("gid")?);

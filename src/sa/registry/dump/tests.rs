@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const PREFIX: u64 = 0xfe80_0000_0000_0000;
 
-/// As Debian's opensm 3.3.23 writes it.
+/// Written by Debian's opensm 3.3.23.
 const OPENSM: &str = include_str!("opensm-sa.dump");
 
 fn time(epoch: u64) -> Timestamp {
@@ -22,19 +22,19 @@ fn restored(text: &str, at: Timestamp) -> (Registry, RestoreSummary) {
 }
 
 #[test]
-fn what_opensm_wrote_is_read_and_written_letter_by_letter() {
+fn a_dump_of_opensm_is_reproduced_exactly() {
     let at = time(0x6560_0000);
     let (registry, restored) = restored(OPENSM, at);
     assert_eq!(restored.findings, []);
     assert_eq!((restored.groups, restored.members), (2, 3));
     assert_eq!((restored.subscriptions, restored.services, restored.aliases), (1, 1, 1));
-    // The configuration says which groups are well known.
+    // The configuration determines the well-known groups.
     let written = registry.dump(PREFIX, at);
     assert_eq!(written, OPENSM.replace(" (well known)", ""));
 }
 
 #[test]
-fn groups_keep_their_mlids_and_the_configuration_its_parameters() {
+fn restored_groups_have_their_mlids_and_the_configured_parameters() {
     let mut registry = Registry::default();
     let (other, _) = restored(OPENSM, time(0));
     let mut spec = other.iter().next().expect("a group").spec.clone();
@@ -63,7 +63,7 @@ fn groups_keep_their_mlids_and_the_configuration_its_parameters() {
 }
 
 #[test]
-fn leases_go_on_while_nobody_runs() {
+fn leases_continue_while_no_subnet_manager_runs() {
     let line = OPENSM.lines().find(|line| line.starts_with("Service")).expect("a service");
     let line = line.replace("lease_period=0xffffffff", "lease_period=0x64");
     for (later, left) in [(0, Some(100)), (60, Some(40)), (100, None), (100_000, None)] {
@@ -78,22 +78,22 @@ fn leases_go_on_while_nobody_runs() {
 }
 
 #[test]
-fn broken_lines_are_told_with_their_place_and_cost_themselves_alone() {
+fn invalid_lines_are_skipped_and_reported_with_their_place() {
     let at = time(0x6560_0000);
     let whole = restored(OPENSM, at).1;
     let table = [
         ("mlid=0xc005 mtu", "mlid=0xc005 m_u", "mtu is missing"),
-        ("qkey=0x00000b1b", "qkey=0x1ffffffff", "above 0xffffffff"),
+        ("qkey=0x00000b1b", "qkey=0x1ffffffff", "exceeds the maximum of 0xffffffff"),
         ("MC Group 0xc005", "MC Group 0x0005", "is not a multicast LID"),
-        ("MC Group 0xc005", "MC Groupé0xc005", "is no value of the group's MLID"),
+        ("MC Group 0xc005", "MC Groupé0xc005", "is not a valid group MLID"),
         ("mgid=0xff12401bffff0000", "mgid=0x0012401bffff0000", "is not a multicast GID"),
-        ("scope_state=0x21 proxy_join=0x1", "scope_state=0x20 proxy_join=0x1", "without any role"),
-        ("trap_num=0x40", "trap_num=six", "\"six\" is no value of trap_num"),
-        ("rep_addr: lid=0x0004", "rep_addr: lid=0x0000", "cannot go to LID 0"),
-        ("name='a service'", "name='a service", "the quote that ends name is missing"),
-        ("data8=0x0102030405060708:0x", "data8=0x0102030405060708;0x", "no value of data8"),
+        ("scope_state=0x21 proxy_join=0x1", "scope_state=0x20 proxy_join=0x1", "has no join state"),
+        ("trap_num=0x40", "trap_num=six", "\"six\" is not a valid trap_num"),
+        ("rep_addr: lid=0x0004", "rep_addr: lid=0x0000", "LID 0 is not a unicast LID"),
+        ("name='a service'", "name='a service", "the closing quote of name is missing"),
+        ("data8=0x0102030405060708:0x", "data8=0x0102030405060708;0x", "not a valid data8"),
         ("guid7=", "guid8=", "guid7 is missing"),
-        ("GUIDInfo Record:", "GUIDinfo Record:", "a line of no known kind"),
+        ("GUIDInfo Record:", "GUIDinfo Record:", "unknown kind of line"),
     ];
     for (from, to, message) in table {
         assert!(OPENSM.contains(from), "{from}");
@@ -106,13 +106,13 @@ fn broken_lines_are_told_with_their_place_and_cost_themselves_alone() {
         let count =
             |r: &RestoreSummary| r.groups + r.subscriptions + r.services + r.aliases + r.members;
         let lost = count(&whole) - count(&restored);
-        // With a group go its members, and each of their lines is told.
+        // The members of an invalid group are invalid as well, each with a diagnostic.
         assert_eq!(lost, restored.findings.len(), "{to}");
     }
 }
 
 #[test]
-fn any_bytes_of_a_name_come_back() {
+fn names_of_any_bytes_are_restored() {
     let at = time(7);
     for name in ["it's", "\"it's\"", "a\nb", "\\x41", "' lease=", "\u{85}é", ""] {
         let mut record = ServiceRecord::default();
@@ -130,7 +130,7 @@ fn any_bytes_of_a_name_come_back() {
     }
 }
 
-/// Number, scope, and members: port, roles, joined by another.
+/// Number, scope, and members with port, join state and proxy flag.
 type SomeGroup = (u8, u8, Vec<(u64, u8, bool)>);
 
 fn groups() -> impl Strategy<Value = Vec<SomeGroup>> {
@@ -199,7 +199,7 @@ proptest! {
             all[48..80].copy_from_slice(&bytes);
             all[112..144].copy_from_slice(&bytes);
             let mut record = ServiceRecord(all);
-            // A name ends with its first 0.
+            // A name ends with its first NUL byte.
             let mut name = record.name();
             let end = name.iter().position(|&byte| byte == 0).unwrap_or(64);
             name[end..].fill(0);
@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(
+    fn any_text_is_read_without_a_panic(
         cut in 0..OPENSM.len(),
         noise in "\\PC{0,40}",
         end in 0..OPENSM.len(),

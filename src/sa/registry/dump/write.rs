@@ -1,4 +1,4 @@
-//! Registry → text.
+//! Writes the registry as text.
 
 use super::Timestamp;
 use crate::ids::Gid;
@@ -9,7 +9,6 @@ use crate::sa::registry::subscriptions::Subscription;
 use crate::wire::record::{JoinState, ServiceRecord};
 use std::fmt::Write as _;
 
-/// The whole registry.
 pub(super) fn text(registry: &Registry, prefix: u64, time: Timestamp) -> String {
     let mut out = String::new();
     for (port, block, lid, guids) in registry.aliases.iter() {
@@ -29,13 +28,13 @@ pub(super) fn text(registry: &Registry, prefix: u64, time: Timestamp) -> String 
     for item in registry.subscriptions.iter() {
         subscription(&mut out, item);
     }
-    for item in registry.services.iter().filter(|service| service.left(time.now) > 0) {
+    for item in registry.services.iter().filter(|service| service.remaining_lease(time.now) > 0) {
         service(&mut out, item, time);
     }
     out
 }
 
-/// Both halves of a GID, as OpenSM writes them.
+/// A GID in OpenSM's format: two 64-bit numbers.
 fn halves(gid: Gid) -> String {
     format!("0x{:016x}:0x{:016x}", gid.prefix(), gid.guid().0)
 }
@@ -43,18 +42,18 @@ fn halves(gid: Gid) -> String {
 fn group(out: &mut String, group: &Group, prefix: u64) {
     let (record, spec) = (group.record(), &group.spec);
     let raw = &record.0;
-    let known = if group.permanent { " (well known)" } else { "" };
+    let well_known = if group.permanent { " (well known)" } else { "" };
     let sl_flow_hop =
         u32::from(spec.sl.0) << 28 | (spec.flow_label & 0xF_FFFF) << 8 | u32::from(spec.hop_limit);
     let _ = write!(
         out,
-        "MC Group {mlid} {known}: mgid={mgid} port_gid={nobody} qkey=0x{qkey:08x} mlid={mlid} \
+        "MC Group {mlid} {well_known}: mgid={mgid} port_gid={port_gid} qkey=0x{qkey:08x} mlid={mlid} \
          mtu=0x{mtu:02x} tclass=0x{tclass:02x} pkey={pkey} rate=0x{rate:02x} \
          pkt_life=0x{life:02x} sl_flow_hop=0x{sl_flow_hop:08x} scope_state=0x{scope_state:02x} \
          proxy_join=0x0\n\n",
         mlid = group.mlid,
         mgid = halves(spec.mgid),
-        nobody = halves(Gid::default()),
+        port_gid = halves(Gid::default()),
         qkey = spec.qkey,
         mtu = raw[38],
         tclass = spec.traffic_class,
@@ -121,17 +120,17 @@ fn service(out: &mut String, service: &Service, time: Timestamp) {
     for (index, field) in ["data8", "data16", "data32", "data64"].into_iter().enumerate() {
         number_pair(out, field, &data[16 * index..16 * (index + 1)]);
     }
-    let (modified, left) = (time.epoch as u32, service.left(time.now));
-    let _ = write!(out, " modified_time=0x{modified:x} lease_period=0x{left:x}\n\n");
+    let (modified, remaining) = (time.epoch as u32, service.remaining_lease(time.now));
+    let _ = write!(out, " modified_time=0x{modified:x} lease_period=0x{remaining:x}\n\n");
 }
 
-/// Sixteen bytes as two numbers.
+/// Writes 16 bytes as two 64-bit numbers.
 fn number_pair(out: &mut String, field: &str, bytes: &[u8]) {
     let half = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let _ = write!(out, " {field}=0x{}:0x{}", half(&bytes[..8]), half(&bytes[8..16]));
 }
 
-/// The name of a service between quotes: its bytes up to the first 0.
+/// A ServiceName in quotes, up to its first NUL byte.
 fn quoted(name: &[u8; ServiceRecord::NAME_SIZE]) -> String {
     let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
     let name = &name[..end];
