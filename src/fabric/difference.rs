@@ -1,26 +1,24 @@
-//! What changed from one picture to the next, as far as plans depend on it.
+//! Differences between two snapshots, as far as plans depend on them.
 
 use super::{Fabric, Node, NodeId, Port, PortId};
 use rayon::prelude::*;
 
-/// Port slots compared at a time.
+/// Nodes or port slots in one task.
 const CHUNK: usize = 4096;
 
-/// How a picture differs from an earlier one of the same nodes.
+/// The differences from an earlier snapshot of the same nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Difference {
-    /// Ports with another PortInfo, GUID or peer, ascending.
+    /// Ports with a changed PortInfo, GUID or peer, ascending.
     pub ports: Vec<PortId>,
-    /// Nodes that are able to do something else, or are called otherwise, ascending.
+    /// Nodes with changed capcapabilities or descriptions, ascending.
     pub nodes: Vec<NodeId>,
 }
 
 impl Difference {
-    /// The difference; `None` if the pictures do not have the same nodes with the same slots, or
-    /// are not seen from the same port.
+    /// Compares two snapshots; `None` if their nodes, port slots or local ports are not the same.
     ///
-    /// Directed routes, and what a switch reports of its own state, are not looked at: no plan
-    /// depends on them.
+    /// Directed routes and the state bits of SwitchInfo are ignored, since no plan depends on them.
     pub fn between(old: &Fabric, new: &Fabric) -> Option<Self> {
         let same_size = old.nodes.len() == new.nodes.len() && old.ports.len() == new.ports.len();
         if !same_size || old.local != new.local {
@@ -33,13 +31,12 @@ impl Difference {
         Some(Self { nodes: nodes?, ports })
     }
 
-    /// Nothing changed.
     pub fn is_empty(&self) -> bool {
         self.ports.is_empty() && self.nodes.is_empty()
     }
 }
 
-/// The nodes that changed; `None` if some are others than before.
+/// The changed nodes; `None` if a node was exchanged.
 fn changed_nodes(old: &[Node], new: &[Node]) -> Option<Vec<NodeId>> {
     let chunks = old.par_chunks(CHUNK).zip(new.par_chunks(CHUNK)).enumerate();
     let found = chunks.map(|(number, (old, new))| {
@@ -64,9 +61,9 @@ fn is_same_node(old: &Node, new: &Node) -> bool {
         && (old.info == new.info || (old.guid() == new.guid() && old.kind() == new.kind()))
 }
 
-/// Which of the node's abilities a plan depends on.
+/// True if a capability that plans depend on, or the description, changed.
 fn is_changed(old: &Node, new: &Node) -> bool {
-    let abilities = |node: &Node| {
+    let capabilities = |node: &Node| {
         let (info, switch) = (&node.info, &node.switch_info);
         (
             info.partition_cap(),
@@ -79,7 +76,7 @@ fn is_changed(old: &Node, new: &Node) -> bool {
         )
     };
     let is_alike = old.info == new.info && old.switch_info == new.switch_info;
-    (!is_alike && abilities(old) != abilities(new)) || old.description != new.description
+    (!is_alike && capabilities(old) != capabilities(new)) || old.description != new.description
 }
 
 fn changed_ports(old: &[Port], new: &[Port]) -> Vec<PortId> {
@@ -96,7 +93,7 @@ fn changed_ports(old: &[Port], new: &[Port]) -> Vec<PortId> {
     found.concat()
 }
 
-/// Compares 64 bytes in one go, without a branch between them: nearly all are the same.
+/// Compares all 64 bytes without a branch between them, because nearly all ports are equal.
 fn is_same_info(old: &Port, new: &Port) -> bool {
     let (Some(old), Some(new)) = (&old.info, &new.info) else {
         return old.info.is_none() && new.info.is_none();

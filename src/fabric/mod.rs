@@ -1,13 +1,13 @@
-//! What IS: an immutable, densely indexed picture of a fabric.
+//! [`Fabric`]: an immutable, densely indexed snapshot of a fabric.
 //!
-//! Nodes are ordered by node GUID, so that the same fabric has the same picture whatever the
-//! order in which the sweep met its nodes. Every node owns `num_ports + 1` consecutive port
-//! slots; slot 0 is the management port of a switch and unused on channel adapters and routers.
-//! GUIDs are for the edges: inside, everything is an index.
+//! Nodes are ordered by node GUID, so a fabric has the same snapshot whatever the order of discovery. Each
+//! node owns `num_ports + 1` consecutive port slots. Slot 0 is the management port of a switch; on channel
+//! adapters and routers it is unused. GUIDs serve for look-ups from outside; inside, everything is an
+//! index.
 //!
-//! [`topology`] is the bare wiring, as generators and fabric files ([`ibnet`]) give it;
-//! [`synthetic`] is what a sweep of that wiring would see. [`difference`] tells what changed from one
-//! picture to the next.
+//! [`topology`] describes nodes and cables without state, as generators and fabric files ([`ibnet`]) give
+//! them. [`synthetic`] makes the snapshot that a sweep of a topology would return. [`difference`] compares
+//! two snapshots.
 
 pub mod difference;
 pub mod ibnet;
@@ -47,14 +47,12 @@ index! {
     PortId
 }
 
-/// A node.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// NodeInfo as the node answered it (through the port it was first reached by).
+    /// NodeInfo through the port by which the node was reached first.
     pub info: NodeInfo,
-    /// NodeDescription.
     pub description: NodeDescription,
-    /// Set for switches.
+    /// `None` for nodes that are no switches.
     pub switch: Option<SwitchId>,
     /// SwitchInfo, for switches that answered it.
     pub switch_info: SwitchInfo,
@@ -65,101 +63,91 @@ pub struct Node {
 }
 
 impl Node {
-    /// GUID of the node.
     pub fn guid(&self) -> Guid {
         self.info.node_guid()
     }
 
-    /// Kind of the node.
     pub fn kind(&self) -> NodeKind {
         self.info.kind()
     }
 
-    /// True for switches.
     pub fn is_switch(&self) -> bool {
         self.switch.is_some()
     }
 
-    /// Number of external ports.
+    /// Number of ports without port 0.
     pub fn num_ports(&self) -> u8 {
         self.info.num_ports()
     }
 }
 
-/// A port slot.
+/// A port slot, whether or not the port exists.
 #[derive(Clone, Copy, Debug)]
 pub struct Port {
-    /// The node it belongs to.
     pub node: NodeId,
-    /// Its number there.
     pub num: PortNum,
-    /// GUID: of a switch's ports all the same, that of port 0; 0 where unknown.
+    /// All ports of a switch have the GUID of its port 0; 0 if unknown.
     pub guid: Guid,
-    /// PortInfo; `None` for slots that do not exist, were not reached or did not answer.
+    /// `None` for ports that do not exist, were not reached or did not answer.
     pub info: Option<PortInfo>,
-    /// The port at the other end of the cable.
+    /// The port at the far end of the cable.
     pub peer: Option<PortId>,
 }
 
 impl Port {
-    /// Logical state; `Down` where nothing is known.
+    /// Logical state; `Down` if unknown.
     pub fn state(&self) -> PortState {
         self.info.map_or(PortState::Down, |info| info.port_state())
     }
 }
 
-/// Something wrong with the fabric that a sweep met and went on from.
+/// A failure that a sweep met. The sweep continues without the device.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DiscoveryFault {
     /// Two nodes answer with the same node GUID.
     #[error("duplicate node GUID {guid}: at path {first} and at path {second}")]
     DuplicateNodeGuid {
-        /// The GUID.
         guid: Guid,
-        /// Directed route to the node that is kept.
+        /// Directed route to the node in the snapshot.
         first: DirectedRoute,
-        /// Directed route to the other.
+        /// Directed route to the other one.
         second: DirectedRoute,
     },
     /// Two ports of different nodes answer with the same port GUID.
     #[error("duplicate port GUID {guid}: at path {first} and at path {second}")]
     DuplicatePortGuid {
-        /// The GUID.
         guid: Guid,
-        /// Directed route to the port that is kept.
+        /// Directed route to the port in the snapshot.
         first: DirectedRoute,
-        /// Directed route to the other.
+        /// Directed route to the other one.
         second: DirectedRoute,
     },
     /// A node or port did not answer, although its link is up.
     #[error("no answer to {attribute} from {what} at path {route}")]
     NoAnswer {
-        /// Name of the attribute asked for.
+        /// Name of the requested attribute.
         attribute: &'static str,
-        /// GUID, port and description as far as known, else where it should be.
+        /// GUID, port and description as far as known, or the place of the device.
         what: String,
-        /// Directed route used.
         route: DirectedRoute,
     },
-    /// An answer makes no sense.
+    /// A device answered with invalid data.
     #[error("{what} at path {route}: {problem}")]
     InvalidAnswer {
         /// GUID, port and description.
         what: String,
-        /// Directed route used.
         route: DirectedRoute,
-        /// What is wrong with it.
         problem: String,
     },
 }
 
-/// The picture of a fabric.
+/// The snapshot of a fabric.
 #[derive(Clone, Debug)]
 pub struct Fabric {
     nodes: Vec<Node>,
     ports: Vec<Port>,
     switches: Vec<NodeId>,
-    /// Hashed in the quick way: who asks cannot add keys, and a device has few.
+    /// A fast hash is safe here: clients cannot add keys, and a device has few.
     by_node_guid: FxHashMap<Guid, NodeId>,
     by_port_guid: FxHashMap<Guid, PortId>,
     local: PortId,
@@ -169,32 +157,26 @@ pub struct Fabric {
 /// A node as a sweep or a file gives it to [`Fabric::assemble`].
 #[derive(Clone, Debug)]
 pub struct NodeParts {
-    /// NodeInfo.
     pub info: NodeInfo,
-    /// NodeDescription.
     pub description: NodeDescription,
-    /// SwitchInfo, for switches.
     pub switch_info: SwitchInfo,
     /// Directed route from the SM's node.
     pub route: DirectedRoute,
-    /// `num_ports + 1` slots: port GUID (0 if unknown) and PortInfo.
+    /// Port GUID (0 if unknown) and PortInfo of each of the `num_ports + 1` slots.
     pub ports: Vec<(Guid, Option<PortInfo>)>,
 }
 
-/// The end of a cable: node GUID and port number.
+/// End of a cable: node GUID and port number.
 pub type End = (Guid, PortNum);
 
-/// Room for so many GUIDs.
 fn guid_map<T>(capacity: usize) -> FxHashMap<Guid, T> {
     FxHashMap::with_capacity_and_hasher(capacity, FxBuildHasher)
 }
 
 impl Fabric {
-    /// The fabric of these nodes and cables, seen from the port `local`. Node GUIDs must be
-    /// unique (sweeps keep the first and record a [`DiscoveryFault`]); cables at ports that do not exist
-    /// are ignored, and of two cables at one port the first counts.
-    ///
-    /// Returns `None` if `local` is not among the nodes.
+    /// Makes a snapshot of nodes and cables, seen from port `local`; `None` if that does not exist. Node GUIDs
+    /// must be unique (sweeps keep the first node and record a [`DiscoveryFault`]). Cables at ports that do not
+    /// exist are ignored, and so is a second cable at one port.
     pub fn assemble(
         mut parts: Vec<NodeParts>,
         cables: &[(End, End)],
@@ -289,17 +271,14 @@ impl Fabric {
         (0..self.ports.len() as u32).map(PortId)
     }
 
-    /// A node.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
     }
 
-    /// A switch's node.
     pub fn switch(&self, id: SwitchId) -> &Node {
         self.node(self.switches[id.index()])
     }
 
-    /// A port slot.
     pub fn port(&self, id: PortId) -> &Port {
         &self.ports[id.index()]
     }
@@ -320,7 +299,7 @@ impl Fabric {
         self.port_of(self.switches[switch.index()], num)
     }
 
-    /// Slots 0..=N of a node.
+    /// The slots of a node, port 0 first.
     pub fn ports_of(&self, node: NodeId) -> &[Port] {
         let node = self.node(node);
         let first = node.first_port.index();
@@ -342,13 +321,13 @@ impl Fabric {
         self.local
     }
 
-    /// What was wrong while the picture was taken.
+    /// The failures of the sweep.
     pub fn faults(&self) -> &[DiscoveryFault] {
         &self.faults
     }
 
-    /// All end ports that were reached, ordered by node and port: ports of channel adapters and
-    /// routers, and port 0 of switches. They are what gets LIDs.
+    /// All end ports that were reached, ordered by node and port: ports of channel adapters and routers, and
+    /// port 0 of switches. These ports get LIDs.
     pub fn end_ports(&self) -> impl Iterator<Item = PortId> + '_ {
         self.port_ids().filter(|&id| {
             let port = self.port(id);
@@ -356,8 +335,8 @@ impl Fabric {
         })
     }
 
-    /// The switch a port belongs to or, for the port of a channel adapter or router, the switch
-    /// at the other end of its cable.
+    /// The switch of a port or, for the port of a channel adapter or router, the switch at the far end of its
+    /// cable.
     pub fn switch_behind(&self, id: PortId) -> Option<SwitchId> {
         let port = self.port(id);
         match self.node(port.node).switch {
@@ -381,7 +360,7 @@ impl Fabric {
         through_peer.unwrap_or(node.route)
     }
 
-    /// Brings the picture to what devices answered to Sets.
+    /// Updates the snapshot with the answers of devices to Sets.
     pub fn acknowledge(
         &mut self,
         ports: &[(PortId, PortInfo)],
@@ -396,13 +375,13 @@ impl Fabric {
         }
     }
 
-    /// GUID, port and description of a port, as messages name it.
+    /// Kind, GUID, description and number of a port for messages.
     pub fn describe(&self, id: PortId) -> String {
         let (port, node) = (self.port(id), self.node_of(id));
         format!("{} {} \"{}\" port {}", node.kind(), node.guid(), node.description, port.num)
     }
 
-    /// The LID of a port as the device reported it: for ports of switches that of port 0.
+    /// The LID that the device reported; for all ports of a switch that of port 0.
     pub fn observed_lid(&self, id: PortId) -> Option<Lid> {
         let node = self.node_of(id);
         let owner = if node.is_switch() { node.first_port } else { id };

@@ -1,5 +1,5 @@
-//! The picture that a sweep of a healthy, trained fabric would take, made from the bare cables_by_port:
-//! for tests, for planning without a fabric, and as the factory settings of the simulator.
+//! Synthetic snapshots: what a sweep of a trained fabric with a given topology would return. Tests, planning
+//! without a fabric, and the initial state of simulated devices use them.
 
 use super::topology::{Topology, TopologyNode};
 use super::{Fabric, NodeParts};
@@ -11,26 +11,24 @@ use crate::wire::attr::{
 use crate::wire::smp::DirectedRoute;
 use std::collections::VecDeque;
 
-/// The default subnet prefix.
 const DEFAULT_PREFIX: u64 = 0xFE80_0000_0000_0000;
-/// What every end port can do: traps, SL mapping, system image GUID, notice of changed
+/// CapabilityMask of all end ports: traps, SL mapping, system image GUID, notices of changed
 /// capabilities, client reregistration (IBA vol. 1, 14.2.5.6).
 const END_PORT_CAPABILITIES: u32 =
     1 << 3 | CapMask::SL_MAPPING | 1 << 11 | 1 << 22 | CapMask::CLIENT_REREGISTER;
-/// SDR, DDR, QDR.
+/// Link speed bits of SDR, DDR and QDR.
 const ALL_SPEEDS: u8 = 0x7;
-/// QDR.
+/// Link speed bit of QDR.
 const FASTEST: u8 = 0x4;
-/// 1x and 4x.
+/// Link widths 1x and 4x.
 const WIDTHS: u8 = LinkWidth::X1 | LinkWidth::X4;
 
-/// What the devices of a fabric are able to do, as codes of the wire. All devices are alike: 4x
-/// QDR ports.
+/// Capabilities of all devices, in the encoding of the attributes. All ports are 4x QDR.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hardware {
-    /// VLCap: 4 means eight data VLs.
+    /// VLCap; 4 stands for eight data VLs.
     pub vl_cap: u8,
-    /// MTUCap: 4 means 2048 bytes.
+    /// MTUCap; 4 stands for 2048 bytes.
     pub mtu_cap: u8,
     /// Entries of the high-priority VL arbitration table.
     pub vl_arb_high_cap: u8,
@@ -38,22 +36,21 @@ pub struct Hardware {
     pub vl_arb_low_cap: u8,
     /// Entries of the linear forwarding tables.
     pub linear_fdb_cap: u16,
-    /// Entries of the multicast forwarding tables; 0: no multicast.
+    /// Entries of the multicast forwarding tables; 0 stands for no multicast.
     pub multicast_fdb_cap: u16,
     /// Entries of the P_Key tables of end ports.
     pub partition_cap: u16,
-    /// Entries of the P_Key tables of switch external ports; 0: they enforce nothing.
+    /// Entries of the P_Key tables of external switch ports; 0 stands for no enforcement.
     pub partition_enforcement_cap: u16,
     /// Entries of the GUID tables of channel adapter and router ports.
     pub guid_cap: u8,
-    /// Switches have an enhanced port 0.
     pub enhanced_port0: bool,
-    /// Switches take one SL to VL mapping for many pairs of ports.
+    /// Switches support the optimized SL to VL mapping table programming.
     pub optimized_sl_to_vl: bool,
 }
 
 impl Default for Hardware {
-    /// As ibsim's devices are: eight data VLs, MTU 2048, VL arbitration with 8 + 8 entries.
+    /// The capabilities of ibsim devices: eight data VLs, MTU 2048, VL arbitration with 8 + 8 entries.
     fn default() -> Self {
         Self {
             vl_cap: 4,
@@ -88,7 +85,7 @@ impl Hardware {
         info
     }
 
-    /// SwitchInfo of a switch that nobody has configured.
+    /// SwitchInfo of an unconfigured switch.
     pub fn switch_info(&self) -> SwitchInfo {
         let mut info = SwitchInfo::default();
         info.set_linear_fdb_cap(self.linear_fdb_cap);
@@ -103,8 +100,8 @@ impl Hardware {
         info
     }
 
-    /// PortInfo of a port that nobody has configured: INIT if `linked`, else down and polling.
-    /// Port 0 of a switch has no cable and is always up; a base port 0 is always ACTIVE.
+    /// PortInfo of an unconfigured port: INIT if `linked`, else down and polling. Port 0 of a switch has no cable
+    /// and is always up; a base port 0 is always ACTIVE.
     pub fn port_info(&self, kind: NodeKind, num: PortNum, linked: bool) -> PortInfo {
         let is_switch = kind == NodeKind::Switch;
         let is_port0 = is_switch && num == PortNum::ZERO;
@@ -135,8 +132,7 @@ impl Hardware {
     }
 }
 
-/// Sets the fields that training sets: INIT with the best width and speed that are enabled, or
-/// down and polling.
+/// Sets the fields that link training sets: INIT with 4x QDR, or down and polling.
 pub fn set_link(info: &mut PortInfo, up: bool) {
     if up {
         info.set_port_state(PortState::Init);
@@ -151,15 +147,14 @@ pub fn set_link(info: &mut PortInfo, up: bool) {
     }
 }
 
-/// How [`Fabric::from_topology`] sees the fabric.
+/// Parameters of [`Fabric::from_topology`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SyntheticView {
-    /// What the devices can do.
     pub hardware: Hardware,
     /// State of all links: INIT as before the first sweep, or ACTIVE.
     pub state: PortState,
-    /// The port of the local node at which the SM sits; `None` for port 0 of a switch and the
-    /// first cabled port of another node.
+    /// The SM's port on the local node. `None` stands for port 0 of a switch or the first cabled port of
+    /// another node.
     pub local_port: Option<PortNum>,
 }
 
@@ -170,12 +165,10 @@ impl Default for SyntheticView {
 }
 
 impl Fabric {
-    /// The picture a sweep from the node `local` (an index into `topology.nodes`) would take of
-    /// this cables_by_port, all links up. Directed routes are shortest ones; nodes without a path of at
-    /// most 63 hops are not in the picture, nor is the PortInfo of channel adapter ports that
-    /// are not reached through their own cable.
-    ///
-    /// `None` if there is no such node or port.
+    /// The snapshot that a sweep from node `local` (an index into `topology.nodes`) would take with all links
+    /// up; `None` if there is no such node or port. Directed routes are the shortest. The snapshot omits nodes
+    /// more than 63 hops away, and the PortInfo of channel adapter ports that are not reached through their
+    /// own cable.
     pub fn from_topology(topology: &Topology, local: usize, view: &SyntheticView) -> Option<Self> {
         let cables_by_port = CableMap::new(topology);
         let home = topology.nodes.get(local)?;
@@ -208,7 +201,7 @@ impl Fabric {
     }
 }
 
-/// How a node was first reached: route, and the port through which the answer came.
+/// Route to a node, and the port through which it answers.
 type Reached = (DirectedRoute, PortNum);
 
 /// A topology with its cables by port.
@@ -254,7 +247,7 @@ impl<'a> CableMap<'a> {
         self.topology.nodes[node].kind == NodeKind::Switch
     }
 
-    /// Breadth first, ports in ascending order. Only switches and the local port pass SMPs on.
+    /// Searches breadth first, ports in ascending order. Only switches and the local port forward SMPs.
     fn routes(&self, local: usize, local_port: PortNum) -> Vec<Option<Reached>> {
         let mut routes: Vec<Option<Reached>> = vec![None; self.first.len()];
         routes[local] = Some((DirectedRoute::LOCAL, local_port));
@@ -277,8 +270,8 @@ impl<'a> CableMap<'a> {
         self.is_switch(node) || (node == local && exit == local_port)
     }
 
-    /// True for ports whose cable a sweep gets to see: those of switches, the local one, and
-    /// those at the other end of such a port.
+    /// True for ports whose cable a sweep discovers: those of switches, the local one, and those at the far
+    /// end of such a port.
     fn is_seen(&self, node: usize, num: PortNum, local: usize, local_port: PortNum) -> bool {
         self.passes(node, num, local, local_port)
             || self
@@ -322,7 +315,7 @@ impl<'a> CableMap<'a> {
 }
 
 impl TopologyNode {
-    /// The GUID that NodeInfo tells through port `num`: a switch has that of port 0 everywhere.
+    /// The port GUID in NodeInfo through port `num`; a switch gives that of port 0 on all ports.
     fn port_guid_on_wire(&self, num: PortNum) -> Guid {
         self.port_guid(if self.kind == NodeKind::Switch { PortNum::ZERO } else { num })
     }
@@ -376,7 +369,7 @@ Ca 1 \"H-0000000000000019\" # \"hidden\"
     }
 
     #[test]
-    fn routes_are_shortest_and_what_is_out_of_reach_is_missing() {
+    fn routes_are_shortest_and_unreachable_nodes_are_omitted() {
         let fabric = fabric(2, &SyntheticView::default());
         let seen: Vec<_> =
             fabric.nodes().iter().map(|node| (node.guid().0, node.route.to_string())).collect();

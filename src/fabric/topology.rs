@@ -1,5 +1,4 @@
-//! The bare wiring of a fabric: what generators make, what files hold, what a simulator is
-//! built from.
+//! Nodes and cables of a fabric without state, as generators make them and fabric files hold them.
 
 use crate::ids::{Guid, PortNum};
 use crate::wire::attr::NodeKind;
@@ -7,15 +6,14 @@ use crate::wire::attr::NodeKind;
 /// Nodes and cables, without any state.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Topology {
-    /// All nodes, in the order of the file or generator.
+    /// Nodes in the order of the file or generator.
     pub nodes: Vec<TopologyNode>,
-    /// All cables, each once: (node index, port) at both ends.
+    /// Cables, each once, as (node index, port) of both ends.
     pub cables: Vec<[(usize, PortNum); 2]>,
 }
 
 impl Topology {
-    /// Brings cables, port GUIDs and LIDs into the order of nodes and ports, so that the same
-    /// wiring is the same value.
+    /// Sorts cables, port GUIDs and LIDs by node and port, so that equal topologies are equal values.
     pub fn normalize(&mut self) {
         for cable in &mut self.cables {
             cable.sort_unstable();
@@ -31,25 +29,20 @@ impl Topology {
 /// A node of a [`Topology`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TopologyNode {
-    /// Kind.
     pub kind: NodeKind,
-    /// GUID of the node.
     pub guid: Guid,
-    /// GUID of the system.
     pub system_guid: Guid,
-    /// Description.
     pub description: String,
-    /// Number of external ports.
+    /// Number of ports without port 0.
     pub num_ports: u8,
-    /// Port GUIDs where they are not the usual ones (node GUID + port number on CAs and
-    /// routers, the node GUID itself on port 0 of switches).
+    /// Port GUIDs that differ from the default: node GUID + port number for channel adapters and routers, the
+    /// node GUID for port 0 of switches.
     pub port_guids: Vec<(PortNum, Guid)>,
-    /// LIDs that the devices already had, if the file tells: (port, LID, LMC).
+    /// LIDs in the file as (port, LID, LMC).
     pub lids: Vec<(PortNum, u16, u8)>,
 }
 
 impl TopologyNode {
-    /// GUID of port `num`.
     pub fn port_guid(&self, num: PortNum) -> Guid {
         let special = self.port_guids.iter().find(|(port, _)| *port == num);
         match (special, self.kind) {

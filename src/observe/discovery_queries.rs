@@ -1,5 +1,5 @@
-//! The questions of a sweep and what their answers lead to: shared by the heavy and the focused
-//! sweep, which differ only in where they begin.
+//! The queries of a sweep and the handling of their answers. The heavy and the focused sweep share them and
+//! differ only in the first queries.
 
 use super::discovery_state::{DiscoveryState, NodeMatch};
 use crate::fabric::DiscoveryFault;
@@ -13,11 +13,11 @@ use crate::wire::attr::{
 };
 use crate::wire::smp::{DirectedRoute, SmpRoute};
 
-/// A query under way.
+/// A query in flight.
 #[derive(Clone, Copy, Debug)]
 enum Query {
-    /// Who is at the end of this route? It leaves from a port of a known node, or from nowhere
-    /// (the own node).
+    /// NodeInfo of the node at the end of a route, which leaves from a port of a known node; `None` stands for
+    /// the local node.
     Node {
         from: Option<(usize, PortNum)>,
         route: DirectedRoute,
@@ -44,7 +44,7 @@ enum Query {
 }
 
 impl Query {
-    /// The known node that the query goes to, or past; `None`: it starts from nowhere.
+    /// The last known node on the route of the query; `None` for the query to the local node.
     fn node(self) -> Option<usize> {
         match self {
             Self::Node { from, .. } => from.map(|(node, _)| node),
@@ -57,22 +57,20 @@ impl Query {
     }
 }
 
-/// A sweep at work.
+/// A sweep in progress.
 pub(super) struct DiscoveryQueries {
     batch: Tagged<Query>,
     m_key: u64,
-    /// What was found so far.
     pub state: DiscoveryState,
-    /// Other subnet managers.
     pub managers: Vec<((usize, PortNum), SmInfo)>,
-    /// Switches whose PortStateChange bit was set.
+    /// Switches with PortStateChange set.
     pub changed_switches: Vec<Guid>,
-    /// Questions without an answer in the first round: [`Self::retry`] asks them once more.
+    /// Queries without an answer in the first round, which [`Self::retry`] repeats once.
     deferred: Vec<Query>,
     is_retry: bool,
-    /// A cable was found to be lost; questions that went along it have not been put off.
+    /// A lost cable was found, and queries across it are not deferred yet.
     is_cut: bool,
-    /// Why the first query, to the own node, failed.
+    /// Failure of the query to the local node.
     pub local_failure: Option<SmpError>,
 }
 
@@ -91,7 +89,7 @@ impl DiscoveryQueries {
         }
     }
 
-    /// Asks until nothing is left to be asked.
+    /// Runs until all queries, including those that answers cause, are complete.
     pub(super) async fn run(&mut self) {
         while let Some((query, answer)) = self.batch.next().await {
             match answer {
@@ -101,9 +99,9 @@ impl DiscoveryQueries {
         }
     }
 
-    /// The same where routes may lead along cables that turn out to be lost. Questions that went along
-    /// these are put off for [`Self::retry`] at once: to wait until their time is over would take a
-    /// hundred times as long as all the others.
+    /// [`Self::run`] where routes may cross lost cables. As soon as a cable is known to be lost, queries across
+    /// it are deferred until [`Self::retry`]: waiting for their timeout would take a hundred times as long
+    /// as all others together.
     pub(super) async fn run_deferring_cut_routes(&mut self) {
         while let Some((query, answer)) = self.batch.next().await {
             match answer {
@@ -121,8 +119,8 @@ impl DiscoveryQueries {
         }
     }
 
-    /// Asks once more what found no answer, by the routes as they are known now. What fails
-    /// again becomes a fault of the picture.
+    /// Repeats the unanswered queries on the routes that are known now. Those that fail again become faults of
+    /// the snapshot.
     pub(super) async fn retry(&mut self) {
         self.is_retry = true;
         for query in std::mem::take(&mut self.deferred) {
@@ -134,7 +132,7 @@ impl DiscoveryQueries {
         self.run().await;
     }
 
-    /// Drops the unanswered questions to nodes that are lost.
+    /// Drops the deferred queries to lost nodes.
     pub(super) fn drop_queries_to(&mut self, is_lost: impl Fn(usize) -> bool) {
         self.deferred.retain(|query| !query.node().is_some_and(&is_lost));
     }
@@ -163,7 +161,7 @@ impl DiscoveryQueries {
         self.state.entries()[node].route
     }
 
-    /// The route by which a port is managed: a channel adapter's ports each through their own
+    /// The route for managing a port. Each port of a channel adapter or router is reached through its own
     /// cable.
     fn port_route(&self, node: usize, port: PortNum) -> DirectedRoute {
         let entry = &self.state.entries()[node];
@@ -174,7 +172,7 @@ impl DiscoveryQueries {
         through_peer.and_then(|(peer, num)| self.route(peer).then(num)).unwrap_or(entry.route)
     }
 
-    /// Asks who is at the end of a port's cable.
+    /// Queries the node at the far end of a port's cable.
     pub(super) fn query_node(&mut self, from: Option<(usize, PortNum)>) {
         let route = match from {
             None => Some(DirectedRoute::LOCAL),
@@ -190,7 +188,7 @@ impl DiscoveryQueries {
         }
     }
 
-    /// Asks a switch for itself and all its ports.
+    /// Queries a switch and all its ports.
     pub(super) fn query_switch(&mut self, node: usize) {
         self.submit(Query::Switch { node });
         for port in 0..self.state.entries()[node].ports.len() {
@@ -198,13 +196,12 @@ impl DiscoveryQueries {
         }
     }
 
-    /// Asks one port for its PortInfo.
+    /// Queries the PortInfo of one port.
     pub(super) fn query_port(&mut self, node: usize, port: PortNum) {
         self.submit(Query::Port { node, port });
     }
 
-    /// Asks for the P_Key tables of all end ports, and of switch ports that face end ports and
-    /// can check P_Keys.
+    /// Queries the P_Key tables of all end ports, and of switch ports that face end ports and enforce P_Keys.
     pub(super) fn query_pkeys(&mut self) {
         let mut wanted = Vec::new();
         for (node, entry) in self.state.entries().iter().enumerate() {
@@ -262,7 +259,7 @@ impl DiscoveryQueries {
         }
     }
 
-    /// NodeInfo came: a new node, a new port of a known one, or just the other end of a cable.
+    /// Handles a NodeInfo: of a new node, of a new port of a known one, or of the far end of a cable only.
     fn met(&mut self, from: Option<(usize, PortNum)>, route: DirectedRoute, info: NodeInfo) {
         if let Some(problem) = node_info_problem(&info) {
             let what = format!("{} {}", info.kind(), info.node_guid());
@@ -295,7 +292,7 @@ impl DiscoveryQueries {
         }
     }
 
-    /// Two cables seem to end at one port: another device with the same GUID is behind one.
+    /// Records a second cable at one port: a different device with the same GUID is behind one of them.
     fn cable_conflict(&mut self, node: usize, info: &NodeInfo, second: DirectedRoute) {
         let (first, guid) = (self.route(node), info.node_guid());
         self.state.faults.push(DiscoveryFault::DuplicateNodeGuid { guid, first, second });
@@ -365,7 +362,7 @@ impl DiscoveryQueries {
     }
 }
 
-/// What makes a NodeInfo impossible, if anything does.
+/// The reason why a NodeInfo is invalid; `None` if it is valid.
 fn node_info_problem(info: &NodeInfo) -> Option<String> {
     let (port, ports) = (info.local_port(), info.num_ports());
     let is_switch = info.kind() == NodeKind::Switch;

@@ -1,8 +1,8 @@
 //! Nodes and cables while they are being collected.
 //!
-//! A state starts empty (heavy sweep) or as a copy of the last picture (focused sweep). Cables
-//! are kept from both ends. When it becomes a [`Fabric`], the directed routes are computed anew
-//! along the cables, shortest first, and what cannot be reached is left out.
+//! A discovery starts empty (heavy sweep) or with a copy of the last snapshot (focused sweep). Each cable is
+//! recorded at both ends. The conversion into a [`Fabric`] recomputes the directed routes along the
+//! cables, shortest first, and omits nodes that they do not reach.
 
 use crate::fabric::{DiscoveryFault, End, Fabric, NodeParts};
 use crate::ids::{Guid, PortNum};
@@ -11,47 +11,46 @@ use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState
 use crate::wire::smp::DirectedRoute;
 use std::collections::{HashMap, VecDeque};
 
-/// A node of a state.
+/// A discovered node.
 #[derive(Clone, Debug)]
 pub struct DiscoveredNode {
-    /// NodeInfo through the port it was first reached by.
+    /// NodeInfo through the port by which the node was reached first.
     pub info: NodeInfo,
-    /// NodeDescription, empty until it is answered.
+    /// Empty until the node answers NodeDescription.
     pub description: NodeDescription,
-    /// SwitchInfo of switches.
+    /// Unset for nodes that are no switches.
     pub switch_info: SwitchInfo,
-    /// Directed route by which it was reached.
+    /// Directed route to the node.
     pub route: DirectedRoute,
-    /// Ports 0..=N.
+    /// Ports from 0 to the number of ports.
     pub ports: Vec<DiscoveredPort>,
 }
 
-/// A port of a state.
+/// A port of a discovered node.
 #[derive(Clone, Debug, Default)]
 pub struct DiscoveredPort {
-    /// GUID; 0 while unknown.
+    /// 0 while unknown.
     pub guid: Guid,
-    /// PortInfo once it is answered.
+    /// `None` until the port answers PortInfo.
     pub info: Option<PortInfo>,
-    /// Other end of the cable: entry and port.
+    /// Far end of the cable: node index and port.
     pub peer: Option<(usize, PortNum)>,
-    /// P_Key table, as far as it was read.
+    /// The blocks of the P_Key table that were read.
     pub pkeys: Vec<PkeyBlock>,
 }
 
 impl DiscoveredNode {
-    /// True for switches.
     pub fn is_switch(&self) -> bool {
         self.info.kind() == NodeKind::Switch
     }
 
-    /// The port's slot, if the node has that many ports.
+    /// A port; `None` if the node has fewer ports.
     pub fn slot(&mut self, port: PortNum) -> Option<&mut DiscoveredPort> {
         self.ports.get_mut(port.index())
     }
 }
 
-/// What [`DiscoveryState::meet`] made of a NodeInfo.
+/// The result of [`DiscoveryState::record_node`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeMatch {
     /// A node seen for the first time.
@@ -60,24 +59,24 @@ pub enum NodeMatch {
     NewPort(usize),
     /// A known node and port.
     Known(usize),
-    /// Another node with the GUID of a known one: recorded as a fault.
+    /// Another node with the GUID of a known one, which is recorded as a fault.
     DuplicateGuid,
 }
 
-/// The collection.
+/// The state of a discovery.
 #[derive(Clone, Debug, Default)]
 pub struct DiscoveryState {
     entries: Vec<DiscoveredNode>,
     by_guid: HashMap<Guid, usize>,
     port_owner: HashMap<Guid, (usize, PortNum)>,
-    /// The SM's own port.
+    /// The local port of the SM.
     pub local: Option<(usize, PortNum)>,
-    /// What went wrong so far.
+    /// Failures so far.
     pub faults: Vec<DiscoveryFault>,
 }
 
 impl DiscoveryState {
-    /// The state that stands for `fabric`, without its faults.
+    /// The state that represents `fabric`, without its faults.
     pub fn of(fabric: &Fabric, pkeys: &[Vec<PkeyBlock>]) -> Self {
         let mut state = Self::default();
         for (index, node) in fabric.nodes().iter().enumerate() {
@@ -121,22 +120,20 @@ impl DiscoveryState {
         }
     }
 
-    /// All nodes so far.
     pub fn entries(&self) -> &[DiscoveredNode] {
         &self.entries
     }
 
-    /// A node.
     pub fn entry(&mut self, index: usize) -> &mut DiscoveredNode {
         &mut self.entries[index]
     }
 
-    /// The node with this GUID.
+    /// Index of the node with this GUID.
     pub fn find(&self, guid: Guid) -> Option<usize> {
         self.by_guid.get(&guid).copied()
     }
 
-    /// Takes note of the node that answered `info` at the end of `route`.
+    /// Records the node that answered `info` at the end of `route`.
     pub fn record_node(&mut self, info: NodeInfo, route: DirectedRoute) -> NodeMatch {
         match self.find(info.node_guid()) {
             None => NodeMatch::NewNode(self.add(info, route)),
@@ -188,7 +185,7 @@ impl DiscoveryState {
         NodeMatch::DuplicateGuid
     }
 
-    /// Gives the port of a channel adapter or router through which `info` came its GUID.
+    /// Records the GUID of the port through which a channel adapter or router answered `info`.
     fn set_port_guid(&mut self, index: usize, info: NodeInfo, route: DirectedRoute) {
         let guid = info.port_guid();
         let port = if self.entries[index].is_switch() { PortNum::ZERO } else { info.local_port() };
@@ -202,8 +199,8 @@ impl DiscoveryState {
         }
     }
 
-    /// Records a cable between two ports. If one of them already has another cable, the answers
-    /// contradict each other: the older cable stays and `false` is returned.
+    /// Records a cable between two ports. Returns `false` and keeps the older cable if one of the ports
+    /// already has another one.
     pub fn connect(&mut self, a: (usize, PortNum), b: (usize, PortNum)) -> bool {
         let mut peer = |end: (usize, PortNum)| self.entries[end.0].slot(end.1).map(|s| s.peer);
         let (Some(peer_a), Some(peer_b)) = (peer(a), peer(b)) else { return false };
@@ -218,7 +215,7 @@ impl DiscoveryState {
         true
     }
 
-    /// Forgets the cable at a port; returns its other end.
+    /// Removes the cable at a port and returns its far end.
     pub fn disconnect(&mut self, end: (usize, PortNum)) -> Option<(usize, PortNum)> {
         let other = self.entries[end.0].slot(end.1)?.peer.take()?;
         if let Some(slot) = self.entries[other.0].slot(other.1) {
@@ -227,7 +224,7 @@ impl DiscoveryState {
         Some(other)
     }
 
-    /// True if every cable along a route is there.
+    /// True if the state has each cable along a route.
     pub fn is_intact(&self, route: &DirectedRoute) -> bool {
         let Some((mut node, _)) = self.local else { return false };
         route.exits().all(|exit| {
@@ -239,9 +236,8 @@ impl DiscoveryState {
         })
     }
 
-    /// Computes the routes of all nodes anew: shortest along the cables, lower ports first.
-    /// Packets pass through switches only (and leave through the own port). Returns which
-    /// nodes are reached.
+    /// Recomputes the routes of all nodes: the shortest along the cables, lower ports first. Packets pass
+    /// through switches only, and leave through the local port. Returns the reachable nodes.
     pub fn reroute(&mut self) -> Vec<bool> {
         let mut reached = vec![false; self.entries.len()];
         let Some((local, own_port)) = self.local else { return reached };
@@ -270,8 +266,8 @@ impl DiscoveryState {
         reached
     }
 
-    /// The picture of everything that can be reached, and the P_Key tables by its port slots.
-    /// `None` if the own port was never met.
+    /// The snapshot of all reachable nodes, and the P_Key tables by its port slots; `None` if the local port
+    /// is unknown.
     pub fn finish(mut self) -> Option<(Fabric, Vec<Vec<PkeyBlock>>)> {
         let (local, own_port) = self.local?;
         let reached = self.reroute();
@@ -309,13 +305,13 @@ impl DiscoveryState {
         Some((fabric, tables))
     }
 
-    /// True if a cable is to be followed from this port: its link is trained.
+    /// True if the link of a port is trained, so that discovery continues at its far end.
     pub fn has_trained_link(info: &PortInfo) -> bool {
         matches!(info.port_state(), PortState::Init | PortState::Armed | PortState::Active)
     }
 }
 
-/// True if two NodeInfos with the same node GUID can come from the same device.
+/// True if two NodeInfos with the same node GUID may come from the same device.
 fn same_device(a: &NodeInfo, b: &NodeInfo) -> bool {
     let switch_agrees = a.kind() != NodeKind::Switch || a.port_guid() == b.port_guid();
     a.kind() == b.kind()

@@ -1,12 +1,10 @@
-//! The focused sweep: after a trap or a light sweep, only the switches that changed are asked
-//! again; everything else is taken from the last picture. What is new behind a cable that came
-//! up is discovered as in a heavy sweep.
+//! The focused sweep after a trap or a light sweep: queries only the changed switches and takes all others from
+//! the last snapshot. Nodes behind a new link are discovered as in a heavy sweep.
 //!
-//! The old directed routes may lead over the very cable that broke. So the suspects are asked
-//! once, and so is the port before each of them; the cables that are reported lost are taken out, all
-//! routes are computed anew, and who was asked along such a cable, or did not answer, is asked once
-//! more by the new route. A switch that stays silent then keeps
-//! its last known state until the heavy sweep that follows.
+//! The known directed routes may lead across the very cable that failed. So each suspect switch is queried
+//! once, together with the port before it. Lost cables are removed, all routes are recomputed, and queries
+//! that used such a cable or got no answer are repeated once on the new routes. A switch that still does
+//! not answer keeps its last known state until the heavy sweep that follows.
 
 use super::discovery_queries::DiscoveryQueries;
 use super::discovery_state::DiscoveryState;
@@ -15,7 +13,7 @@ use super::{Observation, SweepError};
 use crate::ids::{Guid, PortNum};
 use crate::transport::client::SmpClient;
 
-/// Asks the switches with the GUIDs `suspects` and updates `last`.
+/// Queries the switches with the GUIDs `suspects` and updates `last`.
 ///
 /// # Errors
 /// As [`super::heavy::sweep`].
@@ -30,7 +28,7 @@ pub async fn sweep(
     let before = cables(&queries.state);
     let suspects: Vec<usize> =
         suspects.iter().filter_map(|&guid| queries.state.find(guid)).collect();
-    // First: only so many questions may be under way, and those that are lost stay so for long.
+    // First, because the number of queries in flight is limited and lost ones wait for their timeout.
     suspects.iter().for_each(|&node| query_parent(&mut queries, node));
     suspects.iter().for_each(|&node| queries.query_switch(node));
     queries.run_deferring_cut_routes().await;
@@ -50,8 +48,7 @@ pub async fn sweep(
     conclude(queries)
 }
 
-/// Asks for the port through which a switch is asked: if the cable between them is lost, that one can say
-/// so.
+/// Queries the last port on the route to a switch, which can tell that the cable between them is lost.
 fn query_parent(queries: &mut DiscoveryQueries, node: usize) {
     let entries = queries.state.entries();
     let route = entries[node].route;
@@ -76,8 +73,8 @@ fn cables(state: &DiscoveryState) -> Vec<Cable> {
     ends.collect()
 }
 
-/// Computes routes without the cables that are gone, and asks the ports that lost their peer.
-/// What no cable leads to any more is not asked: to wait for its answer would hold up all others.
+/// Recomputes the routes without the lost cables, and queries the ports that lost their peer. Nodes without a
+/// route are not queried, since waiting for their timeout would delay all others.
 fn query_disconnected(queries: &mut DiscoveryQueries, before: &[Cable]) {
     let reached = queries.state.reroute();
     queries.drop_queries_to(|node| !reached[node]);

@@ -1,4 +1,4 @@
-//! The heavy sweep: every node, port and switch of the fabric is asked anew, many at a time.
+//! The heavy sweep: queries every node, port and switch of the fabric, with many queries in flight.
 
 use super::discovery_queries::DiscoveryQueries;
 use super::discovery_state::DiscoveryState;
@@ -9,11 +9,10 @@ use crate::transport::client::SmpClient;
 use crate::wire::attr::{PortInfo, PortState, SmInfo};
 use std::sync::Arc;
 
-/// Sweeps the fabric from the client's port. `m_key` is sent along with every query.
+/// Sweeps the fabric from the port of `client`, with `m_key` in each query.
 ///
 /// # Errors
-/// [`SweepError`] only if the own port cannot be asked; everything else that goes wrong is a
-/// fault of the picture.
+/// [`SweepError`] if the local port fails. All other failures are faults of the snapshot.
 pub async fn sweep(client: &SmpClient, m_key: u64) -> Result<Observation, SweepError> {
     let mut queries = DiscoveryQueries::new(client, m_key, DiscoveryState::default());
     queries.query_node(None);
@@ -25,7 +24,7 @@ pub async fn sweep(client: &SmpClient, m_key: u64) -> Result<Observation, SweepE
     conclude(queries)
 }
 
-/// Makes the picture of what an queries found.
+/// Makes the snapshot from the answers.
 pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepError> {
     let DiscoveryQueries { state, managers, changed_switches, local_failure, .. } = queries;
     if let Some(error) = local_failure {
@@ -34,7 +33,7 @@ pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepEr
     let guids: Vec<_> = state.entries().iter().map(|entry| entry.info.node_guid()).collect();
     let faults = state.faults.clone();
     let Some((fabric, pkeys)) = state.finish() else {
-        let problem = faults.first().map_or_else(|| "nothing".into(), ToString::to_string);
+        let problem = faults.first().map_or_else(|| "no usable data".into(), ToString::to_string);
         return Err(SweepError::LocalInvalidAnswer(problem));
     };
     match fabric.port(fabric.local()).info {
@@ -49,7 +48,7 @@ pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepEr
     Ok(Observation { fabric, pkeys, managers, changed_switches })
 }
 
-/// True if the own port has no link. Port 0 of a switch has none of its own, and is never down.
+/// True if the local port has no link. Port 0 of a switch has no cable and is never down.
 fn is_down(fabric: &Fabric, info: &PortInfo) -> bool {
     let is_port_0 = fabric.port(fabric.local()).num == PortNum::ZERO;
     !is_port_0 && info.port_state() == PortState::Down

@@ -1,5 +1,5 @@
-//! The light sweep: one SwitchInfo per switch, to find PortStateChange bits that no trap told
-//! about, and one NodeInfo to every place that was silent, to find out whether it woke up.
+//! The light sweep: one SwitchInfo query per switch, to find PortStateChange bits whose trap was lost, and
+//! one NodeInfo query to each device that did not answer the last sweep, to find out whether it does now.
 
 use crate::fabric::{DiscoveryFault, Fabric};
 use crate::ids::Guid;
@@ -8,39 +8,40 @@ use crate::transport::transactions::SmpRequest;
 use crate::wire::attr::{AttrId, SwitchInfo};
 use crate::wire::smp::{DirectedRoute, SmpRoute};
 
-/// What a light sweep found.
+/// The result of a light sweep.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Findings {
-    /// Switches whose ports changed state.
+    /// Switches with PortStateChange set.
     pub changed: Vec<Guid>,
-    /// Switches that do not answer any more.
+    /// Switches that no longer answer.
     pub lost: Vec<Guid>,
-    /// Places that were silent and answer now.
+    /// Routes to devices that did not answer before and do now.
     pub recovered: Vec<DirectedRoute>,
 }
 
 impl Findings {
-    /// True if nothing is to be done.
+    /// True if nothing changed.
     pub fn is_empty(&self) -> bool {
         self.changed.is_empty() && self.lost.is_empty() && self.recovered.is_empty()
     }
 }
 
-/// Asks every switch of `fabric` and every silent place of its faults.
+/// Queries each switch of `fabric` and each device that a fault of it names as unresponsive.
 pub async fn sweep(client: &SmpClient, m_key: u64, fabric: &Fabric) -> Findings {
-    let silent: Vec<DirectedRoute> = fabric.faults().iter().filter_map(silent_route).collect();
+    let unanswered: Vec<DirectedRoute> =
+        fabric.faults().iter().filter_map(unanswered_route).collect();
     let mut batch = client.batch();
-    let mut ask = |tag: usize, route, attr_id| {
+    let mut submit = |tag: usize, route, attr_id| {
         let mut request = SmpRequest::get(SmpRoute::Directed(route), attr_id, 0);
         request.m_key = m_key;
         batch.submit(tag as u64, request);
     };
     let switches = fabric.switches().len();
     for (tag, &node) in fabric.switches().iter().enumerate() {
-        ask(tag, fabric.node(node).route, AttrId::SWITCH_INFO);
+        submit(tag, fabric.node(node).route, AttrId::SWITCH_INFO);
     }
-    for (tag, &route) in silent.iter().enumerate() {
-        ask(switches + tag, route, AttrId::NODE_INFO);
+    for (tag, &route) in unanswered.iter().enumerate() {
+        submit(switches + tag, route, AttrId::NODE_INFO);
     }
     let mut findings = Findings::default();
     while let Some((tag, answer)) = batch.next().await {
@@ -51,7 +52,7 @@ pub async fn sweep(client: &SmpClient, m_key: u64, fabric: &Fabric) -> Findings 
                 findings.changed.push(guid);
             }
             (Some(guid), Err(_)) => findings.lost.push(guid),
-            (None, Ok(_)) => findings.recovered.push(silent[tag - switches]),
+            (None, Ok(_)) => findings.recovered.push(unanswered[tag - switches]),
             _ => {}
         }
     }
@@ -60,7 +61,7 @@ pub async fn sweep(client: &SmpClient, m_key: u64, fabric: &Fabric) -> Findings 
     findings
 }
 
-fn silent_route(fault: &DiscoveryFault) -> Option<DirectedRoute> {
+fn unanswered_route(fault: &DiscoveryFault) -> Option<DirectedRoute> {
     match fault {
         DiscoveryFault::NoAnswer { route, .. } => Some(*route),
         _ => None,

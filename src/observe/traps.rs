@@ -1,9 +1,9 @@
-//! Which traps are news.
+//! Deduplication and rate limit of traps.
 //!
-//! A device repeats a trap until it is repressed, so the same transaction may arrive many times;
-//! and a flapping link or a broken device sends new ones without end. [`TrapFilter`] tells news
-//! from repetitions and lets each kind of trap of each issuer through at a bounded rate; what it
-//! holds back is not lost but told when the period ends. It owns no clock: time is an argument.
+//! A device repeats a trap until it is repressed, so the same transaction may arrive many times; and a
+//! flapping link or a defective device sends new ones continuously. [`TrapFilter`] detects duplicates and lets
+//! each kind of trap of each issuer pass at a bounded rate. The last trap above the limit is delivered
+//! when the period ends. The filter has no clock: time is an argument.
 
 use crate::ids::{Lid, PortNum};
 use crate::wire::attr::{Notice, TrapNumber};
@@ -11,29 +11,29 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Traps of one kind and issuer that pass within one [`RATE_PERIOD`].
+/// Traps of one kind and issuer that pass within a [`RATE_PERIOD`].
 pub const MAX_TRAPS_PER_PERIOD: u32 = 8;
-/// The period that rates are counted over.
+/// The period of the rate limit.
 pub const RATE_PERIOD: Duration = Duration::from_secs(1);
-/// Issuers and kinds kept in mind; beyond that the desk forgets and starts anew.
+/// Pairs of issuer and kind that the filter remembers; when they exceed this number, all are discarded.
 const MAX_SOURCES: usize = 65_536;
 
-/// A trap that calls for a look at the fabric, or at least for a line in the log.
+/// A trap that causes a sweep, or at least a log line.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TrapEvent {
     /// LID of the issuer, as the notice gives it.
     pub issuer: Lid,
     /// Trap number (generic traps), see [`TrapNumber`].
     pub number: u16,
-    /// LID the notice speaks of: the switch of trap 128, the port of 129..=131, 144, 145.
+    /// LID that the notice is about: the switch of trap 128, the port of 129..=131, 144 and 145.
     pub subject: Lid,
-    /// Port of traps 129..=131, else 0.
+    /// Port of traps 129..=131; 0 for others.
     pub port: PortNum,
 }
 
 impl TrapEvent {
-    /// True if the trap means that the picture of the fabric may be wrong: a link changed state
-    /// (128), capabilities or descriptions changed (144), the system GUID changed (145).
+    /// True if the snapshot may be out of date: a link changed state (128), capabilities or descriptions
+    /// changed (144), or the system GUID changed (145).
     pub fn calls_for_sweep(&self) -> bool {
         matches!(
             self.number,
@@ -50,38 +50,24 @@ struct Source {
     held: Option<TrapEvent>,
 }
 
-/// What the desk makes of a trap.
+/// The decision on a trap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TrapVerdict {
-    /// Something new.
     New(TrapEvent),
-    /// The same transaction again: repress it again, nothing else.
+    /// The transaction was received before; it is only repressed again.
     Duplicate,
-    /// Too many of this kind: it will be told by [`TrapFilter::due`].
+    /// Above the rate limit; [`TrapFilter::due`] delivers the last one.
     RateLimited,
 }
 
-/// Counters of the desk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
-pub struct TrapCounters {
-    /// Traps that were news.
-    pub news: u64,
-    /// Repetitions.
-    pub repetitions: u64,
-    /// Traps held back by the rate limit.
-    pub held_back: u64,
-}
-
-/// Tells news from noise.
+/// The filter, with a state for each issuer and kind.
 #[derive(Debug, Default)]
 pub struct TrapFilter {
     sources: HashMap<(Lid, u16, Lid, PortNum), Source>,
-    /// What happened so far.
-    pub counters: TrapCounters,
 }
 
 impl TrapFilter {
-    /// Judges the trap `notice` with transaction `tid`.
+    /// Decides on the trap `notice` with transaction ID `tid`.
     pub fn receive(&mut self, now: Instant, tid: u64, notice: &Notice) -> TrapVerdict {
         let news = read(notice);
         if self.sources.len() >= MAX_SOURCES {
@@ -90,10 +76,9 @@ impl TrapFilter {
         let fresh = Source { period_start: now, passed: 0, last_tid: !tid, held: None };
         let key = (news.issuer, news.number, news.subject, news.port);
         let source = self.sources.entry(key).or_insert(fresh);
-        // Some devices number no transactions at all; theirs cannot be told apart.
+        // Some devices leave the transaction ID 0, so their duplicates cannot be detected.
         let is_repeated = tid != 0 && source.last_tid == tid;
         if is_repeated && now.duration_since(source.period_start) < 8 * RATE_PERIOD {
-            self.counters.repetitions += 1;
             return TrapVerdict::Duplicate;
         }
         source.last_tid = tid;
@@ -103,35 +88,33 @@ impl TrapFilter {
         }
         if source.passed >= MAX_TRAPS_PER_PERIOD {
             source.held = Some(news);
-            self.counters.held_back += 1;
             return TrapVerdict::RateLimited;
         }
         source.passed += 1;
-        self.counters.news += 1;
         TrapVerdict::New(news)
     }
 
-    /// When [`Self::due`] will have something to tell.
+    /// The time at which [`Self::due`] has a trap to deliver.
     pub fn next_due(&self) -> Option<Instant> {
         let held = self.sources.values().filter(|source| source.held.is_some());
         held.map(|source| source.period_start + RATE_PERIOD).min()
     }
 
-    /// What was held back and whose period is over.
+    /// The rate-limited traps whose period is over.
     pub fn due(&mut self, now: Instant) -> Vec<TrapEvent> {
-        let mut told = Vec::new();
+        let mut due = Vec::new();
         for source in self.sources.values_mut() {
             if now.duration_since(source.period_start) >= RATE_PERIOD
                 && let Some(news) = source.held.take()
             {
                 source.period_start = now;
-                // A source that exceeded its rate earns one trap a period until it calms down.
+                // A source above the limit may send one trap per period until it is below it again.
                 source.passed = MAX_TRAPS_PER_PERIOD - 1;
-                told.push(news);
+                due.push(news);
             }
         }
-        told.sort_by_key(|news| (news.issuer, news.number, news.subject, news.port));
-        told
+        due.sort_by_key(|news| (news.issuer, news.number, news.subject, news.port));
+        due
     }
 }
 
@@ -164,35 +147,36 @@ mod tests {
     }
 
     #[test]
-    fn the_same_transaction_is_told_once() {
-        let (mut desk, now) = (TrapFilter::default(), Instant::now());
-        assert!(matches!(desk.receive(now, 1, &link_trap(5)), TrapVerdict::New(_)));
-        assert_eq!(desk.receive(now, 1, &link_trap(5)), TrapVerdict::Duplicate);
-        assert!(matches!(desk.receive(now, 1, &link_trap(6)), TrapVerdict::New(_)));
-        assert!(matches!(desk.receive(now, 2, &link_trap(5)), TrapVerdict::New(_)));
+    fn a_transaction_passes_once() {
+        let (mut filter, now) = (TrapFilter::default(), Instant::now());
+        assert!(matches!(filter.receive(now, 1, &link_trap(5)), TrapVerdict::New(_)));
+        assert_eq!(filter.receive(now, 1, &link_trap(5)), TrapVerdict::Duplicate);
+        assert!(matches!(filter.receive(now, 1, &link_trap(6)), TrapVerdict::New(_)));
+        assert!(matches!(filter.receive(now, 2, &link_trap(5)), TrapVerdict::New(_)));
     }
 
     #[test]
-    fn a_storm_is_held_back_but_its_end_is_told() {
-        let (mut desk, start) = (TrapFilter::default(), Instant::now());
+    fn a_storm_is_limited_and_its_last_trap_delivered() {
+        let (mut filter, start) = (TrapFilter::default(), Instant::now());
         let mut news = 0;
         for tid in 0..1000 {
             let now = start + Duration::from_millis(tid);
-            news += u32::from(matches!(desk.receive(now, tid, &link_trap(5)), TrapVerdict::New(_)));
+            news +=
+                u32::from(matches!(filter.receive(now, tid, &link_trap(5)), TrapVerdict::New(_)));
         }
         assert_eq!(news, MAX_TRAPS_PER_PERIOD);
-        let due = desk.next_due().expect("the last one is held back");
-        assert_eq!(desk.due(due - Duration::from_millis(1)), []);
-        assert_eq!(desk.due(due).len(), 1);
-        assert_eq!(desk.next_due(), None);
+        let due = filter.next_due().expect("the last one is held back");
+        assert_eq!(filter.due(due - Duration::from_millis(1)), []);
+        assert_eq!(filter.due(due).len(), 1);
+        assert_eq!(filter.next_due(), None);
     }
 
     #[test]
-    fn a_calm_source_may_speak_again() {
-        let (mut desk, start) = (TrapFilter::default(), Instant::now());
+    fn a_source_below_the_limit_is_not_limited() {
+        let (mut filter, start) = (TrapFilter::default(), Instant::now());
         for tid in 0..50 {
             let now = start + RATE_PERIOD * tid;
-            assert!(matches!(desk.receive(now, tid.into(), &link_trap(5)), TrapVerdict::New(_)));
+            assert!(matches!(filter.receive(now, tid.into(), &link_trap(5)), TrapVerdict::New(_)));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The channel dependency cdg.
+//! The channel dependency graph (CDG) over (channel, VL) pairs; [`super::full`] defines it.
 
 use super::network::{Channel, NONE, SwitchNetwork};
 use super::sl_to_vl::SlToVlMaps;
@@ -9,10 +9,10 @@ use crate::ids::{Sl, Vl};
 use rayon::prelude::*;
 use std::collections::VecDeque;
 
-/// VLs a channel may have; VL 15 carries management only and is "drop" in a mapping.
+/// VLs of a channel. VL 15 carries SMPs only; in a mapping it means that packets are dropped.
 const VLS: usize = 16;
 pub(super) const DROP_VL: u8 = 15;
-/// The rank of (channel, VL) pairs without dependencies.
+/// The topological rank of (channel, VL) pairs without dependencies.
 pub(super) const NO_RANK: u32 = u32::MAX;
 
 /// The node of a channel and VL.
@@ -28,12 +28,11 @@ pub(super) fn channel_of(node: u32) -> u32 {
 /// (channel, VL) pairs and their dependencies. A node is channel * 16 + VL.
 #[derive(Clone)]
 pub(super) struct DependencyGraph {
-    /// By channel: the channels that may follow are this one and the next `width` ones, and
-    /// their row starts at this offset.
+    /// By channel: the range of channels that may follow it, and the offset of their VLs in `next`.
     rows: Vec<Row>,
-    /// Per row and VL: the VLs on the following channel.
+    /// For each following channel: by VL of the first channel, the awaited VLs of the following one.
     next: Vec<[u16; VLS]>,
-    /// Packets that are mapped to VL 15: (channel that would be used, input port, SL).
+    /// Packets that a mapping to VL 15 drops.
     drops: Vec<DroppedPacket>,
 }
 
@@ -42,11 +41,11 @@ struct Row {
     first: usize,
     successor: u32,
     width: u32,
-    /// VLs of the channel that have a dependency.
+    /// VLs of the channel with a dependency.
     used: u16,
 }
 
-/// (the channel the packet should have left by, its input as in [`Triples`], its SL).
+/// (output channel, input as in [`Triples`], SL).
 type DroppedPacket = (u32, u16, u8);
 
 impl DependencyGraph {
@@ -54,7 +53,7 @@ impl DependencyGraph {
         Self::of_any(network, &[sl_to_vl], triples)
     }
 
-    /// The cdg of a fabric in which every switch may have the mappings of any of `sl_to_vl`.
+    /// The graph if each switch may have any of several SL to VL mappings.
     pub(super) fn of_any(
         network: &SwitchNetwork,
         sl_to_vl: &[&SlToVlMaps],
@@ -82,12 +81,12 @@ impl DependencyGraph {
         cdg
     }
 
-    /// The number of dependencies.
+    /// Number of dependencies.
     pub(super) fn dependencies(&self) -> usize {
         self.next.iter().flatten().map(|vls| vls.count_ones() as usize).sum()
     }
 
-    /// Packets that a used path loses.
+    /// The faults of packets that a mapping to VL 15 drops.
     pub(super) fn dropped(&self, fabric: &Fabric, network: &SwitchNetwork) -> Faults {
         let mut faults = Faults::default();
         for &(channel, input, sl) in &self.drops {
@@ -109,12 +108,12 @@ impl DependencyGraph {
         faults
     }
 
-    /// The SLs of packets that a used path loses, as bits.
+    /// The SLs of these packets, one bit for each.
     pub(super) fn dropped_sls(&self) -> u16 {
         self.drops.iter().fold(0, |bits, &(_, _, sl)| bits | 1 << sl)
     }
 
-    /// Adds a dependency of a node on one of a channel that may follow.
+    /// Adds a dependency (from, to); the channel of `to` must be able to follow that of `from`.
     pub(super) fn add(&mut self, (from, to): (u32, u32)) {
         let ((channel, vl), next) = ((from as usize / VLS, from as usize % VLS), to / VLS as u32);
         let row = &mut self.rows[channel];
@@ -122,7 +121,7 @@ impl DependencyGraph {
         self.next[row.first + (next - row.successor) as usize][vl] |= 1 << (to % VLS as u32);
     }
 
-    /// Takes away all dependencies of a channel, and those on it.
+    /// Removes all dependencies of a channel and on it.
     pub(super) fn remove_channel(&mut self, network: &SwitchNetwork, channel: u32) {
         let Channel { from, out_index, .. } = network.channels[channel as usize];
         let Row { first, width, .. } = self.rows[channel as usize];
@@ -135,7 +134,7 @@ impl DependencyGraph {
         }
     }
 
-    /// True if a channel's VL is known to wait for a VL of the channel of out_index `next` after it.
+    /// True if a channel and VL depend on a VL of the following channel with index `next`.
     pub(super) fn has_dependency(&self, channel: u32, vl: u8, next: u16, next_vl: u8) -> bool {
         let row = self.rows[channel as usize];
         self.next[row.first + usize::from(next)][usize::from(vl)] >> next_vl & 1 == 1
@@ -161,7 +160,7 @@ impl DependencyGraph {
         })
     }
 
-    /// A cycle, as short as can be through one of its nodes; `None` if there is none.
+    /// A cycle, the shortest through one of its nodes; `None` if the graph is acyclic.
     pub(super) fn cycle(&self, fabric: &Fabric, network: &SwitchNetwork) -> Option<Cycle> {
         let waiting = self.peel_acyclic()?;
         let start = self.node_on_cycle(&waiting)?;
@@ -179,16 +178,16 @@ impl DependencyGraph {
         Some(Cycle(nodes.into_iter().map(describe).collect()))
     }
 
-    /// Takes away, again and again, what nothing depends on to wait for. What stays has a
-    /// non-zero count; `None` if nothing stays.
+    /// Removes nodes without predecessors until there are none. Nodes that remain have a non-zero count;
+    /// `None` if none remains.
     fn peel_acyclic(&self) -> Option<Vec<u32>> {
         self.topological_order(|_| {}).err()
     }
 
-    /// Visits all nodes, each before those that it waits for.
+    /// Visits all nodes, each before those that it depends on.
     ///
     /// # Errors
-    /// There is no such order: by node, the number of those before it that were not visited.
+    /// The number of unvisited predecessors of each node, if there is no such order.
     fn topological_order(&self, mut visit: impl FnMut(u32)) -> Result<(), Vec<u32>> {
         let mut waiting = vec![0u32; self.len()];
         self.nodes()
@@ -210,8 +209,8 @@ impl DependencyGraph {
         if left > 0 { Err(waiting) } else { Ok(()) }
     }
 
-    /// By node: on the longest chain of dependencies from it, how many follow; `None` if there is a
-    /// cycle. Nodes without any dependency are [`NO_RANK`].
+    /// The topological rank of each node: the length of the longest chain of dependencies from it. Nodes
+    /// without any dependency have [`NO_RANK`]; `None` if there is a cycle.
     pub(super) fn ranks(&self) -> Option<Vec<u32>> {
         let mut order = Vec::new();
         self.topological_order(|node| order.push(node)).ok()?;
@@ -223,7 +222,7 @@ impl DependencyGraph {
         Some(ranks)
     }
 
-    /// Depth first from the lowest node that stayed, until a path meets itself.
+    /// Searches depth first from the first remaining node until the path meets itself.
     fn node_on_cycle(&self, waiting: &[u32]) -> Option<u32> {
         let mut done = vec![false; waiting.len()];
         let mut on_path = vec![false; waiting.len()];
@@ -249,7 +248,7 @@ impl DependencyGraph {
         None
     }
 
-    /// Breadth first from `start` back to it.
+    /// Searches breadth first from `start` back to it.
     fn shortest_cycle(&self, start: u32) -> Vec<u32> {
         let mut from = vec![NONE; self.rows.len() * VLS];
         let mut queue = VecDeque::from([start]);
@@ -281,8 +280,7 @@ fn cycle_through(from: &[u32], start: u32) -> Vec<u32> {
     nodes
 }
 
-/// What a channel's packets wait for: for every following channel and every own VL the VLs
-/// there. And what is lost.
+/// The awaited VLs by following channel and own VL of a channel, and the packets that are dropped.
 fn dependencies(
     network: &SwitchNetwork,
     sl_to_vl: &[&SlToVlMaps],

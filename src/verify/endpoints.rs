@@ -1,4 +1,4 @@
-//! Where packets come from and go to: the end ports at each switch, and the LIDs to be reached.
+//! Sources and destinations of packets: the end ports at each switch, and the unicast LIDs.
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl};
@@ -6,21 +6,21 @@ use crate::plan::Plan;
 use crate::plan::routing::RoutingPolicy;
 use crate::wire::attr::tables::LFT_NO_PATH;
 
-/// A LID to be reached.
+/// A unicast LID that sources must reach.
 #[derive(Clone, Copy)]
 pub(super) struct Destination {
-    /// As [`RoutingPolicy::sl_group`] groups ports.
+    /// SL group of the port ([`RoutingPolicy::sl_group`]).
     pub group: u32,
     /// The switch at which the path ends.
     pub switch: u32,
     pub lid: Lid,
     pub port: PortId,
-    /// The output port there.
+    /// Output port of that switch.
     pub exit: u8,
 }
 
 impl Destination {
-    /// True if the same ways lead to both, with the same SLs.
+    /// True if the same routes lead to both, with the same SLs.
     pub(super) fn has_same_route(&self, other: &Self) -> bool {
         let place = |to: &Self| (to.group, to.switch, to.lid, to.exit);
         place(self) == place(other)
@@ -41,20 +41,20 @@ pub(super) struct DestinationTree {
 /// The end ports at a switch.
 #[derive(Clone, Default)]
 pub(super) struct SourcePorts {
-    /// All that have LIDs.
+    /// End ports with a LID.
     pub ports: Vec<PortId>,
-    /// One of each SL group.
+    /// The SL groups, each with one of its ports.
     groups: Vec<(u32, PortId)>,
 }
 
 impl SourcePorts {
-    /// True if there is no port here of another SL group than there.
+    /// True if all SL groups here occur among `others`.
     pub(super) fn have_groups_of(&self, others: &Self) -> bool {
         let is_there = |group: u32| others.groups.iter().any(|&(other, _)| other == group);
         self.groups.iter().all(|&(group, _)| is_there(group))
     }
 
-    /// The SLs that paths to `to` have from here, a bit for each.
+    /// The SLs of paths from here to `to`, one bit for each.
     #[inline]
     pub(super) fn sls(&self, policy: &dyn RoutingPolicy, to: PortId, hints: &[Sl]) -> u16 {
         let mut sls = 0;
@@ -67,7 +67,8 @@ impl SourcePorts {
     }
 }
 
-/// The end ports behind each switch that has a table; none behind switches left out.
+/// The end ports at each switch. Switches with an empty forwarding table were left out by the engine and
+/// have none.
 pub(super) fn sources(
     fabric: &Fabric,
     plan: &Plan,
@@ -95,6 +96,7 @@ pub(super) fn sources(
     sources
 }
 
+/// All destinations, ordered by SL group, switch and LID.
 pub(super) fn destinations(
     fabric: &Fabric,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! What the devices can hold.
+//! Capacities of the devices.
 
 use super::sl_to_vl::data_vls;
 use super::verdict::{Fault, Faults};
@@ -8,14 +8,14 @@ use crate::plan::Plan;
 use crate::wire::attr::SwitchInfo;
 use crate::wire::attr::tables::LFT_NO_PATH;
 
-/// LIDs within LinearFDBCap and MLIDs within MulticastFDBCap (IBA vol. 1, 14.2.5.4) for switches
-/// that answered SwitchInfo, VLs within the operational VLs of the output port (VL 15, which
-/// drops, is always allowed).
+/// Checks LIDs against LinearFDBCap and MLIDs against MulticastFDBCap (IBA vol. 1, 14.2.5.4) of switches
+/// that answered SwitchInfo, and VLs against the operational VLs of the output port. VL 15, which drops
+/// packets, is always allowed.
 pub(super) fn check(fabric: &Fabric, plan: &Plan) -> Faults {
     check_some(fabric, plan, fabric.switch_ids(), fabric.node_ids())
 }
 
-/// The same for the forwarding tables of some switches and the SL to VL tables of some nodes.
+/// [`check`] for the forwarding tables of some switches and the SL to VL tables of some nodes.
 pub(super) fn check_some(
     fabric: &Fabric,
     plan: &Plan,
@@ -36,7 +36,7 @@ pub(super) fn check_some(
     faults
 }
 
-/// The same for the multicast forwarding tables of some switches.
+/// [`check`] for the multicast forwarding tables of some switches.
 pub(super) fn check_groups(
     fabric: &Fabric,
     plan: &Plan,
@@ -99,7 +99,7 @@ fn sl_to_vl(fabric: &Fabric, plan: &Plan, id: NodeId, faults: &mut Faults) {
     for &(_, output, map) in rows {
         let Some(limit) = limits.get_mut(usize::from(output)) else { continue };
         let Some(port) = fabric.port_of(id, PortNum(output)) else { continue };
-        // The one row of a channel adapter is numbered 0 and concerns all its ports.
+        // The row of a channel adapter has number 0 and applies to all its ports.
         let ports = if node.is_switch() { output..=output } else { 1..=node.num_ports() };
         let vls = *limit.get_or_insert_with(|| {
             let ports = ports.filter_map(|num| fabric.port_of(id, PortNum(num)));

@@ -1,4 +1,8 @@
 //! The fabric reduced to what forwarding needs: switches, and the channels between them.
+//!
+//! A channel is one direction of a cable between two switches. Channels keep their numbers while cables are
+//! lost and repaired ([`SwitchNetwork::without`], [`SwitchNetwork::with_repaired`]) and switches disappear
+//! and return ([`Renumbering`]), so that everything counted by channel stays valid.
 
 mod renumbering;
 
@@ -7,17 +11,17 @@ pub(super) use renumbering::{CableChanges, Renumbering};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, PortNum};
 
-/// Stands for "none" in dense tables of switches, channels and slots.
+/// The value for "none" in dense tables of switches, channels and port slots.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Where an output port of a switch leads.
+/// The far end of an output port of a switch.
 #[derive(Clone, Copy)]
 pub(super) struct NextHop {
     /// The switch at the other end; [`NONE`] if that is no switch.
     pub switch: u32,
     /// The channel from this port; [`NONE`] if the other end is no switch.
     pub channel: u32,
-    /// Number of this port among the channels out of its switch, from 0.
+    /// Index of the channel among those out of its switch, from 0.
     pub out_index: u16,
     /// Rank of the port at the other end.
     pub in_index: u16,
@@ -28,7 +32,6 @@ pub(super) struct NextHop {
 }
 
 impl NextHop {
-    /// No channel.
     pub(super) const UNCONNECTED: Self =
         Self { switch: NONE, channel: NONE, out_index: 0, in_index: 0, width: 0, triples: 0 };
 }
@@ -48,26 +51,25 @@ pub(super) struct Channel {
     pub in_index: u16,
 }
 
-/// What it takes to go along a channel.
+/// The data of a channel that walks along it need.
 #[derive(Clone, Copy)]
 pub(super) struct PackedChannel {
     /// The switch that receives.
     pub to: u32,
-    /// As in [`NextHop`].
+    /// [`NextHop::triples`].
     pub triples: u32,
     /// Rank of the sending port on its switch.
     pub out_index: u16,
     /// Rank of the receiving port on its switch.
     pub in_index: u16,
-    /// As in [`NextHop`].
+    /// [`NextHop::width`].
     pub width: u16,
 }
 
-/// The channels of a [`SwitchNetwork`], packed so that walks over all of them stay in the caches.
+/// The channels of a [`SwitchNetwork`] in a compact form: walks over all of them stay in the CPU caches.
 pub(super) struct PackedNetwork {
-    /// By switch: slot of its port 0, and its number of ports.
+    /// Slot of port 0 and number of ports of each switch.
     first: Vec<(u32, u8)>,
-    /// By port slot.
     by_slot: Vec<u32>,
     by_channel: Vec<PackedChannel>,
 }
@@ -80,27 +82,26 @@ impl PackedNetwork {
         if num <= ports { self.by_slot[(first + u32::from(num)) as usize] } else { NONE }
     }
 
-    /// What a channel is.
     #[inline]
     pub(super) fn of(&self, channel: u32) -> PackedChannel {
         self.by_channel[channel as usize]
     }
 }
 
-/// Switches and channels of a fabric.
+/// The switches and channels of a fabric.
 #[derive(Clone)]
 pub(super) struct SwitchNetwork {
-    /// By port slot.
+    /// Far end of each port slot.
     hops: Vec<NextHop>,
     /// All channels, those out of one switch together and in the order of its ports.
     pub channels: Vec<Channel>,
-    /// By switch: its first channel, and how many there are out of it.
+    /// First output channel and number of output channels of each switch.
     ranges: Vec<(u32, u16)>,
-    /// By switch: slot of its port 0, and its number of ports.
+    /// Slot of port 0 and number of ports of each switch.
     slots: Vec<(u32, u8)>,
     /// Number of triples of all channels.
     triples: usize,
-    /// Switches that are lost: the last ones. Their port slots are behind those of the fabric.
+    /// Removed switches, which have the highest switch numbers and port slots behind those of the fabric.
     removed: Vec<Guid>,
 }
 
@@ -148,7 +149,7 @@ impl SwitchNetwork {
             self.channels[index].in_index = in_index;
             let hop = &mut self.hops[channel.port.index()];
             (hop.in_index, hop.width, hop.triples) = (in_index, width as u16, self.triples);
-            // From the switch's own end ports, and from each of its channels.
+            // Inputs: the end ports of the switch, and each of its channels.
             self.triples += (self.degree(channel.from) + 1) * width;
         }
     }
@@ -158,12 +159,12 @@ impl SwitchNetwork {
         self.triples
     }
 
-    /// The hop that a channel is.
+    /// The hop along a channel.
     pub(super) fn hop_of(&self, channel: u32) -> &NextHop {
         &self.hops[self.channels[channel as usize].port.index()]
     }
 
-    /// Number of switches, those that are lost included.
+    /// Number of switches including the removed ones.
     pub(super) fn switches(&self) -> usize {
         self.slots.len()
     }
@@ -173,19 +174,19 @@ impl SwitchNetwork {
         self.ranges[switch.index()].1.into()
     }
 
-    /// The channels out of a switch, by out_index.
+    /// The channels out of a switch, by index.
     pub(super) fn out_of(&self, switch: SwitchId) -> std::ops::Range<usize> {
         let (first, count) = self.ranges[switch.index()];
         first as usize..first as usize + usize::from(count)
     }
 
-    /// The channel of the other direction of a cable.
+    /// The opposite channel of the same cable.
     pub(super) fn reverse(&self, channel: u32) -> u32 {
         let Channel { to, in_index, .. } = self.channels[channel as usize];
         self.ranges[to.index()].0 + u32::from(in_index)
     }
 
-    /// The channels in a form that is quick to walk.
+    /// The compact form.
     pub(super) fn packed(&self) -> PackedNetwork {
         let step = |channel: &Channel| {
             let hop = self.hop(channel.port.0);
@@ -204,8 +205,8 @@ impl SwitchNetwork {
         }
     }
 
-    /// The same without these ports' cables. All channels keep their numbers and their triples; those of
-    /// these cables are there, but no port leads to them any more.
+    /// The network without the cables of these ports. All channels keep their numbers and triples, but no
+    /// port leads to those of the lost cables.
     pub(super) fn without(&self, ports: &[PortId]) -> Self {
         let mut network = self.clone();
         for port in ports {
@@ -215,7 +216,7 @@ impl SwitchNetwork {
         network
     }
 
-    /// The same where these channels, to which no port led, have their cables again.
+    /// The network with the cables of these channels, to which no port led, connected again.
     pub(super) fn with_repaired(&self, channels: &[u32]) -> Self {
         let mut network = self.clone();
         for &channel in channels {
@@ -226,14 +227,14 @@ impl SwitchNetwork {
         network
     }
 
-    /// The channel of a cable that was lost between two ports.
+    /// The channel of a lost cable between two ports.
     pub(super) fn cut_channel(&self, from: SwitchId, port: PortId, peer: PortId) -> Option<u32> {
         let channel = self.out_of(from).find(|&at| self.channels[at].port == port)? as u32;
         let is_that = self.channels[self.reverse(channel) as usize].port == peer;
         (self.is_cut(channel) && is_that).then_some(channel)
     }
 
-    /// True if no port leads to a channel any more.
+    /// True for the channels of lost cables.
     pub(super) fn is_cut(&self, channel: u32) -> bool {
         self.hop_of(channel).channel == NONE
     }
@@ -243,7 +244,7 @@ impl SwitchNetwork {
         self.out_of(switch).map(|channel| self.reverse(channel as u32))
     }
 
-    /// Where port slot `slot` leads.
+    /// The far end of a port slot.
     #[inline]
     pub(super) fn hop(&self, slot: u32) -> &NextHop {
         &self.hops[slot as usize]

@@ -1,8 +1,8 @@
-//! Which VL a packet takes out of a switch.
+//! SL to VL mappings: the VL on which a packet leaves a switch.
 //!
-//! Where the plan writes no SL to VL mapping (QoS off, or a device without SL mapping) a switch is taken
-//! to use VL = SL modulo the number of data VLs of the output port: what devices that have not been
-//! told otherwise commonly do, and VL 0 for SL 0 in any case.
+//! Where the plan writes no mapping (QoS off, or a device without SL mapping), a switch is assumed to use
+//! VL = SL modulo the number of data VLs of the output port. Devices commonly do so by default, and SL 0 is on
+//! VL 0 in any case.
 
 use super::network::SwitchNetwork;
 use crate::fabric::{Fabric, PortId, SwitchId};
@@ -11,37 +11,37 @@ use crate::plan::Plan;
 use crate::wire::attr::PortInfo;
 use crate::wire::attr::tables::SlToVl;
 
-/// For each SL the set of VLs (bit n: VL n) that packets with it may take.
+/// By SL: the VLs that its packets may take, bit n for VL n.
 pub(super) type VlSets = [u16; 16];
 
-/// SL to VL mappings between the channels of every switch.
+/// The SL to VL mappings between the channels of each switch.
 #[derive(Clone)]
 pub(super) struct SlToVlMaps {
-    /// By switch: offset into `through`.
+    /// Offset of each switch in `through`.
     first: Vec<usize>,
-    /// Per switch: input channels by out_index, times output channels by out_index.
+    /// For each switch a table of output channels by input channel, both by index.
     through: Vec<SlToVl>,
-    /// By channel: for packets of the end ports at its sending switch.
+    /// By channel: VLs of packets from the end ports at the sending switch.
     local: Vec<VlSets>,
 }
 
-/// The number of data VLs a port will use; 1 where nothing is known.
+/// The number of data VLs of a port under the plan; 1 if unknown.
 pub(super) fn data_vls(fabric: &Fabric, plan: &Plan, port: PortId) -> u8 {
     let planned = plan.ports.get(port.index()).copied().flatten();
     let known = planned.filter(|info| info.operational_vls() != 0).or(fabric.port(port).info);
     known.map_or(1, |info| PortInfo::data_vls(info.operational_vls()).max(1))
 }
 
-/// What an unprogrammed mapping is taken for.
+/// The assumed mapping of a device that the plan does not program.
 pub(super) fn modulo(data_vls: u8) -> SlToVl {
     SlToVl::new(std::array::from_fn(|sl| sl as u8 % data_vls.max(1)))
 }
 
-/// The mappings of one switch.
+/// The SL to VL mappings of one switch.
 struct SwitchMaps {
-    /// Input channels by out_index, times output channels by out_index.
+    /// Table of output channels by input channel, both by index.
     through: Vec<SlToVl>,
-    /// By out_index: for packets of the switch's own end ports.
+    /// By output channel: VLs of packets from the end ports at the switch.
     local: Vec<VlSets>,
 }
 
@@ -63,8 +63,8 @@ impl SlToVlMaps {
         sl_to_vl
     }
 
-    /// True if a plan leaves the mappings of a switch as they are, but for channels that
-    /// `is_dead` tells to be unused.
+    /// True if the mappings of a plan for a switch equal these, except on channels for which `is_dead`
+    /// holds.
     pub(super) fn match_switch(
         &self,
         fabric: &Fabric,
@@ -88,13 +88,13 @@ impl SlToVlMaps {
         })
     }
 
-    /// The same where the switches have other numbers: by number, that which each had `before`.
+    /// The mappings by other switch numbers; `before` is the old number by new number.
     pub(super) fn renumbered(&self, before: &[u32]) -> Self {
         let first = before.iter().map(|&was| self.first[was as usize]).collect();
         Self { first, ..self.clone() }
     }
 
-    /// The mappings with those of a plan at some switches.
+    /// The mappings with those of some switches replaced by those of a plan.
     pub(super) fn with_switches(
         &self,
         fabric: &Fabric,
@@ -112,7 +112,7 @@ impl SlToVlMaps {
         sl_to_vl
     }
 
-    /// The mapping from input channel to output channel of a switch, by ranks.
+    /// The mapping from an input channel to an output channel of a switch, both by index.
     pub(super) fn through(
         &self,
         network: &SwitchNetwork,
@@ -124,7 +124,7 @@ impl SlToVlMaps {
         self.through[self.first[switch.index()] + row + usize::from(output)]
     }
 
-    /// The sl_to_vl that packets of the sender's own end ports may take on a channel.
+    /// The VLs on a channel of packets from the end ports at its sending switch.
     pub(super) fn local(&self, channel: usize) -> &VlSets {
         &self.local[channel]
     }
@@ -148,27 +148,27 @@ fn of_switch(
     let mut local = vec![[0; 16]; degree];
     let id = fabric.switches()[switch.index()];
     let rows = plan.qos.sl_to_vl.get(id.index()).map_or(&[][..], Vec::as_slice);
-    let mut told = vec![0usize; degree];
+    let mut mapped = vec![0usize; degree];
     for &(input, output, map) in rows {
         let Some(output) = channel_at(network, switch, output) else { continue };
         if let Some(input) = channel_at(network, switch, input) {
             through[input * degree + output] = map;
         } else if is_source(fabric, switch, input) {
-            admit(&mut local[output], map);
-            told[output] += 1;
+            add_vls(&mut local[output], map);
+            mapped[output] += 1;
         }
     }
     let node = fabric.switch(switch);
     let sources = (0..=node.num_ports()).filter(|&num| is_source(fabric, switch, num)).count();
-    for ((local, told), unset) in local.iter_mut().zip(told).zip(unset) {
-        if told < sources {
-            admit(local, unset);
+    for ((local, mapped), unset) in local.iter_mut().zip(mapped).zip(unset) {
+        if mapped < sources {
+            add_vls(local, unset);
         }
     }
     SwitchMaps { through, local }
 }
 
-/// Rank of the channel out of port `num`.
+/// Index of the channel out of port `num`.
 fn channel_at(network: &SwitchNetwork, switch: SwitchId, num: u8) -> Option<usize> {
     let slot = network.slot(switch.0, num);
     if slot == super::network::NONE {
@@ -178,13 +178,13 @@ fn channel_at(network: &SwitchNetwork, switch: SwitchId, num: u8) -> Option<usiz
     (hop.channel != super::network::NONE).then_some(hop.out_index.into())
 }
 
-/// True for port 0 and ports with a channel adapter or router behind them.
+/// True for port 0 and for ports with a channel adapter or router behind them.
 fn is_source(fabric: &Fabric, switch: SwitchId, num: u8) -> bool {
     let peer = fabric.switch_port(switch, num.into()).and_then(|port| fabric.port(port).peer);
     num == 0 || peer.is_some_and(|peer| !fabric.node_of(peer).is_switch())
 }
 
-fn admit(sets: &mut VlSets, map: SlToVl) {
+fn add_vls(sets: &mut VlSets, map: SlToVl) {
     for (sl, set) in sets.iter_mut().enumerate() {
         *set |= 1 << map.vl(Sl(sl as u8)).0;
     }

@@ -1,18 +1,18 @@
-//! What packets do in a switch and the next: triples (input, channel, next channel) with the SLs that
-//! take them.
+//! Triples (input, channel, next channel) and the SLs of the packets that take them: the decisions of two
+//! consecutive switches.
 
 use super::network::{Channel, SwitchNetwork};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// The input of a triple: the end ports at a switch together.
+/// The input of a triple for packets from the end ports at a switch, all of them together.
 pub(super) const LOCAL_INPUT: u16 = 0;
 
-/// Which SLs go from an input through a channel to the next channel. The input is [`LOCAL_INPUT`] or
-/// one more than the out_index of an input channel. Filled from many threads; since sets only grow, the
-/// result does not depend on their order.
+/// The SLs of packets by triple, one bit for each SL. The input is [`LOCAL_INPUT`] or the index of an input
+/// channel plus one. Many threads add to the sets; these only grow, so the result does not depend on the
+/// order.
 pub(super) struct Triples {
-    /// Indexed from the `triples` of a channel's hop in the [`SwitchNetwork`].
+    /// The sets of a channel begin at `triples` of its hop in the [`SwitchNetwork`].
     sets: Vec<AtomicU16>,
 }
 
@@ -30,8 +30,8 @@ impl Triples {
         Self { sets }
     }
 
-    /// Adds the SLs of `mask` that come from `input`, take the channel with these triples, `width`
-    /// for each input, and go on to the channel of out_index `next`.
+    /// Adds SLs to the triple of `input`, the channel whose triples begin at `triples` (`width` for each
+    /// input), and the next channel with index `next`.
     #[inline]
     pub(super) fn add(&self, (triples, width): (usize, u16), input: u16, next: u16, mask: u16) {
         let set = &self.sets[triples + usize::from(input) * usize::from(width) + usize::from(next)];
@@ -40,7 +40,7 @@ impl Triples {
         }
     }
 
-    /// Forgets all triples that have a channel in them.
+    /// Removes the SLs of all triples that contain a channel.
     pub(super) fn remove_channel(&mut self, network: &SwitchNetwork, channel: u32) {
         let Channel { from, to, out_index, in_index, .. } = network.channels[channel as usize];
         let inputs = |from| 0..=network.degree(from) as u16;
@@ -61,26 +61,25 @@ impl Triples {
         }
     }
 
-    /// The SLs that come from `input`, take a channel and go on to that of out_index `next`.
+    /// The SLs of a triple; arguments as for [`Self::add`].
     #[inline]
     pub(super) fn get(&self, (triples, width): (usize, u16), input: u16, next: u16) -> u16 {
         self.at(Self::index((triples, width), input, next))
     }
 
-    /// The number of a triple.
+    /// Index of a triple; arguments as for [`Self::add`].
     #[inline]
     pub(super) fn index((triples, width): (usize, u16), input: u16, next: u16) -> usize {
         triples + usize::from(input) * usize::from(width) + usize::from(next)
     }
 
-    /// The SLs of the triple with this number.
+    /// The SLs of the triple with this index.
     #[inline]
     pub(super) fn at(&self, index: usize) -> u16 {
         self.sets[index].load(Ordering::Relaxed)
     }
 
-    /// By channel, for each out_index of a channel after it: the SLs that go on there, wherever they came
-    /// from.
+    /// The SLs by pair of consecutive channels, from all inputs.
     pub(super) fn pair_sls(&self, network: &SwitchNetwork) -> ChannelPairSls {
         let mut pair_sls = ChannelPairSls { first: Vec::new(), sls: Vec::new() };
         for channel in 0..network.channels.len() {
@@ -94,7 +93,7 @@ impl Triples {
         pair_sls
     }
 
-    /// All triples through a channel: (input, out_index of the next, SLs).
+    /// All triples with a channel in the middle: (input, index of the next channel, SLs).
     pub(super) fn of(
         &self,
         network: &SwitchNetwork,
@@ -111,26 +110,26 @@ impl Triples {
     }
 }
 
-/// Which SLs go from a channel to the next.
+/// The SLs of packets by pair of consecutive channels.
 pub(super) struct ChannelPairSls {
-    /// By channel: where its sets begin.
+    /// Offset of each channel in `sls`.
     first: Vec<u32>,
-    /// By out_index of the next channel.
+    /// For each channel the SLs by index of the next channel.
     sls: Vec<u16>,
 }
 
 impl ChannelPairSls {
-    /// The SLs that go from a channel to the one of out_index `next` after it.
+    /// The SLs from a channel to the next one with index `next`.
     #[inline]
     pub(super) fn get(&self, channel: u32, next: u16) -> u16 {
         self.sls[self.first[channel as usize] as usize + usize::from(next)]
     }
 }
 
-/// A channel, its input as in [`Triples`], and the out_index of the next channel.
+/// Channel, input as in [`Triples`], and index of the next channel.
 pub(super) type Triple = (u32, u16, u16);
 
-/// SLs by triple.
+/// A sparse alternative to [`Triples`].
 pub(super) type TripleSls = HashMap<Triple, u16>;
 
 /// Adds the SLs of `more` to those of `all`.
@@ -140,7 +139,7 @@ pub(super) fn add_all(all: &mut TripleSls, more: &TripleSls) {
     }
 }
 
-/// The positions of the bits that are set.
+/// The numbers of the bits that are set, ascending.
 pub(super) fn bits(mut set: u16) -> impl Iterator<Item = u8> {
     std::iter::from_fn(move || {
         let bit = (set != 0).then(|| set.trailing_zeros() as u8)?;

@@ -1,4 +1,4 @@
-//! One path, hop by hop, as the planned tables say.
+//! One path, hop by hop, according to the planned forwarding tables.
 
 use super::MAX_HOPS;
 use crate::fabric::{Fabric, PortId, SwitchId};
@@ -6,50 +6,45 @@ use crate::ids::Lid;
 use crate::plan::Plan;
 use std::fmt;
 
-/// The ports a packet passes.
+/// The ports that a packet passes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Walk {
-    /// Switches passed, each with its input and output port. A path that begins or ends in a
-    /// switch has its port 0 there.
+    /// The switches on the path. A path that begins or ends in a switch has port 0 there.
     pub hops: Vec<WalkHop>,
-    /// How it ends.
     pub end: WalkEnd,
 }
 
-/// A switch passed.
+/// A switch on a path, with the ports that the packet uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WalkHop {
-    /// The switch.
     pub switch: SwitchId,
-    /// Where the packet came in.
     pub input: PortId,
-    /// Where it leaves.
     pub output: PortId,
 }
 
-/// How a path ends.
+/// The end of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WalkEnd {
-    /// At the port that owns the LID.
+    /// The packet arrives at the port that owns the LID.
     Delivered,
-    /// At an end port that does not own the LID.
+    /// The packet arrives at an end port that does not own the LID.
     Misdelivered(PortId),
-    /// At a switch without an entry for the LID.
+    /// The switch has no entry for the LID.
     NoEntry(SwitchId),
-    /// At a port (number) that the switch does not have.
+    /// The entry names a port number that the switch does not have.
     NoSuchPort(SwitchId, u8),
-    /// At a port without a cable, or without a link.
+    /// The output port has no cable or no link.
     NoLink(PortId),
-    /// Back at a switch it had passed.
+    /// The packet returns to this switch.
     Loop(SwitchId),
-    /// After [`MAX_HOPS`] switches.
+    /// The path exceeds [`MAX_HOPS`] switches.
     TooLong,
-    /// Nobody has the LID.
+    /// No port has the LID.
     UnknownLid,
 }
 
 impl WalkEnd {
-    /// The end in words.
+    /// The end of the path, as messages tell it.
     pub fn describe(self, fabric: &Fabric) -> String {
         let switch = |id: SwitchId| {
             let node = fabric.switch(id);
@@ -65,7 +60,7 @@ impl WalkEnd {
             Self::NoLink(port) => format!("{} has no link", fabric.describe(port)),
             Self::Loop(id) => format!("loops, back at switch {}", switch(id)),
             Self::TooLong => format!("more than {MAX_HOPS} switches"),
-            Self::UnknownLid => "nobody has this LID".to_owned(),
+            Self::UnknownLid => "no port has this LID".to_owned(),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Every LID from every switch.
+//! The unicast part of the full check: every LID from every switch.
 //!
-//! The entries of all switches for one LID point towards it like the edges of a tree. One pass
-//! from the leaves to the root (an edge is followed once all that flow into its switch are known)
-//! gathers which SLs come along, notes the triples they take, and finds what ends elsewhere or
-//! goes in circles. LIDs at one switch mostly have the same tree, and share its pass.
+//! The entries of all switches for one LID form a tree with the destination as root. One pass from the
+//! leaves to the root visits a switch once the packets of all its upstream neighbours are known. It collects
+//! their SLs, adds the triples, and finds packets that end elsewhere or loop. LIDs at the same switch
+//! mostly have the same tree and share one pass.
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl};
@@ -17,10 +17,9 @@ use crate::verify::{MAX_HOPS, walk};
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
 
-/// Destinations that are worked on together: a block of routes of the forwarding tables.
+/// Destinations in one task, whose entries are transposed together.
 const LIDS_PER_CHUNK: usize = 64;
 
-/// What the passes found.
 pub(in crate::verify) struct UnicastFindings {
     pub reached: usize,
     pub longest: u32,
@@ -30,13 +29,13 @@ pub(in crate::verify) struct UnicastFindings {
 }
 
 impl UnicastFindings {
-    fn nothing() -> Self {
+    fn empty() -> Self {
         let faults = Faults::default();
         Self { reached: 0, longest: 0, left_out: Vec::new(), trees: Vec::new(), faults }
     }
 }
 
-/// What all passes share.
+/// The inputs that all passes share.
 struct Pass<'a> {
     fabric: &'a Fabric,
     plan: &'a Plan,
@@ -59,7 +58,7 @@ pub(in crate::verify) fn check(
     check_some((fabric, plan, checks), &sources, &all, network, triples)
 }
 
-/// The same for some LIDs, in the order of [`destinations`].
+/// [`check`] for some LIDs, in the order of [`destinations`].
 pub(in crate::verify) fn check_some(
     (fabric, plan, checks): (&Fabric, &Plan, &Checks),
     sources: &[SourcePorts],
@@ -72,7 +71,7 @@ pub(in crate::verify) fn check_some(
     let parts: Vec<_> =
         destinations.par_chunks(LIDS_PER_CHUNK).map(|chunk| pass.chunk(chunk)).collect();
 
-    let mut found = UnicastFindings::nothing();
+    let mut found = UnicastFindings::empty();
     for part in parts {
         found.trees.extend(part.trees);
         found.reached += part.reached;
@@ -85,32 +84,30 @@ pub(in crate::verify) fn check_some(
     found
 }
 
-/// A switch during a pass.
+/// The state of a switch during a pass.
 #[derive(Clone, Copy)]
 struct SwitchState {
-    /// Where the LID goes, as in [`NextHop`].
     triples: usize,
     switch: u32,
     width: u16,
     out_index: u16,
     in_index: u16,
-    /// Neighbours whose flow is still to come.
+    /// Number of upstream neighbours that are not visited yet.
     pending: u16,
-    /// SLs that its end ports use towards the destination's group; 0 where nothing is sent.
+    /// SLs of packets from its end ports to the SL group of the destination.
     own: u16,
-    /// SLs that pass.
+    /// SLs of all packets that pass the switch.
     flow: u16,
-    /// Switches passed so far on the longest way here, itself included.
+    /// Switches on the longest path to this one, itself included.
     depth: u16,
 }
 
-/// Room for one pass over the switches.
+/// Buffers of a pass over the switches.
 struct Scratch {
-    /// By switch: [`SwitchState::own`].
+    /// [`SwitchState::own`] of each switch.
     own: Vec<u16>,
-    /// By switch.
     states: Vec<SwitchState>,
-    /// Switches in the order of the pass, and room for one more.
+    /// Switches in the order of the pass, and one more element.
     order: Vec<u32>,
 }
 
@@ -123,10 +120,10 @@ impl Scratch {
         }
     }
 
-    /// Puts the switches that nothing flows into at the head of the order; their number.
+    /// Puts the switches without upstream neighbours at the head of the order, and returns their number.
     fn leaves(&mut self) -> usize {
         let mut count = 0;
-        // Without a branch, for nobody can predict it; what is not a leaf is overwritten.
+        // Branch-free, since a branch would be mispredicted often; other switches are overwritten.
         for (state, switch) in self.states.iter().zip(0u32..) {
             self.order[count] = switch;
             count += usize::from(state.pending == 0);
@@ -135,7 +132,7 @@ impl Scratch {
     }
 }
 
-/// What became of a route.
+/// The result of a pass.
 #[derive(Clone, Copy)]
 enum RouteVerdict {
     Reached { longest: u32 },
@@ -147,7 +144,7 @@ impl Pass<'_> {
         let switches = self.network.switches();
         let routes = self.routes(chunk);
         let mut scratch = Scratch::new(switches);
-        let mut found = UnicastFindings::nothing();
+        let mut found = UnicastFindings::empty();
         let mut before: Option<(&Destination, &[u8], RouteVerdict)> = None;
         let mut leader = Lid(0);
         for (to, route) in chunk.iter().zip(routes.chunks_exact(switches + ROUTE_PADDING)) {
@@ -188,7 +185,7 @@ impl Pass<'_> {
         found
     }
 
-    /// The forwarding tables' routes of these LIDs, each with [`ROUTE_PADDING`] bytes behind it.
+    /// The entries of all switches for each LID, followed by [`ROUTE_PADDING`] bytes.
     fn routes(&self, chunk: &[Destination]) -> Vec<u8> {
         let stride = self.network.switches() + ROUTE_PADDING;
         let mut routes = vec![LFT_NO_PATH; chunk.len() * stride];
@@ -211,7 +208,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Reads a route: where each switch sends the LID, and how many send it to each.
+    /// Reads the entries for a LID: the next hop of each switch, and its number of upstream neighbours.
     fn read(&self, route: &[u8], scratch: &mut Scratch) {
         scratch.states.clear();
         let switches = route.iter().zip(&scratch.own).zip(0u32..);
@@ -243,7 +240,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The pass over one route.
+    /// The pass for one LID.
     fn trace(&self, to: &Destination, route: &[u8], scratch: &mut Scratch) -> RouteVerdict {
         self.read(route, scratch);
         let mut lost = route[to.switch as usize] != to.exit;
@@ -269,21 +266,21 @@ impl Pass<'_> {
             next.depth = next.depth.max(state.depth.saturating_add(1));
             let next = *next;
             if next.switch != NONE {
-                self.note_triples(&state, &next, &states[next.switch as usize]);
+                self.add_triples(&state, &next, &states[next.switch as usize]);
             }
         }
         let longest = u32::from(states[to.switch as usize].depth);
-        if lost || known < route.len() && stuck(states) || longest > MAX_HOPS {
+        if lost || known < route.len() && has_loop(states) || longest > MAX_HOPS {
             RouteVerdict::Broken
         } else {
             RouteVerdict::Reached { longest }
         }
     }
 
-    /// Notes what flows out of a switch: from its own end ports one channel further, and all of
-    /// it two channels further.
+    /// Adds the triples of packets that leave a switch: those from its end ports one channel further, all
+    /// of them two channels further.
     #[inline]
-    fn note_triples(&self, here: &SwitchState, second: &SwitchState, third: &SwitchState) {
+    fn add_triples(&self, here: &SwitchState, second: &SwitchState, third: &SwitchState) {
         if here.own != 0 {
             self.triples.add((here.triples, here.width), LOCAL_INPUT, second.out_index, here.own);
         }
@@ -293,7 +290,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Counts the end ports that do not reach a LID, and describes the first.
+    /// Counts the end ports that do not reach a LID, and describes the first ones.
     fn explain(&self, to: &Destination, route: &[u8], scratch: &mut Scratch, faults: &mut Faults) {
         self.read(route, scratch);
         for (switch, sources) in self.sources.iter().enumerate() {
@@ -313,7 +310,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Follows a route from one switch.
+    /// True if packets from a switch arrive.
     fn arrives(to: &Destination, route: &[u8], hops: &[SwitchState], from: usize) -> bool {
         let mut here = from as u32;
         for _ in 0..MAX_HOPS {
@@ -329,16 +326,16 @@ impl Pass<'_> {
     }
 }
 
-/// Bytes between routes, so that routes of a power of two of switches do not fall on the same
-/// lines of the processor's caches.
+/// Bytes between the entries of two LIDs. Without them, the entries of one switch would map to the same CPU
+/// cache sets if the number of switches is a power of two.
 const ROUTE_PADDING: usize = 64;
 
-/// True if something flows into switches that the pass never came to: those on a ring.
-fn stuck(states: &[SwitchState]) -> bool {
+/// True if packets enter switches that the pass did not visit: those on a loop.
+fn has_loop(states: &[SwitchState]) -> bool {
     states.iter().any(|state| state.pending > 0 && state.flow != 0)
 }
 
-/// True if two LIDs at one switch have the same entries everywhere else, and their own there.
+/// True if two LIDs at one switch have the same entries in all other switches and arrive at their own ports.
 fn shares_tree(a: &Destination, a_column: &[u8], b: &Destination, b_column: &[u8]) -> bool {
     let at = a.switch as usize;
     a.switch == b.switch

@@ -1,8 +1,7 @@
-//! The proof of a plan that a proof has covered, made of that proof and what was found.
+//! Derives the proof of a plan that passed an incremental check from the earlier proof and the additions.
 //!
-//! Nothing is looked at again. Triples and dependencies of both plans are kept together, but for those
-//! of cables that are gone; a tree is as high as the highest that was met. What this knows too much of
-//! is gone with the next proof of a plan that was checked as a whole.
+//! Nothing is checked again. The new proof contains the triples and dependencies of both plans except those
+//! of lost cables, and upper bounds of the path lengths. The excess disappears with the next full check.
 
 use super::changed_routes::ChangedRoutes;
 use super::check::Additions;
@@ -15,7 +14,7 @@ use crate::verify::verdict::Verified;
 use std::sync::Arc;
 
 impl Proof {
-    /// The proof of a plan for `fabric` in which this was additions; `None` if there is none.
+    /// The proof of the plan with these additions; `None` if it has a cycle.
     pub(super) fn advance(
         &self,
         fabric: &Arc<Fabric>,
@@ -72,7 +71,7 @@ impl Proof {
         })
     }
 
-    /// The tables of the new plan; switches that are lost have none of their own.
+    /// The tables of the new plan, with empty ones for removed switches.
     fn tables_after(&self, verified: &Verified) -> Vec<Arc<Lft>> {
         let plan = verified.plan();
         let (mut tables, max) = (plan.routing.lfts.clone(), plan.lids.max());
@@ -80,7 +79,8 @@ impl Proof {
         tables
     }
 
-    /// The trees of the new plan: who has changed otherwise than the leader leads itself.
+    /// The trees of the new plan. A tree whose entries changed differently from those of its leader becomes
+    /// its own leader.
     fn trees_after(
         &self,
         verified: &Verified,
@@ -138,7 +138,7 @@ mod tests {
         Some((fabric, plan))
     }
 
-    /// The same with LIDs that are remembered, and what is to be remembered next.
+    /// [`routed`] with the LIDs of `memory`; also returns the memory for the next plan.
     fn remembering(
         shape: &Shape,
         conf: &str,
@@ -168,8 +168,8 @@ mod tests {
         Some((Arc::new(fabric), planned.plan, planned.memory))
     }
 
-    /// All that packets do in the new plan is known from the old one or was found to be new.
-    fn assert_all_known(proof: &Proof, fabric: &Fabric, plan: &Plan, added: &TripleSls) {
+    /// Asserts that each triple of the new plan is in the proof or among the added ones.
+    fn assert_complete(proof: &Proof, fabric: &Fabric, plan: &Plan, added: &TripleSls) {
         let (network, old) = (SwitchNetwork::new(fabric), &proof.network);
         let triples = Triples::new(&network);
         unicast::check(fabric, plan, &proof.checks, &network, &triples);
@@ -193,12 +193,11 @@ mod tests {
         }
     }
 
-    /// What a proof is used for holds of its own plan: it has all triples, their dependencies, ranks
-    /// that fall along them, and trees that are as high as they are at least, with leaders of the same
-    /// tree.
+    /// Asserts the invariants of a proof: it has all triples and their dependencies, ranks decrease along
+    /// dependencies, path lengths are upper bounds, and leaders have the same tree.
     fn assert_sound(proof: &Proof) {
         let (fabric, plan) = (&*proof.fabric, &*proof.plan);
-        assert_all_known(proof, fabric, plan, &TripleSls::new());
+        assert_complete(proof, fabric, plan, &TripleSls::new());
         let (network, cdg) = (&*proof.network, &proof.cdg);
         let implied = DependencyGraph::new(network, &proof.sl_to_vl, &proof.triples);
         for node in 0..implied.len() as u32 {
@@ -230,7 +229,7 @@ mod tests {
         }
     }
 
-    /// The same once all is repaired, if it can be told without a check of the whole.
+    /// Asserts the invariants of the proof after a repair; false if the incremental check is inconclusive.
     fn is_sound_after_repair(
         proof: &Proof,
         (fabric, plan): &(Arc<Fabric>, Plan),
@@ -239,7 +238,7 @@ mod tests {
         let difference = Difference::between(&proof.fabric, fabric).expect("its nodes");
         let covered = proof.check_changes(fabric, plan, checks, &difference);
         covered.is_some_and(|(base, summary, additions)| {
-            assert_all_known(&base, fabric, plan, &additions.triples);
+            assert_complete(&base, fabric, plan, &additions.triples);
             let verified = Verified { plan: Arc::new(plan.clone()), summary };
             assert_sound(&base.advance(fabric, &verified, additions).expect("no credit loop"));
             true
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_overlooked_after_one_lost_cable_or_several() {
+    fn proofs_stay_complete_after_lost_cables_and_repairs() {
         let (mut shortened, mut repaired) = (0, 0);
         for (radix, looped, parallel) in [
             ([6, 5, 1], [true; 3], 1),
@@ -272,8 +271,7 @@ mod tests {
                     continue;
                 }
                 lost.push((at, axis));
-                // One cable alone, after which nothing but that is known to be lost; and, every few times,
-                // one more after all others.
+                // One lost cable alone or, every fourth time, one more in addition to all others.
                 let (proof, lost) = match number % 4 {
                     0 => (&mut carried, lost.clone()),
                     _ => (&mut proof.clone(), vec![lost.pop().expect("it was pushed")]),
@@ -283,7 +281,7 @@ mod tests {
                 let difference = Difference::between(&proof.fabric, &fabric).expect("its nodes");
                 let covered = proof.check_changes(&fabric, &plan, &checks, &difference);
                 let Some((base, summary, additions)) = covered else { continue };
-                assert_all_known(&base, &fabric, &plan, &additions.triples);
+                assert_complete(&base, &fabric, &plan, &additions.triples);
                 shortened += usize::from(!additions.triples.is_empty());
                 let verified = Verified { plan: Arc::new(plan), summary };
                 *proof = base.advance(&fabric, &verified, additions).expect("no credit loop");
@@ -296,14 +294,14 @@ mod tests {
         assert!(shortened > 20 && repaired > 5, "{shortened} {repaired}");
     }
 
-    /// The proof after a plan with other nodes, if that can be told without a check of the whole.
+    /// The proof after a plan for other nodes; `None` if the incremental check is inconclusive.
     fn after_other_nodes(
         proof: &Proof,
         (fabric, plan): (&Arc<Fabric>, &Plan),
         checks: &Checks,
     ) -> Option<Proof> {
         let (base, summary, additions) = proof.check_changed_nodes(fabric, plan, checks)?;
-        assert_all_known(&base, fabric, plan, &additions.triples);
+        assert_complete(&base, fabric, plan, &additions.triples);
         let verified = Verified { plan: Arc::new(plan.clone()), summary };
         let after = base.advance(fabric, &verified, additions).expect("no credit loop");
         assert_sound(&after);
@@ -311,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_overlooked_after_a_lost_switch_or_several_and_their_return() {
+    fn proofs_stay_complete_after_removed_switches_and_their_return() {
         let (mut lost, mut routed, mut second, mut returned) = (0, 0, 0, [0; 2]);
         for (radix, looped, parallel) in [
             ([5, 4, 1], [true; 3], 1),
@@ -339,19 +337,19 @@ mod tests {
                 let after = after_other_nodes(&proof, (&fabric, &broken), &checks);
                 let Some(after) = after else { continue };
                 lost += 1;
-                // What is laid anew knows of the switch as well.
-                let laid = prove_after(&fabric, broken, &checks, Some(&proof));
-                let laid = laid.expect("a clean plan").1.expect("no credit loop");
-                assert_sound(&laid);
-                for (proof, returned) in [after, laid.clone()].iter().zip(&mut returned) {
+                // A proof from a full check retains the switch as well.
+                let full = prove_after(&fabric, broken, &checks, Some(&proof));
+                let full = full.expect("a clean plan").1.expect("no credit loop");
+                assert_sound(&full);
+                for (proof, returned) in [after, full.clone()].iter().zip(&mut returned) {
                     let back = after_other_nodes(proof, (&whole, &plan), &checks);
                     *returned += usize::from(back.is_some());
                 }
-                // One more in the same column.
+                // One more switch in the same line along z.
                 let both = without(&[number, (number + x * y) % count]);
                 let Some((fabric, broken, _)) = both.filter(|_| z > 1) else { continue };
                 routed += 1;
-                let both = after_other_nodes(&laid, (&fabric, &broken), &checks);
+                let both = after_other_nodes(&full, (&fabric, &broken), &checks);
                 second += usize::from(both.is_some());
             }
         }

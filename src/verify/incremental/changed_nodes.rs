@@ -1,17 +1,16 @@
-//! Plans for a fabric in which nodes came or went, or were exchanged.
+//! The incremental check of a plan for a fabric in which nodes were added, removed or exchanged.
 //!
-//! Then the numbers of nodes and ports are others, and if there are other switches, theirs as well.
-//! But channels are counted without regard to them, and so are triples and dependencies: of a [`Proof`]
-//! only the list of LIDs, the ports that send, and whatever goes by switches or port slots are made anew.
-//! LIDs that are where they were have the trees that they had, but for changed entries; those that
-//! came are followed from every switch, as in a check of the whole. A port that is gone leaves nothing
-//! to be looked at.
+//! Nodes and ports have other numbers then, and so have switches if a switch is new or missing. Channels
+//! keep their numbers, and with them triples and dependencies. Of a [`Proof`] only the destinations, the
+//! sources, and everything counted by switch or port slot are converted. LIDs at the same place keep their
+//! trees except for changed entries. New LIDs are traced from all switches, as in a full check. A removed
+//! end port needs no check.
 //!
-//! A switch that is lost stays in the proof as a removed with its last table, so that the old ways through it can
-//! be followed to where they went. Its channels are those of lost cables. One that is back is a switch of
-//! which all entries changed; where it closes a ring, old ways the long way round and new ones mostly
-//! close a cycle together, and only what was known before can tell ([`super::fault_free`]). A switch that the
-//! proof has never known is left to a check of the whole.
+//! A switch that disappeared stays in the proof with its last table, so that old routes through it can be
+//! followed. Its channels are those of lost cables. A switch that returned has only changed entries; where it
+//! closes a ring, old routes the long way round and new ones mostly form a cycle together, and only the
+//! last proof of a fault-free fabric is conclusive ([`super::fault_free`]). A switch that the proof never
+//! contained is left to a full check.
 
 use super::changes::{Changes, changed_switches};
 use super::check::{Additions, NewDestinations};
@@ -31,8 +30,8 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 impl Proof {
-    /// What the checks find in a plan for a fabric with other nodes, and the proof by the numbers of
-    /// that fabric; `None` if only a check of the whole plan can tell.
+    /// Checks a plan for a fabric with other nodes. Returns the proof by the numbers of that fabric, and
+    /// what the plan adds to it; `None` if the result is inconclusive.
     pub(super) fn check_changed_nodes(
         &self,
         fabric: &Fabric,
@@ -75,7 +74,7 @@ impl Proof {
         (0..fabric.switches().len() as u32).into_par_iter().map(SwitchId).all(is_same)
     }
 
-    /// The proof by the numbers that switches and ports have in another fabric, and the cables that changed.
+    /// The proof by the switch and port numbers of another fabric, and the changed cables.
     fn by_numbers(
         &self,
         fabric: &Fabric,
@@ -102,8 +101,8 @@ impl Proof {
         Some((proof, cables))
     }
 
-    /// The proof with what sends and what is reached in a plan, as far as LIDs are where they were; and
-    /// the others.
+    /// The proof with the sources of a plan and the destinations that stayed at their place, and the other
+    /// destinations.
     fn with_ends_of(
         &self,
         fabric: &Fabric,
@@ -166,12 +165,12 @@ impl Proof {
             summary,
             ..self.clone()
         };
-        let triples = proof.unknown(&triples);
+        let triples = proof.unknown_triples(&triples);
         Some((proof, NewDestinations { destinations: arrived, trees: found.trees, triples }))
     }
 
-    /// The triples that are not known.
-    fn unknown(&self, found: &Triples) -> TripleSls {
+    /// The triples that the proof lacks.
+    fn unknown_triples(&self, found: &Triples) -> TripleSls {
         let network = &*self.network;
         let channels = (0..network.channels.len()).flat_map(|channel| {
             let hop = network.hop_of(channel as u32);
@@ -185,7 +184,7 @@ impl Proof {
     }
 }
 
-/// The tables of groups by the numbers that switches have elsewhere.
+/// Multicast tables by the switch numbers of another fabric.
 fn renumbered(groups: &MulticastTables, renumbering: &Renumbering) -> MulticastTables {
     let after = renumbering.after();
     let entries = |&was: &u32| groups.by_switch.get(was as usize).cloned().unwrap_or_default();
@@ -199,7 +198,7 @@ fn renumbered(groups: &MulticastTables, renumbering: &Renumbering) -> MulticastT
     }
 }
 
-/// True if these switches send to all LIDs that others send to, or to none at all.
+/// True if each of these switches has an entry for all LIDs with a tree, or an empty table.
 fn sends_all(plan: &Plan, switches: &[u32], trees: &[Option<DestinationTree>]) -> bool {
     let sends_all = |Lft(table): &Lft| {
         let is_sent = |lid: usize| table.get(lid).is_some_and(|&port| port != LFT_NO_PATH);
@@ -209,7 +208,7 @@ fn sends_all(plan: &Plan, switches: &[u32], trees: &[Option<DestinationTree>]) -
     switches.iter().all(|&switch| sends_all(plan.routing.lft(SwitchId(switch))))
 }
 
-/// Trees whose leader is gone lead themselves.
+/// Makes trees their own leader if their leader disappeared.
 fn reset_lost_leaders(trees: &mut [Option<DestinationTree>]) {
     let is_there: Vec<bool> = trees.iter().map(Option::is_some).collect();
     for tree in trees.iter_mut().flatten().filter(|tree| !is_there[tree.leader.index()]) {

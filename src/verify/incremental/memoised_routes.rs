@@ -1,40 +1,40 @@
-//! ChangedRoutes that are like one that was followed already.
+//! Memoised results of traced routes.
 //!
-//! What following a column finds depends on some entries of the forwarding tables near the changed
-//! switches, on the channels behind the merge_point and on the SLs that changed switches send with. Most
-//! routes agree in all of these with an earlier one, for many LIDs are reached by way of the
-//! same few switches; then nothing new can be found.
+//! The result of tracing the routes to a LID depends on some forwarding table entries near the changed
+//! switches, on the channels behind the merge point, and on the SLs with which the changed switches
+//! send. Most LIDs agree in all of these with a LID that was traced before, since many are reached
+//! through the same few switches. Tracing them again would find nothing new.
 
 use super::changed_routes::ChangedRoutes;
 use crate::verify::endpoints::Destination;
 use crate::verify::network::NONE;
 use rustc_hash::FxHashMap;
 
-/// An entry that was looked at: the switch, the port before and now.
+/// An entry that tracing read: switch, old port, new port.
 pub(super) type EntryRead = (u32, u8, u8);
 
-/// ChangedRoutes that were followed up to their merge_point, and found to be without fault.
+/// Results for routes that were traced up to their merge point without a fault.
 #[derive(Default)]
 pub(super) struct MemoisedRoutes {
-    /// By the first of the changed switches, and their number.
+    /// Classes by first changed switch and number of changed switches.
     classes: FxHashMap<(u32, usize), Vec<RouteClass>>,
-    /// Room for a key of [`RouteClass::followed`].
+    /// Buffer for a key of [`RouteClass::traced`].
     key: Vec<u32>,
 }
 
-/// ChangedRoutes with the same ways up to the merge_point.
+/// LIDs with the same routes up to the merge point.
 struct RouteClass {
-    /// All entries that were looked at; those of the changed switches first.
+    /// The entries that tracing read, those of the changed switches first.
     reads: Vec<EntryRead>,
     merge_point: u32,
-    /// By the channels behind the merge_point and the SLs of the changed switches: by how many switches
-    /// new ways may be longer than the longest old one.
-    followed: FxHashMap<Vec<u32>, i32>,
+    /// By the channels behind the merge point and the SLs of the changed switches: how many switches
+    /// longer than the longest old route a new one may be.
+    traced: FxHashMap<Vec<u32>, i32>,
 }
 
 impl MemoisedRoutes {
-    /// By how many switches the new ways of this column may be longer than the longest old one, if
-    /// it is like an earlier one.
+    /// How many switches longer than the longest old route a new route to this destination may be;
+    /// `None` if no equal one was traced.
     pub(super) fn lookup(&mut self, routes: &ChangedRoutes<'_>, to: &Destination) -> Option<i32> {
         let changed = routes.of(to.lid);
         let Self { classes, key } = self;
@@ -51,11 +51,11 @@ impl MemoisedRoutes {
             |class: &&RouteClass| has_same_switches(class) && class.reads.iter().all(is_same);
         let class = classes.iter().find(is_alike)?;
         fill(key, routes, to, class.merge_point);
-        class.followed.get(&key[..]).copied()
+        class.traced.get(&key[..]).copied()
     }
 
-    /// Notes a column that was followed by way of the entries `reads`, those of its changed switches
-    /// first.
+    /// Adds the result for a destination; `reads` are the entries that were read, those of its changed
+    /// switches first.
     pub(super) fn insert(
         &mut self,
         routes: &ChangedRoutes<'_>,
@@ -72,14 +72,14 @@ impl MemoisedRoutes {
             .iter()
             .position(|class| class.merge_point == merge_point && class.reads == reads);
         let known = known.unwrap_or_else(|| {
-            classes.push(RouteClass { reads, merge_point, followed: FxHashMap::default() });
+            classes.push(RouteClass { reads, merge_point, traced: FxHashMap::default() });
             classes.len() - 1
         });
-        classes[known].followed.insert(self.key.clone(), excess);
+        classes[known].traced.insert(self.key.clone(), excess);
     }
 }
 
-/// Fills in the two channels behind the merge_point, and the SLs of the changed switches.
+/// Fills `key` with the two channels behind the merge point and the SLs of the changed switches.
 fn fill(key: &mut Vec<u32>, routes: &ChangedRoutes<'_>, to: &Destination, merge_point: u32) {
     let proof = routes.proof;
     key.clear();

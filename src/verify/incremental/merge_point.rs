@@ -1,12 +1,11 @@
-//! Where the old and the new ways of a changed column meet again.
+//! The switch at which the new routes to a destination join the old one.
 //!
-//! After a cable was lost, the ways to a LID differ in a short part, and go on as before. Let all
-//! changed switches have sent the LID to one and the same unchanged switch, the exit, by entries of
-//! changed switches alone. Then no changed switch comes after the exit on the way to the LID, for the
-//! old ways have no circles. A switch on this rest of the way, to which the new ways lead as well,
-//! is where they meet: from there on packets go as they went before, and arrive as they did; the
-//! triples of channels after it are those of the same packets before. So nothing behind it has
-//! to be followed.
+//! After the loss of a cable, the routes to a LID differ on a short part and are the same from there on.
+//! Let the old entries of all changed switches lead, through changed switches only, to one and the same
+//! unchanged switch, the *exit*. The old route from the exit to the destination passes no changed switch,
+//! because old routes have no loops. A switch on this rest of the route that the new routes reach as
+//! well is the *merge point*: packets from there take the old route and arrive as before, and the triples of
+//! channels behind it are those of the same packets before. Nothing behind the merge point needs tracing.
 
 use super::changed_routes::ChangedRoutes;
 use crate::ids::Lid;
@@ -15,22 +14,21 @@ use crate::verify::endpoints::Destination;
 use crate::verify::network::NONE;
 use rustc_hash::FxHashMap;
 
-/// Where the ways of a column meet.
+/// The merge point of the routes to a destination.
 #[derive(Clone, Copy)]
 pub(super) struct MergePoint {
-    /// The switch.
+    /// Number of the switch.
     pub at: u32,
-    /// The exit.
     pub exit: u32,
-    /// PackedNetwork there from the exit.
+    /// Hops from the exit to the merge point.
     pub steps: u32,
 }
 
-/// What is known of the old ways of a column.
+/// Finds merge points, reusing what earlier destinations of the same task had in common.
 pub(super) struct MergePointFinder {
-    /// By switch: the column, and the steps to its exit.
+    /// By switch: the stamp of a destination, and the hops from the switch to its exit.
     steps: Vec<(u32, u32)>,
-    /// By exit and number of changed switches: where the ways of such a column met.
+    /// Merge points by exit and number of changed switches.
     met: FxHashMap<(u32, usize), u32>,
     path: Vec<u32>,
 }
@@ -40,13 +38,13 @@ impl MergePointFinder {
         Self { steps: vec![(0, 0); switches], met: FxHashMap::default(), path: Vec::new() }
     }
 
-    /// PackedNetwork from a changed switch of the column with this number to its exit.
+    /// Hops from a changed switch to the exit, for the destination of the last [`Self::find`].
     pub(super) fn steps(&self, switch: u32) -> u32 {
         self.steps[switch as usize].1
     }
 
-    /// Finds where the ways to a LID meet; `is_changed` tells the changed switches of its column,
-    /// which has the number `stamp`. `None` if they need not meet.
+    /// Finds the merge point of a destination; `stamp` is its unique number, and `is_changed` tells its
+    /// changed switches. `None` if there may be none.
     pub(super) fn find(
         &mut self,
         routes: &ChangedRoutes<'_>,
@@ -57,7 +55,7 @@ impl MergePointFinder {
         let changed = routes.of(to.lid);
         let exit = self.exit(routes, stamp, to.lid, is_changed)?;
         let key = (exit, changed.len());
-        // Most LIDs behind the same exit are reached by way of the same switch.
+        // Most LIDs with the same exit have the same merge point.
         let known = self.met.get(&key).copied();
         let steps = known.and_then(|at| Some((at, steps_to(routes, to, exit, at)?)));
         let (at, steps) = match steps {
@@ -71,7 +69,7 @@ impl MergePointFinder {
         Some(MergePoint { at, exit, steps })
     }
 
-    /// The one unchanged switch to which all changed switches sent the LID by way of changed ones.
+    /// The exit: the one unchanged switch to which all changed switches sent the LID.
     fn exit(
         &mut self,
         routes: &ChangedRoutes<'_>,
@@ -110,13 +108,13 @@ impl MergePointFinder {
     }
 }
 
-/// The switch that a port of a switch leads to.
+/// The switch behind a port of a switch.
 fn next(routes: &ChangedRoutes<'_>, switch: u32, port: u8) -> Option<u32> {
     let channel = routes.channel(switch, port);
     (channel != NONE).then(|| routes.proof.packed.of(channel).to)
 }
 
-/// PackedNetwork of the old way from a switch to another one; `None` if that is not on it.
+/// Hops on the old route from a switch to `goal`; `None` if the route does not pass it.
 fn steps_to(routes: &ChangedRoutes<'_>, to: &Destination, from: u32, goal: u32) -> Option<u32> {
     let (mut here, mut steps) = (from, 0);
     while here != goal {
@@ -129,19 +127,19 @@ fn steps_to(routes: &ChangedRoutes<'_>, to: &Destination, from: u32, goal: u32) 
     Some(steps)
 }
 
-/// The first switch that is both on the old way from the exit and on the new way from a changed
-/// switch, both of which are followed at the same pace.
+/// The first switch that is both on the old route from the exit and on the new route from a changed
+/// switch. Both are followed at the same pace.
 fn first_met(routes: &ChangedRoutes<'_>, to: &Destination, exit: u32, changed: u32) -> Option<u32> {
-    let mut ways = [vec![exit], vec![changed]];
+    let mut routes_to = [vec![exit], vec![changed]];
     for turn in 0..=2 * MAX_HOPS as usize {
         let (own, other) = (turn % 2, (turn + 1) % 2);
-        let here = *ways[own].last()?;
-        if ways[other].contains(&here) {
+        let here = *routes_to[own].last()?;
+        if routes_to[other].contains(&here) {
             return Some(here);
         }
         if here != to.switch {
             let tables = [&routes.old, &routes.new][own];
-            ways[own].push(next(routes, here, tables[here as usize][to.lid.index()])?);
+            routes_to[own].push(next(routes, here, tables[here as usize][to.lid.index()])?);
         }
     }
     None

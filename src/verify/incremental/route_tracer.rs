@@ -1,11 +1,11 @@
-//! One column of the forwarding tables that changed since the last proof: what is reached, and
-//! which triples are new.
+//! Traces the changed entries for one destination LID after another: whether packets arrive, and which
+//! triples are new.
 //!
-//! A packet that meets no changed entry goes as before. Any other goes as before up to the first
-//! changed switch, and on from there by the new entries: so it is enough to follow those. Which
-//! SLs come along is taken from the triples of the old plan, from the channel they come by along the
-//! whole way that they took before. That may be more than there is, which is safe; and a switch
-//! upstream that does not send the LID here (any more) counts for nothing.
+//! A packet that meets no changed entry takes its old route. Any other packet takes its old route to the
+//! first changed switch and the new entries from there, so only the latter are traced. The SLs of
+//! packets from other switches are taken from the triples of the old plan, along the channel on which
+//! they arrive and along the complete old route behind it. They may be more than there are, which is safe.
+//! Neighbours whose new entry no longer leads to the switch are skipped.
 
 use super::changed_routes::ChangedRoutes;
 use super::memoised_routes::{EntryRead, MemoisedRoutes};
@@ -60,28 +60,29 @@ pub(super) fn trace_routes(routes: &ChangedRoutes<'_>) -> Option<TracedRoutes> {
     Some(all)
 }
 
-/// Room for one column after another.
+/// Buffers that are reused for one destination after another. A number beside a stamp is valid only for
+/// the destination with that stamp.
 struct Scratch {
-    /// Number of the column.
+    /// Number of the current destination.
     stamp: u32,
-    /// By switch: the column of which the rest is, its channel, and switches from here to the end
-    /// of what is followed.
-    ways: Vec<(u32, u32, u32)>,
-    /// By switch: the column in which it is a changed one, and the SLs that come from others.
+    /// By switch: stamp, output channel, and number of switches up to the end of the traced route.
+    new_hops: Vec<(u32, u32, u32)>,
+    /// By switch: stamp of a destination with a changed entry, and SLs that arrive from other changed
+    /// switches.
     carried: Vec<(u32, u16)>,
     finder: MergePointFinder,
     memoised: MemoisedRoutes,
-    /// Changed switches of the column, with the switches from there to the end.
+    /// Changed switches with the number of switches up to the end.
     order: Vec<(u32, u32)>,
-    /// By switch: the column, and the SLs that were followed from it on.
+    /// By switch: stamp, and SLs that were followed from the switch on.
     covered: Vec<(u32, u16)>,
     /// Switches and the channels out of them.
     path: Vec<(u32, u32)>,
-    /// Channels into a switch with the SLs that come through them.
+    /// Channels into a switch with the SLs of the packets on them.
     inflows: Vec<(u32, u16)>,
-    /// By number of a triple: the triple, and the SLs that are new.
+    /// New triples by index, with the new SLs.
     added: FxHashMap<usize, (Triple, u16)>,
-    /// No path is longer, in switches passed.
+    /// Upper bound of the switches on a changed path.
     longest: u32,
 }
 
@@ -90,7 +91,7 @@ impl Scratch {
         let network = &routes.proof.network;
         Self {
             stamp: 0,
-            ways: vec![(0, NONE, 0); network.switches()],
+            new_hops: vec![(0, NONE, 0); network.switches()],
             carried: vec![(0, 0); network.switches()],
             finder: MergePointFinder::new(network.switches()),
             memoised: MemoisedRoutes::default(),
@@ -104,32 +105,32 @@ impl Scratch {
     }
 }
 
-/// Switches of which the ways are followed from where old and new ones meet.
-const REST: u32 = 3;
+/// Number of switches that are traced from the merge point on, including it: a triple there can have its
+/// input, channel and next channel at three switches in a row.
+const SWITCHES_FROM_MERGE_POINT: u32 = 3;
 
-/// The new ways of a column were followed to where they meet the old ones.
+/// New routes that were traced up to the merge point.
 struct Shortcut {
     merge_point: MergePoint,
-    /// PackedNetwork there on the longest old way from a changed switch.
+    /// Hops to the merge point on the longest old route from a changed switch.
     farthest: u32,
 }
 
 impl Shortcut {
-    /// By how many switches new ways by way of a changed switch may be longer than the longest old
-    /// way; the end of what is followed is `left` switches away, and the merge_point was `before` steps.
+    /// How many switches longer than the longest old route a new route through a changed switch may be,
+    /// with `left` switches to the end of the trace and `before` hops to the merge point on the old route.
     fn excess(&self, left: u32, before: u32) -> i32 {
-        left as i32 - (REST + before) as i32
+        left as i32 - (SWITCHES_FROM_MERGE_POINT + before) as i32
     }
 }
 
-/// The work on one column after another.
 struct RouteTracer<'a> {
     routes: &'a ChangedRoutes<'a>,
     scratch: &'a mut Scratch,
 }
 
 impl<'a> RouteTracer<'a> {
-    /// Follows the changed entries of a LID; `None` if not all is well, or nobody can tell.
+    /// Traces the changed entries of a LID; `None` on a fault or an inconclusive result.
     fn trace(&mut self, lid: Lid) -> Option<()> {
         let (routes, proof) = (self.routes, self.routes.proof);
         let to = proof.destinations[lid.index()]?;
@@ -138,24 +139,24 @@ impl<'a> RouteTracer<'a> {
             return Some(());
         }
         if let Some(excess) = self.scratch.memoised.lookup(routes, &to) {
-            return self.admit(u32::from(tree.longest).saturating_add_signed(excess));
+            return self.record_length(u32::from(tree.longest).saturating_add_signed(excess));
         }
         let changed = routes.of(lid);
         let shortcut = self.shorten(&to, changed);
         if shortcut.is_none() {
             self.begin(changed);
-            self.scratch.ways[to.switch as usize] = (self.scratch.stamp, NONE, 1);
-            changed.iter().try_for_each(|&(_, switch)| self.chase(switch, lid, &to))?;
+            self.scratch.new_hops[to.switch as usize] = (self.scratch.stamp, NONE, 1);
+            changed.iter().try_for_each(|&(_, switch)| self.mark_route(switch, lid, &to))?;
         }
-        let Scratch { ways, order, .. } = &mut *self.scratch;
+        let Scratch { new_hops, order, .. } = &mut *self.scratch;
         order.clear();
-        order.extend(changed.iter().map(|&(_, switch)| (ways[switch as usize].2, switch)));
-        // The farthest first: what they carry along to another one goes on from there with its own.
+        order.extend(changed.iter().map(|&(_, switch)| (new_hops[switch as usize].2, switch)));
+        // The farthest switches first: a nearer one adds their packets to its own.
         order.sort_unstable_by_key(|&far| Reverse(far));
         let mut has_inflows = false;
         for index in 0..changed.len() {
             let (_, switch) = self.scratch.order[index];
-            has_inflows |= self.leave(switch, &tree, &to, shortcut.as_ref())?;
+            has_inflows |= self.trace_from(switch, &tree, &to, shortcut.as_ref())?;
         }
         if let Some(shortcut) = shortcut.filter(|_| !has_inflows) {
             let farthest = self.scratch.order.first()?.0;
@@ -167,14 +168,14 @@ impl<'a> RouteTracer<'a> {
         Some(())
     }
 
-    /// Admits a path with so many switches, unless it is too long.
-    fn admit(&mut self, length: u32) -> Option<()> {
+    /// Records a path length in switches; `None` if it exceeds the maximum.
+    fn record_length(&mut self, length: u32) -> Option<()> {
         self.scratch.longest = self.scratch.longest.max(length);
         (length <= MAX_HOPS).then_some(())
     }
 
-    /// The entries for a LID that were looked at in the changed switches, on the ways to the merge_point
-    /// and where packets may come in from, which need not be unchanged ones.
+    /// The entries for a LID that tracing read: those of the changed switches, of the switches on the
+    /// routes to the merge point, and of neighbours from which packets may arrive.
     fn reads(&self, lid: Lid, merge_point: &MergePoint) -> Vec<EntryRead> {
         let (routes, proof) = (self.routes, self.routes.proof);
         let lid = lid.index();
@@ -196,7 +197,7 @@ impl<'a> RouteTracer<'a> {
             let mut here = switch;
             while here != merge_point.at {
                 add(here);
-                here = proof.packed.of(self.scratch.ways[here as usize].1).to;
+                here = proof.packed.of(self.scratch.new_hops[here as usize].1).to;
             }
             let before = routes.channel(switch, routes.old[switch as usize][lid]);
             for out in proof.network.out_of(crate::fabric::SwitchId(switch)) {
@@ -213,33 +214,33 @@ impl<'a> RouteTracer<'a> {
         switches.iter().map(read).collect()
     }
 
-    /// Begins with a column.
+    /// Begins with a destination.
     fn begin(&mut self, changed: &[(u16, u32)]) {
         let Scratch { stamp, carried, .. } = &mut *self.scratch;
         *stamp += 1;
         changed.iter().for_each(|&(_, switch)| carried[switch as usize] = (*stamp, 0));
     }
 
-    /// Follows the new entries to where they meet the old ways; `None` if they do not.
+    /// Traces the new entries up to the merge point; `None` if there is none.
     fn shorten(&mut self, to: &Destination, changed: &[(u16, u32)]) -> Option<Shortcut> {
         self.begin(changed);
         let routes = self.routes;
-        let Scratch { stamp, ways, carried, finder, .. } = &mut *self.scratch;
-        // The old ways go on through switches that are gone; no new one comes there.
+        let Scratch { stamp, new_hops, carried, finder, .. } = &mut *self.scratch;
+        // Old routes lead through removed switches, new ones never do.
         routes.removed.iter().for_each(|&switch| carried[switch as usize] = (*stamp, 0));
         let is_changed = |switch: u32| carried[switch as usize].0 == *stamp;
         let merge_point = finder.find(routes, *stamp, to, is_changed)?;
-        ways[merge_point.at as usize] = (*stamp, NONE, REST);
-        changed.iter().try_for_each(|&(_, switch)| self.chase(switch, to.lid, to))?;
-        // With two channels more there are all triples that are new. They are marked now, for
-        // the new ways must not join behind the merge_point.
-        let Scratch { stamp, ways, .. } = &mut *self.scratch;
+        new_hops[merge_point.at as usize] = (*stamp, NONE, SWITCHES_FROM_MERGE_POINT);
+        changed.iter().try_for_each(|&(_, switch)| self.mark_route(switch, to.lid, to))?;
+        // Two more channels complete the new triples. They are marked only now, because the new routes
+        // must not join the old one behind the merge point.
+        let Scratch { stamp, new_hops, .. } = &mut *self.scratch;
         let mut here = merge_point.at;
-        for left in (1..=REST).rev() {
+        for left in (1..=SWITCHES_FROM_MERGE_POINT).rev() {
             let is_last = left == 1 || here == to.switch;
             let port = routes.old[here as usize][to.lid.index()];
             let channel = if is_last { NONE } else { routes.channel(here, port) };
-            ways[here as usize] = (*stamp, channel, left);
+            new_hops[here as usize] = (*stamp, channel, left);
             if channel == NONE {
                 break;
             }
@@ -250,16 +251,16 @@ impl<'a> RouteTracer<'a> {
         Some(Shortcut { merge_point, farthest: farthest + merge_point.steps })
     }
 
-    /// Follows the new entries from a changed switch to the LID's own.
-    fn chase(&mut self, from: u32, lid: Lid, to: &Destination) -> Option<()> {
+    /// Follows the new entries from a changed switch to a switch that is marked already.
+    fn mark_route(&mut self, from: u32, lid: Lid, to: &Destination) -> Option<()> {
         if from == to.switch {
             return None;
         }
         let routes = self.routes;
-        let Scratch { stamp, ways, path, .. } = &mut *self.scratch;
+        let Scratch { stamp, new_hops, path, .. } = &mut *self.scratch;
         path.clear();
         let mut here = from;
-        while ways[here as usize].0 != *stamp {
+        while new_hops[here as usize].0 != *stamp {
             let port = routes.new[here as usize][lid.index()];
             let channel = routes.channel(here, port);
             if channel == NONE || routes.dead.contains(&channel) || path.len() as u32 > MAX_HOPS {
@@ -268,17 +269,17 @@ impl<'a> RouteTracer<'a> {
             path.push((here, channel));
             here = routes.proof.packed.of(channel).to;
         }
-        let mut left = ways[here as usize].2;
+        let mut left = new_hops[here as usize].2;
         for &(from, channel) in path.iter().rev() {
             left += 1;
-            ways[from as usize] = (*stamp, channel, left);
+            new_hops[from as usize] = (*stamp, channel, left);
         }
         Some(())
     }
 
-    /// Notes what is new about the packets that meet their first changed entry at `switch`. True if
-    /// some come in from other switches.
-    fn leave(
+    /// Adds the new triples of packets that meet their first changed entry at `switch`. Returns true if
+    /// some of them arrive from other switches.
+    fn trace_from(
         &mut self,
         switch: u32,
         tree: &DestinationTree,
@@ -287,7 +288,7 @@ impl<'a> RouteTracer<'a> {
     ) -> Option<bool> {
         let (routes, proof) = (self.routes, self.routes.proof);
         let steps = &proof.packed;
-        let (_, out, left) = self.scratch.ways[switch as usize];
+        let (_, out, left) = self.scratch.new_hops[switch as usize];
         let before = routes.channel(switch, routes.old[switch as usize][to.lid.index()]);
         let policy = &*routes.plan.routing.policy;
         let own = proof.sources[switch as usize].sls(policy, to.port, proof.checks.hints());
@@ -303,27 +304,27 @@ impl<'a> RouteTracer<'a> {
             None if has_inflows => u32::from(tree.longest).saturating_sub(passed) + left,
             None => left,
         };
-        self.admit(length)?;
+        self.record_length(length)?;
 
-        let next = self.scratch.ways[steps.of(out).to as usize].1;
+        let next = self.scratch.new_hops[steps.of(out).to as usize].1;
         if own != 0 && next != NONE {
-            self.note(out, LOCAL_INPUT, next, own);
+            self.add(out, LOCAL_INPUT, next, own);
         }
         let mut flow = own | self.scratch.carried[switch as usize].1;
         for index in 0..self.scratch.inflows.len() {
             let (input, sls) = self.scratch.inflows[index];
             flow |= sls;
-            self.turn(input, before, out, sls);
+            self.redirect(input, before, out, sls);
             if next != NONE {
-                self.note(out, steps.of(input).in_index + 1, next, sls);
+                self.add(out, steps.of(input).in_index + 1, next, sls);
             }
         }
         self.follow(out, flow);
         Some(has_inflows)
     }
 
-    /// Finds the channels by which the LID comes to a switch that sent it through `before`, from
-    /// switches whose own entries are the same as before.
+    /// Finds the channels on which packets to the LID arrive at a switch that sent them to `before`, from
+    /// switches whose entries did not change.
     fn inflows(&mut self, switch: u32, lid: Lid, before: u32) {
         let (routes, proof) = (self.routes, self.routes.proof);
         let network = &proof.network;
@@ -347,32 +348,33 @@ impl<'a> RouteTracer<'a> {
         }
     }
 
-    /// Takes from the inflows the SLs that no triple of the old way to the LID has: they came
-    /// along for other LIDs. Returns the switches passed on the old way.
+    /// Removes from the inflows the SLs that some triple of the old route to the LID lacks: packets with
+    /// them go to other LIDs. Returns the number of switches on the old route.
     fn narrow(&mut self, switch: u32, before: u32, to: &Destination) -> Option<u32> {
         let (routes, proof) = (self.routes, self.routes.proof);
-        let mut way = [NONE; MAX_HOPS as usize];
+        let mut old_route = [NONE; MAX_HOPS as usize];
         let (mut here, mut passed) = (switch, 1);
         while here != to.switch {
             let channel = routes.channel(here, routes.old[here as usize][to.lid.index()]);
-            let step = way.get_mut(passed as usize - 1).filter(|_| channel != NONE)?;
+            let step = old_route.get_mut(passed as usize - 1).filter(|_| channel != NONE)?;
             *step = channel;
             here = proof.packed.of(channel).to;
             passed += 1;
         }
-        let way = &way[..passed as usize - 1];
-        let later = way.windows(3).map(|w| proof.sls_along(w[0], w[1], w[2]));
+        let old_route = &old_route[..passed as usize - 1];
+        let later = old_route.windows(3).map(|w| proof.sls_along(w[0], w[1], w[2]));
         let later = later.fold(u16::MAX, |all, sls| all & sls);
         for (input, sls) in &mut self.scratch.inflows {
-            let next = way.get(1).map_or(u16::MAX, |&next| proof.sls_along(*input, before, next));
+            let next =
+                old_route.get(1).map_or(u16::MAX, |&next| proof.sls_along(*input, before, next));
             *sls &= later & next;
         }
         self.scratch.inflows.retain(|&(_, sls)| sls != 0);
         Some(passed)
     }
 
-    /// Packets that went from `input` to `before` with these SLs go to `out` now.
-    fn turn(&mut self, input: u32, before: u32, out: u32, wanted: u16) {
+    /// Adds the triples of packets with these SLs that continue from `input` to `out` instead of `before`.
+    fn redirect(&mut self, input: u32, before: u32, out: u32, wanted: u16) {
         let (triples, network) = (&self.routes.proof.triples, &self.routes.proof.network);
         let hop = network.hop_of(input);
         let out_index = network.channels[before as usize].out_index;
@@ -380,27 +382,27 @@ impl<'a> RouteTracer<'a> {
         for source in LOCAL_INPUT..=inputs {
             let sls = triples.get((hop.triples, hop.width), source, out_index) & wanted;
             if sls != 0 {
-                self.note(input, source, out, sls);
+                self.add(input, source, out, sls);
             }
         }
     }
 
-    /// Notes the triples of what came through a channel, up to the next changed switch, which takes
-    /// it along, or to the end.
+    /// Adds the triples of packets behind a channel, up to the next changed switch, which adds them to its
+    /// own, or to the end.
     fn follow(&mut self, mut channel: u32, flow: u16) {
         let steps = &self.routes.proof.packed;
         let stamp = self.scratch.stamp;
         loop {
             let came = steps.of(channel);
-            let out = self.scratch.ways[came.to as usize].1;
+            let out = self.scratch.new_hops[came.to as usize].1;
             if out == NONE {
                 return;
             }
-            let next = self.scratch.ways[steps.of(out).to as usize].1;
+            let next = self.scratch.new_hops[steps.of(out).to as usize].1;
             if next == NONE {
                 return;
             }
-            self.note(out, came.in_index + 1, next, flow);
+            self.add(out, came.in_index + 1, next, flow);
             let carried = &mut self.scratch.carried[came.to as usize];
             if carried.0 == stamp {
                 carried.1 |= flow;
@@ -419,7 +421,7 @@ impl<'a> RouteTracer<'a> {
     }
 
     #[inline]
-    fn note(&mut self, channel: u32, input: u16, next: u32, sls: u16) {
+    fn add(&mut self, channel: u32, input: u16, next: u32, sls: u16) {
         let proof = self.routes.proof;
         let index = proof.triple_index(channel, input, next);
         if sls & !proof.triples.at(index) == 0 {

@@ -1,27 +1,28 @@
-//! Switches and channels by the numbers of another picture.
+//! The numbers of switches and ports in another snapshot of the fabric.
 //!
-//! Channels, and all that is counted by them, keep their numbers. A switch that is lost is kept as a removed:
-//! numbered behind the switches of the picture, with port slots behind those of the picture. So what it
-//! forwarded can still be followed, and when it is back its channels are taken up again.
+//! Channels, and everything counted by them, keep their numbers. A switch that disappeared is retained as a
+//! *removed switch*: it is numbered after the switches of the snapshot, and its port slots follow those of the
+//! snapshot. Old routes through it can still be followed, and its channels are taken up again when it
+//! returns.
 
 use super::{NONE, NextHop, SwitchNetwork};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::Guid;
 
-/// How the switches of a [`SwitchNetwork`] are numbered in another picture.
+/// The numbers of the switches of a [`SwitchNetwork`] in another snapshot.
 pub(in crate::verify) struct Renumbering {
-    /// By number there, removed last: the number before.
+    /// The old number of each switch by its new one; removed switches come last.
     pub before: Vec<u32>,
-    /// Numbers there of those that became removed, ascending.
+    /// New numbers of the switches that disappeared, ascending.
     pub newly_removed: Vec<u32>,
-    /// Numbers there of those that were removed, ascending.
+    /// New numbers of the switches that returned, ascending.
     pub returned: Vec<u32>,
     removed: Vec<Guid>,
 }
 
 impl Renumbering {
-    /// The renumbering of a network of picture `old` in the picture `new`; `None` if there is a switch that
-    /// nobody knows, or that has another number of ports.
+    /// The renumbering of the network of snapshot `old` for snapshot `new`; `None` if a switch is unknown
+    /// or has a different number of ports.
     pub(crate) fn between(network: &SwitchNetwork, old: &Fabric, new: &Fabric) -> Option<Self> {
         let (count, real) = (network.switches(), old.switches().len());
         let number = |guid: Guid| {
@@ -61,12 +62,12 @@ impl Renumbering {
         Some(found)
     }
 
-    /// True if all switches have the numbers that they had.
+    /// True if all switches keep their numbers.
     pub(crate) fn is_same(&self) -> bool {
         self.before.iter().zip(0..).all(|(&was, is)| was == is)
     }
 
-    /// By number before: the number now.
+    /// The new number of each switch by its old one.
     pub(crate) fn after(&self) -> Vec<u32> {
         let mut after = vec![NONE; self.before.len()];
         (0..).zip(&self.before).for_each(|(is, &was)| after[was as usize] = is);
@@ -74,20 +75,20 @@ impl Renumbering {
     }
 }
 
-/// CableChanges that changed.
+/// Changed cables between switches.
 #[derive(Default)]
 pub(in crate::verify) struct CableChanges {
     /// Ports that lost their cable.
     pub ports: Vec<PortId>,
-    /// The channels that are gone with the cables.
+    /// Channels of the lost cables.
     pub channels: Vec<u32>,
-    /// The channels of cables that were lost before, and are there again.
+    /// Channels of cables that were lost before and are connected again.
     pub repaired: Vec<u32>,
 }
 
 impl SwitchNetwork {
-    /// The same by the numbers of another picture, and the cables that changed there, of which those
-    /// that are lost have their hops still; `None` if there are other changes.
+    /// The network by the numbers of another snapshot, and the cables that changed. Lost cables still have
+    /// their hops. `None` if there are other changes.
     pub(crate) fn renumbered(
         &self,
         renumbering: &Renumbering,
@@ -108,8 +109,8 @@ impl SwitchNetwork {
         Some((network, cables))
     }
 
-    /// The network of another picture, in which what is lost is kept in mind; `None` if there are switches
-    /// or cables that nobody knows.
+    /// The network of another snapshot, which retains missing switches and cables; `None` if the snapshot
+    /// has unknown ones.
     pub(crate) fn for_snapshot(&self, old: &Fabric, new: &Fabric) -> Option<Self> {
         let renumbering = Renumbering::between(self, old, new)?;
         let (network, CableChanges { ports, repaired, .. }) = self.renumbered(&renumbering, new)?;
@@ -149,8 +150,7 @@ impl SwitchNetwork {
         network
     }
 
-    /// Finds the cables of a switch that changed; `None` if there are some that lead elsewhere, or that
-    /// nobody knows.
+    /// Finds the changed cables of a switch; `None` if a cable is unknown or leads to another port.
     fn compare(&self, new: &Fabric, switch: SwitchId, cables: &mut CableChanges) -> Option<()> {
         let node = new.switch(switch);
         for num in 1..=u32::from(node.num_ports()) {

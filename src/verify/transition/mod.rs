@@ -1,17 +1,16 @@
-//! What packets may meet while a fabric goes from one plan to the next.
+//! The check of the transition from one plan to the next, while old and new tables coexist.
 //!
-//! Both plans are free of credit loops, but while tables change a packet may go some of its way by
-//! old entries and the rest by new ones. [`check`] builds the dependencies of all that may happen
-//! then: for each LID every switch may send by its old entry or its new one, packets come in by
-//! whatever brings them there, with the path SLs of both plans and with the SL to VL mappings of
-//! both; so do multicast packets. Only cables that still exist count. What cannot happen because
-//! of the order of the Sets is left out: where a switch is written after the next one on the new
-//! way, its packets meet the new entry there ([`KeepsNewRoute`]). Without a cycle in this union no
-//! deadlock is possible in between; with one, a deadlock is possible but far from certain: it takes
-//! packets on all of its channels at once.
+//! Both plans are free of credit loops, but while tables change, a packet may use old entries on one part
+//! of its way and new ones on another. [`check`] builds the dependencies of every possible mixture: for
+//! each LID, each switch may use its old or its new entry, packets arrive on each input that either leads
+//! to, with the path SLs and the SL to VL mappings of both plans. The same holds for multicast packets.
+//! Only cables that still exist count. Mixtures that the order of the Sets excludes are left out: if a switch
+//! is written after the next one on the new route, its packets meet the new entry there
+//! ([`KeepsNewRoute`]). Without a cycle in this union no deadlock is possible during the transition. With
+//! one, a deadlock is possible but unlikely: it needs packets on all channels of the cycle at once.
 //!
-//! Groups whose old and new tree together have a ring are cut before they are made anew (see
-//! [`crate::apply::transition`]): theirs are the dependencies of either tree, not of both.
+//! Multicast trees whose old and new entries together have a loop are removed before the new tree is
+//! written (see [`crate::apply::transition`]), so only the dependencies within each tree count.
 
 mod trees;
 
@@ -31,46 +30,44 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// LIDs whose entries are read together.
+/// LIDs in one task, whose entries are transposed together.
 const LIDS_PER_CHUNK: usize = 64;
 
 /// A plan with the fabric that it was made for.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedFabric<'a> {
-    /// The fabric.
     pub fabric: &'a Fabric,
-    /// The plan.
     pub plan: &'a Plan,
 }
 
-/// What old and new routes are together.
+/// The differences between two plans, and the dependencies of both together.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TransitionReport {
-    /// LIDs that some switch sends elsewhere than before.
+    /// Number of LIDs with a changed entry in some switch.
     pub lids: usize,
-    /// Multicast groups with other trees than before.
+    /// Number of multicast groups with a changed tree.
     pub groups: usize,
-    /// SL to VL mappings of switches are not what they were.
+    /// True if SL to VL mappings between switches differ.
     pub sl_to_vl_differs: bool,
-    /// Dependencies between (channel, VL) pairs.
+    /// Number of dependencies between (channel, VL) pairs.
     pub dependencies: usize,
-    /// Channels that may wait for each other meanwhile.
+    /// A credit loop that may form during the transition.
     pub cycle: Option<Cycle>,
 }
 
 impl TransitionReport {
-    /// True if the routes are what they were.
+    /// True if the routes do not change.
     pub fn is_trivial(&self) -> bool {
         self.lids == 0 && self.groups == 0 && !self.sl_to_vl_differs
     }
 }
 
-/// True for packets that a switch sends to a LID by its new entry, if they will meet the new entry
-/// at the next switch that changes, too: the order of the Sets sees to that.
+/// True if packets to a LID that a switch forwards by its new entry meet the new entry at the next changed
+/// switch as well, because of the order of the Sets.
 pub type KeepsNewRoute<'a> = dyn Fn(SwitchId, Lid) -> bool + Sync + 'a;
 
-/// The dependencies of `old` and `new` together, in the fabric of `new`. What devices hold is
-/// taken to be the old plan; those that lost their tables hold less.
+/// Computes the dependencies of `old` and `new` together, in the fabric of `new`. All devices are assumed
+/// to hold the old plan; those that lost their tables hold less.
 pub fn check(
     old: PlannedFabric<'_>,
     new: PlannedFabric<'_>,
@@ -104,8 +101,8 @@ pub fn check(
     found
 }
 
-/// An old plan's tables by the nodes and switches of another fabric; LIDs and ports are those
-/// of the `new` plan. Switches that are new have empty tables.
+/// The tables of an old plan by the node and switch ids of another fabric; LIDs and ports are those of the
+/// `new` plan. New switches have empty tables.
 fn restated(old: PlannedFabric<'_>, fabric: &Fabric, new: &Plan) -> Plan {
     let there = |switch: SwitchId| {
         let node = old.fabric.node_by_guid(fabric.switch(switch).guid())?;
@@ -142,7 +139,7 @@ fn restated(old: PlannedFabric<'_>, fabric: &Fabric, new: &Plan) -> Plan {
         }
         let held: HashMap<(u8, u8), SlToVl> =
             held.into_iter().flatten().map(|&(i, o, map)| ((i, o), map)).collect();
-        // Where there was no mapping there was no traffic.
+        // Pairs of ports without an old mapping had no traffic.
         for (input, output, map) in rows {
             *map = held.get(&(*input, *output)).copied().unwrap_or(*map);
         }
@@ -150,7 +147,7 @@ fn restated(old: PlannedFabric<'_>, fabric: &Fabric, new: &Plan) -> Plan {
     plan
 }
 
-/// True if all forwarding tables are the same.
+/// True if all forwarding tables are equal.
 fn same_tables(before: &Plan, new: &Plan) -> bool {
     let (old, now) = (&before.routing.lfts, &new.routing.lfts);
     let mut tables = old.iter().zip(now);
@@ -158,7 +155,7 @@ fn same_tables(before: &Plan, new: &Plan) -> bool {
         && before.multicast.by_switch == new.multicast.by_switch
 }
 
-/// True if a mapping between cables that exist is not the same in both.
+/// True if the mappings between existing cables differ.
 fn sl_to_vl_differs(sl_to_vl: [&SlToVlMaps; 2], network: &SwitchNetwork) -> bool {
     network.channels.iter().enumerate().any(|(index, channel)| {
         let [old, new] = sl_to_vl;
@@ -173,17 +170,17 @@ fn sl_to_vl_differs(sl_to_vl: [&SlToVlMaps; 2], network: &SwitchNetwork) -> bool
     })
 }
 
-/// What all LIDs share.
+/// The inputs that all LIDs share.
 struct Pass<'a> {
     old: PlannedFabric<'a>,
     new: PlannedFabric<'a>,
-    /// The old plan by the ids of the new fabric.
+    /// The old plan, by the ids of the new fabric.
     before: &'a Plan,
     network: &'a SwitchNetwork,
     triples: &'a Triples,
     hints: Vec<Sl>,
     keeps_new_route: &'a KeepsNewRoute<'a>,
-    /// By switch: one end port of each SL group, by the new plan and by the old one.
+    /// One end port of each SL group by switch, under the new plan and the old one.
     sources: [Vec<Vec<PortId>>; 2],
 }
 
@@ -192,22 +189,22 @@ struct Pass<'a> {
 struct SwitchEntries {
     /// The channel of the new entry; [`NONE`] if it leads to none.
     new: u32,
-    /// That of the old entry.
+    /// The channel of the old entry.
     old: u32,
     changes: bool,
-    /// As in [`KeepsNewRoute`].
     keeps_new_route: bool,
 }
 
-/// Which entries a packet may meet: either, or only new ones until one that changes was passed.
+/// Index for packets that may meet old and new entries.
 const EITHER: usize = 0;
+/// Index for packets that meet the new entry at the next changed switch.
 const NEW: usize = 1;
 
 impl SwitchEntries {
     const NO_RANK: Self = Self { new: NONE, old: NONE, changes: false, keeps_new_route: false };
 
-    /// The channels that a packet may take, and which entries it may meet after.
-    fn ways(self, bound: usize) -> impl Iterator<Item = (u32, usize)> {
+    /// The channels that a packet may take, each with [`EITHER`] or [`NEW`] for the next switch.
+    fn outputs(self, bound: usize) -> impl Iterator<Item = (u32, usize)> {
         let after = match (self.changes, self.keeps_new_route) {
             (false, _) => bound,
             (true, true) => NEW,
@@ -218,18 +215,17 @@ impl SwitchEntries {
     }
 }
 
-/// Room for one LID.
+/// Buffers for one LID.
 struct Scratch {
-    /// By switch.
     entries: Vec<SwitchEntries>,
-    /// By switch: SLs of its own end ports.
+    /// By switch: SLs of packets from its end ports.
     own: Vec<u16>,
-    /// By switch: SLs that pass, by what they may meet.
+    /// By switch: SLs of packets that pass, by [`EITHER`] and [`NEW`].
     flow: Vec<[u16; 2]>,
     grown: Vec<(u32, usize)>,
 }
 
-/// The two owners of a LID, by the new plan and the old one.
+/// The owners of a LID under the new plan and the old one.
 type Owners = [Option<PortId>; 2];
 
 impl<'a> Pass<'a> {
@@ -247,7 +243,7 @@ impl<'a> Pass<'a> {
         Self { old, new, before, network, triples, hints, keeps_new_route, sources }
     }
 
-    /// Notes what unicast packets do; the number of LIDs that change.
+    /// Adds the triples of unicast packets; returns the number of LIDs that change.
     fn unicast(&self) -> usize {
         let mut lids: Vec<(Lid, Owners)> =
             (1..=self.new.plan.lids.max().max(self.old.plan.lids.max()).0)
@@ -296,7 +292,7 @@ impl<'a> Pass<'a> {
         changed
     }
 
-    /// Where each switch sends a LID; true if one of them sends it elsewhere than before.
+    /// Reads the entries of all switches for a LID; true if one of them changes.
     fn read(&self, lid: Lid, new: &[u8], old: &[u8], scratch: &mut Scratch) -> bool {
         let channel = |switch: u32, port: u8| {
             let slot = if port == LFT_NO_PATH { NONE } else { self.network.slot(switch, port) };
@@ -331,7 +327,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Lets packets flow wherever they may go, and notes which channels they take in a row.
+    /// Follows packets on all routes that are possible, and adds their triples.
     fn trace(&self, scratch: &mut Scratch) {
         let Scratch { entries, own, flow, grown } = scratch;
         grown.clear();
@@ -343,7 +339,7 @@ impl<'a> Pass<'a> {
         }
         while let Some((switch, bound)) = grown.pop() {
             let sls = flow[switch as usize][bound];
-            for (channel, after) in entries[switch as usize].ways(bound) {
+            for (channel, after) in entries[switch as usize].outputs(bound) {
                 let to = self.network.channels[channel as usize].to;
                 let there = &mut flow[to.index()];
                 if sls & !(there[EITHER] | there[after]) != 0 {
@@ -355,14 +351,14 @@ impl<'a> Pass<'a> {
         for (switch, flow) in flow.iter().enumerate() {
             for (bound, &sls) in flow.iter().enumerate().filter(|(_, sls)| **sls != 0) {
                 let own = if bound == EITHER { own[switch] } else { 0 };
-                self.note_ways(entries, entries[switch], bound, own, sls);
+                self.add_triples(entries, entries[switch], bound, own, sls);
             }
         }
     }
 
-    /// Notes what packets do that leave a switch: its own ones on the first two channels, all on
-    /// the second and the third.
-    fn note_ways(
+    /// Adds the triples of packets that leave a switch: for those of its end ports the first two channels,
+    /// for all of them the second and the third.
+    fn add_triples(
         &self,
         entries: &[SwitchEntries],
         from: SwitchEntries,
@@ -370,28 +366,28 @@ impl<'a> Pass<'a> {
         own: u16,
         sls: u16,
     ) {
-        for (first, bound) in from.ways(bound) {
+        for (first, bound) in from.outputs(bound) {
             let channel = self.network.channels[first as usize];
-            for (second, bound) in entries[channel.to.index()].ways(bound) {
+            for (second, bound) in entries[channel.to.index()].outputs(bound) {
                 if own != 0 {
-                    self.note(first, LOCAL_INPUT, second, own);
+                    self.add(first, LOCAL_INPUT, second, own);
                 }
                 let to = self.network.channels[second as usize].to;
-                for (third, _) in entries[to.index()].ways(bound) {
-                    self.note(second, channel.in_index + 1, third, sls);
+                for (third, _) in entries[to.index()].outputs(bound) {
+                    self.add(second, channel.in_index + 1, third, sls);
                 }
             }
         }
     }
 
-    fn note(&self, channel: u32, input: u16, next: u32, sls: u16) {
+    fn add(&self, channel: u32, input: u16, next: u32, sls: u16) {
         let hop = self.network.hop_of(channel);
         let out_index = self.network.channels[next as usize].out_index;
         self.triples.add((hop.triples, hop.width), input, out_index, sls);
     }
 }
 
-/// By switch of `fabric`: one end port of each SL group behind it, by the ids of `stage`.
+/// One end port of each SL group by switch of `fabric`, with the ids of `stage`.
 fn sources(stage: PlannedFabric<'_>, fabric: &Fabric) -> Vec<Vec<PortId>> {
     let mut sources = vec![Vec::new(); fabric.switches().len()];
     let mut groups = vec![Vec::new(); sources.len()];
@@ -407,7 +403,7 @@ fn sources(stage: PlannedFabric<'_>, fabric: &Fabric) -> Vec<Vec<PortId>> {
     sources
 }
 
-/// The output ports for each LID of a chunk, by switch.
+/// The entries of all switches for each LID of a chunk.
 fn routes(plan: &Plan, chunk: &[(Lid, Owners)], switches: usize) -> Vec<u8> {
     let mut routes = vec![LFT_NO_PATH; chunk.len() * switches];
     for (switch, table) in plan.routing.lfts.iter().enumerate().take(switches) {

@@ -1,4 +1,4 @@
-//! Multicast packets between two plans.
+//! Multicast trees during a transition.
 
 use super::super::network::NONE;
 use super::super::triples::LOCAL_INPUT;
@@ -9,7 +9,7 @@ use crate::plan::routing::PortMask;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 impl Pass<'_> {
-    /// Notes what multicast packets do; the number of groups that change.
+    /// Adds the triples of multicast packets; returns the number of groups that change.
     pub(super) fn multicast(&self) -> usize {
         let plans = [&self.before.multicast, &self.new.plan.multicast];
         let tables = plans.map(|plan| &plan.by_switch);
@@ -34,15 +34,15 @@ impl Pass<'_> {
         changed
     }
 
-    /// Switches with members that only send, before or after.
+    /// Switches with send-only members under the old or the new plan.
     fn senders(&self, mlid: Mlid) -> Vec<SwitchId> {
         let plans = [self.before, self.new.plan].into_iter();
         let all = plans.flat_map(|plan| &plan.multicast.senders);
         all.filter(|entry| entry.0 == mlid).map(|entry| entry.1).collect()
     }
 
-    /// Follows the packets of a group through the union of these masks, from all switches with
-    /// members and from those of `only_sending`.
+    /// Follows the packets of a group through the union of these masks, from all switches with members
+    /// including those in `only_sending`.
     fn spread(
         &self,
         entries: impl Iterator<Item = (SwitchId, PortMask)>,
@@ -73,7 +73,7 @@ impl Pass<'_> {
                 if self.network.channels[next as usize].out_index == came.in_index {
                     continue;
                 }
-                self.note(channel, input, next, sls);
+                self.add(channel, input, next, sls);
                 if known.insert((came.in_index + 1, next)) {
                     states.push((came.in_index + 1, next));
                 }
@@ -82,7 +82,7 @@ impl Pass<'_> {
     }
 }
 
-/// The entries of a group.
+/// The entries of a group by switch.
 fn tree(tables: &[Vec<(Mlid, PortMask)>], mlid: Mlid) -> Vec<(SwitchId, PortMask)> {
     let entry = |table: &Vec<(Mlid, PortMask)>| {
         let place = table.binary_search_by_key(&mlid, |entry| entry.0).ok()?;
@@ -92,8 +92,8 @@ fn tree(tables: &[Vec<(Mlid, PortMask)>], mlid: Mlid) -> Vec<(SwitchId, PortMask
     switches.filter_map(|(switch, table)| Some((switch, entry(table)?))).collect()
 }
 
-/// True if the cables that these masks use have a ring, so that a packet might come back to a
-/// switch. A switch may occur several times.
+/// True if the cables that these masks use form a loop, so that a packet may return to a switch. A switch
+/// may occur several times.
 pub fn has_ring(fabric: &Fabric, entries: impl Iterator<Item = (SwitchId, PortMask)>) -> bool {
     let mut groups: HashMap<SwitchId, SwitchId> = HashMap::new();
     let mut known: HashSet<PortId> = HashSet::new();
@@ -115,7 +115,7 @@ pub fn has_ring(fabric: &Fabric, entries: impl Iterator<Item = (SwitchId, PortMa
     false
 }
 
-/// The switch that stands for all that hang together with one.
+/// The representative of the connected component of a switch.
 fn root(groups: &HashMap<SwitchId, SwitchId>, mut switch: SwitchId) -> SwitchId {
     while let Some(&next) = groups.get(&switch) {
         switch = next;
