@@ -1,18 +1,18 @@
 //! Fabric files: the text that `ibnetdiscover` prints and `ibsim` reads, to and from
 //! [`Topology`].
 //!
-//! A file is a sequence of records. Lines like `switchguid=0x200000(200000)` tell about the node
-//! that follows; a header `Switch 36 "S-…" # "description" base port 0 lid 4 lmc 0` opens the
-//! record, lines `[1](port guid) "H-…"[1](port guid) # comment` are its cables, an empty line
-//! ends it. Every cable stands in the records of both its ends, and both must agree.
+//! A file is a sequence of records. Lines like `switchguid=0x200000(200000)` apply to the next node. A
+//! header `Switch 36 "S-…" # "description" base port 0 lid 4 lmc 0` opens the record of a node, lines
+//! `[1](port guid) "H-…"[1](port guid) # comment` are its cables, and an empty line ends it. Each cable
+//! is in the records of both its ends, which must agree.
 //!
-//! Of ibsim's extensions, free node names and `module` prefixes are read, defaults for width and
-//! speed are checked and ignored; `include`, `do` and aliases are refused, because leaving them
-//! out would give another fabric than ibsim's. Node GUIDs come from the line before the record,
-//! else from a name of the form `S-0123456789abcdef`, else from ibsim's counters, so that both
-//! programs give the same node the same GUID.
+//! Of ibsim's extensions, free node names and `module` prefixes are supported; defaults for width and speed are
+//! parsed and ignored; `include`, `do` and aliases are errors, because ignoring them would give a
+//! different fabric from ibsim's. Node GUIDs come from the line before the record, else from a name of
+//! the form `S-0123456789abcdef`, else from ibsim's counters, so that a node has the same GUID in both
+//! programs.
 //!
-//! * `scan`: one line, with columns; * `write`: the way back.
+//! The submodule `scan` parses a line, `write` writes files.
 
 mod scan;
 mod write;
@@ -27,19 +27,17 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The most ports a node can have: 255 is not a port number (IBA vol. 1, 14.2.5.3).
+/// Maximum number of ports of a node; 255 is no port number (IBA vol. 1, 14.2.5.3).
 const MAX_PORTS: u8 = 254;
 
-/// What is wrong with a fabric file, and where.
+/// An error in a fabric file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct NetError {
-    /// The file.
     pub file: PathBuf,
-    /// Line, from 1.
+    /// Counted from 1.
     pub line: u32,
-    /// Column in bytes, from 1.
+    /// In bytes, counted from 1.
     pub column: u32,
-    /// What is wrong.
     pub message: String,
 }
 
@@ -49,7 +47,7 @@ impl fmt::Display for NetError {
     }
 }
 
-/// A fault before the file's name is known: line, column and message.
+/// A [`NetError`] without the name of the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Fault {
     line: u32,
@@ -57,11 +55,10 @@ struct Fault {
     message: String,
 }
 
-/// The fabric that `text` describes; `file` names it in errors.
+/// Parses the fabric file `text`; errors name it `file`.
 ///
 /// # Errors
-/// [`NetError`] at the first line that is malformed, names a node twice, or has a cable whose
-/// ends do not agree.
+/// [`NetError`] at the first line that is malformed, repeats a node, or has a cable whose ends do not agree.
 ///
 /// ```
 /// let text = "Switch 2 \"a\"\n[1] \"b\"[1]\n\nHca 1 \"b\"\n[1] \"a\"[1]\n";
@@ -83,7 +80,7 @@ pub fn parse(file: &Path, text: &str) -> Result<Topology, NetError> {
     })
 }
 
-/// One end of a cable as its record tells it.
+/// One end of a cable, from the record of its node.
 struct CableLine {
     node: usize,
     port: PortNum,
@@ -93,7 +90,7 @@ struct CableLine {
     column: u32,
 }
 
-/// ibsim's GUID counters: where the next node without a GUID of its own starts.
+/// ibsim's GUID counters: the GUID of the next node for which the file has none.
 struct Counters {
     switch: u64,
     adapter: u64,
@@ -116,7 +113,7 @@ impl Counters {
     }
 }
 
-/// What lines before a header said about the node to come.
+/// Data of the next node from the lines before its header.
 #[derive(Default)]
 struct Pending {
     /// Kind, node GUID, GUID of the switch's port 0.
@@ -124,7 +121,7 @@ struct Pending {
     system_guid: Option<u64>,
 }
 
-/// The state of reading a file.
+/// The parser of a file.
 #[derive(Default)]
 struct Reader {
     nodes: Vec<TopologyNode>,
@@ -176,7 +173,7 @@ impl Reader {
                 self.module = format!("{}#", scan.quoted()?);
                 Ok(())
             }
-            // Headings of `ibnetdiscover -g`.
+            // Headings in the output of `ibnetdiscover -g`.
             "Chassis" | "Non" => Ok(()),
             "include" | "do" => Err(scan.fault_at(
                 start,
@@ -232,7 +229,7 @@ impl Reader {
         let start = scan.column();
         let name = self.full_name(scan.quoted()?);
         if let Some((_, line)) = self.by_name.get(&name) {
-            let message = format!("node \"{name}\" already stands in line {line}");
+            let message = format!("node \"{name}\" is already in line {line}");
             return Err(scan.fault_at(start, message));
         }
         let (guid, port_guid) = self.guid_for(kind, &name, num_ports);
@@ -272,16 +269,16 @@ impl Reader {
         if name.contains('#') { name.to_owned() } else { format!("{}{name}", self.module) }
     }
 
-    /// Node GUID, and the GUID of port 0 where a line told it.
+    /// Node GUID, and the GUID of port 0 if a line gives it.
     fn guid_for(&mut self, kind: NodeKind, name: &str, num_ports: u8) -> (Guid, Option<Guid>) {
-        let told = self.pending.guid.take().filter(|&(of, ..)| of == kind);
-        let port_guid = told.and_then(|(_, _, port)| port.map(Guid));
+        let given = self.pending.guid.take().filter(|&(of, ..)| of == kind);
+        let port_guid = given.and_then(|(_, _, port)| port.map(Guid));
         let counter = self.counters.of(kind);
-        let guid = match (told, guid_in_name(name)) {
+        let guid = match (given, guid_in_name(name)) {
             (Some((_, guid, _)), _) | (None, Some(guid)) => guid,
             (None, None) => *counter,
         };
-        if told.is_some() || guid == *counter {
+        if given.is_some() || guid == *counter {
             let step = if kind == NodeKind::Switch { 1 } else { u64::from(num_ports) + 1 };
             *counter = guid.wrapping_add(step);
         }
@@ -309,7 +306,7 @@ impl Reader {
         scan.blanks();
         let column = scan.column();
         let peer = scan.quoted()?.to_owned();
-        // As for ibsim, a cable without a port number leads to port 1.
+        // A cable without a port number leads to port 1, as in ibsim.
         let peer_port = if scan.looking_at('[') { scan.port_number()?.0 } else { PortNum(1) };
         scan.port_tail()?;
         if node.kind != NodeKind::Switch
@@ -323,11 +320,11 @@ impl Reader {
         Ok(())
     }
 
-    /// Joins the two ends of every cable.
+    /// Joins the two ends of each cable.
     fn finish(&mut self) -> Result<Topology, Fault> {
-        let mut told: HashMap<(usize, PortNum), usize> = HashMap::with_capacity(self.cables.len());
+        let mut seen: HashMap<(usize, PortNum), usize> = HashMap::with_capacity(self.cables.len());
         for (index, cable) in self.cables.iter().enumerate() {
-            if let Some(first) = told.insert((cable.node, cable.port), index) {
+            if let Some(first) = seen.insert((cable.node, cable.port), index) {
                 let line = self.cables[first].line;
                 return Err(
                     cable.fault(format!("port {} is already cabled in line {line}", cable.port))
@@ -337,7 +334,7 @@ impl Reader {
         let mut cables = Vec::with_capacity(self.cables.len() / 2);
         for cable in &self.cables {
             let peer = self.peer_of(cable)?;
-            self.check_other_side(cable, peer, told.get(&peer).map(|&index| &self.cables[index]))?;
+            self.check_other_side(cable, peer, seen.get(&peer).map(|&index| &self.cables[index]))?;
             let here = (cable.node, cable.port);
             if here <= peer {
                 cables.push([here, peer]);
@@ -362,7 +359,7 @@ impl Reader {
         Ok((peer, cable.peer_port))
     }
 
-    /// The record of the peer must name this very port.
+    /// Checks that the record of the peer names this port.
     fn check_other_side(
         &self,
         cable: &CableLine,

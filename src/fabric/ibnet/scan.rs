@@ -1,9 +1,9 @@
-//! One line of a fabric file, read from left to right with its column at hand.
+//! Scanner of one line of a fabric file, which knows the current column for errors.
 
 use super::Fault;
 use crate::ids::PortNum;
 
-/// A line and the place reached in it.
+/// A line and the current position in it.
 pub(super) struct Scan<'a> {
     text: &'a str,
     at: usize,
@@ -19,7 +19,7 @@ impl<'a> Scan<'a> {
         self.line
     }
 
-    /// The column of what comes next, from 1.
+    /// The current column, from 1.
     pub(super) fn column(&self) -> u32 {
         u32::try_from(self.at + 1).unwrap_or(u32::MAX)
     }
@@ -36,7 +36,7 @@ impl<'a> Scan<'a> {
         self.text.get(self.at..).unwrap_or("")
     }
 
-    /// Takes the bytes from here on for which `wanted` holds.
+    /// Takes bytes as long as `wanted` holds.
     fn take_while(&mut self, wanted: impl Fn(u8) -> bool) -> &'a str {
         let rest = self.rest();
         let len = rest.bytes().position(|byte| !wanted(byte)).unwrap_or(rest.len());
@@ -96,13 +96,13 @@ impl<'a> Scan<'a> {
             .map_err(|_| self.fault_at(start, "expected a hexadecimal number of at most 64 bits"))
     }
 
-    /// Text in double quotes, without them; not empty.
+    /// Non-empty text in double quotes, without the quotes.
     pub(super) fn quoted(&mut self) -> Result<&'a str, Fault> {
         let start = self.column();
         self.expect('"')?;
         let text = self.take_while(|byte| byte != b'"');
         if !self.take('"') {
-            return Err(self.fault_at(start, "the quotation mark is never closed"));
+            return Err(self.fault_at(start, "the quotation mark is not closed"));
         }
         if text.is_empty() {
             return Err(self.fault_at(start, "a node needs a name"));
@@ -110,7 +110,7 @@ impl<'a> Scan<'a> {
         Ok(text)
     }
 
-    /// `[7]`: the number, and the column of its first digit.
+    /// A port number in brackets, and the column of its first digit.
     pub(super) fn port_number(&mut self) -> Result<(PortNum, u32), Fault> {
         self.expect('[')?;
         let start = self.column();
@@ -122,8 +122,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// What may stand between the peer and the comment: `(guid)`, `w=4`, `s=7`, `e=1`. Stops at
-    /// the comment.
+    /// Skips the options between the peer and the comment: `(guid)`, `w=4`, `s=7`, `e=1`.
     pub(super) fn port_tail(&mut self) -> Result<(), Fault> {
         if self.take('(') {
             self.hex()?;
@@ -143,7 +142,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The description in a header's comment: in quotes, or bare up to the words about port 0.
+    /// The description in the comment of a header: in quotes, or bare up to the words about port 0.
     pub(super) fn description(&mut self) -> Result<Option<String>, Fault> {
         self.blanks();
         if self.at_end() {
@@ -179,7 +178,7 @@ impl<'a> Scan<'a> {
         Ok((base != 0).then_some((base, bits)))
     }
 
-    /// The number after the word `key` between two places of the line, and where it starts.
+    /// The number after the word `key` between two positions of the line, and its own position.
     fn value_after(
         &self,
         key: &str,

@@ -5,7 +5,7 @@ fn read(text: &str) -> Result<Topology, String> {
     parse("f.net".as_ref(), text).map_err(|error| error.to_string())
 }
 
-/// What Debian's ibnetdiscover prints.
+/// Output of Debian's ibnetdiscover.
 const DISCOVERED: &str = "\
 #
 # Topology file: generated on Sat Nov 21 01:00:00 2026
@@ -33,7 +33,7 @@ Rt\t2 \"R-0000000030000000\"\t\t# \"router\"
 ";
 
 #[test]
-fn what_ibnetdiscover_prints_is_read() {
+fn output_of_ibnetdiscover_is_parsed() {
     let topology = read(DISCOVERED).expect("well formed");
     let [switch, ca, router] = topology.nodes.as_slice() else { panic!("three nodes") };
     assert_eq!(switch.kind, NodeKind::Switch);
@@ -53,7 +53,7 @@ fn what_ibnetdiscover_prints_is_read() {
 }
 
 #[test]
-fn what_ibsim_reads_is_read() {
+fn files_for_ibsim_are_parsed() {
     let text = "\
 # names that are not GUIDs, the default peer port, options, a prefix
 width=4
@@ -84,13 +84,13 @@ Switch 1 \"last\"
 }
 
 #[test]
-fn faults_are_told_with_their_place() {
+fn errors_have_line_and_column() {
     let cases = [
         ("Switch 3", "f.net:1:9: expected '\"'"),
         ("Switch x \"a\"", "f.net:1:8: expected a number of at most 64 bits"),
         ("Switch 255 \"a\"", "f.net:1:8: a node has 1 to 254 ports"),
         ("Switch 0 \"a\"", "f.net:1:8: a node has 1 to 254 ports"),
-        ("Switch 3 \"a", "f.net:1:10: the quotation mark is never closed"),
+        ("Switch 3 \"a", "f.net:1:10: the quotation mark is not closed"),
         ("Switch 3 \"\"", "f.net:1:10: a node needs a name"),
         ("Swtich 3 \"a\"", "\"Swtich\" does not begin a line"),
         ("[1] \"a\"[1]", "f.net:1:1: a cable outside the record of a node"),
@@ -101,7 +101,7 @@ fn faults_are_told_with_their_place() {
         ("Switch 3 \"a\"\n[1] \"a\"[4]", "f.net:2:5: \"a\" has ports 1 to 3, not 4"),
         ("Switch 3 \"a\"\n[1] \"b\"[1]", "f.net:2:5: no node \"b\" in this file"),
         ("Switch 3 \"a\"\n[1] \"a\"[2] junk", "f.net:2:12: expected an option"),
-        ("Switch 3 \"a\"\n\nSwitch 3 \"a\"", "f.net:3:10: node \"a\" already stands in line 1"),
+        ("Switch 3 \"a\"\n\nSwitch 3 \"a\"", "f.net:3:10: node \"a\" is already in line 1"),
         (
             "caguid=0x5\nCa 1 \"a\"\n\nswitchguid=5\nSwitch 1 \"b\"",
             "f.net:5:10: node GUID 0x0000000000000005 is already that of the node in line 2",
@@ -160,8 +160,8 @@ prop_compose! {
     }
 }
 
-/// A topology in which port 1 of every CA and router is cabled, since files tell the GUIDs and
-/// LIDs of cabled ports only.
+/// A topology in which port 1 of each CA and router has a cable, since files contain the GUIDs and LIDs of
+/// cabled ports only.
 fn topologies() -> impl Strategy<Value = Topology> {
     (nodes(), any::<u64>()).prop_map(|(mut nodes, seed)| {
         let mut free: Vec<(usize, PortNum)> = Vec::new();
@@ -194,7 +194,7 @@ fn topologies() -> impl Strategy<Value = Topology> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(topology in topologies()) {
+    fn written_files_parse_to_the_same_topology(topology in topologies()) {
         prop_assert_eq!(read(&write(&topology)), Ok(topology));
     }
 

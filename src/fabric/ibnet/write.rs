@@ -1,4 +1,4 @@
-//! Writing a fabric file.
+//! Writer of fabric files.
 
 use crate::fabric::topology::{Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
@@ -6,9 +6,9 @@ use crate::wire::attr::NodeKind;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The fabric file for `topology`, as ibnetdiscover would print it and ibsim loads it. Reading
-/// it back gives the same topology in normal form ([`Topology::normalize`]), but for quotation
-/// marks and control characters in descriptions, which the format cannot hold.
+/// The fabric file of `topology`, in the format that ibnetdiscover prints and ibsim loads. Parsing it gives the
+/// same topology in normal form ([`Topology::normalize`]), except for quotation marks and control characters
+/// in descriptions, which the format cannot represent.
 pub fn write(topology: &Topology) -> String {
     let mut cabled = BTreeMap::new();
     for &[a, b] in &topology.cables {
@@ -29,7 +29,7 @@ pub fn write(topology: &Topology) -> String {
     text
 }
 
-/// Writing to a `String` cannot fail.
+/// `write!` to a `String`, which cannot fail.
 macro_rules! put {
     ($text:expr, $($arg:tt)*) => { let _ = write!($text, $($arg)*); };
 }
@@ -74,13 +74,13 @@ fn cable(
         let (lid, lmc) = lid_of(node, port);
         put!(text, " lid {lid} lmc {lmc}");
     }
-    // ibsim looks for options (`w=4`) in comments, too.
+    // ibsim parses options (`w=4`) in comments as well.
     let description = description(peer).replace('=', "_");
     let owner = if peer.kind == NodeKind::Switch { PortNum::ZERO } else { peer_port };
     put!(text, " \"{description}\" lid {} 4xQDR\n", lid_of(peer, owner).0);
 }
 
-/// The name of a node in the file: the letter of its kind, and its GUID.
+/// The name of a node in the file: a letter for its kind, and its GUID.
 fn name(node: &TopologyNode) -> String {
     let letter = match node.kind {
         NodeKind::Switch => 'S',
@@ -104,6 +104,6 @@ fn description(node: &TopologyNode) -> String {
 }
 
 fn lid_of(node: &TopologyNode, port: PortNum) -> (u16, u8) {
-    let told = node.lids.iter().find(|&&(of, ..)| of == port);
-    told.map_or((0, 0), |&(_, lid, lmc)| (lid, lmc))
+    let lid = node.lids.iter().find(|&&(of, ..)| of == port);
+    lid.map_or((0, 0), |&(_, lid, lmc)| (lid, lmc))
 }
