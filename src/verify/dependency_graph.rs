@@ -81,7 +81,6 @@ impl DependencyGraph {
         cdg
     }
 
-    /// Number of dependencies.
     pub(super) fn dependencies(&self) -> usize {
         self.next.iter().flatten().map(|vls| vls.count_ones() as usize).sum()
     }

@@ -186,7 +186,6 @@ impl SwitchNetwork {
         self.ranges[to.index()].0 + u32::from(in_index)
     }
 
-    /// The compact form.
     pub(super) fn packed(&self) -> PackedNetwork {
         let step = |channel: &Channel| {
             let hop = self.hop(channel.port.0);

@@ -1,5 +1,5 @@
-//! What a check is asked for, and what it answers: [`Checks`], [`Verified`] with its [`Summary`], and the
-//! [`Fault`]s of a [`VerifyFailure`].
+//! Inputs and results of a check: [`Checks`], [`Verified`] with its [`Summary`], and the [`Fault`]s of a
+//! [`VerifyFailure`].
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Lid, Mlid, PortNum, Sl, Vl};
@@ -63,7 +63,7 @@ pub enum Extent {
     FaultFree,
 }
 
-/// What a check found in a plan that passed.
+/// The findings of a check in a plan that passed.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     pub extent: Extent,
@@ -137,7 +137,7 @@ pub enum Fault {
         lid: Lid,
         /// The end port that owns the LID.
         destination: String,
-        /// Where the path ends or loops.
+        /// Description of the end of the path, such as a switch without an entry.
         end: String,
     },
     /// A path in use meets an SL to VL mapping to VL 15, which drops its packets.
@@ -164,9 +164,8 @@ pub enum Fault {
     Limit {
         /// Description of the switch or port.
         device: String,
-        /// The limited quantity.
+        /// The limited quantity, for the message.
         what: &'static str,
-        /// The planned value.
         value: u32,
         /// The largest value that the device supports.
         limit: u32,

@@ -128,7 +128,7 @@ pub fn verify_shared(
     Ok(Verified { plan: plan.clone(), summary })
 }
 
-/// What a full check collected, from which a [`Proof`] is made on demand.
+/// The data that a full check collected, from which a [`Proof`] is made on demand.
 pub(super) struct Evidence {
     network: SwitchNetwork,
     sl_to_vl: SlToVlMaps,

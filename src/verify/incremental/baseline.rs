@@ -80,7 +80,7 @@ impl VerifiedBaseline {
     }
 }
 
-/// What a planning pass leaves for its baseline, which is completed off the critical path without
+/// The result of a planning pass for its baseline, which is completed off the critical path without
 /// another check of the plan. After an incremental check the proof of the baseline may contain dependencies
 /// that the plan does not have; then a later plan may need a full check without real need.
 pub struct PendingBaseline {

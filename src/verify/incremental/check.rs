@@ -18,7 +18,7 @@ use crate::verify::triples::{TripleSls, add_all};
 use crate::verify::verdict::{Checks, Extent, Summary};
 use std::sync::Arc;
 
-/// What a plan that passed adds to the proof.
+/// The additions of a plan that passed to the proof.
 pub(super) struct Additions {
     pub changes: Changes,
     pub triples: TripleSls,

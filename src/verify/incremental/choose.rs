@@ -103,7 +103,7 @@ fn check_incrementally(
     Some((summary, Findings::Incremental(Box::new((base, additions)))))
 }
 
-/// What a check found in a plan that passed. The proof is made from it later, off the critical path.
+/// The findings in a plan that passed. The proof is made from them later, off the critical path.
 pub(super) enum Findings {
     Full(Box<Evidence>),
     /// The earlier proof, and the additions of the plan.
