@@ -20,7 +20,8 @@
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use testkit::multicast::{Habits, Tables, Tally};
+use testkit::multicast::MulticastTrees;
+use testkit::sa_client::joins::{self, JoinStats, RetryPolicy};
 use testkit::{Running, tool, torus_sm};
 use testkit::{SimCluster, Sm};
 use tokio::time::{Instant, sleep};
@@ -43,7 +44,7 @@ struct Case {
     hosts: u8,
     groups: usize,
     window: usize,
-    clients: Habits,
+    clients: RetryPolicy,
 }
 
 impl Case {
@@ -62,8 +63,8 @@ impl Case {
             groups: number(3, "200"),
             window: number(4, "8"),
             clients: match &word(5, "impatient")[..] {
-                "kernel" => testkit::multicast::KERNEL,
-                "impatient" => testkit::multicast::IMPATIENT,
+                "kernel" => RetryPolicy::LINUX,
+                "impatient" => RetryPolicy::EAGER,
                 other => panic!("there are no clients {other}"),
             },
         }
@@ -165,12 +166,11 @@ impl Program {
 
 async fn measure(case: &Case, cluster: &SimCluster) {
     settled(&cluster.fabric).await;
-    let hosts = testkit::multicast::hosts(&cluster.topology);
+    let hosts = joins::hosts(&cluster.topology);
     let before = cluster.fabric.requests(AttrId::MULTICAST_FT)[1];
     let start = Instant::now();
     let load = (case.groups, case.window);
-    let mut tally =
-        testkit::multicast::by(case.clients, &cluster.fabric, &hosts, Method::SET, load).await;
+    let mut tally = joins::by(case.clients, &cluster.fabric, &hosts, Method::SET, load).await;
     let joined = start.elapsed();
     let tables = settled(&cluster.fabric).await.saturating_duration_since(start);
     let sets = cluster.fabric.requests(AttrId::MULTICAST_FT)[1] - before;
@@ -208,9 +208,9 @@ async fn settled(fabric: &SimFabric) -> Instant {
 }
 
 /// Every group has one MLID and a tree that reaches all hosts, and no other.
-fn check(cluster: &SimCluster, tally: &Tally, all: &BTreeSet<Guid>) {
+fn check(cluster: &SimCluster, tally: &JoinStats, all: &BTreeSet<Guid>) {
     assert_eq!(tally.refused, [0; 0], "all may join");
-    let tables = Tables::read(&cluster.fabric, &cluster.topology);
+    let tables = MulticastTrees::read(&cluster.fabric, &cluster.topology);
     let mut known = BTreeSet::<Mlid>::new();
     for (group, mlids) in &tally.mlids {
         assert_eq!(mlids.len(), 1, "group {group} has {mlids:?}");

@@ -69,6 +69,12 @@ impl SimCluster {
         Self::new(shape, Hardware::default(), 1)
     }
 
+    /// The LID of the host of the switch at `at`.
+    pub fn host_lid(&self, at: [u16; 3]) -> Lid {
+        let info = self.fabric.port_info(self.shape.host_guid(at, 0), PortNum(1));
+        info.expect("a port").lid()
+    }
+
     /// A file among those of the daemon.
     pub fn file(&self, name: &str) -> std::path::PathBuf {
         self.dir.path().join(name)

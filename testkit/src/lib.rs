@@ -8,7 +8,7 @@
 //! | [`process`] | installed tools, child processes, waiting for a line of a log |
 //! | [`dumps`] | parsers of OpenSM's dump files, and comparison of tables |
 //! | [`sa_client`] | clients of the subnet administrator |
-//! | [`multicast`] | many clients that join and leave groups, and the trees in the switches |
+//! | [`multicast`] | the multicast trees in the forwarding tables of a simulated fabric |
 //! | [`snapshot`] | published subnets for tests of the responder |
 //! | [`planning`] | plans by the real engines for fabrics that exist as topologies only |
 //! | [`dimension_order`] | plans by a simple reference engine |
@@ -30,7 +30,7 @@ pub mod transition;
 
 pub use cluster::{SimCluster, Sm, settle};
 pub use ibsim::{Ibsim, have};
-pub use process::{PATIENCE, Running, test_name, tool, torus_sm, wait_for};
+pub use process::{PATIENCE, Running, own_program, test_name, tool, torus_sm, wait_for};
 pub use simulator::Simulator;
 
 use std::sync::Mutex;

@@ -30,7 +30,7 @@ impl Drop for Running {
 
 /// The program under test, which cargo builds into the folder above that of the tests and benchmarks.
 pub fn torus_sm() -> PathBuf {
-    let own = std::env::current_exe().expect("a test program has a path");
+    let own = own_program();
     let profile = own.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST");
     profile.join("torus-sm")
 }
@@ -50,6 +50,11 @@ pub fn wait_for(file: &Path, text: &str, limit: Duration) -> Duration {
         );
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// The program that is running: the test binary itself.
+pub fn own_program() -> PathBuf {
+    std::env::current_exe().expect("the path of the running program")
 }
 
 /// The full name of the test `name` in the module `module`, which is `module_path!()` there: the name

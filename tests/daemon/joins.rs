@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use testkit::multicast::Tables;
+use testkit::multicast::MulticastTrees;
 use testkit::planning::Site;
+use testkit::sa_client::joins;
 use testkit::{SimCluster, Sm, settle};
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::{Fabric, PortId};
@@ -276,7 +277,7 @@ fn check_trees(
     mlids: &BTreeMap<usize, BTreeSet<Mlid>>,
     hosts: &BTreeSet<Guid>,
 ) {
-    let tables = Tables::read(&cluster.fabric, &cluster.topology);
+    let tables = MulticastTrees::read(&cluster.fabric, &cluster.topology);
     for (group, mlids) in mlids {
         let [mlid] = Vec::from_iter(mlids)[..] else { panic!("group {group} has {mlids:?}") };
         assert_eq!(tables.members(*mlid).as_ref(), Ok(hosts), "group {group}");
@@ -294,11 +295,11 @@ async fn many_joins_take_few_blocks_and_what_is_left_is_released() {
     const GROUPS: usize = 40;
     let cluster = SimCluster::healthy("4x4x3", 2);
     let sm = up(&cluster).await;
-    let empty = Tables::read(&cluster.fabric, &cluster.topology).mlids();
-    let hosts = testkit::multicast::hosts(&cluster.topology);
+    let empty = MulticastTrees::read(&cluster.fabric, &cluster.topology).mlids();
+    let hosts = joins::hosts(&cluster.topology);
     let nodes: BTreeSet<Guid> = hosts.iter().map(|&(node, _)| node).collect();
     cluster.fabric.reset_counters();
-    let tally = testkit::multicast::all(&cluster.fabric, &hosts, Method::SET, GROUPS, 10).await;
+    let tally = joins::all(&cluster.fabric, &hosts, Method::SET, GROUPS, 10).await;
     assert_eq!((tally.granted, &tally.refused[..]), (hosts.len() * GROUPS, &[][..]));
     assert_eq!(tally.unanswered, 0);
     let given: BTreeSet<Mlid> = tally.mlids.values().flatten().copied().collect();
@@ -313,7 +314,7 @@ async fn many_joins_take_few_blocks_and_what_is_left_is_released() {
     assert_eq!(cluster.faults(&sm), [""; 0]);
 
     let (leaving, staying) = hosts.split_at(hosts.len() / 2);
-    let tally = testkit::multicast::all(&cluster.fabric, leaving, Method::DELETE, GROUPS, 10).await;
+    let tally = joins::all(&cluster.fabric, leaving, Method::DELETE, GROUPS, 10).await;
     assert_eq!((tally.granted, &tally.refused[..]), (leaving.len() * GROUPS, &[][..]));
     settle().await;
     let nodes = staying.iter().map(|&(node, _)| node).collect();
@@ -321,15 +322,15 @@ async fn many_joins_take_few_blocks_and_what_is_left_is_released() {
     // A whole pass finds nothing to correct.
     assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
 
-    testkit::multicast::all(&cluster.fabric, staying, Method::DELETE, GROUPS, 10).await;
+    joins::all(&cluster.fabric, staying, Method::DELETE, GROUPS, 10).await;
     settle().await;
     assert_eq!(
-        Tables::read(&cluster.fabric, &cluster.topology).mlids(),
+        MulticastTrees::read(&cluster.fabric, &cluster.topology).mlids(),
         empty,
         "MLIDs are released"
     );
     assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
-    let tally = testkit::multicast::all(&cluster.fabric, staying, Method::SET, 3, 1).await;
+    let tally = joins::all(&cluster.fabric, staying, Method::SET, 3, 1).await;
     let again: BTreeSet<Mlid> = tally.mlids.values().flatten().copied().collect();
     assert!(again.iter().eq(given.iter().take(3)), "{again:?} of {given:?}");
     assert_eq!(sm.stop().await, torus_sm::daemon::sm_loop::manager::Exit::Clean);
@@ -339,12 +340,11 @@ async fn many_joins_take_few_blocks_and_what_is_left_is_released() {
 async fn a_lone_join_is_answered_as_soon_as_its_branch_is_there() {
     let cluster = SimCluster::healthy("4x4x1", 1);
     let sm = up(&cluster).await;
-    let hosts = testkit::multicast::hosts(&cluster.topology);
+    let hosts = joins::hosts(&cluster.topology);
     let generation = sm.generation();
     for (count, host) in hosts.iter().enumerate() {
         let tally =
-            testkit::multicast::all(&cluster.fabric, std::slice::from_ref(host), Method::SET, 1, 1)
-                .await;
+            joins::all(&cluster.fabric, std::slice::from_ref(host), Method::SET, 1, 1).await;
         // No time passes on the paused clock but where somebody waits.
         assert_eq!((tally.granted, tally.longest.as_millis()), (1, 0), "host {count}");
         let nodes = hosts[..=count].iter().map(|&(node, _)| node).collect();
@@ -357,8 +357,12 @@ async fn a_lone_join_is_answered_as_soon_as_its_branch_is_there() {
     let cable = (cluster.shape.switch_guid([1, 1, 0]), PortNum(1));
     assert!(cluster.fabric.unlink(cable.0, cable.1));
     settle().await;
-    let mlid = *Tables::read(&cluster.fabric, &cluster.topology).mlids().iter().max().expect("one");
-    let members = Tables::read(&cluster.fabric, &cluster.topology).members(mlid);
+    let mlid = *MulticastTrees::read(&cluster.fabric, &cluster.topology)
+        .mlids()
+        .iter()
+        .max()
+        .expect("one");
+    let members = MulticastTrees::read(&cluster.fabric, &cluster.topology).members(mlid);
     assert_eq!(members.map(|members| members.len()), Ok(hosts.len()));
     assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
 }

@@ -7,7 +7,7 @@ mod opensm;
 mod policy;
 mod sa;
 mod sa_dump;
-mod sa_inside;
+mod sa_queries;
 mod saquery;
 mod torus_failures;
 mod torus_random;

@@ -1,6 +1,6 @@
 //! OpenSM's results for a fabric that ibsim simulates.
 
-use super::sa_inside::{Answer, Question, ask};
+use super::sa_queries::{Answer, Question, ask};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

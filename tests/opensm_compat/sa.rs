@@ -8,25 +8,20 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use testkit::{Ibsim, Running, have, test_name, tool, torus_sm, wait_for};
+use testkit::sa_client::{DEFAULT_PREFIX, UmadClient, is_inside, request, run_inside};
+use testkit::{Ibsim, Running, have, own_program, tool, torus_sm, wait_for};
 use torus_sm::config::options::Options;
 use torus_sm::fabric::ibnet;
 use torus_sm::fabric::topology::Topology;
-use torus_sm::ids::{Gid, Guid, Pkey, Sl};
+use torus_sm::ids::{Gid, Guid, Pkey};
 use torus_sm::plan::partitions;
 use torus_sm::sim::generate::Shape;
-use torus_sm::transport::sysfs::Sysfs;
-use torus_sm::transport::umad::UmadPort;
-use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
 use torus_sm::wire::attr::NodeKind;
-use torus_sm::wire::mad::{Header, Method};
+use torus_sm::wire::mad::Method;
 use torus_sm::wire::record::{JoinState, McMemberRecord, Record};
 use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
-
-const PREFIX: u64 = 0xfe80_0000_0000_0000;
 
 /// A 3x3x3 torus with one host per switch, and a subnet manager that runs at the first host.
 struct Site {
@@ -95,7 +90,7 @@ fn host(shape: &Shape, at: [u16; 3]) -> String {
 
 /// A GID in the form that saquery takes.
 fn gid(guid: Guid) -> String {
-    Gid::new(PREFIX, guid).to_string()
+    Gid::new(DEFAULT_PREFIX, guid).to_string()
 }
 
 #[test]
@@ -189,18 +184,8 @@ type Mfts = BTreeMap<u64, Vec<u8>>;
 impl Site {
     /// Runs a part of this program at the host `at`.
     fn inside(&self, at: [u16; 3], part: &str) {
-        let program = std::env::current_exe().expect("this program has a path");
-        let output = self
-            .sim
-            .command(&host(&self.shape, at), &program)
-            .args(["--ignored", "--exact", "--nocapture", "--test-threads=1"])
-            .arg(test_name(module_path!(), part))
-            .output()
-            .expect("the program starts again");
-        let text = String::from_utf8_lossy(&output.stdout);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{part} failed:\n{text}\n{errors}");
-        assert!(text.contains("1 passed"), "{part} did not run:\n{text}");
+        let command = self.sim.command(&host(&self.shape, at), &own_program());
+        run_inside(command, module_path!(), part);
     }
 
     /// The entries of MLID 0xC000.
@@ -293,44 +278,16 @@ fn members_of_the_broadcast_group_hear_each_other() {
     site.wait_for_tree(&[members[0], members[2], members[3]]);
 }
 
-/// Collects the replies of a port.
-struct Replies(Mutex<mpsc::Sender<(Outcome, Vec<u8>)>>);
-
-impl MadSink for Replies {
-    fn deliver(&self, delivery: Delivery<'_>) {
-        if let Ok(replies) = self.0.lock() {
-            let _ = replies.send((delivery.outcome, delivery.mad.to_vec()));
-        }
-    }
-    fn idle(&self) {}
-    fn closed(&self, _: &str) {}
-}
-
 /// Asks for a change of the own membership in the broadcast group: status and record.
 fn change_membership(method: Method) -> (u16, McMemberRecord) {
-    let ports = Sysfs::default().ports().expect("the shim shows a port");
-    let local = ports.first_usable().expect("it has a link").clone();
-    let (sender, replies) = mpsc::channel();
-    let sink = Arc::new(Replies(Mutex::new(sender)));
-    let port = UmadPort::open(&local, sink).expect("the port opens");
+    let client = UmadClient::open();
     let mut record = McMemberRecord::default();
     record.set_mgid(broadcast());
-    record.set_port_gid(Gid::new(PREFIX, local.guid));
+    record.set_port_gid(Gid::new(DEFAULT_PREFIX, client.guid()));
     record.set_join_state(JoinState::FULL);
     let named = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
-    let mad = testkit::sa_client::request(SaAttr::MC_MEMBER_RECORD, method, named, &record);
-    let (to, timeout) = (Address::gsi(local.sm_lid, Sl(0)), Some(Duration::from_secs(2)));
-    let out = Outgoing { agent: Agent::Sa, to, timeout, retries: 3, mad: &mad.0 };
-    port.post(&out).expect("the request is sent");
-    let (outcome, reply) = replies.recv_timeout(Duration::from_secs(10)).expect("a reply");
-    assert_eq!(outcome, Outcome::Arrived);
-    (Header::read(&reply).status(), McMemberRecord::parse(&reply[DATA_OFFSET..]))
-}
-
-/// True in a process that was started with the shim. Without it the inner parts would reach for
-/// the adapters of this machine.
-fn is_inside() -> bool {
-    std::env::var("LD_PRELOAD").is_ok_and(|library| library.contains("umad2sim"))
+    let reply = client.call(&request(SaAttr::MC_MEMBER_RECORD, method, named, &record));
+    (reply.status(), McMemberRecord::parse(&reply.mad[DATA_OFFSET..]))
 }
 
 #[test]

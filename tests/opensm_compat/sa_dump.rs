@@ -4,29 +4,19 @@
 //! A library is preloaded at process start only. The clients are therefore this test program once
 //! more, told by `--ignored` and `--exact` which of them to be.
 
-#[allow(dead_code, reason = "another test uses the rest")]
 use crate::saquery::answer::{Answer, Record};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
-use testkit::{PATIENCE, Simulator};
-use testkit::{Running, have, test_name, tool, torus_sm, wait_for};
-use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
-use torus_sm::transport::sysfs::{LocalPort, Sysfs};
-use torus_sm::transport::umad::UmadPort;
-use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
-use torus_sm::wire::mad::{Header, Mad, Method};
+use testkit::sa_client::{DEFAULT_PREFIX, UmadClient, is_inside, request, run_inside};
+use testkit::{PATIENCE, Running, Simulator, have, own_program, tool, torus_sm, wait_for};
+use torus_sm::ids::{Gid, Guid, Lid, Pkey};
+use torus_sm::wire::mad::{Mad, Method};
 use torus_sm::wire::record::tables::GuidInfoRecord;
 use torus_sm::wire::record::{InformInfo, JoinState, McMemberRecord, ServiceRecord};
 use torus_sm::wire::sa::SaAttr;
-
-const PREFIX: u64 = 0xfe80_0000_0000_0000;
-
-/// Says that this is a client: without the library it would reach for adapters of this machine.
-const INSIDE: &str = "TORUS_SM_TEST_CLIENT";
 
 struct Site {
     sim: Simulator,
@@ -65,19 +55,7 @@ impl Site {
 
     /// Runs a client of this program at a host.
     fn inside(&self, at: &str, part: &str) {
-        let program = std::env::current_exe().expect("this program has a path");
-        let output = self
-            .sim
-            .command(at, &program)
-            .args(["--ignored", "--exact", "--nocapture", "--test-threads=1"])
-            .arg(test_name(module_path!(), part))
-            .env(INSIDE, "1")
-            .output()
-            .expect("the program starts again");
-        let text = String::from_utf8_lossy(&output.stdout);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{part} failed:\n{text}\n{errors}");
-        assert!(text.contains("1 passed"), "{part} did not run:\n{text}");
+        run_inside(self.sim.command(at, &own_program()), module_path!(), part);
     }
 
     /// The dump of a manager, once it has all that the clients wrote.
@@ -152,49 +130,22 @@ fn what_one_manager_wrote_the_other_reads() {
 
 // ---- the clients ----
 
-struct Replies(Mutex<mpsc::Sender<Vec<u8>>>);
-
-impl MadSink for Replies {
-    fn deliver(&self, delivery: Delivery<'_>) {
-        if let (Ok(replies), Outcome::Arrived) = (self.0.lock(), delivery.outcome) {
-            let _ = replies.send(delivery.mad.to_vec());
-        }
-    }
-    fn idle(&self) {}
-    fn closed(&self, _: &str) {}
-}
-
 /// A client at the port of this process.
-struct Client {
-    local: LocalPort,
-    port: UmadPort,
-    replies: mpsc::Receiver<Vec<u8>>,
-}
+struct Client(UmadClient);
 
 impl Client {
-    /// `None` if this process is not told to be one.
+    /// `None` if this process does not run inside a fabric.
     fn here() -> Option<Self> {
-        std::env::var_os(INSIDE)?;
-        let ports = Sysfs::default().ports().expect("there are ports");
-        let local = ports.first_usable().expect("it has a link").clone();
-        let (sender, replies) = mpsc::channel();
-        let sink = Arc::new(Replies(Mutex::new(sender)));
-        let port = UmadPort::open(&local, sink).expect("the port opens");
-        Some(Self { local, port, replies })
+        is_inside().then(|| Self(UmadClient::open()))
     }
 
     fn gid(&self) -> Gid {
-        Gid::new(PREFIX, self.local.guid)
+        Gid::new(DEFAULT_PREFIX, self.0.guid())
     }
 
-    /// Asks, and wants to be obeyed.
+    /// Sends a request that must be granted.
     fn ask(&self, mad: &Mad) {
-        let to = Address::gsi(self.local.sm_lid, Sl(0));
-        let timeout = Some(Duration::from_secs(2));
-        let out = Outgoing { agent: Agent::Sa, to, timeout, retries: 3, mad: &mad.0 };
-        self.port.post(&out).expect("the request is sent");
-        let reply = self.replies.recv_timeout(Duration::from_secs(10)).expect("a reply");
-        assert_eq!(Header::read(&reply).status(), 0, "{mad:?}");
+        assert_eq!(self.0.call(mad).status(), 0, "{mad:?}");
     }
 
     fn join(&self, group: u8, state: JoinState) {
@@ -212,12 +163,7 @@ impl Client {
             | McMemberRecord::PKEY
             | McMemberRecord::FLOW_LABEL
             | McMemberRecord::SL;
-        self.ask(&testkit::sa_client::request(
-            SaAttr::MC_MEMBER_RECORD,
-            Method::SET,
-            mask,
-            &record,
-        ));
+        self.ask(&request(SaAttr::MC_MEMBER_RECORD, Method::SET, mask, &record));
     }
 
     fn subscribe(&self, change: impl Fn(&mut InformInfo)) {
@@ -230,7 +176,7 @@ impl Client {
         info.set_resp_time_value(16);
         info.set_producer_type(0xFF_FFFF);
         change(&mut info);
-        self.ask(&testkit::sa_client::request(SaAttr::INFORM_INFO, Method::SET, 0, &info));
+        self.ask(&request(SaAttr::INFORM_INFO, Method::SET, 0, &info));
     }
 
     fn offer(&self, id: u64, mask: u64, change: impl Fn(&mut ServiceRecord)) {
@@ -245,7 +191,7 @@ impl Client {
             | ServiceRecord::GID
             | ServiceRecord::PKEY
             | ServiceRecord::LEASE;
-        self.ask(&testkit::sa_client::request(SaAttr::SERVICE_RECORD, Method::SET, mask, &record));
+        self.ask(&request(SaAttr::SERVICE_RECORD, Method::SET, mask, &record));
     }
 }
 
@@ -266,12 +212,12 @@ fn inside_writes() {
     });
     client.offer(0x1000_0000_0000_0002, 0, |_| ());
     let mut aliases = GuidInfoRecord::default();
-    aliases.set_lid(client.local.lid);
+    aliases.set_lid(client.0.lid());
     let mut guids = aliases.guids();
     guids.0[1] = Guid(0xA1A5);
     aliases.set_guids(&guids);
     let mask = GuidInfoRecord::LID | GuidInfoRecord::BLOCK | GuidInfoRecord::GID0 << 1;
-    client.ask(&testkit::sa_client::request(SaAttr::GUID_INFO_RECORD, Method::SET, mask, &aliases));
+    client.ask(&request(SaAttr::GUID_INFO_RECORD, Method::SET, mask, &aliases));
 }
 
 #[test]

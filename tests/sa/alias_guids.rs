@@ -342,7 +342,7 @@ async fn call(
     method: Method,
     entries: &[(usize, u64)],
 ) -> Vec<u64> {
-    let mad = guid_info(method, client.lid(cluster, AT), 0, entries);
+    let mad = guid_info(method, cluster.host_lid(AT), 0, entries);
     let reply = client.call(&mad).await;
     assert_eq!(Header::read(&reply).status(), 0, "{method}");
     let guids = GuidInfoRecord::parse(&reply[DATA_OFFSET..]).guids();
@@ -382,7 +382,7 @@ async fn devices_hold_what_clients_set() {
     assert_eq!(call(&cluster, &client, get, &[]).await, both, "kept over sweeps");
     let other = Client::at(&cluster, [2, 0, 0], true);
     for alias in [0xA1, MADE_UP] {
-        assert_eq!(path_to(&other, alias).await, (0, client.lid(&cluster, AT)));
+        assert_eq!(path_to(&other, alias).await, (0, cluster.host_lid(AT)));
     }
 
     // A port that was down for a moment may have been another device.
@@ -403,7 +403,7 @@ async fn devices_hold_what_clients_set() {
     settle().await;
     assert_eq!(held(&cluster), block(&client, [0, MADE_UP]));
     assert_eq!(path_to(&other, 0xA1).await.0, 0x500, "nobody has that name any more");
-    assert_eq!(path_to(&other, MADE_UP).await, (0, client.lid(&cluster, AT)));
+    assert_eq!(path_to(&other, MADE_UP).await, (0, cluster.host_lid(AT)));
 
     // Who leaves loses them, and gets the same one again that was made up.
     assert!(cluster.fabric.unlink(node, PortNum(1)));

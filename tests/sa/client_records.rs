@@ -4,12 +4,10 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
-use testkit::sa_client::request;
-use testkit::sa_client::{Client, post};
+use testkit::sa_client::{Client, request, with_sm_key};
 use testkit::{SimCluster, Sm, settle};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::daemon::messages::SmEvent;
@@ -36,12 +34,9 @@ use torus_sm::wire::smp::{self, DATA_SIZE, SmpRoute};
 const PREFIX: u64 = 0xfe80_0000_0000_0000;
 const SM_KEY: u64 = 1;
 
-/// The same request with our SM_Key.
-fn trusted(mut mad: Mad) -> Mad {
-    let mut sa = SaHeader::read(&mad.0[SA_OFFSET..]);
-    sa.set_sm_key(SM_KEY);
-    sa.write(&mut mad.0[SA_OFFSET..]);
-    mad
+/// The request with our SM_Key.
+fn trusted(mad: Mad) -> Mad {
+    with_sm_key(mad, SM_KEY)
 }
 
 fn status(mad: &[u8]) -> u16 {
@@ -396,17 +391,17 @@ async fn who_goes_and_comes_is_reported() {
     subscribe(&client, TrapNumber::GID_OUT).await;
     subscribe(&other, TrapNumber::LINK_STATE).await;
     assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
-    assert_eq!(client.heard(), [], "a sweep that finds nothing new is not told");
+    assert_eq!(client.reports(), [], "a sweep that finds nothing new is not told");
     let node = cluster.shape.host_guid([2, 2, 0], 0);
     let gone = Gid::new(PREFIX, host(&cluster.shape, [2, 2, 0]));
     for round in 0..3 {
         assert!(cluster.fabric.unlink(node, PortNum(1)));
         settle().await;
-        assert_eq!(client.heard(), [(TrapNumber::GID_OUT, gone)], "round {round}");
+        assert_eq!(client.reports(), [(TrapNumber::GID_OUT, gone)], "round {round}");
         assert!(cluster.fabric.relink(node, PortNum(1)));
         settle().await;
-        assert_eq!(client.heard(), [(TrapNumber::GID_IN, gone)], "round {round}");
-        let traps: BTreeSet<u16> = other.heard().into_iter().map(|(number, _)| number).collect();
+        assert_eq!(client.reports(), [(TrapNumber::GID_IN, gone)], "round {round}");
+        let traps: BTreeSet<u16> = other.reports().into_iter().map(|(number, _)| number).collect();
         assert_eq!(traps, BTreeSet::from([TrapNumber::LINK_STATE]), "what the switch sent");
         // Rates of traps are counted by the second.
         sleep(Duration::from_secs(2)).await;
@@ -418,7 +413,7 @@ async fn who_goes_and_comes_is_reported() {
     assert_eq!(status(&client.call(&no_more).await), 0);
     assert!(cluster.fabric.unlink(node, PortNum(1)));
     settle().await;
-    assert_eq!(client.heard(), []);
+    assert_eq!(client.reports(), []);
     assert_eq!(sm.stop().await, Exit::Clean);
 }
 
@@ -434,18 +429,17 @@ async fn reports_are_repeated_until_they_are_answered() {
         assert!(cluster.fabric.unlink(cluster.shape.host_guid(at, 0), PortNum(1)));
     }
     settle().await;
-    assert_eq!(client.heard().len(), 2, "nobody is held up by the deaf");
-    assert_eq!(deaf.heard().len(), 1);
+    assert_eq!(client.reports().len(), 2, "nobody is held up by the deaf");
+    assert_eq!(deaf.reports().len(), 1);
     sleep(Duration::from_millis(500)).await;
-    let tids: BTreeSet<u64> =
-        deaf.ear.reports.lock().unwrap().iter().map(|mad| mad.header().tid()).collect();
-    assert_eq!((deaf.heard().len(), tids.len()), (2, 1), "the same one again");
-    deaf.ear.answers.store(true, Ordering::Relaxed);
+    let tids: BTreeSet<u64> = deaf.report_tids().into_iter().collect();
+    assert_eq!((deaf.reports().len(), tids.len()), (2, 1), "the same one again");
+    deaf.answer_reports(true);
     sleep(Duration::from_secs(1)).await;
-    let subjects: BTreeSet<Gid> = deaf.heard().into_iter().map(|(_, gid)| gid).collect();
+    let subjects: BTreeSet<Gid> = deaf.reports().into_iter().map(|(_, gid)| gid).collect();
     assert_eq!(subjects.len(), 2, "the first is answered, and the second follows");
     sleep(Duration::from_secs(5)).await;
-    assert_eq!(deaf.heard(), []);
+    assert_eq!(deaf.reports(), []);
     assert_eq!(sm.stop().await, Exit::Clean);
 }
 
@@ -459,9 +453,9 @@ fn trap(client: &Client, lid: Lid, number: u16, tid: u64) {
     notice.set_subject_lid(lid);
     let mut data = [0; DATA_SIZE];
     data.copy_from_slice(&notice.0[..DATA_SIZE]);
-    let route = SmpRoute::Lid(client.to.lid);
+    let route = SmpRoute::Lid(client.sa.lid);
     let mad = smp::request(&route, Method::TRAP, AttrId::NOTICE, 0, 0, tid, &data);
-    let (agent, to) = (Agent::SmiLid, Address::smi(client.to.lid));
+    let (agent, to) = (Agent::SmiLid, Address::smi(client.sa.lid));
     let out = Outgoing { agent, to, timeout: None, retries: 0, mad: &mad.0 };
     client.port.post(&out).expect("the port takes it");
 }
@@ -475,7 +469,7 @@ async fn notices_of_devices_are_reported_at_a_bounded_rate() {
     let (noisy, client) = ([2, 2, 0], Client::at(&cluster, [1, 1, 0], true));
     let knows = Client::at(&cluster, [2, 1, 0], true);
     let device = Client::at(&cluster, noisy, true);
-    let lid = device.lid(&cluster, noisy);
+    let lid = cluster.host_lid(noisy);
     subscribe(&client, 0xFFFF).await;
     let keys = inform(Method::SET, |info| info.set_trap_number(TrapNumber::BAD_P_KEY));
     assert_eq!(status(&knows.call(&trusted(keys)).await), 0);
@@ -491,16 +485,16 @@ async fn notices_of_devices_are_reported_at_a_bounded_rate() {
     settle().await;
     let most = MAX_TRAPS_PER_PERIOD as usize + seconds as usize * MAX_TRAPS_PER_PERIOD as usize;
     for (who, number) in [(&client, TrapNumber::LINK_INTEGRITY), (&knows, TrapNumber::BAD_P_KEY)] {
-        let heard: Vec<u16> = who.heard().into_iter().map(|(number, _)| number).collect();
+        let heard: Vec<u16> = who.reports().into_iter().map(|(number, _)| number).collect();
         assert!(heard.iter().all(|&other| other == number), "{heard:?}");
         assert!((MAX_TRAPS_PER_PERIOD as usize..=most).contains(&heard.len()), "{}", heard.len());
     }
     // Calm again, it is heard again, once.
     sleep(10 * RATE_PERIOD).await;
-    client.heard();
+    client.reports();
     trap(&device, lid, TrapNumber::LINK_INTEGRITY, 99_999);
     settle().await;
-    assert_eq!(client.heard().len(), 1);
+    assert_eq!(client.reports().len(), 1);
     assert_eq!(sm.stop().await, Exit::Clean);
 }
 
@@ -523,13 +517,13 @@ async fn groups_are_reported_and_the_tree_is_there_when_a_join_is_answered() {
         }
     }
     settle().await;
-    assert_eq!(listener.heard(), [(TrapNumber::MCAST_CREATED, own_group())]);
+    assert_eq!(listener.reports(), [(TrapNumber::MCAST_CREATED, own_group())]);
     let (_, first) = &clients[0];
     let record = member_record(first.guid, own_group(), JoinState::FULL);
     let leave = request(SaAttr::MC_MEMBER_RECORD, Method::DELETE, JOIN, &record);
     assert_eq!(status(&first.call(&leave).await), 0);
     settle().await;
-    assert_eq!(listener.heard(), [(TrapNumber::MCAST_DELETED, own_group())]);
+    assert_eq!(listener.reports(), [(TrapNumber::MCAST_DELETED, own_group())]);
     assert_eq!(exits(&cluster, joined[0].2), BTreeSet::new(), "the tables are empty again");
     assert_eq!(sm.stop().await, Exit::Clean);
 }
@@ -570,13 +564,11 @@ async fn many_joins_are_few_passes() {
     cluster.fabric.reset_counters();
     for client in &clients {
         let mad = join_request(client, broadcast(), JoinState::FULL);
-        post(&client.port, client.to, &mad, Some(Duration::from_secs(3)));
+        client.send(&mad, Duration::from_secs(3), 0);
     }
     for client in &clients {
-        while client.ear.replies.lock().unwrap().is_empty() {
-            timeout(Duration::from_secs(3), client.ear.rung.notified()).await.expect("an answer");
-        }
-        assert_eq!(status(&client.ear.replies.lock().unwrap()[0]), 0);
+        let (_, reply) = client.reply().await;
+        assert_eq!(status(&reply.expect("a reply before the timeout")), 0);
     }
     assert!(start.elapsed() < Duration::from_secs(1));
     settle().await;
@@ -607,7 +599,7 @@ async fn subscriptions_of_ports_that_left_end() {
             let other = cluster.shape.host_guid([2, 2, 0], 0);
             assert!(cluster.fabric.unlink(other, PortNum(1)));
             settle().await;
-            assert_eq!(client.heard().len(), 1);
+            assert_eq!(client.reports().len(), 1);
             assert!(cluster.fabric.unlink(node, PortNum(1)));
             for _ in 0..MAX_MISSED_SWEEPS {
                 settle().await;
@@ -659,10 +651,10 @@ async fn what_clients_wrote_outlives_a_restart() {
     assert_eq!(status(&clients[0].call(&service(Method::GET, SERVICE, |_| ())).await), 0);
     let group = member(Method::GET, McMemberRecord::MGID, |_| ());
     assert_eq!(status(&clients[0].call(&group).await), 0);
-    clients[0].heard();
+    clients[0].reports();
     assert!(cluster.fabric.unlink(cluster.shape.host_guid([1, 2, 0], 0), PortNum(1)));
     settle().await;
-    assert_eq!(clients[0].heard().len(), 1, "the subscription is there");
+    assert_eq!(clients[0].reports().len(), 1, "the subscription is there");
     assert_eq!(sm.stop().await, Exit::Clean);
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
-use testkit::multicast::{Habits, IMPATIENT, KERNEL};
+use testkit::sa_client::joins::{self, RetryPolicy};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, advance, sleep, sleep_until};
@@ -79,7 +79,7 @@ struct Asked {
 }
 
 struct Client {
-    habits: Habits,
+    habits: RetryPolicy,
     from: Address,
     guid: Guid,
     inbox: mpsc::Sender<Inbound>,
@@ -144,7 +144,7 @@ impl Client {
     }
 
     fn send(&mut self, tid: u32, mut asked: Asked) {
-        let mad = testkit::multicast::request(Method::SET, self.guid, asked.group, tid).0.to_vec();
+        let mad = joins::request(Method::SET, self.guid, asked.group, tid).0.to_vec();
         let (agent, arrived) = (Agent::Sa, Instant::now());
         // What finds no room is lost.
         let _ = self.inbox.try_send(Inbound { agent, from: self.from, mad, arrived });
@@ -193,7 +193,7 @@ async fn manage(
 
 /// All hosts with these habits join all groups: how many there are, how many packets the desk
 /// sends, and how long it takes.
-async fn flood(habits: Habits) -> (usize, usize, Duration) {
+async fn flood(habits: RetryPolicy) -> (usize, usize, Duration) {
     let subnet = Arc::new(subnet());
     let identity = PortIdentity { device: "slow0".into(), port: PortNum(1), guid: Guid(2) };
     let (clients, sent) = Default::default();
@@ -248,7 +248,7 @@ async fn flood(habits: Habits) -> (usize, usize, Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn who_asks_again_soon_does_not_keep_the_desk_from_work() {
-    let (joins, sent, took) = flood(IMPATIENT).await;
+    let (joins, sent, took) = flood(RetryPolicy::EAGER).await;
     assert!(joins * PACKET.as_millis() as usize > 10_000, "{joins} take longer than clients wait");
     println!("{joins} joins, {sent} packets, {took:?}");
     assert!(sent < joins * 2, "{sent} packets for {joins} joins");
@@ -257,7 +257,7 @@ async fn who_asks_again_soon_does_not_keep_the_desk_from_work() {
 
 #[tokio::test(start_paused = true)]
 async fn clients_of_linux_are_all_joined() {
-    let (joins, sent, took) = flood(KERNEL).await;
+    let (joins, sent, took) = flood(RetryPolicy::LINUX).await;
     println!("{joins} joins, {sent} packets, {took:?}");
     // Many give up before their turn comes, and are back after their pause.
     assert!(sent < joins * 3, "{sent} packets for {joins} joins");

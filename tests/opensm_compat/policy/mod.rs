@@ -12,8 +12,8 @@ mod groups;
 mod indexes;
 mod judge;
 mod memory;
+mod messages;
 mod of_partitions;
-mod postman;
 mod questions;
 mod site;
 

@@ -5,7 +5,7 @@
 //! they are the same for every subnet manager.
 
 use super::draw::{Case, FOREIGN};
-use super::postman::Letter;
+use super::messages::Message;
 use super::site::Lids;
 use testkit::torus::random::Random;
 use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, Sl};
@@ -45,21 +45,22 @@ pub(crate) enum Question {
 
 impl Question {
     /// The request with the LIDs of a subnet.
-    pub(crate) fn letter(&self, lids: &Lids) -> Letter {
+    pub(crate) fn message(&self, lids: &Lids) -> Message {
         match *self {
             Self::Path { method, mask, mut wanted } => {
                 wanted.set_slid(lids.real(wanted.slid()));
                 wanted.set_dlid(lids.real(wanted.dlid()));
-                Letter::to_sa((SaAttr::PATH_RECORD, method), (mask, &wanted), 0)
+                Message::to_sa((SaAttr::PATH_RECORD, method), (mask, &wanted), 0)
             }
             Self::Multi { mask, wanted, gids } => {
                 let what = (SaAttr::MULTI_PATH_RECORD, Method::GET_MULTI);
                 let count = usize::from(wanted.sgid_count() + wanted.dgid_count());
-                Letter::to_sa(what, (mask, &wanted), 0).with_gids::<MultiPathRecord>(&gids[..count])
+                Message::to_sa(what, (mask, &wanted), 0)
+                    .with_gids::<MultiPathRecord>(&gids[..count])
             }
             Self::Join { mask, wanted } => {
                 let what = (SaAttr::MC_MEMBER_RECORD, Method::SET);
-                Letter::to_sa(what, (mask, &wanted), 0)
+                Message::to_sa(what, (mask, &wanted), 0)
             }
         }
     }

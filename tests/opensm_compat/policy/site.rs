@@ -1,7 +1,7 @@
 //! A simulated fabric with a subnet manager of either make, and what it has made of the fabric.
 
 use super::draw::{Case, end_ports};
-use super::postman::{self, Letter};
+use super::messages::{self, Message};
 use super::questions::{NOBODY, Question, settled};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -164,11 +164,11 @@ impl Site {
 
     /// The tables of all devices, as they have them.
     pub(crate) fn tables(&self, topology: &Topology) -> BTreeMap<TableKey, Vec<u8>> {
-        let keys: Vec<(TableKey, Letter)> =
+        let keys: Vec<(TableKey, Message)> =
             topology.nodes.iter().flat_map(|node| self.table_letters(topology, node)).collect();
-        let letters: Vec<Letter> = keys.iter().map(|(_, letter)| letter.clone()).collect();
-        let replies = postman::send(&self.sim, &self.client, 64, &letters);
-        let table = |((key, _), reply): ((TableKey, Letter), Vec<u8>)| {
+        let messages: Vec<Message> = keys.iter().map(|(_, message)| message.clone()).collect();
+        let replies = messages::send(&self.sim, &self.client, 64, &messages);
+        let table = |((key, _), reply): ((TableKey, Message), Vec<u8>)| {
             let status = Header::read(&reply).status();
             let data = &reply[smp::DATA_OFFSET..smp::DATA_OFFSET + smp::DATA_SIZE];
             let data = match key.2 {
@@ -182,7 +182,7 @@ impl Site {
     }
 
     /// Gets of all tables of a node.
-    fn table_letters(&self, topology: &Topology, node: &TopologyNode) -> Vec<(TableKey, Letter)> {
+    fn table_letters(&self, topology: &Topology, node: &TopologyNode) -> Vec<(TableKey, Message)> {
         let hardware = Hardware::default();
         let index = topology.nodes.iter().position(|other| other.guid == node.guid);
         let is_cabled = |num: u8| {
@@ -198,10 +198,10 @@ impl Site {
         let ports: Vec<u8> = (first..=node.num_ports).filter(|&num| is_cabled(num)).collect();
         let guid = if is_switch { node.guid } else { node.port_guid(PortNum(1)) };
         let (lid, _) = self.lids.real[&guid];
-        let mut letters = Vec::new();
+        let mut messages = Vec::new();
         let mut get = |port: u8, name, attribute, modifier| {
-            let letter = Letter::to_device(lid, attribute, modifier);
-            letters.push(((node.guid, port, name, modifier), letter));
+            let message = Message::to_device(lid, attribute, modifier);
+            messages.push(((node.guid, port, name, modifier), message));
         };
         for &port in &ports {
             let at = u32::from(port);
@@ -224,13 +224,13 @@ impl Site {
                 get(port, "SL to VL", AttrId::SL_TO_VL, modifier);
             }
         }
-        letters
+        messages
     }
 
     /// Answers to questions, `window` of them asked at a time.
     pub(crate) fn ask(&self, questions: &[Question], window: usize) -> Vec<Answer> {
-        let letters: Vec<Letter> = questions.iter().map(|q| q.letter(&self.lids)).collect();
-        let replies = postman::send(&self.sim, &self.client, window, &letters);
+        let messages: Vec<Message> = questions.iter().map(|q| q.message(&self.lids)).collect();
+        let replies = messages::send(&self.sim, &self.client, window, &messages);
         let answer = |(question, reply): (&Question, Vec<u8>)| match question {
             Question::Path { .. } => {
                 Answer::of::<torus_sm::wire::record::PathRecord>(&reply, |r| {
@@ -254,8 +254,8 @@ impl Site {
     /// all groups, as others are, those without a member included.
     pub(crate) fn groups(&self) -> [Answer; 2] {
         let what = (SaAttr::MC_MEMBER_RECORD, Method::GET_TABLE);
-        let letters = [1, 0].map(|key| Letter::to_sa(what, (0, &McMemberRecord::default()), key));
-        let replies = postman::send(&self.sim, &self.client, 1, &letters);
+        let messages = [1, 0].map(|key| Message::to_sa(what, (0, &McMemberRecord::default()), key));
+        let replies = messages::send(&self.sim, &self.client, 1, &messages);
         let answer = |index: usize| Answer::of::<McMemberRecord>(&replies[index], <[u8]>::to_vec);
         [answer(0), answer(1)]
     }

@@ -6,21 +6,17 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
-use testkit::{Ibsim, test_name};
-use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
-use torus_sm::transport::sysfs::Sysfs;
-use torus_sm::transport::umad::UmadPort;
-use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
+use testkit::sa_client::{DEFAULT_PREFIX, UmadClient, is_inside, request, run_inside, with_tid};
+use testkit::{Ibsim, own_program};
+use torus_sm::ids::{Gid, Guid, Pkey, Sl};
+use torus_sm::transport::{Agent, Outcome};
 use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{JoinState, McMemberRecord, PathRecord, Record, Selector};
-use torus_sm::wire::sa::{CLASS_VERSION, DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
+use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
 
 /// Names the file of questions; that of the answers has another ending.
 const QUESTIONS: &str = "TORUS_QUESTIONS";
-
-const PREFIX: u64 = 0xfe80_0000_0000_0000;
 
 /// MGID of the first group: link-local, none of IP's.
 const FIRST_GROUP: (u64, u64) = (0xff12_7045_fe80_0000, 0x7045_0000);
@@ -61,17 +57,9 @@ pub(crate) fn ask(sim: &Ibsim, at: &str, questions: &[Question]) -> Vec<Answer> 
     let file = sim.dir().join("inquiry.questions");
     let lines: Vec<String> = questions.iter().map(|question| question.line()).collect();
     fs::write(&file, lines.join("\n")).expect("a file");
-    let program = std::env::current_exe().expect("this program has a path");
-    let output = sim
-        .command(at, &program)
-        .args(["--ignored", "--exact", "--nocapture", "--test-threads=1"])
-        .arg(test_name(module_path!(), "asks"))
-        .env(QUESTIONS, &file)
-        .output()
-        .expect("the program starts again");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "asking fails:\n{text}\n{errors}");
+    let mut command = sim.command(at, &own_program());
+    command.env(QUESTIONS, &file);
+    run_inside(command, module_path!(), "asks");
     let answers = fs::read_to_string(file.with_extension("answers")).expect("answers");
     let numbers = |line: &str| -> Option<Answer> {
         let (status, value) = line.split_once(' ')?;
@@ -109,24 +97,28 @@ impl Question {
     }
 
     fn mad(&self, tid: usize) -> Mad {
+        with_tid(self.request(), tid as u64)
+    }
+
+    fn request(&self) -> Mad {
         match *self {
             Self::Path { from, to, sl } => {
                 let mut record = PathRecord::default();
-                record.set_sgid(Gid::new(PREFIX, from));
-                record.set_dgid(Gid::new(PREFIX, to));
+                record.set_sgid(Gid::new(DEFAULT_PREFIX, from));
+                record.set_dgid(Gid::new(DEFAULT_PREFIX, to));
                 record.set_numb_path(1);
                 let mut mask = PathRecord::SGID | PathRecord::DGID | PathRecord::NUMB_PATH;
                 if let Some(sl) = sl {
                     record.set_sl(sl);
                     mask |= PathRecord::SL;
                 }
-                request((SaAttr::PATH_RECORD, Method::GET), tid, mask, &record)
+                request(SaAttr::PATH_RECORD, Method::GET, mask, &record)
             }
             Self::Join { group, member } => {
                 let mut record = McMemberRecord::default();
                 let low = Guid(FIRST_GROUP.1 + u64::from(group));
                 record.set_mgid(Gid::new(FIRST_GROUP.0, low));
-                record.set_port_gid(Gid::new(PREFIX, member));
+                record.set_port_gid(Gid::new(DEFAULT_PREFIX, member));
                 record.set_join_state(JoinState::FULL);
                 record.set_pkey(Pkey::DEFAULT_FULL);
                 record.set_qkey(0x1b);
@@ -147,7 +139,7 @@ impl Question {
                     | McMemberRecord::SL
                     | McMemberRecord::FLOW_LABEL
                     | McMemberRecord::TRAFFIC_CLASS;
-                request((SaAttr::MC_MEMBER_RECORD, Method::SET), tid, named, &record)
+                request(SaAttr::MC_MEMBER_RECORD, Method::SET, named, &record)
             }
         }
     }
@@ -164,74 +156,6 @@ impl Question {
     }
 }
 
-fn request<R: Record>(what: (u16, Method), tid: usize, mask: u64, record: &R) -> Mad {
-    let mut header = Header::default();
-    header.set_base_version(1);
-    header.set_class(3);
-    header.set_class_version(CLASS_VERSION);
-    header.set_method(what.1.0);
-    header.set_tid(tid as u64);
-    header.set_attr_id(what.0);
-    let mut mad = Mad::default();
-    mad.set_header(&header);
-    let mut sa = SaHeader::default();
-    sa.set_component_mask(mask);
-    sa.write(&mut mad.0[SA_OFFSET..]);
-    mad.0[DATA_OFFSET..DATA_OFFSET + R::STRIDE].copy_from_slice(record.bytes());
-    mad
-}
-
-/// Collects the replies of a port.
-struct Replies(Mutex<mpsc::Sender<(Outcome, Vec<u8>)>>);
-
-impl MadSink for Replies {
-    fn deliver(&self, delivery: Delivery<'_>) {
-        if let Ok(replies) = self.0.lock() {
-            let _ = replies.send((delivery.outcome, delivery.mad.to_vec()));
-        }
-    }
-    fn idle(&self) {}
-    fn closed(&self, _: &str) {}
-}
-
-/// A port inside the fabric.
-struct Asker {
-    port: UmadPort,
-    manager: Lid,
-    replies: mpsc::Receiver<(Outcome, Vec<u8>)>,
-}
-
-impl Asker {
-    fn new() -> Self {
-        let ports = Sysfs::default().ports().expect("the shim shows a port");
-        let local = ports.first_usable().expect("it has a link").clone();
-        let (sender, replies) = mpsc::channel();
-        let sink = Arc::new(Replies(Mutex::new(sender)));
-        let port = UmadPort::open(&local, sink).expect("the port opens");
-        Self { port, manager: local.sm_lid, replies }
-    }
-
-    fn post(&self, mad: &Mad) {
-        let (to, timeout) = (Address::gsi(self.manager, Sl(0)), Some(Duration::from_secs(5)));
-        let out = Outgoing { agent: Agent::Sa, to, timeout, retries: 3, mad: &mad.0 };
-        self.port.post(&out).expect("the request is sent");
-    }
-
-    /// The next reply, by the number of its question.
-    fn reply(&self) -> (usize, Vec<u8>) {
-        let (outcome, reply) = self.replies.recv_timeout(Duration::from_secs(60)).expect("a reply");
-        assert_eq!(outcome, Outcome::Arrived);
-        let tid = Header::read(&reply).tid() & 0xFFFF_FFFF;
-        (tid as usize - 1, reply)
-    }
-}
-
-/// True in a process that was started with the shim. Without it this would reach for the adapters
-/// of this machine.
-fn is_inside() -> bool {
-    std::env::var("LD_PRELOAD").is_ok_and(|library| library.contains("umad2sim"))
-}
-
 #[test]
 #[ignore = "needs the shim: run by the comparisons with OpenSM"]
 fn asks() {
@@ -240,15 +164,18 @@ fn asks() {
     };
     let text = fs::read_to_string(&file).expect("questions");
     let questions: Vec<Question> = text.lines().map(Question::of).collect();
-    let asker = Asker::new();
+    let client = UmadClient::open();
     let mut answers = vec![None; questions.len()];
     for done in 0..questions.len() + WINDOW {
         if let Some(question) = questions.get(done) {
-            asker.post(&question.mad(done + 1));
+            let (agent, timeout) = (Agent::Sa, Duration::from_secs(5));
+            client.send((agent, client.sa()), &question.mad(done + 1).0, timeout, 3);
         }
         if (WINDOW..questions.len() + WINDOW).contains(&done) {
-            let (number, reply) = asker.reply();
-            let answer = questions[number].answer(&reply);
+            let reply = client.reply();
+            assert_eq!(reply.outcome, Outcome::Arrived);
+            let number = reply.tid() as usize - 1;
+            let answer = questions[number].answer(&reply.mad);
             assert!(answers[number].replace(answer).is_none(), "two replies");
         }
     }
