@@ -1,21 +1,19 @@
-//! All hosts of a torus join many multicast groups at once, as quickly as the subnet
-//! administrator admits: how long it takes until all are members and the switches hold all trees,
-//! and how many blocks of multicast forwarding tables are written for it.
+//! Time until all hosts of a torus have joined many multicast groups at once and the switches hold
+//! all trees, and the number of multicast forwarding table blocks that are written for it.
 //!
 //! ```text
 //! cargo bench --bench joins [-- ours|program|opensm [SHAPE [HOSTS [GROUPS [WINDOW [CLIENTS]]]]]]
 //! ```
 //!
 //! `ours` is the daemon in this process, `program` the same in a process of its own, and `opensm`
-//! Debian's, both attached by the preloaded library; SHAPE is as for `torus-sm sim`, with HOSTS at
-//! each switch, which have WINDOW requests each under way. The end is looked at: the tables that
-//! are read back from the switches deliver every group to all hosts, exactly.
+//! Debian's, both attached by the preloaded library. SHAPE is as for `torus-sm sim`, with HOSTS at
+//! each switch, each of which keeps WINDOW requests under way. The result is verified: the tables
+//! read back from the switches deliver every group to all hosts and to no other.
 //!
-//! CLIENTS are `impatient` or `kernel`. A host of Linux repeats a join every 300 ms for 3.3 s, and after
-//! BUSY or silence tries again 2 s later, then 4, up to 16: its repetitions come sooner, and what fails
-//! comes back later. The impatient repeat every second, four times, and are back 20 ms after they
-//! failed, as a program of its own with nothing else to do: so nobody who has failed stands back, and
-//! the subnet administrator has to come through the whole flood.
+//! CLIENTS are `eager` or `linux`. A Linux host repeats a join every 300 ms for 3.3 s; after BUSY
+//! or a timeout it tries again 2 s later, then 4 s, up to 16 s. Eager clients repeat a request
+//! every second, four times, and start again 20 ms after a failure, so that no client backs off and
+//! the subnet administrator has to work through the whole load.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -32,10 +30,10 @@ use torus_sm::sim::serve::{Place, Server};
 use torus_sm::wire::attr::AttrId;
 use torus_sm::wire::mad::Method;
 
-/// The tables are taken for complete when nothing was written for so long.
+/// Time without a write after which the tables are complete.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// How long the fabric may take to come up.
+/// Time limit for the subnet to come up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Case {
@@ -119,7 +117,7 @@ impl Program {
         let socket = cluster.file("sim.sock");
         let folder = cluster.file("nodes");
         std::fs::create_dir_all(&folder).expect("a folder");
-        // Of a run before this one.
+        // Left by an earlier run.
         let _ = std::fs::remove_file(&socket);
         let listener = Listener::bind(&socket).expect("a socket");
         let node = cluster.shape.host_guid([0, 0, 0], 0);
@@ -135,8 +133,8 @@ impl Program {
         command.args(["-R", "torus-2QoS", "-Q", "--torus_config"]);
         command.arg(cluster.file("torus-2QoS.conf")).arg("-f").arg(&log);
         if !ours {
-            // With a limit opensm stops for good now and then, when switches answer and report
-            // faster than it counts what is on the wire.
+            // With a limit opensm stops for good now and then, when switches reply and report
+            // faster than it counts the requests on the wire.
             command.args(["-n", "0"]);
         }
         let process = command
@@ -150,7 +148,7 @@ impl Program {
         Self { log, _process: process, _server: server.expect("a server") }
     }
 
-    /// True once the subnet is up, false if that takes too long.
+    /// True once the subnet is up, false after the time limit.
     async fn is_up(&self) -> bool {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
@@ -194,7 +192,7 @@ async fn measure(case: &Case, cluster: &SimCluster) {
     );
 }
 
-/// When the last block was written.
+/// The time at which the last block was written.
 async fn settled(fabric: &SimFabric) -> Instant {
     let sets = || fabric.requests(AttrId::MULTICAST_FT)[1];
     let (mut seen, mut last) = (sets(), Instant::now());
@@ -207,7 +205,8 @@ async fn settled(fabric: &SimFabric) -> Instant {
     last
 }
 
-/// Every group has one MLID and a tree that reaches all hosts, and no other.
+/// Checks that every group has one MLID and a tree that reaches all hosts, and that there is no
+/// other tree.
 fn check(cluster: &SimCluster, tally: &JoinStats, all: &BTreeSet<Guid>) {
     assert_eq!(tally.refused, [0; 0], "all may join");
     let tables = MulticastTrees::read(&cluster.fabric, &cluster.topology);

@@ -1,13 +1,13 @@
-//! Time from the loss of a cable in a simulated fabric until the whole daemon has written the last
-//! block of a forwarding table: trap, sweep, plan, verification, transition. Cables along x, y and
-//! z are lost and repaired in turn, each after the daemon has come to rest; then pairs of cables, the
-//! second of each as soon as the daemon writes because of the first.
+//! Time from the loss of a link in a simulated fabric until the whole daemon has written the last
+//! block of a forwarding table: trap, sweep, plan, verification, transition. Links along x, y and z
+//! are lost and repaired in turn, each when the daemon is idle; then pairs of links, the second of
+//! each as soon as the daemon writes the first block for the first.
 //!
 //! ```text
 //! cargo bench --bench outage [-- SHAPE [HOSTS [ROUNDS]]]
 //! ```
 //!
-//! Prints the least and the median time of each dimension, and how many blocks were written.
+//! Prints the minimum and the median time for each dimension, and the number of blocks written.
 
 use std::time::Duration;
 use testkit::SimCluster;
@@ -15,10 +15,10 @@ use tokio::time::{Instant, sleep};
 use torus_sm::ids::{Guid, PortNum};
 use torus_sm::wire::attr::AttrId;
 
-/// The daemon has come to rest, and laid the foundation of its next plan, when nothing was written
-/// for so long.
+/// Time without a write after which the daemon is idle and has prepared the baseline of its next
+/// plan.
 const QUIET: Duration = Duration::from_millis(700);
-/// How often the counters are looked at.
+/// Interval between readings of the counters.
 const GLANCE: Duration = Duration::from_micros(50);
 
 fn main() {
@@ -43,7 +43,8 @@ async fn run(shape: &str, hosts: u8, rounds: u32) {
     let middle = cluster.shape.radix.map(|radix| radix / 2);
     let guid = cluster.shape.switch_guid(middle);
     for (axis, name) in ["x", "y", "z"].into_iter().enumerate() {
-        // The first cable upwards: a switch has its cables in the order +x, -x, +y, -y, +z, -z.
+        // The first link in the positive direction: a switch has its links in the order +x, -x, +y,
+        // -y, +z, -z.
         let port = PortNum(1 + 2 * axis as u8);
         let (mut lost, mut back) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
@@ -69,7 +70,7 @@ async fn run(shape: &str, hosts: u8, rounds: u32) {
     sm.stop().await;
 }
 
-/// The same for an event that follows another one at once.
+/// [`written`] for an event that follows another one at once.
 async fn written_second(
     cluster: &SimCluster,
     first: impl FnOnce() -> bool,
@@ -94,8 +95,8 @@ async fn written_second(
     (last - start, blocks - before)
 }
 
-/// The time from an event to the last block of a forwarding table that is written because of it,
-/// and the number of blocks.
+/// The time from an event to the last forwarding table block that is written because of it, and the
+/// number of blocks.
 async fn written(cluster: &SimCluster, happen: impl FnOnce() -> bool) -> (Duration, u64) {
     sleep(QUIET).await;
     cluster.fabric.reset_counters();

@@ -1,5 +1,5 @@
-//! Planning the P_Key tables of 40,000 ports and 500 partitions: of which a port is in 500, in
-//! 100, or in 13 on average.
+//! Time to plan the P_Key tables of 40,000 ports and 500 partitions, with each port in 500, in 100
+//! or in 13 partitions on average.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::fmt::Write;
@@ -23,7 +23,8 @@ fn fabric(shape: &Shape) -> Fabric {
     Fabric::from_topology(&topology, 0, &view).expect("node 0 exists")
 }
 
-/// 500 partitions; port n is in those whose number is n modulo `step`. All by GUID.
+/// 500 partitions that list their members by GUID; port n is in those whose number equals n modulo
+/// `step`.
 fn config(shape: &Shape, step: usize) -> PartitionsConfig {
     let mut text = String::new();
     let hosts = (0..32_000_u16).map(|n| {

@@ -1,4 +1,4 @@
-//! What it costs to find the QoS level of a query among 1,000 rules, on an 8x8x8 torus.
+//! Time to find the QoS level of a query among 1,000 rules, on an 8x8x8 torus.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use torus_sm::plan::qos::policy::{EffectivePolicy, QosQuery};
 use torus_sm::sim::generate::Shape;
 
 const RULES: usize = 1000;
-/// Queries of one round.
+/// Queries per iteration.
 const QUERIES: usize = 4096;
 
-/// Rules about everything that there is to match by, of which few match.
+/// Rules with every kind of match, few of which apply to a query.
 fn policy() -> String {
     let mut text = String::from("port-groups\n");
     for group in 0..16 {

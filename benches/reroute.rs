@@ -1,10 +1,10 @@
-//! Time from the new picture of a running fabric that has lost a cable until the first changed
-//! block of a forwarding table is ready to be sent: plan, verify, delta, in this process. The
-//! plan in force, which the daemon prepares while nothing happens, is there already.
+//! Time from the snapshot of a running fabric that has lost a link until the first changed
+//! forwarding table block is ready to be sent: plan, verify, delta, in this process. The baseline
+//! of the plan in force, which the daemon prepares while it is idle, exists already.
 //!
-//! Also: a second cable that is lost right after, when what is known was carried forward, and how
-//! long carrying takes beside laying it anew; and a host or a switch that goes or comes, beside a look at
-//! the whole.
+//! Also measured: a second link lost right after the first, when the baseline is carried forward,
+//! and the time to carry it forward against the time to compute it from scratch; and a host or a
+//! switch that goes or comes, against planning from scratch.
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use std::path::Path;
@@ -45,7 +45,7 @@ struct Running {
     memory: Memory,
 }
 
-/// The plan in force, and what is known of it.
+/// The plan in force and its baseline.
 struct Force {
     foundation: VerifiedBaseline,
     memory: Memory,
@@ -53,8 +53,8 @@ struct Force {
 }
 
 impl Running {
-    /// The fabric as it is once `shape` was planned and programmed. With `groups` all hosts are in
-    /// one multicast group.
+    /// The fabric once `shape` is planned and programmed. With `groups` all hosts are in one
+    /// multicast group.
     fn new(shape: &Shape, groups: bool) -> Self {
         let site = Site::generated(shape, ENGINES, true);
         let chain =
@@ -118,7 +118,7 @@ impl Running {
         }
     }
 
-    /// By port slot; what a fabric with other hosts has read is not of interest here.
+    /// P_Key tables by port slot. Those of other hosts do not matter here.
     fn pkeys_of(&self, fabric: &Fabric) -> Arc<Vec<Vec<PkeyBlock>>> {
         match fabric.ports().len() {
             same if same == self.pkeys.len() => self.pkeys.clone(),
@@ -140,7 +140,7 @@ impl Running {
         Force { foundation, memory, acknowledged }
     }
 
-    /// The picture without some cables.
+    /// The snapshot without some links.
     fn without(&self, shape: &Shape, force: &Force, lost: &[([u16; 3], usize)]) -> Fabric {
         let broken = Shape { missing_links: lost.to_vec(), ..shape.clone() };
         let mut fabric = Site::generated(&broken, ENGINES, true).fabric;
@@ -148,7 +148,7 @@ impl Running {
         fabric
     }
 
-    /// The picture without a host of the switch in the middle.
+    /// The snapshot without a host of the switch in the middle.
     fn without_host(&self, shape: &Shape) -> Fabric {
         let mut topology = shape.build().expect("it fits");
         let nodes = &topology.nodes;
@@ -158,13 +158,13 @@ impl Running {
         self.settled(&topology)
     }
 
-    /// The picture without a switch and its hosts.
+    /// The snapshot without a switch and its hosts.
     fn without_switch(&self, shape: &Shape) -> Fabric {
         let broken = Shape { missing_switches: vec![FIRST], ..shape.clone() };
         self.settled(&broken.build().expect("it fits"))
     }
 
-    /// The picture of a fabric of which the devices hold a plan.
+    /// The snapshot of a fabric whose devices hold a plan.
     fn settled(&self, topology: &Topology) -> Fabric {
         let mut fabric =
             Fabric::from_topology(topology, 0, &SyntheticView::default()).expect("the first node");
@@ -174,7 +174,7 @@ impl Running {
         fabric
     }
 
-    /// Plans and verifies on what is known.
+    /// Plans and verifies from the baseline.
     fn judge(&self, fabric: &Fabric, force: &Force) -> PlanVerdict {
         let pkeys = self.pkeys_of(fabric);
         let input = self.input_of(fabric, &force.memory, &pkeys);
@@ -182,7 +182,7 @@ impl Running {
         plan_and_verify(&input, known, &Checks::new(true)).expect("it is routed")
     }
 
-    /// The same without anything known.
+    /// Plans and verifies from scratch.
     fn judge_whole(&self, fabric: &Fabric, force: &Force) -> PlanVerdict {
         let pkeys = self.pkeys_of(fabric);
         let plan = &*force.foundation.plan_baseline().plan;
@@ -191,7 +191,7 @@ impl Running {
         plan_and_verify(&input, None, &Checks::new(true)).expect("it is routed")
     }
 
-    /// What is in force after that.
+    /// The state in force after that.
     fn after(&self, fabric: &Fabric, force: &Force) -> Force {
         let judged = self.judge(fabric, force);
         let inputs = self.inputs(fabric, &force.memory);
@@ -200,7 +200,7 @@ impl Running {
         self.in_force(foundation, fabric, judged.memory)
     }
 
-    /// All that happens.
+    /// Plan, verification and delta.
     fn reroute(&self, fabric: &Fabric, force: &Force) -> (Verified, SetRequest) {
         let verified = self.judge(fabric, force).verdict.expect("a clean plan");
         let delta = Delta {
@@ -216,7 +216,7 @@ impl Running {
     }
 }
 
-/// The picture once the devices hold the plan.
+/// Updates the snapshot to devices that hold the plan.
 fn settle(fabric: &mut Fabric, plan: &Plan) {
     let answered = fabric.port_ids().filter_map(|id| {
         let live = fabric.port(id).info.filter(|info| info.port_state() > PortState::Down)?;
@@ -230,7 +230,7 @@ fn settle(fabric: &mut Fabric, plan: &Plan) {
     fabric.acknowledge(&ports, &switches);
 }
 
-/// Places of the cables that are lost.
+/// Positions of the links that are lost.
 const FIRST: [u16; 3] = [3, 4, 5];
 const SECOND: [u16; 3] = [6, 1, 2];
 
@@ -251,8 +251,8 @@ fn cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
     }
 }
 
-/// A second cable is lost right after the first: what the first one left is carried forward, and the
-/// second is planned on that.
+/// A second link is lost right after the first: the baseline of the first is carried forward, and
+/// the second is planned from it.
 fn second_cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
     let name = format!("{0}x{0}x{0}", shape.radix[0]);
     let first = running.without(shape, force, &[(FIRST, 0)]);

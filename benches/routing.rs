@@ -1,5 +1,5 @@
-//! Time to place and route tori with two hosts per switch, from a fabric's picture to all
-//! forwarding tables: from scratch, and after a failure.
+//! Time to recognise and route tori with two hosts per switch, from a snapshot to all forwarding
+//! tables: from scratch, and after a failure.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -15,7 +15,8 @@ use torus_sm::plan::routing::torus::Torus2Qos;
 use torus_sm::plan::routing::{Engine, Routing, RoutingInput};
 use torus_sm::sim::generate::Shape;
 
-/// A fabric with LIDs and configuration. LIDs go by GUID, so that a damaged fabric keeps them.
+/// A fabric with LIDs and configuration. LIDs follow the order of GUIDs, so that a damaged fabric
+/// keeps them.
 struct Subnet {
     fabric: Fabric,
     lids: LidTable,
@@ -55,7 +56,7 @@ fn scratch(c: &mut Criterion, name: &str, shape: &Shape) {
     c.bench_function(name, |b| b.iter_with_large_drop(|| subnet.route(None)));
 }
 
-/// Until all changed tables are ready, after the cables or switches of `broken` were lost.
+/// Time until all changed tables are ready after the loss of the links or switches of `broken`.
 fn reroute(c: &mut Criterion, name: &str, healthy: &Shape, broken: &Shape) {
     let before = Subnet::new(healthy).route(None);
     let subnet = Subnet::new(broken);

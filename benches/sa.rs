@@ -1,5 +1,5 @@
-//! Answers of the subnet administrator per second and core, on tori with two hosts per switch: paths
-//! by LIDs and by GIDs, and the table of all nodes.
+//! Replies of the responder per second and core, on tori with two hosts per switch: paths by LIDs
+//! and by GIDs, and the table of all nodes.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -15,7 +15,7 @@ use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{NodeRecord, PathRecord};
 use torus_sm::wire::sa::SaAttr;
 
-/// Requests of one round.
+/// Requests per iteration.
 const REQUESTS: usize = 4096;
 
 fn by_lids(subnet: &Subnet, [from, to]: [PortId; 2]) -> Mad {

@@ -7,10 +7,10 @@
 //! sa_race echo SECONDS
 //! ```
 //!
-//! `ask` wants paths between random hosts of a torus, as rdma_cm wants them, with WINDOW requests
-//! under way, and looks at every answer. `echo` stands in for an administrator and does the least
-//! one can do: each request goes back as its own answer. What `ask` gets from it is what the
-//! relay can carry.
+//! `ask` requests paths between random hosts of a torus, as rdma_cm does, with WINDOW requests
+//! under way, and checks every reply. `echo` replaces the administrator by the simplest responder:
+//! it returns each request as its own reply. The rate of `ask` against `echo` is the capacity of
+//! the relay between them.
 
 use std::collections::HashMap;
 use std::sync::mpsc;
@@ -25,7 +25,7 @@ use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{PathRecord, Record};
 use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
 
-/// A request that has no answer for so long counts as lost.
+/// A request without a reply after this time counts as lost.
 const LOST: Duration = Duration::from_secs(2);
 
 const PREFIX: u64 = 0xfe80_0000_0000_0000;
@@ -47,7 +47,7 @@ fn main() {
     }
 }
 
-/// The port of this machine that is up.
+/// The first usable port of this machine.
 fn local() -> LocalPort {
     let ports = Sysfs::default().ports().expect("there are ports");
     ports.first_usable().expect("a port with a link").clone()
@@ -61,54 +61,54 @@ fn hosts_of(shape: &Shape) -> Vec<Gid> {
     all.map(|(at, host)| Gid::new(PREFIX, Guid(shape.host_guid(at, host).0 + 1))).collect()
 }
 
-/// By what a path's ends are named.
+/// How a request names the ends of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Gid,
     Lid,
 }
 
-/// One place of the window: what is asked there now.
+/// A slot of the window and its request under way.
 #[derive(Clone, Copy)]
 struct Place {
-    /// How often the place was used: upper bits of the transaction ID.
+    /// Number of requests that used the slot: upper bits of the transaction ID.
     round: u32,
     since: Instant,
     from: usize,
     to: usize,
 }
 
-/// What came of it.
+/// Results of all requests.
 #[derive(Default)]
 struct Tally {
-    /// Waits, microseconds.
+    /// Latencies in microseconds.
     waits: Vec<u32>,
-    /// Answers with a status, and which.
+    /// Number of replies by error status.
     refused: HashMap<u16, u64>,
-    /// Answers about other ends than those asked for.
+    /// Replies about other ends than those of the request.
     wrong: u64,
-    /// Requests that came back unanswered.
+    /// Requests that timed out.
     unanswered: u64,
-    /// Requests of which nothing was heard.
+    /// Requests without a reply or a timeout.
     lost: u64,
 }
 
 struct Asking {
     by: By,
     hosts: Vec<Gid>,
-    /// By host, as far as answers told them.
+    /// LIDs by host, as learned from replies.
     lids: Vec<Lid>,
     /// The hosts that are still to be asked for once each, to learn their LIDs.
     unknown: std::ops::Range<usize>,
     random: u64,
     window: Vec<Place>,
     tally: Tally,
-    /// No more requests.
+    /// Set when no more requests are to be sent.
     over: bool,
 }
 
 impl Asking {
-    /// A number below `end`: splitmix64.
+    /// A pseudo-random number below `end` (SplitMix64).
     fn pick(&mut self, end: usize) -> usize {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.random;
@@ -117,7 +117,7 @@ impl Asking {
         ((z ^ z >> 31) % end as u64) as usize
     }
 
-    /// The next request, for a place of the window.
+    /// The next request for a slot of the window.
     fn next(&mut self, place: usize) -> Option<Mad> {
         if self.over {
             return None;
@@ -151,7 +151,7 @@ impl Asking {
         Some(mad)
     }
 
-    /// Takes an answer; the place of the window that is free now, if there is one.
+    /// Counts a reply; returns the slot that is free now, if any.
     fn take(&mut self, delivery: &Delivery<'_>) -> Option<usize> {
         let header = Header::read(delivery.mad);
         let (place, round) = ((header.tid() & 0xFFFF) as usize, header.tid() as u32 >> 16);
@@ -163,7 +163,7 @@ impl Asking {
         } else {
             self.look_at(slot, &PathRecord::parse(delivery.mad.get(DATA_OFFSET..)?));
         }
-        // So that a second answer to the same is none.
+        // A second reply to the same request does not count.
         self.window[place].round = round.wrapping_add(1) & 0xFFFF;
         Some(place)
     }
@@ -181,7 +181,7 @@ impl Asking {
     }
 }
 
-/// The asking end: an answer makes room for the next request, in the thread that reads.
+/// The requesting side: a reply frees a slot for the next request, in the reader's thread.
 struct Asker {
     state: Mutex<Asking>,
     to: Address,
@@ -202,7 +202,7 @@ impl Asker {
         }
     }
 
-    /// Takes back the places of which nothing was heard.
+    /// Frees the slots of lost requests.
     fn give_up(&self, port: &UmadPort) {
         let overdue: Vec<usize> = {
             let mut state = self.state();
@@ -247,7 +247,7 @@ fn ask(hosts: Vec<Gid>, by: By, window: usize, time: Duration) {
     for place in 0..window {
         asker.fill(&port, place);
     }
-    // The LIDs are learned on the way, and then it counts.
+    // Measuring starts when all LIDs are known.
     while !asker.state().unknown.is_empty() {
         std::thread::sleep(Duration::from_millis(10));
         asker.give_up(&port);
@@ -264,7 +264,7 @@ fn ask(hosts: Vec<Gid>, by: By, window: usize, time: Duration) {
         state.over = true;
         (start.elapsed(), std::mem::take(&mut state.tally))
     };
-    // The last answers come; then nobody is in the port's reader when it is closed.
+    // The last replies arrive, so that the reader is idle when the port is closed.
     std::thread::sleep(Duration::from_millis(200));
     drop(port);
     tell(tally, took, &refused_before);
@@ -289,7 +289,7 @@ fn tell(mut tally: Tally, took: Duration, before: &HashMap<u16, u64>) {
     assert_eq!((tally.wrong, tally.refused.len()), (0, 0), "every answer is right");
 }
 
-/// Sends requests back.
+/// Returns every request as its own reply.
 struct Echo {
     port: OnceLock<Weak<UmadPort>>,
     closed: Mutex<mpsc::Sender<()>>,
@@ -325,7 +325,7 @@ fn echo(time: Duration) {
     let echo = Arc::new(Echo { port: OnceLock::new(), closed: Mutex::new(closed) });
     let port = Arc::new(UmadPort::open(&local(), echo.clone()).expect("the port opens"));
     let _ = echo.port.set(Arc::downgrade(&port));
-    // The simulator brings requests to ports of subnet managers only.
+    // The simulator delivers requests to ports of subnet managers only.
     port.set_is_sm(true).expect("the port takes it");
     println!("echoing");
     let _ = is_closed.recv_timeout(time);

@@ -1,5 +1,5 @@
-//! SMPs per second that the simulated fabric answers in process, over directed routes of
-//! several hops, with many in flight as in a sweep.
+//! SMPs per second that the simulated fabric answers in process, over directed routes of several
+//! hops, with many in flight as in a sweep.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -69,7 +69,7 @@ fn smps(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Says how much memory the largest fabric takes that the simulator is sized for.
+/// Prints the memory of the largest fabric for which the simulator is sized.
 fn memory(_: &mut Criterion) {
     let mut shape: Shape = "24x24x24".parse().expect("a shape");
     shape.hosts = 3;

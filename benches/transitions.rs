@@ -1,5 +1,5 @@
-//! Time to find the order of a transition, and to judge old and new routes together, for tori with
-//! two hosts per switch after one cable or one switch was lost. Prints the number of Sets first.
+//! Time to order a transition and to check the old and new routes together, for tori with two hosts
+//! per switch after the loss of one link or one switch. Prints the number of Sets first.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! Time to verify the plans of tori with two hosts per switch: every LID from everywhere, and
-//! the channel dependencies.
+//! Time to verify the plans of tori with two hosts per switch: every LID from every switch, and the
+//! channel dependency graph.
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use testkit::planning::Site;

@@ -1,14 +1,16 @@
-//! The desk for SA requests at work: how many it answers a second, how soon, in how much memory.
+//! Throughput, latency and memory of the SA server.
 //!
 //! ```text
-//! cargo bench --bench sa_desk [-- rate|pace|tables|reroute]
+//! cargo bench --bench sa_server [-- rate|pace|tables|reroute]
 //! ```
 //!
-//! * `rate`: PathRecord Gets by GID on an 8x8x8 torus with 1,024 hosts, so many under way at a
-//!   time, brought by a thread as a port has one: with all threads on one core, and on all cores
-//! * `pace`: how long answers take at half of 400,000 a second
-//! * `tables`: 49,896 NodeRecords to each of twenty clients at once, with 0 clerks beside the desk and with one
-//! * `reroute`: the whole daemon while a 16x16x16 torus loses cables and gets them back
+//! * `rate`: PathRecord Gets by GID on an 8x8x8 torus with 1,024 hosts, with a limited number under
+//!   way, delivered by a reader thread as a port has one: with all threads on one core, and on all
+//!   cores
+//! * `pace`: latency at half of 400,000 requests per second
+//! * `tables`: 49,896 NodeRecords to each of twenty clients at once, with no table worker and with
+//!   one
+//! * `reroute`: the whole daemon while a 16x16x16 torus loses links and gets them back
 
 mod office;
 mod rate;
@@ -34,7 +36,7 @@ fn main() {
     }
 }
 
-/// How long the answers took, as text.
+/// Quantiles of the latencies, as text.
 fn spread(mut times: Vec<Duration>) -> String {
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];

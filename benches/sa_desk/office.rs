@@ -1,4 +1,4 @@
-//! A desk with a port that leads nowhere.
+//! An SA server whose port discards its replies.
 
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -18,10 +18,10 @@ use torus_sm::transport::demux::Inbound;
 use torus_sm::transport::{MadPort, PortIdentity};
 use torus_sm::wire::attr::SmState;
 
-/// A desk at work, until its inbox is dropped.
+/// A server that runs until its queue is closed.
 pub(crate) struct Office {
     desk: JoinHandle<()>,
-    /// Where single records are answered while it sleeps.
+    /// The responder from which single records are answered while the server sleeps.
     pub hatch: Arc<SharedResponder>,
     runtime: Runtime,
     _errands: mpsc::Sender<SaCommand>,
@@ -30,7 +30,7 @@ pub(crate) struct Office {
 }
 
 impl Office {
-    /// Opens it in a thread of its own, with so many clerks.
+    /// Starts the server in a thread of its own, with `workers` table workers.
     pub(crate) fn open(
         subnet: Arc<Subnet>,
         port: Arc<dyn MadPort>,
@@ -59,13 +59,13 @@ impl Office {
         Self { desk, hatch, runtime, _errands: errand, _rest: rest, _folder: folder }
     }
 
-    /// Waits for the desk to end with its inbox.
+    /// Closes the queue and waits for the server to end.
     pub(crate) fn close(self) {
         self.runtime.block_on(self.desk).expect("the desk does not panic");
     }
 }
 
-/// Names for a port.
+/// The identity of a fictitious port.
 pub(crate) fn identity() -> PortIdentity {
     PortIdentity { device: "bench0".into(), port: PortNum(1), guid: Guid(0x1000_0002) }
 }

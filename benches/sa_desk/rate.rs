@@ -1,4 +1,4 @@
-//! PathRecord Gets, as many as can be and at a given pace.
+//! PathRecord Gets: the maximum rate, and latency at a given rate.
 
 use super::office::{Office, identity};
 use super::spread;
@@ -21,23 +21,23 @@ use torus_sm::transport::{
 };
 use torus_sm::wire::mad::Header;
 
-/// Different requests.
+/// Number of different requests.
 const REQUESTS: usize = 4096;
 
-/// Requests that the port holds for the desk, as the daemon's does.
+/// Capacity of the queue between port and server, as in the daemon.
 const ROOM: usize = 4096;
 
-/// How long each case runs.
+/// Duration of each case.
 const TIME: Duration = Duration::from_secs(3);
 
-/// Half of what one core is to do, in requests a second.
+/// Half of the rate that one core should reach, in requests per second.
 const HALF: u64 = 200_000;
 
-/// The clients whose requests one reader brings; they count what they get.
+/// The clients of one reader, which count their replies.
 #[repr(align(128))]
 struct Clients {
     answered: AtomicU64,
-    /// When so many are answered, the reader has something to read again.
+    /// The count of replies at which the reader has to be woken.
     awaited: AtomicU64,
     reader: OnceLock<Thread>,
 }
@@ -80,8 +80,7 @@ fn requests(subnet: &Subnet) -> Vec<(Address, Vec<u8>)> {
     pairs(subnet, REQUESTS).into_iter().map(request).collect()
 }
 
-/// As many as can be: with all threads on one core and one reader, then with a reader for each
-/// core.
+/// The maximum rate: with all threads and one reader on one core, then with a reader for each core.
 pub(crate) fn rate() {
     let subnet = Arc::new(torus([8; 3], 2));
     let requests = requests(&subnet);
@@ -91,7 +90,7 @@ pub(crate) fn rate() {
     one.set(first);
     for window in [64, 512, 4096] {
         let [alone, shared] = [one, all].map(|cores| {
-            // Threads that are started from now on have the same.
+            // Threads started from now on inherit the affinity.
             sched_setaffinity(None, &cores).expect("they are ours");
             rate_of(&subnet, &requests, window, cores.count() as usize)
         });
@@ -143,7 +142,7 @@ fn rate_of(
     rate
 }
 
-/// A thread that brings requests, as those of a port do.
+/// A thread that delivers requests, like the reader thread of a port.
 struct Reader<'a> {
     number: usize,
     clients: &'a Clients,
@@ -152,7 +151,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Requests for so long; returns how many were answered.
+    /// Delivers requests for [`TIME`]; returns the number of replies.
     fn read_all(&self, requests: &[(Address, Vec<u8>)], end: Instant) -> u64 {
         let _ = self.clients.reader.set(std::thread::current());
         let mut mads: Vec<Vec<u8>> = requests.iter().map(|(_, mad)| mad.clone()).collect();
@@ -161,7 +160,7 @@ impl Reader<'_> {
             while asked < self.answered() + self.window {
                 let number = asked as usize % requests.len();
                 let mad = &mut mads[number];
-                // Else it would be taken for a repetition.
+                // The same transaction ID would make it a retransmission.
                 let tid = (self.number as u64) << 48 | asked;
                 mad[8..16].copy_from_slice(&tid.to_be_bytes());
                 self.bring(requests[number].0, mad);
@@ -184,7 +183,7 @@ impl Reader<'_> {
         self.demux.deliver(Delivery { agent: Agent::Sa, from, outcome: Outcome::Arrived, mad });
     }
 
-    /// Sleeps, as a reader does, until so many were answered.
+    /// Sleeps until the number of replies has reached `awaited`.
     fn wait_for(&self, awaited: u64) {
         self.clients.awaited.store(awaited, Ordering::SeqCst);
         while self.answered() < awaited {
@@ -193,14 +192,14 @@ impl Reader<'_> {
     }
 }
 
-/// Notes how long each answer took.
+/// Records the latency of each reply.
 struct Watch {
     identity: PortIdentity,
     start: Instant,
-    /// When each request was due, in nanoseconds after the start; by transaction.
+    /// The time at which each request was due, in nanoseconds after the start, by transaction.
     due: Vec<AtomicU64>,
     took: Mutex<Vec<Duration>>,
-    /// Answers that there is no room.
+    /// Number of BUSY replies.
     busy: AtomicU64,
 }
 
@@ -222,7 +221,7 @@ impl MadPort for Watch {
     }
 }
 
-/// So many in every millisecond, evenly in twenty lots.
+/// A fixed number of requests in every millisecond, evenly in twenty lots.
 pub(crate) fn pace() {
     const LOTS: u64 = 20;
     let subnet = Arc::new(torus([8; 3], 2));

@@ -1,5 +1,5 @@
-//! The whole daemon under load while its fabric changes. The fabric is simulated on the thread of the
-//! clients, as a real one works beside the daemon.
+//! The whole daemon under load while its fabric changes. The fabric is simulated on the thread of
+//! the clients, as a real one works beside the daemon.
 
 use super::spread;
 use std::sync::{Arc, Mutex};
@@ -14,16 +14,16 @@ use torus_sm::sim::SimPort;
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
 use torus_sm::wire::mad::Header;
 
-/// Cables that fail and come back, one after the other.
+/// Number of links that fail and come back, one after the other.
 const CABLES: usize = 10;
 
-/// Requests of each millisecond.
+/// Requests per millisecond.
 const LOT: usize = 16;
 
-/// Requests under way whose time is remembered.
+/// Number of requests under way whose send time is kept.
 const SLOTS: usize = 1 << 16;
 
-/// Notes how long each answer took.
+/// Records the latency of each reply.
 struct Ear {
     asked: Mutex<Vec<Instant>>,
     took: Mutex<Vec<Duration>>,
@@ -37,7 +37,7 @@ impl MadSink for Ear {
             *self.lost.lock().expect("no panic in here") += 1;
             return;
         }
-        // The upper half is the port's own.
+        // The upper half belongs to the port.
         let asked =
             self.asked.lock().expect("no panic in here")[header.tid() as u32 as usize % SLOTS];
         self.took.lock().expect("no panic in here").push(asked.elapsed());
@@ -55,7 +55,7 @@ struct Client {
 }
 
 impl Client {
-    /// Asks evenly until `end`.
+    /// Sends requests at an even rate until `end`.
     async fn ask(&self, end: impl Fn() -> bool) {
         let mut ticks = tokio::time::interval(Duration::from_millis(1));
         let mut tid = 0_usize;
@@ -71,7 +71,7 @@ impl Client {
 
     fn ask_once(&self, tid: usize) {
         let pick = |n: usize| self.hosts[n.wrapping_mul(0x9E37_79B1) % self.hosts.len()];
-        // A host's port GUID is the one after its node's.
+        // The GUID of a host's port is that of its node plus one.
         let ends = [self.port.identity().guid, Guid(pick(tid).0 + 1)];
         let mut mad = path_query(self.prefix, ends);
         let mut header = mad.header();
@@ -94,7 +94,7 @@ fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_time().build().expect("a thread")
 }
 
-/// Answers while nothing happens, and while cables fail and come back.
+/// Latency in an unchanged fabric, and while links fail and come back.
 pub(crate) fn reroute() {
     let threads = Threads::start().expect("threads");
     let at_desks = ServerThreads::new(threads.servers()).expect("threads");
@@ -140,7 +140,8 @@ fn client(cluster: &SimCluster) -> Client {
     Client { port, ear, to, hosts: cluster.hosts().collect(), prefix }
 }
 
-/// Cables of all dimensions fail and come back. Returns how long each change took to be in force.
+/// Links of all dimensions fail and come back. Returns the time from each change to the snapshot
+/// that has it.
 async fn cables(cluster: &SimCluster, sm: &mut Sm) -> Vec<Duration> {
     let mut took = Vec::new();
     for number in 0..CABLES {

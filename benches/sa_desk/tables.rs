@@ -1,4 +1,4 @@
-//! Long answers to many at once.
+//! Large tables to many clients at once.
 
 use super::office::{Office, identity};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use torus_sm::wire::sa::SaAttr;
 
 const CLIENTS: u16 = 20;
 
-/// Counts bytes.
+/// A port that counts the bytes it is given.
 struct Sink {
     identity: PortIdentity,
     bytes: AtomicUsize,
@@ -52,7 +52,7 @@ fn tables_by(subnet: &Arc<Subnet>, clerks: usize) {
     let sink = Arc::new(Sink { identity: identity(), bytes, answers });
     let office = Office::open(subnet.clone(), sink.clone(), queue, clerks);
     let mad = request(SaAttr::NODE_RECORD, Method::GET_TABLE, 0, &NodeRecord::default()).0;
-    // From here on the peak is counted anew.
+    // Resets the peak of resident memory.
     std::fs::write("/proc/self/clear_refs", "5").expect("Linux");
     let before = peak();
     let start = Instant::now();
@@ -62,7 +62,7 @@ fn tables_by(subnet: &Arc<Subnet>, clerks: usize) {
         let inbound = Inbound { agent: Agent::Sa, from, mad: mad.to_vec(), arrived };
         inbox.try_send(inbound).expect("there is room");
     }
-    // The desk ends with its inbox.
+    // The server ends when its queue is closed.
     while sink.answers.load(Ordering::Relaxed) < usize::from(CLIENTS) {
         std::thread::sleep(Duration::from_micros(100));
     }
@@ -76,7 +76,7 @@ fn tables_by(subnet: &Arc<Subnet>, clerks: usize) {
     println!("the peak of memory was {:.1} MiB higher", more as f64 / 1024.0);
 }
 
-/// The most memory that this process had so far, in KiB.
+/// The peak of resident memory since the last reset, in KiB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");

@@ -1,6 +1,6 @@
-//! What the fuzz targets do with their bytes, one function per target: it must not panic, and
-//! what was accepted must keep its promises. `cargo fuzz run TARGET` feeds them what libFuzzer
-//! invents (stable toolchains need RUSTC_BOOTSTRAP=1); tests/fuzz_corpus.rs includes this file,
+//! The fuzz targets, one function each: it must not panic, and accepted input must have the
+//! properties that the function asserts. `cargo fuzz run TARGET` feeds it with libFuzzer's inputs
+//! (stable toolchains need RUSTC_BOOTSTRAP=1). `tests/repository/fuzz_corpus.rs` includes this file
 //! and replays `corpus/` with seeded mutations in every test run.
 
 mod mads;

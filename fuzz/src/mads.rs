@@ -1,4 +1,4 @@
-//! MADs that come in.
+//! Received MADs.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -18,9 +18,9 @@ use torus_sm::wire::sa::{DATA_OFFSET, RMPP_OFFSET, RmppHeader};
 
 use super::sweeps;
 
-/// SA requests: each begins with the requester's LID (8 bits) and a choice between raw bytes and
-/// a well-formed header with attribute, method and component mask from the bytes. What is known of a
-/// plan that was checked makes no difference to the answers.
+/// SA requests. Each begins with the requester's LID (8 bits) and a choice between raw bytes and a
+/// well-formed header with attribute, method and component mask from the input. The replies must be
+/// the same with and without the facts known from verification of the plan.
 pub(crate) fn sa_requests(data: &[u8]) {
     static SUBNETS: OnceLock<[Subnet; 2]> = OnceLock::new();
     let subnets = SUBNETS.get_or_init(|| {
@@ -49,7 +49,7 @@ pub(crate) fn sa_requests(data: &[u8]) {
     }
 }
 
-/// A request with a right header, and the rest from `body`.
+/// A request with a well-formed header, and the rest from `body`.
 fn request(body: &[u8]) -> Vec<u8> {
     let byte = |at: usize| body.get(at).copied().unwrap_or_default();
     let mut mad = vec![0; MAD_SIZE];
@@ -77,7 +77,7 @@ fn request(body: &[u8]) -> Vec<u8> {
     mad[15] = byte(2);
     mad[16..18].copy_from_slice(&attribute.to_be_bytes());
     if mad[3] == Method::GET_MULTI.0 {
-        // It is asked with a message of RMPP.
+        // MultiPathRecord requests are RMPP messages.
         RmppHeader::message(MAD_SIZE - DATA_OFFSET).write(&mut mad[RMPP_OFFSET..]);
     }
     mad[43] = byte(3);
@@ -118,7 +118,7 @@ pub(crate) fn front_desk(data: &[u8]) {
     traps.due(start + Duration::from_secs(3600));
 }
 
-/// What read() brings from umad, and the RMPP header of what goes there.
+/// The output of read() on a umad device, and the RMPP header of its input.
 pub(crate) fn umad(data: &[u8]) {
     for with_pkey_index in [false, true] {
         if let Some(header) = UserHeader::read(data, with_pkey_index) {

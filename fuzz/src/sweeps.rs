@@ -1,4 +1,4 @@
-//! A sweep of a fabric whose answers are corrupted on the way, and the plan for what it saw.
+//! A sweep of a fabric whose responses are corrupted on the way, and the plan for the snapshot.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,8 +22,8 @@ use torus_sm::transport::{Delivery, MadPort, MadSink};
 use torus_sm::verify::{self, Checks};
 use torus_sm::wire::attr::tables::PkeyBlock;
 
-/// Changes bytes of what comes in, as the input says: three bytes for each MAD (how many MADs
-/// to leave alone before it, which byte, what to add), until the input is used up.
+/// Corrupts received MADs as the input says, in three bytes for each corrupted MAD (number of MADs
+/// to pass before it, position, value to add), until the input is used up.
 struct Corrupting {
     inner: Arc<MadDemux>,
     changes: Mutex<(Vec<u8>, usize)>,
@@ -38,7 +38,8 @@ impl MadSink for Corrupting {
             if *skip % 16 > 0 {
                 *skip = *skip % 16 - 1;
             } else {
-                // Status and attribute data; transaction and route are needed to get home.
+                // Only status and attribute data: a response needs its transaction ID and route to
+                // arrive.
                 let place = match *place {
                     0 => 4,
                     1 => 5,
@@ -63,8 +64,8 @@ impl MadSink for Corrupting {
     }
 }
 
-/// A heavy sweep of a 3x3 torus with corrupted answers; what it sees is planned with both
-/// engines and verified.
+/// A heavy sweep of a 3x3 torus with corrupted responses; both engines plan the resulting snapshot,
+/// and the plans are verified.
 pub(crate) fn observe(data: &[u8]) {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).build().expect("a runtime");
@@ -118,7 +119,7 @@ fn plan(
     compute::compute(&input).ok().map(|planned| planned.plan)
 }
 
-/// A 3x3 torus as checked and published.
+/// A verified and published 3x3 torus.
 pub(super) fn small_subnet() -> Subnet {
     let shape = Shape::torus([3, 3, 1]);
     let topology = shape.build().expect("a shape that can be built");

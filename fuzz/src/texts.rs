@@ -1,4 +1,4 @@
-//! Files and the command line.
+//! Configuration files, other input files, and the command line.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,13 +23,13 @@ fn text(data: &[u8]) -> String {
     String::from_utf8_lossy(data).into_owned()
 }
 
-/// opensm.conf: what is written of the options is read as the same options, settled ones too.
+/// opensm.conf: the options that are written are read back as the same options, settled ones too.
 pub(crate) fn opensm_conf(data: &[u8]) {
     let file = Path::new("opensm.conf");
     let (mut options, _) = Options::parse(&text(data), file);
     for _ in 0..2 {
         let (back, diagnostics) = Options::parse(&options.to_text(), file);
-        // A list of VLs that makes no sense is written as it is.
+        // A nonsensical list of VLs is written unchanged.
         let is_doubt = |found: &Diagnostic| found.severity == Severity::Warning;
         assert!(diagnostics.iter().all(is_doubt), "{diagnostics:?}");
         assert!(back == options, "{} became {}", options.to_text(), back.to_text());
@@ -50,7 +50,7 @@ pub(crate) fn torus_conf(data: &[u8]) {
     }
 }
 
-/// guid2lid: what counts of the ranges is apart, and they come back as written.
+/// guid2lid: the accepted ranges are disjoint, and are read back as written.
 pub(crate) fn guid2lid(data: &[u8]) {
     let lmc = data.first().copied().unwrap_or_default() % 8;
     let file = Path::new("guid2lid");
@@ -65,7 +65,7 @@ pub(crate) fn guid2lid(data: &[u8]) {
     assert!(back == map);
 }
 
-/// The files of GUIDs that tune routing.
+/// The GUID files that tune routing.
 pub(crate) fn guid_lists(data: &[u8]) {
     let (file, text) = (Path::new("guids"), text(data));
     let lines = text.lines().count();
@@ -77,8 +77,8 @@ pub(crate) fn guid_lists(data: &[u8]) {
     assert!(orders.iter().all(|order| !order.ports.is_empty()));
 }
 
-/// prefix-routes.conf: every line is a route, a finding, or nothing; a route for any prefix is one
-/// for each.
+/// prefix-routes.conf: every line is a route, a diagnostic, or nothing; a wildcard route matches
+/// every prefix.
 pub(crate) fn prefix_routes(data: &[u8]) {
     let text = text(data);
     let parsed = routes::parse(Path::new("prefix-routes.conf"), &text);
@@ -94,8 +94,8 @@ pub(crate) fn prefix_routes(data: &[u8]) {
     }
 }
 
-/// partitions.conf: what is wrong is told with a place in the file, and what is accepted becomes
-/// partitions and groups with names of their own, which stay as they are when read again.
+/// partitions.conf: every diagnostic has a position in the file, and accepted text becomes
+/// partitions and groups with unique names, which stay the same when it is read again.
 pub(crate) fn partitions(data: &[u8]) {
     let text = text(data);
     let (config, findings) = PartitionsConfig::parse(Path::new("partitions.conf"), &text);
@@ -126,8 +126,8 @@ pub(crate) fn partitions(data: &[u8]) {
     }
 }
 
-/// qos-policy.conf: what is wrong is told with a place in the file, and what is accepted names
-/// only groups and levels that it has.
+/// qos-policy.conf: every diagnostic has a position in the file, and an accepted policy refers only
+/// to groups and levels that it defines.
 pub(crate) fn qos_policy(data: &[u8]) {
     let text = text(data);
     let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), &text);
@@ -160,7 +160,7 @@ pub(crate) fn qos_policy(data: &[u8]) {
     }
 }
 
-/// ibnetdiscover's text: what is accepted can be written, read again, and pictured.
+/// Output of ibnetdiscover: accepted text can be written, read again and made a snapshot.
 pub(crate) fn ibnetdiscover(data: &[u8]) {
     let file = Path::new("fabric.net");
     let Ok(topology) = ibnet::parse(file, &text(data)) else { return };
@@ -173,7 +173,7 @@ pub(crate) fn ibnetdiscover(data: &[u8]) {
     }
 }
 
-/// The command line, one word a line.
+/// The command line, one argument per line.
 pub(crate) fn argv(data: &[u8]) {
     if let Ok(cli::Command::Daemon(args)) = cli::parse(text(data).lines()) {
         let mut options = Options::default();
@@ -182,7 +182,7 @@ pub(crate) fn argv(data: &[u8]) {
     }
 }
 
-/// opensm-sa.dump: what is kept of it is written, and read again as the same.
+/// opensm-sa.dump: the accepted records are written and read back as the same.
 pub(crate) fn sa_dump(data: &[u8]) {
     let file = Path::new("opensm-sa.dump");
     let moment = Timestamp { now: Instant::now(), epoch: 0x6560_0000 };

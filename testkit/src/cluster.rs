@@ -1,5 +1,5 @@
-//! A whole daemon on a simulated fabric, on tokio's paused clock. With TORUS_SM_LOG set, the
-//! daemons' logs appear on standard error.
+//! The whole daemon on a simulated fabric, on tokio's paused clock. With TORUS_SM_LOG set, the
+//! daemons log to standard error.
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use torus_sm::transport::demux::MadDemux;
 use torus_sm::wire::attr::tables::{LFT_NO_PATH, SlToVl};
 use torus_sm::wire::attr::{AttrId, NodeKind, PortState, SmState};
 
-/// A fabric with the files that a daemon needs to route it.
+/// A simulated fabric and the files that a daemon needs to route it.
 pub struct SimCluster {
     pub shape: Shape,
     pub topology: Topology,
@@ -41,7 +41,7 @@ impl SimCluster {
         Self::wired(shape, topology, hardware, seed)
     }
 
-    /// A fabric with the wiring of a shape, and maybe other names.
+    /// A fabric with the links of a shape, and maybe other node names.
     pub fn wired(shape: Shape, topology: Topology, hardware: Hardware, seed: u64) -> Self {
         let fabric = SimFabric::new(&topology, hardware, seed);
         if std::env::var_os("TORUS_SM_LOG").is_some() {
@@ -53,7 +53,7 @@ impl SimCluster {
                     ..Options::default()
                 })
             };
-            // The second cluster of a process finds the log open.
+            // The log is open already if this is not the first cluster of the process.
             let _ = logging::start(&config);
         }
         let dir = tempfile::tempdir().expect("a temporary folder");
@@ -62,7 +62,7 @@ impl SimCluster {
         Self { shape, topology, fabric, dir }
     }
 
-    /// A healthy fabric like `6x5x1` with so many hosts at each switch.
+    /// A healthy fabric, such as `6x5x1`, with `hosts` hosts at each switch.
     pub fn healthy(shape: &str, hosts: u8) -> Self {
         let mut shape: Shape = shape.parse().expect("a shape");
         shape.hosts = hosts;
@@ -75,12 +75,12 @@ impl SimCluster {
         info.expect("a port").lid()
     }
 
-    /// A file among those of the daemon.
+    /// The path of a file in the daemon's folder.
     pub fn file(&self, name: &str) -> std::path::PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The options of the tests: torus-2QoS with QoS, quick timeouts.
+    /// The options of most tests: torus-2QoS with QoS.
     pub fn options(&self) -> Options {
         let conf = self.dir.path().join("torus-2QoS.conf");
         Options {
@@ -91,7 +91,7 @@ impl SimCluster {
         }
     }
 
-    /// Where the daemon writes its dump files.
+    /// The folder of the daemon's dump files.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
@@ -102,12 +102,12 @@ impl SimCluster {
         self.start_with(at, options, Box::new(move || Ok(same.clone().into())))
     }
 
-    /// The same with a way to read the options anew.
+    /// Starts a daemon that reads its options by `reload` on a SIGHUP.
     pub fn start_with(&self, at: [u16; 3], options: Options, reload: ReloadFn) -> Sm {
         self.start_behind(at, options, reload, |port| port)
     }
 
-    /// The same behind a port that `wrap` makes of the host's.
+    /// Starts a daemon behind a port that `wrap` makes of the host's port.
     pub fn start_behind(
         &self,
         at: [u16; 3],
@@ -119,8 +119,8 @@ impl SimCluster {
         self.open(at, (options, reload), wrap, (main, ServerThreads::default()))
     }
 
-    /// Starts a daemon that works at `main` and whose desks do at theirs. The fabric is simulated
-    /// where this is called.
+    /// Starts a daemon on the runtime `main`, with the servers on theirs. The fabric is simulated
+    /// on the caller's runtime.
     pub fn start_on(
         &self,
         at: [u16; 3],
@@ -158,7 +158,7 @@ impl SimCluster {
         }
     }
 
-    /// Both ends of all cables.
+    /// Both ends of all links.
     fn cable_ends(&self) -> impl Iterator<Item = (Guid, PortNum)> + '_ {
         let ends = self.topology.cables.iter().flatten();
         ends.map(|&(node, num)| (self.topology.nodes[node].guid, num))
@@ -170,7 +170,7 @@ impl SimCluster {
         hosts.map(|node| node.guid)
     }
 
-    /// All forwarding and SL to VL tables as the devices have them.
+    /// All forwarding and SL to VL tables as the devices hold them.
     pub fn tables(&self) -> Vec<(Guid, Vec<u8>, Vec<Option<SlToVl>>)> {
         let switches = self.topology.nodes.iter().filter(|node| node.kind == NodeKind::Switch);
         let read = |guid: Guid, ports: u8| {
@@ -181,7 +181,8 @@ impl SimCluster {
         switches.map(|node| read(node.guid, node.num_ports)).collect()
     }
 
-    /// What is wrong with the fabric by what its devices hold; empty if all is right.
+    /// Differences between the plan and the devices' state, and pairs of hosts that do not reach
+    /// each other; empty if there are none.
     pub fn faults(&self, sm: &Sm) -> Vec<String> {
         let mut faults = Vec::new();
         let Some(subnet) = sm.subnet.borrow().clone() else { return vec!["no SUBNET UP".into()] };
@@ -199,8 +200,7 @@ impl SimCluster {
         faults
     }
 
-    /// What is wrong while one switch says nothing: all others are to be known and to hold what
-    /// is planned.
+    /// The faults while one switch does not respond: all others must be known and hold the plan.
     pub fn faults_beside(&self, sm: &Sm, silent: Guid) -> Vec<String> {
         let mut faults = Vec::new();
         let Some(subnet) = sm.subnet.borrow().clone() else { return vec!["no SUBNET UP".into()] };
@@ -245,7 +245,7 @@ impl SimCluster {
         }
     }
 
-    /// All cables that are plugged have ACTIVE ports.
+    /// Every port with a link must be ACTIVE.
     fn check_states(&self, faults: &mut Vec<String>) {
         for (guid, num) in self.cable_ends() {
             let state = self.fabric.port_info(guid, num).expect("a port").port_state();
@@ -255,7 +255,7 @@ impl SimCluster {
         }
     }
 
-    /// Data reaches every host from every host.
+    /// Every host must reach every host.
     fn check_pairs(&self, faults: &mut Vec<String>) {
         let lid = |guid| self.fabric.port_info(guid, PortNum(1)).expect("a port").lid();
         let lids: Vec<(Guid, Lid)> = self.hosts().map(|guid| (guid, lid(guid))).collect();
@@ -268,13 +268,14 @@ impl SimCluster {
         }
     }
 
-    /// How often every node was looked at since the counters were reset, on average.
+    /// The number of heavy sweeps since the counters were reset: the average number of
+    /// NodeDescription Gets per node.
     pub fn sweeps(&self) -> u64 {
         let [gets, _] = self.fabric.requests(AttrId::NODE_DESCRIPTION);
         gets / self.topology.nodes.len() as u64
     }
 
-    /// A heavy sweep of an unchanged fabric, and how many Sets it sent.
+    /// The number of Sets sent by a heavy sweep of an unchanged fabric.
     pub async fn sets_of_another_sweep(&self, sm: &Sm) -> u64 {
         self.fabric.reset_counters();
         sm.tell(SmEvent::Reload);
@@ -312,15 +313,14 @@ impl Sm {
         self.subnet.borrow().as_ref().map_or("none", |subnet| subnet.plan.routing.engine)
     }
 
-    /// Ends the daemon and waits until it has left its port.
+    /// Ends the daemon and waits until it has closed its port.
     pub async fn stop(self) -> Exit {
         self.shutdown.send_replace(true);
         self.exit.await.expect("the daemon does not panic")
     }
 }
 
-/// Lets everything happen that is under way: on the paused clock time moves on only when nobody
-/// has work left.
+/// Lets all work under way finish: the paused clock advances only when all tasks are idle.
 pub async fn settle() {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }

@@ -1,5 +1,5 @@
-//! Plans for generated tori by the simplest deadlock-free rule there is: dimension order, the
-//! shorter way, with one VL for paths that cross the dateline of a ring and one for those
+//! Plans for generated tori by a simple deadlock-free reference engine: dimension order, the
+//! shorter direction, with one VL for paths that cross the dateline of a ring and another for those
 //! that do not.
 
 use std::collections::HashMap;
@@ -21,15 +21,15 @@ const EIGHT_DATA_VLS: u8 = 4;
 pub struct Torus {
     pub shape: Shape,
     pub fabric: Fabric,
-    /// By switch.
+    /// Coordinates by switch.
     pub at: Vec<[u16; 3]>,
 }
 
-/// Path SLs by dateline crossings.
+/// Path SLs from dateline crossings.
 pub struct Datelines {
     radix: [u16; 3],
     looped: [bool; 3],
-    /// By port: coordinates and number of its switch.
+    /// Coordinates and index of its switch, by port.
     at: Vec<Option<([u16; 3], u32)>>,
     pub promise: bool,
 }
@@ -50,7 +50,8 @@ impl RoutingPolicy for Datelines {
         Sl(hint.0 & 8 | bit(0) | bit(1) | bit(2))
     }
 
-    /// Whose mappings those of the plan are: a promise needs its own.
+    /// A policy that promises freedom from credit loops must state its own mappings; the plan has
+    /// the actual ones.
     fn sl_to_vl(&self, _: PortId, _: PortId) -> Option<SlToVl> {
         self.promise.then(SlToVl::default)
     }
@@ -108,7 +109,7 @@ impl Torus {
         lids
     }
 
-    /// The ports from one switch to each of its neighbours.
+    /// The ports of a switch towards each of its neighbours.
     fn ways(&self, switch: SwitchId) -> HashMap<[u16; 3], Vec<u8>> {
         let mut ways: HashMap<_, Vec<u8>> = HashMap::new();
         for port in self.fabric.ports_of(self.fabric.switches()[switch.index()]) {
@@ -160,7 +161,7 @@ impl Torus {
         }))
     }
 
-    /// The plan; without QoS nothing is written about VLs.
+    /// The plan. Without QoS it has no VL tables.
     pub fn plan(&self, qos: bool, promise: bool) -> Plan {
         let lids = self.lids();
         let at = self.fabric.port_ids().map(|port| {
@@ -222,7 +223,7 @@ impl Torus {
     }
 }
 
-/// The plan with other forwarding tables.
+/// The plan with changed forwarding tables.
 pub fn with_lfts(mut plan: Plan, change: impl FnOnce(&mut [Vec<u8>])) -> Plan {
     let mut routing = Routing::clone(&plan.routing);
     let mut tables: Vec<Vec<u8>> = routing.lfts.iter().map(|lft| lft.0.clone()).collect();

@@ -1,4 +1,4 @@
-//! Parsers of the dump files that OpenSM and torus-sm write, and comparison of what they hold.
+//! Parsers of the dump files that OpenSM and torus-sm write, and comparison of tables.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ pub fn read_lfts(file: &Path) -> Lfts {
     lfts
 }
 
-/// The entries in the text of `opensm-lfts.dump`, or in what dump_fts prints.
+/// The entries in the text of `opensm-lfts.dump`, or in the output of dump_fts.
 pub fn lfts(text: &str) -> Lfts {
     let mut lfts = Lfts::new();
     let mut switch = 0;
@@ -64,7 +64,7 @@ fn hex(text: &str) -> u64 {
     u64::from_str_radix(&digits, 16).expect("a hexadecimal number")
 }
 
-/// Describes the first differences between two tables; empty if there are none.
+/// A description of the first ten differences between two tables; empty if they are equal.
 pub fn differences<K: Ord + std::fmt::Debug, V: PartialEq + std::fmt::Debug>(
     ours: &BTreeMap<K, V>,
     theirs: &BTreeMap<K, V>,

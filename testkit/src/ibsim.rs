@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Where Debian puts the shim.
+/// The path at which Debian installs ibsim's preloaded library.
 const SHIM: &str = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so";
 
-/// True if all of these programs and the shim are there.
+/// True if all these programs and ibsim's preloaded library are installed; else prints SKIPPED.
 pub fn have(names: &[&str]) -> bool {
     let shim = Path::new(SHIM).is_file();
     if !shim {
@@ -23,7 +23,7 @@ pub fn have(names: &[&str]) -> bool {
 
 static SERIAL: AtomicU32 = AtomicU32::new(0);
 
-/// A simulated fabric in a process of its own.
+/// A running ibsim.
 pub struct Ibsim {
     dir: TempDir,
     child: Child,
@@ -71,8 +71,8 @@ impl Ibsim {
         self.dir.path()
     }
 
-    /// A command that will be attached to the fabric, at `host` if that is not empty. Each has a
-    /// folder of its own for what the shim leaves behind.
+    /// A command attached to the fabric, at the node `host` unless that is empty. Each has a folder
+    /// of its own for the files that the preloaded library leaves behind.
     pub fn command(&self, host: &str, program: &Path) -> Command {
         let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
         let work = self.dir().join(format!("client-{serial}"));
@@ -98,7 +98,7 @@ impl Ibsim {
         output.unwrap_or_else(|error| panic!("{program}: {error}"))
     }
 
-    /// Types a line at the console.
+    /// Enters a command at the console.
     pub fn type_line(&mut self, line: &str) {
         writeln!(self.console, "{line}").expect("ibsim reads its console");
         self.console.flush().expect("ibsim reads its console");

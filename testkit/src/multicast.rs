@@ -6,17 +6,17 @@ use torus_sm::ids::{Guid, Mlid};
 use torus_sm::sim::SimFabric;
 use torus_sm::wire::attr::NodeKind;
 
-/// The multicast forwarding tables of all switches, as they hold them.
+/// The multicast forwarding tables of all switches.
 pub struct MulticastTrees<'a> {
     topology: &'a Topology,
-    /// By node: masks by MLID - 0xC000, empty for hosts.
+    /// Port masks by node and MLID - 0xC000; empty for hosts.
     masks: Vec<Vec<u16>>,
-    /// By end of a cable: the other one.
+    /// The far end of a link by its near end (node index, port).
     peers: HashMap<(usize, u8), (usize, u8)>,
 }
 
 impl<'a> MulticastTrees<'a> {
-    /// Reads them. Ports beyond 15 are not looked at.
+    /// Reads the tables. Only ports below 16 are supported.
     pub fn read(fabric: &SimFabric, topology: &'a Topology) -> Self {
         let masks = topology.nodes.iter().map(|node| {
             assert!(node.kind != NodeKind::Switch || node.num_ports < 16, "one position is read");
@@ -33,10 +33,10 @@ impl<'a> MulticastTrees<'a> {
         (0..16).filter(move |port| mask >> port & 1 == 1)
     }
 
-    /// The hosts (node GUIDs) that have a place in the tree of `mlid`.
+    /// The hosts (node GUIDs) that the tree of `mlid` reaches.
     ///
     /// # Errors
-    /// What is wrong with it: it is no tree, or there are several.
+    /// A description of the fault: the entries are no tree, or several.
     pub fn members(&self, mlid: Mlid) -> Result<BTreeSet<Guid>, String> {
         let switches: Vec<usize> =
             (0..self.masks.len()).filter(|&node| self.ports(node, mlid).next().is_some()).collect();
@@ -78,7 +78,7 @@ impl<'a> MulticastTrees<'a> {
         Ok(members)
     }
 
-    /// MLIDs with an entry anywhere.
+    /// MLIDs with an entry in any switch.
     pub fn mlids(&self) -> BTreeSet<Mlid> {
         let used = self.masks.iter().flat_map(|masks| masks.iter().zip(Mlid::FIRST.0..));
         used.filter(|(mask, _)| **mask != 0).map(|(_, mlid)| Mlid(mlid)).collect()

@@ -1,5 +1,4 @@
-//! Plans of the real engines for fabrics that nobody has to build: a picture of the wiring is
-//! planned as the daemon would.
+//! Plans by the real engines for fabrics that exist as topologies only.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,11 +15,11 @@ use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
 use torus_sm::plan::{Plan, partitions};
 use torus_sm::sim::generate::Shape;
 
-/// A fabric with the configuration that it is to be planned with.
+/// A fabric with its configuration.
 pub struct Site {
     pub fabric: Fabric,
     pub options: Options,
-    /// LIDs given before.
+    /// The LIDs to keep.
     pub memory: Memory,
     /// Text of torus-2QoS.conf.
     pub torus_conf: String,
@@ -32,7 +31,7 @@ pub fn options(engine: &str, qos: bool) -> Options {
 }
 
 impl Site {
-    /// `topology` as seen from its node `local`.
+    /// The snapshot of `topology` from its node `local`.
     pub fn new(topology: &Topology, local: usize, options: Options, torus_conf: String) -> Self {
         let fabric =
             Fabric::from_topology(topology, local, &SyntheticView::default()).expect("node local");
@@ -45,7 +44,7 @@ impl Site {
         Self::new(&topology, 0, options(engine, qos), shape.torus_conf())
     }
 
-    /// What the daemon would plan.
+    /// The daemon's plan.
     pub fn plan(&self, groups: &[GroupMembers]) -> Result<Plan, Box<PlanError>> {
         let registry = EngineRegistry::standard(Arc::new(GuidLists::default()));
         let engines = self.options.routing_engine.as_deref().unwrap_or_default();

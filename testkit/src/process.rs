@@ -1,14 +1,14 @@
-//! Programs that tests run: installed tools, torus-sm itself, and waiting for a line of their output.
+//! Programs that tests run: installed tools and torus-sm itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// The time limit for the start of any program.
+/// Time limit for the start of any program.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The full path of a program, or a line that says why the test is skipped.
+/// The full path of an installed program; prints SKIPPED if there is none.
 pub fn tool(name: &str) -> Option<PathBuf> {
     let dirs = ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/bin"];
     let found = dirs.iter().map(|dir| Path::new(dir).join(name)).find(|path| path.is_file());
@@ -18,7 +18,7 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// A program that runs beside the test and is killed with it.
+/// A child process that is killed when the value is dropped.
 pub struct Running(pub Child);
 
 impl Drop for Running {
@@ -28,14 +28,17 @@ impl Drop for Running {
     }
 }
 
-/// The program under test, which cargo builds into the folder above that of the tests and benchmarks.
+/// The torus-sm program, which cargo builds into the folder above that of the test binaries.
 pub fn torus_sm() -> PathBuf {
     let own = own_program();
     let profile = own.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST");
     profile.join("torus-sm")
 }
 
-/// Waits until a file contains `text`; returns how long that took.
+/// Waits until a file contains `text`; returns the time it took.
+///
+/// # Panics
+/// The text is missing after `limit`.
 pub fn wait_for(file: &Path, text: &str, limit: Duration) -> Duration {
     let start = Instant::now();
     loop {
@@ -52,13 +55,12 @@ pub fn wait_for(file: &Path, text: &str, limit: Duration) -> Duration {
     }
 }
 
-/// The program that is running: the test binary itself.
+/// The running test binary.
 pub fn own_program() -> PathBuf {
     std::env::current_exe().expect("the path of the running program")
 }
 
-/// The full name of the test `name` in the module `module`, which is `module_path!()` there: the name
-/// by which a test program started once more runs this test and no other.
+/// The full name of the test `name` in the module `module` (`module_path!()`), for `--exact`.
 pub fn test_name(module: &str, name: &str) -> String {
     match module.split_once("::") {
         Some((_, module)) => format!("{module}::{name}"),

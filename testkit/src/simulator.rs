@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// The preloaded library, which is built if need be: cargo builds what a test links, no more.
+/// The preloaded library. It is built on demand, because cargo builds only what a test links.
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -27,7 +27,7 @@ pub fn library() -> &'static Path {
 
 /// A running `torus-sm sim`.
 pub struct Simulator {
-    /// Its output, and the files of programs on it.
+    /// Folder of the simulator's output and of the files of programs on it.
     pub dir: TempDir,
     process: Running,
 }
@@ -52,18 +52,17 @@ impl Simulator {
         Self { dir, process: Running(child) }
     }
 
-    /// What the simulator has printed so far.
+    /// The text that the simulator has printed so far.
     pub fn output(&self) -> String {
         fs::read_to_string(self.dir.path().join("sim.out")).unwrap_or_default()
     }
 
-    /// The simulator's process.
     pub fn pid(&self) -> u32 {
         self.process.0.id()
     }
 
-    /// A program attached at the node `at`; where the SM is if that is empty. In its working
-    /// directory it may leave what it likes.
+    /// A command attached at the node `at`, or at the host of the SM if `at` is empty. Its working
+    /// directory is the simulator's folder.
     pub fn command(&self, at: &str, program: &Path) -> Command {
         let mut command = Command::new(torus_sm());
         command.args(["sim", "exec", "--socket"]).arg(self.dir.path().join("sim.sock"));
@@ -89,7 +88,7 @@ impl Simulator {
         output.unwrap_or_else(|error| panic!("{program}: {error}"))
     }
 
-    /// What a tool that succeeds prints.
+    /// The standard output of a tool, which must succeed.
     pub fn ask(&self, program: &str, args: &[&str]) -> String {
         let output = self.run("", program, args);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -98,7 +97,7 @@ impl Simulator {
         text
     }
 
-    /// Starts Debian's opensm at a node; its log is in a file of this name.
+    /// Starts Debian's opensm at a node, with its log in the file `log`.
     pub fn opensm(&self, at: &str, log: &str, args: &[&str]) -> Running {
         let cache = self.dir.path().join(format!("{log}.cache"));
         fs::create_dir_all(&cache).expect("a folder");

@@ -1,5 +1,4 @@
-//! What tests and benchmarks of the subnet administrator share: snapshots as the daemon
-//! publishes them, and requests.
+//! Published subnets, as the daemon hands them to the responder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use torus_sm::publish::Subnet;
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::{Checks, verify};
 
-/// The whole plan of a torus, checked and published.
+/// Plans, verifies and publishes a torus, which must route.
 pub fn subnet(
     fabric: Fabric,
     options: Options,
@@ -27,7 +26,7 @@ pub fn subnet(
     published(fabric, options, torus_config, partitions).expect("the torus routes")
 }
 
-/// The same, if the torus routes.
+/// Plans, verifies and publishes a torus; `None` if torus-2QoS cannot route it.
 pub fn published(
     fabric: Fabric,
     options: Options,
@@ -63,7 +62,7 @@ pub fn published(
     })
 }
 
-/// A torus with so many hosts at each switch, published.
+/// A published torus with `hosts` hosts at each switch.
 pub fn torus(radix: [u16; 3], hosts: u8) -> Subnet {
     let shape = Shape { hosts, ..Shape::torus(radix) };
     let topology = shape.build().expect("the shape fits a fabric");

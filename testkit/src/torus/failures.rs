@@ -1,14 +1,14 @@
-//! Three tori, and each failure of a single switch or cable in them.
+//! Three tori, and every failure of a single switch or link in them.
 
 use super::subnet::Case;
 use torus_sm::sim::generate::Shape;
 
 /// Two dimensions, even and odd radices, rings of four.
 pub const RADICES: [[u16; 3]; 3] = [[6, 5, 1], [4, 4, 4], [5, 4, 3]];
-/// Where the backup seed is, away from the first one.
+/// Position of the backup seed, away from the first one.
 const BACKUP: [u16; 3] = [2, 2, 0];
 
-/// A torus with two seeds, so that the loss of a seed's switch is no reason to refuse.
+/// A torus with two seeds, so that it can be routed without the switch of either.
 pub fn case(shape: &Shape) -> Case {
     Case { config: shape.torus_conf() + &backup_seed(shape), ..Case::of(shape) }
 }
@@ -32,7 +32,7 @@ fn backup_seed(shape: &Shape) -> String {
     text
 }
 
-/// The torus without each of its switches, and without each of its cables.
+/// The torus without each of its switches, and without each of its links.
 pub fn failures(healthy: &Shape) -> Vec<Shape> {
     let [rx, ry, rz] = healthy.radix;
     let places = (0..rx).flat_map(|x| (0..ry).flat_map(move |y| (0..rz).map(move |z| [x, y, z])));
@@ -46,12 +46,12 @@ pub fn failures(healthy: &Shape) -> Vec<Shape> {
     failures
 }
 
-/// The failures of all three.
+/// The failures of all three tori.
 pub fn all_failures() -> Vec<Shape> {
     RADICES.iter().flat_map(|&radix| failures(&Shape::torus(radix))).collect()
 }
 
-/// A failure, for messages.
+/// A description for messages.
 pub fn name(shape: &Shape) -> String {
     let Shape { radix, missing_switches, missing_links, .. } = shape;
     format!("{radix:?} without switches {missing_switches:?}, cables {missing_links:?}")

@@ -1,4 +1,5 @@
-//! Tori with their torus-2QoS.conf: random ones, and single failures; routed by torus-2QoS, with tables by GUID.
+//! Tori with their torus-2QoS.conf, random ones and single failures, routed by torus-2QoS, with
+//! their tables by GUID.
 
 pub mod failures;
 pub mod random;

@@ -1,4 +1,4 @@
-//! Random tori and meshes, damaged, miscabled and misconfigured in the ways that happen, with
+//! Random tori and meshes with realistic damage, wrong cabling and configuration mistakes, and
 //! their torus-2QoS.conf. A seed gives the same fabric on every machine.
 
 use super::subnet::Case;
@@ -32,7 +32,7 @@ impl Random {
         ((self.next() >> 20) % limit as u64) as usize
     }
 
-    /// True in so many cases of a hundred.
+    /// True with a probability of `chance` percent.
     pub fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
@@ -44,7 +44,7 @@ impl Random {
     }
 }
 
-/// The fabric of this seed.
+/// The fabric of a seed.
 pub fn case(seed: u64) -> Case {
     let mut random = Random::new(seed);
     let (radix, looped) = size(&mut random);
@@ -79,7 +79,7 @@ fn size(random: &mut Random) -> ([usize; 3], [bool; 3]) {
     (radix, std::array::from_fn(|d| looped[d] && radix[d] > 2))
 }
 
-/// A fabric without names and port numbers. Nodes are the places of the torus, x running
+/// A fabric without node names and port numbers. Nodes are the positions of the torus, x running
 /// fastest, then stray switches, then channel adapters and routers.
 struct Draft {
     radix: [usize; 3],
@@ -125,7 +125,7 @@ impl Draft {
         self.radix.iter().product()
     }
 
-    /// The neighbour of a place; `None` beyond the edge of a mesh.
+    /// The neighbour of a position; `None` beyond the edge of a mesh.
     fn step(&self, place: usize, axis: usize, up: bool) -> Option<usize> {
         let (mut at, radix) = (self.at(place), self.radix[axis]);
         let is_edge = at[axis] == if up { radix - 1 } else { 0 };
@@ -202,7 +202,8 @@ impl Draft {
         self.cables.retain(|ends| !ends.iter().any(|end| self.missing.contains(end)));
     }
 
-    /// External ports by node: all switches alike, or just what each needs and a little more.
+    /// Number of external ports by node: the same for all switches, or slightly more than each
+    /// needs.
     fn number_of_ports(&self, random: &mut Random) -> Vec<usize> {
         let degree = |node| self.cables.iter().flatten().filter(|&&end| end == node).count();
         let degrees: Vec<usize> = (0..self.kinds.len()).map(degree).collect();
@@ -217,7 +218,7 @@ impl Draft {
         degrees.iter().enumerate().map(ports).collect()
     }
 
-    /// Gives names and port numbers. Also returns the index of the adapter to be managed from.
+    /// Assigns names and port numbers. Also returns the index of the adapter on which the SM runs.
     fn build(&mut self, random: &mut Random, ports: &[usize]) -> (Topology, usize) {
         let mut used = BTreeSet::new();
         for &kind in &self.kinds {
@@ -339,8 +340,8 @@ impl Draft {
     }
 }
 
-/// How coordinates of the configuration relate to places: rings may start anywhere, and axes
-/// run either way.
+/// The relation between coordinates of the configuration and positions: rings start anywhere, and
+/// axes run either way.
 struct Frame {
     mirrored: [bool; 3],
     shift: [usize; 3],

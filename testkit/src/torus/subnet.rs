@@ -23,16 +23,15 @@ use torus_sm::sim::generate::Shape;
 use torus_sm::verify::{Checks, Summary, verify};
 use torus_sm::wire::attr::NodeKind;
 
-/// What both programs are told.
+/// The input of both subnet managers.
 #[derive(Clone)]
 pub struct Case {
-    /// Nodes and cables.
     pub topology: Topology,
     /// Index of the channel adapter on which the subnet manager runs.
     pub local: usize,
     /// Text of torus-2QoS.conf.
     pub config: String,
-    /// `max_op_vls` of opensm.conf, a code.
+    /// The value of `max_op_vls` in opensm.conf, a code (IBA vol. 1, 14.2.5.6).
     pub max_op_vls: u8,
     /// LMC of end ports.
     pub lmc: u8,
@@ -57,7 +56,7 @@ pub struct Subnet {
 }
 
 impl Subnet {
-    /// The subnet of a case; LIDs are given out in the order of GUIDs.
+    /// The subnet of a case; LIDs follow the order of GUIDs.
     pub fn new(case: &Case) -> Self {
         let fabric = Fabric::from_topology(&case.topology, case.local, &SyntheticView::default());
         let fabric = fabric.expect("the local port exists");
@@ -85,12 +84,12 @@ impl Subnet {
         }
     }
 
-    /// Routes after a pass that gave `previous`.
+    /// Routes with the previous result `previous`.
     pub fn route(&self, previous: Option<&Routing>) -> Result<Routing, RoutingError> {
         self.route_since(previous, None)
     }
 
-    /// Routes after a pass that gave `previous`, when it is known what changed since.
+    /// Routes with the previous result `previous` and the changes since, if they are known.
     pub fn route_since(
         &self,
         previous: Option<&Routing>,
@@ -152,7 +151,7 @@ impl Subnet {
         }
     }
 
-    /// Gives `work` what a plan of the subnet is made from.
+    /// Calls `work` with the input for a plan of the subnet.
     pub fn with_input<T>(
         &self,
         memory: &Memory,
@@ -177,12 +176,15 @@ impl Subnet {
         })
     }
 
-    /// Plans and verifies the whole subnet; the text is what verification found wrong.
+    /// Plans and verifies the whole subnet.
+    ///
+    /// # Errors
+    /// A text that states why planning or verification failed.
     pub fn verified(&self) -> Result<Summary, String> {
         self.verified_with(&[])
     }
 
-    /// The same with multicast groups.
+    /// [`Self::verified`] with multicast groups.
     pub fn verified_with(&self, groups: &[GroupMembers]) -> Result<Summary, String> {
         let planned = self.with_input(&Memory::default(), groups, compute);
         let planned = planned.map_err(|failure| format!("{:?}", failure.routing_errors))?;

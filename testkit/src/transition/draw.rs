@@ -1,4 +1,4 @@
-//! Fabrics, failures and routes drawn from a seed.
+//! Random fabrics, failures and routes from a seed.
 
 use super::Scene;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use torus_sm::plan::routing::{Lft, PortMask, Routing, RoutingPolicy};
 use torus_sm::plan::{LidTable, Plan};
 use torus_sm::wire::attr::{NodeKind, PortState, SwitchInfo};
 
-/// Draws from a seed (SplitMix64).
+/// Pseudo-random numbers from a seed (SplitMix64).
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -25,13 +25,13 @@ impl Dice {
         ((word ^ (word >> 31)) % limit as u64) as usize
     }
 
-    /// True with a chance of one in `odds`.
+    /// True with a probability of one in `odds`.
     pub fn one_in(&mut self, odds: usize) -> bool {
         self.below(odds) == 0
     }
 }
 
-/// A policy without any opinion.
+/// A policy that gives every path SL 0.
 pub struct Plain;
 
 impl RoutingPolicy for Plain {
@@ -98,7 +98,8 @@ fn topology(dice: &mut Dice) -> Topology {
     topology
 }
 
-/// A picture in which all links are ACTIVE and all devices have the LIDs and tops of a plan.
+/// Makes a snapshot of a fabric at work: all links ACTIVE, all devices with the LIDs and
+/// LinearFDBTops of a plan.
 pub fn at_work(fabric: &mut Fabric, lids: &LidTable, tops: &[SwitchInfo]) {
     let ports = fabric.end_ports().filter_map(|port| {
         let mut info = fabric.port(port).info?;
@@ -130,15 +131,15 @@ fn lid_table(fabric: &Fabric, lids: &Lids) -> LidTable {
     table
 }
 
-/// Switch ports with a cable to another switch, with where it leads.
+/// Switch ports with a link to another switch, and its far end.
 fn neighbours(fabric: &Fabric, switch: SwitchId) -> Vec<(u8, SwitchId)> {
     let ports = fabric.ports_of(fabric.switches()[switch.index()]);
     let to = |peer: PortId| fabric.node_of(peer).switch;
     ports.iter().filter_map(|port| Some((port.num.0, to(port.peer?)?))).collect()
 }
 
-/// A random tree towards a switch: by switch the port to go out. Where `keep` gives a port that
-/// leads into the tree it is mostly kept.
+/// A random tree towards a switch: the output port by switch. A port of `keep` that leads into the
+/// tree is mostly kept.
 fn tree(
     fabric: &Fabric,
     root: SwitchId,
@@ -174,7 +175,7 @@ fn exit(fabric: &Fabric, port: PortId) -> Option<(SwitchId, u8)> {
     Some((switch, num))
 }
 
-/// Routes to all LIDs, by random trees; near `last` (a fabric and its plan) if there is one.
+/// Routes to all LIDs by random trees, similar to those of `last` (a fabric and its plan) if given.
 fn lfts(
     fabric: &Fabric,
     lids: &LidTable,
@@ -273,15 +274,15 @@ fn draw_lids(topology: &Topology, dice: &mut Dice) -> Lids {
     topology.nodes.iter().map(|node| (guid(node), pick())).collect()
 }
 
-/// Two plans for a random fabric: links fail and come up, a switch may be rebooted, LIDs of
-/// hosts come, go and move; routes are near to each other, or have nothing in common.
+/// Two plans for a random fabric: links fail and come up, a switch may be rebooted, LIDs of hosts
+/// are added, removed and moved; routes are similar to each other or have nothing in common.
 pub fn scene(dice: &mut Dice) -> Scene {
     let whole = topology(dice);
     let count = whole.cables.len();
     let is_trunk = |ends: &[(usize, PortNum); 2]| {
         ends.iter().all(|&(node, _)| whole.nodes[node].kind == NodeKind::Switch)
     };
-    // 1: was not there before; 2: is not there any more.
+    // 1: absent before; 2: absent now.
     let fates: Vec<usize> = (0..count)
         .map(|cable| if is_trunk(&whole.cables[cable]) { dice.below(8) } else { 0 })
         .collect();
@@ -323,8 +324,8 @@ pub fn scene(dice: &mut Dice) -> Scene {
     Scene { before: Arc::new(before), old: Arc::new(old), fabric, new }
 }
 
-/// Makes a new picture what became of a fabric at work: LIDs and tables are those of `before`,
-/// new links are in INIT.
+/// Carries the state of a fabric at work over to a new snapshot: LIDs and tables are those of
+/// `before`, new links are in INIT.
 pub fn go_on(before: &Fabric, fabric: &mut Fabric, new: &Plan) {
     remember(before, fabric, new);
     for slot in fabric.port_ids().collect::<Vec<_>>() {
@@ -338,7 +339,8 @@ pub fn go_on(before: &Fabric, fabric: &mut Fabric, new: &Plan) {
     }
 }
 
-/// Gives the devices of a new picture the LIDs and tops they had; new switches have neither.
+/// Gives the devices of a new snapshot the LIDs and LinearFDBTops they had; new switches have
+/// neither.
 fn remember(before: &Fabric, fabric: &mut Fabric, new: &Plan) {
     let mut lids = LidTable::new(fabric.ports().len());
     for (lid, port) in new.lids.iter() {
@@ -354,7 +356,7 @@ fn remember(before: &Fabric, fabric: &mut Fabric, new: &Plan) {
     at_work(fabric, &lids, &tops);
 }
 
-/// A switch forgets everything, and its links train anew.
+/// Resets a switch to its power-on state; its links train again.
 fn reboot(fabric: &mut Fabric, dice: &mut Dice) {
     let switch = SwitchId(dice.below(fabric.switches().len()) as u32);
     let node = fabric.switches()[switch.index()];

@@ -1,4 +1,4 @@
-//! Which channels wait for which while old and new entries are mixed, by following every packet.
+//! The channel dependencies while old and new entries are mixed, found by following every packet.
 
 use super::{Devices, Scene};
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,10 +6,11 @@ use torus_sm::apply::transition::Steps;
 use torus_sm::fabric::{PortId, SwitchId};
 use torus_sm::ids::{Lid, Mlid, PortNum};
 
-/// Channels, by the ports that send, and those that a packet on them may take next.
+/// Pairs of channels, named by the sending ports: a packet on the first may take the second next.
 pub type Waits = BTreeSet<(PortId, PortId)>;
 
-/// All packets of all end ports, in a fabric with a single VL, as `steps` allow.
+/// The dependencies of all packets of all end ports, in a fabric with a single VL, for all states
+/// that `steps` allow.
 pub fn waits(scene: &Scene, steps: &Steps) -> Waits {
     let (old, new) = (held(scene), Devices::planned(scene));
     let mut waits = Waits::new();
@@ -80,8 +81,8 @@ fn senders(scene: &Scene, lid: Lid) -> Vec<SwitchId> {
     ports.filter_map(|port| scene.fabric.switch_behind(port)).collect()
 }
 
-/// Follows packets; `ways` tells the ports by which one goes on, and whether it is bound to new
-/// entries after.
+/// Follows packets. `ways` returns the ports by which a packet continues, and whether it can meet
+/// new entries only from there on.
 fn follow(
     scene: &Scene,
     senders: Vec<SwitchId>,
@@ -110,7 +111,7 @@ fn follow(
     }
 }
 
-/// True if channels wait for each other.
+/// True if the dependencies have a cycle.
 pub fn has_cycle(waits: &Waits) -> bool {
     let mut left: BTreeMap<PortId, BTreeSet<PortId>> = BTreeMap::new();
     for &(channel, next) in waits {

@@ -1,4 +1,4 @@
-//! Devices whose tables are rewritten Set by Set, and what becomes of packets meanwhile.
+//! Devices whose tables are rewritten Set by Set, and the fate of packets meanwhile.
 
 pub mod draw;
 pub mod mixture;
@@ -18,12 +18,12 @@ use torus_sm::plan::routing::PortMask;
 use torus_sm::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH, MFT_BLOCK, MftBlock};
 use torus_sm::wire::attr::{AttrId, PortState, SwitchInfo};
 
-/// A fabric that goes from one plan to another.
+/// A fabric that changes from one plan to another.
 pub struct Scene {
-    /// As it was when the old plan was applied.
+    /// The snapshot for which the old plan was applied.
     pub before: Arc<Fabric>,
     pub old: Arc<Plan>,
-    /// As it is now: failed links are gone, new ones in INIT, rebooted switches blank.
+    /// The current snapshot: failed links are absent, new ones in INIT, rebooted switches blank.
     pub fabric: Fabric,
     pub new: Plan,
 }
@@ -52,7 +52,7 @@ impl Scene {
     }
 }
 
-/// What becomes of a packet.
+/// The fate of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     Arrives,
@@ -62,19 +62,19 @@ pub enum Fate {
 
 type Masks = BTreeMap<Mlid, PortMask>;
 
-/// What the devices hold.
+/// The tables that the devices hold.
 #[derive(Clone)]
 pub struct Devices<'a> {
     scene: &'a Scene,
     lfts: Vec<Vec<u8>>,
     tops: Vec<u16>,
     mfts: Vec<Masks>,
-    /// Links in INIT are ACTIVE by now.
+    /// Links in INIT have become ACTIVE.
     ports_are_up: bool,
 }
 
 impl<'a> Devices<'a> {
-    /// As the old plan left them.
+    /// The devices as the old plan left them.
     pub fn new(scene: &'a Scene) -> Self {
         let fabric = &scene.fabric;
         let mut devices = Self {
@@ -113,7 +113,7 @@ impl<'a> Devices<'a> {
         mask.iter().collect()
     }
 
-    /// As the new plan wants them.
+    /// The devices as the new plan wants them.
     pub fn planned(scene: &'a Scene) -> Self {
         let mut devices = Self::new(scene);
         devices.ports_are_up = true;
@@ -139,7 +139,7 @@ impl<'a> Devices<'a> {
         lids(self) == lids(other) && self.mfts == other.mfts && self.tops == other.tops
     }
 
-    /// Carries a Set out; the LIDs it may concern.
+    /// Applies a Set; returns the LIDs that it may concern.
     pub fn carry_out(&mut self, step: &Step) -> Vec<Lid> {
         let Some(item) = step.set else { return Vec::new() };
         let Some(switch) = self.scene.fabric.node(item.node).switch else { return Vec::new() };
@@ -163,7 +163,7 @@ impl<'a> Devices<'a> {
                 self.write_mft(switch, item, step.data.as_ref().expect("data"));
                 Vec::new()
             }
-            // No mapping drops anything here.
+            // No mapping drops packets here.
             AttrId::SL_TO_VL => Vec::new(),
             other => panic!("attribute {other:#x}"),
         }
@@ -182,12 +182,12 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// All LIDs that the new plan knows.
+    /// All LIDs of the new plan.
     pub fn lids(&self) -> impl Iterator<Item = Lid> + use<> {
         (1..=self.scene.new.lids.max().0).map(Lid)
     }
 
-    /// Where data go that leave a switch through a port.
+    /// The two ends of the link at a switch port, if it is up.
     fn behind(&self, switch: SwitchId, num: u8) -> Option<(PortId, PortId)> {
         let fabric = &self.scene.fabric;
         let slot = fabric.switch_port(switch, PortNum(num))?;
@@ -201,7 +201,7 @@ impl<'a> Devices<'a> {
         (port != LFT_NO_PATH && lid.0 <= self.tops[switch.index()]).then_some(port)
     }
 
-    /// What becomes of packets for `lid` at each switch.
+    /// The fate of packets for `lid` from each switch.
     pub fn fates(&self, lid: Lid) -> Vec<Fate> {
         let owner = self.scene.new.lids.port(lid);
         let fabric = &self.scene.fabric;
@@ -225,7 +225,8 @@ impl<'a> Devices<'a> {
         fabric.switch_ids().map(fate).collect()
     }
 
-    /// The channels (sending ports) on which a multicast packet goes on that came through one.
+    /// The channels (sending port and its peer) on which a switch copies a multicast packet that
+    /// came in at `came_to`.
     fn copies(
         &self,
         mlid: Mlid,
@@ -239,7 +240,7 @@ impl<'a> Devices<'a> {
     }
 
     /// The end ports that a multicast packet from one switch reaches; `None` if it is copied
-    /// without end.
+    /// endlessly.
     pub fn spread(&self, mlid: Mlid, from: SwitchId) -> Option<BTreeSet<PortId>> {
         let fabric = &self.scene.fabric;
         let mut reached = BTreeSet::new();
@@ -260,7 +261,7 @@ impl<'a> Devices<'a> {
         self.mfts.iter().flat_map(|masks| masks.keys().copied()).collect()
     }
 
-    /// True if the cables of the trees of two states together have a ring.
+    /// True if the links of both states' trees together contain a ring.
     pub fn has_ring_with(&self, other: &Self, mlid: Mlid) -> bool {
         let fabric = &self.scene.fabric;
         let mut cables = BTreeSet::new();
@@ -278,7 +279,7 @@ impl<'a> Devices<'a> {
                 }
             }
         }
-        // A forest loses all its cables, leaf by leaf.
+        // A forest loses all its links, leaf by leaf.
         let mut left: Vec<(usize, usize)> = cables.into_iter().map(|(ends, _)| ends).collect();
         loop {
             let degree = |at: usize| left.iter().filter(|&&(a, b)| a == at || b == at).count();
@@ -292,8 +293,8 @@ impl<'a> Devices<'a> {
     }
 }
 
-/// Carries all steps out in a random order that their predecessors allow, or none at all if
-/// `in_order` is false; tells what goes wrong.
+/// Applies all steps in a random order that their dependencies allow, or in any order if `in_order`
+/// is false; returns the faults.
 pub fn transit(scene: &Scene, steps: &Steps, in_order: bool, dice: &mut Dice) -> Vec<String> {
     let steps: Vec<Step> = if in_order {
         steps.iter().cloned().collect()
@@ -340,11 +341,11 @@ pub fn transit(scene: &Scene, steps: &Steps, in_order: bool, dice: &mut Dice) ->
     faults
 }
 
-/// Knows what must not happen.
+/// The properties that must hold after every Set.
 struct Watch {
-    /// By LID and switch: packets arrive before and after, so that they must all the time.
+    /// By LID and switch: packets arrive before and after the transition, hence must always arrive.
     safe: BTreeMap<Lid, Vec<bool>>,
-    /// By group and switch: the end ports that are reached before and after.
+    /// By group and switch: the end ports that are reached both before and after.
     reached: BTreeMap<(Mlid, SwitchId), BTreeSet<PortId>>,
 }
 

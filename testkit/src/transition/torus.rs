@@ -15,14 +15,14 @@ use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::{NodeKind, PortState};
 
-/// A torus of which parts may be missing.
+/// A torus without some of its parts.
 pub struct Torus {
     shape: Shape,
     pub topology: Topology,
     engine: &'static str,
 }
 
-/// Numbers of nodes and cables that are missing.
+/// Indexes of the nodes and links that are missing.
 #[derive(Clone, Default)]
 pub struct Missing {
     pub nodes: BTreeSet<usize>,
@@ -39,13 +39,13 @@ impl Torus {
         self.engine != "minhop"
     }
 
-    /// Numbers of the switches.
+    /// Indexes of the switches.
     pub fn switches(&self) -> Vec<usize> {
         let nodes = self.topology.nodes.iter().enumerate();
         nodes.filter(|(_, node)| node.kind == NodeKind::Switch).map(|(number, _)| number).collect()
     }
 
-    /// Numbers of the cables between switches.
+    /// Indexes of the links between switches.
     pub fn trunks(&self) -> Vec<usize> {
         let is_switch = |node: usize| self.topology.nodes[node].kind == NodeKind::Switch;
         let cables = self.topology.cables.iter().enumerate();
@@ -70,7 +70,7 @@ impl Torus {
         Fabric::from_topology(&topology, local, &view).expect("the host is there")
     }
 
-    /// What the daemon would plan, with all hosts in one group and every third in another.
+    /// The daemon's plan, with all hosts in one group and every third in another.
     fn plan(&self, fabric: &Fabric, memory: &Memory) -> Option<Plan> {
         let site = Site {
             fabric: fabric.clone(),
@@ -91,8 +91,8 @@ impl Torus {
         site.plan(&groups).ok()
     }
 
-    /// From the plan without `before` to that without `after`; `None` if one of them cannot be
-    /// routed.
+    /// The transition from the plan without `before` to the plan without `after`; `None` if one of
+    /// them cannot be routed.
     pub fn scene(&self, before: &Missing, after: &Missing) -> Option<Scene> {
         let whole = self.picture(&Missing::default());
         let memory = Memory::new(Default::default());
