@@ -182,7 +182,7 @@ fn exit_codes_tell_who_is_to_blame() {
     fs::write(dir.join("right.conf"), "lmc 1\n").expect("a file");
     for (args, code, text) in [
         (&["--nonsense"][..], 2, "unexpected argument '--nonsense' found"),
-        (&["-n", "many"], 2, "option '-n': 'many' is not a number"),
+        (&["-n", "many"], 2, "'many' is not a number"),
         (&["-F", "missing.conf"], 4, "missing.conf: No such file"),
         (&["-F", "wrong.conf"], 4, "wrong.conf:2:5: lmc: 8 is out of range"),
         (&["-F", "wrong.conf"], 4, "wrong.conf:3:5: qos: 'maybe' is neither TRUE nor FALSE"),
