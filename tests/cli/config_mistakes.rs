@@ -1,13 +1,13 @@
-//! What an administrator is told of typical mistakes in opensm.conf (options of quality of
-//! service, partitions and routers) and in prefix-routes.conf. Those of partitions.conf are in
-//! partitions.rs, those of qos-policy.conf with their parser.
+//! Diagnostics of typical mistakes in opensm.conf (options of quality of service, partitions and
+//! routers) and in prefix-routes.conf. Mistakes in partitions.conf are in partitions.rs, those in
+//! qos-policy.conf with their parser.
 
 use std::fs;
 use std::path::Path;
 use torus_sm::config::options::Options;
 use torus_sm::config::{Diagnostic, excerpt, prefix_routes};
 
-/// Compares what is said of each file in `KIND/mistakes.txt` with what is expected.
+/// Compares the diagnostics of each file in `KIND/mistakes.txt` with the expected ones.
 fn explained(kind: &str, file: &str, read: fn(&Path, &str) -> Vec<String>) -> usize {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(kind);
     let mistakes = fs::read_to_string(folder.join("mistakes.txt")).expect("the mistakes");

@@ -1,4 +1,4 @@
-//! The command line: OpenSM's spellings, errors, and what the options come to.
+//! The command line: OpenSM's spellings, errors, and the effect on the options.
 
 use std::path::{Path, PathBuf};
 use torus_sm::cli::{self, Command, DaemonArgs, UsageError};
@@ -16,7 +16,7 @@ fn daemon(line: &str) -> DaemonArgs {
     }
 }
 
-/// The options that a command line makes of the defaults.
+/// The options after a command line is applied to the defaults.
 fn options(line: &str) -> Options {
     let mut options = Options::default();
     daemon(line).apply(&mut options);

@@ -1,5 +1,5 @@
-//! partitions.conf: the example of opensm(8), typical mistakes as an administrator sees them, and
-//! the same file given to Debian's opensm and to torus-sm. So are the qos_* options.
+//! partitions.conf: the example of opensm(8), the diagnostics of typical mistakes, and the same
+//! file given to Debian's opensm and to torus-sm. The qos_* options are compared in the same way.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn vectors() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/partitions")
 }
 
-/// Between a file and what is said about it.
+/// Separates a file from its diagnostics.
 const RULE: &str = "----------------------------------------\n";
 
 #[test]
@@ -70,8 +70,8 @@ fn the_examples_of_our_manual_are_right() {
     assert_eq!(count, 3);
 }
 
-/// What opensm(8) calls the same: no rule for the default partition, no file, and how OpenSM was
-/// before it had partitions.
+/// The cases that opensm(8) calls equivalent: no rule for the default partition, no file, and
+/// OpenSM before it had partitions.
 #[test]
 fn rules_that_the_manual_calls_equivalent_are() {
     let shape = Shape { hosts: 2, router: true, ..Shape::torus([3, 1, 1]) };
@@ -115,8 +115,8 @@ fn rules_that_the_manual_calls_equivalent_are() {
     assert_eq!(made(Some("Default=0x7fff,ipoib:ALL=full;")), (without_file, groups));
 }
 
-/// What stands at index 0 of the port of the subnet manager: as in OpenSM a later entry for it in
-/// the same partition takes `indx0` back, and what was named before does not come back thereby.
+/// The P_Key at index 0 of the subnet manager's port: as in OpenSM a later entry for the port in
+/// the same partition cancels `indx0`, and the previous key does not return.
 #[test]
 fn index_0_is_taken_back() {
     let shape = Shape { hosts: 2, ..Shape::torus([3, 1, 1]) };
@@ -227,7 +227,7 @@ fn the_example_of_the_manual_takes_effect() {
     assert_eq!(tables.service_level(Pkey(0x8001)).0, 0);
 }
 
-/// A fabric, a partitions.conf, and the subnet manager that was given both.
+/// A fabric, a partitions.conf, and a subnet manager that has read both.
 struct Site {
     sim: Ibsim,
     host: String,
@@ -262,7 +262,7 @@ impl Site {
         Self { sim, host, manager, files }
     }
 
-    /// What a tool says, run beside the subnet manager, whose port is a full member of the
+    /// The output of a tool, run beside the subnet manager, whose port is a full member of the
     /// default partition.
     fn text(&self, program: &str, args: &[&str]) -> String {
         let output = self.sim.run(&self.host, program, args);
@@ -272,7 +272,7 @@ impl Site {
         text
     }
 
-    /// The P_Key table of a port as the device has it, without the zeros behind the last key.
+    /// The P_Key table of a port as the device holds it, without trailing zeros.
     fn keys(&self, guid: Guid, port: PortNum) -> Vec<u16> {
         let text = self.text("smpquery", &["-G", "pkeys", &guid.to_string(), &port.to_string()]);
         let words = text.split_whitespace().filter_map(|word| word.strip_prefix("0x"));
@@ -288,7 +288,7 @@ impl Site {
     }
 }
 
-/// Compares what devices hold and the administrator tells for a file.
+/// Compares the tables of the devices and the answers of the administrator for a file.
 fn same_as_opensm(conf: &str, extra: &[&str]) {
     let shape = Shape { hosts: 2, ..Shape::torus([3, 3, 1]) };
     let theirs = Site::new(&shape, conf, &tool("opensm").expect("checked"), extra);
@@ -299,7 +299,7 @@ fn same_as_opensm(conf: &str, extra: &[&str]) {
         let guid = node.port_guid(PortNum(first));
         let mut ports = vec![PortNum(first)];
         if node.kind == NodeKind::Switch {
-            // One to another switch, and those to the hosts.
+            // The port to another switch, and those to the hosts.
             ports.extend([1, 7, 8].map(PortNum));
         }
         for port in ports {
@@ -308,7 +308,7 @@ fn same_as_opensm(conf: &str, extra: &[&str]) {
         }
     }
     if extra.contains(&"-W") {
-        // Then OpenSM does not find the groups for requesters that have the full key only.
+        // OpenSM does not find the groups then for requesters that have the full key only.
         return;
     }
     let (config, _) = PartitionsConfig::parse(Path::new("p.conf"), conf);
@@ -340,9 +340,8 @@ fn tables_and_groups_are_those_of_opensm() {
     same_as_opensm(conf, &["-W"]);
 }
 
-/// A file made of a seed. What is done other than in OpenSM by design is left out: keys that are
-/// generated although they stand further down, groups of partitions without members, and scopes
-/// of broadcast groups.
+/// A random file. It avoids the intended differences from OpenSM: generated keys that appear
+/// further down in the file, groups of partitions without members, and scopes of broadcast groups.
 fn generated(seed: u64, shape: &Shape) -> String {
     let mut random = Random(seed);
     let mut conf = String::new();
@@ -353,7 +352,7 @@ fn generated(seed: u64, shape: &Shape) -> String {
         .collect();
     for number in 0..4 + random.below(12) {
         let name = format!("P{}", random.below(8));
-        // Keys come first; once they have begun to be generated, no longer.
+        // Explicit keys come before generated ones.
         conf += &match random.below(5) {
             0 => "Default=0x7fff".to_owned(),
             1 | 2 if number < 6 => format!("K{number}={:#x}", 0x100 + random.below(0x7000)),
@@ -379,7 +378,7 @@ fn generated(seed: u64, shape: &Shape) -> String {
         }
         conf += " SELF;\n";
     }
-    // The tools ask from the subnet manager's port.
+    // The tools send their queries from the subnet manager's port.
     conf + "Default=0x7fff : SELF=full;\n"
 }
 
@@ -396,8 +395,8 @@ fn generated_files_mean_the_same_to_opensm() {
     }
 }
 
-/// What a port does with service levels: VL arbitration, limit and SL to VL tables, as told by
-/// the device. Lines with LIDs are left out.
+/// VL arbitration, limit and SL to VL tables of a port, as read from the device. Lines with LIDs
+/// are left out.
 fn service_levels(site: &Site, guid: Guid, port: PortNum) -> String {
     let (guid, port) = (guid.to_string(), port.to_string());
     let of = |what: &str| site.text("smpquery", &["-G", what, &guid, &port]);
@@ -409,8 +408,8 @@ fn service_levels(site: &Site, guid: Guid, port: PortNum) -> String {
     info.chain(tables).map(|line| format!("{line}\n")).collect()
 }
 
-/// Without `max_op_vls`: OpenSM's first sweep cuts the tables to the VLs that a port had, ours to
-/// those that it gets.
+/// Without `max_op_vls`: OpenSM's first sweep cuts the tables to the VLs that a port had, torus-sm
+/// to those that it gets.
 #[test]
 fn qos_options_mean_the_same_to_opensm() {
     if !have(&["ibsim", "opensm", "smpquery"]) {
@@ -442,7 +441,7 @@ fn qos_options_mean_the_same_to_opensm() {
     }
 }
 
-/// A small generator (SplitMix64): the same files in every run.
+/// Pseudo-random numbers (SplitMix64): the same files in every run.
 struct Random(u64);
 
 impl Random {
@@ -490,7 +489,7 @@ fn a_wrong_file_keeps_the_daemon_from_starting_and_a_reload_from_counting() {
     assert!(said.contains("Storage : 0x12g;\n              ^^^^^\n"), "{said}");
 }
 
-/// `torus-sm check` with these words in a folder; exit code and text.
+/// Exit code and output of `torus-sm check` with these arguments in a folder.
 fn check(folder: &Path, words: &[&str]) -> (Option<i32>, String) {
     let mut command = std::process::Command::new(torus_sm());
     let command = command.arg("check").args(words).current_dir(folder);

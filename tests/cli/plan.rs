@@ -1,4 +1,5 @@
-//! `torus-sm plan` as a process: reports, files, exit codes; what-if against separate runs.
+//! `torus-sm plan` as a process: reports, files, exit codes, and what-if results compared with
+//! separate runs.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use torus_sm::sim::generate::Shape;
 
-/// Refuse rather than fall back.
+/// Fail rather than fall back to another engine.
 const STRICT: [&str; 3] = ["-R", "torus-2QoS,no_fallback", "-Q"];
 
 fn plan(words: &[&str]) -> Output {
@@ -107,7 +108,7 @@ fn what_is_refused_is_explained_and_drawn() {
     let notes = report["notes"].as_array().expect("notes");
     let first = notes[0]["text"].as_str().expect("a text");
     assert!(first.starts_with("torus-2QoS cannot route this fabric, minhop is used"), "{first}");
-    // The reason is told once.
+    // The reason is printed once.
     let reasons = notes.iter().filter(|note| note["code"] == "4E38");
     assert_eq!(reasons.count(), 1, "{notes:?}");
 }
@@ -153,7 +154,7 @@ fn a_broken_ring_has_its_band() {
         elements(&svg).iter().filter(|element| element.contains(&class)).count()
     };
     assert_eq!((count("band"), count("halo")), (1, 3));
-    // The cable along x once, that along z at both ends, and the legend's.
+    // The link along x once, that along z at both ends, and the legend's.
     assert_eq!(count("gone"), 1 + 2 + 1);
 }
 
@@ -198,8 +199,8 @@ fn a_fabric_file_gives_opensms_torus() {
     }
 }
 
-/// The failure of a component as an option of its own run: switches by GUID, cables by the port
-/// that leads upwards.
+/// The option that removes a component in a run of its own: switches by GUID, links by the port in
+/// the positive direction.
 fn as_option(shape: &Shape, component: &Value) -> [String; 2] {
     let place = |guid: &Value| {
         let [x, y] = [0..shape.radix[0], 0..shape.radix[1]];
@@ -224,7 +225,7 @@ fn what_if_agrees_with_separate_runs() {
     let shape = Shape::torus([4, 3, 1]);
     fs::write(&conf, shape.torus_conf()).expect("a file");
     let conf = conf.to_str().expect("UTF-8");
-    // The base has a cable less already, so that cables of its ring matter.
+    // The base has lost a link already, so that links of its ring matter.
     let base = strict(&["4x3x1", "--torus_config", conf, "--missing-link", "2,1,0:+x"]);
     let (code, report) = json(&[&base[..], &["--what-if"]].concat());
     assert_eq!(code, Some(0));
@@ -242,7 +243,7 @@ fn what_if_agrees_with_separate_runs() {
         let lids = |report: &Value| report["lids"]["count"].as_u64().expect("a count");
         let gone = if option[0] == "--missing-switch" { 2 } else { 0 };
         if is_routed {
-            // Hosts of a switch that lost its place are there, but nobody reaches them.
+            // Hosts of a switch that lost its place remain, but are unreachable.
             let left_out = alone["checks"]["left_out"].as_array().expect("a list").len() as u64;
             let cut_off = lids(&report) - lids(&alone) - gone + left_out;
             assert_eq!(failure["cut_off"], cut_off, "{option:?}");
@@ -256,8 +257,8 @@ fn what_if_agrees_with_separate_runs() {
     }
     assert_eq!(what_if["refused"], refused);
     assert_eq!(what_if["routed"], failures.len() - refused);
-    // The cable across from the gap, and the four switches that the only seed names, at least. (A
-    // cable beside the gap leaves a switch without a ring, which then counts as missing.)
+    // The link across from the gap, and the four switches that the only seed names, at least. (A
+    // link beside the gap leaves a switch without a ring, which then counts as missing.)
     assert!(refused > 4, "{refused}");
     let by_cause = what_if["causes"].as_array().expect("causes").iter();
     let counted: u64 = by_cause.filter_map(|cause| cause["failures"].as_u64()).sum();
@@ -269,7 +270,7 @@ fn pairs_are_tried_once() {
     let (_, report) = json(&strict(&["3x3", "--what-if-pairs"]));
     let what_if = &report["what_if"];
     let (switches, cables) = (9, 18);
-    // A cable of a switch that is gone anyway makes no pair with it: four for each switch.
+    // A link of a switch that is removed makes no pair with it: four for each switch.
     let parts = switches + cables;
     let pairs = parts * (parts - 1) / 2 - switches * 4;
     assert_eq!(what_if["failures"].as_array().map(Vec::len), Some(parts + pairs));

@@ -1,4 +1,4 @@
-//! `torus-sm torus-config`, the program.
+//! `torus-sm torus-config` as a process.
 
 use std::path::Path;
 use std::process::{Command, Output};

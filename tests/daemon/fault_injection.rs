@@ -1,9 +1,9 @@
-//! The daemon in adversity: MADs are lost, a switch is silent, a link flaps; all of it drawn
-//! from a seed, on the paused clock. When the link has stopped flapping, the subnet is up around
-//! the silent switch although MADs are still lost; when the switch speaks again, all of it is, with
-//! the right tables; and when no MAD is lost any more it stays so.
+//! The daemon under injected faults: MADs are lost, a switch does not respond, a link flaps; all of
+//! it drawn from a seed, on the paused clock. Once the link is stable, the subnet is up around the
+//! silent switch although MADs are still lost; once the switch responds, all of the subnet is up
+//! with the right tables; and once no MAD is lost any more it stays so.
 //!
-//! TORUS_SM_SEED=N runs one seed again; TORUS_SM_LOG=1 shows the daemon's log with it.
+//! TORUS_SM_SEED=N runs one seed; TORUS_SM_LOG=1 shows the daemon's log.
 
 use std::time::Duration;
 use testkit::{SimCluster, Sm, settle};
@@ -16,10 +16,10 @@ use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::{NodeKind, SmState};
 
 const SEEDS: u64 = 200;
-/// The longest a daemon may take to get over it: a few sweep intervals, and retries.
+/// Time limit for recovery: a few sweep intervals, and retries.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Draws from a seed (SplitMix64).
+/// Pseudo-random numbers from a seed (SplitMix64).
 struct Dice(u64);
 
 impl Dice {
@@ -37,7 +37,7 @@ impl Dice {
     }
 }
 
-/// What goes wrong.
+/// The faults of a seed.
 #[derive(Debug)]
 struct Adversity {
     shape: &'static str,
@@ -45,7 +45,7 @@ struct Adversity {
     flapping: (Guid, PortNum),
     period: Duration,
     flaps: u32,
-    /// Before the daemon starts, or only once the subnet is up.
+    /// The faults begin before the daemon starts, or only once the subnet is up.
     from_the_start: bool,
 }
 
@@ -59,7 +59,7 @@ fn draw(seed: u64) -> (SimCluster, Adversity) {
     let shape = *dice.pick(&["4x3x1", "3x3x2", "5x3x1", "3x3x3", "6x5x1"]);
     let cluster = cluster(shape, seed);
     let nodes = &cluster.topology.nodes;
-    // Silence next to the daemon would leave it nothing to talk to.
+    // If the switch next to the daemon were silent, the daemon would reach no other node.
     let own = cluster.shape.switch_guid([0; 3]);
     let is_switch =
         |guid: Guid| nodes.iter().any(|node| node.guid == guid && node.kind == NodeKind::Switch);
@@ -74,20 +74,20 @@ fn draw(seed: u64) -> (SimCluster, Adversity) {
         silent: *dice.pick(&switches),
         flapping: dice.pick(&between)[dice.below(2) as usize],
         period: Duration::from_millis(5 + dice.below(3000)),
-        // An even number: in the end the cable is plugged.
+        // An even number: in the end the link is up.
         flaps: 2 * (1 + dice.below(20) as u32),
         from_the_start: dice.below(2) == 0,
     };
     (cluster, adversity)
 }
 
-/// Waits until nothing is wrong; the last faults if that does not happen.
+/// Waits until there are no faults; the last faults if that does not happen.
 async fn recovered(cluster: &SimCluster, sm: &Sm) -> Result<Duration, Vec<String>> {
     let is_well = || sm.state() == SmState::Master && sm.engine() == "torus-2QoS";
     until_none(|| cluster.faults(sm), is_well).await
 }
 
-/// Waits until there are no faults and all is well.
+/// Waits until there are no faults and the subnet is up.
 async fn until_none(
     faults: impl Fn() -> Vec<String>,
     is_well: impl Fn() -> bool,
@@ -142,7 +142,7 @@ async fn survive(seed: u64) -> Result<Duration, String> {
     if let Err(faults) = recovered(&cluster, &sm).await {
         return told("not recovered", &faults);
     }
-    // It stays that way, and there is nothing left to do.
+    // It stays that way, and no work is left.
     sleep(PATIENCE).await;
     let faults = cluster.faults(&sm);
     if !faults.is_empty() {
@@ -196,7 +196,7 @@ fn two_hundred_seeds_end_well() {
     assert!(failures.is_empty(), "{} of {} seeds failed", failures.len(), outcomes.len());
 }
 
-/// Lines for the console while MADs are in motion, and what undoes those that stay.
+/// Console commands while MADs are in motion, and the commands that repair lasting faults.
 struct Storm {
     dice: Dice,
     cables: Vec<[String; 2]>,
@@ -246,8 +246,7 @@ impl Storm {
     }
 }
 
-/// The simulator and the daemon outlive 2,000 faults, and when all is repaired the fabric is as
-/// it should be.
+/// The simulator and the daemon survive 2,000 faults, and after all repairs the fabric is in order.
 #[tokio::test(start_paused = true)]
 async fn two_thousand_faults_by_the_console() {
     let seed = std::env::var("TORUS_SM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
@@ -262,7 +261,7 @@ async fn two_thousand_faults_by_the_console() {
         let line = storm.line();
         match console::run_line(&cluster.fabric, &line) {
             Ok(_) => done += 1,
-            // Such as plugging in a cable that is plugged in.
+            // Such as plugging in a link that is plugged in.
             Err(_) => {
                 refused += 1;
                 if line.starts_with("swap") {

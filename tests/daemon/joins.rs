@@ -1,5 +1,5 @@
-//! Multicast groups that come, go and change: a plan that takes over what did not change equals one
-//! from scratch, and so does the verdict on it; and a whole daemon whose hosts all join at once.
+//! Multicast groups that are created, deleted and changed: an incremental plan equals one from
+//! scratch, and so does its verification; and a whole daemon whose hosts all join at once.
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,9 +28,9 @@ use torus_sm::wire::attr::AttrId;
 use torus_sm::wire::attr::tables::PkeyBlock;
 use torus_sm::wire::mad::Method;
 
-// ---- plans and verdicts ----
+// ---- plans and their verification ----
 
-/// A fabric that is up, and all that its plans are made from but the groups.
+/// A fabric that is up, and the input of its plans except the groups.
 struct Ground {
     site: Site,
     fabric: Arc<Fabric>,
@@ -96,7 +96,7 @@ impl Ground {
     }
 }
 
-/// Groups whose members change, by number; some share an MLID.
+/// Groups by number whose members change; some share an MLID.
 struct Roster {
     groups: BTreeMap<u16, GroupMembers>,
     ends: Vec<PortId>,
@@ -147,7 +147,7 @@ fn assert_same_plan(one: &Plan, two: &Plan) {
     assert_eq!(one.partitions, two.partitions);
 }
 
-/// What was found in the changes is what is found in the whole.
+/// Asserts that verification of the changes finds the same as full verification.
 fn assert_same_findings(changes: &Verified, whole: &Result<Verified, VerifyFailure>) {
     let (changes, whole) = (changes.summary(), whole.as_ref().expect("it passes").summary());
     assert_eq!(changes.extent, Extent::Incremental);
@@ -203,7 +203,8 @@ proptest! {
             let whole = verify(&ground.fabric, scratch, &checks);
             let next = Arc::new(next);
             let found = proof.as_mut().and_then(|known| known.check(&ground.fabric, &next, &checks));
-            // SL 3 has no tree of its own in torus-2QoS, and may be refused a short look.
+            // SL 3 has no tree of its own in torus-2QoS, and incremental verification may reject
+            // it.
             if let Some(found) = found {
                 assert_same_findings(&found, &whole);
             }
@@ -211,7 +212,8 @@ proptest! {
         }
     }
 
-    /// Entries that are wrong are found in a look at the changes, or that look says nothing.
+    /// Wrong entries are found by verification of the changes, unless it declines to give a
+    /// verdict.
     #[test]
     fn corrupt_trees_do_not_pass(
         shape in shapes(),
@@ -244,7 +246,7 @@ proptest! {
     }
 }
 
-/// On a torus without faults a look at the changed trees suffices, whoever joins what.
+/// On a torus without faults verification of the changed trees suffices for any join.
 #[test]
 fn groups_of_a_whole_torus_need_no_second_look() {
     let ground = Ground::new(&Shape { hosts: 2, ..Shape::torus([4, 5, 3]) }, "torus-2QoS");
@@ -271,7 +273,7 @@ async fn up(cluster: &SimCluster) -> Sm {
     sm
 }
 
-/// The trees of these MLIDs lead to these hosts, and to nobody else.
+/// Checks that the trees of these MLIDs lead to these hosts and no others.
 fn check_trees(
     cluster: &SimCluster,
     mlids: &BTreeMap<usize, BTreeSet<Mlid>>,
@@ -303,7 +305,7 @@ async fn many_joins_take_few_blocks_and_what_is_left_is_released() {
     assert_eq!((tally.granted, &tally.refused[..]), (hosts.len() * GROUPS, &[][..]));
     assert_eq!(tally.unanswered, 0);
     let given: BTreeSet<Mlid> = tally.mlids.values().flatten().copied().collect();
-    // Whoever heard that it is a member is in the tables.
+    // Every host whose join was granted is in the tables.
     check_trees(&cluster, &tally.mlids, &nodes);
     let blocks = 48 * 2;
     let sets = mft_sets(&cluster);
@@ -319,7 +321,7 @@ async fn many_joins_take_few_blocks_and_what_is_left_is_released() {
     settle().await;
     let nodes = staying.iter().map(|&(node, _)| node).collect();
     check_trees(&cluster, &tally.mlids, &nodes);
-    // A whole pass finds nothing to correct.
+    // A heavy sweep finds nothing to correct.
     assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
 
     joins::all(&cluster.fabric, staying, Method::DELETE, GROUPS, 10).await;
@@ -345,7 +347,7 @@ async fn a_lone_join_is_answered_as_soon_as_its_branch_is_there() {
     for (count, host) in hosts.iter().enumerate() {
         let tally =
             joins::all(&cluster.fabric, std::slice::from_ref(host), Method::SET, 1, 1).await;
-        // No time passes on the paused clock but where somebody waits.
+        // On the paused clock time passes only while a task waits.
         assert_eq!((tally.granted, tally.longest.as_millis()), (1, 0), "host {count}");
         let nodes = hosts[..=count].iter().map(|&(node, _)| node).collect();
         if count > 0 {
@@ -353,7 +355,7 @@ async fn a_lone_join_is_answered_as_soon_as_its_branch_is_there() {
         }
     }
     assert_eq!(sm.generation(), generation + hosts.len() as u64);
-    // A cable that is lost afterwards is routed around, by trees as well.
+    // Unicast and multicast are routed around a link that is lost afterwards.
     let cable = (cluster.shape.switch_guid([1, 1, 0]), PortNum(1));
     assert!(cluster.fabric.unlink(cable.0, cable.1));
     settle().await;

@@ -1,4 +1,4 @@
-//! The daemon as a process, on Debian's ibsim: exit codes, signals, the log, the background.
+//! The daemon as a process on Debian's ibsim: exit codes, signals, the log, background operation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ fn signal(id: u32, name: &str) {
     assert!(status.expect("kill(1) is there").success(), "{name} to {id}");
 }
 
-/// Waits for the end; the exit code, and how long that took.
+/// Waits for the end; the exit code, and the time it took.
 fn ended(mut running: Running) -> (Option<i32>, Duration) {
     let start = Instant::now();
     let status = running.0.wait().expect("the daemon ends");
@@ -78,7 +78,7 @@ fn hup_reads_the_configuration_again_and_keeps_the_old_one_if_it_is_wrong() {
     again("sweep_interval often\n", "the configuration stays as it was: ");
     wait_for(&log(&sim), "opensm.conf:1:16: sweep_interval: 'often' is not a number", LIMIT);
     again("routing_engine minihop\n", "unknown routing engine \"minihop\"; valid are minhop, ");
-    // It lives on, and the fabric was swept again.
+    // The daemon continues, and has swept the fabric again.
     again("sweep_interval 98\nlog_flags 0x07\n", "heavy sweep: ");
     let text = fs::read_to_string(log(&sim)).expect("a log");
     assert_eq!(text.matches("configuration read again").count(), 2, "{text}");
@@ -167,7 +167,7 @@ fn what_is_wrong_with_the_torus_is_told_and_minhop_steps_in() {
     assert!(text.contains(warning), "{text}");
 }
 
-/// Runs the program where there is no InfiniBand.
+/// Runs the program without InfiniBand.
 fn without_fabric(dir: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(torus_sm());
     command.env_remove("LD_PRELOAD").env("OSM_TMP_DIR", dir).env("OSM_CACHE_DIR", dir);

@@ -20,7 +20,7 @@ use torus_sm::wire::attr::{AttrId, NodeKind, Notice, SmState, TrapNumber};
 use torus_sm::wire::mad::Method;
 use torus_sm::wire::smp::{SmpRoute, request};
 
-/// The host the daemon sits at.
+/// Position of the switch at which the daemon's host is.
 const ORIGIN: [u16; 3] = [0, 0, 0];
 
 async fn up(cluster: &SimCluster) -> Sm {
@@ -44,7 +44,7 @@ async fn comes_up_and_stays(shape: &str, hosts: u8) {
     assert_eq!(down.count(), 0);
     let tables = cluster.tables();
     assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
-    // Light sweeps change nothing either: one SwitchInfo a switch.
+    // Light sweeps read one SwitchInfo per switch and change nothing.
     cluster.fabric.reset_counters();
     sleep(Duration::from_secs(10)).await;
     let switches = cluster.tables().len() as u64;
@@ -117,7 +117,7 @@ async fn nobody_waits_for_what_was_asked_along_a_lost_cable() {
     let cluster = SimCluster::healthy("3x3x3", 1);
     let sm = up(&cluster).await;
     let places = (0..27).map(|n: u16| [n % 3, n / 3 % 3, n / 9]);
-    // The cables upwards of all switches: all there are between switches.
+    // The links in the positive direction of all switches: all links between switches.
     for (at, num) in places.flat_map(|at| [1, 3, 5].map(|num| (at, num))) {
         let (switch, port) = (cluster.shape.switch_guid(at), PortNum(num));
         let start = Instant::now();
@@ -125,7 +125,7 @@ async fn nobody_waits_for_what_was_asked_along_a_lost_cable() {
         while !cluster.faults(&sm).is_empty() && start.elapsed() < Duration::from_secs(20) {
             sleep(Duration::from_millis(1)).await;
         }
-        // An SMP that is never answered is given up after 800 ms.
+        // An SMP that is not answered times out after 800 ms.
         let took = start.elapsed();
         assert!(took < Duration::from_millis(200), "{at:?} port {num}: {took:?}");
         assert!(cluster.fabric.relink(switch, port));
@@ -142,7 +142,7 @@ async fn while_refusing_everything_stays_and_the_operator_knows_why() {
     settle().await;
     assert_eq!(cluster.faults(&sm), [""; 0]);
     let (tables, generation) = (cluster.tables(), sm.generation());
-    // Both cables of the ring are lost at once: the sweep that finds out sees no single one.
+    // Two links of the ring are lost at once: the sweep that finds out never sees a single loss.
     let [one, other] = [[0, 2, 0], [2, 2, 0]].map(|at| cluster.shape.switch_guid(at));
     let dump = cluster.dir().join("opensm-torus.dump");
     let places = std::fs::read_to_string(&dump).expect("a dump of the torus");
@@ -171,7 +171,7 @@ async fn while_refusing_everything_stays_and_the_operator_knows_why() {
     ] {
         assert_eq!(text.matches(&wanted).count(), 1, "{wanted} in\n{text}");
     }
-    // What was built is dumped, though it is refused.
+    // A rejected torus is dumped as far as it was recognised.
     assert_eq!(std::fs::read_to_string(&dump).expect("a dump of the torus"), places);
     assert!(cluster.fabric.relink(one, PortNum(1)));
     settle().await;
@@ -186,7 +186,7 @@ async fn what_still_works_is_counted_by_following_packets() {
     let alone = Some("torus-2QoS,no_fallback".into());
     let sm = cluster.start(ORIGIN, Options { routing_engine: alone, ..cluster.options() });
     settle().await;
-    // Two switches that are no neighbours: their four hosts are gone, and paths through them.
+    // Two switches that are not neighbours: their four hosts are lost, and the paths through them.
     for at in [[1, 1, 0], [2, 2, 0]] {
         let guid = cluster.shape.switch_guid(at);
         (1..=8).for_each(|num| {
@@ -217,7 +217,7 @@ async fn what_still_works_is_counted_by_following_packets() {
 async fn a_lost_cable_is_found_without_traps() {
     let cluster = SimCluster::healthy("3x3x3", 1);
     let sm = up(&cluster).await;
-    // No device tells anything from now on; only the light sweep can find out.
+    // No device sends a trap from now on; only the light sweep can find out.
     let switches = cluster.topology.nodes.iter().filter(|node| node.kind == NodeKind::Switch);
     let guid = cluster.shape.switch_guid([1, 1, 1]);
     switches.for_each(|node| assert!(cluster.fabric.silence(node.guid)));
@@ -274,7 +274,7 @@ async fn nodes_that_start_anew_are_configured_again() {
     for node in [switch, host, own_switch] {
         assert!(cluster.fabric.reboot(node));
         settle().await;
-        // Whose own trap has nowhere to go is found by the light sweep at the latest.
+        // A switch whose own trap cannot be routed is found by the light sweep at the latest.
         sleep(Duration::from_secs(11)).await;
         assert_eq!(cluster.faults(&sm), [""; 0], "after {node}");
         assert!(cluster.tables() == tables, "after {node}");
@@ -293,7 +293,7 @@ async fn a_dead_switch_holds_nobody_up() {
     let mut subnet = sm.subnet.clone();
     subnet.mark_unchanged();
     subnet.changed().await.expect("the daemon runs");
-    // The neighbours' traps suffice: nothing behind the lost cables is asked and waited for.
+    // The neighbours' traps suffice: the daemon waits for no SMP over the lost links.
     assert!(start.elapsed() < Duration::from_millis(100), "after {:?}", start.elapsed());
     let known = subnet.borrow().as_ref().map(|subnet| subnet.fabric.switches().len());
     assert_eq!(known, Some(15));
@@ -336,7 +336,7 @@ async fn a_storm_of_traps_leads_to_a_few_sweeps() {
     assert!(start.elapsed() >= Duration::from_secs(4));
     sleep(Duration::from_secs(3)).await;
     let sweeps = cluster.sweeps();
-    // A burst of eight, then one in a second.
+    // A burst of eight, then one per second.
     assert!((1..=16).contains(&sweeps), "{sweeps} sweeps");
     assert_eq!(cluster.fabric.sets(), 0);
     assert_eq!(sm.stop().await, Exit::Clean);
@@ -430,7 +430,7 @@ async fn two_that_start_together_agree() {
     assert_eq!(cluster.faults(&better), [""; 0]);
 }
 
-/// Thirty-nine partitions with all ports as full members, and what follows.
+/// Thirty-nine partitions with all ports as full members, followed by `more`.
 fn partitions(more: &str) -> Arc<PartitionsConfig> {
     let many = (1..40).map(|key| format!("={key}, defmember=full: ALL;\n"));
     let text = many.collect::<String>() + more;
@@ -441,10 +441,10 @@ fn partitions(more: &str) -> Arc<PartitionsConfig> {
 #[tokio::test(start_paused = true)]
 async fn a_reload_moves_keys_without_losing_any() {
     let cluster = SimCluster::healthy("3x3x1", 1);
-    // One Set after the other, so that all that comes between is seen.
+    // One Set at a time, so that every intermediate state is seen.
     let options = Options { max_wire_smps: 1, ..cluster.options() };
-    // First key 7 stands at index 0; then the default key does, which moves there from the
-    // second block, and key 5 is gone from all hosts but one.
+    // First P_Key 7 is at index 0; then the default P_Key moves there from the second block, and
+    // P_Key 5 leaves all hosts but one.
     let hosts: Vec<Guid> = cluster.hosts().collect();
     let member = Guid(hosts[4].0 + 1);
     let first = partitions("=7, indx0, defmember=full: ALL; Default=0x7fff: ALL=full;");
@@ -512,18 +512,18 @@ async fn optimized_switches_take_a_mapping_for_many_ports() {
         };
         let sm = cluster.start(ORIGIN, options);
         settle().await;
-        // Among others, that the switches hold what is planned.
+        // Among others, that the switches hold the plan.
         assert_eq!(cluster.faults(&sm), [""; 0]);
         sets.push(cluster.fabric.requests(AttrId::SL_TO_VL)[1]);
         assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
         assert_eq!(sm.stop().await, Exit::Clean);
     }
-    // One Set a switch, beside those of the hosts.
+    // One Set per switch, besides those of the hosts.
     assert_eq!(sets[1], 9 + 18);
     assert!(sets[0] > 9 * 36, "{sets:?}");
 }
 
-/// A switch that refuses SL to VL mappings is an error in each sweep, unless that is suppressed.
+/// A switch that rejects SL to VL mappings is an error in each sweep, unless errors are suppressed.
 #[tokio::test(start_paused = true)]
 async fn refused_mappings_count_unless_they_are_suppressed() {
     let cluster = SimCluster::new(Shape::torus([3, 3, 1]), Hardware::default(), 1);

@@ -1,4 +1,4 @@
-//! The daemon on Debian's ibsim, beside Debian's opensm on the same fabric, and judged by
+//! The daemon on Debian's ibsim: compared with Debian's opensm on the same fabric, and checked by
 //! infiniband-diags and ibdmchk.
 
 use std::collections::BTreeSet;
@@ -62,7 +62,7 @@ fn start(sim: &Ibsim, case: &Case, program: &Path, extra: &[&str]) -> Running {
     Running(child.expect("the subnet manager starts"))
 }
 
-/// Runs a subnet manager with `-o` on a fabric of its own; the folder has the dumps.
+/// Runs a subnet manager with `-o` on a fabric of its own, whose folder has the dumps.
 fn once(case: &Case, program: &Path) -> Ibsim {
     let sim = Ibsim::start(&case.fabric());
     let mut sm = start(&sim, case, program, &["-o"]);
@@ -102,7 +102,7 @@ fn same_tables_as_opensm(radix: [u16; 3], hosts: u8) {
     ibdmchk_is_content(&ours, usize::from(hosts) * usize::from(radix.iter().product::<u16>()));
 }
 
-/// dump_fts reads from the switches what our dump file says.
+/// Checks that the switches, as dump_fts reads them, hold the tables of our dump file.
 fn devices_hold_what_is_dumped(sim: &Ibsim) {
     if !have(&["dump_fts"]) {
         return;
@@ -112,7 +112,7 @@ fn devices_hold_what_is_dumped(sim: &Ibsim) {
     let mut dumped = read_lfts(&sim.dir().join("opensm-lfts.dump"));
     let shown: BTreeSet<u64> = held.keys().map(|(_, destination)| *destination).collect();
     let all: BTreeSet<u64> = dumped.keys().map(|(_, destination)| *destination).collect();
-    // dump_fts reads one block too few where the highest LID is a multiple of 64.
+    // dump_fts reads one block too few if the highest LID is a multiple of 64.
     let passed_over = usize::from(all.len().is_multiple_of(64));
     assert_eq!(all.difference(&shown).count(), passed_over, "destinations without entries");
     dumped.retain(|(_, destination), _| shown.contains(destination));
@@ -120,8 +120,8 @@ fn devices_hold_what_is_dumped(sim: &Ibsim) {
     assert!(difference.is_empty(), "the devices hold other tables:\n{difference}");
 }
 
-/// ibdmchk reads our dump files, finds all paths between `hosts` channel adapters and, with path
-/// SLs and SL to VL tables taken into account, no credit loop.
+/// Checks that ibdmchk reads our dump files and finds all paths between `hosts` channel adapters
+/// and, with path SLs and SL to VL tables taken into account, no credit loop.
 fn ibdmchk_is_content(sim: &Ibsim, hosts: usize) {
     let Some(ibdmchk) = tool("ibdmchk") else { return };
     let output = Command::new(ibdmchk)
@@ -208,7 +208,7 @@ fn a_lost_cable_is_routed_around_and_its_return_restores_the_tables() {
     let dump = sim.dir().join("opensm-lfts.dump");
     let _sm = start(&sim, &case, &torus_sm(), &["-s", "1"]);
     wait_for(&log, "SUBNET UP", Duration::from_secs(20));
-    // The dump files follow SUBNET UP; each is replaced as a whole.
+    // The dump files are written after SUBNET UP; each is replaced as a whole.
     assert!(wait_until(Duration::from_secs(10), || dump.is_file()), "no dump files");
     let before = read_lfts(&dump);
     let switch = format!("S-{:016x}", case.shape.switch_guid([1, 1, 0]).0);
@@ -230,7 +230,8 @@ fn a_lost_cable_is_routed_around_and_its_return_restores_the_tables() {
     );
 }
 
-/// ibsim keeps other values than it is sent in some fields of PortInfo: they are not sent again.
+/// ibsim stores other values than it is sent in some fields of PortInfo: the daemon does not send
+/// them again.
 #[test]
 fn a_second_sweep_sends_no_set() {
     if !have(&["ibsim"]) {

@@ -1,4 +1,4 @@
-//! Debian's ibdmchk as a second opinion: it reads the dump files of our plans, follows all paths
+//! Verification by Debian's ibdmchk: it reads the dump files of our plans, follows all paths
 //! between channel adapters, and looks for credit loops with an algorithm of its own.
 
 use std::fs;
@@ -18,7 +18,7 @@ use torus_sm::wire::attr::NodeKind;
 use torus_sm::wire::attr::tables::SlToVl;
 
 const TORUS: &str = "torus-2QoS,no_fallback";
-/// What ibdmchk says when it found one.
+/// ibdmchk's message for a credit loop.
 const CREDIT_LOOP: &str = "-E- credit loops in routing";
 
 /// All channel adapters in one group.
@@ -28,7 +28,7 @@ fn everybody(fabric: &Fabric) -> GroupMembers {
     GroupMembers { mlid: Mlid(0xC000), sl: Sl(0), members, senders: Vec::new() }
 }
 
-/// What ibdmchk says of a plan.
+/// The output of ibdmchk for a plan; `None` if ibdmchk is not installed.
 fn judge(fabric: &Fabric, plan: &Plan) -> Option<String> {
     let ibdmchk = testkit::tool("ibdmchk")?;
     let dir = tempfile::tempdir().expect("a temporary folder");
@@ -51,8 +51,8 @@ fn judge(fabric: &Fabric, plan: &Plan) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Both sides find all paths in the plan for a site and some groups, and ibdmchk no credit loop.
-/// Returns whether we do; `None` if ibdmchk is not installed.
+/// Asserts that both programs find all paths in the plan for a fabric and some groups, and that
+/// ibdmchk finds no credit loop. Returns whether we find one; `None` if ibdmchk is not installed.
 fn has_loop(name: &str, site: &Site, groups: &[GroupMembers]) -> Option<bool> {
     let plan = site.plan(groups).unwrap_or_else(|no| panic!("{name}: {no:?}"));
     let verified = verify(&site.fabric, plan, &Checks::new(site.options.qos));
@@ -73,7 +73,8 @@ fn has_loop(name: &str, site: &Site, groups: &[GroupMembers]) -> Option<bool> {
     Some(verified.summary().cycle.is_some())
 }
 
-/// Both sides find all paths and no credit loop, with all channel adapters in a group.
+/// Asserts that both programs find all paths and no credit loop, with all channel adapters in a
+/// group.
 fn assert_clean(name: &str, site: &Site) {
     assert_ne!(has_loop(name, site, &[everybody(&site.fabric)]), Some(true), "{name}");
 }
@@ -86,7 +87,7 @@ fn healthy_tori_have_all_paths_and_no_credit_loop() {
     }
 }
 
-/// A fabric of the vectors, as seen from its first channel adapter that has a cable.
+/// A fabric of the vectors, seen from its first channel adapter that has a link.
 fn vector(folder: &Path) -> Site {
     let net = folder.join("fabric.net");
     let topology = ibnet::parse(&net, &fs::read_to_string(&net).unwrap()).unwrap();
@@ -122,11 +123,11 @@ fn degraded_and_odd_tori_have_all_paths_and_no_credit_loop() {
     assert!(clean >= 10, "{clean} vectors");
 }
 
-/// Each failure of a single switch or cable of three tori, or some of them unless
-/// `TORUS_ALL_FAILURES` is 1: all paths, and no credit loop. With a group of all, we find one around
-/// switches in the row of the trunk of its tree, which OpenSM's tree closes as well: see
-/// torus-2QoS(8). ibdmchk does not see these, as it takes multicast packets to keep their VL at
-/// every turn, whatever the SL2VL tables say.
+/// Each failure of a single switch or link of three tori, or a sample unless `TORUS_ALL_FAILURES`
+/// is 1: all paths, and no credit loop. With a group of all, we find one around switches in the row
+/// of the trunk of its tree, which OpenSM's tree closes as well: see torus-2QoS(8). ibdmchk does
+/// not find these, because it assumes that multicast packets keep their VL at every turn, whatever
+/// the SL to VL tables say.
 #[test]
 fn single_failures_leave_all_paths_and_no_credit_loop() {
     if testkit::tool("ibdmchk").is_none() {
@@ -156,7 +157,7 @@ fn single_failures_leave_all_paths_and_no_credit_loop() {
     );
 }
 
-/// Both sides find a credit loop.
+/// Asserts that both programs find a credit loop.
 fn assert_loop(site: &Site, plan: &Plan) {
     let Some(text) = judge(&site.fabric, plan) else { return };
     assert!(text.contains(CREDIT_LOOP), "{text}");

@@ -1,4 +1,5 @@
-//! Comparison with Debian's opensm, and diagnosis by Debian's tools. Tests say SKIPPED where those are not installed.
+//! Comparison with Debian's opensm, and checks by Debian's tools. Tests print SKIPPED where those
+//! are not installed.
 
 mod bring_up;
 mod ibdmchk;

@@ -1,5 +1,5 @@
-//! Someone else's judgement: Min Hop's tables against those of OpenSM's `-R minhop`, by GUID, on
-//! fabrics that ibsim simulates. Says SKIPPED where ibsim or opensm is not installed.
+//! Min Hop's tables against those of OpenSM's `-R minhop`, by GUID, on fabrics that ibsim
+//! simulates. Prints SKIPPED where ibsim or opensm is not installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,15 +19,15 @@ use torus_sm::wire::attr::NodeKind;
 
 const EXAMPLES: &str = "/usr/share/doc/ibsim-utils/net-examples";
 
-/// By switch: LID → port GUID and output port (`None`: unreachable), as OpenSM dumps them.
+/// Port GUID and output port by switch and LID, as OpenSM dumps them (`None`: unreachable).
 type Tables = BTreeMap<Guid, BTreeMap<Lid, (Guid, Option<u8>)>>;
 
-/// What is told to both programs beside the fabric.
+/// The configuration of both programs beside the fabric.
 #[derive(Default)]
 struct Tuning {
     name: &'static str,
     lmc: u8,
-    /// Lines of opensm.conf, and what they mean to us.
+    /// Lines of opensm.conf, and their equivalent options.
     conf: &'static str,
     options: Options,
     /// Key in opensm.conf and contents of its file.
@@ -106,7 +106,7 @@ fn route(fabric: &Fabric, lids: &LidTable, tuning: &Tuning) -> Routing {
         .expect("Min Hop never refuses")
 }
 
-/// Everything that OpenSM lets one tune, on this fabric.
+/// All tunable parameters of OpenSM, on this fabric.
 fn tunings(topology: &Topology) -> Vec<Tuning> {
     let of_kind = |kind| topology.nodes.iter().filter(move |node| node.kind == kind);
     let switches: Vec<_> = of_kind(NodeKind::Switch).map(|node| node.guid.0).collect();
@@ -171,7 +171,7 @@ fn tunings(topology: &Topology) -> Vec<Tuning> {
     ]
 }
 
-/// Irregular fabrics of our own, and ibsim's examples.
+/// Irregular generated fabrics, and ibsim's examples.
 fn fabrics() -> Vec<(String, Topology)> {
     let mut fabrics: Vec<_> =
         [(6, 1), (12, 2), (20, 3)].map(|(switches, seed)| irregular(switches, seed)).into();
@@ -186,8 +186,8 @@ fn fabrics() -> Vec<(String, Topology)> {
     fabrics
 }
 
-/// A ring of switches with hosts, chords and parallel cables strewn over it; some switches
-/// share a system. GUIDs rise and fall in their low bytes, because OpenSM sorts by these.
+/// A ring of switches with hosts, random chords and parallel links; some switches share a system.
+/// GUIDs rise and fall in their low bytes, because OpenSM sorts by these.
 fn irregular(switches: usize, seed: u64) -> (String, Topology) {
     const PORTS: u8 = 12;
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -240,19 +240,19 @@ fn node(kind: NodeKind, guid: u64, system: u64, num_ports: u8) -> TopologyNode {
     }
 }
 
-/// The programs.
+/// Paths of the programs.
 struct Tools {
     ibsim: PathBuf,
     opensm: PathBuf,
     shim: PathBuf,
 }
 
-/// A process that does not outlive the test.
+/// A child process that is killed with the test.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -271,7 +271,7 @@ impl Tools {
         Some(Self { ibsim: in_path("ibsim")?, opensm: in_path("opensm")?, shim })
     }
 
-    /// Lets OpenSM route a fabric.
+    /// Routes a fabric by OpenSM.
     fn tables(&self, net: &str, tuning: &Tuning) -> Tables {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| folder.path().join(name);

@@ -1,4 +1,4 @@
-//! OpenSM's results for a fabric that ibsim simulates.
+//! OpenSM's results for a fabric that ibsim simulates, and comparison with ours.
 
 use super::sa_queries::{Answer, Question, ask};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,28 +15,28 @@ use torus_sm::plan::routing::Routing;
 use torus_sm::plan::routing::torus::Torus;
 use torus_sm::wire::attr::NodeKind;
 
-/// The programs it takes.
+/// The required programs.
 pub(crate) const PROGRAMS: [&str; 2] = ["ibsim", "opensm"];
 
-/// How long OpenSM may take; usually it is half a second.
+/// Time limit for OpenSM's routing, which usually takes half a second.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long OpenSM may take until its multicast tables are what they should be.
+/// Time limit until OpenSM's multicast tables are right.
 const PATIENCE_WITH_TREES: Duration = Duration::from_secs(15);
 
-/// Path SLs that are asked for on a fabric; of smaller ones all are.
+/// Number of path SLs compared per fabric; all of them on smaller fabrics.
 const PATHS: usize = 2000;
 
-/// OpenSM at work.
+/// A running OpenSM.
 pub(crate) struct OpenSm {
     _process: Running,
     pub sim: Ibsim,
-    /// It has routed the fabric; else it refused.
+    /// OpenSM has routed the fabric; else it rejected it.
     pub routed: bool,
 }
 
 impl OpenSm {
-    /// Starts OpenSM and waits for its verdict.
+    /// Starts OpenSM and waits until it has routed or rejected the fabric.
     pub(crate) fn start(case: &Case) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let net = folder.path().join("fabric.net");
@@ -81,7 +81,7 @@ impl OpenSm {
     }
 }
 
-/// Waits for the verdict: true when the subnet is up, false when no engine would route.
+/// Waits for the result: true when the subnet is up, false when no engine routes the fabric.
 fn routes(opensm: &mut Running, log: &Path) -> bool {
     let start = Instant::now();
     loop {
@@ -99,19 +99,19 @@ fn routes(opensm: &mut Running, log: &Path) -> bool {
     }
 }
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Default)]
 pub(crate) struct Comparison {
     /// OpenSM routes the fabric.
     pub routed: bool,
-    /// Path SLs and multicast trees that were compared.
+    /// Number of path SLs, and of multicast trees, that were compared.
     pub paths: usize,
     pub trees: usize,
-    /// What differs, in words.
+    /// A description of the differences.
     pub differences: String,
 }
 
-/// Routes a case by both programs and compares all that comes of it.
+/// Routes a case by both programs and compares all results.
 pub(crate) fn compare(case: &Case) -> Comparison {
     let theirs = OpenSm::start(case);
     let subnet = Subnet::new(case);
@@ -148,8 +148,8 @@ fn routed_ports(subnet: &Subnet, routing: &Routing) -> Vec<PortId> {
     subnet.fabric.end_ports().filter(is_placed).collect()
 }
 
-/// A channel adapter, other than OpenSM's, from which OpenSM can be asked. There is none where
-/// OpenSM has cut itself off, being at a switch outside the torus.
+/// A channel adapter, other than OpenSM's, that can query OpenSM. There is none if OpenSM is at a
+/// switch outside the torus, and has cut itself off.
 fn client(case: &Case, subnet: &Subnet, routing: &Routing) -> Option<String> {
     let home = case.topology.nodes[case.local].guid;
     let ports = routed_ports(subnet, routing);
@@ -161,8 +161,8 @@ fn client(case: &Case, subnet: &Subnet, routing: &Routing) -> Option<String> {
     Some(format!("H-{:016x}", node.guid().0))
 }
 
-/// Groups of a fabric, each as its members: all hosts, and three that chance has put together from
-/// all end ports, those outside the torus among them.
+/// Groups of a fabric, each as its members: all hosts, and three random selections from all end
+/// ports, including those outside the torus.
 fn groups(subnet: &Subnet, random: &mut Random) -> Vec<Vec<PortId>> {
     let everybody: Vec<PortId> = subnet.fabric.end_ports().collect();
     let is_host = |port: &PortId| subnet.fabric.node_of(*port).kind() == NodeKind::Ca;
@@ -176,8 +176,8 @@ fn groups(subnet: &Subnet, random: &mut Random) -> Vec<Vec<PortId>> {
     groups
 }
 
-/// Asks OpenSM for paths, with and without an SL of choice, and to make groups; compares its
-/// answers, and its multicast tables once it has made them.
+/// Queries OpenSM for paths, with and without a requested SL, and joins groups; compares the
+/// answers, and the multicast tables once OpenSM has written them.
 fn compare_answers(
     case: &Case,
     (subnet, ours): (&Subnet, &Routing),
@@ -235,7 +235,7 @@ fn compare_answers(
 /// Output ports by MLID and switch GUID.
 type Mfts = BTreeMap<(u16, u64), Vec<u8>>;
 
-/// Compares with what OpenSM dumps, as soon as it has done all changes.
+/// Compares with OpenSM's dump as soon as it is complete.
 fn differing_trees(ours: &Mfts, dump: &Path) -> String {
     let start = Instant::now();
     loop {
@@ -248,7 +248,7 @@ fn differing_trees(ours: &Mfts, dump: &Path) -> String {
     }
 }
 
-/// Reads `opensm.mcfdbs`, of which the end may not be written yet.
+/// Reads `opensm.mcfdbs`, whose end may not be written yet.
 fn mfts(text: &str) -> Mfts {
     let (mut mfts, mut switch) = (Mfts::new(), 0);
     let hex = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();

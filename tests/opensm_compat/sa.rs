@@ -1,8 +1,5 @@
-//! The subnet administrator on Debian's ibsim: asked by saquery, beside Debian's opensm on the
-//! same fabric, and by clients that join the broadcast group.
-//!
-//! A library is preloaded at process start only. What runs inside the fabric is therefore this
-//! test program once more, with the shim, told by `--ignored` and `--exact` which part to run.
+//! The subnet administrator on Debian's ibsim: queried by saquery, compared with Debian's opensm on
+//! the same fabric, and used by clients that join the broadcast group.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
@@ -56,7 +53,7 @@ impl Site {
         Self { shape, topology, sim, _manager: Running(manager), _files: files }
     }
 
-    /// What a program prints that runs at the host `at`.
+    /// The output of a program that runs at the host `at`.
     fn text(&self, at: [u16; 3], program: &str, args: &[&str]) -> String {
         let output = self.sim.run(&host(&self.shape, at), program, args);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -83,12 +80,12 @@ impl Site {
     }
 }
 
-/// A host in the form that SIM_HOST takes.
+/// The name of a host for SIM_HOST.
 fn host(shape: &Shape, at: [u16; 3]) -> String {
     format!("H-{:016x}", shape.host_guid(at, 0).0)
 }
 
-/// A GID in the form that saquery takes.
+/// A GID in the notation of saquery.
 fn gid(guid: Guid) -> String {
     Gid::new(DEFAULT_PREFIX, guid).to_string()
 }
@@ -110,7 +107,7 @@ fn paths_are_those_of_opensm() {
         let args = ["-p", "--sgid", &gid(from), "--dgid", &gid(to)];
         let (mut our, mut their) = (ours.record(&args), theirs.record(&args));
         assert!(our.contains_key("pkt_life"), "{from} to {to}: {our:?}");
-        // LIDs are a subnet's own.
+        // LIDs differ between subnets.
         for lid in ["slid", "dlid"] {
             our.remove(lid);
             their.remove(lid);
@@ -140,7 +137,8 @@ fn records_of_nodes_ports_and_managers() {
     assert_eq!(manager["GUID"], format!("{}", Guid(site.shape.host_guid([0; 3], 0).0 + 1)));
     assert_eq!(manager["SMState"], "3");
     assert_eq!(manager["SM_Key"], "0x0000000000000000");
-    // Of the port itself and of the administrator the same, as far as sweeps do not change it.
+    // The record of the port itself equals that of the administrator, except for fields that sweeps
+    // change.
     let from_sa = site.text([1, 0, 0], "saquery", &["PIR", &format!("{lid}/1")]);
     let from_port = site.text([1, 0, 0], "smpquery", &["portinfo", lid, "1"]);
     let fields = |text: &str| -> BTreeMap<String, String> {
@@ -182,7 +180,7 @@ fn broadcast() -> Gid {
 type Mfts = BTreeMap<u64, Vec<u8>>;
 
 impl Site {
-    /// Runs a part of this program at the host `at`.
+    /// Runs an ignored test of this module at the host `at`.
     fn inside(&self, at: [u16; 3], part: &str) {
         let command = self.sim.command(&host(&self.shape, at), &own_program());
         run_inside(command, module_path!(), part);
@@ -197,7 +195,7 @@ impl Site {
                 let hex = rest.split_whitespace().next().unwrap_or_default();
                 switch = u64::from_str_radix(hex, 16).expect("a GUID");
             } else if line.trim_start().starts_with("Ports:") {
-                // The numbers stand above the columns of the entries.
+                // The numbers are above the columns of the entries.
                 let digits = line.char_indices().filter(|(_, c)| c.is_ascii_digit());
                 columns = digits.map(|(at, c)| (at, c as u8 - b'0')).collect::<Vec<(usize, u8)>>();
             } else if line.starts_with("0xc000") {
@@ -209,7 +207,7 @@ impl Site {
         mfts
     }
 
-    /// Waits until exactly the hosts `members` are on the tree.
+    /// Waits until exactly the hosts `members` are in the tree.
     fn wait_for_tree(&self, members: &[[u16; 3]]) {
         let wanted: BTreeSet<u64> =
             members.iter().map(|&at| self.shape.host_guid(at, 0).0).collect();
@@ -229,8 +227,8 @@ impl Site {
         }
     }
 
-    /// The hosts that hear what the host `from` sends to the group; an error if a packet comes
-    /// to a node twice or leaves by an unconnected port.
+    /// The hosts that receive a packet from the host `from` to the group; an error if a packet
+    /// comes to a node twice or leaves by an unconnected port.
     fn flood(&self, mfts: &Mfts, from: [u16; 3]) -> Result<BTreeSet<u64>, String> {
         let nodes = &self.topology.nodes;
         let peer = |node: usize, port: u8| {
@@ -278,7 +276,8 @@ fn members_of_the_broadcast_group_hear_each_other() {
     site.wait_for_tree(&[members[0], members[2], members[3]]);
 }
 
-/// Asks for a change of the own membership in the broadcast group: status and record.
+/// Requests a change of the local port's membership in the broadcast group; status and record of
+/// the reply.
 fn change_membership(method: Method) -> (u16, McMemberRecord) {
     let client = UmadClient::open();
     let mut record = McMemberRecord::default();

@@ -1,8 +1,5 @@
-//! opensm-sa.dump between Debian's opensm and torus-sm, both ways: what clients wrote to the one
-//! is what the other has after reading its file, as saquery sees it.
-//!
-//! A library is preloaded at process start only. The clients are therefore this test program once
-//! more, told by `--ignored` and `--exact` which of them to be.
+//! opensm-sa.dump exchanged between Debian's opensm and torus-sm, in both directions: the records
+//! that clients wrote to one are those of the other after reading its file, as saquery prints them.
 
 use crate::saquery::answer::{Answer, Record};
 use std::collections::BTreeMap;
@@ -23,8 +20,8 @@ struct Site {
 }
 
 impl Site {
-    /// Starts a manager, which has read `from`, and waits until the subnet is up. Its dump goes
-    /// into a folder of this name.
+    /// Starts a manager, which reads the dump `from`, and waits until the subnet is up. Its own
+    /// dump goes into the folder `name`.
     fn manage(&self, program: &Path, name: &str, from: Option<&Path>) -> Running {
         let dir = self.folder(name);
         fs::create_dir_all(&dir).expect("a folder");
@@ -53,12 +50,12 @@ impl Site {
         self.sim.dir.path().join(name)
     }
 
-    /// Runs a client of this program at a host.
+    /// Runs an ignored test of this module, a client, at a host.
     fn inside(&self, at: &str, part: &str) {
         run_inside(self.sim.command(at, &own_program()), module_path!(), part);
     }
 
-    /// The dump of a manager, once it has all that the clients wrote.
+    /// The dump of a manager, once it has all records of the clients.
     fn dump(&self, name: &str) -> PathBuf {
         let file = self.folder(name).join("opensm-sa.dump");
         let has_all = |text: &str| {
@@ -76,7 +73,7 @@ impl Site {
         }
     }
 
-    /// What the manager tells a trusted client of all that clients wrote.
+    /// All records that clients wrote, as the manager returns them to a trusted client.
     fn registry(&self) -> BTreeMap<&'static str, Vec<Record>> {
         let tables = ["MCMR", "SR", "IIR", "GIR"];
         let ask = |table: &'static str| {
@@ -88,7 +85,7 @@ impl Site {
                 records.retain(|record| record.0.iter().any(|field| field.1.ends_with("a1a5")));
             }
             for record in &mut records {
-                // OpenSM calls all subscriptions of a port number 0.
+                // OpenSM numbers all subscriptions of a port 0.
                 record.set("SubscriberEnum", 0);
             }
             records.sort();

@@ -1,8 +1,5 @@
-//! Asking the subnet administrator of a fabric that ibsim simulates, from inside that fabric.
-//!
-//! A library is preloaded at process start only. Who asks is therefore the test program once more,
-//! with the shim; it is told by `--ignored` and `--exact` to run [`asks`] and nothing else, finds its
-//! questions in a file, and leaves its answers in another.
+//! Queries to the subnet administrator of a fabric that ibsim simulates, from inside that fabric:
+//! the inner test [`asks`] reads its queries from a file, and writes the answers to another.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,25 +12,25 @@ use torus_sm::wire::mad::{Header, Mad, Method};
 use torus_sm::wire::record::{JoinState, McMemberRecord, PathRecord, Record, Selector};
 use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
 
-/// Names the file of questions; that of the answers has another ending.
+/// Environment variable with the path of the query file; that of the answers has another extension.
 const QUESTIONS: &str = "TORUS_QUESTIONS";
 
-/// MGID of the first group: link-local, none of IP's.
+/// MGID of the first group: link-local, not IPoIB's.
 const FIRST_GROUP: (u64, u64) = (0xff12_7045_fe80_0000, 0x7045_0000);
 
-/// Requests under way at a time; ibsim and its shim bear 256.
+/// Requests under way at a time; ibsim and its library support 256.
 const WINDOW: usize = 64;
 
 /// A request to the subnet administrator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Question {
-    /// A path between two end ports, maybe with this SL.
+    /// A path between two end ports, with this SL if given.
     Path { from: Guid, to: Guid, sl: Option<Sl> },
-    /// A port becomes a full member of a group, which is created if there is none.
+    /// A join of a port as a full member of a group, which is created if it does not exist.
     Join { group: u32, member: Guid },
 }
 
-/// What comes back.
+/// The answer to a query.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Answer {
     /// Status of the MAD.
@@ -43,7 +40,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// There is no such record (IBA vol. 1, 15.4.4).
+    /// No such record (IBA vol. 1, 15.4.4).
     pub(crate) const NO_RECORDS: Self = Self { status: 0x0300, value: 0 };
 
     /// Success.
@@ -52,7 +49,7 @@ impl Answer {
     }
 }
 
-/// Asks the subnet administrator from the node `at`, all questions in their order.
+/// Sends all queries from the node `at`, in order.
 pub(crate) fn ask(sim: &Ibsim, at: &str, questions: &[Question]) -> Vec<Answer> {
     let file = sim.dir().join("inquiry.questions");
     let lines: Vec<String> = questions.iter().map(|question| question.line()).collect();
@@ -122,7 +119,7 @@ impl Question {
                 record.set_join_state(JoinState::FULL);
                 record.set_pkey(Pkey::DEFAULT_FULL);
                 record.set_qkey(0x1b);
-                // What every port can do: 256 bytes, 2.5 Gb/s.
+                // Supported by every port: 256 bytes, 2.5 Gb/s.
                 record.set_mtu_selector(Selector::Exactly);
                 record.set_mtu(1);
                 record.set_rate_selector(Selector::Exactly);

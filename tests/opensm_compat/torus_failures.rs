@@ -1,6 +1,6 @@
-//! Single failures of three tori against OpenSM, which must route and refuse the same ones with the
-//! same tables: some of them, or all if TORUS_ALL_FAILURES is set to 1. Says SKIPPED where ibsim or
-//! opensm is not installed.
+//! Single failures of three tori against OpenSM, which must route and reject the same ones with the
+//! same tables: a sample, or all if TORUS_ALL_FAILURES is 1. Prints SKIPPED where ibsim or opensm
+//! is not installed.
 
 use crate::opensm;
 use testkit::torus::failures::{all_failures, case, name};

@@ -1,7 +1,8 @@
-//! torus-2QoS against OpenSM on random fabrics: routed or refused, coordinates, forwarding tables,
+//! torus-2QoS against OpenSM on random fabrics: routed or rejected, coordinates, forwarding tables,
 //! SL to VL tables, path SLs, and the trees of four multicast groups each, by GUID.
-//! TORUS_RANDOM_FABRICS says how many, TORUS_RANDOM_SEED where to start; TORUS_RANDOM_KEEP names a
-//! folder for the files of fabrics that differ. Says SKIPPED where ibsim or opensm is not installed.
+//! TORUS_RANDOM_FABRICS is the number of fabrics, TORUS_RANDOM_SEED the first seed, and
+//! TORUS_RANDOM_KEEP a folder for the files of fabrics that differ. Prints SKIPPED where ibsim or
+//! opensm is not installed.
 
 use crate::opensm;
 use std::path::PathBuf;
@@ -62,7 +63,7 @@ fn keep(seed: u64, case: &Case) {
     }
 }
 
-/// With as many VLs as torus-2QoS asks for, whatever it routes has no credit loop.
+/// With all VLs that torus-2QoS needs, no routing has a credit loop.
 #[test]
 fn random_fabrics_verify_clean() {
     let mut routed = 0;

@@ -1,4 +1,4 @@
-//! The dump files, letter by letter as OpenSM wrote them for the same fabric.
+//! The dump files, byte for byte as OpenSM wrote them for the same fabric.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn golden(name: &str) -> String {
     fs::read_to_string(folder.join(name)).expect("a file of the vectors")
 }
 
-/// The fabric with OpenSM's LIDs, as seen from its first switch when all links are up.
+/// The fabric with OpenSM's LIDs, seen from its first switch when all links are up.
 fn site() -> Site {
     let net = golden("fabric.net");
     let topology = ibnet::parse(Path::new("fabric.net"), &net).expect("a fabric");

@@ -1,6 +1,7 @@
 //! Tables of a fabric at work change Set by Set, in any order that the plan of the transition
-//! allows: nothing circles, nobody is cut off who has a route before and after, and in the end
-//! the devices hold what is planned. Without that order the same changes do harm.
+//! allows: no packet circles, no pair loses its connection that has a route before and after, and
+//! in the end the devices hold the plan. Without that order the same changes cause loops and
+//! losses.
 
 use crate::watched_port::{Watch, WatchedPort};
 use proptest::prelude::*;
@@ -113,8 +114,8 @@ fn tori_live_through_failures_and_repairs() {
     assert!(count >= 20, "{count} transitions");
 }
 
-/// What a daemon does to its fabric while cables and switches come and go: (joined pairs, Sets of
-/// forwarding tables, what went wrong) of each event.
+/// The effect of a daemon on its fabric while links and switches come and go: (connected pairs,
+/// Sets of forwarding tables, faults) for each event.
 async fn under_watch() -> Vec<(usize, usize, Vec<String>)> {
     let cluster = SimCluster::healthy("4x4x2", 1);
     let slot = Arc::new(Mutex::new(None));

@@ -29,7 +29,7 @@ fn tori_with_datelines_are_clean() {
     }
 }
 
-/// Every channel of a cycle leads to the switch of the next.
+/// Asserts that every channel of a cycle leads to the switch of the next.
 fn assert_is_cycle(fabric: &Fabric, cycle: &Cycle) {
     for (index, channel) in cycle.0.iter().enumerate() {
         let next = &cycle.0[(index + 1) % cycle.0.len()];
@@ -57,7 +57,7 @@ fn without_vls_a_torus_has_a_credit_loop() {
     assert!(matches!(&failure.faults[..], [Fault::CreditLoop(found)] if *found == cycle));
 }
 
-/// A ring on which everything travels upwards.
+/// A ring on which all packets travel upwards.
 fn clockwise(torus: &Torus, plan: Plan) -> Plan {
     let up = |switch: usize| {
         let here = torus.at[switch][0];
@@ -98,7 +98,7 @@ fn a_clockwise_ring_on_one_vl_is_the_cycle_that_is_printed() {
 
 #[test]
 fn multicast_adds_to_the_dependencies_and_must_not_loop() {
-    // On a ring of three no unicast path passes two cables, so all dependencies are the group's.
+    // On a ring of three no unicast path passes two links, so all dependencies are the group's.
     let torus = Torus::new([3, 1, 1], 1, 1);
     let group = |closed: bool| {
         let mut plan = torus.plan(true, true);
@@ -110,7 +110,7 @@ fn multicast_adds_to_the_dependencies_and_must_not_loop() {
                 let Some(peer) = port.peer else { continue };
                 let to = torus.fabric.node_of(peer).switch;
                 let to = to.map(|to| usize::from(torus.at[to.index()][0]));
-                // A chain 0-1-2, closed to a ring if asked for.
+                // A chain 0-1-2, closed to a ring if `to` says so.
                 if to.is_none_or(|to| to.abs_diff(at) == 1 || closed) {
                     mask.insert(port.num.0);
                 }
@@ -144,7 +144,7 @@ fn groups_are_checked_with_their_own_sls() {
     let without = check(&[]);
     let clean = check(&[everybody(&site.fabric, 0xC000, 0), everybody(&site.fabric, 0xC001, 8)]);
     assert_eq!((&clean.cycle, clean.notes.len()), (&None, without.notes.len()));
-    // On the VLs behind the datelines the tree, which goes the whole way, closes the rings.
+    // On the VLs behind the datelines the tree, which takes the whole way, closes the rings.
     let looped = check(&[everybody(&site.fabric, 0xC000, 0), everybody(&site.fabric, 0xC001, 1)]);
     assert_is_cycle(&site.fabric, looped.cycle.as_ref().expect("a credit loop"));
     assert!(looped.notes.iter().any(|note| note.text.contains("multicast group")));

@@ -1,4 +1,4 @@
-//! A port through which every Set is followed by a look at all devices.
+//! A port that checks all devices after every Set.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use torus_sm::wire::attr::tables::LFT_NO_PATH;
 use torus_sm::wire::attr::{AttrId, NodeKind, PortState};
 use torus_sm::wire::mad::{Header, Method};
 
-/// What is seen of a fabric.
+/// The checks of a fabric.
 pub(crate) struct Watch {
     fabric: SimFabric,
     topology: Topology,
@@ -22,21 +22,21 @@ pub(crate) struct Watch {
 
 #[derive(Default)]
 struct Seen {
-    /// Pairs that must not be parted.
+    /// Pairs that must stay connected.
     pairs: Vec<(Guid, Lid)>,
-    /// Sets of forwarding tables.
+    /// Number of Sets of forwarding tables.
     sets: usize,
     faults: Vec<String>,
 }
 
-/// The port.
+/// A port whose Sets are followed by the checks of `watch`.
 pub(crate) struct WatchedPort {
     inner: Arc<dyn MadPort>,
     watch: Arc<Mutex<Option<Arc<Watch>>>>,
 }
 
 impl WatchedPort {
-    /// A port that is watched as soon as there is a watch.
+    /// A port that checks as soon as there is a watch.
     pub(crate) fn new(inner: Arc<dyn MadPort>, watch: Arc<Mutex<Option<Arc<Watch>>>>) -> Self {
         Self { inner, watch }
     }
@@ -59,7 +59,7 @@ impl MadPort for WatchedPort {
 }
 
 impl Watch {
-    /// Watches a fabric that is up.
+    /// Checks for a fabric that is up.
     pub(crate) fn new(cluster: &SimCluster) -> Arc<Self> {
         let topology = cluster.topology.clone();
         let hosts = topology.nodes.iter().filter(|node| node.kind == NodeKind::Ca);
@@ -68,7 +68,7 @@ impl Watch {
         Arc::new(Self { fabric: cluster.fabric.clone(), topology, hosts, seen: Mutex::default() })
     }
 
-    /// From now on all pairs that reach each other are to keep doing so.
+    /// From now on all connected pairs must stay connected.
     pub(crate) fn begin(&self) {
         let pairs = self.hosts.iter().flat_map(|&(from, _)| {
             self.hosts.iter().filter(move |(to, _)| *to != from).map(move |&(_, lid)| (from, lid))
@@ -77,7 +77,7 @@ impl Watch {
         *self.seen.lock().expect("no panic") = Seen { pairs: joined, ..Seen::default() };
     }
 
-    /// Number of joined pairs, Sets of forwarding tables since, and what went wrong.
+    /// Number of connected pairs, Sets of forwarding tables since [`Self::begin`], and faults.
     pub(crate) fn end(&self) -> (usize, usize, Vec<String>) {
         let seen = std::mem::take(&mut *self.seen.lock().expect("no panic"));
         (seen.pairs.len(), seen.sets, seen.faults)
@@ -98,7 +98,7 @@ impl Watch {
         seen.faults.extend(faults.iter().map(|fault| format!("LFT {sets}: {fault}")));
     }
 
-    /// LIDs that circle.
+    /// The LIDs whose packets circle.
     fn circles(&self) -> Vec<String> {
         let is_switch = |node: usize| self.topology.nodes[node].kind == NodeKind::Switch;
         let guid = |node: usize| self.topology.nodes[node].guid;

@@ -1,5 +1,5 @@
-//! The documents say what is so: every option, key and exit code is in the manual, the sample
-//! files are right, and OpenSM's own template is understood.
+//! Agreement of documents and program: every option, key and exit code is in the manual, the sample
+//! files are right, and OpenSM's own template is accepted.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn read(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The text of a manual page as a reader sees it, as far as names go.
+/// The text of a manual page without markup of names.
 fn manual(name: &str) -> String {
     read(name).replace("\\-", "-").replace("\\_", "_")
 }
@@ -59,7 +59,7 @@ fn the_manual_has_every_key() {
     assert_eq!(manual[start..stop].lines().count(), wanted.lines().count());
 }
 
-/// The template as a part of a manual page.
+/// The template of opensm.conf as a part of a manual page.
 fn manual_of_keys() -> String {
     let escaped = |text: &str| text.replace('-', "\\-").replace('…', "\\&...");
     let mut manual = String::new();
@@ -84,7 +84,7 @@ fn manual_of_keys() -> String {
     manual
 }
 
-/// A key is ready exactly if the program reads it outside of the rooms that fill it.
+/// A key is marked as ready exactly if the program reads it outside of the modules that set it.
 #[test]
 fn keys_are_ready_when_they_are_read() {
     let source = program_source();
@@ -99,8 +99,8 @@ fn keys_are_ready_when_they_are_read() {
     }
 }
 
-/// The code of the program without comments, blanks and tests, but for that which reads and
-/// writes configurations.
+/// The code of the program without comments, blanks and tests, except the modules that read and
+/// write configurations.
 fn program_source() -> Vec<String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let aside = [source.join("cli"), source.join("config/options")];
@@ -169,7 +169,7 @@ fn the_sample_torus_is_understood() {
     assert!(parsed.is_ok(), "{parsed:?}");
 }
 
-/// True if `line` has `word` with nothing of a name right before or after it.
+/// True if `line` has `word` as a whole word.
 fn has_word(line: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     line.match_indices(word)
@@ -231,7 +231,7 @@ fn opensm_knows_every_key_of_ours() {
     let complaints: Vec<&str> = said
         .lines()
         .filter(|line| ["-E-", "Unrecognized", "Invalid"].iter().any(|word| line.contains(word)))
-        // Known to later versions than 3.3.23, and to Mellanox's.
+        // Options of versions later than 3.3.23, and of Mellanox's.
         .filter(|line| !line.contains("max_rate_enum") && !line.contains("rtr_pr_"))
         .collect();
     assert_eq!(complaints, [""; 0]);

@@ -1,5 +1,5 @@
-//! The fuzz targets in the ordinary test run: every seed of fuzz/corpus, seeded mutations of
-//! the seeds, and noise. A failing input is named so that it can become a seed.
+//! The fuzz targets in the ordinary test run: every seed of fuzz/corpus, seeded mutations of the
+//! seeds, and noise. A failing input is printed so that it can become a seed.
 
 #[path = "../../fuzz/src/lib.rs"]
 mod targets;
@@ -8,10 +8,10 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// Inputs made of each seed.
+/// Mutations per seed.
 const MUTATIONS: u64 = 60;
 
-/// A small generator (SplitMix64): the same inputs in every run.
+/// Pseudo-random numbers (SplitMix64): the same inputs in every run.
 struct Random(u64);
 
 impl Random {
@@ -51,7 +51,7 @@ impl Random {
     }
 }
 
-/// Feeds a target with its seeds, `rounds` mutations of each, and noise.
+/// Runs a target with its seeds, `rounds` mutations of each, and noise.
 fn replay(name: &str, rounds: u64, target: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);
     let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
@@ -88,7 +88,7 @@ macro_rules! replays {
             replay(stringify!($target), $rounds, targets::$target);
         })+
 
-        /// The targets here, in fuzz/Cargo.toml and in fuzz/fuzz_targets are the same.
+        /// The targets here, in fuzz/Cargo.toml and in fuzz/fuzz_targets must be the same.
         #[test]
         fn every_target_is_replayed() {
             let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");

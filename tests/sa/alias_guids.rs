@@ -1,5 +1,6 @@
-//! Alias GUIDs: the status of every kind of request, what finds a port by its alias, and, with the
-//! whole daemon on a simulated fabric, what the devices hold and what outlives a restart.
+//! Alias GUIDs: the status of every kind of request, the queries that find a port by its alias,
+//! and, with the whole daemon on a simulated fabric, the tables of the devices and the state after
+//! a restart.
 
 use std::path::Path;
 use std::time::Instant;
@@ -30,7 +31,7 @@ const PREFIX: u64 = 0xfe80_0000_0000_0000;
 const SM_KEY: u64 = 1;
 const PORT_AND_BLOCK: u64 = GuidInfoRecord::LID | GuidInfoRecord::BLOCK;
 
-/// The first GUID that the subnet manager makes up with `sm_assigned_guid` 0x5A.
+/// The first GUID that the subnet manager assigns with `sm_assigned_guid` 0x5A.
 const MADE_UP: u64 = 0x14_055A_0000_0001;
 
 // ---- a published subnet ----
@@ -64,7 +65,7 @@ impl Desk {
         self.subnet.plan.lids.base(port).expect("a LID")
     }
 
-    /// Asks from a host; the status and the records.
+    /// Sends a request from a host; the status and the records of the reply.
     fn ask<R: Record>(&mut self, at: [u16; 2], mad: &Mad) -> (u16, Vec<R>) {
         let from = Address::gsi(self.lid(at), Sl(0));
         let reply = self.sa.handle(&self.subnet, &from, &mad.0, Instant::now()).expect("a reply");
@@ -78,7 +79,7 @@ impl Desk {
         (status, records.map(R::parse).collect())
     }
 
-    /// Sets or deletes entries of a block of the port at `of`, asked by `by`.
+    /// Sets or deletes entries of a block of the port at `of`, requested by `by`.
     fn edit(
         &mut self,
         method: Method,
@@ -120,7 +121,8 @@ const THERE: [u16; 2] = [2, 1];
 #[test]
 fn every_kind_of_request_has_its_status() {
     type Outcome = Result<[u64; GUID_BLOCK], u16>;
-    // Block, entries, and what comes of a Set and of a Delete: the status, or the entries then.
+    // Block, entries, and the results of a Set and of a Delete: the status, or the entries
+    // afterwards.
     type Row = (&'static str, u8, Vec<(usize, u64)>, Outcome, Outcome);
     let own = desk().guid(THERE).0;
     let block0 = |entries: [u64; 3]| Ok([own, entries[0], entries[1], entries[2], 0, 0, 0, 0]);
@@ -235,7 +237,7 @@ fn paths_lead_to_aliases() {
     assert_eq!(desk.ask::<PathRecord>(HERE, &by_gids(Method::GET)).0, 0x500);
 }
 
-/// A group of clients' making.
+/// A group that clients create.
 fn group() -> Gid {
     Gid([0xFF, 0x12, 0xA0, 0x1C, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9])
 }
@@ -255,7 +257,7 @@ fn member(method: Method, name: Guid, state: JoinState) -> Mad {
     request(SaAttr::MC_MEMBER_RECORD, method, name | to_create, &record)
 }
 
-/// The names of the members of the group, as the trusted see them.
+/// Port GUIDs of the group's members, as a trusted client sees them.
 fn names(desk: &mut Desk) -> Vec<Guid> {
     let mut record = McMemberRecord::default();
     record.set_mgid(group());
@@ -330,7 +332,7 @@ async fn up(cluster: &SimCluster, options: Options) -> Sm {
     sm
 }
 
-/// What the device of the client holds in block 0.
+/// Block 0 as the client's device holds it.
 fn held(cluster: &SimCluster) -> Vec<u64> {
     let guids = cluster.fabric.guids(cluster.shape.host_guid(AT, 0), PortNum(1)).expect("a host");
     guids[..GUID_BLOCK].iter().map(|guid| guid.0).collect()
@@ -385,7 +387,7 @@ async fn devices_hold_what_clients_set() {
         assert_eq!(path_to(&other, alias).await, (0, cluster.host_lid(AT)));
     }
 
-    // A port that was down for a moment may have been another device.
+    // A port that was down for a moment may have been replaced by another device.
     let node = cluster.shape.host_guid(AT, 0);
     cluster.fabric.reset_counters();
     assert!(cluster.fabric.unlink(node, PortNum(1)) && cluster.fabric.relink(node, PortNum(1)));
@@ -405,7 +407,7 @@ async fn devices_hold_what_clients_set() {
     assert_eq!(path_to(&other, 0xA1).await.0, 0x500, "nobody has that name any more");
     assert_eq!(path_to(&other, MADE_UP).await, (0, cluster.host_lid(AT)));
 
-    // Who leaves loses them, and gets the same one again that was made up.
+    // A port that leaves loses its aliases, and gets the same assigned one when it returns.
     assert!(cluster.fabric.unlink(node, PortNum(1)));
     settle().await;
     assert!(cluster.fabric.relink(node, PortNum(1)));
@@ -433,7 +435,7 @@ async fn aliases_outlive_a_restart() {
     assert_eq!(text.matches("GUIDInfo Record:").count(), 1, "{text}");
     assert!(text.contains("0x00000000000000a2 scope_state"), "{text}");
 
-    // The device lost its table meanwhile.
+    // The device has lost its table.
     assert!(cluster.fabric.reboot(cluster.shape.host_guid(AT, 0)));
     let options = Options { sa_db_file: Some(file.display().to_string()), ..options };
     let sm = up(&cluster, options).await;

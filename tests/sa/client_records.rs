@@ -1,5 +1,5 @@
-//! What clients write to the subnet administrator: the status of every kind of request, and, with
-//! the whole daemon on a simulated fabric, what subscribers hear and what outlives a restart.
+//! Records that clients write: the status of every kind of request, and, with the whole daemon on a
+//! simulated fabric, the reports to subscribers and the state after a restart.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -75,7 +75,7 @@ const CREATE: u64 = JOIN
     | McMemberRecord::SL;
 const RATE: u64 = McMemberRecord::RATE | McMemberRecord::RATE_SELECTOR;
 
-/// A row: what is asked first, what is asked, and the status without and with our SM_Key.
+/// Name, preceding requests, the request, and its status without and with our SM_Key.
 type Row = (&'static str, Vec<Mad>, Mad, [u16; 2]);
 
 fn service(method: Method, mask: u64, change: impl Fn(&mut ServiceRecord)) -> Mad {
@@ -302,7 +302,7 @@ fn every_kind_of_request_has_its_status() {
                 let reply = sa.handle(&subnet, &from, &mad.0, now).expect("a reply");
                 assert_eq!(status(&reply.mad), 0, "before {name}");
             }
-            // What has ended goes with any request.
+            // Any request removes expired records.
             let any = request(SaAttr::SERVICE_RECORD, Method::GET, 0, &ServiceRecord::default());
             sa.handle(&subnet, &from, &any.0, now);
             let mad = if key { trusted(asked) } else { asked };
@@ -403,7 +403,7 @@ async fn who_goes_and_comes_is_reported() {
         assert_eq!(client.reports(), [(TrapNumber::GID_IN, gone)], "round {round}");
         let traps: BTreeSet<u16> = other.reports().into_iter().map(|(number, _)| number).collect();
         assert_eq!(traps, BTreeSet::from([TrapNumber::LINK_STATE]), "what the switch sent");
-        // Rates of traps are counted by the second.
+        // Traps are limited per second.
         sleep(Duration::from_secs(2)).await;
     }
     let no_more = inform(Method::SET, |info| {
@@ -460,8 +460,8 @@ fn trap(client: &Client, lid: Lid, number: u16, tid: u64) {
     client.port.post(&out).expect("the port takes it");
 }
 
-/// A device that cannot stop is heard now and then: [`MAX_TRAPS_PER_PERIOD`] times, then once in a [`RATE_PERIOD`].
-/// What says which keys others use is for the trusted.
+/// A device that keeps sending traps is heard at intervals: [`MAX_TRAPS_PER_PERIOD`] times, then once in a
+/// [`RATE_PERIOD`]. Traps that reveal keys of others are reported to trusted subscribers only.
 #[tokio::test(start_paused = true)]
 async fn notices_of_devices_are_reported_at_a_bounded_rate() {
     let cluster = SimCluster::healthy("3x3x1", 1);
@@ -477,7 +477,7 @@ async fn notices_of_devices_are_reported_at_a_bounded_rate() {
     for tid in 1..=100 * seconds {
         for number in [TrapNumber::LINK_INTEGRITY, TrapNumber::BAD_P_KEY] {
             trap(&device, lid, number, tid);
-            // The device repeats what was not repressed quickly enough.
+            // A device repeats a trap until it is repressed.
             trap(&device, lid, number, tid);
         }
         sleep(RATE_PERIOD / 100).await;
@@ -489,7 +489,7 @@ async fn notices_of_devices_are_reported_at_a_bounded_rate() {
         assert!(heard.iter().all(|&other| other == number), "{heard:?}");
         assert!((MAX_TRAPS_PER_PERIOD as usize..=most).contains(&heard.len()), "{}", heard.len());
     }
-    // Calm again, it is heard again, once.
+    // After a pause it is reported again, once.
     sleep(10 * RATE_PERIOD).await;
     client.reports();
     trap(&device, lid, TrapNumber::LINK_INTEGRITY, 99_999);
@@ -593,7 +593,7 @@ async fn subscriptions_of_ports_that_left_end() {
         assert!(cluster.fabric.unlink(node, PortNum(1)));
         settle().await;
         if !at_once {
-            // A port that blinks finds its subscription as it was.
+            // A port that is down for a moment keeps its subscription.
             assert!(cluster.fabric.relink(node, PortNum(1)));
             settle().await;
             let other = cluster.shape.host_guid([2, 2, 0], 0);
@@ -658,9 +658,9 @@ async fn what_clients_wrote_outlives_a_restart() {
     assert_eq!(sm.stop().await, Exit::Clean);
 }
 
-// ---- while the engine refuses ----
+// ---- while the engine rejects the fabric ----
 
-/// The paths from a client's port to these hosts: status, and LIDs and SL if there is an answer.
+/// Paths from a client's port to these hosts: status, and LIDs and SL if it is 0.
 async fn paths(client: &Client, hosts: &[Guid]) -> Vec<(u16, Lid, Lid, Sl)> {
     let mut answers = Vec::new();
     for &host in hosts {
@@ -690,7 +690,8 @@ async fn while_the_engine_refuses_paths_are_answered_as_before() {
     assert!(before.iter().all(|answer| answer.0 == 0), "{before:?}");
     let sls: BTreeSet<Sl> = before.iter().map(|answer| answer.3).collect();
     assert!(sls.len() > 1, "there is nothing to tell the SLs apart by: {sls:?}");
-    // Both cables of a ring are lost at once; with one of the two back all is well again.
+    // Two links of one ring are lost at once; the fabric can be routed again when one of them is
+    // back.
     let [one, other] = [[0, 2, 0], [2, 2, 0]].map(|at| cluster.shape.switch_guid(at));
     cluster.fabric.reset_counters();
     assert!(cluster.fabric.unlink(one, PortNum(1)) && cluster.fabric.unlink(other, PortNum(1)));
@@ -699,7 +700,7 @@ async fn while_the_engine_refuses_paths_are_answered_as_before() {
     assert_eq!(paths(&client, &hosts).await, before);
     assert!(cluster.tables() == tables, "tables were written");
     assert_eq!(cluster.fabric.sets(), 0);
-    // Packets arrive by these tables, from where the ring in pieces is not on the way.
+    // These tables deliver packets that do not pass the broken ring.
     let works = |&(_, from, to, _): &(u16, Lid, Lid, Sl)| {
         from == to
             || cluster.fabric.reaches(cluster.shape.host_guid([4, 3, 0], 0), PortNum(1), to, false)

@@ -1,7 +1,7 @@
-//! More joins than the SA desk can answer in time: whoever hears nothing asks again, and again under
-//! another transaction, and still all that is sent is of use to somebody.
+//! More joins than the SA server can answer in time: clients retransmit, and repeat their requests
+//! with new transaction IDs; still every reply answers a request that is under way.
 //!
-//! The clock is virtual: a packet takes the port a while, and nothing else takes any time.
+//! The clock is virtual: only packets take time at the port.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -34,19 +34,20 @@ use torus_sm::transport::{Address, Agent, MadPort, Outgoing, PortIdentity, SendE
 use torus_sm::wire::attr::SmState;
 use torus_sm::wire::mad::{Header, Method, Status};
 
-/// Groups that every host joins.
+/// Number of groups that every host joins.
 const GROUPS: usize = 100;
 
-/// Requests of a host that are under way at a time.
+/// Requests under way per host.
 const WINDOW: usize = 40;
 
-/// What a packet takes: all that is under way at a time takes longer than clients wait.
+/// Transmission time of a packet. All packets under way together take longer than a client's
+/// timeout.
 const PACKET: Duration = Duration::from_millis(2);
 
-/// What the manager takes for a plan.
+/// Planning time of the subnet manager.
 const PASS: Duration = Duration::from_millis(300);
 
-/// A port that takes its time.
+/// A port with a transmission time.
 struct SlowPort {
     identity: PortIdentity,
     clients: Mutex<BTreeMap<Lid, mpsc::UnboundedSender<(u32, u16)>>>,
@@ -59,13 +60,13 @@ impl MadPort for SlowPort {
     }
 
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
-        // The clock moves when it is asked to, before it is waited for.
+        // The clock advances when the future is created and polled once, without waiting for it.
         let _ = pin!(advance(PACKET)).poll(&mut Context::from_waker(Waker::noop()));
         self.sent.fetch_add(1, Ordering::Relaxed);
         let header = Header::read(out.mad);
         let clients = self.clients.lock().expect("no panic in here");
         let client = clients.get(&out.to.lid).expect("it has asked");
-        // Who has all does not listen any more.
+        // A host that has all replies no longer listens.
         let _ = client.send((header.tid() as u32, header.status()));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Answers of the subnet administrator to ports of unlike partitions, and to requesters behind a
+//! Answers of the subnet administrator to ports of different partitions, and to requesters behind a
 //! global route header.
 
 use std::path::Path;
@@ -82,7 +82,7 @@ fn path_request(from: Guid, to: Guid, pkey: Option<Pkey>) -> Mad {
     request(SaAttr::PATH_RECORD, Method::GET, mask, &wanted)
 }
 
-/// The P_Key of the path that `asker` is told, or the status.
+/// The P_Key of the path that `asker` gets, or the status.
 fn pkey_of_path(
     subnet: &Subnet,
     asker: Guid,
@@ -110,7 +110,7 @@ fn paths_exist_within_partitions() {
         (host(0), host(1), host(0), None, Ok(0x1234)),
         (host(1), host(1), host(0), Some(0x1234), Ok(0x1234)),
         (host(0), host(0), host(1), Some(0xFFFF), none),
-        // Limited members do not reach each other, nor may they hear of each other.
+        // Limited members do not reach each other, and must not learn of each other.
         (host(0), host(1), host(2), None, none),
         (host(1), host(0), host(2), None, none),
         (host(0), host(0), stranger, None, none),
@@ -120,7 +120,7 @@ fn paths_exist_within_partitions() {
         let found = pkey_of_path(&subnet, asker, [from, to], key);
         assert_eq!(found, expected, "{asker} asks for {from} to {to}");
     }
-    // Of raw packets it takes two to be of a partition.
+    // A path for raw packets is within a partition only if both ends are.
     for (from, to, expected) in [(1, 1, 0), (1, 2, 0x0300), (0, 1, 0)] {
         let mut wanted = PathRecord::default();
         wanted.set_sgid(Gid::new(PREFIX, host(from)));
@@ -134,7 +134,7 @@ fn paths_exist_within_partitions() {
     }
 }
 
-/// With torus-2QoS the high bit of the partition's SL counts, the rest comes from the path.
+/// With torus-2QoS the high bit of the partition's SL counts; the others come from the path.
 #[test]
 fn the_partitions_sl_is_a_hint_for_its_paths() {
     let sl_of_path = |sl, key| {
@@ -156,7 +156,7 @@ fn the_partitions_sl_is_a_hint_for_its_paths() {
     assert_eq!(sl_of_path(15, Some(Pkey(0x1234))), low + 8);
 }
 
-/// The GUIDs of the subscribers that the reports under way go to.
+/// The GUIDs of the subscribers to which reports are under way.
 fn reported(dispatcher: &mut NoticeDispatcher, subnet: &Subnet) -> Vec<Guid> {
     let patience = notices::report_retry(&subnet.options);
     let mut heard = Vec::new();
@@ -205,7 +205,7 @@ fn notices_are_heard_within_partitions() {
         assert!(dispatcher.forward_trap(registry, &subnet, lid(&subnet, from), notice));
         reported(&mut dispatcher, &subnet)
     };
-    // Limited members do not hear of each other.
+    // Limited members get no reports about each other.
     assert_eq!(told(hosts[0], TrapNumber::LOCAL_CHANGES), hosts);
     assert_eq!(told(hosts[1], TrapNumber::LOCAL_CHANGES), [hosts[0]]);
     assert_eq!(told(stranger, TrapNumber::LOCAL_CHANGES), []);
@@ -216,7 +216,8 @@ fn notices_are_heard_within_partitions() {
     assert!(!dispatcher.forward_trap(registry, &subnet, Lid(5000), Notice::default()));
 }
 
-/// o13-17.1.2: who named LIDs that it may not hear of any more has its subscription ended.
+/// o13-17.1.2: a subscription to LIDs ends when its subscriber shares no partition with them any
+/// more.
 #[test]
 fn a_subscription_that_reaches_too_far_ends() {
     let (shape, before) = subnet(|shape, options| {
@@ -349,7 +350,7 @@ fn beyond_routers_paths_are_as_configured(mut subnet: Subnet, asker: Guid, route
     assert_eq!((status, record.flow_label(), record.traffic_class()), (0, 0x12345, 7));
     // torus-2QoS takes the highest bit.
     assert_eq!((record.sl().0, record.mtu(), record.rate()), (usual.sl().0 | 8, 2, 2));
-    // No more than the way to the router allows, and nothing for paths that stay.
+    // The MTU is limited by the path to the router, and paths within the subnet are not affected.
     let generous = Options { rtr_pr_mtu: 5, rtr_pr_rate: 24, ..Options::clone(&subnet.options) };
     subnet.options = Arc::new(generous);
     let (_, record) = ask(&subnet, mask, &wanted);
@@ -370,7 +371,7 @@ fn only_partners_set_alias_guids() {
     guids.0[1] = Guid(0xA1);
     record.set_guids(&guids);
     let mask = GuidInfoRecord::LID | GuidInfoRecord::BLOCK | GuidInfoRecord::GID1;
-    // Limited members have nothing to say to each other, but to the full one.
+    // Limited members can talk to the full member only.
     let askers = [(host(&shape, 1), owner, 0), (stranger, owner, 0x0300)];
     let limited = (host(&shape, 1), host(&shape, 2), 0x0300);
     for (asker, of, status) in askers.into_iter().chain([limited]) {

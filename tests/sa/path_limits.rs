@@ -1,5 +1,5 @@
-//! MTU and rate of paths are those of the tables' ways, whether these are walked through or the
-//! checks of the plan make that unnecessary.
+//! MTU and rate of a path are those of the links that the tables lead over, whether the responder
+//! follows the tables or relies on the verification of the plan.
 
 use proptest::prelude::*;
 use std::path::Path;
@@ -24,17 +24,17 @@ use torus_sm::wire::mad::{Mad, Method};
 use torus_sm::wire::record::PathRecord;
 use torus_sm::wire::sa::SaAttr;
 
-/// What is unlike the rest of the fabric.
+/// The part of the fabric that differs from the rest.
 #[derive(Clone, Copy, Debug)]
 enum Odd {
     Nothing,
-    /// One cable has a narrow link.
+    /// A link with a lower rate.
     Cable(usize),
-    /// One port cannot take packets as long as the others.
+    /// A port with a smaller MTU.
     Port(usize),
-    /// All cables between switches have narrow links.
+    /// All links between switches have a lower rate.
     Backbone,
-    /// The cables of all other nodes have.
+    /// All other links have a lower rate.
     Edge,
 }
 
@@ -48,7 +48,7 @@ fn odd() -> impl Strategy<Value = Odd> {
     ]
 }
 
-/// In place of the last host a switch with a host: torus-2QoS leaves both out.
+/// Replaces the last host by a switch with a host, which torus-2QoS leaves out.
 fn add_outsiders(topology: &mut Topology) {
     let last = topology.nodes.len() - 1;
     let host = topology.nodes[last].clone();
@@ -60,7 +60,7 @@ fn add_outsiders(topology: &mut Topology) {
     topology.cables.push([(last, PortNum(2)), (last + 1, PortNum(1))]);
 }
 
-/// A torus without some cables, if it routes.
+/// A torus without some links, if it can be routed.
 fn damaged(shape: &Shape, lmc: u8, lost: &[usize], outsiders: bool, odd: Odd) -> Option<Subnet> {
     let mut topology = shape.build().expect("the shape fits a fabric");
     if outsiders {
@@ -71,7 +71,7 @@ fn damaged(shape: &Shape, lmc: u8, lost: &[usize], outsiders: bool, odd: Odd) ->
     }
     let mut fabric = Fabric::from_topology(&topology, 0, &SyntheticView::default())?;
     if fabric.nodes().len() == 1 {
-        // The subnet manager's own node has lost its last cable.
+        // The subnet manager's own node has lost its last link.
         return None;
     }
     fabric.acknowledge(&oddities(&fabric, odd), &[]);
@@ -81,7 +81,7 @@ fn damaged(shape: &Shape, lmc: u8, lost: &[usize], outsiders: bool, odd: Odd) ->
     published(fabric, options, &config, &partitions)
 }
 
-/// What odd ports say.
+/// PortInfos of the ports that differ.
 fn oddities(fabric: &Fabric, odd: Odd) -> Vec<(PortId, PortInfo)> {
     let ports = || fabric.port_ids().filter(|&port| fabric.port(port).info.is_some());
     let cabled = || ports().filter_map(|port| Some((port, fabric.port(port).peer?)));
@@ -136,10 +136,10 @@ proptest! {
         prop_assume!(checked.is_some());
         let checked = checked.expect("it routes");
         prop_assert!(checked.summary.lids > 0);
-        // Their cable may be among the lost.
+        // Their link may be among the lost ones.
         let are_seen = outsiders && lost.is_empty();
         prop_assert!(!are_seen || !checked.summary.left_out.is_empty());
-        // Of a plan that was not looked at every way is walked.
+        // Without verification the responder follows every path.
         let unchecked = Subnet { summary: Arc::default(), ..checked.clone() };
         for port in checked.fabric.end_ports() {
             let [with, without] = [&checked, &unchecked].map(|subnet| paths_from(subnet, port));

@@ -1,5 +1,5 @@
-//! PathRecord queries on the fabrics of the torus-2QoS vectors: between every two channel
-//! adapters the SL of the answer is the one that OpenSM answers.
+//! PathRecord queries on the fabrics of the torus-2QoS vectors: between any two channel adapters
+//! the answer has the SL of OpenSM's answer.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ fn json(folder: &Path, file: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// The whole plan of a vector, as the daemon would publish it.
+/// The plan of a vector, published.
 fn subnet(folder: &Path) -> Subnet {
     let read = |file: &str| std::fs::read_to_string(folder.join(file)).expect("a file");
     let net = folder.join("fabric.net");
@@ -46,14 +46,14 @@ fn subnet(folder: &Path) -> Subnet {
     testkit::snapshot::subnet(fabric, options, &torus_config, &partitions)
 }
 
-/// The path that the administrator tells `from` when it asks for the one to `to` by GIDs.
+/// The path from `from` to `to` in the answer to a query by GIDs.
 fn path(sa: &mut Responder, subnet: &Subnet, from: PortId, to: PortId) -> Result<PathRecord, u16> {
     let gid = |port| Gid::new(subnet.options.subnet_prefix, subnet.fabric.port(port).guid);
     let mut wanted = PathRecord::default();
     wanted.set_sgid(gid(from));
     wanted.set_dgid(gid(to));
     wanted.set_reversible(true);
-    // As rdma_cm asks: reversible paths only.
+    // rdma_cm requests reversible paths only.
     let mask = PathRecord::SGID | PathRecord::DGID | PathRecord::REVERSIBLE;
     let mad = testkit::sa_client::request(SaAttr::PATH_RECORD, Method::GET, mask, &wanted);
     let lid = subnet.plan.lids.base(from).expect("a LID");

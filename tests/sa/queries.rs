@@ -25,7 +25,7 @@ use torus_sm::wire::sa::{RmppHeader, SaAttr, SaHeader};
 const PREFIX: u64 = 0xfe80_0000_0000_0000;
 const HOSTS: u64 = 0x1_0000;
 
-/// SL 1 between hosts of unlike parity, else 0; bit 3 as asked for.
+/// SL 1 between hosts of different parity, else 0; bit 3 as requested.
 struct Parity;
 
 impl RoutingPolicy for Parity {
@@ -101,7 +101,7 @@ fn route(fabric: &Fabric, lids: &LidTable) -> Vec<Arc<Lft>> {
     lfts.into_iter().map(Arc::new).collect()
 }
 
-/// What is set at each port: links of 2048 bytes.
+/// The settings of each port: links with an MTU of 2048.
 fn planned(mut info: PortInfo) -> PortInfo {
     info.set_neighbor_mtu(4);
     info
@@ -274,7 +274,7 @@ fn paths_that_cannot_be_had() {
         (0, |r| r.set_dgid(Gid::new(0x1234, Guid(HOSTS + 1))), 0x0500),
         (PathRecord::DLID, |r| r.set_dlid(Lid(999)), 0x0300),
         (PathRecord::DLID, |r| r.set_dlid(Lid(1)), 0x0200),
-        // A LID that nobody has is told before another one that is not the GID's.
+        // An unknown LID is reported before one that does not belong to the GID.
         (
             PathRecord::SLID | PathRecord::DLID,
             |r| {
@@ -358,7 +358,7 @@ fn tables_of_guids_and_of_service_levels() {
     assert_eq!(get().of(&mut sa, &subnet, &wanted).1, [wanted]);
     wanted.set_block(4);
     assert_eq!(get().of(&mut sa, &subnet, &wanted).0, 0x0300);
-    // Nothing is written without QoS, but every table is there.
+    // Without QoS no mapping is written, but every table exists.
     let maps = all(SaAttr::SL_TO_VL_RECORD).of(&mut sa, &subnet, &SlToVlRecord::default()).1;
     assert_eq!(maps.len(), 9 + 9 * 36);
     let mut wanted = SlToVlRecord::default();
@@ -465,7 +465,7 @@ fn hosts_join_and_leave_the_broadcast_group() {
     assert_eq!(sa.registry().groups(&subnet.fabric)[0].members, [port(&subnet, 1)]);
     let mut to_group = by_gids(1, 1);
     to_group.set_dgid(mgid);
-    // What was asked comes back but for this: a group is not one of raw packets.
+    // The record echoes the request but for one component: a group is not one of raw packets.
     to_group.set_raw_traffic(true);
     let mask = BY_GIDS | PathRecord::RAW_TRAFFIC;
     let path = ask(SaAttr::PATH_RECORD, Method::GET, mask).of(&mut sa, &subnet, &to_group).1;
@@ -513,7 +513,7 @@ proptest! {
         sa.registry_mut().set_permanent(&[broadcast()], Mlid::LAST).expect("there is room");
         let from = Address::gsi(lid(&subnet, 1), Sl(0));
         sa.handle(&subnet, &from, &mad, Instant::now());
-        // Messages of RMPP may be shorter than a MAD.
+        // RMPP segments may be shorter than a MAD.
         if mad.len() >= 56 {
             mad[26] |= 1;
             mad[..4].copy_from_slice(&[1, 3, 2, method]);

@@ -1,4 +1,4 @@
-//! The SA desk with more requests than it can answer at once.
+//! The SA server with more requests than it can answer at once.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -31,11 +31,11 @@ use torus_sm::wire::record::tables::GuidInfoRecord;
 use torus_sm::wire::record::{ClassPortInfo, NodeRecord, PathRecord};
 use torus_sm::wire::sa::SaAttr;
 
-/// Keeps LID and status of what is sent.
+/// A port that keeps LID and status of every reply.
 struct Port {
     identity: PortIdentity,
     sent: Mutex<Vec<(Lid, u16)>>,
-    /// And all of it.
+    /// The replies in full.
     mads: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -82,7 +82,7 @@ fn ask(lid: u16, tid: u64) -> Inbound {
     Inbound { agent: Agent::Sa, from, mad, arrived: Instant::now() }
 }
 
-/// A desk at work.
+/// A running SA server.
 struct Office {
     port: Arc<Port>,
     hatch: Arc<SharedResponder>,
@@ -90,7 +90,7 @@ struct Office {
     inbox: mpsc::Sender<Inbound>,
     desk: JoinHandle<()>,
     events: mpsc::UnboundedReceiver<SmEvent>,
-    /// What it has ends with these.
+    /// Channels and folder that the server needs; it ends when they are dropped.
     _rest: Box<dyn std::any::Any>,
 }
 
@@ -99,11 +99,11 @@ fn portrait(state: SmState) -> SmStatus {
 }
 
 impl Office {
-    /// The desk of a subnet manager in this `state`, which finds these requests.
+    /// Starts the server of a subnet manager in `state`, with `requests` in its queue.
     fn open(options: Options, state: SmState, requests: Vec<Inbound>) -> Self {
         let port = Arc::new(Port::new());
         let (published, mut snapshots) = watch::channel(Some(Arc::new(subnet(options))));
-        // The snapshot is news to the desk, as it is when a subnet comes up.
+        // The snapshot is new to the server, as it is when a subnet comes up.
         snapshots.mark_changed();
         let (portrait, shown) = watch::channel(portrait(state));
         let (told, events) = mpsc::unbounded_channel();
@@ -126,7 +126,7 @@ impl Office {
         Self { port, hatch, portrait, inbox, desk, events, _rest: rest }
     }
 
-    /// Lets the desk do what it has to: the paused clock moves on when nobody has work left.
+    /// Lets the server finish its work: the paused clock advances only when all tasks are idle.
     async fn settle() {
         sleep(Duration::from_millis(1)).await;
     }
@@ -138,8 +138,7 @@ impl Office {
     }
 }
 
-/// What the desk of a subnet manager in this `state` sends for these requests, `age` after they
-/// came.
+/// The replies of the server of a subnet manager in `state` to `requests` that arrived `age` ago.
 async fn answers(
     options: Options,
     state: SmState,
@@ -190,7 +189,7 @@ async fn a_desk_that_sleeps_has_single_records_given_out_at_its_hatch() {
     office.close().await;
 }
 
-/// The hatch is open again before the batch in which something was written is over.
+/// The responder is shared again before the end of a batch that contained a write.
 #[tokio::test(start_paused = true)]
 async fn the_manager_is_told_of_aliases_whatever_is_read_after() {
     let (mut wanted, mut guids) = (GuidInfoRecord::default(), GuidBlock::default());
@@ -258,7 +257,7 @@ async fn who_is_not_master_is_silent_however_much_is_asked() {
     assert!(sent.is_empty());
 }
 
-/// A request with its number as transaction: a path, a table, or one that is refused.
+/// A request with its number as transaction ID: a path, a table, or one that gets an error.
 fn numbered(number: u16) -> Inbound {
     let lid = 1 + number % 18;
     let mut wanted = PathRecord::default();

@@ -1,4 +1,4 @@
-//! `torus-sm sim` as a person runs it.
+//! `torus-sm sim` as a process: reports, foreground operation and interruption.
 
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -11,7 +11,7 @@ fn sim(args: &[&str]) -> Output {
     command.output().expect("the program starts")
 }
 
-/// What a run that is to succeed without complaint prints.
+/// The output of a run that must succeed without warnings.
 fn report(args: &[&str]) -> String {
     let output = sim(args);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -35,7 +35,7 @@ fn a_torus_comes_up_and_is_reported() {
         .split_once(" s and ")
         .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
         .expect("a number of SMPs");
-    // Every node, port and table was asked for, and every switch programmed.
+    // Every node, port and table is read, and every switch programmed.
     assert!((500..10_000).contains(&smps), "{text}");
     assert!(line(&text, "fabric:").starts_with("30 switches, 30 channel adapters"), "{text}");
     assert!(line(&text, "routing:").starts_with("torus-2QoS, 60 LIDs"), "{text}");
@@ -110,7 +110,8 @@ fn what_makes_no_sense_is_said() {
     }
 }
 
-/// Stays up until it is interrupted, then ends as asked and leaves nothing behind.
+/// The simulation runs until it is interrupted, then ends with the right code and leaves no files
+/// behind.
 #[test]
 fn interrupted_it_leaves_cleanly() {
     use nix::sys::signal::{Signal, kill};

@@ -1,6 +1,6 @@
-//! The simulated device by its system calls, as user_mad.c has them: sizes, errors, blocking,
-//! copies of the descriptor. The calls are made by this test program, started once more on the
-//! simulated fabric with one of the ignored tests below.
+//! The system calls of the simulated device, compared with those of user_mad.c: sizes, errors,
+//! blocking, copies of the descriptor. This test program makes the calls, started once more inside
+//! the simulated fabric with one of the ignored tests below.
 
 #![allow(unsafe_code)]
 
@@ -71,7 +71,7 @@ fn errno<T: std::fmt::Debug>(result: io::Result<T>) -> i32 {
     result.expect_err("an error").raw_os_error().expect("errno")
 }
 
-/// True if there is something to read within this time.
+/// True if the descriptor becomes readable within `timeout_ms`.
 fn readable(fd: RawFd, timeout_ms: c_int) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let ready = unsafe { libc::poll(&raw mut poll, 1, timeout_ms) };
@@ -79,7 +79,7 @@ fn readable(fd: RawFd, timeout_ms: c_int) -> bool {
     poll.revents & libc::POLLIN != 0
 }
 
-/// Registers an agent; its number.
+/// Registers an agent; returns its number.
 fn register(fd: RawFd, class: u8, version: u8, rmpp: u8, methods: u64) -> io::Result<u32> {
     let mut raw = [0; 28];
     raw[4..12].copy_from_slice(&methods.to_ne_bytes());
@@ -89,14 +89,14 @@ fn register(fd: RawFd, class: u8, version: u8, rmpp: u8, methods: u64) -> io::Re
     Ok(u32::from_ne_bytes([raw[0], raw[1], raw[2], raw[3]]))
 }
 
-/// A message for the device: a Get(NodeInfo) along a directed route.
+/// A Get(NodeInfo) along a directed route, with the header of the device.
 fn node_info(id: u32, route: &DirectedRoute, tid: u64) -> Vec<u8> {
     let route = SmpRoute::Directed(*route);
     let mad = smp::request(&route, Method::GET, NODE_INFO, 0, 0, tid, &[0; 64]);
     message(id, Address::smi(Lid::PERMISSIVE), &mad.0)
 }
 
-/// A request to subnet administration for anything of this kind.
+/// An SA request for all records of an attribute.
 fn sa_request(method: Method, attr_id: u16, tid: u64) -> [u8; 256] {
     let mut mad = [0; 256];
     let mut header = Header::read(&mad);
@@ -125,7 +125,7 @@ fn smi(flags: c_int) -> (RawFd, u32) {
     (fd, id)
 }
 
-/// Keeps what comes from subnet administration until something of subnet management has come.
+/// A sink that blocks the delivery of SA MADs until an SMP has arrived.
 struct Stuck {
     administration: mpsc::Sender<&'static str>,
     management: mpsc::Sender<()>,
@@ -151,7 +151,7 @@ impl MadSink for Stuck {
 mod inside {
     use super::*;
 
-    /// Subnet management goes on while subnet administration has its hands full.
+    /// SMPs are delivered while the SA client is busy.
     #[test]
     #[ignore = "run inside a simulated fabric by devices_behave_as_linux_has_them"]
     fn readers() {
@@ -186,7 +186,7 @@ mod inside {
         let request = node_info(id, &DirectedRoute::LOCAL, 0x1234);
         assert_eq!(write(fd, &request).expect("taken"), request.len());
         assert!(readable(fd, 2000));
-        // What does not fit stays where it is.
+        // A MAD that does not fit the buffer stays in the queue.
         assert_eq!(errno(read(fd, &mut buffer[..63])), libc::EINVAL);
         assert_eq!(errno(read(fd, &mut buffer[..319])), libc::EINVAL);
         assert_eq!(read(fd, &mut buffer).expect("an answer"), 320);
@@ -195,14 +195,14 @@ mod inside {
         let mad = Header::read(&buffer[64..]);
         assert_eq!((mad.method(), mad.tid() as u32), (Method::GET_RESP.0, 0x1234));
         assert!(!readable(fd, 0));
-        // Nobody at that port: the request comes back.
+        // No node at that port: the request returns as a timeout.
         let route = DirectedRoute::new(&[PortNum(1), PortNum(200)]).expect("a route");
         write(fd, &node_info(id, &route, 5)).expect("taken");
         assert!(readable(fd, 5000));
         read(fd, &mut buffer).expect("the request");
         let header = UserHeader::read(&buffer, true).expect("a header");
         assert_eq!((header.id, header.status), (id, libc::ETIMEDOUT as u32));
-        // The adapter has no port 9 to leave by.
+        // The adapter has no port 9.
         let nowhere = DirectedRoute::new(&[PortNum(9)]).expect("a route");
         assert_eq!(errno(write(fd, &node_info(id, &nowhere, 6))), libc::EINVAL);
         assert_eq!(errno(write(fd, &request[..40])), libc::EINVAL);
@@ -222,11 +222,11 @@ mod inside {
         let sm = Address::gsi(Lid(u16::from_str_radix(&lid, 16).expect("a LID")), Sl(0));
         let mad = sa_request(Method::GET_TABLE, NODE_RECORD, 77);
         write(fd, &message(id, sm, &mad)).expect("taken");
-        // This descriptor blocks until the answer is there.
+        // This descriptor blocks until the response is there.
         let mut first = [0; 320];
         assert_eq!(errno(read(fd, &mut first)), libc::ENOSPC);
         let header = UserHeader::read(&first, true).expect("a header");
-        // 27 switches and 54 hosts, records of 112 bytes at least.
+        // 27 switches and 54 hosts, with records of at least 112 bytes.
         assert!(header.length as usize > 81 * 108, "{}", header.length);
         let mut whole = vec![0; header.length as usize];
         assert_eq!(errno(read(fd, &mut whole[..header.length as usize - 1])), libc::ENOSPC);
@@ -245,7 +245,7 @@ mod inside {
         assert_eq!(unsafe { libc::fcntl(fd, libc::F_GETFD) }, libc::FD_CLOEXEC);
         let (second, id) = smi(0);
         assert_eq!(unsafe { libc::fcntl(second, libc::F_GETFD) }, 0);
-        // A method belongs to one agent of a port, whoever has it.
+        // A method belongs to one agent per port, whoever has registered it.
         let get = 1 << Method::GET.0;
         let vendor = register(second, 0x09, 1, 0, get).expect("an agent");
         assert_eq!(errno(register(fd, 0x09, 1, 0, get)), libc::EINVAL);
@@ -253,7 +253,7 @@ mod inside {
         ioctl(second, request::UNREGISTER_AGENT, &mut number).expect("known");
         assert_eq!(errno(ioctl(second, request::UNREGISTER_AGENT, &mut number)), libc::EINVAL);
         register(fd, 0x09, 1, 0, get).expect("free again");
-        // The newer request tells which flags there are.
+        // The newer request returns the supported flags.
         let mut raw = [0; 40];
         raw[12..16].copy_from_slice(&0xFF_u32.to_ne_bytes());
         assert_eq!(errno(ioctl(second, request::REGISTER_AGENT2, &mut raw)), libc::EINVAL);
@@ -267,14 +267,15 @@ mod inside {
         ] {
             assert_eq!(errno(open(path, flags)), wanted, "{path}");
         }
-        // A copy is as good, and the device is open until the last one is closed.
+        // A copy of the descriptor is equivalent, and the device stays open until the last one is
+        // closed.
         let copy = unsafe { libc::dup(second) };
         close(second);
         write(copy, &node_info(id, &DirectedRoute::LOCAL, 9)).expect("taken");
         assert_eq!(read(copy, &mut [0; 400]).expect("an answer"), 320);
         close(copy);
         close(fd);
-        // The number is that of another file then.
+        // The number is reused for another file.
         let mut ends = [0; 2];
         assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
         assert_eq!(write(ends[1], b"plain").expect("a pipe"), 5);
@@ -288,7 +289,7 @@ mod inside {
         let child = unsafe { libc::fork() };
         assert!(child >= 0);
         if child == 0 {
-            // The child sends; both have the device open.
+            // The child sends; both processes have the device open.
             let sent = write(fd, &node_info(id, &DirectedRoute::LOCAL, 0x42)).is_ok();
             let known = std::fs::read_to_string("/sys/class/infiniband/sim0/ports/1/lid").is_ok();
             unsafe { libc::_exit(if sent && known { 0 } else { 1 }) };
@@ -317,7 +318,7 @@ mod inside {
         assert_eq!(errno(open(ISSM, libc::O_RDONLY | libc::O_NONBLOCK)), libc::EAGAIN);
         assert_eq!(errno(read(held, &mut [0; 320])), libc::EINVAL);
         assert_eq!(errno(write(held, &[0; 320])), libc::EINVAL);
-        // Another open waits for its turn.
+        // Another open waits until the device is free.
         let waiting = std::thread::spawn(|| open(ISSM, libc::O_RDONLY));
         close(held);
         let next = waiting.join().expect("no panic").expect("the device opens");

@@ -1,5 +1,5 @@
 //! Unmodified programs on a fabric simulated by `torus-sm sim`: Debian's diagnostics, osmtest and
-//! opensm, and this crate's own daemon.
+//! opensm, and the torus-sm daemon.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -37,7 +37,7 @@ struct Expected {
     topology: Topology,
     switches: usize,
     hosts: usize,
-    /// Of a switch, port 0 not counted.
+    /// Number of switch ports without port 0.
     ports: usize,
 }
 
@@ -54,7 +54,8 @@ impl Expected {
         self.switches + self.hosts
     }
 
-    /// How many records of each kind a master SM has on this fabric, every port of it in use.
+    /// Number of records of each kind that a master SM has on this fabric, in which every port is
+    /// connected.
     fn records(&self) -> Vec<(&'static str, usize)> {
         let (switches, hosts, ports) = (self.switches, self.hosts, self.ports);
         let all_ports = hosts + switches * (ports + 1);
@@ -71,13 +72,13 @@ impl Expected {
     }
 }
 
-/// Records in the answer to a query of an SA table.
+/// Number of records in the answer to a query of an SA table.
 fn records(sim: &Simulator, args: &[&str]) -> usize {
     let text = sim.ask("saquery", args);
     text.matches("Record dump:").count() + text.matches("Record group dump:").count()
 }
 
-/// What all nodes and cables are called, whatever the order.
+/// Names of all nodes and links, sorted.
 fn census(topology: &Topology) -> (Vec<(Guid, String)>, usize) {
     let nodes = topology.nodes.iter().map(|node| (node.guid, node.description.clone()));
     let mut nodes: Vec<_> = nodes.collect();
@@ -85,7 +86,7 @@ fn census(topology: &Topology) -> (Vec<(Guid, String)>, usize) {
     (nodes, topology.cables.len())
 }
 
-/// ibnetdiscover sees what was built, port by port.
+/// Checks that ibnetdiscover finds the generated topology, port by port.
 fn discovery_agrees(sim: &Simulator, expected: &Expected) {
     let text = sim.ask("ibnetdiscover", &[]);
     let mut seen = ibnet::parse("ibnetdiscover".as_ref(), &text).expect("a fabric");
@@ -113,7 +114,7 @@ fn diagnostics_agree(sim: &Simulator, expected: &Expected) {
     let links = sim.ask("iblinkinfo", &["-l"]);
     let active = links.lines().filter(|line| line.contains("Active/  LinkUp")).count();
     assert_eq!(active, 2 * expected.topology.cables.len());
-    // The last host, by its LID in the SA's record.
+    // The last host, by the LID in the SA's record.
     let host = expected.topology.nodes.iter().rfind(|node| node.kind == NodeKind::Ca);
     let host = host.expect("a host");
     let guid = host.port_guid(PortNum(1));
@@ -133,7 +134,7 @@ fn diagnostics_agree(sim: &Simulator, expected: &Expected) {
     assert_eq!(tables.matches("valid lids dumped").count(), expected.switches);
 }
 
-/// Counters are there, and ibdiagnet finds nothing wrong.
+/// Checks that counters can be read and ibdiagnet finds no errors.
 fn health_is_good(sim: &Simulator, expected: &Expected) {
     let counters = sim.ask("perfquery", &["-x"]);
     let sent = counters.lines().find_map(|line| line.strip_prefix("PortXmitPkts:"));
@@ -153,7 +154,7 @@ fn health_is_good(sim: &Simulator, expected: &Expected) {
     }
 }
 
-/// What a device does not know is an error, not silence or nonsense.
+/// Checks that an unsupported attribute yields an error status.
 fn misses_are_errors(sim: &Simulator) {
     for (program, args) in [
         ("vendstat", &["-N", "1"][..]),
@@ -179,7 +180,7 @@ fn opensm_and_its_tools_find_all_there_is() {
     for (name, count) in expected.records() {
         assert_eq!(records(&sim, &[name]), count, "{name}");
     }
-    // Two blocks at each port; opensm leaves a switch's base port 0 out.
+    // Two blocks at each port; opensm omits a switch's base port 0.
     let blocks = 2 * (hosts + switches * ports);
     assert_eq!(records(&sim, &["--smkey", "1", "PKTR"]), blocks);
     for (name, count) in [("MFTR", 0), ("SR", 0), ("IIR", 0)] {
@@ -193,7 +194,7 @@ fn opensm_and_its_tools_find_all_there_is() {
     flows_pass(&sim, &["c", "v", "e", "m", "q"]);
 }
 
-/// osmtest sleeps while leases run out: two fabrics at once.
+/// osmtest sleeps while leases expire: two fabrics run at once.
 #[test]
 fn opensm_passes_osmtest_with_services() {
     if !have(&["opensm", "osmtest"]) {
@@ -224,7 +225,7 @@ fn services_of_torus_sm_pass_osmtest() {
     std::thread::scope(|scope| {
         scope.spawn(|| pass("a"));
         let sim = pass("s");
-        // Groups that come and go beside those of others, then until there is no room for more.
+        // Groups created and deleted beside those of other clients, then until the table is full.
         for mode in ["2", "3", "4"] {
             let output = sim.ask("osmtest", &["-f", "m", "-M", mode]);
             assert!(output.contains("PASS") && !output.contains("FAIL"), "-M {mode}:\n{output}");
@@ -257,7 +258,7 @@ fn torus_sm_answers_the_tools() {
     flows_pass(&sim, &["c", "v", "e", "m", "q"]);
 }
 
-/// One master, one standby; the standby takes over when the master is gone without a word.
+/// One master, one standby; the standby takes over when the master is killed.
 #[test]
 fn of_two_opensms_one_takes_over() {
     if !have(&["opensm", "sminfo"]) {
@@ -285,8 +286,8 @@ fn of_two_opensms_one_takes_over() {
     assert!(state("h1-1").contains("priority 1 state 3"), "{}", state("h1-1"));
 }
 
-/// The daemon of this crate finds the simulated port as it finds a real one, and when it is killed
-/// nothing of it stays.
+/// The daemon opens the simulated port like a real one, and leaves nothing behind when it is
+/// killed.
 #[test]
 fn torus_sm_is_a_client_too() {
     let sim = Simulator::start(&["2x2x1", "--no-sm"]);

@@ -1,8 +1,7 @@
-//! The umad port against Debian's ibsim, through its preloaded shim libumad2sim.so.
+//! The umad port on Debian's ibsim, through its preloaded library libumad2sim.so.
 //!
-//! A library is preloaded at process start only. The tests here therefore start an ibsim of
-//! their own, then this test program once more with the shim, told by `--ignored` and
-//! `--exact` which part to run.
+//! A library is preloaded at process start only. The tests here therefore start an ibsim of their
+//! own, then this test program once more with the library and the name of the ignored test to run.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -93,7 +92,7 @@ impl Drop for Ibsim {
     }
 }
 
-/// The shim, or `None` after saying what is missing.
+/// The path of ibsim's library; prints SKIPPED if something is missing.
 fn shim() -> Option<PathBuf> {
     let ibsim = std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).any(|folder| folder.join("ibsim").exists())
@@ -106,7 +105,7 @@ fn shim() -> Option<PathBuf> {
     shim
 }
 
-/// True in a process that was started with the shim. Without it the inner tests would reach for
+/// True in a process that was started with ibsim's library. Without it the inner tests would use
 /// the adapters of this machine.
 fn is_inside() -> bool {
     std::env::var("LD_PRELOAD").is_ok_and(|library| library.contains("umad2sim"))
@@ -130,7 +129,7 @@ fn port_works_against_ibsim() {
     print!("{}", ibsim.run(&shim, "inside_the_fabric"));
 }
 
-/// The port of this end, opened, and its client.
+/// The local port and a client that uses it.
 struct Attached {
     local: LocalPort,
     port: Arc<UmadPort>,
@@ -188,7 +187,7 @@ async fn finds_itself(attached: &Attached) {
     assert_eq!(data[20..28], attached.local.guid.0.to_be_bytes());
 }
 
-/// Twice around the ring: six switches, each met again on the second round.
+/// Two rounds of the ring: six switches, each visited again in the second round.
 async fn walks(client: &SmpClient) {
     let mut exits = vec![1];
     let mut guids = Vec::new();
@@ -214,7 +213,7 @@ async fn learns_of_dead_ends(client: &SmpClient) {
     assert_eq!(client.counters().unanswered, before + 2);
 }
 
-/// ibsim hands SMInfo to the SM at the port, which is this test.
+/// ibsim delivers SMInfo requests to the SM at the port, which is this test.
 async fn answers_itself(attached: &mut Attached) {
     let client = attached.client.clone();
     let asked =
@@ -257,7 +256,7 @@ async fn fills_the_window(client: &SmpClient, count: u64) {
     println!("{count} requests: {rate:.0} SMPs/s");
 }
 
-/// The reader ends with the port, and tells.
+/// Closing the port ends its reader and notifies the sink.
 async fn closes(attached: Attached) {
     let Attached { port, client, mut unsolicited, .. } = attached;
     drop((port, client));
@@ -265,8 +264,8 @@ async fn closes(attached: Attached) {
     assert!(end.expect("the reader ends").is_none());
 }
 
-/// Not a test but a measurement: `cargo test --release --test umad_ibsim -- --ignored
-/// throughput_against_ibsim --nocapture`.
+/// A measurement: `cargo test --release --test sim -- --ignored throughput_against_ibsim
+/// --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn throughput_against_ibsim() {

@@ -1,5 +1,5 @@
-//! torus-2QoS by what it promises: the worked examples of its behaviour, and properties that
-//! hold for any torus.
+//! The guarantees of torus-2QoS: the worked examples of its behaviour, and properties that hold for
+//! any torus.
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -67,7 +67,7 @@ impl Subnet {
         self.fabric.node(self.fabric.node_by_guid(guid).unwrap()).switch.unwrap()
     }
 
-    /// Switches passed on the way from a switch to an end port; `None` if the packet is lost.
+    /// Number of switches on the path from a switch to an end port; `None` if the packet is lost.
     fn walk(&self, routing: &Routing, from: SwitchId, to: PortId) -> Option<Vec<SwitchId>> {
         let lid = self.lids.base(to)?;
         let (mut at, mut path) = (from, vec![from]);
@@ -186,14 +186,14 @@ fn no_multicast_root_is_a_refusal_with_a_reason() {
     let neighbour = shape.switch_guid([1, 0, 0]);
     let first = format!("switch 2,0,0 (missing, +x from 1,0,0 (GUID {neighbour} \"sw 1,0,0\"))");
     assert!(error.text.contains(&format!("missing are {first}, switch 2,0,1 (")), "{}", error.text);
-    // Rings and holes are no obstacle. One of the switches completes a plane, but alone it is on no
-    // face by which it could be placed.
+    // Rings and holes are no obstacle. One of the switches completes a plane, but no face by which
+    // it alone could be placed.
     let advice = &refusal.notes.last().unwrap().text;
     let start = format!("repair first, in this order: (1) {first}, (2) switch 2,0,1 (");
     assert!(advice.starts_with(&start) && !advice.contains("(3)"), "{advice}");
 }
 
-/// The coordinates after each "switch " of a text, as far as the next parenthesis.
+/// The coordinates after each "switch " of a text, up to the next parenthesis.
 fn places(text: &str) -> Vec<[u16; 3]> {
     let place = |part: &str| {
         let numbers = part.split(' ').next()?.split(',').map(str::parse);
@@ -202,7 +202,7 @@ fn places(text: &str) -> Vec<[u16; 3]> {
     text.split("switch ").skip(1).filter_map(place).collect()
 }
 
-/// Does what a refusal advises to do first.
+/// Applies the first advice of a rejection.
 fn repaired(broken: &Shape, advice: &str) -> Shape {
     let mut shape = broken.clone();
     let list = advice
@@ -230,7 +230,7 @@ fn what_a_refusal_says_to_repair_first_is_enough() {
         (state >> 33) as u16 % sides
     };
     let mut refused = 0;
-    // In a radix of 4 the seed names one switch more, without which nothing is placed.
+    // With a radix of 4 the seed names one more switch, without which no switch can be placed.
     for radix in [[5, 5, 1], [5, 1, 5], [5, 3, 3], [3, 5, 5]] {
         let healthy = Shape::torus(radix);
         let before = Subnet::of(&healthy).route(&healthy.torus_conf()).unwrap();
@@ -364,7 +364,7 @@ fn changes_since_the_last_success_are_told() {
     assert_eq!(again.lfts, before.lfts);
 }
 
-/// The only error of a refusal, and the advice at its end.
+/// The only error of a rejection, and the advice at its end.
 fn refused(shape: &Shape, previous: Option<&Routing>) -> (Note, String) {
     let refusal = Subnet::of(shape).route_after(&shape.torus_conf(), previous).unwrap_err();
     let errors: Vec<_> =
@@ -386,7 +386,7 @@ fn lost_cables_are_named_by_place_guid_port_and_description() {
         };
         format!("the cable between {} and {}", end(from, 1), end(to, 2))
     };
-    // Where they were is known from the last success, or by how the other switches are cabled.
+    // Their coordinates are known from the last success, or from the links of the other switches.
     for (previous, how) in [(Some(&before), ""), (None, ", by the other switches")] {
         let (error, advice) = refused(&broken, previous);
         assert_eq!(error.code, Some("4E33"));
@@ -405,7 +405,7 @@ fn lost_cables_are_named_by_place_guid_port_and_description() {
 
 #[test]
 fn the_repair_that_helps_most_comes_first() {
-    // One switch makes a hole in the middle of two lines; the cable helps one ring only.
+    // One switch makes a hole in the middle of two lines; the link helps one ring only.
     let mut shape = Shape::torus([5, 5, 1]);
     shape.looped = [false, true, true];
     let before = Subnet::of(&shape).route(&shape.torus_conf()).unwrap();
@@ -418,7 +418,7 @@ fn the_repair_that_helps_most_comes_first() {
     assert!(advice.starts_with(&first), "{advice}");
     assert!(advice.contains("(2) the cable between switch 3,1,0 "), "{advice}");
     assert!(!advice.contains("(3)"), "{advice}");
-    // In a mesh much cannot be placed then, and is not to blame.
+    // In a mesh many switches cannot be placed then, for other reasons.
     let census = &refusal.notes[refusal.notes.len() - 2].text;
     let expected =
         "18 of 25 switches are in their places, 6 switches of the fabric found no place; ";
@@ -468,7 +468,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
     )
 }
 
-/// The same wiring under other GUIDs, with other port numbers.
+/// The same links under other GUIDs, with other port numbers.
 fn relabel(topology: &Topology, factor: u64, shift: u8) -> (Topology, BTreeMap<Guid, Guid>) {
     let mut other = topology.clone();
     let mut names = BTreeMap::new();
@@ -583,7 +583,7 @@ proptest! {
             return Ok(());
         };
         prop_assert_eq!(whole.fabric.ports().len(), hurt.fabric.ports().len());
-        // In a mesh a corner may be left out when it lost a cable.
+        // In a mesh a corner may be left out when it has lost a link.
         let torus = Torus::of(&after).unwrap();
         let is_placed = |&port: &PortId| {
             let switch = hurt.fabric.switch_behind(port);

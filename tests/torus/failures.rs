@@ -1,5 +1,5 @@
-//! Every failure of a single switch or cable of three tori: path SLs stay as they were and no
-//! credit loop appears. `tests/opensm_compat/torus_failures.rs` compares the same with OpenSM.
+//! Every failure of a single switch or link of three tori: path SLs stay the same, and there is no
+//! credit loop. `tests/opensm_compat/torus_failures.rs` compares the same failures with OpenSM.
 
 use std::collections::BTreeMap;
 use testkit::torus::failures::{RADICES, case, failures, name};
@@ -40,9 +40,9 @@ fn a_single_failure_leaves_sls_alone_and_makes_no_credit_loop() {
     }
 }
 
-/// The trees of torus-2QoS are OpenSM's. Around some missing switches they close a credit loop with
-/// the early turns of unicast, which a warning tells; without failure and around any single cable
-/// they do not.
+/// The multicast trees of torus-2QoS are OpenSM's. Around some missing switches they close a credit
+/// loop with the early turns of unicast, which is logged as a warning; without a failure and around
+/// any single link they do not.
 #[test]
 fn a_group_of_all_closes_a_loop_around_some_missing_switches_only() {
     let mut closed = Vec::new();

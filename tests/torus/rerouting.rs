@@ -1,5 +1,6 @@
-//! Rerouting after failures and repairs: what is routed with the last success at hand equals what
-//! is routed without, SLs never change, and tables that did not change are the very same.
+//! Rerouting after failures and repairs: routing from the last success gives the same result as
+//! routing from scratch, SLs never change, and unchanged tables are shared with the previous
+//! result.
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,36 +24,36 @@ use torus_sm::verify::{prove, verify, verify_changes};
 use torus_sm::wire::attr::NodeKind;
 use torus_sm::wire::attr::tables::SlToVl;
 
-/// A torus in which switches and cables fail and are repaired.
+/// A torus in which switches and links fail and are repaired.
 struct Ward {
     healthy: Case,
     whole: Subnet,
-    /// Numbers of the nodes that are switches.
+    /// Indexes of the switches.
     switches: Vec<usize>,
-    /// Numbers of the hosts that may be lost.
+    /// Indexes of the hosts that may be lost.
     hosts: Vec<usize>,
-    /// Numbers of the cables at the switches that the configuration names.
+    /// Indexes of the links at the switches that the configuration names.
     seeds: Vec<usize>,
-    /// Numbers of lost nodes and cables.
+    /// Indexes of lost nodes and links.
     lost: (BTreeSet<usize>, BTreeSet<usize>),
-    /// Two cables that have exchanged their second ends.
+    /// Two links that have exchanged their second ends.
     crossed: Option<[usize; 2]>,
 }
 
-/// What fails, or is repaired.
+/// The kind of part that fails or is repaired.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Switch,
-    /// A host other than the one of the subnet manager.
+    /// A host other than that of the subnet manager.
     Host,
     Cable,
-    /// A cable at a switch that the configuration names.
+    /// A link at a switch that the configuration names.
     SeedCable,
-    /// A pair of cables is crossed.
+    /// A pair of links is crossed.
     Crossing,
 }
 
-/// Something that happens: parts of a kind, with numbers to draw them by.
+/// A sequence of events: kinds of parts, and numbers to pick them by.
 fn events(switches: u32) -> impl Strategy<Value = Vec<(Part, usize)>> {
     let part = prop_oneof![
         switches => Just(Part::Switch),
@@ -86,7 +87,7 @@ impl Ward {
         event.iter().for_each(|&(part, pick)| self.toggle(part, pick));
     }
 
-    /// What is pointed at fails, or is repaired.
+    /// Fails the part, or repairs it.
     fn toggle(&mut self, part: Part, pick: usize) {
         let count = self.healthy.topology.cables.len();
         let (set, number) = match part {
@@ -105,7 +106,7 @@ impl Ward {
         }
     }
 
-    /// The subnet as it is now, with the LIDs it always had.
+    /// The current subnet, with its original LIDs.
     fn subnet(&self) -> Subnet {
         let mut case = self.healthy.clone();
         let (nodes, cables) = &self.lost;
@@ -124,14 +125,14 @@ impl Ward {
     }
 }
 
-/// Everything that an engine decides, by GUID.
+/// All decisions of an engine, by GUID.
 #[derive(PartialEq, Eq, Debug)]
 struct Decisions {
     placement: Vec<String>,
     lfts: testkit::dumps::Lfts,
     sls: BTreeMap<(Guid, Guid), Sl>,
     trees: Vec<String>,
-    /// By port slot.
+    /// Port classes by port slot.
     classes: Vec<PortClass>,
     vls: VlCounts,
 }
@@ -160,7 +161,7 @@ fn decisions(subnet: &Subnet, routing: &Routing) -> Decisions {
     }
 }
 
-/// What a pass said, whether it succeeded or not.
+/// The diagnostics of a pass, successful or not.
 fn told(result: &Result<Routing, RoutingError>) -> (Vec<Note>, Option<Dump>) {
     match result {
         Ok(routing) => (routing.notes.clone(), None),
@@ -180,12 +181,12 @@ fn shapes() -> impl Strategy<Value = Shape> {
     )
 }
 
-/// A tree that leads by the same switches as before may lead by other cables.
+/// A tree that keeps its switches may change its links.
 #[test]
 fn trees_of_crossed_cables_are_others() {
     let shape = Shape { hosts: 2, parallel: 2, ..Shape::torus([4, 4, 3]) };
     let count = Case::of(&shape).topology.cables.len();
-    // Cables of a bundle have neighboring numbers.
+    // Links of a bundle have neighbouring indexes.
     let neighbors = (0..200).map(|number| number + (number + 1) * count);
     let (mut told, mut others) = (0, 0);
     for pick in neighbors.chain([14_151_902_872_089_465_350]) {
@@ -257,7 +258,7 @@ proptest! {
     }
 }
 
-/// Number of switches whose table is not shared with that of the pass before.
+/// Number of switches whose table is not shared with the previous result.
 fn made_anew(before: &Routing, after: &Routing) -> usize {
     let pairs = before.lfts.iter().zip(&after.lfts);
     pairs.filter(|(old, new)| !Arc::ptr_eq(old, new)).count()
@@ -318,7 +319,7 @@ fn inputs(subnet: &Subnet, memory: &Memory) -> BaselineInputs {
     }
 }
 
-/// A plan that passed, on which later ones build.
+/// A verified plan, the baseline of later ones.
 struct Ground {
     basis: PlanBaseline,
     proof: Option<Proof>,
@@ -340,7 +341,7 @@ impl Ground {
         (Self::new(subnet, &memory, plan(&memory)), memory)
     }
 
-    /// The verdict on a plan that builds on this one.
+    /// The verdict on a plan derived from this one.
     fn judge(
         &self,
         fabric: &Fabric,
@@ -352,7 +353,7 @@ impl Ground {
     }
 }
 
-/// A verdict from a look at the changes is that of a look at everything.
+/// Asserts that verification of the changes gives the verdict of full verification.
 fn assert_same_verdict(
     changes: &Result<Verified, VerifyFailure>,
     whole: &Result<Verified, VerifyFailure>,
@@ -398,7 +399,7 @@ proptest! {
             let scratch = subnet.with_input(&memory, &groups, compute);
             prop_assert_eq!(updated.is_ok(), scratch.is_ok());
             let (Ok(updated), Ok(scratch)) = (updated, scratch) else { continue };
-            // What was missed since the last success differs from pass to pass.
+            // The events missed since the last success differ from pass to pass.
             let whole = verify(&subnet.fabric, updated.plan.clone(), &Checks::new(true));
             if let Some(difference) = difference.as_ref().filter(|_| ground.proof.is_some()) {
                 let plan = updated.plan.clone();
@@ -447,7 +448,7 @@ proptest! {
                     VerifiedBaseline::compute(input, inputs, &checks, foundation.as_ref()).unwrap()
                 }),
             };
-            // What is left of a clean plan does not let a faulty one pass.
+            // Leftovers of a clean plan do not let a faulty one pass.
             let mut plan = scratch.plan;
             let mut routing = (*plan.routing).clone();
             for &(switch, lid, port) in &corrupt {
@@ -556,7 +557,7 @@ proptest! {
     }
 }
 
-/// A look at the changes suffices for every single cable, and for the tables that stay the same.
+/// Verification of the changes suffices for every single link, and for tables that stay the same.
 #[test]
 fn single_cables_need_no_second_look() {
     let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 4]) };
@@ -579,8 +580,8 @@ fn single_cables_need_no_second_look() {
     }
 }
 
-/// How much of each plan is looked at if this happens one after the other, and the foundation is laid anew
-/// in between or not; and what became of the torus.
+/// The extent of verification for each plan of a sequence of events, with the baseline recomputed
+/// in between or not; and the final torus.
 fn looks(shape: &Shape, events: &[Vec<(Part, usize)>], anew: bool) -> (Vec<Extent>, Ward) {
     let (checks, mut ward) = (Checks::new(true), Ward::new(shape));
     let (mut foundation, mut memory): (Option<VerifiedBaseline>, _) = (None, Memory::default());
@@ -614,7 +615,7 @@ fn assert_only_the_first_is_whole(looks: &[Extent]) {
     assert_eq!(whole, 1, "{looks:?}");
 }
 
-/// Some cables between switches, one after the other.
+/// Some links between switches, one after the other.
 fn cables(shape: &Shape) -> Vec<Vec<(Part, usize)>> {
     let ward = Ward::new(shape);
     let cables = &ward.healthy.topology.cables;
@@ -632,7 +633,7 @@ fn cables_lost_in_a_row_need_no_second_look() {
     }
 }
 
-/// Old and new ways together have no credit loop; on a ring that is closed again they have one.
+/// Old and new routes together have no credit loop; on a ring that is closed again they have one.
 #[test]
 fn cables_of_a_bundle_that_are_repaired_need_no_second_look() {
     let shape = Shape { hosts: 1, parallel: 2, ..Shape::torus([5, 4, 3]) };
@@ -645,7 +646,7 @@ fn cables_of_a_bundle_that_are_repaired_need_no_second_look() {
     }
 }
 
-/// Where a ring is closed again, what was known before it was broken suffices.
+/// When a ring is closed again, the baseline from before its break suffices.
 #[test]
 fn switches_that_go_and_come_need_no_second_look() {
     let cases = [([5, 4, 3], [20, 21, 35, 36, 50, 51]), ([7, 6, 1], [24, 25, 29, 30, 34, 40])];
@@ -662,8 +663,8 @@ fn switches_that_go_and_come_need_no_second_look() {
     }
 }
 
-/// Old ways and the ways round a lost switch may close a cycle together, and then all is looked at; not
-/// so when it is back.
+/// Old routes and the routes round a lost switch may close a cycle together, which requires full
+/// verification; when the switch is back, they do not.
 #[test]
 fn switches_that_come_back_need_no_second_look() {
     let shape = Shape { hosts: 2, ..Shape::torus([5, 4, 3]) };
@@ -674,7 +675,7 @@ fn switches_that_come_back_need_no_second_look() {
     }
 }
 
-/// A ring that is closed again, by a cable that was lost before others or after them.
+/// A ring that is closed again, by a link that was lost before others or after them.
 #[test]
 fn cables_that_are_repaired_need_no_second_look() {
     let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 4]) };

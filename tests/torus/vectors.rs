@@ -1,4 +1,4 @@
-//! torus-2QoS against OpenSM 3.3.23: fifteen fabrics with its results, compared by GUID.
+//! torus-2QoS against OpenSM 3.3.23: fifteen fabrics with OpenSM's results, compared by GUID.
 //! `vectors/torus-2qos/README.md` describes the files.
 
 use serde_json::Value;
@@ -17,7 +17,7 @@ use torus_sm::plan::routing::torus::{Torus, Torus2Qos};
 use torus_sm::plan::routing::{Engine, Routing, RoutingError, RoutingInput};
 use torus_sm::wire::attr::NodeKind;
 
-/// Differences that are printed before the rest is only counted.
+/// Number of differences that are printed; the others are only counted.
 const SHOWN: usize = 20;
 
 struct Vector {
@@ -240,7 +240,7 @@ fn compare(name: &str) {
     }
 }
 
-/// The errors of a fabric that must not be routed.
+/// The errors of a fabric that must be rejected.
 fn refused(name: &str) -> Vec<Note> {
     let refusal = Vector::read(name).route_from(0).routing.unwrap_err();
     refusal.notes.into_iter().filter(|note| note.code.is_some()).collect()

@@ -1,10 +1,10 @@
-//! What differs from OpenSM by design, each with its reason.
+//! Intended differences from OpenSM, each with its reason.
 
 use super::draw::Case;
 use super::site::{Site, TableKey};
 use std::collections::BTreeSet;
 
-/// Name and reason of each difference. One that does not occur any more is to be struck out.
+/// Name and reason of each difference. Remove those that no longer occur.
 pub(crate) const BY_DESIGN: [(&str, &str); 23] = [
     (
         "wrong partitions.conf",
@@ -142,7 +142,7 @@ pub(crate) const REPEATED: &str = "groups of one MGID in several scopes";
 pub(crate) const PATH_BITS: &str = "path bits of a level";
 pub(crate) const IN_PARTS: &str = "the SL of a partition in parts";
 
-/// The name of what makes two tables differ.
+/// The name of the difference between two tables.
 pub(crate) fn tables(
     case: &Case,
     key: &TableKey,
@@ -164,7 +164,8 @@ pub(crate) fn tables(
     }
 }
 
-/// What makes the policies of two sites differ, by their logs: `Ok(None)` if nothing does.
+/// The name of the difference between the policies of two sites, from their logs: `Ok(None)` if
+/// they are equal.
 pub(crate) fn policies(ours: &Site, theirs: &Site) -> Result<Option<&'static str>, String> {
     let log = ours.log();
     let our_fault =

@@ -1,4 +1,4 @@
-//! Fabrics and options. A seed gives the same on every machine.
+//! Random fabrics and options. A seed gives the same on every machine.
 
 use super::files;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use torus_sm::ids::{Guid, PortNum};
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::NodeKind;
 
-/// What both subnet managers are told.
+/// The input of both subnet managers.
 pub(crate) struct Case {
     pub seed: u64,
     pub topology: Topology,
@@ -16,7 +16,7 @@ pub(crate) struct Case {
     pub home: String,
     pub client: String,
     pub lmc: u8,
-    /// The P_Keys of a port may include both of one partition.
+    /// Both P_Keys of a partition may be in a port's table.
     pub both_keys: bool,
     /// opensm.conf, without the names of the other files.
     pub options: String,
@@ -24,7 +24,7 @@ pub(crate) struct Case {
     pub partitions: Option<String>,
     pub policy: Option<String>,
     pub prefix_routes: String,
-    /// Words that the questions of this case draw on.
+    /// Values for the queries of this case.
     pub words: files::Words,
 }
 
@@ -38,7 +38,7 @@ impl Case {
         let shape = shape(&mut random);
         let mut topology = shape.build().expect("it fits");
         for node in &mut topology.nodes {
-            // OpenSM loses the blanks of names in policies, and a comma ends a name.
+            // OpenSM drops blanks from names in policies, and a comma ends a name.
             node.description = node.description.replace([' ', ','], "-");
         }
         let hosts: Vec<&TopologyNode> =
@@ -76,7 +76,7 @@ fn shape(random: &mut Random) -> Shape {
     Shape { hosts: 2, router: random.percent(50), ..Shape::torus(radix) }
 }
 
-/// GUIDs of all end ports, and what nodes they are at.
+/// GUIDs of all end ports with the kinds of their nodes.
 pub(crate) fn end_ports(topology: &Topology) -> Vec<(NodeKind, Guid)> {
     let guid = |node: &TopologyNode| match node.kind {
         NodeKind::Switch => node.guid,
@@ -107,7 +107,7 @@ fn options(random: &mut Random, lmc: u8, both_keys: bool) -> String {
                 let _ = writeln!(text, "qos_{kind}vlarb_{table} {}", arbitration(random));
             }
         }
-        // torus-2QoS has its own.
+        // torus-2QoS has its own mappings.
         if random.percent(30) {
             let _ = writeln!(text, "qos_{kind}sl2vl {}", mapping(random));
         }
@@ -124,7 +124,7 @@ fn arbitration(random: &mut Random) -> String {
     (0..count).map(entry).collect::<Vec<_>>().join(",")
 }
 
-/// Every SL a VL; VL 15 drops, which some do.
+/// A VL for every SL; some SLs are mapped to VL 15 and dropped.
 fn mapping(random: &mut Random) -> String {
     let count = if random.percent(20) { 1 + random.below(15) } else { 16 };
     let mut vl = |_| if random.percent(12) { 15 } else { random.below(8) };

@@ -1,4 +1,4 @@
-//! partitions.conf and qos-policy.conf, right and wrong ones.
+//! Random partitions.conf and qos-policy.conf, right and wrong ones.
 
 use super::draw::end_ports;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::Guid;
 use torus_sm::wire::attr::NodeKind;
 
-/// What files and questions of a case speak of.
+/// Values that files and queries of a case refer to.
 pub(crate) struct Words {
     pub ports: Vec<Guid>,
     /// P_Keys without the membership bit.
@@ -31,7 +31,7 @@ impl Words {
         names.retain(|name| name != home);
         Self {
             ports,
-            // Those that are generated are 1, 2 …
+            // Generated keys are 1, 2 …
             keys: vec![0x7fff, 0x11, 0x12, 0x1234, 0x300],
             service_ids: vec![
                 0x10,
@@ -69,7 +69,7 @@ pub(crate) fn partitions(random: &mut Random, words: &Words) -> String {
     for number in 0..random.below(6) {
         text.push_str(&partition(random, words, number));
     }
-    // Limited members do not reach each other: nobody could ask anything.
+    // Limited members do not reach each other: no client could send queries.
     text.push_str("Default=0x7fff : SELF=full ;\n");
     if random.percent(15) {
         damage(random, &mut text);
@@ -115,7 +115,7 @@ fn partition(random: &mut Random, words: &Words, number: usize) -> String {
     for _ in 0..groups {
         group(random, &mut text);
     }
-    // OpenSM reads on in what the line before has left when a semicolon stands alone.
+    // After a lone semicolon OpenSM continues with the rest of the line before.
     let count = random.below(6).max(groups);
     let members: Vec<String> = (0..count).map(|_| member(random, words)).collect();
     text.push_str(&members.join([",", ", ", " ,\n  "][random.below(3)]));
@@ -160,7 +160,7 @@ fn member(random: &mut Random, words: &Words) -> String {
     text
 }
 
-/// Takes something away or puts something in.
+/// Removes or inserts some text.
 fn damage(random: &mut Random, text: &mut String) {
     let at = random.below(text.len());
     match random.below(4) {
@@ -202,7 +202,7 @@ fn port_groups(random: &mut Random, words: &Words, text: &mut String) {
             let port = |random: &mut Random| words.ports[random.below(words.ports.len())].0;
             let _ = match random.below(5) {
                 0 => {
-                    // OpenSM counts through ranges.
+                    // OpenSM expands ranges one by one.
                     let first = port(random);
                     let last = first + 0xC0;
                     writeln!(text, "    port-guid: {:#x}, {first:#x}-{last:#x}", port(random))
@@ -313,7 +313,7 @@ fn damage_policy(random: &mut Random, text: &mut String) {
     let mut lines: Vec<String> = lines.into_iter().map(str::to_owned).collect();
     match random.below(3) {
         0 => drop(lines.remove(at)),
-        // A line in which OpenSM sees more of the text before it.
+        // A line in which OpenSM sees more of the preceding text.
         1 => {
             let text = lines.iter().position(|line| line.contains("use:"));
             lines.insert(text.map_or(at, |line| line + 1), "  nonsense".to_owned());

@@ -1,4 +1,4 @@
-//! Whether groups and members differ in nothing but what differs by design.
+//! Comparison of groups and members, apart from intended differences.
 
 use super::differences::{BOTH_KEYS, LEFT_OPEN, MEMBERLESS, OF_GROUPS, PROXY, REPEATED, SCOPES};
 use super::draw::Case;
@@ -11,12 +11,12 @@ use torus_sm::wire::sa::SaStatus;
 
 type Name = Option<&'static str>;
 
-/// What of the groups is known not to be the same.
+/// Groups that are known to differ.
 pub(crate) struct Apart {
-    /// Groups that came apart, each with the name of why: only one of the two has them, or they
-    /// are not alike.
+    /// Groups that differ, each with the name of the difference: only one SM has them, or their
+    /// records differ.
     groups: BTreeMap<Gid, &'static str>,
-    /// Why only we have some groups of the files: [`SCOPES`] or [`MEMBERLESS`].
+    /// The reason why only we have some groups of the files: [`SCOPES`] or [`MEMBERLESS`].
     of_files: Name,
 }
 
@@ -29,12 +29,12 @@ impl Apart {
         Self { groups, of_files: scopes.or_else(memberless) }
     }
 
-    /// The name of why only we have some groups of the files.
+    /// The name of the difference by which only we have some groups of the files.
     pub(crate) fn of_files(&self) -> Name {
         self.of_files
     }
 
-    /// The name of why MLIDs may be others: those of groups come one after the other.
+    /// The name of the difference by which MLIDs may differ: those of groups are consecutive.
     fn moved(&self) -> Name {
         self.groups.values().next().copied().or(self.of_files)
     }
@@ -47,8 +47,8 @@ impl Apart {
     }
 }
 
-/// The name of what makes two answers to a join differ. When groups come apart by it, they are
-/// noted in `apart`: what is asked of them later differs for the same reason.
+/// The name of the difference between two answers to a join. Groups that differ from then on are
+/// noted in `apart`: later queries about them differ for the same reason.
 pub(crate) fn joined(
     case: &Case,
     apart: &mut Apart,
@@ -70,7 +70,8 @@ pub(crate) fn joined(
     Some(name)
 }
 
-/// The same for a join that creates a group: what the level limits, and its lifetime.
+/// The name of the difference between two answers to a join that creates a group: limits of the
+/// level, and lifetime.
 fn created(case: &Case, mask: u64, ours: &Answer, theirs: &Answer) -> Name {
     case.policy.as_ref()?;
     let limited = McMemberRecord::MTU | McMemberRecord::RATE | McMemberRecord::PKEY;
@@ -91,8 +92,8 @@ fn created(case: &Case, mask: u64, ours: &Answer, theirs: &Answer) -> Name {
     (ours.status == theirs.status && is_alike).then_some(OF_GROUPS)
 }
 
-/// The name of what makes members differ, those of groups that came apart left out. A group that
-/// only one of the two has moves the MLIDs of those after it.
+/// The name of the difference between members, groups in `apart` left out. A group that only one SM
+/// has moves the MLIDs of those after it.
 pub(crate) fn members(apart: &Apart, ours: &Answer, theirs: &Answer) -> Name {
     let known = |answer: &Answer| -> Vec<McMemberRecord> {
         let mut members = parsed(answer);
@@ -126,7 +127,7 @@ pub(crate) fn of_both(answers: [&Answer; 2]) -> Vec<Gid> {
     ours.intersection(&theirs).copied().collect()
 }
 
-/// True if all groups that they list are listed by us, too, and more.
+/// True if we list all groups of the other answer, and more.
 pub(crate) fn fewer(ours: &Answer, theirs: &Answer) -> bool {
     let [ours, theirs] = [ours, theirs].map(mgids);
     theirs.is_subset(&ours) && ours != theirs
@@ -141,13 +142,13 @@ fn parsed(answer: &Answer) -> Vec<McMemberRecord> {
 }
 
 fn same_but_proxy(mut our: McMemberRecord, mut their: McMemberRecord) -> bool {
-    // The byte of both bits.
+    // The byte that holds both bits.
     our.0[49] = 0;
     their.0[49] = 0;
     our == their
 }
 
-/// A record of OpenSM's with what it leaves 0, as `our` one has it.
+/// A record of OpenSM's whose zero components are filled in from `our`.
 fn completed(mut their: McMemberRecord, our: &McMemberRecord) -> McMemberRecord {
     let scope = our.mgid().0[1] & 0xF;
     if their.packet_life() == 0 {

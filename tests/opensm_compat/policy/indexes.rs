@@ -10,7 +10,7 @@ use torus_sm::ids::Guid;
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::NodeKind;
 
-/// Seeds of sequences that show what the first ones do not.
+/// Seeds of sequences with cases that the first ones lack.
 pub(crate) const CHOSEN: [u64; 2] = [41, 67];
 
 /// Two tables as keys.
@@ -31,22 +31,22 @@ pub(crate) fn by_port(tables: &BTreeMap<TableKey, Vec<u8>>) -> BTreeMap<(Guid, u
 
 /// A fabric, and the files in the order in which they are read.
 pub(crate) struct Sequence {
-    /// The fabric with the first of them.
+    /// The fabric with the first file.
     pub case: Case,
-    /// The others.
+    /// The other files.
     pub later: Vec<String>,
 }
 
-/// What of the files changes all the time.
+/// The random state from which the files of a sequence are drawn.
 struct Drawing {
     random: Random,
     keys: Vec<u16>,
-    /// How many of a hundred keys are in a file.
+    /// Percentage of the keys that a file has.
     share: usize,
 }
 
 impl Sequence {
-    /// The sequence of this seed: of few partitions, or of more than a table has room for.
+    /// The sequence of a seed: of few partitions, or of more than a table can hold.
     pub(crate) fn new(seed: u64, steps: usize) -> Self {
         let mut random = Random::new(seed.wrapping_mul(6151));
         let shape = Shape { hosts: 1, ..Shape::torus([3, 1, 1]) };
@@ -83,7 +83,7 @@ impl Sequence {
         Self { case, later }
     }
 
-    /// Whether keys are to keep their indexes.
+    /// True if keys keep their indexes.
     pub(crate) fn keeps(&self) -> bool {
         self.case.options.contains("keep_pkey_indexes TRUE")
     }
@@ -101,7 +101,7 @@ impl Drawing {
                 continue;
             }
             let index0 = if first == Some(number) { ", indx0" } else { "" };
-            // What a partition's members are does not change often.
+            // The members of a partition rarely change.
             let is_full = random.percent(8) != number.is_multiple_of(2);
             let membership = if is_full { "full" } else { "limited" };
             let port = words.ports[random.below(words.ports.len())].0;

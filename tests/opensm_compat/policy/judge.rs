@@ -1,4 +1,4 @@
-//! Whether two answers differ in nothing but what differs by design.
+//! Comparison of two answers, apart from intended differences.
 
 use super::differences::{
     BOTH_KEYS, FLOW_LABELS, IN_PARTS, MEMBERSHIP, OF_MANY, OF_SEVERAL, PATH_BITS, TO_GROUPS,
@@ -15,13 +15,13 @@ use torus_sm::wire::mad::Method;
 use torus_sm::wire::record::{MultiPathRecord, PathRecord, Record, Selector};
 use torus_sm::wire::sa::SaStatus;
 
-/// What is known of a case while its answers are compared.
+/// The facts about a case that the comparison of its answers needs.
 pub(crate) struct Judge<'a> {
     case: &'a Case,
     sites: [&'a Site; 2],
-    /// The P_Keys of the port that asks.
+    /// The P_Keys of the querying port.
     keys: Vec<Pkey>,
-    /// Partitions whose SL a later part takes back in OpenSM.
+    /// Partitions whose SL a later part resets in OpenSM.
     in_parts: BTreeSet<u16>,
     apart: groups::Apart,
 }
@@ -35,8 +35,8 @@ impl<'a> Judge<'a> {
         Self { case, sites, keys, in_parts, apart }
     }
 
-    /// The name of what makes two answers to a question differ; `None` if nothing that is by
-    /// design does.
+    /// The name of the difference between two answers to a query; `None` if no intended one
+    /// explains it.
     pub(crate) fn between(&mut self, question: &Question, ours: &Answer, theirs: &Answer) -> Name {
         if ours == theirs {
             return None;
@@ -54,7 +54,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The same for all members of all groups.
+    /// The name of the difference between all members of all groups.
     pub(crate) fn members(&self, ours: &Answer, theirs: &Answer) -> Name {
         let is_fewer = || self.case.both_keys && groups::fewer(ours, theirs);
         groups::members(&self.apart, ours, theirs).or_else(|| is_fewer().then_some(BOTH_KEYS))
@@ -71,7 +71,7 @@ impl<'a> Judge<'a> {
             {
                 return Some(OF_MANY);
             }
-            // Who asks for an SL gets the paths that have it.
+            // A query with an SL returns the paths that have it.
             Question::Multi { mask, .. } if by_routing && mask & MultiPathRecord::SL != 0 => {
                 return ((ours.status, theirs.status) == (0, 0)).then_some(OF_SEVERAL);
             }
@@ -94,7 +94,7 @@ impl<'a> Judge<'a> {
             paths.into_iter().filter(|path| !self.is_in_parts(path)).collect()
         };
         let dropped = || {
-            // An SL that leads nowhere is why there are fewer.
+            // An SL without a path explains a smaller number.
             let (our_known, their_known) = (known(our.clone()), known(their.clone()));
             let has = our_known.len() < our.len() || their_known.len() < their.len();
             let is_rest = our_known == their_known || alike(&our_known, &their_known).is_some();
@@ -110,14 +110,14 @@ impl<'a> Judge<'a> {
         alike.or_else(dropped).or_else(chosen)
     }
 
-    /// True if the SL of a path is that of a partition whose SL is taken back. Raw packets have it
-    /// without the key.
+    /// True if the SL of a path is that of a partition whose SL is reset. Paths for raw packets
+    /// have it without the key.
     fn is_in_parts(&self, path: &PathRecord) -> bool {
         let base = path.pkey().base();
         self.in_parts.contains(&base) || base == 0 && !self.in_parts.is_empty()
     }
 
-    /// True if two records differ in nothing but what is by design, up to a level: the way back;
+    /// True if two records differ by intended differences only, up to a level: the reverse path;
     /// membership; SLs of partitions in parts; SLs of the routing.
     fn same(&self, mut our: PathRecord, mut their: PathRecord, level: usize) -> bool {
         our.set_reversible(true);
@@ -133,8 +133,8 @@ impl<'a> Judge<'a> {
         our == their
     }
 
-    /// Asks for paths once more, reversible or not, to see whether the way back of one is why
-    /// it is not found by both.
+    /// Repeats a query for paths, reversible or not, to see whether the reverse path explains why
+    /// only one SM finds it.
     fn without_way_back(&self, question: &Question, ours: &Answer, theirs: &Answer) -> Name {
         let is_lost = ours.records.len() != theirs.records.len();
         let either = match *question {
@@ -143,7 +143,7 @@ impl<'a> Judge<'a> {
             {
                 Question::Path { method, mask: mask & !PathRecord::REVERSIBLE, wanted }
             }
-            // One of them finds fewer: with torus-2QoS the SL of the way back may be another one.
+            // One of them finds fewer: with torus-2QoS the SL of the reverse path may differ.
             Question::Multi { mask, wanted, gids } if mask & MultiPathRecord::REVERSIBLE != 0 => {
                 Question::Multi { mask: mask & !MultiPathRecord::REVERSIBLE, wanted, gids }
             }
@@ -157,7 +157,7 @@ impl<'a> Judge<'a> {
         (is_alike && (is_irreversible || is_multi)).then_some(WAY_BACK)
     }
 
-    /// The name of what makes the paths to a group differ.
+    /// The name of the difference between paths to a group.
     fn to_group(&self, mask: u64, wanted: &PathRecord, ours: &Answer, theirs: &Answer) -> Name {
         let their = match records(theirs)[..] {
             [their] if theirs.status == 0 => their,
@@ -184,7 +184,7 @@ impl<'a> Judge<'a> {
 }
 
 /// A path to a group as OpenSM writes it on little-endian machines: the three bytes of the flow
-/// label the other way round, the last of them upon the hop limit.
+/// label are reversed, and the last overwrites the hop limit.
 fn with_label_reversed(mut path: PathRecord) -> PathRecord {
     let [_, high, middle, low] = path.flow_label().to_be_bytes();
     path.set_flow_label(u32::from(low) << 8 | u32::from(middle));
@@ -192,7 +192,7 @@ fn with_label_reversed(mut path: PathRecord) -> PathRecord {
     path
 }
 
-/// Paths as between the first LIDs of their ends, each once.
+/// Paths between the first LIDs of their ends, each once.
 fn of_first_lids(paths: &[PathRecord]) -> Vec<PathRecord> {
     let first = |lid: Lid| Lid(lid.0 - lid.0 % STRIDE);
     let mut paths = paths.to_vec();

@@ -1,8 +1,8 @@
-//! What OpenSM remembers of P_Key tables, as far as it makes later ones other than ours.
+//! The state that OpenSM keeps of P_Key tables, as far as it makes later tables differ from ours.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why tables of a sequence are no more the same from some file on, though ours are right.
+/// Reasons why the tables of a sequence differ from some file on, although ours are right.
 pub(crate) const BY_DESIGN: [&str; 3] = [DEFAULT_LEFT_OUT, REMEMBERED_TWICE, FROM_INDEX_0];
 
 pub(crate) const DEFAULT_LEFT_OUT: &str = "When the last index is or was in use and another key belongs \
@@ -15,18 +15,18 @@ pub(crate) const REMEMBERED_TWICE: &str = "OpenSM remembers the index of either 
 pub(crate) const FROM_INDEX_0: &str = "A key that stood at index 0 and comes back is to us a new one; \
     OpenSM places it after all others.";
 
-/// What the table of a port held.
+/// The history of a port's table.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// Where each key stood last.
+    /// The last index of each key.
     last: BTreeMap<u16, usize>,
     stood: BTreeSet<(usize, u16)>,
-    /// Indexes that both keys of some partition had, one after the other.
+    /// Indexes that both keys of a partition had, one after the other.
     doubled: BTreeSet<usize>,
 }
 
 impl Memory {
-    /// Takes account of a table.
+    /// Adds a table to the history.
     pub(crate) fn note(&mut self, table: &[u16]) {
         for (index, &key) in table.iter().enumerate().filter(|(_, key)| **key != 0) {
             self.last.insert(key, index);
@@ -37,7 +37,8 @@ impl Memory {
         }
     }
 
-    /// Which of [`BY_DESIGN`] make two tables of the port differ; none if that is not all.
+    /// The reasons of [`BY_DESIGN`] that explain the difference between two tables; none if they do
+    /// not explain all of it.
     pub(crate) fn reasons(&self, ours: &[u16], theirs: &[u16]) -> Vec<&'static str> {
         let differing: Vec<usize> =
             (0..ours.len().max(theirs.len())).filter(|&n| ours.get(n) != theirs.get(n)).collect();
@@ -54,7 +55,7 @@ impl Memory {
             Some(at) => self.doubled.contains(at) && theirs[*at] != 0,
             None => false,
         };
-        // All others are new and find gaps one after the other.
+        // All other keys are new and fill gaps one after the other.
         let is_new = |key: &u16| {
             let is_back = |&at: &usize| at == 0 || ours[at] == *key || theirs[at] == *key;
             !lost.contains(key) && !self.last.get(key).is_some_and(is_back)

@@ -1,8 +1,5 @@
-//! Messages to devices and to the subnet administrator, sent from inside a simulated fabric.
-//!
-//! A library is preloaded at process start only. Who sends is therefore the test program once
-//! more, run by `torus-sm sim exec`; it is told by `--ignored` and `--exact` to run [`sends`] and
-//! nothing else, finds its messages in a file, and leaves the replies in another.
+//! Messages to devices and to the subnet administrator from inside a simulated fabric: the inner
+//! test [`sends`] reads its messages from a file, and writes the replies to another.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,13 +14,14 @@ use torus_sm::wire::record::Record;
 use torus_sm::wire::sa::{DATA_OFFSET, RMPP_OFFSET, RmppHeader};
 use torus_sm::wire::smp::{self, SmpRoute};
 
-/// The status of what stands for a reply that does not come; no MAD has it.
+/// The status of the placeholder for a reply that timed out; no MAD has it.
 pub(crate) const UNANSWERED: u16 = 0xFFFF;
 
-/// Names the file of messages; that of the replies has another ending.
+/// Environment variable with the path of the message file; that of the replies has another
+/// extension.
 const MESSAGES: &str = "TORUS_MESSAGES";
 
-/// A MAD and where it goes.
+/// A MAD and its destination.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     /// LID of a device; `None` for the subnet administrator.
@@ -49,7 +47,7 @@ impl Message {
         Self { device: None, mad: mad.0.to_vec() }
     }
 
-    /// The same with GIDs behind its record of type `R`, as a message of RMPP.
+    /// The request with GIDs after its record of type `R`, as an RMPP message.
     pub(crate) fn with_gids<R: Record>(mut self, gids: &[Gid]) -> Self {
         self.mad.truncate(DATA_OFFSET + R::STRIDE);
         gids.iter().for_each(|gid| self.mad.extend_from_slice(&gid.0));
@@ -68,7 +66,7 @@ impl Message {
     }
 }
 
-/// Bytes as text, trailing zeros left out.
+/// Bytes as text, without trailing zeros.
 fn hex(bytes: &[u8]) -> String {
     let end = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     let digits = bytes[..end].iter().map(|byte| format!("{byte:02x}"));
@@ -83,8 +81,8 @@ fn bytes(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Sends messages from the node `at`, `window` of them under way at a time; the replies are in
-/// their order.
+/// Sends messages from the node `at`, `window` of them under way at a time; the replies are in the
+/// order of the messages.
 pub(crate) fn send(sim: &Simulator, at: &str, window: usize, messages: &[Message]) -> Vec<Vec<u8>> {
     static SERIAL: AtomicU32 = AtomicU32::new(0);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
@@ -164,7 +162,7 @@ fn sends() {
     let sender = Sender::open();
     let mut replies = vec![None; messages.len()];
     for turn in 0..messages.len() + window {
-        // The place in the window that this message takes must be free.
+        // A slot of the window must be free.
         if turn >= window {
             let (number, reply) = sender.reply();
             assert!(replies[number].replace(reply).is_none(), "two replies");

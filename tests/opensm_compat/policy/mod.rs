@@ -1,9 +1,10 @@
 //! Partitions and quality of service against OpenSM: the same generated files, right and wrong, on
-//! the same fabrics. Compared are the P_Key, SL to VL and VL arbitration tables that devices have,
-//! the multicast groups, and the answers to generated queries, by GUID. What differs by design
-//! has its name and reason in `differences`; nothing else may. TORUS_POLICY_CASES says how many fabrics,
-//! TORUS_POLICY_SEED where to start; TORUS_POLICY_KEEP names a folder for the files and logs of
-//! cases that differ. Says SKIPPED where opensm is not installed.
+//! the same fabrics. The test compares the P_Key, SL to VL and VL arbitration tables of the
+//! devices, the multicast groups, and the answers to generated queries, by GUID. Every intended
+//! difference has its name and reason in `differences`; any other one fails the test.
+//! TORUS_POLICY_CASES is the number of fabrics, TORUS_POLICY_SEED the first seed, and
+//! TORUS_POLICY_KEEP a folder for the files and logs of cases that differ. Prints SKIPPED where
+//! opensm is not installed.
 
 mod differences;
 mod draw;
@@ -32,21 +33,21 @@ use torus_sm::ids::{Guid, Pkey};
 use torus_sm::wire::attr::NodeKind;
 use torus_sm::wire::record::{McMemberRecord, PathRecord, Record};
 
-/// Questions about paths on each fabric, about several at once, and joins.
+/// Number of queries per fabric: single paths, several paths at once, and joins.
 const PATHS: usize = 400;
 const MULTI_PATHS: usize = 60;
 const JOINS: usize = 40;
 
-/// Seeds of cases that show what the first ones do not.
+/// Seeds of cases that the first ones lack.
 const CHOSEN: [u64; 14] = [27, 44, 52, 69, 72, 86, 92, 112, 129, 145, 214, 235, 362, 381];
 
-/// Groups with flow labels, which generated ones hardly ever have.
+/// Groups with flow labels, which are rare among generated ones.
 fn labelled() -> Case {
     let text = "Default=0x7fff,ipoib,FlowLabel=0x12345 :\n mgid=ff15:1::abcd,scope=5\n ALL=full;\n";
     Case { partitions: Some(text.to_owned()), policy: None, ..Case::new(213) }
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Default)]
 struct Outcome {
     up: bool,
@@ -54,7 +55,7 @@ struct Outcome {
     answers: usize,
     records: usize,
     differences: Vec<String>,
-    /// Differences by design, and how often they occurred.
+    /// Intended differences, and the number of their occurrences.
     by_design: BTreeMap<&'static str, usize>,
 }
 
@@ -100,8 +101,8 @@ fn tables_groups_and_paths_equal_opensm() {
     }
 }
 
-/// The P_Key tables of end ports through sequences of partitions.conf: index for index those of
-/// OpenSM, which stand still for keys that stay.
+/// The P_Key tables of end ports through sequences of partitions.conf: equal to OpenSM's index for
+/// index, and keys that stay keep their index.
 #[test]
 fn pkeys_keep_their_indexes_as_with_opensm() {
     if testkit::tool("opensm").is_none() {
@@ -127,12 +128,12 @@ fn pkeys_keep_their_indexes_as_with_opensm() {
     assert!(differing.is_empty(), "{} differ\n{}", differing.len(), differing.join("\n"));
 }
 
-/// What came of a sequence.
+/// The result of a sequence.
 #[derive(Default)]
 struct Hups {
     tables: usize,
     differences: Vec<String>,
-    /// Why it ended early, of [`memory::BY_DESIGN`].
+    /// Reasons of [`memory::BY_DESIGN`] for which it ended early.
     by_design: BTreeSet<&'static str>,
 }
 
@@ -190,7 +191,7 @@ fn hups(seed: u64, steps: usize) -> Hups {
     hups
 }
 
-/// Keys that stayed in a block of a table, but not at their index, which is not 0.
+/// Keys that stayed in a block of a table but changed their index, which is not 0.
 fn moved<'a>(
     before: &'a BTreeMap<TableKey, Vec<u8>>,
     after: &'a BTreeMap<TableKey, Vec<u8>>,
@@ -247,7 +248,7 @@ fn compare(case: &Case) -> Outcome {
     outcome
 }
 
-/// Compares the tables; returns the P_Keys of the port that will ask.
+/// Compares the tables; returns the P_Keys of the port that sends queries.
 fn compare_tables(case: &Case, outcome: &mut Outcome, ours: &Site, theirs: &Site) -> Vec<Pkey> {
     let (ours, theirs) = (ours.tables(&case.topology), theirs.tables(&case.topology));
     outcome.tables = ours.len();
@@ -300,7 +301,7 @@ impl Outcome {
         *self.by_design.entry(name).or_default() += 1;
     }
 
-    /// Takes account of two answers; `name` is that of the difference that they may have.
+    /// Records two answers; `name` is the intended difference between them, if any.
     fn note(
         &mut self,
         what: impl Fn() -> String,
@@ -323,14 +324,14 @@ impl Outcome {
     }
 }
 
-/// An answer in short, with records that the other one does not have.
+/// A short form of an answer, with the records that the other one does not have.
 fn only(is_group: bool, answer: &Answer, other: &Answer) -> String {
     let only = answer.records.iter().filter(|record| !other.records.contains(record));
     let shown: Vec<String> = only.take(3).map(|bytes| show(is_group, bytes)).collect();
     format!("{:#06x}, {} records; {}", answer.status, answer.records.len(), shown.join(" "))
 }
 
-/// Leaves what the subnet managers read and wrote where it is wanted.
+/// Copies the files that the subnet managers read and wrote into the folder of TORUS_POLICY_KEEP.
 fn keep(seed: u64, sites: &[(&str, &Site)]) {
     let Some(folder) = std::env::var_os("TORUS_POLICY_KEEP").map(PathBuf::from) else { return };
     for (name, site) in sites {
@@ -363,7 +364,7 @@ fn names(mask: u64) -> String {
     (0..64).filter(|bit| mask >> bit & 1 == 1).map(|bit| format!("{bit},")).collect()
 }
 
-/// A record in short: what is 0 is left out.
+/// A short form of a record, without zeros.
 fn show(is_group: bool, bytes: &[u8]) -> String {
     let (ends, fields) = if is_group {
         let record = McMemberRecord::parse(bytes);

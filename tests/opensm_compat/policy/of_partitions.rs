@@ -1,4 +1,4 @@
-//! What partitions.conf of a case comes to.
+//! Properties of a case's partitions.conf.
 
 use super::draw::Case;
 use std::collections::BTreeSet;
@@ -54,8 +54,8 @@ pub(crate) fn have_memberless_groups(case: &Case) -> bool {
     with_groups.any(is_empty)
 }
 
-/// Groups whose MGID, as it is written, is the name of one before them, though in their own scope
-/// they have another.
+/// Groups whose MGID, as written, equals that of an earlier group, although it differs in its own
+/// scope.
 pub(crate) fn repeated_groups(case: &Case) -> Vec<Gid> {
     let definitions = read(case).unwrap_or_default().definitions;
     let (mut made, mut repeated) = (BTreeSet::new(), Vec::new());
@@ -78,7 +78,7 @@ pub(crate) fn repeated_groups(case: &Case) -> Vec<Gid> {
     repeated
 }
 
-/// Partitions, by number, whose SL the last of several parts takes back in OpenSM by saying none.
+/// Indexes of partitions whose SL the last of several parts resets in OpenSM by not stating one.
 pub(crate) fn with_sl_taken_back(case: &Case) -> BTreeSet<u16> {
     let Some(config) = read(case) else { return BTreeSet::new() };
     let (options, _) = Options::parse(&case.options, Path::new("opensm.conf"));
@@ -86,7 +86,7 @@ pub(crate) fn with_sl_taken_back(case: &Case) -> BTreeSet<u16> {
         let (partitions, _) = partitions::partitions(config, &options, &[]);
         partitions.into_iter().map(|part| (part.pkey.base(), part.sl)).collect::<BTreeSet<_>>()
     };
-    // To OpenSM every part says an SL.
+    // To OpenSM every part states an SL.
     let mut theirs = config.clone();
     theirs.definitions.iter_mut().for_each(|part| part.says_sl = true);
     levels(&config).difference(&levels(&theirs)).map(|(pkey, _)| *pkey).collect()

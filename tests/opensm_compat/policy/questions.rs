@@ -1,8 +1,8 @@
-//! Questions to the subnet administrator: paths by whatever a client may say, paths to groups,
-//! several paths at once, and multicast groups that are joined or created.
+//! Random queries to the subnet administrator: single paths with any combination of components,
+//! paths to groups, several paths at once, and joins of existing and of new multicast groups.
 //!
-//! LIDs in questions and answers are those of an ideal subnet ([`super::site::Lids`]), so that
-//! they are the same for every subnet manager.
+//! LIDs in queries and answers are those of an ideal subnet ([`super::site::Lids`]), so that they
+//! are the same for every subnet manager.
 
 use super::draw::{Case, FOREIGN};
 use super::messages::Message;
@@ -17,7 +17,7 @@ use torus_sm::wire::sa::SaAttr;
 
 pub(crate) const PREFIX: u64 = 0xfe80_0000_0000_0000;
 
-/// MGIDs that a case has as permanent groups at times, those of strangers, and none.
+/// MGIDs of groups that are permanent in some cases, of unknown groups, and zero.
 const MGIDS: [u128; 7] = [
     0xff12_401b_ffff_0000_0000_0000_ffff_ffff,
     0xff12_401b_8011_0000_0000_0000_ffff_ffff,
@@ -77,13 +77,13 @@ fn path(random: &mut Random, case: &Case) -> Question {
     ends(random, case, &mut mask, &mut wanted);
     demands(random, case, &mut mask, &mut wanted);
     let both = PathRecord::SGID | PathRecord::SLID;
-    // All paths from everywhere are too many for one answer.
+    // All paths from any port exceed one answer.
     let method =
         if mask & both != 0 && random.percent(30) { Method::GET_TABLE } else { Method::GET };
     Question::Path { method, mask, wanted }
 }
 
-/// The components that both kinds of questions about paths have, of which a policy speaks.
+/// The components common to both kinds of path queries to which a policy can refer.
 const OF_BOTH: [(u64, u64); 12] = [
     (PathRecord::REVERSIBLE, MultiPathRecord::REVERSIBLE),
     (PathRecord::PKEY, MultiPathRecord::PKEY),
@@ -124,7 +124,7 @@ fn multi_path(random: &mut Random, case: &Case) -> Question {
     let counts = MultiPathRecord::SGID_COUNT | MultiPathRecord::DGID_COUNT;
     let named = OF_BOTH.iter().filter(|(of_path, _)| mask & of_path != 0);
     let mask = named.fold(counts, |mask, (_, here)| mask | here);
-    // Different ports: who is named twice is not told apart by the order of the answer.
+    // Different ports: the order of the answer cannot distinguish duplicates.
     let mut ports = case.words.ports.clone();
     random.shuffle(&mut ports);
     let sources = 1 + random.below(2);
@@ -144,7 +144,7 @@ fn some_port(random: &mut Random, case: &Case) -> Guid {
     }
 }
 
-/// Where the path begins and ends.
+/// The ends of the path.
 fn ends(random: &mut Random, case: &Case, mask: &mut u64, wanted: &mut PathRecord) {
     let (from, to) = (some_port(random, case), some_port(random, case));
     // Switches have one LID.
@@ -176,7 +176,7 @@ fn ends(random: &mut Random, case: &Case, mask: &mut u64, wanted: &mut PathRecor
     };
 }
 
-/// What the path is to be like.
+/// The required properties of the path.
 fn demands(random: &mut Random, case: &Case, mask: &mut u64, wanted: &mut PathRecord) {
     let words = &case.words;
     let mut add = |random: &mut Random, chance, bits: u64| {
@@ -230,12 +230,12 @@ fn demands(random: &mut Random, case: &Case, mask: &mut u64, wanted: &mut PathRe
     if add(random, 3, PathRecord::RAW_TRAFFIC) {
         wanted.set_raw_traffic(random.percent(50));
     }
-    // Half a selector is none, half a service is too little.
+    // A selector needs a value, and a QoS class a service ID.
     add(random, 4, PathRecord::MTU_SELECTOR);
     add(random, 2, PathRecord::SERVICE_ID_MSB);
 }
 
-/// Paths to groups, from anywhere: only members have one from somewhere.
+/// Paths to groups, from any port: only members have one from a given port.
 pub(crate) fn to_groups(mgids: impl IntoIterator<Item = Gid>) -> Vec<Question> {
     let question = |mgid: Gid| {
         let mut wanted = PathRecord::default();
@@ -253,7 +253,7 @@ pub(crate) fn joins(case: &Case, count: usize) -> Vec<Question> {
 
 fn join(random: &mut Random, case: &Case) -> Question {
     let mut wanted = McMemberRecord::default();
-    // The broadcast group of the default partition, which is often there, or others.
+    // The broadcast group of the default partition, which often exists, or another.
     let mgid = match random.below(3) {
         0 => MGIDS[0],
         _ => MGIDS[random.below(MGIDS.len())] ^ [0, 0, 0, 2][random.below(4)],
@@ -299,7 +299,7 @@ fn join(random: &mut Random, case: &Case) -> Question {
     Question::Join { mask, wanted }
 }
 
-/// A record of an answer, its LIDs those of the ideal subnet.
+/// A record of an answer, with LIDs of the ideal subnet.
 pub(crate) fn settled(path: &[u8], lids: &Lids) -> PathRecord {
     let mut path = PathRecord::parse(path);
     path.set_slid(lids.ideal_of(path.slid()));

@@ -1,4 +1,4 @@
-//! A simulated fabric with a subnet manager of either make, and what it has made of the fabric.
+//! A simulated fabric with either subnet manager, and the tables and answers that result.
 
 use super::draw::{Case, end_ports};
 use super::messages::{self, Message};
@@ -22,13 +22,13 @@ use torus_sm::wire::record::{McMemberRecord, Record};
 use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
 use torus_sm::wire::smp;
 
-/// How long anything may take; usually it is a second.
+/// Time limit for every step, which usually takes a second.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// LIDs of an ideal port: as many as the greatest LMC of a case gives.
+/// Number of LIDs of a port in the ideal subnet: those of the greatest LMC of a case.
 pub(crate) const STRIDE: u16 = 8;
 
-/// Whose subnet manager it is.
+/// The subnet manager of a site.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Maker {
     TorusSm,
@@ -44,10 +44,10 @@ impl Maker {
     }
 }
 
-/// The LIDs of a subnet beside those of the ideal one, where ports have LIDs in the order of
+/// The LIDs of a subnet and those of the ideal subnet, in which ports have LIDs in the order of
 /// their GUIDs.
 pub(crate) struct Lids {
-    /// The first LID of each port, and how many it has.
+    /// The first LID and the number of LIDs of each port.
     real: BTreeMap<Guid, (Lid, u16)>,
     order: Vec<Guid>,
 }
@@ -65,14 +65,14 @@ impl Lids {
         place.map_or(NOBODY, |index| Lid((index as u16 + 1) * STRIDE + offset))
     }
 
-    /// The LID here of one of the ideal subnet.
+    /// The LID here for one of the ideal subnet.
     pub(crate) fn real(&self, ideal: Lid) -> Lid {
         let index = usize::from(ideal.0 / STRIDE).wrapping_sub(1);
         let base = self.order.get(index).and_then(|guid| self.real.get(guid));
         base.map_or(ideal, |(base, _)| Lid(base.0 + ideal.0 % STRIDE))
     }
 
-    /// The LID of the ideal subnet for one here; 0 is none.
+    /// The LID of the ideal subnet for one here; 0 stays 0.
     pub(crate) fn ideal_of(&self, lid: Lid) -> Lid {
         let has = |&(base, count): &(Lid, u16)| (base.0..base.0 + count).contains(&lid.0);
         let port = self.real.iter().find(|(_, lids)| has(lids));
@@ -86,7 +86,7 @@ impl Lids {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Answer {
     pub status: u16,
-    /// Sorted.
+    /// Records in ascending order.
     pub records: Vec<Vec<u8>>,
 }
 
@@ -107,7 +107,7 @@ impl Answer {
     }
 }
 
-/// What a table of a device is: node, port, attribute, modifier.
+/// Identifies a table of a device: node, port, attribute, modifier.
 pub(crate) type TableKey = (Guid, u8, &'static str, u32);
 
 /// A fabric that is up.
@@ -119,8 +119,10 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Starts a subnet manager and waits for its verdict; the error is what it says if it does
-    /// not manage the fabric.
+    /// Starts a subnet manager and waits for its result.
+    ///
+    /// # Errors
+    /// The log of a subnet manager that does not manage the fabric.
     pub(crate) fn start(maker: Maker, case: &Case) -> Result<Self, String> {
         let files = tempfile::tempdir().expect("a folder");
         let net = files.path().join("fabric.net");
@@ -157,15 +159,15 @@ impl Site {
         fs::read_to_string(self.folder().join("sm.log")).unwrap_or_default()
     }
 
-    /// Where the subnet manager's files are.
+    /// The folder of the subnet manager's files.
     pub(crate) fn folder(&self) -> &Path {
         self.sim.dir.path()
     }
 
-    /// The tables of all devices, as they have them.
+    /// The tables of all devices, as they hold them.
     pub(crate) fn tables(&self, topology: &Topology) -> BTreeMap<TableKey, Vec<u8>> {
         let keys: Vec<(TableKey, Message)> =
-            topology.nodes.iter().flat_map(|node| self.table_letters(topology, node)).collect();
+            topology.nodes.iter().flat_map(|node| self.table_requests(topology, node)).collect();
         let messages: Vec<Message> = keys.iter().map(|(_, message)| message.clone()).collect();
         let replies = messages::send(&self.sim, &self.client, 64, &messages);
         let table = |((key, _), reply): ((TableKey, Message), Vec<u8>)| {
@@ -182,7 +184,7 @@ impl Site {
     }
 
     /// Gets of all tables of a node.
-    fn table_letters(&self, topology: &Topology, node: &TopologyNode) -> Vec<(TableKey, Message)> {
+    fn table_requests(&self, topology: &Topology, node: &TopologyNode) -> Vec<(TableKey, Message)> {
         let hardware = Hardware::default();
         let index = topology.nodes.iter().position(|other| other.guid == node.guid);
         let is_cabled = |num: u8| {
@@ -227,7 +229,7 @@ impl Site {
         messages
     }
 
-    /// Answers to questions, `window` of them asked at a time.
+    /// Answers to queries, `window` of them under way at a time.
     pub(crate) fn ask(&self, questions: &[Question], window: usize) -> Vec<Answer> {
         let messages: Vec<Message> = questions.iter().map(|q| q.message(&self.lids)).collect();
         let replies = messages::send(&self.sim, &self.client, window, &messages);
@@ -237,7 +239,7 @@ impl Site {
                     settled(r, &self.lids).bytes().to_vec()
                 })
             }
-            // The order of paths and their preference are each maker's own.
+            // The order of paths and their preference differ between the subnet managers.
             Question::Multi { .. } => {
                 Answer::of::<torus_sm::wire::record::PathRecord>(&reply, |r| {
                     let mut path = settled(r, &self.lids);
@@ -250,8 +252,8 @@ impl Site {
         questions.iter().zip(replies).map(answer).collect()
     }
 
-    /// All members of all groups that the client may see, as the trusted are told of them; and
-    /// all groups, as others are, those without a member included.
+    /// All members of all groups that the client may see, as a trusted client gets them; and all
+    /// groups, as other clients get them, including those without a member.
     pub(crate) fn groups(&self) -> [Answer; 2] {
         let what = (SaAttr::MC_MEMBER_RECORD, Method::GET_TABLE);
         let messages = [1, 0].map(|key| Message::to_sa(what, (0, &McMemberRecord::default()), key));
@@ -261,7 +263,7 @@ impl Site {
     }
 }
 
-/// What of PortInfo is policy: VLs that operate, the limit of high priority, enforcement.
+/// The fields of PortInfo that depend on policy: OperationalVLs, VLHighLimit, enforcement.
 fn programmed(data: &[u8]) -> Vec<u8> {
     let info = PortInfo::read(data);
     let flag = u8::from;
@@ -273,7 +275,7 @@ fn programmed(data: &[u8]) -> Vec<u8> {
     ]
 }
 
-/// Writes all files; the name of opensm.conf.
+/// Writes all files; returns the path of opensm.conf.
 fn write_files(folder: &Path, case: &Case) -> PathBuf {
     let mut options = case.options.clone() + "force_log_flush TRUE\n";
     let mut add = |key: &str, text: Option<&String>| {
@@ -292,7 +294,10 @@ fn write_files(folder: &Path, case: &Case) -> PathBuf {
     file
 }
 
-/// Waits until the subnet is up; the error is what the subnet manager says instead.
+/// Waits until the subnet is up.
+///
+/// # Errors
+/// The log, if the subnet manager ends or rejects the fabric.
 fn wait_for_verdict(manager: &mut Running, log: &Path) -> Result<(), String> {
     let start = Instant::now();
     loop {
@@ -314,14 +319,14 @@ fn wait_for_verdict(manager: &mut Running, log: &Path) -> Result<(), String> {
     }
 }
 
-/// Has a subnet manager sweep once more: in its first sweep OpenSM cuts the tables of VLs to what
-/// ports were set to before it came.
+/// Has a subnet manager sweep once more: in its first sweep OpenSM cuts the VL tables to the
+/// previous settings of the ports.
 fn settle(manager: &Running, log: &Path) {
     let sweeps = || fs::read_to_string(log).unwrap_or_default().matches("SUBNET UP").count();
     let wanted = sweeps() + 2;
     let start = Instant::now();
     while sweeps() < wanted {
-        // Signals that come during a sweep count as one.
+        // Signals that arrive during a sweep count as one.
         let pid = Pid::from_raw(manager.0.id() as i32);
         kill(pid, Signal::SIGHUP).expect("it is there");
         assert!(start.elapsed() < PATIENCE, "{} does not sweep again", log.display());

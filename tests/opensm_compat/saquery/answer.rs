@@ -1,9 +1,9 @@
-//! What saquery prints, as records.
+//! The output of saquery, as records.
 
 use std::collections::BTreeMap;
 use std::process::Output;
 
-/// A record: its lines as names and values, in their order. Lines that are no field have no name.
+/// A record: its lines as names and values, in order. Lines that are no field have an empty name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Record(pub Vec<(String, String)>);
 
@@ -22,33 +22,33 @@ impl Record {
         }
     }
 
-    /// Writes another value. True if the record has the field and had another one.
+    /// Replaces a value. True if the record has the field and its value was different.
     pub(crate) fn set(&mut self, name: &str, value: impl ToString) -> bool {
         let field = self.0.iter_mut().find(|(field, _)| field == name);
         field.is_some_and(|(_, old)| std::mem::replace(old, value.to_string()) != *old)
     }
 
-    /// True if the title of the record starts so.
+    /// True if the title of the record starts with `title`.
     pub(crate) fn is(&self, title: &str) -> bool {
         self.0.first().is_some_and(|(_, line)| line.starts_with(title))
     }
 }
 
-/// What came of a question.
+/// The answer to a query.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
-    /// The exit code and what saquery says went wrong; empty if nothing did.
+    /// The exit code and saquery's error messages; empty on success.
     pub error: String,
-    /// The records, in no order.
+    /// The records, in no particular order.
     pub records: Vec<Record>,
 }
 
 impl Answer {
-    /// Reads what saquery printed.
+    /// Parses the output of saquery.
     pub(crate) fn of(output: &Output) -> Self {
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
-        // Warnings have process numbers in them; what a value looks like is in the records.
+        // Warnings contain process IDs; formats of values are compared with the records.
         let told = errors.lines().filter(|line| !line.starts_with("ibwarn") && !line.is_empty());
         let code = output.status.code();
         let code = if code == Some(0) { Vec::new() } else { vec![format!("exit {code:?}")] };
@@ -56,7 +56,7 @@ impl Answer {
         Self { error: error.join("; "), records: records(&text) }
     }
 
-    /// The records and how often each is there.
+    /// The records, and the number of each.
     pub(crate) fn counted(&self) -> BTreeMap<&Record, usize> {
         let mut counted = BTreeMap::new();
         for record in &self.records {
@@ -66,7 +66,7 @@ impl Answer {
     }
 }
 
-/// A record begins with a line at the margin.
+/// The records of a text; each begins with a line that is not indented.
 fn records(text: &str) -> Vec<Record> {
     let mut records: Vec<Record> = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {

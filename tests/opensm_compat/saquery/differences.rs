@@ -1,12 +1,12 @@
-//! Where torus-sm answers otherwise than OpenSM, on purpose, and why. One that no question meets
-//! any more fails the test.
+//! Intended differences between the answers of torus-sm and OpenSM, with their reasons. One that no
+//! longer occurs fails the test.
 
 use super::answer::{Answer, Record};
 use super::fabric::{Node, lid, node};
 use super::question::Question;
 use std::fmt::Write;
 
-/// The answers to one question.
+/// The answers to one query.
 #[derive(Clone, Debug)]
 pub(crate) struct Pair {
     pub ours: Answer,
@@ -14,7 +14,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// What differs, for people; `None` if nothing does.
+    /// A description of the difference; `None` if the answers are equal.
     pub(crate) fn difference(&self) -> Option<String> {
         let (ours, theirs) = (self.ours.counted(), self.theirs.counted());
         if self.ours.error == self.theirs.error && ours == theirs {
@@ -32,12 +32,12 @@ impl Pair {
         Some(text)
     }
 
-    /// Takes away our records of which OpenSM has none like them, if they are as told.
+    /// Removes those of our records that have no equal in OpenSM's answer and satisfy `is_such`.
     fn drop_ours(&mut self, is_such: impl Fn(&Record) -> bool) -> bool {
         drop_alone(&mut self.ours, &self.theirs, is_such)
     }
 
-    /// The same for those of OpenSM.
+    /// Removes those of OpenSM's records that have no equal in ours and satisfy `is_such`.
     fn drop_theirs(&mut self, is_such: impl Fn(&Record) -> bool) -> bool {
         drop_alone(&mut self.theirs, &self.ours, is_such)
     }
@@ -50,15 +50,15 @@ fn drop_alone(from: &mut Answer, others: &Answer, is_such: impl Fn(&Record) -> b
     from.records.len() < before
 }
 
-/// One difference.
+/// An intended difference.
 pub(crate) struct Difference {
     pub name: &'static str,
     pub reason: &'static str,
-    /// Takes the difference out of a pair of answers; false if it was not there.
+    /// Removes the difference from a pair of answers; false if it did not occur.
     pub apply: fn(&Question, &mut Pair) -> bool,
 }
 
-/// All of them.
+/// All intended differences.
 pub(crate) const DIFFERENCES: [Difference; 14] = [
     Difference {
         name: "capabilities",
@@ -216,7 +216,7 @@ fn keys_of_switch_ports(_: &Question, pair: &mut Pair) -> bool {
     })
 }
 
-/// The one in the registry, as a member of the first group.
+/// The sender in the registry, a member of the first group.
 const SENDER: [u16; 3] = [0, 1, 1];
 
 fn send_only_members(_: &Question, pair: &mut Pair) -> bool {
@@ -256,7 +256,7 @@ fn proxy_join(question: &Question, pair: &mut Pair) -> bool {
     question.has(&["--proxy_join"]) && pair.drop_ours(|record| record.is("MCMember"))
 }
 
-/// How saquery tells the status.
+/// The status as saquery prints it.
 const INVALID_GID: &str = "0x0500";
 
 fn unknown_gids(_: &Question, pair: &mut Pair) -> bool {
@@ -296,7 +296,7 @@ fn flow_label_of_group(_: &Question, pair: &mut Pair) -> bool {
 }
 
 fn groups_of_other_partitions(question: &Question, pair: &mut Pair) -> bool {
-    // In the default partition alone, and the group is of another.
+    // The port is in the default partition only, and the group belongs to another.
     let is_such = |r: &Record| r.is("PathRecord") && r.value("pkey") == Some("0x8010");
     question.at == "h0-1-1" && pair.drop_theirs(is_such)
 }

@@ -1,4 +1,4 @@
-//! A torus of 3x3x2 switches with a host at each, two LIDs at each host, and the manager of it.
+//! A torus of 3x3x2 switches with a host at each and two LIDs per host, and its subnet manager.
 
 use super::answer::Answer;
 use super::question::Question;
@@ -11,10 +11,9 @@ use testkit::{Running, tool, torus_sm, wait_for};
 use torus_sm::ids::Guid;
 use torus_sm::sim::generate::Shape;
 
-/// The radices.
 pub(crate) const RADIX: [u16; 3] = [3, 3, 2];
 
-/// A node by its place.
+/// A node by its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Node {
     Switch([u16; 3]),
@@ -45,7 +44,7 @@ impl Node {
     }
 }
 
-/// All nodes, in an order unlike that of their GUIDs.
+/// All nodes, in an order that differs from that of their GUIDs.
 fn nodes() -> Vec<Node> {
     let [x, y, z] = RADIX;
     let places = (0..z).flat_map(|z| (0..y).map(move |y| (y, z)));
@@ -66,7 +65,7 @@ pub(crate) fn node(lid: u64) -> Option<Node> {
     nodes().get(usize::try_from(lid).ok()?.checked_sub(4)? / 2).copied()
 }
 
-/// The file with the LIDs of all ports: two for hosts, one for switches.
+/// The guid2lid file of all ports: two LIDs for hosts, one for switches.
 fn guid2lid() -> String {
     let mut text = String::new();
     for node in nodes() {
@@ -78,7 +77,7 @@ fn guid2lid() -> String {
     text
 }
 
-/// Who manages the fabric.
+/// The subnet manager of a fabric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Manager {
     TorusSm,
@@ -122,7 +121,7 @@ impl Fabric {
         Self { sim, manager: Mutex::new(running) }
     }
 
-    /// Asks.
+    /// Runs a query.
     pub(crate) fn ask(&self, question: &Question) -> Answer {
         let args: Vec<&str> = question.args.iter().map(String::as_str).collect();
         let answer = Answer::of(&self.sim.run(&question.at, "saquery", &args));

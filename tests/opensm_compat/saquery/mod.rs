@@ -1,10 +1,10 @@
-//! saquery against torus-sm and against Debian's opensm, each on a copy of one simulated torus:
-//! the same questions have the same answers, record by record, but for the differences that are
-//! listed in `saquery/differences.rs`.
+//! saquery against torus-sm and against Debian's opensm, each on a copy of one simulated torus: the
+//! same queries have the same answers, record by record, apart from the differences listed in
+//! `differences.rs`.
 //!
 //! Both start with the same files: partitions, a registry of members, subscriptions, services and
-//! an alias GUID, and a guid2lid that gives every port the same LIDs. So a LID in one answer is
-//! the port that it is in the other; node records, which name both, are compared like all others.
+//! an alias GUID, and a guid2lid that gives every port the same LIDs. Thus a LID means the same
+//! port in both answers; node records, which name both, are compared like all others.
 
 pub(crate) mod answer;
 mod differences;
@@ -55,8 +55,8 @@ fn answers_are_those_of_opensm() {
     }
 }
 
-/// Compares two answers. A manager may still have been sweeping when it gave one: answers that
-/// differ are asked for again for a while.
+/// Compares two answers. Answers that differ are requested again for a while, since the manager may
+/// still have been sweeping.
 fn settle(
     mut pair: Pair,
     question: &Question,

@@ -1,26 +1,26 @@
-//! The questions of `questions.txt`, whose first lines tell how they are written.
+//! The queries of `questions.txt`, whose first lines describe the notation.
 
 use super::fabric::{Node, lid};
 
 /// One run of saquery.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
-    /// Where it is asked; where the SM is if empty.
+    /// The node at which saquery runs; the SM's if empty.
     pub at: String,
-    /// What saquery is called with.
+    /// The arguments of saquery.
     pub args: Vec<String>,
     /// The whole line.
     pub text: String,
 }
 
 impl Question {
-    /// True if the command line has one of these words.
+    /// True if the arguments contain one of these words.
     pub(crate) fn has(&self, words: &[&str]) -> bool {
         self.args.iter().any(|arg| words.contains(&arg.as_str()))
     }
 }
 
-/// All questions of a text.
+/// All queries of a text.
 pub(crate) fn all(text: &str) -> Vec<Question> {
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -29,7 +29,7 @@ pub(crate) fn all(text: &str) -> Vec<Question> {
     questions
 }
 
-/// A line for each choice of every bracket.
+/// One line for each choice of every bracket.
 fn choices(line: &str) -> Vec<String> {
     let Some((before, rest)) = line.split_once('[') else { return vec![line.to_owned()] };
     let (within, after) = rest.split_once(']').expect("a closing bracket");
@@ -46,7 +46,7 @@ fn question(line: &str) -> Question {
     Question { at, text: format!("{line} ({})", words.join(" ")), args: words }
 }
 
-/// The word with the LIDs of the nodes that it names.
+/// The word with node names replaced by their LIDs.
 fn with_lids(word: &str) -> String {
     let mut parts = word.split('%');
     let mut text = parts.next().unwrap_or_default().to_owned();

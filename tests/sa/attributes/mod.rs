@@ -1,9 +1,9 @@
-//! Every attribute, every method, with our SM_Key and without: the status that the specification
-//! gives and the number of records, for requests that are good, that lack a component, and that
-//! have a bad value. What is expected stands in `sa_table/methods.txt` and `sa_table/cases.txt`.
+//! Every attribute and every method, with our SM_Key and without: the status that the specification
+//! requires and the number of records, for good requests, for requests that lack a component, and
+//! for bad values. The expectations are in `methods.txt` and `cases.txt`.
 //!
-//! Statuses are those of IBA vol. 1, 13.4.7 and 15.2.1.2; where the specification leaves it open
-//! which of them it is, that of OpenSM.
+//! Statuses are those of IBA vol. 1, 13.4.7 and 15.2.1.2; where the specification leaves the choice
+//! open, the test expects OpenSM's status.
 
 mod request;
 
@@ -37,7 +37,7 @@ const STATUSES: [(&str, u16); 8] = [
     ("DENIED", 0x0700),
 ];
 
-/// A key that is not ours: who has it is not answered (IBA vol. 1, 15.4.1.2).
+/// A foreign SM_Key: a request that has it is not answered (IBA vol. 1, 15.4.1.2).
 const WRONG_KEY: u64 = 9;
 const KEY: u64 = 1;
 
@@ -49,7 +49,7 @@ fn number(hex: &str) -> u16 {
     u16::from_str_radix(hex, 16).unwrap_or_else(|_| panic!("{hex} is no number"))
 }
 
-/// An attribute of `methods.txt`: its name, its number, and what each method has.
+/// The attributes of `methods.txt`: name, number, and the entry for each method.
 fn attributes() -> Vec<(&'static str, u16, Vec<&'static str>)> {
     let rows = lines(METHODS).filter(|line| !line.starts_with('='));
     let row = |line: &'static str| {
@@ -74,10 +74,10 @@ fn other_methods() -> Vec<(Method, Option<u16>)> {
     rows.map(row).collect()
 }
 
-/// What came back: status and number of records.
+/// Status and number of records of a reply.
 type Answer = Option<(u16, usize)>;
 
-/// Asks the administrator, which must be fresh if the request may change something.
+/// Sends a request to the responder, which must be fresh if the request may change records.
 fn ask(world: &World, sa: &mut Responder, request: &Request, key: u64) -> Answer {
     let changes = sa.registry().changes();
     let mad = request.mad(key);
@@ -90,7 +90,7 @@ fn ask(world: &World, sa: &mut Responder, request: &Request, key: u64) -> Answer
     answer
 }
 
-/// Checks the headers of a reply and reads what it says.
+/// Checks the headers of a reply; returns its status and number of records.
 fn read(mad: &[u8], reply: &[u8], method: Method) -> (u16, usize) {
     let (asked, header) = (Header::read(mad), Header::read(reply));
     assert_eq!((header.base_version(), header.class_version()), (1, 2));
@@ -132,8 +132,8 @@ fn methods_that_an_attribute_does_not_have() {
     }
 }
 
-/// Attributes that the administrator knows by name are in the table, as are all methods of 7
-/// bits that have a name.
+/// Every attribute of which the responder knows the name is in the table, and so are all named
+/// methods of 7 bits.
 #[test]
 fn the_table_has_all_there_is() {
     let listed: BTreeSet<u16> = attributes().iter().map(|row| row.1).collect();
@@ -164,7 +164,7 @@ struct Case {
     kind: &'static str,
     /// The request; `None` if there is no such case.
     request: Option<&'static str>,
-    /// What is answered without and with our SM_Key.
+    /// The replies without and with our SM_Key.
     answers: [Answer; 2],
 }
 
@@ -223,7 +223,7 @@ fn every_case_has_its_answer() {
     assert!(wrong.is_empty(), "{} are answered otherwise:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What the cases start from is there: else those of Delete would mean nothing.
+/// The records on which the cases depend exist: else Delete cases would prove nothing.
 #[test]
 fn the_registry_is_as_told() {
     let sa: Responder = World::new().responder();

@@ -1,4 +1,4 @@
-//! Requests as `cases.txt` writes them, and the subnet that they are about.
+//! Requests in the notation of `cases.txt`, and the subnet that they refer to.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ const LAYOUT: &str = include_str!("layout.txt");
 const PREFIX: u128 = 0xfe80_0000_0000_0000;
 const FAR_PREFIX: u128 = 0x2001_0000_0000_0000;
 const NOBODY: u16 = 5000;
-/// Groups of any port (IBA vol. 1, 4.1.1): not of IPoIB, link-local, transient.
+/// Groups that any port may create (IBA vol. 1, 4.1.1): not IPoIB's, link-local, transient.
 const GROUPS: u128 = 0xFF12_0001_0000_0000_0000_0000_0000_0000;
 
-/// What the registry starts with.
+/// The initial contents of the registry.
 const BEFORE: [(u16, &str); 7] = [
     (SaAttr::GUID_INFO_RECORD, "LID=HOST3 BlockNum=0 GID1=0x55"),
     (
@@ -62,13 +62,13 @@ pub(crate) struct Request {
     pub method: Method,
     modifier: u32,
     mask: u64,
-    /// It came in RMPP.
+    /// The request arrived by RMPP.
     is_message: bool,
     data: Vec<u8>,
 }
 
 impl Request {
-    /// One that asks with nothing.
+    /// A request without any component.
     pub(crate) fn new(attribute: u16, method: Method) -> Self {
         let data = vec![0; MAD_SIZE - DATA_OFFSET];
         Self { attribute, method, modifier: 0, mask: 0, is_message: false, data }
@@ -97,7 +97,7 @@ impl Request {
         mad
     }
 
-    /// Puts a component in, and its bit into the mask unless it `is_left_out`.
+    /// Adds a component, and its bit to the mask unless it `is_left_out`.
     fn set(&mut self, name: &str, value: u128, is_left_out: bool) {
         let [bit, offset, width] = component(self.attribute, name);
         if !is_left_out {
@@ -126,7 +126,7 @@ fn component(attribute: u16, name: &str) -> [Option<usize>; 3] {
     panic!("layout.txt does not have {name} of {attribute}");
 }
 
-/// The subnet.
+/// The subnet and its names for `cases.txt`.
 pub(crate) struct World {
     subnet: Subnet,
     shape: Shape,
@@ -179,7 +179,7 @@ impl World {
         request
     }
 
-    /// A message ends with its last GID.
+    /// Ends a message after its last GID.
     fn cut(&self, request: &mut Request) {
         let gids = request.data[24..].chunks_exact(16);
         let used = gids.take_while(|gid| gid.iter().any(|byte| *byte != 0)).count();
@@ -220,7 +220,7 @@ impl World {
         self.subnet.plan.lids.base(port).expect("it has a LID")
     }
 
-    /// An administrator with what [`BEFORE`] registers, and two subnet managers.
+    /// A responder with the records of [`BEFORE`] and two subnet managers.
     pub(crate) fn responder(&self) -> Responder {
         let mut sa = Responder::default();
         let manager = |x| {
@@ -238,7 +238,7 @@ impl World {
         sa
     }
 
-    /// What HOST is answered.
+    /// The reply to a request by HOST.
     pub(crate) fn handle(&self, sa: &mut Responder, mad: &[u8]) -> Option<Vec<u8>> {
         let host = Guid(self.shape.host_guid([0, 0, 0], 0).0 + 1);
         let from = Address::gsi(self.lid(host), Sl(0));

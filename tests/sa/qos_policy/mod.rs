@@ -1,4 +1,4 @@
-//! qos-policy.conf in answers to path queries, and in a daemon that reads it.
+//! The effect of qos-policy.conf on path queries, and in a daemon that reads it.
 
 mod qos_setup;
 
@@ -34,7 +34,7 @@ fn host(shape: &Shape, n: u16) -> Guid {
     Guid(shape.host_guid([0, n, 0], 0).0 + 1)
 }
 
-/// A 3x3 torus, its hosts in the default partition and in 0x10, whose paths have SL 8.
+/// A 3x3 torus with its hosts in the default partition and in 0x10, whose paths have SL 8.
 fn subnet(policy: &str) -> (Shape, Subnet) {
     let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
     let topology = shape.build().expect("a torus");
@@ -141,13 +141,14 @@ fn a_level_gives_sl_limits_and_lifetime() {
     let usual = path(&place, 0, |_| {}).expect("a path");
     let gold = path(&place, PathRecord::QOS_CLASS, |wanted| wanted.set_qos_class(1));
     let gold = gold.expect("a path");
-    // With torus-2QoS the level gives the highest bit; the others are those of the path.
+    // With torus-2QoS the level determines the highest bit of the SL; the others come from the
+    // path.
     assert_eq!((usual.sl().0 & 8, gold.sl().0), (0, usual.sl().0 | 8));
     assert_eq!((gold.mtu(), gold.rate(), gold.packet_life()), (3, 2, 9));
     assert!(usual.mtu() > 3 && usual.rate() != 2 && usual.packet_life() != 9);
     let other = path(&place, PathRecord::QOS_CLASS, |wanted| wanted.set_qos_class(2));
     assert_eq!(other.expect("a path").sl(), usual.sl(), "no rule has class 2");
-    // The default level has an SL, which goes before the partition's.
+    // The SL of the default level precedes the partition's.
     let in_gold = path(&place, PathRecord::PKEY, |wanted| wanted.set_pkey(Pkey(0x8010)));
     assert_eq!(in_gold.expect("a path").sl(), usual.sl());
 }
@@ -202,7 +203,7 @@ fn a_level_chooses_the_key_and_the_path_bits() {
     assert_eq!(count(SERVICE, 0x200).len(), 4);
 }
 
-/// A rule about one end counts for both directions of a path: it stays reversible.
+/// A rule about one end applies to both directions of a path: it stays reversible.
 #[test]
 fn a_rule_by_destination_leaves_the_path_reversible() {
     let to = host(&Shape { hosts: 1, ..Shape::torus([3, 3, 1]) }, 1);

@@ -1,9 +1,8 @@
-//! Is a derived torus the true one, or is there no telling?
+//! Comparison of a derived torus with the true one.
 //!
-//! A reading assumes faults: switches and cables that are missing, switches and cables that do
-//! not belong. A fabric is ambiguous, and proven to be so, if another reading than the true one
-//! assumes no more faults than the truth does. The count is made here from nothing but
-//! coordinates and cables, apart from that of the program.
+//! A reading assumes faults: missing switches and links, and stray ones. A fabric is ambiguous, and
+//! proven to be, if another reading than the true one assumes no more faults than the true one.
+//! This module counts the faults from coordinates and links alone, independently of the program.
 
 use super::fixtures::Case;
 use std::cmp::Ordering;
@@ -14,16 +13,17 @@ use torus_sm::plan::routing::RoutingError;
 use torus_sm::plan::routing::torus::Torus;
 use torus_sm::torus_config::{DerivedTorus, derive, shape};
 
-/// How a derived torus compares with the true one.
+/// The result of a comparison.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// The same up to names of axes, reflection and rotation.
     Right,
-    /// Another that assumes as few faults as there are, and names the true shape as well.
+    /// Another reading that assumes as few faults as possible, and reports the true shape as well.
     Ambiguous(String),
-    /// Another that assumes fewer faults than there are, and says that there are others.
+    /// Another reading that assumes fewer faults than the true one, and reports that there are
+    /// others.
     Misled(String),
-    /// Neither.
+    /// None of these.
     Wrong(String),
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Switches and cables, missing and stray, that coordinates by switch assume.
+/// Number of missing and stray switches and links that coordinates by switch assume.
 pub(crate) fn faults(case: &Case, size: TorusSize, at: &[Option<[u32; 3]>]) -> usize {
     let pairs = case.pairs();
     let placed = at.iter().flatten().count();
@@ -72,7 +72,7 @@ pub(crate) fn faults(case: &Case, size: TorusSize, at: &[Option<[u32; 3]>]) -> u
     missing + outside + absent + pairs.len() - explained
 }
 
-/// Derives a case and judges the result. It must route wherever the truth does.
+/// Derives a case and compares the result, which must be routable wherever the truth is.
 pub(crate) fn judge(case: &Case) -> Verdict {
     let derived = match derive(&case.fabric) {
         Ok(derived) => derived,
@@ -107,8 +107,8 @@ pub(crate) fn judge(case: &Case) -> Verdict {
     }
 }
 
-/// The engine accepts the derived configuration, and places as many switches of the torus as
-/// with the true one, if it accepts that.
+/// True if the engine accepts the derived configuration and places as many switches of the torus as
+/// with the true one, provided that it accepts that.
 fn routes_as_well(case: &Case, derived: &DerivedTorus) -> Result<(), String> {
     let Ok(theirs) = case.route(case.truth.clone()) else { return Ok(()) };
     let ours = case.route(derived.config.clone());

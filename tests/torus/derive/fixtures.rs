@@ -1,4 +1,4 @@
-//! Fabrics whose truth is known: healthy, damaged, with what does not belong to them.
+//! Fabrics with known coordinates: healthy, damaged, and with stray parts.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use torus_sm::plan::routing::{Engine, Routing, RoutingError, RoutingInput};
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::NodeKind;
 
-/// SplitMix64: the same fabrics on every machine.
+/// Pseudo-random numbers (SplitMix64): the same fabrics on every machine.
 pub(crate) struct Dice(pub u64);
 
 impl Dice {
@@ -26,7 +26,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// In 0..sides.
+    /// A number in 0..sides.
     pub(crate) fn below(&mut self, sides: usize) -> usize {
         (self.next() % sides as u64) as usize
     }
@@ -39,17 +39,17 @@ impl Dice {
     }
 }
 
-/// A fabric whose truth is known.
+/// A fabric with known coordinates.
 pub(crate) struct Case {
     pub shape: Shape,
     pub fabric: Fabric,
     pub truth: TorusConfig,
-    /// By switch; `None` for those that do not belong to the torus.
+    /// Coordinates by switch; `None` for stray switches.
     pub at: Vec<Option<[u32; 3]>>,
 }
 
 impl Case {
-    /// The fabric of `shape` with `strays`, all GUIDs and port numbers dealt anew.
+    /// The fabric of `shape` with `strays`, with new random GUIDs and port numbers.
     pub(crate) fn new(shape: Shape, strays: Strays, dice: &mut Dice) -> Self {
         let mut topology = shape.build().unwrap();
         strays.add(&mut topology, dice);
@@ -94,7 +94,7 @@ impl Case {
         self.fabric.switch_ids().map(|id| torus.coordinates(id).map(|at| at.0)).collect()
     }
 
-    /// Pairs of different switches with cables between them, by index, lower first.
+    /// Pairs of different switches with links between them, by index, lower first.
     pub(crate) fn pairs(&self) -> BTreeSet<(usize, usize)> {
         let fabric = &self.fabric;
         let ports = fabric.switch_ids().flat_map(|id| {
@@ -140,7 +140,7 @@ pub(crate) fn random_shape(dice: &mut Dice) -> Shape {
     }
 }
 
-/// One switch, or up to three bundles of cables, are not there; the true seed stays whole.
+/// Removes one switch, or up to three bundles of links; the true seed stays intact.
 pub(crate) fn damage(shape: &mut Shape, dice: &mut Dice) {
     let place = |dice: &mut Dice, shape: &Shape| shape.radix.map(|r| dice.below(r.into()) as u16);
     if dice.below(2) == 0 {
@@ -159,12 +159,12 @@ pub(crate) fn damage(shape: &mut Shape, dice: &mut Dice) {
     }
 }
 
-/// What does not belong to the torus.
+/// Numbers of parts that do not belong to the torus.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Strays {
-    /// Cables between any two of its switches.
+    /// Links between any two of its switches.
     pub cables: usize,
-    /// Switches with one to three cables to any of its switches.
+    /// Switches with one to three links to any of its switches.
     pub switches: usize,
 }
 
@@ -192,7 +192,7 @@ impl Strays {
     }
 }
 
-/// A cable between new ports of two switches.
+/// A link between new ports of two switches.
 fn join(topology: &mut Topology, a: usize, b: usize) {
     let mut port = |node: usize| {
         topology.nodes[node].num_ports += 1;

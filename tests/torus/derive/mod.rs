@@ -1,5 +1,5 @@
-//! Deriving torus-2QoS.conf from bare cables: what comes out must describe the torus that went
-//! in, up to names of axes, reflection and rotation.
+//! Deriving torus-2QoS.conf from links alone: the result must describe the original torus, up to
+//! names of axes, reflection and rotation.
 
 mod comparison;
 mod fixtures;
@@ -16,7 +16,7 @@ use torus_sm::plan::routing::torus::Torus;
 use torus_sm::sim::generate::Shape;
 use torus_sm::torus_config::{DeriveError, DerivedTorus, derive};
 
-/// Each seed alone grows to the same coordinates, and no two share a switch.
+/// Checks that each seed alone grows to the same coordinates, and no two share a switch.
 fn check_seeds(case: &Case, derived: &DerivedTorus, coordinates: &[Option<[u32; 3]>]) {
     let mut used: Vec<Guid> = Vec::new();
     for seed in &derived.config.seeds {
@@ -62,7 +62,7 @@ fn healthy_fabrics_are_read_exactly() {
     }
 }
 
-/// The verdicts on fabrics, by number; what is not right is printed.
+/// The verdicts on fabrics by number; prints those that are not right.
 fn survey(numbers: Range<u64>, has_strays: bool) -> Vec<(u64, Verdict)> {
     let verdict = |number: u64| {
         let mut dice = Dice(1000 + number);
@@ -87,8 +87,8 @@ fn survey(numbers: Range<u64>, has_strays: bool) -> Vec<(u64, Verdict)> {
     numbers.map(verdict).collect()
 }
 
-/// In two dimensions several missing cables, and in a radix of 2 any, may leave too few faces to
-/// tell the dimensions by.
+/// True if there may be too few faces to tell the dimensions: with several missing links in two
+/// dimensions, and with any missing link in a radix of 2.
 fn is_thin(shape: &Shape) -> bool {
     let active = shape.radix.iter().filter(|&&radix| radix > 1).count();
     shape.radix.contains(&2) || (active < 3 && !shape.missing_links.is_empty())
@@ -121,9 +121,9 @@ fn damaged_fabrics_with_enough_left_are_read_exactly() {
     assert!(compared >= 50, "{compared}");
 }
 
-/// Of the first fifty damaged fabrics, those that are another torus with no more faults, and why.
-/// A ring of four is the product of two pairs, and a healthy torus that has one can be read in
-/// several ways already.
+/// Those of the first fifty damaged fabrics that are another torus with no more faults, and the
+/// reason. A ring of four is the product of two pairs, so that even a healthy torus that has one
+/// can be read in several ways.
 const TIES: [(u64, &str); 8] = [
     (
         0,
@@ -138,9 +138,9 @@ const TIES: [(u64, &str); 8] = [
     (45, "4x4mx4 without three cables: two rings of four are four pairs, and may be paired anew"),
 ];
 
-/// Of fabrics without a switch or three cables none is misread. Some can be read as another torus
-/// with no more faults than they have, so that nothing in them tells the true one: these are told to
-/// be ambiguous. `TORUS_DAMAGED_FABRICS` is the number of fabrics, 50 unless it is set.
+/// No fabric without a switch or three links is misread. Some can be read as another torus with no
+/// more faults, so that their links do not determine the true one: these are reported as ambiguous.
+/// `TORUS_DAMAGED_FABRICS` is the number of fabrics, 50 by default.
 #[test]
 fn damaged_fabrics_keep_their_coordinates() {
     let count = std::env::var("TORUS_DAMAGED_FABRICS").ok();

@@ -1,4 +1,4 @@
-//! The policy in answers to joins that create multicast groups.
+//! The effect of the policy on joins that create multicast groups.
 
 use super::super::{LEVELS, PREFIX, host, subnet};
 use std::time::Instant;
@@ -14,7 +14,7 @@ use torus_sm::wire::mad::{Header, Method};
 use torus_sm::wire::record::{JoinState, McMemberRecord, Record, Selector};
 use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
 
-/// What a join by host 0 that creates a group of this name gives: the group, or the status.
+/// The group that a join by host 0 creates, or the status.
 fn create(
     (shape, subnet): &(Shape, Subnet),
     responder: &mut Responder,
@@ -40,7 +40,7 @@ fn create(
     }
 }
 
-/// The levels of [`LEVELS`] for who creates groups: by partition and by port.
+/// The levels of [`LEVELS`] for the creators of groups, by partition and by port.
 fn rules_for_groups() -> String {
     let from = host(&Shape { hosts: 1, ..Shape::torus([3, 3, 1]) }, 0);
     let groups =
@@ -66,10 +66,10 @@ fn a_level_gives_new_groups_what_their_creators_leave_open() {
     };
     let (key, sl) = (McMemberRecord::PKEY, McMemberRecord::SL);
     let made = ask(key, &|_| {}).expect("a group");
-    // The bit of the SL that counts with torus-2QoS.
+    // Only the highest bit of the SL counts with torus-2QoS.
     assert_eq!((made.sl(), made.pkey()), (Sl(8), Pkey(0xFFFF)));
     assert_eq!((made.mtu(), made.rate(), made.packet_life()), (3, 2, 9));
-    // What the creator says of SL and lifetime counts.
+    // SL and lifetime of the creator's request count.
     let life = McMemberRecord::PACKET_LIFE_SELECTOR | McMemberRecord::PACKET_LIFE;
     let said = ask(key | sl | life, &|wanted| {
         wanted.set_sl(Sl(1));
@@ -92,8 +92,8 @@ fn a_level_gives_new_groups_what_their_creators_leave_open() {
         });
         assert_eq!(made.map(|made| made.packet_life()), expected, "{selector:?} {asked}");
     }
-    // The level of partition 0x10 has that key alone: it need not be said once it is known, and
-    // a creator who says neither key nor partition has the level of its port.
+    // The level of partition 0x10 has that P_Key alone: a request with the key need not name the
+    // level, and a creator that names neither has the level of its port.
     let keyed = ask(key, &|wanted| wanted.set_pkey(Pkey(0x8010))).expect("a group");
     assert_eq!((keyed.sl(), keyed.pkey()), (Sl(0), Pkey(0x8010)));
     assert_eq!(ask(sl, &|_| {}).map(drop), Err(INSUFFICIENT), "gold has no P_Key");
@@ -129,7 +129,7 @@ fn who_asks_for_more_than_the_level_creates_no_group() {
         });
         assert_eq!(made, expected, "{selector:?} {mtu} {rate}");
     }
-    // Another partition than that of the level: by a level for all of its port's groups.
+    // A level for all groups of a port puts them into another partition than its own.
     let own = rules_for_groups().replace("qos-level-name: gold", "qos-level-name: keyed");
     let place = subnet(&own);
     let asked = create(&place, &mut Responder::default(), key, |_| {});
@@ -138,7 +138,7 @@ fn who_asks_for_more_than_the_level_creates_no_group() {
     assert_eq!((unsaid.pkey(), unsaid.sl()), (Pkey(0x8010), Sl(0)));
 }
 
-/// Hosts create IPoIB's groups like their broadcast group, whatever the level has.
+/// Hosts create IPoIB's groups like their broadcast group, regardless of the level.
 #[test]
 fn no_policy_is_in_the_way_of_ipoib() {
     let place = subnet(&rules_for_groups());
@@ -176,7 +176,7 @@ fn no_policy_is_in_the_way_of_ipoib() {
         assert_eq!((made.mtu(), made.rate()), (broadcast.mtu, broadcast.rate));
         assert_eq!((made.sl(), made.pkey()), (broadcast.sl, broadcast.pkey));
     }
-    // Joins to groups that are there say what they like to the policy.
+    // The policy does not apply to joins to existing groups.
     let joined = create(&place, &mut responder(), all, |wanted| {
         wanted.set_mgid(broadcast.mgid);
         wanted.set_qkey(broadcast.qkey);

@@ -1,6 +1,6 @@
-//! The deployments of the MLNX OFED manual and the examples of opensm(8): opensm.conf,
-//! qos-policy.conf and partitions.conf given to a daemon, and what devices hold and clients are
-//! answered then.
+//! The deployments of the MLNX OFED manual and the examples of opensm(8): a daemon reads their
+//! opensm.conf, qos-policy.conf and partitions.conf; the test compares the tables of the devices
+//! and the answers to clients.
 
 use super::super::{SERVICE, host, path, subnet};
 use super::{arbitration, mapping};
@@ -19,10 +19,10 @@ use torus_sm::plan::qos::QosConfig;
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::record::PathRecord;
 
-/// SLs 0 to 7 have VLs of their own, the others are not used.
+/// SLs 0 to 7 have VLs of their own; the others are not used.
 const EIGHT: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 15, 15, 15, 15, 15, 15, 15, 15];
 
-/// A daemon that read these files, on a fabric of 3x3 switches with 15 VLs.
+/// A daemon that has read these files, on a fabric of 3x3 switches with 15 VLs.
 async fn deployed(options: &str, policy: &str, partitions: &str) -> (SimCluster, Sm) {
     let mut shape: Shape = "3x3x1".parse().expect("a shape");
     shape.hosts = 1;
@@ -46,7 +46,7 @@ async fn deployed(options: &str, policy: &str, partitions: &str) -> (SimCluster,
     };
     let sm = cluster.start_with([0, 0, 0], read, Box::new(reload));
     sleep(Duration::from_secs(30)).await;
-    // Partitions are read with the rest.
+    // A reload reads the partitions as well.
     sm.tell(SmEvent::Reload);
     sleep(Duration::from_secs(30)).await;
     (cluster, sm)
@@ -58,14 +58,14 @@ fn sl(cluster: &SimCluster, sm: &Sm, mask: u64, set: impl Fn(&mut PathRecord)) -
     path(&(cluster.shape.clone(), (*subnet).clone()), mask, set).expect("a path").sl().0
 }
 
-/// The ports whose tables are looked at: of a host, and of a switch.
+/// The ports whose tables are compared: one of a host, and one of a switch.
 fn places(cluster: &SimCluster) -> [(Guid, PortNum); 2] {
     let [host, switch] =
         [cluster.shape.host_guid([1, 1, 0], 0), cluster.shape.switch_guid([1, 1, 0])];
     [(host, PortNum(1)), (switch, PortNum(1))]
 }
 
-/// `entries` of a table of eight.
+/// `entries`, padded to a table of eight.
 fn filled(entries: &[(u8, u8)]) -> Vec<(u8, u8)> {
     let mut filled = entries.to_vec();
     filled.resize(8, (0, 0));
@@ -124,7 +124,7 @@ async fn ipoib_and_srp() {
     assert_eq!(mapping(&cluster, places(&cluster)[0].0, 0, 0), EIGHT);
 }
 
-/// "EDC (3-tier): IPoIB, RDS, SRP", with the second partition that its policy speaks of.
+/// "EDC (3-tier): IPoIB, RDS, SRP", with the second partition to which its policy refers.
 #[tokio::test(start_paused = true)]
 async fn ipoib_rds_and_srp() {
     let options = "qos_max_vls 8\nqos_high_limit 0\nqos_vlarb_high 1:32,2:96,3:96,4:96\n\
@@ -191,7 +191,7 @@ async fn tables_of_one_kind_of_ports() {
 }
 
 /// "Typical default values" of opensm(8), and those that the manual gives for adapters and
-/// switches: what an empty file means.
+/// switches: the meaning of an empty file.
 #[test]
 fn default_values_are_those_of_the_manuals() {
     let values = |kind: &str| {
@@ -239,7 +239,7 @@ fn equivalent_policies_give_the_same_answers() {
     let shortest = [nothing.clone(), subnet("qos-ulps\n  default : 0 #default SL\nend-qos-ulps\n")];
     nothing.1.qos_policy = None;
     for place in &shortest {
-        // The default level goes before the SL of a partition, which is 0 for this one.
+        // The SL of the default level precedes that of the partition, which is 0 here.
         let ask = |place| path(place, PathRecord::PKEY, |wanted| wanted.set_pkey(Pkey(0xFFFF)));
         assert_eq!(ask(place), ask(&nothing));
     }

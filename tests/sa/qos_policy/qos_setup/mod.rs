@@ -1,4 +1,4 @@
-//! `qos-setup` on devices: tables that a whole daemon writes to a simulated fabric, read back.
+//! `qos-setup` on devices: the tables that a daemon writes to a simulated fabric, read back.
 
 mod creation;
 mod examples;
@@ -19,10 +19,10 @@ use torus_sm::ids::{Guid, PortNum};
 use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::{PortInfo, PortState};
 
-/// (low, high) tables of a port as its device holds them, and its limit.
+/// The (low, high) tables of a port as its device holds them, and its limit.
 type Arbitration = (Vec<(u8, u8)>, Vec<(u8, u8)>, u8);
 
-/// `entries` of both tables that a port holds; entries that nobody wrote are 0:0.
+/// The first `caps` entries of both tables of a port; unwritten entries are 0:0.
 fn arbitration(
     cluster: &SimCluster,
     guid: Guid,
@@ -48,10 +48,10 @@ fn mapping(cluster: &SimCluster, guid: Guid, input: u8, output: u8) -> [u8; 16] 
 
 /// Ports of a switch of three dimensions with two hosts.
 const SWITCH_PORTS: u8 = 8;
-/// What `qos_sl2vl` has below.
+/// The value of `qos_sl2vl` below.
 const USUAL: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 0, 0, 0, 0, 0, 0, 0, 15];
 
-/// The options of the tests below beside the policy.
+/// The options of the tests below, without the policy.
 fn setup_options(cluster: &SimCluster, engine: &str) -> Options {
     Options {
         routing_engine: Some(engine.into()),
@@ -64,8 +64,8 @@ fn setup_options(cluster: &SimCluster, engine: &str) -> Options {
     }
 }
 
-/// 3x3 switches with two hosts each. The columns of switches have 8, 4 and 2 VLs; of the hosts
-/// at each switch the first has 8, the second a single one.
+/// 3x3 switches with two hosts each. The columns of switches have 8, 4 and 2 VLs; of the hosts at
+/// each switch the first has 8, the second a single one.
 fn mixed() -> SimCluster {
     let cluster = SimCluster::healthy("3x3x1", 2);
     let shape = &cluster.shape;
@@ -135,7 +135,7 @@ fn row(vls: &[u8]) -> [u8; 16] {
 /// The end of a cable.
 type End = (Guid, PortNum);
 
-/// Every end of a cable with the other.
+/// Both ends of every link, by either end.
 fn peers(cluster: &SimCluster) -> HashMap<End, End> {
     let nodes = &cluster.topology.nodes;
     let cables = cluster.topology.cables.iter();
@@ -147,7 +147,7 @@ fn is_left(cluster: &SimCluster, guid: Guid) -> bool {
     (0..3).any(|y| cluster.shape.switch_guid([0, y, 0]) == guid)
 }
 
-/// The port of the group `one`.
+/// The port in the group `one`.
 fn one(cluster: &SimCluster) -> End {
     (cluster.shape.host_guid([1, 1, 0], 0), PortNum(1))
 }
@@ -166,7 +166,7 @@ fn wanted_arbitration(cluster: &SimCluster, guid: Guid, peer: End) -> Arbitratio
     if is_host(cluster, guid) { (vec![(3, 3), (1, 1)], usual.1, usual.2) } else { usual }
 }
 
-/// The same for a mapping.
+/// The mapping of a port by the scopes of [`mixed_policy`], before it is cut.
 fn wanted_mapping(cluster: &SimCluster, guid: Guid, input: u8, peer: End) -> [u8; 16] {
     let left = is_left(cluster, guid);
     match () {
@@ -177,8 +177,8 @@ fn wanted_mapping(cluster: &SimCluster, guid: Guid, input: u8, peer: End) -> [u8
     }
 }
 
-/// The devices have what the scopes of [`mixed_policy`] say, as far as they can; the number of
-/// mappings looked at.
+/// Checks that the devices hold the tables of [`mixed_policy`], as far as they support them; the
+/// number of mappings compared.
 fn check_mixed(cluster: &SimCluster) -> usize {
     let mut seen = 0;
     for ((guid, num), peer) in peers(cluster) {
@@ -219,7 +219,7 @@ async fn the_tables_of_devices_with_different_vls_are_those_of_the_scopes() {
     let same = options.clone();
     let sm = cluster.start_with([0, 0, 0], options, Box::new(move || Ok(same.clone().into())));
     sleep(Duration::from_secs(30)).await;
-    // At each of nine switches six ports with cables, and two hosts.
+    // At each of nine switches six ports with links, and two hosts.
     let inputs = usize::from(SWITCH_PORTS) + 1;
     assert_eq!(check_mixed(&cluster), 9 * (6 * inputs + 2));
     let notes = sm.subnet.borrow().as_ref().expect("SUBNET UP").plan.notes.clone();
@@ -227,18 +227,18 @@ async fn the_tables_of_devices_with_different_vls_are_those_of_the_scopes() {
     assert_eq!(told("the sl2vl-table uses VLs 8-9, not operational at"), 1, "{notes:?}");
     assert_eq!(told("vlarb-high has 8 entries, but only 4 fit at"), 1, "{notes:?}");
 
-    // Nothing is to be written again.
+    // Another sweep writes nothing.
     assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
     sleep(Duration::from_secs(30)).await;
 
-    // A wrong file is not used.
+    // A wrong file is rejected.
     let wrong = mixed_policy(&cluster).replace("sl2vl-table: 3,2,1", "sl2vl-table: 3,2,16");
     std::fs::write(&file, wrong).expect("a file");
     sm.tell(SmEvent::Reload);
     sleep(Duration::from_secs(30)).await;
     check_mixed(&cluster);
 
-    // Another one is, and what it does not say any more is the options'.
+    // A new file is applied; scopes that it does not have any more fall back to the options.
     let less = mixed_policy(&cluster).replace("across: one", "").replace("3,2,1\n", "1,1,1,1\n");
     std::fs::write(&file, less).expect("a file");
     sm.tell(SmEvent::Reload);
@@ -248,7 +248,7 @@ async fn the_tables_of_devices_with_different_vls_are_those_of_the_scopes() {
     let (low, _, limit) = arbitration(&cluster, switch, to_one, (4, 4));
     assert_eq!((low, limit), (vec![(1, 4), (2, 4), (3, 7), (0, 0)], 2));
 
-    // Without a file all tables are the options'.
+    // Without a file all tables come from the options.
     std::fs::remove_file(&file).expect("the file");
     sm.tell(SmEvent::Reload);
     sleep(Duration::from_secs(30)).await;
@@ -257,8 +257,8 @@ async fn the_tables_of_devices_with_different_vls_are_those_of_the_scopes() {
     assert_eq!(mapping(&cluster, switch, 1, to_one.0), usual);
 }
 
-/// The qos_* options of the MLNX OFED manual: SLs that are mapped to VL 15 are dropped, which is
-/// no fault of the routes.
+/// The qos_* options of the MLNX OFED manual: packets of SLs that are mapped to VL 15 are dropped,
+/// which is no fault of the routes.
 #[tokio::test(start_paused = true)]
 async fn the_manuals_options_take_effect() {
     let dropping = "0,1,2,3,4,5,6,7,15,15,15,15,15,15,15,15";
@@ -305,7 +305,7 @@ async fn the_manuals_options_take_effect() {
     }
 }
 
-/// The example of the 2007 proposal on a fabric that has what it names.
+/// The example of the 2007 proposal, on a fabric with the parts it names.
 #[tokio::test(start_paused = true)]
 async fn the_tables_of_the_proposal_are_on_the_devices() {
     let mut shape: Shape = "3x1x1".parse().expect("a shape");
@@ -336,7 +336,7 @@ async fn the_tables_of_the_proposal_are_on_the_devices() {
     sm.tell(SmEvent::Reload);
     sleep(Duration::from_secs(30)).await;
 
-    // Storage: its ports and those across.
+    // Storage: its ports and the ports across.
     let high = vec![(0, 255), (1, 127), (2, 63), (3, 31), (4, 15), (5, 7), (6, 3), (7, 1)];
     let low = vec![(8, 255), (9, 127), (10, 63), (11, 31), (12, 15), (13, 7), (14, 3)];
     let peers = peers(&cluster);
@@ -352,7 +352,7 @@ async fn the_tables_of_the_proposal_are_on_the_devices() {
     let wanted = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7];
     assert_eq!(mapping(&cluster, member, 0, 0), wanted);
 
-    // From Storage1 to Storage2, on the way through their switch.
+    // From Storage1 to Storage2, through their switch.
     let [[_, (switch, from)], [_, (_, to)]] = storage.map(ends);
     let mut wanted = [1; 16];
     (wanted[0], wanted[15]) = (0, 0);
@@ -361,8 +361,8 @@ async fn the_tables_of_the_proposal_are_on_the_devices() {
     assert_eq!(mapping(&cluster, switch, other.1.0, to.0), USUAL);
 }
 
-/// torus-2QoS keeps its own mappings and says so; arbitration is carried out, with its rules for
-/// ports that lead to hosts.
+/// torus-2QoS keeps its own mappings and reports it; arbitration is applied, with the engine's
+/// rules for ports that lead to hosts.
 #[tokio::test(start_paused = true)]
 async fn torus_2qos_takes_arbitration_and_refuses_mappings() {
     let cluster = SimCluster::healthy("3x3x1", 1);
@@ -421,7 +421,7 @@ async fn torus_2qos_takes_arbitration_and_refuses_mappings() {
     assert!(of_policy[0].contains("equal among VLs 0-3"), "{of_policy:?}");
     assert!(of_policy[1].contains("this sl2vl-scope is refused: torus-2QoS"), "{of_policy:?}");
 
-    // What the policy means is kept while nodes and keys are the same.
+    // The resolved policy is kept while nodes and P_Keys are the same.
     let published = || sm.subnet.borrow().clone().expect("SUBNET UP");
     let (first, generation) = (published().qos_policy.clone().expect("a policy"), sm.generation());
     assert!(cluster.fabric.unlink(switch, PortNum(1)));
