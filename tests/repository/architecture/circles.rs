@@ -15,7 +15,10 @@ struct File {
 }
 
 /// The files of the crate by module.
-struct Files(BTreeMap<Module, File>);
+struct Files {
+    files: BTreeMap<Module, File>,
+    modules: BTreeSet<Module>,
+}
 
 /// By file: the files whose items it uses, with the names of these items.
 type Uses = BTreeMap<Module, BTreeMap<Module, BTreeSet<String>>>;
@@ -28,9 +31,9 @@ impl Files {
             let (imports, rest) = imports(&source.code);
             (module, File { imports, rest })
         };
-        let mut files = Self(sources.map(file).collect());
-        let modules: BTreeSet<Module> = files.0.keys().cloned().collect();
-        for (module, file) in &mut files.0 {
+        let mut files: BTreeMap<Module, File> = sources.map(file).collect();
+        let modules: BTreeSet<Module> = files.keys().cloned().collect();
+        for (module, file) in &mut files {
             file.imports.retain_mut(|import| match resolve(&modules, module, &import.path) {
                 Some(path) => {
                     import.path = path;
@@ -39,14 +42,14 @@ impl Files {
                 None => false,
             });
         }
-        files
+        Self { files, modules }
     }
 
     /// The file that defines the item at a path, and the item's name; no name if the path is that
     /// of a module. A `mod.rs` that re-exports an item of a file below it does not define it.
     fn definition<'a>(&'a self, path: &'a [String]) -> Option<(&'a Module, Option<&'a str>)> {
-        let length = (1..=path.len()).rev().find(|&n| self.0.contains_key(&path[..n]))?;
-        let (module, file) = self.0.get_key_value(&path[..length])?;
+        let length = (1..=path.len()).rev().find(|&n| self.files.contains_key(&path[..n]))?;
+        let (module, file) = self.files.get_key_value(&path[..length])?;
         let Some(item) = path.get(length) else { return Some((module, None)) };
         let re_export = file.imports.iter().find(|import| {
             import.is_public && import.alias == *item && import.path.starts_with(module)
@@ -59,7 +62,7 @@ impl Files {
 
     /// The items of other files that a file uses.
     fn uses(&self, module: &Module) -> BTreeMap<Module, BTreeSet<String>> {
-        let file = &self.0[module];
+        let file = &self.files[module];
         let mut uses: BTreeMap<Module, BTreeSet<String>> = BTreeMap::new();
         let mut add = |path: &[String]| {
             if let Some((other, Some(item))) = self.definition(path)
@@ -69,13 +72,12 @@ impl Files {
             }
         };
         file.imports.iter().for_each(|import| add(&import.path));
-        let modules: BTreeSet<Module> = self.0.keys().cloned().collect();
         for path in paths(&file.rest) {
             let imported = file.imports.iter().find(|import| import.alias == path[0]);
             let path: Vec<String> = path.into_iter().map(str::to_owned).collect();
             if let Some(import) = imported {
                 add(&[&import.path, &path[1..]].concat());
-            } else if let Some(path) = resolve(&modules, module, &path) {
+            } else if let Some(path) = resolve(&self.modules, module, &path) {
                 add(&path);
             }
         }
@@ -83,7 +85,7 @@ impl Files {
     }
 
     fn all_uses(&self) -> Uses {
-        self.0.keys().map(|module| (module.clone(), self.uses(module))).collect()
+        self.files.keys().map(|module| (module.clone(), self.uses(module))).collect()
     }
 }
 
@@ -179,8 +181,8 @@ fn a_circle_is_found() {
 const KNOWN_CIRCLES: &[&str] = &["config/qos_policy/", "plan/routing/torus/", "sim/"];
 
 fn is_known(circle: &BTreeSet<&Module>) -> bool {
-    let is_below = |folder: &&str| circle.iter().all(|m| m.join("/").starts_with(**folder));
-    KNOWN_CIRCLES.iter().any(|folder| is_below(&folder))
+    let is_in = |folder: &str| circle.iter().all(|module| module.join("/").starts_with(folder));
+    KNOWN_CIRCLES.iter().any(|folder| is_in(folder))
 }
 
 #[test]
