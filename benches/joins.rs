@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep};
 use torus_sm::ids::{Guid, Mlid};
 use torus_sm::sim::SimFabric;
 use torus_sm::sim::serve::address::Listener;
-use torus_sm::sim::serve::{Place, Server};
+use torus_sm::sim::serve::{AttachPoint, Server};
 use torus_sm::wire::attr::AttrId;
 use torus_sm::wire::mad::Method;
 
@@ -121,8 +121,12 @@ impl Program {
         let _ = std::fs::remove_file(&socket);
         let listener = Listener::bind(&socket).expect("a socket");
         let node = cluster.shape.host_guid([0, 0, 0], 0);
-        let server =
-            Server::start(cluster.fabric.clone(), Place { node, port: None }, listener, folder);
+        let server = Server::start(
+            cluster.fabric.clone(),
+            AttachPoint { node, port: None },
+            listener,
+            folder,
+        );
         let ours = case.who == "program";
         let program = if ours { torus_sm() } else { tool("opensm").expect("opensm is installed") };
         testkit::simulator::library();

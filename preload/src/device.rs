@@ -1,43 +1,46 @@
-//! Open devices: what open, read, write and ioctl do with them, as user_mad.c has it.
+//! open, read, write and ioctl on simulated devices, with the behaviour of `user_mad.c` in Linux.
 
+use crate::connection;
+use crate::device_table::{self, ReadLock};
 use crate::errno::Errno;
-use crate::files::{self, Reading};
-use crate::protocol::{HELD, INSIDE, IOCTL, OPEN, PACKET_HEAD, WRITE, read_packet_head};
+use crate::protocol::{
+    IOCTL, ISSM_BIT, MAX_INLINE, OPEN, PACKET_HEADER_SIZE, WRITE, read_packet_header,
+};
 use crate::real;
-use crate::redirect::Place;
-use crate::session;
+use crate::redirected_path::RedirectedPath;
+use crate::socket::receive_some;
 use libc::{c_int, c_ulong, c_void, pollfd, size_t, ssize_t};
 use std::os::fd::RawFd;
 
-/// The MAD inside a packet: a longer message is told by its first segment.
-const MAD: usize = 256;
-/// The letter of all requests to umad devices, `RDMA_IOCTL_MAGIC`.
-const MAGIC: c_ulong = 0x1B;
+/// Size of a MAD in bytes; of a longer RMPP message, the first segment.
+const MAD_SIZE: usize = 256;
+/// `RDMA_IOCTL_MAGIC`, the type of all ioctl requests of umad devices.
+const UMAD_MAGIC: c_ulong = 0x1B;
 
-/// How often to look whether a device is free, microseconds.
-const TURN: libc::c_uint = 10_000;
+/// Interval between attempts to open a busy issm device, in microseconds.
+const OPEN_RETRY_INTERVAL: libc::c_uint = 10_000;
 
 /// Opens a device.
-pub fn open(place: &Place, flags: c_int) -> Result<RawFd, Errno> {
+pub fn open(path: &RedirectedPath, flags: c_int) -> Result<RawFd, Errno> {
     if flags & libc::O_DIRECTORY != 0 {
         return Err(Errno(libc::ENOTDIR));
     }
     let mut reply = Vec::new();
-    let passed = loop {
-        match session::current()?.request(OPEN, &[place.below()], &mut reply) {
-            // Somebody holds the issm device: who can wait does.
+    let descriptor = loop {
+        match connection::current()?.request(OPEN, &[path.relative()], &mut reply) {
+            // As in Linux, a blocking open waits until the issm device is free.
             Err(Errno(libc::EAGAIN)) if flags & libc::O_NONBLOCK == 0 => {
-                // SAFETY: touches no memory.
-                unsafe { libc::usleep(TURN) };
+                // SAFETY: no pointers.
+                unsafe { libc::usleep(OPEN_RETRY_INTERVAL) };
             }
-            answered => break answered?,
+            result => break result?,
         }
     };
-    let fd = passed.ok_or(Errno(libc::EIO))?;
+    let fd = descriptor.ok_or(Errno(libc::EIO))?;
     let number = reply.first_chunk().map_or(0, |raw| u64::from_ne_bytes(*raw));
-    if !files::insert(fd, number) || !set_flags(fd, flags) {
-        files::remove(fd);
-        // SAFETY: the descriptor came just now and is known to nobody else.
+    if !device_table::insert(fd, number) || !set_flags(fd, flags) {
+        device_table::remove(fd);
+        // SAFETY: only this function knows the new descriptor.
         unsafe { real::close(fd) };
         return Err(Errno(libc::EMFILE));
     }
@@ -45,7 +48,7 @@ pub fn open(place: &Place, flags: c_int) -> Result<RawFd, Errno> {
 }
 
 fn set_flags(fd: RawFd, flags: c_int) -> bool {
-    // SAFETY: fcntl with numbers touches no memory.
+    // SAFETY: no pointers.
     unsafe {
         let stays_on_exec = flags & libc::O_CLOEXEC == 0;
         let mode = flags & libc::O_NONBLOCK;
@@ -54,60 +57,67 @@ fn set_flags(fd: RawFd, flags: c_int) -> bool {
     }
 }
 
-/// Reads a packet: all of it, or, if it is too long, what the kernel gives of it with the error.
+/// Reads a packet. If the buffer is too small for an RMPP message, its first segment is stored, and
+/// the packet stays in the queue.
 ///
 /// # Safety
-/// `buffer` has room for `count` bytes.
+/// `buffer` is valid for `count` bytes.
+///
+/// # Errors
+/// EINVAL if the buffer is smaller than one MAD; ENOSPC if it is smaller than the message; EIO if
+/// the simulator is gone.
 pub unsafe fn read(
     fd: RawFd,
     number: u64,
     buffer: *mut c_void,
     count: size_t,
 ) -> Result<ssize_t, Errno> {
-    if number & HELD != 0 {
+    if number & ISSM_BIT != 0 {
         return Err(Errno(libc::EINVAL));
     }
-    // SAFETY: the caller's promise; nobody else looks at the buffer meanwhile.
+    // SAFETY: required of the caller; the buffer is not aliased.
     let buffer = match count {
         0 => &mut [],
         _ => unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), count) },
     };
     loop {
-        match take(fd, buffer) {
-            Err(Errno(libc::EAGAIN)) if blocks(fd) => wait(fd)?,
-            taken => return taken.map(|length| length as ssize_t),
+        match receive(fd, buffer) {
+            Err(Errno(libc::EAGAIN)) if is_blocking(fd) => wait(fd)?,
+            result => return result.map(|length| length as ssize_t),
         }
     }
 }
 
-/// Takes the first packet if it fits; EAGAIN if there is none.
-fn take(fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-    let _turn = Reading::new(fd);
-    let mut packet = [0; PACKET_HEAD + INSIDE];
+/// Receives the first packet if it fits into the buffer; EAGAIN if there is none.
+fn receive(fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let _lock = ReadLock::new(fd);
+    let mut packet = [0; PACKET_HEADER_SIZE + MAX_INLINE];
     let got = peek(fd, &mut packet)?;
-    let head = packet.first_chunk().filter(|_| got >= PACKET_HEAD).ok_or(Errno(libc::EIO))?;
-    let (length, header, outside) = read_packet_head(*head);
-    let first = length.min(header + MAD);
+    let packet_header =
+        packet.first_chunk().filter(|_| got >= PACKET_HEADER_SIZE).ok_or(Errno(libc::EIO))?;
+    let (length, header, has_file) = read_packet_header(*packet_header);
+    let first = length.min(header + MAD_SIZE);
     if buffer.len() < first {
         return Err(Errno(libc::EINVAL));
     }
-    let inside = packet.get(PACKET_HEAD..PACKET_HEAD + first).ok_or(Errno(libc::EIO))?;
-    buffer.iter_mut().zip(inside).for_each(|(to, from)| *to = *from);
+    let inline =
+        packet.get(PACKET_HEADER_SIZE..PACKET_HEADER_SIZE + first).ok_or(Errno(libc::EIO))?;
+    buffer.iter_mut().zip(inline).for_each(|(to, from)| *to = *from);
     if buffer.len() < length {
         return Err(Errno(libc::ENOSPC));
     }
-    let (_, passed) = session::receive_some(fd, &mut packet).map_err(|_| Errno(libc::EIO))?;
-    if outside {
-        let whole = passed.ok_or(Errno(libc::EIO))?;
-        let read = read_whole(whole, buffer.get_mut(..length).unwrap_or_default());
-        // SAFETY: the descriptor came just now and is known to nobody else.
-        unsafe { real::close(whole) };
+    let (_, file) = receive_some(fd, &mut packet).map_err(|_| Errno(libc::EIO))?;
+    if has_file {
+        let file = file.ok_or(Errno(libc::EIO))?;
+        let read = read_file(file, buffer.get_mut(..length).unwrap_or_default());
+        // SAFETY: only this function knows the new descriptor.
+        unsafe { real::close(file) };
         read?;
     }
     Ok(length)
 }
 
-/// Looks at the first packet and leaves it there.
+/// Copies the first packet without receiving it.
 fn peek(fd: RawFd, packet: &mut [u8]) -> Result<usize, Errno> {
     loop {
         // SAFETY: pointer and length are those of the slice.
@@ -116,7 +126,7 @@ fn peek(fd: RawFd, packet: &mut [u8]) -> Result<usize, Errno> {
             libc::recv(fd, packet.as_mut_ptr().cast::<c_void>(), packet.len(), flags)
         };
         match usize::try_from(got) {
-            // The simulator is gone, as an adapter that is pulled out.
+            // The simulator is gone; Linux returns EIO for a removed adapter.
             Ok(0) => return Err(Errno(libc::EIO)),
             Ok(got) => return Ok(got),
             Err(_) if Errno::last() == Errno(libc::EINTR) => {}
@@ -126,7 +136,8 @@ fn peek(fd: RawFd, packet: &mut [u8]) -> Result<usize, Errno> {
     }
 }
 
-fn read_whole(fd: RawFd, mut buffer: &mut [u8]) -> Result<(), Errno> {
+/// Fills the buffer from the beginning of a file.
+fn read_file(fd: RawFd, mut buffer: &mut [u8]) -> Result<(), Errno> {
     let mut at = 0;
     while !buffer.is_empty() {
         // SAFETY: pointer and length are those of the slice.
@@ -142,53 +153,53 @@ fn read_whole(fd: RawFd, mut buffer: &mut [u8]) -> Result<(), Errno> {
     Ok(())
 }
 
-fn blocks(fd: RawFd) -> bool {
-    // SAFETY: fcntl with numbers touches no memory.
+fn is_blocking(fd: RawFd) -> bool {
+    // SAFETY: no pointers.
     unsafe { libc::fcntl(fd, libc::F_GETFL) & libc::O_NONBLOCK == 0 }
 }
 
 fn wait(fd: RawFd) -> Result<(), Errno> {
     let mut poll = pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one structure, as the count says.
+    // SAFETY: the count is 1, for one structure.
     let ready = unsafe { libc::poll(&raw mut poll, 1, -1) };
     if ready < 0 { Err(Errno::last()) } else { Ok(()) }
 }
 
-/// Writes a packet.
+/// Writes a packet; returns the number of bytes written.
 ///
 /// # Safety
-/// `buffer` holds `count` bytes.
+/// `buffer` is valid for `count` bytes.
 pub unsafe fn write(number: u64, buffer: *const c_void, count: size_t) -> Result<ssize_t, Errno> {
-    if number & HELD != 0 {
+    if number & ISSM_BIT != 0 {
         return Err(Errno(libc::EINVAL));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: required of the caller.
     let bytes = match count {
         0 => &[],
         _ => unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), count) },
     };
     let mut reply = Vec::new();
-    session::current()?.request(WRITE, &[&number.to_ne_bytes(), bytes], &mut reply)?;
-    let taken = reply.first_chunk().map_or(0, |raw| u32::from_ne_bytes(*raw));
-    Ok(taken as ssize_t)
+    connection::current()?.request(WRITE, &[&number.to_ne_bytes(), bytes], &mut reply)?;
+    let written = reply.first_chunk().map_or(0, |raw| u32::from_ne_bytes(*raw));
+    Ok(written as ssize_t)
 }
 
-/// True if the request is one for umad devices; sockets have requests of their own.
+/// True for ioctl requests of umad devices; all others go to the socket.
 pub fn is_umad_request(request: c_ulong) -> bool {
-    request >> 8 & 0xFF == MAGIC
+    request >> 8 & 0xFF == UMAD_MAGIC
 }
 
-/// Does a request of umad devices.
+/// Executes an ioctl request of umad devices.
 ///
 /// # Safety
-/// `argument` points to what the request's number says.
+/// `argument` points to the structure that belongs to `request`.
 pub unsafe fn ioctl(number: u64, request: c_ulong, argument: *mut c_void) -> Result<(), Errno> {
-    // The number says how long the argument is; only sizes of the real requests get here.
+    // The request number has the size of the argument (_IOC_SIZE).
     let size = (request >> 16 & 0x3FFF) as usize;
     if size > 0 && argument.is_null() {
         return Err(Errno(libc::EFAULT));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: required of the caller.
     let bytes = match size {
         0 => &mut [],
         _ => unsafe { std::slice::from_raw_parts_mut(argument.cast::<u8>(), size) },
@@ -196,10 +207,10 @@ pub unsafe fn ioctl(number: u64, request: c_ulong, argument: *mut c_void) -> Res
     let word = (request as u32).to_ne_bytes();
     let mut reply = Vec::new();
     let parts: [&[u8]; 3] = [&number.to_ne_bytes(), &word, bytes];
-    let done = session::current()?.request(IOCTL, &parts, &mut reply);
-    // _IOC_READ: the kernel writes the structure back.
+    let result = connection::current()?.request(IOCTL, &parts, &mut reply);
+    // _IOC_READ: the argument is written back.
     if request >> 31 & 1 != 0 {
         bytes.iter_mut().zip(&reply).for_each(|(to, from)| *to = *from);
     }
-    done.map(|_| ())
+    result.map(|_| ())
 }

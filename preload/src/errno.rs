@@ -1,15 +1,14 @@
-//! errno, and failing as C functions do.
+//! errno, and the return values of C functions that fail.
 
 use libc::{c_int, ssize_t};
 
-/// An error number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Errno(pub c_int);
 
 impl Errno {
-    /// What the last call of this thread left.
+    /// errno of the calling thread.
     pub fn last() -> Self {
-        // SAFETY: the C library gives every thread an errno of its own.
+        // SAFETY: the location of errno is always valid.
         Self(unsafe { *libc::__errno_location() })
     }
 
@@ -19,16 +18,15 @@ impl Errno {
         unsafe { *libc::__errno_location() = self.0 }
     }
 
-    /// Sets errno and gives what the function returns then.
+    /// Sets errno and returns the failure value of the function.
     pub fn fail<R: Failure>(self) -> R {
         self.set();
         R::FAILURE
     }
 }
 
-/// What a function returns when it fails.
+/// Return value of a C function that fails.
 pub trait Failure {
-    /// The value.
     const FAILURE: Self;
 }
 

@@ -1,34 +1,34 @@
-//! Makes a program believe that it runs on a node of a fabric simulated by torus-sm.
+//! Library that attaches an unmodified program to a node of a fabric simulated by torus-sm.
 //!
-//! Preloaded (LD_PRELOAD) into an unmodified program, this library stands before the C library:
-//! `/dev/infiniband`, `/sys/class/infiniband` and `/sys/class/infiniband_mad` are those of a
-//! simulated node, everything else goes through untouched. `torus-sm sim exec` sets it up; two
-//! variables say which simulator and which node (`protocol`).
+//! Preloaded with LD_PRELOAD, the library interposes functions of the C library: the program sees
+//! `/dev/infiniband`, `/sys/class/infiniband` and `/sys/class/infiniband_mad` of a simulated node.
+//! All other calls are passed through unchanged. `torus-sm sim exec` sets up the environment
+//! variables that select the simulator and the node (`protocol`).
 //!
-//! * `paths`: which paths are meant; `redirect`: where they lead to
-//! * `session`: the connection to the simulator
-//! * `files`: which descriptors are simulated devices; `device`: open, read, write, ioctl on them
-//! * `calls`: the functions of the C library that are replaced; `real`: those behind them
+//! * `paths`: paths of the simulated node; `redirected_path`: the files behind them
+//! * `connection`: connection to the simulator; `socket`: system calls on sockets
+//! * `device_table`: descriptors of simulated devices; `device`: open, read, write and ioctl on them
+//! * `calls`: interposed functions; `real`: the functions of the C library
 //!
-//! The sysfs of the node is a real folder that the simulator keeps; a path there is looked up in
-//! it after the simulator has been asked to bring it up to date. A device is a real descriptor, a
-//! socket, so that everything but open, read, write and ioctl works on it by itself: poll, epoll
-//! and select, dup, fork, close.
+//! The node's sysfs is a directory that the simulator maintains; the library asks the simulator to
+//! update a path before it is used. A device is a real descriptor, of a socket, so that poll, epoll,
+//! select, dup, fork and close work on it; open, read, write and ioctl are implemented here.
 //!
-//! Rules of the house: a call for anything else than the simulated node reaches the C library
-//! with its arguments and errno as they were, without allocation and without a lock. Nothing
-//! here panics. System calls are made through `real` where a function is replaced here.
+//! Invariants: a call that does not concern the simulated node reaches the C library with its
+//! arguments and errno unchanged, without allocation and without a lock. The library never panics.
+//! It calls interposed functions through `real` only.
 
-#![cfg_attr(test, allow(dead_code, reason = "what only the exported functions use"))]
+#![cfg_attr(test, allow(dead_code, reason = "used by the exported functions only"))]
 
 mod calls;
+mod connection;
 mod device;
+mod device_table;
 mod errno;
-mod files;
 mod paths;
 #[path = "../../src/sim/serve/protocol.rs"]
-#[allow(dead_code, reason = "each side uses its half")]
+#[allow(dead_code, reason = "each side uses a part of it")]
 mod protocol;
 mod real;
-mod redirect;
-mod session;
+mod redirected_path;
+mod socket;

@@ -1,4 +1,4 @@
-//! The C library's own functions behind those that are replaced here.
+//! The functions of the C library that this library interposes.
 
 use crate::errno::Errno;
 use libc::{DIR, FILE, c_char, c_int, c_uint, c_ulong, c_void, mode_t, size_t, ssize_t};
@@ -6,44 +6,44 @@ use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The next definition of a name after this library's, looked up once.
-struct Next {
+/// Address of the next definition of a symbol after this library's, cached after the first lookup.
+struct NextSymbol {
     name: &'static CStr,
-    found: AtomicPtr<c_void>,
+    address: AtomicPtr<c_void>,
 }
 
-impl Next {
+impl NextSymbol {
     const fn new(name: &'static CStr) -> Self {
-        Self { name, found: AtomicPtr::new(null_mut()) }
+        Self { name, address: AtomicPtr::new(null_mut()) }
     }
 
     fn find(&self) -> Option<*mut c_void> {
-        let known = self.found.load(Ordering::Relaxed);
-        if !known.is_null() {
-            return Some(known);
+        let cached = self.address.load(Ordering::Relaxed);
+        if !cached.is_null() {
+            return Some(cached);
         }
         // SAFETY: the name ends with NUL.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
-        self.found.store(found, Ordering::Relaxed);
+        self.address.store(found, Ordering::Relaxed);
         (!found.is_null()).then_some(found)
     }
 }
 
-/// A function that sorts or chooses entries of a folder.
+/// Filter of scandir(3).
 pub type Filter = Option<unsafe extern "C" fn(*const libc::dirent) -> c_int>;
-/// A function that compares two of them.
+/// Comparison of scandir(3).
 pub type Compare =
     Option<unsafe extern "C" fn(*mut *const libc::dirent, *mut *const libc::dirent) -> c_int>;
 
 macro_rules! next {
     ($(fn $name:ident($($arg:ident: $ty:ty),* $(; $variadic:tt, $last:ident: $last_ty:ty)?)
         -> $ret:ty = $symbol:literal;)*) => {$(
-        /// The C library's.
+        /// Calls the function of the C library.
         ///
         /// # Safety
-        /// As that has it.
+        /// As for the function of the C library.
         pub unsafe fn $name($($arg: $ty,)* $($last: $last_ty)?) -> $ret {
-            static NEXT: Next = Next::new($symbol);
+            static NEXT: NextSymbol = NextSymbol::new($symbol);
             type Call = unsafe extern "C" fn($($ty,)* $($variadic)?) -> $ret;
             let Some(found) = NEXT.find() else {
                 return Errno(libc::ENOSYS).fail();
@@ -68,7 +68,7 @@ next! {
     fn openat_2(at: c_int, path: *const c_char, flags: c_int) -> c_int = c"__openat_2";
     fn openat64_2(at: c_int, path: *const c_char, flags: c_int) -> c_int = c"__openat64_2";
     fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> ssize_t = c"read";
-    fn read_chk(fd: c_int, buffer: *mut c_void, count: size_t, room: size_t) -> ssize_t
+    fn read_chk(fd: c_int, buffer: *mut c_void, count: size_t, size: size_t) -> ssize_t
         = c"__read_chk";
     fn write(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t = c"write";
     fn ioctl(fd: c_int, request: c_ulong; ..., argument: *mut c_void) -> c_int = c"ioctl";
@@ -101,15 +101,15 @@ next! {
     fn access(path: *const c_char, mode: c_int) -> c_int = c"access";
     fn faccessat(at: c_int, path: *const c_char, mode: c_int, flags: c_int) -> c_int
         = c"faccessat";
-    fn getxattr(path: *const c_char, name: *const c_char, value: *mut c_void, room: size_t)
+    fn getxattr(path: *const c_char, name: *const c_char, value: *mut c_void, size: size_t)
         -> ssize_t = c"getxattr";
-    fn lgetxattr(path: *const c_char, name: *const c_char, value: *mut c_void, room: size_t)
+    fn lgetxattr(path: *const c_char, name: *const c_char, value: *mut c_void, size: size_t)
         -> ssize_t = c"lgetxattr";
-    fn listxattr(path: *const c_char, list: *mut c_char, room: size_t) -> ssize_t = c"listxattr";
-    fn llistxattr(path: *const c_char, list: *mut c_char, room: size_t) -> ssize_t
+    fn listxattr(path: *const c_char, list: *mut c_char, size: size_t) -> ssize_t = c"listxattr";
+    fn llistxattr(path: *const c_char, list: *mut c_char, size: size_t) -> ssize_t
         = c"llistxattr";
-    fn readlink(path: *const c_char, buffer: *mut c_char, room: size_t) -> ssize_t = c"readlink";
-    fn readlinkat(at: c_int, path: *const c_char, buffer: *mut c_char, room: size_t) -> ssize_t
+    fn readlink(path: *const c_char, buffer: *mut c_char, size: size_t) -> ssize_t = c"readlink";
+    fn readlinkat(at: c_int, path: *const c_char, buffer: *mut c_char, size: size_t) -> ssize_t
         = c"readlinkat";
 }
 

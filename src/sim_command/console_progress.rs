@@ -1,90 +1,84 @@
-//! Tells a person at a terminal what the daemon does: progress while the first sweep takes long,
-//! the report when the subnet is up, and a line for whatever changes it afterwards.
+//! Progress of the daemon for the person at the terminal: a spinner on standard error during the
+//! first sweep, a report on standard output when the subnet is up, and a line for every later
+//! configuration.
 
 use crate::daemon::sm_loop::manager::Exit;
 use crate::daemon::start::Daemon;
+use crate::notes::counted;
 use crate::publish::rejected::PlanRejected;
 use crate::publish::{Subnet, report};
 use crate::sm::sm_info::SmStatus;
 use crate::transport::client::SmpClient;
+use indicatif::ProgressBar;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
-/// Pause between lines of progress.
-const PROGRESS: Duration = Duration::from_secs(2);
+/// Interval between updates of the spinner.
+const SPINNER_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Follows one daemon.
-pub struct ConsoleProgress {
+/// Reports the progress of one daemon.
+pub(super) struct ConsoleProgress {
     client: SmpClient,
-    portrait: watch::Receiver<SmStatus>,
+    status: watch::Receiver<SmStatus>,
     subnet: watch::Receiver<Option<Arc<Subnet>>>,
-    refused: watch::Receiver<Option<Arc<PlanRejected>>>,
+    rejected: watch::Receiver<Option<Arc<PlanRejected>>>,
+    /// Hidden if standard error is not a terminal.
+    spinner: ProgressBar,
     start: Instant,
     once: bool,
     was_up: bool,
-    /// The generation that was told last.
+    /// Generation of the last subnet reported.
     generation: u64,
-    /// SMPs when the last line was printed.
-    told: u64,
+    /// SMPs sent before the last report.
+    reported_smps: u64,
 }
 
 impl ConsoleProgress {
-    /// A narrator for a daemon that is about to run; with `once` it will end by itself.
-    pub fn new(daemon: &Daemon, once: bool) -> Self {
-        let client = daemon.client();
-        let (portrait, subnet, refused) = (daemon.sm_status(), daemon.subnet(), daemon.refused());
+    /// Progress of a daemon that is about to run. `once`: the daemon ends after the first sweep.
+    pub(super) fn new(daemon: &Daemon, once: bool) -> Self {
         Self {
-            client,
-            portrait,
-            subnet,
-            refused,
+            client: daemon.client(),
+            status: daemon.sm_status(),
+            subnet: daemon.subnet(),
+            rejected: daemon.refused(),
+            spinner: ProgressBar::new_spinner(),
             start: Instant::now(),
             once,
             was_up: false,
             generation: 0,
-            told: 0,
+            reported_smps: 0,
         }
     }
 
-    /// Lets the daemon run to its end and tells what happens meanwhile.
-    pub async fn follow(mut self, run: impl Future<Output = Exit>) -> Exit {
+    /// Runs the daemon to its end, and reports its progress.
+    pub(super) async fn follow(mut self, run: impl Future<Output = Exit>) -> Exit {
         tokio::pin!(run);
-        let mut progress = interval_at(self.start + PROGRESS, PROGRESS);
-        progress.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = interval(SPINNER_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let exit = loop {
             tokio::select! {
                 biased;
-                Ok(()) = self.subnet.changed() => self.published(),
-                Ok(()) = self.refused.changed() => self.refused(),
+                Ok(()) = self.subnet.changed() => self.report_subnet(),
+                Ok(()) = self.rejected.changed() => self.report_rejected(),
                 exit = &mut run => break exit,
-                _ = progress.tick(), if !self.was_up => self.progress(),
+                _ = ticks.tick(), if !self.was_up => self.update_spinner(),
             }
         };
-        // What was published last may not have been seen.
-        self.published();
-        if self.refused.has_changed().unwrap_or(true) {
-            self.refused();
+        self.spinner.finish_and_clear();
+        // The daemon may have published just before its end.
+        self.report_subnet();
+        if self.rejected.has_changed().unwrap_or(true) {
+            self.report_rejected();
         }
         exit
     }
 
-    /// A pass ended without a plan, or one has a plan again (which [`Self::published`] tells).
-    fn refused(&mut self) {
-        let refused = self.refused.borrow_and_update().clone();
-        if let Some(refused) = refused {
-            println!("\nREFUSED: nothing is written to the fabric");
-            print!("{}", report::rejected(&refused));
-        }
-    }
-
-    fn progress(&mut self) {
-        let (seconds, smps) = (self.start.elapsed().as_secs(), self.smps());
-        let state = self.portrait.borrow().state;
-        let doing = if smps == self.told { "planning or waiting" } else { "working" };
-        println!("{seconds:>4} s: {state}, {smps} SMPs, {doing}");
-        self.told = smps;
+    fn update_spinner(&self) {
+        let (seconds, state) = (self.start.elapsed().as_secs(), self.status.borrow().state);
+        self.spinner.set_message(format!("{seconds} s: {state}, {} SMPs sent", self.smps()));
+        self.spinner.tick();
     }
 
     fn smps(&self) -> u64 {
@@ -92,29 +86,58 @@ impl ConsoleProgress {
         counters.gets + counters.sets
     }
 
-    fn published(&mut self) {
+    /// Reports a plan that was rejected; does nothing if a later one was accepted.
+    fn report_rejected(&mut self) {
+        let rejected = self.rejected.borrow_and_update().clone();
+        if let Some(rejected) = rejected {
+            self.print(&format!("\nREFUSED: nothing is written to the fabric\n{}", {
+                report::rejected(&rejected)
+            }));
+        }
+    }
+
+    /// Reports the published subnet, unless it has been reported.
+    fn report_subnet(&mut self) {
         let subnet = self.subnet.borrow_and_update().clone();
         let Some(subnet) = subnet.filter(|subnet| subnet.generation != self.generation) else {
             return;
         };
         self.generation = subnet.generation;
-        let counters = self.client.counters();
-        let smps = counters.gets + counters.sets;
+        let smps = self.smps();
+        let new_smps = smps - self.reported_smps;
         if subnet.failed_sets > 0 {
-            println!("errors during initialization: {} Sets failed", subnet.failed_sets);
+            let failed = counted(subnet.failed_sets as usize, "Set", "Sets");
+            self.print(&format!("errors during initialization: {failed} failed\n"));
         } else if self.was_up {
             let generation = subnet.generation;
-            println!("SUBNET UP again (generation {generation}, {} SMPs)", smps - self.told);
+            self.print(&format!("SUBNET UP again (generation {generation}, {new_smps} SMPs)\n"));
         } else {
             self.was_up = true;
-            let (gets, sets) = (counters.gets, counters.sets);
-            let seconds = self.start.elapsed().as_secs_f64();
-            println!("\nSUBNET UP after {seconds:.3} s and {smps} SMPs ({gets} Gets, {sets} Sets)");
-            print!("{}", report::bring_up(&subnet));
-            if !self.once {
-                println!("\nup until interrupted (Ctrl-C)");
-            }
+            self.report_first_subnet(&subnet);
         }
-        self.told = smps;
+        self.reported_smps = smps;
+    }
+
+    fn report_first_subnet(&self, subnet: &Subnet) {
+        let counters = self.client.counters();
+        let (gets, sets) = (counters.gets, counters.sets);
+        let seconds = self.start.elapsed().as_secs_f64();
+        let mut text = format!(
+            "\nSUBNET UP after {seconds:.3} s and {} SMPs ({gets} Gets, {sets} Sets)\n{}",
+            gets + sets,
+            report::bring_up(subnet)
+        );
+        if !self.once {
+            text += "\nup until interrupted (Ctrl-C)\n";
+        }
+        self.print(&text);
+    }
+
+    /// Prints to standard output, with the spinner out of the way.
+    fn print(&self, text: &str) {
+        self.spinner.suspend(|| print!("{text}"));
+        if self.was_up {
+            self.spinner.finish_and_clear();
+        }
     }
 }

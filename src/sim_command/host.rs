@@ -1,67 +1,65 @@
-//! Serving a simulated fabric to programs beside this one, with or without a daemon in it.
+//! Serves a simulated fabric to programs in other processes, with or without a subnet manager.
 
+use super::requested_fabric::SmPort;
 use crate::cli::{ExitCode, Failure, SimArgs};
-use crate::ids::{Guid, PortNum};
+use crate::ids::PortNum;
 use crate::sim::SimFabric;
-use crate::sim::serve::address::{self, ListenError, Listener};
-use crate::sim::serve::{Place, Server};
+use crate::sim::serve::address::{self, Listener};
+use crate::sim::serve::{AttachPoint, Server};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::io;
+use std::fmt::Display;
 use std::path::Path;
 
-/// Serves `fabric` on the socket that `args` name, or the default one, if anybody can want that:
-/// a run that ends by itself serves only a socket that was named. `at` is where programs are
-/// that do not say it, `scratch` a folder for what they see. Says on standard output how to
-/// attach. Needs a running tokio runtime.
+/// Serves `fabric` on the socket of `--socket` or on the default socket. With `-o`, it is served
+/// only if `--socket` is given. Prints how to run programs on it.
+///
+/// Programs that name no node are attached to the node of `sm_port`; `scratch` is the directory for
+/// the files that they see. Requires a running tokio runtime.
 ///
 /// # Errors
-/// The socket that was named cannot be taken, or there are no resources.
-pub fn serve(
+/// The socket of `--socket`, or any socket with `--no-sm`, cannot be used.
+pub(super) fn serve(
     args: &SimArgs,
     fabric: &SimFabric,
-    (node, num): (Guid, PortNum),
+    (node, num): SmPort,
     scratch: &Path,
 ) -> Result<Option<Server>, Failure> {
     if args.socket.is_none() && args.daemon.once {
         return Ok(None);
     }
-    let system = |error: &dyn std::fmt::Display| Failure::new(ExitCode::System, error);
+    let system_failure = |error: &dyn Display| Failure::new(ExitCode::System, error);
     let path = args.socket.clone().unwrap_or_else(address::default_path);
     let listener = match Listener::bind(&path) {
         Ok(listener) => listener,
+        // The default socket is optional.
         Err(error) if args.socket.is_none() && !args.no_sm => {
-            tell_why_not(&error);
+            println!("programs: not available ({error}); choose another socket with --socket PATH");
             return Ok(None);
         }
-        Err(error) => return Err(system(&error)),
+        Err(error) => return Err(system_failure(&error)),
     };
-    // An adapter's first port is what programs choose by themselves.
+    // Programs select port 1 by themselves.
     let port = (num > PortNum(1)).then_some(num);
-    let server = Server::start(fabric.clone(), Place { node, port }, listener, scratch.to_owned());
-    let server = server.map_err(|error: io::Error| system(&error))?;
+    let default = AttachPoint { node, port };
+    let server = Server::start(fabric.clone(), default, listener, scratch.to_owned())
+        .map_err(|error| system_failure(&error))?;
     let option = match &args.socket {
         Some(path) => format!(" --socket {}", path.display()),
         None => String::new(),
     };
     println!("programs: torus-sm sim exec{option} -- COMMAND (or: torus-sm sim shell{option})");
+    println!("console:  torus-sm sim ctl{option} help");
     Ok(Some(server))
 }
 
-/// The default socket is a convenience: without it the fabric comes up all the same.
-fn tell_why_not(error: &ListenError) {
-    println!("programs: none can attach ({error}); --socket PATH names another socket");
-}
-
-/// Waits until the process is interrupted or told to end.
+/// Waits for SIGINT or SIGTERM; ignores SIGHUP.
 ///
 /// # Errors
-/// The kernel refuses the handlers.
-pub fn until_interrupted() -> Result<(), Failure> {
-    let signals = Signals::new([SIGHUP, SIGINT, SIGTERM]);
-    let mut signals =
-        signals.map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
-    // There is nothing to read again.
+/// The signal handlers cannot be installed.
+pub(super) fn wait_for_interrupt() -> Result<(), Failure> {
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
+        .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
     let _ = signals.forever().find(|&signal| signal != SIGHUP);
     Ok(())
 }

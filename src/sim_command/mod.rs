@@ -1,15 +1,21 @@
 //! `torus-sm sim` and its subcommands.
 //!
-//! * [`run`]: `torus-sm sim`, the daemon on a simulated fabric in one process;
-//!   [`console_progress`] reports its progress on standard output; [`host`] serves the fabric to
-//!   programs in other processes
+//! * [`run`]: `torus-sm sim`, the daemon on a simulated fabric in one process. `requested_fabric`
+//!   builds the fabric, `defaults` has the default options, `console_progress` reports progress,
+//!   `host` serves the fabric to programs in other processes, `script` runs console commands
 //! * [`exec`]: `torus-sm sim exec` and `torus-sm sim shell`, which run such programs
 //! * [`ctl`]: `torus-sm sim ctl`, which sends commands to the fabric's console
+//! * `client`: connection to a running simulator
 //!
 //! The fabric itself is [`crate::sim`]; the arguments are in [`crate::cli::sim`].
 
-pub mod console_progress;
 pub mod ctl;
 pub mod exec;
-pub mod host;
 pub mod run;
+
+mod client;
+mod console_progress;
+mod defaults;
+mod host;
+mod requested_fabric;
+mod script;

@@ -382,7 +382,7 @@ fn what_cannot_be_attached_is_said() {
     for (at, code, words) in [
         ("h0-1", 0, ""),
         ("sw 1,1,0/0", 0, ""),
-        ("nowhere", 3, "no node is called \"nowhere\""),
+        ("nowhere", 3, "no node is named \"nowhere\""),
         ("h", 3, "\"h\" may be \"h0-0-0-0 HCA-1\" or \"h0-1-0-0 HCA-1\""),
         ("h0-1/2", 3, "has no end port 2"),
     ] {

@@ -1,7 +1,7 @@
-//! The functions that stand before the C library's.
+//! Interposed functions of the C library.
 //!
-//! In a test of this crate they keep their Rust names: it uses the C library's.
+//! They are not exported in tests of this crate, which use the C library's.
 
 mod descriptors;
-mod folders;
-mod opening;
+mod open;
+mod path;

@@ -1,82 +1,84 @@
-//! The simulated fabric as a kernel would show it to other processes of this machine.
+//! The simulated fabric for programs in other processes of this machine.
 //!
-//! A [`Server`] listens on a Unix socket for programs that have the preloaded library (the
-//! workspace member `preload`), each attached at a node of its choice. What they see of `/sys`
-//! is a folder per node, kept current here; what they open, write and read is
-//! [`super::kernel`]'s.
+//! A [`Server`] listens on a Unix socket for programs with the preloaded library (the workspace
+//! member `preload`), each attached to a node of its choice. Such a program sees a directory, which
+//! the server keeps up to date, as `/sys/class/infiniband*` and `/dev/infiniband`, and opens the
+//! devices of [`super::umad`].
 //!
 //! ```text
-//! program ── libibumad ── libtorus_sm_preload.so ══ socket ══ hub ── kernel::OpenUmad ── fabric
-//!                             reads /sys from folders of ──── nodes
+//! program ── libibumad ── libtorus_sm_preload.so ══ socket ══ event_loop ── OpenUmad ── fabric
+//!                           reads /sys from the directories of ──── directories
 //! ```
 //!
-//! * [`protocol`]: the bytes on the socket; [`address`]: where the socket is, and taking it
-//! * `hub`: the one thread that serves everybody; `client`: a connection; `device`: an open file
-//! * `place`: names of nodes; `nodes`, `sysfs`: folders of nodes and what is in them
+//! * [`protocol`]: messages on the socket; [`address`]: path of the socket, and listening on it
+//! * `event_loop`: the server's thread; `connection`: one program; `open_file`: one open device
+//! * `attach_point`: nodes that programs attach to; `directories`, `sysfs`: directories of nodes and
+//!   their contents
 //!
-//! The server has one thread, outside the runtime: every wait is one poll(2) over all
-//! descriptors. A fabric rings its bell when MADs wait for an open file.
+//! The server has one thread outside of the tokio runtime, which waits for all descriptors with
+//! poll(2). The fabric wakes it up (`wakeup`) when MADs arrive for an open file.
 
 pub mod address;
 pub mod protocol;
 
-mod bell;
-mod client;
-mod device;
-mod hub;
-mod nodes;
-mod place;
+mod attach_point;
+mod connection;
+mod directories;
+mod event_loop;
+mod open_file;
 mod sysfs;
+mod wakeup;
 
-pub use place::{Place, PlaceError};
+pub use attach_point::{AttachError, AttachPoint};
 
 use super::SimFabric;
 use address::Listener;
-use bell::Bell;
-use hub::Hub;
+use event_loop::EventLoop;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use wakeup::Wakeup;
 
 /// Serves a fabric until it is dropped.
 pub struct Server {
-    bell: Arc<Bell>,
+    wakeup: Arc<Wakeup>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Serves `fabric` on `listener`. Programs that do not say where they are attached are at
-    /// `default`. Folders of nodes are made in `folder`, which must exist and be the caller's
-    /// alone. Needs a running tokio runtime.
+    /// Serves `fabric` on `listener`. Programs that name no node are attached to `default`.
+    /// Directories of nodes are created in `directory`, which must exist and be private to the user.
+    /// Requires a running tokio runtime.
     ///
     /// # Errors
-    /// If there are no descriptors or no thread to be had.
+    /// The process has too many descriptors or threads.
     pub fn start(
         fabric: SimFabric,
-        default: Place,
+        default: AttachPoint,
         listener: Listener,
-        folder: PathBuf,
+        directory: PathBuf,
     ) -> io::Result<Self> {
-        let (bell, ear) = Bell::new()?;
-        let bell = Arc::new(bell);
+        let (wakeup, receiver) = Wakeup::new()?;
+        let wakeup = Arc::new(wakeup);
         let runtime = tokio::runtime::Handle::current();
-        let hub = Hub::new(fabric, default, listener, folder, Arc::clone(&bell), ear)?;
+        let event_loop =
+            EventLoop::new(fabric, default, listener, directory, Arc::clone(&wakeup), receiver)?;
         let thread =
             std::thread::Builder::new().name("sim-server".to_owned()).spawn(move || {
-                // The clock of a fabric runs in the runtime.
+                // Opening a device may start the event task of the fabric.
                 let _runtime = runtime.enter();
-                hub.run();
+                event_loop.run();
             })?;
-        Ok(Self { bell, thread: Some(thread) })
+        Ok(Self { wakeup, thread: Some(thread) })
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.bell.end();
+        self.wakeup.stop();
         if let Some(thread) = self.thread.take() {
-            // A panic in there was told when it happened.
+            // The panic hook has reported a panic of the thread.
             let _ = thread.join();
         }
     }

@@ -1,90 +1,92 @@
-//! What a program with the preloaded library and the simulator say to each other. Both are built
-//! from this file, on one machine: numbers are in host order.
+//! Protocol between the preloaded library in a program and the simulator. Both are compiled from
+//! this file and run on the same machine, so that numbers are in host byte order.
 //!
-//! The library keeps one connection per process for requests: a stream of frames, each answered
-//! in turn.
+//! The library has one connection per process, a stream of request frames. The simulator replies to
+//! them in order.
 //!
 //! ```text
-//! request:  length u32 | operation u32 | body      length counts what follows it
+//! request:  length u32 | operation u32 | body      length excludes itself
 //! reply:    length u32 | errno u32     | body
 //! ```
 //!
-//! An open device is a file of the simulator with a number; opening passes a descriptor along
-//! (SCM_RIGHTS), one end of a pair of sequenced packet sockets, which becomes the program's own:
-//! poll, epoll, dup and fork do with it as with any other. A MAD that waits is one message in it:
+//! An open device has a number in the simulator. The reply to an open request carries a descriptor
+//! (SCM_RIGHTS), one end of a pair of SOCK_SEQPACKET sockets, which the program uses as the device's
+//! descriptor: poll, epoll, dup and fork work on it as on any other. Each message on this socket is
+//! one packet of the device's receive queue:
 //!
 //! ```text
-//! packet:   length u32 | header u16 | outside u16 | the first 320 bytes at most
+//! packet:   length u32 | header u16 | has_file u16 | up to 320 bytes
 //! ```
 //!
-//! `length` counts the user header and the MAD, `header` is the user header's length. With
-//! `outside` 1 a descriptor comes along: a memory file that holds the whole. The device is closed
-//! when the last copy of that descriptor is.
+//! `length` is the size of the umad header and the MAD, `header` the size of the umad header. With
+//! `has_file` 1, the message carries a descriptor of a memory file with the whole packet. The device
+//! is closed with the last copy of its descriptor.
 
-/// Version of all this; the first word of [`HELLO`].
+/// Version of the protocol; the first word of [`ATTACH`].
 pub const VERSION: u32 = 1;
 
-/// The variable with the path of the simulator's socket. Without it the library does nothing.
+/// Environment variable with the path of the simulator's socket. Without it, the library does
+/// nothing.
 pub const SOCKET_VARIABLE: &str = "TORUS_SM_SIM_SOCKET";
-/// The variable that says where the program is attached; unset or empty: where the SM is.
-pub const PLACE_VARIABLE: &str = "TORUS_SM_SIM_AT";
+/// Environment variable with the node that the program is attached to; if unset or empty, the node
+/// of the subnet manager.
+pub const NODE_VARIABLE: &str = "TORUS_SM_SIM_AT";
 
-/// Begins a connection. Body: version u32, place (text). Reply: the folder below which `sys` and
-/// `dev` of the place are to be found; or ENODEV and why there is no such place.
-pub const HELLO: u32 = 1;
-/// Opens a device. Body: its path below the folder. Reply: number u64, with a descriptor.
+/// Attaches the program to a node. Body: version u32, node (text). Reply: the directory with `sys` and
+/// `dev` of the node; or ENODEV with an error message.
+pub const ATTACH: u32 = 1;
+/// Opens a device. Body: its path in the directory. Reply: number u64, with a descriptor.
 pub const OPEN: u32 = 2;
-/// In the number of a device that is opened only to hold it: there is nothing to read or write.
-pub const HELD: u64 = 1 << 63;
-/// write(2). Body: number u64, bytes. Reply: bytes taken, u32.
+/// Bit in the number of an issm device, which cannot be read or written.
+pub const ISSM_BIT: u64 = 1 << 63;
+/// write(2). Body: number u64, bytes. Reply: number of bytes written, u32.
 pub const WRITE: u32 = 3;
-/// ioctl(2). Body: number u64, request u32, argument. Reply, also if it failed: the argument.
+/// ioctl(2). Body: number u64, request u32, argument. Reply, even with an error: the argument.
 pub const IOCTL: u32 = 4;
-/// Brings a file below the folder, or all files of a folder there, up to date. Body: path. Reply:
-/// empty.
+/// Updates a file in the directory, or all files of a subdirectory. Body: path. Reply: empty.
 pub const REFRESH: u32 = 5;
 
-/// A line for the fabric's console, also without [`HELLO`]. Body: the line. Reply: what is to be
-/// said; with EINVAL the column u32 of what is wrong with the line, and what that is.
+/// Executes a console command; allowed without [`ATTACH`]. Body: the line. Reply: the output; or
+/// EINVAL with the column u32 of the error and a message.
 pub const CONSOLE: u32 = 6;
 
-/// Length of a frame's length and operation or errno.
-pub const FRAME_HEAD: usize = 8;
-/// Longest body of a frame: longer than the longest MAD.
+/// Size of a frame header (length, operation or errno) in bytes.
+pub const FRAME_HEADER_SIZE: usize = 8;
+/// Largest body of a frame in bytes; larger than any RMPP message.
 pub const MAX_BODY: usize = 64 << 20;
-/// Length of a packet's head.
-pub const PACKET_HEAD: usize = 8;
-/// How much of a packet travels inside it.
-pub const INSIDE: usize = 320;
+/// Size of a packet's header in bytes.
+pub const PACKET_HEADER_SIZE: usize = 8;
+/// Bytes of a packet in the message itself: the longest umad header and one MAD.
+pub const MAX_INLINE: usize = 320;
 
-/// The head of a frame.
-pub fn frame_head(word: u32, body: usize) -> [u8; FRAME_HEAD] {
+/// Encodes a frame header.
+pub fn frame_header(word: u32, body: usize) -> [u8; FRAME_HEADER_SIZE] {
     let length = u32::try_from(body + 4).unwrap_or(u32::MAX);
     join(length, word)
 }
 
-/// Operation or errno of a frame, and the length of its body. `None` if it makes no sense.
-pub fn read_frame_head(head: [u8; FRAME_HEAD]) -> Option<(u32, usize)> {
-    let (length, word) = split(head);
+/// Decodes a frame header: operation or errno, and length of the body. `None` if it is invalid.
+pub fn read_frame_header(header: [u8; FRAME_HEADER_SIZE]) -> Option<(u32, usize)> {
+    let (length, word) = split(header);
     let body = usize::try_from(length).ok()?.checked_sub(4)?;
     (body <= MAX_BODY).then_some((word, body))
 }
 
-/// The head of a packet.
-pub fn packet_head(length: usize, header: usize, outside: bool) -> [u8; PACKET_HEAD] {
+/// Encodes a packet header.
+pub fn packet_header(length: usize, header: usize, has_file: bool) -> [u8; PACKET_HEADER_SIZE] {
     let length = u32::try_from(length).unwrap_or(u32::MAX);
     let header = u32::try_from(header).unwrap_or_default();
-    join(length, header | u32::from(outside) << 16)
+    join(length, header | u32::from(has_file) << 16)
 }
 
-/// Length, header length, and whether the whole is outside.
-pub fn read_packet_head(head: [u8; PACKET_HEAD]) -> (usize, usize, bool) {
-    let (length, word) = split(head);
+/// Decodes a packet header: packet length, umad header length, and whether there is a memory file.
+pub fn read_packet_header(header: [u8; PACKET_HEADER_SIZE]) -> (usize, usize, bool) {
+    let (length, word) = split(header);
     (length as usize, (word & 0xFFFF) as usize, word >> 16 != 0)
 }
 
-/// What a console answered: its text, or the column and what is wrong. `None` if it makes no
-/// sense.
+/// Decodes a reply to [`CONSOLE`]: the output, or column and message of an error. `None` if it is
+/// invalid.
 pub fn read_console_reply(errno: u32, body: &[u8]) -> Option<Result<String, (usize, String)>> {
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     if errno == 0 {

@@ -1,7 +1,7 @@
-//! What sysfs shows of a node: the files libibumad reads, in the kernel's formats
+//! Contents of sysfs for a node: the files that libibumad reads, in the formats of the Linux kernel
 //! (Documentation/ABI/stable/sysfs-class-infiniband).
 
-use super::place::Place;
+use super::attach_point::AttachPoint;
 use crate::ids::PortNum;
 use crate::sim::devices::Devices;
 use crate::sim::sim_fabric::Shared;
@@ -9,12 +9,12 @@ use crate::wire::attr::tables::{GUID_BLOCK, PKEY_BLOCK};
 use crate::wire::attr::{CapMask, LinkWidth, NodeKind, PhysState, PortInfo, PortState};
 use crate::wire::bits::Field as _;
 
-/// Name of the one adapter that a program sees.
+/// Name of the adapter that a program sees.
 pub(super) const ADAPTER: &str = "sim0";
-/// Version of the umad interface, `IB_USER_MAD_ABI_VERSION`.
+/// `IB_USER_MAD_ABI_VERSION`.
 const ABI_VERSION: u32 = 5;
 
-/// A file of sysfs, or the placeholder of a device.
+/// Content of a file of sysfs, or placeholder of a device file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Content {
     Fixed(&'static str),
@@ -24,14 +24,14 @@ pub(super) enum Content {
     SystemGuid,
     NodeDescription,
     Port(PortNum, PortFile),
-    /// The adapter that a umad or issm device belongs to.
+    /// Adapter of a umad or issm device.
     AdapterOfDevice,
     PortOfDevice(PortNum),
-    /// A device file, which is never read.
+    /// Placeholder of a device file, which is never read.
     Device,
 }
 
-/// A file in the folder of a port.
+/// A file in the directory of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PortFile {
     Lid,
@@ -47,17 +47,17 @@ pub(super) enum PortFile {
     Gid(u16),
 }
 
-/// The ports of the node that programs see there.
-pub(super) fn ports(shared: &Shared, place: Place) -> Vec<PortNum> {
+/// Ports that programs attached to `at` see.
+pub(super) fn ports(shared: &Shared, at: AttachPoint) -> Vec<PortNum> {
     let net = shared.lock();
-    let Some(&node) = net.devices.by_guid.get(&place.node) else { return Vec::new() };
+    let Some(&node) = net.devices.by_guid.get(&at.node) else { return Vec::new() };
     let last = net.devices.node(node).info.num_ports();
     let all = if net.devices.is_switch(node) { 0..=0 } else { 1..=last };
-    all.map(PortNum).filter(|port| place.port.is_none_or(|only| only == *port)).collect()
+    all.map(PortNum).filter(|port| at.port.is_none_or(|only| only == *port)).collect()
 }
 
-/// All files of a place, with their paths below the place's folder.
-pub(super) fn files(shared: &Shared, place: Place) -> Vec<(String, Content)> {
+/// All files for `at`, with their paths in its directory.
+pub(super) fn files(shared: &Shared, at: AttachPoint) -> Vec<(String, Content)> {
     let class = "sys/class/infiniband";
     let adapter = format!("{class}/{ADAPTER}");
     let mut files = vec![
@@ -71,24 +71,24 @@ pub(super) fn files(shared: &Shared, place: Place) -> Vec<(String, Content)> {
         (format!("{adapter}/hw_rev"), Content::Fixed("0")),
         (format!("{adapter}/board_id"), Content::Fixed("SIM0000000001")),
     ];
-    for (port, number) in ports(shared, place).into_iter().zip(0..) {
-        let folder = format!("{adapter}/ports/{port}");
+    for (port, number) in ports(shared, at).into_iter().zip(0..) {
+        let directory = format!("{adapter}/ports/{port}");
         files.extend(
-            port_files(shared, place, port)
+            port_files(shared, at, port)
                 .into_iter()
-                .map(|(name, file)| (format!("{folder}/{name}"), Content::Port(port, file))),
+                .map(|(name, file)| (format!("{directory}/{name}"), Content::Port(port, file))),
         );
         for device in ["umad", "issm"] {
-            let folder = format!("{class}_mad/{device}{number}");
-            files.push((format!("{folder}/ibdev"), Content::AdapterOfDevice));
-            files.push((format!("{folder}/port"), Content::PortOfDevice(port)));
+            let directory = format!("{class}_mad/{device}{number}");
+            files.push((format!("{directory}/ibdev"), Content::AdapterOfDevice));
+            files.push((format!("{directory}/port"), Content::PortOfDevice(port)));
             files.push((format!("dev/infiniband/{device}{number}"), Content::Device));
         }
     }
     files
 }
 
-fn port_files(shared: &Shared, place: Place, port: PortNum) -> Vec<(String, PortFile)> {
+fn port_files(shared: &Shared, at: AttachPoint, port: PortNum) -> Vec<(String, PortFile)> {
     let mut files: Vec<(String, PortFile)> = [
         ("lid", PortFile::Lid),
         ("lid_mask_count", PortFile::Lmc),
@@ -103,7 +103,7 @@ fn port_files(shared: &Shared, place: Place, port: PortNum) -> Vec<(String, Port
     .map(|(name, file)| (name.to_owned(), file))
     .to_vec();
     let net = shared.lock();
-    let Some(slot) = net.devices.find(place.node, port) else { return files };
+    let Some(slot) = net.devices.find(at.node, port) else { return files };
     let pkeys = u16::try_from(net.devices.pkey_cap(slot)).unwrap_or(u16::MAX);
     let gids = u16::from(net.devices.port(slot).info.guid_cap());
     files.extend((0..pkeys).map(|index| (format!("pkeys/{index}"), PortFile::Pkey(index))));
@@ -111,11 +111,11 @@ fn port_files(shared: &Shared, place: Place, port: PortNum) -> Vec<(String, Port
     files
 }
 
-/// What a file says now, with the newline at its end.
-pub(super) fn render(shared: &Shared, place: Place, content: Content) -> String {
+/// Current text of a file, with a newline at its end.
+pub(super) fn render(shared: &Shared, at: AttachPoint, content: Content) -> String {
     let mut net = shared.lock();
     let devices = &mut net.devices;
-    let Some(&node) = devices.by_guid.get(&place.node) else { return String::new() };
+    let Some(&node) = devices.by_guid.get(&at.node) else { return String::new() };
     let info = devices.node(node).info;
     let text = match content {
         Content::Fixed(text) => text.to_owned(),
@@ -126,8 +126,8 @@ pub(super) fn render(shared: &Shared, place: Place, content: Content) -> String 
             NodeKind::Router => "3: router".to_owned(),
             NodeKind::Unknown(code) => format!("{code}: <unknown>"),
         },
-        Content::NodeGuid => groups(&info.node_guid().0.to_be_bytes()),
-        Content::SystemGuid => groups(&info.system_guid().0.to_be_bytes()),
+        Content::NodeGuid => colon_separated(&info.node_guid().0.to_be_bytes()),
+        Content::SystemGuid => colon_separated(&info.system_guid().0.to_be_bytes()),
         Content::NodeDescription => devices.node(node).description.to_string(),
         Content::AdapterOfDevice => ADAPTER.to_owned(),
         Content::PortOfDevice(port) => port.to_string(),
@@ -153,27 +153,27 @@ fn render_port(devices: &mut Devices, slot: u32, file: PortFile) -> String {
         PortFile::CapMask => format!("{:#010x}", info.capability_mask()),
         PortFile::LinkLayer => "InfiniBand".to_owned(),
         PortFile::Pkey(index) => {
-            let at = usize::from(index);
+            let entry = usize::from(index);
             let port = u32::from(devices.port(slot).num.0);
-            let block = devices.pkeys(slot, port << 16 | (at / PKEY_BLOCK) as u32, None);
-            let at = at % PKEY_BLOCK * 2;
+            let block = devices.pkeys(slot, port << 16 | (entry / PKEY_BLOCK) as u32, None);
+            let at = entry % PKEY_BLOCK * 2;
             let pkey = block.map_or(0, |block| u16::from_be_bytes([block[at], block[at + 1]]));
             format!("{pkey:#06x}")
         }
         PortFile::Gid(index) => {
-            let at = usize::from(index);
-            let block = devices.guids(slot, (at / GUID_BLOCK) as u32, None);
-            let at = at % GUID_BLOCK * 8;
+            let entry = usize::from(index);
+            let block = devices.guids(slot, (entry / GUID_BLOCK) as u32, None);
+            let at = entry % GUID_BLOCK * 8;
             let mut gid = [0; 16];
             gid[..8].copy_from_slice(&info.gid_prefix().to_be_bytes());
             gid[8..].copy_from_slice(&block.map_or([0; 8], |b| std::array::from_fn(|i| b[at + i])));
-            groups(&gid)
+            colon_separated(&gid)
         }
     }
 }
 
-/// Bytes as groups of four hexadecimal digits.
-fn groups(bytes: &[u8]) -> String {
+/// Formats bytes as groups of four hexadecimal digits, separated by colons.
+fn colon_separated(bytes: &[u8]) -> String {
     let pairs = bytes.chunks_exact(2).map(|pair| format!("{:02x}{:02x}", pair[0], pair[1]));
     pairs.collect::<Vec<_>>().join(":")
 }
@@ -200,7 +200,7 @@ fn phys_state(state: PhysState) -> String {
     format!("{}: {name}", state.to_bits())
 }
 
-/// `40 Gb/sec (4X QDR)`: the signalling rate of the link.
+/// Signalling rate of the link, such as `40 Gb/sec (4X QDR)`.
 fn rate(info: &PortInfo) -> String {
     let lanes = match info.link_width_active() {
         LinkWidth::X2 => 2,
@@ -211,7 +211,7 @@ fn rate(info: &PortInfo) -> String {
     };
     let extended =
         if info.has(CapMask::EXTENDED_SPEEDS) { info.link_speed_ext_active() } else { 0 };
-    // Tenths of Gb/s per lane.
+    // Unit: 0.1 Gb/s per lane.
     let (tenths, name) = match (extended, info.link_speed_active()) {
         (8, _) => (1000, " NDR"),
         (4, _) => (500, " HDR"),

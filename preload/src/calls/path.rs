@@ -1,37 +1,38 @@
-//! Calls that take a path and touch no descriptor: folders, attributes, links.
+//! Functions with a path and without a descriptor: directories, file attributes, links.
 
 use crate::errno::Errno;
+use crate::real;
 use crate::real::{Compare, Filter};
-use crate::{real, redirect};
+use crate::redirected_path::redirect;
 use libc::{DIR, c_char, c_int, c_uint, c_void, size_t, ssize_t};
 
-/// Defines functions that are the C library's with a path of the simulated node translated:
-/// the arguments before the path, and those after it.
+/// Defines functions that translate a path of the simulated node and call the C library. The
+/// parameters are those before the path and those after it.
 macro_rules! translate {
     ($(fn $name:ident / $real:ident ($($before:ident: $before_ty:ty),*; $($after:ident: $after_ty:ty),*)
         -> $ret:ty;)*) => {$(
-        /// Stands before the C library's.
+        /// Interposes the function of the C library.
         ///
         /// # Safety
-        /// As that has it.
+        /// As for the function of the C library.
         #[cfg_attr(not(test), unsafe(no_mangle))]
         pub unsafe extern "C" fn $name(
             $($before: $before_ty,)* path: *const c_char $(, $after: $after_ty)*
         ) -> $ret {
-            // SAFETY: the program calls the C library's function; a translated path ends with NUL.
+            // SAFETY: as for the function of the C library; a translated path ends with NUL.
             unsafe {
-                match redirect::find(path) {
+                match redirect(path) {
                     None => real::$real($($before,)* path $(, $after)*),
-                    Some(Ok(place)) => real::$real($($before,)* place.as_ptr() $(, $after)*),
-                    Some(Err(errno)) => absent(errno).fail(),
+                    Some(Ok(redirected)) => real::$real($($before,)* redirected.as_ptr() $(, $after)*),
+                    Some(Err(errno)) => path_error(errno).fail(),
                 }
             }
         }
     )*};
 }
 
-/// Where there is no simulator, there is no InfiniBand.
-fn absent(errno: Errno) -> Errno {
+/// Without a simulator the InfiniBand paths do not exist: ENODEV becomes ENOENT.
+fn path_error(errno: Errno) -> Errno {
     if errno == Errno(libc::ENODEV) { Errno(libc::ENOENT) } else { errno }
 }
 
@@ -54,10 +55,10 @@ translate! {
     fn statx/statx(at: c_int; flags: c_int, mask: c_uint, out: *mut c_void) -> c_int;
     fn access/access(; mode: c_int) -> c_int;
     fn faccessat/faccessat(at: c_int; mode: c_int, flags: c_int) -> c_int;
-    fn getxattr/getxattr(; name: *const c_char, value: *mut c_void, room: size_t) -> ssize_t;
-    fn lgetxattr/lgetxattr(; name: *const c_char, value: *mut c_void, room: size_t) -> ssize_t;
-    fn listxattr/listxattr(; list: *mut c_char, room: size_t) -> ssize_t;
-    fn llistxattr/llistxattr(; list: *mut c_char, room: size_t) -> ssize_t;
-    fn readlink/readlink(; buffer: *mut c_char, room: size_t) -> ssize_t;
-    fn readlinkat/readlinkat(at: c_int; buffer: *mut c_char, room: size_t) -> ssize_t;
+    fn getxattr/getxattr(; name: *const c_char, value: *mut c_void, size: size_t) -> ssize_t;
+    fn lgetxattr/lgetxattr(; name: *const c_char, value: *mut c_void, size: size_t) -> ssize_t;
+    fn listxattr/listxattr(; list: *mut c_char, size: size_t) -> ssize_t;
+    fn llistxattr/llistxattr(; list: *mut c_char, size: size_t) -> ssize_t;
+    fn readlink/readlink(; buffer: *mut c_char, size: size_t) -> ssize_t;
+    fn readlinkat/readlinkat(at: c_int; buffer: *mut c_char, size: size_t) -> ssize_t;
 }

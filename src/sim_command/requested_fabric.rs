@@ -1,0 +1,107 @@
+//! The fabric that the command line describes.
+
+use crate::cli::{DaemonArgs, ExitCode, Failure, SimArgs};
+use crate::config::options::Options;
+use crate::fabric::ibnet;
+use crate::fabric::topology::Topology;
+use crate::ids::{Guid, PortNum};
+use crate::notes::counted;
+use crate::wire::attr::NodeKind;
+use std::fs;
+use std::path::Path;
+
+/// Port of the subnet manager: node GUID and port number.
+pub(super) type SmPort = (Guid, PortNum);
+
+pub(super) struct RequestedFabric {
+    pub(super) topology: Topology,
+    /// The shape, such as `6x5x1 torus`, or the name of the file.
+    name: String,
+    /// torus-2QoS.conf of a generated fabric.
+    pub(super) torus_conf: Option<String>,
+}
+
+impl RequestedFabric {
+    pub(super) fn from_args(args: &SimArgs) -> Result<Self, Failure> {
+        match &args.fabric.file {
+            Some(file) => Self::from_file(file),
+            None => Self::generate(args),
+        }
+    }
+
+    fn from_file(file: &Path) -> Result<Self, Failure> {
+        let name = file.display().to_string();
+        let text = fs::read_to_string(file)
+            .map_err(|error| Failure::new(ExitCode::Config, format!("{name}: {error}")))?;
+        let topology =
+            ibnet::parse(file, &text).map_err(|error| Failure::new(ExitCode::Config, error))?;
+        Ok(Self { topology, name, torus_conf: None })
+    }
+
+    fn generate(args: &SimArgs) -> Result<Self, Failure> {
+        let shape = args.fabric.generated().map_err(|text| Failure::new(ExitCode::Usage, text))?;
+        let Some(shape) = shape else {
+            return Err(Failure::new(ExitCode::Usage, "a shape or --file is required"));
+        };
+        let topology = shape.build().map_err(|error| Failure::new(ExitCode::Usage, error))?;
+        let has_ring = shape.radix.iter().zip(shape.looped).any(|(&r, looped)| r > 2 && looped);
+        let name = format!("{shape} {}", if has_ring { "torus" } else { "mesh" });
+        Ok(Self { topology, name, torus_conf: Some(shape.torus_conf()) })
+    }
+
+    /// The port given by `-g`; else the first cabled port of a host, or port 0 of the first switch.
+    pub(super) fn sm_port(&self, args: &DaemonArgs, options: &Options) -> Result<SmPort, Failure> {
+        if args.ask_for_port {
+            let text = "-g 0 selects among the ports of this machine; give the GUID of a simulated \
+                        port, or no -g";
+            return Err(Failure::new(ExitCode::Usage, text));
+        }
+        let is_requested = |guid: Guid| [Guid(0), guid].contains(&options.guid);
+        let mut candidates = self.end_ports().filter(|&(_, guid)| is_requested(guid));
+        let found = candidates.find(|(port, _)| port.1 == PortNum::ZERO || self.is_cabled(*port));
+        found.map(|(port, _)| port).ok_or_else(|| {
+            let text = match options.guid.0 {
+                0 => "the fabric has neither a host nor a switch".to_owned(),
+                _ => format!("the fabric has no port with GUID {}", options.guid),
+            };
+            Failure::new(ExitCode::NoPort, text)
+        })
+    }
+
+    /// End ports with their port GUIDs, those of hosts first.
+    fn end_ports(&self) -> impl Iterator<Item = (SmPort, Guid)> {
+        let of_kind = |kind| self.topology.nodes.iter().filter(move |node| node.kind == kind);
+        let hosts = of_kind(NodeKind::Ca)
+            .flat_map(|node| (1..=node.num_ports).map(move |num| (node, PortNum(num))));
+        let switches = of_kind(NodeKind::Switch).map(|node| (node, PortNum::ZERO));
+        hosts.chain(switches).map(|(node, num)| ((node.guid, num), node.port_guid(num)))
+    }
+
+    fn is_cabled(&self, (guid, num): SmPort) -> bool {
+        let is_port = |&(node, at): &(usize, PortNum)| {
+            at == num && self.topology.nodes.get(node).is_some_and(|node| node.guid == guid)
+        };
+        self.topology.cables.iter().flatten().any(is_port)
+    }
+
+    /// `6x5x1 torus: 30 switches, 30 hosts, 90 cables`.
+    pub(super) fn summary(&self) -> String {
+        let count = |kind| self.topology.nodes.iter().filter(|node| node.kind == kind).count();
+        let mut counts = vec![
+            counted(count(NodeKind::Switch), "switch", "switches"),
+            counted(count(NodeKind::Ca), "host", "hosts"),
+        ];
+        let routers = count(NodeKind::Router);
+        if routers > 0 {
+            counts.push(counted(routers, "router", "routers"));
+        }
+        counts.push(counted(self.topology.cables.len(), "cable", "cables"));
+        format!("{}: {}", self.name, counts.join(", "))
+    }
+
+    /// Description of a node.
+    pub(super) fn node_name(&self, guid: Guid) -> &str {
+        let node = self.topology.nodes.iter().find(|node| node.guid == guid);
+        node.map_or("?", |node| &node.description)
+    }
+}

@@ -1,0 +1,45 @@
+//! Console scripts: the file of `--script`, for the simulator and for `sim ctl`.
+
+use crate::cli::{ExitCode, Failure, SimArgs};
+use crate::sim::SimFabric;
+use crate::sim::console::script;
+use std::io;
+use std::path::Path;
+
+/// Name and text of the script that the simulator runs, if any.
+pub(super) struct ConsoleScript(Option<(String, String)>);
+
+impl ConsoleScript {
+    pub(super) fn from_args(args: &SimArgs) -> Result<Self, Failure> {
+        if args.script.is_some() && args.daemon.once {
+            let text = "--script cannot be combined with -o, which ends when the subnet is up";
+            return Err(Failure::new(ExitCode::Usage, text));
+        }
+        Ok(Self(args.script.as_deref().map(read).transpose()?))
+    }
+
+    /// Runs the script and prints each line with its output.
+    pub(super) async fn run(&self, fabric: &SimFabric) -> Result<(), Failure> {
+        let Some((name, text)) = &self.0 else { return Ok(()) };
+        let print = |number: usize, line: &str, output: &str| {
+            println!("{name}:{number}: {line}");
+            print!("{output}");
+        };
+        let result = script::run(fabric, name, text, print).await;
+        result.map_err(|error| Failure::new(ExitCode::Fatal, error))?;
+        println!("{name}: script finished");
+        Ok(())
+    }
+}
+
+/// Reads a script; returns its name for messages and its text. `-` is standard input.
+pub(super) fn read(path: &Path) -> Result<(String, String), Failure> {
+    let is_stdin = path == Path::new("-");
+    let name = if is_stdin { "standard input".into() } else { path.display().to_string() };
+    let text =
+        if is_stdin { io::read_to_string(io::stdin()) } else { std::fs::read_to_string(path) };
+    match text {
+        Ok(text) => Ok((name, text)),
+        Err(error) => Err(Failure::new(ExitCode::Config, format!("{name}: {error}"))),
+    }
+}
