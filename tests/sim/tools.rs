@@ -397,7 +397,7 @@ fn what_cannot_be_attached_is_said() {
         .output()
         .expect("torus-sm runs");
     assert_eq!(second.status.code(), Some(5));
-    assert!(String::from_utf8_lossy(&second.stderr).contains("another simulator serves there"));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("another simulator uses this socket"));
     let pid = Pid::from_raw(i32::try_from(sim.pid()).expect("a process"));
     kill(pid, Signal::SIGTERM).expect("it runs");
     let patience = Instant::now() + PATIENCE;
