@@ -3,13 +3,13 @@
 use super::bits::record;
 use std::fmt;
 
-/// Length of every MAD on the wire, bytes.
+/// Length of a MAD in bytes.
 pub const MAD_SIZE: usize = 256;
 
 record! {
     /// The header common to all MADs (IBA vol. 1, 13.4.3).
     pub struct Header[24] {
-        /// Version of the MAD base format: 1.
+        /// Version of the MAD format: 1.
         base_version, set_base_version: u8 = 0, 8;
         /// Management class, see [`Class`].
         class, set_class: u8 = 8, 8;
@@ -17,15 +17,13 @@ record! {
         class_version, set_class_version: u8 = 16, 8;
         /// Method with the response bit, see [`Method`].
         method, set_method: u8 = 24, 8;
-        /// Status; in a directed-route SMP its top bit is the direction bit.
+        /// Status. Its most significant bit is the direction bit in a directed-route SMP.
         status, set_status: u16 = 32, 16;
-        /// Class specific; in a directed-route SMP the hop pointer and the hop count.
+        /// Hop pointer and hop count in a directed-route SMP.
         class_specific, set_class_specific: u16 = 48, 16;
         /// Transaction identifier, copied by the responder.
         tid, set_tid: u64 = 64, 64;
-        /// Attribute identifier.
         attr_id, set_attr_id: u16 = 128, 16;
-        /// Attribute modifier.
         attr_mod, set_attr_mod: u32 = 160, 32;
     }
 }
@@ -36,9 +34,7 @@ pub struct Class;
 impl Class {
     /// Subnet management, LID routed.
     pub const SUBN_LID: u8 = 0x01;
-    /// Subnet administration.
     pub const SUBN_ADM: u8 = 0x03;
-    /// Performance management.
     pub const PERF: u8 = 0x04;
     /// Subnet management, directed route.
     pub const SUBN_DIRECTED: u8 = 0x81;
@@ -49,35 +45,20 @@ impl Class {
 pub struct Method(pub u8);
 
 impl Method {
-    /// Get
     pub const GET: Self = Self(0x01);
-    /// Set
     pub const SET: Self = Self(0x02);
-    /// Send
     pub const SEND: Self = Self(0x03);
-    /// Trap
     pub const TRAP: Self = Self(0x05);
-    /// Report
     pub const REPORT: Self = Self(0x06);
-    /// TrapRepress
     pub const TRAP_REPRESS: Self = Self(0x07);
-    /// GetTable (SA)
     pub const GET_TABLE: Self = Self(0x12);
-    /// GetTraceTable (SA)
     pub const GET_TRACE_TABLE: Self = Self(0x13);
-    /// GetMulti (SA)
     pub const GET_MULTI: Self = Self(0x14);
-    /// Delete (SA)
     pub const DELETE: Self = Self(0x15);
-    /// GetResp
     pub const GET_RESP: Self = Self(0x81);
-    /// ReportResp
     pub const REPORT_RESP: Self = Self(0x86);
-    /// GetTableResp (SA)
     pub const GET_TABLE_RESP: Self = Self(0x92);
-    /// GetMultiResp (SA)
     pub const GET_MULTI_RESP: Self = Self(0x94);
-    /// DeleteResp (SA)
     pub const DELETE_RESP: Self = Self(0x95);
 
     /// True if the response bit is set.
@@ -130,15 +111,13 @@ impl fmt::Debug for Method {
 pub struct Status;
 
 impl Status {
-    /// Success.
     pub const OK: u16 = 0;
-    /// Busy: discard and retry.
+    /// The responder is busy: retry later.
     pub const BUSY: u16 = 0x0001;
     /// Bad base or class version.
     pub const BAD_VERSION: u16 = 0x0004;
-    /// Method not supported.
     pub const BAD_METHOD: u16 = 0x0008;
-    /// Method and attribute do not go together.
+    /// Method and attribute cannot be combined.
     pub const BAD_METHOD_ATTR: u16 = 0x000C;
     /// An attribute field or the modifier is out of range.
     pub const BAD_FIELD: u16 = 0x001C;
@@ -163,7 +142,6 @@ impl Mad {
         mad
     }
 
-    /// The common header.
     pub fn header(&self) -> Header {
         Header::read(&self.0)
     }
@@ -173,7 +151,6 @@ impl Mad {
         header.write(&mut self.0);
     }
 
-    /// The method.
     pub fn method(&self) -> Method {
         Method(self.0[3])
     }

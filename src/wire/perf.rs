@@ -7,7 +7,7 @@ use super::bits::{get, put};
 use super::mad::{Header, Mad};
 use crate::ids::PortNum;
 
-/// Where the attribute's data start in a MAD: after the header and 40 reserved bytes.
+/// Offset of the attribute in a MAD in bytes, after the header and 40 reserved bytes.
 pub const DATA_OFFSET: usize = Header::SIZE + 40;
 /// Length of the attribute's data.
 pub const DATA_SIZE: usize = 192;
@@ -19,17 +19,11 @@ pub const CLASS_VERSION: u8 = 1;
 pub struct PerfAttr;
 
 impl PerfAttr {
-    /// PortSamplesControl
     pub const PORT_SAMPLES_CONTROL: u16 = 0x0010;
-    /// PortSamplesResult
     pub const PORT_SAMPLES_RESULT: u16 = 0x0011;
-    /// PortCounters
     pub const PORT_COUNTERS: u16 = 0x0012;
-    /// PortRcvErrorDetails
     pub const PORT_RCV_ERROR_DETAILS: u16 = 0x0015;
-    /// PortXmitDiscardDetails
     pub const PORT_XMIT_DISCARD_DETAILS: u16 = 0x0016;
-    /// PortCountersExtended
     pub const PORT_COUNTERS_EXTENDED: u16 = 0x001D;
 }
 
@@ -51,18 +45,17 @@ pub const ALL_PORTS: PortNum = PortNum(0xFF);
 /// A counter: a field of an attribute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Counter {
-    /// The specification's name.
     pub name: &'static str,
-    /// Offset in the attribute, bits.
+    /// Offset in the attribute in bits.
     pub offset: usize,
-    /// Width, bits: 4, 8, 16, 32 or 64.
+    /// Width in bits: 4, 8, 16, 32 or 64.
     pub width: usize,
     /// The bit that selects it: 0 to 15 of CounterSelect, from 16 on those of CounterSelect2.
     pub select: u32,
 }
 
 impl Counter {
-    /// The value at which it stays.
+    /// The maximum value, at which the counter stops.
     pub fn limit(&self) -> u64 {
         u64::MAX >> (64 - self.width)
     }
@@ -71,13 +64,11 @@ impl Counter {
 /// An attribute that holds counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// Attribute identifier.
     pub attr_id: u16,
-    /// The specification's name.
     pub name: &'static str,
-    /// Offset and width of CounterSelect2, if there is one.
+    /// Offset and width of CounterSelect2 in bits.
     select2: Option<(usize, usize)>,
-    /// Its counters, in the order of their fields.
+    /// The counters, in the order of their fields.
     pub counters: &'static [Counter],
 }
 
@@ -158,7 +149,7 @@ impl Group {
         GROUPS.iter().find(|group| group.attr_id == attr_id)
     }
 
-    /// The attribute with this name, in whatever case.
+    /// The attribute with this name, regardless of case.
     pub fn by_name(name: &str) -> Option<&'static Self> {
         GROUPS.iter().find(|group| group.name.eq_ignore_ascii_case(name))
     }
@@ -169,7 +160,6 @@ impl Group {
         u32::from(data.counter_select()) | select2 << 16
     }
 
-    /// Selects counters.
     pub fn select(&self, data: &mut PerfData, selection: u32) {
         put(&mut data.0, 16, 16, u64::from(selection & 0xFFFF));
         if let Some((offset, width)) = self.select2 {
@@ -177,7 +167,7 @@ impl Group {
         }
     }
 
-    /// The selection of all counters.
+    /// Selects all counters.
     pub fn all(&self) -> u32 {
         self.counters.iter().fold(0, |bits, counter| bits | 1 << counter.select)
     }
@@ -201,32 +191,29 @@ impl PerfData {
         data
     }
 
-    /// Puts the data into a MAD.
+    /// Writes the data into a MAD.
     pub fn write(&self, mad: &mut Mad) {
         mad.0[DATA_OFFSET..].copy_from_slice(&self.0);
     }
 
-    /// The port whose counters are meant; [`ALL_PORTS`] for all.
+    /// The port number; [`ALL_PORTS`] for all ports.
     pub fn port_select(&self) -> PortNum {
         PortNum(self.0[1])
     }
 
-    /// Sets [`Self::port_select`].
     pub fn set_port_select(&mut self, port: PortNum) {
         self.0[1] = port.0;
     }
 
-    /// CounterSelect.
     pub fn counter_select(&self) -> u16 {
         u16::from_be_bytes([self.0[2], self.0[3]])
     }
 
-    /// The value of a counter.
     pub fn counter(&self, counter: &Counter) -> u64 {
         get(&self.0, counter.offset, counter.width)
     }
 
-    /// Sets the value of a counter; what is beyond its width is cut to its limit.
+    /// Sets a counter, at most to its limit.
     pub fn set_counter(&mut self, counter: &Counter, value: u64) {
         put(&mut self.0, counter.offset, counter.width, value.min(counter.limit()));
     }

@@ -1,16 +1,16 @@
-//! The RMPP and SA headers (IBA vol. 1, 13.6.2 and 15.2.1), and what SA MADs name: attributes,
-//! statuses, component masks.
+//! The RMPP and SA headers (IBA vol. 1, 13.6.2 and 15.2.1), attribute identifiers and status codes of the
+//! SA.
 
 use super::bits::record;
 use super::mad::{Class, Header, MAD_SIZE, Method, Status};
 
-/// Where the RMPP header of a MAD starts: after the common header.
+/// Offset of the RMPP header in bytes, after the common header.
 pub const RMPP_OFFSET: usize = Header::SIZE;
-/// Where the SA header starts.
+/// Offset of the SA header in bytes.
 pub const SA_OFFSET: usize = RMPP_OFFSET + RmppHeader::SIZE;
-/// Where the records start.
+/// Offset of the records in bytes.
 pub const DATA_OFFSET: usize = SA_OFFSET + SaHeader::SIZE;
-/// Bytes of records that one MAD carries.
+/// Bytes of records in one MAD.
 pub const DATA_SIZE: usize = super::mad::MAD_SIZE - DATA_OFFSET;
 /// The class version of subnet administration.
 pub const CLASS_VERSION: u8 = 2;
@@ -32,7 +32,7 @@ record! {
         first, set_first: bool = 22, 1;
         /// The MAD is part of a multi-packet transfer.
         active, set_active: bool = 23, 1;
-        /// Why a transfer was stopped or aborted.
+        /// Reason of a stop or abort.
         status, set_status: u8 = 24, 8;
         /// Data packets: number of the segment, from 1.
         segment, set_segment: u32 = 32, 32;
@@ -45,11 +45,11 @@ record! {
 impl RmppHeader {
     /// Packet type of data.
     pub const DATA: u8 = 1;
-    /// [`Self::resp_time`] when none is given.
+    /// [`Self::resp_time`] without a value.
     pub const NO_RESP_TIME: u8 = 31;
 
-    /// The header of a message with `data` bytes of records, as its first segment has it. A port
-    /// that cuts the message into segments writes its own over it.
+    /// The header of the first segment of a message with `data` bytes of records. A port that divides the
+    /// message into segments replaces it.
     pub fn message(data: usize) -> Self {
         let segments = data.div_ceil(DATA_SIZE).max(1);
         let mut header = Self::default();
@@ -75,8 +75,8 @@ pub const REQUESTS: [Method; 6] = [
     Method::DELETE,
 ];
 
-/// The reply that asks whoever sent `request` to try again later (IBA vol. 1, 13.4.7); `None` if
-/// it is no request that a reply is due to.
+/// The BUSY reply to a request, on which its sender retries later (IBA vol. 1, 13.4.7); `None` for MADs
+/// without a reply.
 pub fn busy(request: &[u8]) -> Option<Vec<u8>> {
     let mut header = Header::read(request.get(..DATA_OFFSET)?);
     let method = Method(header.method());
@@ -90,7 +90,7 @@ pub fn busy(request: &[u8]) -> Option<Vec<u8>> {
     header.write(&mut mad);
     RmppHeader::default().write(&mut mad[RMPP_OFFSET..]);
     let mut sa = SaHeader::read(&mad[SA_OFFSET..]);
-    // The SM_Key never goes back (IBA vol. 1, C15-0.1.5).
+    // The SM_Key is cleared in replies (IBA vol. 1, C15-0.1.5).
     sa.set_sm_key(0);
     sa.write(&mut mad[SA_OFFSET..]);
     Some(mad)
@@ -99,11 +99,11 @@ pub fn busy(request: &[u8]) -> Option<Vec<u8>> {
 record! {
     /// The SA header (IBA vol. 1, 15.2.1.1).
     pub struct SaHeader[20] {
-        /// 0, or the key that makes the requester a trusted one; 0 in responses.
+        /// SM_Key of a trusted requester; 0 for others and in responses.
         sm_key, set_sm_key: u64 = 0, 64;
         /// Distance from one record to the next, in units of 8 bytes.
         attribute_offset, set_attribute_offset: u16 = 64, 16;
-        /// Which components of the record are meant, bit by bit.
+        /// One bit for each selected component of the record.
         component_mask, set_component_mask: u64 = 96, 64;
     }
 }
@@ -129,49 +129,27 @@ macro_rules! attributes {
 }
 
 attributes! {
-    /// ClassPortInfo
     CLASS_PORT_INFO = 0x0001, "ClassPortInfo";
-    /// Notice
     NOTICE = 0x0002, "Notice";
-    /// InformInfo
     INFORM_INFO = 0x0003, "InformInfo";
-    /// NodeRecord
     NODE_RECORD = 0x0011, "NodeRecord";
-    /// PortInfoRecord
     PORT_INFO_RECORD = 0x0012, "PortInfoRecord";
-    /// SLtoVLMappingTableRecord
     SL_TO_VL_RECORD = 0x0013, "SLtoVLMappingTableRecord";
-    /// SwitchInfoRecord
     SWITCH_INFO_RECORD = 0x0014, "SwitchInfoRecord";
-    /// LinearForwardingTableRecord
     LINEAR_FT_RECORD = 0x0015, "LinearForwardingTableRecord";
-    /// RandomForwardingTableRecord
     RANDOM_FT_RECORD = 0x0016, "RandomForwardingTableRecord";
-    /// MulticastForwardingTableRecord
     MULTICAST_FT_RECORD = 0x0017, "MulticastForwardingTableRecord";
-    /// SMInfoRecord
     SM_INFO_RECORD = 0x0018, "SMInfoRecord";
-    /// LinkRecord
     LINK_RECORD = 0x0020, "LinkRecord";
-    /// GUIDInfoRecord
     GUID_INFO_RECORD = 0x0030, "GUIDInfoRecord";
-    /// ServiceRecord
     SERVICE_RECORD = 0x0031, "ServiceRecord";
-    /// P_KeyTableRecord
     PKEY_TABLE_RECORD = 0x0033, "P_KeyTableRecord";
-    /// PathRecord
     PATH_RECORD = 0x0035, "PathRecord";
-    /// VLArbitrationTableRecord
     VL_ARBITRATION_RECORD = 0x0036, "VLArbitrationTableRecord";
-    /// MCMemberRecord
     MC_MEMBER_RECORD = 0x0038, "MCMemberRecord";
-    /// TraceRecord
     TRACE_RECORD = 0x0039, "TraceRecord";
-    /// MultiPathRecord
     MULTI_PATH_RECORD = 0x003A, "MultiPathRecord";
-    /// ServiceAssociationRecord
     SERVICE_ASSOCIATION_RECORD = 0x003B, "ServiceAssociationRecord";
-    /// InformInfoRecord
     INFORM_INFO_RECORD = 0x00F3, "InformInfoRecord";
 }
 
@@ -180,19 +158,19 @@ attributes! {
 pub struct SaStatus;
 
 impl SaStatus {
-    /// No room for it.
+    /// ERR_NO_RESOURCES: a limit of the SA is reached.
     pub const NO_RESOURCES: u16 = 0x0100;
-    /// The request is invalid.
+    /// ERR_REQ_INVALID.
     pub const REQ_INVALID: u16 = 0x0200;
-    /// Nothing matches.
+    /// ERR_NO_RECORDS: no record matches.
     pub const NO_RECORDS: u16 = 0x0300;
-    /// A Get matches more than one record.
+    /// ERR_TOO_MANY_RECORDS: SubnAdmGet matches more than one record.
     pub const TOO_MANY_RECORDS: u16 = 0x0400;
-    /// A GID of the request is not one of this subnet.
+    /// ERR_REQ_INVALID_GID: a GID of the request is not in this subnet.
     pub const INVALID_GID: u16 = 0x0500;
-    /// A component that the request must have is missing.
+    /// ERR_REQ_INSUFFICIENT_COMPONENTS: a required component is missing.
     pub const INSUFFICIENT_COMPONENTS: u16 = 0x0600;
-    /// The requester may not do that.
+    /// ERR_REQ_DENIED: the requester lacks permission.
     pub const DENIED: u16 = 0x0700;
 }
 
@@ -226,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_to_come_back_later_is_told_so() {
+    fn busy_replies_keep_the_request_and_clear_the_sm_key() {
         let mut request = [0u8; 300];
         let mut header = Header::default();
         header.set_class(Class::SUBN_ADM);

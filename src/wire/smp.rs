@@ -6,18 +6,18 @@ use super::mad::{Class, Mad, Method};
 use crate::ids::{Lid, PortNum};
 use std::fmt;
 
-/// Length of an SMP's attribute, bytes.
+/// Length of the attribute of an SMP in bytes.
 pub const DATA_SIZE: usize = 64;
-/// Where an SMP's attribute starts.
+/// Offset of the attribute of an SMP in bytes.
 pub const DATA_OFFSET: usize = 64;
-/// The most links a directed route can cross (the path field has 64 entries, the first unused).
+/// Maximum number of hops of a directed route: the path field has 64 entries, the first one unused.
 pub const MAX_HOPS: usize = 63;
 
 record! {
     /// The header of a directed-route SMP (IBA vol. 1, 14.2.1.2). The LID-routed one has the
     /// same layout as far as the M_Key.
     pub struct SmpHeader[256] {
-        /// D bit: 0 outbound, 1 on the way back.
+        /// D bit: 0 outbound, 1 returning.
         returning, set_returning: bool = 32, 1;
         /// Status without the direction bit.
         status, set_status: u16 = 33, 15;
@@ -25,7 +25,6 @@ record! {
         hop_pointer, set_hop_pointer: u8 = 48, 8;
         /// Number of valid entries of the path.
         hop_count, set_hop_count: u8 = 56, 8;
-        /// Management key.
         m_key, set_m_key: u64 = 192, 64;
         /// Source LID of the LID-routed first part, or permissive.
         dr_slid, set_dr_slid: Lid = 256, 16;
@@ -39,7 +38,7 @@ pub const INITIAL_PATH: usize = 128;
 /// Byte offset of the return path.
 pub const RETURN_PATH: usize = 192;
 
-/// A directed route: the exit port at each node passed, starting at the own node.
+/// A directed route: the egress port of each node, starting at the local node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DirectedRoute {
     hops: u8,
@@ -48,15 +47,15 @@ pub struct DirectedRoute {
 }
 
 impl DirectedRoute {
-    /// The route to the own node: no hop at all.
+    /// The route to the local node, without hops.
     pub const LOCAL: Self = Self { hops: 0, ports: [0; 64] };
 
-    /// The route through the given exit ports; `None` if there are more than [`MAX_HOPS`].
+    /// The route through the given egress ports; `None` above [`MAX_HOPS`].
     pub fn new(exits: &[PortNum]) -> Option<Self> {
         exits.iter().try_fold(Self::LOCAL, |route, &exit| route.then(exit))
     }
 
-    /// This route, extended by one more exit port; `None` when it is full.
+    /// Appends an egress port; `None` above [`MAX_HOPS`].
     pub fn then(mut self, exit: PortNum) -> Option<Self> {
         if self.len() == MAX_HOPS {
             return None;
@@ -71,17 +70,15 @@ impl DirectedRoute {
         usize::from(self.hops)
     }
 
-    /// True for [`Self::LOCAL`].
     pub fn is_empty(&self) -> bool {
         self.hops == 0
     }
 
-    /// The exit ports in order.
     pub fn exits(&self) -> impl ExactSizeIterator<Item = PortNum> + '_ {
         self.ports[1..=self.len()].iter().map(|&port| PortNum(port))
     }
 
-    /// The 64 bytes of the wire's initial path.
+    /// The initial path of an SMP.
     pub fn as_wire(&self) -> &[u8; 64] {
         &self.ports
     }
@@ -101,10 +98,10 @@ impl fmt::Debug for DirectedRoute {
     }
 }
 
-/// How an SMP finds its node.
+/// Route of an SMP.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SmpRoute {
-    /// Along the given exit ports.
+    /// Through the given egress ports.
     Directed(DirectedRoute),
     /// By the forwarding tables to this LID.
     Lid(Lid),
@@ -155,7 +152,7 @@ pub fn request(
 }
 
 impl Mad {
-    /// This MAD seen as an SMP.
+    /// The header of an SMP.
     pub fn smp(&self) -> SmpHeader {
         SmpHeader(self.0)
     }
@@ -165,7 +162,7 @@ impl Mad {
         self.0[DATA_OFFSET..DATA_OFFSET + DATA_SIZE].try_into().expect("64 of 256 bytes")
     }
 
-    /// The attribute of an SMP, to be written.
+    /// The attribute of an SMP, for writing.
     pub fn smp_data_mut(&mut self) -> &mut [u8; DATA_SIZE] {
         (&mut self.0[DATA_OFFSET..DATA_OFFSET + DATA_SIZE]).try_into().expect("64 of 256 bytes")
     }

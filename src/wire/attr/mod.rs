@@ -1,5 +1,5 @@
 //! The attributes of subnet management, IBA vol. 1, 14.2.5, one file each (small table blocks
-//! share [`tables`]). All are views: any 64 bytes are valid, the getters say what they mean.
+//! are in [`tables`]). Any 64 bytes are a valid attribute.
 
 mod node_info;
 mod notice;
@@ -19,39 +19,22 @@ pub use switch_info::SwitchInfo;
 pub struct AttrId;
 
 impl AttrId {
-    /// ClassPortInfo
     pub const CLASS_PORT_INFO: u16 = 0x0001;
-    /// Notice
     pub const NOTICE: u16 = 0x0002;
-    /// InformInfo
     pub const INFORM_INFO: u16 = 0x0003;
-    /// NodeDescription
     pub const NODE_DESCRIPTION: u16 = 0x0010;
-    /// NodeInfo
     pub const NODE_INFO: u16 = 0x0011;
-    /// SwitchInfo
     pub const SWITCH_INFO: u16 = 0x0012;
-    /// GUIDInfo
     pub const GUID_INFO: u16 = 0x0014;
-    /// PortInfo
     pub const PORT_INFO: u16 = 0x0015;
-    /// P_KeyTable
     pub const PKEY_TABLE: u16 = 0x0016;
-    /// SLtoVLMappingTable
     pub const SL_TO_VL: u16 = 0x0017;
-    /// VLArbitrationTable
     pub const VL_ARBITRATION: u16 = 0x0018;
-    /// LinearForwardingTable
     pub const LINEAR_FT: u16 = 0x0019;
-    /// RandomForwardingTable
     pub const RANDOM_FT: u16 = 0x001A;
-    /// MulticastForwardingTable
     pub const MULTICAST_FT: u16 = 0x001B;
-    /// SMInfo
     pub const SM_INFO: u16 = 0x0020;
-    /// VendorDiag
     pub const VENDOR_DIAG: u16 = 0x0030;
-    /// LedInfo
     pub const LED_INFO: u16 = 0x0031;
 
     /// The attribute's name in the specification, for messages.

@@ -14,13 +14,12 @@ record! {
         class_version, set_class_version: u8 = 8, 8;
         /// Channel adapter, switch or router.
         kind, set_kind: NodeKind = 16, 8;
-        /// Number of physical ports (a switch's port 0 not counted).
+        /// Number of physical ports, without port 0 of a switch.
         num_ports, set_num_ports: u8 = 24, 8;
         /// GUID shared by the nodes of one chassis.
         system_guid, set_system_guid: Guid = 32, 64;
-        /// GUID of the node.
         node_guid, set_node_guid: Guid = 96, 64;
-        /// GUID of the port asked; for a switch that of port 0.
+        /// GUID of the port that the request arrived through; that of port 0 for a switch.
         port_guid, set_port_guid: Guid = 160, 64;
         /// Entries of the P_Key table of a CA or router port, or of a switch's port 0.
         partition_cap, set_partition_cap: u16 = 224, 16;
@@ -35,16 +34,13 @@ record! {
     }
 }
 
-/// What a node is.
+/// Node type (IBA vol. 1, 14.2.5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum NodeKind {
-    /// A channel adapter.
     Ca,
-    /// A switch.
     Switch,
-    /// A router.
     Router,
-    /// A code that the specification does not name.
+    /// An undefined code.
     Unknown(u8),
 }
 
@@ -69,7 +65,7 @@ impl Field for NodeKind {
 }
 
 impl fmt::Display for NodeKind {
-    /// The words of OpenSM's dump files.
+    /// The names in OpenSM's dump files.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Ca => "Channel Adapter",
@@ -85,7 +81,7 @@ impl fmt::Display for NodeKind {
 pub struct NodeDescription(pub [u8; 64]);
 
 impl NodeDescription {
-    /// The description with this text, cut after 64 bytes.
+    /// The description with this text, truncated to 64 bytes.
     pub fn new(text: &str) -> Self {
         let mut raw = [0; 64];
         let len = text.len().min(64);
@@ -93,7 +89,7 @@ impl NodeDescription {
         Self(raw)
     }
 
-    /// The bytes before the first zero, as they came.
+    /// The bytes before the first NUL byte.
     pub fn bytes(&self) -> &[u8] {
         let len = self.0.iter().position(|&byte| byte == 0).unwrap_or(64);
         &self.0[..len]

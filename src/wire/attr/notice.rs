@@ -7,7 +7,7 @@ record! {
     /// Notice, IBA vol. 1, 13.4.8.2. In SMPs the first 64 bytes; subnet administration
     /// appends the issuer's GID.
     pub struct Notice[80] {
-        /// Generic (named by the specification), not vendor specific.
+        /// True for notices defined by the specification, false for those of a vendor.
         is_generic, set_is_generic: bool = 0, 1;
         /// 0 fatal, 1 urgent, 2 security, 3 subnet management, 4 informational, 0x7F empty.
         notice_type, set_notice_type: u8 = 1, 7;
@@ -15,11 +15,10 @@ record! {
         producer_type, set_producer_type: u32 = 8, 24;
         /// Trap number, see [`TrapNumber`], or a device identifier.
         trap_number, set_trap_number: u16 = 32, 16;
-        /// LID of the issuer.
         issuer_lid, set_issuer_lid: Lid = 48, 16;
-        /// Toggles for notices of the device's queue.
+        /// NoticeToggle of the device's queue.
         toggle, set_toggle: bool = 64, 1;
-        /// Notices waiting in the device's queue.
+        /// Number of notices in the device's queue.
         count, set_count: u16 = 65, 15;
         /// Trap 128: the LID of the switch whose link changed.
         link_state_lid, set_link_state_lid: Lid = 80, 16;
@@ -54,33 +53,28 @@ impl TrapNumber {
     pub const LOCAL_CHANGES: u16 = 144;
     /// System image GUID changed.
     pub const SYSTEM_GUID: u16 = 145;
-    /// Bad M_Key.
     pub const BAD_M_KEY: u16 = 256;
-    /// Bad P_Key.
     pub const BAD_P_KEY: u16 = 257;
-    /// Bad Q_Key.
     pub const BAD_Q_KEY: u16 = 258;
     /// Bad P_Key seen by a switch's external port.
     pub const SWITCH_BAD_P_KEY: u16 = 259;
 }
 
 impl Notice {
-    /// The issuer's GID, as subnet administration appends it.
+    /// IssuerGID, which the SA appends.
     pub fn issuer_gid(&self) -> Gid {
         Gid(self.0[64..].try_into().expect("16 of 80 bytes"))
     }
 
-    /// Traps 64..=67: the GID that came or went.
+    /// Traps 64..=67: the GID of the port or group.
     pub fn subject_gid(&self) -> Gid {
         Gid(self.0[16..32].try_into().expect("16 of 80 bytes"))
     }
 
-    /// Sets [`Self::subject_gid`].
     pub fn set_subject_gid(&mut self, gid: Gid) {
         self.0[16..32].copy_from_slice(&gid.0);
     }
 
-    /// Sets [`Self::issuer_gid`].
     pub fn set_issuer_gid(&mut self, gid: Gid) {
         self.0[64..].copy_from_slice(&gid.0);
     }

@@ -7,17 +7,13 @@ use std::fmt;
 record! {
     /// PortInfo, IBA vol. 1, 14.2.5.6. Codes stay codes here: an MTU of 4 means 2048 bytes.
     pub struct PortInfo[64] {
-        /// Management key of the port.
         m_key, set_m_key: u64 = 0, 64;
-        /// Subnet prefix.
         gid_prefix, set_gid_prefix: u64 = 64, 64;
-        /// Base LID.
         lid, set_lid: Lid = 128, 16;
         /// LID of the master SM.
         master_sm_lid, set_master_sm_lid: Lid = 144, 16;
         /// Capabilities, see [`CapMask`].
         capability_mask, set_capability_mask: u32 = 160, 32;
-        /// Diagnostic code.
         diag_code, set_diag_code: u16 = 192, 16;
         /// M_Key lease period, seconds.
         m_key_lease_period, set_m_key_lease_period: u16 = 208, 16;
@@ -33,9 +29,8 @@ record! {
         link_speed_supported, set_link_speed_supported: u8 = 256, 4;
         /// Logical state; a Set with [`PortState::NoChange`] leaves it.
         port_state, set_port_state: PortState = 260, 4;
-        /// Physical state.
         phys_state, set_phys_state: PhysState = 264, 4;
-        /// State the port falls to when its link goes down: 1 sleep, 2 polling.
+        /// Default state of a port without a link: 1 sleep, 2 polling.
         link_down_default_state, set_link_down_default_state: u8 = 268, 4;
         /// M_Key protection level, 0..=3.
         m_key_protect_bits, set_m_key_protect_bits: u8 = 272, 2;
@@ -51,7 +46,7 @@ record! {
         master_sm_sl, set_master_sm_sl: Sl = 292, 4;
         /// Supported VLs: 1 VL0, 2 VL0-1, 3 VL0-3, 4 VL0-7, 5 VL0-14.
         vl_cap, set_vl_cap: u8 = 296, 4;
-        /// Type of initialization asked for.
+        /// Requested type of initialization.
         init_type, set_init_type: u8 = 300, 4;
         /// Limit of high-priority arbitration.
         vl_high_limit, set_vl_high_limit: u8 = 304, 8;
@@ -69,23 +64,20 @@ record! {
         hoq_life, set_hoq_life: u8 = 339, 5;
         /// VLs in use, a code as of [`Self::vl_cap`].
         operational_vls, set_operational_vls: u8 = 344, 4;
-        /// P_Key check of packets that arrive.
+        /// P_Key check of inbound packets.
         partition_enforcement_in, set_partition_enforcement_in: bool = 348, 1;
-        /// P_Key check of packets that leave.
+        /// P_Key check of outbound packets.
         partition_enforcement_out, set_partition_enforcement_out: bool = 349, 1;
-        /// Raw packets that arrive are dropped.
+        /// Inbound raw packets are dropped.
         filter_raw_in, set_filter_raw_in: bool = 350, 1;
-        /// Raw packets that leave are dropped.
+        /// Outbound raw packets are dropped.
         filter_raw_out, set_filter_raw_out: bool = 351, 1;
-        /// Count of bad M_Keys.
         m_key_violations, set_m_key_violations: u16 = 352, 16;
-        /// Count of bad P_Keys.
         p_key_violations, set_p_key_violations: u16 = 368, 16;
-        /// Count of bad Q_Keys.
         q_key_violations, set_q_key_violations: u16 = 384, 16;
-        /// Entries of the GUID table.
+        /// Number of entries of the GUID table.
         guid_cap, set_guid_cap: u8 = 400, 8;
-        /// Asks the host's clients to register again.
+        /// ClientReregister: asks the clients of the host to register again.
         client_reregister, set_client_reregister: bool = 408, 1;
         /// Suppression of multicast P_Key traps.
         mcast_pkey_trap_suppression, set_mcast_pkey_trap_suppression: u8 = 409, 2;
@@ -93,15 +85,12 @@ record! {
         subnet_timeout, set_subnet_timeout: u8 = 411, 5;
         /// Response time: 4.096 us * 2^code.
         resp_time_value, set_resp_time_value: u8 = 419, 5;
-        /// Threshold of local physical errors.
         local_phy_errors, set_local_phy_errors: u8 = 424, 4;
-        /// Threshold of overrun errors.
         overrun_errors, set_overrun_errors: u8 = 428, 4;
         /// Hint for the largest credit.
         max_credit_hint, set_max_credit_hint: u16 = 432, 16;
         /// Round trip latency of the link.
         link_round_trip_latency, set_link_round_trip_latency: u32 = 456, 24;
-        /// Second capability mask.
         capability_mask2, set_capability_mask2: u16 = 480, 16;
         /// Extended speed in use: 0 none, 1 FDR, 2 EDR, 4 HDR, 8 NDR.
         link_speed_ext_active, set_link_speed_ext_active: u8 = 496, 4;
@@ -132,28 +121,24 @@ impl CapMask {
 pub struct CapMask2;
 
 impl CapMask2 {
-    /// Links of width 2x.
     pub const LINK_WIDTH_2X: u16 = 1 << 4;
-    /// Links of speed HDR.
     pub const LINK_SPEED_HDR: u16 = 1 << 5;
-    /// Links of speed NDR.
     pub const LINK_SPEED_NDR: u16 = 1 << 10;
 }
 
 /// Logical port states (IBA vol. 1, 7.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum PortState {
-    /// In a Set: leave the state alone.
+    /// No change, in a SubnSet.
     NoChange,
-    /// The link is down.
     Down,
     /// The link is trained; only VL15 passes.
     Init,
-    /// Data may be received, but not sent.
+    /// Data packets are received, but not sent.
     Armed,
-    /// Data passes.
+    /// Data packets are sent and received.
     Active,
-    /// A code without a name.
+    /// An undefined code.
     Unknown(u8),
 }
 
@@ -197,9 +182,8 @@ impl fmt::Display for PortState {
 /// Physical port states (IBA vol. 1, 14.2.5.6).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PhysState {
-    /// In a Set: leave the state alone.
+    /// No change, in a SubnSet.
     NoChange,
-    /// Sleeping.
     Sleep,
     /// Polling for a peer.
     Polling,
@@ -207,11 +191,10 @@ pub enum PhysState {
     Disabled,
     /// Training the link.
     Training,
-    /// The link is up.
     LinkUp,
     /// Recovering from errors.
     Recovery,
-    /// A code without a name.
+    /// An undefined code.
     Unknown(u8),
 }
 
@@ -247,20 +230,15 @@ impl Field for PhysState {
 pub struct LinkWidth;
 
 impl LinkWidth {
-    /// 1x
     pub const X1: u8 = 1;
-    /// 4x
     pub const X4: u8 = 2;
-    /// 8x
     pub const X8: u8 = 4;
-    /// 12x
     pub const X12: u8 = 8;
-    /// 2x
     pub const X2: u8 = 16;
 }
 
 impl PortInfo {
-    /// True if every capability of `mask` (see [`CapMask`]) is announced.
+    /// True if all capabilities of `mask`, see [`CapMask`], are supported.
     pub fn has(&self, mask: u32) -> bool {
         self.capability_mask() & mask == mask
     }

@@ -9,13 +9,12 @@ record! {
     pub struct SmInfo[21] {
         /// GUID of the port the SM runs at.
         guid, set_guid: Guid = 0, 64;
-        /// Key of the SM; 0 unless the asker is trusted.
+        /// SM_Key; 0 for untrusted requesters.
         sm_key, set_sm_key: u64 = 64, 64;
-        /// Counter that moves while the SM lives.
+        /// ActCount, which increases while the subnet manager is alive.
         act_count, set_act_count: u32 = 128, 32;
         /// Priority, 0..=15; the highest becomes master.
         priority, set_priority: u8 = 160, 4;
-        /// State of the SM.
         state, set_state: SmState = 164, 4;
     }
 }
@@ -23,15 +22,15 @@ record! {
 /// States of a subnet manager (IBA vol. 1, 14.4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SmState {
-    /// Switched off by a master.
+    /// Disabled by a master.
     NotActive,
-    /// Looking for other SMs.
+    /// Discovering the subnet.
     Discovering,
-    /// Waiting for the master to vanish.
+    /// Polling the master.
     Standby,
-    /// Managing the subnet.
+    /// Master of the subnet.
     Master,
-    /// A code without a name.
+    /// An undefined code.
     Unknown(u8),
 }
 
@@ -58,7 +57,7 @@ impl Field for SmState {
 }
 
 impl fmt::Display for SmState {
-    /// The words of OpenSM's log.
+    /// The names in OpenSM's log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::NotActive => "NOT-ACTIVE",

@@ -3,19 +3,19 @@
 use crate::ids::{Guid, Pkey, Sl, Vl};
 use std::fmt;
 
-/// LIDs a block of a linear forwarding table holds (IBA vol. 1, 14.2.5.10).
+/// LIDs in a block of a linear forwarding table (IBA vol. 1, 14.2.5.10).
 pub const LFT_BLOCK: usize = 64;
-/// MLIDs a block of a multicast forwarding table holds (IBA vol. 1, 14.2.5.12).
+/// MLIDs in a block of a multicast forwarding table (IBA vol. 1, 14.2.5.12).
 pub const MFT_BLOCK: usize = 32;
-/// Ports that one position of a multicast forwarding table covers.
+/// Ports in one position of a multicast forwarding table.
 pub const MFT_POSITION_PORTS: usize = 16;
-/// Keys a block of a P_Key table holds (IBA vol. 1, 14.2.5.7).
+/// P_Keys in a block of a P_Key table (IBA vol. 1, 14.2.5.7).
 pub const PKEY_BLOCK: usize = 32;
 /// Entries of a VL arbitration block (IBA vol. 1, 14.2.5.9).
 pub const VLARB_BLOCK: usize = 32;
-/// GUIDs a block of the GUID table holds (IBA vol. 1, 14.2.5.5).
+/// GUIDs in a block of the GUID table (IBA vol. 1, 14.2.5.5).
 pub const GUID_BLOCK: usize = 8;
-/// The entry of a forwarding table that means "drop".
+/// Forwarding table entry of dropped packets.
 pub const LFT_NO_PATH: u8 = 0xFF;
 
 /// SL to VL mapping of one pair of input and output port: 16 nibbles, SL 0 first
@@ -97,12 +97,12 @@ impl fmt::Debug for VlArbBlock {
 pub struct PkeyBlock(pub [Pkey; PKEY_BLOCK]);
 
 impl PkeyBlock {
-    /// The block as it stands in an SMP's data.
+    /// Reads the block from the data of an SMP.
     pub fn read(data: &[u8; 64]) -> Self {
         Self(std::array::from_fn(|i| Pkey(u16::from_be_bytes([data[2 * i], data[2 * i + 1]]))))
     }
 
-    /// The block for an SMP's data.
+    /// The block as data of an SMP.
     pub fn to_wire(&self) -> [u8; 64] {
         let mut data = [0; 64];
         for (slot, key) in data.chunks_exact_mut(2).zip(self.0) {
@@ -118,12 +118,12 @@ impl PkeyBlock {
 pub struct MftBlock(pub [u16; MFT_BLOCK]);
 
 impl MftBlock {
-    /// The block as it stands in an SMP's data.
+    /// Reads the block from the data of an SMP.
     pub fn read(data: &[u8; 64]) -> Self {
         Self(std::array::from_fn(|i| u16::from_be_bytes([data[2 * i], data[2 * i + 1]])))
     }
 
-    /// The block for an SMP's data.
+    /// The block as data of an SMP.
     pub fn to_wire(&self) -> [u8; 64] {
         let mut data = [0; 64];
         for (slot, mask) in data.chunks_exact_mut(2).zip(self.0) {
@@ -138,14 +138,14 @@ impl MftBlock {
 pub struct GuidBlock(pub [Guid; GUID_BLOCK]);
 
 impl GuidBlock {
-    /// The block as it stands in an SMP's data.
+    /// Reads the block from the data of an SMP.
     pub fn read(data: &[u8; 64]) -> Self {
         Self(std::array::from_fn(|i| {
             Guid(u64::from_be_bytes(data[8 * i..8 * i + 8].try_into().expect("8 bytes")))
         }))
     }
 
-    /// The block for an SMP's data.
+    /// The block as data of an SMP.
     pub fn to_wire(&self) -> [u8; 64] {
         let mut data = [0; 64];
         for (slot, guid) in data.chunks_exact_mut(8).zip(self.0) {

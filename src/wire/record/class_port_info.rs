@@ -19,11 +19,11 @@ record! {
         resp_time_value, set_resp_time_value: u8 = 59, 5;
         /// LID to turn to instead; 0 if there is no redirection.
         redirect_lid, set_redirect_lid: Lid = 224, 16;
-        /// P_Key for that.
+        /// P_Key of the redirection.
         redirect_pkey, set_redirect_pkey: Pkey = 240, 16;
         /// Queue pair for that, 24 bits.
         redirect_qp, set_redirect_qp: u32 = 264, 24;
-        /// Q_Key for that.
+        /// Q_Key of the redirection.
         redirect_qkey, set_redirect_qkey: u32 = 288, 32;
         /// LID to which traps go.
         trap_lid, set_trap_lid: Lid = 480, 16;
@@ -44,9 +44,9 @@ impl ClassCap {
     pub const OPTIONAL_RECORDS: u16 = 1 << 8;
     /// Multicast groups for unreliable datagrams.
     pub const UD_MULTICAST: u16 = 1 << 9;
-    /// Multipath and trace records.
+    /// MultiPathRecord and TraceRecord are supported.
     pub const MULTIPATH: u16 = 1 << 10;
-    /// PortInfoRecord queries may match single capabilities.
+    /// PortInfoRecord queries may select single bits of CapabilityMask.
     pub const PORT_INFO_CAPMASK_MATCH: u16 = 1 << 13;
 }
 
@@ -54,27 +54,22 @@ impl ClassCap {
 pub struct ClassCap2;
 
 impl ClassCap2 {
-    /// Path queries know QoS classes and services.
+    /// PathRecord queries support QoS class and ServiceID.
     pub const QOS: u32 = 1 << 1;
     /// SwitchInfo's MulticastFDBTop is used.
     pub const MULTICAST_TOP: u32 = 1 << 3;
-    /// Alias GUIDs.
     pub const ALIAS_GUIDS: u32 = 1 << 5;
-    /// PortInfoRecord carries all of PortInfo.
+    /// PortInfoRecord contains all fields of PortInfo.
     pub const FULL_PORT_INFO: u32 = 1 << 6;
-    /// Extended link speeds.
     pub const EXTENDED_SPEEDS: u32 = 1 << 7;
     /// ServiceRecords of multicast GIDs.
     pub const MULTICAST_SERVICE_RECORDS: u32 = 1 << 8;
-    /// PortInfoRecord queries may match single bits of the second capability mask.
+    /// PortInfoRecord queries may select single bits of CapabilityMask2.
     pub const PORT_INFO_CAPMASK2_MATCH: u32 = 1 << 10;
     /// Send-only full members of multicast groups.
     pub const SEND_ONLY_FULL_MEMBER: u32 = 1 << 12;
-    /// Link width 2x.
     pub const LINK_WIDTH_2X: u32 = 1 << 13;
-    /// Link speed HDR.
     pub const LINK_SPEED_HDR: u32 = 1 << 15;
-    /// Link speed NDR.
     pub const LINK_SPEED_NDR: u32 = 1 << 17;
 }
 

@@ -22,7 +22,7 @@ record! {
         trap_number, set_trap_number: u16 = 208, 16;
         /// Queue pair of the subscriber, 24 bits.
         qpn, set_qpn: u32 = 224, 24;
-        /// Time the subscriber needs to respond: 4.096 us * 2^value.
+        /// Response time of the subscriber: 4.096 us * 2^value.
         resp_time_value, set_resp_time_value: u8 = 251, 5;
         /// Kind of node that produces the notices, or a vendor; 0xFFFFFF all.
         producer_type, set_producer_type: u32 = 264, 24;
@@ -32,12 +32,11 @@ record! {
 components!(InformInfo, reserved [] {});
 
 impl InformInfo {
-    /// GID of the source meant; 0 if LIDs are.
+    /// GID of the source; 0 to select by LID range.
     pub fn gid(&self) -> Gid {
         Gid(std::array::from_fn(|i| self.0[i]))
     }
 
-    /// Sets [`Self::gid`].
     pub fn set_gid(&mut self, gid: Gid) {
         self.0[..16].copy_from_slice(&gid.0);
     }
@@ -67,22 +66,18 @@ components!(InformInfoRecord, reserved [2, 6, 12, 14] {
 });
 
 impl InformInfoRecord {
-    /// GID of the subscriber.
     pub fn subscriber_gid(&self) -> Gid {
         Gid(std::array::from_fn(|i| self.0[i]))
     }
 
-    /// Sets [`Self::subscriber_gid`].
     pub fn set_subscriber_gid(&mut self, gid: Gid) {
         self.0[..16].copy_from_slice(&gid.0);
     }
 
-    /// The subscription.
     pub fn inform_info(&self) -> InformInfo {
         InformInfo::read(&self.0[24..])
     }
 
-    /// Sets [`Self::inform_info`].
     pub fn set_inform_info(&mut self, info: &InformInfo) {
         info.write(&mut self.0[24..60]);
     }

@@ -6,39 +6,36 @@ use crate::wire::bits::{Field, record};
 use std::fmt;
 
 record! {
-    /// MCMemberRecord, IBA vol. 1, 15.2.5.17: a multicast group, or a port's part in it.
+    /// MCMemberRecord, IBA vol. 1, 15.2.5.17: a multicast group, or the membership of a port.
     pub struct McMemberRecord[56] {
         /// Q_Key of the group.
         qkey, set_qkey: u32 = 256, 32;
         /// LID of the group.
         mlid, set_mlid: Mlid = 288, 16;
-        /// How [`Self::mtu`] is meant.
+        /// Comparison with [`Self::mtu`].
         mtu_selector, set_mtu_selector: Selector = 304, 2;
         /// MTU code of the group.
         mtu, set_mtu: u8 = 306, 6;
-        /// Traffic class of the global route header.
         traffic_class, set_traffic_class: u8 = 312, 8;
         /// Partition of the group.
         pkey, set_pkey: Pkey = 320, 16;
-        /// How [`Self::rate`] is meant.
+        /// Comparison with [`Self::rate`].
         rate_selector, set_rate_selector: Selector = 336, 2;
         /// Rate code of the group.
         rate, set_rate: u8 = 338, 6;
-        /// How [`Self::packet_life`] is meant.
+        /// Comparison with [`Self::packet_life`].
         packet_life_selector, set_packet_life_selector: Selector = 344, 2;
-        /// Longest time a packet is under way: 4.096 us * 2^value.
+        /// Packet lifetime: 4.096 us * 2^value.
         packet_life, set_packet_life: u8 = 346, 6;
         /// Service level of the group.
         sl, set_sl: Sl = 352, 4;
-        /// Flow label of the global route header.
         flow_label, set_flow_label: u32 = 356, 20;
-        /// Hop limit of the global route header.
         hop_limit, set_hop_limit: u8 = 376, 8;
         /// Scope of the group: 2 link-local, 5 site, 8 organization, 14 global.
         scope, set_scope: u8 = 384, 4;
-        /// What the port does in the group.
+        /// Join states of the port.
         join_state, set_join_state: JoinState = 388, 4;
-        /// The port was joined by another one.
+        /// Another port sent the join.
         proxy_join, set_proxy_join: bool = 392, 1;
     }
 }
@@ -65,12 +62,10 @@ components!(McMemberRecord, reserved [] {
 });
 
 impl McMemberRecord {
-    /// GID of the group.
     pub fn mgid(&self) -> Gid {
         Gid(std::array::from_fn(|i| self.0[i]))
     }
 
-    /// Sets [`Self::mgid`].
     pub fn set_mgid(&mut self, gid: Gid) {
         self.0[..16].copy_from_slice(&gid.0);
     }
@@ -80,57 +75,56 @@ impl McMemberRecord {
         Gid(std::array::from_fn(|i| self.0[16 + i]))
     }
 
-    /// Sets [`Self::port_gid`].
     pub fn set_port_gid(&mut self, gid: Gid) {
         self.0[16..32].copy_from_slice(&gid.0);
     }
 }
 
-/// What a port does in a group: a set of roles (IBA vol. 1, 15.2.5.17).
+/// JoinState: a set of membership types (IBA vol. 1, 15.2.5.17).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct JoinState(pub u8);
 
 impl JoinState {
-    /// Receives and sends; keeps the group alive.
+    /// Full member: receives and sends, and keeps the group alive.
     pub const FULL: Self = Self(1);
-    /// Receives and sends.
+    /// Non-member: receives and sends.
     pub const NON: Self = Self(2);
-    /// Only sends.
+    /// Send-only non-member.
     pub const SEND_ONLY: Self = Self(4);
-    /// Only sends; keeps the group alive.
+    /// Send-only full member: sends, and keeps the group alive.
     pub const SEND_ONLY_FULL: Self = Self(8);
 
-    /// True if any role of `other` is among these.
+    /// True if the two sets intersect.
     pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// True if all roles of `other` are among these.
+    /// True if `other` is a subset.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// These roles and those of `other`.
+    /// The union.
     pub fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// These roles without those of `other`.
+    /// The set difference.
     pub fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// True if there is no role.
+    /// True without any membership type.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// True for members that receive what is sent to the group.
+    /// True for members that receive the packets of the group.
     pub fn receives(self) -> bool {
         self.intersects(Self::FULL.with(Self::NON))
     }
 
-    /// True for members that keep their group alive.
+    /// True for full members, which keep the group alive.
     pub fn keeps_group(self) -> bool {
         self.intersects(Self::FULL.with(Self::SEND_ONLY_FULL))
     }

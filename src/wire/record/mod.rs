@@ -1,9 +1,9 @@
-//! The records of subnet administration, IBA vol. 1, 15.2.5: one file each (what is a LID and a
-//! block of a table shares [`tables`]). Sizes include the padding to multiples of 8 bytes with
-//! which records travel in answers of several.
+//! The records of subnet administration (IBA vol. 1, 15.2.5), one file each; records of a LID and a
+//! block of a table are in [`tables`]. Sizes include the padding to multiples of 8 bytes between the
+//! records of a table.
 //!
-//! Each record lists its components: which bit of the component mask means which field.
-//! [`matches()`] compares by that list, so that every record has the same semantics.
+//! Each record lists its components, the fields selected by the bits of the component mask.
+//! [`matches()`] compares by that list, so that all records have the same semantics.
 
 mod class_port_info;
 mod inform;
@@ -30,35 +30,33 @@ pub use trace::TraceRecord;
 
 use super::bits;
 
-/// A field that a bit of the component mask stands for.
+/// A component: a field with a bit in the component mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Component {
-    /// Number of the mask's bit.
     pub bit: u8,
-    /// First bit of the field in the record.
+    /// Offset of the field in the record in bits.
     pub offset: u16,
-    /// Bits of the field. Fields wider than 57 bits are whole bytes.
+    /// Width of the field in bits. Fields wider than 57 bits are aligned to bytes.
     pub width: u16,
 }
 
-/// A record as it travels in an SA MAD.
+/// A record of an SA MAD.
 pub trait Record: Copy + Default {
-    /// The components, ascending by bit; reserved fields are left out.
+    /// The components, ascending by bit, without reserved fields.
     const COMPONENTS: &'static [Component];
-    /// All bits of the mask that mean something or stand for a reserved field.
+    /// All bits of the mask that belong to a component or to a reserved field.
     const DEFINED: u64;
-    /// Bytes on the wire, a multiple of 8.
+    /// Distance between records of a table in bytes, a multiple of 8.
     const STRIDE: usize;
 
-    /// The record at the start of `bytes`; missing bytes count as 0.
+    /// The record at the start of `bytes`; missing bytes are read as 0.
     fn parse(bytes: &[u8]) -> Self;
-    /// The bytes on the wire.
     fn bytes(&self) -> &[u8];
 }
 
-/// Names the components of a record laid out with `record!`: `NAME = bit: offset, width;`. Makes
-/// a constant of the mask bit for each, and the [`Record`] implementation. `reserved` lists mask
-/// bits of reserved fields, which are accepted and ignored.
+/// Defines the components of a record of `record!`: `NAME = bit: offset, width;`. Generates a constant
+/// with the mask bit of each, and the [`Record`] implementation. `reserved` lists the mask bits of reserved
+/// fields, which are accepted and ignored.
 macro_rules! components {
     ($record:ident, reserved [$($reserved:literal),*] {
         $($name:ident = $bit:literal : $offset:literal, $width:literal;)*
@@ -118,7 +116,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Compares bit by bit, the slow and obvious way.
+    /// Reference implementation: compares bit by bit.
     fn brute_force<R: Record>(mask: u64, wanted: &R, have: &R) -> bool {
         let bit = |bytes: &[u8], n: u16| bytes[usize::from(n) / 8] >> (7 - n % 8) & 1;
         R::COMPONENTS.iter().all(|c| {

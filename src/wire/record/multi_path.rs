@@ -9,35 +9,27 @@ record! {
     /// MultiPathRecord without its GIDs, which follow it: first those of the sources, then those
     /// of the destinations (IBA vol. 1, 15.2.5.23).
     pub struct MultiPathRecord[24] {
-        /// Raw packets.
         raw_traffic, set_raw_traffic: bool = 0, 1;
-        /// Flow label of the global route header.
         flow_label, set_flow_label: u32 = 4, 20;
-        /// Hop limit of the global route header.
         hop_limit, set_hop_limit: u8 = 24, 8;
-        /// Traffic class of the global route header.
         traffic_class, set_traffic_class: u8 = 32, 8;
         /// Only paths whose way back is the same.
         reversible, set_reversible: bool = 40, 1;
         /// The most paths wanted.
         numb_path, set_numb_path: u8 = 41, 7;
-        /// Partition.
         pkey, set_pkey: Pkey = 48, 16;
-        /// QoS class.
         qos_class, set_qos_class: u16 = 64, 12;
-        /// Service level.
         sl, set_sl: Sl = 76, 4;
-        /// How [`Self::mtu`] is meant.
+        /// Comparison with [`Self::mtu`].
         mtu_selector, set_mtu_selector: Selector = 80, 2;
         /// MTU code: 1 = 256 … 5 = 4096 bytes.
         mtu, set_mtu: u8 = 82, 6;
-        /// How [`Self::rate`] is meant.
+        /// Comparison with [`Self::rate`].
         rate_selector, set_rate_selector: Selector = 88, 2;
-        /// Rate code.
         rate, set_rate: u8 = 90, 6;
-        /// How [`Self::packet_life`] is meant.
+        /// Comparison with [`Self::packet_life`].
         packet_life_selector, set_packet_life_selector: Selector = 96, 2;
-        /// Longest time a packet is under way: 4.096 us * 2^value.
+        /// Packet lifetime: 4.096 us * 2^value.
         packet_life, set_packet_life: u8 = 98, 6;
         /// High byte of the service the paths are for.
         service_id_msb, set_service_id_msb: u8 = 104, 8;
@@ -75,7 +67,7 @@ components!(MultiPathRecord, reserved [1, 18] {
     SERVICE_ID_LSB = 21: 136, 56;
 });
 
-/// What a component is called here and in a PathRecord.
+/// Component mask bits of MultiPathRecord, with those of the same component in PathRecord.
 const IN_PATH: [(u64, u64); 17] = [
     (MultiPathRecord::RAW_TRAFFIC, PathRecord::RAW_TRAFFIC),
     (MultiPathRecord::FLOW_LABEL, PathRecord::FLOW_LABEL),
@@ -97,8 +89,7 @@ const IN_PATH: [(u64, u64); 17] = [
 ];
 
 impl MultiPathRecord {
-    /// The GIDs of `data`, which starts with such a record: sources and destinations. `None` if
-    /// there are fewer than the record counts.
+    /// The source and destination GIDs that follow the record in `data`; `None` if GIDs are missing.
     pub fn gids(&self, data: &[u8]) -> Option<(Vec<Gid>, Vec<Gid>)> {
         let gid = |bytes: &[u8]| Gid(std::array::from_fn(|i| bytes[i]));
         let gids = data.get(Self::SIZE..)?.as_chunks::<16>().0;
@@ -108,8 +99,8 @@ impl MultiPathRecord {
         Some((sgids.collect(), dgids.collect()))
     }
 
-    /// What is asked of every path, as a PathRecord without ends, and the mask of its components
-    /// for the `mask` of this record's.
+    /// Converts the components of `mask` that apply to every path to a PathRecord without ends, with its
+    /// component mask.
     pub fn each_path(&self, mask: u64) -> (PathRecord, u64) {
         let mut path = PathRecord::default();
         path.set_service_id(u64::from(self.service_id_msb()) << 56 | self.service_id_lsb());

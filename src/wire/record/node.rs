@@ -8,7 +8,6 @@ use crate::wire::bits::record;
 record! {
     /// NodeRecord, IBA vol. 1, 15.2.5.2: NodeInfo and NodeDescription of one end port.
     pub struct NodeRecord[112] {
-        /// LID of the port.
         lid, set_lid: Lid = 0, 16;
     }
 }
@@ -34,24 +33,20 @@ impl NodeRecord {
     const INFO: usize = 4;
     const TEXT: usize = Self::INFO + NodeInfo::SIZE;
 
-    /// NodeInfo.
     pub fn node_info(&self) -> NodeInfo {
         NodeInfo::read(&self.0[Self::INFO..])
     }
 
-    /// Sets [`Self::node_info`].
     pub fn set_node_info(&mut self, info: &NodeInfo) {
         info.write(&mut self.0[Self::INFO..]);
     }
 
-    /// NodeDescription.
     pub fn description(&self) -> NodeDescription {
         let mut text = [0; 64];
         text.copy_from_slice(&self.0[Self::TEXT..Self::TEXT + 64]);
         NodeDescription(text)
     }
 
-    /// Sets [`Self::description`].
     pub fn set_description(&mut self, description: &NodeDescription) {
         self.0[Self::TEXT..Self::TEXT + 64].copy_from_slice(&description.0);
     }

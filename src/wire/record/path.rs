@@ -13,35 +13,27 @@ record! {
         dlid, set_dlid: Lid = 320, 16;
         /// LID of the source.
         slid, set_slid: Lid = 336, 16;
-        /// Raw packets.
         raw_traffic, set_raw_traffic: bool = 352, 1;
-        /// Flow label of the global route header.
         flow_label, set_flow_label: u32 = 356, 20;
-        /// Hop limit of the global route header.
         hop_limit, set_hop_limit: u8 = 376, 8;
-        /// Traffic class of the global route header.
         traffic_class, set_traffic_class: u8 = 384, 8;
-        /// The way back is the same, LIDs exchanged.
+        /// The reverse path has the same parameters, with LIDs exchanged.
         reversible, set_reversible: bool = 392, 1;
         /// In queries: the most paths wanted per pair of ports.
         numb_path, set_numb_path: u8 = 393, 7;
-        /// Partition.
         pkey, set_pkey: Pkey = 400, 16;
-        /// QoS class.
         qos_class, set_qos_class: u16 = 416, 12;
-        /// Service level.
         sl, set_sl: Sl = 428, 4;
-        /// How [`Self::mtu`] is meant.
+        /// Comparison with [`Self::mtu`].
         mtu_selector, set_mtu_selector: Selector = 432, 2;
         /// MTU code: 1 = 256 … 5 = 4096 bytes.
         mtu, set_mtu: u8 = 434, 6;
-        /// How [`Self::rate`] is meant.
+        /// Comparison with [`Self::rate`].
         rate_selector, set_rate_selector: Selector = 440, 2;
-        /// Rate code.
         rate, set_rate: u8 = 442, 6;
-        /// How [`Self::packet_life`] is meant.
+        /// Comparison with [`Self::packet_life`].
         packet_life_selector, set_packet_life_selector: Selector = 448, 2;
-        /// Longest time a packet is under way: 4.096 us * 2^value.
+        /// Packet lifetime: 4.096 us * 2^value.
         packet_life, set_packet_life: u8 = 450, 6;
         /// Rank among the paths of an answer, 0 the best.
         preference, set_preference: u8 = 456, 8;
@@ -74,37 +66,33 @@ components!(PathRecord, reserved [7] {
 });
 
 impl PathRecord {
-    /// GID of the destination.
     pub fn dgid(&self) -> Gid {
         Gid(std::array::from_fn(|i| self.0[8 + i]))
     }
 
-    /// Sets [`Self::dgid`].
     pub fn set_dgid(&mut self, gid: Gid) {
         self.0[8..24].copy_from_slice(&gid.0);
     }
 
-    /// GID of the source.
     pub fn sgid(&self) -> Gid {
         Gid(std::array::from_fn(|i| self.0[24 + i]))
     }
 
-    /// Sets [`Self::sgid`].
     pub fn set_sgid(&mut self, gid: Gid) {
         self.0[24..40].copy_from_slice(&gid.0);
     }
 }
 
-/// How a value of a query is compared (IBA vol. 1, 15.2.5.16).
+/// Comparison with a value of a query (IBA vol. 1, 15.2.5.16).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Selector {
-    /// More than the value.
+    /// Greater than the value.
     GreaterThan,
     /// Less than the value.
     LessThan,
-    /// The value itself.
+    /// Exactly the value.
     Exactly,
-    /// The best there is (largest MTU and rate, smallest life): the value does not count.
+    /// The largest MTU or rate, or the smallest packet lifetime; the value is ignored.
     Best,
 }
 

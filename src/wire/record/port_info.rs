@@ -10,9 +10,8 @@ record! {
     pub struct PortInfoRecord[72] {
         /// LID of the end port; for the ports of a switch that of its port 0.
         lid, set_lid: Lid = 0, 16;
-        /// Port number.
         port, set_port: PortNum = 16, 8;
-        /// Top bit: the requester understands all of PortInfo, extended speeds included.
+        /// Most significant bit: the requester understands all fields of PortInfo, including extended speeds.
         options, set_options: u8 = 24, 8;
     }
 }
@@ -74,17 +73,15 @@ components!(PortInfoRecord, reserved [19, 44, 46, 51, 56] {
 });
 
 impl PortInfoRecord {
-    /// Bit of [`Self::options`]: the requester understands all of PortInfo.
+    /// Bit of [`Self::options`]: the requester understands all fields of PortInfo.
     pub const FULL_PORT_INFO: u8 = 0x80;
-    /// Bit of the attribute modifier: capability masks match if all bits asked for are there.
+    /// Bit of the attribute modifier: capability masks match if they contain all requested bits.
     pub const MATCH_CAPABILITIES: u32 = 1 << 31;
 
-    /// PortInfo.
     pub fn port_info(&self) -> PortInfo {
         PortInfo::read(&self.0[4..])
     }
 
-    /// Sets [`Self::port_info`].
     pub fn set_port_info(&mut self, info: &PortInfo) {
         info.write(&mut self.0[4..]);
     }

@@ -59,16 +59,16 @@ components!(ServiceRecord, reserved [3] {
     DATA64_1 = 36: 1344, 64;
 });
 
-/// Where the fields of bytes are.
+/// Byte offsets of the fields that are byte strings.
 const GID_AT: usize = 8;
 const KEY_AT: usize = 32;
 const NAME_AT: usize = 48;
 const DATA_AT: usize = 112;
 
 impl ServiceRecord {
-    /// Lease of a record that stays.
+    /// ServiceLease of an indefinite registration.
     pub const NO_END: u32 = 0xFFFF_FFFF;
-    /// Bytes of the name.
+    /// Length of ServiceName in bytes.
     pub const NAME_SIZE: usize = 64;
 
     /// GID of the port that offers the service.
@@ -76,17 +76,15 @@ impl ServiceRecord {
         Gid(std::array::from_fn(|i| self.0[GID_AT + i]))
     }
 
-    /// Sets [`Self::gid`].
     pub fn set_gid(&mut self, gid: Gid) {
         self.0[GID_AT..GID_AT + 16].copy_from_slice(&gid.0);
     }
 
-    /// Key of the service: told to trusted requesters only.
+    /// ServiceKey, which only trusted requesters see.
     pub fn key(&self) -> [u8; 16] {
         std::array::from_fn(|i| self.0[KEY_AT + i])
     }
 
-    /// Sets [`Self::key`].
     pub fn set_key(&mut self, key: [u8; 16]) {
         self.0[KEY_AT..KEY_AT + 16].copy_from_slice(&key);
     }
@@ -96,7 +94,6 @@ impl ServiceRecord {
         std::array::from_fn(|i| self.0[NAME_AT + i])
     }
 
-    /// Sets [`Self::name`].
     pub fn set_name(&mut self, name: [u8; Self::NAME_SIZE]) {
         self.0[NAME_AT..NAME_AT + Self::NAME_SIZE].copy_from_slice(&name);
     }
@@ -106,7 +103,6 @@ impl ServiceRecord {
         std::array::from_fn(|i| self.0[DATA_AT + i])
     }
 
-    /// Sets [`Self::data`].
     pub fn set_data(&mut self, data: [u8; 64]) {
         self.0[DATA_AT..DATA_AT + 64].copy_from_slice(&data);
     }

@@ -23,12 +23,10 @@ components!(SmInfoRecord, reserved [1] {
 });
 
 impl SmInfoRecord {
-    /// SMInfo.
     pub fn sm_info(&self) -> SmInfo {
         SmInfo::read(&self.0[4..])
     }
 
-    /// Sets [`Self::sm_info`].
     pub fn set_sm_info(&mut self, info: &SmInfo) {
         info.write(&mut self.0[4..]);
     }

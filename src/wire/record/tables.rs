@@ -31,7 +31,6 @@ components!(LinkRecord, reserved [] {
 record! {
     /// SwitchInfoRecord, IBA vol. 1, 15.2.5.5.
     pub struct SwitchInfoRecord[24] {
-        /// LID of the switch.
         lid, set_lid: Lid = 0, 16;
     }
 }
@@ -39,12 +38,10 @@ record! {
 components!(SwitchInfoRecord, reserved [1] { LID = 0: 0, 16; });
 
 impl SwitchInfoRecord {
-    /// SwitchInfo.
     pub fn switch_info(&self) -> SwitchInfo {
         SwitchInfo::read(&self.0[4..])
     }
 
-    /// Sets [`Self::switch_info`].
     pub fn set_switch_info(&mut self, info: &SwitchInfo) {
         info.write(&mut self.0[4..]);
     }
@@ -53,7 +50,6 @@ impl SwitchInfoRecord {
 record! {
     /// LinearForwardingTableRecord, IBA vol. 1, 15.2.5.6.
     pub struct LinearFtRecord[72] {
-        /// LID of the switch.
         lid, set_lid: Lid = 0, 16;
         /// Number of the block of 64 entries.
         block, set_block: u16 = 16, 16;
@@ -68,9 +64,8 @@ components!(LinearFtRecord, reserved [] {
 record! {
     /// MulticastForwardingTableRecord, IBA vol. 1, 15.2.5.8.
     pub struct MulticastFtRecord[72] {
-        /// LID of the switch.
         lid, set_lid: Lid = 0, 16;
-        /// Which 16 ports.
+        /// Position: selects 16 ports.
         position, set_position: u8 = 16, 4;
         /// Number of the block of 32 entries.
         block, set_block: u16 = 23, 9;
@@ -84,7 +79,6 @@ components!(MulticastFtRecord, reserved [2, 4] {
 });
 
 impl MulticastFtRecord {
-    /// Sets the port masks.
     pub fn set_masks(&mut self, masks: &MftBlock) {
         self.0[8..].copy_from_slice(&masks.to_wire());
     }
@@ -109,7 +103,6 @@ components!(SlToVlRecord, reserved [3] {
 });
 
 impl SlToVlRecord {
-    /// Sets the mapping.
     pub fn set_mapping(&mut self, mapping: &SlToVl) {
         self.0[8..].copy_from_slice(&mapping.0);
     }
@@ -134,7 +127,6 @@ components!(VlArbitrationRecord, reserved [3] {
 });
 
 impl VlArbitrationRecord {
-    /// Sets the entries.
     pub fn set_entries(&mut self, entries: &VlArbBlock) {
         self.0[8..].copy_from_slice(&entries.0);
     }
@@ -159,7 +151,6 @@ components!(PkeyTableRecord, reserved [3] {
 });
 
 impl PkeyTableRecord {
-    /// Sets the keys.
     pub fn set_keys(&mut self, keys: &PkeyBlock) {
         self.0[8..].copy_from_slice(&keys.to_wire());
     }
@@ -168,7 +159,6 @@ impl PkeyTableRecord {
 record! {
     /// GUIDInfoRecord, IBA vol. 1, 15.2.5.18.
     pub struct GuidInfoRecord[72] {
-        /// LID of the port.
         lid, set_lid: Lid = 0, 16;
         /// Number of the block of 8 GUIDs.
         block, set_block: u8 = 16, 8;
@@ -189,12 +179,10 @@ components!(GuidInfoRecord, reserved [2, 3] {
 });
 
 impl GuidInfoRecord {
-    /// The GUIDs.
     pub fn guids(&self) -> GuidBlock {
         GuidBlock::read(&std::array::from_fn(|index| self.0[8 + index]))
     }
 
-    /// Sets the GUIDs.
     pub fn set_guids(&mut self, guids: &GuidBlock) {
         self.0[8..].copy_from_slice(&guids.to_wire());
     }

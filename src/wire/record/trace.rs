@@ -5,22 +5,21 @@ use crate::wire::attr::NodeKind;
 use crate::wire::bits::record;
 
 record! {
-    /// TraceRecord, IBA vol. 1, 15.2.5.19: one node on the way of a path. IDs can be compared with
+    /// TraceRecord, IBA vol. 1, 15.2.5.19: one node of a path. IDs can be compared with
     /// those of records of the same IDGeneration and mean nothing else; 0 stands for none.
     pub struct TraceRecord[48] {
         /// Prefix of the subnet's GIDs.
         gid_prefix, set_gid_prefix: u64 = 0, 64;
-        /// Which set of IDs this is.
+        /// Generation of the IDs.
         id_generation, set_id_generation: u16 = 64, 16;
-        /// What the node is, as in NodeInfo.
+        /// NodeType as in NodeInfo.
         node_type, set_node_type: NodeKind = 88, 8;
-        /// The node.
         node_id, set_node_id: u64 = 96, 64;
         /// The chassis it is in.
         chassis_id, set_chassis_id: u64 = 160, 64;
-        /// The port by which the path comes in; 0 at its source.
+        /// Ingress port; 0 at the source.
         entry_port_id, set_entry_port_id: u64 = 224, 64;
-        /// The port by which it leaves; 0 at its destination.
+        /// Egress port; 0 at the destination.
         exit_port_id, set_exit_port_id: u64 = 288, 64;
         /// Number of the former.
         entry_port, set_entry_port: u8 = 352, 8;
