@@ -1,8 +1,8 @@
 //! The state that the devices acknowledged.
 //!
-//! A copy of every table of every device would double the memory of the daemon. The devices hold the
-//! plan that was applied last, except for Sets that were not acknowledged. The state is therefore stored
-//! as that plan, its fabric, and the exceptions.
+//! A copy of every table of every device would double the memory of the daemon. The devices hold
+//! the plan that was applied last, except for Sets that were not acknowledged. The state is
+//! therefore stored as that plan, its fabric, and the exceptions.
 
 use super::set_id::SetId;
 use crate::fabric::{Fabric, NodeId};

@@ -1,5 +1,5 @@
-//! The Sets that lead from the state of the devices to a plan. All iterators are lazy, because a large
-//! fabric has over a million table blocks.
+//! The Sets that lead from the state of the devices to a plan. All iterators are lazy, because a
+//! large fabric has over a million table blocks.
 
 use super::acknowledged::{Acknowledged, NodeTables};
 use super::set_id::SetId;

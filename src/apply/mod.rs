@@ -2,15 +2,15 @@
 //! others.
 //!
 //! * [`acknowledged`]: the state that the devices acknowledged;
-//! * [`delta`]: the Sets that lead from there to a plan, one iterator per kind of table; `slvl`: Sets of
-//!   SL to VL mappings;
+//! * [`delta`]: the Sets that lead from there to a plan, one iterator per kind of table; `slvl`:
+//!   Sets of SL to VL mappings;
 //! * [`set_id`]: identifiers of Sets; [`phases`]: the order of the phases, as data;
-//! * [`transition`]: the order of table changes on a fabric that carries traffic; `progress`: the state
-//!   of such a transition;
+//! * [`transition`]: the order of table changes on a fabric that carries traffic; `progress`: the
+//!   state of such a transition;
 //! * [`programmer`]: sends the Sets, many at a time, and records the answers.
 //!
-//! A failed Set does not stop the others. It stays unacknowledged, is reported, and is sent again with
-//! the next sweep.
+//! A failed Set does not stop the others. It stays unacknowledged, is reported, and is sent again
+//! with the next sweep.
 
 pub mod acknowledged;
 pub mod delta;

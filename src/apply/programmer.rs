@@ -38,7 +38,7 @@ pub struct ApplyReport {
     pub without_aliases: Vec<(SetId, SmpError)>,
     /// The statistics of the ordered transition; `None` if the tables were not ordered.
     pub transition: Option<TransitionReport>,
-    /// The (switch, LID) pairs whose packets follow new entries only.
+    /// The committed routes of the ordered transition.
     pub committed_routes: CommittedRoutes,
 }
 
@@ -123,7 +123,7 @@ pub async fn apply(
         report.sent[phase as usize] = (sets, phase_start.elapsed());
     }
     let failed = report.failed.iter().map(|(set, _)| *set).collect();
-    let mut left = Unapplied { failed, kept: Vec::new() };
+    let mut left = Unapplied { failed, withheld_blocks: Vec::new() };
     if let (Some(transition), Some(progress)) = (&mut report.transition, &progress) {
         let delta = delta(observation, plan.plan(), acknowledged, m_key);
         transition.forced = progress.dispatch.forced();
@@ -157,7 +157,7 @@ pub async fn apply_groups(
     let changes = run.changes;
     report.sent[Phase::Tables as usize] = (sets, start.elapsed());
     let failed = report.failed.iter().map(|(set, _)| *set).collect();
-    let mut left = Unapplied { failed, kept: Vec::new() };
+    let mut left = Unapplied { failed, withheld_blocks: Vec::new() };
     if let Some(transition) = &mut report.transition {
         transition.forced = progress.dispatch.forced();
         transition.withheld = progress.withheld(&delta, &mut left);
@@ -216,7 +216,7 @@ fn record(
     left: Unapplied,
 ) {
     acknowledged.replace(&observation.fabric, plan, &left.failed);
-    for (set, data) in left.kept {
+    for (set, data) in left.withheld_blocks {
         let guid = observation.fabric.node(set.node).guid();
         acknowledged.withhold(guid, set.attr_mod, data);
     }

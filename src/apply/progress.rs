@@ -13,7 +13,7 @@ pub(super) struct Unapplied {
     /// Failed Sets, of which either version may be in effect.
     pub failed: Vec<SetId>,
     /// Linear forwarding table blocks that were withheld, with the entries that the devices hold.
-    pub kept: Vec<(SetId, Box<[u8; LFT_BLOCK]>)>,
+    pub withheld_blocks: Vec<(SetId, Box<[u8; LFT_BLOCK]>)>,
 }
 
 /// The progress of the steps of a transition.
@@ -21,15 +21,15 @@ pub(super) struct Progress<'a> {
     pub steps: &'a Steps,
     pub dispatch: Dispatch<'a>,
     /// Acknowledged intermediate versions of linear forwarding table blocks.
-    between: HashMap<SetId, Box<[u8; LFT_BLOCK]>>,
+    intermediate: HashMap<SetId, Box<[u8; LFT_BLOCK]>>,
     /// Sets whose planned version was acknowledged.
     complete: HashSet<SetId>,
 }
 
 impl<'a> Progress<'a> {
     pub(super) fn new(steps: &'a Steps) -> Self {
-        let (between, complete) = Default::default();
-        Self { steps, dispatch: Dispatch::new(steps), between, complete }
+        let (intermediate, complete) = Default::default();
+        Self { steps, dispatch: Dispatch::new(steps), intermediate, complete }
     }
 
     /// Records the result of a step.
@@ -39,7 +39,7 @@ impl<'a> Progress<'a> {
         {
             match &step.data {
                 _ if step.is_last => drop(self.complete.insert(set)),
-                Some(data) => drop(self.between.insert(set, data.clone())),
+                Some(data) => drop(self.intermediate.insert(set, data.clone())),
                 None => {}
             }
         }
@@ -60,7 +60,7 @@ impl<'a> Progress<'a> {
                 && !delta.is_pending(set.node, set.attr_id, set.attr_mod)
         };
         for &set in &sets {
-            let held = match self.between.get(&set) {
+            let held = match self.intermediate.get(&set) {
                 Some(data) => Some(&data[..]),
                 None => delta.held_lft_block(set).filter(|_| is_sure(set)),
             };
@@ -68,7 +68,7 @@ impl<'a> Progress<'a> {
                 Some(held) => {
                     let mut data = Box::new([LFT_NO_PATH; LFT_BLOCK]);
                     data[..held.len()].copy_from_slice(held);
-                    left.kept.push((set, data));
+                    left.withheld_blocks.push((set, data));
                 }
                 None => left.failed.push(set),
             }

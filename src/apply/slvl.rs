@@ -1,9 +1,9 @@
 //! Combines the SL to VL mappings of a node into Sets.
 //!
-//! A switch has a mapping for each pair of input and output ports; a 36-port switch takes over a thousand
-//! Sets. Switches with OptimizedSLtoVLMappingProgramming (IBA vol. 1, 14.2.5.8) accept one mapping for
-//! all inputs of an output, or for all inputs and outputs, which takes few Sets if the mappings are
-//! equal. Sets of one phase may be reordered, so no two Sets may cover the same pair.
+//! A switch has a mapping for each pair of input and output ports; a 36-port switch takes over a
+//! thousand Sets. Switches with OptimizedSLtoVLMappingProgramming (IBA vol. 1, 14.2.5.8) accept one
+//! mapping for all inputs of an output, or for all inputs and outputs, which takes few Sets if the
+//! mappings are equal. Sets of one phase may be reordered, so no two Sets may cover the same pair.
 
 use crate::ids::PortNum;
 use crate::wire::attr::tables::SlToVl;

@@ -1,8 +1,8 @@
 //! Plans a fabric from scratch.
 //!
-//! The stages run in the order of their dependencies: LIDs, routes (which lead to LIDs), partitions,
-//! links, QoS tables (limited to the operational VLs of the links) and multicast trees (which may
-//! depend on the routing engine).
+//! The stages run in the order of their dependencies: LIDs, routes (which lead to LIDs),
+//! partitions, links, QoS tables (limited to the operational VLs of the links) and multicast trees
+//! (which may depend on the routing engine).
 
 use super::lids::{self, Memory};
 use super::links::{self, LinkInput};
@@ -32,8 +32,8 @@ pub struct PlanInput<'a> {
     pub options: &'a Options,
     /// The assignments of earlier plans, which are kept where possible.
     pub memory: &'a Memory,
-    /// torus-2QoS.conf as read at the start of this reconfiguration; the error is reported by the engine
-    /// if it needs the file.
+    /// torus-2QoS.conf as read at the start of this reconfiguration; the error is reported by the
+    /// engine if it needs the file.
     pub torus_config: &'a Result<TorusConfig, Vec<Note>>,
     /// The partitions of partitions.conf; without the file those of [`partitions::default`].
     pub partitions: &'a [Partition],

@@ -1,15 +1,16 @@
 //! LID assignment.
 //!
-//! Input: the end ports with the LIDs they carry, and the LIDs assigned before ([`Memory`], stored in
-//! the file guid2lid). Result: the [`LidTable`] and the new memory. Invariant: LID ranges of different
-//! ports are disjoint, because a range is assigned only if all of it is free in the allocator.
+//! Input: the end ports with the LIDs they carry, and the LIDs assigned before ([`Memory`], stored
+//! in the file guid2lid). Result: the [`LidTable`] and the new memory. Invariant: LID ranges of
+//! different ports are disjoint, because a range is assigned only if all of it is free in the
+//! allocator.
 //!
 //! A port keeps its LIDs whenever possible, since its peers cache them. The LIDs of a port are, in
 //! this order of preference:
 //!
 //! 1. The LIDs recorded for the port GUID. The LIDs of absent ports stay reserved for their return.
-//! 2. The LID the port carries, if its whole range is free. If two ports carry the same LID, the SM's
-//!    own port keeps it, otherwise the first port in the order of the fabric.
+//! 2. The LID the port carries, if its whole range is free. If two ports carry the same LID, the
+//!    SM's own port keeps it, otherwise the first port in the order of the fabric.
 //! 3. The lowest free range.
 //!
 //! Ranges of 2^LMC LIDs start at a multiple of 2^LMC (IBA vol. 1, 7.11.1).
@@ -41,9 +42,9 @@ impl Memory {
         Self { guid2lid: Arc::new(guid2lid), ..Self::default() }
     }
 
-    /// The memory of a standby SM that becomes master. The previous master may have assigned LIDs, so
-    /// the LIDs that the devices carry take precedence; with `honor_guid2lid_file` the file (`guid2lid`,
-    /// shared with that SM) does.
+    /// The memory of a standby SM that becomes master. The previous master may have assigned LIDs,
+    /// so the LIDs that the devices carry take precedence; with `honor_guid2lid_file` the file
+    /// (`guid2lid`, shared with that SM) does.
     pub fn after_standby(self, options: &Options, guid2lid: Arc<Guid2Lid>) -> Self {
         let guid2lid = if options.honor_guid2lid_file { guid2lid } else { Arc::default() };
         Self { guid2lid, removed_pkeys: RemovedPkeys::default(), ..self }
@@ -69,7 +70,8 @@ impl LidAllocator {
         self.0[first..first + usize::from(count)].fill(true);
     }
 
-    /// The lowest free range of `count` LIDs at or after `from`, aligned to `count` and at most `limit`.
+    /// The lowest free range of `count` LIDs at or after `from`, aligned to `count` and at most
+    /// `limit`.
     fn lowest(&self, from: u16, count: u16, limit: u16) -> Option<u16> {
         let starts = (from.next_multiple_of(count)..=limit).step_by(count.into());
         starts
@@ -86,8 +88,8 @@ pub fn lmc_of(fabric: &Fabric, port: PortId, options: &Options) -> u8 {
     if takes_lmc { options.lmc.min(7) } else { 0 }
 }
 
-/// Assigns LIDs to all end ports. Ports for which no LIDs are left are absent from the table and named
-/// in the notes.
+/// Assigns LIDs to all end ports. Ports for which no LIDs are left are absent from the table and
+/// named in the notes.
 pub fn assign(
     fabric: &Fabric,
     options: &Options,
@@ -135,8 +137,8 @@ impl Assignment<'_> {
         1 << lmc_of(self.fabric, port, self.options)
     }
 
-    /// Reserves the LIDs of the usable entries. An entry whose port needs more LIDs or another alignment
-    /// is dropped.
+    /// Reserves the LIDs of the usable entries. An entry whose port needs more LIDs or another
+    /// alignment is dropped.
     fn reserve_recorded(&mut self, guid2lid: &Guid2Lid) {
         for (&guid, &(first, last)) in guid2lid {
             if !first.is_unicast() || !last.is_unicast() || first > last {

@@ -41,8 +41,8 @@ pub struct LinkInput<'a> {
     pub vl_high_limit: &'a dyn Fn(PortId) -> Option<u8>,
     /// True for end ports that get ClientReregister set.
     pub reregister: &'a dyn Fn(PortId) -> bool,
-    /// P_Key enforcement (inbound, outbound) of switch ports, by port slot; `None` keeps the observed
-    /// bits.
+    /// P_Key enforcement (inbound, outbound) of switch ports, by port slot; `None` keeps the
+    /// observed bits.
     pub enforcement: &'a PagedVec<Option<(bool, bool)>>,
 }
 
@@ -240,8 +240,8 @@ macro_rules! copy_fields {
     ($from:ident => $to:ident: $($get:ident, $set:ident;)*) => { $($to.$set($from.$get());)* };
 }
 
-/// The fields that a Set changes, with the values they read back; all other fields are 0. States and
-/// ClientReregister are requests rather than values and are excluded.
+/// The fields that a Set changes, with the values they read back; all other fields are 0. States
+/// and ClientReregister are requests rather than values and are excluded.
 pub fn settable(info: &PortInfo) -> PortInfo {
     let mut out = PortInfo::default();
     copy_fields! { info => out:

@@ -2,13 +2,14 @@
 //! and the assignments that must stay as they are ([`lids::Memory`]).
 //!
 //! Nothing under `plan/` opens a file, reads a clock, sends a MAD or writes a log; messages for the
-//! operator are returned as [`Note`]s. Planning is deterministic: equal input gives an equal plan on
-//! any machine.
+//! operator are returned as [`Note`]s. Planning is deterministic: equal input gives an equal plan
+//! on any machine.
 //!
 //! * [`compute`]: the entry point, which runs the stages in order;
 //! * [`lids`]: LID assignment; * [`links`]: the PortInfo of every port;
 //! * [`partitions`]: P_Key tables;
-//! * [`qos`]: SL to VL mapping and VL arbitration tables, and qos-policy.conf resolved for a fabric;
+//! * [`qos`]: SL to VL mapping and VL arbitration tables, and qos-policy.conf resolved for a
+//!   fabric;
 //! * [`routing`]: the routing engines, and the chain in which they are tried;
 //! * [`multicast`]: multicast forwarding tables; * [`aliases`]: GUID tables (alias GUIDs);
 //! * [`mod@update`]: incremental planning after a small change of the fabric;

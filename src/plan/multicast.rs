@@ -4,10 +4,10 @@
 //! forwards each MLID. Invariant: the ports of an MLID form a tree that connects its members, so a
 //! packet reaches every member once and never loops.
 //!
-//! Groups with the same MLID share a tree, because switches forward by MLID alone. The routing engine
-//! may supply the tree (torus-2QoS does, to stay free of credit loops); otherwise `tree` builds one
-//! of shortest paths, as OpenSM does. Switches whose multicast table is too small for an MLID get no
-//! entry; the trees built here avoid them.
+//! Groups with the same MLID share a tree, because switches forward by MLID alone. The routing
+//! engine may supply the tree (torus-2QoS does, to stay free of credit loops); otherwise `tree`
+//! builds one of shortest paths, as OpenSM does. Switches whose multicast table is too small for an
+//! MLID get no entry; the trees built here avoid them.
 
 #[cfg(test)]
 mod tests;
@@ -72,8 +72,8 @@ struct MergedGroup {
 }
 
 /// Computes the tables for `groups`. A group with a single member gets entries only if the engine
-/// supplies them. The notes name members and switches that are left out. The trees of different MLIDs
-/// are independent, which [`mod@update`] relies on.
+/// supplies them. The notes name members and switches that are left out. The trees of different
+/// MLIDs are independent, which [`mod@update`] relies on.
 pub fn plan(
     fabric: &Fabric,
     lids: &LidTable,
@@ -160,7 +160,8 @@ fn build_missing_trees(
     }
     let policy = routing.policy.as_any().downcast_ref::<MinHopPolicy>();
     let graph = SwitchGraph::new(fabric, policy.map_or(&[], MinHopPolicy::hop_weights));
-    // The higher the MLID, the fewer multicast tables hold it: one tree builder per set of switches.
+    // The higher the MLID, the fewer multicast tables hold it: one tree builder per set of
+    // switches.
     while let Some((first, _)) = missing.first() {
         let able = able_switches(fabric, first.mlid);
         let same = missing.partition_point(|(group, _)| able_switches(fabric, group.mlid) == able);

@@ -1,7 +1,7 @@
 //! Incremental planning after a change of multicast groups and of nothing else.
 //!
-//! LIDs, routes, links, partitions and QoS tables do not depend on groups, so the new plan shares them
-//! with the previous one. The trees of the changed MLIDs, and MulticastFDBTop, are computed as
+//! LIDs, routes, links, partitions and QoS tables do not depend on groups, so the new plan shares
+//! them with the previous one. The trees of the changed MLIDs, and MulticastFDBTop, are computed as
 //! [`super::compute`] does.
 
 use super::multicast::{self, MulticastDelta};
@@ -10,8 +10,8 @@ use crate::config::options::Options;
 use crate::fabric::Fabric;
 use std::sync::Arc;
 
-/// Updates the plan `before` after `change`. Fabric and options must be those of `before`; the result
-/// then equals that of [`super::compute::compute`] for all groups.
+/// Updates the plan `before` after `change`. Fabric and options must be those of `before`; the
+/// result then equals that of [`super::compute::compute`] for all groups.
 pub fn update_multicast(
     fabric: &Fabric,
     options: &Options,

@@ -1,11 +1,11 @@
 //! Incremental planning after a small change of the fabric.
 //!
-//! A [`PlanBaseline`] is a plan together with its input. [`update`] takes a baseline and new input, and
-//! gives the same result as [`compute()`] with the baseline's plan as the previous one.
+//! A [`PlanBaseline`] is a plan together with its input. [`update`] takes a baseline and new input,
+//! and gives the same result as [`compute()`] with the baseline's plan as the previous one.
 //!
-//! Invariant: every entry of the result equals the entry that [`compute()`] gives. Each stage keeps an
-//! entry of the baseline only if nothing the entry depends on differs between the two snapshots; a
-//! stage that cannot tell (its input changed as a whole) is computed from scratch. All stages are
+//! Invariant: every entry of the result equals the entry that [`compute()`] gives. Each stage keeps
+//! an entry of the baseline only if nothing the entry depends on differs between the two snapshots;
+//! a stage that cannot tell (its input changed as a whole) is computed from scratch. All stages are
 //! computed from scratch if nodes appeared or disappeared, or if options or LIDs changed.
 
 use super::compute::{self, PlanError, PlanInput, PlanParts, Planned, StageResults, compute};
@@ -59,7 +59,8 @@ pub struct BaselineInputs {
 }
 
 impl PlanBaseline {
-    /// Creates a baseline from a plan, its input and the `state` that [`Planned::split`] returned with it.
+    /// Creates a baseline from a plan, its input and the `state` that [`Planned::split`] returned
+    /// with it.
     pub fn new(inputs: BaselineInputs, state: BaselineState, plan: Arc<Plan>) -> Self {
         let BaselineInputs { fabric, options, partitions, observed_pkeys, memory } = inputs;
         let end_ports: Vec<PortId> = fabric.end_ports().collect();
@@ -243,7 +244,8 @@ impl Update<'_> {
         }
     }
 
-    /// The `qos-setup` scopes. Those of the baseline are kept if their port groups cannot have changed.
+    /// The `qos-setup` scopes. Those of the baseline are kept if their port groups cannot have
+    /// changed.
     fn setup(&self, partitions: &PartitionTables) -> Option<Arc<QosSetup>> {
         let (input, baseline) = (self.input, self.baseline);
         let policy = input.setup_policy()?;
@@ -260,8 +262,8 @@ impl Update<'_> {
         Some(kept.map_or_else(|| Arc::new(made()), Arc::clone))
     }
 
-    /// The multicast tables, and the groups that were planned. The tables of the baseline are kept if
-    /// groups, links to end ports and the engine's trees are the same.
+    /// The multicast tables, and the groups that were planned. The tables of the baseline are kept
+    /// if groups, links to end ports and the engine's trees are the same.
     fn multicast(
         &self,
         lids: &LidTable,

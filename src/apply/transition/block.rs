@@ -4,8 +4,8 @@
 //! derived from the few switches that change its entry ([`super::lid_change`]); all other switches
 //! forward the LID as before.
 //!
-//! A new entry that leads over a link which is not ACTIVE yet, at a switch whose packets arrive now, is
-//! deferred until the ports are ACTIVE.
+//! A new entry that leads over a link which is not ACTIVE yet, at a switch whose packets arrive
+//! now, is deferred until the ports are ACTIVE.
 
 use super::lid_change::{LidChange, PathEnd, PathFollower};
 use super::switch_update::SwitchUpdate;

@@ -1,22 +1,22 @@
 //! The order of the changes of one LID.
 //!
-//! Input: the switches that change the entry of a LID (the nodes), and for each node its old and new
-//! path, followed over unchanged switches to the next node, to the owner of the LID, or to a hole: a
-//! switch that drops the packet. Result: the pairs (v, w) such that v must change after w.
+//! Input: the switches that change the entry of a LID (the nodes), and for each node its old and
+//! new path, followed over unchanged switches to the next node, to the owner of the LID, or to a
+//! hole: a switch that drops the packet. Result: the pairs (v, w) such that v must change after w.
 //!
-//! Invariant: if all pairs are respected, then in every mixture of old and new entries no packet loops,
-//! and no packet that arrives by the old routes and by the new routes is lost. Let w be the next node on
-//! the new path of v:
+//! Invariant: if all pairs are respected, then in every mixture of old and new entries no packet
+//! loops, and no packet that arrives by the old routes and by the new routes is lost. Let w be the
+//! next node on the new path of v:
 //!
-//! * A loop through v with its new entry requires that w can reach v by old or new entries, that is,
-//!   that v and w are in the same strongly connected component of the graph of all old and new paths.
-//!   Then v changes after w. A loop would therefore consist of new entries only, but the new routes
-//!   have no loop.
-//! * A packet is lost behind v only if some path from w leads to a hole that the new entries close (an
-//!   old entry without a link, an empty table). Then v changes after w, provided that packets reach v and
-//!   arrive in the end.
-//! * A node at which the new entries open a hole (the LID is given up there) changes after all nodes
-//!   that lead to it by old entries and turn away from it.
+//! * A loop through v with its new entry requires that w can reach v by old or new entries, that
+//!   is, that v and w are in the same strongly connected component of the graph of all old and new
+//!   paths. Then v changes after w. A loop would therefore consist of new entries only, but the new
+//!   routes have no loop.
+//! * A packet is lost behind v only if some path from w leads to a hole that the new entries close
+//!   (an old entry without a link, an empty table). Then v changes after w, provided that packets
+//!   reach v and arrive in the end.
+//! * A node at which the new entries open a hole (the LID is given up there) changes after all
+//!   nodes that lead to it by old entries and turn away from it.
 //!
 //! All other changes may happen at any time.
 

@@ -1,16 +1,16 @@
-//! The order in which the tables of a live fabric change, so that packets in flight neither loop nor
-//! get lost.
+//! The order in which the tables of a live fabric change, so that packets in flight neither loop
+//! nor get lost.
 //!
 //! Switches are programmed one after the other, so old and new routes coexist for a while. Input: a
-//! [`Delta`] between the tables that the devices hold and the plan. Result: [`Steps`], which name for
-//! every Set the Sets that must be acknowledged before it. Invariant: whichever Sets have been
-//! acknowledged in an order that respects the steps, no LID loops, and a packet that arrived before and
-//! will arrive afterwards arrives in between, too (`lid_change` has the argument). Independent Sets do
-//! not wait for each other, so ordering costs little time.
+//! [`Delta`] between the tables that the devices hold and the plan. Result: [`Steps`], which name
+//! for every Set the Sets that must be acknowledged before it. Invariant: whichever Sets have been
+//! acknowledged in an order that respects the steps, no LID loops, and a packet that arrived before
+//! and will arrive afterwards arrives in between, too (`lid_change` has the argument). Independent
+//! Sets do not wait for each other, so ordering costs little time.
 //!
 //! * `lid_change`: the dependencies for one LID; `block`: for all LIDs of a block;
-//! * `schedule`: from dependencies of LIDs to Sets of blocks of 64 LIDs, with intermediate versions of
-//!   blocks that depend on each other; `strong_components` finds potential loops;
+//! * `schedule`: from dependencies of LIDs to Sets of blocks of 64 LIDs, with intermediate versions
+//!   of blocks that depend on each other; `strong_components` finds potential loops;
 //! * `multicast`: multicast forwarding tables;
 //! * [`dispatch`]: the Sets that may be sent next.
 //!
@@ -18,14 +18,14 @@
 //!
 //! * SL to VL mappings that open a dropped SL precede all forwarding tables; mappings that begin to
 //!   drop an SL follow all of them.
-//! * LinearFDBTop is raised after the entries beyond it were written, because the switch may hold stale
-//!   entries there, and before entries of other switches lead to it. A table about which nothing is
-//!   known has no stale entries; its LinearFDBTop is raised at once.
-//! * Routes over links that come up with this plan are set after the ports are ACTIVE, unless there is
-//!   no route at present ([`Step::is_deferred`]).
+//! * LinearFDBTop is raised after the entries beyond it were written, because the switch may hold
+//!   stale entries there, and before entries of other switches lead to it. A table about which
+//!   nothing is known has no stale entries; its LinearFDBTop is raised at once.
+//! * Routes over links that come up with this plan are set after the ports are ACTIVE, unless there
+//!   is no route at present ([`Step::is_deferred`]).
 //!
-//! Nothing is ordered if this SM does not know what the switches hold: on an unprogrammed fabric, and
-//! after taking over from another SM (see [`is_live`]).
+//! Nothing is ordered if this SM does not know what the switches hold: on an unprogrammed fabric,
+//! and after taking over from another SM (see [`is_live`]).
 
 mod block;
 pub mod dispatch;
@@ -73,14 +73,15 @@ pub struct Steps {
     committed_routes: CommittedRoutes,
 }
 
-/// The (switch, LID) pairs whose new route is complete when its entry is set: the next switch on
-/// the route that changes has its new entry before. A packet forwarded by such an entry never meets
-/// an old entry.
+/// The (switch, LID) pairs for which the next switch on the new route that changes has its new
+/// entry first. A packet that the switch forwards by its new entry therefore meets the new entry
+/// there, too.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CommittedRoutes(HashMap<(SwitchId, u32), u64>);
 
 impl CommittedRoutes {
-    /// True if packets that `switch` forwards to `lid` by its new entry follow new entries only.
+    /// True if packets that `switch` forwards to `lid` by its new entry meet new entries at the
+    /// next switch that changes.
     pub fn holds(&self, switch: SwitchId, lid: Lid) -> bool {
         let block = (lid.index() / LFT_BLOCK) as u32;
         let lids = self.0.get(&(switch, block)).copied().unwrap_or_default();

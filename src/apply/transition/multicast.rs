@@ -4,15 +4,15 @@
 //! Invariant: no mixture of old and new entries contains a loop, in which a packet would be copied
 //! forever.
 //!
-//! If the union of the cables of both trees has no cycle, any mixture of the trees is free of loops:
-//! new branches are made first and old ones removed afterwards (make before break), and no member
-//! misses a packet. If the union has a cycle, the branches that do not stay are removed from all
-//! switches first, and new ones are made afterwards (break before make): members may miss packets for a
-//! moment, but none loops.
+//! If the union of the cables of both trees has no cycle, any mixture of the trees is free of
+//! loops: new branches are made first and old ones removed afterwards (make before break), and no
+//! member misses a packet. If the union has a cycle, the branches that do not stay are removed from
+//! all switches first, and new ones are made afterwards (break before make): members may miss
+//! packets for a moment, but none loops.
 //!
 //! In both cases all switches change from the old mask to an intermediate one (the union or the
-//! intersection of both masks), and after all of them have, to the new one. A step that changes nothing
-//! is omitted.
+//! intersection of both masks), and after all of them have, to the new one. A step that changes
+//! nothing is omitted.
 
 use super::{Steps, is_active};
 use crate::apply::delta::{Delta, mft_block};

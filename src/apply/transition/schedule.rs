@@ -4,11 +4,11 @@
 //! satisfies them. Invariant: when a Set is emitted, every LID that it changes has no unsatisfied
 //! dependency, unless the block cannot be mixed.
 //!
-//! A Set writes all 64 LIDs of a block at once. If switches depend on each other for different LIDs, no
-//! order of whole blocks is valid. Then a switch gets an intermediate version first, with the new
-//! entries of those LIDs that have no unsatisfied dependency; the switch on which most others wait is
-//! chosen. Because the dependencies of a single LID have no cycle, some LID can always change, and the
-//! algorithm terminates.
+//! A Set writes all 64 LIDs of a block at once. If switches depend on each other for different
+//! LIDs, no order of whole blocks is valid. Then a switch gets an intermediate version first, with
+//! the new entries of those LIDs that have no unsatisfied dependency; the switch on which most
+//! others wait is chosen. Because the dependencies of a single LID have no cycle, some LID can
+//! always change, and the algorithm terminates.
 
 use super::block::{Block, Dependency};
 use std::cmp::Reverse;

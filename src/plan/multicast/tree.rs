@@ -1,11 +1,11 @@
 //! Multicast trees of shortest paths.
 //!
 //! The root is the switch with the smallest distance to its farthest member. From the root a path
-//! leads to the switch of every member, at each hop through the first port on a shortest path. If the
-//! path to a member reaches a switch that is already in the tree, only the part of the path behind the
-//! last such switch is added. Every switch except the root therefore has exactly one link towards the
-//! root, and the result has no loop. (OpenSM adds both paths, which makes loops on fabrics with
-//! irregular port numbering. If no paths meet, the trees are the same.)
+//! leads to the switch of every member, at each hop through the first port on a shortest path. If
+//! the path to a member reaches a switch that is already in the tree, only the part of the path
+//! behind the last such switch is added. Every switch except the root therefore has exactly one
+//! link towards the root, and the result has no loop. (OpenSM adds both paths, which makes loops on
+//! fabrics with irregular port numbering. If no paths meet, the trees are the same.)
 
 use super::too_small;
 use crate::fabric::{Fabric, PortId, SwitchId};
@@ -102,8 +102,8 @@ impl<'a> TreeBuilder<'a> {
         Note::error("0A06", format!("{mlid} is not routed to its member {port}{lid}: no path"))
     }
 
-    /// The switch that reaches the most members and, among equals, has the fewest hops to its farthest
-    /// member. A host is one hop from its switch.
+    /// The switch that reaches the most members and, among equals, has the fewest hops to its
+    /// farthest member. A host is one hop from its switch.
     fn root(&self, members: &BTreeMap<SwitchId, Vec<PortNum>>) -> Option<SwitchId> {
         let mut unreached = vec![0u32; self.able.len()];
         let mut farthest = vec![0u16; self.able.len()];

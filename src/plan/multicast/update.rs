@@ -18,8 +18,8 @@ pub struct MulticastDelta {
     pub groups: Vec<GroupMembers>,
 }
 
-/// Updates the tables `before`. Fabric, routes and options must be those of `before`; the result then
-/// equals that of [`plan`] for all groups.
+/// Updates the tables `before`. Fabric, routes and options must be those of `before`; the result
+/// then equals that of [`plan`] for all groups.
 pub fn update(
     fabric: &Fabric,
     lids: &LidTable,

@@ -12,9 +12,9 @@ use std::collections::HashMap;
 pub struct WantedKeys {
     /// The keys, in the order in which they are placed.
     pub keys: Vec<Pkey>,
-    /// The position in the configuration of the last assignment of index 0, and the assigned key. The key
-    /// is `None` if a later entry for the port in the same partition revoked the assignment; as in
-    /// OpenSM, an earlier assignment does not apply again then.
+    /// The position in the configuration of the last assignment of index 0, and the assigned key.
+    /// The key is `None` if a later entry for the port in the same partition revoked the
+    /// assignment; as in OpenSM, an earlier assignment does not apply again then.
     pub index0: Option<(u32, Option<Pkey>)>,
 }
 
@@ -35,8 +35,8 @@ struct PortMembership {
 
 impl Memberships {
     /// Distributes the keys of `partitions` in OpenSM's order (ascending by byte-swapped key, as on
-    /// little-endian machines), so that the keys of an unconfigured port get the same indexes as from
-    /// OpenSM. In a partition, the limited key comes before the full one.
+    /// little-endian machines), so that the keys of an unconfigured port get the same indexes as
+    /// from OpenSM. In a partition, the limited key comes before the full one.
     pub fn of(fabric: &Fabric, partitions: &[Partition], options: &Options) -> Self {
         let end_ports = EndPorts::new(fabric);
         let mut by_port = vec![WantedKeys::default(); fabric.ports().len()];

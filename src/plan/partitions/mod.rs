@@ -1,16 +1,18 @@
 //! P_Key tables of all ports, and P_Key enforcement on switch ports.
 //!
-//! Input: the partitions, the tables read from the devices, and the indexes of removed keys. Result:
-//! the blocks to write. Invariant: a key that a port holds and keeps stays at its table index, because
-//! clients address keys by index; [`place`] moves a key only to or from index 0.
+//! Input: the partitions, the tables read from the devices, and the indexes of removed keys.
+//! Result: the blocks to write. Invariant: a key that a port holds and keeps stays at its table
+//! index, because clients address keys by index; with `keep_pkey_indexes`, [`place`] moves a key
+//! only to or from index 0.
 //!
-//! * [`resolve`]: [`Partition`]s from partitions.conf; without the file, the [`default`] partition, of
-//!   which every port is a full member;
+//! * [`resolve`]: [`Partition`]s from partitions.conf; without the file, the [`default`] partition,
+//!   of which every port is a full member;
 //! * [`members`]: the keys of each end port;
-//! * [`place`]: the table index of each key. The default key belongs at index 0 (IBA vol. 1, 10.9.1.2)
-//!   unless the configuration assigns index 0 to another key;
+//! * [`place`]: the table index of each key. The default key belongs at index 0 (IBA vol. 1,
+//!   10.9.1.2) unless the configuration assigns index 0 to another key;
 //! * [`removed_pkeys`]: the former indexes of removed keys, for their return;
-//! * [`steps`]: the order in which blocks are written, so that no port temporarily loses a key it keeps.
+//! * [`steps`]: the order in which blocks are written, so that no port temporarily loses a key it
+//!   keeps.
 
 pub mod members;
 pub mod place;
@@ -43,8 +45,8 @@ pub struct PartitionTables {
     pub blocks: PagedVec<Vec<(u16, PkeyBlock)>>,
     /// The keys of each end port, by port slot, for path and group checks.
     pub keys: PagedVec<Vec<Pkey>>,
-    /// P_Key enforcement (inbound, outbound) of switch ports, by port slot; `None` keeps the observed
-    /// bits.
+    /// P_Key enforcement (inbound, outbound) of switch ports, by port slot; `None` keeps the
+    /// observed bits.
     pub enforcement: PagedVec<Option<(bool, bool)>>,
     /// The service levels of the partitions, by partition number, ascending.
     pub service_levels: Vec<(u16, Sl)>,
@@ -89,8 +91,8 @@ impl Member {
     }
 }
 
-/// A multicast group of partitions.conf, in the encoding of MCMemberRecord (IBA vol. 1, 15.2.5.17; RFC
-/// 4391).
+/// A multicast group of partitions.conf, in the encoding of MCMemberRecord (IBA vol. 1, 15.2.5.17;
+/// RFC 4391).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PermanentGroup {
     /// The position in the configuration, from 0. Groups get their MLIDs in this order.
@@ -114,8 +116,8 @@ pub struct PermanentGroup {
 }
 
 /// Plans the tables of `partitions`. `observed` holds the blocks read from each port, by port slot;
-/// blocks that were not read are written only if they hold a key. `removed` are the removed keys of the
-/// previous plan; the updated ones are returned. The notes name ports whose table is too small.
+/// blocks that were not read are written only if they hold a key. `removed` are the removed keys of
+/// the previous plan; the updated ones are returned. The notes name ports whose table is too small.
 pub fn tables(
     fabric: &Fabric,
     partitions: &[Partition],
@@ -205,8 +207,8 @@ impl TablePlanner<'_> {
         PortTables { blocks, held, removed, peer_enforcement, notes }
     }
 
-    /// The enforcement at the switch port `peer`, which is linked to a port with the keys `held`; `None`
-    /// if the switch does not support enforcement.
+    /// The enforcement at the switch port `peer`, which is linked to a port with the keys `held`;
+    /// `None` if the switch does not support enforcement.
     fn enforcement(
         &self,
         peer: PortId,
@@ -229,7 +231,8 @@ impl TablePlanner<'_> {
         if !inbound && !outbound {
             return Some(Enforcement::default());
         }
-        // Like OpenSM, write the table even if the switch does not enforce in the configured direction.
+        // Like OpenSM, write the table even if the switch does not enforce in the configured
+        // direction.
         let bits = (
             inbound && switch.inbound_enforcement_cap(),
             outbound && switch.outbound_enforcement_cap(),
@@ -239,13 +242,14 @@ impl TablePlanner<'_> {
             let (place, count) = (self.fabric.describe(peer), keys.len());
             let entries = counted(cap, "entry", "entries");
             let text = format!(
-                "P_Keys are not enforced at {place}: its table has {entries}, and {count} P_Keys are needed"
+                "P_Keys are not enforced at {place}: its table has {entries}, and {count} \
+                 P_Keys are needed"
             );
             notes.push(Note::error("0507", text));
             return Some(Enforcement::default());
         }
-        // No client uses the indexes of a switch port's table, but keys that keep their index are never
-        // absent while the table is rewritten.
+        // No client uses the indexes of a switch port's table, but keys that keep their index are
+        // never absent while the table is rewritten.
         let index0 = keys.first().map(|&key| (0, Some(key)));
         let old = self.observed(peer);
         let wanted = WantedKeys { keys, index0 };

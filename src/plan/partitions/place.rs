@@ -39,10 +39,10 @@ pub struct PlacedKeys {
 
 /// Places the keys of `wanted` in a table of `cap` entries.
 ///
-/// With `keep_pkey_indexes`, a present key keeps its index and a
-/// returning key gets its former one. A new key is placed behind all present and removed keys, so that
-/// an index cached by a client is reused late, and in a gap only if the table has no entry behind them.
-/// The key that belongs at index 0 moves there and frees its former index.
+/// With `keep_pkey_indexes`, a present key keeps its index and a returning key gets its former one.
+/// A new key is placed behind all present and removed keys, so that an index cached by a client is
+/// reused late, and in a gap only if the table has no entry behind them. The key that belongs at
+/// index 0 moves there and frees its former index.
 pub fn place(
     wanted: &WantedKeys,
     previous: PreviousTable<'_>,
@@ -98,8 +98,8 @@ fn first_key(wanted: &WantedKeys, both: bool) -> Option<Pkey> {
     full.or_else(|| Some(Pkey::DEFAULT_LIMITED).filter(has))
 }
 
-/// Places new keys: at the index in `earlier` if it is free, else at the first free index from `behind`
-/// on, else in the first gap. Returns the keys that do not fit.
+/// Places new keys: at the index in `earlier` if it is free, else at the first free index from
+/// `behind` on, else in the first gap. Returns the keys that do not fit.
 fn append(
     table: &mut [Pkey],
     mut behind: usize,
@@ -161,8 +161,8 @@ fn removed(
     removed
 }
 
-/// The keys that a switch port needs to pass the traffic of `held`: the limited key of a partition is
-/// redundant beside the full one.
+/// The keys that a switch port needs to pass the traffic of `held`: the limited key of a partition
+/// is redundant beside the full one.
 pub fn without_implied(held: &[Pkey], key_index: &mut KeyIndex) -> Vec<Pkey> {
     held.iter().for_each(|key| key_index.0[usize::from(key.0)] = 0);
     let implied = |key: &Pkey| !key.is_full() && key_index.0[usize::from(key.0 | 0x8000)] == 0;

@@ -2,10 +2,10 @@
 //!
 //! Clients address keys by index, and some cache the index of a partition even after its key was
 //! removed. While the subnet manager runs, the index of a removed key is therefore reused only when
-//! no other index is free, and a key that returns gets its former index. Present keys need no record,
-//! because they keep their indexes anyway; keys written by an earlier subnet manager are treated like
-//! own ones. The records of a port are dropped when it leaves the fabric, and all records are lost on
-//! a restart, as with OpenSM.
+//! no other index is free, and a key that returns gets its former index. Present keys need no
+//! record, because they keep their indexes anyway; keys written by an earlier subnet manager are
+//! treated like own ones. The records of a port are dropped when it leaves the fabric, and all
+//! records are lost on a restart, as with OpenSM.
 
 use crate::ids::{Guid, Pkey};
 use std::collections::BTreeMap;

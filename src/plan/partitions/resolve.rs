@@ -1,9 +1,10 @@
-//! Resolves partitions.conf: generates missing P_Keys, merges definitions of the same partition, and
-//! creates the multicast groups.
+//! Resolves partitions.conf: generates missing P_Keys, merges definitions of the same partition,
+//! and creates the multicast groups.
 //!
-//! Input: the definitions in the order of the file, and the partitions of the last time. Result: the
-//! partitions in the order of their first definition. Invariant: partition numbers are distinct,
-//! because a generated key is chosen outside of the keys in the file and of all keys in use.
+//! Input: the definitions in the order of the file, and the partitions of the last time. Result:
+//! the partitions in the order of their first definition. Invariant: partition numbers are
+//! distinct, because a generated key is chosen outside of the keys in the file and of all keys in
+//! use.
 //!
 //! Differences from OpenSM:
 //!
@@ -30,8 +31,8 @@ const IP_Q_KEY: u32 = 0xB1B;
 /// The highest partition number that is generated; 0x7FFF is the default partition.
 const MAX_GENERATED_KEY: u16 = 0x7FFE;
 
-/// The partitions of a subnet without partitions.conf: the default partition, with all ports as full
-/// members and the IPoIB broadcast group.
+/// The partitions of a subnet without partitions.conf: the default partition, with all ports as
+/// full members and the IPoIB broadcast group.
 pub fn default(options: &Options) -> Vec<Partition> {
     let pkey = Pkey::DEFAULT_LIMITED;
     let mut default = bare("Default".to_owned(), pkey);
@@ -48,9 +49,9 @@ fn bare(name: String, pkey: Pkey) -> Partition {
     Partition { name, pkey, members: Vec::new(), sl: Sl(0), groups: Vec::new() }
 }
 
-/// Resolves a configuration. `before` are the partitions of the last time: a partition without a key in
-/// the configuration keeps the key that was generated for its name. The notes name partitions and
-/// groups that are left out.
+/// Resolves a configuration. `before` are the partitions of the last time: a partition without a
+/// key in the configuration keeps the key that was generated for its name. The notes name
+/// partitions and groups that are left out.
 pub fn partitions(
     config: &PartitionsConfig,
     options: &Options,
@@ -156,7 +157,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The index of the partition of a definition, which is created if necessary; `None` if no key is left.
+    /// The index of the partition of a definition, which is created if necessary; `None` if no key
+    /// is left.
     fn find(&mut self, definition: &Definition) -> Option<usize> {
         let pkey = match definition.pkey {
             Some(pkey) => pkey,
@@ -223,9 +225,9 @@ impl<'a> Resolver<'a> {
         self.partitions[index].groups.push(group);
     }
 
-    /// Adds the groups that were rejected because the file defines their broadcast group later. OpenSM
-    /// reads the file at every heavy sweep and creates them at the second one; in both, they come after
-    /// all other groups.
+    /// Adds the groups that were rejected because the file defines their broadcast group later.
+    /// OpenSM reads the file at every heavy sweep and creates them at the second one; in both, they
+    /// come after all other groups.
     fn retry_rejected_groups(&mut self) {
         for (index, line, group) in std::mem::take(&mut self.rejected) {
             if self.groups.contains(&group.mgid) {

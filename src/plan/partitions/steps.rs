@@ -4,17 +4,17 @@
 //! Invariant: a key that the port holds and keeps is in its table at all times; otherwise the port
 //! would drop traffic of a partition that it never left.
 //!
-//! A Set replaces a block of 32 entries at once, but the Sets of several blocks may take effect in any
-//! order. A key that moves to another block therefore stays at its old index until the Set with its new
-//! index was acknowledged. For that, a table changes in steps: the Sets of one step may be outstanding
-//! together, and the next step begins when all of them were answered.
+//! A Set replaces a block of 32 entries at once, but the Sets of several blocks may take effect in
+//! any order. A key that moves to another block therefore stays at its old index until the Set with
+//! its new index was acknowledged. For that, a table changes in steps: the Sets of one step may be
+//! outstanding together, and the next step begins when all of them were answered.
 
 use crate::ids::Pkey;
 use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
 use std::collections::{HashMap, HashSet};
 
-/// Maximum number of steps in one reconfiguration. With stable indexes four suffice (temporary copy,
-/// free the target index, move the key, clear its old index). When keys are compacted
+/// Maximum number of steps in one reconfiguration. With stable indexes four suffice (temporary
+/// copy, free the target index, move the key, clear its old index). When keys are compacted
 /// (`keep_pkey_indexes` FALSE), each block may have to wait for the next one, and a table has up to
 /// 2048 blocks; the remaining steps follow with the next sweep.
 pub const MAX_ROUNDS: usize = 64;
@@ -22,9 +22,9 @@ pub const MAX_ROUNDS: usize = 64;
 /// The blocks to write next to change a table of `cap` entries from `held` to `wanted`; empty if it
 /// equals `wanted`. A key that is in both, with either membership, stays in the table throughout.
 ///
-/// Keys that exchange indexes across blocks do so via a temporary copy at an index that is free before
-/// and after. If no index is free (the table is full), the step writes all blocks, and keys may be
-/// absent until it is complete.
+/// Keys that exchange indexes across blocks do so via a temporary copy at an index that is free
+/// before and after. If no index is free (the table is full), the step writes all blocks, and keys
+/// may be absent until it is complete.
 pub fn next_step(
     held: &[PkeyBlock],
     wanted: &[(u16, PkeyBlock)],
@@ -50,8 +50,8 @@ pub fn next_step(
     temporary_copy(&targets, &changed, &old, cap).map_or(changed, |block| vec![block])
 }
 
-/// The block with a temporary copy of a key, at an index that is free before and after. The copy allows
-/// the key's old index to be overwritten, which resolves an exchange of indexes.
+/// The block with a temporary copy of a key, at an index that is free before and after. The copy
+/// allows the key's old index to be overwritten, which resolves an exchange of indexes.
 fn temporary_copy(
     targets: &TargetIndexes<'_>,
     changed: &[(u16, PkeyBlock)],
@@ -121,7 +121,8 @@ impl<'a> TargetIndexes<'a> {
             wanted == Some(old(block).0[index])
         };
         let mut next = wanted;
-        // Keys that move within this block move at once, unless their target index is still occupied.
+        // Keys that move within this block move at once, unless their target index is still
+        // occupied.
         for _ in 0..=PKEY_BLOCK {
             let before = next;
             for index in 0..PKEY_BLOCK {

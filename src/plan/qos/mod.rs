@@ -2,8 +2,10 @@
 //!
 //! * [`QosConfig`]: the `qos_*` options;
 //! * [`policy`]: the rules of qos-policy.conf, which assign a QoS level to a path query;
-//! * [`setup`]: the `qos-setup` scopes of qos-policy.conf, which configure the tables of port groups;
-//! * [`tables()`]: the tables of a fabric; `vls`: the ports that have tables, and their operational VLs.
+//! * [`setup`]: the `qos-setup` scopes of qos-policy.conf, which configure the tables of port
+//!   groups;
+//! * [`tables()`]: the tables of a fabric; `vls`: the ports that have tables, and their operational
+//!   VLs.
 
 mod options;
 pub mod policy;

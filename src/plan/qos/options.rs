@@ -55,8 +55,8 @@ macro_rules! raw {
 }
 
 impl QosConfig {
-    /// Parses the options. An invalid list, which was reported when the file was read, is replaced by the
-    /// inherited one.
+    /// Parses the options. An invalid list, which was reported when the file was read, is replaced
+    /// by the inherited one.
     pub fn read(options: &Options) -> Self {
         let general = raw!(options, qos_high_limit, qos_vlarb_high, qos_vlarb_low, qos_sl2vl);
         let default = PortQosOptions {

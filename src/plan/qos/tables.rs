@@ -1,15 +1,15 @@
 //! Computes the SL to VL mapping and VL arbitration tables.
 //!
 //! Input: the options, the scopes of qos-policy.conf, the routing engine's policy and the PortInfo
-//! targets. Result: the tables of every port. Invariant: a table uses only VLs that are operational on
-//! its (output) port and no more entries than the port has, because every entry passes through
+//! targets. Result: the tables of every port. Invariant: a table uses only VLs that are operational
+//! on its (output) port and no more entries than the port has, because every entry passes through
 //! [`vl_mask`] and every table is cut to the port's capacity.
 //!
 //! SL to VL mappings come from the routing engine if it supplies them, else from the first matching
-//! `sl2vl-scope`, else from the options. VL arbitration comes from the first matching `vlarb-scope` or
-//! the options, and is then adapted by the routing engine. Options exist for four kinds of ports
-//! (channel adapters, routers, enhanced switch ports 0, external switch ports); an unset option inherits
-//! the general one, which defaults to OpenSM's default.
+//! `sl2vl-scope`, else from the options. VL arbitration comes from the first matching `vlarb-scope`
+//! or the options, and is then adapted by the routing engine. Options exist for four kinds of ports
+//! (channel adapters, routers, enhanced switch ports 0, external switch ports); an unset option
+//! inherits the general one, which defaults to OpenSM's default.
 
 use super::options::QosConfig;
 use super::setup::QosSetup;
@@ -26,8 +26,9 @@ use std::sync::Arc;
 /// The QoS tables of a fabric; empty if QoS is disabled.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct QosTables {
-    /// SL to VL mappings (input port, output port, mapping) by node, grouped by output port, in the order
-    /// in which they are written. Channel adapters and routers have one mapping (0, port) per live port.
+    /// SL to VL mappings (input port, output port, mapping) by node, grouped by output port, in the
+    /// order in which they are written. Channel adapters and routers have one mapping (0, port) per
+    /// live port.
     pub sl_to_vl: PagedVec<Vec<(u8, u8, SlToVl)>>,
     /// VL arbitration blocks (block number 1 to 4, block), by port slot.
     pub vl_arbitration: PagedVec<Vec<(u8, VlArbBlock)>>,
@@ -77,8 +78,8 @@ pub fn tables(
     QosTables { sl_to_vl: maps.into(), vl_arbitration: blocks.into(), setup }
 }
 
-/// Updates tables after fabric, targets or the engine's policy changed at the ports `changed`. Nothing
-/// may differ at other ports, and the sources must be the same.
+/// Updates tables after fabric, targets or the engine's policy changed at the ports `changed`.
+/// Nothing may differ at other ports, and the sources must be the same.
 pub fn update(
     tables: &mut QosTables,
     fabric: &Fabric,
@@ -142,7 +143,8 @@ impl TableBuilder<'_> {
         (first..=first + u32::from(node.num_ports())).map(PortId)
     }
 
-    /// The scopes that apply to this output for some input; none if the engine decides the mappings.
+    /// The scopes that apply to this output for some input; none if the engine decides the
+    /// mappings.
     fn scopes_out_of(&self, output: PortId) -> Vec<usize> {
         let setup = self.sources.setup.as_ref().filter(|_| !self.policy.decides_sl_to_vl());
         setup.map_or_else(Vec::new, |setup| setup.mappings_to(self.fabric, output).collect())

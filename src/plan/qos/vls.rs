@@ -8,8 +8,8 @@ use crate::wire::attr::{PortInfo, PortState};
 /// VL 15 in an SL to VL mapping drops the packets of that SL (IBA vol. 1, 14.2.5.8).
 pub(super) const DROPPED_VL: u8 = 15;
 
-/// The target PortInfo of a port that has QoS tables; `None` for ports that are down and for base switch
-/// ports 0.
+/// The target PortInfo of a port that has QoS tables; `None` for ports that are down and for base
+/// switch ports 0.
 pub(super) fn configurable_info(
     fabric: &Fabric,
     targets: &PagedVec<Option<PortInfo>>,

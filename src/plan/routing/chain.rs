@@ -1,8 +1,8 @@
 //! The chain of routing engines (`-R a,b,c`), tried in order until one routes the fabric.
 //!
-//! Min Hop is appended to the chain unless the list contains `no_fallback`. If an engine other than the
-//! first routes the fabric, the notes of the result begin with a warning for each failed engine and its
-//! reason, because the operator may have asked for an engine that is free of deadlocks.
+//! Min Hop is appended to the chain unless the list contains `no_fallback`. If an engine other than
+//! the first routes the fabric, the notes of the result begin with a warning for each failed engine
+//! and its reason, because the operator may have asked for an engine that is free of deadlocks.
 
 use super::minhop::{self, MinHop};
 use super::torus::Torus2Qos;
@@ -113,8 +113,8 @@ impl ChainEntry {
 }
 
 impl Chain {
-    /// Parses a list of names in the syntax of `-R` and `routing_engine`: separated by commas or blanks.
-    /// An empty list means Min Hop; repeated names count once.
+    /// Parses a list of names in the syntax of `-R` and `routing_engine`: separated by commas or
+    /// blanks. An empty list means Min Hop; repeated names count once.
     ///
     /// # Errors
     /// Returns [`UnknownEngine`] for a name that neither torus-sm nor OpenSM knows.
@@ -145,8 +145,8 @@ impl Chain {
         self.entries.iter().map(ChainEntry::name)
     }
 
-    /// Routes the fabric with the first engine that can. The result contains the errors of the engines
-    /// before it, and its notes begin with theirs.
+    /// Routes the fabric with the first engine that can. The result contains the errors of the
+    /// engines before it, and its notes begin with theirs.
     ///
     /// # Errors
     /// Returns the errors of all engines, in order, if none can.
@@ -284,8 +284,8 @@ mod tests {
         assert_eq!(
             notes,
             [
-                "updn cannot route this fabric, willing is used instead: routing engine updn is not \
-                 implemented in torus-sm",
+                "updn cannot route this fabric, willing is used instead: routing engine updn is \
+                 not implemented in torus-sm",
                 "silent cannot route this fabric, willing is used instead: no reason given",
                 "routing engine updn is not implemented in torus-sm",
             ]

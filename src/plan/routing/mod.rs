@@ -1,7 +1,7 @@
 //! Routing engines, and the chain in which they are tried.
 //!
-//! An engine is a pure function from a [`RoutingInput`] to a [`Routing`] or a [`RoutingError`]. It keeps
-//! no state between calls: the previous routing is part of the input.
+//! An engine is a pure function from a [`RoutingInput`] to a [`Routing`] or a [`RoutingError`]. It
+//! keeps no state between calls: the previous routing is part of the input.
 
 pub mod chain;
 pub mod minhop;
@@ -46,13 +46,13 @@ pub struct RoutingInput<'a> {
     pub fabric: &'a Fabric,
     pub lids: &'a LidTable,
     pub options: &'a Options,
-    /// torus-2QoS.conf as read at the start of this reconfiguration; the error is reported by the engine
-    /// if it needs the file.
+    /// torus-2QoS.conf as read at the start of this reconfiguration; the error is reported by the
+    /// engine if it needs the file.
     pub torus_config: &'a Result<crate::config::torus::TorusConfig, Vec<Note>>,
     /// The routing before this one.
     pub previous: Option<&'a Routing>,
-    /// The fabric that `previous` routes, if it has the same nodes with the same capabilities and the
-    /// same LIDs; `None` if it does not or this is unknown.
+    /// The fabric that `previous` routes, if it has the same nodes with the same capabilities and
+    /// the same LIDs; `None` if it does not or this is unknown.
     pub previous_fabric: Option<PreviousFabric<'a>>,
 }
 
@@ -131,17 +131,17 @@ impl Routing {
     }
 }
 
-/// The decisions of an engine beside forwarding tables. Port ids are those of the routed fabric. The
-/// default methods suit engines that do not control SLs and VLs.
+/// The decisions of an engine beside forwarding tables. Port ids are those of the routed fabric.
+/// The default methods suit engines that do not control SLs and VLs.
 pub trait RoutingPolicy: Send + Sync {
-    /// The SL of the path from one end port to another. `hint` is the requested SL, or that of the QoS
-    /// level or partition.
+    /// The SL of the path from one end port to another. `hint` is the requested SL, or that of the
+    /// QoS level or partition.
     fn path_sl(&self, _source: PortId, _destination: PortId, hint: Sl) -> Sl {
         hint
     }
 
-    /// The SL to VL mapping between two ports of a switch, or of an end port (`input == output`), before
-    /// it is limited to the operational VLs; `None` leaves it to the configuration.
+    /// The SL to VL mapping between two ports of a switch, or of an end port (`input == output`),
+    /// before it is limited to the operational VLs; `None` leaves it to the configuration.
     fn sl_to_vl(&self, _input: PortId, _output: PortId) -> Option<SlToVl> {
         None
     }
@@ -152,8 +152,8 @@ pub trait RoutingPolicy: Send + Sync {
         false
     }
 
-    /// A warning about a configured VL arbitration table for `port` that conflicts with the engine's use
-    /// of VLs. `weights` are the sums of the table's weights by VL.
+    /// A warning about a configured VL arbitration table for `port` that conflicts with the
+    /// engine's use of VLs. `weights` are the sums of the table's weights by VL.
     fn vl_arbitration_warning(&self, _port: PortId, _weights: &[u32; 16]) -> Option<&'static str> {
         None
     }
@@ -168,33 +168,35 @@ pub trait RoutingPolicy: Send + Sync {
         None
     }
 
-    /// The class of a port: [`Self::path_sl`] must depend only on the classes of source and destination
-    /// and on the hint. Fewer classes make verification faster. By default every port is its own class.
+    /// The class of a port: [`Self::path_sl`] must depend only on the classes of source and
+    /// destination and on the hint. Fewer classes make verification faster. By default every port
+    /// is its own class.
     fn sl_group(&self, port: PortId) -> u32 {
         port.0
     }
 
-    /// Compares this policy with `before`, an earlier one for a fabric with the same nodes and ports.
-    /// Returns the ports (inputs or outputs) at which SL to VL mappings and VL arbitration may differ if
-    /// all path SLs and SL groups are the same; `None` if more may differ or this is unknown.
+    /// Compares this policy with `before`, an earlier one for a fabric with the same nodes and
+    /// ports. Returns the ports (inputs or outputs) at which SL to VL mappings and VL arbitration
+    /// may differ if all path SLs and SL groups are the same; `None` if more may differ or this is
+    /// unknown.
     fn changes_since(&self, _before: &dyn RoutingPolicy) -> Option<Vec<PortId>> {
         None
     }
 
-    /// True if this policy is known to give the same path SLs as the earlier policy `before` to ports of
-    /// the same groups ([`Self::sl_group`]), even if the port ids differ.
+    /// True if this policy is known to give the same path SLs as the earlier policy `before` to
+    /// ports of the same groups ([`Self::sl_group`]), even if the port ids differ.
     fn same_path_sls_as(&self, _before: &dyn RoutingPolicy) -> bool {
         false
     }
 
-    /// True if this policy is known to give every group the same tree and notes as `before`, an earlier
-    /// one for a fabric with the same nodes and ports.
+    /// True if this policy is known to give every group the same tree and notes as `before`, an
+    /// earlier one for a fabric with the same nodes and ports.
     fn same_multicast_trees_as(&self, _before: &dyn RoutingPolicy) -> bool {
         false
     }
 
-    /// True if the engine guarantees routes without credit loops. A credit loop then rejects the plan;
-    /// otherwise it is reported as a warning.
+    /// True if the engine guarantees routes without credit loops. A credit loop then rejects the
+    /// plan; otherwise it is reported as a warning.
     fn guarantees_no_credit_loops(&self) -> bool {
         false
     }
@@ -240,8 +242,8 @@ impl PortMask {
         })
     }
 
-    /// The 16 ports of one position of a multicast forwarding table (IBA vol. 1, 14.2.5.12), lowest port
-    /// in bit 0.
+    /// The 16 ports of one position of a multicast forwarding table (IBA vol. 1, 14.2.5.12), lowest
+    /// port in bit 0.
     pub fn position(&self, position: u8) -> u16 {
         (self.0[usize::from(position) / 4] >> (position % 4 * 16)) as u16
     }

@@ -9,8 +9,8 @@ use crate::plan::partitions::Partition;
 use crate::wire::attr::NodeKind;
 use std::collections::BTreeSet;
 
-/// The ports of each group. The external ports of a switch belong to the groups of its port 0; a name
-/// with a port number selects a single port.
+/// The ports of each group. The external ports of a switch belong to the groups of its port 0; a
+/// name with a port number selects a single port.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GroupPorts {
     /// One bit per port slot, by group.
@@ -18,8 +18,9 @@ pub struct GroupPorts {
 }
 
 impl GroupPorts {
-    /// Resolves all groups. `keys` are the P_Keys of end ports by port slot; empty if all ports hold the
-    /// default key only. The notes name groups without ports, and names that match no port.
+    /// Resolves all groups. `keys` are the P_Keys of end ports by port slot; empty if all ports
+    /// hold the default key only. The notes name groups without ports, and names that match no
+    /// port.
     pub fn new(
         policy: &QosPolicy,
         fabric: &Fabric,
@@ -139,8 +140,8 @@ fn matching_names<'n>(node: &Node, names: &'n [PortName]) -> Vec<(&'n PortName, 
     names.iter().zip(0..).filter(|(name, _)| name_matches(&description, &name.node)).collect()
 }
 
-/// True if `wanted` matches the node description, its first word, or its first two words joined by a
-/// slash.
+/// True if `wanted` matches the node description, its first word, or its first two words joined by
+/// a slash.
 fn name_matches(description: &str, wanted: &str) -> bool {
     let mut words = description.split_whitespace();
     let (host, device) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());

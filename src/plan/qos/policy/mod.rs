@@ -1,9 +1,9 @@
 //! The rules of qos-policy.conf, resolved for a fabric.
 //!
-//! [`EffectivePolicy`] is created once per plan. It precomputes, for every value of each of the five
-//! criteria of a rule (source, destination, service ID, QoS class, P_Key), the set of rules that the
-//! value satisfies. A query takes one lookup per criterion and intersects the five bit sets; the first
-//! rule in the intersection applies. The cost grows by 5 words per 64 rules.
+//! [`EffectivePolicy`] is created once per plan. It precomputes, for every value of each of the
+//! five criteria of a rule (source, destination, service ID, QoS class, P_Key), the set of rules
+//! that the value satisfies. A query takes one lookup per criterion and intersects the five bit
+//! sets; the first rule in the intersection applies. The cost grows by 5 words per 64 rules.
 
 mod groups;
 mod rule_sets;
@@ -31,8 +31,8 @@ pub struct EffectivePolicy {
     pkeys: Segments,
 }
 
-/// The components of a path query that rules refer to. A component that is not in the query's component
-/// mask is `None` and matches no rule that refers to it.
+/// The components of a path query that rules refer to. A component that is not in the query's
+/// component mask is `None` and matches no rule that refers to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QosQuery {
     /// The source port.
@@ -46,9 +46,9 @@ pub struct QosQuery {
 }
 
 impl EffectivePolicy {
-    /// Resolves a policy for a fabric. `keys` are the P_Keys of end ports by port slot; empty if all ports
-    /// hold the default key only. `own` is the subnet manager's port. The notes name ports and partitions
-    /// of the policy that do not exist in the fabric.
+    /// Resolves a policy for a fabric. `keys` are the P_Keys of end ports by port slot; empty if
+    /// all ports hold the default key only. `own` is the subnet manager's port. The notes name
+    /// ports and partitions of the policy that do not exist in the fabric.
     pub fn new(
         policy: Arc<QosPolicy>,
         fabric: &Fabric,
@@ -122,8 +122,8 @@ fn partition_notes(rule: &MatchRule, partitions: &[Partition]) -> Vec<Note> {
         let line = rule.line;
         if found.is_empty() {
             let text = format!(
-                "the rule in line {line} of the QoS policy has no effect: there is no partition with \
-                 {keys}"
+                "the rule in line {line} of the QoS policy has no effect: there is no partition \
+                 with {keys}"
             );
             notes.push(Note::error("AC14", text));
         }

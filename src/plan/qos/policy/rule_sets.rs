@@ -75,8 +75,8 @@ pub(super) struct PortSets {
 }
 
 impl PortSets {
-    /// Builds the sets of `ports` ports. `allows(port, rule)` tells whether a port (or `None`) satisfies a
-    /// rule.
+    /// Builds the sets of `ports` ports. `allows(port, rule)` tells whether a port (or `None`)
+    /// satisfies a rule.
     pub(super) fn new(
         ports: usize,
         rule_sets: &mut RuleSets,

@@ -16,8 +16,8 @@ pub struct QosSetup {
 }
 
 impl QosSetup {
-    /// Resolves the scopes for a fabric. `keys` are the P_Keys of end ports by port slot; empty if all
-    /// ports hold the default key only. Names that match nothing in the fabric are reported by
+    /// Resolves the scopes for a fabric. `keys` are the P_Keys of end ports by port slot; empty if
+    /// all ports hold the default key only. Names that match nothing in the fabric are reported by
     /// [`crate::plan::qos::policy::EffectivePolicy::new`].
     pub fn new(
         policy: &Arc<QosPolicy>,
@@ -34,7 +34,8 @@ impl QosSetup {
         &self.policy
     }
 
-    /// The `vlarb-scope`s of a port, as indexes of [`QosPolicy::vl_arbitration`]. The first one applies.
+    /// The `vlarb-scope`s of a port, as indexes of [`QosPolicy::vl_arbitration`]. The first one
+    /// applies.
     pub fn arbitration_at<'a>(
         &'a self,
         fabric: &'a Fabric,

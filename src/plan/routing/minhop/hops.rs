@@ -24,15 +24,16 @@ pub struct Link {
 /// The switches of a fabric and the links between them, in compressed sparse row form.
 #[derive(Clone, Debug)]
 pub struct SwitchGraph {
-    /// The index of the first link of each switch in `links`; the last entry is the number of links.
+    /// The index of the first link of each switch in `links`; the last entry is the number of
+    /// links.
     first: Vec<u32>,
     /// Links by switch and output port.
     links: Vec<Link>,
 }
 
 impl SwitchGraph {
-    /// The graph of all links between different switches. A hop costs 1 unless `weights` contains the
-    /// port; of several weights for a port, the last one applies.
+    /// The graph of all links between different switches. A hop costs 1 unless `weights` contains
+    /// the port; of several weights for a port, the last one applies.
     pub fn new(fabric: &Fabric, weights: &[HopWeight]) -> Self {
         let mut graph = Self { first: vec![0], links: Vec::new() };
         for switch in fabric.switch_ids() {
@@ -65,7 +66,8 @@ impl SwitchGraph {
         graph
     }
 
-    /// The graph with all links reversed, whose distances from a switch are this graph's distances to it.
+    /// The graph with all links reversed, whose distances from a switch are this graph's distances
+    /// to it.
     pub fn reversed(&self) -> Self {
         let mut by_target = vec![Vec::new(); self.len()];
         for from in (0..self.len() as u32).map(SwitchId) {
@@ -148,8 +150,8 @@ fn links_of(fabric: &Fabric, switch: SwitchId) -> impl Iterator<Item = Link> + '
     })
 }
 
-/// The peer of a port, unless either end reports the state Down. A port that did not answer counts as
-/// up.
+/// The peer of a port, unless either end reports the state Down. A port that did not answer counts
+/// as up.
 pub fn linked_peer(fabric: &Fabric, port: PortId) -> Option<PortId> {
     let up =
         |id: PortId| fabric.port(id).info.is_none_or(|info| info.port_state() != PortState::Down);

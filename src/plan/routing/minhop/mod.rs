@@ -1,14 +1,15 @@
 //! Min Hop: shortest paths, balanced over the ports on them.
 //!
 //! Input: the switches with their links (optionally weighted), the LIDs, and the previous tables.
-//! Result: a linear forwarding table per switch. Invariant: every entry leads to a neighbour that is
-//! closer to the destination by the weight of the link, so paths are shortest and free of loops. An
-//! entry is chosen only from the ports that satisfy this (`select`); a LID without such a port gets
-//! no entry and a note.
+//! Result: a linear forwarding table per switch. Invariant: every entry leads to a neighbour that
+//! is closer to the destination by the weight of the link, so paths are shortest and free of loops.
+//! An entry is chosen only from the ports that satisfy this (`select`); a LID without such a port
+//! gets no entry and a note.
 //!
 //! Among the ports on shortest paths, each switch takes the one with the fewest paths so far. The
-//! tables equal those of OpenSM's engine of the same name, by GUID, for the same options: the balance
-//! depends on the orders in which destinations and ports are tried, so OpenSM's orders are used.
+//! tables equal those of OpenSM's engine of the same name, by GUID, for the same options: the
+//! balance depends on the orders in which destinations and ports are tried, so OpenSM's orders are
+//! used.
 //!
 //! * [`hops`]: distances between switches, `hop_weights_file`;
 //! * `order`: the order of destinations, `guid_routing_order_file`;

@@ -1,11 +1,11 @@
 //! The order in which destinations are routed.
 //!
-//! The balance depends on this order, because each destination takes the port with the fewest paths so
-//! far:
+//! The balance depends on this order, because each destination takes the port with the fewest paths
+//! so far:
 //!
 //! 1. the ports of `guid_routing_order_file`, in the order of the file;
-//! 2. the hosts, switch by switch, beginning with the switches with the most hosts, and by port number
-//!    of the switch;
+//! 2. the hosts, switch by switch, beginning with the switches with the most hosts, and by port
+//!    number of the switch;
 //! 3. the remaining end ports, which are the switches themselves.
 //!
 //! Ties are broken by byte-swapped GUID, because OpenSM compares GUIDs in network byte order on

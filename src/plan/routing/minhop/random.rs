@@ -7,8 +7,9 @@ const SHORT_LAG: usize = 3;
 /// Numbers discarded after seeding, as in glibc's `srandom_r`.
 const DISCARDED_DRAWS: usize = 10 * LONG_LAG;
 
-/// The additive feedback generator of glibc's random(3): x(i) = x(i-3) + x(i-31) modulo 2^32, of which
-/// the upper 31 bits are returned. A seed therefore scatters the same ports as in OpenSM on Linux.
+/// The additive feedback generator of glibc's random(3): x(i) = x(i-3) + x(i-31) modulo 2^32, of
+/// which the upper 31 bits are returned. A seed therefore scatters the same ports as in OpenSM on
+/// Linux.
 pub(super) struct Random {
     terms: [u32; LONG_LAG],
     /// Index of the oldest term, which the next one replaces.

@@ -88,8 +88,8 @@ impl<'a> SwitchRouter<'a> {
         router
     }
 
-    /// Fills `shortest`: an output is on a shortest path if its weight plus the distance from its neighbour
-    /// equals the distance from this switch.
+    /// Fills `shortest`: an output is on a shortest path if its weight plus the distance from its
+    /// neighbour equals the distance from this switch.
     fn find_shortest(&mut self) {
         let own = self.context.hops.row(self.switch);
         for link in self.context.graph.links(self.switch) {
@@ -107,8 +107,8 @@ impl<'a> SwitchRouter<'a> {
         }
     }
 
-    /// Routes all destinations. Entries of `kept` stay if they are still on shortest paths. With `random`,
-    /// ports of destinations that allow it are chosen at random.
+    /// Routes all destinations. Entries of `kept` stay if they are still on shortest paths. With
+    /// `random`, ports of destinations that allow it are chosen at random.
     pub(super) fn route(mut self, kept: Option<&Lft>, mut random: Option<&mut Random>) -> Lft {
         let mut lft = Lft::empty(self.context.max_lid);
         for offset in 0..self.context.lids_per_port {
@@ -138,8 +138,8 @@ impl<'a> SwitchRouter<'a> {
         lft
     }
 
-    /// Collects the outputs on shortest paths to `target`, in search order beginning at position `start`
-    /// and wrapping around.
+    /// Collects the outputs on shortest paths to `target`, in search order beginning at position
+    /// `start` and wrapping around.
     fn collect_candidates(&mut self, target: SwitchId, start: usize) {
         self.candidates.clear();
         let set = &self.shortest[target.index() * self.words..][..self.words];
@@ -208,8 +208,9 @@ impl<'a> SwitchRouter<'a> {
         equal().nth(random.draw() as usize % equal().count()).copied()
     }
 
-    /// Chooses the output with the fewest paths if all neighbours are used. Among outputs with equal counts,
-    /// a later one is taken if its neighbour carries fewer LIDs than that of any output taken before it.
+    /// Chooses the output with the fewest paths if all neighbours are used. Among outputs with
+    /// equal counts, a later one is taken if its neighbour carries fewer LIDs than that of any
+    /// output taken before it.
     fn choose_least_used(&self, used: &[UsedNeighbour]) -> Option<u8> {
         let mut best = None;
         let (mut fewest_paths, mut fewest_lids) = (u32::MAX, u32::MAX);

@@ -1,5 +1,5 @@
-//! Properties of the routes on any connected fabric. The comparison with OpenSM is in the integration
-//! tests.
+//! Properties of the routes on any connected fabric. The comparison with OpenSM is in the
+//! integration tests.
 
 use super::*;
 use crate::fabric::synthetic::SyntheticView;

@@ -1,9 +1,9 @@
 //! Whether entries of the previous tables are kept.
 //!
-//! As in OpenSM, entries that still lie on shortest paths are kept while the fabric only loses links,
-//! hosts and switches, so that a lost cable does not change the tables of distant switches. If
-//! anything is added or the options change, all entries are balanced from scratch, so that the return
-//! of a cable restores the tables from before its loss.
+//! As in OpenSM, entries that still lie on shortest paths are kept while the fabric only loses
+//! links, hosts and switches, so that a lost cable does not change the tables of distant switches.
+//! If anything is added or the options change, all entries are balanced from scratch, so that the
+//! return of a cable restores the tables from before its loss.
 
 use super::hops::linked_peer;
 use super::{MinHopOptions, MinHopPolicy};
@@ -50,7 +50,8 @@ impl TopologyRecord {
         }
     }
 
-    /// A lookup of previous tables by switch of this fabric. It gives `None` if entries must not be kept.
+    /// A lookup of previous tables by switch of this fabric. It gives `None` if entries must not be
+    /// kept.
     pub(super) fn kept<'a>(
         &'a self,
         previous: Option<&'a Routing>,

@@ -167,7 +167,11 @@ impl SetupContext<'_> {
             let count = entries.len();
             let ports = self.such_as(&shortfall.short);
             let entries = counted(count, "entry", "entries");
-            let fitting = if cap == 0 { "none fits".to_owned() } else { format!("only {cap} fit") };
+            let fitting = match cap {
+                0 => "none fits".to_owned(),
+                1 => "only 1 fits".to_owned(),
+                cap => format!("only {cap} fit"),
+            };
             let message = format!(
                 "{name} has {entries}, but {fitting} at {ports}; the others are ignored there"
             );
@@ -180,7 +184,8 @@ impl SetupContext<'_> {
             let at = entries.iter().find(concerned).unwrap_or(start).at;
             let (ports, has) = (self.such_as(&shortfall.without), vls(operating(&info)));
             let message = format!(
-                "{name} uses {}, not operational at {ports} ({has}); the lowest bits of the VL are used there",
+                "{name} uses {}, not operational at {ports} ({has}); the lowest bits of the VL are \
+                 used there",
                 vls(shortfall.vls)
             );
             found.push(self.diagnostic(Severity::Warning, at, message));

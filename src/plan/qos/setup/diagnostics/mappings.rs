@@ -65,8 +65,8 @@ impl SetupContext<'_> {
             let (count, engine) = (scopes.len(), self.engine);
             let scopes = if count == 1 { "this sl2vl-scope is" } else { "all sl2vl-scopes are" };
             let message = format!(
-                "{scopes} refused: {engine} computes all SL to VL tables itself, because its routes are \
-                 free of credit loops only with these"
+                "{scopes} refused: {engine} computes all SL to VL tables itself, because its routes \
+                 are free of credit loops only with these"
             );
             return vec![self.diagnostic(Severity::Error, first.at, message)];
         }
@@ -169,8 +169,8 @@ impl SetupContext<'_> {
             let place = scope.vls.iter().position(concerned).and_then(|sl| scope.written.get(sl));
             let (ports, has) = (self.such_as(&tally.without), vls(operating(&info)));
             let message = format!(
-                "the sl2vl-table uses {}, not operational at {ports} ({has}); the lowest bits of the VL are \
-                 used there",
+                "the sl2vl-table uses {}, not operational at {ports} ({has}); the lowest bits of \
+                 the VL are used there",
                 vls(tally.vls)
             );
             found.push(self.diagnostic(Severity::Error, *place.unwrap_or(&scope.at), message));

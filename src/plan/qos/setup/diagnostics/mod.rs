@@ -2,8 +2,8 @@
 //!
 //! * information: nodes that are in no port group;
 //! * warnings: scopes without a port, arbitration entries for VLs that a port lacks;
-//! * errors: tables longer than a port's, mappings to VLs that a port lacks, port numbers that a device
-//!   lacks.
+//! * errors: tables longer than a port's, mappings to VLs that a port lacks, port numbers that a
+//!   device lacks.
 //!
 //! The rest of a scope is applied in any case: the policy must suit a fabric that changes, and a
 //! restriction of one port must not affect the others.
