@@ -33,10 +33,10 @@ pub(crate) fn opensm_conf(data: &[u8]) {
         let is_doubt = |found: &Diagnostic| found.severity == Severity::Warning;
         assert!(diagnostics.iter().all(is_doubt), "{diagnostics:?}");
         assert!(back == options, "{} became {}", options.to_text(), back.to_text());
-        options.settle();
+        options.reconcile();
     }
     let settled = options.clone();
-    options.settle();
+    options.reconcile();
     assert!(options == settled);
     options.unsupported();
     Options::default().reloaded(&options);
@@ -178,7 +178,7 @@ pub(crate) fn argv(data: &[u8]) {
     if let Ok(cli::Command::Daemon(args)) = cli::parse(text(data).lines()) {
         let mut options = Options::default();
         args.apply(&mut options);
-        options.settle();
+        options.reconcile();
     }
 }
 

@@ -36,7 +36,7 @@ fn rendered(findings: &[Diagnostic], text: &str) -> Vec<String> {
 fn mistakes_in_options_are_explained() {
     let read = |file: &Path, text: &str| {
         let (mut options, findings) = Options::parse(text, file);
-        let notes = options.settle().into_iter().map(|note| note.to_string());
+        let notes = options.reconcile().into_iter().map(|note| note.to_string());
         rendered(&findings, text).into_iter().chain(notes).collect()
     };
     assert!(explained("options", "opensm.conf", read) >= 15);

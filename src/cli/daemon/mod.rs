@@ -128,7 +128,7 @@ impl DaemonArgs {
     }
 
     /// Sets the values of the command line over those of the configuration file. Call it after
-    /// every reading of the file, before [`Options::settle`].
+    /// every reading of the file, before [`Options::reconcile`].
     pub fn apply(&self, options: &mut Options) {
         apply(&self.overrides, options);
     }

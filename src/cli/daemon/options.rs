@@ -299,7 +299,7 @@ pub(super) fn given(matches: &ArgMatches) -> Vec<(Effect, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::options::{Feature, Options, parse::find};
+    use crate::config::options::{Options, Support, parse::find};
 
     #[test]
     fn options_refer_to_keys_of_the_right_kind() {
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn keys_for_a_torus_are_ready() {
         for key in ["routing_engine", "qos", "torus_config", "max_wire_smps", "lmc"] {
-            assert_eq!(find(key).map(|key| key.feature), Some(Feature::Ready), "{key}");
+            assert_eq!(find(key).map(|key| key.support), Some(Support::Implemented), "{key}");
         }
     }
 }

@@ -1,22 +1,29 @@
 //! opensm.conf.
 //!
-//! [`table`] has one row per key: it makes the struct [`Options`] with its defaults, the
-//! parser, the template and the check that the manual page mentions every key. [`value`] knows
-//! how each type is read and written, [`lists`] those of VLs; [`parse`] has the file's lexical
-//! rules, [`mod@template`] the way back, [`settle`] what follows from several values together.
+//! * [`table`]: one row for each key. It makes the struct [`Options`] with its defaults, the
+//!   parser, the template and the list of keys in the manual page.
+//! * [`key`]: the type of a row; [`value`]: the types of values, and how they are read and written;
+//!   [`vl_lists`]: lists of VLs.
+//! * [`parse`]: the lexical rules of the file; [`mod@template`]: options back to a file.
+//! * [`reconcile`]: options that depend on each other, and reloading.
 //!
-//! The file is OpenSM's, but for two things: a boolean that is neither TRUE nor FALSE is an
-//! error (OpenSM takes it for FALSE; 1, YES and ON are TRUE here), and so is a number out of
-//! its range (OpenSM repairs some and takes the rest). The daemon does not start with a wrong
-//! value, and keeps its configuration when a reload brings one; unknown keys are warnings.
+//! The format is OpenSM's, with two exceptions: a boolean that is neither TRUE nor FALSE is an
+//! error (OpenSM reads it as FALSE; 1, YES and ON are TRUE here), and so is a number out of range
+//! (OpenSM corrects some and accepts the others). The daemon does not start with a wrong value, and
+//! keeps its configuration if a reload finds one. Unknown keys cause warnings.
 
-pub mod lists;
+pub mod key;
 pub mod parse;
-pub mod settle;
+pub mod reconcile;
 pub mod table;
 mod template;
 pub mod value;
+pub mod vl_lists;
 
-pub use table::{Feature, Key, OF_PATH, Options, Reload, TABLE};
+pub use key::{Reload, Support};
+pub use table::{Options, RTR_PR_INHERIT, TABLE};
 pub use template::template;
 pub use value::{CaEntries, CctEntry, CctList, Console, PartEnforce, PortMask};
+
+/// A row of the table.
+pub type Key = key::KeyOf<Options>;

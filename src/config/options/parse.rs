@@ -4,9 +4,9 @@
 //! wherever it stands, a pair of quotes around the value is taken off, the last line for a key
 //! wins.
 
-use super::lists;
-use super::table::{Key, Options, TABLE};
 use super::value::{NULL, unquote};
+use super::vl_lists;
+use super::{Key, Options, TABLE};
 use crate::config::{Diagnostic, suggest};
 use crate::notes::Severity;
 use std::path::Path;
@@ -65,7 +65,7 @@ impl Options {
             );
             return Err(Fault { at: name, severity, message });
         }
-        let doubt = lists::doubt(key.name, unquote(value)).filter(|_| unquote(value) != NULL);
+        let doubt = vl_lists::doubt(key.name, unquote(value)).filter(|_| unquote(value) != NULL);
         doubt.map_or(Ok(()), |doubt| {
             let message = format!("{}: {}", key.name, doubt.message);
             Err(Fault { at: doubt.at, severity: Severity::Warning, message })

@@ -1,24 +1,24 @@
 //! [`Options`] → opensm.conf: the commented file that `-c` writes.
 
-use super::table::{Feature, Key, Options, Reload, TABLE};
+use super::{Key, Options, Reload, Support, TABLE};
 use std::fmt::Write as _;
 
 const HEADER: &str = "\
 # Configuration of torus-sm, in the format of opensm.conf.
 #
-# One key and its value a line; # starts a comment. Numbers may be decimal, hexadecimal (0x10)
-# or octal (010). (null) stands for no value. Options on the command line win over this file.
-# SIGHUP makes the daemon read the file again; keys marked [restart] need a new start.
-# Keys marked [not yet] are read and checked, but nothing heeds them so far.
+# A line is a key and its value; # starts a comment. Numbers are decimal, hexadecimal (0x10) or
+# octal (010). (null) is no value. Options on the command line override this file.
+# SIGHUP makes the daemon read the file again; keys marked [restart] take effect at the next start.
+# Keys marked [not yet] are read and checked, but have no effect.
 ";
 
-/// The default configuration as a commented file; reading it gives the defaults.
+/// The default configuration as a commented file.
 pub fn template() -> String {
     Options::default().to_text()
 }
 
 impl Options {
-    /// These options as a commented file; reading it gives equal options.
+    /// The options as a commented file. Parsing it yields equal options.
     pub fn to_text(&self) -> String {
         let mut text = String::from(HEADER);
         let mut section = "";
@@ -39,10 +39,10 @@ fn write_key(text: &mut String, key: &Key, options: &Options) {
         let _ = writeln!(text, "#{line}");
     }
     let mut marks = Vec::new();
-    if key.reload == Reload::Start {
+    if key.reload == Reload::Restart {
         marks.push("[restart]".to_owned());
     }
-    if key.feature == Feature::Later {
+    if key.support == Support::Ignored {
         marks.push("[not yet]".to_owned());
     }
     if let Some(alias) = key.alias {
@@ -66,20 +66,20 @@ mod tests {
 
     fn parse(text: &str) -> Options {
         let (options, diagnostics) = Options::parse(text, Path::new("opensm.conf"));
-        // A list of VLs that makes no sense is a warning, and stays as it is written.
-        let is_doubt = |found: &Diagnostic| found.severity == Severity::Warning;
-        assert!(diagnostics.iter().all(is_doubt), "{diagnostics:?}\n{text}");
+        // An invalid list of VLs causes a warning, and keeps its text.
+        let is_warning = |found: &Diagnostic| found.severity == Severity::Warning;
+        assert!(diagnostics.iter().all(is_warning), "{diagnostics:?}\n{text}");
         options
     }
 
     #[test]
-    fn the_template_gives_the_defaults() {
+    fn the_template_yields_the_defaults() {
         let (options, findings) = Options::parse(&template(), Path::new("opensm.conf"));
         assert_eq!((options, findings), (Options::default(), Vec::new()));
     }
 
     #[test]
-    fn every_key_is_there_once() {
+    fn the_template_has_every_key_once() {
         let text = template();
         for key in TABLE {
             let start = format!("{} ", key.name);
@@ -91,12 +91,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn written_options_are_read_back(
             values in proptest::collection::vec((0..TABLE.len(), any::<u16>()), 0..30),
         ) {
             let mut options = Options::default();
             for (index, number) in values {
-                // Wrong values are refused and leave the default, which is fine here.
+                // Invalid values are rejected and leave the default.
                 let name = TABLE[index].name;
                 let text = format!("{name} {number}\n{name} {}:{number}\n{name} {} {number}\n",
                     number % 4, number % 16);

@@ -3,7 +3,7 @@
 
 use super::walk::{PathLimits, path_limits};
 use super::{PathEnds, leaves_subnet};
-use crate::config::options::OF_PATH;
+use crate::config::options::RTR_PR_INHERIT;
 use crate::config::qos_policy::QosLevel;
 use crate::ids::{Pkey, Sl};
 use crate::sa::path_index::MtuRate;
@@ -86,7 +86,7 @@ fn configured_limits(
     let of_level =
         level.map(|level| ConfiguredLimit { mtu: level.mtu_limit, rate: level.rate_limit });
     let options = query.view.options();
-    let set = |code: u8| Some(code).filter(|&code| code != OF_PATH);
+    let set = |code: u8| Some(code).filter(|&code| code != RTR_PR_INHERIT);
     let of_routers = leaves_subnet(query, wanted)
         .then(|| ConfiguredLimit { mtu: set(options.rtr_pr_mtu), rate: set(options.rtr_pr_rate) });
     of_level.into_iter().chain(of_routers)
@@ -105,7 +105,7 @@ fn sl(
 ) -> Option<Sl> {
     let view = &query.view;
     let of_routers = Some(view.options().rtr_pr_sl)
-        .filter(|&sl| sl != OF_PATH && leaves_subnet(query, wanted))
+        .filter(|&sl| sl != RTR_PR_INHERIT && leaves_subnet(query, wanted))
         .map(Sl);
     let configured = of_routers.or(level.map(|level| level.sl));
     let hint = if query.has(PathRecord::SL) {

@@ -5,14 +5,14 @@
 
 /// What is wrong with a list, and the part of it that is to blame.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ListFault<'a> {
+pub struct VlListError<'a> {
     /// The part.
     pub at: &'a str,
     /// What is wrong.
     pub message: String,
 }
 
-impl<'a> ListFault<'a> {
+impl<'a> VlListError<'a> {
     fn new(at: &'a str, message: impl Into<String>) -> Self {
         Self { at, message: message.into() }
     }
@@ -41,19 +41,19 @@ fn byte(text: &str) -> Option<u8> {
 ///
 /// # Errors
 /// An entry that is none, or more than a table holds.
-pub fn arbitration(text: &str) -> Result<Vec<(u8, u8)>, ListFault<'_>> {
+pub fn arbitration(text: &str) -> Result<Vec<(u8, u8)>, VlListError<'_>> {
     let mut found = Vec::new();
     for entry in entries(text) {
         let (vl, weight) = entry
             .split_once(':')
             .map(|(vl, weight)| (vl.trim(), weight.trim()))
-            .ok_or_else(|| ListFault::new(entry, format!("`{entry}` is not VL:weight")))?;
-        let wrong = |at, what| ListFault::new(at, format!("{what}, not `{at}`"));
+            .ok_or_else(|| VlListError::new(entry, format!("`{entry}` is not VL:weight")))?;
+        let wrong = |at, what| VlListError::new(at, format!("{what}, not `{at}`"));
         let vl = byte(vl).ok_or_else(|| wrong(vl, "a VL is a number from 0 to 14"))?;
         let weight =
             byte(weight).ok_or_else(|| wrong(weight, "a weight is a number from 0 to 255"))?;
         if found.len() == MOST_ENTRIES {
-            return Err(ListFault::new(entry, "a table has 64 entries at most"));
+            return Err(VlListError::new(entry, "a table has 64 entries at most"));
         }
         found.push((vl % DATA_VLS, weight));
     }
@@ -64,21 +64,21 @@ pub fn arbitration(text: &str) -> Result<Vec<(u8, u8)>, ListFault<'_>> {
 ///
 /// # Errors
 /// A VL that is none, or one for an SL beyond 15.
-pub fn mapping(text: &str) -> Result<[u8; 16], ListFault<'_>> {
+pub fn mapping(text: &str) -> Result<[u8; 16], VlListError<'_>> {
     let mut vls = [0; 16];
     let mut slots = vls.iter_mut();
     for entry in entries(text) {
         let vl = byte(entry).filter(|&vl| vl <= DATA_VLS);
         let wrong = || format!("a VL is a number from 0 to 15, not `{entry}`");
-        let vl = vl.ok_or_else(|| ListFault::new(entry, wrong()))?;
-        let beyond = || ListFault::new(entry, "a VL for a seventeenth SL: SLs are 0 to 15");
+        let vl = vl.ok_or_else(|| VlListError::new(entry, wrong()))?;
+        let beyond = || VlListError::new(entry, "a VL for a seventeenth SL: SLs are 0 to 15");
         *slots.next().ok_or_else(beyond)? = vl;
     }
     Ok(vls)
 }
 
 /// What the administrator should know about the value of a key, if it is such a list.
-pub(super) fn doubt<'a>(key: &str, value: &'a str) -> Option<ListFault<'a>> {
+pub(super) fn doubt<'a>(key: &str, value: &'a str) -> Option<VlListError<'a>> {
     let kind = key.strip_prefix("qos_")?;
     let is_arbitration = kind.ends_with("vlarb_high") || kind.ends_with("vlarb_low");
     let fault = match is_arbitration {
@@ -86,17 +86,17 @@ pub(super) fn doubt<'a>(key: &str, value: &'a str) -> Option<ListFault<'a>> {
         false if kind.ends_with("sl2vl") => mapping(value).err(),
         false => return None,
     };
-    let ignored = |fault: ListFault<'a>| {
+    let ignored = |fault: VlListError<'a>| {
         let message = format!("{}; the list is ignored", fault.message);
-        ListFault { message, ..fault }
+        VlListError { message, ..fault }
     };
     fault.map(ignored).or_else(|| {
         let vl = |entry: &'a str| entry.split(':').next().unwrap_or(entry).trim();
         let is_beyond = |vl: &&str| byte(vl).is_some_and(|vl| vl >= DATA_VLS);
         let beyond = entries(value).map(vl).find(is_beyond).filter(|_| is_arbitration)?;
         let vl = byte(beyond)? % DATA_VLS;
-        let message = format!("VLs that are arbitrated are 0 to 14; `{beyond}` counts as VL {vl}");
-        Some(ListFault::new(beyond, message))
+        let message = format!("`{beyond}` is not a data VL (0 to 14) and is used as VL {vl}");
+        Some(VlListError::new(beyond, message))
     })
 }
 

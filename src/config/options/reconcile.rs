@@ -1,8 +1,8 @@
 //! What follows from several options together: once after the file and the command line have
 //! been read, and again after each SIGHUP.
 
-use super::table::{Feature, Key, Options, Reload, TABLE};
 use super::value::PartEnforce;
+use super::{Key, Options, Reload, Support, TABLE};
 use crate::notes::Note;
 
 /// "No limit" for counters of MADs in flight.
@@ -11,7 +11,7 @@ const UNLIMITED: u32 = 0x7fff_ffff;
 impl Options {
     /// Brings options that depend on each other in line, as OpenSM does, and tells about it.
     /// Settled options stay as they are.
-    pub fn settle(&mut self) -> Vec<Note> {
+    pub fn reconcile(&mut self) -> Vec<Note> {
         let mut notes = Vec::new();
         if self.max_wire_smps == 0 {
             self.max_wire_smps = UNLIMITED;
@@ -23,13 +23,13 @@ impl Options {
             self.long_transaction_timeout = self.transaction_timeout;
         }
         if self.m_key_protection_level > 0 && self.m_key_lease_period > 0 {
-            self.settle_lease(&mut notes);
+            self.reconcile_lease(&mut notes);
         }
         notes
     }
 
     /// Sweeps renew the leases of M_Keys: they must come before the leases run out.
-    fn settle_lease(&mut self, notes: &mut Vec<Note>) {
+    fn reconcile_lease(&mut self, notes: &mut Vec<Note>) {
         if self.sweep_interval == 0 {
             self.sweep_interval = u32::from(self.m_key_lease_period).saturating_sub(1).max(1);
             notes.push(Note::warning(format!(
@@ -52,7 +52,7 @@ impl Options {
         let default = Self::default();
         TABLE
             .iter()
-            .filter(|key| key.feature == Feature::Later && differs(key, self, &default))
+            .filter(|key| key.support == Support::Ignored && differs(key, self, &default))
             .map(|key| {
                 let value = (key.lines)(self).join(", ");
                 Note::warning(format!("{} {value} has no effect yet", key.name))
@@ -67,8 +67,8 @@ impl Options {
         let mut notes = Vec::new();
         for key in TABLE.iter().filter(|key| differs(key, self, read)) {
             match key.reload {
-                Reload::Hup => (key.copy)(read, &mut next),
-                Reload::Start => notes.push(Note::warning(format!(
+                Reload::Sighup => (key.copy)(read, &mut next),
+                Reload::Restart => notes.push(Note::warning(format!(
                     "{} has changed in the configuration file; this takes effect at the next start",
                     key.name
                 ))),
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn the_defaults_are_settled_and_supported() {
         let mut options = Options::default();
-        assert_eq!(options.settle(), []);
+        assert_eq!(options.reconcile(), []);
         assert_eq!(options, Options::default());
         assert_eq!(options.unsupported(), []);
     }
@@ -105,7 +105,7 @@ mod tests {
             sweep_interval: 70_000,
             ..Options::default()
         };
-        assert_eq!(options.settle().len(), 1);
+        assert_eq!(options.reconcile().len(), 1);
         assert_eq!(options.max_wire_smps, UNLIMITED);
         assert_eq!(options.part_enforce, PartEnforce::Off);
         assert_eq!(options.long_transaction_timeout, 1000);

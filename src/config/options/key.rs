@@ -1,0 +1,39 @@
+//! A key of opensm.conf.
+
+/// When a change of a value takes effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reload {
+    /// When the daemon starts.
+    Restart,
+    /// On SIGHUP, and when the daemon starts.
+    Sighup,
+}
+
+/// Whether a key has an effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Support {
+    Implemented,
+    /// The key is parsed and checked; a value other than the default causes a warning.
+    Ignored,
+}
+
+/// A key that sets a value in the options `O`.
+pub struct KeyOf<O> {
+    pub name: &'static str,
+    /// Deprecated spelling that is also accepted.
+    pub alias: Option<&'static str>,
+    /// Heading in the template.
+    pub section: &'static str,
+    /// Lines of help, each with a leading space.
+    pub help: &'static [&'static str],
+    pub reload: Reload,
+    pub support: Support,
+    /// Sets the value from the text in the file.
+    pub(super) assign: fn(&mut O, &str) -> Result<(), String>,
+    /// The value as lines of the file, without the key; several for a key that may be repeated.
+    pub(super) lines: fn(&O) -> Vec<String>,
+    /// Copies the value from one set of options to another.
+    pub(super) copy: fn(&O, &mut O),
+    /// Description of valid values, for error messages.
+    pub(super) expects: fn() -> String,
+}

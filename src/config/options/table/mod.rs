@@ -1,0 +1,122 @@
+//! The table of opensm.conf: one row for each key.
+//!
+//! A row is the key (which is also the field's name), a deprecated spelling after `/` if there is
+//! one, type, default, when a change takes effect (`restart`, or `reload` for SIGHUP), whether the
+//! key is `implemented` or checked and `ignored`, and limits or number base. The documentation of
+//! the row is its help in the template, the manual page and on the struct.
+//!
+//! Each file of this module has the rows of some sections, one macro for a section. `chain!` appends
+//! the rows of all sections and passes them to `options!`, which makes [`Options`] and [`TABLE`].
+
+mod device;
+mod operation;
+mod qos;
+mod routing;
+
+use super::key::{KeyOf, Reload, Support};
+use super::value::{
+    CaEntries, CctEntry, CctList, Console, Format, PartEnforce, PortMask, Value, hex, range,
+};
+use crate::ids::Guid;
+use device::{device, partitions};
+use operation::{behaviour, console, election, log, perfmgr, plugins, safety, sweeps, timing};
+use qos::{congestion, qos};
+use routing::{routers, routing};
+
+macro_rules! reload {
+    (restart) => {
+        Reload::Restart
+    };
+    (reload) => {
+        Reload::Sighup
+    };
+}
+
+macro_rules! support {
+    (implemented) => {
+        Support::Implemented
+    };
+    (ignored) => {
+        Support::Ignored
+    };
+}
+
+macro_rules! format_of {
+    () => {
+        Format::PLAIN
+    };
+    ($format:expr) => {
+        $format
+    };
+}
+
+macro_rules! alias_of {
+    () => {
+        None
+    };
+    ($alias:ident) => {
+        Some(stringify!($alias))
+    };
+}
+
+macro_rules! options {
+    ($(
+        section $section:literal;
+        $(
+            $(#[doc = $help:literal])+
+            $field:ident $(/ $alias:ident)?: $type:ty = $default:expr, $reload:ident, $support:ident
+                $(, $format:expr)?;
+        )+
+    )+) => {
+        /// The values of opensm.conf, one field for each key, with OpenSM's defaults.
+        #[derive(Clone, PartialEq, Debug)]
+        pub struct Options {
+            $($($(#[doc = $help])+ pub $field: $type,)+)+
+        }
+
+        impl Default for Options {
+            fn default() -> Self {
+                Self { $($($field: $default,)+)+ }
+            }
+        }
+
+        /// Every key, in the order of the template.
+        pub static TABLE: &[KeyOf<Options>] = &[$($(
+            KeyOf {
+                name: stringify!($field),
+                alias: alias_of!($($alias)?),
+                section: $section,
+                help: &[$($help),+],
+                reload: reload!($reload),
+                support: support!($support),
+                assign: |options, text| options.$field.assign(text, format_of!($($format)?)),
+                lines: |options| options.$field.lines(format_of!($($format)?)),
+                copy: |from, to| to.$field.clone_from(&from.$field),
+                expects: || <$type as Value>::expects(format_of!($($format)?)),
+            },
+        )+)+];
+    };
+}
+
+macro_rules! chain {
+    ([] $($rows:tt)*) => { options! { $($rows)* } };
+    ([$section:ident $($rest:ident)*] $($rows:tt)*) => { $section! { chain [$($rest)*] $($rows)* } };
+}
+
+chain! { [
+    device partitions sweeps routing election timing behaviour perfmgr plugins log safety console
+    qos congestion routers
+] }
+
+/// Value of rtr_pr_sl, rtr_pr_mtu and rtr_pr_rate that takes the parameter from other paths.
+pub const RTR_PR_INHERIT: u8 = 255;
+
+/// Meaning of [`RTR_PR_INHERIT`] for the SL.
+const OTHER_PATHS: &str = "that of other paths";
+/// Meaning of [`RTR_PR_INHERIT`] for MTU and rate.
+const ROUTER_PATH: &str = "that of the path to the router";
+
+/// A file in OpenSM's configuration directory.
+fn path(name: &str) -> Option<String> {
+    Some(format!("/etc/opensm/{name}"))
+}

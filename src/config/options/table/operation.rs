@@ -1,0 +1,179 @@
+//! Keys of sweeps, the SM role, MADs, performance management, logs and the console.
+
+macro_rules! sweeps {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Sweeps";
+        /// Interval between sweeps in seconds; 0 sweeps only on traps and signals.
+        sweep_interval: u32 = 10, reload, implemented, range(0, 4_294_967);
+        /// Reassign the LIDs of all ports, which disrupts traffic.
+        reassign_lids: bool = false, reload, implemented;
+        /// Make every sweep a heavy sweep, which discovers and configures the whole subnet.
+        force_heavy_sweep: bool = false, reload, implemented;
+        /// Sweep on traps 128, 144 and 145; FALSE defers changes to the next sweep.
+        sweep_on_trap: bool = true, reload, implemented;
+    } };
+}
+pub(super) use sweeps;
+
+macro_rules! election {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Several subnet managers";
+        /// Priority of this SM, 0 to 15: the SM with the highest priority becomes master, among
+        /// equals the one with the lowest GUID.
+        sm_priority: u8 = 0, reload, implemented, range(0, 15);
+        /// Ignore other SMs on the subnet.
+        ignore_other_sm: bool = false, reload, implemented;
+        /// Interval in milliseconds at which a standby SM polls the master.
+        sminfo_polling_timeout: u32 = 10_000, reload, implemented;
+        /// Number of unanswered polls after which a standby SM takes over from the master.
+        polling_retry_number: u32 = 4, reload, implemented;
+        /// Keep the LIDs of the file guid2lid when a standby SM becomes master.
+        honor_guid2lid_file: bool = false, reload, implemented;
+    } };
+}
+pub(super) use election;
+
+macro_rules! timing {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Timing and threads";
+        /// Limit of SMPs in flight; 0 is no limit.
+        max_wire_smps: u32 = 4, reload, implemented, range(0, 0x7fff_ffff);
+        /// Limit of SMPs in flight while earlier ones are overdue; values up to max_wire_smps disable
+        /// it.
+        max_wire_smps2: u32 = 4, reload, ignored, range(0, 0x7fff_ffff);
+        /// Time in microseconds after which an SMP is overdue for max_wire_smps2.
+        max_smps_timeout: u32 = 600_000, reload, ignored;
+        /// Time in milliseconds to wait for a response before the request is sent again, at least 1.
+        transaction_timeout: u32 = 200, restart, implemented, range(1, 0xffff_ffff);
+        /// Number of retries of an unanswered request.
+        transaction_retries: u32 = 3, restart, implemented;
+        /// Time in milliseconds to wait for responses to requests that take devices longer (optimized
+        /// SL to VL mapping tables).
+        long_transaction_timeout: u32 = 500, restart, ignored;
+        /// Time in milliseconds after which a queued SA request is dropped; values above 2000 act as
+        /// 2000, 0 is no limit.
+        max_msg_fifo_timeout: u32 = 10_000, reload, implemented;
+        /// Answer SA requests from a single thread.
+        single_thread: bool = false, restart, ignored;
+    } };
+}
+pub(super) use timing;
+
+macro_rules! behaviour {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Behaviour";
+        /// Run in the background.
+        daemon: bool = false, restart, implemented;
+        /// Start in the NOTACTIVE state.
+        sm_inactive: bool = false, reload, ignored;
+        /// Disable ports that flood the SM with traps.
+        babbling_port_policy: bool = false, reload, ignored;
+        /// Drop event subscriptions when a port leaves and when this SM becomes master.
+        drop_event_subscriptions: bool = false, reload, implemented;
+        /// Check the parameters of new IPoIB groups against the broadcast group (RFC 4391).
+        ipoib_mcgroup_creation_validation: bool = true, reload, implemented;
+        /// Check the parameters of a join request against the existing multicast group.
+        mcgroup_join_validation: bool = true, reload, implemented;
+        /// Limit rates in SA responses to 300 Gb/s, for clients without support for higher codes.
+        use_original_extended_sa_rates_only: bool = false, reload, implemented;
+        /// Highest rate code in SA responses, 2 to 63; 63 is no limit.
+        max_rate_enum: u8 = 63, reload, implemented, range(2, 63);
+        /// Write SL to VL mapping tables in the optimized format where devices support it.
+        use_optimized_slvl: bool = false, reload, implemented;
+        /// Flush files that outlive the daemon, such as guid2lid, to disk after every write.
+        fsync_high_avail_files: bool = true, reload, implemented;
+    } };
+}
+pub(super) use behaviour;
+
+macro_rules! perfmgr {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Performance manager";
+        /// Run the performance manager.
+        perfmgr: bool = false, restart, ignored;
+        /// Follow redirections of the performance management class.
+        perfmgr_redir: bool = true, restart, ignored;
+        /// Interval between counter sweeps in seconds, 1 to 65535.
+        perfmgr_sweep_time_s: u16 = 180, restart, ignored, range(1, 65_535);
+        /// Limit of queries in flight, at least 1.
+        perfmgr_max_outstanding_queries: u32 = 500, restart, ignored, range(1, 0xffff_ffff);
+        /// Exclude the ports of channel adapters.
+        perfmgr_ignore_cas: bool = false, restart, ignored;
+        /// Delete the counters of nodes that have left the subnet.
+        perfmgr_rm_nodes: bool = true, restart, ignored;
+        /// Log increases of error counters.
+        perfmgr_log_errors: bool = true, restart, ignored;
+        /// Query ClassPortInfo for support of 64-bit counters and PortXmitWait.
+        perfmgr_query_cpi: bool = true, restart, ignored;
+        /// Log PortXmitWait as an error counter.
+        perfmgr_xmit_wait_log: bool = false, restart, ignored;
+        /// Increase of PortXmitWait that is logged.
+        perfmgr_xmit_wait_threshold: u32 = 65_535, restart, ignored;
+        /// Path of the counter dump file.
+        event_db_dump_file: Option<String> = None, restart, ignored;
+    } };
+}
+pub(super) use perfmgr;
+
+macro_rules! plugins {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Plug-ins and names";
+        /// Names of event plug-ins.
+        event_plugin_name: Option<String> = None, restart, ignored;
+        /// Options of the event plug-ins.
+        event_plugin_options: Option<String> = None, restart, ignored;
+        /// Path of a node name map in the format of ibnetdiscover.
+        node_name_map_name: Option<String> = None, restart, ignored;
+    } };
+}
+pub(super) use plugins;
+
+macro_rules! log {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Log and dumps";
+        /// Log flags, 0 to 0xff: 0x01: errors, 0x02: information, 0x04: verbose, 0x08: debug, 0x10:
+        /// functions, 0x20: frames, 0x40: routing and dump files, 0x80: system.
+        log_flags: u8 = 0x03, reload, implemented, hex(2);
+        /// Flush the log after every line.
+        force_log_flush: bool = false, reload, implemented;
+        /// Path of the log file, or stdout or stderr.
+        log_file: String = "/var/log/opensm.log".into(), restart, implemented;
+        /// Size in MB at which the log file is truncated; 0 is no limit.
+        log_max_size: u32 = 0, reload, implemented;
+        /// Append to an existing log file; FALSE truncates it at start.
+        accum_log_file: bool = true, reload, implemented;
+        /// Path of a file of log flags per module.
+        per_module_logging_file: Option<String> = path("per-module-logging.conf"), restart, ignored;
+        /// Directory of dump files; the environment variable OSM_TMP_DIR replaces the default.
+        dump_files_dir: String = "/var/log/".into(), restart, implemented;
+        /// Prefix of every message in the log and to syslog.
+        log_prefix: Option<String> = None, reload, implemented;
+    } };
+}
+pub(super) use log;
+
+macro_rules! safety {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Safety";
+        /// Use risky features and work around defects of certain devices.
+        enable_quirks: bool = false, reload, ignored;
+        /// Do not request clients to register again (ClientReregister).
+        no_clients_rereg: bool = false, reload, implemented;
+        /// Disable multicast.
+        disable_multicast: bool = false, restart, implemented;
+        /// Exit on fatal initialization errors such as duplicate GUIDs.
+        exit_on_fatal: bool = true, reload, implemented;
+    } };
+}
+pub(super) use safety;
+
+macro_rules! console {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Console";
+        /// Console: off, local (the terminal) or loopback (a TCP port).
+        console: Console = Console::Off, restart, ignored;
+        /// TCP port of the loopback console, 0 to 65535.
+        console_port: u16 = 10_000, restart, ignored;
+    } };
+}
+pub(super) use console;

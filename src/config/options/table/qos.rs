@@ -1,0 +1,110 @@
+//! Keys of quality of service and congestion control.
+
+macro_rules! qos {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Quality of service";
+        /// Configure SL to VL mapping and VL arbitration tables.
+        qos: bool = false, reload, implemented;
+        /// Path of the file that assigns service levels to traffic.
+        qos_policy_file: Option<String> = path("qos-policy.conf"), restart, implemented;
+        /// Do not log error responses of devices to SL to VL mapping tables.
+        suppress_sl2vl_mad_status_errors: bool = false, reload, implemented;
+        /// Limit of virtual lanes, 0 to 15; 0 uses the default of the port type.
+        qos_max_vls: u32 = 0, reload, implemented, range(0, 15);
+        /// Limit of high priority in units of 4096 bytes, 0 to 255 (unlimited); -1 uses the default of the
+        /// port type.
+        qos_high_limit: i32 = -1, reload, implemented, range(-1, 255);
+        /// High-priority VL arbitration table: VL:weight pairs, separated by commas; VLs are 0 to 14,
+        /// weights 0 to 255 units of 64 bytes.
+        qos_vlarb_high: Option<String> = None, reload, implemented;
+        /// Low-priority VL arbitration table, as qos_vlarb_high.
+        qos_vlarb_low: Option<String> = None, reload, implemented;
+        /// VLs of SL 0 to 15, separated by commas, 0 to 15; VL 15 drops the packet.
+        qos_sl2vl: Option<String> = None, reload, implemented;
+        /// qos_max_vls of channel adapters.
+        qos_ca_max_vls: u32 = 0, reload, implemented, range(0, 15);
+        /// qos_high_limit of channel adapters.
+        qos_ca_high_limit: i32 = -1, reload, implemented, range(-1, 255);
+        /// qos_vlarb_high of channel adapters.
+        qos_ca_vlarb_high: Option<String> = None, reload, implemented;
+        /// qos_vlarb_low of channel adapters.
+        qos_ca_vlarb_low: Option<String> = None, reload, implemented;
+        /// qos_sl2vl of channel adapters.
+        qos_ca_sl2vl: Option<String> = None, reload, implemented;
+        /// qos_max_vls of enhanced port 0 of switches.
+        qos_sw0_max_vls: u32 = 0, reload, implemented, range(0, 15);
+        /// qos_high_limit of enhanced port 0 of switches.
+        qos_sw0_high_limit: i32 = -1, reload, implemented, range(-1, 255);
+        /// qos_vlarb_high of enhanced port 0 of switches.
+        qos_sw0_vlarb_high: Option<String> = None, reload, implemented;
+        /// qos_vlarb_low of enhanced port 0 of switches.
+        qos_sw0_vlarb_low: Option<String> = None, reload, implemented;
+        /// qos_sl2vl of enhanced port 0 of switches.
+        qos_sw0_sl2vl: Option<String> = None, reload, implemented;
+        /// qos_max_vls of external switch ports.
+        qos_swe_max_vls: u32 = 0, reload, implemented, range(0, 15);
+        /// qos_high_limit of external switch ports.
+        qos_swe_high_limit: i32 = -1, reload, implemented, range(-1, 255);
+        /// qos_vlarb_high of external switch ports.
+        qos_swe_vlarb_high: Option<String> = None, reload, implemented;
+        /// qos_vlarb_low of external switch ports.
+        qos_swe_vlarb_low: Option<String> = None, reload, implemented;
+        /// qos_sl2vl of external switch ports.
+        qos_swe_sl2vl: Option<String> = None, reload, implemented;
+        /// qos_max_vls of routers.
+        qos_rtr_max_vls: u32 = 0, reload, implemented, range(0, 15);
+        /// qos_high_limit of routers.
+        qos_rtr_high_limit: i32 = -1, reload, implemented, range(-1, 255);
+        /// qos_vlarb_high of routers.
+        qos_rtr_vlarb_high: Option<String> = None, reload, implemented;
+        /// qos_vlarb_low of routers.
+        qos_rtr_vlarb_low: Option<String> = None, reload, implemented;
+        /// qos_sl2vl of routers.
+        qos_rtr_sl2vl: Option<String> = None, reload, implemented;
+    } };
+}
+pub(super) use qos;
+
+macro_rules! congestion {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Congestion control (experimental)";
+        /// Configure congestion control.
+        congestion_control: bool = false, reload, ignored;
+        /// CC_Key in congestion control MADs.
+        cc_key: u64 = 0, restart, ignored, hex(16);
+        /// Limit of congestion control MADs in flight.
+        cc_max_outstanding_mads: u32 = 500, restart, ignored;
+        /// Valid settings of switches: bit 0: victim mask, 1: credit mask, 2: threshold and packet
+        /// size, 3: credit starvation, 4: marking rate.
+        cc_sw_cong_setting_control_map: u32 = 0, reload, ignored, hex(1);
+        /// Switch ports that mark packets as victims, too: 256 bits, bit n is port n.
+        cc_sw_cong_setting_victim_mask: PortMask = PortMask::default(), reload, ignored;
+        /// Switch ports with credit starvation marking: 256 bits, bit n is port n.
+        cc_sw_cong_setting_credit_mask: PortMask = PortMask::default(), reload, ignored;
+        /// Threshold of congestion marking, 0 to 0xf: 0: never, 1: latest, 0xf: earliest.
+        cc_sw_cong_setting_threshold: u8 = 0, reload, ignored, hex(2);
+        /// Smallest packet that is marked, in credits.
+        cc_sw_cong_setting_packet_size: u8 = 0, reload, ignored;
+        /// Threshold of credit starvation, 0 to 0xf: 0: never, 1: latest, 0xf: earliest.
+        cc_sw_cong_setting_credit_starvation_threshold: u8 = 0, reload, ignored, hex(2);
+        /// Delay of credit returns as shift:multiplier, 0 to 3 and 0 to 16383.
+        cc_sw_cong_setting_credit_starvation_return_delay: CctEntry = CctEntry::default(), reload, ignored;
+        /// Mean number of packets between two marked ones.
+        cc_sw_cong_setting_marking_rate: u16 = 0, reload, ignored;
+        /// Control of channel adapters: bit 0: per SL and port; else per queue pair.
+        cc_ca_cong_setting_port_control: u16 = 0, reload, ignored, hex(4);
+        /// SLs to configure on channel adapters: bit n is SL n.
+        cc_ca_cong_setting_control_map: u16 = 0, reload, ignored, hex(4);
+        /// "SL value": time after which the index into cc_cct decreases by one; may be repeated.
+        cc_ca_cong_setting_ccti_timer: CaEntries<u16> = CaEntries::default(), reload, ignored;
+        /// "SL value": increase of the index into cc_cct on a BECN; may be repeated.
+        cc_ca_cong_setting_ccti_increase: CaEntries<u8> = CaEntries::default(), reload, ignored;
+        /// "SL value": index into cc_cct at which an event is logged; may be repeated.
+        cc_ca_cong_setting_trigger_threshold: CaEntries<u8> = CaEntries::default(), reload, ignored;
+        /// "SL value": lowest index into cc_cct; may be repeated.
+        cc_ca_cong_setting_ccti_min: CaEntries<u8> = CaEntries::default(), reload, ignored;
+        /// Congestion control table: shift:multiplier entries, separated by commas.
+        cc_cct: CctList = CctList::default(), reload, ignored;
+    } };
+}
+pub(super) use congestion;

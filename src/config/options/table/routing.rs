@@ -1,0 +1,87 @@
+//! Keys of routing within the subnet and to other subnets.
+
+macro_rules! routing {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Routing";
+        /// Count routes to switches, too, when link load is balanced.
+        port_profile_switch_nodes: bool = false, reload, implemented;
+        /// Path of a file of port GUIDs to exclude from link load balancing.
+        port_prof_ignore_file: Option<String> = None, restart, implemented;
+        /// Path of a file of hop weights of switch ports.
+        hop_weights_file: Option<String> = None, restart, implemented;
+        /// Path of a file of the order in which the ports of a switch are tried.
+        port_search_ordering_file / dimn_ports_file: Option<String> = None, restart, implemented;
+        /// Routing engines to try in this order, separated by commas: minhop, torus-2QoS; minhop
+        /// comes last unless no_fallback is in the list. (null) is minhop.
+        routing_engine: Option<String> = None, restart, implemented;
+        /// Route around throttled links between switches (nue, dfsssp, sssp).
+        avoid_throttled_links: bool = false, restart, ignored;
+        /// Route between root switches (updn, dnup, ftree).
+        connect_roots: bool = false, reload, ignored;
+        /// Keep unicast routes when a heavy sweep finds no change that requires new ones.
+        use_ucast_cache: bool = false, restart, ignored;
+        /// Path of a dump of hop counts that minhop loads.
+        lid_matrix_dump_file: Option<String> = None, restart, ignored;
+        /// Path of a dump of linear forwarding tables that the engine file loads.
+        lfts_file: Option<String> = None, restart, ignored;
+        /// Path of a file of the GUIDs of root nodes, one per line (updn, dnup, ftree).
+        root_guid_file: Option<String> = None, restart, ignored;
+        /// Path of a file of the GUIDs of compute nodes, one per line (ftree, dfsssp, sssp).
+        cn_guid_file: Option<String> = None, restart, ignored;
+        /// Path of a file of the GUIDs of I/O nodes, one per line (ftree, dfsssp, sssp).
+        io_guid_file: Option<String> = None, restart, ignored;
+        /// Index switches from the roots (ftree on incomplete trees).
+        quasi_ftree_indexing: bool = false, reload, ignored;
+        /// Number of hops in the wrong direction that paths to I/O nodes may have (ftree).
+        max_reverse_hops: u16 = 0, restart, ignored;
+        /// Path of a file of IDs that replace GUIDs, "guid id" per line (updn).
+        ids_guid_file: Option<String> = None, restart, ignored;
+        /// Path of a file of port GUIDs in the order in which they are routed (minhop, updn).
+        guid_routing_order_file: Option<String> = None, restart, implemented;
+        /// Analyse the mesh before routing (lash).
+        do_mesh_analysis: bool = false, reload, ignored;
+        /// First virtual lane, 0 to 15 (lash).
+        lash_start_vl: u8 = 0, reload, ignored, range(0, 15);
+        /// Limit of virtual lanes, 0 to 255; 0 uses all lanes that the fabric supports (nue).
+        nue_max_num_vls: u8 = 1, reload, ignored;
+        /// Route data traffic to and from the switches themselves, too (nue).
+        nue_include_switches: bool = false, restart, ignored;
+        /// Shift routes among equal ports to break alignments.
+        port_shifting: bool = false, reload, implemented;
+        /// Seed for a random choice among equal ports; 0 takes the ports in turn.
+        scatter_ports: u32 = 0, reload, implemented;
+        /// Exclude the ports of guid_routing_order_file from scatter_ports.
+        guid_routing_order_no_scatter: bool = false, restart, implemented;
+        /// Path of a dump of the SA database to load at start.
+        sa_db_file: Option<String> = None, restart, implemented;
+        /// Write the SA database to opensm-sa.dump after changes and at exit.
+        sa_db_dump: bool = false, reload, implemented;
+        /// Path of the file that describes the torus (torus-2QoS).
+        torus_config: String = "/etc/opensm/torus-2QoS.conf".into(), reload, implemented;
+    } };
+}
+pub(super) use routing;
+
+macro_rules! routers {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Routers and IPv6";
+        /// Path of the file that assigns routers to subnet prefixes.
+        prefix_routes_file: Option<String> = path("prefix-routes.conf"), restart, implemented;
+        /// Flow label of paths to other subnets, 0 to 0xfffff.
+        rtr_pr_flow_label: u32 = 0, reload, implemented, hex(5).range(0, 0xf_ffff);
+        /// Traffic class of paths to other subnets, 0 to 255.
+        rtr_pr_tclass: u8 = 0, reload, implemented;
+        /// Service level of paths to other subnets, 0 to 15; 255 uses that of other paths. torus-2QoS
+        /// uses its highest bit only.
+        rtr_pr_sl: u8 = RTR_PR_INHERIT, reload, implemented, range(0, 15).or(255, OTHER_PATHS);
+        /// Largest MTU of paths to other subnets as a code, 1 to 5: 1: 256, 2: 512, 3: 1024, 4: 2048,
+        /// 5: 4096 bytes; 255 uses that of the path to the router.
+        rtr_pr_mtu: u8 = RTR_PR_INHERIT, reload, implemented, range(1, 5).or(255, ROUTER_PATH);
+        /// Largest rate of paths to other subnets as a code, 2 to 24 (3: 10, 7: 40, 16: 100 Gb/s …);
+        /// 255 uses that of the path to the router.
+        rtr_pr_rate: u8 = RTR_PR_INHERIT, reload, implemented, range(2, 24).or(255, ROUTER_PATH);
+        /// Let IPv6 solicited-node multicast groups share MLIDs.
+        consolidate_ipv6_snm_req: bool = false, reload, implemented;
+    } };
+}
+pub(super) use routers;
