@@ -1,4 +1,4 @@
-//! The files beside opensm.conf that tune the routing, read as the options name them.
+//! Opens and parses the files that opensm.conf names.
 
 use super::excerpt;
 use super::guid_lists::{self, GuidLists, Parsed};
@@ -6,86 +6,86 @@ use super::options::Options;
 use super::partitions::PartitionsConfig;
 use super::prefix_routes::{self, PrefixRoute};
 use super::qos_policy::QosPolicy;
+use super::text_file::read_text;
 use super::torus::TorusConfig;
 use crate::notes::Note;
-use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
-/// torus-2QoS.conf.
+/// Reads torus-2QoS.conf.
 ///
 /// # Errors
-/// What is wrong with it, for the engine that needs it to say.
+/// The file cannot be read or has errors. The notes are for the engine to report if it needs the
+/// file.
 pub fn torus_config(options: &Options) -> Result<TorusConfig, Vec<Note>> {
     let path = Path::new(&options.torus_config);
-    match fs::read_to_string(path) {
+    match read_text(path) {
         Ok(text) => TorusConfig::parse(path, &text),
-        Err(error) => Err(vec![TorusConfig::unreadable(path, &error)]),
+        Err(error) => Err(vec![TorusConfig::unreadable(&error)]),
     }
 }
 
-/// partitions.conf, and what is odd about it; without the file, no definitions.
+/// Reads partitions.conf. Without the file there are no definitions. The notes are warnings.
 ///
 /// # Errors
-/// All that is wrong with it, each with its line and a caret, or why it cannot be read.
+/// The file cannot be read, or has errors: the text shows each with its line and a caret.
 pub fn partitions(options: &Options) -> Result<(PartitionsConfig, Vec<Note>), String> {
     let Some(file) = &options.partition_config_file else {
         return Ok((PartitionsConfig::default(), Vec::new()));
     };
     let path = Path::new(file);
-    let text = match fs::read_to_string(path) {
+    let text = match read_text(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let text = format!("{file} is not there: every port is in the default partition");
+        Err(error) if error.is_not_found() => {
+            let text = format!("{file} does not exist: all ports are in the default partition");
             return Ok((PartitionsConfig::default(), vec![Note::info(text)]));
         }
-        Err(error) => return Err(format!("{file}: {error}")),
+        Err(error) => return Err(error.to_string()),
     };
-    let (config, findings) = PartitionsConfig::parse(path, &text);
+    let (config, diagnostics) = PartitionsConfig::parse(path, &text);
     let Some(config) = config else {
-        return Err(excerpt::render_all(&findings, &text).join("\n"));
+        return Err(excerpt::render_all(&diagnostics, &text).join("\n"));
     };
-    let mut notes: Vec<Note> = findings.iter().map(Note::from).collect();
+    let mut notes: Vec<Note> = diagnostics.iter().map(Note::from).collect();
     if config.definitions.is_empty() {
-        let text = format!("{file} defines nothing: every port is in the default partition");
+        let text = format!("{file} has no definitions: all ports are in the default partition");
         notes.push(Note::warning(text));
     }
     Ok((config, notes))
 }
 
-/// qos-policy.conf, and what is odd about it; `None` without the file.
+/// Reads qos-policy.conf; `None` without the file. The notes are warnings.
 ///
 /// # Errors
-/// All that is wrong with it, each with its line and a caret, or why it cannot be read.
+/// The file cannot be read, or has errors: the text shows each with its line and a caret.
 pub fn qos_policy(options: &Options) -> Result<(Option<QosPolicy>, Vec<Note>), String> {
     let Some(file) = &options.qos_policy_file else { return Ok((None, Vec::new())) };
     let path = Path::new(file);
-    let text = match fs::read_to_string(path) {
+    let text = match read_text(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let text = format!("{file} is not there: paths have the SLs of their partitions");
+        Err(error) if error.is_not_found() => {
+            let text = format!("{file} does not exist: paths have the SLs of their partitions");
             return Ok((None, vec![Note::info(text)]));
         }
-        Err(error) => return Err(format!("{file}: {error}")),
+        Err(error) => return Err(error.to_string()),
     };
-    let (policy, findings) = QosPolicy::parse(path, &text);
+    let (policy, diagnostics) = QosPolicy::parse(path, &text);
     match policy {
-        Some(policy) => Ok((Some(policy), findings.iter().map(Note::from).collect())),
-        None => Err(excerpt::render_all(&findings, &text).join("\n")),
+        Some(policy) => Ok((Some(policy), diagnostics.iter().map(Note::from).collect())),
+        None => Err(excerpt::render_all(&diagnostics, &text).join("\n")),
     }
 }
 
-/// prefix-routes.conf. What is wrong with it is noted, and the rest counts; without the file there
-/// are none.
+/// Reads prefix-routes.conf; without the file there are no routes. Lines with errors are skipped
+/// with a note.
 pub fn prefix_routes(options: &Options) -> (Vec<PrefixRoute>, Vec<Note>) {
     let Some(file) = &options.prefix_routes_file else { return Default::default() };
     let mut notes = Vec::new();
-    let is_there = Path::new(file).exists();
-    let wanted = options.prefix_routes_file.clone().filter(|_| is_there);
-    (list(&wanted, prefix_routes::parse, &mut notes), notes)
+    let exists = Path::new(file).exists();
+    let file = options.prefix_routes_file.clone().filter(|_| exists);
+    (list(&file, prefix_routes::parse, &mut notes), notes)
 }
 
-/// The lists that tune Min Hop. What is wrong with them is noted, and the rest counts.
+/// Reads the lists that tune Min Hop routing. Lines with errors are skipped with a note.
 pub fn guid_lists(options: &Options) -> (GuidLists, Vec<Note>) {
     let mut notes = Vec::new();
     let lists = GuidLists {
@@ -108,14 +108,14 @@ fn list<T>(
 ) -> Vec<T> {
     let Some(file) = file else { return Vec::new() };
     let path = Path::new(file);
-    match fs::read_to_string(path) {
+    match read_text(path) {
         Ok(text) => {
             let parsed = parse(path, &text);
             notes.extend(parsed.diagnostics.iter().map(|found| Note::warning(found.to_string())));
             parsed.entries
         }
         Err(error) => {
-            notes.push(Note::warning(format!("{file}: {error}")));
+            notes.push(Note::warning(error.to_string()));
             Vec::new()
         }
     }

@@ -72,7 +72,7 @@ fn entry(line: &str) -> Result<Option<PrefixRoute>, (usize, String)> {
     let router = number(router, "port GUID")?.map(Guid);
     match words.next() {
         Some(word) => {
-            let message = format!("`{word}` is a word too many: a line is a prefix and a GUID");
+            let message = format!("`{word}` is unexpected: a line is a prefix and a GUID");
             Err((place(word), message))
         }
         None => Ok(Some(PrefixRoute { prefix, router })),
@@ -82,17 +82,17 @@ fn entry(line: &str) -> Result<Option<PrefixRoute>, (usize, String)> {
 /// Why a word is no prefix or GUID, and what would be.
 fn no_number(word: &str, what: &str) -> String {
     let digits: String = word.chars().filter(|c| !matches!(c, ':' | ',')).collect();
-    let without_marks = digits.len() < word.len() && digits.len() == DIGITS;
+    let without_marks = digits.len() < word.len() && digits.len() == MAX_DIGITS;
     match hexadecimal(&digits).filter(|_| without_marks) {
-        Some(_) => format!("a {what} stands here without colons and commas: write {digits}"),
+        Some(_) => format!("write the {what} without colons and commas: {digits}"),
         None => format!(
-            "`{word}` is no {what}: that is 1 to {DIGITS} hexadecimal digits, not all 0, or *"
+            "`{word}` is not a {what}; expected 1 to {MAX_DIGITS} hexadecimal digits other than 0, or *"
         ),
     }
 }
 
 /// The most hexadecimal digits of a prefix or GUID.
-const DIGITS: usize = 16;
+const MAX_DIGITS: usize = 16;
 
 /// A number other than 0 of at most 16 hexadecimal digits, with 0x or without.
 fn hexadecimal(word: &str) -> Option<u64> {

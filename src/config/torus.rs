@@ -15,6 +15,7 @@ use scan::{Token, signed, tokens, unsigned, unsigned_prefix};
 use std::path::Path;
 
 use super::Diagnostic;
+use super::text_file::ReadError;
 
 /// Port numbers that `port_order` may name are below this.
 const PORT_LIMIT: u64 = 255;
@@ -91,9 +92,9 @@ impl TorusConfig {
         if parser.errors.is_empty() { Ok(parser.config) } else { Err(parser.errors) }
     }
 
-    /// What the engine says when the file cannot be read.
-    pub fn unreadable(file: &Path, error: &std::io::Error) -> Note {
-        Note::error("4E11", format!("cannot read {}: {error}", file.display()))
+    /// The note that the engine reports if the file cannot be read.
+    pub fn unreadable(error: &ReadError) -> Note {
+        Note::error("4E11", format!("cannot read {error}"))
     }
 
     /// All port numbers 0..=254 in the order in which destination ports take their turn.

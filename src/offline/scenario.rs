@@ -4,6 +4,7 @@ use crate::cli::{DaemonArgs, ExitCode, FabricArgs, Failure, configuration};
 use crate::config::files;
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
+use crate::config::text_file::read_text;
 use crate::config::torus::TorusConfig;
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::Topology;
@@ -15,7 +16,6 @@ use crate::plan::partitions::{self, Partition};
 use crate::plan::routing::RoutingInput;
 use crate::plan::routing::chain::Chain;
 use crate::wire::attr::{NodeKind, PortState};
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -118,7 +118,7 @@ fn read_options(daemon: &DaemonArgs) -> Result<(Options, Vec<Note>), String> {
     }
     let (mut options, mut notes) = (Options::default(), daemon.notes.clone());
     daemon.apply(&mut options);
-    notes.extend(options.settle());
+    notes.extend(options.reconcile());
     Ok((options, notes))
 }
 
@@ -144,7 +144,7 @@ fn read_policy(options: &Options) -> Result<(Option<Arc<QosPolicy>>, Vec<Note>),
 
 /// Reads a fabric in ibnetdiscover's format.
 pub(super) fn read_fabric(file: &Path) -> Result<Topology, String> {
-    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let text = read_text(file).map_err(|error| error.to_string())?;
     ibnet::parse(file, &text).map_err(|error| error.to_string())
 }
 

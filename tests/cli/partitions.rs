@@ -148,7 +148,7 @@ fn the_example_of_the_manual_takes_effect() {
     let text = fs::read_to_string(vectors().join("opensm.8.conf")).unwrap();
     let (config, findings) = PartitionsConfig::parse(Path::new("partitions.conf"), &text);
     let texts: Vec<_> = findings.iter().map(ToString::to_string).collect();
-    assert_eq!(texts, ["partitions.conf:4:53: `limi` is taken for `limited`"]);
+    assert_eq!(texts, ["partitions.conf:4:53: `limi` is read as `limited`"]);
     let options = Options { qos: true, ..Options::default() };
     let (found, notes) = partitions::partitions(&config.expect("no error"), &options, &[]);
     assert_eq!(notes, []);
@@ -474,7 +474,7 @@ fn a_wrong_file_keeps_the_daemon_from_starting_and_a_reload_from_counting() {
     };
     reload("Default=0x7fff : ALL=full; Storage=10h : ALL;", "the configuration stays as it was");
     let said = fs::read_to_string(&log).expect("the log");
-    assert!(said.contains("p.conf:1:36: error: `10h` is no P_Key"), "{said}");
+    assert!(said.contains("p.conf:1:36: error: `10h` is not a P_Key"), "{said}");
     assert_eq!(site.keys(guid, PortNum(1)), [0xFFFF, 0x8010]);
     reload("Default=0x7fff : ALL=full; Other=0x11 : ALL;", "configuration read again");
     let deadline = Instant::now() + Duration::from_secs(10);
@@ -526,7 +526,7 @@ fn check_shows_all_that_is_wrong() {
         "    xp_linc 1 2\n    ^^^^^^^\n",
         "weights:1:8: warning: ",
         "nowhere: warning: No such file",
-        "p.conf:1:13: error: `9000` is no MTU",
+        "p.conf:1:13: error: `9000` is not an MTU",
         "    A=0x10, mtu=9000: ALL\n                ^^^^",
         "guid2lid:1:",
         "5 errors, ",
@@ -551,7 +551,7 @@ fn check_shows_what_partitions_come_to() {
     let line = text.lines().find(|line| line.contains(&format!("port Channel Adapter {host}")));
     assert!(line.is_some_and(|line| line.ends_with(" port 1: 0:0x7fff 1:0x8010")), "{text}");
     for expected in [
-        "p.conf:2:34: warning: `ful` is taken for `full`",
+        "p.conf:2:34: warning: `ful` is read as `full`",
         "partition 0x7fff Default: 1 full and 5 limited members, SL 0",
         "partition 0x0010 A: 3 full and 0 limited members, SL 0",
         "  group ff12:401b:8010::ffff:ffff: 4096 bytes, 10Gbps, SL 0, Q_Key 0xb1b",

@@ -1,24 +1,22 @@
-//! partitions.conf: who may talk to whom, and the multicast groups that are always there.
+//! partitions.conf: membership of ports in partitions, and permanent multicast groups.
 //!
 //! ```text
 //! # name [= P_Key] [, flag]… : port [= membership] [, …] ;
 //! Storage = 0x10, ipoib, mtu=4096, defmember=full : 0x2c9000001, 0x2c9000002, ALL_CAS=limited ;
 //! ```
 //!
-//! The grammar is that of opensm(8), "Partition configuration", with what OpenSM reads without
-//! telling: keywords may be cut short (`=limi`), several definitions may stand on a line, ports
-//! on as many lines as they need. [`parse`] has it; `piece` has the text with its places, `value`
-//! what numbers mean. Beyond OpenSM's, MTUs and rates may be written as what they are
-//! (`mtu=4096`, `rate=100Gbps`), the names of flags in any case, and flags behind the first
-//! colon if a second one ends them (so an example of opensm(8) has it, which OpenSM refuses).
+//! The grammar is that of opensm(8), "Partition configuration", and of what OpenSM accepts beyond
+//! it: keywords may be abbreviated (`=limi`), a line may contain several definitions, a list of
+//! ports may have several lines. In addition, MTUs and rates may have units (`mtu=4096`,
+//! `rate=100Gbps`), names of flags ignore case, and flags may follow the first colon if a second
+//! one ends them, as in an example of opensm(8) that OpenSM rejects.
 //!
-//! The whole file is read, and everything wrong in it is reported with its place. As in
-//! opensm.conf, a wrong value is an error, and a word that OpenSM ignores a warning. A file with
-//! an error is not used at all: with some definitions left out, ports would be cut off, or, worse,
-//! not be.
+//! The parser reads the whole file and reports every error with its position. As in opensm.conf, a
+//! wrong value is an error, and a word that OpenSM ignores a warning. A file with an error is not
+//! used: to omit definitions would isolate ports, or connect ports that must be isolated.
 //!
-//! What a file means for a subnet (keys that it leaves out, partitions of which it speaks in
-//! several places, the default partition) is the business of `plan::partitions`.
+//! [`crate::plan::partitions`] applies the definitions to a subnet: it generates missing P_Keys,
+//! merges definitions, and adds the default partition.
 
 mod parse;
 
@@ -27,134 +25,129 @@ use crate::ids::{Gid, Guid, Pkey, Sl};
 use crate::notes::Severity;
 use std::path::Path;
 
-/// The contents of a partitions.conf; without any definition it stands for no file at all, as in
-/// OpenSM.
+/// The contents of a partitions.conf. As in OpenSM, a file without definitions is the same as no
+/// file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PartitionsConfig {
-    /// In the order of the file.
+    /// Definitions in file order.
     pub definitions: Vec<Definition>,
 }
 
-/// A definition, or a part of one: those of the same P_Key or name add up.
+/// A definition. Definitions with the same P_Key or name are parts of one partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Definition {
-    /// The line where it begins, from 1.
+    /// First line, from 1.
     pub line: u32,
-    /// The partition's name; may be empty.
+    /// Name of the partition; may be empty.
     pub name: String,
-    /// The number of the partition, 1..=0x7FFF; `None` if one is to be generated.
+    /// P_Key without the membership bit, 1..=0x7FFF; `None` to generate one.
     pub pkey: Option<Pkey>,
-    /// `indx0`: the ports named here have the key at index 0.
+    /// `indx0`: the members have the P_Key at index 0.
     pub index0: bool,
     /// `ipoib`: the partition has a broadcast group.
     pub ipoib: bool,
     /// Parameters of the broadcast group, which the other groups inherit.
     pub flags: GroupFlags,
-    /// True if the definition says `sl`.
-    pub says_sl: bool,
-    /// Who belongs to it, in order: the later entry for a port counts.
+    /// True if the definition sets `sl`.
+    pub has_sl: bool,
+    /// Members in file order. The last entry for a port applies.
     pub members: Vec<MemberEntry>,
-    /// Its `mgid` groups.
+    /// Groups of its `mgid` lines.
     pub groups: Vec<GroupEntry>,
 }
 
-/// How a port belongs to a partition.
+/// Membership of a port in a partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub enum Membership {
-    /// It talks to full members only.
+    /// The port communicates with full members only.
     Limited,
-    /// It talks to all members.
+    /// The port communicates with all members.
     Full,
-    /// It has both keys, where `allow_both_pkeys` is set; else as [`Self::Full`].
+    /// The port has both P_Keys if `allow_both_pkeys` is set, else the full one.
     Both,
 }
 
 /// An entry of a port list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemberEntry {
-    /// Which ports.
-    pub who: Who,
-    /// How they belong to the partition.
+    pub ports: PortSelector,
     pub membership: Membership,
 }
 
-/// A choice of end ports.
+/// A set of end ports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub enum Who {
+pub enum PortSelector {
     /// `ALL`.
     All,
-    /// `ALL_CAS`: those of channel adapters.
+    /// `ALL_CAS`: ports of channel adapters.
     ChannelAdapters,
-    /// `ALL_SWITCHES`: ports 0 of switches.
+    /// `ALL_SWITCHES`: port 0 of every switch.
     Switches,
     /// `ALL_ROUTERS`.
     Routers,
-    /// `ALL_VCAS`: virtual ports, of which this subnet manager knows none.
+    /// `ALL_VCAS`: virtual ports, which are not supported: the set is empty.
     Virtual,
-    /// `SELF`: the subnet manager's.
-    Own,
-    /// The one with this GUID.
+    /// `SELF`: the port of the subnet manager.
+    SmPort,
+    /// The port with this GUID.
     Port(Guid),
 }
 
 /// An `mgid` line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupEntry {
-    /// Its line, from 1.
+    /// Line, from 1.
     pub line: u32,
-    /// The MGID as written; the scope and, for IP groups, the P_Key are put into it later.
+    /// MGID in the file; planning inserts the scope and, for IP groups, the P_Key.
     pub mgid: Gid,
-    /// Its parameters.
     pub flags: GroupFlags,
 }
 
-/// Parameters of multicast groups, as codes of the standard.
+/// Parameters of multicast groups, as codes of the InfiniBand specification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupFlags {
     /// MTU code, 1..=5.
     pub mtu: u8,
-    /// Rate code.
+    /// Rate code, 2..=24.
     pub rate: u8,
-    /// Service level.
     pub sl: Sl,
-    /// A bit for each scope for which there is to be a group; 0 stands for link-local alone.
+    /// Bit n requests a group of scope n; 0 requests link-local scope only.
     pub scopes: u16,
-    /// Q_Key; 0 stands for 0x0b1b in IP groups.
+    /// Q_Key; 0 becomes 0x0b1b in IP groups.
     pub q_key: u32,
-    /// Traffic class.
     pub tclass: u8,
     /// Flow label, 20 bits.
     pub flow_label: u32,
 }
 
 impl Default for GroupFlags {
-    /// 2048 bytes, 10 Gb/s, SL 0.
+    /// MTU 2048 bytes, rate 10 Gb/s, SL 0.
     fn default() -> Self {
         Self { mtu: 4, rate: 3, sl: Sl(0), scopes: 0, q_key: 0, tclass: 0, flow_label: 0 }
     }
 }
 
-/// True for MGIDs of IPoIB: those with the signature of IPv4 or IPv6 (RFC 4391, 4).
+/// True for MGIDs with the IPoIB signature of IPv4 or IPv6 (RFC 4391, 4).
 pub fn is_ip(mgid: &Gid) -> bool {
     matches!(mgid.0, [_, _, 0x40 | 0x60, 0x1B, ..])
 }
 
-/// The P_Key within the MGID of an IP group.
+/// P_Key within the MGID of an IP group.
 pub fn pkey_of_ip_group(mgid: &Gid) -> Pkey {
     Pkey(u16::from_be_bytes([mgid.0[4], mgid.0[5]]))
 }
 
-/// The MGID of the IPv4 broadcast group of the default partition, ff12:401b:ffff::ffff:ffff. It
-/// may be written for the broadcast group of any partition.
+/// MGID of the IPv4 broadcast group of the default partition, ff12:401b:ffff::ffff:ffff. In a
+/// definition it stands for the broadcast group of that partition.
 pub const BROADCAST: Gid =
     Gid([0xFF, 0x12, 0x40, 0x1B, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF]);
 
 impl PartitionsConfig {
-    /// Reads the text of `file`. The findings are in the order of their places; with an error
-    /// among them there is no configuration.
+    /// Parses the text of `file`. The diagnostics are in file order. If one of them is an error,
+    /// there is no configuration.
     pub fn parse(file: &Path, text: &str) -> (Option<Self>, Vec<Diagnostic>) {
-        let (config, findings) = parse::parse(file, text);
-        let is_wrong = findings.iter().any(|found| found.severity == Severity::Error);
-        ((!is_wrong).then_some(config), findings)
+        let (config, diagnostics) = parse::parse(file, text);
+        let has_error = diagnostics.iter().any(|found| found.severity == Severity::Error);
+        ((!has_error).then_some(config), diagnostics)
     }
 }

@@ -1,145 +1,133 @@
 //! Text → [`PartitionsConfig`].
 //!
-//! Line by line, as OpenSM reads it: a definition begins with its head up to a colon, which
-//! stands on one line; its body goes on over lines up to a semicolon. An `mgid` takes the rest
-//! of its line. After a mistake reading goes on with the next item or, in a head, behind the next
-//! semicolon, so that one pass finds all of them.
+//! A definition begins with a head up to a colon, which is on one line; its body continues over
+//! lines up to a semicolon. An `mgid` takes the rest of its line. After an error the parser
+//! continues with the next item or, in a head, after the next semicolon, so that one pass finds all
+//! errors.
 
 mod groups;
 mod members;
 
-use super::{Definition, GroupFlags, Membership, PartitionsConfig, Who};
+use super::{Definition, GroupFlags, Membership, PartitionsConfig, PortSelector};
 use crate::config::Diagnostic;
-use crate::config::piece::Piece;
-use crate::config::value::{self, quoted};
+use crate::config::diagnostic::Diagnostics;
+use crate::config::literal::{self, quoted};
+use crate::config::span::Span;
 use crate::ids::{Guid, Pkey};
-use crate::notes::Severity;
 use std::collections::HashMap;
 use std::path::Path;
 
-/// Flags of groups and definitions, in the order in which OpenSM tries what is cut short.
+/// Flags of groups and definitions, in the order in which OpenSM tries abbreviations.
 const FLAGS: [&str; 10] =
     ["mtu", "rate", "scope", "Q_Key", "TClass", "sl", "FlowLabel", "ipoib", "defmember", "indx0"];
 
-/// How many of [`FLAGS`] are flags of groups.
+/// Number of [`FLAGS`], from the first, that groups have.
 const GROUP_FLAGS: usize = 7;
 
-/// Names that stand for ports, in the order in which OpenSM tries what is cut short.
-const KEYWORDS: [(&str, Option<Who>); 7] = [
+/// Keywords for sets of ports, in the order in which OpenSM tries abbreviations.
+const PORT_KEYWORDS: [(&str, Option<PortSelector>); 7] = [
     ("NONE", None),
-    ("ALL", Some(Who::All)),
-    ("ALL_CAS", Some(Who::ChannelAdapters)),
-    ("ALL_SWITCHES", Some(Who::Switches)),
-    ("ALL_ROUTERS", Some(Who::Routers)),
-    ("ALL_VCAS", Some(Who::Virtual)),
-    ("SELF", Some(Who::Own)),
+    ("ALL", Some(PortSelector::All)),
+    ("ALL_CAS", Some(PortSelector::ChannelAdapters)),
+    ("ALL_SWITCHES", Some(PortSelector::Switches)),
+    ("ALL_ROUTERS", Some(PortSelector::Routers)),
+    ("ALL_VCAS", Some(PortSelector::Virtual)),
+    ("SELF", Some(PortSelector::SmPort)),
 ];
 
 const MEMBERSHIPS: [(&str, Membership); 3] =
     [("full", Membership::Full), ("both", Membership::Both), ("limited", Membership::Limited)];
 
-/// Reads a whole file.
+/// Parses a whole file.
 pub(super) fn parse(file: &Path, text: &str) -> (PartitionsConfig, Vec<Diagnostic>) {
-    let mut parser = Parser { file, findings: Vec::new(), done: Vec::new(), state: State::Outside };
+    let mut parser = Parser {
+        diagnostics: Diagnostics::new(file),
+        definitions: Vec::new(),
+        state: State::BetweenDefinitions,
+    };
     for (number, line) in (1..).zip(text.lines()) {
         let code = line.split('#').next().unwrap_or_default();
-        parser.line(Piece::new(code, number));
+        parser.line(Span::new(code, number));
     }
-    // The last definition may go without its semicolon.
-    parser.end();
-    let mut findings = parser.findings;
-    findings.sort_by_key(|found| (found.line, found.column));
-    (PartitionsConfig { definitions: parser.done }, findings)
+    // The semicolon of the last definition is optional.
+    parser.end_definition();
+    let diagnostics = parser.diagnostics.into_sorted();
+    (PartitionsConfig { definitions: parser.definitions }, diagnostics)
 }
 
 enum State {
-    /// The next thing is a head.
-    Outside,
-    /// A head was wrong: nothing counts up to the next semicolon.
+    BetweenDefinitions,
+    /// After an error in a head, up to the next semicolon.
     Skipping,
-    /// In the body of a definition.
-    Inside(Box<Open>),
+    InBody(Box<OpenDefinition>),
 }
 
 /// A definition that has not ended.
-struct Open {
+struct OpenDefinition {
     definition: Definition,
+    /// Membership of ports without their own.
     default: Membership,
-    /// The lines in which ports were named by GUID.
+    /// Line and membership of the ports named by GUID.
     named: HashMap<Guid, (u32, Membership)>,
 }
 
-/// A name that was looked up.
-enum Found {
-    Exactly(usize),
-    CutShort(usize),
+/// Result of a search for a name; the index of the name found.
+enum NameMatch {
+    Exact(usize),
+    Abbreviation(usize),
 }
 
 struct Parser<'a> {
-    file: &'a Path,
-    findings: Vec<Diagnostic>,
-    done: Vec<Definition>,
+    diagnostics: Diagnostics<'a>,
+    definitions: Vec<Definition>,
     state: State,
 }
 
 impl<'a> Parser<'a> {
-    fn say(&mut self, severity: Severity, at: Piece<'_>, message: String) {
-        let (file, line, column) = (self.file.to_path_buf(), at.number, at.column());
-        self.findings.push(Diagnostic { file, line, column, severity, message });
-    }
-
-    fn wrong(&mut self, at: Piece<'_>, message: impl Into<String>) {
-        self.say(Severity::Error, at, message.into());
-    }
-
-    fn odd(&mut self, at: Piece<'_>, message: impl Into<String>) {
-        self.say(Severity::Warning, at, message.into());
-    }
-
-    fn line(&mut self, line: Piece<'a>) {
+    fn line(&mut self, line: Span<'a>) {
         let mut rest = Some(line);
-        while let Some(piece) = rest {
-            let (code, behind) = piece.split_once(';');
+        while let Some(text) = rest {
+            let (code, after) = text.split_once(';');
             self.code(code.trim());
-            if behind.is_some() {
-                self.end();
+            if after.is_some() {
+                self.end_definition();
             }
-            rest = behind;
+            rest = after;
         }
     }
 
-    /// The definition ends here.
-    fn end(&mut self) {
-        if let State::Inside(open) = std::mem::replace(&mut self.state, State::Outside) {
-            self.done.push(open.definition);
+    fn end_definition(&mut self) {
+        if let State::InBody(open) = std::mem::replace(&mut self.state, State::BetweenDefinitions) {
+            self.definitions.push(open.definition);
         }
     }
 
-    /// What stands between two semicolons, or ends of lines.
-    fn code(&mut self, code: Piece<'a>) {
+    /// Parses text between semicolons or ends of lines.
+    fn code(&mut self, code: Span<'a>) {
         if code.is_empty() {
             return;
         }
         let state = std::mem::replace(&mut self.state, State::Skipping);
         self.state = match state {
             State::Skipping => State::Skipping,
-            State::Outside => match self.head(code) {
-                Some((open, body)) => self.inside(open, body),
+            State::BetweenDefinitions => match self.head(code) {
+                Some((open, body)) => self.in_body(open, body),
                 None => State::Skipping,
             },
-            State::Inside(open) => self.inside(open, code),
+            State::InBody(open) => self.in_body(open, code),
         };
     }
 
-    fn inside(&mut self, mut open: Box<Open>, body: Piece<'a>) -> State {
+    fn in_body(&mut self, mut open: Box<OpenDefinition>, body: Span<'a>) -> State {
         self.body(&mut open, body);
-        State::Inside(open)
+        State::InBody(open)
     }
 
-    /// The head of a definition, and what stands behind its colon.
-    fn head(&mut self, code: Piece<'a>) -> Option<(Box<Open>, Piece<'a>)> {
+    /// Parses the head of a definition. Returns the definition, and the text after the colon.
+    fn head(&mut self, code: Span<'a>) -> Option<(Box<OpenDefinition>, Span<'a>)> {
         let (head, Some(body)) = code.split_once(':') else {
-            self.wrong(code, "a definition begins with `name=P_Key:`, and here is no colon");
+            let message = "a definition begins with `name=P_Key:`, and this line has no colon";
+            self.diagnostics.error(code, message);
             return None;
         };
         let mut items = head.items();
@@ -153,37 +141,39 @@ impl<'a> Parser<'a> {
             None => None,
         };
         let definition = Definition {
-            line: code.number,
+            line: code.line,
             name: name.to_owned(),
             pkey,
             index0: false,
             ipoib: false,
             flags: GroupFlags::default(),
-            says_sl: false,
+            has_sl: false,
             members: Vec::new(),
             groups: Vec::new(),
         };
         let default = Membership::Limited;
-        let mut open = Box::new(Open { definition, default, named: HashMap::new() });
+        let mut open = Box::new(OpenDefinition { definition, default, named: HashMap::new() });
         items.for_each(|item| self.head_flag(&mut open, item));
         Some((open, body))
     }
 
-    fn pkey(&mut self, id: Piece<'_>) -> Option<Option<Pkey>> {
-        match value::pkey(id.text()) {
+    /// Parses a P_Key; `Some(None)` for one to be generated, `None` after an error.
+    fn pkey(&mut self, id: Span<'_>) -> Option<Option<Pkey>> {
+        match literal::pkey(id.text()) {
             Ok(pkey) if pkey.0 == 0 => {
-                self.odd(id, "0 is no partition's P_Key: one is generated, as if none was given");
+                let message = "0 is not a valid P_Key; a P_Key is generated, as if none was given";
+                self.diagnostics.warning(id, message);
                 Some(None)
             }
             Ok(pkey) => Some(Some(pkey)),
             Err(message) => {
-                self.wrong(id, message);
+                self.diagnostics.error(id, message);
                 None
             }
         }
     }
 
-    fn head_flag(&mut self, open: &mut Open, item: Piece<'_>) {
+    fn head_flag(&mut self, open: &mut OpenDefinition, item: Span<'_>) {
         let (name, value) = item.assignment();
         if name.is_empty() {
             return;
@@ -195,30 +185,47 @@ impl<'a> Parser<'a> {
             "defmember" => self.default_membership(open, name, value),
             flag => {
                 if self.group_flag(flag, name, value, &mut open.definition.flags) {
-                    open.definition.says_sl |= flag == "sl";
+                    open.definition.has_sl |= flag == "sl";
                 }
             }
         }
     }
 
-    fn default_membership(&mut self, open: &mut Open, name: Piece<'_>, value: Option<Piece<'_>>) {
-        let at = value.unwrap_or(name.behind());
-        match look_up(at.text(), MEMBERSHIPS.iter().map(|(name, _)| *name)) {
-            Some(Found::Exactly(index)) => open.default = MEMBERSHIPS[index].1,
-            Some(Found::CutShort(index)) => {
-                let (meant, membership) = MEMBERSHIPS[index];
-                self.odd(at, format!("`{}` is taken for `{meant}`", at.text()));
-                open.default = membership;
-            }
+    fn default_membership(
+        &mut self,
+        open: &mut OpenDefinition,
+        name: Span<'_>,
+        value: Option<Span<'_>>,
+    ) {
+        let at = value.unwrap_or(name.after());
+        match self.membership_by_name(at) {
+            Some(membership) => open.default = membership,
             None => {
                 let found = quoted(at.text());
-                self.wrong(at, format!("defmember is full, limited or both, not {found}"));
+                let message = format!("defmember is full, limited or both, not {found}");
+                self.diagnostics.error(at, message);
             }
         }
     }
 
-    /// Ports and groups, up to the end of the line or a semicolon.
-    fn body(&mut self, open: &mut Open, mut code: Piece<'a>) {
+    /// The membership with this name; warns of abbreviations.
+    fn membership_by_name(&mut self, name: Span<'_>) -> Option<Membership> {
+        match look_up(name.text(), MEMBERSHIPS.iter().map(|(name, _)| *name))? {
+            NameMatch::Exact(index) => Some(MEMBERSHIPS[index].1),
+            NameMatch::Abbreviation(index) => {
+                let (full, membership) = MEMBERSHIPS[index];
+                self.warn_of_abbreviation(name, full);
+                Some(membership)
+            }
+        }
+    }
+
+    fn warn_of_abbreviation(&mut self, name: Span<'_>, full: &str) {
+        self.diagnostics.warning(name, format!("`{}` is read as `{full}`", name.text()));
+    }
+
+    /// Parses ports and groups, up to the end of the line or a semicolon.
+    fn body(&mut self, open: &mut OpenDefinition, mut code: Span<'a>) {
         if let (flags, Some(rest)) = code.split_once(':')
             && flags.items().all(|item| is_flag(item.assignment().0.text()))
         {
@@ -226,36 +233,36 @@ impl<'a> Parser<'a> {
             code = rest;
         }
         let mut rest = Some(code);
-        while let Some(piece) = rest {
-            let (item, behind) = piece.split_once(',');
+        while let Some(text) = rest {
+            let (item, after) = text.split_once(',');
             let (name, value) = item.assignment();
             if name.text() == "mgid" {
-                self.group(open, name, value, behind);
+                self.group(open, name, value, after);
                 return;
             }
             if item.text().contains(':') {
-                self.colon(open, item.trim());
+                self.unexpected_colon(open, item.trim());
                 return;
             }
             self.member(open, name, value);
-            rest = behind;
+            rest = after;
         }
     }
 }
 
-/// The index of `name` among `names`: as it is but for case and underscores, or cut short as
-/// OpenSM takes it.
-fn look_up<'n>(name: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<Found> {
+/// Searches `names` for `name`, without regard to case and underscores, then for a name that it
+/// abbreviates as OpenSM accepts it.
+fn look_up<'n>(name: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<NameMatch> {
     let plain = |text: &str| text.replace('_', "").to_ascii_lowercase();
     if name.is_empty() {
         return None;
     }
-    let exactly = names.clone().position(|known| plain(known) == plain(name));
-    let cut_short = || names.clone().position(|known| known.starts_with(name));
-    exactly.map(Found::Exactly).or_else(|| cut_short().map(Found::CutShort))
+    let exact = names.clone().position(|known| plain(known) == plain(name));
+    let abbreviation = || names.clone().position(|known| known.starts_with(name));
+    exact.map(NameMatch::Exact).or_else(|| abbreviation().map(NameMatch::Abbreviation))
 }
 
-/// True for the whole name of a flag of definitions.
+/// True for the full name of a flag of definitions.
 fn is_flag(name: &str) -> bool {
-    matches!(look_up(name, FLAGS.iter().copied()), Some(Found::Exactly(_)))
+    matches!(look_up(name, FLAGS.iter().copied()), Some(NameMatch::Exact(_)))
 }

@@ -1,113 +1,145 @@
-//! The keywords of port groups, scopes, levels and rules: which field each one sets.
+//! The fields of port groups, scopes, levels and rules.
 
-use super::draft::{Rule, Scope};
-use super::read::Said;
-use super::values::Value;
-use super::{PortGroup, QosLevel, SlToVlScope, VlArbScope};
-use crate::config::value;
+use super::field_value::FieldValue;
+use super::policy::{PortGroup, QosLevel, SlToVlScope, VlArbScope};
+use super::section::{Content, Rule, Scope, Section};
+use crate::config::diagnostic::Diagnostics;
+use crate::config::literal;
+use crate::config::span::Span;
 use crate::ids::Sl;
 
-pub(super) fn of_group(
+/// Sets a field of a section that may contain it. `parts` are the lines of its value.
+pub(super) fn set<'a>(
+    section: &mut Section<'a>,
+    name: &'static str,
+    at: Span<'a>,
+    parts: &[Span<'a>],
+    diagnostics: &mut Diagnostics<'_>,
+) {
+    if let Err(line) = section.record(name, at) {
+        diagnostics.error(at, format!("`{name}` is already set in line {line}"));
+        return;
+    }
+    let value = FieldValue { at, parts };
+    match &mut section.content {
+        Content::PortGroup(group) => set_in_group(group, name, &value, diagnostics),
+        Content::VlArb(scope) => set_in_vlarb(scope, name, &value, diagnostics),
+        Content::SlToVl(scope) => set_in_sl2vl(scope, name, &value, diagnostics),
+        Content::Level(level) => set_in_level(level, name, &value, diagnostics),
+        Content::Rule(rule) => set_in_rule(rule, name, &value, diagnostics),
+    }
+}
+
+fn set_in_group(
     group: &mut PortGroup,
     name: &str,
-    value: &Value<'_, '_>,
-    said: &mut Said<'_>,
+    value: &FieldValue<'_, '_>,
+    diagnostics: &mut Diagnostics<'_>,
 ) {
     match name {
-        "name" => group.name = value.name(said).map_or(String::new(), |(name, _)| name),
+        "name" => group.name = value.name(diagnostics).map_or(String::new(), |(name, _)| name),
         "use" => group.purpose = value.words(),
-        "port-guid" => group.guids.extend(value.ranges("a port GUID", u64::MAX, said)),
-        "port-name" => group.names.extend(value.port_names(said)),
-        "pkey" => group.pkeys.extend(value.pkeys(said)),
-        "partition" => group.partitions.extend(value.names(said).into_iter().map(|(name, _)| name)),
-        _ => value.node_kinds(&mut group.kinds, said),
+        "port-guid" => group.guids.extend(value.ranges("a port GUID", u64::MAX, diagnostics)),
+        "port-name" => group.names.extend(value.port_names(diagnostics)),
+        "pkey" => group.pkeys.extend(value.pkeys(diagnostics)),
+        "partition" => {
+            group.partitions.extend(value.names(diagnostics).into_iter().map(|(name, _)| name));
+        }
+        _ => value.node_kinds(&mut group.kinds, diagnostics),
     }
 }
 
-pub(super) fn of_vlarb<'a>(
-    scope: &mut Scope<'a, VlArbScope>,
+fn set_in_vlarb<'a>(
+    section: &mut Scope<'a, VlArbScope>,
     name: &str,
-    value: &Value<'a, '_>,
-    said: &mut Said<'_>,
+    value: &FieldValue<'a, '_>,
+    diagnostics: &mut Diagnostics<'_>,
 ) {
     match name {
-        "group" => scope.groups.extend(value.names(said)),
-        "across" => scope.across.extend(value.names(said)),
-        "vlarb-high" => scope.done.high = value.arbitration(said),
-        "vlarb-low" => scope.done.low = value.arbitration(said),
+        "group" => section.groups.extend(value.names(diagnostics)),
+        "across" => section.across.extend(value.names(diagnostics)),
+        "vlarb-high" => section.scope.high = value.arbitration(diagnostics),
+        "vlarb-low" => section.scope.low = value.arbitration(diagnostics),
         _ => {
-            let limit = value.number("a high limit", 255, said);
-            scope.done.high_limit = limit.map(|limit| limit as u8);
+            let limit = value.number("a high limit", 255, diagnostics);
+            section.scope.high_limit = limit.map(|limit| limit as u8);
         }
     }
 }
 
-pub(super) fn of_sl2vl<'a>(
-    scope: &mut Scope<'a, SlToVlScope>,
+fn set_in_sl2vl<'a>(
+    section: &mut Scope<'a, SlToVlScope>,
     name: &str,
-    value: &Value<'a, '_>,
-    said: &mut Said<'_>,
+    value: &FieldValue<'a, '_>,
+    diagnostics: &mut Diagnostics<'_>,
 ) {
     match name {
-        "group" => scope.groups.extend(value.names(said)),
-        "across" => scope.across.extend(value.names(said)),
-        "across-from" => scope.across_from.extend(value.names(said)),
-        "across-to" => scope.across_to.extend(value.names(said)),
-        "from" => scope.done.from = value.port_choice(said),
-        "to" => scope.done.to = value.port_choice(said),
-        _ => {
-            let vls = value.numbers("a VL", 15, said);
-            if let Some((_, at)) = vls.get(scope.done.vls.len()) {
-                said.wrong(*at, "a VL for a seventeenth SL: SLs are 0 to 15");
-            }
-            for (slot, (vl, at)) in scope.done.vls.iter_mut().zip(vls) {
-                *slot = vl as u8;
-                scope.done.written.push(at.into());
-            }
-        }
+        "group" => section.groups.extend(value.names(diagnostics)),
+        "across" => section.across.extend(value.names(diagnostics)),
+        "across-from" => section.across_from.extend(value.names(diagnostics)),
+        "across-to" => section.across_to.extend(value.names(diagnostics)),
+        "from" => section.scope.from = value.port_choice(diagnostics),
+        "to" => section.scope.to = value.port_choice(diagnostics),
+        _ => set_mapping(&mut section.scope, value, diagnostics),
     }
 }
 
-pub(super) fn of_level(
+fn set_mapping(
+    scope: &mut SlToVlScope,
+    value: &FieldValue<'_, '_>,
+    diagnostics: &mut Diagnostics<'_>,
+) {
+    let vls = value.numbers("a VL", 15, diagnostics);
+    if let Some((_, at)) = vls.get(scope.vls.len()) {
+        diagnostics.error(*at, "a VL for a seventeenth SL: SLs are 0 to 15");
+    }
+    for (slot, (vl, at)) in scope.vls.iter_mut().zip(vls) {
+        *slot = vl as u8;
+        scope.written.push(at.into());
+    }
+}
+
+fn set_in_level(
     level: &mut QosLevel,
     name: &str,
-    value: &Value<'_, '_>,
-    said: &mut Said<'_>,
+    value: &FieldValue<'_, '_>,
+    diagnostics: &mut Diagnostics<'_>,
 ) {
     match name {
-        "name" => level.name = value.name(said).map_or(String::new(), |(name, _)| name),
+        "name" => level.name = value.name(diagnostics).map_or(String::new(), |(name, _)| name),
         "use" => level.purpose = value.words(),
-        "sl" => level.sl = Sl(value.number("an SL", 15, said).unwrap_or_default() as u8),
-        "mtu-limit" => level.mtu_limit = value.judged(said, value::mtu),
-        "rate-limit" => level.rate_limit = value.rate(said),
+        "sl" => level.sl = Sl(value.number("an SL", 15, diagnostics).unwrap_or_default() as u8),
+        "mtu-limit" => level.mtu_limit = value.parsed(diagnostics, literal::mtu),
+        "rate-limit" => level.rate_limit = value.rate(diagnostics),
         "packet-life" => {
-            let life = value.number("a packet lifetime", 63, said);
+            let life = value.number("a packet lifetime", 63, diagnostics);
             level.packet_life = life.map(|life| life as u8);
         }
-        "path-bits" => level.path_bits.extend(value.ranges("path bits", 127, said)),
-        _ => level.pkeys.extend(value.pkeys(said)),
+        "path-bits" => level.path_bits.extend(value.ranges("path bits", 127, diagnostics)),
+        _ => level.pkeys.extend(value.pkeys(diagnostics)),
     }
 }
 
-pub(super) fn of_rule<'a>(
-    rule: &mut Rule<'a>,
+fn set_in_rule<'a>(
+    section: &mut Rule<'a>,
     name: &str,
-    value: &Value<'a, '_>,
-    said: &mut Said<'_>,
+    value: &FieldValue<'a, '_>,
+    diagnostics: &mut Diagnostics<'_>,
 ) {
+    let rule = &mut section.rule;
     match name {
-        "use" => rule.done.purpose = value.words(),
-        "source" => rule.sources.extend(value.names(said)),
-        "destination" => rule.destinations.extend(value.names(said)),
+        "use" => rule.purpose = value.words(),
+        "source" => section.sources.extend(value.names(diagnostics)),
+        "destination" => section.destinations.extend(value.names(diagnostics)),
         "service-id" => {
-            rule.done.service_ids.extend(value.ranges("a service ID", u64::MAX, said));
+            rule.service_ids.extend(value.ranges("a service ID", u64::MAX, diagnostics));
         }
-        "qos-class" => rule.done.qos_classes.extend(value.ranges("a QoS class", 0xFFF, said)),
-        "pkey" => rule.done.pkeys.extend(value.pkeys(said)),
-        "qos-level-name" => rule.level_name = value.name(said),
+        "qos-class" => rule.qos_classes.extend(value.ranges("a QoS class", 0xFFF, diagnostics)),
+        "pkey" => rule.pkeys.extend(value.pkeys(diagnostics)),
+        "qos-level-name" => section.level_name = value.name(diagnostics),
         _ => {
-            let number = value.number("the number of a qos-level", u64::MAX, said);
-            rule.level_number = number.map(|number| (number, value.at));
+            let number = value.number("the number of a qos-level", u64::MAX, diagnostics);
+            section.level_number = number.map(|number| (number, value.at));
         }
     }
 }

@@ -1,18 +1,18 @@
-//! `node description/P1`: ports by the name of their node.
+//! Ports by node description and port number: `node description/P1`.
 
-use super::PortName;
-use super::values::plain;
+use super::policy::PortName;
 
-/// Port names of one pair of quotes: a comma behind `/P1` begins the next.
-pub(super) fn within_quotes(text: &str) -> Vec<String> {
+/// Splits the list within one pair of quotes. A comma separates names only after a port number or
+/// `*`, since node descriptions may contain commas.
+pub(super) fn split_quoted(list: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for piece in plain(text).split(',') {
+    for part in list.split(',') {
         match names.last_mut() {
             Some(last) if !ends_with_port(last) => {
                 last.push(',');
-                last.push_str(piece);
+                last.push_str(part);
             }
-            _ => names.push(piece.trim().to_owned()),
+            _ => names.push(part.trim().to_owned()),
         }
     }
     names
@@ -23,12 +23,13 @@ fn ends_with_port(name: &str) -> bool {
     tail == "*" || port_number(tail).is_some()
 }
 
+/// The digits of `P1`.
 fn port_number(tail: &str) -> Option<&str> {
     let digits = tail.strip_prefix(['P', 'p'])?;
     (!digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit())).then_some(digits)
 }
 
-/// A port by the name of its node.
+/// Parses one port name.
 pub(super) fn port_name(text: &str) -> Result<PortName, String> {
     let Some((node, tail)) = text.rsplit_once('/') else {
         return Ok(PortName { node: text.to_owned(), port: None });
@@ -38,7 +39,7 @@ pub(super) fn port_name(text: &str) -> Result<PortName, String> {
     }
     match port_number(tail).map(str::parse::<u8>) {
         Some(Ok(port @ 1..=254)) => Ok(PortName { node: node.to_owned(), port: Some(port) }),
-        Some(_) => Err(format!("`{text}`: ports have numbers from 1 to 254")),
-        None => Err(format!("`{text}` does not end with a port: write `{node}/P1`, or `{node}/*`")),
+        Some(_) => Err(format!("`{text}`: port numbers are 1 to 254")),
+        None => Err(format!("`{text}` does not end with a port: write `{node}/P1` or `{node}/*`")),
     }
 }

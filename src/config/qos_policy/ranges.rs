@@ -1,18 +1,18 @@
-//! Sets of numbers, as lists of ranges.
+//! Sets of numbers as lists of ranges.
 
-/// A set of numbers.
+/// A set of numbers, kept as disjoint ranges in ascending order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// The set of all numbers of these ranges, each from its first to its last number.
+    /// The union of ranges, each from its first to its last number.
     pub fn new(ranges: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut set = Self::default();
         set.extend(ranges);
         set
     }
 
-    /// Puts the numbers of more ranges in.
+    /// Adds ranges.
     pub fn extend(&mut self, ranges: impl IntoIterator<Item = (u64, u64)>) {
         self.0.extend(ranges);
         self.0.sort_unstable();
@@ -28,18 +28,16 @@ impl Ranges {
         self.0 = merged;
     }
 
-    /// True if there is no number in it.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// True if `number` is in it.
     pub fn contains(&self, number: u64) -> bool {
         let after = self.0.partition_point(|(first, _)| *first <= number);
         after.checked_sub(1).is_some_and(|index| number <= self.0[index].1)
     }
 
-    /// Its ranges, ascending, with gaps between them.
+    /// The ranges in ascending order, with gaps between them.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter().copied()
     }
@@ -51,7 +49,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn neighbours_become_one_range() {
+    fn adjacent_ranges_are_merged() {
         let set = Ranges::new([(7, 9), (11, 11), (10, 10), (u64::MAX, u64::MAX), (20, 30)]);
         let ranges: Vec<_> = set.iter().collect();
         assert_eq!(ranges, [(7, 11), (20, 30), (u64::MAX, u64::MAX)]);
@@ -59,7 +57,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_set_has_what_was_put_in(
+        fn a_set_contains_exactly_its_ranges(
             ranges in proptest::collection::vec((0_u64..60, 0_u64..9), 0..9),
             number in 0_u64..80,
         ) {

@@ -1,8 +1,8 @@
-//! Text → statements: section words, keywords with their values, rules of `qos-ulps`.
+//! Text → statements: beginnings and ends of sections, fields, rules of `qos-ulps`.
 
-use crate::config::piece::Piece;
+use crate::config::span::Span;
 
-/// Sections, each with the one that it stands in.
+/// Sections, each with the section that contains it.
 pub(super) const SECTIONS: [(&str, Option<&str>); 12] = [
     ("qos-ulps", None),
     ("port-groups", None),
@@ -18,7 +18,7 @@ pub(super) const SECTIONS: [(&str, Option<&str>); 12] = [
     ("qos-match-rule", Some("qos-match-rules")),
 ];
 
-/// Keywords, each with the sections in which it may stand.
+/// Fields, each with the sections that may contain it.
 pub(super) const FIELDS: [(&str, &[&str]); 26] = [
     ("name", &["port-group", "qos-level"]),
     ("use", &["port-group", "qos-level", "qos-match-rule"]),
@@ -48,33 +48,31 @@ pub(super) const FIELDS: [(&str, &[&str]); 26] = [
     ("destination", &["qos-match-rule"]),
 ];
 
-/// Keywords by which a rule names its level.
+/// Fields of a rule that refer to its level.
 pub(super) const LEVEL_FIELDS: [&str; 2] = ["qos-level-name", "qos-level-sn"];
 
-/// First words of the rules of `qos-ulps`.
+/// Protocols of the rules of `qos-ulps`.
 pub(super) const ULPS: [&str; 7] = ["default", "sdp", "rds", "srp", "iser", "ipoib", "any"];
 
-/// A statement of the file.
+/// A statement. Section names and fields come with the span of their keyword.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Statement<'a> {
-    /// A section begins.
-    Open(&'static str, Piece<'a>),
-    /// A section ends.
-    Close(&'static str, Piece<'a>),
-    /// A keyword, its place, and the parts of its value, one for each line with some of it.
-    Field(&'static str, Piece<'a>, Vec<Piece<'a>>),
-    /// A rule of `qos-ulps`, up to and with its SL.
-    Ulp(Piece<'a>),
-    /// What is none of these.
-    Stray(Piece<'a>),
+    Open(&'static str, Span<'a>),
+    Close(&'static str, Span<'a>),
+    /// A field with its keyword and its value, one part for each line.
+    Field(&'static str, Span<'a>, Vec<Span<'a>>),
+    /// A rule of `qos-ulps`, including its SL.
+    Ulp(Span<'a>),
+    /// Text that is none of these.
+    Stray(Span<'a>),
 }
 
-/// Takes a file apart.
+/// Splits a file into statements.
 pub(super) fn statements(text: &str) -> Vec<Statement<'_>> {
     let mut scanner = Scanner { done: Vec::new(), in_ulps: false };
     for (number, line) in (1..).zip(text.lines()) {
         let code = line.split('#').next().unwrap_or_default();
-        scanner.line(Piece::new(code, number));
+        scanner.line(Span::new(code, number));
     }
     scanner.done
 }
@@ -84,7 +82,7 @@ struct Scanner<'a> {
     in_ulps: bool,
 }
 
-/// What stands at the beginning of a piece of text.
+/// A keyword at the beginning of a text.
 enum Start {
     Open(&'static str),
     Close(&'static str),
@@ -92,15 +90,15 @@ enum Start {
 }
 
 impl<'a> Scanner<'a> {
-    fn line(&mut self, line: Piece<'a>) {
+    fn line(&mut self, line: Span<'a>) {
         let mut rest = line.trim();
         while !rest.is_empty() {
             rest = self.statement(rest).trim();
         }
     }
 
-    /// Takes one statement; what is left of the line.
-    fn statement(&mut self, text: Piece<'a>) -> Piece<'a> {
+    /// Reads one statement and returns the rest of the line.
+    fn statement(&mut self, text: Span<'a>) -> Span<'a> {
         match start(text.text()) {
             Some((Start::Open(name), length)) => {
                 let (word, rest) = text.split_at(length);
@@ -115,10 +113,10 @@ impl<'a> Scanner<'a> {
                 rest
             }
             Some((Start::Field(name), length)) if !self.in_ulps => {
-                let (word, behind) = text.split_at(length);
-                let (_, value) = behind.split_once(':');
-                let value = value.unwrap_or(behind.behind());
-                // Descriptions may have any word in them.
+                let (word, rest) = text.split_at(length);
+                let (_, value) = rest.split_once(':');
+                let value = value.unwrap_or(rest.after());
+                // Descriptions may contain keywords.
                 let length = if name == "use" { value.text().len() } else { extent(value.text()) };
                 let (value, rest) = value.split_at(length);
                 let parts = if value.trim().is_empty() { vec![] } else { vec![value.trim()] };
@@ -126,32 +124,34 @@ impl<'a> Scanner<'a> {
                 rest
             }
             _ if self.in_ulps => self.ulp(text),
-            _ => self.more(text),
+            _ => self.continuation(text),
         }
     }
 
-    /// A rule of `qos-ulps`: up to the word behind its first colon.
-    fn ulp(&mut self, text: Piece<'a>) -> Piece<'a> {
-        let (_, Some(behind)) = text.split_once(':') else {
+    /// Reads a rule of `qos-ulps`, which ends after the word that follows its first colon.
+    fn ulp(&mut self, text: Span<'a>) -> Span<'a> {
+        let (_, Some(after)) = text.split_once(':') else {
             let (rule, rest) = text.split_at(extent(text.text()));
             self.done.push(Statement::Ulp(rule.trim()));
             return rest;
         };
-        let sl = behind.text().trim_start();
-        let skipped = behind.text().len() - sl.len();
+        let sl = after.text().trim_start();
+        let skipped = after.text().len() - sl.len();
         let word = sl.find(char::is_whitespace).unwrap_or(sl.len());
-        let colon = text.text().len() - behind.text().len();
+        let colon = text.text().len() - after.text().len();
         let (rule, rest) = text.split_at(colon + skipped + word);
         self.done.push(Statement::Ulp(rule.trim()));
         rest
     }
 
-    /// Text that begins with no keyword: it goes on with a list, if there is one to go on with.
-    fn more(&mut self, text: Piece<'a>) -> Piece<'a> {
+    /// Reads text without a keyword, which may continue the list of the previous statement.
+    fn continuation(&mut self, text: Span<'a>) -> Span<'a> {
         let (part, rest) = text.split_at(extent(text.text()));
         let part = part.trim();
         match self.done.last_mut() {
-            Some(Statement::Field(name, _, parts)) if *name != "use" && goes_on(parts, part) => {
+            Some(Statement::Field(name, _, parts))
+                if *name != "use" && continues_list(parts, part) =>
+            {
                 parts.push(part);
             }
             _ => self.done.push(Statement::Stray(part)),
@@ -160,20 +160,20 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// True if a list goes on with `part`: there is a comma between, or there was nothing yet.
-fn goes_on(parts: &[Piece<'_>], part: Piece<'_>) -> bool {
+/// True if `part` continues a list: a comma is between them, or the list is empty.
+fn continues_list(parts: &[Span<'_>], part: Span<'_>) -> bool {
     let Some(last) = parts.last() else { return true };
     last.text().ends_with(',') || part.text().starts_with(',')
 }
 
-/// The keyword at the beginning of `text` and its length.
+/// The keyword at the beginning of `text`, and its length in bytes.
 fn start(text: &str) -> Option<(Start, usize)> {
     let end = text.find(|c: char| c.is_whitespace() || c == ':').unwrap_or(text.len());
-    let (word, behind) = text.split_at(end);
+    let (word, after) = text.split_at(end);
     let section = |word: &str| {
         SECTIONS.iter().map(|(name, _)| *name).find(|name| name.eq_ignore_ascii_case(word))
     };
-    if !behind.trim_start().starts_with(':') {
+    if !after.trim_start().starts_with(':') {
         if let Some(name) = section(word) {
             return Some((Start::Open(name), end));
         }
@@ -185,7 +185,7 @@ fn start(text: &str) -> Option<(Start, usize)> {
     Some((Start::Field(name), end))
 }
 
-/// How far a value goes: up to the next keyword that is not within quotes.
+/// Length of a value in bytes: it ends before the next keyword that is not within quotes.
 fn extent(value: &str) -> usize {
     let mut quoted = false;
     let mut before = ' ';
@@ -205,22 +205,22 @@ fn extent(value: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<String> {
-        let tell = |statement| match statement {
+    fn listed(text: &str) -> Vec<String> {
+        let listed = |statement| match statement {
             Statement::Open(name, _) => format!("+{name}"),
             Statement::Close(name, _) => format!("-{name}"),
             Statement::Field(name, at, parts) => {
-                let parts: Vec<_> = parts.iter().map(Piece::text).collect();
+                let parts: Vec<_> = parts.iter().map(Span::text).collect();
                 format!("{name}@{}={}", at.column(), parts.join("|"))
             }
             Statement::Ulp(rule) => format!("<{}>", rule.text()),
-            Statement::Stray(piece) => format!("?{}", piece.text()),
+            Statement::Stray(text) => format!("?{}", text.text()),
         };
-        statements(text).into_iter().map(tell).collect()
+        statements(text).into_iter().map(listed).collect()
     }
 
     #[test]
-    fn a_file_may_stand_on_one_line() {
+    fn a_file_may_be_one_line() {
         let text = "qos-levels qos-level name: DEFAULT sl: 0 end-qos-level end-qos-levels";
         let wanted = [
             "+qos-levels",
@@ -230,21 +230,21 @@ mod tests {
             "-qos-level",
             "-qos-levels",
         ];
-        assert_eq!(told(text), wanted);
+        assert_eq!(listed(text), wanted);
     }
 
     #[test]
-    fn descriptions_take_their_line_and_lists_go_on() {
+    fn descriptions_take_their_line_and_lists_continue() {
         let text =
             "use: sl: 4 end-qos-level  # why\nport-guid: 1,\n 2 , # two\n\n3-4\n5\nName :\"a\n";
         let wanted = ["use@1=sl: 4 end-qos-level", "port-guid@1=1,|2 ,|3-4", "?5", "name@1=\"a"];
-        assert_eq!(told(text), wanted);
-        assert_eq!(told("to:*\n sl : \n 3"), ["to@1=*", "sl@2=3"]);
-        assert_eq!(told("source: \"a sl: b\", c sl: 1"), ["source@1=\"a sl: b\", c", "sl@22=1"]);
+        assert_eq!(listed(text), wanted);
+        assert_eq!(listed("to:*\n sl : \n 3"), ["to@1=*", "sl@2=3"]);
+        assert_eq!(listed("source: \"a sl: b\", c sl: 1"), ["source@1=\"a sl: b\", c", "sl@22=1"]);
     }
 
     #[test]
-    fn rules_end_with_their_sl() {
+    fn rules_end_after_their_sl() {
         let text = "qos-ulps default :0 sdp, port-num 1-2 : 3\nany,pkey 1,2:4 ipoib\nEND-qos-ulps";
         let wanted = [
             "+qos-ulps",
@@ -254,6 +254,6 @@ mod tests {
             "<ipoib>",
             "-qos-ulps",
         ];
-        assert_eq!(told(text), wanted);
+        assert_eq!(listed(text), wanted);
     }
 }

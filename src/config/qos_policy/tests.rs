@@ -1,9 +1,10 @@
 use super::*;
 use crate::config::excerpt;
+use crate::ids::Sl;
 
 /// The advanced example of the MLNX OFED manual.
 const ADVANCED: &str = include_str!("../../../tests/vectors/qos-policy/advanced.conf");
-/// Its simple example.
+/// The simple example of the MLNX OFED manual.
 const SIMPLE: &str = include_str!("../../../tests/vectors/qos-policy/simple.conf");
 /// The example of the 2007 proposal.
 const PROPOSAL: &str = include_str!("../../../tests/vectors/qos-policy/proposal.conf");
@@ -18,7 +19,7 @@ fn ranges(set: &Ranges) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn the_manuals_advanced_example_is_understood() {
+fn parses_the_advanced_example_of_the_manual() {
     let policy = good(ADVANCED);
     let [storage, servers, partitions, cas] = &policy.groups[..] else { panic!() };
     assert_eq!(storage.name, "Storage");
@@ -43,7 +44,7 @@ fn the_manuals_advanced_example_is_understood() {
     let [by_class, to_storage, from_storage, by_all] = &policy.rules[..] else { panic!() };
     assert_eq!(ranges(&by_class.qos_classes), [(7, 9), (11, 11)]);
     assert_eq!(by_class.level, 1);
-    let groups = |ports: &Option<Ports>| ports.as_ref().map(|ports| ports.groups.clone());
+    let groups = |ports: &Option<PortFilter>| ports.as_ref().map(|ports| ports.groups.clone());
     assert_eq!(groups(&to_storage.destination), Some(vec![0]));
     assert_eq!(to_storage.service_ids.iter().count(), 2);
     assert_eq!((groups(&from_storage.source), from_storage.level), (Some(vec![0]), 0));
@@ -55,10 +56,10 @@ fn the_manuals_advanced_example_is_understood() {
 }
 
 #[test]
-fn the_manuals_simple_example_is_understood() {
+fn parses_the_simple_example_of_the_manual() {
     let policy = good(SIMPLE);
     assert_eq!(policy.levels[policy.default].sl, Sl(0));
-    let told: Vec<_> = policy
+    let seen: Vec<_> = policy
         .rules
         .iter()
         .map(|rule| {
@@ -81,11 +82,11 @@ fn the_manuals_simple_example_is_understood() {
         (none(), none(), single(0x1234), 5),
         (none(), none(), vec![(0xABC, 0xF_FFFF)], 6),
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(seen, wanted);
 }
 
 #[test]
-fn the_proposals_example_is_understood() {
+fn parses_the_example_of_the_proposal() {
     let policy = good(PROPOSAL);
     assert_eq!(policy.default, 0, "levels go by number");
     assert_eq!(policy.rules.iter().map(|rule| rule.level).collect::<Vec<_>>(), [1, 2, 3]);
@@ -106,7 +107,7 @@ fn the_proposals_example_is_understood() {
 }
 
 #[test]
-fn the_shortest_files_do() {
+fn parses_minimal_files() {
     let shortest = "qos-levels qos-level name: DEFAULT sl: 0 end-qos-level end-qos-levels";
     assert_eq!(good(shortest).levels.len(), 1);
     let simple = good("qos-ulps\n default : 3 # default SL\nend-qos-ulps\n");
@@ -121,7 +122,7 @@ fn the_shortest_files_do() {
 }
 
 #[test]
-fn names_are_the_same_in_any_case_and_with_any_blanks() {
+fn comparison_of_names_ignores_case_and_blanks() {
     let policy = good(
         "port-groups\nport-group\nname: Virtual Servers\nend-port-group\nend-port-groups\n\
          qos-levels\nqos-level\nname: DEFAULT\nsl: 1\nend-qos-level\nend-qos-levels\n\
@@ -131,25 +132,25 @@ fn names_are_the_same_in_any_case_and_with_any_blanks() {
     assert_eq!(policy.rules[0].source.as_ref().unwrap().groups, [0]);
 }
 
-/// Typical mistakes, and what is said of them.
+/// Typical mistakes, and their diagnostics.
 #[test]
-fn mistakes_are_explained() {
+fn mistakes_have_the_expected_diagnostics() {
     let mistakes = include_str!("../../../tests/vectors/qos-policy/mistakes.txt");
     let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/vectors/qos-policy/mistakes.expected");
-    let mut told = String::new();
+    let mut seen = String::new();
     for (title, text) in mistakes.split("=== ").skip(1).filter_map(|part| part.split_once('\n')) {
         let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), text);
         assert!(!findings.is_empty(), "{title}");
         let verdict = if policy.is_some() { "used" } else { "not used" };
-        told += &format!("=== {title}: {verdict}\n");
+        seen += &format!("=== {title}: {verdict}\n");
         for found in &findings {
-            told += &excerpt::render(found, text);
-            told.push('\n');
+            seen += &excerpt::render(found, text);
+            seen.push('\n');
         }
     }
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&golden, &told).unwrap();
+        std::fs::write(&golden, &seen).unwrap();
     }
-    assert_eq!(told, std::fs::read_to_string(&golden).unwrap());
+    assert_eq!(seen, std::fs::read_to_string(&golden).unwrap());
 }

@@ -1,34 +1,33 @@
-//! Rules of `qos-ulps`: a protocol, what of it, and the SL.
+//! Rules of `qos-ulps`: a protocol, an optional selector with values, and the SL.
 
-use super::read::{Said, Simple};
+use super::field_value::FieldValue;
+use super::policy::{MatchRule, PortFilter};
+use super::ranges::Ranges;
 use super::statements::ULPS;
-use super::values::Value;
-use super::{MatchRule, Ports, Ranges};
-use crate::config::piece::Piece;
-use crate::config::suggest;
-use crate::config::value::at_most;
+use crate::config::diagnostic::Diagnostics;
+use crate::config::literal::at_most;
+use crate::config::span::Span;
+use crate::config::suggest::did_you_mean;
 use crate::ids::Sl;
 
-/// Service IDs of SDP: this and the port (IBA annex A4).
-const SDP: u64 = 0x0000_0000_0001_0000;
-/// Service IDs of RDS and iSER over the connection manager's TCP port space.
-const TCP: u64 = 0x0000_0000_0106_0000;
-/// RDS's port.
+/// First service ID of SDP; the TCP port is added to it (IBA annex A4).
+const SDP_SERVICE_ID: u64 = 0x0000_0000_0001_0000;
+/// First service ID of the TCP port space of the RDMA connection manager.
+const TCP_SERVICE_ID: u64 = 0x0000_0000_0106_0000;
 const RDS_PORT: u64 = 0x48CA;
-/// iSER's port.
 const ISER_PORT: u64 = 0x0CBC;
-/// The default partition, which IPoIB uses without a P_Key.
-const DEFAULT_PARTITION: u64 = 0x7FFF;
+/// P_Key of the default partition, which IPoIB uses without a selector.
+const DEFAULT_PKEY: u64 = 0x7FFF;
 
-/// What a line says.
-pub(super) enum Ulp {
-    /// The SL of what no rule matches.
+/// A rule of `qos-ulps`.
+pub(super) enum UlpRule {
+    /// `default : SL`: the SL of queries that match no rule.
     Default(Sl),
-    /// A rule.
-    Rule(Box<Simple>),
+    /// A rule without its level, and the SL of the level.
+    Match(Box<MatchRule>, Sl),
 }
 
-/// What a protocol may be told apart by.
+/// Selectors that a protocol accepts.
 const SELECTORS: [(&str, &[&str]); 7] = [
     ("default", &[]),
     ("sdp", &["port-num"]),
@@ -42,64 +41,71 @@ const SELECTORS: [(&str, &[&str]); 7] = [
     ),
 ];
 
-/// Reads `protocol[, selector values] : SL`.
-pub(super) fn rule(text: Piece<'_>, said: &mut Said<'_>) -> Option<Ulp> {
-    let (what, Some(sl)) = text.split_once(':') else {
-        said.wrong(text, format!("a rule is `protocol : SL`, and `{}` has no SL", text.text()));
+/// Parses `protocol[, selector values] : SL`.
+pub(super) fn rule(text: Span<'_>, diagnostics: &mut Diagnostics<'_>) -> Option<UlpRule> {
+    let (traffic, Some(sl)) = text.split_once(':') else {
+        let message = format!("`{}` has no SL: a rule is `protocol : SL`", text.text());
+        diagnostics.error(text, message);
         return None;
     };
-    let sl = sl.trim();
-    let (protocol, selector) = what.split_once(',');
+    let (protocol, selector) = traffic.split_once(',');
     let protocol = protocol.trim();
-    let name = protocol_name(protocol, said)?;
-    let at = if sl.is_empty() { sl.behind() } else { sl };
-    let sl = match at_most(sl.text(), "an SL", 15) {
-        Ok(sl) => Sl(sl as u8),
-        Err(message) => {
-            said.wrong(at, message);
-            return None;
-        }
-    };
+    let name = protocol_name(protocol, diagnostics)?;
+    let sl = service_level(sl.trim(), diagnostics)?;
     if name == "default" && selector.is_none() {
-        return Some(Ulp::Default(sl));
+        return Some(UlpRule::Default(sl));
     }
     let mut rule = MatchRule {
-        line: text.number,
-        purpose: Some(what.text().trim().to_owned()),
+        line: text.line,
+        purpose: Some(traffic.text().trim().to_owned()),
         is_ipoib: name == "ipoib",
         ..MatchRule::default()
     };
     match selector.map(|selector| selector.trim()).filter(|selector| !selector.is_empty()) {
-        Some(selector) => select(name, selector, &mut rule, said)?,
-        None => whole(name, protocol, &mut rule, said)?,
+        Some(selector) => select(name, selector, &mut rule, diagnostics)?,
+        None => select_all(name, protocol, &mut rule, diagnostics)?,
     }
-    Some(Ulp::Rule(Box::new(Simple { rule, sl })))
+    Some(UlpRule::Match(Box::new(rule), sl))
 }
 
-fn protocol_name(protocol: Piece<'_>, said: &mut Said<'_>) -> Option<&'static str> {
+fn service_level(sl: Span<'_>, diagnostics: &mut Diagnostics<'_>) -> Option<Sl> {
+    let at = if sl.is_empty() { sl.after() } else { sl };
+    match at_most(sl.text(), "an SL", 15) {
+        Ok(sl) => Some(Sl(sl as u8)),
+        Err(message) => {
+            diagnostics.error(at, message);
+            None
+        }
+    }
+}
+
+fn protocol_name(protocol: Span<'_>, diagnostics: &mut Diagnostics<'_>) -> Option<&'static str> {
     let word = protocol.text();
     let known = ULPS.iter().find(|name| name.eq_ignore_ascii_case(word)).copied();
     if known.is_none() {
-        let hint = suggest::closest(word, ULPS)
-            .map(|meant| format!("; did you mean `{meant}`?"))
-            .unwrap_or_default();
+        let hint = did_you_mean(word, ULPS);
         let known = ULPS.join(", ");
-        said.wrong(protocol, format!("`{word}` is none of {known}{hint}"));
+        diagnostics.error(protocol, format!("`{word}` is not one of {known}{hint}"));
     }
     known
 }
 
-/// All of a protocol.
-fn whole(name: &str, protocol: Piece<'_>, rule: &mut MatchRule, said: &mut Said<'_>) -> Option<()> {
+/// Selects all traffic of a protocol.
+fn select_all(
+    name: &str,
+    protocol: Span<'_>,
+    rule: &mut MatchRule,
+    diagnostics: &mut Diagnostics<'_>,
+) -> Option<()> {
     let single = |number| Ranges::new([(number, number)]);
     match name {
-        "sdp" => rule.service_ids = Ranges::new([(SDP, SDP + 0xFFFF)]),
-        "rds" => rule.service_ids = single(TCP + RDS_PORT),
-        "iser" => rule.service_ids = single(TCP + ISER_PORT),
-        "ipoib" => rule.pkeys = single(DEFAULT_PARTITION),
+        "sdp" => rule.service_ids = Ranges::new([(SDP_SERVICE_ID, SDP_SERVICE_ID + 0xFFFF)]),
+        "rds" => rule.service_ids = single(TCP_SERVICE_ID + RDS_PORT),
+        "iser" => rule.service_ids = single(TCP_SERVICE_ID + ISER_PORT),
+        "ipoib" => rule.pkeys = single(DEFAULT_PKEY),
         _ => {
             let selectors = selectors(name).join(" or ");
-            said.wrong(protocol, format!("`{name}` needs a {selectors}: `{name}, … : SL`"));
+            diagnostics.error(protocol, format!("`{name}` needs a {selectors}: `{name}, … : SL`"));
             return None;
         }
     }
@@ -110,50 +116,56 @@ fn selectors(name: &str) -> &'static [&'static str] {
     SELECTORS.iter().find(|(known, _)| *known == name).map_or(&[], |(_, selectors)| selectors)
 }
 
-/// A part of a protocol: `selector values`.
+/// Selects a part of a protocol's traffic by `selector values`.
 fn select(
     name: &'static str,
-    selector: Piece<'_>,
+    selector: Span<'_>,
     rule: &mut MatchRule,
-    said: &mut Said<'_>,
+    diagnostics: &mut Diagnostics<'_>,
 ) -> Option<()> {
     let text = selector.text();
     let end = text.find(char::is_whitespace).unwrap_or(text.len());
     let (word, values) = selector.split_at(end);
     let known = selectors(name).iter().find(|known| known.eq_ignore_ascii_case(word.text()));
     let Some(known) = known else {
-        let known = selectors(name).join(" or ");
-        let wanted =
-            if known.is_empty() { "nothing".to_owned() } else { format!("{known} and values") };
-        said.wrong(word, format!("`{name},` is followed by {wanted}, not by `{}`", word.text()));
+        diagnostics.error(word, unknown_selector(name, word.text()));
         return None;
     };
     let values = values.trim();
     let parts = if values.is_empty() { vec![] } else { vec![values] };
-    let value = Value { at: word, parts: &parts };
-    let guids = |said: &mut Said<'_>| {
-        Some(Ports {
-            groups: Vec::new(),
-            guids: Ranges::new(value.ranges("a port GUID", u64::MAX, said)),
-        })
-    };
+    let value = FieldValue { at: word, parts: &parts };
     match *known {
         "port-num" => {
-            let base = if name == "sdp" { SDP } else { TCP };
-            let ports = value.ranges("a port number", 0xFFFF, said);
+            let base = if name == "sdp" { SDP_SERVICE_ID } else { TCP_SERVICE_ID };
+            let ports = value.ranges("a port number", 0xFFFF, diagnostics);
             let ids = ports.into_iter().map(|(first, last)| (base + first, base + last));
             rule.service_ids = Ranges::new(ids);
         }
         "service-id" => {
-            rule.service_ids = Ranges::new(value.ranges("a service ID", u64::MAX, said));
+            rule.service_ids = Ranges::new(value.ranges("a service ID", u64::MAX, diagnostics));
         }
-        "pkey" => rule.pkeys = Ranges::new(value.pkeys(said)),
-        "target-port-guid" => rule.destination = guids(said),
-        "source-port-guid" => rule.source = guids(said),
+        "pkey" => rule.pkeys = Ranges::new(value.pkeys(diagnostics)),
+        "target-port-guid" => rule.destination = Some(port_guids(&value, diagnostics)),
+        "source-port-guid" => rule.source = Some(port_guids(&value, diagnostics)),
         _ => {
-            rule.destination = guids(said);
+            rule.destination = Some(port_guids(&value, diagnostics));
             rule.source = rule.destination.clone();
         }
     }
     Some(())
+}
+
+fn unknown_selector(name: &str, word: &str) -> String {
+    match selectors(name) {
+        [] => format!("`{name}` takes no selector, but `{word}` follows its comma"),
+        selectors => {
+            let selectors = selectors.join(" or ");
+            format!("`{name},` must be followed by {selectors} and values, not by `{word}`")
+        }
+    }
+}
+
+fn port_guids(value: &FieldValue<'_, '_>, diagnostics: &mut Diagnostics<'_>) -> PortFilter {
+    let guids = Ranges::new(value.ranges("a port GUID", u64::MAX, diagnostics));
+    PortFilter { groups: Vec::new(), guids }
 }

@@ -5,11 +5,10 @@ use crate::config::guid_lists::{self, GuidLists, Parsed};
 use crate::config::options::{self, Options};
 use crate::config::partitions::PartitionsConfig;
 use crate::config::qos_policy::QosPolicy;
+use crate::config::text_file::read_text;
 use crate::config::torus::TorusConfig;
 use crate::config::{Diagnostic, excerpt, guid2lid, prefix_routes};
 use crate::notes::{Note, Severity};
-use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// A file, and what is to be said about it.
@@ -102,18 +101,20 @@ impl ConfigFiles {
     fn open(&mut self, path: &Path, wanted: Presence) -> Option<(ConfigFile, String)> {
         let path = path.to_path_buf();
         let mut file = ConfigFile { path, content: None, findings: Vec::new() };
-        match fs::read_to_string(&file.path) {
+        match read_text(&file.path) {
             Ok(text) => {
                 file.content = Some(text.clone());
                 return Some((file, text));
             }
-            Err(error) if error.kind() == ErrorKind::NotFound && wanted == Presence::Optional => {}
+            Err(error) if error.is_not_found() && wanted == Presence::Optional => {}
             Err(error) => {
                 let severity = match wanted {
                     Presence::Named => Severity::Warning,
                     Presence::Optional | Presence::Required => Severity::Error,
                 };
-                file.say(0, severity, error.to_string());
+                let (line, column) = error.position();
+                let (path, message) = (file.path.clone(), error.reason());
+                file.findings.push(Diagnostic { file: path, line, column, severity, message });
             }
         }
         self.all.push(file);
@@ -134,7 +135,7 @@ impl ConfigFiles {
         if let Err(problem) = configuration::chain(&self.options, GuidLists::default()) {
             late.push(("routing_engine", Note::new(Severity::Error, None, problem)));
         }
-        let together = [self.options.settle(), self.options.unsupported()];
+        let together = [self.options.reconcile(), self.options.unsupported()];
         late.extend(together.into_iter().flatten().map(|note| (subject(&note), note)));
         for (key, note) in late {
             let line = opened.as_ref().and_then(|(_, text)| line_of(key, text));

@@ -1,6 +1,6 @@
 //! What partitions come to on a fabric, as text.
 
-use crate::config::value::{mtu_in_words, rate_in_words};
+use crate::config::literal::{mtu_in_words, rate_in_words};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Pkey;
 use crate::plan::partitions::{Partition, PartitionTables};

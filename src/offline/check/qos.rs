@@ -5,11 +5,11 @@ use super::vl_tables;
 use crate::cli::configuration;
 use crate::config::Diagnostic;
 use crate::config::files;
+use crate::config::literal::{mtu_in_words, rate_in_words};
 use crate::config::options::Options;
 use crate::config::qos_policy::{
-    MatchRule, Place, QosLevel, QosPolicy, Ranges, SlToVlScope, VlArbScope, Weight,
+    MatchRule, Place, QosLevel, QosPolicy, Ranges, SlToVlScope, VlArbEntry, VlArbScope,
 };
-use crate::config::value::{mtu_in_words, rate_in_words};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::plan::Plan;
@@ -273,7 +273,7 @@ impl Report<'_> {
 }
 
 fn arbitration_in_words(scope: &VlArbScope) -> String {
-    let table = |name: &str, entries: &Option<Vec<Weight>>| {
+    let table = |name: &str, entries: &Option<Vec<VlArbEntry>>| {
         let entries =
             entries.as_ref()?.iter().map(|entry| format!("{}:{}", entry.vl, entry.weight));
         Some(format!("{name} {}", entries.collect::<Vec<_>>().join(",")))

@@ -1,6 +1,6 @@
 //! The P_Keys of each end port, from the members of the partitions.
 
-use super::{Membership, Partition, Who};
+use super::{Membership, Partition, PortSelector};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Pkey};
@@ -49,9 +49,15 @@ impl Memberships {
                 let both = member.membership == Membership::Both && options.allow_both_pkeys;
                 let limited = both || member.membership == Membership::Limited;
                 let full = both || !limited;
+<<<<<<< HEAD
                 for &port in end_ports.of(member.who).iter() {
                     let membership = &mut memberships[port.index()];
                     if !membership.limited && !membership.full {
+=======
+                for &port in choices.of(member.ports).iter() {
+                    let part = &mut parts[port.index()];
+                    if !part.limited && !part.full {
+>>>>>>> 027130d (Remove the circle of files in qos_policy and rename its types)
                         touched.push(port);
                     }
                     let before = membership.index0.map(|(order, _)| (order, false));
@@ -110,15 +116,15 @@ impl EndPorts {
         }
     }
 
-    fn of(&self, who: Who) -> &[PortId] {
-        match who {
-            Who::All => &self.all,
-            Who::ChannelAdapters => &self.adapters,
-            Who::Switches => &self.switches,
-            Who::Routers => &self.routers,
-            Who::Virtual => &[],
-            Who::Own => &self.own,
-            Who::Port(guid) => self.by_guid.get(&guid).map_or(&[], |port| port),
+    fn of(&self, ports: PortSelector) -> &[PortId] {
+        match ports {
+            PortSelector::All => &self.all,
+            PortSelector::ChannelAdapters => &self.adapters,
+            PortSelector::Switches => &self.switches,
+            PortSelector::Routers => &self.routers,
+            PortSelector::Virtual => &[],
+            PortSelector::SmPort => &self.own,
+            PortSelector::Port(guid) => self.by_guid.get(&guid).map_or(&[], |port| port),
         }
     }
 }

@@ -15,7 +15,7 @@
 //! * The broadcast group exists in the scopes of its definition, as documented in the manual, and
 //!   always in the link-local scope. OpenSM ignores the scopes and always uses link-local.
 
-use super::{Member, Membership, Partition, PermanentGroup, Who};
+use super::{Member, Membership, Partition, PermanentGroup, PortSelector};
 use crate::config::options::Options;
 use crate::config::partitions::{
     BROADCAST, Definition, GroupEntry, GroupFlags, PartitionsConfig, is_ip,
@@ -36,7 +36,7 @@ const MAX_GENERATED_KEY: u16 = 0x7FFE;
 pub fn default(options: &Options) -> Vec<Partition> {
     let pkey = Pkey::DEFAULT_LIMITED;
     let mut default = bare("Default".to_owned(), pkey);
-    default.members = vec![Member::new(Who::All, Membership::Full)];
+    default.members = vec![Member::new(PortSelector::All, Membership::Full)];
     default.groups = vec![group(BROADCAST, LINK_LOCAL, pkey, &ip_flags(), options)];
     vec![default]
 }
@@ -104,8 +104,8 @@ impl<'a> Resolver<'a> {
         reserved.extend(remembered.values().map(|key| key.base()));
         let default = Partition {
             members: vec![
-                Member::new(Who::All, Membership::Limited),
-                Member::new(Who::Own, Membership::Full),
+                Member::new(PortSelector::All, Membership::Limited),
+                Member::new(PortSelector::SmPort, Membership::Full),
             ],
             ..bare("Default".to_owned(), Pkey::DEFAULT_LIMITED)
         };
@@ -133,7 +133,7 @@ impl<'a> Resolver<'a> {
         };
         let index0 = definition.index0.then_some(self.order);
         let members = definition.members.iter().map(|entry| Member {
-            who: entry.who,
+            ports: entry.ports,
             membership: entry.membership,
             index0,
         });
@@ -141,7 +141,7 @@ impl<'a> Resolver<'a> {
         let sl = if self.options.qos { definition.flags.sl } else { Sl(0) };
         let partition = &mut self.partitions[index];
         partition.members.extend(members);
-        if definition.says_sl {
+        if definition.has_sl {
             partition.sl = sl;
         }
         let flags = GroupFlags { sl, ..definition.flags };

@@ -1,7 +1,7 @@
 //! The `qos_*` options.
 
 use crate::config::options::Options;
-use crate::config::options::lists::{arbitration, mapping};
+use crate::config::options::vl_lists::{arbitration, mapping};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::wire::attr::NodeKind;

@@ -14,7 +14,7 @@
 use super::options::QosConfig;
 use super::setup::QosSetup;
 use super::vls::{DROPPED_VL, configurable_info, vl_mask};
-use crate::config::qos_policy::{VlArbScope, Weight};
+use crate::config::qos_policy::{VlArbEntry, VlArbScope};
 use crate::fabric::{Fabric, NodeId, PortId};
 use crate::plan::paged_vec::PagedVec;
 use crate::plan::routing::RoutingPolicy;
@@ -170,7 +170,7 @@ impl TableBuilder<'_> {
         }
         let kind = self.sources.config.of(self.fabric, port);
         let scope = self.sources.arbitration(self.fabric, port);
-        let pairs = |table: &Option<Vec<Weight>>| {
+        let pairs = |table: &Option<Vec<VlArbEntry>>| {
             let table = table.as_ref()?.iter();
             Some(table.map(|entry| (entry.vl, entry.weight)).collect::<Vec<_>>())
         };

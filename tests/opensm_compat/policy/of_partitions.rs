@@ -6,7 +6,7 @@ use std::path::Path;
 use torus_sm::config::options::Options;
 use torus_sm::config::partitions::{Definition, PartitionsConfig, is_ip};
 use torus_sm::ids::Gid;
-use torus_sm::plan::partitions::{self, Who};
+use torus_sm::plan::partitions::{self, PortSelector};
 use torus_sm::wire::attr::NodeKind;
 
 fn read(case: &Case) -> Option<PartitionsConfig> {
@@ -34,11 +34,14 @@ pub(crate) fn have_memberless_groups(case: &Case) -> bool {
     let Some(config) = read(case) else { return false };
     let (options, _) = Options::parse(&case.options, Path::new("opensm.conf"));
     let has_router = case.topology.nodes.iter().any(|node| node.kind == NodeKind::Router);
-    let is_there = |who| match who {
-        Who::Port(guid) => case.words.ports.contains(&guid),
-        Who::Routers => has_router,
-        Who::Virtual => false,
-        Who::All | Who::ChannelAdapters | Who::Switches | Who::Own => true,
+    let is_there = |ports| match ports {
+        PortSelector::Port(guid) => case.words.ports.contains(&guid),
+        PortSelector::Routers => has_router,
+        PortSelector::Virtual => false,
+        PortSelector::All
+        | PortSelector::ChannelAdapters
+        | PortSelector::Switches
+        | PortSelector::SmPort => true,
     };
     let (partitions, _) = partitions::partitions(&config, &options, &[]);
     let is_empty = |part: &Definition| {
@@ -47,7 +50,7 @@ pub(crate) fn have_memberless_groups(case: &Case) -> bool {
             None => known.name == part.name,
         });
         let mut members = same.flat_map(|known| &known.members);
-        !members.any(|member| is_there(member.who))
+        !members.any(|member| is_there(member.ports))
     };
     let mut with_groups =
         config.definitions.iter().filter(|part| part.ipoib || !part.groups.is_empty());
@@ -88,6 +91,6 @@ pub(crate) fn with_sl_taken_back(case: &Case) -> BTreeSet<u16> {
     };
     // To OpenSM every part states an SL.
     let mut theirs = config.clone();
-    theirs.definitions.iter_mut().for_each(|part| part.says_sl = true);
+    theirs.definitions.iter_mut().for_each(|part| part.has_sl = true);
     levels(&config).difference(&levels(&theirs)).map(|(pkey, _)| *pkey).collect()
 }

@@ -1,115 +1,121 @@
-//! Multicast groups and their flags, those of a definition's head included.
+//! Multicast groups, and the flags of groups and definitions.
 
 use super::super::{BROADCAST, GroupEntry, GroupFlags, is_ip, pkey_of_ip_group};
-use super::{FLAGS, Found, GROUP_FLAGS, KEYWORDS, Open, Parser, look_up};
-use crate::config::piece::Piece;
-use crate::config::suggest;
-use crate::config::value::{self, quoted};
+use super::{FLAGS, GROUP_FLAGS, NameMatch, OpenDefinition, PORT_KEYWORDS, Parser, look_up};
+use crate::config::literal::{self, quoted};
+use crate::config::span::Span;
+use crate::config::suggest::did_you_mean;
 use crate::ids::{Gid, Pkey, Sl};
 use std::net::Ipv6Addr;
 
-/// The scope of groups that say none.
+/// Scope of groups without a `scope` flag.
 const LINK_LOCAL: u8 = 2;
 
 impl Parser<'_> {
-    /// The index of a flag's name in the first `count` of [`FLAGS`].
-    pub(super) fn flag(&mut self, name: Piece<'_>, count: usize, whose: &str) -> Option<usize> {
+    /// Index of a flag's name in the first `count` of [`FLAGS`]; warns of unknown flags.
+    /// `owner` names the objects with these flags.
+    pub(super) fn flag(&mut self, name: Span<'_>, count: usize, owner: &str) -> Option<usize> {
         let flags = &FLAGS[..count];
         match look_up(name.text(), flags.iter().copied()) {
-            Some(Found::Exactly(index)) => Some(index),
-            // OpenSM wants the whole name of this one.
-            Some(Found::CutShort(index)) if flags[index] != "indx0" => {
-                self.odd(name, format!("`{}` is taken for `{}`", name.text(), flags[index]));
+            Some(NameMatch::Exact(index)) => Some(index),
+            // OpenSM does not accept abbreviations of indx0.
+            Some(NameMatch::Abbreviation(index)) if flags[index] != "indx0" => {
+                self.warn_of_abbreviation(name, flags[index]);
                 Some(index)
             }
             _ => {
-                let hint = suggest::closest(name.text(), flags.iter().copied())
-                    .map(|meant| format!("; did you mean `{meant}`?"));
-                let hint = hint.unwrap_or_default();
-                self.odd(name, format!("{whose} have no flag `{}`: ignored{hint}", name.text()));
+                let hint = did_you_mean(name.text(), flags.iter().copied());
+                let message = format!("{owner} have no flag `{}`: ignored{hint}", name.text());
+                self.diagnostics.warning(name, message);
                 None
             }
         }
     }
 
-    /// Sets a group's parameter; false if the value is wrong.
+    /// Sets a parameter of a group. Returns false if the value is wrong.
     pub(super) fn group_flag(
         &mut self,
         flag: &str,
-        name: Piece<'_>,
-        value: Option<Piece<'_>>,
+        name: Span<'_>,
+        value: Option<Span<'_>>,
         flags: &mut GroupFlags,
     ) -> bool {
-        let at = value.unwrap_or(name.behind());
+        let at = value.unwrap_or(name.after());
         let text = at.text();
         let set = match flag {
-            "mtu" => value::mtu(text).map(|code| flags.mtu = code),
-            "rate" => value::rate(text).map(|code| flags.rate = code),
-            "scope" => value::scope(text).map(|scope| flags.scopes |= 1 << scope),
-            "sl" => value::at_most(text, "an SL", 15).map(|sl| flags.sl = Sl(sl as u8)),
-            "Q_Key" => value::at_most(text, "a Q_Key", u32::MAX.into())
+            "mtu" => literal::mtu(text).map(|code| flags.mtu = code),
+            "rate" => literal::rate(text).map(|code| flags.rate = code),
+            "scope" => literal::scope(text).map(|scope| flags.scopes |= 1 << scope),
+            "sl" => literal::at_most(text, "an SL", 15).map(|sl| flags.sl = Sl(sl as u8)),
+            "Q_Key" => literal::at_most(text, "a Q_Key", u32::MAX.into())
                 .map(|q_key| flags.q_key = q_key as u32),
-            "TClass" => value::at_most(text, "a traffic class", 0xFF)
+            "TClass" => literal::at_most(text, "a traffic class", 0xFF)
                 .map(|tclass| flags.tclass = tclass as u8),
-            _ => value::at_most(text, "a flow label", 0xF_FFFF)
+            _ => literal::at_most(text, "a flow label", 0xF_FFFF)
                 .map(|label| flags.flow_label = label as u32),
         };
-        set.map_err(|message| self.wrong(at, message)).is_ok()
+        set.map_err(|message| self.diagnostics.error(at, message)).is_ok()
     }
 
-    /// A group with its flags: the rest of the line.
+    /// Parses a group with its flags, which are the rest of the line.
     pub(super) fn group(
         &mut self,
-        open: &mut Open,
-        name: Piece<'_>,
-        value: Option<Piece<'_>>,
-        flags: Option<Piece<'_>>,
+        open: &mut OpenDefinition,
+        name: Span<'_>,
+        value: Option<Span<'_>>,
+        flags: Option<Span<'_>>,
     ) {
-        let at = value.unwrap_or(name.behind());
-        let mgid = match at.text().parse::<Ipv6Addr>() {
-            Ok(address) if address.octets()[0] == 0xFF => Some(Gid(address.octets())),
-            Ok(_) => {
-                self.wrong(at, format!("{} is no multicast GID: those begin with ff", at.text()));
-                None
-            }
-            Err(_) => {
-                let found = quoted(at.text());
-                self.wrong(at, format!("{found} is no GID such as ff12:401b::16"));
-                None
-            }
-        };
-        // The traffic class alone is not inherited, as in OpenSM.
+        let at = value.unwrap_or(name.after());
+        let mgid = self.mgid(at);
+        // As in OpenSM, groups inherit all flags except the traffic class.
         let mut wanted = GroupFlags { tclass: 0, ..open.definition.flags };
-        for item in flags.iter().flat_map(Piece::items) {
+        for item in flags.iter().flat_map(Span::items) {
             self.flag_of_group(item, &mut wanted);
         }
         let Some(mgid) = mgid else { return };
-        if is_ip(&mgid) && !self.suits_broadcast(open, at, mgid, &wanted) {
+        if is_ip(&mgid) && !self.matches_broadcast_group(open, at, mgid, &wanted) {
             return;
         }
         let scope = mgid.0[1] & 0xF;
         if wanted.scopes == 0 && scope != LINK_LOCAL {
             let message = format!(
-                "the group is link-local, whatever the scope in its MGID is ({scope:#x}): write \
-                 `scope={scope}` behind it if that one is meant"
+                "the group gets link-local scope instead of the scope {scope:#x} of its MGID; to \
+                 keep that scope, write `scope={scope}` after the MGID"
             );
-            self.odd(at, message);
+            self.diagnostics.warning(at, message);
         }
-        open.definition.groups.push(GroupEntry { line: at.number, mgid, flags: wanted });
+        open.definition.groups.push(GroupEntry { line: at.line, mgid, flags: wanted });
     }
 
-    fn flag_of_group(&mut self, item: Piece<'_>, flags: &mut GroupFlags) {
+    fn mgid(&mut self, at: Span<'_>) -> Option<Gid> {
+        match at.text().parse::<Ipv6Addr>() {
+            Ok(address) if address.octets()[0] == 0xFF => Some(Gid(address.octets())),
+            Ok(_) => {
+                let message = format!("{} is not a multicast GID: those begin with ff", at.text());
+                self.diagnostics.error(at, message);
+                None
+            }
+            Err(_) => {
+                let message = format!("{} is not a GID such as ff12:401b::16", quoted(at.text()));
+                self.diagnostics.error(at, message);
+                None
+            }
+        }
+    }
+
+    fn flag_of_group(&mut self, item: Span<'_>, flags: &mut GroupFlags) {
         let (name, value) = item.assignment();
         if name.is_empty() {
             return;
         }
         let text = name.text();
-        if value::number(text).is_some() || KEYWORDS.iter().any(|(known, _)| *known == text) {
+        if literal::number(text).is_some() || PORT_KEYWORDS.iter().any(|(known, _)| *known == text)
+        {
             let message = format!(
-                "a port in the line of an mgid: what follows an mgid belongs to the group; write \
+                "a port in the line of an mgid, where only flags of the group may follow; write \
                  `{text}` in a line of its own"
             );
-            self.wrong(name, message);
+            self.diagnostics.error(name, message);
             return;
         }
         if let Some(index) = self.flag(name, GROUP_FLAGS, "groups") {
@@ -117,46 +123,47 @@ impl Parser<'_> {
         }
     }
 
-    /// IP groups have the key, MTU and rate of the broadcast group (RFC 4391, 5). Those that do not
-    /// are left out, as in OpenSM: nobody is cut off from anybody by that.
-    fn suits_broadcast(
+    /// Checks that an IP group has the P_Key, MTU and rate of the partition's broadcast group
+    /// (RFC 4391, 5). A group that differs is omitted, as in OpenSM; P_Key tables do not depend on
+    /// it.
+    fn matches_broadcast_group(
         &mut self,
-        open: &Open,
-        at: Piece<'_>,
+        open: &OpenDefinition,
+        at: Span<'_>,
         mgid: Gid,
         flags: &GroupFlags,
     ) -> bool {
         let broadcast = &open.definition.flags;
         let found = pkey_of_ip_group(&mgid);
         let own = open.definition.pkey.map(|pkey| Pkey(pkey.0 | 0x8000));
-        let default = open.definition.name == "Default" && found == Pkey::DEFAULT_FULL;
-        let message = if !(found.0 == 0 || own == Some(found) || default || mgid == BROADCAST) {
+        let is_default = open.definition.name == "Default" && found == Pkey::DEFAULT_FULL;
+        let message = if !(found.0 == 0 || own == Some(found) || is_default || mgid == BROADCAST) {
             match own {
                 Some(own) => format!(
-                    "the P_Key in this MGID is {found}, the partition's is {own}: write the \
-                     partition's, or 0 to have it put in"
+                    "the P_Key in this MGID is {found}, that of the partition is {own}: write the \
+                     P_Key of the partition, or 0 to have it inserted"
                 ),
                 None => format!(
-                    "the P_Key in this MGID is {found}, the partition's is generated: write 0 to \
-                     have it put in"
+                    "the P_Key in this MGID is {found}, that of the partition is generated: write \
+                     0 to have it inserted"
                 ),
             }
         } else if flags.rate != broadcast.rate {
             format!(
                 "an IP group has the rate of the partition's broadcast group, {}, not {}",
-                value::rate_in_words(broadcast.rate),
-                value::rate_in_words(flags.rate)
+                literal::rate_in_words(broadcast.rate),
+                literal::rate_in_words(flags.rate)
             )
         } else if flags.mtu != broadcast.mtu {
             format!(
                 "an IP group has the MTU of the partition's broadcast group, {}, not {}",
-                value::mtu_in_words(broadcast.mtu),
-                value::mtu_in_words(flags.mtu)
+                literal::mtu_in_words(broadcast.mtu),
+                literal::mtu_in_words(flags.mtu)
             )
         } else {
             return true;
         };
-        self.odd(at, format!("{message}; the group is left out"));
+        self.diagnostics.warning(at, format!("{message}; the group is omitted"));
         false
     }
 }

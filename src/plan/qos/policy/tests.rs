@@ -1,7 +1,7 @@
 use super::*;
 use crate::fabric::synthetic::SyntheticView;
 use crate::ids::Sl;
-use crate::plan::partitions::{self, Member, Who};
+use crate::plan::partitions::{self, Member, PortSelector};
 use crate::plan::tests::ring;
 use proptest::prelude::*;
 
@@ -87,7 +87,7 @@ fn groups_resolve_partitions_names_and_the_own_port() {
     let mut storage = partitions[0].clone();
     storage.name = "Storage".to_owned();
     storage.pkey = Pkey(0x10);
-    storage.members = vec![Member::new(Who::All, Membership::Full)];
+    storage.members = vec![Member::new(PortSelector::All, Membership::Full)];
     partitions.push(storage);
     let description = fabric.node_of(ends[3]).description.to_string();
     let text = format!(
@@ -109,7 +109,7 @@ fn groups_resolve_partitions_names_and_the_own_port() {
 
 /// The first matching rule, found by a linear scan.
 fn scan<'p>(policy: &'p QosPolicy, fabric: &Fabric, asked: &QosQuery) -> Option<&'p MatchRule> {
-    let end = |ports: &Option<Ports>, port: PortId| {
+    let end = |ports: &Option<PortFilter>, port: PortId| {
         ports.as_ref().is_none_or(|ports| ports.guids.contains(fabric.port(port).guid.0))
     };
     let value = |ranges: &Ranges, value: Option<u64>| {
@@ -134,7 +134,7 @@ fn ranges(most: u64) -> impl Strategy<Value = Ranges> {
 
 fn rule(guids: Vec<u64>) -> impl Strategy<Value = MatchRule> {
     let some = proptest::sample::subsequence(guids.clone(), 0..=guids.len());
-    let ports = proptest::option::of(some.prop_map(|guids| Ports {
+    let ports = proptest::option::of(some.prop_map(|guids| PortFilter {
         groups: Vec::new(),
         guids: Ranges::new(guids.into_iter().map(|guid| (guid, guid))),
     }));

@@ -2,7 +2,7 @@ use super::{SetupContext, diagnostics};
 use crate::config::excerpt;
 use crate::config::options::Options;
 use crate::config::qos_policy::{
-    PortChoice, PortRange, QosPolicy, SlToVlScope, VlArbScope, Weight,
+    PortChoice, PortRange, QosPolicy, SlToVlScope, VlArbEntry, VlArbScope,
 };
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::{Fabric, PortId};
@@ -270,8 +270,8 @@ fn choice() -> impl Strategy<Value = PortChoice> {
     });
     prop_oneof![
         Just(PortChoice::All),
-        Just(PortChoice::Unsaid),
-        proptest::collection::vec(range, 1..3).prop_map(PortChoice::These)
+        Just(PortChoice::Unspecified),
+        proptest::collection::vec(range, 1..3).prop_map(PortChoice::Ranges)
     ]
 }
 
@@ -282,7 +282,7 @@ fn some_groups() -> impl Strategy<Value = Vec<usize>> {
 
 fn arbitration_scope() -> impl Strategy<Value = VlArbScope> {
     let weight = (0_u8..15, any::<u8>());
-    let entry = weight.prop_map(|(vl, weight)| Weight { vl, weight, ..Weight::default() });
+    let entry = weight.prop_map(|(vl, weight)| VlArbEntry { vl, weight, ..VlArbEntry::default() });
     let table = || proptest::option::of(proptest::collection::vec(entry.clone(), 1..65));
     let limit = proptest::option::of(any::<u8>());
     (some_groups(), some_groups(), table(), table(), limit).prop_map(

@@ -2,7 +2,7 @@
 
 use super::{PortSample, SetupContext, operating, vls};
 use crate::config::Diagnostic;
-use crate::config::qos_policy::{VlArbScope, Weight};
+use crate::config::qos_policy::{VlArbScope, VlArbEntry};
 use crate::fabric::PortId;
 use crate::notes::{Severity, counted};
 use crate::plan::qos::vls::configurable_info;
@@ -16,13 +16,13 @@ const PORTS_PER_CHUNK: usize = 4096;
 /// A table of a scope.
 struct Table<'a> {
     name: &'static str,
-    entries: &'a [Weight],
+    entries: &'a [VlArbEntry],
     /// The sum of the weights of each VL.
     weights: [u32; 16],
 }
 
 impl<'a> Table<'a> {
-    fn new(name: &'static str, entries: Option<&'a Vec<Weight>>) -> Self {
+    fn new(name: &'static str, entries: Option<&'a Vec<VlArbEntry>>) -> Self {
         let entries = entries.map_or(&[][..], Vec::as_slice);
         let mut weights = [0; 16];
         for entry in entries {
@@ -180,7 +180,7 @@ impl SetupContext<'_> {
         if let Some(first) = shortfall.without.first {
             let info = configurable_info(self.fabric, self.targets, first).unwrap_or_default();
             let concerned =
-                |entry: &&Weight| entry.weight > 0 && shortfall.vls >> entry.vl & 1 == 1;
+                |entry: &&VlArbEntry| entry.weight > 0 && shortfall.vls >> entry.vl & 1 == 1;
             let at = entries.iter().find(concerned).unwrap_or(start).at;
             let (ports, has) = (self.such_as(&shortfall.without), vls(operating(&info)));
             let message = format!(
@@ -207,7 +207,7 @@ fn caps(info: &PortInfo) -> [usize; 2] {
 }
 
 /// The VLs of entries with nonzero weight that are not operational on a port, as bits.
-fn missing<'a>(entries: impl Iterator<Item = &'a Weight>, info: &PortInfo) -> u16 {
+fn missing<'a>(entries: impl Iterator<Item = &'a VlArbEntry>, info: &PortInfo) -> u16 {
     let weighty = entries.filter(|entry| entry.weight > 0);
     weighty.fold(0, |bits, entry| bits | 1 << (entry.vl & 0xF)) & !operating(info)
 }

@@ -54,7 +54,7 @@ fn ranges(scope: &SlToVlScope) -> impl Iterator<Item = (bool, &PortRange)> {
 
 /// True if the scope applies to all inputs.
 fn takes_all(scope: &SlToVlScope) -> bool {
-    !matches!(scope.from, PortChoice::These(_)) && scope.across_from.is_empty()
+    !matches!(scope.from, PortChoice::Ranges(_)) && scope.across_from.is_empty()
 }
 
 impl SetupContext<'_> {

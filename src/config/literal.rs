@@ -85,7 +85,7 @@ pub(super) fn mtu(text: &str) -> Result<u8, String> {
         format!("; {} means {}", least + 1, MTUS[least])
     });
     Err(format!(
-        "{} is no MTU: write 1, 2, 3, 4 or 5, or the bytes they mean: 256, 512, 1024, 2048 or \
+        "{} is not an MTU: write 1, 2, 3, 4 or 5, or the bytes they mean: 256, 512, 1024, 2048 or \
          4096{}",
         quoted(text),
         meant.unwrap_or_default()
@@ -98,7 +98,7 @@ pub(super) fn rate(text: &str) -> Result<u8, String> {
         let known = RATES.iter().find(|(_, rate)| *rate == tenths);
         return known.map(|(code, _)| *code).ok_or_else(|| {
             let nearest = RATES.iter().rev().find(|(_, rate)| *rate <= tenths).unwrap_or(&RATES[0]);
-            format!("no link has {text}; {} means {}", nearest.0, in_gigabits(nearest.1))
+            format!("no link rate is {text}; {} means {}", nearest.0, in_gigabits(nearest.1))
         });
     }
     let value = number(text);
@@ -110,11 +110,11 @@ pub(super) fn rate(text: &str) -> Result<u8, String> {
     let hint = match meant {
         Some((code, rate)) => {
             let rate = in_gigabits(*rate);
-            format!("; {code} means {rate}, which may be written so, too")
+            format!("; {code} means {rate}, which may be written with its unit")
         }
         None => ", or Gb/s with the unit, such as 100Gbps".to_owned(),
     };
-    Err(format!("{} is no rate: write a code from 2 to 24{hint}", quoted(text)))
+    Err(format!("{} is not a rate: write a code from 2 to 24{hint}", quoted(text)))
 }
 
 /// Tenths of Gb/s of a number with a unit.
@@ -156,7 +156,7 @@ pub(super) fn scope(text: &str) -> Result<u8, String> {
     match value {
         Some(scope @ 1..=15) => Ok(scope as u8),
         _ => Err(format!(
-            "{} is no scope: write a number from 1 to 15, such as 2 (link-local), 5 \
+            "{} is not a scope: write a number from 1 to 15, such as 2 (link-local), 5 \
              (site-local), 8 (organization-local) or 14 (global)",
             quoted(text)
         )),
@@ -171,7 +171,7 @@ pub(super) fn pkey(text: &str) -> Result<Pkey, String> {
         None if is_hexadecimal(text) => {
             Err(format!("P_Key `{text}`: hexadecimal numbers start with 0x, as in 0x{text}"))
         }
-        None => Err(format!("{} is no P_Key such as 0x7fff", quoted(text))),
+        None => Err(format!("{} is not a P_Key such as 0x7fff", quoted(text))),
     }
 }
 
@@ -179,7 +179,7 @@ pub(super) fn pkey(text: &str) -> Result<Pkey, String> {
 pub(super) fn guid(text: &str) -> Result<Guid, String> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     match number(text) {
-        Some(0) => Err("GUID 0 is no port's".to_owned()),
+        Some(0) => Err("0 is not a valid port GUID".to_owned()),
         Some(value) => Ok(Guid(value)),
         None if digits.is_some_and(|hex| hex.len() > 16 && is_hexadecimal(hex)) => {
             Err(format!("GUID `{text}` has more than 16 hexadecimal digits"))

@@ -1,46 +1,44 @@
-//! Pieces of a line that know where they stand.
+//! Parts of a line with their position.
 
-/// A part of a line of the file.
+/// A part of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Piece<'a> {
-    line: &'a str,
+pub(super) struct Span<'a> {
+    source: &'a str,
     /// Byte range within the line, on character boundaries.
     start: usize,
     end: usize,
-    /// Number of the line, from 1.
-    pub number: u32,
+    /// Line number, from 1.
+    pub line: u32,
 }
 
-impl<'a> Piece<'a> {
-    /// A whole line.
-    pub(super) fn new(line: &'a str, number: u32) -> Self {
-        Self { line, start: 0, end: line.len(), number }
+impl<'a> Span<'a> {
+    /// A whole line; `line` is its number.
+    pub(super) fn new(source: &'a str, line: u32) -> Self {
+        Self { source, start: 0, end: source.len(), line }
     }
 
-    /// Its characters.
     pub(super) fn text(&self) -> &'a str {
-        self.line.get(self.start..self.end).unwrap_or_default()
+        self.source.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// The column of its first character, from 1.
+    /// Column of the first character, from 1.
     pub(super) fn column(&self) -> u32 {
-        let before = self.line.get(..self.start).unwrap_or_default();
+        let before = self.source.get(..self.start).unwrap_or_default();
         u32::try_from(before.chars().count()).unwrap_or(u32::MAX - 1) + 1
     }
 
-    /// True if there is nothing in it.
     pub(super) fn is_empty(&self) -> bool {
         self.start >= self.end
     }
 
-    /// Without white space at both ends. Of nothing but white space the end remains.
+    /// Removes white space at both ends. A span of white space becomes empty at its end.
     pub(super) fn trim(&self) -> Self {
         let text = self.text();
         let start = self.start + (text.len() - text.trim_start().len());
         Self { start, end: start + text.trim().len(), ..*self }
     }
 
-    /// What stands before the first `delimiter`, and behind it if there is one.
+    /// The spans before and after the first `delimiter`.
     pub(super) fn split_once(&self, delimiter: char) -> (Self, Option<Self>) {
         match self.text().find(delimiter) {
             Some(at) => {
@@ -52,7 +50,7 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// The pieces between commas, trimmed; empty ones too.
+    /// The trimmed spans between commas, including empty ones.
     pub(super) fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
         let mut rest = Some(*self);
         std::iter::from_fn(move || {
@@ -62,19 +60,19 @@ impl<'a> Piece<'a> {
         })
     }
 
-    /// The first `bytes` bytes, and the others. A number that is not on a character's boundary
-    /// or beyond the end leaves nothing to the others.
+    /// Splits after `bytes` bytes. If that is beyond the end or within a character, the second part
+    /// is empty.
     pub(super) fn split_at(&self, bytes: usize) -> (Self, Self) {
         let at = if self.text().is_char_boundary(bytes) { self.start + bytes } else { self.end };
         (Self { end: at, ..*self }, Self { start: at, ..*self })
     }
 
-    /// The piece behind the last character of this one.
-    pub(super) fn behind(&self) -> Self {
+    /// The empty span after the last character, where a missing value is reported.
+    pub(super) fn after(&self) -> Self {
         Self { start: self.end, ..*self }
     }
 
-    /// `name = value`, both trimmed.
+    /// Splits `name = value` and trims both.
     pub(super) fn assignment(&self) -> (Self, Option<Self>) {
         let (name, value) = self.split_once('=');
         (name.trim(), value.map(|value| value.trim()))
@@ -86,8 +84,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_know_their_columns() {
-        let line = Piece::new("  ä , mtu = 4;x", 7);
+    fn spans_have_columns() {
+        let line = Span::new("  ä , mtu = 4;x", 7);
         let (code, rest) = line.split_once(';');
         assert_eq!(rest.map(|rest| (rest.text(), rest.column())), Some(("x", 15)));
         let items: Vec<_> = code.items().map(|item| (item.text(), item.column())).collect();
@@ -95,9 +93,9 @@ mod tests {
         let (name, value) = code.items().nth(1).unwrap().assignment();
         let value = value.unwrap();
         assert_eq!((name.text(), name.column()), ("mtu", 7));
-        assert_eq!((value.text(), value.column(), value.number), ("4", 13, 7));
-        assert_eq!(value.behind().column(), 14);
-        assert!(Piece::new("   ", 1).trim().is_empty());
-        assert!(Piece::new("a=", 1).assignment().1.is_some_and(|value| value.is_empty()));
+        assert_eq!((value.text(), value.column(), value.line), ("4", 13, 7));
+        assert_eq!(value.after().column(), 14);
+        assert!(Span::new("   ", 1).trim().is_empty());
+        assert!(Span::new("a=", 1).assignment().1.is_some_and(|value| value.is_empty()));
     }
 }

@@ -1,0 +1,98 @@
+//! Reading of text files, with the position of bytes that are not UTF-8.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Reads a file as UTF-8.
+///
+/// # Errors
+/// The file cannot be read, or is not UTF-8.
+pub fn read_text(path: &Path) -> Result<String, ReadError> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| ReadError { path: path.to_path_buf(), cause: Cause::Io(error) })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let cause = Cause::not_utf8(error.as_bytes(), valid);
+        ReadError { path: path.to_path_buf(), cause }
+    })
+}
+
+/// A file that cannot be read as text.
+#[derive(Debug)]
+pub struct ReadError {
+    path: PathBuf,
+    cause: Cause,
+}
+
+#[derive(Debug)]
+enum Cause {
+    Io(io::Error),
+    /// Line, column and value of the first byte that is not UTF-8.
+    NotUtf8(usize, usize, u8),
+}
+
+impl Cause {
+    /// `valid` is the number of bytes before the first invalid one.
+    fn not_utf8(bytes: &[u8], valid: usize) -> Self {
+        let before = String::from_utf8_lossy(&bytes[..valid]);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Self::NotUtf8(line, column, bytes.get(valid).copied().unwrap_or_default())
+    }
+}
+
+impl ReadError {
+    /// True if the file does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(&self.cause, Cause::Io(error) if error.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Line and column of the first byte that is not UTF-8; zeros for other errors.
+    pub fn position(&self) -> (u32, u32) {
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        match self.cause {
+            Cause::Io(_) => (0, 0),
+            Cause::NotUtf8(line, column, _) => (number(line), number(column)),
+        }
+    }
+
+    /// The message without the path and the position.
+    pub fn reason(&self) -> String {
+        match &self.cause {
+            Cause::Io(error) => error.to_string(),
+            Cause::NotUtf8(.., byte) => format!("byte {byte:#04x} is not valid UTF-8"),
+        }
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if let Cause::NotUtf8(line, column, _) = self.cause {
+            write!(f, ":{line}:{column}")?;
+        }
+        write!(f, ": {}", self.reason())
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invalid_bytes_are_located() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        std::fs::write(&path, b"one\n\xc3\xa4 \xff\n").unwrap();
+        let error = read_text(&path).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("{}:2:3: byte 0xff is not valid UTF-8", path.display())
+        );
+        assert!(!error.is_not_found());
+        assert!(read_text(&folder.path().join("absent")).unwrap_err().is_not_found());
+    }
+}
