@@ -49,15 +49,9 @@ impl Memberships {
                 let both = member.membership == Membership::Both && options.allow_both_pkeys;
                 let limited = both || member.membership == Membership::Limited;
                 let full = both || !limited;
-<<<<<<< HEAD
-                for &port in end_ports.of(member.who).iter() {
+                for &port in end_ports.of(member.ports).iter() {
                     let membership = &mut memberships[port.index()];
                     if !membership.limited && !membership.full {
-=======
-                for &port in choices.of(member.ports).iter() {
-                    let part = &mut parts[port.index()];
-                    if !part.limited && !part.full {
->>>>>>> 027130d (Remove the circle of files in qos_policy and rename its types)
                         touched.push(port);
                     }
                     let before = membership.index0.map(|(order, _)| (order, false));

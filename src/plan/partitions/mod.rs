@@ -77,13 +77,7 @@ pub struct Partition {
 /// A set of ports with the same membership of a partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Member {
-<<<<<<< HEAD
-    pub who: Who,
-=======
-    /// Which ports.
     pub ports: PortSelector,
-    /// How.
->>>>>>> 027130d (Remove the circle of files in qos_policy and rename its types)
     pub membership: Membership,
     /// `Some` assigns index 0 of the ports' tables to this key. If several keys claim index 0, the
     /// greatest number wins.
@@ -91,15 +85,9 @@ pub struct Member {
 }
 
 impl Member {
-<<<<<<< HEAD
     /// Creates an entry whose keys may be at any index.
-    pub fn new(who: Who, membership: Membership) -> Self {
-        Self { who, membership, index0: None }
-=======
-    /// An entry whose keys stand wherever there is room.
     pub fn new(ports: PortSelector, membership: Membership) -> Self {
         Self { ports, membership, index0: None }
->>>>>>> 027130d (Remove the circle of files in qos_policy and rename its types)
     }
 }
 

@@ -57,17 +57,10 @@ impl EffectivePolicy {
         own: Option<PortId>,
     ) -> (Self, Vec<Note>) {
         let (groups, mut notes) = GroupPorts::new(&policy, fabric, keys, partitions, own);
-<<<<<<< HEAD
         notes.extend(policy.rules.iter().flat_map(|rule| partition_notes(rule, partitions)));
         let mut rule_sets = RuleSets::new(policy.rules.len());
-        let ends = |choose: fn(&MatchRule) -> &Option<Ports>, rule_sets: &mut RuleSets| {
+        let ends = |choose: fn(&MatchRule) -> &Option<PortFilter>, rule_sets: &mut RuleSets| {
             PortSets::new(fabric.ports().len(), rule_sets, |port, rule| {
-=======
-        notes.extend(policy.rules.iter().flat_map(|rule| doubts(rule, partitions)));
-        let mut pool = Pool::new(policy.rules.len());
-        let ends = |choose: fn(&MatchRule) -> &Option<PortFilter>, pool: &mut Pool| {
-            PortSets::new(fabric.ports().len(), pool, |port, rule| {
->>>>>>> 027130d (Remove the circle of files in qos_policy and rename its types)
                 let Some(ports) = policy.rules.get(rule).and_then(|rule| choose(rule).as_ref())
                 else {
                     return true;

@@ -2,7 +2,7 @@
 
 use super::{PortSample, SetupContext, operating, vls};
 use crate::config::Diagnostic;
-use crate::config::qos_policy::{VlArbScope, VlArbEntry};
+use crate::config::qos_policy::{VlArbEntry, VlArbScope};
 use crate::fabric::PortId;
 use crate::notes::{Severity, counted};
 use crate::plan::qos::vls::configurable_info;
