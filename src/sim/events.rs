@@ -1,15 +1,8 @@
-//! Timed events of a fabric, in the order in which they are due.
+//! Timed events of a fabric.
 
 use super::kernel::{RequestKey, TransferKey};
 use super::packet::Packet;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
-use tokio::time::Instant;
-
-/// Handle of a scheduled event: due time and a serial number.
-pub(super) type Timer = (Instant, u64);
 
 pub(super) enum Event {
     /// A delayed packet reaches its destination.
@@ -24,51 +17,4 @@ pub(super) enum Event {
     RepeatTrap { node: u32, tid: u64 },
     /// The next change of a flapping link, of `left` more.
     Flap { slot: u32, period: Duration, left: u32 },
-}
-
-pub(super) struct EventQueue {
-    events: BTreeMap<Timer, Event>,
-    next_serial: u64,
-    /// Notified when the first event has a new due time.
-    pub(super) rescheduled: Arc<Notify>,
-}
-
-impl EventQueue {
-    pub(super) fn new() -> Self {
-        let rescheduled = Arc::new(Notify::new());
-        Self { events: BTreeMap::new(), next_serial: 0, rescheduled }
-    }
-
-    pub(super) fn schedule(&mut self, after: Duration, event: Event) -> Timer {
-        let key = (Instant::now() + after, self.next_serial);
-        self.next_serial += 1;
-        let is_first = self.events.first_key_value().is_none_or(|(first, _)| key < *first);
-        self.events.insert(key, event);
-        if is_first {
-            self.rescheduled.notify_one();
-        }
-        key
-    }
-
-    pub(super) fn cancel(&mut self, timer: Option<Timer>) {
-        if let Some(timer) = timer {
-            self.events.remove(&timer);
-        }
-    }
-
-    /// Time at which the next event is due.
-    pub(super) fn next_due(&self) -> Option<Instant> {
-        self.events.first_key_value().map(|(&(at, _), _)| at)
-    }
-
-    /// Removes the first event if it is due at `now`.
-    pub(super) fn pop_due(&mut self, now: Instant) -> Option<Event> {
-        let entry = self.events.first_entry()?;
-        (entry.key().0 <= now).then(|| entry.remove())
-    }
-
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.events.len()
-    }
 }

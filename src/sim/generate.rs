@@ -1,8 +1,8 @@
-//! Tori and meshes out of nothing: `6x5x1`, `8x8x8`, `4tx3mx2m`.
+//! Generator of tori and meshes: `6x5x1`, `8x8x8`, `4tx3mx2m`.
 //!
-//! Switch x,y,z has the GUID 0x200000 + its number (z counts fastest), its ports are numbered
-//! +x, -x, +y, -y, +z, -z with all parallel cables of a direction together, then come the hosts,
-//! then a router's port. So a fabric keeps its names and ports whatever is taken out of it.
+//! The GUID of switch x,y,z is 0x200000 + its index, with z as the fastest coordinate. Its ports are
+//! numbered +x, -x, +y, -y, +z, -z, with the parallel cables of a direction together, followed by the
+//! ports of hosts and of the router. Omitting switches or cables thus changes no other GUID or port.
 
 use crate::fabric::topology::{Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
@@ -10,11 +10,14 @@ use crate::wire::attr::NodeKind;
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
-const SWITCH_GUIDS: u64 = 0x20_0000;
-const HOST_GUIDS: u64 = 0x1000_0000;
+/// GUID of the first switch.
+const FIRST_SWITCH_GUID: u64 = 0x20_0000;
+/// GUID of the first host.
+const FIRST_HOST_GUID: u64 = 0x1000_0000;
 const ROUTER_GUID: u64 = 0x30_0000_0000;
-/// The largest radix: with three of them a fabric still fits its LIDs and GUIDs.
+/// Largest number of switches in a dimension.
 const MAX_RADIX: u16 = 255;
+/// Largest number of switches: the number of unicast LIDs, rounded up.
 const MAX_SWITCHES: u64 = 48 * 1024;
 
 /// A torus or mesh to be generated.
@@ -22,50 +25,42 @@ const MAX_SWITCHES: u64 = 48 * 1024;
 pub struct Shape {
     /// Switches in each dimension; 1 means that the dimension is not used.
     pub radix: [u16; 3],
-    /// Whether each dimension closes to a ring. A radix of 2 never does.
+    /// True for a ring, false for a mesh. A dimension with 2 switches is never a ring.
     pub looped: [bool; 3],
-    /// Channel adapters at each switch.
+    /// Hosts (channel adapters with one port) at each switch.
     pub hosts: u8,
     /// Parallel cables between neighbours.
     pub parallel: u8,
-    /// A router with one cable at the first switch that exists.
+    /// Adds a router, with one cable to the first switch.
     pub router: bool,
-    /// Switches that are not there, nor are their hosts and cables.
+    /// Switches to omit, with their hosts and cables.
     pub missing_switches: Vec<[u16; 3]>,
-    /// Bundles of cables that are not there: from this switch upwards in this dimension (0..=2).
+    /// Links to omit, with all parallel cables: from this switch upwards in this dimension (0..=2).
     pub missing_links: Vec<([u16; 3], usize)>,
 }
 
 /// A shape that cannot be read or built.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ShapeError {
-    /// Not of the form `6x5x1`.
     #[error(
-        "\"{0}\" is not of the form 6x5x1, with t (torus) or m (mesh) after a number if need be"
+        "\"{0}\" is not a shape such as 6x5x1, with an optional t (torus) or m (mesh) after a number"
     )]
     Form(String),
-    /// A radix out of range.
-    #[error("\"{0}\": every dimension has 1 to {MAX_RADIX} switches, all together {MAX_SWITCHES}")]
+    #[error(
+        "\"{0}\" is too large or zero: a dimension has 1 to {MAX_RADIX} switches, a fabric at most {MAX_SWITCHES}"
+    )]
     Radix(String),
-    /// More ports at a switch than it can have.
     #[error(
         "{hosts} hosts and {parallel} parallel cables per direction need {needed} ports; a switch has at most 254"
     )]
-    Ports {
-        /// Hosts per switch.
-        hosts: u8,
-        /// Parallel cables.
-        parallel: u8,
-        /// Ports needed.
-        needed: u16,
-    },
+    Ports { hosts: u8, parallel: u8, needed: u16 },
 }
 
 impl FromStr for Shape {
     type Err = ShapeError;
 
-    /// `6x5`, `6x5x1`, `8x8x8`, `4tx3mx2m`: one host per switch, single cables, all rings closed
-    /// unless `m` says otherwise.
+    /// Parses `6x5`, `6x5x1`, `8x8x8` or `4tx3mx2m`: one host per switch, single cables, rings except
+    /// in dimensions with `m`.
     fn from_str(text: &str) -> Result<Self, ShapeError> {
         let mut shape = Self::torus([1; 3]);
         let parts: Vec<_> = text.split(['x', 'X']).collect();
@@ -124,18 +119,18 @@ impl Shape {
         self.radix.iter().map(|&radix| u64::from(radix)).product()
     }
 
-    /// GUID of the switch at `at`, present or not.
+    /// GUID of the switch at `at`, omitted or not.
     pub fn switch_guid(&self, at: [u16; 3]) -> Guid {
-        Guid(SWITCH_GUIDS + self.number(at))
+        Guid(FIRST_SWITCH_GUID + self.index(at))
     }
 
-    /// GUID of host `host` (from 0) of the switch at `at`; that of its port is one higher.
+    /// Node GUID of host `host` (from 0) of the switch at `at`; its port GUID is one higher.
     pub fn host_guid(&self, at: [u16; 3], host: u8) -> Guid {
         let stride = (u64::from(self.hosts) * 4).next_multiple_of(0x40).max(0x40);
-        Guid(HOST_GUIDS + self.number(at) * stride + u64::from(host) * 4)
+        Guid(FIRST_HOST_GUID + self.index(at) * stride + u64::from(host) * 4)
     }
 
-    fn number(&self, [x, y, z]: [u16; 3]) -> u64 {
+    fn index(&self, [x, y, z]: [u16; 3]) -> u64 {
         let [_, ry, rz] = self.radix.map(u64::from);
         (u64::from(x) * ry + u64::from(y)) * rz + u64::from(z)
     }
@@ -145,12 +140,12 @@ impl Shape {
         (0..rx).flat_map(move |x| (0..ry).flat_map(move |y| (0..rz).map(move |z| [x, y, z])))
     }
 
-    /// The place next to `at` upwards in a dimension (0..=2), whether there is a switch or not;
-    /// `None` at the edge of a mesh and in a dimension that is not used.
+    /// Position of the neighbour of `at` upwards in a dimension (0..=2), omitted or not; `None` at the
+    /// edge of a mesh and in an unused dimension.
     pub fn above(&self, at: [u16; 3], dimension: usize) -> Option<[u16; 3]> {
         let radix = self.radix[dimension];
-        let closes = self.looped[dimension] && radix > 2;
-        if radix < 2 || (at[dimension] + 1 == radix && !closes) {
+        let is_ring = self.looped[dimension] && radix > 2;
+        if radix < 2 || (at[dimension] + 1 == radix && !is_ring) {
             return None;
         }
         let mut up = at;
@@ -158,8 +153,8 @@ impl Shape {
         Some(up)
     }
 
-    /// Builds the fabric. A host precedes all else, so that programs which attach to the first
-    /// node find a channel adapter; without hosts a switch does.
+    /// Builds the fabric. The first node is a host, if there are hosts, because programs may attach to
+    /// the first node.
     ///
     /// # Errors
     /// [`ShapeError::Ports`] if a switch would need more than 254 ports.
@@ -206,7 +201,7 @@ impl Shape {
         let switch = topology.nodes.len();
         let description = format!("sw {x},{y},{z}");
         topology.nodes.push(node(NodeKind::Switch, self.switch_guid(at), description, num_ports));
-        index[self.number(at) as usize] = Some(switch);
+        index[self.index(at) as usize] = Some(switch);
         for host in 0..self.hosts {
             let port = PortNum(6 * self.parallel + 1 + host);
             topology.cables.push([(first_host + usize::from(host), PortNum(1)), (switch, port)]);
@@ -221,7 +216,7 @@ impl Shape {
         dimension: usize,
     ) {
         let Some(up) = self.above(at, dimension) else { return };
-        let ends = (index[self.number(at) as usize], index[self.number(up) as usize]);
+        let ends = (index[self.index(at) as usize], index[self.index(up) as usize]);
         let (Some(low), Some(high)) = ends else { return };
         if self.missing_links.contains(&(at, dimension)) {
             return;
@@ -234,8 +229,8 @@ impl Shape {
         }
     }
 
-    /// The torus-2QoS.conf for this fabric: the seed at 0,0,0, or at the first place whose
-    /// neighbours are all there.
+    /// Text of torus-2QoS.conf for this fabric, with the seed at 0,0,0 or at the first position that has
+    /// all its neighbours.
     pub fn torus_conf(&self) -> String {
         let mut text = String::from("torus");
         for (radix, looped) in self.radix.iter().zip(self.looped) {
@@ -246,15 +241,15 @@ impl Shape {
         for (dimension, name) in ["x", "y", "z"].iter().enumerate() {
             self.write_seed(&mut text, origin, dimension, name);
         }
-        // The local group holds port 0, the hosts and the router.
+        // The port group of the switch itself has port 0, the hosts and the router.
         let local = u16::from(self.hosts) + 1 + u16::from(self.router);
         let largest = local.max(u16::from(self.parallel)).max(16);
         let _ = writeln!(text, "portgroup_max_ports {largest}");
         text
     }
 
-    /// The places whose links a seed at `at` names in a dimension: upwards, and downwards too in
-    /// a ring of four, whose directions the links alone do not tell.
+    /// Neighbours that the links of a seed at `at` lead to in a dimension: the upper one, and in a ring
+    /// of four also the lower one, since one link alone leaves the direction ambiguous.
     fn seed_links(&self, at: [u16; 3], dimension: usize) -> Vec<(char, [u16; 3])> {
         let Some(up) = self.above(at, dimension) else { return Vec::new() };
         let mut links = vec![('p', up)];
@@ -309,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn tori_have_all_their_cables() {
+    fn tori_have_all_cables() {
         let cases = [("6x5x1", 30, 90), ("3x3x3", 27, 108), ("4mx3mx2m", 24, 70), ("2x1", 2, 3)];
         for (text, switches, cables) in cases {
             let topology = shape(text).build().expect(text);
@@ -319,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_changes_no_name() {
+    fn omissions_change_no_other_guid() {
         let mut torus = shape("4x4");
         torus.missing_switches.push([1, 1, 0]);
         torus.missing_links.push(([0, 0, 0], 0));
@@ -339,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_moves_to_where_its_neighbours_are() {
+    fn the_seed_has_all_its_neighbours() {
         let mut torus = shape("5x6m");
         torus.missing_switches.push([1, 0, 0]);
         let expected = "torus 5T 6M 1T\nxp_link 0x200001 0x200007\nyp_link 0x200001 0x200002\n\
@@ -348,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_shapes_are_rejected() {
         for text in ["", "x", "0x1", "3x3x3x3", "3q", "3tm", "300", "255x255x255", "-1x2"] {
             assert!(text.parse::<Shape>().is_err(), "{text}");
         }

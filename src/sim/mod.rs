@@ -11,8 +11,8 @@
 //! * `forwarding`: routes of packets; `faults`: fault injection; `fault_injector`: faults and
 //!   counters on a packet's links; `trap`: notices
 //! * `kernel`: model of the Linux kernel's MAD layer; `addressing`: addresses at either end
-//! * `net`: packets in transit, timers and dispatch to agents; `packet`, `events`, `message`: their
-//!   types
+//! * `net`: packets in transit, timers and dispatch to agents; `packet`, `message`, `events`,
+//!   `event_queue`: their types
 //! * `sim_fabric`: [`SimFabric`], the handle of a fabric; `port`, `delivery_queue`: ports of programs
 //!   in this process; [`umad`]: the same as device files
 //! * [`console`]: text commands that show and change a fabric; [`serve`]: the fabric on a Unix
@@ -35,6 +35,7 @@ mod addressing;
 mod counters;
 mod delivery_queue;
 mod devices;
+mod event_queue;
 mod events;
 mod fault_injector;
 mod faults;

@@ -106,7 +106,7 @@ impl ConsoleProgress {
         let smps = self.smps();
         let new_smps = smps - self.reported_smps;
         if subnet.failed_sets > 0 {
-            let failed = counted(subnet.failed_sets as usize, "Set", "Sets");
+            let failed = counted(subnet.failed_sets, "Set", "Sets");
             self.print(&format!("errors during initialization: {failed} failed\n"));
         } else if self.was_up {
             let generation = subnet.generation;

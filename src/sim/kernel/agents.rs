@@ -71,7 +71,7 @@ impl Owner {
 }
 
 pub(in crate::sim) struct MadAgent {
-    /// End port.
+    /// Slot of the agent's end port.
     pub(in crate::sim) slot: u32,
     registration: Registration,
     pub(in crate::sim) owner: Owner,

@@ -3,7 +3,7 @@
 use super::rmpp::receiver::{Receiver, SegmentOutcome};
 use super::transfer::peer;
 use super::{classes, rmpp};
-use crate::sim::events::Timer;
+use crate::sim::event_queue::Timer;
 use crate::transport::Address;
 use crate::wire::mad::{Header, Mad, Method};
 

@@ -1,6 +1,6 @@
 //! Requests that wait for a response.
 
-use crate::sim::events::Timer;
+use crate::sim::event_queue::Timer;
 use crate::sim::packet::Packet;
 use crate::transport::umad::UserHeader;
 use crate::wire::mad::Header;

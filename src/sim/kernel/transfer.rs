@@ -3,7 +3,7 @@
 use super::classes;
 use super::rmpp::sender::Sender;
 use crate::ids::{Gid, Lid};
-use crate::sim::events::Timer;
+use crate::sim::event_queue::Timer;
 use crate::transport::Address;
 use crate::transport::umad::UserHeader;
 use crate::wire::mad::Header;

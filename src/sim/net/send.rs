@@ -4,7 +4,8 @@
 //! unregistered before.
 
 use super::Net;
-use crate::sim::events::{Event, Timer};
+use crate::sim::event_queue::Timer;
+use crate::sim::events::Event;
 use crate::sim::kernel::{
     Owner, Registration, Request, RequestKey, TransferKey, agent_tid, classes, rmpp,
 };

@@ -3,7 +3,8 @@
 use crate::ids::{Guid, PortNum};
 use crate::sim::counters::PerfCounters;
 use crate::sim::devices::Devices;
-use crate::sim::events::{Event, EventQueue, Timer};
+use crate::sim::event_queue::{EventQueue, Timer};
+use crate::sim::events::Event;
 use crate::sim::faults::Faults;
 use crate::sim::kernel::Kernel;
 use crate::sim::trap::PendingTrap;
@@ -19,11 +20,11 @@ pub(in crate::sim) struct Net {
     pub(in crate::sim) faults: Faults,
     pub(in crate::sim) counters: PerfCounters,
     pub(in crate::sim) kernel: Kernel,
-    pub(in crate::sim) events: EventQueue,
+    pub(in crate::sim) events: EventQueue<Event>,
     /// SMPs that the devices' agents received: `[Get, Set]` by attribute ID.
     pub(in crate::sim) requests: BTreeMap<u16, [u64; 2]>,
     pub(in crate::sim) trap_interval: Duration,
-    /// By node.
+    /// Pending traps by node.
     pub(super) traps: BTreeMap<u32, Vec<PendingTrap>>,
     /// Transaction ID of the next trap.
     pub(super) next_trap: u64,
