@@ -1,10 +1,11 @@
-//! The daemon as a process: configuration, log, port, signals, and the exit code.
+//! Runs the daemon as a process: configuration, log, port, signals and exit code.
 
 use crate::cli::configuration::{self, Configured};
 use crate::cli::{DaemonArgs, ExitCode};
 use crate::daemon::process::background;
-use crate::daemon::process::logging::{self, LogConfig, LogHandle};
+use crate::daemon::process::logging::{self, Destination, LogConfig, LogHandle};
 use crate::daemon::process::operator_log;
+use crate::daemon::process::port_users;
 use crate::daemon::process::signals;
 use crate::daemon::process::threads::Threads;
 use crate::daemon::sm_loop::context::{Configuration, ReloadFn};
@@ -21,7 +22,7 @@ use crate::transport::MadPort;
 use crate::transport::demux::MadDemux;
 use crate::transport::sysfs::{LocalPort, LocalPorts, PortError, Sysfs};
 use crate::transport::traced::TracedPort;
-use crate::transport::umad::UmadPort;
+use crate::transport::umad::{OpenError, UmadPort};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,16 +30,16 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tracing::{error, info};
 
-/// Unsolicited MADs that may wait for their desk.
-pub(crate) const INBOX: usize = 4096;
+/// Capacity of each queue of unsolicited MADs.
+pub(crate) const MAX_QUEUED_MADS: usize = 4096;
 
-/// How long a line of the log may stay in the buffer.
+/// Interval at which buffered log lines are written.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Runs the daemon on a port of this machine until it ends.
+/// Runs the daemon on a port of this host until it ends.
 ///
 /// # Errors
-/// Why it could not start.
+/// The daemon cannot start.
 pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     let configured = configure(args)?;
     if configured.options.daemon && !background::is_here() {
@@ -64,10 +65,10 @@ pub fn daemon(args: &DaemonArgs) -> Result<ExitCode, Failure> {
     code
 }
 
-/// `-c FILE`: writes the configuration as a file with help for every key.
+/// Writes the configuration as a file with help for every key (`-c FILE`).
 ///
 /// # Errors
-/// The configuration cannot be read, or the file not be written.
+/// The configuration cannot be read, or the file cannot be written.
 pub fn create_config(path: &Path, args: &DaemonArgs) -> Result<ExitCode, Failure> {
     let configured = configure(args)?;
     std::fs::write(path, configured.options.to_text())
@@ -75,20 +76,18 @@ pub fn create_config(path: &Path, args: &DaemonArgs) -> Result<ExitCode, Failure
     Ok(ExitCode::Ok)
 }
 
-/// Reads the configuration.
 pub(crate) fn configure(args: &DaemonArgs) -> Result<Configured, Failure> {
     configuration::read(args).map_err(|text| Failure::new(ExitCode::Config, text))
 }
 
-/// Reads partitions.conf, and what there is to be said about it.
+/// Reads partitions.conf; also returns the findings about it.
 pub(crate) fn read_partitions(options: &Options) -> Result<(PartitionsConfig, Vec<Note>), Failure> {
     files::partitions(options).map_err(|text| {
-        let text = format!("{text}\ntorus-sm does not start with wrong partitions");
+        let text = format!("{text}\ntorus-sm does not start with an invalid partitions.conf");
         Failure::new(ExitCode::Config, text)
     })
 }
 
-/// Starts the threads of the process.
 pub(crate) fn start_threads() -> Result<(Threads, ServerThreads), Failure> {
     let failure = |error: &dyn std::fmt::Display| {
         Failure::new(ExitCode::System, format!("cannot start the daemon's threads: {error}"))
@@ -98,11 +97,14 @@ pub(crate) fn start_threads() -> Result<(Threads, ServerThreads), Failure> {
     Ok((threads, servers))
 }
 
-/// Opens the log.
 pub(crate) fn open_log(config: &LogConfig) -> Result<LogHandle, Failure> {
-    let name = format!("{:?}", config.destination);
-    logging::start(config)
-        .map_err(|error| Failure::new(ExitCode::System, format!("log {name}: {error}")))
+    logging::start(config).map_err(|error| {
+        let text = match &config.destination {
+            Destination::File(path) => format!("cannot open log_file {}: {error}", path.display()),
+            _ => format!("cannot start logging: {error}"),
+        };
+        Failure::new(ExitCode::System, text)
+    })
 }
 
 async fn serve(
@@ -113,9 +115,9 @@ async fn serve(
     log: LogHandle,
 ) -> Result<Exit, Failure> {
     let Configuration { options, partitions } = configuration;
-    let (demux, unsolicited) = MadDemux::new(INBOX);
+    let (demux, unsolicited) = MadDemux::new(MAX_QUEUED_MADS);
     let port = UmadPort::open(local, demux.clone())
-        .map_err(|error| Failure::new(ExitCode::NoPort, error))?;
+        .map_err(|error| Failure::new(ExitCode::NoPort, explain(error, local)))?;
     port.set_is_sm(true).map_err(|error| Failure::new(ExitCode::NoPort, error))?;
     let mut port: Arc<dyn MadPort> = Arc::new(port);
     if args.trace_port {
@@ -128,13 +130,31 @@ async fn serve(
     let daemon = Daemon::new(port, &demux, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
     let asked = shutdown.subscribe();
-    signals::install(daemon.events(), shutdown, reopen(log))
-        .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
+    signals::install(daemon.events(), shutdown, reopen(log)).map_err(|error| {
+        Failure::new(ExitCode::System, format!("cannot handle signals: {error}"))
+    })?;
     settle_in_background()?;
     Ok(daemon.run(asked).await)
 }
 
-/// Lines of the log are buffered; whoever looks at the file sees them soon nevertheless.
+/// The message for a port that cannot be opened. The kernel rejects the registration for a
+/// management class that another process is registered for with EINVAL.
+fn explain(error: OpenError, local: &LocalPort) -> String {
+    let is_taken = matches!(&error, OpenError::Register { source, .. }
+        if source.raw_os_error() == Some(nix::libc::EINVAL));
+    if !is_taken {
+        return error.to_string();
+    }
+    let (device, port) = (&local.device, local.port);
+    let process = port_users::subnet_manager(local)
+        .map_or_else(String::new, |user| format!(" (pid {}, {})", user.pid, user.name));
+    format!(
+        "another subnet manager{process} uses {device} port {port}: stop it, or choose another port \
+         with -g GUID ({error})"
+    )
+}
+
+/// Writes buffered log lines at intervals.
 pub(crate) async fn flush_regularly(log: LogHandle) {
     loop {
         tokio::time::sleep(FLUSH_INTERVAL).await;
@@ -142,16 +162,16 @@ pub(crate) async fn flush_regularly(log: LogHandle) {
     }
 }
 
-/// What USR1 does.
+/// The action of SIGUSR1: reopens the log.
 pub(crate) fn reopen(log: LogHandle) -> impl Fn() + Send + 'static {
     move || {
         if let Err(problem) = log.reopen() {
-            error!("the log cannot be reopened: {problem}");
+            error!("cannot reopen the log, logging continues in the old file: {problem}");
         }
     }
 }
 
-/// What HUP does to the configuration.
+/// The action of SIGHUP: reads the configuration again.
 pub(crate) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> ReloadFn {
     let (args, log) = (args.clone(), log.clone());
     let mut current = options.clone();
@@ -166,8 +186,8 @@ pub(crate) fn reload(args: &DaemonArgs, options: &Options, log: &LogHandle) -> R
     })
 }
 
-/// The port to run at: `-g GUID`, the choice of the operator (`-g 0`), or the first usable one.
-/// `None` if the operator chose to leave.
+/// The port to run on: that of `-g GUID`, the operator's choice (`-g 0`), or the first usable one.
+/// `None` if the operator chose to exit.
 fn choose_port(args: &DaemonArgs, options: &Options) -> Result<Option<LocalPort>, Failure> {
     let no_port = |error: PortError| Failure::new(ExitCode::NoPort, error);
     let found = Sysfs::default().ports().map_err(no_port)?;
@@ -189,7 +209,8 @@ fn ask_for_port(found: &LocalPorts) -> Result<Option<LocalPort>, Failure> {
     }
     println!("\n\t0: Exit\n");
     if !std::io::stdin().is_terminal() {
-        let text = "-g 0 asks which port to use, and there is nobody to ask: give the GUID";
+        let text =
+            "-g 0 asks for the port on standard input, which is no terminal: give the port GUID";
         return Err(Failure::new(ExitCode::Usage, text));
     }
     loop {
@@ -203,33 +224,35 @@ fn ask_for_port(found: &LocalPorts) -> Result<Option<LocalPort>, Failure> {
                 return Ok(Some(found.ports[number - 1].clone()));
             }
             _ if matches!(read, Ok(0) | Err(_)) => return Ok(None),
-            _ => println!("'{}' is none of them", line.trim()),
+            _ => println!("'{}' is not one of the choices", line.trim()),
         }
     }
 }
 
-/// `-B`: starts the daemon in the background; the exit code is 0 once it is ready, else its own.
+/// Starts the daemon in the background (`-B`). The exit code is 0 once the daemon is ready, else
+/// that of the daemon.
 pub(crate) fn in_background() -> Result<ExitCode, Failure> {
-    let started = background::start()
-        .map_err(|error| Failure::new(ExitCode::System, format!("the background: {error}")))?;
+    let started = background::start().map_err(|error| {
+        Failure::new(ExitCode::System, format!("cannot run in the background: {error}"))
+    })?;
     let Some(status) = started else { return Ok(ExitCode::Ok) };
     let codes = ExitCode::ALL.iter().map(|(code, _)| *code);
     let code = codes.into_iter().find(|&code| status.code() == Some(code as i32));
-    // It said on standard error what is wrong.
+    // The daemon printed the reason on standard error.
     Ok(code.unwrap_or(ExitCode::System))
 }
 
-/// The daemon is ready: in the background it leaves the terminal, and the waiting command ends.
+/// With `-B`: detaches from the terminal and lets the starting command end.
 pub(crate) fn settle_in_background() -> Result<(), Failure> {
     if !background::is_here() {
         return Ok(());
     }
-    background::enter()
-        .and_then(|()| background::ready())
-        .map_err(|error| Failure::new(ExitCode::System, format!("the background: {error}")))
+    background::enter().and_then(|()| background::ready()).map_err(|error| {
+        Failure::new(ExitCode::System, format!("cannot run in the background: {error}"))
+    })
 }
 
-/// The file with the process id, removed when the daemon ends.
+/// The pidfile, removed when the daemon ends.
 pub(crate) struct PidFile(PathBuf);
 
 impl PidFile {
@@ -244,12 +267,12 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // Whoever looks for the process finds that it is gone, with the file or without.
+        // A stale pidfile names a process that no longer exists, which readers must expect.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Says how the daemon ended, and gives the exit code for it.
+/// Logs and prints how the daemon ended; returns the exit code.
 pub(crate) fn exit_code(exit: &Exit) -> ExitCode {
     let (code, text) = match exit {
         Exit::Clean => return ExitCode::Ok,
@@ -262,8 +285,8 @@ pub(crate) fn exit_code(exit: &Exit) -> ExitCode {
 }
 
 impl StateFiles {
-    /// Where OpenSM's environment variables say, else its default folders; OSM_TMP_DIR only
-    /// stands in for the default of `dump_files_dir`.
+    /// The directories given by OpenSM's environment variables, else OpenSM's defaults. OSM_TMP_DIR
+    /// replaces only the default of `dump_files_dir`.
     pub fn from_environment(options: &Options) -> Self {
         let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
         let dumps = &options.dump_files_dir;

@@ -1,4 +1,4 @@
-//! Puts the desks and the manager together around an open port.
+//! Connects the manager and the servers to an open port.
 
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
@@ -28,19 +28,16 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tracing::warn;
 
-/// What a daemon is started with.
+/// The parameters of a daemon.
 pub struct Setup {
-    /// The configuration.
     pub options: Options,
-    /// partitions.conf.
+    /// From partitions.conf.
     pub partitions: Arc<PartitionsConfig>,
-    /// Configure the subnet once, then end (`-o`).
+    /// End after the subnet is configured once (`-o`).
     pub once: bool,
-    /// Where files are.
     pub files: StateFiles,
-    /// Reads the configuration anew.
+    /// Reads the configuration again on SIGHUP.
     pub reload: ReloadFn,
-    /// Where the desks work.
     pub servers: ServerThreads,
 }
 
@@ -62,24 +59,27 @@ impl ServerThreads {
     }
 }
 
-/// What the subnet administrator starts with: the multicast groups of the partitions, and what
-/// an earlier run left. False if that was not all of use.
+/// The initial registry: the multicast groups of the partitions, and the contents of `sa_db_file`.
+/// False if part of that file could not be used.
 fn registry(options: &Options, config: &PartitionsConfig) -> (Registry, bool) {
     let mut registry = Registry::default();
-    // What is odd about the partitions is told by the first sweep.
+    // The first sweep logs the findings about the partitions.
     let (partitions, _) = partitions::partitions(config, options, &[]);
     let groups = permanent_groups(&partitions, options);
     let complete = db_file::restore(&mut registry, options, &groups);
     if registry.set_permanent(&groups, Mlid::LAST).is_err() {
-        warn!("there are fewer MLIDs than groups of partitions");
+        warn!("all multicast LIDs are in use: some groups of partitions.conf are not created");
     }
     (registry, complete)
 }
 
-/// Notices of devices that wait to be reported; more are lost.
-const NOTICES: usize = 1024;
+/// Capacity of the queue of notices to report; further ones are lost.
+const MAX_QUEUED_NOTICES: usize = 1024;
 
-/// A daemon around an open port, ready to run.
+/// Capacity of the queue of commands to the SA server.
+const MAX_QUEUED_COMMANDS: usize = 4;
+
+/// A daemon that is ready to run.
 pub struct Daemon {
     port: Arc<dyn MadPort>,
     client: SmpClient,
@@ -93,7 +93,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// A daemon at `port`, which was opened with `demux`.
+    /// A daemon on `port`, which was opened with `demux`.
     pub fn new(
         port: Arc<dyn MadPort>,
         demux: &Arc<MadDemux>,
@@ -121,62 +121,61 @@ impl Daemon {
         }
     }
 
-    /// Where events are sent from outside (signals, consoles).
+    /// Sends events from outside, such as signals, to the manager.
     pub fn events(&self) -> mpsc::UnboundedSender<SmEvent> {
         self.events.0.clone()
     }
 
-    /// Where the published snapshots appear.
+    /// The published snapshots.
     pub fn subnet(&self) -> watch::Receiver<Option<Arc<Subnet>>> {
         self.subnet.subscribe()
     }
 
-    /// Where it appears why the last pass ended without a plan; `None` while there is one.
+    /// Why the last reconfiguration ended without a plan; `None` while there is one.
     pub fn refused(&self) -> watch::Receiver<Option<Arc<PlanRejected>>> {
         self.refused.subscribe()
     }
 
-    /// What this SM says of itself.
     pub fn sm_status(&self) -> watch::Receiver<SmStatus> {
         self.sm_status.subscribe()
     }
 
-    /// The client, for its counters.
+    /// The SMP client, for its counters.
     pub fn client(&self) -> SmpClient {
         self.client.clone()
     }
 
-    /// Runs until the daemon ends; `shutdown` asks for it.
+    /// Runs until the daemon ends, at the latest when `shutdown` becomes true.
     pub async fn run(mut self, shutdown: watch::Receiver<bool>) -> Exit {
         let (events, inbox) = self.events;
-        let (sa_server, commands) = mpsc::channel(4);
-        let (to_report, notices) = mpsc::channel(NOTICES);
+        let (sa_server, commands) = mpsc::channel(MAX_QUEUED_COMMANDS);
+        let (to_report, notices) = mpsc::channel(MAX_QUEUED_NOTICES);
         let ServerThreads { handle, table_workers } = self.setup.servers;
-        let at_desks = handle.unwrap_or_else(Handle::current);
-        let mut desks = JoinSet::new();
-        let front_desk = SmpServer::new(
+        let runtime = handle.unwrap_or_else(Handle::current);
+        let mut servers = JoinSet::new();
+        let smp_server = SmpServer::new(
             self.client.clone(),
             self.sm_status.subscribe(),
             events.clone(),
             to_report,
             self.setup.options.m_key,
         );
-        desks.spawn_on(front_desk.serve(self.unsolicited.smp), &at_desks);
+        servers.spawn_on(smp_server.serve(self.unsolicited.smp), &runtime);
         let (registry, complete) = registry(&self.setup.options, &self.setup.partitions);
-        // What could not be read is known to the clients alone.
+        // Clients must register again what could not be read.
         self.setup.options.no_clients_rereg &= complete;
         let archive = SaDbFile::new(self.setup.files.dump_dir.clone(), &registry)
             .read_from(self.setup.options.sa_db_file.as_deref());
         let responder = Responder::new(registry);
         let (subnet, sm_status) = (self.subnet.subscribe(), self.sm_status.subscribe());
-        let desk =
+        let server =
             SaServer::new(self.port, responder, subnet, sm_status, events, archive, table_workers);
-        self.demux.set_inline_responder(desk.shared_responder());
+        self.demux.set_inline_responder(server.shared_responder());
         let (requests, reports) = (self.unsolicited.sa, self.unsolicited.reports);
         let inboxes = Inboxes { requests, commands, reports, notices };
-        // Not among the others, which end at once: this one tells what it did when the manager
-        // has let go of it.
-        let desk = at_desks.spawn(desk.serve(inboxes));
+        // Not part of the set, which is aborted when dropped: the SA server writes its file and logs
+        // its counters after the manager has dropped its channel.
+        let sa_task = runtime.spawn(server.serve(inboxes));
         let context = ManagerContext {
             client: self.client,
             events: inbox,
@@ -191,8 +190,8 @@ impl Daemon {
             Configuration { options: self.setup.options, partitions: self.setup.partitions };
         let manager = Manager::new(context, configuration, self.setup.once);
         let exit = manager.run(shutdown).await;
-        if let Err(panic) = desk.await {
-            warn!("the SA desk failed: {panic}");
+        if let Err(panic) = sa_task.await {
+            warn!("the SA server failed: {panic}");
         }
         exit
     }

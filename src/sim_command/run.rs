@@ -92,7 +92,7 @@ async fn run_daemon(
 ) -> Result<Exit, Failure> {
     let Simulation { fabric, sm_port: (guid, num), node_name, script } = simulation;
     let Configuration { options, partitions } = configuration;
-    let (demux, unsolicited) = MadDemux::new(launch::INBOX);
+    let (demux, unsolicited) = MadDemux::new(launch::MAX_QUEUED_MADS);
     let port = fabric.attach(guid, num, demux.clone(), true).ok_or_else(|| {
         let text = format!("port {num} of node {guid} is not an end port");
         Failure::new(ExitCode::NoPort, text)

@@ -1,21 +1,21 @@
-//! Who is the better SM: the higher priority, and among equals the lower port GUID
-//! (IBA vol. 1, 14.4.1).
+//! The election of the master SM: the higher priority wins, and at equal priority the lower port
+//! GUID (IBA vol. 1, 14.4.1).
 
 use crate::ids::Guid;
 use crate::wire::attr::{SmInfo, SmState};
 use std::cmp::Reverse;
 
-/// What an SM goes into an election with.
+/// The properties of an SM that decide the election.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Candidate {
-    /// Priority, 0..=15.
+    /// 0 to 15.
     pub priority: u8,
-    /// GUID of the SM's port.
+    /// Port GUID.
     pub guid: Guid,
 }
 
 impl Candidate {
-    /// True if this SM is to rule over `other`.
+    /// True if this SM wins against `other`.
     pub fn beats(self, other: Self) -> bool {
         (self.priority, Reverse(self.guid)) > (other.priority, Reverse(other.guid))
     }
@@ -27,21 +27,21 @@ impl From<&SmInfo> for Candidate {
     }
 }
 
-/// The SM among `others` that keeps `own` from becoming master: one that rules already, else the
-/// best that is better and not switched off.
+/// The SM among `others` that keeps `own` from becoming master: a master, whatever its priority,
+/// else the best active SM that wins against `own`.
 pub fn obstacle<'a>(
     own: Candidate,
     others: impl IntoIterator<Item = &'a SmInfo>,
 ) -> Option<&'a SmInfo> {
     let mut best: Option<&SmInfo> = None;
     for other in others {
-        let rules = other.state() == SmState::Master;
-        let runs = matches!(other.state(), SmState::Discovering | SmState::Standby);
-        let is_better = runs && Candidate::from(other).beats(own);
-        if !rules && !is_better {
+        let is_master = other.state() == SmState::Master;
+        let is_active = matches!(other.state(), SmState::Discovering | SmState::Standby);
+        let is_better = is_active && Candidate::from(other).beats(own);
+        if !is_master && !is_better {
             continue;
         }
-        let outranks = |held: &SmInfo| match (rules, held.state() == SmState::Master) {
+        let outranks = |held: &SmInfo| match (is_master, held.state() == SmState::Master) {
             (true, false) => true,
             (false, true) => false,
             _ => Candidate::from(other).beats(Candidate::from(held)),
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn priority_first_then_the_lower_guid() {
+    fn priority_decides_before_the_lower_guid() {
         let own = Candidate { priority: 5, guid: Guid(10) };
         assert!(own.beats(Candidate { priority: 4, guid: Guid(1) }));
         assert!(own.beats(Candidate { priority: 5, guid: Guid(11) }));
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ruling_sm_is_an_obstacle_whatever_its_priority() {
+    fn a_master_stays_master_whatever_its_priority() {
         let own = Candidate { priority: 15, guid: Guid(1) };
         let weak_master = info(0, 9, SmState::Master);
         let better = info(15, 0, SmState::Standby);

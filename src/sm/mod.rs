@@ -1,10 +1,10 @@
-//! The subnet manager among subnet managers: IBA vol. 1, 14.4.
+//! Roles and election of subnet managers (IBA vol. 1, 14.4).
 //!
 //! * [`role`]: the state machine, one row per transition;
-//! * [`election`]: who is the better SM;
+//! * [`election`]: decides which SM becomes master;
 //! * [`sm_info`]: replies to SMInfo.
 //!
-//! No I/O and no clock: the daemon's loop performs the actions.
+//! No I/O and no clock: the manager performs the actions.
 
 pub mod election;
 pub mod role;

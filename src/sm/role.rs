@@ -1,41 +1,54 @@
-//! The role of this SM (IBA vol. 1, 14.4.1): one row per legal transition.
+//! The role state machine of an SM (IBA vol. 1, 14.4.1): one row per legal transition.
 
 use crate::wire::attr::SmState;
+use std::fmt;
 
-/// What happened.
+/// An event that may change the role.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RoleEvent {
-    /// A sweep ended, and no other SM has a claim.
+    /// A sweep found no SM that is or should become master.
     SweepAlone,
-    /// A sweep ended and met a master, or a better SM that is about to become one.
+    /// A sweep found a master, or an SM that wins the election against this one.
     SweepMetBetter,
-    /// The master does not answer any more.
+    /// The master does not answer polls.
     MasterSilent,
-    /// The master hands the subnet over (SMInfo Set, modifier 1).
+    /// HANDOVER (SubnSet(SMInfo), AttributeModifier 1): this SM becomes master.
     Handover,
-    /// The master switches this SM off (modifier 3).
+    /// DISABLE (AttributeModifier 3): this SM stops.
     Disable,
-    /// The master wakes this SM into standby (modifier 4).
+    /// STANDBY (AttributeModifier 4): this SM polls the master.
     Standby,
-    /// The master makes this SM look around again (modifier 5).
+    /// DISCOVER (AttributeModifier 5): this SM sweeps.
     Discover,
 }
 
-/// What is to be done.
+impl fmt::Display for RoleEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SweepAlone => "no other SM found",
+            Self::SweepMetBetter => "better SM found",
+            Self::MasterSilent => "master does not answer",
+            Self::Handover => "HANDOVER",
+            Self::Disable => "DISABLE",
+            Self::Standby => "STANDBY",
+            Self::Discover => "DISCOVER",
+        })
+    }
+}
+
+/// An action that a transition requires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Plan and program the fabric.
     Configure,
-    /// Ask the master at intervals whether it lives.
+    /// Poll the master at intervals.
     StartPolling,
-    /// Stop asking.
     StopPolling,
-    /// Sweep the fabric.
     Sweep,
 }
 
-/// The transition from `role` on `event`; `None` where the specification knows none: the role
-/// stays.
+/// The transition from `role` on `event`; `None` if the specification defines none, in which case
+/// the role stays.
 pub fn step(role: SmState, event: RoleEvent) -> Option<(SmState, &'static [Action])> {
     use Action::{Configure, StartPolling, StopPolling, Sweep};
     use RoleEvent as E;
@@ -59,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_lonely_or_appointed_sm_becomes_master() {
+    fn an_sm_becomes_master_alone_or_by_handover() {
         let states =
             [SmState::NotActive, SmState::Discovering, SmState::Standby, SmState::Unknown(7)];
         let events = [

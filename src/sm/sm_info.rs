@@ -1,27 +1,26 @@
-//! Answers to SMInfo (IBA vol. 1, 14.2.5.13), and what a Set of it asks this SM to do.
+//! Replies to SMInfo requests (IBA vol. 1, 14.2.5.13), and the role events of SubnSet(SMInfo).
 
 use super::role::RoleEvent;
 use crate::ids::Guid;
 use crate::wire::attr::{SmInfo, SmState};
 use crate::wire::mad::{Mad, Method, Status};
 
-/// What this SM says of itself.
+/// The present state of this SM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SmStatus {
-    /// GUID of its port.
+    /// Port GUID.
     pub guid: Guid,
-    /// Its SM_Key; shown to nobody who does not know it.
+    /// Never part of a reply to an SM that does not prove to know it.
     pub sm_key: u64,
-    /// Its priority, 0..=15.
+    /// 0 to 15.
     pub priority: u8,
-    /// Its state.
     pub state: SmState,
-    /// Counter that moves while it lives: SMPs sent, as of its last sweep.
+    /// ActCount, which increases while this SM is alive: number of SMPs sent, as of the last sweep.
     pub act_count: u32,
 }
 
 impl SmStatus {
-    /// The attribute, as an asker without the SM_Key sees it.
+    /// The attribute with an SM_Key of 0.
     pub fn sm_info(&self) -> SmInfo {
         let mut info = SmInfo::default();
         info.set_guid(self.guid);
@@ -32,25 +31,24 @@ impl SmStatus {
     }
 }
 
-/// The reply to an SMInfo request, and the event a Set stands for. `None` for MADs that are no
-/// SMInfo requests.
-pub fn answer(portrait: &SmStatus, request: &Mad) -> Option<(Mad, Option<RoleEvent>)> {
+/// The reply to an SMInfo request, and the role event that a Set requests. `None` for other MADs.
+pub fn answer(status: &SmStatus, request: &Mad) -> Option<(Mad, Option<RoleEvent>)> {
     use crate::wire::attr::AttrId;
     if request.header().attr_id() != AttrId::SM_INFO {
         return None;
     }
     match request.method() {
-        Method::GET => Some((reply(portrait, request, Status::OK), None)),
+        Method::GET => Some((reply(status, request, Status::OK), None)),
         Method::SET => {
             let event = requested(request.header().attr_mod());
             let sender = SmInfo::read(request.smp_data());
-            let trusted = sender.sm_key() == portrait.sm_key;
+            let trusted = sender.sm_key() == status.sm_key;
             let legal = event.filter(|&event| {
-                trusted && (is_acknowledge(request) || legal(portrait.state, event))
+                trusted && (is_acknowledge(request) || legal(status.state, event))
             });
-            let known = is_acknowledge(request) || legal.is_some();
-            let status = if known { Status::OK } else { Status::BAD_FIELD };
-            Some((reply(portrait, request, status), legal))
+            let is_valid = is_acknowledge(request) || legal.is_some();
+            let mad_status = if is_valid { Status::OK } else { Status::BAD_FIELD };
+            Some((reply(status, request, mad_status), legal))
         }
         _ => None,
     }
@@ -60,7 +58,7 @@ fn legal(state: SmState, event: RoleEvent) -> bool {
     super::role::step(state, event).is_some()
 }
 
-/// Modifier 2: a master acknowledges a handover; there is nothing to do.
+/// ACKNOWLEDGE (AttributeModifier 2): the new master acknowledges a handover, which needs no action.
 fn is_acknowledge(request: &Mad) -> bool {
     request.header().attr_mod() == 2
 }
@@ -75,16 +73,16 @@ fn requested(modifier: u32) -> Option<RoleEvent> {
     }
 }
 
-fn reply(portrait: &SmStatus, request: &Mad, status: u16) -> Mad {
+fn reply(status: &SmStatus, request: &Mad, mad_status: u16) -> Mad {
     let mut mad = *request;
     let mut header = mad.header();
     let is_directed = header.class() == crate::wire::mad::Class::SUBN_DIRECTED;
     header.set_method(Method::GET_RESP.0);
-    // The top bit of a directed route's status says "on the way back".
-    header.set_status(if is_directed { status | 0x8000 } else { status });
+    // The D bit in the status of a directed route SMP marks a reply.
+    header.set_status(if is_directed { mad_status | 0x8000 } else { mad_status });
     mad.set_header(&header);
     *mad.smp_data_mut() = [0; 64];
-    portrait.sm_info().write(mad.smp_data_mut());
+    status.sm_info().write(mad.smp_data_mut());
     mad
 }
 
@@ -95,16 +93,16 @@ mod tests {
     use crate::wire::attr::AttrId;
     use crate::wire::smp::{DirectedRoute, SmpRoute, request};
 
-    fn portrait(state: SmState) -> SmStatus {
+    fn status(state: SmState) -> SmStatus {
         SmStatus { guid: Guid(7), sm_key: 1, priority: 3, state, act_count: 9 }
     }
 
     #[test]
-    fn a_get_by_directed_route_is_answered_on_the_way_back_without_the_key() {
+    fn a_directed_route_get_is_answered_without_the_key() {
         let route = DirectedRoute::new(&[PortNum(1)]).expect("one hop");
         let route = SmpRoute::Directed(route);
         let get = request(&route, Method::GET, AttrId::SM_INFO, 0, 0, 5, &[0; 64]);
-        let (mad, event) = answer(&portrait(SmState::Master), &get).expect("an answer");
+        let (mad, event) = answer(&status(SmState::Master), &get).expect("an answer");
         assert_eq!(event, None);
         assert_eq!(mad.method(), Method::GET_RESP);
         assert!(mad.smp().returning());
@@ -115,13 +113,13 @@ mod tests {
     }
 
     #[test]
-    fn a_handover_needs_the_key_and_the_right_role() {
+    fn a_handover_requires_the_key_and_the_standby_role() {
         let set = |key: u64| {
             let mut data = [0; 64];
             data[8..16].copy_from_slice(&key.to_be_bytes());
             request(&SmpRoute::Lid(Lid(1)), Method::SET, AttrId::SM_INFO, 1, 0, 5, &data)
         };
-        let asked = |state, key| answer(&portrait(state), &set(key)).expect("an answer");
+        let asked = |state, key| answer(&status(state), &set(key)).expect("an answer");
         assert_eq!(asked(SmState::Standby, 1).1, Some(RoleEvent::Handover));
         assert_eq!(asked(SmState::Standby, 2).1, None);
         let (mad, event) = asked(SmState::NotActive, 1);

@@ -1,8 +1,15 @@
-//! Services of the process: threads and their priority, signals, the log, the background.
+//! Services of the process, used by all parts of the daemon.
+//!
+//! * [`threads`]: runtimes of the manager and the servers; [`priority`]: their nice values;
+//! * [`signals`]: handling of SIGHUP, SIGUSR1, SIGINT and SIGTERM;
+//! * [`logging`]: the log file; [`operator_log`]: lines that operators' scripts match;
+//! * [`background`]: running in the background (`-B`);
+//! * [`port_users`]: other processes that use the port.
 
 pub mod background;
 pub mod logging;
 pub mod operator_log;
+pub mod port_users;
 pub mod priority;
 pub mod signals;
 pub mod threads;

@@ -1,39 +1,38 @@
-//! Log lines that operators and their scripts look for: worded and levelled as OpenSM's.
+//! Log lines that operators' scripts match, with OpenSM's wording and levels.
 
 use crate::notes::{Note, Severity};
 use crate::wire::attr::SmState;
 use tracing::{error, info, warn};
 
-/// This SM's role changed.
 pub fn entering(state: SmState) {
-    crate::major!("Entering {state} state");
+    crate::log_major!("Entering {state} state");
 }
 
-/// The subnet is configured: a major event the first time, a plain line after later sweeps.
+/// Logs that the subnet is configured: a major event the first time as master, an ordinary line
+/// after later sweeps.
 pub fn subnet_up(is_first: bool) {
     if is_first {
-        crate::major!("SUBNET UP");
+        crate::log_major!("SUBNET UP");
     } else {
-        crate::plain!("SUBNET UP");
+        crate::log_plain!("SUBNET UP");
     }
 }
 
-/// Some devices were not configured.
+/// Logs that some devices were not configured.
 pub fn errors_during_initialization() {
-    crate::major!("Errors during initialization");
+    crate::log_major!("Errors during initialization");
 }
 
-/// The own port has no link: nothing can be managed until it has.
+/// Logs that this SM's port has no link, without which no subnet can be managed.
 pub fn port_down() {
-    crate::major!("SM port is down");
+    crate::log_major!("SM port is down");
 }
 
-/// The daemon ends.
 pub fn exiting() {
-    crate::major!("Exiting SM");
+    crate::log_major!("Exiting SM");
 }
 
-/// A finding of a stage or of the configuration, with the stage as the line's place.
+/// Logs a finding of a stage or of the configuration, with the name of the stage's module.
 pub fn note(note: &Note) {
     let place = note.place();
     match note.severity {

@@ -1,34 +1,34 @@
-//! Who goes first where cores are few: those who answer and those who talk to the fabric, before
-//! those who plan and those who write files; and those before whoever gets ready for later.
+//! Thread priorities. The manager and the servers run at the nice value of the process, planning
+//! and file writing at a higher one, and work in advance of the next plan at the highest.
 
 use rayon::ThreadPool;
 use std::cell::Cell;
 use std::sync::OnceLock;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// How much nicer planners are than the desks: enough for the kernel to let a desk that wakes up
-/// have a core at once, and little enough for them to have theirs beside other programs.
-const NICER: i32 = 5;
+/// Increment of the nice value for planning: enough that the kernel gives a waking server thread a
+/// core at once, but not so much that other programs starve planning.
+const NICE_INCREMENT: i32 = 5;
 
 thread_local! {
-    static HAS_STEPPED_BACK: Cell<bool> = const { Cell::new(false) };
+    static IS_LOWERED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets the other threads of the process go before this one, from now on.
+/// Lowers the priority of the calling thread, once.
 pub fn lower_thread_priority() {
-    if !HAS_STEPPED_BACK.replace(true) {
-        become_nicer(NICER);
+    if !IS_LOWERED.replace(true) {
+        increase_nice(NICE_INCREMENT);
     }
 }
 
-fn become_nicer(by: i32) {
-    // A kernel that does not let it have its way: then all go at the same time.
+fn increase_nice(by: i32) {
+    // If the kernel refuses, all threads keep the same priority.
     if let Ok(own) = rustix::process::getpriority_process(None) {
         let _ = rustix::process::setpriority_process(None, own + by);
     }
 }
 
-/// Runs `work` on a thread where it holds nobody up, and which has stepped back.
+/// Runs `work` on a blocking thread with lowered priority.
 pub fn spawn_low_priority<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
@@ -38,16 +38,16 @@ pub fn spawn_low_priority<T: Send + 'static>(
     })
 }
 
-/// Runs `work` that is for later: what it does in parallel has one thread of its own, behind those who
-/// plan, whose queue it must not fill.
+/// Runs `work` at the lowest priority. Its parallel parts run on a single thread of their own, to
+/// keep the planner's queue free.
 pub fn spawn_idle<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    static ASIDE: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    static IDLE_POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
     spawn_low_priority(move || {
-        let pool = ASIDE.get_or_init(|| {
+        let pool = IDLE_POOL.get_or_init(|| {
             let builder = rayon::ThreadPoolBuilder::new().num_threads(1);
-            let builder = builder.thread_name(|_| "aside".to_owned());
-            // It begins as nice as this thread, which has stepped back.
-            builder.start_handler(|_| become_nicer(NICER)).build().ok()
+            let builder = builder.thread_name(|_| "idle".to_owned());
+            // The thread inherits the nice value of this one, which is lowered already.
+            builder.start_handler(|_| increase_nice(NICE_INCREMENT)).build().ok()
         });
         match pool {
             Some(pool) => pool.install(work),
@@ -56,12 +56,13 @@ pub fn spawn_idle<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     })
 }
 
-/// Has those who plan in parallel step back; before any of them has worked.
+/// Creates the threads for parallel planning, with lowered priority. Must be called before the
+/// first use of rayon.
 pub fn start_planner_threads() {
     let planners = rayon::ThreadPoolBuilder::new()
         .thread_name(|number| format!("planner-{number}"))
         .start_handler(|_| lower_thread_priority());
-    // They are at work already: then they stay as they are.
+    // An error means that the threads exist already; they keep their priority.
     let _ = planners.build_global();
 }
 
@@ -71,15 +72,15 @@ mod tests {
     use rustix::process::getpriority_process;
 
     #[tokio::test]
-    async fn who_plans_steps_back_once_and_alone() {
+    async fn priority_is_lowered_once_and_only_for_the_thread() {
         let before = getpriority_process(None).expect("Linux");
         for _ in 0..3 {
-            let behind = spawn_low_priority(|| getpriority_process(None).expect("Linux")).await;
-            assert_eq!(behind.expect("no panic"), (before + NICER).min(19));
+            let low = spawn_low_priority(|| getpriority_process(None).expect("Linux")).await;
+            assert_eq!(low.expect("no panic"), (before + NICE_INCREMENT).min(19));
         }
-        let aside = || (getpriority_process(None).expect("Linux"), rayon::current_num_threads());
-        let expected = ((before + 2 * NICER).min(19), 1);
-        assert_eq!(spawn_idle(aside).await.expect("no panic"), expected);
+        let idle = || (getpriority_process(None).expect("Linux"), rayon::current_num_threads());
+        let expected = ((before + 2 * NICE_INCREMENT).min(19), 1);
+        assert_eq!(spawn_idle(idle).await.expect("no panic"), expected);
         assert_eq!(getpriority_process(None), Ok(before));
     }
 }

@@ -1,5 +1,5 @@
-//! Signals become events: HUP reads the configuration again and sweeps, USR1 reopens the log,
-//! INT and TERM leave.
+//! Signal handling: SIGHUP reloads the configuration and starts a heavy sweep, SIGUSR1 reopens the
+//! log, SIGINT and SIGTERM end the daemon.
 
 use crate::daemon::messages::SmEvent;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
@@ -8,10 +8,10 @@ use std::io;
 use std::thread;
 use tokio::sync::{mpsc, watch};
 
-/// Handles signals on a thread of its own until the daemon ends. `reopen_log` runs on USR1.
+/// Starts a thread that handles signals until the daemon ends.
 ///
 /// # Errors
-/// The kernel refuses the handlers or the thread.
+/// The handlers cannot be installed, or the thread not be created.
 pub fn install(
     events: mpsc::UnboundedSender<SmEvent>,
     shutdown: watch::Sender<bool>,

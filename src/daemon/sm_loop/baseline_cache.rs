@@ -1,79 +1,82 @@
-//! What the next plan builds on, made beside the loop so that nothing waits for it long.
+//! Baselines for the next plan, computed on other threads, so that planning rarely waits for them.
 //!
-//! Right after a plan has passed, what was found on the way is put together for the next one: that is
-//! *carried*, takes tens of milliseconds in a large fabric, and may know of more than there is. When the
-//! devices hold the plan, all is *laid* anew from the picture that they acknowledged, which may take
-//! a second, and goes before what was carried as soon as it is there. If the fabric changes before,
-//! the next plan builds on what was carried.
+//! After a plan has passed, its intermediate results are turned into a *carried* baseline. That
+//! takes tens of milliseconds in a large fabric; the baseline may over-approximate dependencies.
+//! Once the devices hold the plan, a baseline is *computed* in full from the acknowledged fabric,
+//! which may take a second, and replaces the carried one when complete. If the fabric changes
+//! before, the next plan uses the carried baseline.
 
 use crate::daemon::process::priority::{spawn_idle, spawn_low_priority};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::task::JoinHandle;
 
-type Work<T> = JoinHandle<Option<Arc<T>>>;
+type Task<T> = JoinHandle<Option<Arc<T>>>;
 
-/// Foundations, and the work on them.
+/// The baselines, and the tasks that compute them.
 pub struct BaselineCache<T> {
-    /// What the next plan builds on if the work brings nothing newer.
+    /// The baseline to use while no task has a newer one.
     known: Option<Arc<T>>,
-    carrying: Option<Work<T>>,
-    laying: Option<Work<T>>,
-    /// Work for an earlier plan that has not come to its end.
-    abandoned: Option<Work<T>>,
-    /// The last one that was laid anew.
-    laid: Option<Arc<T>>,
-    /// How many were begun to be laid.
-    begun: Arc<AtomicU64>,
+    carrying: Option<Task<T>>,
+    computing: Option<Task<T>>,
+    /// The unfinished computation for an earlier plan.
+    superseded: Option<Task<T>>,
+    /// The last computed baseline.
+    computed: Option<Arc<T>>,
+    /// Number of computations requested.
+    requested: Arc<AtomicU64>,
 }
 
 impl<T> Default for BaselineCache<T> {
     fn default() -> Self {
-        let (known, laid, begun) = (None, None, Arc::default());
-        Self { known, carrying: None, laying: None, abandoned: None, laid, begun }
+        let (known, computed, requested) = (None, None, Arc::default());
+        Self { known, carrying: None, computing: None, superseded: None, computed, requested }
     }
 }
 
 impl<T: Send + Sync + 'static> BaselineCache<T> {
-    /// A plan has passed: `work` carries what was found forward.
+    /// Starts `work`, which turns the results of a plan that passed into a carried baseline.
     pub fn carry(&mut self, work: impl FnOnce() -> T + Send + 'static) {
-        if let Some(laying) = self.laying.take() {
-            self.abandoned = Some(laying);
+        if let Some(computing) = self.computing.take() {
+            self.superseded = Some(computing);
         }
         self.known = None;
         self.carrying = Some(spawn_low_priority(move || Some(Arc::new(work()))));
     }
 
-    /// The devices hold the plan: `work` lays the foundation anew, or takes the last one that was laid
-    /// if it is good enough. Such work is done one at a time, and left out where there is a later
-    /// plan already.
-    pub fn lay(&mut self, work: impl FnOnce(Option<Arc<T>>) -> Option<Arc<T>> + Send + 'static) {
-        let before = self.laying.take().or(self.abandoned.take());
-        let (mut last, begun) = (self.laid.clone(), self.begun.clone());
-        let number = begun.fetch_add(1, Ordering::Relaxed) + 1;
-        self.laying = Some(tokio::spawn(async move {
-            if let Some(Ok(Some(before))) = wait(before).await {
+    /// Starts `work`, which computes the baseline in full, or returns the last computed one, its
+    /// argument, if that is still valid. Computations run one at a time, and are skipped if a
+    /// later one was requested meanwhile.
+    pub fn compute(
+        &mut self,
+        work: impl FnOnce(Option<Arc<T>>) -> Option<Arc<T>> + Send + 'static,
+    ) {
+        let before = self.computing.take().or(self.superseded.take());
+        let (mut last, requested) = (self.computed.clone(), self.requested.clone());
+        let number = requested.fetch_add(1, Ordering::Relaxed) + 1;
+        self.computing = Some(tokio::spawn(async move {
+            if let Some(Ok(Some(before))) = finished(before).await {
                 last = Some(before);
             }
-            if begun.load(Ordering::Relaxed) != number {
+            if requested.load(Ordering::Relaxed) != number {
                 return last;
             }
             spawn_idle(move || work(last)).await.ok().flatten()
         }));
     }
 
-    /// What was laid anew, if that has not been asked for before; `must` says to wait for it.
-    pub async fn laid(&mut self, must: bool) -> Option<Arc<T>> {
-        let laying = self.laying.take_if(|work| must || work.is_finished())?;
-        let laid = laying.await.ok().flatten()?;
-        (self.known, self.laid) = (Some(laid.clone()), Some(laid.clone()));
+    /// A computed baseline, if it was not returned before; with `wait`, waits for it.
+    pub async fn computed(&mut self, wait: bool) -> Option<Arc<T>> {
+        let computing = self.computing.take_if(|task| wait || task.is_finished())?;
+        let computed = computing.await.ok().flatten()?;
+        (self.known, self.computed) = (Some(computed.clone()), Some(computed.clone()));
         self.carrying = None;
-        Some(laid)
+        Some(computed)
     }
 
-    /// The best there is for a plan that is made now.
+    /// The best baseline available now.
     pub async fn latest(&mut self) -> Option<Arc<T>> {
-        if self.laid(false).await.is_none()
+        if self.computed(false).await.is_none()
             && let Some(carrying) = self.carrying.take()
         {
             self.known = carrying.await.ok().flatten();
@@ -82,9 +85,9 @@ impl<T: Send + Sync + 'static> BaselineCache<T> {
     }
 }
 
-async fn wait<T>(work: Option<JoinHandle<T>>) -> Option<Result<T, tokio::task::JoinError>> {
-    match work {
-        Some(work) => Some(work.await),
+async fn finished<T>(task: Option<JoinHandle<T>>) -> Option<Result<T, tokio::task::JoinError>> {
+    match task {
+        Some(task) => Some(task.await),
         None => None,
     }
 }
@@ -96,42 +99,41 @@ mod tests {
     use tokio::sync::oneshot;
 
     #[tokio::test]
-    async fn plans_build_on_what_was_carried_until_all_is_laid_anew() {
+    async fn the_carried_baseline_serves_until_one_is_computed() {
         let mut baselines = BaselineCache::default();
         assert_eq!(baselines.latest().await, None);
         baselines.carry(|| "carried 1");
         let (go, gate) = mpsc::channel::<()>();
-        let (begin, begun) = oneshot::channel();
-        baselines.lay(move |last| {
+        let (begin, begins) = oneshot::channel();
+        baselines.compute(move |last| {
             assert_eq!(last, None);
             begin.send(()).ok()?;
             gate.recv().ok()?;
-            Some(Arc::new("laid 1"))
+            Some(Arc::new("computed 1"))
         });
-        begun.await.expect("it begins");
-        // Nobody has opened the gate.
+        begins.await.expect("the computation starts");
         assert_eq!(baselines.latest().await.as_deref(), Some(&"carried 1"));
         assert_eq!(baselines.latest().await.as_deref(), Some(&"carried 1"));
         baselines.carry(|| "carried 2");
-        assert_eq!(baselines.laid(true).await, None);
-        baselines.lay(|_| unreachable!("there is a third plan"));
+        assert_eq!(baselines.computed(true).await, None);
+        baselines.compute(|_| unreachable!("a third one is requested"));
         baselines.carry(|| "carried 3");
-        baselines.lay(|last| {
-            assert_eq!(last.as_deref(), Some(&"laid 1"));
-            Some(Arc::new("laid 3"))
+        baselines.compute(|last| {
+            assert_eq!(last.as_deref(), Some(&"computed 1"));
+            Some(Arc::new("computed 3"))
         });
         assert_eq!(baselines.latest().await.as_deref(), Some(&"carried 3"));
-        go.send(()).expect("it waits");
-        assert_eq!(baselines.laid(true).await.as_deref(), Some(&"laid 3"));
-        assert_eq!(baselines.latest().await.as_deref(), Some(&"laid 3"));
+        go.send(()).expect("the computation waits");
+        assert_eq!(baselines.computed(true).await.as_deref(), Some(&"computed 3"));
+        assert_eq!(baselines.latest().await.as_deref(), Some(&"computed 3"));
     }
 
     #[tokio::test]
-    async fn what_cannot_be_laid_leaves_what_was_carried() {
+    async fn a_failed_computation_leaves_the_carried_baseline() {
         let mut baselines = BaselineCache::default();
         baselines.carry(|| 1);
-        baselines.lay(|_| None);
-        assert_eq!(baselines.laid(true).await, None);
+        baselines.compute(|_| None);
+        assert_eq!(baselines.computed(true).await, None);
         assert_eq!(baselines.latest().await.as_deref(), Some(&1));
     }
 }

@@ -1,9 +1,8 @@
-//! What the manager is placed in: the ways out to the fabric, the desks and the files.
+//! The channels, files and functions that connect the manager with the rest of the daemon.
 
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
-use crate::daemon::messages::SaCommand;
-use crate::daemon::messages::SmEvent;
+use crate::daemon::messages::{SaCommand, SmEvent};
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
@@ -12,41 +11,35 @@ use crate::transport::client::SmpClient;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
-/// What the administrator wrote: all of it is read, or nothing changes.
+/// The configuration; a reload replaces all of it or nothing.
 #[derive(Clone, Debug)]
 pub struct Configuration {
-    /// opensm.conf and the command line.
+    /// From opensm.conf and the command line.
     pub options: Options,
-    /// partitions.conf.
+    /// From partitions.conf.
     pub partitions: Arc<PartitionsConfig>,
 }
 
 impl From<Options> for Configuration {
-    /// Options alone: without any other file.
+    /// The options, without partitions.conf.
     fn from(options: Options) -> Self {
         Self { options, partitions: Arc::default() }
     }
 }
 
-/// Reads the configuration anew; the error is told, and the old configuration stays.
+/// Reads the configuration again. On an error, which is logged, the old one stays in force.
 pub type ReloadFn = Box<dyn FnMut() -> Result<Configuration, String> + Send + Sync>;
 
-/// What the manager needs from its surroundings.
+/// The manager's connections.
 pub struct ManagerContext {
-    /// The way to the fabric.
     pub client: SmpClient,
-    /// Events of all desks.
     pub events: mpsc::UnboundedReceiver<SmEvent>,
-    /// What this SM says of itself.
     pub sm_status: watch::Sender<SmStatus>,
-    /// The published snapshot.
+    /// The published snapshot; `None` while this SM is not master of a configured subnet.
     pub subnet: watch::Sender<Option<Arc<Subnet>>>,
-    /// Why there is nothing newer, if the last pass ended without a plan.
+    /// Why the last reconfiguration ended without a plan; `None` while there is one.
     pub refused: watch::Sender<Option<Arc<PlanRejected>>>,
-    /// The SA desk: asked for the multicast groups, told what sweeps met.
     pub sa_server: mpsc::Sender<SaCommand>,
-    /// Files.
     pub files: StateFiles,
-    /// Reads the configuration anew.
     pub reload: ReloadFn,
 }

@@ -1,8 +1,6 @@
-//! Writes the files of a pass: beside the manager, who never waits for a disk.
-//!
-//! Dumps of a large fabric take longer to write than a reroute may last. So a pass only leaves
-//! word of what is to be written; the newest word replaces one that was not read yet, files are
-//! written one job after the other, and so the last state is what is found in them.
+//! Writes files on another thread, because the dumps of a large fabric take longer to write than
+//! a reroute may take. A new job replaces one that has not been started, and jobs are written one
+//! at a time, so that the files end up with the latest state.
 
 use crate::config::options::Options;
 use crate::daemon::process::priority::spawn_low_priority;
@@ -15,17 +13,16 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::error;
 
-/// What a pass leaves to be written.
+/// Files to write after a reconfiguration.
 #[derive(Clone)]
 pub struct WriteJob {
-    /// For guid2lid.
+    /// Contents of guid2lid.
     pub memory: Memory,
-    /// The configuration of the pass.
     pub options: Arc<Options>,
-    /// For the dump files; `None` writes none.
+    /// Contents of the dump files; `None` writes none.
     pub subnet: Option<Arc<Subnet>>,
-    /// Why there is nothing newer.
-    pub refused: Option<Arc<PlanRejected>>,
+    /// Supplies the dump files of engines that could not route the fabric.
+    pub rejected: Option<Arc<PlanRejected>>,
 }
 
 impl WriteJob {
@@ -34,25 +31,25 @@ impl WriteJob {
         if let Some(subnet) = &self.subnet {
             files.write_dumps(subnet);
         }
-        if let Some(refused) = &self.refused {
-            files.write_engine_dumps(&refused.dumps, &self.options);
+        if let Some(rejected) = &self.rejected {
+            files.write_engine_dumps(&rejected.dumps, &self.options);
         }
     }
 }
 
-/// The task that writes, and the way to it.
+/// Handle of the task that writes.
 pub struct FileWriter {
     files: StateFiles,
     running: Option<(watch::Sender<Option<WriteJob>>, JoinHandle<()>)>,
 }
 
 impl FileWriter {
-    /// A scribe for these files; the task starts with its first job.
+    /// The task starts with its first job.
     pub fn new(files: StateFiles) -> Self {
         Self { files, running: None }
     }
 
-    /// Has `job` written soon, instead of one that was not begun yet. Needs a runtime.
+    /// Queues `job`, which replaces one that has not been started. Must be called in a runtime.
     pub fn write(&mut self, job: WriteJob) {
         let (jobs, _) = self.running.get_or_insert_with(|| {
             let (sender, jobs) = watch::channel(None);
@@ -61,24 +58,23 @@ impl FileWriter {
         jobs.send_replace(Some(job));
     }
 
-    /// Waits until everything is written.
+    /// Waits until the last job is written.
     pub async fn finish(&mut self) {
         let Some((jobs, task)) = self.running.take() else { return };
         drop(jobs);
         if let Err(problem) = task.await {
-            error!("writing files failed: {problem}");
+            error!("writing guid2lid and dump files failed: {problem}");
         }
     }
 }
 
-/// Writes until there are no more jobs to come. `changed` tells of a last job before it tells that
-/// its sender is gone.
+/// Writes jobs until the sender is dropped. `changed` returns the last job before the error.
 async fn serve(files: StateFiles, mut jobs: watch::Receiver<Option<WriteJob>>) {
     while jobs.changed().await.is_ok() {
         let Some(job) = jobs.borrow_and_update().clone() else { continue };
         let files = files.clone();
         if let Err(problem) = spawn_low_priority(move || job.write(&files)).await {
-            error!("writing files failed: {problem}");
+            error!("writing guid2lid and dump files failed: {problem}");
         }
     }
 }
@@ -91,11 +87,11 @@ mod tests {
     fn job(lid: u16) -> WriteJob {
         let mut memory = Memory::default();
         Arc::make_mut(&mut memory.guid2lid).insert(Guid(7), (Lid(lid), Lid(lid)));
-        WriteJob { memory, options: Arc::default(), subnet: None, refused: None }
+        WriteJob { memory, options: Arc::default(), subnet: None, rejected: None }
     }
 
     #[tokio::test]
-    async fn the_newest_job_is_what_is_found() {
+    async fn files_end_up_with_the_latest_job() {
         let dir = tempfile::tempdir().unwrap();
         let files =
             StateFiles { cache_dir: Some(dir.path().to_owned()), dump_dir: dir.path().to_owned() };

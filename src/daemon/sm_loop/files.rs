@@ -1,4 +1,4 @@
-//! The files that a pass reads and writes: torus-2QoS.conf, guid2lid, dumps.
+//! Files that a reconfiguration reads and writes: torus-2QoS.conf, guid2lid, dumps.
 
 use crate::cli::configuration;
 use crate::config::files;
@@ -6,7 +6,7 @@ use crate::config::guid2lid;
 use crate::config::options::Options;
 use crate::config::torus::TorusConfig;
 use crate::fabric::Fabric;
-use crate::notes::Note;
+use crate::notes::{Note, counted};
 use crate::plan::Plan;
 use crate::plan::lids::Memory;
 use crate::plan::routing::Dump;
@@ -21,28 +21,28 @@ use std::fs;
 use std::path::PathBuf;
 use tracing::{debug, info, warn};
 
-/// The log flag that asks for dump files (`-D 0x40`).
+/// The log flag that enables dumps of routes (`-D 0x40`).
 pub const LOG_ROUTING: u8 = 0x40;
 
-/// Where files are.
+/// The directories of these files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateFiles {
-    /// OSM_CACHE_DIR: guid2lid; `None` keeps nothing.
+    /// OSM_CACHE_DIR, for guid2lid; `None` does not store LIDs.
     pub cache_dir: Option<PathBuf>,
-    /// OSM_TMP_DIR or `dump_files_dir`: dumps.
+    /// OSM_TMP_DIR or `dump_files_dir`, for dumps.
     pub dump_dir: PathBuf,
 }
 
 impl StateFiles {
-    /// torus-2QoS.conf, read anew for each pass; what is wrong with it is for the engine to say.
+    /// Reads torus-2QoS.conf. The torus-2QoS engine reports its errors.
     pub fn read_torus_config(&self, options: &Options) -> Result<TorusConfig, Vec<Note>> {
         files::torus_config(options)
     }
 
-    /// The routing engines in the order of `routing_engine`, with the files that tune them.
+    /// The routing engines in the order of `routing_engine`, with the GUID lists that they use.
     ///
     /// # Errors
-    /// A name that is no engine's.
+    /// An unknown engine name.
     pub fn chain(&self, options: &Options) -> Result<Chain, String> {
         let (lists, notes) = files::guid_lists(options);
         notes.iter().for_each(|note| warn!("{note}"));
@@ -53,14 +53,17 @@ impl StateFiles {
         self.cache_dir.as_ref().map(|dir| dir.join("guid2lid"))
     }
 
-    /// The LIDs given by an earlier run. A missing file is none; bad lines are told and dropped.
+    /// The LIDs of an earlier run, from guid2lid. Invalid lines are logged and ignored.
     pub fn read_memory(&self, options: &Options) -> Memory {
         let Some(path) = self.guid2lid() else { return Memory::default() };
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Memory::default(),
             Err(error) => {
-                warn!("{}: {error}", path.display());
+                warn!(
+                    "cannot read {}: {error}; hosts and switches may get other LIDs than before",
+                    path.display()
+                );
                 return Memory::default();
             }
         };
@@ -68,11 +71,12 @@ impl StateFiles {
         for diagnostic in diagnostics {
             warn!("{diagnostic}");
         }
-        info!("{}: {} ports have LIDs already", path.display(), guid2lid.len());
+        let ports = counted(guid2lid.len(), "port has", "ports have");
+        info!("{}: {ports} a stored LID", path.display());
         Memory::new(guid2lid)
     }
 
-    /// Writes guid2lid if it changed.
+    /// Writes guid2lid if its contents changed.
     pub fn write_memory(&self, memory: &Memory, options: &Options) {
         let Some(path) = self.guid2lid() else { return };
         let text = guid2lid::emit(&memory.guid2lid);
@@ -84,23 +88,23 @@ impl StateFiles {
         }
     }
 
-    /// Writes the dump files: the topology, and the routes too if the log flags ask for them.
+    /// Writes the dump files of the topology, and with [`LOG_ROUTING`] those of the routes.
     pub fn write_dumps(&self, subnet: &Subnet) {
         let (fabric, plan) = (&subnet.fabric, &subnet.plan);
         let mut written = dumps::write_subnet(&self.dump_dir, fabric, plan);
         if subnet.options.log_flags & LOG_ROUTING != 0 {
             written = written.and(self.write_routing(fabric, plan));
-            let refusals = plan.routing.routing_errors.iter();
-            let of_others: Vec<Dump> = refusals.filter_map(|other| other.dump.clone()).collect();
-            self.write_engine_dumps(&of_others, &subnet.options);
+            let errors = plan.routing.routing_errors.iter();
+            let dumps: Vec<Dump> = errors.filter_map(|error| error.dump.clone()).collect();
+            self.write_engine_dumps(&dumps, &subnet.options);
         }
         match written {
-            Ok(()) => debug!("dump files are in {}", self.dump_dir.display()),
+            Ok(()) => debug!("wrote dump files to {}", self.dump_dir.display()),
             Err(problem) => warn!("{problem}"),
         }
     }
 
-    /// Writes the dump files of engines that refused, if the log flags ask for routes.
+    /// With [`LOG_ROUTING`], writes the dump files of engines that could not route the fabric.
     pub fn write_engine_dumps(&self, dumps: &[Dump], options: &Options) {
         if options.log_flags & LOG_ROUTING == 0 {
             return;
@@ -115,11 +119,11 @@ impl StateFiles {
     fn write_routing(&self, fabric: &Fabric, plan: &Plan) -> Result<(), FileWriteError> {
         let path_sls = dumps::path_sl_count(fabric, plan);
         if path_sls > dumps::MAX_PATH_SLS {
-            let most = dumps::MAX_PATH_SLS;
-            info!("opensm.psl is not written: {path_sls} lines, and at most {most} are");
+            let max = dumps::MAX_PATH_SLS;
+            info!("opensm.psl is not written: {path_sls} lines exceed the maximum of {max}");
         }
         let written = dumps::write_routing(&self.dump_dir, fabric, plan);
-        info!("routes are dumped to {}", self.dump_dir.display());
+        info!("wrote routes to {}", self.dump_dir.display());
         let Some(torus) = plan.routing.policy.as_any().downcast_ref::<Torus>() else {
             return written;
         };

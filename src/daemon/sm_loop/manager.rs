@@ -1,4 +1,4 @@
-//! The manager: the one task that owns the state of the subnet.
+//! The manager: the task that owns the state of the subnet, and starts sweeps and reconfigurations.
 
 use crate::config::options::Options;
 use crate::daemon::messages::SaCommand;
@@ -8,6 +8,7 @@ use crate::daemon::sm_loop::context::{Configuration, ManagerContext};
 use crate::daemon::sm_loop::pending::PendingWork;
 use crate::daemon::sm_loop::reconfigure::{ReconfigureOutcome, Reconfigurer};
 use crate::ids::Guid;
+use crate::notes::counted;
 use crate::observe::traps::TrapEvent;
 use crate::observe::{Observation, focused, heavy, light};
 use crate::sm::election::{self, Candidate};
@@ -21,39 +22,41 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::{error, info, warn};
 
-/// The first pause before a sweep that failed is repeated; it doubles up to the sweep interval.
-const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Delay before a failed sweep is repeated. It doubles with each failure, up to the sweep interval.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// How the daemon ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Exit {
-    /// A signal, or `-o` and the subnet is up.
+    /// After a signal, or with `-o` once the subnet is up.
     Clean,
-    /// `-o` and the subnet could not be brought up.
+    /// With `-o`: the subnet could not be configured.
     SubnetDown(String),
-    /// The port is gone.
+    /// The port was closed.
     PortLost(String),
-    /// The fabric has a fault that the daemon is configured not to live with.
+    /// A fatal fault of the fabric (`exit_on_fatal`).
     Fatal(String),
 }
 
-/// The manager.
 pub struct Manager {
     context: ManagerContext,
     options: Arc<Options>,
     once: bool,
     reconfigurer: Reconfigurer,
     observation: Option<Observation>,
-    /// The master that is polled while standing by: its route and its last counter.
+    /// The master SM, polled while this SM is standby.
     master: Option<Master>,
-    /// When the next light sweep or retry is due.
-    next_look: Option<Instant>,
-    retry_pause: Duration,
+    /// Time of the next light sweep or retry.
+    next_sweep: Option<Instant>,
+    retry_delay: Duration,
 }
 
+/// The polled master.
 struct Master {
+    /// Its last reply.
     info: SmInfo,
     route: SmpRoute,
+    /// Consecutive polls without a sign of life.
     failures: u32,
     next_poll: Instant,
 }
@@ -70,41 +73,41 @@ impl Manager {
             reconfigurer,
             observation: None,
             master: None,
-            next_look: None,
-            retry_pause: RETRY_PAUSE,
+            next_sweep: None,
+            retry_delay: MIN_RETRY_DELAY,
         }
     }
 
-    /// Runs until the daemon is to end; `shutdown` interrupts whatever is under way.
+    /// Runs until the daemon ends; `shutdown` interrupts any work in progress.
     pub async fn run(mut self, mut shutdown: watch::Receiver<bool>) -> Exit {
         let exit = tokio::select! {
             biased;
-            _ = shutdown.wait_for(|&asked| asked) => Exit::Clean,
-            exit = self.cycle() => exit,
+            _ = shutdown.wait_for(|&requested| requested) => Exit::Clean,
+            exit = self.run_loop() => exit,
         };
-        self.leave().await;
+        self.shut_down().await;
         exit
     }
 
-    async fn cycle(&mut self) -> Exit {
+    async fn run_loop(&mut self) -> Exit {
         self.set_state(SmState::Discovering);
-        let mut agenda = PendingWork { heavy: true, ..PendingWork::default() };
+        let mut pending = PendingWork { heavy: true, ..PendingWork::default() };
         loop {
-            if let Some(exit) = self.work(&mut agenda).await {
+            if let Some(exit) = self.work(&mut pending).await {
                 return exit;
             }
-            if agenda.is_empty() {
-                self.wait(&mut agenda).await;
+            if pending.is_empty() {
+                self.wait(&mut pending).await;
             }
-            // Events that arrived together are one piece of work.
+            // Events that arrived together are handled by one sweep.
             while let Ok(event) = self.context.events.try_recv() {
-                self.add(&mut agenda, event);
+                self.add(&mut pending, event);
             }
         }
     }
 
-    async fn leave(&mut self) {
-        self.reconfigurer.leave(&self.context.files, &self.options).await;
+    async fn shut_down(&mut self) {
+        self.reconfigurer.shut_down(&self.context.files, &self.options).await;
         operator_log::exiting();
     }
 
@@ -118,48 +121,48 @@ impl Manager {
         }
         self.context.sm_status.send_modify(|sm_status| sm_status.state = state);
         if state != SmState::Master {
-            // What was published is another's to say now, and stale when the subnet returns.
+            // Another SM may be master now, so the snapshot is no longer valid.
             self.context.subnet.send_replace(None);
             self.context.refused.send_replace(None);
         }
     }
 
-    fn add(&self, agenda: &mut PendingWork, event: SmEvent) {
+    fn add(&self, pending: &mut PendingWork, event: SmEvent) {
         if matches!(event, SmEvent::Trap(_)) && !self.options.sweep_on_trap {
-            // The next light sweep sees what changed.
+            // The next light sweep detects the change.
             return;
         }
         let observation = self.observation.as_ref();
-        agenda.add(event, |news| observation.and_then(|seen| switch_of(seen, news)));
+        pending.add(event, |trap| observation.and_then(|seen| switch_of(seen, trap)));
     }
 
-    /// Waits for something to do.
-    async fn wait(&mut self, agenda: &mut PendingWork) {
+    /// Waits for an event or a deadline, and adds its work to `pending`.
+    async fn wait(&mut self, pending: &mut PendingWork) {
         let poll = self.master.as_ref().map(|master| master.next_poll);
-        let look = self.next_look;
+        let sweep = self.next_sweep;
         let renewal = self.reconfigurer.next_renewal();
         let now = Instant::now();
         tokio::select! {
             event = self.context.events.recv() => match event {
-                Some(event) => self.add(agenda, event),
-                None => agenda.port_closed = Some("all desks are closed".into()),
+                Some(event) => self.add(pending, event),
+                None => pending.port_closed = Some("the SMP and SA servers have ended".into()),
             },
-            () = sleep_until(poll.unwrap_or(now)), if poll.is_some() => self.poll(agenda).await,
-            () = sleep_until(look.unwrap_or(now)), if look.is_some() => self.look(agenda).await,
-            () = sleep_until(renewal.unwrap_or(now)), if renewal.is_some() => self.renew(),
+            () = sleep_until(poll.unwrap_or(now)), if poll.is_some() => self.poll(pending).await,
+            () = sleep_until(sweep.unwrap_or(now)), if sweep.is_some() => self.light_sweep(pending).await,
+            () = sleep_until(renewal.unwrap_or(now)), if renewal.is_some() => self.renew_baseline(),
         }
     }
 
-    /// Groups changed, and rest: the next plan is to build on them.
-    fn renew(&mut self) {
+    /// Includes changed multicast groups in the baseline of the next plan.
+    fn renew_baseline(&mut self) {
         if let Some(observation) = self.observation.as_ref() {
-            self.reconfigurer.renew(observation);
+            self.reconfigurer.renew_baseline(observation);
         }
     }
 
-    /// Works off the agenda; an exit if the daemon is to end.
-    async fn work(&mut self, agenda: &mut PendingWork) -> Option<Exit> {
-        let todo = std::mem::take(agenda);
+    /// Does the pending work. Returns an exit if the daemon must end.
+    async fn work(&mut self, pending: &mut PendingWork) -> Option<Exit> {
+        let todo = std::mem::take(pending);
         if let Some(reason) = todo.port_closed {
             return Some(Exit::PortLost(reason));
         }
@@ -167,25 +170,25 @@ impl Manager {
             self.reload();
         }
         for event in &todo.roles {
-            agenda.heavy |= self.change_role(*event);
+            pending.heavy |= self.change_role(*event);
         }
-        let watches = matches!(self.state(), SmState::Master | SmState::Discovering);
-        if !watches {
+        let sweeps = matches!(self.state(), SmState::Master | SmState::Discovering);
+        if !sweeps {
             return None;
         }
-        if todo.heavy || agenda.heavy {
-            agenda.heavy = false;
-            return self.heavy_sweep(agenda).await;
+        if todo.heavy || pending.heavy {
+            pending.heavy = false;
+            return self.heavy_sweep(pending).await;
         }
         if !todo.suspects.is_empty() {
             let suspects: Vec<Guid> = todo.suspects.into_iter().collect();
-            return self.focused_sweep(&suspects, agenda).await;
+            return self.focused_sweep(&suspects, pending).await;
         }
         if todo.plan && self.state() == SmState::Master {
-            return self.configure(agenda).await;
+            return self.configure(pending).await;
         }
         if todo.membership {
-            return self.replan(agenda).await;
+            return self.update_multicast(pending).await;
         }
         None
     }
@@ -199,18 +202,18 @@ impl Manager {
                     sm_status.priority = options.sm_priority;
                 });
                 self.options = Arc::new(options);
-                self.reconfigurer.reconfigure(partitions);
+                self.reconfigurer.reload(partitions);
                 info!("configuration read again");
             }
             Err(problem) => error!("the configuration stays as it was: {problem}"),
         }
     }
 
-    /// Takes a step of the role state machine; true if a sweep is due.
+    /// Takes a step of the role state machine. Returns true if a sweep is due.
     fn change_role(&mut self, event: RoleEvent) -> bool {
         let state = self.state();
         let Some((next, actions)) = role::step(state, event) else {
-            warn!("{event:?} has no meaning in {state} state");
+            warn!("role event ignored in {state} state: {event}");
             return false;
         };
         if next != state {
@@ -225,101 +228,105 @@ impl Manager {
         actions.contains(&Action::Sweep)
     }
 
-    async fn heavy_sweep(&mut self, agenda: &mut PendingWork) -> Option<Exit> {
+    async fn heavy_sweep(&mut self, pending: &mut PendingWork) -> Option<Exit> {
         let start = Instant::now();
         match heavy::sweep(&self.context.client, self.options.m_key).await {
             Ok(observation) => {
-                self.reconfigurer.told_faults(&observation, start.elapsed());
-                self.tell_sa_desk(&observation, true).await;
-                self.observed(observation, agenda).await
+                self.reconfigurer.log_faults(&observation, start.elapsed());
+                self.notify_sa_server(&observation, true).await;
+                self.observed(observation, pending).await
             }
             Err(problem) => {
-                self.reconfigurer.told_failure(&problem);
+                self.reconfigurer.log_sweep_failure(&problem);
                 self.failed(problem.to_string())
             }
         }
     }
 
-    async fn focused_sweep(&mut self, suspects: &[Guid], agenda: &mut PendingWork) -> Option<Exit> {
+    async fn focused_sweep(
+        &mut self,
+        suspects: &[Guid],
+        pending: &mut PendingWork,
+    ) -> Option<Exit> {
         let Some(last) = self.observation.as_ref() else {
-            agenda.heavy = true;
+            pending.heavy = true;
             return None;
         };
         let key = self.options.m_key;
         match focused::sweep(&self.context.client, key, last, suspects).await {
             Ok(observation) => {
-                // A heavy sweep confirms what the focused one took for granted.
-                agenda.heavy = true;
-                self.tell_sa_desk(&observation, false).await;
-                self.observed(observation, agenda).await
+                // A heavy sweep confirms what the focused one did not read.
+                pending.heavy = true;
+                self.notify_sa_server(&observation, false).await;
+                self.observed(observation, pending).await
             }
             Err(problem) => {
-                error!("focused sweep: {problem}");
-                agenda.heavy = true;
+                error!("focused sweep failed, a heavy sweep follows: {problem}");
+                pending.heavy = true;
                 None
             }
         }
     }
 
-    /// Tells the SA desk what a sweep met; `whole` if it asked every node anew.
-    async fn tell_sa_desk(&self, observation: &Observation, whole: bool) {
+    /// Sends the result of a sweep to the SA server. `whole`: a heavy sweep, which read every node.
+    async fn notify_sa_server(&self, observation: &Observation, whole: bool) {
         let sent = self.context.client.sent() as u32;
         self.context.sm_status.send_modify(|sm_status| sm_status.act_count = sent);
         let managers = observation.managers.iter().map(|&(_, info)| info).collect();
         let whole = whole.then(|| observation.fabric.clone());
-        // Without a desk there is nobody who wants to know.
         let drop_subscriptions = self.options.drop_event_subscriptions;
         let command = SaCommand::SweepFinished { managers, whole, drop_subscriptions };
         let _ = self.context.sa_server.send(command).await;
     }
 
-    /// A sweep ended: who is to be master, and what is to be done.
+    /// Handles the result of a sweep: elects the master, and configures the subnet as master.
     async fn observed(
         &mut self,
         observation: Observation,
-        agenda: &mut PendingWork,
+        pending: &mut PendingWork,
     ) -> Option<Exit> {
         if let Some(exit) = self.fatal(&observation) {
             return Some(exit);
         }
-        let met = self.obstacle(&observation);
+        let other = self.obstacle(&observation);
         self.observation = Some(observation);
         if self.state() != SmState::Master {
             let event =
-                if met.is_some() { RoleEvent::SweepMetBetter } else { RoleEvent::SweepAlone };
+                if other.is_some() { RoleEvent::SweepMetBetter } else { RoleEvent::SweepAlone };
             self.change_role(event);
         }
         if self.state() == SmState::Standby {
-            self.master = met;
-            self.next_look = None;
+            log_master(other.as_ref(), self.observation.as_ref());
+            self.master = other;
+            self.next_sweep = None;
             return self.once.then(|| Exit::SubnetDown("another SM is master".into()));
         }
-        self.configure(agenda).await
+        self.configure(pending).await
     }
 
-    async fn replan(&mut self, agenda: &mut PendingWork) -> Option<Exit> {
+    async fn update_multicast(&mut self, pending: &mut PendingWork) -> Option<Exit> {
         if self.state() != SmState::Master {
             return None;
         }
         let observation = self.observation.as_mut()?;
-        match self.reconfigurer.regroup(&self.context, &self.options, observation).await {
-            // The fabric was not looked at: the next sweep stays where it is.
+        match self.reconfigurer.update_multicast(&self.context, &self.options, observation).await {
+            // There was no sweep: the time of the next one stays.
             Some(ReconfigureOutcome::Up) => None,
             Some(
                 ReconfigureOutcome::Incomplete(problem) | ReconfigureOutcome::Rejected(problem),
             ) => self.failed(problem),
-            None => self.configure(agenda).await,
+            None => self.configure(pending).await,
         }
     }
 
-    async fn configure(&mut self, agenda: &mut PendingWork) -> Option<Exit> {
+    async fn configure(&mut self, pending: &mut PendingWork) -> Option<Exit> {
         let observation = self.observation.as_mut()?;
         let outcome = self.reconfigurer.run(&self.context, &self.options, observation).await;
         match outcome {
             ReconfigureOutcome::Up => {
-                self.retry_pause = RETRY_PAUSE;
-                self.next_look = self.interval().map(|pause| Instant::now() + pause);
-                (self.once && !agenda.heavy).then_some(Exit::Clean)
+                self.retry_delay = MIN_RETRY_DELAY;
+                self.next_sweep = self.interval().map(|pause| Instant::now() + pause);
+                (self.once && !pending.heavy).then_some(Exit::Clean)
             }
             ReconfigureOutcome::Incomplete(problem) | ReconfigureOutcome::Rejected(problem) => {
                 self.failed(problem)
@@ -327,15 +334,15 @@ impl Manager {
         }
     }
 
-    /// A pass did not bring the subnet up: with `-o` that is the end, else it is repeated.
+    /// Handles a failure to configure the subnet: ends with `-o`, else schedules a retry.
     fn failed(&mut self, problem: String) -> Option<Exit> {
         if self.once {
             return Some(Exit::SubnetDown(problem));
         }
-        let longest = self.interval().unwrap_or(RETRY_PAUSE * 64);
-        self.next_look = Some(Instant::now() + self.retry_pause.min(longest));
-        self.retry_pause = (self.retry_pause * 2).min(longest.max(RETRY_PAUSE));
-        self.reconfigurer.is_unsettled = true;
+        let max_delay = self.interval().unwrap_or(MIN_RETRY_DELAY * 64);
+        self.next_sweep = Some(Instant::now() + self.retry_delay.min(max_delay));
+        self.retry_delay = (self.retry_delay * 2).min(max_delay.max(MIN_RETRY_DELAY));
+        self.reconfigurer.needs_heavy_sweep = true;
         None
     }
 
@@ -356,7 +363,7 @@ impl Manager {
         (seconds > 0).then(|| Duration::from_secs(seconds.into()))
     }
 
-    /// The SM that keeps this one from being master, with the way to it.
+    /// The SM that keeps this one from being master.
     fn obstacle(&self, observation: &Observation) -> Option<Master> {
         if self.options.ignore_other_sm {
             return None;
@@ -374,8 +381,8 @@ impl Manager {
         Instant::now() + Duration::from_millis(self.options.sminfo_polling_timeout.max(1).into())
     }
 
-    /// Asks the master whether it lives.
-    async fn poll(&mut self, agenda: &mut PendingWork) {
+    /// Polls the master.
+    async fn poll(&mut self, pending: &mut PendingWork) {
         let next_poll = self.next_poll();
         let retries = self.options.polling_retry_number;
         let Some(master) = self.master.as_mut() else { return };
@@ -384,29 +391,34 @@ impl Manager {
         match self.context.client.call(&request).await {
             Ok(reply) => {
                 let info = SmInfo::read(&reply.data);
-                let lives = info.act_count() != master.info.act_count()
+                let is_alive = info.act_count() != master.info.act_count()
                     && info.guid() == master.info.guid();
-                master.failures = if lives { 0 } else { master.failures + 1 };
+                master.failures = if is_alive { 0 } else { master.failures + 1 };
                 master.info = info;
             }
             Err(_) => master.failures += 1,
         }
         if master.failures >= retries.max(1) {
-            warn!("the master SM {} does not answer any more", master.info.guid());
-            agenda.roles.push(RoleEvent::MasterSilent);
+            warn!(
+                "master SM {} did not answer {}: this SM starts a sweep to take over",
+                master.info.guid(),
+                counted(master.failures as usize, "poll", "polls")
+            );
+            pending.roles.push(RoleEvent::MasterSilent);
         }
     }
 
-    /// The light sweep, or the heavy one where the last pass failed.
-    async fn look(&mut self, agenda: &mut PendingWork) {
-        self.next_look = self.interval().map(|pause| Instant::now() + pause);
-        let unsettled = std::mem::take(&mut self.reconfigurer.is_unsettled);
+    /// Runs a light sweep, and requests a heavy one if it finds changes or if the last
+    /// reconfiguration is incomplete.
+    async fn light_sweep(&mut self, pending: &mut PendingWork) {
+        self.next_sweep = self.interval().map(|pause| Instant::now() + pause);
+        let is_incomplete = std::mem::take(&mut self.reconfigurer.needs_heavy_sweep);
         let Some(observation) = self.observation.as_ref() else {
-            agenda.heavy = true;
+            pending.heavy = true;
             return;
         };
-        if unsettled || self.options.force_heavy_sweep {
-            agenda.heavy = true;
+        if is_incomplete || self.options.force_heavy_sweep {
+            pending.heavy = true;
             return;
         }
         let findings =
@@ -415,24 +427,40 @@ impl Manager {
             return;
         }
         info!(
-            "light sweep: {} switches changed, {} lost, {} silent places answer",
-            findings.changed.len(),
+            "light sweep: {} changed, {} lost, {} answer again",
+            counted(findings.changed.len(), "switch", "switches"),
             findings.lost.len(),
-            findings.recovered.len()
+            counted(findings.recovered.len(), "silent port", "silent ports")
         );
-        agenda.heavy = true;
+        pending.heavy = true;
     }
 }
 
-/// The switch a trap speaks of.
-fn switch_of(observation: &Observation, news: &TrapEvent) -> Option<Guid> {
+/// The switch that a trap is about.
+fn switch_of(observation: &Observation, trap: &TrapEvent) -> Option<Guid> {
     let fabric = &observation.fabric;
     fabric
         .switches()
         .iter()
         .map(|&node| fabric.node(node))
-        .find(|node| fabric.observed_lid(node.first_port) == Some(news.subject))
+        .find(|node| fabric.observed_lid(node.first_port) == Some(trap.subject))
         .map(|node| node.guid())
+}
+
+/// Logs which SM keeps this one in STANDBY.
+fn log_master(master: Option<&Master>, observation: Option<&Observation>) {
+    let Some(Master { info, .. }) = master else { return };
+    let node = observation.and_then(|seen| {
+        let port = seen.fabric.port_by_guid(info.guid())?;
+        Some(format!(" ({})", seen.fabric.node_of(port).description))
+    });
+    info!(
+        "standing by for the SM at port GUID {}{}, priority {}, {}",
+        info.guid(),
+        node.unwrap_or_default(),
+        info.priority(),
+        info.state()
+    );
 }
 
 /// The limits of the SMP client as configured.

@@ -1,4 +1,12 @@
-//! The manager loop.
+//! The manager loop: receives events, sweeps, plans and programs the fabric.
+//!
+//! * [`manager`]: the loop; [`pending`]: work that events request; [`context`]: its connections;
+//! * [`reconfigure`]: plan, verify, apply and publish;
+//! * [`planning`]: the input of planning; [`baseline_cache`]: baselines for incremental planning;
+//! * [`partitions`], [`qos_policy`]: state resolved from configuration files;
+//! * [`transitions`]: checks for deadlocks while old and new routes coexist;
+//! * [`files`]: files that are read and written; [`file_writer`]: writes them on another thread;
+//! * [`smp_server`]: answers SMInfo and receives traps.
 
 pub mod baseline_cache;
 pub mod context;

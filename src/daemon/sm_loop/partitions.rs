@@ -1,4 +1,4 @@
-//! The partitions as configured, and what passes need of them.
+//! Partitions resolved from partitions.conf and the options.
 
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
@@ -7,37 +7,35 @@ use crate::plan::partitions::{self, Partition};
 use crate::sa::registry::GroupSpec;
 use std::sync::Arc;
 
-/// The partitions of the subnet. Keys that were generated stay while the daemon runs.
+/// The partitions of the subnet. Generated P_Keys are kept while the daemon runs.
 pub struct PartitionState {
     config: Arc<PartitionsConfig>,
     current: Arc<Vec<Partition>>,
     notes: Vec<Note>,
-    /// The groups that the SA desk was told of.
-    told: Option<Vec<GroupSpec>>,
+    /// The groups returned last.
+    groups: Option<Vec<GroupSpec>>,
 }
 
 impl PartitionState {
-    /// The partitions of a configuration.
     pub fn new(config: Arc<PartitionsConfig>) -> Self {
-        Self { config, current: Arc::default(), notes: Vec::new(), told: None }
+        Self { config, current: Arc::default(), notes: Vec::new(), groups: None }
     }
 
-    /// Another configuration counts from the next [`Self::resolve`] on.
-    pub fn reconfigure(&mut self, config: Arc<PartitionsConfig>) {
+    /// Uses another configuration from the next [`Self::resolve`] on.
+    pub fn reload(&mut self, config: Arc<PartitionsConfig>) {
         self.config = config;
     }
 
-    /// Brings the partitions up to date with configuration and options; the multicast groups
-    /// that are always to be there, if they are others than before.
+    /// Resolves the partitions again. Returns their permanent multicast groups if these changed.
     pub fn resolve(&mut self, options: &Options) -> Option<Vec<GroupSpec>> {
         let (next, notes) = partitions::partitions(&self.config, options, &self.current);
         self.notes = notes;
         self.current = Arc::new(next);
         let groups = permanent_groups(&self.current, options);
-        if self.told.as_ref() == Some(&groups) {
+        if self.groups.as_ref() == Some(&groups) {
             return None;
         }
-        self.told = Some(groups.clone());
+        self.groups = Some(groups.clone());
         Some(groups)
     }
 
@@ -46,13 +44,13 @@ impl PartitionState {
         self.current.clone()
     }
 
-    /// What is odd about them.
+    /// Findings of the last [`Self::resolve`].
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 }
 
-/// The multicast groups that are always to be there.
+/// The permanent multicast groups, which exist without members, in the order of partitions.conf.
 pub fn permanent_groups(partitions: &[Partition], options: &Options) -> Vec<GroupSpec> {
     let groups = partitions.iter().flat_map(|partition| &partition.groups);
     let mut groups: Vec<_> = groups.filter(|_| !options.disable_multicast).collect();

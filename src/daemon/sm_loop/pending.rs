@@ -1,4 +1,5 @@
-//! What is to be done next. Events arrive while a sweep runs; a storm of them becomes one entry.
+//! Work that events request. Events that arrive during a sweep are merged, so that a trap storm
+//! causes one sweep.
 
 use crate::daemon::messages::SmEvent;
 use crate::ids::Guid;
@@ -6,32 +7,30 @@ use crate::observe::traps::TrapEvent;
 use crate::sm::role::RoleEvent;
 use std::collections::BTreeSet;
 
-/// What the events since the last pass add up to.
+/// The work that the events since the last reconfiguration request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PendingWork {
-    /// Read the configuration again.
+    /// The configuration must be read again.
     pub reload: bool,
-    /// A heavy sweep is due.
     pub heavy: bool,
-    /// Switches to be asked at once.
+    /// Switches for a focused sweep, by node GUID.
     pub suspects: BTreeSet<Guid>,
-    /// Multicast trees are to be planned anew.
+    /// Multicast groups changed.
     pub membership: bool,
-    /// Everything is to be planned anew, for the fabric as it was found.
+    /// Everything must be planned again, without a sweep.
     pub plan: bool,
-    /// Role changes asked for, in order.
+    /// Requested role changes, in order.
     pub roles: Vec<RoleEvent>,
-    /// The port is gone.
+    /// The port was closed, for this reason.
     pub port_closed: Option<String>,
 }
 
 impl PendingWork {
-    /// True if nothing is to be done.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Adds an event. `switch_of` names the switch a LID belongs to, if it is known.
+    /// Adds an event. `switch_of` returns the switch that a trap is about, if it is known.
     pub fn add(&mut self, event: SmEvent, switch_of: impl Fn(&TrapEvent) -> Option<Guid>) {
         match event {
             SmEvent::Trap(news) if !news.calls_for_sweep() => {}
@@ -64,16 +63,16 @@ mod tests {
     }
 
     #[test]
-    fn a_storm_of_traps_is_one_entry() {
-        let mut agenda = PendingWork::default();
+    fn a_trap_storm_requests_one_sweep() {
+        let mut pending = PendingWork::default();
         let known = |news: &TrapEvent| (news.issuer.0 < 10).then_some(Guid(news.issuer.0.into()));
         for _ in 0..1000 {
-            agenda.add(trap(128, 5), known);
-            agenda.add(trap(257, 5), known);
+            pending.add(trap(128, 5), known);
+            pending.add(trap(257, 5), known);
         }
-        assert_eq!(agenda.suspects, BTreeSet::from([Guid(5)]));
-        assert!(!agenda.heavy);
-        agenda.add(trap(128, 50), known);
-        assert!(agenda.heavy);
+        assert_eq!(pending.suspects, BTreeSet::from([Guid(5)]));
+        assert!(!pending.heavy);
+        pending.add(trap(128, 50), known);
+        assert!(pending.heavy);
     }
 }

@@ -1,10 +1,10 @@
-//! Plan and verify as the daemon runs them: beside the loop, on what the last plan left.
+//! The input of planning and verification, as the daemon runs them on its own threads.
 //!
-//! When a plan is in force and nothing happens, the [`VerifiedBaseline`] of the next one is laid: the
-//! fabric as the devices acknowledged it is planned and verified as a whole. After a failure only
-//! what differs from it is computed and checked, which takes milliseconds where the whole
-//! takes the better part of a second; and for a failure that follows at once, what was found is carried
-//! forward (see [`crate::daemon::sm_loop::baseline_cache`]).
+//! Once the devices hold a plan, the [`VerifiedBaseline`] of the next one is computed: the
+//! acknowledged fabric is planned and verified in full. After a failure, only the differences from
+//! the baseline are computed and verified, which takes milliseconds instead of the better part of
+//! a second. A failure that follows at once uses the carried baseline
+//! ([`crate::daemon::sm_loop::baseline_cache`]).
 
 use crate::config::options::Options;
 use crate::config::qos_policy::QosPolicy;
@@ -25,60 +25,55 @@ use crate::wire::attr::tables::PkeyBlock;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// What a plan is made from.
+/// The input of a plan.
 #[derive(Clone)]
 pub struct PlanRequest {
-    /// The picture.
     pub fabric: Arc<Fabric>,
-    /// By port slot: the blocks of the P_Key table that were read.
+    /// P_Key table blocks as read by the sweep. Index: port slot.
     pub pkeys: Arc<Vec<Vec<PkeyBlock>>>,
-    /// The configuration.
     pub options: Arc<Options>,
-    /// torus-2QoS.conf as it was read.
+    /// torus-2QoS.conf, or what is wrong with it.
     pub torus_config: Arc<Result<TorusConfig, Vec<Note>>>,
-    /// The engines.
+    /// The routing engines, in the order in which they are tried.
     pub chain: Arc<Chain>,
-    /// The partitions.
     pub partitions: Arc<Vec<Partition>>,
-    /// The QoS policy, if there is one.
     pub qos_policy: Option<Arc<QosPolicy>>,
-    /// Multicast groups.
     pub groups: Arc<Vec<GroupMembers>>,
-    /// Blocks of alias GUIDs.
     pub aliases: Arc<Vec<AliasBlock>>,
-    /// What must stay as it was.
+    /// LIDs, MLIDs and P_Key indexes to keep.
     pub memory: Memory,
-    /// End ports whose clients are to register again.
+    /// End ports to set ClientReregister for.
     pub reregister: HashSet<PortId>,
 }
 
 impl PlanRequest {
-    /// Plans and verifies; `previous` is the plan in force, `foundation` what is known of it.
-    pub fn plan(&self, previous: Option<&Plan>, foundation: Option<&VerifiedBaseline>) -> Outcome {
+    /// Plans and verifies; `previous` is the plan in force, `baseline` the one to start from.
+    pub fn plan(&self, previous: Option<&Plan>, baseline: Option<&VerifiedBaseline>) -> Outcome {
         let checks = Checks::new(self.options.qos);
-        self.with_input(previous, |input| plan_and_verify(input, foundation, &checks))
+        self.with_input(previous, |input| plan_and_verify(input, baseline, &checks))
     }
 
-    /// The foundation that a pass with this order has left.
-    pub fn carry(&self, remains: PendingBaseline) -> VerifiedBaseline {
-        remains.complete(self.inputs(), &Checks::new(self.options.qos))
+    /// The carried baseline, from the results of planning this request.
+    pub fn complete_baseline(&self, pending: PendingBaseline) -> VerifiedBaseline {
+        pending.complete(self.inputs(), &Checks::new(self.options.qos))
     }
 
-    /// Lays the foundation for what comes after `plan`; `last` is taken if it still is one. `None`
-    /// if the fabric, as it was acknowledged, cannot be planned again.
-    pub fn prepare(
+    /// Computes the baseline for the plan after `plan`, or returns `last` if that is still valid.
+    /// `None` if the acknowledged fabric cannot be planned again.
+    pub fn prepare_baseline(
         &self,
         plan: &Plan,
         last: Option<Arc<VerifiedBaseline>>,
     ) -> Option<Arc<VerifiedBaseline>> {
         let inputs = self.inputs();
-        let holds = |last: &VerifiedBaseline| last.plan_baseline().still_holds(&inputs, plan);
-        if last.as_deref().is_some_and(holds) {
+        let is_valid = |last: &VerifiedBaseline| last.plan_baseline().still_holds(&inputs, plan);
+        if last.as_deref().is_some_and(is_valid) {
             return last;
         }
         let (checks, last) = (Checks::new(self.options.qos), last.as_deref());
-        let lay = |input: &PlanInput<'_>| VerifiedBaseline::compute(input, inputs, &checks, last);
-        self.with_input(Some(plan), lay).map(Arc::new)
+        let compute =
+            |input: &PlanInput<'_>| VerifiedBaseline::compute(input, inputs, &checks, last);
+        self.with_input(Some(plan), compute).map(Arc::new)
     }
 
     fn inputs(&self) -> BaselineInputs {

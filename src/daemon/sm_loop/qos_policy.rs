@@ -1,10 +1,9 @@
-//! The QoS policy, and what it means for the fabric of a pass.
+//! The QoS policy (`qos_policy_file`) and its resolution for the present fabric.
 //!
-//! The file is read at the start and on a HUP. One that is wrong is reported with its lines, and
-//! the policy that was in force before stays; at the start there is none then, and paths have
-//! the service levels of their partitions, as in OpenSM. Its `qos-setup` goes into the plan; its
-//! levels and rules are made for the fabric when the plan is there, and again when nodes, P_Keys,
-//! partitions or the policy are others than before.
+//! The file is read at the start and on SIGHUP. Errors are logged with their lines, and the
+//! previous policy stays in force; without one, paths get the SLs of their partitions, as in
+//! OpenSM. The policy's `qos-setup` section is part of the plan. Its levels and match rules are
+//! resolved once the plan exists, and again when nodes, P_Keys, partitions or the policy change.
 
 use crate::config::files;
 use crate::config::options::Options;
@@ -22,51 +21,47 @@ use crate::plan::qos::policy::EffectivePolicy;
 use std::sync::Arc;
 use tracing::error;
 
-/// The policy of the subnet.
+/// The policy as read and as resolved.
 #[derive(Debug, Default)]
 pub struct QosPolicyState {
     current: Option<Arc<QosPolicy>>,
     is_read: bool,
-    /// What was made of it last.
-    made: Option<ResolvedPolicy>,
-    /// What was told about its meaning for the fabric.
-    told: Vec<Note>,
+    resolved: Option<ResolvedPolicy>,
+    /// Findings that were logged.
+    logged: Vec<Note>,
 }
 
-/// A policy that was made for a fabric, and what it was made from.
+/// A policy resolved for a fabric, with the inputs of the resolution.
 #[derive(Debug)]
 struct ResolvedPolicy {
     fabric: Arc<Fabric>,
     keys: PagedVec<Vec<Pkey>>,
     partitions: Arc<Vec<Partition>>,
-    own: Guid,
+    own_port: Guid,
     effective: Arc<EffectivePolicy>,
     notes: Vec<Note>,
 }
 
-/// What a policy is made for.
+/// Inputs of the resolution.
 pub struct PolicyInputs {
-    /// The picture.
     pub fabric: Arc<Fabric>,
-    /// The plan, for the P_Keys of the ports.
+    /// Supplies the P_Keys of the ports.
     pub plan: Arc<Plan>,
-    /// The partitions.
     pub partitions: Arc<Vec<Partition>>,
-    /// The subnet manager's port.
-    pub own: Guid,
+    /// Port GUID of this SM.
+    pub own_port: Guid,
 }
 
 impl QosPolicyState {
-    /// The file is read again at the next pass.
-    pub fn reconfigure(&mut self) {
+    /// Reads the file again at the next [`Self::current`].
+    pub fn reload(&mut self) {
         self.is_read = false;
     }
 
-    /// The policy as written; `None` without QoS or without a policy. Reads the file if it is
-    /// due.
+    /// The policy as written; `None` without QoS or without a policy. Reads the file if needed.
     pub fn current(&mut self, options: &Options) -> Option<Arc<QosPolicy>> {
         if !options.qos {
-            (self.current, self.made) = (None, None);
+            (self.current, self.resolved) = (None, None);
             self.is_read = false;
             return None;
         }
@@ -74,30 +69,34 @@ impl QosPolicyState {
         self.current.clone()
     }
 
-    /// The policy, made for this ground; `None` without QoS or without a policy.
+    /// The policy resolved for these inputs; `None` without QoS or without a policy.
     pub async fn effective(
         &mut self,
         options: &Options,
-        ground: PolicyInputs,
+        inputs: PolicyInputs,
     ) -> Option<Arc<EffectivePolicy>> {
         let Some(policy) = self.current(options) else {
-            self.made = None;
+            self.resolved = None;
             return None;
         };
-        let last = self.made.take();
-        match spawn_low_priority(move || ResolvedPolicy::new(policy, ground, last)).await {
-            Ok(made) => {
-                made.notes
+        let last = self.resolved.take();
+        match spawn_low_priority(move || ResolvedPolicy::new(policy, inputs, last)).await {
+            Ok(resolved) => {
+                resolved
+                    .notes
                     .iter()
-                    .filter(|note| !self.told.contains(note))
+                    .filter(|note| !self.logged.contains(note))
                     .for_each(operator_log::note);
-                self.told.clone_from(&made.notes);
-                let effective = made.effective.clone();
-                self.made = Some(made);
+                self.logged.clone_from(&resolved.notes);
+                let effective = resolved.effective.clone();
+                self.resolved = Some(resolved);
                 Some(effective)
             }
             Err(panic) => {
-                error!("the QoS policy cannot be made for this fabric: {panic}");
+                error!(
+                    "the QoS policy cannot be resolved: {panic}; paths get the SLs of their \
+                     partitions"
+                );
                 None
             }
         }
@@ -111,42 +110,42 @@ impl QosPolicyState {
             Ok((policy, notes)) => {
                 notes.iter().for_each(operator_log::note);
                 self.current = policy.map(Arc::new);
-                self.told.clear();
+                self.logged.clear();
             }
             Err(text) => {
                 error!("{text}");
                 let stays = match self.current {
-                    Some(_) => "the policy read before stays in force",
-                    None => "there is no QoS policy: paths have the SLs of their partitions",
+                    Some(_) => "the previous policy stays in force",
+                    None => "paths get the SLs of their partitions",
                 };
-                error!("the QoS policy is wrong; {stays}");
+                error!("the QoS policy file is invalid; {stays}");
             }
         }
     }
 }
 
 impl ResolvedPolicy {
-    /// Takes over what was made last if it is the same.
-    fn new(policy: Arc<QosPolicy>, ground: PolicyInputs, last: Option<Self>) -> Self {
-        let PolicyInputs { fabric, plan, partitions, own } = ground;
+    /// Returns `last` if its inputs are the same.
+    fn new(policy: Arc<QosPolicy>, inputs: PolicyInputs, last: Option<Self>) -> Self {
+        let PolicyInputs { fabric, plan, partitions, own_port } = inputs;
         let keys = plan.partitions.keys.clone();
-        let holds = |last: &Self| {
+        let is_valid = |last: &Self| {
             *last.effective.policy() == policy
-                && last.own == own
+                && last.own_port == own_port
                 && last.partitions == partitions
                 && last.keys == keys
                 && has_same_nodes(&last.fabric, &fabric)
         };
-        if let Some(last) = last.filter(holds) {
+        if let Some(last) = last.filter(is_valid) {
             return Self { fabric, keys, partitions, ..last };
         }
-        let port = fabric.port_by_guid(own);
-        let (made, notes) = EffectivePolicy::new(policy, &fabric, &keys, &partitions, port);
-        Self { fabric, keys, partitions, own, effective: Arc::new(made), notes }
+        let port = fabric.port_by_guid(own_port);
+        let (resolved, notes) = EffectivePolicy::new(policy, &fabric, &keys, &partitions, port);
+        Self { fabric, keys, partitions, own_port, effective: Arc::new(resolved), notes }
     }
 }
 
-/// True if all nodes and ports are called as before.
+/// True if both fabrics have the same nodes and port GUIDs.
 fn has_same_nodes(old: &Arc<Fabric>, new: &Arc<Fabric>) -> bool {
     let is_same_guid = |&id: &PortId| old.port(id).guid == new.port(id).guid;
     Arc::ptr_eq(old, new)

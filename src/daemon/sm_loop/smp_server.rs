@@ -1,6 +1,5 @@
-//! The desk for SMPs that nobody asked for: SMInfo is answered from what the manager last said
-//! of itself, traps are repressed at once, and the manager hears what is news. It never waits
-//! for a sweep.
+//! The server for unsolicited SMPs: answers SMInfo from the present SM status, represses traps, and
+//! forwards new traps and role requests to the manager. It never waits for a sweep.
 
 use crate::daemon::messages::DeviceNotice;
 use crate::daemon::messages::SmEvent;
@@ -16,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
-/// The desk.
+/// The SMP server.
 pub struct SmpServer {
     client: SmpClient,
     sm_status: watch::Receiver<SmStatus>,
@@ -27,8 +26,7 @@ pub struct SmpServer {
 }
 
 impl SmpServer {
-    /// A desk that sends through `client`, tells `events` what is news, and passes notices on to
-    /// be reported.
+    /// A server that sends through `client`; traps go to `events`, their notices to `to_report`.
     pub fn new(
         client: SmpClient,
         sm_status: watch::Receiver<SmStatus>,
@@ -39,7 +37,7 @@ impl SmpServer {
         Self { client, sm_status, events, traps: TrapFilter::default(), to_report, m_key }
     }
 
-    /// Serves until the port is gone.
+    /// Serves until the port is closed.
     pub async fn serve(mut self, mut inbox: mpsc::Receiver<Inbound>) {
         loop {
             let due = self.traps.next_due();
@@ -50,7 +48,7 @@ impl SmpServer {
                 },
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     for news in self.traps.due(Instant::now()) {
-                        self.tell(news);
+                        self.forward(news);
                     }
                 }
             }
@@ -76,15 +74,15 @@ impl SmpServer {
         if let TrapVerdict::New(news) =
             self.traps.receive(Instant::now(), mad.header().tid(), &notice)
         {
-            self.tell(news);
-            let told = DeviceNotice { from: inbound.from.lid, notice };
-            if self.to_report.try_send(told).is_err() {
-                debug!("a notice from LID {} is not reported: too many wait", inbound.from.lid);
+            self.forward(news);
+            let notice = DeviceNotice { from: inbound.from.lid, notice };
+            if self.to_report.try_send(notice).is_err() {
+                debug!("notice from LID {} is not reported: the queue is full", inbound.from.lid);
             }
         }
     }
 
-    /// TrapRepress with the trap's transaction and notice (IBA vol. 1, 13.4.9).
+    /// Sends TrapRepress with the trap's transaction ID and notice (IBA vol. 1, 13.4.9).
     fn repress(&self, inbound: &Inbound, trap: &Mad) {
         let mut answer = *trap;
         let mut header = answer.header();
@@ -95,11 +93,11 @@ impl SmpServer {
         answer.0[24..32].copy_from_slice(&self.m_key.to_be_bytes());
         let to = Address::smi(inbound.from.lid);
         if let Err(error) = self.client.post_only(Agent::SmiLid, to, &answer.0) {
-            warn!("TrapRepress to LID {}: {error}", inbound.from.lid);
+            warn!("cannot send TrapRepress to LID {}: {error}", inbound.from.lid);
         }
     }
 
-    fn tell(&self, news: TrapEvent) {
+    fn forward(&self, news: TrapEvent) {
         let TrapEvent { issuer, number, subject, port } = news;
         info!("Received trap {number} from LID {issuer} about LID {subject} port {port}");
         let _ = self.events.send(SmEvent::Trap(news));
@@ -107,14 +105,14 @@ impl SmpServer {
 
     fn sm_info(&self, inbound: &Inbound, mad: &Mad) {
         let mut sm_status = *self.sm_status.borrow();
-        // Every answer is one SMP more: who polls this SM sees that it lives.
+        // The reply counts as an SMP, so that ActCount shows a polling SM that this one is alive.
         sm_status.act_count = self.client.sent() as u32;
         let Some((reply, event)) = sm_info::answer(&sm_status, mad) else { return };
         if let Err(error) = self.client.post_only(inbound.agent, inbound.from, &reply.0) {
-            warn!("answering SMInfo to LID {}: {error}", inbound.from.lid);
+            warn!("cannot answer SMInfo to LID {}: {error}", inbound.from.lid);
         }
         if let Some(event) = event {
-            info!("the SM at LID {} asks for {event:?}", inbound.from.lid);
+            info!("the SM at LID {} requests {event}", inbound.from.lid);
             let _ = self.events.send(SmEvent::Role(event));
         }
     }

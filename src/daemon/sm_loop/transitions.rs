@@ -1,12 +1,15 @@
-//! Tells what it took to change the tables of a fabric at work, and what could have happened
-//! meanwhile. The latter is found out on one thread of its own while the daemon goes on, so that
-//! the next plan has the cores to itself. A fabric that changes faster than that is told of, and
-//! not examined in between: no work piles up.
+//! Checks transitions between routings: reports how the tables of an active fabric were changed,
+//! and whether a deadlock was possible while old and new routes coexisted.
+//!
+//! The deadlock check runs on a single thread of its own, to leave the cores to the next plan. If
+//! the fabric changes faster than transitions can be checked, some checks are skipped, which is
+//! logged.
 
 use crate::apply::transition::CommittedRoutes;
 use crate::apply::{Acknowledged, ApplyReport};
 use crate::daemon::process::priority::{lower_thread_priority, spawn_low_priority};
 use crate::fabric::Fabric;
+use crate::notes::counted;
 use crate::plan::Plan;
 use crate::verify::transition::{self, PlannedFabric, TransitionReport};
 use crate::verify::{Checks, Verified};
@@ -16,35 +19,35 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
-/// A plan and the fabric it was made for.
+/// A fabric and its plan.
 type Routed = (Arc<Fabric>, Arc<Plan>);
 
-/// Follows the transitions of a daemon.
+/// Checks the transitions of a daemon one after the other.
 #[derive(Default)]
 pub struct TransitionMonitor {
-    /// What the devices held before the present application.
+    /// What the devices held before the present plan is applied.
     before: Option<Routed>,
-    /// The way to what is examined, and the task that does it.
-    examiner: Option<(mpsc::Sender<TransitionCheck>, JoinHandle<()>)>,
+    /// Queue and task of the checks.
+    checker: Option<(mpsc::Sender<TransitionCheck>, JoinHandle<()>)>,
 }
 
-/// A transition to be examined.
+/// A transition to check.
 struct TransitionCheck {
     before: Routed,
     after: Routed,
     checks: Checks,
     committed_routes: CommittedRoutes,
-    /// The routes after it have no credit loop.
+    /// The new routes have no credit loop by themselves.
     is_clean: bool,
 }
 
 impl TransitionMonitor {
-    /// A plan is about to be applied to devices that hold what they acknowledged.
+    /// Call before a plan is applied.
     pub fn begin(&mut self, acknowledged: &Acknowledged) {
         self.before = acknowledged.last().cloned();
     }
 
-    /// It was applied.
+    /// Call after the plan was applied: logs the order of Sets and starts the check.
     pub fn end(
         &mut self,
         fabric: &Arc<Fabric>,
@@ -52,14 +55,14 @@ impl TransitionMonitor {
         checks: Checks,
         report: &mut ApplyReport,
     ) {
-        tell_order(report);
+        log_order(report);
         let Some(before) = self.before.take().filter(|_| report.table_sets() > 0) else { return };
         let was_ordered = report.transition.is_some_and(|order| order.forced == 0);
         let committed_routes = match was_ordered {
             true => std::mem::take(&mut report.committed_routes),
             false => CommittedRoutes::default(),
         };
-        self.examine(TransitionCheck {
+        self.start_check(TransitionCheck {
             before,
             after: (fabric.clone(), verified.plan().clone()),
             checks,
@@ -68,51 +71,50 @@ impl TransitionMonitor {
         });
     }
 
-    /// Has a transition examined after the one that is being; one more is left out.
-    fn examine(&mut self, case: TransitionCheck) {
-        let (cases, _) = self.examiner.get_or_insert_with(|| {
-            let (sender, cases) = mpsc::channel(1);
-            (sender, tokio::spawn(serve(cases)))
+    /// Queues a check after the one in progress; skips it if one is queued already.
+    fn start_check(&mut self, check: TransitionCheck) {
+        let (checks, _) = self.checker.get_or_insert_with(|| {
+            let (sender, checks) = mpsc::channel(1);
+            (sender, tokio::spawn(serve(checks)))
         });
-        if cases.try_send(case).is_err() {
+        if checks.try_send(check).is_err() {
             info!(
-                "transition: whether a deadlock was possible while old and new routes coexisted \
-                 is not examined: the fabric changes too fast"
+                "transition: the check for deadlocks while old and new routes coexist is skipped, \
+                 because the fabric changes faster than transitions can be checked"
             );
         }
     }
 
-    /// Waits for what is to be told.
+    /// Waits for checks in progress, which log their results.
     pub async fn finish(&mut self) {
-        let Some((cases, task)) = self.examiner.take() else { return };
-        drop(cases);
+        let Some((checks, task)) = self.checker.take() else { return };
+        drop(checks);
         if let Err(problem) = task.await {
             warn!("the check of the last transition failed: {problem}");
         }
     }
 }
 
-/// Examines one case after the other until there are no more to come.
-async fn serve(mut cases: mpsc::Receiver<TransitionCheck>) {
+/// Runs checks one after the other until the sender is dropped.
+async fn serve(mut checks: mpsc::Receiver<TransitionCheck>) {
     let name = |_| "transitions".to_owned();
-    // Without a thread of its own it is done by those that plan.
+    // Without a thread of its own, the check runs on the planner's threads.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).thread_name(name);
     let pool = pool.start_handler(|_| lower_thread_priority()).build();
     let pool = Arc::new(pool.ok());
-    while let Some(case) = cases.recv().await {
+    while let Some(check) = checks.recv().await {
         let pool = pool.clone();
-        if let Err(problem) = spawn_low_priority(move || case.tell(pool.as_ref().as_ref())).await {
+        if let Err(problem) = spawn_low_priority(move || check.run(pool.as_ref().as_ref())).await {
             warn!("the check of a transition failed: {problem}");
         }
     }
 }
 
 impl TransitionCheck {
-    fn tell(&self, pool: Option<&ThreadPool>) {
-        let examine =
-            || coexistence(&self.before, &self.after, &self.checks, &self.committed_routes);
-        let found = pool.map_or_else(examine, |pool| pool.install(examine));
-        tell_coexistence(&found, self.is_clean);
+    fn run(&self, pool: Option<&ThreadPool>) {
+        let check = || coexistence(&self.before, &self.after, &self.checks, &self.committed_routes);
+        let found = pool.map_or_else(check, |pool| pool.install(check));
+        log_coexistence(&found, self.is_clean);
     }
 }
 
@@ -131,44 +133,57 @@ fn coexistence(
     )
 }
 
-fn tell_order(report: &ApplyReport) {
+fn log_order(report: &ApplyReport) {
     let Some(order) = report.transition.filter(|order| order.sets > 0) else { return };
-    info!(
-        "transition: {} Sets of tables in order, {} of them versions in between, {} after new \
-         links came up; order found in {:?}",
-        order.sets, order.intermediate, order.deferred, order.ordering
-    );
+    let mut details = vec![format!("order computed in {:?}", order.ordering)];
+    if order.intermediate > 0 {
+        details.insert(
+            0,
+            counted(order.intermediate, "intermediate version", "intermediate versions"),
+        );
+    }
+    if order.deferred > 0 {
+        details.insert(0, format!("{} sent after new links came up", order.deferred));
+    }
+    let sets = counted(order.sets, "table Set", "table Sets");
+    info!("transition: {sets} in a loop-free order; {}", details.join(", "));
     if order.withheld > 0 {
         info!(
-            "transition: {} Sets stay back because links they lead to are not ACTIVE yet; the old \
-             routes stay in force",
-            order.withheld
+            "transition: {} withheld, because the links of the new routes are not ACTIVE yet; the \
+             old routes stay in force",
+            counted(order.withheld, "table Set is", "table Sets are")
         );
     }
     if order.forced > 0 {
         warn!(
-            "transition: {} Sets went out although one that had to come before them failed; \
-             packets may have circled or got lost for a moment",
-            order.forced
+            "transition: {} sent although an earlier one failed; packets may have looped or been \
+             dropped for a moment",
+            counted(order.forced, "table Set was", "table Sets were")
         );
     }
 }
 
-fn tell_coexistence(found: &TransitionReport, is_clean: bool) {
+fn log_coexistence(found: &TransitionReport, is_clean: bool) {
     if found.is_trivial() {
         return;
     }
     let TransitionReport { lids, groups, dependencies, .. } = found;
-    let lanes = if found.sl_to_vl_differs { ", other SL to VL mappings" } else { "" };
-    let what = format!("{lids} LIDs and {groups} multicast groups with other routes{lanes}");
+    let mappings = if found.sl_to_vl_differs { ", other SL to VL mappings" } else { "" };
+    let what = format!(
+        "{} and {} with other routes{mappings}",
+        counted(*lids, "LID", "LIDs"),
+        counted(*groups, "multicast group", "multicast groups")
+    );
     match &found.cycle {
         None => info!(
             "transition: {what}; no deadlock was possible while old and new routes coexisted \
              (no credit loop in {dependencies} dependencies)"
         ),
-        // The engine promises no better, which was told with the plan.
-        Some(_) if !is_clean => info!("transition: {what}; these routes have a credit loop anyway"),
-        // Nobody can do anything about it any more, and most detours around a ring have it.
+        // The engine does not exclude credit loops; a note of the plan says so.
+        Some(_) if !is_clean => {
+            info!("transition: {what}; the new routes have a credit loop by themselves")
+        }
+        // Information only: the transition is over, and most detours around a ring have this.
         Some(cycle) => info!(
             "transition: {what}; while old and new routes coexisted, for the time of these Sets, a \
              deadlock was possible, though neither has a credit loop by itself: {cycle}"

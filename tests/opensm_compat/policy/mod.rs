@@ -216,7 +216,7 @@ fn compare(case: &Case) -> Outcome {
         (Ok(ours), Ok(theirs)) => (ours, theirs),
         (Err(_), Err(_)) => return outcome,
         (Err(error), Ok(theirs)) => {
-            if error.contains("does not start with wrong partitions") {
+            if error.contains("does not start with an invalid partitions.conf") {
                 outcome.by_design("wrong partitions.conf");
             } else {
                 outcome.differences.push(format!("only OpenSM manages the fabric: {error}"));

@@ -1,12 +1,12 @@
-//! The log, in the shape of OpenSM's, since people and scripts grep for it:
+//! The log file, in OpenSM's line format, which people and scripts search:
 //!
 //! ```text
 //! Nov 21 01:34:05 123456 [5F3A] 0x02 -> sweep: 30 switches, 30 channel adapters
 //! ```
 //!
-//! Local time with microseconds, thread, flags, the place in the program, the message. The
-//! stages log with [`tracing`]; [`layer`] turns its events into such lines, [`sink`] owns the
-//! file. What OpenSM's flags (`-D`) enable:
+//! Each line has the local time with microseconds, the thread, the flags, the module and the
+//! message. Modules log with [`tracing`]; [`layer`] formats its events, and [`sink`] owns the
+//! file. OpenSM's flags (`-D`) enable these events:
 //!
 //! | flag | `tracing` |
 //! |---|---|
@@ -14,11 +14,11 @@
 //! | 0x02 [`flags::INFO`] | `info!` |
 //! | 0x04 [`flags::VERBOSE`] | `debug!` |
 //! | 0x08 [`flags::DEBUG`] | `trace!` |
-//! | 0x10, 0x20, 0x40 | [`log_as!`](crate::log_as) with the flag |
-//! | 0x80 [`flags::SYS`] | [`major!`](crate::major): syslog and standard output too; always enabled where events are announced |
+//! | 0x10, 0x20, 0x40 | [`log_with_flags!`](crate::log_with_flags) with the flag |
+//! | 0x80 [`flags::SYS`] | [`log_major!`](crate::log_major): also to syslog and standard output; always enabled if [`LogConfig::announce`] is set |
 //!
-//! Lines are buffered, as OpenSM's are; errors and major events reach the file at once, and so
-//! does everything with `-d 2`. The daemon calls [`LogHandle::flush`] when it has nothing to do.
+//! Lines are buffered, as in OpenSM, and flushed at intervals ([`LogHandle::flush`]). Errors and
+//! major events are written at once, and with `-d 2` all lines.
 
 mod layer;
 mod sink;
@@ -37,67 +37,66 @@ use tracing_subscriber::layer::SubscriberExt as _;
 pub mod flags {
     /// Errors and warnings.
     pub const ERROR: u8 = 0x01;
-    /// Few and basic messages.
+    /// Basic messages.
     pub const INFO: u8 = 0x02;
-    /// What is of interest.
+    /// Detailed messages.
     pub const VERBOSE: u8 = 0x04;
-    /// For diagnosis.
+    /// Messages for debugging.
     pub const DEBUG: u8 = 0x08;
     /// Entry to and exit from functions.
     pub const FUNCS: u8 = 0x10;
     /// Every MAD.
     pub const FRAMES: u8 = 0x20;
-    /// Routing; dump files are written too.
+    /// Routing; also enables dump files of the routes.
     pub const ROUTING: u8 = 0x40;
-    /// Major events, to syslog too.
+    /// Major events, also sent to syslog.
     pub const SYS: u8 = 0x80;
 }
 
-/// Logs a major event: a bare message without place, with flag 0x80, which also goes to syslog
-/// and standard output. For the lines that OpenSM has too: "SUBNET UP" after the first sweep as
+/// Logs a major event: a message without module name, with flag 0x80, which also goes to syslog
+/// and standard output. Used for lines that OpenSM prints as well: "SUBNET UP" after the first sweep as
 /// master, "Entering MASTER state", "Errors during initialization", "SM port is down",
 /// "Exiting SM" …
 #[macro_export]
-macro_rules! major {
+macro_rules! log_major {
     ($($message:tt)+) => {
         ::tracing::info!(target: "torus_sm::major", flags = 0x80_u64, bare = true, "{}", format_args!($($message)+))
     };
 }
 
-/// Logs a bare message without place with flag 0x02, such as "SUBNET UP" after later sweeps.
+/// Logs a message without module name, with flag 0x02, such as "SUBNET UP" after later sweeps.
 #[macro_export]
-macro_rules! plain {
+macro_rules! log_plain {
     ($($message:tt)+) => {
         ::tracing::info!(bare = true, "{}", format_args!($($message)+))
     };
 }
 
-/// Logs with one of the [`flags`] that `tracing`'s levels do not
-/// have: `log_as!(flags::ROUTING, "…")`.
+/// Logs with [`flags`] that no `tracing` level corresponds to:
+/// `log_with_flags!(flags::ROUTING, "…")`.
 #[macro_export]
-macro_rules! log_as {
+macro_rules! log_with_flags {
     ($flags:expr, $($message:tt)+) => {
         ::tracing::info!(flags = u64::from($flags), "{}", format_args!($($message)+))
     };
 }
 
-/// How to log.
+/// The configuration of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogConfig {
-    /// Where to.
     pub destination: Destination,
     /// Enabled [`flags`].
     pub flags: u8,
     /// Flush after every line.
     pub force_flush: bool,
-    /// Append to what is there; false empties the file when it is opened first.
+    /// Append to an existing file; otherwise the file is truncated when the log is started.
     pub append: bool,
-    /// Size in bytes at which the file starts again; 0 is no limit.
+    /// Size in bytes at which the file is truncated; 0 for no limit.
     pub max_size: u64,
     /// Prefix of every message.
     pub prefix: Option<String>,
-    /// Send major events to syslog and print them; without it, a major event is a line like
-    /// others, which [`flags::SYS`] enables. This is settled when the log is opened.
+    /// Send major events to syslog and standard output. Otherwise they are log lines only, enabled by
+    /// [`flags::SYS`]. A reload does not change this.
     pub announce: bool,
 }
 
@@ -115,13 +114,13 @@ impl From<&Options> for LogConfig {
     }
 }
 
-/// The log while it is open, for the one who owns the daemon.
+/// Controls the open log.
 #[derive(Clone)]
 pub struct LogHandle(Arc<Shared>);
 
 struct Shared {
     flags: AtomicU8,
-    /// Flags that are enabled whatever `flags` says.
+    /// Flags that are always enabled.
     always: u8,
     sink: Mutex<Sink>,
 }
@@ -131,16 +130,16 @@ impl Shared {
         wanted & (self.flags.load(Ordering::Relaxed) | self.always) != 0
     }
 
-    /// A thread that panicked while it wrote leaves at worst half a line.
+    /// A panic during a write leaves at worst an incomplete line behind.
     fn sink(&self) -> MutexGuard<'_, Sink> {
         self.sink.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Opens the log and makes it the one that `tracing` writes to in the whole process.
+/// Opens the log and installs it as the global `tracing` subscriber.
 ///
 /// # Errors
-/// The file cannot be opened, or there is a log already.
+/// The file cannot be opened, or a subscriber is installed already.
 pub fn start(config: &LogConfig) -> io::Result<LogHandle> {
     let (layer, handle) = open(config)?;
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer))
@@ -161,32 +160,30 @@ pub fn open(config: &LogConfig) -> io::Result<(LogLayer, LogHandle)> {
 }
 
 impl LogHandle {
-    /// Enables other [`flags`].
     pub fn set_flags(&self, flags: u8) {
         self.0.flags.store(flags, Ordering::Relaxed);
         tracing::callsite::rebuild_interest_cache();
     }
 
-    /// The enabled [`flags`].
     pub fn flags(&self) -> u8 {
         self.0.flags.load(Ordering::Relaxed)
     }
 
-    /// Takes over what may change while the log is open: flags, flushing, size, prefix.
+    /// Applies the settings that may change while the log is open: flags, flushing, size, prefix.
     pub fn reconfigure(&self, config: &LogConfig) {
         self.set_flags(config.flags);
         self.0.sink().reconfigure(config);
     }
 
-    /// Closes the file and opens it anew by its name, for log rotation.
+    /// Closes the file and opens it again by its name, for log rotation.
     ///
     /// # Errors
-    /// The file cannot be opened; the log goes on in the old one then.
+    /// The file cannot be opened; logging continues in the old file.
     pub fn reopen(&self) -> io::Result<()> {
         self.0.sink().reopen()
     }
 
-    /// Writes what is buffered.
+    /// Writes buffered lines to the file.
     pub fn flush(&self) {
         self.0.sink().flush();
     }

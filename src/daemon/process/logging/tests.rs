@@ -54,9 +54,9 @@ fn lines_have_opensms_shape() {
                 "4E05", "no rings",
             ));
             tracing::debug!("not shown");
-            crate::plain!("SUBNET UP");
-            crate::major!("Entering {} state", "MASTER");
-            crate::log_as!(flags::ROUTING, "not shown either");
+            crate::log_plain!("SUBNET UP");
+            crate::log_major!("Entering {} state", "MASTER");
+            crate::log_with_flags!(flags::ROUTING, "not shown either");
         },
     );
     assert_eq!(
@@ -84,8 +84,8 @@ fn words_by_flags(announce: bool) -> Vec<String> {
                 tracing::error!("error");
                 tracing::debug!("verbose");
                 tracing::trace!("debug");
-                crate::log_as!(flags::FRAMES, "frame");
-                crate::major!("major");
+                crate::log_with_flags!(flags::FRAMES, "frame");
+                crate::log_major!("major");
             };
             say();
             for flags in [0x04, 0x08, 0x20] {

@@ -1,168 +1,132 @@
-//! One pass through the stages: plan, verify, apply, publish. `decision`: what a planning came to;
-//! `groups`: a short pass where only multicast groups changed.
+//! Brings the fabric to its configured state: plan, verify, apply, publish.
+//!
+//! [`Reconfigurer::run`] takes what a sweep found through all stages.
+//! [`Reconfigurer::update_multicast`] does so for changed multicast groups only, without a sweep.
+//!
+//! * `state`: what a reconfiguration leaves for the next one;
+//! * `registry_queries`: reads multicast groups and alias GUIDs from the SA server;
+//! * `decision`: turns the result of planning and verification into a plan or a rejection with
+//!   its reasons;
+//! * `multicast`: the update of multicast groups;
+//! * `log_once`: log lines.
 
+mod decision;
+mod log_once;
 mod multicast;
-mod outcome;
+mod registry_queries;
+mod state;
 
-use crate::apply::{Acknowledged, ApplyReport, apply};
+use crate::apply::apply;
 use crate::config::files;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
-use crate::config::prefix_routes::PrefixRoute;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::process::operator_log;
 use crate::daemon::process::priority::spawn_low_priority;
-use crate::daemon::sm_loop::baseline_cache::BaselineCache;
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::file_writer::{FileWriter, WriteJob};
 use crate::daemon::sm_loop::files::StateFiles;
-use crate::daemon::sm_loop::partitions::PartitionState;
 use crate::daemon::sm_loop::planning::PlanRequest;
-use crate::daemon::sm_loop::qos_policy::{PolicyInputs, QosPolicyState};
-use crate::daemon::sm_loop::transitions::TransitionMonitor;
+use crate::daemon::sm_loop::qos_policy::PolicyInputs;
 use crate::fabric::{Fabric, PortId};
-use crate::notes::{Note, Severity};
+use crate::notes::{Note, Severity, counted};
 use crate::observe::{Observation, SweepError};
 use crate::plan::Plan;
-use crate::plan::aliases::AliasBlock;
-use crate::plan::lids::Memory;
 use crate::plan::multicast::GroupMembers;
 use crate::plan::qos::policy::EffectivePolicy;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
-use crate::transport::client::SmpClient;
-use crate::verify::baseline::VerifiedBaseline;
 use crate::verify::{Checks, Extent, Verified};
 use crate::wire::attr::{CapMask, PortState};
+use decision::decide;
+use log_once::{LoggedFindings, log_applied, log_traffic};
 use multicast::MulticastUpdateState;
-use outcome::decide;
+use state::{ConfigState, DeviceState, MasterState, PlanState};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tracing::{debug, error, info, warn};
+use tracing::debug;
 
-/// How a pass ended.
+/// How a reconfiguration ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReconfigureOutcome {
-    /// Everything is as planned.
+    /// All devices are configured as planned.
     Up,
-    /// Some devices did not take what they were sent.
+    /// Some devices did not acknowledge their configuration.
     Incomplete(String),
-    /// There is no plan: the fabric stays as it is.
+    /// There is no valid plan: the fabric keeps its configuration.
     Rejected(String),
 }
 
-/// What outlives a pass.
+/// Plans, verifies, applies and publishes, with the state kept in between.
 pub struct Reconfigurer {
-    memory: Memory,
-    partitions: PartitionState,
-    policy: QosPolicyState,
-    /// prefix-routes.conf as last read, and what was odd about it.
-    prefix_routes: (Vec<PrefixRoute>, Vec<Note>),
-    acknowledged: Acknowledged,
+    config: ConfigState,
+    plan: PlanState,
+    devices: DeviceState,
+    master: MasterState,
     file_writer: FileWriter,
-    transitions: TransitionMonitor,
-    last_plan: Option<Arc<Plan>>,
-    /// What `last_plan` was made from.
-    last_order: Option<PlanRequest>,
-    /// What passes over groups alone go by; `None` if there cannot be one.
-    multicast: Option<MulticastUpdateState>,
-    baselines: BaselineCache<VerifiedBaseline>,
-    generation: u64,
-    was_up: bool,
-    /// No plan has been applied since this SM became master.
-    is_new_master: bool,
-    last_notes: Vec<Note>,
-    last_faults: Vec<String>,
-    /// The last pass left something undone.
-    pub is_unsettled: bool,
+    logged: LoggedFindings,
+    /// The last reconfiguration is incomplete, so that the next sweep must be a heavy one.
+    pub needs_heavy_sweep: bool,
 }
 
 impl Reconfigurer {
-    /// Before the first pass: remembers the LIDs of the cache file.
+    /// Starts with the LIDs of guid2lid.
     pub fn new(
         context: &ManagerContext,
         options: &Options,
         partitions: Arc<PartitionsConfig>,
     ) -> Self {
         Self {
-            memory: context.files.read_memory(options),
-            partitions: PartitionState::new(partitions),
-            policy: QosPolicyState::default(),
-            prefix_routes: Default::default(),
-            acknowledged: Acknowledged::default(),
+            config: ConfigState::new(partitions),
+            plan: PlanState::new(context.files.read_memory(options)),
+            devices: DeviceState::default(),
+            master: MasterState::default(),
             file_writer: FileWriter::new(context.files.clone()),
-            transitions: TransitionMonitor::default(),
-            last_plan: None,
-            last_order: None,
-            multicast: None,
-            baselines: BaselineCache::default(),
-            generation: 0,
-            was_up: false,
-            is_new_master: true,
-            last_notes: Vec::new(),
-            last_faults: Vec::new(),
-            is_unsettled: false,
+            logged: LoggedFindings::default(),
+            needs_heavy_sweep: false,
         }
     }
 
-    /// What counts from the next pass on.
-    pub fn reconfigure(&mut self, partitions: Arc<PartitionsConfig>) {
-        self.partitions.reconfigure(partitions);
-        self.policy.reconfigure();
-        self.multicast = None;
+    /// Uses new configuration files from the next reconfiguration on.
+    pub fn reload(&mut self, partitions: Arc<PartitionsConfig>) {
+        self.config.partitions.reload(partitions);
+        self.config.qos_policy.reload();
+        self.plan.multicast = None;
     }
 
-    /// Another SM ruled meanwhile: what it gave out counts, and what was written before it does
-    /// not any more.
+    /// Discards what this SM knew before it was standby: another master may have changed LIDs and
+    /// tables since.
     pub fn after_standby(&mut self, files: &StateFiles, options: &Options) {
         let stored = files.read_memory(options).guid2lid;
-        self.memory = std::mem::take(&mut self.memory).after_standby(options, stored);
-        self.acknowledged.forget_all();
-        self.last_plan = None;
-        (self.last_order, self.baselines) = (None, BaselineCache::default());
-        self.multicast = None;
-        self.was_up = false;
-        self.is_new_master = true;
+        let memory = std::mem::take(&mut self.plan.memory).after_standby(options, stored);
+        let generation = self.plan.generation;
+        self.plan = PlanState { generation, ..PlanState::new(memory) };
+        self.devices.acknowledged.forget_all();
+        self.master = MasterState::default();
     }
 
-    /// Tells the faults of a sweep that were not told before.
-    pub fn told_faults(&mut self, observation: &Observation, took: Duration) {
-        let fabric = &observation.fabric;
-        let (nodes, switches) = (fabric.nodes().len(), fabric.switches().len());
-        debug!("heavy sweep: {nodes} nodes, {switches} switches in {took:?}");
-        let faults: Vec<String> = fabric.faults().iter().map(ToString::to_string).collect();
-        for fault in faults.iter().filter(|fault| !self.last_faults.contains(fault)) {
-            warn!("{fault}");
-        }
-        self.last_faults = faults;
+    /// Logs new faults that a heavy sweep found.
+    pub fn log_faults(&mut self, observation: &Observation, duration: Duration) {
+        self.logged.log_faults(observation, duration);
     }
 
-    /// Tells why a sweep brought nothing home, once for each reason.
-    pub fn told_failure(&mut self, problem: &SweepError) {
-        let text = problem.to_string();
-        if self.last_faults == [text.clone()] {
-            return;
-        }
-        match problem {
-            SweepError::LocalDown => operator_log::port_down(),
-            _ => error!("heavy sweep: {text}"),
-        }
-        self.last_faults = vec![text];
+    /// Logs why a heavy sweep failed.
+    pub fn log_sweep_failure(&mut self, problem: &SweepError) {
+        self.logged.log_failure(problem);
     }
 
-    /// Waits for the files of the last pass, and writes what a later start is to remember.
-    pub async fn leave(&mut self, files: &StateFiles, options: &Options) {
+    /// Waits for files being written and checks in progress, and writes guid2lid.
+    pub async fn shut_down(&mut self, files: &StateFiles, options: &Options) {
         self.file_writer.finish().await;
-        self.transitions.finish().await;
-        if self.generation > 0 {
-            files.write_memory(&self.memory, options);
+        self.devices.transitions.finish().await;
+        if self.plan.generation > 0 {
+            files.write_memory(&self.plan.memory, options);
         }
     }
 
-    /// Plans for what was observed and brings the fabric there.
+    /// Plans for the observed fabric and programs it.
     pub async fn run(
         &mut self,
         context: &ManagerContext,
@@ -170,63 +134,55 @@ impl Reconfigurer {
         observation: &mut Observation,
     ) -> ReconfigureOutcome {
         let start = Instant::now();
-        self.multicast = None;
-        if let Some(groups) = self.partitions.resolve(options) {
-            // Without a desk there is nobody who wants to know.
-            let _ = context.sa_server.send(SaCommand::SetPermanentGroups(groups)).await;
-        }
-        self.tell_prefix_routes(context, options).await;
-        let (groups_planned, groups) = ask_groups(context, observation).await;
-        let planned = self.plan(context, options, observation, groups).await;
-        let verified = match planned {
+        self.plan.multicast = None;
+        self.update_sa_server(context, options).await;
+        let (generation, groups) = registry_queries::groups(context, observation).await;
+        let verified = match self.plan(context, options, observation, groups).await {
             Ok(verified) => verified,
-            Err(refused) => {
-                return ReconfigureOutcome::Rejected(self.refused(context, options, refused));
+            Err(rejected) => {
+                return ReconfigureOutcome::Rejected(self.reject(context, options, rejected));
             }
         };
-        let planned_after = start.elapsed();
-        self.transitions.begin(&self.acknowledged);
+        let planning = start.elapsed();
+        let DeviceState { acknowledged, transitions } = &mut self.devices;
+        transitions.begin(acknowledged);
         let mut report =
-            apply(&context.client, observation, &verified, &mut self.acknowledged, options).await;
-        self.tell_applied(observation, &report, planned_after, start.elapsed());
-        tell_traffic(&context.client);
-        let policy = self.policy(context, options, observation, &verified).await;
-        let subnet =
-            self.publish(context, options, observation, &verified, (policy, report.failed.len()));
-        let memory = self.memory.clone();
-        let job =
-            WriteJob { memory, options: options.clone(), subnet: Some(subnet), refused: None };
-        self.file_writer.write(job);
-        if let Some(order) = self.last_order.take() {
-            self.multicast = Some(MulticastUpdateState::new(groups_planned, observation, &order));
-            self.prepare(observation, verified.plan(), order);
+            apply(&context.client, observation, &verified, acknowledged, options).await;
+        log_applied(observation, &report, planning, start.elapsed());
+        log_traffic(&context.client);
+        let policy = self.effective_policy(context, options, observation, &verified).await;
+        let failed = report.failed.len();
+        let subnet = self.publish(context, options, observation, &verified, (policy, failed));
+        self.write_files(options, Some(subnet), None);
+        if let Some(request) = self.plan.request.take() {
+            let state = MulticastUpdateState::new(generation, observation, &request);
+            self.plan.multicast = Some(state);
+            self.prepare_baseline(observation, verified.plan(), request);
         }
-        // Without a desk there is nobody who waits for it.
-        let _ = context.sa_server.send(SaCommand::GroupsProgrammed).await;
+        send(context, SaCommand::GroupsProgrammed).await;
+        self.needs_heavy_sweep |= report.transition.is_some_and(|order| order.withheld > 0);
         let checks = Checks::new(options.qos);
-        self.is_unsettled |= report.transition.is_some_and(|order| order.withheld > 0);
-        self.transitions.end(&observation.fabric, &verified, checks, &mut report);
-        if report.failed.is_empty() {
-            operator_log::subnet_up(!self.was_up);
-            self.was_up = true;
-            return ReconfigureOutcome::Up;
+        self.devices.transitions.end(&observation.fabric, &verified, checks, &mut report);
+        if failed == 0 {
+            operator_log::subnet_up(!self.master.was_up);
+            self.master.was_up = true;
+        } else {
+            operator_log::errors_during_initialization();
         }
-        operator_log::errors_during_initialization();
-        ReconfigureOutcome::Incomplete(format!(
-            "{} Sets were not acknowledged",
-            report.failed.len()
-        ))
+        outcome(failed)
     }
 
-    /// Tells the SA desk which routers lead to other subnets, if the file has changed.
-    async fn tell_prefix_routes(&mut self, context: &ManagerContext, options: &Options) {
-        let read = files::prefix_routes(options);
-        if read == self.prefix_routes {
-            return;
+    /// Sends changed permanent groups and prefix routes to the SA server.
+    async fn update_sa_server(&mut self, context: &ManagerContext, options: &Options) {
+        if let Some(groups) = self.config.partitions.resolve(options) {
+            send(context, SaCommand::SetPermanentGroups(groups)).await;
         }
-        read.1.iter().for_each(operator_log::note);
-        let _ = context.sa_server.send(SaCommand::SetPrefixRoutes(read.0.clone())).await;
-        self.prefix_routes = read;
+        let (routes, notes) = files::prefix_routes(options);
+        if (&routes, &notes) != (&self.config.prefix_routes.0, &self.config.prefix_routes.1) {
+            notes.iter().for_each(operator_log::note);
+            send(context, SaCommand::SetPrefixRoutes(routes.clone())).await;
+            self.config.prefix_routes = (routes, notes);
+        }
     }
 
     async fn plan(
@@ -236,155 +192,134 @@ impl Reconfigurer {
         observation: &Observation,
         groups: Vec<GroupMembers>,
     ) -> Result<Verified, PlanRejected> {
-        let last = context.subnet.borrow().clone();
-        let failed = |problem: String| {
+        let published = context.subnet.borrow().clone();
+        let rejected = |problem: String| {
             let (notes, dumps) = (Vec::new(), Vec::new());
-            PlanRejected::new(notes, dumps, problem, last.as_deref(), &observation.fabric)
+            PlanRejected::new(notes, dumps, problem, published.as_deref(), &observation.fabric)
         };
-        let order = PlanRequest {
+        let request = PlanRequest {
             fabric: observation.fabric.clone(),
             pkeys: observation.pkeys.clone(),
             options: options.clone(),
             torus_config: Arc::new(context.files.read_torus_config(options)),
-            chain: Arc::new(context.files.chain(options).map_err(failed)?),
-            partitions: self.partitions.current(),
-            qos_policy: self.policy.current(options),
+            chain: Arc::new(context.files.chain(options).map_err(rejected)?),
+            partitions: self.config.partitions.current(),
+            qos_policy: self.config.qos_policy.current(options),
             groups: Arc::new(groups),
-            memory: self.memory.clone(),
-            aliases: Arc::new(ask_aliases(context, observation).await),
+            memory: self.plan.memory.clone(),
+            aliases: Arc::new(registry_queries::aliases(context, observation).await),
             reregister: self.clients_to_reregister(&observation.fabric, options),
         };
-        let (previous, foundation) = (self.last_plan.clone(), self.baselines.latest().await);
-        self.last_order = Some(order.clone());
-        let before = last.clone();
+        let (previous, baseline) = (self.plan.in_force.clone(), self.plan.baselines.latest().await);
+        self.plan.request = Some(request.clone());
+        let last = published.clone();
         let work = move || {
-            let outcome = order.plan(previous.as_deref(), foundation.as_deref());
-            let (decision, remains) = decide(outcome, before.as_deref(), &order.fabric);
-            (decision, remains.map(|remains| (order, remains)))
+            let outcome = request.plan(previous.as_deref(), baseline.as_deref());
+            let (decision, pending) = decide(outcome, last.as_deref(), &request.fabric);
+            (decision, pending.map(|pending| (request, pending)))
         };
         let planned = spawn_low_priority(work).await;
-        let ((outcome, memory), remains) =
-            planned.map_err(|panic| failed(format!("planning failed: {panic}")))?;
-        self.memory = memory;
-        if let Some((order, remains)) = remains {
-            self.baselines.carry(move || order.carry(remains));
+        let ((verified, memory), pending) =
+            planned.map_err(|panic| rejected(format!("planning failed: {panic}")))?;
+        self.plan.memory = memory;
+        if let Some((request, pending)) = pending {
+            self.plan.baselines.carry(move || request.complete_baseline(pending));
         }
-        let verified = outcome?;
-        match verified.summary().extent {
-            Extent::Full => {}
-            Extent::Incremental => {
-                debug!("verified what changed: old and new routes together have no credit loop");
-            }
-            Extent::FaultFree => {
-                debug!("verified what changed since before the failure that is repaired now");
-            }
-        }
-        let notes = verified.plan().notes.iter().chain(&verified.summary().notes);
-        let notes = self.partitions.notes().iter().chain(notes);
-        self.tell_notes(&notes.cloned().collect::<Vec<_>>());
+        let verified = verified?;
+        log_extent(verified.summary().extent);
+        self.log_notes(&verified);
         Ok(verified)
     }
 
-    /// Lays the foundation for the next plan, beside the loop.
-    fn prepare(&mut self, observation: &Observation, plan: &Arc<Plan>, order: PlanRequest) {
-        let order = PlanRequest {
+    /// Computes the baseline for the next plan, on another thread.
+    fn prepare_baseline(
+        &mut self,
+        observation: &Observation,
+        plan: &Arc<Plan>,
+        request: PlanRequest,
+    ) {
+        let request = PlanRequest {
             fabric: observation.fabric.clone(),
             pkeys: observation.pkeys.clone(),
-            memory: self.memory.clone(),
+            memory: self.plan.memory.clone(),
             reregister: HashSet::new(),
-            ..order
+            ..request
         };
         let plan = plan.clone();
-        self.baselines.lay(move |last| order.prepare(&plan, last));
+        self.plan.baselines.compute(move |last| request.prepare_baseline(&plan, last));
     }
 
-    /// Tells why there is no plan, in the log and to whoever watches; the last words of it.
-    fn refused(
+    /// Logs and publishes why there is no plan; returns the last error.
+    fn reject(
         &mut self,
         context: &ManagerContext,
         options: &Arc<Options>,
-        refused: PlanRejected,
+        rejected: PlanRejected,
     ) -> String {
-        let mut errors = refused.notes.iter().filter(|note| note.severity == Severity::Error);
+        let mut errors = rejected.notes.iter().filter(|note| note.severity == Severity::Error);
         let headline = errors.next_back().map(ToString::to_string).unwrap_or_default();
-        let notes: Vec<Note> =
-            self.partitions.notes().iter().chain(&refused.notes).cloned().collect();
-        self.tell_notes(&notes);
-        let is_new = context.refused.borrow().as_deref() != Some(&refused);
+        let notes = self.config.partitions.notes().iter().chain(&rejected.notes);
+        self.logged.log_notes(notes.cloned().collect());
+        let is_new = context.refused.borrow().as_deref() != Some(&rejected);
         if is_new {
-            let refused = Some(Arc::new(refused));
-            context.refused.send_replace(refused.clone());
-            // What was published last may not be written yet.
+            let rejected = Some(Arc::new(rejected));
+            context.refused.send_replace(rejected.clone());
+            // The job replaces one with the last snapshot that may not be written yet.
             let subnet = context.subnet.borrow().clone();
-            let (memory, options) = (self.memory.clone(), options.clone());
-            self.file_writer.write(WriteJob { memory, options, subnet, refused });
+            self.write_files(options, subnet, rejected);
         }
         headline
     }
 
-    /// On the first pass as master, the clients of all hosts are asked to register again, for
-    /// this SM knows nothing of their groups, services and subscriptions; later those that came.
+    fn write_files(
+        &mut self,
+        options: &Arc<Options>,
+        subnet: Option<Arc<Subnet>>,
+        rejected: Option<Arc<PlanRejected>>,
+    ) {
+        let (memory, options) = (self.plan.memory.clone(), options.clone());
+        self.file_writer.write(WriteJob { memory, options, subnet, rejected });
+    }
+
+    /// End ports to set ClientReregister for. With the first plan as master these are all hosts,
+    /// because this SM lacks their groups, services and subscriptions; later, those that came up.
     fn clients_to_reregister(&self, fabric: &Fabric, options: &Options) -> HashSet<PortId> {
         if options.no_clients_rereg {
             return HashSet::new();
         }
         let is_host_port = |&port: &PortId| {
             let info = fabric.port(port).info;
-            let able = info.is_some_and(|info| info.has(CapMask::CLIENT_REREGISTER));
+            let is_capable = info.is_some_and(|info| info.has(CapMask::CLIENT_REREGISTER));
             let comes_up = fabric.port(port).state() == PortState::Init;
-            able && !fabric.node_of(port).is_switch() && (self.is_new_master || comes_up)
+            let is_due = self.master.is_first_plan || comes_up;
+            is_capable && !fabric.node_of(port).is_switch() && is_due
         };
         fabric.end_ports().filter(is_host_port).collect()
     }
 
-    /// Tells notes that the last pass did not have.
-    fn tell_notes(&mut self, notes: &[Note]) {
-        notes.iter().filter(|note| !self.last_notes.contains(note)).for_each(operator_log::note);
-        self.last_notes = notes.to_vec();
+    /// Logs the notes of a plan that passed.
+    fn log_notes(&mut self, verified: &Verified) {
+        let notes = verified.plan().notes.iter().chain(&verified.summary().notes);
+        let notes: Vec<Note> =
+            self.config.partitions.notes().iter().chain(notes).cloned().collect();
+        self.logged.log_notes(notes);
     }
 
-    fn tell_applied(
-        &self,
-        observation: &Observation,
-        report: &ApplyReport,
-        planned: Duration,
-        total: Duration,
-    ) {
-        for (item, problem) in report.failed.iter().take(20) {
-            error!("{}: {problem}", item.describe(&observation.fabric));
-        }
-        if report.failed.len() > 20 {
-            error!("… and {} more Sets failed", report.failed.len() - 20);
-        }
-        for (item, problem) in &report.without_aliases {
-            let what = item.describe(&observation.fabric);
-            warn!("{what}: {problem}; its alias GUIDs are not in its table");
-        }
-        let lfts = report.lfts_done.unwrap_or_default();
-        info!(
-            "programmed {} Sets ({} LFT blocks, the last after {lfts:?}); planned in {planned:?}, \
-             all in {total:?}",
-            report.sets(),
-            report.lft_blocks
-        );
-    }
-
-    /// What the QoS policy means for this fabric.
-    async fn policy(
+    async fn effective_policy(
         &mut self,
         context: &ManagerContext,
         options: &Options,
         observation: &Observation,
         verified: &Verified,
     ) -> Option<Arc<EffectivePolicy>> {
-        let own = context.sm_status.borrow().guid;
-        let ground = PolicyInputs {
+        let own_port = context.sm_status.borrow().guid;
+        let inputs = PolicyInputs {
             fabric: observation.fabric.clone(),
             plan: verified.plan().clone(),
-            partitions: self.partitions.current(),
-            own,
+            partitions: self.config.partitions.current(),
+            own_port,
         };
-        self.policy.effective(options, ground).await
+        self.config.qos_policy.effective(options, inputs).await
     }
 
     fn publish(
@@ -395,12 +330,12 @@ impl Reconfigurer {
         verified: &Verified,
         (qos_policy, failed_sets): (Option<Arc<EffectivePolicy>>, usize),
     ) -> Arc<Subnet> {
-        self.generation += 1;
-        self.is_new_master = false;
+        self.plan.generation += 1;
+        self.master.is_first_plan = false;
         let plan = verified.plan().clone();
-        self.last_plan = Some(plan.clone());
+        self.plan.in_force = Some(plan.clone());
         let subnet = Arc::new(Subnet {
-            generation: self.generation,
+            generation: self.plan.generation,
             fabric: observation.fabric.clone(),
             plan,
             options: options.clone(),
@@ -414,34 +349,30 @@ impl Reconfigurer {
     }
 }
 
-/// Asks the registry who is in which multicast group, and for its generation.
-async fn ask_groups(
-    context: &ManagerContext,
-    observation: &Observation,
-) -> (u64, Vec<GroupMembers>) {
-    let (reply, answer) = oneshot::channel();
-    let command = SaCommand::GetGroups { fabric: observation.fabric.clone(), reply };
-    if context.sa_server.send(command).await.is_err() {
-        return (0, Vec::new());
+/// The outcome after this number of failed Sets.
+fn outcome(failed: usize) -> ReconfigureOutcome {
+    match failed {
+        0 => ReconfigureOutcome::Up,
+        _ => ReconfigureOutcome::Incomplete(format!(
+            "{} not acknowledged",
+            counted(failed, "Set was", "Sets were")
+        )),
     }
-    answer.await.unwrap_or_default()
 }
 
-/// Tells how many SMPs went out since the start, for those who watch the load on VL15.
-fn tell_traffic(client: &SmpClient) {
-    let counters = client.counters();
-    info!(
-        "SMPs since the start: {} Gets, {} Sets, {} without answer, {} refused",
-        counters.gets, counters.sets, counters.unanswered, counters.refused
-    );
+/// Sends a command. A daemon that ends has no SA server any more, which needs no commands then.
+async fn send(context: &ManagerContext, command: SaCommand) {
+    let _ = context.sa_server.send(command).await;
 }
 
-/// Asks the registry for the alias GUIDs.
-async fn ask_aliases(context: &ManagerContext, observation: &Observation) -> Vec<AliasBlock> {
-    let (reply, answer) = oneshot::channel();
-    let command = SaCommand::GetAliases { fabric: observation.fabric.clone(), reply };
-    if context.sa_server.send(command).await.is_err() {
-        return Vec::new();
+fn log_extent(extent: Extent) {
+    match extent {
+        Extent::Full => {}
+        Extent::Incremental => {
+            debug!("verified the changes: old and new routes together have no credit loop");
+        }
+        Extent::FaultFree => {
+            debug!("verified the changes from the last fault-free fabric: no credit loop");
+        }
     }
-    answer.await.unwrap_or_default()
 }

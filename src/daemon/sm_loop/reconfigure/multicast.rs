@@ -1,20 +1,23 @@
-//! The short pass where nothing changed but the members of multicast groups.
+//! Updates of multicast groups between full reconfigurations.
 //!
-//! Routes, partitions and the QoS policy stay as they are: only trees of groups that changed are
-//! planned, verified and written. Whatever is not as it should be (no plan in force, another
-//! picture of the fabric, a plan that does not pass) is for a whole pass, which tells it as well.
+//! Routes, partitions and the QoS policy stay as they are: only the trees of changed groups are
+//! planned, verified and written. If that is not possible (no plan in force, another fabric
+//! snapshot, a plan that fails verification), a full reconfiguration follows, which also logs the
+//! reasons.
 
-use super::{ReconfigureOutcome, Reconfigurer};
+use super::log_once::log_failed_sets;
+use super::state::{DeviceState, PlanState};
+use super::{ReconfigureOutcome, Reconfigurer, outcome, registry_queries, send};
 use crate::apply::{ApplyReport, apply_groups};
 use crate::config::options::Options;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::context::ManagerContext;
-use crate::daemon::sm_loop::file_writer::WriteJob;
 use crate::daemon::sm_loop::files::LOG_ROUTING;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::Fabric;
 use crate::ids::Mlid;
+use crate::notes::counted;
 use crate::observe::Observation;
 use crate::plan::Plan;
 use crate::plan::multicast::{GroupMembers, MulticastDelta};
@@ -24,40 +27,39 @@ use crate::verify::{Checks, Extent, Verified, verify_shared};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-/// When groups have not changed for so long, the foundation of the next plan is laid anew.
-const REST: Duration = Duration::from_secs(1);
+/// Time without changes of groups after which the baseline of the next plan is computed again.
+const QUIET_TIME: Duration = Duration::from_secs(1);
 
-/// What short passes go by.
+/// The state that multicast updates start from.
 pub(super) struct MulticastUpdateState {
     /// The generation of the registry that is planned.
     generation: u64,
-    /// The picture that the plan in force is for.
+    /// The fabric snapshot of the plan in force.
     fabric: Arc<Fabric>,
-    /// What that plan was made from, but for the groups.
-    order: PlanRequest,
-    /// The groups in it.
+    /// The input of that plan, except its groups.
+    request: PlanRequest,
+    /// The groups of the plan in force.
     groups: BTreeMap<Mlid, Vec<GroupMembers>>,
-    proof: Option<MulticastVerifier>,
-    /// The foundation has other groups: when it is to be laid anew.
+    verifier: Option<MulticastVerifier>,
+    /// Time at which the baseline, whose groups are outdated, is computed again.
     renewal: Option<Instant>,
 }
 
 impl MulticastUpdateState {
-    /// After a whole pass.
-    pub(super) fn new(generation: u64, observation: &Observation, order: &PlanRequest) -> Self {
+    /// The state after a full reconfiguration.
+    pub(super) fn new(generation: u64, observation: &Observation, request: &PlanRequest) -> Self {
         let mut groups: BTreeMap<Mlid, Vec<GroupMembers>> = BTreeMap::new();
-        for group in &*order.groups {
+        for group in &*request.groups {
             groups.entry(group.mlid).or_default().push(group.clone());
         }
-        let (fabric, order) = (observation.fabric.clone(), order.clone());
-        Self { generation, fabric, order, groups, proof: None, renewal: None }
+        let (fabric, request) = (observation.fabric.clone(), request.clone());
+        Self { generation, fabric, request, groups, verifier: None, renewal: None }
     }
 
-    fn take_over(&mut self, change: MulticastDelta) {
+    fn apply_delta(&mut self, change: MulticastDelta) {
         for mlid in &change.mlids {
             self.groups.remove(mlid);
         }
@@ -67,116 +69,113 @@ impl MulticastUpdateState {
     }
 }
 
-/// What is done beside the loop.
-struct Work {
+/// The part of an update that runs on another thread.
+struct UpdateJob {
     fabric: Arc<Fabric>,
     options: Arc<Options>,
-    before: Arc<Plan>,
+    in_force: Arc<Plan>,
     change: MulticastDelta,
-    proof: Option<MulticastVerifier>,
+    verifier: Option<MulticastVerifier>,
 }
 
-/// What came of it; no plan if it is faulty.
-struct Done {
+struct UpdateResult {
+    /// `None` if the plan fails verification.
     verified: Option<Verified>,
     change: MulticastDelta,
-    proof: Option<MulticastVerifier>,
+    verifier: Option<MulticastVerifier>,
 }
 
-impl Work {
-    fn run(self) -> Done {
-        let Self { fabric, options, before, change, mut proof } = self;
-        let plan = Arc::new(update_multicast(&fabric, &options, &before, &change));
+impl UpdateJob {
+    fn run(self) -> UpdateResult {
+        let Self { fabric, options, in_force, change, mut verifier } = self;
+        let plan = Arc::new(update_multicast(&fabric, &options, &in_force, &change));
         let checks = Checks::new(options.qos);
-        let known = proof.as_mut().and_then(|proof| proof.check(&fabric, &plan, &checks));
-        let verified = known.or_else(|| verify_shared(&fabric, &plan, &checks).ok());
-        Done { verified, change, proof }
+        let incremental = verifier.as_mut().and_then(|known| known.check(&fabric, &plan, &checks));
+        let verified = incremental.or_else(|| verify_shared(&fabric, &plan, &checks).ok());
+        UpdateResult { verified, change, verifier }
     }
 }
 
 impl Reconfigurer {
-    /// Plans the groups that changed and brings the fabric there. `None` if that takes a whole
-    /// pass.
-    pub async fn regroup(
+    /// Plans the changed groups and programs the fabric. `None` if that needs a full
+    /// reconfiguration.
+    pub async fn update_multicast(
         &mut self,
         context: &ManagerContext,
         options: &Arc<Options>,
         observation: &mut Observation,
     ) -> Option<ReconfigureOutcome> {
         let start = Instant::now();
-        let before = self.last_plan.clone()?;
-        self.find_proof(observation, &before).await;
-        let multicast = self.multicast.as_mut()?;
+        let in_force = self.plan.in_force.clone()?;
+        self.update_verifier(observation, &in_force).await;
+        let multicast = self.plan.multicast.as_mut()?;
         let subnet = context.subnet.borrow().clone()?;
         if !Arc::ptr_eq(&multicast.fabric, &observation.fabric) {
             return None;
         }
-        let asked = ask_regrouping(context, observation, multicast.generation).await;
-        let (generation, change) = asked?;
-        let proof = multicast.proof.take();
+        let changes = registry_queries::group_changes(context, observation, multicast.generation);
+        let (generation, change) = changes.await?;
+        let verifier = multicast.verifier.take();
         let (fabric, options) = (observation.fabric.clone(), options.clone());
-        let work = Work { fabric, options: options.clone(), before, change, proof };
-        let done = spawn_low_priority(|| work.run()).await.ok()?;
+        let job = UpdateJob { fabric, options: options.clone(), in_force, change, verifier };
+        let done = spawn_low_priority(|| job.run()).await.ok()?;
         let (verified, mlids) = (done.verified?, done.change.mlids.len());
-        multicast.proof = done.proof;
-        multicast.take_over(done.change);
+        multicast.verifier = done.verifier;
+        multicast.apply_delta(done.change);
         multicast.generation = generation;
-        self.tell_regrouped(&verified);
-        let planned = start.elapsed();
+        self.log_verified_groups(&verified);
+        let planning = start.elapsed();
         let report = self.apply_groups(context, &options, observation, &verified).await;
-        tell_applied(mlids, &report, planned, start.elapsed());
-        let multicast = self.multicast.as_mut()?;
+        log_groups_applied(observation, mlids, &report, planning, start.elapsed());
+        let multicast = self.plan.multicast.as_mut()?;
         multicast.fabric = observation.fabric.clone();
-        multicast.renewal = Some(Instant::now() + REST);
-        let (policy, failed) = (subnet.qos_policy.clone(), self.acknowledged.pending());
+        multicast.renewal = Some(Instant::now() + QUIET_TIME);
+        let (policy, failed) = (subnet.qos_policy.clone(), self.devices.acknowledged.pending());
         let subnet = self.publish(context, &options, observation, &verified, (policy, failed));
         if options.log_flags & LOG_ROUTING != 0 {
-            let (memory, subnet) = (self.memory.clone(), Some(subnet));
-            self.file_writer.write(WriteJob { memory, options, subnet, refused: None });
+            self.write_files(&options, Some(subnet), None);
         }
-        // Without a desk there is nobody who waits for it.
-        let _ = context.sa_server.send(SaCommand::GroupsProgrammed).await;
-        self.is_unsettled |= report.transition.is_some_and(|order| order.withheld > 0);
-        let failed = report.failed.len();
-        let incomplete =
-            || ReconfigureOutcome::Incomplete(format!("{failed} Sets were not acknowledged"));
-        Some(if failed == 0 { ReconfigureOutcome::Up } else { incomplete() })
+        send(context, SaCommand::GroupsProgrammed).await;
+        self.needs_heavy_sweep |= report.transition.is_some_and(|order| order.withheld > 0);
+        Some(outcome(report.failed.len()))
     }
 
-    /// When [`Self::renew`] is due.
+    /// Time at which [`Self::renew_baseline`] is due.
     pub fn next_renewal(&self) -> Option<Instant> {
-        self.multicast.as_ref().and_then(|multicast| multicast.renewal)
+        self.plan.multicast.as_ref().and_then(|multicast| multicast.renewal)
     }
 
-    /// Lays the foundation of the next plan anew, with the groups of today.
-    pub fn renew(&mut self, observation: &Observation) {
-        let Some((multicast, plan)) = self.multicast.as_mut().zip(self.last_plan.clone()) else {
+    /// Computes the baseline of the next plan again, with the present groups.
+    pub fn renew_baseline(&mut self, observation: &Observation) {
+        let PlanState { multicast: Some(multicast), in_force: Some(plan), .. } = &mut self.plan
+        else {
             return;
         };
+        let plan = plan.clone();
         multicast.renewal = None;
         let groups = multicast.groups.values().flatten().cloned().collect();
-        let order = PlanRequest { groups: Arc::new(groups), ..multicast.order.clone() };
-        // The proof in use is older, and serves until this one is there.
-        self.prepare(observation, &plan, order);
+        let request = PlanRequest { groups: Arc::new(groups), ..multicast.request.clone() };
+        // The present verifier stays in use until the new baseline is complete.
+        self.prepare_baseline(observation, &plan, request);
     }
 
-    /// Takes the latest foundation; waits for it only if there is no other proof.
-    async fn find_proof(&mut self, observation: &Observation, plan: &Plan) {
-        let Some(multicast) = self.multicast.as_mut() else { return };
-        let laid = self.baselines.laid(multicast.proof.is_none()).await;
-        let proof = laid.and_then(|laid| MulticastVerifier::new(laid, &observation.fabric, plan));
-        if proof.is_some() {
-            multicast.proof = proof;
+    /// Builds the verifier on a new baseline, if one is complete. Waits for it only if there is no
+    /// verifier yet.
+    async fn update_verifier(&mut self, observation: &Observation, plan: &Plan) {
+        let Some(multicast) = self.plan.multicast.as_mut() else { return };
+        let baseline = self.plan.baselines.computed(multicast.verifier.is_none()).await;
+        let verifier =
+            baseline.and_then(|known| MulticastVerifier::new(known, &observation.fabric, plan));
+        if verifier.is_some() {
+            multicast.verifier = verifier;
         }
     }
 
-    fn tell_regrouped(&mut self, verified: &Verified) {
+    fn log_verified_groups(&mut self, verified: &Verified) {
         if verified.summary().extent == Extent::Incremental {
-            debug!("verified the trees that changed: no credit loop together with all others");
+            debug!("verified the changed trees: no credit loop together with all other routes");
         }
-        let notes = verified.plan().notes.iter().chain(&verified.summary().notes);
-        let notes = self.partitions.notes().iter().chain(notes);
-        self.tell_notes(&notes.cloned().collect::<Vec<_>>());
+        self.log_notes(verified);
     }
 
     async fn apply_groups(
@@ -186,39 +185,33 @@ impl Reconfigurer {
         observation: &mut Observation,
         verified: &Verified,
     ) -> ApplyReport {
-        // What was verified in its changes was so together with all before.
-        let is_open = verified.summary().extent != Extent::Incremental;
-        if is_open {
-            self.transitions.begin(&self.acknowledged);
+        // Incremental verification covers old and new trees together.
+        let needs_check = verified.summary().extent != Extent::Incremental;
+        let DeviceState { acknowledged, transitions } = &mut self.devices;
+        if needs_check {
+            transitions.begin(acknowledged);
         }
-        let held = &mut self.acknowledged;
-        let mut report = apply_groups(&context.client, observation, verified, held, options).await;
-        if is_open {
+        let client = &context.client;
+        let mut report = apply_groups(client, observation, verified, acknowledged, options).await;
+        if needs_check {
             let checks = Checks::new(options.qos);
-            self.transitions.end(&observation.fabric, verified, checks, &mut report);
+            transitions.end(&observation.fabric, verified, checks, &mut report);
         }
         report
     }
 }
 
-/// Asks the registry what changed about its groups.
-async fn ask_regrouping(
-    context: &ManagerContext,
+fn log_groups_applied(
     observation: &Observation,
-    since: u64,
-) -> Option<(u64, MulticastDelta)> {
-    let (reply, answer) = oneshot::channel();
-    let command = SaCommand::GetGroupChanges { since, fabric: observation.fabric.clone(), reply };
-    context.sa_server.send(command).await.ok()?;
-    answer.await.ok()
-}
-
-fn tell_applied(mlids: usize, report: &ApplyReport, planned: Duration, total: Duration) {
-    for (item, problem) in report.failed.iter().take(20) {
-        tracing::error!("{item:?}: {problem}");
-    }
+    mlids: usize,
+    report: &ApplyReport,
+    planning: Duration,
+    total: Duration,
+) {
+    log_failed_sets(observation, report);
     info!(
-        "multicast: {mlids} MLIDs planned in {planned:?}, programmed with {} Sets, all in {total:?}",
-        report.sets()
+        "multicast: {} planned in {planning:?}, programmed with {}, all in {total:?}",
+        counted(mlids, "MLID", "MLIDs"),
+        counted(report.sets(), "Set", "Sets")
     );
 }

@@ -1,0 +1,55 @@
+//! Turns the result of planning and verification into a plan or a rejection with its reasons.
+
+use crate::fabric::Fabric;
+use crate::plan::compute::PlanError;
+use crate::plan::lids::Memory;
+use crate::publish::Subnet;
+use crate::publish::rejected::PlanRejected;
+use crate::verify::baseline::{Outcome, PendingBaseline, PlanVerdict};
+use crate::verify::{Verified, VerifyFailure};
+
+/// A plan that may be applied, or why there is none; and the memory for the next plan.
+pub(super) type Decision = (Result<Verified, PlanRejected>, Memory);
+
+/// The decision, and the baseline for the next plan, still to be completed.
+pub(super) fn decide(
+    outcome: Outcome,
+    last: Option<&Subnet>,
+    fabric: &Fabric,
+) -> (Decision, Option<PendingBaseline>) {
+    match outcome {
+        Ok(PlanVerdict { verdict, memory, pending_baseline, .. }) => {
+            let verdict = verdict.map_err(|failure| verification_failed(&failure, last, fabric));
+            ((verdict, memory), pending_baseline)
+        }
+        Err(failure) => (planning_failed(*failure, last, fabric), None),
+    }
+}
+
+/// No routing engine can route the fabric.
+fn planning_failed(failure: PlanError, last: Option<&Subnet>, fabric: &Fabric) -> Decision {
+    let PlanError { mut notes, routing_errors, memory, .. } = failure;
+    let engines: Vec<_> = routing_errors.iter().map(|error| error.engine).collect();
+    // OpenSM's wording, which operators' scripts match.
+    let headline = format!(
+        "No routing engine able to successfully configure switch tables on current fabric: {} \
+         refused",
+        engines.join(" and ")
+    );
+    let mut dumps = Vec::new();
+    for error in routing_errors {
+        notes.extend(error.notes);
+        dumps.extend(error.dump);
+    }
+    (Err(PlanRejected::new(notes, dumps, headline, last, fabric)), memory)
+}
+
+/// The plan does not pass verification.
+fn verification_failed(
+    failure: &VerifyFailure,
+    last: Option<&Subnet>,
+    fabric: &Fabric,
+) -> PlanRejected {
+    let headline = format!("the plan is faulty and was not applied: {failure}");
+    PlanRejected::new(Vec::new(), Vec::new(), headline, last, fabric)
+}

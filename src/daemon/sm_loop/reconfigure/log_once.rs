@@ -1,0 +1,103 @@
+//! Log lines of sweeps and reconfigurations. A finding that persists is logged once.
+
+use crate::apply::ApplyReport;
+use crate::daemon::process::operator_log;
+use crate::notes::{Note, counted};
+use crate::observe::{Observation, SweepError};
+use crate::transport::client::SmpClient;
+use std::time::Duration;
+use tracing::{debug, error, info, warn};
+
+/// Failed Sets that are logged one by one.
+pub(super) const MAX_LOGGED_FAILURES: usize = 20;
+
+/// The findings of the last sweep and plan, which are not logged again.
+#[derive(Default)]
+pub(super) struct LoggedFindings {
+    notes: Vec<Note>,
+    faults: Vec<String>,
+}
+
+impl LoggedFindings {
+    /// Logs the notes that the last plan did not have.
+    pub(super) fn log_notes(&mut self, notes: Vec<Note>) {
+        notes.iter().filter(|note| !self.notes.contains(note)).for_each(operator_log::note);
+        self.notes = notes;
+    }
+
+    /// Logs the faults of the fabric that the last heavy sweep did not find.
+    pub(super) fn log_faults(&mut self, observation: &Observation, duration: Duration) {
+        let fabric = &observation.fabric;
+        debug!(
+            "heavy sweep: {} and {} in {duration:?}",
+            counted(fabric.nodes().len(), "node", "nodes"),
+            counted(fabric.switches().len(), "switch", "switches")
+        );
+        let faults: Vec<String> = fabric.faults().iter().map(ToString::to_string).collect();
+        for fault in faults.iter().filter(|fault| !self.faults.contains(fault)) {
+            warn!("{fault}");
+        }
+        self.faults = faults;
+    }
+
+    /// Logs why a heavy sweep failed, unless the last one failed for the same reason.
+    pub(super) fn log_failure(&mut self, problem: &SweepError) {
+        let text = problem.to_string();
+        if self.faults == [text.clone()] {
+            return;
+        }
+        match problem {
+            SweepError::LocalDown => operator_log::port_down(),
+            _ => error!("heavy sweep failed: {text}"),
+        }
+        self.faults = vec![text];
+    }
+}
+
+/// Logs the Sets that failed, and the durations of planning and of planning and programming.
+pub(super) fn log_applied(
+    observation: &Observation,
+    report: &ApplyReport,
+    planning: Duration,
+    total: Duration,
+) {
+    log_failed_sets(observation, report);
+    for (item, problem) in &report.without_aliases {
+        let port = item.describe(&observation.fabric);
+        warn!("{port}: {problem}; the port's GUIDInfo table lacks its alias GUIDs");
+    }
+    info!(
+        "programmed {} ({}); planned in {planning:?}, all in {total:?}",
+        counted(report.sets(), "Set", "Sets"),
+        lft_blocks(report)
+    );
+}
+
+/// Logs the Sets that failed.
+pub(super) fn log_failed_sets(observation: &Observation, report: &ApplyReport) {
+    for (item, problem) in report.failed.iter().take(MAX_LOGGED_FAILURES) {
+        error!("{}: {problem}", item.describe(&observation.fabric));
+    }
+    if report.failed.len() > MAX_LOGGED_FAILURES {
+        let count = report.failed.len() - MAX_LOGGED_FAILURES;
+        error!("{} failed as well", counted(count, "more Set", "more Sets"));
+    }
+}
+
+/// The LFT blocks written, with the time of the last one if any was.
+fn lft_blocks(report: &ApplyReport) -> String {
+    let blocks = counted(report.lft_blocks, "LFT block", "LFT blocks");
+    match report.lfts_done {
+        Some(time) if report.lft_blocks > 0 => format!("{blocks}, the last after {time:?}"),
+        _ => blocks,
+    }
+}
+
+/// Logs the SMPs sent since the start, as a measure of the load on VL15.
+pub(super) fn log_traffic(client: &SmpClient) {
+    let counters = client.counters();
+    info!(
+        "SMPs since the start: {} Gets, {} Sets, {} timed out, {} with an error status in the reply",
+        counters.gets, counters.sets, counters.unanswered, counters.refused
+    );
+}

@@ -1,0 +1,83 @@
+//! The state that a reconfiguration leaves for the next one, grouped by what changes together.
+
+use super::multicast::MulticastUpdateState;
+use crate::apply::Acknowledged;
+use crate::config::partitions::PartitionsConfig;
+use crate::config::prefix_routes::PrefixRoute;
+use crate::daemon::sm_loop::baseline_cache::BaselineCache;
+use crate::daemon::sm_loop::partitions::PartitionState;
+use crate::daemon::sm_loop::planning::PlanRequest;
+use crate::daemon::sm_loop::qos_policy::QosPolicyState;
+use crate::daemon::sm_loop::transitions::TransitionMonitor;
+use crate::notes::Note;
+use crate::plan::Plan;
+use crate::plan::lids::Memory;
+use crate::verify::baseline::VerifiedBaseline;
+use std::sync::Arc;
+
+/// State that follows the configuration files.
+pub(super) struct ConfigState {
+    pub(super) partitions: PartitionState,
+    pub(super) qos_policy: QosPolicyState,
+    /// prefix-routes.conf as last read, with the findings about it.
+    pub(super) prefix_routes: (Vec<PrefixRoute>, Vec<Note>),
+}
+
+impl ConfigState {
+    pub(super) fn new(partitions: Arc<PartitionsConfig>) -> Self {
+        let partitions = PartitionState::new(partitions);
+        Self {
+            partitions,
+            qos_policy: QosPolicyState::default(),
+            prefix_routes: Default::default(),
+        }
+    }
+}
+
+/// State that changes with each plan.
+pub(super) struct PlanState {
+    /// LIDs, MLIDs and P_Key indexes that the next plan keeps.
+    pub(super) memory: Memory,
+    pub(super) in_force: Option<Arc<Plan>>,
+    /// The input of the last plan.
+    pub(super) request: Option<PlanRequest>,
+    pub(super) baselines: BaselineCache<VerifiedBaseline>,
+    /// State of multicast updates; `None` if a full reconfiguration must come first.
+    pub(super) multicast: Option<MulticastUpdateState>,
+    /// Generation of the published snapshot; 0 before the first.
+    pub(super) generation: u64,
+}
+
+impl PlanState {
+    pub(super) fn new(memory: Memory) -> Self {
+        Self {
+            memory,
+            in_force: None,
+            request: None,
+            baselines: BaselineCache::default(),
+            multicast: None,
+            generation: 0,
+        }
+    }
+}
+
+/// State of the devices.
+#[derive(Default)]
+pub(super) struct DeviceState {
+    pub(super) acknowledged: Acknowledged,
+    pub(super) transitions: TransitionMonitor,
+}
+
+/// State since this SM became master.
+pub(super) struct MasterState {
+    /// The subnet was configured without error once.
+    pub(super) was_up: bool,
+    /// No plan has been published yet.
+    pub(super) is_first_plan: bool,
+}
+
+impl Default for MasterState {
+    fn default() -> Self {
+        Self { was_up: false, is_first_plan: true }
+    }
+}
