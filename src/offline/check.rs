@@ -1,5 +1,5 @@
-//! `torus-sm check`: all that is wrong with the files that a start would read, and what
-//! partitions and QoS come to on a fabric.
+//! `torus-sm check`: errors in the files that a start would read, and the effect of partitions and
+//! QoS on a fabric.
 
 mod config_files;
 mod partitions;
@@ -21,7 +21,7 @@ use config_files::ConfigFiles;
 use std::io::Write;
 use std::sync::Arc;
 
-/// How many findings there were.
+/// Numbers of errors and warnings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct FindingCounts {
     errors: usize,
@@ -47,11 +47,11 @@ impl FindingCounts {
     }
 }
 
-/// Reads the files that the command line names, and writes what there is to be said to `out`.
-/// The exit code is [`ExitCode::Config`] if something is wrong.
+/// Checks the files named on the command line and writes the findings to `out`. Returns
+/// [`ExitCode::Config`] if there are errors, or warnings with `--strict`.
 ///
 /// # Errors
-/// The fabric cannot be read, or `out` not be written.
+/// Returns an error if the fabric cannot be read or `out` cannot be written.
 pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     let files = ConfigFiles::read(&args.daemon);
     let mut counts = FindingCounts::default();
@@ -70,7 +70,7 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     }
     text += &format!("{}\n", counts.summary());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Whoever reads has seen enough, as with `| head`.
+        // The reader closed the pipe, as `| head` does.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {}
         written => written.map_err(|error| Failure::new(ExitCode::System, error))?,
     }
@@ -86,7 +86,7 @@ fn word(severity: Severity) -> &'static str {
     }
 }
 
-/// What of the QoS policy the first engine refuses whatever the fabric is.
+/// The part of the QoS policy that the first engine rejects on any fabric.
 fn refused_by_engine(files: &ConfigFiles, counts: &mut FindingCounts) -> String {
     let engines = files.options.routing_engine.as_deref().unwrap_or_default();
     let first = engines.split(',').next().unwrap_or_default().trim();
@@ -98,13 +98,15 @@ fn refused_by_engine(files: &ConfigFiles, counts: &mut FindingCounts) -> String 
         line: scope.at.line,
         column: scope.at.column,
         severity: Severity::Error,
-        message: format!("{first} refuses all sl2vl-scopes: it makes all SL to VL tables itself"),
+        message: format!(
+            "all sl2vl-scopes are refused: {first} computes all SL to VL tables itself"
+        ),
     };
     counts.add(found.severity);
     excerpt::render(&found, files.content(&policy.file).unwrap_or_default()) + "\n"
 }
 
-/// What partitions and QoS come to on the fabric of `file`.
+/// Effect of partitions and QoS on the fabric in `file`.
 fn effect(
     file: &std::path::Path,
     files: &ConfigFiles,
@@ -115,9 +117,9 @@ fn effect(
     let topology = scenario::read_fabric(file).map_err(config)?;
     let sm_location = scenario::sm_location(&topology, options).map_err(config)?;
     let fabric = scenario::snapshot(&topology, sm_location)
-        .ok_or_else(|| config(format!("{}: there is no node", file.display())))?;
+        .ok_or_else(|| config(format!("{}: the fabric has no nodes", file.display())))?;
     let Some(partitions) = &files.partitions else {
-        return Ok("the partitions are not shown, since their file is wrong\n".to_owned());
+        return Ok("partitions are not shown, because their file has errors\n".to_owned());
     };
     let (partitions, mut notes) = plan::partitions(partitions, options, &[]);
     let (tables, _, found) = plan::tables(&fabric, &partitions, &[], &Default::default(), options);
@@ -135,14 +137,14 @@ fn effect(
     }
     text += &partitions::shown(&fabric, &partitions, &tables);
     if files.is_policy_wrong() {
-        text += "what QoS comes to is not shown, since the file of the policy is wrong\n";
+        text += "the effect of QoS is not shown, because the policy file has errors\n";
     } else if options.qos {
         text += &qos_effect(&fabric, files, &partitions, policy.as_ref(), counts);
     }
     Ok(text)
 }
 
-/// What QoS comes to.
+/// Effect of QoS on a fabric.
 fn qos_effect(
     fabric: &Fabric,
     files: &ConfigFiles,
@@ -164,7 +166,7 @@ fn qos_effect(
             counts.add(Severity::Warning);
             let what = word(Severity::Warning);
             format!(
-                "{what}: what QoS comes to is not shown, since there are no routes: {problem}\n"
+                "{what}: the effect of QoS is not shown, because the fabric cannot be routed: {problem}\n"
             )
         }
     }

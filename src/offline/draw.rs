@@ -8,13 +8,17 @@ use crate::fabric::Fabric;
 use crate::plan::routing::torus::{Coordinates, Direction, TorusLayout};
 use std::fmt::Write as _;
 
-/// Distance between neighbours, radius of a switch, length of a stub, in pixels.
+/// Distance between neighbours, in pixels.
 const STEP: u32 = 72;
+/// Radius of a switch, in pixels.
 const RADIUS: u32 = 17;
+/// Length of a stub, in pixels.
 const STUB: u32 = 36;
-/// Space around the switches of a plane, and for its title.
+/// Space around the switches of a plane, in pixels.
 const MARGIN: u32 = 52;
+/// Height of a title, in pixels.
 const TITLE: u32 = 30;
+/// Height of the legend, in pixels.
 const LEGEND: u32 = 84;
 
 const STYLE: &str = "text{font-family:sans-serif;font-size:11px;text-anchor:middle;fill:#1a202c}\
@@ -33,7 +37,7 @@ macro_rules! put {
     }};
 }
 
-/// A point of the snapshot.
+/// Coordinates in pixels.
 type Point = (i64, i64);
 
 /// The snapshot.
@@ -51,11 +55,11 @@ pub fn svg(fabric: &Fabric, layout: &TorusLayout) -> String {
     let [rx, ry, rz] = layout.radices();
     put!(out, "<text class=\"title\" x=\"{}\" y=\"24\">{rx} x {ry} x {rz}</text>", width / 2);
     drawing.bands(&mut out, layout);
-    for at in layout.places() {
+    for at in layout.positions() {
         Direction::ALL.iter().for_each(|&direction| drawing.cable(&mut out, layout, at, direction));
     }
     let home = fabric.switch_behind(fabric.local());
-    for at in layout.places() {
+    for at in layout.positions() {
         let is_home = home.is_some() && layout.switch(at) == home;
         drawing.switch(&mut out, fabric, layout, at, is_home);
     }
@@ -69,12 +73,12 @@ pub fn svg(fabric: &Fabric, layout: &TorusLayout) -> String {
     out
 }
 
-/// The layout.
+/// Arrangement of the planes.
 struct Drawing {
     radices: [u32; 3],
-    /// Width and height of a plane.
+    /// Width and height of a plane, in pixels.
     plane: (u32, u32),
-    /// Planes side by side.
+    /// Number of planes in a row.
     columns: u32,
 }
 
@@ -99,14 +103,14 @@ impl Drawing {
         (i64::from(column * self.plane.0), i64::from(TITLE + row * self.plane.1))
     }
 
-    /// The middle of a switch.
+    /// The centre of a switch.
     fn point(&self, Coordinates([x, y, z]): Coordinates) -> Point {
         let (left, top) = self.corner(z);
         let up = self.radices[1].saturating_sub(1 + y);
         (left + i64::from(MARGIN + x * STEP), top + i64::from(TITLE + MARGIN + up * STEP))
     }
 
-    /// A band behind every ring of the plane that is interrupted; rings along z get a halo
+    /// Draws a band behind each interrupted ring of a plane; interrupted rings along z get a halo
     /// around their switches.
     fn bands(&self, out: &mut String, layout: &TorusLayout) {
         for ring in layout.rings().iter().filter(|ring| !ring.gaps.is_empty()) {
@@ -123,7 +127,8 @@ impl Drawing {
         }
     }
 
-    /// The cables of a switch in a direction; between neighbours in the plane once.
+    /// Draws the cables of a switch in a direction; cables between neighbours in the plane are
+    /// drawn once.
     fn cable(&self, out: &mut String, layout: &TorusLayout, at: Coordinates, direction: Direction) {
         let Some(next) = layout.neighbour(at, direction) else { return };
         let cables = layout.cables(at, direction);
@@ -243,7 +248,7 @@ fn legend(out: &mut String, height: u32) {
     );
 }
 
-/// Text for XML: characters that XML does not allow become question marks.
+/// Escapes text for XML; characters that XML does not allow become question marks.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Fabric and plan → what is reported.
+//! Fills in the report from fabric and plan.
 
 use super::hops;
 use super::json::*;
@@ -15,7 +15,7 @@ use crate::publish::report::worst_link;
 use crate::verify::Verified;
 use crate::wire::attr::NodeKind;
 
-/// The report on a trial, without what is made on request only.
+/// The report on a planned fabric, without the parts made on request.
 pub(super) fn report(
     scenario: &Scenario,
     fabric: &Fabric,
@@ -78,7 +78,7 @@ fn add_plan(report: &mut Report, fabric: &Fabric, verified: &Verified) {
     add_notes(&mut report.notes, &summary.notes);
 }
 
-/// Adds what is not there yet.
+/// Adds messages that are not listed yet.
 fn add_notes(notes: &mut Vec<Note>, more: &[Note]) {
     for note in more {
         if !notes.contains(note) {
@@ -101,7 +101,7 @@ fn torus_facts(fabric: &Fabric, layout: &TorusLayout) -> TorusFacts {
     let mut placed = Vec::new();
     let mut missing_switches = Vec::new();
     let mut missing_cables = Vec::new();
-    for at in layout.places() {
+    for at in layout.positions() {
         let Some(switch) = layout.switch(at) else {
             missing_switches.push(at.0);
             continue;
@@ -133,10 +133,10 @@ fn torus_facts(fabric: &Fabric, layout: &TorusLayout) -> TorusFacts {
     }
 }
 
-/// The path between two end ports, named by LID, GUID or description.
+/// The path between two end ports, each named by LID, GUID or node description.
 ///
 /// # Errors
-/// A name that nobody has, or more than one.
+/// Returns a usage error if a name matches no end port, or more than one.
 pub(super) fn path(
     fabric: &Fabric,
     plan: &Plan,
@@ -170,11 +170,12 @@ pub(super) fn path(
     })
 }
 
-/// The end port that a name stands for, and its LID.
+/// The end port with this LID, GUID or node description, and its LID.
 fn resolve(fabric: &Fabric, plan: &Plan, name: &str) -> Result<(PortId, Lid), Failure> {
     let usage = |text: String| Failure::new(ExitCode::Usage, text);
     if let Some(lid) = name.parse().ok().map(Lid) {
-        let port = plan.lids.port(lid).ok_or_else(|| usage(format!("nobody has LID {lid}")))?;
+        let port =
+            plan.lids.port(lid).ok_or_else(|| usage(format!("no end port has LID {lid}")))?;
         return Ok((port, lid));
     }
     let with_lid = |port: PortId| Some((port, plan.lids.base(port)?));
@@ -187,14 +188,17 @@ fn resolve(fabric: &Fabric, plan: &Plan, name: &str) -> Result<(PortId, Lid), Fa
     }
     let is_named = |&port: &PortId| fabric.node_of(port).description.to_string() == name;
     let mut found = fabric.end_ports().filter(is_named).filter_map(with_lid);
-    let first = found.next().ok_or_else(|| usage(format!("no node is called \"{name}\"")))?;
+    let first =
+        found.next().ok_or_else(|| usage(format!("no node has the description \"{name}\"")))?;
     match found.next() {
         None => Ok(first),
-        Some(_) => Err(usage(format!("more than one end port is called \"{name}\": give a GUID"))),
+        Some(_) => Err(usage(format!(
+            "more than one end port has the node description \"{name}\": give a LID or GUID"
+        ))),
     }
 }
 
-/// The service levels of all paths between hosts.
+/// SLs of all paths between hosts.
 pub(super) fn path_sls(fabric: &Fabric, plan: &Plan) -> PathSls {
     let is_host = |port: &PortId| !fabric.node_of(*port).is_switch();
     let hosts: Vec<(PortId, Lid)> = fabric

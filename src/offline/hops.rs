@@ -1,4 +1,4 @@
-//! How long paths are: the histogram.
+//! Histogram of path lengths.
 
 use super::json::HopCount;
 use crate::fabric::{Fabric, PortId};
@@ -7,11 +7,10 @@ use crate::plan::Plan;
 use crate::verify::MAX_HOPS;
 use rayon::prelude::*;
 
-/// No switch.
-const NONE: u32 = u32::MAX;
+const NO_SWITCH: u32 = u32::MAX;
 
-/// All paths between hosts (from port to base LID) by the number of switches they pass. Paths that
-/// do not arrive are left out.
+/// Counts all paths between hosts (from port to base LID) by the number of switches they pass.
+/// Paths that end in no route or a loop are not counted.
 pub(super) fn histogram(fabric: &Fabric, plan: &Plan) -> Vec<HopCount> {
     let is_host = |port: &PortId| !fabric.node_of(*port).is_switch();
     let hosts: Vec<(PortId, usize, Lid)> = fabric
@@ -40,7 +39,7 @@ pub(super) fn histogram(fabric: &Fabric, plan: &Plan) -> Vec<HopCount> {
     lengths.map(|(switches, paths)| HopCount { switches, paths }).collect()
 }
 
-/// By switch: switches passed to `target`; 255 where a path does not arrive.
+/// By switch: number of switches on the path to `target`; 255 if there is no path.
 fn depths(plan: &Plan, next: &Neighbours, target: usize, lid: Lid) -> Vec<u8> {
     const UNKNOWN: u8 = 0;
     let mut depths = vec![UNKNOWN; next.first.len()];
@@ -54,9 +53,9 @@ fn depths(plan: &Plan, next: &Neighbours, target: usize, lid: Lid) -> Vec<u8> {
                 break depths[at];
             }
             let out = plan.routing.lfts.get(at).and_then(|table| table.out(lid));
-            let to = out.map_or(NONE, |port| next.of(at, port));
+            let to = out.map_or(NO_SWITCH, |port| next.of(at, port));
             trail.push(at);
-            if to == NONE || trail.len() > MAX_HOPS as usize {
+            if to == NO_SWITCH || trail.len() > MAX_HOPS as usize {
                 break u8::MAX;
             }
             at = to as usize;
@@ -84,7 +83,7 @@ impl Neighbours {
                 let port = fabric.switch_port(switch, PortNum(num)).map(|id| fabric.port(id));
                 let peer = port.and_then(|port| port.peer);
                 let to = peer.and_then(|peer| fabric.node_of(peer).switch);
-                neighbours.behind.push(to.map_or(NONE, |to| to.0));
+                neighbours.behind.push(to.map_or(NO_SWITCH, |to| to.0));
             }
         }
         neighbours
@@ -93,6 +92,6 @@ impl Neighbours {
     fn of(&self, switch: usize, port: u8) -> u32 {
         let end = self.first.get(switch + 1).copied().unwrap_or(self.behind.len());
         let slot = self.first[switch] + usize::from(port);
-        if slot < end { self.behind[slot] } else { NONE }
+        if slot < end { self.behind[slot] } else { NO_SWITCH }
     }
 }

@@ -1,45 +1,42 @@
-//! What is reported. The names of the fields are those in JSON: scripts rely on them.
+//! Types of the report. Scripts rely on the field names, which are the names in JSON output.
 
 use crate::ids::{Guid, Lid, Sl, Vl};
 use crate::notes::Note;
 use serde::{Serialize, Serializer};
 
-/// The report.
+/// Report of `torus-sm plan`.
 #[derive(Serialize, Debug)]
 pub struct Report {
-    /// What the fabric consists of.
     pub fabric: FabricFacts,
-    /// The engines in the order in which they are tried.
+    /// Engines in the order of trial.
     pub engines: Vec<&'static str>,
-    /// True if there is a plan that passed all checks.
+    /// True if a plan passed verification.
     pub routed: bool,
-    /// The engine that routed the fabric.
     pub engine: Option<&'static str>,
-    /// The torus, if one could be placed.
+    /// The torus, if one was discovered.
     pub torus: Option<TorusFacts>,
-    /// LIDs.
     pub lids: Lids,
-    /// What the checks found in a plan that passed.
+    /// Results of the verification.
     pub checks: Option<ChecksFacts>,
     /// The link that most LIDs pass.
     pub worst_link: Option<WorstLink>,
-    /// Paths between hosts by length, ascending.
+    /// Numbers of paths between hosts by length, ascending.
     pub hops: Vec<HopCount>,
-    /// Engines that would not route the fabric, if none did.
+    /// Errors of the engines, if none routed the fabric.
     pub refusals: Vec<RefusalFacts>,
-    /// Faults in the plan.
+    /// Faults that verification found in the plan.
     pub faults: Vec<String>,
-    /// What the operator would hear.
+    /// Messages for the operator.
     pub notes: Vec<Note>,
-    /// The path asked for.
+    /// The path requested by `--path`.
     pub path: Option<PathFacts>,
-    /// Service levels of all paths between hosts, if asked for.
+    /// SLs of all paths between hosts, with `--path-sl`.
     pub path_sl: Option<PathSls>,
-    /// What failures do, if asked for.
+    /// Failure analysis, with `--what-if` or `--what-if-pairs`.
     pub what_if: Option<WhatIf>,
 }
 
-/// What a fabric consists of.
+/// Numbers of nodes and cables.
 #[derive(Serialize, Debug)]
 pub struct FabricFacts {
     pub switches: usize,
@@ -48,26 +45,26 @@ pub struct FabricFacts {
     pub cables: usize,
 }
 
-/// A placed torus.
+/// A discovered torus.
 #[derive(Serialize, Debug)]
 pub struct TorusFacts {
     /// Radices of x, y, z.
     pub radices: [u32; 3],
     /// Whether x, y, z wrap around.
     pub looped: [bool; 3],
-    /// Switches with their places, x running fastest.
+    /// Placed switches, x running fastest.
     pub placed: Vec<Placed>,
-    /// Places without a switch.
+    /// Coordinates without a switch.
     pub missing_switches: Vec<[u32; 3]>,
     /// Neighbours without a cable between them.
     pub missing_cables: Vec<MissingCable>,
     /// Number of rings and lines.
     pub rings: usize,
-    /// Those that are interrupted.
+    /// Rings that are interrupted.
     pub broken_rings: Vec<BrokenRing>,
 }
 
-/// A switch in its place.
+/// A placed switch.
 #[derive(Serialize, Debug)]
 pub struct Placed {
     pub coordinates: [u32; 3],
@@ -90,9 +87,9 @@ pub struct MissingCable {
 pub struct BrokenRing {
     /// `x`, `y` or `z`.
     pub axis: char,
-    /// Its first place.
+    /// Coordinates of its first position.
     pub first: [u32; 3],
-    /// The last places before the gaps.
+    /// Coordinates of the last switch before each gap.
     pub gaps: Vec<[u32; 3]>,
 }
 
@@ -103,16 +100,16 @@ pub struct Lids {
     pub highest: u16,
 }
 
-/// What the checks found.
+/// Results of the verification.
 #[derive(Serialize, Debug)]
 pub struct ChecksFacts {
     /// LIDs that every host reaches.
     pub reached_lids: usize,
-    /// End ports that nobody reaches.
+    /// End ports without a route.
     pub left_out: Vec<String>,
-    /// Switches on the longest path.
+    /// Length of the longest path in switches.
     pub longest_path: u32,
-    /// Dependencies between channels.
+    /// Number of dependencies between channels.
     pub dependencies: usize,
     /// A credit loop, channel by channel.
     pub credit_loop: Option<String>,
@@ -121,46 +118,45 @@ pub struct ChecksFacts {
 /// The link that most LIDs pass.
 #[derive(Serialize, Debug)]
 pub struct WorstLink {
-    /// The port that sends on it.
+    /// The sending port.
     pub port: String,
-    /// LIDs that pass.
+    /// Number of LIDs routed over it.
     pub lids: usize,
 }
 
-/// Paths of a length.
+/// Number of paths of one length.
 #[derive(Serialize, Debug, PartialEq, Eq)]
 pub struct HopCount {
-    /// Switches passed.
+    /// Length in switches.
     pub switches: usize,
-    /// Paths between hosts.
+    /// Number of paths.
     pub paths: u64,
 }
 
-/// An engine's "no".
+/// The failure of an engine to route the fabric.
 #[derive(Serialize, Debug)]
 pub struct RefusalFacts {
     pub engine: &'static str,
     pub notes: Vec<Note>,
 }
 
-/// A path.
+/// A path between two end ports.
 #[derive(Serialize, Debug)]
 pub struct PathFacts {
-    /// The port it starts at.
+    /// The source port.
     pub from: String,
-    /// The port that owns the LID.
+    /// The destination port.
     pub to: String,
-    /// Where it leads.
+    /// The destination LID.
     #[serde(serialize_with = "number")]
     pub lid: Lid,
-    /// Service level.
     #[serde(serialize_with = "level")]
     pub sl: Sl,
     /// Switches passed.
     pub hops: Vec<PathHop>,
-    /// True if it arrives.
+    /// True if packets reach the destination.
     pub delivered: bool,
-    /// How it ends, in words.
+    /// The end of the path in words.
     pub end: String,
 }
 
@@ -172,21 +168,21 @@ pub struct PathHop {
     pub guid: Guid,
     /// Node description.
     pub description: String,
-    /// Place in the torus.
+    /// Coordinates in the torus.
     pub coordinates: Option<[u32; 3]>,
-    /// Port it comes in by.
+    /// Input port.
     pub input: u8,
-    /// Port it leaves by.
+    /// Output port.
     pub output: u8,
-    /// Virtual lane on which it leaves; none where the plan sets none up.
+    /// VL on the output port; `None` if the plan sets no SL to VL mapping.
     #[serde(serialize_with = "lane")]
     pub vl: Option<Vl>,
 }
 
-/// Service levels of paths.
+/// SLs of the paths between hosts.
 #[derive(Serialize, Debug)]
 pub struct PathSls {
-    /// The hosts' ports: rows and columns.
+    /// Host ports, in the order of rows and columns.
     pub hosts: Vec<Host>,
     /// By source, then destination.
     pub sl: Vec<Vec<u8>>,
@@ -202,52 +198,52 @@ pub struct Host {
     pub description: String,
 }
 
-/// What failures do.
+/// Failure analysis.
 #[derive(Serialize, Debug)]
 pub struct WhatIf {
-    /// Components at a time: 1 or 2.
+    /// Number of components that fail together: 1 or 2.
     pub at_a_time: usize,
-    /// Switches taken out.
+    /// Number of switches removed in turn.
     pub switches: usize,
-    /// Cables between switches taken out.
+    /// Number of cables between switches removed in turn.
     pub cables: usize,
-    /// Failures that leave the fabric routed by the same engine.
+    /// Number of failures after which the same engine routes the fabric.
     pub routed: usize,
-    /// Failures after which another engine has to take over.
+    /// Number of failures after which another engine routes the fabric.
     pub fallback: usize,
-    /// Failures after which no engine routes the fabric, or faultily.
+    /// Number of failures without a verified plan.
     pub refused: usize,
-    /// Why, most frequent first.
+    /// Causes of fallbacks and refusals, most frequent first.
     pub causes: Vec<Cause>,
-    /// All of them.
+    /// Results of all failures.
     pub failures: Vec<FailureFacts>,
 }
 
-/// Why failures end badly.
+/// A cause of fallbacks and refusals.
 #[derive(Serialize, Debug)]
 pub struct Cause {
     /// OpenSM's `ERR` number, or `fault` for faults in a plan.
     pub code: Option<String>,
-    /// How many.
+    /// Number of failures with this cause.
     pub failures: usize,
-    /// The reason of the first.
+    /// The reason of the first such failure.
     pub example: String,
 }
 
-/// A failure.
+/// The result of a failure.
 #[derive(Serialize, Debug)]
 pub struct FailureFacts {
-    /// What is taken out.
+    /// Failed components.
     pub components: Vec<Component>,
-    /// What becomes of the fabric.
     pub result: FailureResult,
-    /// End ports that are cut off, besides those of switches taken out and their hosts.
+    /// Number of end ports that lose their routes, besides those of failed switches and their
+    /// hosts.
     pub cut_off: usize,
-    /// The first reason, unless it is routed.
+    /// The first reason, if not routed by the same engine.
     pub reason: Option<Reason>,
 }
 
-/// What becomes of a fabric after a failure.
+/// Result for the fabric.
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureResult {
@@ -259,14 +255,14 @@ pub enum FailureResult {
     Refused,
 }
 
-/// Why a failure ends badly.
+/// A message of an engine, or a fault in the plan.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
 pub struct Reason {
     pub code: Option<String>,
     pub text: String,
 }
 
-/// Something that can fail.
+/// A component that can fail.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Component {

@@ -1,26 +1,25 @@
-//! A dry run: from a fabric file or a generated fabric to a verified plan, without any port.
+//! Dry runs: a verified plan for a fabric file or a generated fabric, without a port.
 //!
-//! `torus-sm plan` answers what an operator wants to know before a fabric is touched: does the
-//! description fit, will it be routed, how well, and which failures will it survive?
+//! `torus-sm plan` answers questions before a change to a fabric: whether the configuration fits,
+//! whether and how well the fabric is routed, and which failures it survives.
 //!
-//! * [`scenario`]: command line → fabric, options, engines: the [`scenario::Scenario`];
-//! * [`trial`]: one pass through plan and verify for a fabric;
-//! * [`json`]: what is reported, as types; their field names are the names in JSON and stay;
-//! * `facts`: fills them in from fabric and plan; `hops`: the histogram of path lengths;
-//! * [`report`]: the same as text;
-//! * [`what_if`]: takes out components in turn, a trial for each, in parallel; `progress`: its
-//!   bar;
-//! * [`draw`]: the torus as a snapshot.
+//! * [`scenario`]: fabric and configuration from the command line;
+//! * [`trial`]: one pass through planning and verification;
+//! * [`json`]: the types of the report; their field names are the names in JSON output and do not
+//!   change;
+//! * `facts`: fills in the report from fabric and plan; `hops`: its histogram of path lengths;
+//! * [`report`]: the report as text;
+//! * [`what_if`]: failure analysis, with the progress bar of `progress`;
+//! * [`draw`]: the torus as an SVG drawing.
 //!
-//! [`check`] reads the configuration files and says what is wrong with them, and what partitions and
-//! QoS come to on a fabric.
-//! [`torus_config`] is the way back: it writes torus-2QoS.conf from the cables of a fabric.
+//! [`check`] reads the configuration files and reports errors in them, and the effect of partitions
+//! and QoS on a fabric. [`torus_config`] derives torus-2QoS.conf from the cables of a fabric.
 //!
-//! The subnet manager sits where `-g` says, else at the first host; if the switch of that host
-//! is taken out, at the next one, as a standby would.
+//! The subnet manager is at the port given by `-g`, else at the first host; if that host's switch
+//! fails, at the next host, as with a standby.
 //!
-//! Configuration comes from the command line and the file of `-F` alone: what is planned at a
-//! desk must not depend on what the desk's machine has in /etc.
+//! The configuration comes from the command line and the file given by `-F` only, never from /etc,
+//! so that plans do not depend on the machine that makes them.
 
 pub mod check;
 pub mod draw;
@@ -45,11 +44,11 @@ use std::io::Write;
 use std::path::Path;
 use trial::{Outcome, Trial};
 
-/// Does what the command line asks for, and writes the report to `out`. The exit code is
-/// [`ExitCode::Fatal`] if there is no plan that could be put into force.
+/// Plans as the command line asks, and writes the report to `out`. Returns [`ExitCode::Fatal`] if
+/// there is no verified plan.
 ///
 /// # Errors
-/// What kept it from getting that far: files, arguments.
+/// Returns unreadable files, wrong arguments and write errors.
 pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     let scenario = Scenario::load(&args.fabric, &args.daemon)?;
     if let Some(folder) = &args.write {
@@ -79,7 +78,7 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     Ok(if report.routed { ExitCode::Ok } else { ExitCode::Fatal })
 }
 
-/// The torus, routed or refused; the error says why there is none to be shown.
+/// The layout of the torus, routed or not. The error says why none was discovered.
 fn layout(scenario: &Scenario, fabric: &Fabric, trial: &Trial) -> Result<TorusLayout, String> {
     if let Outcome::Routed(verified) = &trial.outcome
         && let Some(torus) = Torus::of(&verified.plan().routing)
@@ -88,11 +87,11 @@ fn layout(scenario: &Scenario, fabric: &Fabric, trial: &Trial) -> Result<TorusLa
     }
     TorusLayout::place(&scenario.routing_input(fabric, &trial.lids)).map_err(|notes| {
         let why: Vec<String> = notes.iter().map(ToString::to_string).collect();
-        format!("no torus can be placed: {}", why.join("; "))
+        format!("no torus was discovered in the fabric: {}", why.join("; "))
     })
 }
 
-/// Writes what is planned for, so that simulators and other subnet managers can be given the same.
+/// Writes fabric.net and torus-2QoS.conf for simulators and other subnet managers.
 fn write_input(folder: &Path, scenario: &Scenario) -> Result<(), Failure> {
     let system = |text: String| Failure::new(ExitCode::System, text);
     fs::create_dir_all(folder).map_err(|error| system(format!("{}: {error}", folder.display())))?;
@@ -128,7 +127,7 @@ fn write_report(out: &mut dyn Write, report: &Report, as_json: bool) -> Result<(
         report::text(report)
     };
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Whoever reads has seen enough, as with `| head`.
+        // The reader closed the pipe, as `| head` does.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| Failure::new(ExitCode::System, error)),
     }

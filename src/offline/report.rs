@@ -1,11 +1,11 @@
-//! The report as text.
+//! Text form of the report.
 
 use super::json::*;
-use crate::notes::{Note, Severity};
+use crate::notes::{Note, Severity, counted};
 use std::fmt::Write as _;
 
-/// Placed switches, notes, and failures of a cause that are listed one by one.
-const LISTED: usize = 64;
+/// Maximum number of placed switches, messages and failures of one cause listed one by one.
+const MAX_LISTED: usize = 64;
 
 /// Appends a line; writing to a `String` cannot fail.
 macro_rules! put {
@@ -14,22 +14,30 @@ macro_rules! put {
     }};
 }
 
-/// The report for a person to read.
+/// Formats a report.
 pub fn text(report: &Report) -> String {
     let mut out = String::new();
     let FabricFacts { switches, channel_adapters, routers, cables } = report.fabric;
     put!(
         out,
-        "fabric:      {switches} switches, {channel_adapters} channel adapters, {routers} \
-         routers, {cables} cables"
+        "fabric:      {}, {}, {}, {}",
+        counted(switches, "switch", "switches"),
+        counted(channel_adapters, "channel adapter", "channel adapters"),
+        counted(routers, "router", "routers"),
+        counted(cables, "cable", "cables")
     );
-    verdict(&mut out, report);
+    put_engine(&mut out, report);
     if let Some(torus) = &report.torus {
         put_torus(&mut out, torus);
     }
-    put!(out, "LIDs:        {}, up to {}", report.lids.count, report.lids.highest);
+    put!(out, "LIDs:        {} in use, the highest is {}", report.lids.count, report.lids.highest);
     if let Some(worst) = &report.worst_link {
-        put!(out, "load:        at most {} LIDs on a link, {}", worst.lids, worst.port);
+        put!(
+            out,
+            "load:        at most {} on one link, sent by {}",
+            counted(worst.lids, "LID", "LIDs"),
+            worst.port
+        );
     }
     if !report.hops.is_empty() {
         put_hops(&mut out, &report.hops);
@@ -50,12 +58,14 @@ pub fn text(report: &Report) -> String {
     out
 }
 
-fn verdict(out: &mut String, report: &Report) {
+fn put_engine(out: &mut String, report: &Report) {
     let asked = report.engines.join(", ");
     match report.engine {
         Some(engine) => put!(out, "engine:      {engine} (of {asked})"),
-        None if report.faults.is_empty() => put!(out, "engine:      REFUSED by {asked}"),
-        None => put!(out, "engine:      the plan is FAULTY (engines: {asked})"),
+        None if report.faults.is_empty() => {
+            put!(out, "engine:      none: {asked} cannot route this fabric")
+        }
+        None => put!(out, "engine:      none: the plan failed verification (engines: {asked})"),
     }
     for refusal in &report.refusals {
         for note in refusal.notes.iter().filter(|note| note.severity >= Severity::Warning) {
@@ -104,7 +114,7 @@ fn put_torus(out: &mut String, torus: &TorusFacts) {
         put!(out, "  no cable from {} to {}", coordinates(&cable.from), coordinates(&cable.to));
     }
     put!(out, "placement:");
-    for Placed { coordinates: at, guid, description } in torus.placed.iter().take(LISTED) {
+    for Placed { coordinates: at, guid, description } in torus.placed.iter().take(MAX_LISTED) {
         put!(out, "  {:<8} {guid} \"{description}\"", coordinates(at));
     }
     put_more(out, torus.placed.len());
@@ -115,15 +125,15 @@ fn coordinates([x, y, z]: &[u32; 3]) -> String {
 }
 
 fn put_more(out: &mut String, total: usize) {
-    if total > LISTED {
-        put!(out, "  … and {} more (all are in --json)", total - LISTED);
+    if total > MAX_LISTED {
+        put!(out, "  … and {} more (all are in --json)", total - MAX_LISTED);
     }
 }
 
 fn put_hops(out: &mut String, hops: &[HopCount]) {
     const WIDTH: u64 = 50;
     let most = hops.iter().map(|count| count.paths).max().unwrap_or(1).max(1);
-    put!(out, "hops:        paths between hosts by switches passed");
+    put!(out, "hops:        number of paths between hosts by length in switches");
     for &HopCount { switches, paths } in hops {
         let bar = "#".repeat((paths * WIDTH).div_ceil(most) as usize);
         put!(out, "  {switches:>3} {paths:>10} {bar}");
@@ -133,24 +143,24 @@ fn put_hops(out: &mut String, hops: &[HopCount]) {
 fn put_checks(out: &mut String, checks: &ChecksFacts) {
     put!(
         out,
-        "verified:    {} LIDs reached from everywhere, longest path {} switches",
-        checks.reached_lids,
-        checks.longest_path
+        "verified:    {} reachable from all hosts, longest path {}",
+        counted(checks.reached_lids, "LID", "LIDs"),
+        counted(checks.longest_path as usize, "switch", "switches")
     );
     match &checks.credit_loop {
-        None => put!(out, "credit loops: none in {} dependencies", checks.dependencies),
+        None => put!(out, "credit loops: none in {} channel dependencies", checks.dependencies),
         Some(cycle) => put!(out, "credit loops: FOUND: {cycle}"),
     }
     if !checks.left_out.is_empty() {
-        put!(out, "unreachable: {} end port(s)", checks.left_out.len());
-        for port in checks.left_out.iter().take(LISTED) {
+        put!(out, "unreachable: {}", counted(checks.left_out.len(), "end port", "end ports"));
+        for port in checks.left_out.iter().take(MAX_LISTED) {
             put!(out, "  {port}");
         }
         put_more(out, checks.left_out.len());
     }
 }
 
-/// The gravest first.
+/// Writes messages by severity, errors first.
 fn put_notes(out: &mut String, notes: &[Note]) {
     let kinds =
         [(Severity::Error, "errors"), (Severity::Warning, "warnings"), (Severity::Info, "notes")];
@@ -161,7 +171,7 @@ fn put_notes(out: &mut String, notes: &[Note]) {
             continue;
         }
         put!(out, "{heading}:");
-        of_kind().take(LISTED).for_each(|note| put!(out, "  {note}"));
+        of_kind().take(MAX_LISTED).for_each(|note| put!(out, "  {note}"));
         put_more(out, total);
     }
 }
@@ -188,7 +198,10 @@ fn put_path(out: &mut String, path: &PathFacts) {
 }
 
 fn put_path_sls(out: &mut String, matrix: &PathSls) {
-    put!(out, "path SLs:    from each row's host to the hosts in order, in hexadecimal");
+    put!(
+        out,
+        "path SLs:    from the host of each row to all hosts in the same order, one hexadecimal digit each"
+    );
     for (host, row) in matrix.hosts.iter().zip(&matrix.sl) {
         let digits: String =
             row.iter().map(|&sl| char::from_digit(sl.into(), 16).unwrap_or('?')).collect();
@@ -200,44 +213,48 @@ fn put_what_if(out: &mut String, what_if: &WhatIf) {
     let kind = if what_if.at_a_time == 1 { "single" } else { "single and double" };
     put!(
         out,
-        "what if:     {} {kind} failures of {} switches and {} cables: {} stay routed, {} need \
-         another engine, {} are refused",
+        "what if:     {} {kind} failures of {} and {}: {} routed, {} routed by another engine, {} \
+         not routed",
         what_if.failures.len(),
-        what_if.switches,
-        what_if.cables,
+        counted(what_if.switches, "switch", "switches"),
+        counted(what_if.cables, "cable", "cables"),
         what_if.routed,
         what_if.fallback,
         what_if.refused
     );
     let cutting = what_if.failures.iter().filter(|failure| failure.cut_off > 0).count();
     if cutting > 0 {
-        put!(out, "  {cutting} of them cut end ports off");
+        put!(out, "  {} end ports off", counted(cutting, "failure cuts", "failures cut"));
     }
     for cause in &what_if.causes {
-        let code = cause.code.as_deref().unwrap_or("no number");
-        put!(out, "  {} by {code}, such as: {}", cause.failures, cause.example);
+        let code = cause
+            .code
+            .as_deref()
+            .map_or_else(|| "without ERR number".into(), |code| format!("ERR {code}"));
+        let failures = counted(cause.failures, "failure", "failures");
+        put!(out, "  {failures}, {code}, for example: {}", cause.example);
         let of_cause = || {
             let code = |failure: &&FailureFacts| {
                 failure.reason.as_ref().is_some_and(|reason| reason.code == cause.code)
             };
             what_if.failures.iter().filter(code)
         };
-        of_cause().take(LISTED).for_each(|failure| put!(out, "    {}", components(failure)));
+        of_cause().take(MAX_LISTED).for_each(|failure| put!(out, "    {}", components(failure)));
         put_more(out, of_cause().count());
     }
     put_survivors(out, what_if);
 }
 
-/// The failures that do no harm, if they are the smaller part.
+/// Lists the failures that the engine routes around, unless they are too many.
 fn put_survivors(out: &mut String, what_if: &WhatIf) {
     if what_if.routed == 0 {
         return;
     }
-    if what_if.routed > LISTED {
-        put!(out, "  {} stay routed: all others", what_if.routed);
+    if what_if.routed > MAX_LISTED {
+        put!(out, "  all other failures ({}) are routed", what_if.routed);
         return;
     }
-    put!(out, "  {} stay routed:", what_if.routed);
+    put!(out, "  {}:", counted(what_if.routed, "failure is routed", "failures are routed"));
     let routed = what_if.failures.iter().filter(|f| f.result == FailureResult::Routed);
     routed.for_each(|failure| put!(out, "    {}", components(failure)));
 }
@@ -246,7 +263,7 @@ fn components(failure: &FailureFacts) -> String {
     let names: Vec<String> = failure.components.iter().map(component).collect();
     let cut = match failure.cut_off {
         0 => String::new(),
-        ports => format!(" (cuts {ports} end ports off)"),
+        ports => format!(" (cuts {} off)", counted(ports, "end port", "end ports")),
     };
     format!("{}{cut}", names.join(" and "))
 }

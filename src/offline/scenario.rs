@@ -1,4 +1,4 @@
-//! Command line → what is to be planned, and with what.
+//! The input of a dry run: fabric and configuration from the command line.
 
 use crate::cli::{DaemonArgs, ExitCode, FabricArgs, Failure, configuration};
 use crate::config::files;
@@ -19,34 +19,31 @@ use crate::wire::attr::{NodeKind, PortState};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Everything a plan is made from.
+/// Fabric and configuration to plan with.
 pub struct Scenario {
-    /// The wiring.
     pub topology: Topology,
-    /// Where the subnet manager sits: node and, on hosts, port.
     pub sm_location: SmLocation,
-    /// The configuration.
     pub options: Options,
-    /// The engines.
+    /// Routing engines in the order of trial.
     pub chain: Chain,
-    /// torus-2QoS.conf.
+    /// torus-2QoS.conf, or the errors in it.
     pub torus_config: Result<TorusConfig, Vec<Note>>,
-    /// The partitions.
     pub partitions: Vec<Partition>,
-    /// The QoS policy, if one was asked for.
+    /// The QoS policy, if one is configured.
     pub qos_policy: Option<Arc<QosPolicy>>,
-    /// What is to be said about the configuration.
+    /// Messages about the configuration.
     pub notes: Vec<Note>,
 }
 
-/// A place for the subnet manager: index of a node, and its port; `None` for its first cabled.
+/// Location of the subnet manager: index of a node of the topology, and port; `None` for the first
+/// port with a cable.
 pub type SmLocation = (usize, Option<PortNum>);
 
 impl Scenario {
     /// Reads the files and arguments.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// Returns the first wrong argument or unreadable file.
     pub fn load(args: &FabricArgs, daemon: &DaemonArgs) -> Result<Self, Failure> {
         let usage = |text: String| Failure::new(ExitCode::Usage, text);
         let config = |text: String| Failure::new(ExitCode::Config, text);
@@ -89,23 +86,23 @@ impl Scenario {
         })
     }
 
-    /// The fabric as the subnet manager sees it.
+    /// The fabric as a sweep of the subnet manager sees it.
     ///
     /// # Errors
-    /// There is no node.
+    /// Returns an error if the fabric has no node.
     pub fn fabric(&self) -> Result<Fabric, Failure> {
         let fabric = snapshot(&self.topology, self.sm_location);
         fabric.ok_or_else(|| Failure::new(ExitCode::Config, "the fabric has no node"))
     }
 
-    /// What an engine is given for a fabric, without anything from before.
+    /// Input of a routing engine for `fabric`, without a previous routing.
     pub fn routing_input<'a>(&'a self, fabric: &'a Fabric, lids: &'a LidTable) -> RoutingInput<'a> {
         let (options, torus_config) = (&self.options, &self.torus_config);
         RoutingInput { fabric, lids, options, torus_config, previous: None, previous_fabric: None }
     }
 }
 
-/// What a sweep from `sm_location` sees of a running fabric.
+/// The snapshot that a sweep from `location` takes of a running fabric; `None` if it has no node.
 pub fn snapshot(topology: &Topology, (node, local_port): SmLocation) -> Option<Fabric> {
     let view = SyntheticView { state: PortState::Active, local_port, ..SyntheticView::default() };
     Fabric::from_topology(topology, node, &view)
@@ -122,7 +119,7 @@ fn read_options(daemon: &DaemonArgs) -> Result<(Options, Vec<Note>), String> {
     Ok((options, notes))
 }
 
-/// The partitions of the file that was asked for; without one the default ones.
+/// The partitions of the configured file; the default ones without a file.
 fn read_partitions(options: &Options) -> Result<(Vec<Partition>, Vec<Note>), String> {
     if options.partition_config_file == Options::default().partition_config_file {
         return Ok((partitions::default(options), Vec::new()));
@@ -133,7 +130,7 @@ fn read_partitions(options: &Options) -> Result<(Vec<Partition>, Vec<Note>), Str
     Ok((partitions, notes))
 }
 
-/// The QoS policy of the file that was asked for.
+/// The QoS policy of the configured file.
 fn read_policy(options: &Options) -> Result<(Option<Arc<QosPolicy>>, Vec<Note>), String> {
     if !options.qos || options.qos_policy_file == Options::default().qos_policy_file {
         return Ok((None, Vec::new()));
@@ -148,7 +145,7 @@ pub(super) fn read_fabric(file: &Path) -> Result<Topology, String> {
     ibnet::parse(file, &text).map_err(|error| error.to_string())
 }
 
-/// The port of `-g`, else the first host, else the first node.
+/// The port given by `-g`, else the first host, else the first node.
 pub(super) fn sm_location(topology: &Topology, options: &Options) -> Result<SmLocation, String> {
     if options.guid.0 == 0 {
         let is_host = |index: &usize| topology.nodes[*index].kind == NodeKind::Ca;

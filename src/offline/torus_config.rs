@@ -1,7 +1,7 @@
-//! `torus-sm torus-config`: a fabric in, torus-2QoS.conf out, with what is missing in comments.
+//! `torus-sm torus-config`: derives torus-2QoS.conf from the cables of a fabric.
 //!
-//! The result is tried at once: the engine routes the fabric with it, and the comments say how
-//! much of the fabric it covers.
+//! The engine routes the fabric with the result. Comments in the file state the findings: missing
+//! and surplus parts, and whether the engine routes the fabric.
 
 use crate::cli::ExitCode;
 use crate::cli::FabricArgs;
@@ -21,17 +21,17 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// Items of one kind that are listed before the rest is only counted.
-const SHOWN: usize = 32;
+/// Maximum number of findings of one kind listed one by one.
+const MAX_LISTED: usize = 32;
 
-/// Derives the configuration of the fabric that the command line names.
+/// Derives the configuration of the fabric given on the command line.
 ///
 /// # Errors
-/// The fabric cannot be read, is no torus, or the result cannot be written.
+/// Returns an error if the fabric cannot be read, is not a torus, or the result cannot be written.
 pub fn run(args: &TorusConfigArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     let topology = topology(&args.fabric)?;
     let fabric =
-        snapshot(&topology).ok_or_else(|| fail(ExitCode::Config, "the fabric is empty"))?;
+        snapshot(&topology).ok_or_else(|| fail(ExitCode::Config, "the fabric has no nodes"))?;
     let derived = torus_config::derive(&fabric)
         .map_err(|why| fail(ExitCode::Fatal, format!("this is no torus: {why}")))?;
     let (verdict, refusal) = verdict(&fabric, &derived);
@@ -66,8 +66,8 @@ fn topology(args: &FabricArgs) -> Result<Topology, Failure> {
     shape.build().map_err(|error| usage(error.to_string()))
 }
 
-/// The fabric seen from the node from which most can be seen: that of the first switch, unless
-/// the fabric is in pieces.
+/// The snapshot that contains most switches: from the first switch, unless the fabric consists of
+/// several parts.
 fn snapshot(topology: &Topology) -> Option<Fabric> {
     let mut best: Option<Fabric> = None;
     for local in 0..topology.nodes.len() {
@@ -85,7 +85,8 @@ fn snapshot(topology: &Topology) -> Option<Fabric> {
     best
 }
 
-/// What the engine says about the result, and whether it refuses.
+/// The result of routing the fabric with the derived configuration, in words, and whether the
+/// engine fails.
 fn verdict(fabric: &Fabric, derived: &DerivedTorus) -> (Vec<String>, bool) {
     let options = Options { qos: true, ..Options::default() };
     let (lids, ..) = lids::assign(fabric, &options, &Memory::default());
@@ -101,32 +102,30 @@ fn verdict(fabric: &Fabric, derived: &DerivedTorus) -> (Vec<String>, bool) {
         Ok(routing) => {
             let placed = Torus::of(routing).map_or(0, |torus| torus.switches().count());
             let all = fabric.switches().len();
-            (vec![format!("torus-2QoS routes this fabric, with {placed} of {all} switches")], false)
+            (vec![format!("torus-2QoS routes this fabric with {placed} of {all} switches")], false)
         }
         Err(refusal) => {
             let is_error = |note: &&Note| note.severity == Severity::Error;
-            let mut lines = vec!["torus-2QoS refuses this fabric until it is repaired:".to_owned()];
+            let mut lines =
+                vec!["torus-2QoS cannot route this fabric until it is repaired:".to_owned()];
             lines.extend(refusal.notes.iter().filter(is_error).map(|note| format!("  {note}")));
             (lines, true)
         }
     }
 }
 
-/// What was found, line by line.
+/// Findings, one per line.
 fn findings(fabric: &Fabric, derived: &DerivedTorus) -> Vec<String> {
     let (explained, cables) = derived.cables;
     let (placed, switches) = (derived.placed(), fabric.switches().len());
     let size = derived.config.size.as_ref().map(torus_config::shape).unwrap_or_default();
     let mut lines = vec![format!(
-        "{size}: {placed} of {switches} switches and {explained} of {cables} cables between \
-         switches fit in"
+        "{size} with {placed} of {switches} switches and {explained} of {cables} cables between \
+         switches"
     )];
     if !derived.alternatives.is_empty() {
         let shapes: Vec<String> = derived.alternatives.iter().map(torus_config::shape).collect();
-        lines.push(format!(
-            "ambiguous: the cables can be read as {} just as well",
-            shapes.join(" or ")
-        ));
+        lines.push(ambiguity(&size, &shapes));
     }
     let name = |at: Coordinates| {
         let found = (0..).zip(&derived.coordinates).find(|(_, own)| **own == Some(at));
@@ -136,9 +135,9 @@ fn findings(fabric: &Fabric, derived: &DerivedTorus) -> Vec<String> {
     list(&mut lines, "missing switch at", derived.missing_switches.iter().map(ToString::to_string));
     let gaps = derived.missing_cables.iter().map(|gap| {
         let (from, to) = (name(gap.from), name(gap.to));
-        format!("between {from} and {to}: {} of {}", gap.present, gap.usual)
+        format!("between {from} and {to}: {} instead of {}", gap.present, gap.usual)
     });
-    list(&mut lines, "cables", gaps);
+    list(&mut lines, "missing cables", gaps);
     let outside = derived.outside().map(|switch| {
         let node = fabric.switch(switch);
         format!("{} \"{}\"", node.guid(), node.description)
@@ -152,20 +151,37 @@ fn findings(fabric: &Fabric, derived: &DerivedTorus) -> Vec<String> {
     lines
 }
 
+/// The message about other interpretations of the cables, some of which may have the same shape.
+fn ambiguity(size: &str, shapes: &[String]) -> String {
+    let others: Vec<&str> =
+        shapes.iter().map(String::as_str).filter(|shape| *shape != size).collect();
+    if others.is_empty() {
+        return format!(
+            "ambiguous: other assignments of the switches to a {size} fit equally well"
+        );
+    }
+    let also = if others.len() < shapes.len() {
+        format!(", as do other assignments to a {size}")
+    } else {
+        String::new()
+    };
+    format!("ambiguous: the cables fit {} equally well{also}", others.join(" or "))
+}
+
 fn list(lines: &mut Vec<String>, what: &str, items: impl Iterator<Item = String>) {
     let items: Vec<String> = items.collect();
-    let rest = items.len().saturating_sub(SHOWN);
-    lines.extend(items.into_iter().take(SHOWN).map(|item| format!("{what} {item}")));
+    let rest = items.len().saturating_sub(MAX_LISTED);
+    lines.extend(items.into_iter().take(MAX_LISTED).map(|item| format!("{what} {item}")));
     if rest > 0 {
-        lines.push(format!("{what} … and {rest} more"));
+        lines.push(format!("{what} ... and {rest} more"));
     }
 }
 
-/// The file: findings as comments, then the configuration.
+/// Contents of the file: findings as comments, then the configuration.
 fn document(derived: &DerivedTorus, findings: &[String]) -> String {
     let mut text = String::from("# torus-2QoS.conf, derived from the cables by torus-sm\n#\n");
     for line in findings {
-        // Descriptions come from devices: no line break may end the comment.
+        // Node descriptions come from devices: a line break in one must not end the comment.
         let safe: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let _ = writeln!(text, "# {safe}");
     }

@@ -1,4 +1,4 @@
-//! One pass through plan and verify.
+//! One pass through planning and verification.
 
 use super::scenario::Scenario;
 use crate::fabric::Fabric;
@@ -12,43 +12,41 @@ use crate::verify::baseline::{PlanVerdict, VerifiedBaseline, plan_and_verify};
 use crate::verify::{Checks, Verified, VerifyFailure};
 use std::sync::Arc;
 
-/// What became of a fabric.
+/// The result of planning and verifying a fabric.
 pub struct Trial {
-    /// Whether there is a plan.
     pub outcome: Outcome,
-    /// The LIDs that were decided.
+    /// The assigned LIDs.
     pub lids: Arc<LidTable>,
-    /// What the next pass is to remember.
+    /// State that the next pass starts from.
     pub memory: Memory,
 }
 
-/// Whether there is a plan that could be put into force.
+/// The verified plan, or the reason why there is none.
 pub enum Outcome {
-    /// There is.
+    /// A plan passed verification.
     Routed(Verified),
-    /// No engine would route the fabric.
+    /// No engine could route the fabric.
     Refused {
-        /// What was found before the engines were asked.
+        /// Messages from before routing.
         notes: Vec<Note>,
-        /// What they said, in order.
+        /// Errors of the engines, in order of trial.
         refusals: Vec<RoutingError>,
     },
-    /// An engine did, but its plan is faulty.
+    /// A plan failed verification.
     Faulty(VerifyFailure),
 }
 
-/// A plan and what the subnet manager remembers of it.
+/// The plan in force before a failure.
 pub struct PreviousPlan<'a> {
-    /// The plan in force.
     pub plan: &'a Plan,
-    /// LIDs to be kept.
+    /// Persistent LIDs and P_Key indexes.
     pub memory: &'a Memory,
-    /// What is known of the plan.
-    pub foundation: Option<VerifiedBaseline>,
+    /// The verified baseline for incremental planning; `None` if there is none for this plan.
+    pub baseline: Option<VerifiedBaseline>,
 }
 
 impl<'a> PreviousPlan<'a> {
-    /// What precedes failures in `fabric`, whose plan this is.
+    /// Prepares for failures in `fabric`, to which `plan` belongs.
     pub fn new(scenario: &Scenario, fabric: &Fabric, plan: &'a Plan, memory: &'a Memory) -> Self {
         let inputs = BaselineInputs {
             fabric: Arc::new(fabric.clone()),
@@ -57,9 +55,9 @@ impl<'a> PreviousPlan<'a> {
             observed_pkeys: Arc::default(),
             memory: memory.clone(),
         };
-        let mut before = Self { plan, memory, foundation: None };
+        let mut before = Self { plan, memory, baseline: None };
         let checks = Checks::new(scenario.options.qos);
-        before.foundation = VerifiedBaseline::compute(
+        before.baseline = VerifiedBaseline::compute(
             &input(scenario, fabric, memory, Some(plan)),
             inputs,
             &checks,
@@ -92,13 +90,13 @@ fn input<'a>(
 }
 
 impl Trial {
-    /// Plans a fabric and checks the plan.
+    /// Plans a fabric and verifies the plan, incrementally after `before`.
     pub fn run(scenario: &Scenario, fabric: &Fabric, before: Option<&PreviousPlan<'_>>) -> Self {
         let nothing = Memory::default();
         let memory = before.map_or(&nothing, |before| before.memory);
         let input = input(scenario, fabric, memory, before.map(|before| before.plan));
-        let foundation = before.and_then(|before| before.foundation.as_ref());
-        match plan_and_verify(&input, foundation, &Checks::new(scenario.options.qos)) {
+        let baseline = before.and_then(|before| before.baseline.as_ref());
+        match plan_and_verify(&input, baseline, &Checks::new(scenario.options.qos)) {
             Ok(PlanVerdict { verdict, lids, memory, .. }) => {
                 let outcome = verdict.map_or_else(Outcome::Faulty, Outcome::Routed);
                 Self { outcome, lids, memory }
@@ -111,7 +109,7 @@ impl Trial {
     }
 }
 
-/// The first of the gravest findings of a refusal.
+/// The first message of the highest severity, at least a warning; else the first message.
 pub fn first_reason(refusal: &RoutingError) -> Option<&Note> {
     let gravest = refusal.notes.iter().map(|note| note.severity).max()?;
     let at_least = gravest.max(Severity::Warning);
@@ -213,7 +211,7 @@ mod tests {
                 let planned = compute::compute(&input(&scenario, &fabric, &memory, None));
                 let planned = planned.unwrap_or_else(|_| panic!("no plan"));
                 assert_eq!(planned.plan.lids.max(), range.1, "{engine} {lmc} {highest}");
-                let known = PreviousPlan { plan: &planned.plan, memory: &memory, foundation: None };
+                let known = PreviousPlan { plan: &planned.plan, memory: &memory, baseline: None };
                 let whole = (fabric.clone(), Trial::run(&scenario, &fabric, Some(&known)));
                 let reduced = follow(&scenario, &without(&topology, lost), &whole);
                 assert!(reduced.1.lids.max() < range.1);

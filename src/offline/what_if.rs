@@ -1,31 +1,32 @@
-//! What failures do: takes out switches and cables, and plans what is left.
+//! Failure analysis: removes switches and cables in turn, and plans the remaining fabric.
 //!
-//! A cable counts if it joins two switches. Each failure is planned as the daemon would plan it
-//! on the running fabric: with the LIDs and the routes from before.
+//! Only cables between switches are removed. Each failure is planned as by the daemon on the
+//! running fabric: with the LIDs and the routes from before the failure.
 
 use super::json::{CableEnd, Cause, Component, FailureFacts, FailureResult, Reason, WhatIf};
-use super::progress::Progress;
+use super::progress;
 use super::scenario::{Scenario, SmLocation, snapshot};
 use super::trial::{Outcome, PreviousPlan, Trial, first_reason};
 use crate::fabric::Fabric;
 use crate::fabric::topology::Topology;
 use crate::ids::PortNum;
 use crate::plan::Plan;
+use crate::plan::routing::RoutingError;
 use crate::wire::attr::NodeKind;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Something to be taken out of a topology.
+/// A component that fails.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FailedPart {
-    /// Index of a node.
+    /// Index of a node of the topology.
     Switch(usize),
-    /// Index of a cable.
+    /// Index of a cable of the topology.
     Cable(usize),
 }
 
-/// Plans the fabric without each switch and each cable; with `pairs` also without each pair of
-/// them. `whole` is what became of the whole fabric.
+/// Plans the fabric without each switch and each cable in turn; with `pairs` also without each pair
+/// of them. `whole` is the plan of the whole fabric.
 pub fn run(scenario: &Scenario, fabric: &Fabric, whole: &Trial, pairs: bool) -> WhatIf {
     let topology = &scenario.topology;
     let is_switch = |index: usize| topology.nodes[index].kind == NodeKind::Switch;
@@ -39,14 +40,14 @@ pub fn run(scenario: &Scenario, fabric: &Fabric, whole: &Trial, pairs: bool) -> 
     let parts: Vec<FailedPart> = switches.iter().chain(&cables).copied().collect();
     let failures = failures(topology, &parts, pairs);
     let study = FailureStudy::new(scenario, fabric, whole);
-    let progress = Progress::new(failures.len());
+    let bar = progress::bar(failures.len());
     let try_one = |failure: &Vec<FailedPart>| {
         let facts = study.without(failure);
-        progress.step();
+        bar.inc(1);
         facts
     };
     let facts: Vec<FailureFacts> = failures.par_iter().map(try_one).collect();
-    progress.finish();
+    bar.finish_and_clear();
     let count = |result| facts.iter().filter(|failure| failure.result == result).count();
     WhatIf {
         at_a_time: if pairs { 2 } else { 1 },
@@ -60,7 +61,8 @@ pub fn run(scenario: &Scenario, fabric: &Fabric, whole: &Trial, pairs: bool) -> 
     }
 }
 
-/// All single failures, then all double ones whose parts do not include each other.
+/// All single failures; with `pairs` then all double failures, except those of a switch and one of
+/// its own cables.
 fn failures(topology: &Topology, parts: &[FailedPart], pairs: bool) -> Vec<Vec<FailedPart>> {
     let mut failures: Vec<Vec<FailedPart>> = parts.iter().map(|&part| vec![part]).collect();
     if !pairs {
@@ -81,12 +83,12 @@ fn failures(topology: &Topology, parts: &[FailedPart], pairs: bool) -> Vec<Vec<F
 /// The fabric before the failures.
 struct FailureStudy<'a> {
     scenario: &'a Scenario,
-    /// The plan before, if there was one.
+    /// The plan before, if the fabric could be routed.
     before: Option<PreviousPlan<'a>>,
-    /// The engine that routed the whole fabric, else the first one.
+    /// The engine that routed the whole fabric, else the first one configured.
     engine: Option<&'static str>,
     end_ports: usize,
-    /// By node: the switch that its first cable leads to.
+    /// By node: the node at the other end of its first cable.
     home: Vec<Option<usize>>,
 }
 
@@ -108,7 +110,7 @@ impl<'a> FailureStudy<'a> {
         Self { scenario, before, engine, end_ports, home }
     }
 
-    /// Plans the fabric without these parts.
+    /// Plans the fabric without `parts`.
     fn without(&self, parts: &[FailedPart]) -> FailureFacts {
         let topology = &self.scenario.topology;
         let components = parts.iter().map(|&part| component(topology, part)).collect();
@@ -116,10 +118,18 @@ impl<'a> FailureStudy<'a> {
         let lost = |text: &str| Some(Reason { code: None, text: text.to_owned() });
         let left = remaining(topology, parts);
         let Some(sm_location) = self.sm_location(&left, parts) else {
-            return facts(FailureResult::Refused, self.end_ports, lost("nothing is left"));
+            return facts(
+                FailureResult::Refused,
+                self.end_ports,
+                lost("no node with a cable is left"),
+            );
         };
         let Some(fabric) = snapshot(&left, sm_location) else {
-            return facts(FailureResult::Refused, self.end_ports, lost("nothing is left"));
+            return facts(
+                FailureResult::Refused,
+                self.end_ports,
+                lost("no node with a cable is left"),
+            );
         };
         let trial = Trial::run(self.scenario, &fabric, self.before.as_ref());
         let plan = match &trial.outcome {
@@ -132,7 +142,8 @@ impl<'a> FailureStudy<'a> {
         facts(result, cut_off, reason)
     }
 
-    /// The subnet manager's place, or that of a standby if it goes with the parts.
+    /// Location of the subnet manager; if that fails with `parts`, the first host left, as for a
+    /// standby.
     fn sm_location(&self, left: &Topology, parts: &[FailedPart]) -> Option<SmLocation> {
         let is_gone = |node: usize| parts.contains(&FailedPart::Switch(node));
         let lives =
@@ -145,7 +156,7 @@ impl<'a> FailureStudy<'a> {
         host.or_else(|| nodes.next()).map(|node| (node, None))
     }
 
-    /// End ports that are gone with the switches: port 0 of each, and the hosts there.
+    /// Number of end ports that fail with the switches: port 0 of each, and its hosts.
     fn gone_with(&self, parts: &[FailedPart]) -> usize {
         let nodes = &self.scenario.topology.nodes;
         let hosts_of = |switch: usize| {
@@ -168,20 +179,9 @@ impl<'a> FailureStudy<'a> {
                 if Some(routing.engine) == self.engine {
                     return (FailureResult::Routed, None);
                 }
-                let reason = routing.notes.first().map(|note| Reason {
-                    code: code_in(&note.text).or(note.code.map(str::to_owned)),
-                    text: note.to_string(),
-                });
-                (FailureResult::Fallback, reason)
+                (FailureResult::Fallback, reason_of(&routing.routing_errors))
             }
-            Outcome::Refused { refusals, .. } => {
-                let note = refusals.first().and_then(first_reason);
-                let reason = note.map(|note| Reason {
-                    code: note.code.map(str::to_owned),
-                    text: note.text.clone(),
-                });
-                (FailureResult::Refused, reason)
-            }
+            Outcome::Refused { refusals, .. } => (FailureResult::Refused, reason_of(refusals)),
             Outcome::Faulty(failure) => {
                 let text = failure.faults.first().map(ToString::to_string).unwrap_or_default();
                 let code = Some("fault".to_owned());
@@ -191,7 +191,7 @@ impl<'a> FailureStudy<'a> {
     }
 }
 
-/// End ports that are there and that the plan does not leave out.
+/// Number of end ports that the plan reaches; all of them without a plan.
 fn reached(fabric: &Fabric, plan: Option<&Plan>) -> usize {
     let Some(plan) = plan else { return fabric.end_ports().count() };
     let has_route = |&port: &crate::fabric::PortId| {
@@ -203,15 +203,13 @@ fn reached(fabric: &Fabric, plan: Option<&Plan>) -> usize {
     fabric.end_ports().filter(has_route).count()
 }
 
-/// The number in "… ERR 4E33: …", as the note about a fallback quotes it.
-fn code_in(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once("ERR ")?;
-    let (code, _) = rest.split_once(':')?;
-    Some(code.to_owned())
+/// The reason of the first engine that could not route the fabric.
+fn reason_of(errors: &[RoutingError]) -> Option<Reason> {
+    let note = errors.first().and_then(first_reason)?;
+    Some(Reason { code: note.code.map(str::to_owned), text: note.text.clone() })
 }
 
-/// The topology without the cables of these parts; nodes without cables are not seen by any
-/// sweep.
+/// The topology without the cables of `parts`; sweeps do not see nodes without cables.
 fn remaining(topology: &Topology, parts: &[FailedPart]) -> Topology {
     let mut left = topology.clone();
     let mut index = 0;
@@ -241,7 +239,8 @@ fn component(topology: &Topology, part: FailedPart) -> Component {
     }
 }
 
-/// Groups what ends badly, the most frequent cause first.
+/// Groups the failures after which the fabric is not routed by the same engine, most frequent cause
+/// first.
 fn causes(failures: &[FailureFacts]) -> Vec<Cause> {
     let mut by_code: BTreeMap<Option<&str>, Cause> = BTreeMap::new();
     for reason in failures.iter().filter_map(|failure| failure.reason.as_ref()) {

@@ -280,7 +280,7 @@ fn pairs_are_tried_once() {
 #[test]
 fn wrong_requests_are_told_apart() {
     for (words, code, text) in [
-        (&["3x3", "--path", "1", "nobody"][..], 2, "no node is called \"nobody\""),
+        (&["3x3", "--path", "1", "nobody"][..], 2, "no node has the description \"nobody\""),
         (&["3x3", "--path", "1"], 2, "--path <A> <B>"),
         (&["3x3", "--missing-switch", "3,0,0"], 2, "3,0,0"),
         (&["--file", "/nonexistent.net"], 4, "/nonexistent.net"),

@@ -387,7 +387,7 @@ fn lost_cables_are_named_by_place_guid_port_and_description() {
         format!("the cable between {} and {}", end(from, 1), end(to, 2))
     };
     // Their coordinates are known from the last success, or from the links of the other switches.
-    for (previous, how) in [(Some(&before), ""), (None, ", by the other switches")] {
+    for (previous, how) in [(Some(&before), ""), (None, ", as on most switches")] {
         let (error, advice) = refused(&broken, previous);
         assert_eq!(error.code, Some("4E33"));
         let one = cable([0, 2, 0], [1, 2, 0], how);
@@ -421,10 +421,9 @@ fn the_repair_that_helps_most_comes_first() {
     // In a mesh many switches cannot be placed then, for other reasons.
     let census = &refusal.notes[refusal.notes.len() - 2].text;
     let expected =
-        "18 of 25 switches are in their places, 6 switches of the fabric found no place; ";
+        "18 of 25 switches of the torus are placed, 6 switches of the fabric could not be placed; ";
     assert!(census.starts_with(expected), "{census}");
-    let unplaced =
-        "4,0,0 (GUID 0x0000000000200014 \"sw 4,0,0\", in the fabric but not to be placed)";
+    let unplaced = "4,0,0 (GUID 0x0000000000200014 \"sw 4,0,0\", present but without the cables that tell its position)";
     assert!(refusal.notes.iter().any(|note| note.text.contains(unplaced)), "{:#?}", refusal.notes);
 }
 

@@ -1,4 +1,4 @@
-//! The files that a start would read, with what is wrong with them.
+//! The configuration files that a start would read, with the errors in them.
 
 use crate::cli::{DaemonArgs, configuration};
 use crate::config::guid_lists::{self, GuidLists, Parsed};
@@ -11,21 +11,21 @@ use crate::config::{Diagnostic, excerpt, guid2lid, prefix_routes};
 use crate::notes::{Note, Severity};
 use std::path::{Path, PathBuf};
 
-/// A file, and what is to be said about it.
+/// A configuration file with the findings about it.
 pub(super) struct ConfigFile {
     path: PathBuf,
-    /// What it says; `None` if it could not be read.
+    /// Contents; `None` if the file could not be read.
     content: Option<String>,
-    /// What is wrong, in the order of the places.
+    /// Findings in the order of their lines.
     pub findings: Vec<Diagnostic>,
 }
 
 impl ConfigFile {
-    /// The findings with their lines, or that there are none.
+    /// The findings with the lines they refer to, or a line that there are none.
     pub(super) fn text(&self) -> String {
         let content = self.content.as_deref().unwrap_or_default();
         if self.findings.is_empty() {
-            let state = if self.content.is_some() { "nothing is wrong" } else { "not there" };
+            let state = if self.content.is_some() { "no errors" } else { "not present" };
             return format!("{}: {state}\n", self.path.display());
         }
         excerpt::render_all(&self.findings, content).join("\n") + "\n"
@@ -37,33 +37,33 @@ impl ConfigFile {
     }
 }
 
-/// Is a file expected to be there?
+/// Consequence of a missing file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
-    /// It may be missing.
+    /// The file may be missing.
     Optional,
-    /// It was asked for; without it the daemon starts nevertheless.
+    /// The file is configured; the daemon starts without it.
     Named,
-    /// Without it nothing goes.
+    /// The daemon does not start without the file.
     Required,
 }
 
-/// All of them.
+/// All configuration files.
 pub(super) struct ConfigFiles {
-    /// In the order in which a start reads them.
+    /// In the order of reading.
     pub all: Vec<ConfigFile>,
-    /// What is to be said about the options together.
+    /// Messages about several options.
     pub notes: Vec<Note>,
-    /// The options; what is wrong has its default.
+    /// Options; wrong values are replaced by defaults.
     pub options: Options,
-    /// The partitions; `None` if their file is wrong.
+    /// `None` if the partition file has errors.
     pub partitions: Option<PartitionsConfig>,
-    /// The QoS policy, if there is one and it is right.
+    /// `None` without a QoS policy, or if its file has errors.
     pub qos_policy: Option<QosPolicy>,
 }
 
 impl ConfigFiles {
-    /// Reads what a start with these arguments would read.
+    /// Reads the files that a start with these arguments would read.
     pub(super) fn read(args: &DaemonArgs) -> Self {
         let mut files = Self {
             all: Vec::new(),
@@ -84,12 +84,12 @@ impl ConfigFiles {
         files
     }
 
-    /// What a file says; `None` if it was not read.
+    /// Contents of a file; `None` if it was not read.
     pub(super) fn content(&self, path: &Path) -> Option<&str> {
         self.all.iter().find(|file| file.path == path)?.content.as_deref()
     }
 
-    /// True if something in the file of the QoS policy keeps it from being used.
+    /// True if errors in the QoS policy file prevent its use.
     pub(super) fn is_policy_wrong(&self) -> bool {
         let path = self.options.qos_policy_file.as_ref().map(Path::new);
         let file = self.all.iter().find(|file| Some(&*file.path) == path);
@@ -97,7 +97,7 @@ impl ConfigFiles {
         self.options.qos && file.is_some_and(|file| file.findings.iter().any(is_error))
     }
 
-    /// Opens a file; one that cannot be read is reported, and listed, here.
+    /// Reads a file. A file that cannot be read is added to the list with a finding.
     fn open(&mut self, path: &Path, wanted: Presence) -> Option<(ConfigFile, String)> {
         let path = path.to_path_buf();
         let mut file = ConfigFile { path, content: None, findings: Vec::new() };
@@ -188,7 +188,8 @@ impl ConfigFiles {
         };
         (self.partitions, file.findings) = PartitionsConfig::parse(&path, &text);
         if self.partitions.as_ref().is_some_and(|config| config.definitions.is_empty()) {
-            let message = "nothing is defined: every port is in the default partition".to_owned();
+            let message =
+                "no partition is defined: all ports are in the default partition".to_owned();
             file.say(0, Severity::Warning, message);
         }
         self.all.push(file);
@@ -216,20 +217,20 @@ impl ConfigFiles {
         let path = folder.unwrap_or("/var/cache/opensm".into()).join("guid2lid");
         let Some((mut file, text)) = self.open(&path, Presence::Optional) else { return };
         let (_, findings) = guid2lid::parse(&path, &text, self.options.lmc);
-        // Whatever it is, the ports concerned get new LIDs, and no more.
+        // Errors in this file only cause new LIDs for the ports concerned.
         let lighter = |found| Diagnostic { severity: Severity::Warning, ..found };
         file.findings = findings.into_iter().map(lighter).collect();
         self.all.push(file);
     }
 }
 
-/// The option that a note about options together speaks of: the first word of such a note.
+/// The option that a message about several options refers to: its first word.
 fn subject(note: &Note) -> &'static str {
     let name = note.text.split_whitespace().next().unwrap_or_default();
     options::parse::find(name).map_or("", |key| key.name)
 }
 
-/// The line of an option's value, from 1: the last one for its key.
+/// Line number of an option, from 1: the last line with its key.
 fn line_of(key: &str, text: &str) -> Option<u32> {
     let is_it = |line: &str| {
         let name = line.split([' ', '\t', '=']).find(|word| !word.is_empty());
@@ -239,7 +240,7 @@ fn line_of(key: &str, text: &str) -> Option<u32> {
     last.map(|(number, _)| number)
 }
 
-/// The place that a note's text begins with, and the rest of the text.
+/// Splits the place at the beginning of a message from its text.
 fn located(note: &Note, path: &Path) -> Diagnostic {
     let file = path.display().to_string();
     let rest = note.text.strip_prefix(&file).and_then(|rest| rest.strip_prefix(':'));

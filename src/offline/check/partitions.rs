@@ -1,4 +1,4 @@
-//! What partitions come to on a fabric, as text.
+//! Effect of partitions on a fabric, as text.
 
 use crate::config::literal::{mtu_in_words, rate_in_words};
 use crate::fabric::{Fabric, PortId};
@@ -13,7 +13,7 @@ macro_rules! put {
     }};
 }
 
-/// Partitions with members and groups, then ports with their tables.
+/// Partitions with members and groups, then ports with their P_Key tables.
 pub(super) fn shown(fabric: &Fabric, partitions: &[Partition], tables: &PartitionTables) -> String {
     let mut out = String::new();
     for partition in partitions {

@@ -1,5 +1,5 @@
-//! What QoS comes to on a fabric, as text: which ports have the tables of which scopes of the
-//! policy, and the levels with the rules that give them.
+//! Effect of QoS on a fabric, as text: the ports to which each scope of the policy applies, and the
+//! levels with the rules that select them.
 
 use super::vl_tables;
 use crate::cli::configuration;
@@ -29,18 +29,17 @@ macro_rules! put {
     }};
 }
 
-/// What is to be shown, and what the fabric cannot follow.
+/// Text, and findings about the fabric.
 pub(super) struct Shown {
-    /// The text.
     pub text: String,
-    /// What of the scopes the fabric cannot follow.
+    /// Scopes that the fabric cannot satisfy.
     pub findings: Vec<Diagnostic>,
 }
 
-/// Plans the fabric, and tells what QoS comes to. `policy` is the QoS policy, if there is one.
+/// Plans the fabric and describes the effect of QoS. `policy` is the QoS policy, if there is one.
 ///
 /// # Errors
-/// Why there is no plan.
+/// Returns the reason why the fabric cannot be planned.
 pub(super) fn shown(
     fabric: &Fabric,
     options: &Options,
@@ -71,7 +70,7 @@ fn planned(
     partitions: &[Partition],
     policy: Option<&Arc<QosPolicy>>,
 ) -> Result<Plan, String> {
-    // What is wrong with these files was said already.
+    // Errors in these files have been reported already.
     let (lists, _) = files::guid_lists(options);
     let chain = configuration::chain(options, lists)?;
     let input = PlanInput {
@@ -95,8 +94,8 @@ fn planned(
     Ok(planned.plan)
 }
 
-/// How many ports have what a scope says, and by which of its groups: (name, number). A port may be
-/// in several.
+/// Number of ports to which a scope applies, also by group as (name, number). A port may be in
+/// several groups.
 #[derive(Clone, Default)]
 struct Count {
     ports: usize,
@@ -105,7 +104,7 @@ struct Count {
 }
 
 impl Count {
-    /// Nothing yet, of groups with these names.
+    /// Zero counts for groups with these names.
     fn of(names: impl Iterator<Item = String>) -> Self {
         Self { groups: names.map(|name| (name, 0)).collect(), ..Self::default() }
     }
@@ -129,7 +128,7 @@ impl Count {
     }
 }
 
-/// The tables of scopes.
+/// Describes the tables of scopes.
 struct Report<'a> {
     fabric: &'a Fabric,
     plan: &'a Plan,
@@ -170,7 +169,7 @@ impl Report<'_> {
         }
     }
 
-    /// By scope, and the number of ports for which there is none.
+    /// Counts by scope, and the number of ports without a scope.
     fn arbitrations(&self) -> (Vec<Count>, usize) {
         let scopes = &self.setup.policy().vl_arbitration;
         let blank = scopes.iter().map(|scope| {
@@ -196,7 +195,7 @@ impl Report<'_> {
         (counts, others)
     }
 
-    /// By scope, and the number of mappings for which there is none.
+    /// Counts by scope, and the number of mappings without a scope.
     fn mappings(&self) -> (Vec<Count>, usize) {
         let scopes = &self.setup.policy().sl_to_vl;
         let mut counts: Vec<Count> =
@@ -223,7 +222,7 @@ impl Report<'_> {
         (counts, others)
     }
 
-    /// For each row to an output the scope that it comes from.
+    /// The scope that determines each row to an output port.
     fn owners(&self, output: PortId, rows: &[(u8, u8, SlToVl)]) -> Vec<Option<usize>> {
         if self.plan.routing.policy.decides_sl_to_vl() {
             return vec![None; rows.len()];
@@ -249,7 +248,7 @@ impl Report<'_> {
         known.map(move |group| format!("{how}{}", group.name))
     }
 
-    /// The names of those of the groups that have the port.
+    /// Names of the groups that contain the port.
     fn groups<'b>(
         &'b self,
         groups: &'b [usize],
@@ -259,7 +258,7 @@ impl Report<'_> {
         has.filter_map(|&group| Some(self.setup.policy().groups.get(group)?.name.clone()))
     }
 
-    /// The names of those that have its peer.
+    /// Names of the groups that contain the peer of the port.
     fn groups_across<'b>(
         &'b self,
         groups: &'b [usize],
@@ -289,7 +288,7 @@ fn put_levels(out: &mut String, policy: &QosPolicy, engine: &str) {
         put!(out, "  qos-level {name}: {}{}", level_in_words(level), uses(policy, index));
     }
     if engine == torus::NAME {
-        put!(out, "  of these SLs {engine} takes the highest bit");
+        put!(out, "  {engine} uses only bit 3 of these SLs, the QoS level");
     }
 }
 
@@ -315,7 +314,7 @@ fn level_in_words(level: &QosLevel) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Who gets a level.
+/// The rules that select a level.
 fn uses(policy: &QosPolicy, level: usize) -> String {
     let rules = policy.rules.iter().filter(|rule| rule.level == level);
     let lines: Vec<String> = rules.map(|MatchRule { line, .. }| line.to_string()).collect();
@@ -327,7 +326,7 @@ fn uses(policy: &QosPolicy, level: usize) -> String {
     let by_default = (policy.default == level).then(|| "by default".to_owned());
     let both: Vec<String> = by_rule.into_iter().chain(by_default).collect();
     if both.is_empty() {
-        "; no rule gives it".to_owned()
+        "; no rule selects it".to_owned()
     } else {
         format!("; {}", both.join(" and "))
     }

@@ -1,4 +1,4 @@
-//! The tables of VLs that ports get, as text: one line for all ports whose tables are alike.
+//! VL arbitration and SL to VL tables as text: one line for all ports with the same table.
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
@@ -7,10 +7,10 @@ use crate::wire::attr::tables::VlArbBlock;
 use crate::wire::attr::{NodeKind, PortInfo};
 use std::collections::BTreeMap;
 
-/// VLs that operate, limit of high priority and VL arbitration of all ports that get some, then
-/// their SL to VL mappings.
+/// Operational VLs, VL high limit and VL arbitration of all ports with tables, then the SL to VL
+/// mappings.
 pub(super) fn shown(fabric: &Fabric, plan: &Plan) -> String {
-    // What is said of ports, by kind of port, and how many of that kind it is said of.
+    // Number of ports by kind and text.
     let mut lines: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for port in fabric.port_ids() {
         let blocks = plan.qos.vl_arbitration.get(port.index()).map_or(&[][..], Vec::as_slice);
@@ -39,7 +39,7 @@ pub(super) fn shown(fabric: &Fabric, plan: &Plan) -> String {
     format!("VL arbitration, number of ports:\n{ports}SL to VL, number of mappings:\n{mappings}")
 }
 
-/// The kinds of ports as the options qos_* tell them apart.
+/// Kind of port, as distinguished by the qos_* options.
 fn kind(fabric: &Fabric, port: PortId) -> &'static str {
     match fabric.node_of(port).kind() {
         NodeKind::Switch if fabric.port(port).num == PortNum::ZERO => "switch port 0",
@@ -49,7 +49,7 @@ fn kind(fabric: &Fabric, port: PortId) -> &'static str {
     }
 }
 
-/// The tables of a port: entries whose weight is 0 are not used.
+/// The arbitration tables of a port without entries of weight 0.
 fn arbitration(blocks: &[(u8, VlArbBlock)], info: Option<&PortInfo>) -> String {
     let table = |numbers: [u8; 2]| {
         let blocks = blocks.iter().filter(|(number, _)| numbers.contains(number));

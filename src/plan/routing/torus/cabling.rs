@@ -1,51 +1,48 @@
-//! What the fabric offers to the discovery: cables between switches, and end ports at switches.
-//! State, width and speed of links do not matter; a cable that was discovered counts.
+//! Input of the discovery: cables between switches, and end ports at switches. All discovered
+//! cables count, whatever the state, width and speed of their links.
 
 use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::PortNum;
 use crate::wire::attr::NodeKind;
 
-/// A cable between two switch ports, seen from one of them.
+/// A cable between two switches, seen from one of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Link {
-    /// Port number on this side.
     pub port: u8,
-    /// The switch at the far end.
     pub peer: SwitchId,
-    /// Port number at the far end.
     pub peer_port: u8,
-    /// The cable: the lower one of its two port slots.
+    /// Identity of the cable: the lower of its two port slots.
     pub cable: PortId,
 }
 
-/// An end port at a switch: the port number of the switch and the CA or router port behind it.
+/// A member of a switch's local port group: a port cabled to a CA or router, or port 0 itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LocalPort {
-    /// Port number of the switch.
+    /// Port number of the switch; 0 for its management port.
     pub port: u8,
-    /// The CA or router port.
+    /// The CA or router port, or the switch's port 0.
     pub end: PortId,
 }
 
-/// Cables and end ports of all switches.
+/// Cables and end ports of all switches of a fabric.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Cabling {
-    /// Those of a switch together, ascending by port number.
+    /// Sorted by switch, then port number.
     links: Vec<Link>,
-    /// Those of a switch together, ascending by port number.
+    /// Sorted by switch, then port number.
     hosts: Vec<LocalPort>,
-    /// By switch: where its links and hosts end.
+    /// By switch: end of its entries in `links` and `hosts`.
     ends: Vec<(u32, u32)>,
-    /// All cables between switches, by their two switch ports (lower slot first), ascending.
+    /// All cables between switches as pairs of port slots, lower slot first, ascending.
     pub cables: Vec<[PortId; 2]>,
-    /// Number of port slots.
+    /// Number of port slots of the fabric.
     slots: usize,
 }
 
 impl Cabling {
-    /// Collects the cables of `fabric`. A port cabled to itself is ignored, as are cables
-    /// between end ports.
+    /// Collects the cables of `fabric`. Cables from a port to itself and between end ports are
+    /// ignored.
     pub(crate) fn new(fabric: &Fabric) -> Self {
         let mut cabling = Self { slots: fabric.ports().len(), ..Self::default() };
         for &node in fabric.switches() {
@@ -55,7 +52,8 @@ impl Cabling {
         cabling
     }
 
-    /// The cables of a fabric that differs so from the one of `self`, which has the same nodes.
+    /// The cabling of `fabric`, which has the nodes of the fabric of `self` and differs from it by
+    /// `difference`.
     pub(crate) fn updated(&self, fabric: &Fabric, difference: &Difference) -> Self {
         let nodes = difference.ports.iter().map(|&id| fabric.port(id).node);
         let mut nodes: Vec<NodeId> = nodes.filter(|&id| fabric.node(id).is_switch()).collect();
@@ -80,7 +78,7 @@ impl Cabling {
         cabling
     }
 
-    /// Takes over the switches below `end` that are still missing.
+    /// Copies the entries of the switches up to `end` that are still missing.
     fn copy(&mut self, from: &Self, end: usize) {
         let start = self.ends.len();
         let ends = |count: usize| count.checked_sub(1).map_or((0, 0), |last| from.ends[last]);
@@ -93,7 +91,7 @@ impl Cabling {
         self.ends.extend(from.ends[start..end].iter().map(moved));
     }
 
-    /// Adds the links and hosts of the next switch.
+    /// Appends the links and hosts of the next switch.
     fn add_switch(&mut self, fabric: &Fabric, node: NodeId) {
         let first = fabric.node(node).first_port;
         for port in fabric.ports_of(node).iter().skip(1) {
@@ -117,48 +115,45 @@ impl Cabling {
         self.ends.push((self.links.len() as u32, self.hosts.len() as u32));
     }
 
-    /// Number of port slots of the fabric: cables have numbers below.
     pub(crate) fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Number of switches.
     pub(crate) fn switch_count(&self) -> usize {
         self.ends.len()
     }
 
-    /// Where the links and hosts of a switch begin and end.
+    /// Start and end of a switch's entries in `links` and in `hosts`.
     fn range(&self, switch: SwitchId) -> [(usize, usize); 2] {
         let (links, hosts) = self.ends[switch.index()];
         let first = switch.index().checked_sub(1).map_or((0, 0), |before| self.ends[before]);
         [(first.0 as usize, links as usize), (first.1 as usize, hosts as usize)]
     }
 
-    /// Cables of a switch to switches, ascending by its port number.
+    /// Cables of a switch to other switches, by ascending port number.
     pub(crate) fn links(&self, switch: SwitchId) -> &[Link] {
         let [(first, end), _] = self.range(switch);
         &self.links[first..end]
     }
 
-    /// End ports at a switch, ascending by its port number.
+    /// End ports at a switch, by ascending port number.
     pub(crate) fn hosts(&self, switch: SwitchId) -> &[LocalPort] {
         let [_, (first, end)] = self.range(switch);
         &self.hosts[first..end]
     }
 
-    /// Number of end ports at switches.
     pub(crate) fn host_count(&self) -> usize {
         self.hosts.len()
     }
 }
 
-/// The port slots of a node: its first one, and the one after its last.
+/// The port slots of a node as a half-open range.
 fn slots(fabric: &Fabric, node: NodeId) -> (u32, u32) {
     let node = fabric.node(node);
     (node.first_port.0, node.first_port.0 + u32::from(node.num_ports()) + 1)
 }
 
-/// The cables of a switch to switch ports with higher slots.
+/// Cables of a switch to switch ports in higher slots.
 fn cables_up(fabric: &Fabric, node: NodeId) -> impl Iterator<Item = [PortId; 2]> + '_ {
     let (first, _) = slots(fabric, node);
     fabric.ports_of(node).iter().zip(first..).skip(1).filter_map(|(port, slot)| {
@@ -180,8 +175,8 @@ pub(super) mod tests {
     use crate::sim::generate::Shape;
     use proptest::prelude::*;
 
-    /// The picture of a fabric in which the cables of these numbers are not there, and the ends of
-    /// two others are exchanged.
+    /// A variant of a fabric: the cables with the indices `lost` are removed, and the far ends of
+    /// the two cables `crossed` are exchanged.
     pub(crate) fn fabric_variant(
         whole: &Topology,
         lost: &[usize],
@@ -200,15 +195,15 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn changes_lead_to_the_wiring_of_the_new_picture(
+        fn an_updated_cabling_equals_a_new_one(
             parallel in 1..=2u8,
             lost in prop::array::uniform2(prop::collection::vec(any::<usize>(), 0..4)),
             crossed in prop::array::uniform2(any::<[usize; 2]>()),
         ) {
             let shape = Shape { parallel, hosts: 2, ..Shape::torus([4, 3, 2]) };
             let whole = shape.build().expect("it fits");
-            let pictures = [0, 1].map(|n| fabric_variant(&whole, &lost[n], crossed[n]));
-            let [Some(old), Some(new)] = pictures else { return Ok(()) };
+            let fabrics = [0, 1].map(|n| fabric_variant(&whole, &lost[n], crossed[n]));
+            let [Some(old), Some(new)] = fabrics else { return Ok(()) };
             let Some(difference) = Difference::between(&old, &new) else { return Ok(()) };
             let cabling = Cabling::new(&old).updated(&new, &difference);
             prop_assert_eq!(&cabling, &Cabling::new(&new));

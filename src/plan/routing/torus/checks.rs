@@ -1,5 +1,5 @@
-//! Checks of the configuration against the fabric, before anything is placed. The first that
-//! fails ends the pass.
+//! Checks of the configuration against the fabric before the discovery. The first failed check ends
+//! the pass.
 
 use super::lattice::{AXIS_NAMES, Lattice};
 use super::report::{error, warning};
@@ -7,12 +7,12 @@ use super::sl2vl::VlCounts;
 use crate::config::torus::{Seed, SeedLink, TorusConfig};
 use crate::fabric::Fabric;
 use crate::ids::Guid;
-use crate::notes::Note;
+use crate::notes::{Note, counted};
 
-/// The grid that is configured.
+/// The configured lattice.
 ///
 /// # Errors
-/// The sizes are missing, describe nothing, or more than a subnet can hold.
+/// Returns an error if the radices are missing, zero, all 1, or too large for a subnet.
 pub(super) fn lattice(config: &TorusConfig) -> Result<Lattice, Note> {
     let size = config.size.filter(|size| size.radix.iter().all(|&radix| radix > 0));
     let Some(size) = size else {
@@ -21,22 +21,25 @@ pub(super) fn lattice(config: &TorusConfig) -> Result<Lattice, Note> {
         return Err(Note::error("4E20", text));
     };
     if size.radix == [1; 3] {
-        return Err(error("a torus of 1 x 1 x 1 is no torus: at least one radix must be above 1"));
+        return Err(error(
+            "a torus of 1 x 1 x 1 cannot be routed: at least one radix must be above 1",
+        ));
     }
     let [x, y, z] = size.radix;
     Lattice::new(size)
-        .ok_or_else(|| error(format!("a torus of {x} x {y} x {z} is larger than any subnet")))
+        .ok_or_else(|| error(format!("a torus of {x} x {y} x {z} has more positions than a subnet has LIDs: check the radices")))
 }
 
-/// Are there enough VLs? Returns warnings.
+/// Checks the numbers of data VLs, and returns warnings.
 ///
 /// # Errors
-/// There are fewer than two data VLs between switches.
+/// Returns an error if there are fewer than two data VLs between switches.
 pub(super) fn vls(vls: VlCounts) -> Result<Vec<Note>, Note> {
     let VlCounts { switch_links, end_ports } = vls;
     if switch_links < 2 {
-        let text =
-            format!("torus routing needs 2 data VLs between switches, there is {switch_links}");
+        let text = format!(
+            "torus-2QoS needs 2 data VLs between switches, but a switch port has only {switch_links}"
+        );
         return Err(Note::error("4E48", text));
     }
     let mut notes = Vec::new();
@@ -59,10 +62,10 @@ pub(super) fn vls(vls: VlCounts) -> Result<Vec<Note>, Note> {
     Ok(notes)
 }
 
-/// Does every switch have the ports that `port_order` names?
+/// Checks that each switch has the ports named in `port_order`.
 ///
 /// # Errors
-/// PartNames a switch that has not.
+/// Returns an error that names a switch without such a port.
 pub(super) fn port_order(fabric: &Fabric, order: &[u8]) -> Result<(), Note> {
     // By number of ports: the first port in the order that a switch of this size lacks.
     let lacking: Vec<Option<u8>> = (0..=255usize)
@@ -75,10 +78,10 @@ pub(super) fn port_order(fabric: &Fabric, order: &[u8]) -> Result<(), Note> {
         let node = fabric.switch(switch);
         if let Some(port) = lacking[usize::from(node.num_ports())] {
             let text = format!(
-                "port_order names port {port}, but switch {} \"{}\" has only {} ports",
+                "port_order names port {port}, but switch {} \"{}\" has only {}",
                 node.guid(),
                 node.description,
-                node.num_ports()
+                counted(node.num_ports().into(), "port", "ports")
             );
             return Err(Note::error("4E21", text));
         }
@@ -89,7 +92,7 @@ pub(super) fn port_order(fabric: &Fabric, order: &[u8]) -> Result<(), Note> {
 /// Checks all seeds and returns the index of the first whose switches are all in the fabric.
 ///
 /// # Errors
-/// What is wrong with a seed, used or not; or that none can be used.
+/// Returns an error if a seed is wrong, used or not, or if no seed can be used.
 pub(super) fn usable_seed(
     fabric: &Fabric,
     lattice: &Lattice,
@@ -112,7 +115,7 @@ pub(super) fn usable_seed(
             format!("seed {index} lacks {}", names.join(" "))
         })
         .collect();
-    let text = format!("no torus seed has all of its switches in the fabric: {}", lists.join("; "));
+    let text = format!("no torus seed has all its switches in the fabric: {}", lists.join("; "));
     Err(Note::error("4E30", text))
 }
 
@@ -137,14 +140,14 @@ fn check_seed(lattice: &Lattice, seed: &Seed, index: usize) -> Result<(), Note> 
             return Err(Note::error(absent, text));
         }
         if axis != X && have_other_origin(seed, X, axis) {
-            let text = format!("torus seed {index}: x and {name} links must have one origin");
+            let text = format!("torus seed {index}: x and {name} links must have the same origin");
             return Err(Note::error(differing, text));
         }
     }
-    // OpenSM does not compare these and routes with wrong coordinates.
+    // OpenSM does not compare these origins and routes with wrong coordinates.
     let both = lattice.is_active(Y) && lattice.is_active(Z);
     if both && have_other_origin(seed, Y, Z) {
-        return Err(error(format!("torus seed {index}: y and z links must have one origin")));
+        return Err(error(format!("torus seed {index}: y and z links must have the same origin")));
     }
     Ok(())
 }
@@ -153,8 +156,8 @@ fn have_other_origin(seed: &Seed, a: usize, b: usize) -> bool {
     links(seed, a).any(|one| links(seed, b).any(|other| one.origin != other.origin))
 }
 
-/// In a loop of four both neighbours of the origin must be known, or plus and minus could not
-/// be told from each other.
+/// A looped dimension of radix 4 needs both neighbours of the origin: the discovery cannot tell
+/// plus from minus otherwise.
 fn check_radix_four(lattice: &Lattice, seed: &Seed, index: usize, axis: usize) -> Result<(), Note> {
     const CODES: [[&str; 3]; 3] =
         [["4E22", "4E23", "4E24"], ["4E25", "4E26", "4E27"], ["4E28", "4E29", "4E2A"]];
@@ -163,21 +166,22 @@ fn check_radix_four(lattice: &Lattice, seed: &Seed, index: usize, axis: usize) -
     }
     let (name, codes) = (AXIS_NAMES[axis], CODES[axis]);
     let needed = |code, sign| {
-        let text =
-            format!("torus seed {index}: a looped {name} of radix 4 needs {name}{sign}_link, too");
+        let text = format!(
+            "torus seed {index}: a looped {name} dimension of radix 4 also needs {name}{sign}_link"
+        );
         Note::error(code, text)
     };
     let plus = seed.links[2 * axis].ok_or_else(|| needed(codes[0], 'p'))?;
     let minus = seed.links[2 * axis + 1].ok_or_else(|| needed(codes[1], 'm'))?;
     if plus.origin != minus.origin {
         let text =
-            format!("torus seed {index}: {name}p_link and {name}m_link must have one origin");
+            format!("torus seed {index}: {name}p_link and {name}m_link must have the same origin");
         return Err(Note::error(codes[2], text));
     }
     Ok(())
 }
 
-/// Switches of a seed's links in active dimensions that the fabric does not have.
+/// Switches of a seed's links in active dimensions that are not in the fabric.
 fn absent_switches(fabric: &Fabric, lattice: &Lattice, seed: &Seed) -> Vec<Guid> {
     let is_switch =
         |&guid: &Guid| fabric.node_by_guid(guid).is_some_and(|id| fabric.node(id).is_switch());

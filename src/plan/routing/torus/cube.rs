@@ -1,37 +1,37 @@
-//! Which switches a partly placed cube lets us look for.
+//! Rules of the discovery: which switches can be searched for in a partly placed cube.
 //!
-//! Corner `n` of a cube has offsets `x = n & 1`, `y = n >> 1 & 1`, `z = n >> 2 & 1` from the
-//! cube's base; a mask has bit `n` set for corner `n`. The rules below are stated once for
-//! every shape that the set of placed or missing corners can have, and hold for all its
-//! rotations and reflections. Only the order in which candidates are tried is not symmetric;
-//! it follows corner numbers, with the exceptions that are kept here as data. The order matters
-//! where parallel cables are balanced: it becomes the order of destinations.
+//! Corner `n` of a cube has the offsets `x = n & 1`, `y = n >> 1 & 1`, `z = n >> 2 & 1` from the
+//! base of the cube; in a mask, bit `n` stands for corner `n`. Each rule is written once for a
+//! shape of the set of placed or missing corners, and holds for all rotations and reflections of
+//! that shape. Only the order of the candidates is asymmetric: it follows the corner numbers, with
+//! the exceptions listed as data below. This order is part of the result, because it decides the
+//! order of placement, and with it the distribution of destinations over parallel cables.
 
-/// A search for the switch at a corner.
+/// A search for the switch at one corner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Candidate {
-    /// Three corners of a face are placed: the switch that is cabled to both `from` and `to`, and
-    /// is not the one at `middle`.
+    /// Completes a face of which three corners are placed: searches for the switch cabled to both
+    /// `from` and `to` that is not the one at `middle`.
     Face {
-        /// The corner to be found.
+        /// The corner to place.
         target: u8,
-        /// Where the search starts.
+        /// The placed neighbour of `target` whose cables are searched.
         from: u8,
-        /// The corner between `from` and `to` that is placed.
+        /// The placed corner opposite to `target`.
         middle: u8,
-        /// The neighbour of the target opposite to `from`.
+        /// The other placed neighbour of `target`.
         to: u8,
     },
-    /// The cable that leaves `base` along `axis`, towards the target, perpendicular to the
-    /// cables to all `arms`.
+    /// Searches for the neighbour of `base` along `axis`: its cable is perpendicular to the cables
+    /// from `base` to all `arms`.
     Perpendicular {
-        /// The corner to be found.
+        /// The corner to place.
         target: u8,
-        /// The placed corner it is next to.
+        /// The placed neighbour of `target`.
         base: u8,
-        /// Dimension of the cable from `base` to `target`.
+        /// Dimension of the cable from `base` to `target`, 0 to 2.
         axis: u8,
-        /// Placed neighbours of `base`, a mask.
+        /// Mask of the placed neighbours of `base`.
         arms: u8,
     },
 }
@@ -40,9 +40,10 @@ const X: u8 = 1;
 const Y: u8 = 2;
 const Z: u8 = 4;
 
-/// Sets of missing corners, with the targets whose face search starts at the higher-numbered of
-/// the two neighbours, as a mask. All other searches start at the lower-numbered one. It makes a
-/// difference only where miscabling leaves more than one answer.
+/// Exceptions to the start of a face search, as (mask of missing corners, mask of targets). The
+/// search for these targets starts at the higher-numbered of the two neighbours, all others at the
+/// lower-numbered one. The start makes a difference only where miscabling leaves more than one
+/// answer.
 const FROM_HIGHER: [(u8, u8); 16] = [
     (0x01, 1 << 0),
     (0x08, 1 << 3),
@@ -62,15 +63,15 @@ const FROM_HIGHER: [(u8, u8); 16] = [
     (0xE0, 1 << 5 | 1 << 6),
 ];
 
-/// The candidates of all sets of placed corners.
+/// Candidates for each set of placed corners.
 pub(super) struct CubeRules {
-    /// The corners of a cube: those whose offset in inactive dimensions is 0.
+    /// Mask of the distinct corners: those with offset 0 in inactive dimensions.
     pub corners: u8,
     by_placed: Vec<Vec<Candidate>>,
 }
 
 impl CubeRules {
-    /// The rules where the dimensions with `active` set have more than one coordinate.
+    /// Creates the rules for a lattice; `active` marks the dimensions with a radix above 1.
     pub(super) fn new(active: [bool; 3]) -> Self {
         let axes: Vec<u8> =
             [X, Y, Z].into_iter().zip(active).filter(|a| a.1).map(|a| a.0).collect();
@@ -86,7 +87,7 @@ impl CubeRules {
         Self { corners, by_placed: (0..=255).map(rule).collect() }
     }
 
-    /// What to try, in order, when the corners in the mask `placed` are.
+    /// The candidates to try, in order, if the corners in the mask `placed` are placed.
     pub(super) fn candidates(&self, placed: u8) -> &[Candidate] {
         &self.by_placed[usize::from(placed)]
     }
@@ -100,20 +101,20 @@ fn axis_number(bit: u8) -> u8 {
     bit.trailing_zeros() as u8
 }
 
-/// Completes the face of `target` that is spanned by the dimensions `p` and `q`.
+/// A search that completes the face of `target` spanned by the dimensions `p` and `q`.
 fn face(target: u8, p: u8, q: u8, start_higher: bool) -> Candidate {
     let (lower, higher) = ((target ^ p).min(target ^ q), (target ^ p).max(target ^ q));
     let (from, to) = if start_higher { (higher, lower) } else { (lower, higher) };
     Candidate::Face { target, from, middle: target ^ p ^ q, to }
 }
 
-/// Looks for `base ^ axis`, perpendicular to the dimensions in `arms`.
+/// A search for `base ^ axis`, perpendicular to the dimensions in `arms`.
 fn perpendicular(base: u8, axis: u8, arms: &[u8]) -> Candidate {
     let arms = arms.iter().map(|arm| 1 << (base ^ arm)).sum();
     Candidate::Perpendicular { target: base ^ axis, base, axis: axis_number(axis), arms }
 }
 
-/// Two active dimensions `p` and `q`.
+/// The candidates with two active dimensions, `p` and `q`.
 fn in_plane(placed: u8, corners: u8, p: u8, q: u8) -> Vec<Candidate> {
     let missing = corners_of(corners & !placed);
     match corners_of(placed)[..] {
@@ -135,7 +136,7 @@ fn target(candidate: &Candidate) -> u8 {
     }
 }
 
-/// Three active dimensions.
+/// The candidates with three active dimensions.
 fn in_space(placed: u8) -> Vec<Candidate> {
     let (here, missing) = (corners_of(placed), corners_of(!placed));
     match (&here[..], &missing[..]) {
@@ -158,7 +159,7 @@ fn in_space(placed: u8) -> Vec<Candidate> {
     }
 }
 
-/// Completes the face of `target` with normal `normal`.
+/// A search that completes the face of `target` with the normal `normal`.
 fn complete(placed: u8, target: u8, normal: u8) -> Candidate {
     let (p, q) = match normal {
         X => (Y, Z),
@@ -170,7 +171,7 @@ fn complete(placed: u8, target: u8, normal: u8) -> Candidate {
     face(target, p, q, start_higher)
 }
 
-/// Of the three faces of the last missing corner, the one that is tried.
+/// The normal of the face through which the last missing corner is searched for.
 fn normal_for_last(corner: u8) -> u8 {
     match corner {
         0 | 3 | 7 => Z,
@@ -179,7 +180,7 @@ fn normal_for_last(corner: u8) -> u8 {
     }
 }
 
-/// The corner that has exactly `degree` neighbours among `corners`, all others being them.
+/// The corner with exactly `degree` neighbours among `corners`, if these are all other corners.
 fn hub(corners: &[u8], degree: usize) -> Option<u8> {
     let is_neighbor = |a: u8, b: u8| (a ^ b).is_power_of_two();
     let degree_of = |a: u8| corners.iter().filter(|&&b| is_neighbor(a, b)).count();
@@ -187,21 +188,21 @@ fn hub(corners: &[u8], degree: usize) -> Option<u8> {
     corners.iter().copied().find(|&corner| degree_of(corner) == degree)
 }
 
-/// The normal of the face whose corners these four are.
+/// The normal of the face that the four corners form; `None` if they form no face.
 fn flat(corners: &[u8]) -> Option<u8> {
     [X, Y, Z].into_iter().find(|axis| corners.iter().all(|c| (c ^ corners[0]) & axis == 0))
 }
 
-/// Three corners of one face are missing: the outer two each have one face with three placed
-/// corners, that whose normal points to the middle one.
+/// Candidates if three corners of one face are missing: each of the outer two has one face with
+/// three placed corners, whose normal points to the middle one.
 fn around_bend(placed: u8, missing: &[u8]) -> Vec<Candidate> {
     let Some(middle) = hub(missing, 2) else { return Vec::new() };
     let outer = missing.iter().copied().filter(|&corner| corner != middle);
     outer.map(|corner| complete(placed, corner, corner ^ middle)).collect()
 }
 
-/// A corner and its three neighbours are placed: its three faces can be completed, first that
-/// with normal z, then by ascending target, except around corner 2.
+/// Candidates if a corner and its three neighbours are placed: completes its three faces, first the
+/// one with normal z, the others by ascending target, or by descending target around corner 2.
 fn around_hub(placed: u8, corner: u8) -> Vec<Candidate> {
     let through = |normal| complete(placed, corner ^ (X | Y | Z) ^ normal, normal);
     let mut rest = [through(X), through(Y)];
@@ -212,7 +213,7 @@ fn around_hub(placed: u8, corner: u8) -> Vec<Candidate> {
     [through(Z), rest[0], rest[1]].into()
 }
 
-/// A full face is placed: out of it at each corner, by descending target.
+/// Candidates if a full face is placed: perpendicular at each of its corners, by descending target.
 fn out_of_face(corners: &[u8], normal: u8) -> Vec<Candidate> {
     let arms: Vec<u8> = [X, Y, Z].into_iter().filter(|&axis| axis != normal).collect();
     let mut found: Vec<_> = corners.iter().map(|&c| perpendicular(c, normal, &arms)).collect();

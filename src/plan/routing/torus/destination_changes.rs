@@ -1,23 +1,23 @@
-//! Destinations that came or went since the last success: where there are few of them, tables of
-//! switches without parallel cables are those of then but for their entries.
+//! Destinations that were added or removed since the previous pass. If they are few, forwarding
+//! tables of switches without parallel cables are copied from the previous pass and changed at
+//! their LIDs.
 
 use super::lattice::Position;
 use super::unicast::{Destination, Destinations};
 
-/// One of so many switches may have other destinations; beyond that tables are made anew.
-const SHARE: usize = 16;
+/// Tables are copied if the destinations changed at no more than one in 16 positions.
+const MIN_POSITIONS_PER_CHANGE: usize = 16;
 
-/// The destinations at a switch where they are not those of the last success.
+/// A switch whose destinations changed.
 pub(super) struct DestinationChange<'a> {
-    /// Position of the switch.
     pub at: Position,
-    /// What there was.
+    /// Its destinations in the previous pass.
     pub before: &'a [Destination],
-    /// What there is.
+    /// Its destinations now.
     pub now: &'a [Destination],
 }
 
-/// How the destinations at `len` positions differ; `None` if they do in too many places.
+/// The changes at `len` positions; `None` if there are too many.
 pub(super) fn changes<'a>(
     len: usize,
     before: &'a Destinations,
@@ -33,5 +33,5 @@ pub(super) fn changes<'a>(
     let pairs = (0..).map(Position).zip(groups).filter(|(_, [before, now])| before != now);
     let changes =
         pairs.map(|(at, [before, now])| DestinationChange { at, before, now }).collect::<Vec<_>>();
-    (changes.len() <= len / SHARE).then_some(changes)
+    (changes.len() <= len / MIN_POSITIONS_PER_CHANGE).then_some(changes)
 }

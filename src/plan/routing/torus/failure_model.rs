@@ -1,5 +1,5 @@
-//! A torus reduced to which switches are there and which neighbours are joined: what stands in the
-//! way of routing it, and which repairs are enough.
+//! A torus reduced to present switches and joined neighbours: the obstacles to routing it, and
+//! sufficient repairs.
 
 use super::grid::{Grid, LocalPorts, PortGroups, TorusCable};
 use super::lattice::{Direction, Lattice, Position};
@@ -9,47 +9,48 @@ use super::{multicast, rings, unicast};
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::PortNum;
 
-/// A missing part.
+/// A missing switch, or missing cables between neighbours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum MissingPart {
     /// The cables from a position one step up a dimension.
     Cable(Position, usize),
-    /// A switch.
+    /// The switch at a position.
     Switch(Position),
 }
 
-/// What stands in the way of routing; of two the lesser is nearer to none.
+/// Obstacles to routing. The lesser of two values is closer to none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(super) struct Damage {
-    /// TorusParts that have to be repaired at least, ring by ring.
+    /// Number of parts that must be repaired to have no ring in pieces, and no missing switches
+    /// that could cause a deadlock.
     rings: usize,
-    /// Where rings are no obstacle: switches that are there but cannot be placed, for they are on no
-    /// face of four switches with all of its cables.
+    /// If `rings` is 0: number of switches that are present but cannot be placed, because they are
+    /// not on a face of four switches with all its cables.
     unplaceable: usize,
-    /// Where rings are no obstacle: ordered pairs of switches without a route.
+    /// If `rings` is 0: number of ordered pairs of switches without a route.
     unrouted: usize,
-    /// Where rings are no obstacle: switches that the multicast tree does not reach.
+    /// If `rings` is 0: number of switches that the multicast tree does not reach.
     unreached: usize,
 }
 
 impl Damage {
-    /// Nothing stands in the way.
+    /// The damage of a routable torus.
     pub(super) const NONE: Self = Self { rings: 0, unplaceable: 0, unrouted: 0, unreached: 0 };
 }
 
-/// A torus as far as failures are concerned.
+/// Present switches and joined neighbours of a torus.
 #[derive(Clone)]
 pub(super) struct FailureModel<'a> {
     lattice: &'a Lattice,
-    /// By position: the switch was placed.
+    /// By position: true if the discovery placed the switch.
     placed: Vec<bool>,
     present: Vec<bool>,
-    /// By position and dimension: cables lead up to the next position.
+    /// By position and dimension: true if cables lead up to the next position.
     joined: Vec<[bool; 3]>,
 }
 
 impl<'a> FailureModel<'a> {
-    /// The model of a torus.
+    /// The model of a discovered torus.
     pub(super) fn of(grid: &'a Grid) -> Self {
         let joined = |at| std::array::from_fn(|axis| grid.has_cable(at, Direction::plus(axis)));
         Self {
@@ -60,8 +61,8 @@ impl<'a> FailureModel<'a> {
         }
     }
 
-    /// The model of what is left of an earlier torus of the same shape: switches that could not
-    /// be placed for want of cables count as there.
+    /// The model of what is left of the previous torus, which has the same lattice: switches that
+    /// could not be placed for lack of cables count as present.
     pub(super) fn with_previous(
         grid: &'a Grid,
         before: PreviousTorus<'a>,
@@ -93,12 +94,11 @@ impl<'a> FailureModel<'a> {
         }
     }
 
-    /// True if there is a switch at a position.
     pub(super) fn is_present(&self, at: Position) -> bool {
         self.present[at.index()]
     }
 
-    /// All that is missing, cables first.
+    /// Missing parts, cables first.
     pub(super) fn missing(&self) -> Vec<MissingPart> {
         let lattice = self.lattice;
         let lacks_cable = |&(at, axis): &(Position, usize)| {
@@ -116,7 +116,7 @@ impl<'a> FailureModel<'a> {
         cables.chain(switches).collect()
     }
 
-    /// Adds a part; a switch with all of its cables.
+    /// Repairs a part; a switch comes with all its cables to present neighbours.
     pub(super) fn repair(&mut self, part: MissingPart) {
         match part {
             MissingPart::Cable(at, axis) => self.joined[at.index()][axis] = true,
@@ -132,7 +132,7 @@ impl<'a> FailureModel<'a> {
         }
     }
 
-    /// What stands in the way of routing.
+    /// The obstacles to routing.
     pub(super) fn damage(&self) -> Damage {
         let lines = (0..3).filter(|&axis| self.lattice.is_active(axis)).flat_map(|axis| {
             self.lattice.lines(axis).map(move |first| self.ring_damage(first, axis))
@@ -151,7 +151,7 @@ impl<'a> FailureModel<'a> {
         }
     }
 
-    /// Counts switches that were not placed, and still could not be.
+    /// Number of present switches that the discovery did not place and could not place now either.
     fn unplaceable_switches(&self) -> usize {
         let axes: Vec<usize> = (0..3).filter(|&axis| self.lattice.is_active(axis)).collect();
         if axes.len() < 2 {
@@ -164,7 +164,7 @@ impl<'a> FailureModel<'a> {
         added.filter(|&at| !planes().any(|&plane| self.is_on_face(at, plane))).count()
     }
 
-    /// True if the switch is a corner of a face with all of its cables.
+    /// True if the switch is a corner of a face with all its cables.
     fn is_on_face(&self, at: Position, [a, b]: [usize; 2]) -> bool {
         let below = |at: Position, axis: usize| self.lattice.step(at, Direction::minus(axis));
         [at, below(at, a), below(at, b), below(below(at, a), b)].into_iter().any(|base| {
@@ -182,7 +182,7 @@ impl<'a> FailureModel<'a> {
         is_there && !self.lattice.is_edge(at, up) && self.joined[at.index()][axis]
     }
 
-    /// A torus with these switches, and one cable wherever neighbours are joined.
+    /// The torus with these switches, and one cable between each two joined neighbours.
     fn grid(&self) -> Grid {
         let mut cables = Vec::new();
         for (at, axis) in self.lattice.positions().flat_map(|at| (0..3).map(move |n| (at, n))) {
@@ -203,7 +203,8 @@ impl<'a> FailureModel<'a> {
         }
     }
 
-    /// TorusParts to be repaired in a ring: all gaps but the largest; in an open dimension all gaps.
+    /// Number of parts to repair in a ring: all gaps but the largest; in an open dimension all
+    /// gaps.
     fn ring_damage(&self, first: Position, axis: usize) -> usize {
         let line: Vec<Position> = self.lattice.line(first, axis).collect();
         let present: Vec<usize> = (0..line.len()).filter(|&i| self.is_present(line[i])).collect();
@@ -222,7 +223,7 @@ impl<'a> FailureModel<'a> {
         }
     }
 
-    /// Missing switches beyond the longest run along z, if they cannot be routed around.
+    /// Number of missing switches outside the longest run along z, if they cannot be routed around.
     fn surplus_missing_switches(&self) -> usize {
         let holes: Vec<Position> =
             self.lattice.positions().filter(|&at| !self.is_present(at)).collect();
@@ -240,8 +241,8 @@ impl<'a> FailureModel<'a> {
         holes.len() - holes.iter().map(|&at| run(at)).max().unwrap_or(0)
     }
 
-    /// Repairs after which nothing stands in the way, the most useful first; empty if nothing does.
-    /// None of them can be spared.
+    /// Repairs that suffice to route the torus, in order of usefulness; none of them can be
+    /// omitted. Empty if the torus is routable already.
     pub(super) fn repairs(&self) -> Vec<MissingPart> {
         let with = |parts: &[MissingPart]| {
             let mut model = self.clone();
@@ -264,7 +265,7 @@ impl<'a> FailureModel<'a> {
         plan
     }
 
-    /// The missing part without which the least damage is left; of equals the first.
+    /// The missing part whose repair leaves the least damage; the first of equals.
     fn best_repair(&self) -> Option<MissingPart> {
         let mut best = None;
         for part in self.missing() {
@@ -282,7 +283,7 @@ impl<'a> FailureModel<'a> {
     }
 }
 
-/// By position: there is a switch.
+/// By position: true if a switch is present.
 fn placed(grid: &Grid) -> Vec<bool> {
     grid.switches.iter().map(Option::is_some).collect()
 }

@@ -1,33 +1,34 @@
-//! A torus as it was placed: which switch is where, which cables join neighbours, which end
-//! ports are at home there.
+//! The discovered torus: the switch at each position, the cables between neighbours, and the end
+//! ports.
 
 use super::cabling::LocalPort;
 use super::lattice::{Direction, Lattice, Position};
 use crate::fabric::{Fabric, SwitchId};
 
-/// A cable between neighbours.
+/// A cable between switches at neighbouring positions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct TorusCable {
-    /// The two places, the second one step up the dimension from the first.
+    /// Positions of its ends, the second one step up the dimension from the first.
     pub ends: [Position; 2],
-    /// The dimension, 0..=2.
+    /// Its dimension, 0 to 2.
     pub axis: u8,
-    /// Its port numbers at both ends.
     pub ports: [u8; 2],
 }
 
-/// Ports of the up to six port_groups of each switch, by [`Direction`]. The bundle towards a
-/// neighbour and the neighbour's bundle back hold the two ends of the same cables, index by
-/// index, ascending by the port numbers of the side for which the direction is plus.
+/// The port groups of each switch: for each [`Direction`] the ports whose cables lead to the
+/// neighbour. The port group towards a neighbour and the neighbour's port group back hold the two
+/// ends of the same cables, index by index, in ascending order of the port numbers on the side for
+/// which the direction is plus.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct PortGroups {
-    /// By position and direction: where its ports begin; one more at the end.
+    /// By position and direction: start of the port group in `ports`, with one more entry at the
+    /// end.
     first: Vec<u32>,
     ports: Vec<u8>,
 }
 
 impl PortGroups {
-    /// The port_groups of `len` positions that these cables, in this order, make up.
+    /// The port groups of `len` positions that consist of `cables` in this order.
     pub(super) fn new(len: usize, cables: &[TorusCable]) -> Self {
         let slot = |at: Position, direction: Direction| 6 * at.index() + direction.index();
         let ends = |cable: &TorusCable| {
@@ -50,14 +51,15 @@ impl PortGroups {
         Self { first, ports }
     }
 
-    /// The ports at a position whose cables lead one step in a direction.
+    /// Ports at a position whose cables lead one step in a direction.
     #[inline]
     pub(super) fn of(&self, at: Position, direction: Direction) -> &[u8] {
         let slot = 6 * at.index() + direction.index();
         &self.ports[self.first[slot] as usize..self.first[slot + 1] as usize]
     }
 
-    /// True if `other`, for a grid of the same shape, has the same port_groups at a position.
+    /// True if the port groups at a position equal those of `other`, which belongs to a lattice of
+    /// the same shape.
     pub(super) fn are_same_at(&self, other: &Self, at: Position) -> bool {
         let range = 6 * at.index()..6 * at.index() + 7;
         let (one, two) = (&self.first[range.clone()], &other.first[range]);
@@ -66,73 +68,66 @@ impl PortGroups {
         lengths(one) == lengths(two) && self.ports[ports(one)] == other.ports[ports(two)]
     }
 
-    /// True if some bundle at a position has more than one cable.
+    /// True if a port group at a position has more than one cable.
     pub(super) fn are_parallel_at(&self, at: Position) -> bool {
         self.first[6 * at.index()..6 * at.index() + 7].windows(2).any(|ends| ends[1] - ends[0] > 1)
     }
 
-    /// Number of cables.
     pub(super) fn cables(&self) -> usize {
         self.ports.len() / 2
     }
 }
 
-/// End ports by position.
+/// Local port groups by position.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct LocalPorts {
-    /// By position: where its end ports end.
+    /// By position: end of its ports in `hosts`.
     ends: Vec<u32>,
     hosts: Vec<LocalPort>,
 }
 
 impl LocalPorts {
-    /// Adds those of the next position.
+    /// Appends the ports of the next position.
     pub(super) fn push(&mut self, hosts: impl IntoIterator<Item = LocalPort>) {
         self.hosts.extend(hosts);
         self.ends.push(self.hosts.len() as u32);
     }
 
-    /// Those at a position.
     pub(super) fn of(&self, at: Position) -> &[LocalPort] {
         let first = at.index().checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.hosts[first as usize..self.ends[at.index()] as usize]
     }
 
-    /// Number of end ports.
     pub(super) fn len(&self) -> usize {
         self.hosts.len()
     }
 }
 
-/// The placed torus.
+/// A discovered torus.
 #[derive(Clone, Debug)]
 pub(super) struct Grid {
-    /// Its shape.
     pub lattice: Lattice,
-    /// The switch at each position.
+    /// By position.
     pub switches: Vec<Option<SwitchId>>,
-    /// The position of each switch of the fabric.
+    /// By switch of the fabric; `None` for switches outside the torus.
     pub positions: Vec<Option<Position>>,
-    /// Positions in the order in which they were filled.
+    /// Positions in the order of placement.
     pub order: Vec<Position>,
-    /// Ports of parallel cables.
     pub port_groups: PortGroups,
-    /// Port 0 and the end ports of the switch at each position, ascending by port number.
+    /// Local port groups: port 0 and the host ports of each switch, by ascending port number.
     pub local: LocalPorts,
 }
 
 impl Grid {
-    /// The switch at a position.
     pub(super) fn switch(&self, at: Position) -> Option<SwitchId> {
         self.switches[at.index()]
     }
 
-    /// True if there is a switch at the position.
     pub(super) fn is_present(&self, at: Position) -> bool {
         self.switches[at.index()].is_some()
     }
 
-    /// The ports of the switch at `at` whose cables lead one step in `direction`.
+    /// Ports of the switch at `at` whose cables lead one step in `direction`.
     pub(super) fn port_group(&self, at: Position, direction: Direction) -> &[u8] {
         self.port_groups.of(at, direction)
     }
@@ -142,17 +137,17 @@ impl Grid {
         !self.port_group(at, direction).is_empty()
     }
 
-    /// All positions with their switches, ascending.
+    /// Placed switches by ascending position.
     pub(super) fn placed(&self) -> impl Iterator<Item = (Position, SwitchId)> + Clone + '_ {
         self.lattice.positions().filter_map(|at| Some((at, self.switch(at)?)))
     }
 
-    /// Positions without a switch, ascending.
+    /// Positions without a switch, in ascending order.
     pub(super) fn missing(&self) -> impl Iterator<Item = Position> + '_ {
         self.lattice.positions().filter(|&at| !self.is_present(at))
     }
 
-    /// Coordinates, GUID and description of what is at a position, for messages.
+    /// Coordinates, GUID and node description for messages.
     pub(super) fn describe(&self, fabric: &Fabric, at: Position) -> String {
         let coordinates = self.lattice.coordinates(at);
         match self.switch(at) {
@@ -164,18 +159,17 @@ impl Grid {
         }
     }
 
-    /// Number of cables between neighbours.
     pub(super) fn cable_count(&self) -> usize {
         self.port_groups.cables()
     }
 
-    /// Number of end ports of channel adapters and routers.
+    /// Number of CA and router ports at placed switches.
     pub(super) fn host_count(&self) -> usize {
         self.local.len().saturating_sub(self.order.len())
     }
 
-    /// The positions at which `other` has another switch or other cables, ascending; `None` if it
-    /// has another shape.
+    /// Positions with another switch or other cables than in `other`, in ascending order; `None` if
+    /// the shapes differ.
     pub(super) fn differences(&self, other: &Self) -> Option<Vec<Position>> {
         let is_same = |&at: &Position| {
             self.switch(at) == other.switch(at)

@@ -1,18 +1,18 @@
-//! Coordinates, directions and the grid of positions.
+//! Shape of a torus: coordinates, directions and positions.
 //!
-//! A position is a dense index, x running fastest and z slowest, so that ascending positions
-//! are the order in which messages and sweeps go over the torus. Arithmetic on coordinates is
-//! modulo the radix even in open dimensions; whether a step over the edge is meaningful is for
-//! the caller to know.
+//! A position is a dense index with x running fastest and z slowest: ascending positions are the
+//! order in which discovery, checks and messages go over the torus. Coordinate arithmetic is modulo
+//! the radix even in open dimensions; callers check [`Lattice::is_edge`] before a step in an open
+//! dimension.
 
 use crate::config::torus::TorusSize;
 use std::fmt;
 
-/// Largest number of positions: a subnet has fewer than 49,152 LIDs, so a torus with more
-/// positions than this would consist of holes.
-const POSITION_LIMIT: u64 = 1 << 16;
+/// Maximum number of positions. A subnet has fewer than 49,152 LIDs, so a larger torus would have
+/// mostly empty positions.
+const MAX_POSITIONS: u64 = 1 << 16;
 
-/// A triple of coordinates x, y, z.
+/// Coordinates x, y, z.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 pub struct Coordinates(pub [u32; 3]);
 
@@ -23,51 +23,47 @@ impl fmt::Display for Coordinates {
     }
 }
 
-/// A position of the grid: a dense index.
+/// Index of a position in a lattice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Position(pub u32);
 
 impl Position {
-    /// As an index into a slice.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A signed direction, in the order -x, +x, -y, +y, -z, +z.
+/// Direction of a step along a dimension, ordered -x, +x, -y, +y, -z, +z.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Direction(u8);
 
 impl Direction {
-    /// All six, in order.
     pub const ALL: [Self; 6] = [Self(0), Self(1), Self(2), Self(3), Self(4), Self(5)];
 
-    /// Down `axis` (0..=2).
+    /// The direction towards lower coordinates along `axis` (0 to 2).
     pub const fn minus(axis: usize) -> Self {
         Self(2 * axis as u8)
     }
 
-    /// Up `axis` (0..=2).
+    /// The direction towards higher coordinates along `axis` (0 to 2).
     pub const fn plus(axis: usize) -> Self {
         Self(2 * axis as u8 + 1)
     }
 
-    /// The dimension, 0..=2.
+    /// The dimension, 0 to 2.
     pub const fn axis(self) -> usize {
         (self.0 / 2) as usize
     }
 
-    /// True for upward directions.
     pub const fn is_plus(self) -> bool {
         self.0 % 2 == 1
     }
 
-    /// The way back.
     pub const fn opposite(self) -> Self {
         Self(self.0 ^ 1)
     }
 
-    /// As an index into an array of six.
+    /// The index in [`Self::ALL`].
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -80,10 +76,10 @@ impl fmt::Display for Direction {
     }
 }
 
-/// PartNames of the dimensions.
+/// Letters of the dimensions in messages and configuration.
 pub const AXIS_NAMES: [char; 3] = ['x', 'y', 'z'];
 
-/// The grid.
+/// Radices of a torus and which dimensions are looped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Lattice {
     size: TorusSize,
@@ -92,7 +88,7 @@ pub(crate) struct Lattice {
 }
 
 impl Lattice {
-    /// The grid of this size; `None` if a radix is zero or there are too many positions.
+    /// Returns `None` if a radix is zero or there are more than [`MAX_POSITIONS`] positions.
     pub(crate) fn new(size: TorusSize) -> Option<Self> {
         let mut stride = [0; 3];
         let mut len = 1u64;
@@ -100,57 +96,50 @@ impl Lattice {
             *stride = u32::try_from(len).ok()?;
             len = len.checked_mul(u64::from(radix))?;
         }
-        let fits = (1..=POSITION_LIMIT).contains(&len);
+        let fits = (1..=MAX_POSITIONS).contains(&len);
         fits.then_some(Self { size, stride, len: len as u32 })
     }
 
-    /// Number of positions.
     pub(crate) fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Radices of x, y, z.
     pub(crate) fn radices(&self) -> [u32; 3] {
         self.size.radix
     }
 
-    /// Radix of a dimension.
     pub(crate) fn radix(&self, axis: usize) -> u32 {
         self.size.radix[axis]
     }
 
-    /// True if the dimension wraps around.
+    /// True for torus dimensions, false for mesh dimensions.
     pub(crate) fn is_looped(&self, axis: usize) -> bool {
         self.size.looped[axis]
     }
 
-    /// True if the dimension has more than one coordinate.
     pub(crate) fn is_active(&self, axis: usize) -> bool {
         self.radix(axis) > 1
     }
 
-    /// All positions, ascending.
     pub(crate) fn positions(&self) -> impl ExactSizeIterator<Item = Position> + Clone + use<> {
         (0..self.len).map(Position)
     }
 
-    /// Coordinates of a position.
     pub(crate) fn coordinates(&self, at: Position) -> Coordinates {
         Coordinates(std::array::from_fn(|axis| self.coordinate(at, axis)))
     }
 
-    /// One coordinate of a position.
     pub(crate) fn coordinate(&self, at: Position, axis: usize) -> u32 {
         at.0 / self.stride[axis] % self.size.radix[axis]
     }
 
-    /// The position with these coordinates, taken modulo the radices.
+    /// The position with these coordinates modulo the radices.
     pub(crate) fn position(&self, coordinates: [i64; 3]) -> Position {
         let terms = coordinates.iter().zip(self.size.radix).zip(self.stride);
         Position(terms.map(|((c, r), s)| c.rem_euclid(r.into()) as u32 * s).sum())
     }
 
-    /// The position one step away, over the edge if need be.
+    /// The position one step away, across the dateline where necessary.
     pub(crate) fn step(&self, at: Position, direction: Direction) -> Position {
         let axis = direction.axis();
         let (radix, stride) = (self.size.radix[axis], self.stride[axis]);
@@ -159,7 +148,7 @@ impl Lattice {
         Position(at.0 - here * stride + there * stride)
     }
 
-    /// The position that differs only in one coordinate.
+    /// The position whose coordinate along `axis` is replaced by `coordinate`.
     pub(crate) fn with(&self, at: Position, axis: usize, coordinate: u32) -> Position {
         let stride = self.stride[axis];
         Position(at.0 - self.coordinate(at, axis) * stride + coordinate * stride)
@@ -172,9 +161,9 @@ impl Lattice {
         !self.is_looped(axis) && self.coordinate(at, axis) == end
     }
 
-    /// The corners of the cube at `base`, by number: bit n of the number tells the offset along
-    /// dimension n. Those in inactive dimensions coincide with others. `None` if the cube would
-    /// leave an open dimension.
+    /// The corners of the cube at `base`, by corner number: bit n of the number is the offset along
+    /// dimension n. In inactive dimensions both offsets give the same position. `None` if the cube
+    /// crosses the edge of an open dimension.
     pub(crate) fn cube(&self, base: Position) -> Option<[Position; 8]> {
         let mut offsets = [[0; 2]; 3];
         for (axis, offsets) in offsets.iter_mut().enumerate() {
@@ -189,12 +178,12 @@ impl Lattice {
         Some(std::array::from_fn(|n| Position(x[n & 1] + y[n >> 1 & 1] + z[n >> 2 & 1])))
     }
 
-    /// The first position of every line along `axis`, ascending.
+    /// The first position of each ring or line along `axis`, in ascending order.
     pub(crate) fn lines(&self, axis: usize) -> impl Iterator<Item = Position> + '_ {
         self.positions().filter(move |&at| self.coordinate(at, axis) == 0)
     }
 
-    /// The positions of the line along `axis` that starts at `first`.
+    /// The positions of the ring or line along `axis` that starts at `first`.
     pub(crate) fn line(
         &self,
         first: Position,
@@ -204,14 +193,15 @@ impl Lattice {
         (0..self.radix(axis)).map(move |c| Position(first.0 + c * stride))
     }
 
-    /// The direction of the shorter way from coordinate `a` to `b` of a dimension; of two equally
-    /// long ways the one that does not cross the dateline.
+    /// The direction of the shorter way from coordinate `a` to `b`; of two equally long ways the
+    /// one that does not cross the dateline.
     pub(crate) fn shorter(&self, axis: usize, a: u32, b: u32) -> Direction {
         let direct_is_shorter = !self.crosses(axis, a, b);
         if (b > a) == direct_is_shorter { Direction::plus(axis) } else { Direction::minus(axis) }
     }
 
-    /// True if the shorter way between two coordinates crosses the dateline; a tie does not.
+    /// True if the shorter way between two coordinates crosses the dateline. Of two equally long
+    /// ways the direct one counts.
     pub(crate) fn crosses(&self, axis: usize, a: u32, b: u32) -> bool {
         let direct = a.abs_diff(b);
         direct > self.radix(axis) - direct
@@ -222,7 +212,6 @@ impl Lattice {
 pub(super) mod tests {
     use super::*;
 
-    /// A torus with the radices given.
     pub(crate) fn torus(radix: [u32; 3]) -> Lattice {
         Lattice::new(TorusSize { radix, looped: radix.map(|r| r != 2) }).unwrap()
     }

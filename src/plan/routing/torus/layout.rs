@@ -1,15 +1,15 @@
-//! A torus as it was placed, whether it may be routed or not: for reports and drawings.
+//! Layout of a discovered torus, routable or not, for reports and drawings.
 
 use super::cabling::Cabling;
 use super::grid::Grid;
 use super::lattice::{Coordinates, Direction, Position};
 use super::routed::Torus;
-use super::{checks, place};
+use super::{checks, discovery};
 use crate::fabric::SwitchId;
 use crate::notes::Note;
 use crate::plan::routing::RoutingInput;
 
-/// Where the switches are and which cables join neighbours.
+/// Positions of switches, and cables between neighbours.
 #[derive(Clone, Debug)]
 pub struct TorusLayout {
     grid: Grid,
@@ -18,69 +18,69 @@ pub struct TorusLayout {
 /// A ring, or a line in an open dimension.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ring {
-    /// The dimension it runs along, 0..=2.
+    /// Its dimension, 0 to 2.
     pub axis: usize,
-    /// Its first place; the coordinate along `axis` is 0.
+    /// Its first position: the coordinate along `axis` is 0.
     pub first: Coordinates,
-    /// Where it is interrupted: the last places with a switch before each gap. The ends of an open
+    /// Its interruptions: the last position with a switch before each gap. The ends of an open
     /// dimension do not count.
     pub gaps: Vec<Coordinates>,
 }
 
 impl TorusLayout {
-    /// The chart of a torus that was routed.
+    /// The layout of a routed torus.
     pub fn of(torus: &Torus) -> Self {
         Self { grid: torus.grid().clone() }
     }
 
-    /// Places a torus without routing it, so that it can be shown even if the engine refuses it.
+    /// Discovers a torus without routing it, so that it can be shown even if it cannot be routed.
     ///
     /// # Errors
-    /// Why it cannot be placed.
+    /// Returns the errors of the configuration and of the discovery.
     pub fn place(input: &RoutingInput<'_>) -> Result<Self, Vec<Note>> {
         let config = input.torus_config.as_ref().map_err(Clone::clone)?;
         let cabling = Cabling::new(input.fabric);
-        let lattice = checks::lattice(config).map_err(super::one)?;
-        let seed =
-            checks::usable_seed(input.fabric, &lattice, &config.seeds).map_err(super::one)?;
-        let placed = place(input, config, &lattice, &cabling, seed, &mut Vec::new());
+        let lattice = checks::lattice(config).map_err(|note| vec![note])?;
+        let seed = checks::usable_seed(input.fabric, &lattice, &config.seeds)
+            .map_err(|note| vec![note])?;
+        let (fabric, notes) = (input.fabric, &mut Vec::new());
+        let placed = discovery::discover(fabric, config, &lattice, &cabling, seed, notes);
         placed.map(|(grid, _)| Self { grid })
     }
 
-    /// Radices of x, y, z.
     pub fn radices(&self) -> [u32; 3] {
         self.grid.lattice.radices()
     }
 
-    /// True for dimensions (0..=2) that wrap around.
+    /// True for torus dimensions, false for mesh dimensions; `axis` is 0 to 2.
     pub fn is_looped(&self, axis: usize) -> bool {
         self.grid.lattice.is_looped(axis)
     }
 
-    /// All places, x running fastest.
-    pub fn places(&self) -> impl Iterator<Item = Coordinates> + '_ {
+    /// All coordinates, x running fastest.
+    pub fn positions(&self) -> impl Iterator<Item = Coordinates> + '_ {
         self.grid.lattice.positions().map(|at| self.grid.lattice.coordinates(at))
     }
 
-    /// The switch at a place; `None` if it is missing.
+    /// The switch at these coordinates; `None` if it is missing.
     pub fn switch(&self, at: Coordinates) -> Option<SwitchId> {
         self.grid.switch(self.position(at))
     }
 
-    /// Number of cables from a place to its neighbour in a direction.
+    /// Number of cables to the neighbour in a direction.
     pub fn cables(&self, at: Coordinates, direction: Direction) -> usize {
         self.grid.port_group(self.position(at), direction).len()
     }
 
-    /// The neighbouring place, which may be over the edge; `None` where an open dimension ends,
-    /// or has one place only.
+    /// The neighbouring coordinates, across the dateline where necessary; `None` at the edge of an
+    /// open dimension, and in unused dimensions.
     pub fn neighbour(&self, at: Coordinates, direction: Direction) -> Option<Coordinates> {
         let (lattice, position) = (&self.grid.lattice, self.position(at));
         let leads_on = lattice.is_active(direction.axis()) && !lattice.is_edge(position, direction);
         leads_on.then(|| lattice.coordinates(lattice.step(position, direction)))
     }
 
-    /// True if a cable is expected there, both switches being present, and there is none.
+    /// True if both switches are present and no cable joins them.
     pub fn lacks_cable(&self, at: Coordinates, direction: Direction) -> bool {
         let is_present = |at| self.switch(at).is_some();
         is_present(at)
@@ -88,7 +88,7 @@ impl TorusLayout {
             && self.cables(at, direction) == 0
     }
 
-    /// All rings and lines of the dimensions in use.
+    /// All rings and lines of the active dimensions.
     pub fn rings(&self) -> Vec<Ring> {
         let lattice = &self.grid.lattice;
         let axes = (0..3).filter(|&axis| lattice.is_active(axis));

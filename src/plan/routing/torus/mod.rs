@@ -1,48 +1,76 @@
-//! torus-2QoS: routes 2D and 3D tori and meshes without credit loops, with two QoS levels,
-//! and keeps on doing so when a switch or, on each ring, a cable fails.
+//! torus-2QoS: routes 2D and 3D tori and meshes without credit loops and with two QoS levels.
 //!
-//! # A pass
+//! # The routing algorithm
 //!
-//! | step | room |
+//! * **Lattice.** Each switch has coordinates (x, y, z). The configuration file gives the radix of
+//!   each dimension and whether it is looped (torus) or open (mesh). A dimension of radix 1 is
+//!   unused; one of radix 2 is always open.
+//! * **Seed.** The file names one switch by GUID as the origin, and its neighbours. From there the
+//!   discovery finds the coordinates of all other switches: two switches diagonal in a face of the
+//!   lattice have exactly two common neighbours, the other corners of that face. Further seeds
+//!   serve as backups when a switch of the first is not in the fabric.
+//! * **Rings and datelines.** All switches that differ in one coordinate only form a ring, or a
+//!   line in an open dimension. The dateline of a ring lies between coordinates radix - 1 and 0;
+//!   the seed's `x_dateline` etc. shift the coordinates, and with them the datelines.
+//! * **Unicast.** Dimension order routing: along x, then y, then z, each the shorter way round; of
+//!   two equally long ways the one that does not cross the dateline.
+//! * **SLs.** Bit d (0 to 2) of a path's SL is set if the shorter way along dimension d crosses the
+//!   dateline. Bit 3 selects the QoS level. The SL depends on coordinates only, so that established
+//!   connections survive failures and repairs.
+//! * **VLs.** Between switches, VL bit 0 is the SL's dateline bit of the output dimension, which
+//!   breaks the credit loop within each ring; VL bit 1 is set for turns back to an earlier
+//!   dimension (y to x, z to x, z to y), which only packets routed around a failed switch make; VL
+//!   bit 2 is the QoS level. Ports towards hosts use VL 0 and VL 1 for the two levels. With fewer
+//!   than 8, 4 or 2 data VLs these bits are dropped in the order 2, 1, 0.
+//! * **Multicast.** One spanning tree for all groups: from the root in the centre along x, from
+//!   there along y, from there along z, so that multicast turns are those of unicast.
+//! * **Failures.** Each ring may be interrupted once; its traffic then goes the other way round.
+//!   An open dimension counts as interrupted at its edge. If the switch where a packet would turn
+//!   is missing, the packet turns early into the next dimension and makes up for the rest behind
+//!   it. More than one switch may be missing only if all of them follow each other along z. Any
+//!   other damage could cause credit loops, and is refused.
+//!
+//! # Stages of a routing pass
+//!
+//! | stage | module |
 //! |---|---|
-//! | is the configuration right, and right for this fabric? | [`checks`] |
-//! | what cables and end ports are there? | [`cabling`] |
-//! | where is each switch? | [`placement`], with [`search`] and the rules of [`cube`] |
-//! | the result: who is where, which cables join neighbours | [`grid`], on a [`lattice`] |
-//! | what differs from last time, what is missing | [`snapshot`], [`report`] |
-//! | may this torus be routed? | [`rings`] |
-//! | if not: what is it called, what is to be repaired first | [`part_names`], [`repairs`], [`failure_model`] |
-//! | forwarding tables | [`unicast`], with the ways along rings of [`ring_directions`] and [`destination_changes`] |
-//! | spanning tree, trees of groups | [`multicast`] |
-//! | what was placed, for reports | [`layout`] |
-//! | a trial placement from a seed, for `torus-config` | [`trial`] |
-//! | SLs, VLs, arbitration | [`path_sl`], [`sl2vl`], [`vlarb`] |
+//! | sequence of the stages | [`route`] |
+//! | checks of the configuration against the fabric | [`checks`] |
+//! | cables and end ports of the fabric | [`cabling`] |
+//! | discovery: coordinates of each switch | [`discovery`], [`placement`], [`search`], [`cube`] |
+//! | result of the discovery: switches and port groups on the lattice | [`grid`], [`lattice`] |
+//! | differences from the previous routing, missing parts | [`snapshot`], [`report`] |
+//! | conditions for routing without credit loops | [`rings`] |
+//! | names of missing parts, suggested repairs | [`part_names`], [`repairs`], [`failure_model`] |
+//! | forwarding tables | [`unicast`], [`ring_directions`], [`destination_changes`] |
+//! | spanning tree, multicast groups | [`multicast`] |
+//! | path SLs, SL to VL mappings, VL arbitration | [`path_sl`], [`sl2vl`], [`vlarb`] |
+//! | answers to other modules: the routed torus, the layout for reports | [`routed`], [`layout`] |
+//! | trial discovery from a seed, for `torus-sm torus-config` | [`trial`] |
 //!
-//! The result is a function of fabric, LIDs and files alone; the torus of the last success only
-//! helps to tell what changed, and lends the forwarding tables that are the same again. Everything
-//! but forwarding tables is answered by [`Torus`], the engine's
-//! [`RoutingPolicy`](super::RoutingPolicy).
+//! The routes depend on fabric, LIDs and configuration files alone. The torus of the previous
+//! successful pass serves to report changes and to reuse forwarding tables that stay the same.
 //!
-//! # A pass after a small change
+//! # Incremental passes
 //!
-//! If the fabric has the nodes and LIDs of the last success, and it is known at which ports it
-//! differs ([`super::PreviousFabric`]), the cabling, the numbers of VLs, the snapshot, the classes of ports, the
-//! ways along rings and the forwarding tables are taken over and changed where cables changed; only
-//! rings through such places are looked at for faults. Switches are placed from scratch in every
-//! pass: two of three cables are the one by which some switch is found, the others decide which
-//! candidate is the first, so that hardly a cable leaves the order of placement alone for certain.
-//! What was placed is then compared with what there was, position by position.
+//! If nodes and LIDs are those of the previous pass and the changed ports are known
+//! ([`super::PreviousFabric`]), then cabling, VL counts, snapshot, port classes, ring directions and
+//! forwarding tables are updated where cables changed, and only rings through changed positions are
+//! checked. The discovery always runs in full, because nearly every cable has an influence on the
+//! order of placement; the discovered grid is then compared with the previous one position by
+//! position.
 //!
-//! # Where this differs from OpenSM
+//! # Differences from OpenSM
 //!
-//! Forwarding tables, SLs, SL to VL tables and multicast trees are the same for every fabric
-//! that both route. A torus of 1 x 1 x 1, seeds whose y and z links have different origins, and
-//! `port_order` values above 254 are refused here.
+//! Forwarding tables, path SLs, SL to VL tables and multicast trees equal OpenSM's for every fabric
+//! that both route. This engine also refuses a torus of 1 x 1 x 1, seeds whose y and z links have
+//! different origins, and `port_order` values above 254, which OpenSM accepts and mishandles.
 
 mod cabling;
 mod checks;
 mod cube;
 mod destination_changes;
+mod discovery;
 mod failure_model;
 mod grid;
 mod lattice;
@@ -55,6 +83,7 @@ mod repairs;
 mod report;
 mod ring_directions;
 mod rings;
+mod route;
 mod routed;
 mod search;
 mod sl2vl;
@@ -67,201 +96,12 @@ pub(crate) use cabling::Cabling;
 pub(crate) use lattice::Lattice;
 pub use lattice::{AXIS_NAMES, Coordinates, Direction, Position};
 pub use layout::{Ring, TorusLayout};
+pub use route::Torus2Qos;
 pub use routed::Torus;
 pub use sl2vl::{PortClass, VlCounts};
 pub(crate) use trial::SeedTrial;
 
-use super::{Dump, Engine, Routing, RoutingError, RoutingInput};
-use crate::config::torus::TorusConfig;
-use crate::fabric::Fabric;
-use crate::notes::Note;
-use grid::Grid;
-use multicast::MasterTree;
-use part_names::PartNames;
-use placement::{Placement, PlacementError, origin};
-use routed::TorusParts;
-use sl2vl::VlHistogram;
-use snapshot::TorusSnapshot;
-use std::sync::Arc;
-
-/// The engine's name in lists of engines.
+/// Name of the engine in `-R` and `routing_engine`.
 pub const NAME: &str = "torus-2QoS";
-/// The dump file that tells where each switch was placed.
+/// File name of the dump that lists the coordinates of each switch.
 pub const DUMP_FILE: &str = "opensm-torus.dump";
-
-/// The engine.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Torus2Qos;
-
-impl Engine for Torus2Qos {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
-        let mut notes = Vec::new();
-        match pass(input, &mut notes) {
-            Ok(mut routing) => {
-                notes.append(&mut routing.notes);
-                Ok(Routing { notes, ..routing })
-            }
-            Err(mut denial) => {
-                notes.append(&mut denial.notes);
-                Err(RoutingError { engine: NAME, notes, dump: denial.dump })
-            }
-        }
-    }
-}
-
-/// Why a pass ended without routes.
-struct TorusError {
-    notes: Vec<Note>,
-    dump: Option<Dump>,
-}
-
-impl From<Vec<Note>> for TorusError {
-    fn from(notes: Vec<Note>) -> Self {
-        Self { notes, dump: None }
-    }
-}
-
-impl TorusError {
-    /// A torus was built, but cannot be routed: says what is to be done about it, and keeps what
-    /// was built for the dump file.
-    fn of_built(
-        fabric: &Fabric,
-        grid: &Grid,
-        names: &PartNames<'_>,
-        mut errors: Vec<Note>,
-    ) -> Self {
-        errors.extend(repairs::advice(grid, names));
-        let dump = Dump { file: DUMP_FILE, text: report::dump(fabric, grid) };
-        Self { notes: errors, dump: Some(dump) }
-    }
-}
-
-/// One pass. What the operator hears on the way is added to `notes`; errors are returned.
-fn pass(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, TorusError> {
-    let (fabric, options) = (input.fabric, input.options);
-    if !options.qos {
-        let text = "torus-2QoS needs QoS: start with -Q or set `qos TRUE`";
-        return Err(vec![Note::error("4E44", text)].into());
-    }
-    let config = input.torus_config.as_ref().map_err(Clone::clone)?;
-    notes.extend(config.notes.iter().cloned());
-    let previous = input.previous.and_then(Torus::of);
-
-    // What is known of the same nodes, and how their cables differ.
-    let since = previous.zip(input.previous_fabric);
-    let (cabling, vl_histogram) = match since {
-        Some((torus, since)) => {
-            let before = torus.parts();
-            let cabling = before.cabling.updated(fabric, since.difference);
-            (cabling, before.vl_histogram.updated(&since, fabric))
-        }
-        None => rayon::join(|| Cabling::new(fabric), || VlHistogram::new(fabric)),
-    };
-    let vls = vl_histogram.counts(options.max_op_vls);
-    notes.push(report::found(&cabling, vls));
-    let port_order = config.full_port_order();
-    let lattice = checks::lattice(config).map_err(one)?;
-    notes.extend(checks::vls(vls).map_err(one)?);
-    checks::port_order(fabric, &port_order).map_err(one)?;
-    let seed = checks::usable_seed(fabric, &lattice, &config.seeds).map_err(one)?;
-    notes.push(report::looking_for(&lattice));
-
-    let (grid, leftover) = place(input, config, &lattice, &cabling, seed, notes)?;
-    notes.push(report::built(&grid));
-    notes.extend(report::leftovers(fabric, &grid, &cabling, &leftover));
-    // Positions with other cables, where all else is as it was.
-    let changed = since.and_then(|(torus, _)| grid.differences(torus.grid()));
-    let changed = changed.as_deref();
-    let is_in_place =
-        |torus: &Torus| grid.switches == torus.grid().switches && grid.local == torus.grid().local;
-    let same = since.zip(changed).filter(|((torus, _), _)| is_in_place(torus));
-    let known =
-        previous.zip(input.previous).map(|(torus, routing)| torus.previous_lfts(routing, changed));
-    let names = PartNames::new(fabric, &grid, previous.map(Torus::previous));
-    // The snapshot is only for reports: it need not hold up the routes.
-    let ((snapshot, changes), routed) = rayon::join(
-        || match (same, previous) {
-            (Some(((torus, since), _)), _) => {
-                let before = torus.snapshot();
-                let (snapshot, touched) = before.updated(fabric, &grid, since.difference);
-                let changes = snapshot.changes_at(touched, before, config.max_changes);
-                (snapshot, changes)
-            }
-            (None, previous) => {
-                let snapshot = TorusSnapshot::new(fabric, &grid);
-                let since =
-                    |torus: &Torus| snapshot.changes_since(torus.snapshot(), config.max_changes);
-                let changes = previous.map(since).unwrap_or_default();
-                (snapshot, changes)
-            }
-        },
-        || {
-            let faults = rings::faults(&grid, &names, changed);
-            if !faults.is_empty() {
-                return Err(faults);
-            }
-            let (lids, known) = (input.lids, known.as_ref());
-            let tables = unicast::forwarding_tables(fabric, &grid, lids, &port_order, known)?;
-            Ok((tables, MasterTree::build(fabric, &grid, &names)?))
-        },
-    );
-    notes.extend(changes);
-    notes.extend(report::unused(fabric, &grid, &cabling));
-    notes.extend(report::missing(fabric, &grid));
-    let ((lfts, lft_inputs), tree) =
-        routed.map_err(|errors| TorusError::of_built(fabric, &grid, &names, errors))?;
-    let parts = TorusParts { cabling, vl_histogram, vls, grid, snapshot, tree, lft_inputs };
-    let torus = match same {
-        Some(((torus, since), changed)) => torus.updated(&since, fabric, parts, changed),
-        None => Torus::new(fabric, parts),
-    };
-    Ok(Routing {
-        engine: NAME,
-        lfts,
-        policy: Arc::new(torus),
-        notes: vlarb::option_warnings(options),
-        routing_errors: Vec::new(),
-    })
-}
-
-fn one(note: Note) -> Vec<Note> {
-    vec![note]
-}
-
-/// Places the torus from the seed with this index; also returns the cables left over.
-fn place(
-    input: &RoutingInput<'_>,
-    config: &TorusConfig,
-    lattice: &Lattice,
-    cabling: &Cabling,
-    index: usize,
-    notes: &mut Vec<Note>,
-) -> Result<(Grid, Vec<usize>), Vec<Note>> {
-    let fabric = input.fabric;
-    let seed = config.seeds.get(index).copied().unwrap_or_default();
-    let mut placement = Placement::new(lattice, cabling, config.portgroup_max_ports);
-    placement.place_seed(fabric, &seed).map_err(unplaceable)?;
-    let guid = seed.links.iter().flatten().next().map(|link| link.origin).unwrap_or_default();
-    let kind = if index == 0 { "default".to_owned() } else { format!("backup #{index}") };
-    let at = lattice.coordinates(origin(lattice, &seed));
-    notes.push(Note::info(format!(
-        "using torus seed configured as {kind} (switch {at} GUID {guid})"
-    )));
-    placement.discover();
-    notes.extend(placement.overflow_notes(fabric));
-    placement.finish(fabric).map_err(unplaceable)
-}
-
-fn unplaceable(fault: PlacementError) -> Vec<Note> {
-    match fault {
-        PlacementError::SeedSwitchMissing(guid) => {
-            let text = format!("the torus seed names {guid}, which is no switch of the fabric");
-            vec![Note::error("4E06", text)]
-        }
-        PlacementError::Contradiction(notes) => notes,
-    }
-}

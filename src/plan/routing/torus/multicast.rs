@@ -1,22 +1,22 @@
-//! Multicast: one spanning tree for the whole torus, from which each group's tree is cut.
+//! Multicast: one spanning tree for the whole torus, of which each group uses a part.
 //!
-//! The tree runs along x from the root, from there along y, from there along z; together with
-//! unicast it closes no cycle of dependencies. In a torus without failures no branch crosses a
-//! dateline and the root is the centre.
+//! The tree runs along x from the root, from there along y, from there along z. Its turns are those
+//! of unicast routing, so that both together close no cycle of channel dependencies. In a torus
+//! without failures no branch crosses a dateline and the root is the centre.
 
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
 use super::part_names::PartNames;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Mlid};
-use crate::notes::Note;
+use crate::notes::{Note, counted};
 use crate::plan::routing::{MulticastTree, PortMask};
 use std::collections::BTreeMap;
 
-/// Switches that are listed one by one.
-const LISTED: usize = 16;
+/// Maximum number of switches listed one by one.
+const MAX_LISTED_SWITCHES: usize = 16;
 
-/// The number of switches that the multicast tree of a torus does not reach: all if it has no root.
+/// Number of switches that the spanning tree does not reach: all of them if it has no root.
 pub(super) fn unreached(grid: &Grid) -> usize {
     match TreeBuilder::build_from_root(grid) {
         Some((root, builder)) => builder.unreached(root).count(),
@@ -24,23 +24,24 @@ pub(super) fn unreached(grid: &Grid) -> usize {
     }
 }
 
-/// The spanning tree.
+/// The spanning tree of a torus.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct MasterTree {
-    /// Where all trees start.
+    /// The root of all groups.
     pub root: Position,
-    /// By position: the direction that led here from the parent; `None` for the root and for
-    /// positions without a switch.
+    /// By position: direction of the step from the parent; `None` for the root and for positions
+    /// without a switch.
     from: Vec<Option<Direction>>,
-    /// By position: the switch without multicast forwarding table that cuts this one off.
+    /// By position: GUID of the first switch on the path from the root, itself included, that has
+    /// no multicast forwarding table.
     cut: Vec<Option<Guid>>,
 }
 
 impl MasterTree {
-    /// The tree of a torus.
+    /// Builds the tree.
     ///
     /// # Errors
-    /// Why there is none: no root, or switches that it does not reach.
+    /// Returns errors if there is no root, or if switches cannot be reached from it.
     pub(super) fn build(
         fabric: &Fabric,
         grid: &Grid,
@@ -56,18 +57,22 @@ impl MasterTree {
             let name = grid.describe(fabric, at);
             Note::error("4E43", format!("no multicast tree: switch {name} cannot be reached"))
         };
-        let mut notes: Vec<Note> = builder.unreached(root).take(LISTED).map(note).collect();
-        let more = builder.unreached(root).skip(LISTED).count();
+        let mut notes: Vec<Note> =
+            builder.unreached(root).take(MAX_LISTED_SWITCHES).map(note).collect();
+        let more = builder.unreached(root).skip(MAX_LISTED_SWITCHES).count();
         if more > 0 {
-            let text = format!("no multicast tree: {more} more switches cannot be reached");
+            let text = format!(
+                "no multicast tree: {} cannot be reached",
+                counted(more, "more switch", "more switches")
+            );
             notes.push(Note::error("4E43", text));
         }
         Err(notes)
     }
 
-    /// True if the tree is the one that `before` is of the torus `old`, cable by cable; the two
-    /// differ in other switches and cables at the positions `changed` only.
-    pub(super) fn is_that_of(
+    /// True if the tree equals `before`, the tree of the torus `old`, cable by cable. The two
+    /// toruses may differ in switches and cables at the positions `changed` only.
+    pub(super) fn equals(
         &self,
         grid: &Grid,
         before: &Self,
@@ -83,7 +88,8 @@ impl MasterTree {
             };
             port_groups(grid) == port_groups(old)
         };
-        // Where two cables of a bundle have changed places, only one of its ends may tell.
+        // If two cables of a port group were exchanged, the port numbers may differ at one end
+        // only.
         let neighbors = |&at: &Position| {
             Direction::ALL.into_iter().map(move |towards| grid.lattice.step(at, towards))
         };
@@ -92,8 +98,8 @@ impl MasterTree {
             && changed.iter().flat_map(neighbors).all(has_same_cables)
     }
 
-    /// The tree of a group: the paths from the root to all members. `attachment` gives a member's
-    /// position and port there, if it is part of the torus, `guid` its name for messages.
+    /// The tree of a group: the paths from the root to all members. `attachment` returns the
+    /// position and port of a member that is part of the torus, `guid` its port GUID for messages.
     pub(super) fn group(
         &self,
         grid: &Grid,
@@ -113,13 +119,13 @@ impl MasterTree {
                 notes.push(member_cut_off(mlid, guid(member), switch));
                 continue;
             }
-            self.climb(grid, mlid, at, port, &mut masks);
+            self.add_path(grid, mlid, at, port, &mut masks);
         }
         MulticastTree { switches: masks.into_iter().collect(), notes }
     }
 
     /// Adds the path from the root to `port` of the switch at `at`.
-    fn climb(
+    fn add_path(
         &self,
         grid: &Grid,
         mlid: Mlid,
@@ -141,35 +147,35 @@ impl MasterTree {
     }
 }
 
-/// The tree while it grows.
+/// A spanning tree under construction.
 struct TreeBuilder<'a> {
     grid: &'a Grid,
     from: Vec<Option<Direction>>,
-    /// Positions in the order in which they joined.
+    /// Positions in the order of joining the tree.
     order: Vec<Position>,
 }
 
 impl<'a> TreeBuilder<'a> {
-    /// The root, and all that grows from it; `None` if there is no root.
+    /// Builds the tree from its root; `None` if there is no root.
     fn build_from_root(grid: &'a Grid) -> Option<(Position, Self)> {
         let root = root(grid)?;
         let mut builder = Self { grid, from: vec![None; grid.lattice.len()], order: vec![root] };
-        builder.branch(root, root, 0);
+        builder.add_branch(root, root, 0);
         for on_x in grid.lattice.line(grid.lattice.with(root, 0, 0), 0) {
             if !builder.is_reached(on_x, root) {
                 continue;
             }
-            builder.branch(root, on_x, 1);
+            builder.add_branch(root, on_x, 1);
             for on_y in grid.lattice.line(grid.lattice.with(on_x, 1, 0), 1) {
                 if grid.is_present(on_y) && builder.is_reached(on_y, root) {
-                    builder.branch(root, on_y, 2);
+                    builder.add_branch(root, on_y, 2);
                 }
             }
         }
         Some((root, builder))
     }
 
-    /// Switches that it did not reach.
+    /// Placed switches that are not in the tree.
     fn unreached(&self, root: Position) -> impl Iterator<Item = Position> + '_ {
         self.grid.placed().map(|(at, _)| at).filter(move |&at| !self.is_reached(at, root))
     }
@@ -178,25 +184,25 @@ impl<'a> TreeBuilder<'a> {
         at == root || self.from[at.index()].is_some()
     }
 
-    /// Grows both ways along `axis`: to the dateline or edge first and, if one side came to its
-    /// end before, from the other side over the dateline.
-    fn branch(&mut self, root: Position, start: Position, axis: usize) {
+    /// Extends the tree both ways along `axis`: first to the dateline or edge, then, if one side
+    /// ended before, from the other side across the dateline.
+    fn add_branch(&mut self, root: Position, start: Position, axis: usize) {
         let lattice = &self.grid.lattice;
         let (at, radix) = (lattice.coordinate(start, axis), lattice.radix(axis));
         let (down, up) = (Direction::minus(axis), Direction::plus(axis));
-        let mut lower = self.grow(root, Some(start), down, at);
-        let mut upper = self.grow(root, Some(start), up, radix - 1 - at);
+        let mut lower = self.extend(root, Some(start), down, at);
+        let mut upper = self.extend(root, Some(start), up, radix - 1 - at);
         if lower.is_some() && upper.is_some() {
             return;
         }
         for _ in 0..radix {
-            lower = self.grow(root, lower, down, 1);
-            upper = self.grow(root, upper, up, 1);
+            lower = self.extend(root, lower, down, 1);
+            upper = self.extend(root, upper, up, 1);
         }
     }
 
-    /// Up to `steps` steps from a tip; `None` when it cannot go on.
-    fn grow(
+    /// Extends the tree by up to `steps` steps from `tip`; `None` if a step is not possible.
+    fn extend(
         &mut self,
         root: Position,
         tip: Option<Position>,
@@ -216,7 +222,7 @@ impl<'a> TreeBuilder<'a> {
         Some(tip)
     }
 
-    /// The first switch on the way to each position that cannot forward multicast.
+    /// See [`MasterTree::cut`].
     fn cuts(&self, fabric: &Fabric, root: Position) -> Vec<Option<Guid>> {
         let mut cut: Vec<Option<Guid>> = vec![None; self.from.len()];
         for &at in &self.order {
@@ -236,8 +242,8 @@ impl<'a> TreeBuilder<'a> {
     }
 }
 
-/// The root: where a complete row and column cross, next to the centre of a complete plane z,
-/// next to the centre.
+/// The root: the crossing of a complete row and a complete column of a plane z, as close to the
+/// centre as possible. The plane is the complete one closest to the centre, else the central one.
 fn root(grid: &Grid) -> Option<Position> {
     let lattice = &grid.lattice;
     let [rx, ry, rz] = lattice.radices().map(i64::from);
@@ -265,12 +271,13 @@ fn root(grid: &Grid) -> Option<Position> {
 
 fn no_root(grid: &Grid, names: &PartNames<'_>) -> Note {
     let [rx, ry, rz] = grid.lattice.radices();
-    let missing: Vec<String> = grid.missing().take(LISTED).map(|at| names.switch(at)).collect();
-    let more = grid.missing().skip(LISTED).count();
+    let missing: Vec<String> =
+        grid.missing().take(MAX_LISTED_SWITCHES).map(|at| names.switch(at)).collect();
+    let more = grid.missing().skip(MAX_LISTED_SWITCHES).count();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let text = format!(
-        "no multicast tree: every plane z lacks a switch, and in the middle plane z={} no complete \
-         row and column cross on the diagonal through {},{}; missing are {}{more}",
+        "no multicast tree: each plane z lacks a switch, and in the central plane z={} no complete \
+         row and column cross on the diagonal through {},{}; missing: {}{more}",
         rz / 2,
         rx / 2,
         ry / 2,
@@ -280,14 +287,16 @@ fn no_root(grid: &Grid, names: &PartNames<'_>) -> Note {
 }
 
 fn member_outside(mlid: Mlid, member: Guid) -> Note {
-    let text = format!("multicast group {mlid}: member port {member} is not part of the torus");
+    let text = format!(
+        "multicast group {mlid}: member port {member} is not part of the torus and receives nothing"
+    );
     Note::error("4E41", text)
 }
 
 fn member_cut_off(mlid: Mlid, member: Guid, switch: Guid) -> Note {
     let text = format!(
-        "multicast group {mlid}: member port {member} is cut off by switch {switch}, which does not \
-         forward multicast"
+        "multicast group {mlid}: member port {member} receives nothing, because switch {switch} on \
+         its path has no multicast forwarding table"
     );
     Note::error("4E3F", text)
 }

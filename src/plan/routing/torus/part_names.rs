@@ -1,5 +1,5 @@
-//! PartNames what is missing so that a person finds it: places, switches and the ports at which
-//! cables were, or by the rest of the torus should be.
+//! Names of present and missing parts in messages: coordinates, switches, and the ports at which a
+//! missing cable was, or should be according to the rest of the torus.
 
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
@@ -9,23 +9,23 @@ use crate::ids::PortNum;
 use crate::wire::attr::PhysState;
 use std::sync::OnceLock;
 
-/// Free ports of a switch that are listed where nothing better is known.
-const LISTED_PORTS: usize = 8;
+/// Maximum number of free ports listed where the right one is unknown.
+const MAX_LISTED_PORTS: usize = 8;
 
-/// Knows how missing parts are called.
+/// Names the parts of a torus.
 pub(super) struct PartNames<'a> {
     fabric: &'a Fabric,
     grid: &'a Grid,
-    /// The torus of the last success.
+    /// The torus of the previous successful pass.
     last: Option<PreviousTorus<'a>>,
-    /// The same, if all that is placed has the same place as then.
+    /// The same, if each placed switch has the position it had then. Computed on first use.
     previous: OnceLock<Option<PreviousTorus<'a>>>,
-    /// By direction and port number: how many switches have a cable of the torus there.
+    /// By direction and port number: number of switches with a cable of the torus there.
     usual: OnceLock<[Vec<u32>; 6]>,
 }
 
 impl<'a> PartNames<'a> {
-    /// PartNames for the torus `grid`; `previous` is that of the last success.
+    /// Names for `grid`; `previous` is the torus of the previous successful pass.
     pub(super) fn new(
         fabric: &'a Fabric,
         grid: &'a Grid,
@@ -34,12 +34,12 @@ impl<'a> PartNames<'a> {
         Self { fabric, grid, last: previous, previous: OnceLock::new(), usual: OnceLock::new() }
     }
 
-    /// The fabric in which things are named.
     pub(super) fn fabric(&self) -> &'a Fabric {
         self.fabric
     }
 
-    /// The torus of the last success, if all that is placed has the same place as then.
+    /// The torus of the previous successful pass, if each placed switch has the position it had
+    /// then.
     pub(super) fn previous(&self) -> Option<PreviousTorus<'a>> {
         let guid = |id| self.fabric.switch(id).guid();
         let is_as_before = |previous: &PreviousTorus<'_>| {
@@ -65,7 +65,7 @@ impl<'a> PartNames<'a> {
         &self.usual.get_or_init(count)[direction.index()]
     }
 
-    /// The switch at a position, or the one that was there, with coordinates.
+    /// The switch at a position, or the one that was there.
     pub(super) fn switch(&self, at: Position) -> String {
         if self.grid.is_present(at) {
             return format!("switch {}", self.grid.describe(self.fabric, at));
@@ -76,8 +76,8 @@ impl<'a> PartNames<'a> {
                 Some(node) => {
                     let description = self.fabric.node(node).description;
                     format!(
-                        "switch {coordinates} (GUID {guid} \"{description}\", in the fabric but not \
-                         to be placed)"
+                        "switch {coordinates} (GUID {guid} \"{description}\", present but without the \
+                         cables that tell its position)"
                     )
                 }
                 None => format!("switch {coordinates} (missing, was GUID {guid})"),
@@ -97,7 +97,7 @@ impl<'a> PartNames<'a> {
         }
     }
 
-    /// The cable from a switch to the next one in a direction, with both ports.
+    /// The cables from a switch to its neighbour, with the ports at both ends.
     pub(super) fn cable(&self, at: Position, direction: Direction) -> String {
         let next = self.grid.lattice.step(at, direction);
         format!(
@@ -109,7 +109,7 @@ impl<'a> PartNames<'a> {
         )
     }
 
-    /// Where on a switch the cables of a direction were or should be.
+    /// The ports of a switch at which the cables of a direction were or should be.
     fn ports(&self, at: Position, direction: Direction) -> String {
         let known =
             self.previous().map_or(&[][..], |previous| previous.grid.port_group(at, direction));
@@ -122,15 +122,15 @@ impl<'a> PartNames<'a> {
         let free = self.free_ports(switch);
         let usual = self.usual(direction);
         let most = free.iter().map(|&port| usual[usize::from(port)]).max().unwrap_or(0);
-        // More than half of the switches are cabled this way.
+        // Most switches use the same port number for this direction.
         if most as usize * 2 > self.grid.order.len() {
             let mut likely = free.iter().filter(|&&port| usual[usize::from(port)] == most);
             let port = likely.next().map(|&port| self.port(switch, port)).unwrap_or_default();
-            return format!("({port}, by the other switches)");
+            return format!("({port}, as on most switches)");
         }
         match free.len() {
-            0 => "(no port is free: is a cable in the wrong place?)".into(),
-            1..=LISTED_PORTS => {
+            0 => "(no port is free: check for a misplaced cable)".into(),
+            1..=MAX_LISTED_PORTS => {
                 let names = free.iter().map(|&port| self.port(switch, port));
                 format!("(free: {})", list(names))
             }
@@ -146,12 +146,12 @@ impl<'a> PartNames<'a> {
         (1..=self.fabric.switch(switch).num_ports()).filter(is_free).collect()
     }
 
-    /// `port 3`, with its physical state if that tells why there is no link.
+    /// The port number, with the physical state if it explains the missing link.
     fn port(&self, switch: SwitchId, num: u8) -> String {
         let port = self.fabric.switch_port(switch, PortNum(num));
         let info = port.and_then(|port| self.fabric.port(port).info);
         match info.map(|info| info.phys_state()) {
-            Some(PhysState::Disabled) => format!("port {num}, which is DISABLED"),
+            Some(PhysState::Disabled) => format!("port {num}, which is disabled"),
             _ => format!("port {num}"),
         }
     }

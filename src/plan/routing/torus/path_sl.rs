@@ -1,15 +1,14 @@
-//! The SL of a path: which datelines the shorter way crosses, and the QoS bit asked for.
-//!
-//! Failures and detours never change it, so that connections survive them.
+//! SLs of paths: the dateline bits of the shorter way, and the requested QoS bit. Failures and
+//! detours never change the SL of a path, so that established connections survive them.
 
 use super::lattice::{Coordinates, Lattice};
 use crate::ids::Sl;
 
-/// The bit of an SL that selects the QoS level.
+/// The SL bit that selects the QoS level.
 pub(super) const QOS_BIT: u8 = 8;
 
-/// The SL from one switch's ports to another's: bit d for the dateline of dimension d, and the
-/// QoS bit of `hint`.
+/// The SL of paths between the end ports of two switches: bit d is set if the shorter way crosses
+/// the dateline of dimension d; the QoS bit is that of `hint`.
 pub(super) fn path_sl(lattice: &Lattice, from: Coordinates, to: Coordinates, hint: Sl) -> Sl {
     let dateline = |axis: usize| u8::from(lattice.crosses(axis, from.0[axis], to.0[axis])) << axis;
     Sl(dateline(0) | dateline(1) | dateline(2) | hint.0 & QOS_BIT)

@@ -1,11 +1,11 @@
-//! Discovery: from a seed to the position of every switch that can be told from local evidence.
+//! Placement: from a seed to the position of each switch that local evidence identifies.
 //!
-//! The evidence is the 4-loop: two switches diagonal in a face of the grid have exactly two
-//! common neighbours, the other corners of that face. Cubes of neighbouring positions are
-//! swept over and over; in each, the cables between placed corners join the torus, and the rules
-//! of [`super::cube`] say which further corners can be found. The sweep ends when a pass adds no
-//! cable. The order in which positions are filled is part of the result: it is the order of
-//! destinations when parallel cables are shared out.
+//! The evidence is the 4-loop: two switches diagonal in a face of the lattice have exactly two
+//! common neighbours, the other corners of that face. The discovery goes over all cubes of
+//! neighbouring positions repeatedly. In each cube the cables between placed corners join the
+//! torus, and the rules of [`super::cube`] give the searches for further corners. The discovery
+//! ends when a round adds no cable. The order of placement is part of the result: it is the order
+//! of destinations when they are distributed over parallel cables.
 
 use super::cabling::{Cabling, LocalPort};
 use super::cube::{Candidate, CubeRules};
@@ -15,63 +15,67 @@ use super::search::FreeCables;
 use crate::config::torus::Seed;
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::Guid;
-use crate::notes::{Note, Severity};
+use crate::notes::{Note, Severity, counted};
 use std::collections::BTreeSet;
 
-/// Why there is no torus.
+/// Failure of the placement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum PlacementError {
-    /// A seed's switch is not in the fabric.
+    /// A switch named by a seed is not in the fabric.
     SeedSwitchMissing(Guid),
-    /// The discovery led to the same switch at two positions, or a local group is too large.
+    /// A switch was found at two positions, or a local port group is too large.
     Contradiction(Vec<Note>),
 }
 
-/// A torus in the making.
+/// A torus under construction.
 pub(super) struct Placement<'a> {
     lattice: &'a Lattice,
     cabling: &'a Cabling,
-    /// Largest size of a bundle or local group.
-    limit: usize,
+    /// `portgroup_max_ports`: maximum size of a port group, the local one included.
+    max_ports: usize,
     switches: Vec<Option<SwitchId>>,
     order: Vec<Position>,
     free: FreeCables<'a>,
-    /// The cables that were adopted, in order.
+    /// Cables of the torus in the order of adoption.
     joined: Vec<TorusCable>,
-    /// By lower position, a bit for each dimension: all cables between the two switches joined.
+    /// By lower position, a bit for each dimension: all cables to the upper neighbour are adopted.
     done: Vec<u8>,
-    /// By base: there is nothing left to be found in this cube.
+    /// By base position: nothing more can be found in this cube.
     settled: Vec<bool>,
-    /// PortGroups that had no room for a cable: lower position, dimension.
-    overfull: BTreeSet<(Position, usize)>,
+    /// Full port groups with cables left over: lower position and dimension.
+    overfull_groups: BTreeSet<(Position, usize)>,
 }
 
-/// The position of a seed's origin.
+/// Position of the origin of a seed.
 pub(super) fn origin(lattice: &Lattice, seed: &Seed) -> Position {
     lattice.position(seed.dateline.map(|distance| -distance))
 }
 
 impl<'a> Placement<'a> {
-    /// An empty torus; port_groups and local groups take up to `limit` ports.
-    pub(super) fn new(lattice: &'a Lattice, cabling: &'a Cabling, limit: u32) -> Self {
+    /// Creates an empty torus.
+    pub(super) fn new(
+        lattice: &'a Lattice,
+        cabling: &'a Cabling,
+        portgroup_max_ports: u32,
+    ) -> Self {
         Self {
             lattice,
             cabling,
-            limit: limit as usize,
+            max_ports: portgroup_max_ports as usize,
             switches: vec![None; lattice.len()],
             order: Vec::new(),
             free: FreeCables::new(cabling),
             joined: Vec::with_capacity(cabling.cables.len()),
             done: vec![0; lattice.len()],
             settled: vec![false; lattice.len()],
-            overfull: BTreeSet::new(),
+            overfull_groups: BTreeSet::new(),
         }
     }
 
     /// Places the switches of a seed.
     ///
     /// # Errors
-    /// The GUID of a switch that is needed and not in the fabric.
+    /// Returns [`PlacementError::SeedSwitchMissing`] if a switch is not in the fabric.
     pub(super) fn place_seed(
         &mut self,
         fabric: &Fabric,
@@ -102,7 +106,7 @@ impl<'a> Placement<'a> {
         self.order.push(at);
     }
 
-    /// Sweeps over all cubes until nothing is added any more.
+    /// Goes over all cubes until no cable is added.
     pub(super) fn discover(&mut self) {
         let rules = CubeRules::new([0, 1, 2].map(|axis| self.lattice.is_active(axis)));
         loop {
@@ -111,9 +115,9 @@ impl<'a> Placement<'a> {
                 if self.settled[base.index()] {
                     continue;
                 }
-                // A cube over the edge of an open dimension is none.
+                // No cube crosses the edge of an open dimension.
                 self.settled[base.index()] = match self.lattice.cube(base) {
-                    Some(cube) => self.explore(&rules, &cube),
+                    Some(cube) => self.search_cube(&rules, &cube),
                     None => true,
                 };
             }
@@ -123,13 +127,15 @@ impl<'a> Placement<'a> {
         }
     }
 
-    /// Works on one cube until none of its candidates is found. True if all is found that there
-    /// could be.
-    fn explore(&mut self, rules: &CubeRules, cube: &[Position; 8]) -> bool {
+    /// Searches one cube until no candidate is found. Returns true if nothing more can be found in
+    /// it.
+    fn search_cube(&mut self, rules: &CubeRules, cube: &[Position; 8]) -> bool {
         loop {
             let (placed, is_done) = self.adopt_edges(rules, cube);
-            let found =
-                rules.candidates(placed).iter().find_map(|candidate| self.seek(cube, candidate));
+            let found = rules
+                .candidates(placed)
+                .iter()
+                .find_map(|candidate| self.find_switch(cube, candidate));
             match found {
                 Some((at, switch)) => self.place(at, switch),
                 None => return is_done && placed == rules.corners,
@@ -137,8 +143,8 @@ impl<'a> Placement<'a> {
         }
     }
 
-    /// Adopts the cables along the edges between placed corners. Returns the mask of those, and
-    /// true if there was room for all.
+    /// Adopts the cables along the edges between placed corners. Returns the mask of these corners,
+    /// and true if all cables fitted into their port groups.
     fn adopt_edges(&mut self, rules: &CubeRules, cube: &[Position; 8]) -> (u8, bool) {
         let is_placed = |corner: &usize| {
             rules.corners >> corner & 1 == 1 && self.switches[cube[*corner].index()].is_some()
@@ -157,8 +163,9 @@ impl<'a> Placement<'a> {
         (placed, is_done)
     }
 
-    /// Moves the free cables between the switches at two positions, the second one step up `axis`
-    /// from the first, into their port_groups, if both are placed. False if there was no room for one.
+    /// Moves the free cables between the switches at two positions into their port groups, if both
+    /// are placed. The second position must be one step up `axis` from the first. Returns false if
+    /// a port group is full.
     fn adopt(&mut self, ends: [Position; 2], axis: usize) -> bool {
         let [lower, upper] = ends;
         if self.done[lower.index()] >> axis & 1 == 1 {
@@ -166,15 +173,15 @@ impl<'a> Placement<'a> {
         }
         let [here, there] = ends.map(|at| self.switches[at.index()]);
         let (Some(here), Some(there)) = (here, there) else { return true };
-        // Where cables joined before and some are left, there is no room for them.
-        let is_full = self.overfull.contains(&(lower, axis));
-        let mut room = if is_full { 0 } else { self.limit };
+        // A port group with cables left over was filled by an earlier call.
+        let is_full = self.overfull_groups.contains(&(lower, axis));
+        let mut room = if is_full { 0 } else { self.max_ports };
         for link in self.cabling.links(here) {
             if link.peer != there || !self.free.is_free(link.cable) {
                 continue;
             }
             if room == 0 {
-                self.overfull.insert((lower, axis));
+                self.overfull_groups.insert((lower, axis));
                 return false;
             }
             room -= 1;
@@ -182,13 +189,13 @@ impl<'a> Placement<'a> {
             self.joined.push(TorusCable { ends: [lower, upper], axis: axis as u8, ports });
             self.free.take(link.cable);
         }
-        // All cables are known from the start.
+        // No further cables appear during the discovery.
         self.done[lower.index()] |= 1 << axis;
         true
     }
 
-    /// Looks for a candidate: the position it would have, and the switch.
-    fn seek(
+    /// Searches for a candidate. Returns its position and the switch.
+    fn find_switch(
         &mut self,
         cube: &[Position; 8],
         candidate: &Candidate,
@@ -219,9 +226,9 @@ impl<'a> Placement<'a> {
         }
     }
 
-    /// In a looped dimension of radix 4 a ring is itself a 4-loop and could be taken for a face.
-    /// Before a perpendicular is sought at `at` along `axis`, such rings through `at` must have
-    /// at least two other switches placed; their cables then join the torus first.
+    /// In a looped dimension of radix 4 a ring is itself a 4-loop and could be mistaken for a face.
+    /// Before a perpendicular is searched for at `at` along `axis`, at least two other switches of
+    /// each such ring through `at` must be placed; their cables then join the torus first.
     fn radix_4_rings_are_known(&mut self, at: Position, axis: usize) -> bool {
         (0..3).filter(|&other| other != axis).all(|other| {
             if !self.lattice.is_looped(other) || self.lattice.radix(other) != 4 {
@@ -240,11 +247,12 @@ impl<'a> Placement<'a> {
         })
     }
 
-    /// Gives every placed switch its end ports and closes the torus. The second part of the result
-    /// are the cables that stayed outside, as indices into [`Cabling::cables`].
+    /// Adds the local port groups and returns the discovered torus with the cables outside it, as
+    /// indices into [`Cabling::cables`].
     ///
     /// # Errors
-    /// [`PlacementError::Contradiction`] names switches at two positions and groups that are too large.
+    /// Returns [`PlacementError::Contradiction`] if a switch has two positions or a local port
+    /// group is too large.
     pub(super) fn finish(self, fabric: &Fabric) -> Result<(Grid, Vec<usize>), PlacementError> {
         let mut grid = Grid {
             lattice: self.lattice.clone(),
@@ -267,8 +275,8 @@ impl<'a> Placement<'a> {
             }
             let management = LocalPort { port: 0, end: fabric.switch(switch).first_port };
             let hosts = self.cabling.hosts(switch);
-            if hosts.len() + 1 > self.limit {
-                faults.push(local_group_full(&grid, fabric, at, hosts.len() + 1, self.limit));
+            if hosts.len() + 1 > self.max_ports {
+                faults.push(local_group_full(&grid, fabric, at, hosts.len() + 1, self.max_ports));
             }
             grid.local.push(std::iter::once(management).chain(hosts.iter().copied()));
         }
@@ -280,7 +288,7 @@ impl<'a> Placement<'a> {
         }
     }
 
-    /// One message for each bundle that was too small for its cables.
+    /// A warning for each port group that is too small for its cables.
     pub(super) fn overflow_notes(&self, fabric: &Fabric) -> Vec<Note> {
         let note = |&(lower, axis): &(Position, usize)| {
             let upper = self.lattice.step(lower, Direction::plus(axis));
@@ -289,21 +297,21 @@ impl<'a> Placement<'a> {
                 format!("{} (GUID {})", self.lattice.coordinates(at), guid.unwrap_or_default())
             };
             let text = format!(
-                "more than portgroup_max_ports {} parallel cables between switches {} and {}: the \
-                 surplus is not used",
-                self.limit,
+                "more than portgroup_max_ports = {} parallel cables between switches {} and {}: the \
+                 others are not used",
+                self.max_ports,
                 name(lower),
                 name(upper)
             );
             Note::new(Severity::Warning, Some("4E17"), text)
         };
-        self.overfull.iter().map(note).collect()
+        self.overfull_groups.iter().map(note).collect()
     }
 }
 
 fn placed_twice(grid: &Grid, fabric: &Fabric, first: Position, second: Position) -> Note {
     let text = format!(
-        "the cabling puts one switch both at {} and at {}: verify radices, seeds and \
+        "by its cables one switch is both at {} and at {}: check radices, seeds and \
          portgroup_max_ports of the torus configuration against the fabric",
         grid.lattice.coordinates(first),
         grid.describe(fabric, second)
@@ -313,9 +321,9 @@ fn placed_twice(grid: &Grid, fabric: &Fabric, first: Position, second: Position)
 
 fn local_group_full(grid: &Grid, fabric: &Fabric, at: Position, size: usize, limit: usize) -> Note {
     let text = format!(
-        "switch {}: port 0 and {} host ports do not fit into portgroup_max_ports {limit}",
+        "switch {}: port 0 and {} exceed portgroup_max_ports = {limit}",
         grid.describe(fabric, at),
-        size - 1
+        counted(size - 1, "host port", "host ports")
     );
     Note::error(if limit == 0 { "4E1D" } else { "4E1E" }, text)
 }

@@ -1,22 +1,24 @@
-//! What to repair so that a refused torus can be routed again, the most useful repair first.
+//! Suggested repairs of a torus that cannot be routed, the most useful first.
 //!
-//! Each step tries every missing switch (with all of its cables) and every missing bundle on a
-//! [`FailureModel`], and takes the one after which the least is in the way of routing: broken rings
-//! first, then pairs of switches without a route, then switches that no multicast tree reaches; of
-//! equals a cable, for that is the smaller work. What turns out not to be needed is left out again.
+//! Each step tries each missing switch (with all its cables) and each missing cable on a
+//! [`FailureModel`] and takes the one that leaves the fewest obstacles: broken rings first, then
+//! pairs of switches without a route, then switches that the multicast tree does not reach. Of
+//! equals a cable is preferred, because it is easier to replace. Repairs that turn out to be
+//! unnecessary are dropped.
 
 use super::failure_model::{FailureModel, MissingPart};
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
 use super::part_names::PartNames;
-use crate::notes::Note;
+use crate::notes::{Note, counted};
 
-/// With more missing parts than this the damage, or the configuration, is beyond such advice.
-const MOST_PARTS: usize = 48;
-/// Repairs that are listed.
-const LISTED: usize = 12;
+/// Maximum number of missing parts for which repairs are suggested; above it the configuration is
+/// probably wrong.
+const MAX_PARTS: usize = 48;
+/// Maximum number of repairs listed.
+const MAX_LISTED_REPAIRS: usize = 12;
 
-/// How the rings of a torus are.
+/// Summary of the rings: whole, routed around, broken.
 fn ring_summary(grid: &Grid) -> String {
     let (mut whole, mut bypassed, mut broken) = (0, 0, 0);
     for axis in (0..3).filter(|&axis| grid.lattice.is_active(axis)) {
@@ -33,19 +35,29 @@ fn ring_summary(grid: &Grid) -> String {
         }
     }
     format!(
-        "{whole} rings are whole, {bypassed} have a gap that can be routed around, {broken} are \
-         broken"
+        "{}, {}, {}",
+        counted(whole, "ring is whole", "rings are whole"),
+        counted(
+            bypassed,
+            "ring has a gap that is routed around",
+            "rings have a gap that is routed around"
+        ),
+        counted(broken, "ring is broken", "rings are broken")
     )
 }
 
-/// What the operator is told beside the reasons of a refusal: what is still whole, and what to
-/// repair first.
+/// Warnings for the operator beside the errors: how much of the torus is whole, and what to repair
+/// first.
 pub(super) fn advice(grid: &Grid, names: &PartNames<'_>) -> Vec<Note> {
     let placed = grid.order.len();
-    let mut snapshot = format!("{placed} of {} switches are in their places", grid.lattice.len());
-    let strangers = names.fabric().switches().len().saturating_sub(placed);
-    if strangers > 0 {
-        snapshot += &format!(", {strangers} switches of the fabric found no place");
+    let mut snapshot =
+        format!("{placed} of {} switches of the torus are placed", grid.lattice.len());
+    let unplaced = names.fabric().switches().len().saturating_sub(placed);
+    if unplaced > 0 {
+        snapshot += &format!(
+            ", {} could not be placed",
+            counted(unplaced, "switch of the fabric", "switches of the fabric")
+        );
     }
     let snapshot = Note::warning(format!("{snapshot}; {}", ring_summary(grid)));
     let model = match names.previous() {
@@ -58,20 +70,20 @@ pub(super) fn advice(grid: &Grid, names: &PartNames<'_>) -> Vec<Note> {
         MissingPart::Switch(at) => names.switch(at),
     };
     let numbered = |parts: &[MissingPart]| {
-        let shown = parts.iter().take(LISTED).enumerate();
+        let shown = parts.iter().take(MAX_LISTED_REPAIRS).enumerate();
         let mut list: Vec<String> =
             shown.map(|(index, part)| format!("({}) {}", index + 1, name(part))).collect();
-        if parts.len() > LISTED {
-            list.push(format!("and {} more", parts.len() - LISTED));
+        if parts.len() > MAX_LISTED_REPAIRS {
+            list.push(format!("and {} more", parts.len() - MAX_LISTED_REPAIRS));
         }
         list.join(", ")
     };
     let text = if missing.is_empty() {
-        "nothing is missing: torus-2QoS.conf does not describe this fabric".to_owned()
-    } else if missing.len() > MOST_PARTS {
+        "no switch or cable is missing: torus-2QoS.conf does not describe this fabric".to_owned()
+    } else if missing.len() > MAX_PARTS {
         format!(
-            "{} switches or cables are missing: if that is more than really failed, radices, seeds \
-             and datelines of torus-2QoS.conf do not describe this fabric",
+            "{} switches or cables are missing: if fewer have really failed, the radices, seeds or \
+             datelines of torus-2QoS.conf do not describe this fabric",
             missing.len()
         )
     } else {
@@ -79,8 +91,8 @@ pub(super) fn advice(grid: &Grid, names: &PartNames<'_>) -> Vec<Note> {
             plan if plan.is_empty() => {
                 let near = nearest_first(grid, &model, missing);
                 format!(
-                    "what is cabled could be routed, were all of it placed: repair first what is \
-                    next to the switches without a place, such as {}",
+                    "the present switches and cables would suffice, but not all switches can be \
+                     placed: repair first the parts next to unplaced switches, such as {}",
                     numbered(&near)
                 )
             }
@@ -90,7 +102,7 @@ pub(super) fn advice(grid: &Grid, names: &PartNames<'_>) -> Vec<Note> {
     vec![snapshot, Note::warning(text)]
 }
 
-/// Missing parts, those next to switches that are there but found no place first.
+/// Missing parts, sorted by distance from switches that are present but not placed.
 fn nearest_first(
     grid: &Grid,
     model: &FailureModel<'_>,
@@ -131,8 +143,8 @@ mod tests {
     use crate::sim::generate::Shape;
     use proptest::prelude::*;
 
-    /// A fabric with the switches of a torus, to call them by, and the torus without the parts that
-    /// `is_lost` takes away: a switch (axis 3) or a cable.
+    /// A fabric with the switches of a torus, for their names, and the torus without the parts for
+    /// which `is_lost` returns true: a switch (axis 3) or a cable.
     fn damaged(shape: &Shape, mut is_lost: impl FnMut(Position, usize) -> bool) -> (Fabric, Grid) {
         let topology = shape.build().expect("it fits");
         let fabric =

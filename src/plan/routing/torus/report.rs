@@ -1,14 +1,14 @@
-//! What the operator hears of a pass, and the dump file.
+//! Messages of a routing pass, and the dump file.
 
 use super::cabling::Cabling;
 use super::grid::Grid;
 use super::lattice::{Direction, Lattice};
 use super::sl2vl::VlCounts;
 use crate::fabric::Fabric;
-use crate::notes::{Note, Severity};
+use crate::notes::{Note, Severity, counted};
 use std::fmt::Write as _;
 
-/// A warning without an OpenSM number.
+/// A warning for which OpenSM has no number.
 #[track_caller]
 pub(super) fn warning(text: impl Into<String>) -> Note {
     Note::warning(text)
@@ -20,7 +20,7 @@ pub(super) fn error(text: impl Into<String>) -> Note {
     Note::new(Severity::Error, None, text)
 }
 
-/// What the fabric consists of.
+/// Links, switches, CA ports and data VLs of the fabric.
 pub(super) fn found(cabling: &Cabling, vls: VlCounts) -> Note {
     Note::info(format!(
         "found fabric with {} links, {} switches, {} CA ports, minimum data VLs: end ports {}, \
@@ -33,14 +33,14 @@ pub(super) fn found(cabling: &Cabling, vls: VlCounts) -> Note {
     ))
 }
 
-/// What is looked for.
+/// The configured torus.
 pub(super) fn looking_for(lattice: &Lattice) -> Note {
     let kind = if (0..3).any(|axis| lattice.is_looped(axis)) { "torus" } else { "mesh" };
     let [x, y, z] = lattice.radices();
     Note::info(format!("looking for {x} x {y} x {z} {kind}"))
 }
 
-/// What was built.
+/// The discovered torus.
 pub(super) fn built(grid: &Grid) -> Note {
     let [x, y, z] = grid.lattice.radices();
     Note::info(format!(
@@ -51,7 +51,7 @@ pub(super) fn built(grid: &Grid) -> Note {
     ))
 }
 
-/// Cables (indices into [`Cabling::cables`]) and switches that stayed outside.
+/// Cables (indices into [`Cabling::cables`]) and switches outside the torus.
 pub(super) fn leftovers(
     fabric: &Fabric,
     grid: &Grid,
@@ -68,9 +68,9 @@ pub(super) fn leftovers(
         if grid.positions[switch.index()].is_none() {
             let port = fabric.switch(switch).first_port;
             let hosts = cabling.hosts(switch).len();
+            let hosts = counted(hosts, "end port", "end ports");
             let text = format!(
-                "switch outside the torus: {}; it and the {hosts} end ports behind it cannot be \
-                 reached",
+                "switch outside the torus: {}; it and {hosts} behind it cannot be reached",
                 fabric.describe(port)
             );
             notes.push(Note::info(text));
@@ -79,7 +79,7 @@ pub(super) fn leftovers(
     notes
 }
 
-/// Warnings if the fabric has more than the torus, and if the SM itself is outside.
+/// Warnings if parts of the fabric are not used, or the SM itself is outside the torus.
 pub(super) fn unused(fabric: &Fabric, grid: &Grid, cabling: &Cabling) -> Vec<Note> {
     let mut notes = Vec::new();
     let all = (cabling.cables.len() + cabling.host_count(), cabling.switch_count());
@@ -93,14 +93,14 @@ pub(super) fn unused(fabric: &Fabric, grid: &Grid, cabling: &Cabling) -> Vec<Not
     }
     let home = fabric.switch_behind(fabric.local());
     if home.is_some_and(|switch| grid.positions[switch.index()].is_none()) {
-        let text = "the subnet manager's own port is outside the torus: with these routes it cannot \
-                    be reached by anyone";
+        let text = "the subnet manager's own port is outside the torus: no port of the torus can \
+                    reach it with these routes";
         notes.push(warning(text));
     }
     notes
 }
 
-/// Missing switches, and missing cables of those that are there.
+/// Missing switches, and missing cables of present switches.
 pub(super) fn missing(fabric: &Fabric, grid: &Grid) -> Vec<Note> {
     let mut notes = Vec::new();
     for at in grid.lattice.positions() {
@@ -121,7 +121,7 @@ pub(super) fn missing(fabric: &Fabric, grid: &Grid) -> Vec<Note> {
     notes
 }
 
-/// Text of `opensm-torus.dump`: one line for each placed switch.
+/// Contents of `opensm-torus.dump`: one line for each placed switch.
 pub(super) fn dump(fabric: &Fabric, grid: &Grid) -> String {
     let mut text = String::new();
     for (at, switch) in grid.placed() {

@@ -1,42 +1,42 @@
-//! Which way along a dimension: what next hops depend on, ring by ring.
+//! Directions along rings: how each switch reaches each coordinate of a dimension.
 //!
-//! How a switch sends packets on along one dimension depends on its own coordinate, on that of the
-//! destination, and on which switches and cables of its ring are there; so rings in the same
-//! state share one table, and in a healthy torus there are three in all.
+//! The direction in which a switch forwards packets along one dimension depends on its own
+//! coordinate, on that of the destination, and on the switches and cables present in its ring.
+//! Rings in the same state share one table; a torus without failures has one table for each
+//! dimension.
 
 use super::grid::Grid;
 use super::lattice::{Direction, Lattice, Position};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The way to a coordinate that needs no step along the dimension, or to which there is none.
+/// Marks a coordinate that needs no step along the dimension, or that cannot be reached.
 pub(super) const NO_DIRECTION: u8 = 0xFF;
 
-/// The ways along all rings of a torus.
+/// Directions along all rings of a torus.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct RingDirections {
     axes: [AxisDirections; 3],
 }
 
-/// The ways along the rings of one dimension.
+/// Directions along the rings of one dimension.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct AxisDirections {
-    /// By position: where its row begins in `rows`.
+    /// By position: start of its row in `rows`.
     row: Vec<u32>,
-    /// Rows of one direction's index, or [`NO_DIRECTION`], by the destination's coordinate.
+    /// Rows of direction indices, or [`NO_DIRECTION`], by the coordinate of the destination.
     rows: Vec<u8>,
     radix: usize,
-    /// By the state of a ring: where the rows of its positions begin.
+    /// By the state of a ring: start of the rows of its positions.
     tables: BTreeMap<Vec<u8>, u32>,
 }
 
 impl RingDirections {
-    /// The ways of a placed torus.
     pub(super) fn new(grid: &Grid) -> Self {
         Self { axes: std::array::from_fn(|axis| AxisDirections::new(grid, axis)) }
     }
 
-    /// The ways of a placed torus that has other switches or cables at the positions `changed` only
-    /// than the one that `self` was made for.
+    /// The directions for `grid`, if its switches and cables differ from those of the torus of
+    /// `self` at the positions `changed` only.
     pub(super) fn updated(&self, grid: &Grid, changed: &[Position]) -> Self {
         let mut directions = self.clone();
         for (ways, axis) in directions.axes.iter_mut().zip(0..) {
@@ -46,13 +46,14 @@ impl RingDirections {
         directions
     }
 
-    /// The index of the direction from `at` to another position; [`NO_DIRECTION`] if there is no route.
+    /// Index of the direction of the first hop from `at` to another position; [`NO_DIRECTION`] if
+    /// there is no route.
     pub(super) fn first_hop(&self, lattice: &Lattice, at: Position, to: Position) -> u8 {
         let way = |axis| self.along(at, axis)[lattice.coordinate(to, axis) as usize];
         (0..3).map(way).find(|&way| way != NO_DIRECTION).unwrap_or(NO_DIRECTION)
     }
 
-    /// The ways from `at` along `axis`, by the destination's coordinate.
+    /// Directions from `at` along `axis`, by the coordinate of the destination.
     pub(super) fn along(&self, at: Position, axis: usize) -> &[u8] {
         let AxisDirections { row, rows, radix, .. } = &self.axes[axis];
         let start = row[at.index()] as usize;
@@ -69,7 +70,8 @@ impl AxisDirections {
         ways
     }
 
-    /// Finds the rows of the ring that starts at `first`.
+    /// Sets the rows of the ring that starts at `first`, and computes them if no ring in the same
+    /// state has been seen.
     fn add_ring(&mut self, grid: &Grid, first: Position, axis: usize) {
         let line = || grid.lattice.line(first, axis);
         let state = state(grid, first, axis);
@@ -99,7 +101,8 @@ impl AxisDirections {
     }
 }
 
-/// What is there of the ring that starts at `first`: switches, and cables both ways.
+/// The state of the ring that starts at `first`: for each position a bit each for the switch, the
+/// cables down and the cables up.
 fn state(grid: &Grid, first: Position, axis: usize) -> Vec<u8> {
     let (down, up) = (Direction::minus(axis), Direction::plus(axis));
     let bits = |at: Position| {
@@ -110,8 +113,8 @@ fn state(grid: &Grid, first: Position, axis: usize) -> Vec<u8> {
     grid.lattice.line(first, axis).map(bits).collect()
 }
 
-/// The direction in which `at` sends packets whose coordinate along `axis` is to become
-/// `coordinate`; `None` if they cannot go along this dimension now.
+/// The direction in which `at` forwards packets whose coordinate along `axis` must become
+/// `coordinate`; `None` if they cannot go along this dimension at this switch.
 fn direction_towards(grid: &Grid, at: Position, axis: usize, coordinate: u32) -> Option<Direction> {
     let here = grid.lattice.coordinate(at, axis);
     let preferred = grid.lattice.shorter(axis, here, coordinate);
@@ -120,14 +123,15 @@ fn direction_towards(grid: &Grid, at: Position, axis: usize, coordinate: u32) ->
         let mut ways = [preferred, preferred.opposite()].into_iter();
         return ways.find(|&way| reaches(grid, at, way, turn));
     }
-    // Towards a missing switch: as far as possible. Along z this cannot be, since x and y come
-    // first and missing switches share them.
+    // The switch of the turn is missing: packets go towards it on the preferred side as far as they
+    // can, then turn early into a later dimension. Along z this cannot happen, because that switch
+    // is the destination itself.
     (axis < 2 && grid.has_cable(at, preferred)).then_some(preferred)
 }
 
-/// True if the cables in `direction` lead from `at` to `goal`.
+/// True if an uninterrupted sequence of cables in `direction` leads from `at` to `goal`.
 fn reaches(grid: &Grid, mut at: Position, direction: Direction, goal: Position) -> bool {
-    // A goal on the same ring is met before the start is met again.
+    // The loop ends: `goal` is on the same ring, and is met before `at` is met again.
     while at != goal {
         if !grid.has_cable(at, direction) {
             return false;
@@ -154,7 +158,7 @@ mod tests {
     use crate::fabric::SwitchId;
     use proptest::prelude::*;
 
-    /// A torus without the switches and cables whose numbers these are.
+    /// A torus without the switches and cables with these numbers.
     fn grid(lattice: &Lattice, holes: &[u32], cuts: &[u32]) -> Grid {
         let is_there = |at: Position| !holes.contains(&at.0);
         let mut cables = Vec::new();
@@ -181,7 +185,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn changes_lead_to_the_ways_of_the_new_torus(
+        fn updated_directions_equal_new_ones(
             looped in any::<[bool; 3]>(),
             holes in prop::array::uniform3(prop::collection::vec(0..48u32, 0..2)),
             cuts in prop::array::uniform3(prop::collection::vec(0..144u32, 0..4)),

@@ -1,17 +1,21 @@
-//! Is the placed torus routable without credit loops?
+//! Conditions for routing without credit loops.
 //!
-//! Every ring may be interrupted at most once; an open dimension is interrupted at its edge
-//! already. Missing switches must be one column's contiguous run: only then can packets turn
-//! early around them and come back without closing a cycle of dependencies.
+//! Each ring may be interrupted at most once; an open dimension is already interrupted at its edge.
+//! Missing switches must form one contiguous run along z, with the same x and y: only then can
+//! packets turn early around them, and turn back behind them, without a cycle of channel
+//! dependencies.
 
 use super::grid::Grid;
 use super::lattice::{AXIS_NAMES, Direction, Lattice, Position};
 use super::part_names::PartNames;
-use crate::notes::Note;
+use crate::notes::{Note, counted};
 use std::collections::BTreeSet;
 
-/// The errors that refuse this torus; none if it may be routed. Rings through none of the
-/// positions of `changed` are known to have no fault.
+/// Missing switches listed in one message.
+const MAX_LISTED_SWITCHES: usize = 16;
+
+/// Returns the errors because of which this torus cannot be routed. With `changed`, only rings
+/// through these positions are checked: the others are known to be free of faults.
 pub(super) fn faults(
     grid: &Grid,
     names: &PartNames<'_>,
@@ -43,7 +47,11 @@ fn ring_fault(grid: &Grid, names: &PartNames<'_>, first: Position, axis: usize) 
     }
     let name = ring_name(grid, first, axis);
     if below != above {
-        let text = format!("{name}: {below} switches lack a lower and {above} an upper neighbour");
+        let text = format!(
+            "{name}: {} no lower neighbour, and {} no upper neighbour",
+            counted(below, "switch has", "switches have"),
+            counted(above, "switch has", "switches have")
+        );
         return Some(Note::error(["4E32", "4E34", "4E36"][axis], text));
     }
     let up = Direction::plus(axis);
@@ -51,15 +59,15 @@ fn ring_fault(grid: &Grid, names: &PartNames<'_>, first: Position, axis: usize) 
     let gaps: Vec<String> = broken
         .iter()
         .filter(|&&at| !runs_off_edge(grid, at, up))
-        .map(|&at| gap(grid, names, at, up))
+        .map(|&at| interruption(grid, names, at, up))
         .collect();
     let cure = if gaps.len() < broken.len() { "all of these" } else { "all but one of these" };
-    let text =
-        format!("{name} is in {below} pieces, interrupted {}; repair {cure}", gaps.join("; "));
+    let pieces = counted(below, "piece", "pieces");
+    let text = format!("{name} is in {pieces}, interrupted {}; repair {cure}", gaps.join("; "));
     Some(Note::error(["4E33", "4E35", "4E37"][axis], text))
 }
 
-/// True if there is no further switch from `at` on before the edge of an open dimension.
+/// True if no further switch follows in `direction` before the edge of an open dimension.
 fn runs_off_edge(grid: &Grid, mut at: Position, direction: Direction) -> bool {
     loop {
         if grid.lattice.is_edge(at, direction) {
@@ -81,8 +89,8 @@ fn ring_name(grid: &Grid, first: Position, axis: usize) -> String {
     format!("the {} {kind} at {}", AXIS_NAMES[axis], fixed.join(", "))
 }
 
-/// What interrupts a ring between `at` and the next switch in a direction.
-fn gap(grid: &Grid, names: &PartNames<'_>, at: Position, direction: Direction) -> String {
+/// Names the interruption of a ring between `at` and the next switch in a direction.
+fn interruption(grid: &Grid, names: &PartNames<'_>, at: Position, direction: Direction) -> String {
     let mut next = grid.lattice.step(at, direction);
     let mut holes = Vec::new();
     while !grid.is_present(next) && next != at {
@@ -95,25 +103,25 @@ fn gap(grid: &Grid, names: &PartNames<'_>, at: Position, direction: Direction) -
     format!("between {} and {} by {}", names.switch(at), names.switch(next), holes.join(" and "))
 }
 
-/// Missing switches that leave no order of turns free of cycles.
+/// The error for missing switches that cannot be routed around without a credit loop.
 fn deadlock(grid: &Grid, names: &PartNames<'_>) -> Option<Note> {
     let missing: Vec<Position> = grid.missing().collect();
     if !missing_switches_could_deadlock(&grid.lattice, &missing, |at| grid.is_present(at)) {
         return None;
     }
-    const SHOWN: usize = 16;
-    let places: Vec<String> = missing.iter().take(SHOWN).map(|&at| names.switch(at)).collect();
-    let more = if missing.len() > SHOWN { ", …" } else { "" };
+    let places: Vec<String> =
+        missing.iter().take(MAX_LISTED_SWITCHES).map(|&at| names.switch(at)).collect();
+    let more = if missing.len() > MAX_LISTED_SWITCHES { ", …" } else { "" };
     let text = format!(
         "{} switches are missing: {}{more}. Routing around them could deadlock: only missing \
-         switches that follow each other along z, with the same x and y, can be routed around",
+         switches with the same x and y that follow each other along z can be routed around",
         missing.len(),
         places.join(", ")
     );
     Some(Note::error("4E38", text))
 }
 
-/// True if the missing switches are not one column's contiguous run.
+/// True unless the missing switches form one contiguous run along z.
 pub(super) fn missing_switches_could_deadlock(
     lattice: &Lattice,
     holes: &[Position],
@@ -124,7 +132,7 @@ pub(super) fn missing_switches_could_deadlock(
     }
     let column = |&at: &Position| [0, 1].map(|axis| lattice.coordinate(at, axis));
     let columns: BTreeSet<[u32; 2]> = holes.iter().map(column).collect();
-    // Neighbours are taken modulo the radix in an open dimension, too.
+    // Neighbours wrap around in an open z dimension, too, as in OpenSM.
     let is_alone = |&at: &Position| {
         let ways = [Direction::minus(2), Direction::plus(2)];
         ways.iter().all(|&direction| is_present(lattice.step(at, direction)))

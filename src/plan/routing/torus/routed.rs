@@ -1,4 +1,4 @@
-//! The routed torus: answers everything about it but forwarding tables.
+//! The routed torus: path SLs, SL to VL mappings, VL arbitration and multicast trees.
 
 use super::cabling::Cabling;
 use super::grid::Grid;
@@ -16,10 +16,10 @@ use crate::plan::routing::{MulticastTree, PreviousFabric, Routing, RoutingPolicy
 use crate::wire::attr::tables::{SlToVl, VlArbBlock};
 use std::sync::Arc;
 
-/// An end port's place: position of its switch, and port number there.
+/// Where an end port is attached: position of its switch, and port number there.
 type Attachment = (Position, u8);
 
-/// What a pass found, of which a torus is made.
+/// The results of a routing pass of which a [`Torus`] consists.
 pub(super) struct TorusParts {
     pub cabling: Cabling,
     pub vl_histogram: VlHistogram,
@@ -30,7 +30,7 @@ pub(super) struct TorusParts {
     pub lft_inputs: LftInputs,
 }
 
-/// A torus that was routed. Port and switch ids are those of the fabric it was found in.
+/// A routed torus. Port and switch ids are those of the routed fabric.
 #[derive(Clone)]
 pub struct Torus {
     parts: Arc<TorusParts>,
@@ -38,9 +38,9 @@ pub struct Torus {
     classes: PagedVec<PortClass>,
     /// By position.
     coordinates: Arc<Vec<Coordinates>>,
-    /// By port slot; `None` for ports that are no end ports of the torus.
+    /// By port slot; `None` for ports that are not end ports of the torus.
     attachments: Arc<Vec<Option<Attachment>>>,
-    /// By port slot, for messages.
+    /// Port GUIDs by port slot, for messages.
     guids: Arc<Vec<Guid>>,
 }
 
@@ -65,8 +65,9 @@ impl Torus {
         }
     }
 
-    /// The torus of a fabric that differs so from that of `self`, and has the same switches in the
-    /// same places with the same end ports; cables differ at the positions `changed` only.
+    /// The torus of `fabric`, which differs by `since` from the fabric of `self` and has the same
+    /// switches at the same positions with the same end ports; cables differ at the positions
+    /// `changed` only.
     pub(super) fn updated(
         &self,
         since: &PreviousFabric<'_>,
@@ -95,7 +96,7 @@ impl Torus {
         torus
     }
 
-    /// The torus behind routes, if this engine made them.
+    /// The torus of a routing; `None` if another engine computed it.
     pub fn of(routing: &Routing) -> Option<&Self> {
         if routing.engine != NAME {
             return None;
@@ -103,12 +104,11 @@ impl Torus {
         routing.policy.as_any().downcast_ref()
     }
 
-    /// Radices of x, y, z.
     pub fn radices(&self) -> [u32; 3] {
         self.parts.grid.lattice.radices()
     }
 
-    /// True for dimensions (0..=2) that wrap around.
+    /// True for torus dimensions, false for mesh dimensions; `axis` is 0 to 2.
     pub fn is_looped(&self, axis: usize) -> bool {
         self.parts.grid.lattice.is_looped(axis)
     }
@@ -119,7 +119,7 @@ impl Torus {
         Some(self.parts.grid.lattice.coordinates(at))
     }
 
-    /// The switch at coordinates; `None` if it is missing or there is no such place.
+    /// The switch at `coordinates`; `None` if it is missing or they lie outside the torus.
     pub fn switch_at(&self, coordinates: Coordinates) -> Option<SwitchId> {
         let outside = |axis: usize| coordinates.0[axis] >= self.parts.grid.lattice.radix(axis);
         if (0..3).any(outside) {
@@ -128,7 +128,7 @@ impl Torus {
         self.parts.grid.switch(self.parts.grid.lattice.position(coordinates.0.map(i64::from)))
     }
 
-    /// All switches of the torus with their coordinates, x running fastest.
+    /// Switches with their coordinates, x running fastest.
     pub fn switches(&self) -> impl Iterator<Item = (Coordinates, SwitchId)> + '_ {
         self.parts
             .grid
@@ -141,17 +141,18 @@ impl Torus {
         self.parts.grid.missing().map(|at| self.parts.grid.lattice.coordinates(at))
     }
 
-    /// Coordinates of the root of all multicast trees.
+    /// Coordinates of the root of the multicast spanning tree.
     pub fn root(&self) -> Coordinates {
         self.parts.grid.lattice.coordinates(self.parts.tree.root)
     }
 
-    /// Coordinates in the order in which the switches were found.
+    /// Coordinates in the order of placement.
     pub fn placement_order(&self) -> impl Iterator<Item = Coordinates> + '_ {
         self.parts.grid.order.iter().map(|&at| self.parts.grid.lattice.coordinates(at))
     }
 
-    /// Ports of a switch whose cables lead one step in a direction; empty for switches outside.
+    /// Ports of a switch whose cables lead one step in a direction; empty for switches outside the
+    /// torus.
     pub fn cables(&self, switch: SwitchId, direction: Direction) -> &[u8] {
         match self.parts.grid.positions.get(switch.index()).copied().flatten() {
             Some(at) => self.parts.grid.port_group(at, direction),
@@ -159,30 +160,29 @@ impl Torus {
         }
     }
 
-    /// The direction of the next hop from one switch to another; `None` if one of them is not in the
-    /// torus, or they are the same.
+    /// The direction of the next hop from one switch to another; `None` if they are the same or one
+    /// is outside the torus.
     pub fn next_hop(&self, from: SwitchId, to: SwitchId) -> Option<Direction> {
         let at =
             |switch: SwitchId| self.parts.grid.positions.get(switch.index()).copied().flatten();
         ring_directions::next_hop(&self.parts.grid, at(from)?, at(to)?)
     }
 
-    /// Numbers of data VLs that SL to VL mappings are made for.
+    /// Numbers of data VLs for which the SL to VL mappings are computed.
     pub fn vls(&self) -> VlCounts {
         self.parts.vls
     }
 
-    /// What a port is to the torus.
+    /// The class of a port.
     pub fn class(&self, port: PortId) -> PortClass {
         self.classes.get(port.index()).copied().unwrap_or(PortClass::Outside)
     }
 
-    /// Text of `opensm-torus.dump`. `fabric` must be the one that was routed.
+    /// Contents of `opensm-torus.dump`. `fabric` must be the routed fabric.
     pub fn dump(&self, fabric: &Fabric) -> String {
         report::dump(fabric, &self.parts.grid)
     }
 
-    /// This torus as the previous one of a later pass.
     pub(super) fn previous(&self) -> PreviousTorus<'_> {
         PreviousTorus { grid: self.grid(), snapshot: self.snapshot() }
     }
@@ -195,7 +195,7 @@ impl Torus {
         &self.parts.grid
     }
 
-    /// The forwarding tables of this torus, which are those of `routing`.
+    /// The forwarding tables of `routing`, which must be the routing of this torus.
     pub(super) fn previous_lfts<'a>(
         &'a self,
         routing: &'a Routing,
@@ -244,7 +244,7 @@ impl RoutingPolicy for Torus {
         }
     }
 
-    /// The position of the switch; ports outside the torus are one group, which gets SL 0.
+    /// The position of the port's switch. Ports outside the torus form one group, which gets SL 0.
     fn sl_group(&self, port: PortId) -> u32 {
         self.attachment(port).map_or(u32::MAX, |(at, _)| at.index() as u32)
     }
@@ -273,7 +273,7 @@ impl RoutingPolicy for Torus {
             && Arc::ptr_eq(&self.guids, &before.guids)
             && new.grid.differences(&old.grid).is_some_and(|changed| {
                 new.grid.switches == old.grid.switches
-                    && new.tree.is_that_of(&new.grid, &old.tree, &old.grid, &changed)
+                    && new.tree.equals(&new.grid, &old.tree, &old.grid, &changed)
             })
     }
 

@@ -1,47 +1,46 @@
-//! The two searches that find a switch from its placed surroundings. Both go through cables
-//! that belong to no bundle yet, in ascending port number, and take the first hit; in a
-//! correctly cabled torus there is only one.
+//! The two searches that find a switch from its placed neighbours. Both examine cables outside the
+//! torus in ascending port number and take the first hit; in a correctly cabled torus there is only
+//! one.
 
 use super::cabling::Cabling;
 use crate::fabric::{PortId, SwitchId};
 
-/// Cables that are not part of the torus yet.
+/// Cables that are not (yet) part of the torus.
 pub(super) struct FreeCables<'a> {
     cabling: &'a Cabling,
-    /// By the number of a cable.
+    /// By the lower port slot of a cable.
     taken: Vec<bool>,
 }
 
 impl<'a> FreeCables<'a> {
-    /// All cables of `cabling`.
     pub(super) fn new(cabling: &'a Cabling) -> Self {
         Self { cabling, taken: vec![false; cabling.slots()] }
     }
 
-    /// Takes a cable into the torus.
+    /// Marks a cable as part of the torus.
     pub(super) fn take(&mut self, cable: PortId) {
         self.taken[cable.index()] = true;
     }
 
-    /// True until the cable was taken.
+    /// True if the cable is not part of the torus.
     pub(super) fn is_free(&self, cable: PortId) -> bool {
         !self.taken[cable.index()]
     }
 
-    /// Indices into [`Cabling::cables`] of those that were not taken.
+    /// Indices into [`Cabling::cables`] of the free cables.
     pub(super) fn leftover(&self) -> impl Iterator<Item = usize> + '_ {
         let cables = self.cabling.cables.iter().enumerate();
         cables.filter(|(_, cable)| self.is_free(cable[0])).map(|(index, _)| index)
     }
 
-    /// The far ends of the free cables of a switch, ascending by its port numbers.
+    /// Switches at the far ends of the free cables of a switch, by ascending port number.
     fn neighbors(&self, switch: SwitchId) -> impl Iterator<Item = SwitchId> + '_ {
         let links = self.cabling.links(switch).iter();
         links.filter(|link| self.is_free(link.cable)).map(|link| link.peer)
     }
 
-    /// The fourth corner of a face: the common neighbour of `a` and `b`, diagonal corners, other
-    /// than the corner between them that is known already.
+    /// The fourth corner of a face: the common neighbour of the diagonal corners `a` and `b` other
+    /// than `known`.
     pub(super) fn fourth_corner(
         &self,
         a: SwitchId,
@@ -51,8 +50,8 @@ impl<'a> FreeCables<'a> {
         self.neighbors(a).find(|&n| n != known && self.neighbors(n).any(|far| far == b))
     }
 
-    /// The neighbour of `base` that is perpendicular to the cables to all `arms` (it forms a face
-    /// with `base` and each of them) and is not `opposite`.
+    /// The neighbour of `base`, other than `opposite`, that forms a face with `base` and each of
+    /// `arms`.
     pub(super) fn perpendicular(
         &self,
         base: SwitchId,

@@ -1,5 +1,9 @@
-//! SL to VL mappings: the dateline bit of the output dimension, a bit for turns that go
-//! back to an earlier dimension, and the QoS bit, as far as there are VLs for them.
+//! SL to VL mappings.
+//!
+//! Output ports between switches: VL bit 0 is the dateline bit of the output dimension, VL bit 1
+//! marks turns back to an earlier dimension, VL bit 2 is the QoS bit; each is used if there are at
+//! least 2, 4 and 8 data VLs. All other output ports: the VL is the QoS bit if there are at least
+//! 2.
 
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
@@ -9,51 +13,50 @@ use crate::plan::routing::PreviousFabric;
 use crate::wire::attr::tables::SlToVl;
 use crate::wire::attr::{PortInfo, PortState};
 
-/// Numbers of data VLs.
+/// Numbers of data VLs available on all ports of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VlCounts {
-    /// Smallest number among live switch ports cabled to switches; 15 if there is none.
+    /// Minimum over all live switch ports cabled to switches; 15 if there are none.
     pub switch_links: u8,
-    /// Smallest number among live end ports of channel adapters and routers; 15 if there is none.
+    /// Minimum over all live CA and router ports; 15 if there are none.
     pub end_ports: u8,
 }
 
-/// How many live ports have how many data VLs.
+/// Numbers of live ports by their number of data VLs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct VlHistogram {
-    /// By number of VLs: switch ports cabled to switches.
+    /// By number of data VLs: switch ports cabled to switches.
     switch_links: [u32; 16],
-    /// By number of VLs: end ports of channel adapters and routers.
+    /// By number of data VLs: CA and router ports.
     end_ports: [u32; 16],
 }
 
 impl VlHistogram {
-    /// The snapshot of a fabric.
     pub(super) fn new(fabric: &Fabric) -> Self {
-        let mut snapshot = Self::default();
+        let mut histogram = Self::default();
         for port in fabric.ports() {
-            if let Some(count) = snapshot.count_of(fabric, port) {
+            if let Some(count) = histogram.count_of(fabric, port) {
                 *count += 1;
             }
         }
-        snapshot
+        histogram
     }
 
-    /// The snapshot of a fabric that differs so from the one that `self` was taken of.
+    /// The histogram of `fabric`, which differs by `since` from the fabric of `self`.
     pub(super) fn updated(&self, since: &PreviousFabric<'_>, fabric: &Fabric) -> Self {
-        let mut snapshot = self.clone();
+        let mut histogram = self.clone();
         for &id in &since.difference.ports {
-            if let Some(count) = snapshot.count_of(since.fabric, since.fabric.port(id)) {
+            if let Some(count) = histogram.count_of(since.fabric, since.fabric.port(id)) {
                 *count -= 1;
             }
-            if let Some(count) = snapshot.count_of(fabric, fabric.port(id)) {
+            if let Some(count) = histogram.count_of(fabric, fabric.port(id)) {
                 *count += 1;
             }
         }
-        snapshot
+        histogram
     }
 
-    /// Where a port is counted; `None` if it is not.
+    /// The counter of a port; `None` if the port does not count.
     fn count_of(&mut self, fabric: &Fabric, port: &Port) -> Option<&mut u32> {
         let vls = usize::from(live_vls(port)?);
         let peer_is_switch = port.peer.is_some_and(|peer| fabric.node_of(peer).is_switch());
@@ -64,7 +67,8 @@ impl VlHistogram {
         }
     }
 
-    /// The smallest numbers where ports are configured for at most `max_op_vls` (a VL code).
+    /// The minimums if ports operate at most the VLs of `max_op_vls`, a VLCap code (1: VL 0, 2: VL
+    /// 0-1, ... 5: VL 0-14).
     pub(super) fn counts(&self, max_op_vls: u8) -> VlCounts {
         let allowed = match PortInfo::data_vls(max_op_vls) {
             0 => 15,
@@ -78,26 +82,27 @@ impl VlHistogram {
     }
 }
 
-/// Data VLs a port can have; `None` where it is down or announces a code without meaning.
+/// Number of data VLs of a port; `None` if it is down or its VLCap is invalid.
 fn live_vls(port: &Port) -> Option<u8> {
     let info = port.info.filter(|info| info.port_state() > PortState::Down)?;
     Some(PortInfo::data_vls(info.vl_cap())).filter(|&vls| vls > 0)
 }
 
-/// What a port is to the torus.
+/// The role of a port in the torus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PortClass {
-    /// A cable along a dimension, 0..=2.
+    /// A switch port cabled along a dimension, 0 to 2.
     Along(u8),
-    /// A port of a placed switch with an end port behind it.
+    /// A port of a placed switch cabled to an end port.
     Host,
-    /// Any other port of a placed switch: port 0, not connected, or cabled out of the torus.
+    /// Any other port of a placed switch: port 0, not connected, or cabled to a switch outside the
+    /// torus.
     Local,
-    /// A port of a channel adapter or router, or of a switch that is not in the torus.
+    /// A CA or router port, or a port of a switch outside the torus.
     Outside,
 }
 
-/// The class of every port slot of the fabric.
+/// Port classes by port slot.
 pub(super) fn classify(fabric: &Fabric, grid: &Grid) -> Vec<PortClass> {
     let mut classes = vec![PortClass::Outside; fabric.ports().len()];
     for (at, switch) in grid.placed() {
@@ -109,7 +114,7 @@ pub(super) fn classify(fabric: &Fabric, grid: &Grid) -> Vec<PortClass> {
     classes
 }
 
-/// The classes of the ports of the switch at a position.
+/// Sets the classes of the ports of the switch at a position.
 pub(super) fn classify_switch(grid: &Grid, at: Position, slots: &mut [PortClass]) {
     slots.fill(PortClass::Local);
     for host in grid.local.of(at).iter().filter(|host| host.port != 0) {
@@ -122,7 +127,7 @@ pub(super) fn classify_switch(grid: &Grid, at: Position, slots: &mut [PortClass]
     }
 }
 
-/// The mapping for packets from a port of one class to a port of another, of the same switch.
+/// The mapping from an input port to an output port of the same node.
 pub(super) fn mapping(vls: VlCounts, input: PortClass, output: PortClass) -> SlToVl {
     let (qos, count) = match output {
         PortClass::Along(axis) => return along(vls.switch_links, input, axis),
@@ -157,21 +162,20 @@ mod tests {
     #[test]
     fn a_census_follows_its_fabric() {
         let whole = Shape { hosts: 2, ..Shape::torus([4, 3, 1]) }.build().unwrap();
-        let pictures = [(&[][..], [0, 0]), (&[30, 40], [0, 0]), (&[40], [25, 35]), (&[], [1, 33])];
-        let pictures: Vec<Fabric> = pictures
+        let fabrics = [(&[][..], [0, 0]), (&[30, 40], [0, 0]), (&[40], [25, 35]), (&[], [1, 33])];
+        let fabrics: Vec<Fabric> = fabrics
             .iter()
             .filter_map(|&(lost, crossed)| fabric_variant(&whole, lost, crossed))
             .collect();
         let mut compared = 0;
-        for (old, new) in pictures.iter().flat_map(|old| pictures.iter().map(move |new| (old, new)))
-        {
+        for (old, new) in fabrics.iter().flat_map(|old| fabrics.iter().map(move |new| (old, new))) {
             let Some(difference) = Difference::between(old, new) else { continue };
             let since = PreviousFabric { fabric: old, difference: &difference };
             assert_eq!(VlHistogram::new(old).updated(&since, new), VlHistogram::new(new));
             compared += usize::from(VlHistogram::new(old) != VlHistogram::new(new));
         }
-        assert!(compared > 0, "no two pictures have the same nodes and other cables");
-        let counts = VlHistogram::new(&pictures[0]).counts(3);
+        assert!(compared > 0, "no two fabrics have the same nodes and other cables");
+        let counts = VlHistogram::new(&fabrics[0]).counts(3);
         assert!(counts.switch_links <= 4 && counts.end_ports <= 4);
         assert_eq!(VlHistogram::default().counts(0), VlCounts { switch_links: 15, end_ports: 15 });
     }

@@ -1,33 +1,33 @@
-//! What changed since the torus of the last success.
+//! Changes since the torus of the previous successful pass.
 
 use super::grid::Grid;
-use super::lattice::{Lattice, Position};
+use super::lattice::{AXIS_NAMES, Lattice, Position};
 use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, SwitchId};
 use crate::ids::{Guid, PortNum};
 use crate::notes::Note;
 use std::sync::Arc;
 
-/// What a later pass needs to know of the switch at a position.
+/// A switch of a snapshot.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Entry {
+struct SwitchEntry {
     guid: Guid,
     ports: u8,
-    /// Where its peers begin in the snapshot.
+    /// Start of its ports in [`TorusSnapshot::peers`].
     first: u32,
 }
 
-/// A torus, position by position, without reference to the fabric it was found in.
+/// A torus by position, independent of the port and switch ids of its fabric.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct TorusSnapshot {
     lattice: Lattice,
-    entries: Arc<Vec<Option<Entry>>>,
-    /// By port number from 1, those of a switch together: node GUID at the other end, 0 if there
-    /// is none.
+    entries: Arc<Vec<Option<SwitchEntry>>>,
+    /// By switch, then port number from 1: GUID of the node at the other end of the cable; 0 if
+    /// there is no cable.
     peers: Vec<Guid>,
 }
 
-/// The torus of the previous successful routing: its grid, by the ids of its own fabric, and its
+/// The torus of the previous successful pass: its grid, with the ids of its own fabric, and its
 /// snapshot.
 #[derive(Clone, Copy)]
 pub(super) struct PreviousTorus<'a> {
@@ -35,15 +35,13 @@ pub(super) struct PreviousTorus<'a> {
     pub snapshot: &'a TorusSnapshot,
 }
 
-/// A switch and the peers of its ports.
 #[derive(Clone, Copy)]
-struct Found<'a> {
-    entry: &'a Entry,
+struct SwitchRecord<'a> {
+    entry: &'a SwitchEntry,
     peers: &'a [Guid],
 }
 
 impl TorusSnapshot {
-    /// Takes the snapshot of a placed torus.
     pub(super) fn new(fabric: &Fabric, grid: &Grid) -> Self {
         let mut peers = Vec::with_capacity(fabric.ports().len());
         let mut entry = |switch: SwitchId| {
@@ -52,14 +50,14 @@ impl TorusSnapshot {
             let ports = fabric.ports_of(fabric.switches()[switch.index()]).iter().skip(1);
             let peer = |port: Option<_>| port.map_or(Guid(0), |id| fabric.node_of(id).guid());
             peers.extend(ports.map(|port| peer(port.peer)));
-            Entry { guid: node.guid(), ports: node.num_ports(), first }
+            SwitchEntry { guid: node.guid(), ports: node.num_ports(), first }
         };
         let entries = grid.switches.iter().map(|switch| switch.map(&mut entry)).collect();
         Self { lattice: grid.lattice.clone(), entries: Arc::new(entries), peers }
     }
 
-    /// The snapshot of a torus with the same switches in the same places as `self` has them. Also
-    /// tells the positions at which cables changed, ascending.
+    /// The snapshot of a torus with the same switches at the same positions. Also returns the
+    /// positions whose cables changed, in ascending order.
     pub(super) fn updated(
         &self,
         fabric: &Fabric,
@@ -81,25 +79,24 @@ impl TorusSnapshot {
         (snapshot, changed)
     }
 
-    /// GUID of the switch at a position.
+    /// Node GUID of the switch at a position.
     pub(super) fn guid(&self, at: Position) -> Option<Guid> {
         self.entries.get(at.index())?.as_ref().map(|entry| entry.guid)
     }
 
-    /// What is at a position.
-    fn found(&self, at: Position) -> Option<Found<'_>> {
+    fn record(&self, at: Position) -> Option<SwitchRecord<'_>> {
         let entry = self.entries[at.index()].as_ref()?;
         let first = entry.first as usize;
-        Some(Found { entry, peers: &self.peers[first..first + usize::from(entry.ports)] })
+        Some(SwitchRecord { entry, peers: &self.peers[first..first + usize::from(entry.ports)] })
     }
 
-    /// Reports how `self` differs from the torus `before`, position by position. The report ends
-    /// after the position at which it exceeds `limit` differences.
+    /// Reports the differences from the torus `before`, position by position. The report ends after
+    /// the position at which it exceeds `limit` differences.
     pub(super) fn changes_since(&self, before: &Self, limit: u32) -> Vec<Note> {
         self.changes_at(self.lattice.positions(), before, limit)
     }
 
-    /// As [`Self::changes_since`], where there are none at other positions than these, which
+    /// Like [`Self::changes_since`], for differences at the given positions only, which must
     /// ascend.
     pub(super) fn changes_at(
         &self,
@@ -109,7 +106,7 @@ impl TorusSnapshot {
     ) -> Vec<Note> {
         let mut notes = Vec::new();
         let (old, new) = (before.lattice.radices(), self.lattice.radices());
-        for (axis, name) in ['x', 'y', 'z'].into_iter().enumerate() {
+        for (axis, name) in AXIS_NAMES.into_iter().enumerate() {
             if old[axis] != new[axis] {
                 let text = format!("torus {name} radix was {}, now {}", old[axis], new[axis]);
                 notes.push(Note::info(text));
@@ -121,9 +118,9 @@ impl TorusSnapshot {
                 continue;
             }
             let then = before.lattice.position(coordinates.0.map(i64::from));
-            let pair = (before.found(then), self.found(at));
+            let pair = (before.record(then), self.record(at));
             let is_same = match pair {
-                (Some(old), Some(new)) => old.is(new),
+                (Some(old), Some(new)) => old.equals(new),
                 (old, new) => old.is_none() && new.is_none(),
             };
             let place = || format!("torus switch {coordinates}");
@@ -147,13 +144,13 @@ impl TorusSnapshot {
     }
 }
 
-impl Found<'_> {
-    fn is(self, other: Found<'_>) -> bool {
+impl SwitchRecord<'_> {
+    fn equals(self, other: SwitchRecord<'_>) -> bool {
         let (one, two) = (self.entry, other.entry);
         one.guid == two.guid && one.ports == two.ports && self.peers == other.peers
     }
 
-    fn compare(self, new: Found<'_>, place: &str, notes: &mut Vec<Note>) {
+    fn compare(self, new: SwitchRecord<'_>, place: &str, notes: &mut Vec<Note>) {
         let place = format!("{place} GUID {}", new.entry.guid);
         if self.entry.guid != new.entry.guid {
             notes.push(Note::info(format!("{place}: GUID was {}", self.entry.guid)));

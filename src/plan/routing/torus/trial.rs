@@ -1,4 +1,4 @@
-//! Trial placements for `torus-sm torus-config`: runs the engine's own discovery from a seed.
+//! Trial discovery from a seed, for `torus-sm torus-config`.
 
 use super::cabling::Cabling;
 use super::grid::Grid;
@@ -9,14 +9,14 @@ use super::rings;
 use crate::config::torus::Seed;
 use crate::fabric::{Fabric, SwitchId};
 
-/// The torus that the engine places from one seed.
+/// The torus discovered from one seed.
 pub(crate) struct SeedTrial {
     grid: Grid,
 }
 
 impl SeedTrial {
-    /// Places a torus from `seed`; `None` if the engine would refuse the seed or the cabling.
-    /// `portgroup_max_ports` limits the size of each port group, as in torus-2QoS.conf.
+    /// Runs the discovery from `seed`; `None` if it fails. `portgroup_max_ports` limits the size of
+    /// each port group, as in torus-2QoS.conf.
     pub(crate) fn place(
         fabric: &Fabric,
         cabling: &Cabling,
@@ -31,17 +31,17 @@ impl SeedTrial {
         Some(Self { grid })
     }
 
-    /// Placed switches with their positions, in ascending order of position.
+    /// Placed switches by ascending position.
     pub(crate) fn switches(&self) -> impl Iterator<Item = (Position, SwitchId)> + '_ {
         self.grid.placed()
     }
 
-    /// Number of cables between placed neighbours.
+    /// Number of cables between neighbours.
     pub(crate) fn cable_count(&self) -> usize {
         self.grid.cable_count()
     }
 
-    /// True if no ring and no set of missing switches keeps the engine from routing the torus.
+    /// True if rings and missing switches allow routing.
     pub(crate) fn is_routable(&self, fabric: &Fabric) -> bool {
         rings::faults(&self.grid, &PartNames::new(fabric, &self.grid, None), None).is_empty()
     }

@@ -1,14 +1,18 @@
-//! Next hops and forwarding tables.
+//! Unicast forwarding tables.
 //!
-//! A packet goes along x, then y, then z, each the shorter way round unless that is interrupted.
-//! Only if the switch where it would turn is missing may it turn early. The decision per
-//! dimension depends on the switch and on one coordinate of the destination, so each switch has
-//! three short rows of a [`RingDirections`], from which the direction to every other switch is read off.
+//! Packets go along x, then y, then z, each the shorter way round unless that is interrupted. Only
+//! if the switch where a packet would turn is missing, it turns early. The direction along one
+//! dimension depends on the switch and on one coordinate of the destination; three short rows of
+//! [`RingDirections`] give the direction from a switch to all others.
 //!
-//! A forwarding table is a function of these rows, of the switch's port_groups of cables and of the
-//! list of destinations. Where they are those of the last success, so is the table: it is handed
-//! on instead of being made again, and whoever compares tables need not look inside. Where only a few
-//! destinations are others, the table is a copy in which they are ([`destination_changes`](super::changes)).
+//! Over parallel cables destinations are distributed round robin, in the order of placement of
+//! their switches and, on each switch, in the order of `port_order`. Host ports and management
+//! ports have counters of their own. The LIDs of a port with LMC > 0 all use the same cable.
+//!
+//! A forwarding table is a function of these rows, of the switch's port groups and of the list of
+//! destinations. If they equal those of the previous pass, the previous table is shared instead of
+//! computed again, which also makes comparisons of tables cheap. If few destinations changed, the
+//! table is a copy with changed entries ([`destination_changes`](super::destination_changes)).
 
 use super::destination_changes::{DestinationChange, changes};
 use super::grid::Grid;
@@ -16,37 +20,37 @@ use super::lattice::{Direction, Position};
 use super::ring_directions::{NO_DIRECTION, RingDirections};
 use crate::fabric::Fabric;
 use crate::ids::Lid;
-use crate::notes::Note;
+use crate::notes::{Note, counted};
 use crate::plan::LidTable;
 use crate::plan::routing::Lft;
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// In tables of directions by position: the switch itself.
+/// Marks the switch itself in tables of directions by position.
 const OWN_SWITCH: u8 = 6;
-/// How many pairs without a route are listed.
-const LISTED_PAIRS: usize = 32;
+/// Maximum number of unroutable pairs of switches listed one by one.
+const MAX_LISTED_PAIRS: usize = 32;
 
-/// A port that gets an entry in every forwarding table.
+/// An end port or management port, to which all forwarding tables lead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Destination {
-    /// First of its LIDs; 0 if it has none.
+    /// Base LID; 0 if the port has none.
     lid: u16,
-    /// Number of its LIDs.
+    /// Number of LIDs, 2^LMC.
     lids: u16,
-    /// Its port number on its own switch.
+    /// Port number on its own switch.
     pub port: u8,
-    /// True for a switch's port 0, which is balanced on its own.
+    /// True for port 0 of a switch, which has round robin counters of its own.
     is_management: bool,
 }
 
-/// All targets in the order in which they are routed: by placement order of their switches,
-/// then by port order.
+/// All destinations in the order of routing: by order of placement of their switches, then by port
+/// order.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Destinations {
     list: Vec<Destination>,
-    /// Position of the switch, end of its targets in the list.
+    /// Position of each switch and end of its destinations in `list`.
     switches: Vec<(Position, usize)>,
 }
 
@@ -71,7 +75,7 @@ impl Destinations {
         targets
     }
 
-    /// The targets of each switch.
+    /// Destinations by switch.
     pub(super) fn groups(&self) -> impl Iterator<Item = (Position, &[Destination])> {
         let mut first = 0;
         self.switches.iter().map(move |&(at, end)| {
@@ -81,8 +85,8 @@ impl Destinations {
         })
     }
 
-    /// True if these are the same targets, whatever the order of the switches.
-    fn are_those_of(&self, other: &Self) -> bool {
+    /// True if `other` has the same destinations, in whatever order of the switches.
+    fn are_same_set(&self, other: &Self) -> bool {
         let positions = self.switches.iter().map(|&(at, _)| at.index() + 1).max().unwrap_or(0);
         let mut groups = vec![None; positions];
         let found = self.groups().all(|(at, group)| groups[at.index()].replace(group).is_none());
@@ -93,7 +97,7 @@ impl Destinations {
     }
 }
 
-/// What all forwarding tables of a torus were made from, beside its port_groups of cables.
+/// The inputs of all forwarding tables of a torus, except its port groups.
 #[derive(Debug)]
 pub(super) struct LftInputs {
     max: Lid,
@@ -102,16 +106,14 @@ pub(super) struct LftInputs {
     directions: RingDirections,
 }
 
-/// Forwarding tables of the last success, to be handed on where nothing changed.
+/// Forwarding tables of the previous successful pass.
 pub(super) struct PreviousLfts<'a> {
-    /// The tables, by switch of the fabric that was routed.
+    /// By switch of the fabric that was routed.
     pub lfts: &'a [Arc<Lft>],
-    /// The torus.
     pub grid: &'a Grid,
-    /// What the tables were made from.
     pub inputs: &'a LftInputs,
-    /// If nodes, their numbers and LIDs are the same as then: the positions at which there are
-    /// other switches or cables.
+    /// Positions with other switches or cables; `None` unless nodes, their numbers and LIDs are
+    /// those of the previous pass.
     pub changed: Option<&'a [Position]>,
 }
 
@@ -126,21 +128,21 @@ impl LftInputs {
     }
 }
 
-/// How the destinations compare to those of the last success.
+/// Comparison of the destinations with those of the previous pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Comparison {
-    /// Others, or in other places.
+    /// Other destinations, or at other positions.
     Different,
-    /// The same but for a few, for which there are changes; they may take turns in another order.
-    Patched,
-    /// The same, but they take turns in another order.
+    /// Few destinations changed; the order may differ, too.
+    FewChanged,
+    /// The same destinations in another order.
     Reordered,
-    /// The same.
+    /// The same destinations in the same order.
     Same,
 }
 
 impl PreviousLfts<'_> {
-    /// What tables are to be made from now.
+    /// The inputs of the new tables.
     fn inputs(&self, grid: &Grid, lids: &LidTable, port_order: &[u8]) -> LftInputs {
         let Some(changed) = self.changed else { return LftInputs::new(grid, lids, port_order) };
         let old = self.inputs;
@@ -156,7 +158,8 @@ impl PreviousLfts<'_> {
         LftInputs { max: lids.max(), port_order: port_order.to_vec(), targets, directions }
     }
 
-    /// By position: its table may differ, for what it was made from does; `None` if nobody knows.
+    /// By position: true if the table may differ, because an input changed. `None` if that cannot
+    /// be told by position.
     fn may_differ(&self, comparison: Comparison, grid: &Grid) -> Option<Vec<bool>> {
         let is_whole = matches!(comparison, Comparison::Same | Comparison::Reordered);
         let changed = self.changed.filter(|_| is_whole)?;
@@ -175,34 +178,36 @@ impl PreviousLfts<'_> {
         Some(may_differ)
     }
 
-    /// Also tells the changes.
-    fn comparison<'a>(
+    /// Also returns the changed destinations for [`Comparison::FewChanged`].
+    fn compare<'a>(
         &'a self,
         grid: &Grid,
         inputs: &'a LftInputs,
     ) -> (Comparison, Vec<DestinationChange<'a>>) {
-        let alike = self.likeness_of_all(grid, inputs);
-        if alike == Comparison::Different && self.grid.lattice == grid.lattice {
+        let comparison = self.compare_all(grid, inputs);
+        if comparison == Comparison::Different && self.grid.lattice == grid.lattice {
             let found = changes(grid.lattice.len(), &self.inputs.targets, &inputs.targets);
-            return found.map_or((alike, Vec::new()), |changes| (Comparison::Patched, changes));
+            return found
+                .map_or((comparison, Vec::new()), |changes| (Comparison::FewChanged, changes));
         }
-        (alike, Vec::new())
+        (comparison, Vec::new())
     }
 
-    fn likeness_of_all(&self, grid: &Grid, inputs: &LftInputs) -> Comparison {
+    fn compare_all(&self, grid: &Grid, inputs: &LftInputs) -> Comparison {
         let old = self.inputs;
         if old.max != inputs.max || self.grid.lattice != grid.lattice {
             Comparison::Different
         } else if Arc::ptr_eq(&old.targets, &inputs.targets) || old.targets == inputs.targets {
             Comparison::Same
-        } else if old.targets.are_those_of(&inputs.targets) {
+        } else if old.targets.are_same_set(&inputs.targets) {
             Comparison::Reordered
         } else {
             Comparison::Different
         }
     }
 
-    /// The table of the switch at `at`, if it still holds.
+    /// The previous table of the switch at `at`, with changed destinations if need be; `None` if it
+    /// must be computed.
     fn lft(
         &self,
         (comparison, changes): (Comparison, &[DestinationChange<'_>]),
@@ -213,7 +218,7 @@ impl PreviousLfts<'_> {
         let balances_cables = || grid.port_groups.are_parallel_at(at);
         match comparison {
             Comparison::Different => return None,
-            Comparison::Patched | Comparison::Reordered if balances_cables() => return None,
+            Comparison::FewChanged | Comparison::Reordered if balances_cables() => return None,
             _ => {}
         }
         let (old, new) = (&self.inputs.directions, &inputs.directions);
@@ -222,14 +227,14 @@ impl PreviousLfts<'_> {
         let switch = self.grid.switch(at).filter(|_| holds)?;
         let lft = self.lfts.get(switch.index())?;
         match comparison {
-            Comparison::Patched => with_changes(lft, grid, inputs, at, changes),
+            Comparison::FewChanged => with_changes(lft, grid, inputs, at, changes),
             _ => Some(lft.clone()),
         }
     }
 }
 
-/// A copy of the table of the switch at `at`, which has one cable at most in every direction, with other
-/// destinations; `None` if one has no route.
+/// A copy of the table of the switch at `at`, which must have at most one cable in each direction,
+/// with changed destinations; `None` if one of them has no route.
 fn with_changes(
     lft: &Lft,
     grid: &Grid,
@@ -255,8 +260,8 @@ fn with_changes(
     Some(Arc::new(lft))
 }
 
-/// The directions from `at` by position of the destination: a direction's index, [`OWN_SWITCH`], or
-/// [`NO_DIRECTION`] where there is no route (or no switch).
+/// Writes to `out` the directions from `at` by position of the destination: a direction's index,
+/// [`OWN_SWITCH`], or [`NO_DIRECTION`] if there is no route (or no switch).
 fn directions(directions: &RingDirections, at: Position, out: &mut Vec<u8>) {
     let [x, y, z] = [0, 1, 2].map(|axis| directions.along(at, axis));
     out.clear();
@@ -271,23 +276,25 @@ fn directions(directions: &RingDirections, at: Position, out: &mut Vec<u8>) {
     out[at.index()] = OWN_SWITCH;
 }
 
-/// Forwarding tables of all switches of the fabric, and what they were made from; switches that
-/// were not placed have empty ones. Tables of `known` that still hold are shared with it.
+/// Computes the forwarding tables of all switches of the fabric; switches outside the torus have
+/// empty ones. Tables of `previous` that do not change are shared. Also returns the inputs, for the
+/// next pass.
 ///
 /// # Errors
-/// The pairs of switches without a route.
+/// Returns an error for each pair of switches without a route.
 pub(super) fn forwarding_tables(
     fabric: &Fabric,
     grid: &Grid,
     lids: &LidTable,
     port_order: &[u8],
-    known: Option<&PreviousLfts<'_>>,
+    previous: Option<&PreviousLfts<'_>>,
 ) -> Result<(Vec<Arc<Lft>>, LftInputs), Vec<Note>> {
+    let known = previous;
     let inputs = match known {
         Some(known) => known.inputs(grid, lids, port_order),
         None => LftInputs::new(grid, lids, port_order),
     };
-    let comparison = known.map(|known| known.comparison(grid, &inputs));
+    let comparison = known.map(|known| known.compare(grid, &inputs));
     let known = known.zip(comparison.as_ref());
     let may_differ = known.and_then(|(known, comparison)| known.may_differ(comparison.0, grid));
     let row =
@@ -297,7 +304,7 @@ pub(super) fn forwarding_tables(
                 Some(may_differ) if !may_differ[at.index()] => known.lfts.get(switch).cloned(),
                 _ => known.lft((comparison.0, &comparison.1), grid, &inputs, at),
             });
-            // Tables of a success lead everywhere.
+            // Tables of a successful pass reach all destinations.
             held.map_or_else(
                 || forwarding_table(grid, &inputs, at, by_position),
                 |lft| (lft, Vec::new()),
@@ -314,10 +321,10 @@ pub(super) fn forwarding_tables(
     }
 }
 
-/// A forwarding table, and the positions it has no route to.
+/// A forwarding table, and the positions to which it has no route.
 type TableResult = (Arc<Lft>, Vec<Position>);
 
-/// Makes the forwarding table of the switch at `at`.
+/// Computes the forwarding table of the switch at `at`.
 fn forwarding_table(
     grid: &Grid,
     inputs: &LftInputs,
@@ -328,7 +335,7 @@ fn forwarding_table(
     let mut unreachable = Vec::new();
     directions(&inputs.directions, at, by_position);
     let port_groups = Direction::ALL.map(|direction| grid.port_group(at, direction));
-    // Turns taken so far, for host ports and ports 0 apart.
+    // Next cable of each port group, for host ports and for management ports.
     let mut turns = [[0usize; 2]; 6];
     for (destination, ports) in inputs.targets.groups() {
         match by_position[destination.index()] {
@@ -352,7 +359,7 @@ fn forwarding_table(
     (Arc::new(lft), unreachable)
 }
 
-/// The number of ordered pairs of switches without a route; `directions` has the ways of `grid`.
+/// Number of ordered pairs of switches without a route; `directions` are those of `grid`.
 pub(super) fn unrouted_pairs(grid: &Grid, directions: &RingDirections) -> usize {
     let lattice = &grid.lattice;
     let blocked = |at: Position, axis: usize| {
@@ -371,20 +378,20 @@ pub(super) fn unrouted_pairs(grid: &Grid, directions: &RingDirections) -> usize 
     count
 }
 
-/// Enters the output port for all LIDs of a target.
+/// Sets the output port for all LIDs of a destination.
 #[inline]
 fn fill(lft: &mut Lft, target: &Destination, port: u8) {
     let first = usize::from(target.lid);
     match target.lids {
         _ if first == 0 => {}
-        // By far the most frequent, and a call of memset for one byte would double the time.
+        // The most frequent case: a call of memset for one byte would double the time.
         1 => lft.0[first] = port,
         lids => lft.0[first..first + usize::from(lids)].fill(port),
     }
 }
 
-/// Removes the entries of a destination of an earlier table. The highest LIDs may be its own: then
-/// the table has become shorter, and has no entries for them.
+/// Removes the entries of a destination of the previous table. The table may have been shortened
+/// below its LIDs, if these were the highest ones.
 fn clear(lft: &mut Lft, target: &Destination) {
     let first = usize::from(target.lid);
     let end = lft.0.len().min(first + usize::from(target.lids));
@@ -399,15 +406,21 @@ fn unrouted(fabric: &Fabric, grid: &Grid, rows: &[TableResult]) -> Vec<Note> {
         .flat_map(|(from, switch)| rows[switch.index()].1.iter().map(move |&to| (from, to)));
     let mut notes: Vec<Note> = pairs
         .clone()
-        .take(LISTED_PAIRS)
+        .take(MAX_LISTED_PAIRS)
         .map(|(from, to)| {
             let (from, to) = (grid.describe(fabric, from), grid.describe(fabric, to));
             Note::error("4E39", format!("no route from switch {from} to switch {to}"))
         })
         .collect();
-    let more = pairs.skip(LISTED_PAIRS).count();
+    let more = pairs.skip(MAX_LISTED_PAIRS).count();
     if more > 0 {
-        notes.push(Note::error("4E39", format!("no route between {more} more pairs of switches")));
+        notes.push(Note::error(
+            "4E39",
+            format!(
+                "no route between {}",
+                counted(more, "more pair of switches", "more pairs of switches")
+            ),
+        ));
     }
     notes
 }

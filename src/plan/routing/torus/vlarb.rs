@@ -1,5 +1,4 @@
-//! VL arbitration: the tables of host ports, and warnings about options that do not go with
-//! the way VLs are used here.
+//! VL arbitration: tables of host ports, and warnings about options that do not suit torus-2QoS.
 
 use super::report::warning;
 use super::sl2vl::PortClass;
@@ -7,15 +6,16 @@ use crate::config::options::Options;
 use crate::notes::Note;
 use crate::wire::attr::tables::VlArbBlock;
 
-/// OpenSM's default for high-priority tables.
+/// OpenSM's built-in `qos_vlarb_high`.
 const DEFAULT_HIGH: &str = "0:4,1:0,2:0,3:0,4:0,5:0,6:0,7:0,8:0,9:0,10:0,11:0,12:0,13:0,14:0";
-/// OpenSM's default for low-priority tables.
+/// OpenSM's built-in `qos_vlarb_low`.
 const DEFAULT_LOW: &str = "0:0,1:4,2:4,3:4,4:4,5:4,6:4,7:4,8:4,9:4,10:4,11:4,12:4,13:4,14:4";
-/// Numbers of an option that are looked at.
-const NUMBERS: usize = 128;
+/// Maximum number of numbers evaluated in a qos_*_vlarb_* option, as in OpenSM.
+const MAX_NUMBERS: usize = 128;
 
-/// The block for a switch port with a host behind it: only VL 0 and VL 1 carry data there, for
-/// the QoS levels that use VLs 0-3 and 4-7 between switches.
+/// The VL arbitration block of a switch port cabled to a host. Such ports carry data on VL 0 and VL
+/// 1, which take the weights of VL 0 and VL 4, the first VLs of the two QoS levels between
+/// switches.
 pub(super) fn for_host_port(configured: VlArbBlock) -> VlArbBlock {
     VlArbBlock::new(configured.entries().filter_map(|(vl, weight)| match vl {
         0 => Some((0, weight)),
@@ -24,15 +24,15 @@ pub(super) fn for_host_port(configured: VlArbBlock) -> VlArbBlock {
     }))
 }
 
-/// What does not go with the way VLs are used at a port, of a table with these sums of weights.
+/// A warning if the weights by VL of a port's table do not suit the VLs that torus-2QoS uses there.
 pub(super) fn table_warning(class: PortClass, weights: &[u32; 16]) -> Option<&'static str> {
     match class {
         PortClass::Along(_) if !is_fair(weights) => Some(
-            "weights should be equal among VLs 0-3 and among VLs 4-7, which torus-2QoS uses alike",
+            "weights should be equal for VLs 0-3 and for VLs 4-7, which torus-2QoS uses equally",
         ),
-        PortClass::Host if weights[4] == 0 && is_used(weights) => Some(
-            "torus-2QoS takes the weights of VL 0 and VL 4 for ports with hosts, and VL 4 has none",
-        ),
+        PortClass::Host if weights[4] == 0 && is_used(weights) => {
+            Some("torus-2QoS uses the weights of VLs 0 and 4 on ports to hosts, and VL 4 has none")
+        }
         PortClass::Local | PortClass::Outside if weights[2..8].iter().any(|&weight| weight > 0) => {
             Some("torus-2QoS does not use VLs 2-7 on these ports")
         }
@@ -40,18 +40,18 @@ pub(super) fn table_warning(class: PortClass, weights: &[u32; 16]) -> Option<&'s
     }
 }
 
-/// True if the VLs of each QoS level have the same weight between switches.
+/// True if VLs 0-3 have equal weights, and VLs 4-7.
 fn is_fair(weights: &[u32; 16]) -> bool {
     let is_even = |weights: &[u32]| weights.windows(2).all(|pair| pair[0] == pair[1]);
     is_even(&weights[0..4]) && is_even(&weights[4..8])
 }
 
-/// True if another VL than 0 and 4 has weight.
+/// True if a VL other than 0 and 4 has weight.
 fn is_used(weights: &[u32; 16]) -> bool {
     weights.iter().zip(0..).any(|(&weight, vl)| weight > 0 && vl != 0 && vl != 4)
 }
 
-/// The QoS options of one kind of port.
+/// QoS options of one kind of port.
 struct PortKind<'a> {
     prefix: &'static str,
     high: &'a Option<String>,
@@ -60,7 +60,7 @@ struct PortKind<'a> {
     sl2vl: &'a Option<String>,
 }
 
-/// The options by kind of port, inter-switch ports first.
+/// QoS options by kind of port, inter-switch ports first.
 fn kinds(options: &Options) -> [PortKind<'_>; 4] {
     macro_rules! kind {
         ($prefix:literal, $high:ident, $low:ident, $max_vls:ident, $sl2vl:ident) => {
@@ -81,7 +81,7 @@ fn kinds(options: &Options) -> [PortKind<'_>; 4] {
     ]
 }
 
-/// Warnings about the QoS options.
+/// Warnings about QoS options that torus-2QoS overrides or that do not suit it.
 pub(super) fn option_warnings(options: &Options) -> Vec<Note> {
     let mut notes = Vec::new();
     for (index, kind) in kinds(options).iter().enumerate() {
@@ -99,8 +99,10 @@ pub(super) fn option_warnings(options: &Options) -> Vec<Note> {
             if between_switches { 8 } else { 2 },
         ));
         if kind.sl2vl.is_some() {
-            let text =
-                format!("{}_sl2vl is overridden: torus-2QoS sets all SL2VL tables", kind.prefix);
+            let text = format!(
+                "{}_sl2vl is ignored: torus-2QoS computes all SL to VL tables itself",
+                kind.prefix
+            );
             notes.push(warning(text));
         }
     }
@@ -116,8 +118,8 @@ fn weight_warning(
     if between_switches {
         return (!is_fair(weights)).then(|| {
             warning(format!(
-                "{prefix}_vlarb_{level}: weights should be equal among VLs 0-3 and among VLs 4-7, \
-                 which torus-2QoS uses alike"
+                "{prefix}_vlarb_{level}: weights should be equal for VLs 0-3 and for VLs 4-7, \
+                 which torus-2QoS uses equally"
             ))
         });
     }
@@ -139,11 +141,11 @@ fn max_vls_warning(kind: &PortKind<'_>, general: u32, needed: u32) -> Option<Not
     })
 }
 
-/// Sum of weights by VL of an option such as `0:4,1:0`.
+/// Sum of weights by VL of an option value such as `0:4,1:0`.
 fn weights(text: &str) -> [u32; 16] {
     let numbers: Vec<u32> = text
         .split([':', ','])
-        .take(NUMBERS)
+        .take(MAX_NUMBERS)
         .map(|number| number.trim().parse().unwrap_or(0))
         .collect();
     let mut sums = [0; 16];
