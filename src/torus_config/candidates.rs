@@ -1,10 +1,11 @@
-//! From factors to at most three dimensions: which factors of two are rings of four in pairs,
-//! and what the axes are called.
+//! Candidate embeddings, and the choice of the best.
 //!
-//! A ring of four is the product of two edges, so that a 4x2 torus and a 2x2x2 mesh are the
-//! same graph, and a 4x4 torus has three pairs of rings to choose from. Preferred are few
-//! dimensions, as rings survive the loss of a cable and radix 2 does not; between pairings of the
-//! same shape, the one in which port numbers tell directions best, since people cable by rule.
+//! Factors become at most three dimensions: factors of radix 2 may be paired into rings of four. A
+//! ring of four is the product of two edges, so that a 4x2 torus and a 2x2x2 mesh are the same
+//! graph, and a 4x4 torus has three ways to pair its factors. Few dimensions are preferred, because
+//! rings survive the loss of a cable and dimensions of radix 2 do not; among pairings of the same
+//! shape, the one in which port numbers correspond best to directions, because people cable by port
+//! number.
 
 use super::embedding::Embedding;
 use super::exhaustive;
@@ -15,22 +16,26 @@ use crate::fabric::SwitchId;
 use crate::plan::routing::torus::Cabling;
 use std::cmp::Reverse;
 
-/// Maps that growth is to make at most, times their switches: what a reading may cost.
+/// Maximum number of embeddings grown, times the number of switches.
 const MAX_GROWN_SWITCHES: usize = 2_000;
-/// Corners from which growth is tried at least.
+/// Minimum number of corners to grow from.
 const MIN_CORNERS: usize = 6;
-/// Equally plausible readings that are kept.
+/// Maximum number of embeddings with equally few faults that are kept.
 const MAX_CANDIDATES: usize = 12;
 
-/// What makes a reading better, most important first.
+/// Order of candidates, most important criterion first.
 type Rank = (Reverse<usize>, bool, Reverse<usize>, Reverse<usize>, u64);
 
-/// The most plausible of all readings, all those that assume the fewest faults: no two are the
-/// same, the preferred one first. `factors` are those that were found in the whole of the graph.
-pub(super) fn read(graph: &Graph, cabling: &Cabling, factors: Vec<FactorLayers>) -> Vec<Embedding> {
+/// Returns the embeddings with the fewest faults, all different, the preferred one first. `factors`
+/// are those of the whole graph.
+pub(super) fn candidates(
+    graph: &Graph,
+    cabling: &Cabling,
+    factors: Vec<FactorLayers>,
+) -> Vec<Embedding> {
     let mut pool = CandidatePool { graph, cabling, fewest: usize::MAX, embeddings: Vec::new() };
     for mut embedding in products(graph, factors) {
-        embedding.fill_holes(graph);
+        embedding.place_remaining(graph);
         pool.add(embedding);
     }
     if pool.fewest > 0 {
@@ -43,7 +48,7 @@ pub(super) fn read(graph: &Graph, cabling: &Cabling, factors: Vec<FactorLayers>)
     pool.embeddings.into_iter().map(|(_, embedding)| embedding).collect()
 }
 
-/// Adds what grows from the soundest corners.
+/// Adds embeddings grown from the least irregular corners.
 fn grow(graph: &Graph, pool: &mut CandidatePool) {
     let mut origins: Vec<(usize, u32)> = (0..graph.len() as u32)
         .filter(|&vertex| graph.degree(vertex) > 1)
@@ -59,8 +64,8 @@ fn grow(graph: &Graph, pool: &mut CandidatePool) {
     }
 }
 
-/// Signs of damage or stray cables at a vertex: pairs of its neighbours with more than two
-/// neighbours in common, and how far their number is from six.
+/// Number of signs of damage or surplus cables at a vertex: pairs of neighbours with more than two
+/// common neighbours, and the difference of its degree from six.
 fn irregularity(graph: &Graph, vertex: u32) -> usize {
     let around = graph.neighbors(vertex);
     let pairs = around
@@ -71,7 +76,7 @@ fn irregularity(graph: &Graph, vertex: u32) -> usize {
     odd + 6usize.abs_diff(around.len())
 }
 
-/// The readings with the fewest doubts so far: faults, and one more for a doubtful shape.
+/// Embeddings with the lowest cost so far: faults, and one more for a doubtful shape.
 struct CandidatePool<'a> {
     graph: &'a Graph,
     cabling: &'a Cabling,
@@ -83,13 +88,13 @@ impl CandidatePool<'_> {
     fn add(&mut self, embedding: Embedding) {
         let dimensions = (0..3).filter(|&axis| embedding.lattice.is_active(axis)).count();
         let faults = embedding.faults(self.graph);
-        let doubts = faults + usize::from(dimensions == 1 && is_doubtful(&embedding));
-        let is_full = doubts == self.fewest && self.embeddings.len() == MAX_CANDIDATES;
-        if doubts > self.fewest || is_full {
+        let cost = faults + usize::from(dimensions == 1 && is_doubtful_shape(&embedding));
+        let is_full = cost == self.fewest && self.embeddings.len() == MAX_CANDIDATES;
+        if cost > self.fewest || is_full {
             return;
         }
-        if doubts < self.fewest {
-            self.fewest = doubts;
+        if cost < self.fewest {
+            self.fewest = cost;
             self.embeddings.clear();
         }
         let identity = embedding.identity();
@@ -97,25 +102,25 @@ impl CandidatePool<'_> {
             return;
         }
         let Some(embedding) = embedding.with_axes(order(&embedding)) else { return };
-        // The engine finds no fourth switch of a single ring.
+        // The discovery of the engine finds no fourth switch of a single ring.
         let is_single_ring = dimensions == 1 && embedding.lattice.radix(0) > 3;
         let agreement = port_agreement(&embedding, self.cabling);
         let rank =
-            (Reverse(doubts), !is_single_ring, Reverse(faults), Reverse(dimensions), agreement);
+            (Reverse(cost), !is_single_ring, Reverse(faults), Reverse(dimensions), agreement);
         self.embeddings.push((rank, embedding));
     }
 }
 
-/// A single line, or a ring that the engine cannot place, may as well be what one fault left of
-/// two dimensions, such as three of the switches of a square: it is no better than a reading
-/// with a fault.
-fn is_doubtful(embedding: &Embedding) -> bool {
+/// True for a single line, and for a single ring that the engine cannot place: one fault in two
+/// dimensions leaves the same, as in three of four switches of a square. Such a shape is no better
+/// than one with a fault.
+fn is_doubtful_shape(embedding: &Embedding) -> bool {
     let longest = embedding.lattice.radices().into_iter().max().unwrap_or(0);
     let is_ring = (0..3).all(|axis| embedding.lattice.is_looped(axis));
     longest > 3 || (longest == 3 && !is_ring)
 }
 
-/// All embeddings with three dimensions at most that are products of factors.
+/// All embeddings with at most three dimensions that are products of the factors.
 fn products(graph: &Graph, factors: Vec<FactorLayers>) -> Vec<Embedding> {
     let (twos, others): (Vec<FactorLayers>, Vec<FactorLayers>) =
         factors.into_iter().partition(|line| line.radix == 2);
@@ -130,7 +135,7 @@ fn products(graph: &Graph, factors: Vec<FactorLayers>) -> Vec<Embedding> {
     pairings(twos.len(), others.len()).into_iter().filter_map(embedding).collect()
 }
 
-/// All ways to leave factors of two alone or pair them, so that with `others` there are at most
+/// All ways to pair factors of radix 2 or leave them alone, so that with `others` there are at most
 /// three dimensions.
 fn pairings(twos: usize, others: usize) -> Vec<Vec<(usize, Option<usize>)>> {
     let room = 3usize.saturating_sub(others);
@@ -171,7 +176,7 @@ fn extend(
     used[first] = false;
 }
 
-/// The ring whose coordinate goes round the square of two factors of two.
+/// The ring around the square of two factors of radix 2.
 fn ring_of_four(a: &FactorLayers, b: &FactorLayers) -> FactorLayers {
     let round = |(a, b): (&Option<u32>, &Option<u32>)| match (a, b) {
         (Some(0), Some(0)) => Some(0),
@@ -183,8 +188,9 @@ fn ring_of_four(a: &FactorLayers, b: &FactorLayers) -> FactorLayers {
     FactorLayers { at: a.at.iter().zip(&b.at).map(round).collect(), radix: 4, is_looped: true }
 }
 
-/// Axes in descending order of radix, rings before lines. Where several switches are missing in
-/// a line, that line becomes z, since only there can the engine route around more than one.
+/// Axes in descending order of radix, rings before lines. If several switches are missing in one
+/// line, that line becomes z, because the engine can route around several missing switches only
+/// along z.
 fn order(embedding: &Embedding) -> [usize; 3] {
     let lattice = &embedding.lattice;
     let mut axes = [0, 1, 2];
@@ -199,8 +205,8 @@ fn order(embedding: &Embedding) -> [usize; 3] {
     axes
 }
 
-/// How well port numbers tell directions: for each port number, the cables in the direction in
-/// which most of its cables lead.
+/// Agreement of port numbers with directions: for each port number the number of cables in its most
+/// frequent direction, summed up.
 fn port_agreement(embedding: &Embedding, cabling: &Cabling) -> u64 {
     let mut counts = vec![[0u64; 6]; 256];
     for from in 0..embedding.positions.len() as u32 {

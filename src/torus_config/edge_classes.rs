@@ -1,19 +1,19 @@
-//! 4-loops, and the classes of parallel edges that they make.
+//! 4-loops, and the classes of parallel edges that they define.
 //!
-//! In a grid of rings and lines, two switches that are diagonal in a face have exactly two
-//! common neighbours, the other corners of the face; no other switches but opposite ones of a
-//! ring of four have two. So where both diagonals of a 4-loop have exactly two common
-//! neighbours, its opposite edges run along the same dimension between the same two layers.
-//! Removing switches and cables takes 4-loops away and makes none; a stray cable that closes one
-//! nearly always gives a diagonal a third common neighbour.
+//! In a product of rings and lines two switches diagonal in a face have exactly two common
+//! neighbours, the other corners of the face. The only other switches with two common neighbours
+//! are opposite ones of a ring of four. If both diagonals of a 4-loop have exactly two common
+//! neighbours, its opposite edges run along the same dimension between the same two layers. Missing
+//! switches and cables remove 4-loops and create none; a surplus cable that closes one nearly
+//! always gives a diagonal a third common neighbour.
 //!
-//! In a ring of four, opposite edges are parallel in the same sense. That is no mistake: such a
-//! ring is the product of two edges, and is told from it nowhere in the graph.
+//! Opposite edges of a ring of four are parallel in the same sense: such a ring is the product of
+//! two edges, and the graph does not distinguish the two.
 
 use super::graph::Graph;
 use std::collections::BTreeMap;
 
-/// All 4-loops, as corners in cyclic order beginning with the lowest.
+/// All 4-loops, as corners in cyclic order from the lowest.
 pub(super) fn squares(graph: &Graph) -> Vec<[u32; 4]> {
     let mut found = Vec::new();
     for u in 0..graph.len() as u32 {
@@ -37,20 +37,19 @@ pub(super) fn squares(graph: &Graph) -> Vec<[u32; 4]> {
 /// EdgeClasses of parallel edges.
 #[derive(Debug)]
 pub(super) struct EdgeClasses {
-    /// Number of classes.
     pub count: usize,
-    /// The class of each edge.
+    /// Class by edge.
     pub of: Vec<u32>,
     /// By edge: true if its lower end is on the second side of its class.
     flipped: Vec<bool>,
     /// By edge: true if it is part of a 4-loop.
     pub is_in_square: Vec<bool>,
-    /// Corners of 4-loops: vertex and the two edges, lower first; ascending.
+    /// Corners of 4-loops as (vertex, lower edge, higher edge), ascending.
     corners: Vec<(u32, u32, u32)>,
 }
 
 impl EdgeClasses {
-    /// The classes that `squares` make.
+    /// The classes defined by 4-loops.
     pub(super) fn new(graph: &Graph, squares: &[[u32; 4]]) -> Self {
         let mut sets = OrientedSets::new(graph.edges.len());
         let mut is_in_square = vec![false; graph.edges.len()];
@@ -78,20 +77,20 @@ impl EdgeClasses {
         Self { count: number.len(), of, flipped, is_in_square, corners }
     }
 
-    /// On which side of an edge's class its end `vertex` lies.
+    /// The side of an edge's class on which its end `vertex` lies.
     pub(super) fn side(&self, graph: &Graph, edge: u32, vertex: u32) -> bool {
         (graph.edges[edge as usize].ends[1] == vertex) != self.flipped[edge as usize]
     }
 
-    /// True if two edges at `vertex` are neighbouring sides of a 4-loop.
+    /// True if two edges at `vertex` are adjacent sides of a 4-loop.
     pub(super) fn is_corner(&self, vertex: u32, a: u32, b: u32) -> bool {
         self.corners.binary_search(&(vertex, a.min(b), a.max(b))).is_ok()
     }
 }
 
-/// Disjoint sets of edges that know which way round each edge is.
+/// Disjoint sets of edges with their relative orientation (union-find).
 struct OrientedSets {
-    /// Parent, and whether the edge runs against it.
+    /// By edge: parent, and whether the edge runs against it.
     parent: Vec<(u32, bool)>,
 }
 
@@ -112,7 +111,7 @@ impl OrientedSets {
         (at, flip)
     }
 
-    /// Puts two edges into one set; a contradiction to what is known already is left alone.
+    /// Joins the sets of two edges; a contradiction to the known orientation is ignored.
     fn join(&mut self, a: u32, b: u32, against: bool) {
         let ((a, flip_a), (b, flip_b)) = (self.find(a), self.find(b));
         if a != b {

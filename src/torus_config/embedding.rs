@@ -1,27 +1,25 @@
-//! Where each switch is: a reading of the fabric as a torus.
+//! An embedding: positions of the switches of a fabric in a lattice.
 
 use super::graph::Graph;
 use super::layers::FactorLayers;
 use crate::config::torus::TorusSize;
 use crate::plan::routing::torus::{Direction, Lattice, Position};
 
-/// Radices and openness of axes, and pairs of neighbours with a name for the axis between them.
+/// Shape, and pairs of neighbours with a number for the axis between them; equal for embeddings
+/// that differ in names of axes, reflection and rotation only.
 pub(super) type Identity = (Vec<(u32, bool)>, Vec<([u32; 2], usize)>);
 
-/// Switches on a grid.
+/// Positions of switches in a lattice.
 #[derive(Clone, Debug)]
 pub(super) struct Embedding {
-    /// The grid.
     pub lattice: Lattice,
-    /// By vertex.
     pub positions: Vec<Option<Position>>,
-    /// By position.
     pub switches: Vec<Option<u32>>,
 }
 
 impl Embedding {
-    /// The embedding on which each vertex is where up to three lines put it; of two vertices in one
-    /// place the lower stays. `None` if the grid is larger than any subnet.
+    /// The product of up to three factors; of two vertices at one position the lower stays. `None`
+    /// if the lattice is larger than a subnet.
     pub(super) fn new(lines: &[FactorLayers], vertices: usize) -> Option<Self> {
         let mut size = TorusSize { radix: [1; 3], looped: [true; 3] };
         for (axis, line) in lines.iter().enumerate().take(3) {
@@ -38,8 +36,8 @@ impl Embedding {
         Self::of(size, (0..vertices).map(place))
     }
 
-    /// The embedding on which each vertex has the coordinates given for it, modulo the radices; of two
-    /// vertices in one place the lower stays. `None` if the grid is larger than any subnet.
+    /// The embedding with these coordinates, modulo the radices; of two vertices at one position
+    /// the lower stays. `None` if the lattice is larger than a subnet.
     pub(super) fn of(
         size: TorusSize,
         places: impl ExactSizeIterator<Item = Option<[i64; 3]>>,
@@ -69,7 +67,7 @@ impl Embedding {
         is_inside.then(|| self.switches[self.lattice.step(at, direction).index()]).flatten()
     }
 
-    /// The direction in which an edge leads from its first end; `None` if it does not join
+    /// The direction from the first to the second vertex of an edge; `None` if they are not
     /// neighbours.
     pub(super) fn direction(&self, [from, to]: [u32; 2]) -> Option<Direction> {
         self.positions[to as usize]?;
@@ -77,7 +75,6 @@ impl Embedding {
         Direction::ALL.into_iter().find(|&direction| self.neighbor(at, direction) == Some(to))
     }
 
-    /// The shape.
     pub(super) fn size(&self) -> TorusSize {
         TorusSize {
             radix: self.lattice.radices(),
@@ -85,7 +82,7 @@ impl Embedding {
         }
     }
 
-    /// Number of edges that join neighbours.
+    /// Number of edges between neighbours.
     pub(super) fn explained(&self, graph: &Graph) -> usize {
         graph.edges.iter().filter(|edge| self.direction(edge.ends).is_some()).count()
     }
@@ -100,8 +97,8 @@ impl Embedding {
         })
     }
 
-    /// The faults that the embedding assumes: cables that do not join neighbours, neighbours without a
-    /// cable, empty positions, switches without one. The fewer, the more plausible.
+    /// Number of faults that the embedding implies: edges between vertices that are not neighbours,
+    /// neighbours without an edge, empty positions, and switches without a position.
     pub(super) fn faults(&self, graph: &Graph) -> usize {
         let (mut explained, mut absent) = (0, 0);
         for ([a, b], _) in self.pairs() {
@@ -115,8 +112,7 @@ impl Embedding {
         graph.edges.len() - explained + absent + empty + outside
     }
 
-    /// What two embeddings have in common exactly if they differ in names of axes, reflection and
-    /// rotation alone: shape, neighbours, and which of them lie along the same axis.
+    /// See [`Identity`].
     pub(super) fn identity(&self) -> Identity {
         let mut axes: Vec<(u32, bool)> =
             (0..3).map(|axis| (self.lattice.radix(axis), self.lattice.is_looped(axis))).collect();
@@ -136,23 +132,23 @@ impl Embedding {
         (axes, pairs)
     }
 
-    /// Number of placed switches.
     pub(super) fn placed(&self) -> usize {
         self.switches.iter().flatten().count()
     }
 
-    /// Positions without a switch, ascending.
+    /// Positions without a switch, in ascending order.
     pub(super) fn missing(&self) -> impl Iterator<Item = Position> + '_ {
         self.lattice.positions().filter(|at| self.switches[at.index()].is_none())
     }
 
-    /// Puts switches that no 4-loop placed into holes: wherever the cables of one lead to more
-    /// neighbours of one hole than of any other, and explain at least half of its edges.
-    pub(super) fn fill_holes(&mut self, graph: &Graph) {
+    /// Places remaining switches at empty positions: a switch is placed if its edges lead to more
+    /// neighbours of one empty position than of any other, and that position explains at least half
+    /// of its edges.
+    pub(super) fn place_remaining(&mut self, graph: &Graph) {
         loop {
             let found = (0..graph.len() as u32)
                 .filter(|&vertex| self.positions[vertex as usize].is_none())
-                .find_map(|vertex| Some((vertex, self.hole_for(graph, vertex)?)));
+                .find_map(|vertex| Some((vertex, self.best_empty_position(graph, vertex)?)));
             match found {
                 Some((vertex, at)) => self.place(vertex, at),
                 None => return,
@@ -160,7 +156,7 @@ impl Embedding {
         }
     }
 
-    fn hole_for(&self, graph: &Graph, vertex: u32) -> Option<Position> {
+    fn best_empty_position(&self, graph: &Graph, vertex: u32) -> Option<Position> {
         let mut votes: Vec<(Position, usize)> = Vec::new();
         for &(neighbor, _) in graph.neighbors(vertex) {
             let Some(at) = self.positions[neighbor as usize] else { continue };
@@ -169,23 +165,23 @@ impl Embedding {
                 if !self.lattice.is_active(axis) || self.lattice.is_edge(at, direction) {
                     continue;
                 }
-                let hole = self.lattice.step(at, direction);
-                if self.switches[hole.index()].is_some() {
+                let empty = self.lattice.step(at, direction);
+                if self.switches[empty.index()].is_some() {
                     continue;
                 }
-                match votes.iter_mut().find(|(known, _)| *known == hole) {
+                match votes.iter_mut().find(|(known, _)| *known == empty) {
                     Some((_, count)) => *count += 1,
-                    None => votes.push((hole, 1)),
+                    None => votes.push((empty, 1)),
                 }
             }
         }
         let most = votes.iter().map(|&(_, count)| count).max()?;
         let mut best = votes.iter().filter(|&&(_, count)| count == most);
-        let &(hole, _) = best.next()?;
-        (best.next().is_none() && 2 * most >= graph.degree(vertex)).then_some(hole)
+        let &(empty, _) = best.next()?;
+        (best.next().is_none() && 2 * most >= graph.degree(vertex)).then_some(empty)
     }
 
-    /// The same embedding with other names: axis `order[n]` becomes axis `n`.
+    /// The same embedding with permuted axes: axis `order[n]` becomes axis `n`.
     pub(super) fn with_axes(&self, order: [usize; 3]) -> Option<Self> {
         let radix = order.map(|axis| self.lattice.radix(axis));
         let looped = order.map(|axis| self.lattice.is_looped(axis));
@@ -193,7 +189,7 @@ impl Embedding {
         self.moved(lattice, |at| order.map(|axis| self.lattice.coordinate(at, axis).into()))
     }
 
-    /// The same embedding with the dateline of every looped dimension just below `origin`.
+    /// The same embedding with the dateline of each looped dimension just below `origin`.
     pub(super) fn with_origin(&self, origin: Position) -> Option<Self> {
         let shift = [0, 1, 2].map(|axis| {
             let here = i64::from(self.lattice.coordinate(origin, axis));
@@ -203,7 +199,7 @@ impl Embedding {
         self.moved(self.lattice.clone(), |at| [0, 1, 2].map(|axis| coordinate(at, axis)))
     }
 
-    /// The same embedding with axes turned around: axis `n` if bit `n` of `axes` is set.
+    /// The same embedding with mirrored axes: axis `n` if bit `n` of `axes` is set.
     pub(super) fn mirrored(&self, axes: u8) -> Option<Self> {
         self.moved(self.lattice.clone(), |at| {
             [0, 1, 2].map(|axis| {

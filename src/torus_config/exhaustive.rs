@@ -1,33 +1,30 @@
-//! A third way to read a fabric, for those that are damaged where they are thin: laying the switches
-//! on every grid that could hold them.
+//! Exhaustive search for embeddings, for small damaged fabrics.
 //!
-//! A ladder that lost a rung or a switch has hardly a 4-loop left to go by, so nothing local tells
-//! where its switches belong. But few grids have as many positions as there are switches, and as
-//! many links as there are cables, give or take the faults assumed. On each of them the switches
-//! are placed one by one next to their neighbours; a branch ends as soon as it needs more faults
-//! than are allowed. Zero faults are tried first, then one, and so on, so that what is found has
-//! the fewest, and all readings with as few are found with it: the proof that a reading is, or is
-//! not, the only one. Work is bounded; beyond that the other ways must do.
+//! A thin fabric such as a ladder that lost a rung or a switch has hardly a 4-loop left. But few
+//! lattices have as many positions as there are switches, and as many links as there are cables, up
+//! to the number of assumed faults. On each of them the switches are placed one by one next to
+//! their neighbours; a branch ends when it needs more faults than assumed. Zero faults are tried
+//! first, then one, and so on. The result therefore has the fewest faults, and contains all
+//! embeddings with as few: it proves whether an embedding is unique. The work is bounded.
 
 use super::embedding::Embedding;
 use super::graph::Graph;
 use crate::config::torus::TorusSize;
 use crate::plan::routing::torus::{Direction, Lattice, Position};
 
-/// Faults that are assumed at most.
+/// Maximum number of faults assumed.
 pub(super) const MAX_FAULTS: usize = 4;
-/// Switches that are tried to be laid out at most; damage to larger fabrics leaves enough faces.
+/// Maximum number of switches; damage to larger fabrics leaves enough faces for the other methods.
 const MAX_SWITCHES: usize = 512;
-/// Placements that are tried at most, for one grid and number of faults, and for all.
+/// Maximum number of placements tried for one lattice and number of faults.
 const MAX_PLACEMENTS_PER_LATTICE: usize = 40_000;
 const MAX_PLACEMENTS: usize = 400_000;
-/// Readings with equally few faults that are looked at; most of them mirror each other.
+/// Maximum number of embeddings returned; most of them mirror each other.
 const MAX_EMBEDDINGS: usize = 256;
-/// No position.
 const NONE: u32 = u32::MAX;
 
-/// Every search of all switches with the fewest faults, if these are no more than `most`. Several
-/// may be the same but for names of axes, reflection and rotation.
+/// All embeddings of all switches with the fewest faults, up to `most`. Several may differ in names
+/// of axes, reflection and rotation only.
 pub(super) fn search(graph: &Graph, most: usize) -> Vec<Embedding> {
     let edges = graph.edges.len();
     let switches = (0..graph.len() as u32).filter(|&vertex| graph.degree(vertex) > 0).count();
@@ -53,14 +50,14 @@ pub(super) fn search(graph: &Graph, most: usize) -> Vec<Embedding> {
     Vec::new()
 }
 
-/// All switches that have cables, so that each but the first follows as many neighbours as can
-/// be; those with the most cables first.
+/// All switches with cables, ordered so that each follows as many of its neighbours as possible;
+/// those with the most cables first.
 fn order(graph: &Graph) -> Vec<u32> {
     let all = || (0..graph.len() as u32).filter(|&vertex| graph.degree(vertex) > 0);
     let mut order: Vec<u32> = Vec::new();
     let mut before = vec![0usize; graph.len()];
     let mut is_known = vec![false; graph.len()];
-    // Of equals, the one that has been waiting longest: layouts stay compact.
+    // Of equals the one with the earliest neighbour, so that the placed region stays compact.
     let mut since = vec![usize::MAX; graph.len()];
     while let Some(next) = all().filter(|&vertex| !is_known[vertex as usize]).max_by_key(|&v| {
         let waiting = std::cmp::Reverse(since[v as usize]);
@@ -76,9 +73,9 @@ fn order(graph: &Graph) -> Vec<u32> {
     order
 }
 
-/// All grids on which `switches` with `edges` between them could be laid out with no more than
-/// `faults`, as far as counting tells; radices descending, rings before lines. A single ring or
-/// line needs no such search: with a fault it is a line, or in pieces.
+/// All lattices that can hold `switches` with `edges` between them with at most `faults`, as far as
+/// counting tells; radices descending, rings before lines. Single rings and lines are omitted: with
+/// a fault they are lines, or in pieces.
 fn sizes(switches: usize, edges: usize, faults: usize) -> Vec<TorusSize> {
     let mut sizes = Vec::new();
     for positions in switches..=switches + faults {
@@ -100,7 +97,7 @@ fn sizes(switches: usize, edges: usize, faults: usize) -> Vec<TorusSize> {
     sizes
 }
 
-/// All ways to write a number as a product of three, descending.
+/// All products of three factors, descending.
 fn radices(positions: usize) -> Vec<[u32; 3]> {
     let mut all = Vec::new();
     for z in (1..).take_while(|z| z * z * z <= positions).filter(|z| positions.is_multiple_of(*z)) {
@@ -112,7 +109,7 @@ fn radices(positions: usize) -> Vec<[u32; 3]> {
     all
 }
 
-/// Do the numbers of positions and links fit? Each empty position takes its links away.
+/// True if the numbers of positions and links fit; each empty position removes its links.
 fn could_hold(size: TorusSize, switches: usize, edges: usize, faults: usize) -> bool {
     let positions: usize = size.radix.iter().map(|&radix| radix as usize).product();
     let Some(rest) = (switches + faults).checked_sub(positions) else { return false };
@@ -127,7 +124,7 @@ fn could_hold(size: TorusSize, switches: usize, edges: usize, faults: usize) -> 
     edges <= links + rest && links <= edges + rest + empty * around
 }
 
-/// Switches on a grid, some of them not yet placed.
+/// A partial embedding.
 struct Search<'a> {
     graph: &'a Graph,
     order: &'a [u32],
@@ -138,17 +135,16 @@ struct Search<'a> {
     at: Vec<u32>,
     /// By position.
     switch: Vec<Option<u32>>,
-    /// By vertex that is placed: neighbouring positions that are free, and neighbours that have no
-    /// place.
+    /// By placed vertex: number of free neighbouring positions, and of unplaced neighbours.
     open: Vec<[i32; 2]>,
-    /// Cables that must go unexplained, and links that must stay without a cable or lead to an
-    /// empty position.
+    /// Number of cables that cannot join neighbours any more, and of links that will have no cable
+    /// or lead to an empty position.
     doomed: [usize; 2],
-    /// Links that may lead to empty positions.
+    /// Number of links that may lead to empty positions.
     grace: usize,
-    /// Cables, present or absent, that may yet contradict the search.
+    /// Number of further contradicting cables, present or absent, that are allowed.
     budget: usize,
-    /// By axis: switches that are not level with the first.
+    /// By axis: number of switches off the level of the first one.
     away: [usize; 3],
     effort: usize,
 }
@@ -184,8 +180,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Finds all layouts, one of those that only mirror or rotate each other where that shows in
-    /// the first few switches.
+    /// Finds all embeddings; mirror images and rotations are found once where the first few
+    /// switches tell.
     fn search(&mut self, found: &mut Vec<Embedding>) {
         let Some(&first) = self.order.first() else { return };
         let is_new = |at: &Position| {
@@ -234,7 +230,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Free positions next to neighbours of a vertex, each once.
+    /// Free positions next to placed neighbours of a vertex.
     fn candidates(&self, vertex: u32, root: Position) -> Vec<u32> {
         let mut all = Vec::new();
         for &(other, _) in self.graph.neighbors(vertex) {
@@ -253,8 +249,8 @@ impl<'a> Search<'a> {
         all
     }
 
-    /// True for a first step away from the level of the first switch along an axis that could
-    /// as well be taken the other way, or along another axis.
+    /// True for a first step off the level of the first switch that could equally go the other way,
+    /// or along an equivalent axis.
     fn is_mirrored(&self, direction: Direction, root: Position) -> bool {
         let axis = direction.axis();
         if self.away[axis] > 0 {
@@ -284,7 +280,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Puts a vertex at a free position. Returns the cables that contradict it, present or absent.
+    /// Places a vertex at a free position. Returns the number of contradicting cables, present or
+    /// absent.
     fn place(&mut self, vertex: u32, at: u32) -> usize {
         self.at[vertex as usize] = at;
         self.switch[at as usize] = Some(vertex);
@@ -315,7 +312,7 @@ impl<'a> Search<'a> {
         absent + placed - joined
     }
 
-    /// Takes a vertex away again.
+    /// Removes a placed vertex.
     fn lift(&mut self, vertex: u32) {
         let at = std::mem::replace(&mut self.at[vertex as usize], NONE);
         let [free, future] = self.open[vertex as usize];
@@ -336,7 +333,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Changes what is open around a vertex, and with it what is doomed.
+    /// Changes the open counts of a vertex, and the doomed counts with them.
     fn shift(&mut self, vertex: u32, by: [i32; 2]) {
         let open = &mut self.open[vertex as usize];
         let excess = |[free, future]: [i32; 2]| {
@@ -350,7 +347,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// False if more faults are bound to follow than are allowed.
+    /// False if more faults must follow than allowed.
     fn is_promising(&self) -> bool {
         let [cables, links] = self.doomed;
         cables + links.saturating_sub(self.grace) <= self.budget
@@ -366,7 +363,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The position one step away, or [`NONE`]; a pair has one link only.
+/// The position one step away, or [`NONE`]; the two positions of an axis of radix 2 have one link
+/// only.
 fn step(lattice: &Lattice, at: Position, direction: Direction) -> u32 {
     let is_inside = lattice.is_active(direction.axis()) && !lattice.is_edge(at, direction);
     if is_inside { lattice.step(at, direction).0 } else { NONE }
@@ -382,7 +380,7 @@ mod tests {
         let torus = TorusSize { radix: [6, 5, 1], looped: [true; 3] };
         assert!(healthy.contains(&torus), "{healthy:?}");
         assert!(healthy.iter().all(|size| size.radix.iter().product::<u32>() == 30));
-        // A switch with its four cables, or one cable, is missing.
+        // A switch with its four cables is missing, or one cable is.
         assert!(sizes(29, 56, 1).contains(&torus) && !sizes(29, 56, 0).contains(&torus));
         assert!(sizes(30, 59, 1).contains(&torus) && !sizes(30, 59, 0).contains(&torus));
     }

@@ -1,28 +1,28 @@
-//! From classes of parallel edges to dimensions.
+//! From classes of parallel edges to factors.
 //!
-//! Two classes whose edges meet in corners of 4-loops run along different dimensions. Two whose
-//! edges meet, but never in such a corner, follow each other along one dimension. Damage makes
-//! single corners lie; so the pairs that meet most often are believed first, and a pair
-//! that contradicts what is believed already is not.
+//! Two classes whose edges meet in corners of 4-loops run along different dimensions. Two classes
+//! whose edges meet, but never in such a corner, follow each other along one dimension. Damage
+//! makes single corners misleading: the pairs that meet most often are joined first, and a pair
+//! that contradicts earlier ones is ignored.
 //!
-//! The result are the prime factors of the grid: lines and rings, where a ring of four counts as two
-//! factors of two.
+//! The result are the prime factors of the product: paths and cycles, where a ring of four counts
+//! as two factors of radix 2.
 
 use super::edge_classes::EdgeClasses;
 use super::graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a corner in a triangle, which is a ring of three, counts more than another.
-const TRIANGLE: u32 = 3;
+/// Weight of a corner in a triangle, which is a ring of three, relative to other corners.
+const TRIANGLE_WEIGHT: u32 = 3;
 
-/// How edges of two classes meet.
+/// Number of vertices at which edges of two classes meet.
 #[derive(Clone, Copy, Default)]
 struct PairCounts {
     in_squares: u32,
     elsewhere: u32,
 }
 
-/// The factor of each class; `None` for classes that fit none.
+/// The number of factors, and the factor of each class; `None` for classes that fit none.
 pub(super) fn factors(graph: &Graph, classes: &EdgeClasses) -> (usize, Vec<Option<u32>>) {
     let (pair_counts, trusted) = pair_counts(graph, classes);
     let is_bare = !trusted.contains(&true) && !graph.edges.is_empty();
@@ -48,10 +48,11 @@ pub(super) fn factors(graph: &Graph, classes: &EdgeClasses) -> (usize, Vec<Optio
     for (_, a, b) in aligned {
         clusters.join(a, b);
     }
-    clusters.settle(&trusted)
+    clusters.into_factors(&trusted)
 }
 
-/// Counts for all pairs of classes that meet, and which classes there is any evidence for.
+/// Counts for all pairs of classes that meet; and by class, true if there is evidence for its
+/// dimension.
 fn pair_counts(
     graph: &Graph,
     classes: &EdgeClasses,
@@ -70,7 +71,7 @@ fn pair_counts(
                 if classes.is_corner(vertex, a, b) {
                     counts.in_squares += 1;
                 } else if graph.edge(one, other).is_some() {
-                    counts.elsewhere += TRIANGLE;
+                    counts.elsewhere += TRIANGLE_WEIGHT;
                     trusted[ca as usize] = true;
                     trusted[cb as usize] = true;
                 } else {
@@ -83,12 +84,11 @@ fn pair_counts(
     (pair_counts, trusted)
 }
 
-/// DisjointSets of classes that are thought to run along one dimension.
+/// Sets of classes that probably run along one dimension (union-find).
 struct Clusters {
     parent: Vec<u32>,
-    /// By cluster: those that run along other dimensions.
+    /// By cluster: the clusters along other dimensions.
     across: Vec<BTreeSet<u32>>,
-    /// By cluster: number of edges.
     edges: Vec<usize>,
 }
 
@@ -113,7 +113,7 @@ impl Clusters {
         at
     }
 
-    /// Joins the clusters of two classes unless they are known to run across each other.
+    /// Joins the clusters of two classes unless they are known to run along different dimensions.
     fn join(&mut self, a: u32, b: u32) {
         let (a, b) = (self.find(a), self.find(b));
         if a == b || self.across[a as usize].contains(&b) {
@@ -133,9 +133,9 @@ impl Clusters {
         self.edges[into as usize] += self.edges[from as usize];
     }
 
-    /// The largest clusters that all run across each other become factors; a smaller one that runs
-    /// across all of them but one is a splinter of that one, any other is dropped.
-    fn settle(mut self, trusted: &[bool]) -> (usize, Vec<Option<u32>>) {
+    /// The largest clusters that all run across each other become factors. A smaller cluster that
+    /// runs across all of them but one is joined to that one; any other is dropped.
+    fn into_factors(mut self, trusted: &[bool]) -> (usize, Vec<Option<u32>>) {
         let classes = 0..self.parent.len() as u32;
         let root: Vec<u32> = classes.clone().map(|class| self.find(class)).collect();
         let mut order: Vec<u32> = classes

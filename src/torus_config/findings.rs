@@ -1,5 +1,4 @@
-//! What a reading of the fabric as a torus leaves unexplained, and how large its groups of
-//! ports are.
+//! Missing and surplus parts of an embedding, and the size of its port groups.
 
 use super::embedding::Embedding;
 use super::graph::Graph;
@@ -8,27 +7,26 @@ use crate::plan::routing::torus::Cabling;
 use crate::plan::routing::torus::{Coordinates, Direction};
 use std::collections::BTreeMap;
 
-/// `portgroup_max_ports` unless a fabric needs more.
+/// OpenSM's default of `portgroup_max_ports`.
 const DEFAULT_PORTGROUP_MAX_PORTS: usize = 16;
 
-/// Two neighbours with fewer cables between them than is usual along the dimension.
+/// Two neighbours with fewer cables than most along the dimension.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MissingCables {
-    /// The switch below.
+    /// Coordinates of the lower switch.
     pub from: Coordinates,
-    /// The switch above, over the dateline where need be.
+    /// Coordinates of the upper switch, across the dateline where necessary.
     pub to: Coordinates,
-    /// Cables there are.
+    /// Number of cables between them.
     pub present: u32,
-    /// Cables that most neighbours along the dimension have.
+    /// Number of cables between most neighbours along the dimension.
     pub usual: u32,
 }
 
 /// The two ports of a cable that does not join neighbours.
 pub type StrayCable = [PortId; 2];
 
-/// Room for the largest bundle and the largest group of host ports (with port 0), but no less
-/// than OpenSM's default.
+/// The size of the largest port group, local ones included, but at least the default.
 pub(super) fn portgroup_max_ports(graph: &Graph, cabling: &Cabling, embedding: &Embedding) -> u32 {
     let bundles = graph.edges.iter().filter(|edge| embedding.direction(edge.ends).is_some());
     let widest = bundles.map(|edge| edge.cables as usize).max().unwrap_or(0);
@@ -37,7 +35,7 @@ pub(super) fn portgroup_max_ports(graph: &Graph, cabling: &Cabling, embedding: &
     widest.max(local).max(DEFAULT_PORTGROUP_MAX_PORTS) as u32
 }
 
-/// Neighbours that are both there, with fewer cables than usual, by dimension and position.
+/// Neighbours with fewer cables than most, by dimension and position.
 pub(super) fn missing_cables(graph: &Graph, embedding: &Embedding) -> Vec<MissingCables> {
     let mut gaps = Vec::new();
     for axis in 0..3 {
@@ -64,12 +62,12 @@ pub(super) fn missing_cables(graph: &Graph, embedding: &Embedding) -> Vec<Missin
     gaps
 }
 
-/// True for cables that do not lead back to the switch they come from.
+/// False for cables from a switch to itself.
 pub(super) fn is_between_switches(fabric: &Fabric, cable: &[PortId; 2]) -> bool {
     fabric.port(cable[0]).node != fabric.port(cable[1]).node
 }
 
-/// Cables between switches that are no neighbours.
+/// Cables between switches that are not neighbours.
 pub(super) fn strays(cabling: &Cabling, embedding: &Embedding, fabric: &Fabric) -> Vec<StrayCable> {
     let ends = |cable: &[PortId; 2]| {
         let [a, b] = cable.map(|port| fabric.node_of(port).switch);

@@ -1,30 +1,29 @@
-//! The switches of a fabric as a simple graph: parallel cables are one edge, cables from a
-//! switch to itself none. Only the largest connected part has edges.
+//! The switches of a fabric as a simple graph: parallel cables form one edge, cables from a switch
+//! to itself none. Only the largest connected component has edges.
 
 use crate::fabric::SwitchId;
 use crate::plan::routing::torus::Cabling;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Neighbouring switches and the cables between them.
+/// An edge: neighbouring switches and the cables between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Edge {
-    /// The two switches, lower first.
+    /// Its vertices, lower first.
     pub ends: [u32; 2],
-    /// Number of parallel cables.
     pub cables: u32,
 }
 
-/// The graph; vertices are [`SwitchId`]s.
+/// A simple graph whose vertices are [`SwitchId`]s.
 #[derive(Debug)]
 pub(super) struct Graph {
-    /// All edges, ascending by their ends.
+    /// Edges by ascending vertices.
     pub edges: Vec<Edge>,
-    /// By vertex: neighbours with the edges to them, ascending.
+    /// By vertex: neighbours and the indices of the edges to them, ascending.
     neighbors: Vec<Vec<(u32, u32)>>,
 }
 
 impl Graph {
-    /// The largest connected part of what `cabling` joins.
+    /// The graph of the largest connected component of `cabling`.
     pub(super) fn new(cabling: &Cabling) -> Self {
         let count = cabling.switch_count();
         let mut cables: BTreeMap<[u32; 2], u32> = BTreeMap::new();
@@ -56,7 +55,7 @@ impl Graph {
         Self { edges, neighbors }
     }
 
-    /// By vertex, the lowest vertex that it is connected with.
+    /// By vertex: the lowest vertex of its component.
     fn parts(&self) -> Vec<u32> {
         let mut part = vec![u32::MAX; self.len()];
         for start in 0..self.len() as u32 {
@@ -87,18 +86,16 @@ impl Graph {
         &self.neighbors[vertex as usize]
     }
 
-    /// Number of neighbours of a vertex.
     pub(super) fn degree(&self, vertex: u32) -> usize {
         self.neighbors(vertex).len()
     }
 
-    /// The edge between two vertices.
+    /// Index of the edge between two vertices.
     pub(super) fn edge(&self, a: u32, b: u32) -> Option<u32> {
         let list = self.neighbors(a);
         list.binary_search_by_key(&b, |&(vertex, _)| vertex).ok().map(|index| list[index].1)
     }
 
-    /// Number of common neighbours of two vertices.
     pub(super) fn common(&self, a: u32, b: u32) -> usize {
         let (short, long) = if self.degree(a) <= self.degree(b) { (a, b) } else { (b, a) };
         self.neighbors(short).iter().filter(|&&(v, _)| self.edge(long, v).is_some()).count()

@@ -1,30 +1,28 @@
-//! The layers along a factor, and their order.
+//! The layers of a factor, and their order.
 //!
-//! All switches that are connected by edges of other factors lie in one layer; so do all
-//! switches on the same side of a class of parallel edges. What is left when each layer is
-//! shrunk to a point is a ring or a line. Where damage or stray cables make it anything else,
-//! the connections with the most cables are believed.
+//! All switches connected by edges of other factors are in one layer; so are all switches on the
+//! same side of a class of parallel edges. Contracting each layer to a vertex leaves a ring or a
+//! line. Where damage or surplus cables leave anything else, the connections with the most cables
+//! are kept.
 
 use super::edge_classes::EdgeClasses;
 use super::graph::Graph;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A line or ring of layers.
+/// A factor: a line or ring of layers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct FactorLayers {
-    /// By vertex: its layer, in 0..radix; `None` where that is unknown.
+    /// By vertex: its layer, 0 to radix - 1; `None` if unknown.
     pub at: Vec<Option<u32>>,
-    /// Number of layers.
     pub radix: u32,
-    /// True for rings.
     pub is_looped: bool,
 }
 
-/// Edges between two layers, by the layers (lower first).
-type Joints = BTreeMap<[u32; 2], u32>;
+/// Number of edges between two layers, by layers (lower first).
+type Connections = BTreeMap<[u32; 2], u32>;
 
-/// The layers along each of `count` factors; factors with fewer than two are left out.
-/// `factor_of` tells the factor of each class, and is completed where the layers tell more.
+/// The layers of `count` factors; factors of a single layer are omitted. `factor_of` is the factor
+/// of each class, and is completed where the layers determine it.
 pub(super) fn factor_layers(
     graph: &Graph,
     classes: &EdgeClasses,
@@ -47,11 +45,11 @@ pub(super) fn factor_layers(
         }
     }
     let line = |(factor, layer): (u32, Vec<u32>)| {
-        let joints = joints(graph, classes, &factor_of, factor, &layer);
+        let connections = connections(graph, classes, &factor_of, factor, &layer);
         let mut size: BTreeMap<u32, usize> = BTreeMap::new();
         layer.iter().for_each(|&layer| *size.entry(layer).or_default() += 1);
-        let (mut order, mut is_looped) = longest(&believed(&joints), &size)?;
-        is_looped = is_looped && closes(&mut order, &joints);
+        let (mut order, mut is_looped) = longest(&strongest_neighbours(&connections), &size)?;
+        is_looped = is_looped && closes(&mut order, &connections);
         let position: BTreeMap<u32, u32> = order.iter().copied().zip(0..).collect();
         let at = layer.iter().map(|layer| position.get(layer).copied()).collect();
         Some(FactorLayers { at, radix: order.len() as u32, is_looped })
@@ -59,7 +57,7 @@ pub(super) fn factor_layers(
     (0..).zip(layers).filter_map(line).collect()
 }
 
-/// The layer of each vertex along `factor`, as the lowest vertex in it.
+/// By vertex: its layer along `factor`, named by the lowest vertex in it.
 fn layers(
     graph: &Graph,
     classes: &EdgeClasses,
@@ -84,31 +82,32 @@ fn layers(
     (0..graph.len() as u32).map(|vertex| sets.find(vertex)).collect()
 }
 
-fn joints(
+fn connections(
     graph: &Graph,
     classes: &EdgeClasses,
     factor_of: &[Option<u32>],
     factor: u32,
     layer: &[u32],
-) -> Joints {
-    let mut joints = Joints::new();
+) -> Connections {
+    let mut connections = Connections::new();
     for (edge, &class) in graph.edges.iter().zip(&classes.of) {
         let mut ends = edge.ends.map(|end| layer[end as usize]);
         ends.sort_unstable();
         if factor_of[class as usize] == Some(factor) && ends[0] != ends[1] {
-            *joints.entry(ends).or_default() += 1;
+            *connections.entry(ends).or_default() += 1;
         }
     }
-    joints
+    connections
 }
 
-/// Does a ring close, or is its weakest joint, with less than a third of the edges of the
-/// strongest, a few stray cables between the ends of a line? Then `order` begins behind it.
-fn closes(order: &mut [u32], joints: &Joints) -> bool {
+/// True if a ring closes. If its weakest connection has less than a third of the edges of the
+/// strongest, these are surplus cables between the ends of a line: `order` is then rotated to start
+/// behind them.
+fn closes(order: &mut [u32], connections: &Connections) -> bool {
     let weight = |index: usize| {
         let mut ends = [order[index], order[(index + 1) % order.len()]];
         ends.sort_unstable();
-        joints.get(&ends).copied().unwrap_or(0)
+        connections.get(&ends).copied().unwrap_or(0)
     };
     let strongest = (0..order.len()).map(weight).max().unwrap_or(0);
     let Some(weakest) = (0..order.len()).min_by_key(|&index| weight(index)) else { return false };
@@ -121,8 +120,8 @@ fn closes(order: &mut [u32], joints: &Joints) -> bool {
 }
 
 /// Neighbours of each layer: at most two, those with the most cables.
-fn believed(joints: &Joints) -> BTreeMap<u32, Vec<u32>> {
-    let mut order: Vec<([u32; 2], u32)> = joints.iter().map(|(&ends, &n)| (ends, n)).collect();
+fn strongest_neighbours(connections: &Connections) -> BTreeMap<u32, Vec<u32>> {
+    let mut order: Vec<([u32; 2], u32)> = connections.iter().map(|(&ends, &n)| (ends, n)).collect();
     order.sort_by_key(|&(ends, cables)| (std::cmp::Reverse(cables), ends));
     let mut next: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for ([a, b], _) in order {
@@ -167,7 +166,7 @@ fn longest(
     best.map(|(_, order, is_looped)| (order, is_looped))
 }
 
-/// Disjoint sets of vertices.
+/// Disjoint sets of vertices (union-find).
 struct DisjointSets(Vec<u32>);
 
 impl DisjointSets {

@@ -1,34 +1,33 @@
-//! The torus that a fabric is, without being told: from cables to a torus-2QoS.conf.
+//! Derives a torus-2QoS.conf from the cables of a fabric, for `torus-sm torus-config`.
 //!
-//! # The idea
+//! # Method
 //!
-//! A torus or mesh is the Cartesian product of rings and lines, and such a product can be taken
-//! apart again: the opposite edges of a face are parallel, so edges fall into classes, one for
-//! each pair of neighbouring layers; classes that meet in faces belong to different dimensions,
-//! classes that only follow each other to the same one; and shrinking each layer to a
-//! point leaves the ring or line of that dimension. A healthy fabric is taken apart exactly. In a
-//! damaged one each step goes by what most cables say, and what contradicts that is left for
-//! the report.
+//! A torus or mesh is the Cartesian product of cycles and paths, and can be factorised again.
+//! Opposite edges of a face are parallel, which divides the edges into classes, one for each pair
+//! of neighbouring layers. Classes that meet in faces belong to different dimensions; classes that
+//! only follow each other belong to the same one. Contracting each layer to a vertex leaves the
+//! ring or line of the dimension. A fabric without faults is factorised exactly. In a damaged one
+//! each step follows the majority of the cables, and the rest is reported.
 //!
-//! | step | room |
+//! | step | module |
 //! |---|---|
 //! | the switches as a simple graph | [`graph`] |
 //! | faces, classes of parallel edges | [`edge_classes`] |
-//! | classes → dimensions | [`factors`] |
-//! | the layers of a dimension, in order | [`layers`] |
-//! | rings of four, names of axes, other readings | [`candidates`] |
-//! | the same, grown from single corners, for damaged fabrics | [`region_growing`] |
-//! | the same, by trying all grids, for those damaged where they are thin | [`exhaustive`] |
-//! | coordinates, holes | [`embedding`] |
-//! | seeds, by trying them with the engine's own discovery | [`seeds`] |
-//! | what is missing or stray | [`findings`] |
+//! | factors: classes of the same dimension | [`factors`] |
+//! | the layers of a factor, in order | [`layers`] |
+//! | embeddings in a lattice from the factors; choice of the best | [`candidates`] |
+//! | embeddings grown from single corners, for damaged fabrics | [`region_growing`] |
+//! | embeddings from an exhaustive search, for small damaged fabrics | [`exhaustive`] |
+//! | positions of all switches | [`embedding`] |
+//! | seeds, tried with the discovery of the routing engine | [`seeds`] |
+//! | missing and surplus parts | [`findings`] |
 //!
-//! # What cannot be known
+//! # Ambiguity
 //!
-//! Which dimension is x, which end of it is 0 and where the datelines lie is free; all seeds of
-//! a result agree on it. A ring of four is the product of two pairs: a 4x2 torus and a 2x2x2
-//! mesh are the same graph, and so are differently paired rings of a 4x4 torus. See
-//! [`candidates`] for what is preferred then.
+//! Cables do not tell which dimension is x, which of its ends is 0, and where the datelines are;
+//! all seeds of a result agree on one choice. A ring of four is the product of two edges: a 4x2
+//! torus and a 2x2x2 mesh are the same graph, and a 4x4 torus can be paired into rings in several
+//! ways. [`candidates`] states the preferences.
 
 mod candidates;
 mod edge_classes;
@@ -52,102 +51,89 @@ use embedding::Embedding;
 use graph::Graph;
 use seeds::{SeedFinder, SeededTorus};
 
-/// Neighbours of a switch of a torus, at most.
+/// Maximum number of neighbours of a switch in a torus.
 const MAX_NEIGHBORS: usize = 6;
-/// Common neighbours of two switches of a torus, at most.
+/// Maximum number of common neighbours of two switches in a torus.
 const MAX_COMMON_NEIGHBORS: usize = 2;
 
-/// A torus that was read from a fabric.
+/// A torus derived from a fabric.
 #[derive(Clone, Debug)]
 pub struct DerivedTorus {
-    /// The configuration for it.
+    /// The configuration of the torus.
     pub config: TorusConfig,
-    /// Coordinates of each switch in it, by [`SwitchId`]; `None` for those that are not part of
-    /// it.
+    /// Coordinates by [`SwitchId`]; `None` for switches outside the torus.
     pub coordinates: Vec<Option<Coordinates>>,
     /// Coordinates without a switch, x running fastest.
     pub missing_switches: Vec<Coordinates>,
-    /// Neighbours with fewer cables than others along the same dimension.
+    /// Neighbours with fewer cables than most along the same dimension.
     pub missing_cables: Vec<MissingCables>,
     /// Cables that do not join neighbours.
     pub stray_cables: Vec<StrayCable>,
-    /// Shapes of other readings that leave as few faults unexplained. The shape itself is among
-    /// them if the cables make it in more than one way.
+    /// Shapes of other embeddings with as few faults. The shape of the torus itself is among them
+    /// if the cables allow several assignments to it.
     pub alternatives: Vec<TorusSize>,
-    /// Cables between neighbours, and all between different switches.
+    /// Number of cables between neighbours, and between different switches in all.
     pub cables: (usize, usize),
 }
 
-/// Why a fabric is no torus.
+/// The reason why no torus was derived.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DeriveError {
-    /// There are none.
     #[error("there are no switches in the fabric")]
     NoSwitches,
-    /// No two switches are cabled to each other.
-    #[error("no two of its {0} switch(es) are cabled to each other")]
+    /// No two switches are cabled to each other; the number of switches.
+    #[error("no cable joins two different switches (switches in the fabric: {0})")]
     NoCables(usize),
-    /// A switch with too many neighbours.
+    /// A switch has too many neighbours.
     #[error(
         "switch {guid} is cabled to {neighbors} other switches, and a switch of a torus to at \
          most 6; is it a fat tree?"
     )]
     TooManyNeighbors {
-        /// The switch.
         guid: Guid,
-        /// Number of switches it is cabled to.
+        /// Number of switches cabled to it.
         neighbors: usize,
     },
-    /// Two switches with too much in common.
+    /// Two switches have too many common neighbours.
     #[error(
         "switches {a} and {b} have {common} neighbours in common, and no two switches of a torus \
          more than 2; is it a fat tree?"
     )]
-    TooMuchInCommon {
-        /// One switch.
-        a: Guid,
-        /// The other.
-        b: Guid,
-        /// Number of common neighbours.
-        common: usize,
-    },
-    /// A tree, or something else without 4-loops.
+    TooMuchInCommon { a: Guid, b: Guid, common: usize },
+    /// The graph has no 4-loops.
     #[error(
-        "its {switches} switches are neither a ring nor a line, and there are no loops of four \
-         switches, of which the faces of a torus consist; is it a tree?"
+        "its {switches} switches form neither a ring nor a line, and there are no loops of four \
+         switches, which the faces of a torus are; is it a tree?"
     )]
-    NoFaces {
-        /// Number of switches.
-        switches: usize,
-    },
-    /// More than three dimensions.
+    NoFaces { switches: usize },
+    /// The graph has more than three dimensions.
     #[error("its cables run along {0} dimensions, and a torus has at most 3")]
     TooManyDimensions(usize),
-    /// The best reading is too bad.
+    /// The best embedding leaves too many faults.
     #[error(
-        "the most plausible reading is {} with {placed} of {switches} switches and {explained} of \
-         {cables} cables between switches, which is too little to go by", shape(.size)
+        "the closest torus is {} with {placed} of {switches} switches and {explained} of {cables} \
+         cables between switches, which is too few", shape(.size)
     )]
     Implausible {
-        /// The shape.
+        /// Shape of the embedding.
         size: TorusSize,
-        /// Switches that fit in.
+        /// Number of switches in the embedding.
         placed: usize,
-        /// All switches.
+        /// Number of switches in the fabric.
         switches: usize,
-        /// Cables that fit in.
+        /// Number of cables between neighbours.
         explained: usize,
-        /// All cables.
+        /// Number of cables in the fabric.
         cables: usize,
     },
-    /// There is no place to begin.
+    /// No switch has all neighbours that a seed needs.
     #[error(
-        "it looks like {}, but no switch in it has all the neighbours that a seed must name", shape(.0)
+        "it looks like {}, but no switch has all neighbours that a seed must name", shape(.0)
     )]
     NoSeed(TorusSize),
 }
 
-/// A size as the configuration has it, such as `6x5m`; unused dimensions are left out.
+/// A shape as written in the configuration, such as `6x5m`, without unused dimensions.
 pub fn shape(size: &TorusSize) -> String {
     let axes = size.radix.iter().zip(size.looped).filter(|(radix, _)| **radix > 1);
     let names: Vec<String> = axes
@@ -156,10 +142,10 @@ pub fn shape(size: &TorusSize) -> String {
     names.join("x")
 }
 
-/// Reads a fabric as a torus. Hosts count only for `portgroup_max_ports`.
+/// Derives the torus of a fabric. Hosts matter for `portgroup_max_ports` only.
 ///
 /// # Errors
-/// Why it is none.
+/// Returns a [`DeriveError`] if the fabric is not a torus.
 pub fn derive(fabric: &Fabric) -> Result<DerivedTorus, DeriveError> {
     let switches = fabric.switches().len();
     if switches == 0 {
@@ -170,18 +156,18 @@ pub fn derive(fabric: &Fabric) -> Result<DerivedTorus, DeriveError> {
     if graph.edges.is_empty() {
         return Err(DeriveError::NoCables(switches));
     }
-    let embeddings = read(fabric, &graph, &cabling)?;
+    let embeddings = find_embeddings(fabric, &graph, &cabling)?;
     let best = embeddings.first().ok_or(DeriveError::NoFaces { switches })?;
     if 4 * best.faults(&graph) > graph.edges.len()
-        && let Some(why) = why_not(fabric, &graph)
+        && let Some(why) = tree_evidence(fabric, &graph)
     {
         return Err(why);
     }
     plausible(&graph, best, switches)?;
-    let SeededTorus { embedding, seeds, portgroup_max_ports, reading, .. } =
-        find_seeds(fabric, &cabling, &graph, &embeddings)
+    let SeededTorus { embedding, seeds, portgroup_max_ports, chosen, .. } =
+        choose_seeded(fabric, &cabling, &graph, &embeddings)
             .ok_or_else(|| DeriveError::NoSeed(best.size()))?;
-    let alternatives = alternatives(&embeddings, reading);
+    let alternatives = alternatives(&embeddings, chosen);
     let coordinates =
         embedding.positions.iter().map(|at| at.map(|at| embedding.lattice.coordinates(at)));
     let strays = findings::strays(&cabling, &embedding, fabric);
@@ -204,39 +190,39 @@ pub fn derive(fabric: &Fabric) -> Result<DerivedTorus, DeriveError> {
 }
 
 impl DerivedTorus {
-    /// Switches that are not part of the torus.
+    /// Switches outside the torus.
     pub fn outside(&self) -> impl Iterator<Item = SwitchId> + '_ {
         let all = (0..).zip(&self.coordinates);
         all.filter(|(_, at)| at.is_none()).map(|(switch, _)| SwitchId(switch))
     }
 
-    /// True if another reading is as plausible.
+    /// True if another embedding has as few faults.
     pub fn is_ambiguous(&self) -> bool {
         !self.alternatives.is_empty()
     }
 
-    /// Number of switches that are part of the torus.
+    /// Number of placed switches.
     pub fn placed(&self) -> usize {
         self.coordinates.iter().flatten().count()
     }
 }
 
-/// The reading, with seeds, that the engine routes; where it routes several, the one that comes
-/// first, where none, the one of which it places most.
-fn find_seeds(
+/// The first embedding that the engine can route, with its seeds; else the one of which it places
+/// most.
+fn choose_seeded(
     fabric: &Fabric,
     cabling: &Cabling,
     graph: &Graph,
     embeddings: &[Embedding],
 ) -> Option<SeededTorus> {
     let mut best: Option<SeededTorus> = None;
-    for (reading, embedding) in embeddings.iter().enumerate() {
+    for (chosen, embedding) in embeddings.iter().enumerate() {
         let portgroup_max_ports = findings::portgroup_max_ports(graph, cabling, embedding);
         let finder = SeedFinder { fabric, cabling, graph, portgroup_max_ports };
         let Some(seeded) = finder.find_seeds(embedding) else { continue };
         let is_done = seeded.found.is_complete(embedding);
         if best.as_ref().is_none_or(|best| seeded.found > best.found) {
-            best = Some(SeededTorus { reading, ..seeded });
+            best = Some(SeededTorus { chosen, ..seeded });
         }
         if is_done {
             break;
@@ -245,7 +231,7 @@ fn find_seeds(
     best
 }
 
-/// The shapes of readings other than the chosen one, each once.
+/// Distinct shapes of the embeddings other than the chosen one.
 fn alternatives(embeddings: &[Embedding], chosen: usize) -> Vec<TorusSize> {
     let others = embeddings.iter().enumerate().filter(|&(index, _)| index != chosen);
     let mut shapes: Vec<TorusSize> = others.map(|(_, embedding)| embedding.size()).collect();
@@ -258,26 +244,30 @@ fn alternatives(embeddings: &[Embedding], chosen: usize) -> Vec<TorusSize> {
     shapes
 }
 
-/// From cables to embeddings.
-fn read(fabric: &Fabric, graph: &Graph, cabling: &Cabling) -> Result<Vec<Embedding>, DeriveError> {
+/// Embeddings with the fewest faults, the preferred one first.
+fn find_embeddings(
+    fabric: &Fabric,
+    graph: &Graph,
+    cabling: &Cabling,
+) -> Result<Vec<Embedding>, DeriveError> {
     let squares = edge_classes::squares(graph);
     let classes = EdgeClasses::new(graph, &squares);
     let (count, factor_of) = factors::factors(graph, &classes);
     let lines = layers::factor_layers(graph, &classes, count, factor_of);
     let dimensions = lines.len();
-    let embeddings = candidates::read(graph, cabling, lines);
+    let embeddings = candidates::candidates(graph, cabling, lines);
     if !embeddings.is_empty() {
         return Ok(embeddings);
     }
     let switches = fabric.switches().len();
-    Err(why_not(fabric, graph).unwrap_or(match count {
+    Err(tree_evidence(fabric, graph).unwrap_or(match count {
         0 => DeriveError::NoFaces { switches },
         _ => DeriveError::TooManyDimensions(dimensions),
     }))
 }
 
-/// Signs of a tree: too many neighbours, or too many in common.
-fn why_not(fabric: &Fabric, graph: &Graph) -> Option<DeriveError> {
+/// The evidence for a tree: too many neighbours, or too many common neighbours.
+fn tree_evidence(fabric: &Fabric, graph: &Graph) -> Option<DeriveError> {
     let guid = |vertex: u32| fabric.switch(SwitchId(vertex)).guid();
     let busiest = (0..graph.len() as u32).max_by_key(|&vertex| graph.degree(vertex))?;
     let neighbors = graph.degree(busiest);
@@ -299,7 +289,8 @@ fn why_not(fabric: &Fabric, graph: &Graph) -> Option<DeriveError> {
     })
 }
 
-/// A reading must explain two thirds of what it is about, and be half full.
+/// Checks that an embedding explains two thirds of the switches and cables, and that half of its
+/// positions are occupied.
 fn plausible(graph: &Graph, embedding: &Embedding, switches: usize) -> Result<(), DeriveError> {
     let (placed, explained) = (embedding.placed(), embedding.explained(graph));
     let edges = graph.edges.len();

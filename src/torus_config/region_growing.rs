@@ -1,12 +1,12 @@
-//! A second way to read a fabric, for those that are damaged: growing a grid from one corner.
+//! Embeddings grown from a corner, for damaged fabrics.
 //!
-//! EdgeClasses of parallel edges are global: one stray cable that closes a 4-loop joins two of them
-//! for good. RegionGrower is local instead. It begins with a switch and two or three neighbours that
-//! pairwise span 4-loops, and goes on, in unbounded coordinates, with the switch whose place is
-//! supported best: by its cables to switches that are placed already, and by the 4-loops that
-//! it would have with them. Where cables join places that are far apart along one axis, that axis is
-//! a ring, and is folded. A bad corner grows to nonsense, but that is of no account: many corners
-//! are tried, and the reading that leaves least unexplained is kept.
+//! Classes of parallel edges are global: one surplus cable that closes a 4-loop joins two of them.
+//! Region growing is local. It starts with a switch and two or three neighbours that pairwise span
+//! 4-loops, and continues, in unbounded coordinates, with the switch whose position is supported
+//! best: by its cables to placed switches, and by the 4-loops that it would form with them. Cables
+//! between positions far apart along one axis show that the axis is a ring, which is then folded. A
+//! bad corner gives a bad embedding, but many corners are tried, and the embedding with the fewest
+//! faults is used.
 
 use super::embedding::Embedding;
 use super::graph::Graph;
@@ -15,19 +15,18 @@ use crate::plan::routing::torus::Direction;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-/// No vertex.
-const NONE: u32 = u32::MAX;
-/// Coordinates before they are folded.
+const NO_VERTEX: u32 = u32::MAX;
+/// Coordinates before folding.
 type Point = [i32; 3];
-/// What makes a step better, most important first; then the vertex, the switch it is next to, and the
-/// direction.
+/// A possible step: whether it is the only best one, its score, the vertex, the placed neighbour
+/// and the direction from it. Greater is better.
 type Step = (bool, u32, Reverse<u32>, Reverse<u32>, usize);
 
-/// The places to which vertices were grown, and the cables that lead elsewhere.
+/// Grown positions, and possible further steps.
 struct RegionGrower<'a> {
     graph: &'a Graph,
     at: Vec<Option<Point>>,
-    /// By vertex and direction.
+    /// By vertex and direction: the placed neighbour.
     next: Vec<[u32; 6]>,
     vertex: HashMap<Point, u32>,
     heap: BinaryHeap<Step>,
@@ -44,7 +43,7 @@ fn distance(a: Point, b: Point) -> u32 {
     (0..3).map(|axis| a[axis].abs_diff(b[axis])).sum()
 }
 
-/// Corners to grow from: a vertex and the neighbours along x, y and perhaps z.
+/// Corners to grow from: a vertex and its neighbours along x, y and perhaps z.
 pub(super) fn corners(graph: &Graph, origin: u32) -> Vec<(u32, Vec<u32>)> {
     let around: Vec<u32> = graph.neighbors(origin).iter().map(|&(vertex, _)| vertex).collect();
     let spans = |a: u32, b: u32| graph.edge(a, b).is_none() && graph.common(a, b) >= 2;
@@ -63,12 +62,12 @@ pub(super) fn corners(graph: &Graph, origin: u32) -> Vec<(u32, Vec<u32>)> {
     deep
 }
 
-/// All embeddings that the grower from a corner can be folded to.
+/// All embeddings to which the region grown from a corner can be folded.
 pub(super) fn maps(graph: &Graph, (origin, arms): &(u32, Vec<u32>)) -> Vec<Embedding> {
     let mut grower = RegionGrower {
         graph,
         at: vec![None; graph.len()],
-        next: vec![[NONE; 6]; graph.len()],
+        next: vec![[NO_VERTEX; 6]; graph.len()],
         vertex: HashMap::new(),
         heap: BinaryHeap::new(),
     };
@@ -98,12 +97,12 @@ impl RegionGrower<'_> {
     fn run(&mut self, dimensions: usize) {
         while let Some(offer) = self.heap.pop() {
             let (.., Reverse(vertex), Reverse(base), direction) = offer;
-            let is_taken =
-                self.at[vertex as usize].is_some() || self.next[base as usize][direction] != NONE;
+            let is_taken = self.at[vertex as usize].is_some()
+                || self.next[base as usize][direction] != NO_VERTEX;
             if is_taken {
                 continue;
             }
-            let now = self.judge(vertex, base, dimensions);
+            let now = self.score(vertex, base, dimensions);
             let Some(now) = now.into_iter().flatten().find(|step| step.4 == direction) else {
                 continue;
             };
@@ -115,38 +114,38 @@ impl RegionGrower<'_> {
             self.place(vertex, step(from, direction));
             self.offer(vertex, dimensions);
             for near in self.next[vertex as usize] {
-                if near != NONE {
+                if near != NO_VERTEX {
                     self.offer(near, dimensions);
                 }
             }
         }
     }
 
-    /// Offers all places around a vertex to its neighbours that have none.
+    /// Queues the steps from `base` to its unplaced neighbours.
     fn offer(&mut self, base: u32, dimensions: usize) {
         for &(vertex, _) in self.graph.neighbors(base) {
             if self.at[vertex as usize].is_none() {
-                let steps = self.judge(vertex, base, dimensions);
+                let steps = self.score(vertex, base, dimensions);
                 self.heap.extend(steps.into_iter().flatten());
             }
         }
     }
 
-    /// How well each free place next to `base` suits a vertex; those that nothing but the one
-    /// cable speaks for are left out.
-    fn judge(&self, vertex: u32, base: u32, dimensions: usize) -> [Option<Step>; 6] {
+    /// Scores the free positions next to `base` for a vertex; positions supported by the one cable
+    /// only are omitted.
+    fn score(&self, vertex: u32, base: u32, dimensions: usize) -> [Option<Step>; 6] {
         let mut steps = [None; 6];
         let Some(from) = self.at[base as usize] else { return steps };
         let mut spans = [None; 6];
         let mut loops = |direction: usize| {
             let arm = self.next[base as usize][direction];
             *spans[direction]
-                .get_or_insert_with(|| arm != NONE && self.graph.common(arm, vertex) >= 2)
+                .get_or_insert_with(|| arm != NO_VERTEX && self.graph.common(arm, vertex) >= 2)
         };
         let mut scores = [0; 6];
         for (direction, score) in scores.iter_mut().enumerate().take(2 * dimensions) {
             let axis = Direction::ALL[direction].axis();
-            if self.next[base as usize][direction] != NONE {
+            if self.next[base as usize][direction] != NO_VERTEX {
                 continue;
             }
             let hole = step(from, direction);
@@ -172,7 +171,7 @@ impl RegionGrower<'_> {
         steps
     }
 
-    /// Folds the axes that are rings: by what the cables say that join distant places.
+    /// Folds axes into rings, with the radices that most cables between distant positions suggest.
     fn fold(&self, dimensions: usize) -> Vec<Embedding> {
         let mut radix = [None; 3];
         let mut choices: Vec<Vec<Option<i32>>> = vec![Vec::new(); 3];
@@ -202,8 +201,8 @@ impl RegionGrower<'_> {
         embeddings
     }
 
-    /// By axis: the radices that cables between distant places speak for, and how many do, after
-    /// folding axes whose radix is known.
+    /// By axis: radices suggested by cables between distant positions, with the number of these
+    /// cables, after folding the axes of known radix.
     fn votes(&self, radix: [Option<i32>; 3]) -> [BTreeMap<i32, usize>; 3] {
         let mut votes: [BTreeMap<i32, usize>; 3] = Default::default();
         for edge in &self.graph.edges {
@@ -223,7 +222,8 @@ impl RegionGrower<'_> {
         votes
     }
 
-    /// The embedding with rings of the given radices; other axes are as long as they grew.
+    /// The embedding with rings of the given radices; other axes have the length to which they
+    /// grew.
     fn map(&self, rings: [Option<i32>; 3]) -> Option<Embedding> {
         let mut size = TorusSize { radix: [1; 3], looped: [true; 3] };
         let mut low = [0; 3];
@@ -234,8 +234,8 @@ impl RegionGrower<'_> {
             size.radix[axis] = u32::try_from(rings[axis].unwrap_or(extent)).ok()?;
             size.looped[axis] = rings[axis].is_some() || extent == 1;
         }
-        let room: u64 = size.radix.iter().map(|&radix| u64::from(radix)).product();
-        if room > 2 * self.graph.len() as u64 + 8 {
+        let positions: u64 = size.radix.iter().map(|&radix| u64::from(radix)).product();
+        if positions > 2 * self.graph.len() as u64 + 8 {
             return None;
         }
         let places = self
@@ -243,7 +243,7 @@ impl RegionGrower<'_> {
             .iter()
             .map(|at| at.map(|at| std::array::from_fn(|axis| i64::from(at[axis] - low[axis]))));
         let mut embedding = Embedding::of(size, places)?;
-        embedding.fill_holes(self.graph);
+        embedding.place_remaining(self.graph);
         Some(embedding)
     }
 }

@@ -1,4 +1,5 @@
-//! Seeds, found by trying them: the engine's own discovery must find from each what the embedding has.
+//! Seeds, found by trial: the discovery of the routing engine must find the embedding from each
+//! seed.
 
 use super::embedding::Embedding;
 use super::graph::Graph;
@@ -7,46 +8,42 @@ use crate::fabric::{Fabric, SwitchId};
 use crate::plan::routing::torus::{Cabling, Direction, Position, SeedTrial};
 use std::cmp::Reverse;
 
-/// Seeds to fall back on when a switch of the first is gone.
+/// Maximum number of backup seeds.
 const MAX_BACKUP_SEEDS: usize = 3;
-/// Trials for the first seed, and again for the others.
+/// Maximum number of trials for the first seed, and again for the others.
 const MAX_TRIALS: usize = 24;
-/// Up to this many candidates every one is tried.
+/// Up to this number of candidates all are tried.
 const MAX_EXHAUSTIVE_CANDIDATES: usize = 256;
-/// Trials for each mirror image, times the candidates.
+/// Maximum number of trials for each mirror image, times the number of candidates.
 const MAX_MIRRORED_TRIALS: usize = 20_000;
-/// All names that three axes can have.
+/// All permutations of three axes.
 const AXIS_ORDERS: [[usize; 3]; 6] =
     [[0, 1, 2], [1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 2, 0], [2, 0, 1]];
 
-/// What the seeds are looked for in.
+/// Input of the search for seeds.
 #[derive(Clone, Copy)]
 pub(super) struct SeedFinder<'a> {
-    /// The fabric.
     pub fabric: &'a Fabric,
-    /// Its cables.
     pub cabling: &'a Cabling,
-    /// Its graph.
     pub graph: &'a Graph,
-    /// Largest size of a group of ports.
+    /// The `portgroup_max_ports` to try seeds with.
     pub portgroup_max_ports: u32,
 }
 
-/// The embedding with its origin at the first seed, and the seeds.
+/// An embedding with its origin at the first seed, and the seeds.
 pub(super) struct SeededTorus {
-    /// The embedding.
     pub embedding: Embedding,
-    /// Disjoint seeds that all grow to the same coordinates.
+    /// Disjoint seeds that all give the same coordinates.
     pub seeds: Vec<Seed>,
-    /// The size of groups of ports that was reckoned with.
+    /// The `portgroup_max_ports` of the trials.
     pub portgroup_max_ports: u32,
-    /// What the engine makes of the first seed.
+    /// Result of the trial of the first seed.
     pub found: TrialResult,
-    /// Which of several readings this is.
-    pub reading: usize,
+    /// Index of the embedding among the candidates.
+    pub chosen: usize,
 }
 
-/// What the engine's discovery makes of a seed; more is better.
+/// Result of a trial discovery; greater is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct TrialResult {
     is_routable: bool,
@@ -55,13 +52,13 @@ pub(super) struct TrialResult {
 }
 
 impl TrialResult {
-    /// True if every switch of a embedding is routed.
+    /// True if all switches of an embedding are placed and can be routed.
     pub(super) fn is_complete(&self, embedding: &Embedding) -> bool {
         self.is_routable && self.switches == embedding.placed()
     }
 }
 
-/// A switch to begin at, and its neighbours that the seed names, by [`Direction`].
+/// A possible seed: the origin, and the neighbours that the seed names, by [`Direction`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct SeedCandidate {
     origin: u32,
@@ -75,7 +72,7 @@ impl SeedCandidate {
 }
 
 impl SeedFinder<'_> {
-    /// Finds seeds for a embedding; `None` if no switch has the neighbours that a seed needs.
+    /// Finds seeds for an embedding; `None` if no switch has the neighbours that a seed needs.
     pub(super) fn find_seeds(&self, embedding: &Embedding) -> Option<SeededTorus> {
         let (embedding, mut candidates, first, most) = self.first(embedding)?;
         let embedding = embedding.with_origin(embedding.positions[first.origin as usize]?)?;
@@ -93,12 +90,11 @@ impl SeedFinder<'_> {
         }
         let seeds = chosen.iter().map(|candidate| self.seed(&embedding, candidate)).collect();
         let portgroup_max_ports = self.portgroup_max_ports;
-        Some(SeededTorus { embedding, seeds, portgroup_max_ports, found: most, reading: 0 })
+        Some(SeededTorus { embedding, seeds, portgroup_max_ports, found: most, chosen: 0 })
     }
 
-    /// The first seed. The engine treats neither the axes of a damaged torus alike nor their
-    /// directions: where it would refuse the preferred order of axes, others get a chance, and then
-    /// their mirror images.
+    /// Finds the first seed. The engine treats axes and directions of a damaged torus differently:
+    /// if it cannot route the preferred order of axes, other orders are tried, then mirror images.
     fn first(
         &self,
         embedding: &Embedding,
@@ -138,7 +134,7 @@ impl SeedFinder<'_> {
         best
     }
 
-    /// All candidates, those in the least damaged surroundings first.
+    /// All candidates, those with the least damaged neighbourhood first.
     fn candidates(&self, embedding: &Embedding) -> Vec<SeedCandidate> {
         let health = |vertex: u32| -> usize {
             let around = self.graph.neighbors(vertex);
@@ -165,9 +161,9 @@ impl SeedFinder<'_> {
         candidates.into_iter().map(|(_, candidate)| candidate).collect()
     }
 
-    /// The links that a seed at `origin` needs: one along each dimension, both in a ring of four,
-    /// and all there are where there is but one dimension. A bit of `down` prefers the downward
-    /// link of a dimension.
+    /// The seed at `origin` with one link along each dimension, both links in a ring of four, and
+    /// all links if there is only one dimension. A bit of `down` prefers the downward link of a
+    /// dimension.
     fn candidate(&self, embedding: &Embedding, origin: u32, down: u8) -> Option<SeedCandidate> {
         let lattice = &embedding.lattice;
         let at = embedding.positions[origin as usize]?;
@@ -194,8 +190,8 @@ impl SeedFinder<'_> {
         Some(candidate)
     }
 
-    /// Of up to `trials` candidates the one with the best yield, the earliest of equals. Each is tried
-    /// with the datelines just below it, as the seed will have them.
+    /// The best of up to `trials` candidates, the earliest of equals. Each is tried with the
+    /// datelines just below it, as the seed will have them.
     fn best(
         &self,
         embedding: &Embedding,
@@ -220,7 +216,7 @@ impl SeedFinder<'_> {
         best
     }
 
-    /// Lets the discovery grow from a candidate. `None` if it contradicts the embedding or itself.
+    /// Runs the discovery from a candidate. `None` if it fails or contradicts the embedding.
     fn trial(&self, embedding: &Embedding, candidate: &SeedCandidate) -> Option<TrialResult> {
         let (seed, max_ports) = (self.seed(embedding, candidate), self.portgroup_max_ports);
         let trial =
@@ -256,7 +252,7 @@ fn is_disjoint(candidate: &SeedCandidate, chosen: &[SeedCandidate]) -> bool {
     !candidate.switches().any(taken)
 }
 
-/// The candidate that is farthest from all that are chosen, the earliest of equals.
+/// Index of the candidate farthest from all chosen ones, the earliest of equals.
 fn farthest(
     embedding: &Embedding,
     chosen: &[SeedCandidate],
