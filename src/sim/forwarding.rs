@@ -41,20 +41,13 @@ impl LinkObserver for NoFaults {
 pub(super) const HOP_POINTER: usize = 6;
 /// Offset of the hop count in a directed-route SMP.
 pub(super) const HOP_COUNT: usize = 7;
-/// Offsets of DrSLID and DrDLID in a directed-route SMP.
-const DR_LIDS: [usize; 2] = [32, 34];
-
-/// DrSLID and DrDLID; the permissive LID means that the route has no LID-routed part at that end.
-fn dr_lids(mad: &Mad) -> [Lid; 2] {
-    DR_LIDS.map(|at| Lid(u16::from_be_bytes([mad.0[at], mad.0[at + 1]])))
-}
 
 impl Devices {
     /// True if the packet never leaves its port: the destination is one of the port's own LIDs, or
     /// a directed route without hops.
     pub(super) fn is_loopback(&self, start: u32, to: Lid, mad: &Mad) -> bool {
         if mad.0[1] == Class::SUBN_DIRECTED {
-            return mad.0[HOP_COUNT] == 0 && dr_lids(mad) == [Lid::PERMISSIVE; 2];
+            return mad.0[HOP_COUNT] == 0 && mad.dr_lids() == [Lid::PERMISSIVE; 2];
         }
         self.owns_lid(self.end_port(start), to)
     }
@@ -70,7 +63,7 @@ impl Devices {
         mad: &mut Mad,
         links: &mut impl LinkObserver,
     ) -> Option<(u32, Lid)> {
-        let [before, after] = dr_lids(mad);
+        let [before, after] = mad.dr_lids();
         let hops = usize::from(mad.0[HOP_COUNT]);
         if hops > MAX_HOPS || mad.0[HOP_POINTER] != 0 {
             return None;
@@ -107,7 +100,7 @@ impl Devices {
         mad: &mut Mad,
         links: &mut impl LinkObserver,
     ) -> Option<(u32, Lid)> {
-        let [after, before] = dr_lids(mad);
+        let [after, before] = mad.dr_lids();
         let hops = usize::from(mad.0[HOP_COUNT]);
         if hops > MAX_HOPS {
             return None;

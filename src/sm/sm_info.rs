@@ -116,7 +116,9 @@ mod tests {
     fn a_handover_requires_the_key_and_the_standby_role() {
         let set = |key: u64| {
             let mut data = [0; 64];
-            data[8..16].copy_from_slice(&key.to_be_bytes());
+            let mut info = SmInfo::default();
+            info.set_sm_key(key);
+            info.write(&mut data);
             request(&SmpRoute::Lid(Lid(1)), Method::SET, AttrId::SM_INFO, 1, 0, 5, &data)
         };
         let asked = |state, key| answer(&status(state), &set(key)).expect("an answer");

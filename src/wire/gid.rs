@@ -54,6 +54,13 @@ impl Gid {
         Pkey(u16::from_be_bytes([self.0[4], self.0[5]]))
     }
 
+    /// This IPoIB MGID with another P_Key.
+    #[must_use]
+    pub fn with_ipoib_pkey(mut self, pkey: Pkey) -> Self {
+        self.0[4..6].copy_from_slice(&pkey.0.to_be_bytes());
+        self
+    }
+
     /// The MGID of the IPv4 broadcast group of an IPoIB link: ff1S:401b:PPPP::ffff:ffff.
     pub fn ipoib_broadcast(scope: u8, pkey: Pkey) -> Self {
         let mut raw = Self::transient(scope, Self::SIGNATURE_IPOIB_V4);

@@ -157,6 +157,16 @@ impl Mad {
         SmpHeader(self.0)
     }
 
+    /// DrSLID and DrDLID of a directed-route SMP.
+    pub fn dr_lids(&self) -> [Lid; 2] {
+        [32, 34].map(|at| Lid(u16::from_be_bytes([self.0[at], self.0[at + 1]])))
+    }
+
+    /// Sets the M_Key of an SMP.
+    pub fn set_m_key(&mut self, m_key: u64) {
+        self.0[24..32].copy_from_slice(&m_key.to_be_bytes());
+    }
+
     /// The attribute of an SMP.
     pub fn smp_data(&self) -> &[u8; DATA_SIZE] {
         self.0[DATA_OFFSET..DATA_OFFSET + DATA_SIZE].try_into().expect("64 of 256 bytes")

@@ -134,7 +134,7 @@ pub fn is_ip(mgid: &Gid) -> bool {
 
 /// P_Key within the MGID of an IP group.
 pub fn pkey_of_ip_group(mgid: &Gid) -> Pkey {
-    Pkey(u16::from_be_bytes([mgid.0[4], mgid.0[5]]))
+    mgid.ipoib_pkey()
 }
 
 /// MGID of the IPv4 broadcast group of the default partition, ff12:401b:ffff::ffff:ffff. In a

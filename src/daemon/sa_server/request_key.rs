@@ -3,7 +3,7 @@
 
 use crate::ids::Lid;
 use crate::transport::demux::Inbound;
-use crate::wire::mad::Method;
+use crate::wire::mad::{Method, attr_id_of, method_of};
 use crate::wire::sa::{DATA_OFFSET, SaAttr};
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
@@ -74,8 +74,8 @@ impl RequestKey {
 /// True for requests to join or leave a multicast group.
 pub fn changes_membership(mad: &[u8]) -> bool {
     let writes =
-        mad.get(3).is_some_and(|method| [Method::SET.0, Method::DELETE.0].contains(method));
-    writes && mad.get(16..18) == Some(&SaAttr::MC_MEMBER_RECORD.to_be_bytes())
+        method_of(mad).is_some_and(|method| [Method::SET, Method::DELETE].contains(&method));
+    writes && attr_id_of(mad) == Some(SaAttr::MC_MEMBER_RECORD)
 }
 
 /// The MGID of an MCMemberRecord request; `None` if the MAD is truncated.

@@ -90,7 +90,7 @@ impl SmpServer {
         header.set_method(Method::TRAP_REPRESS.0);
         header.set_status(0);
         answer.set_header(&header);
-        answer.0[24..32].copy_from_slice(&self.m_key.to_be_bytes());
+        answer.set_m_key(self.m_key);
         let to = Address::smi(inbound.from.lid);
         if let Err(error) = self.client.post_only(Agent::SmiLid, to, &answer.0) {
             warn!("cannot send TrapRepress to LID {}: {error}", inbound.from.lid);

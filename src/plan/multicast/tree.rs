@@ -55,7 +55,7 @@ impl<'a> TreeBuilder<'a> {
         let targets: Vec<_> = targets.into_iter().collect();
         // OpenSM orders its switches by byte-swapped GUID.
         let mut roots: Vec<_> = fabric.switch_ids().filter(|switch| able[switch.index()]).collect();
-        roots.sort_by_cached_key(|&switch| fabric.switch(switch).guid().0.swap_bytes());
+        roots.sort_by_cached_key(|&switch| fabric.switch(switch).guid().opensm_order());
         let distances = graph.reversed().distances(&targets);
         Self { fabric, lids, graph, roots, able, targets, distances }
     }

@@ -41,7 +41,7 @@ impl Memberships {
         let end_ports = EndPorts::new(fabric);
         let mut by_port = vec![WantedKeys::default(); fabric.ports().len()];
         let mut order: Vec<_> = partitions.iter().collect();
-        order.sort_by_key(|partition| partition.pkey.base().swap_bytes());
+        order.sort_by_key(|partition| partition.pkey.base_opensm_order());
         let mut memberships = vec![PortMembership::default(); fabric.ports().len()];
         let mut touched: Vec<PortId> = Vec::new();
         for partition in order {

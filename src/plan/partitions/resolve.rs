@@ -266,9 +266,8 @@ impl<'a> Resolver<'a> {
     }
 }
 
-fn with_pkey(mut mgid: Gid, pkey: Pkey) -> Gid {
-    mgid.0[4..6].copy_from_slice(&(pkey.0 | 0x8000).to_be_bytes());
-    mgid
+fn with_pkey(mgid: Gid, pkey: Pkey) -> Gid {
+    mgid.with_ipoib_pkey(Pkey(pkey.0 | 0x8000))
 }
 
 fn with_scope(mut mgid: Gid, scope: u8) -> Gid {

@@ -40,7 +40,7 @@ impl Destination {
 
 /// The sort key of a GUID in OpenSM's maps.
 pub(super) fn rank(guid: Guid) -> u64 {
-    guid.0.swap_bytes()
+    guid.opensm_order()
 }
 
 /// All destinations in routing order. The port GUIDs of `first` come first; `scatter_first` applies
