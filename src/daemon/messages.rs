@@ -58,7 +58,6 @@ pub enum SaCommand {
     GetAliases {
         /// Alias GUIDs are returned as blocks of the ports of this fabric.
         fabric: Arc<Fabric>,
-        /// Receives the blocks.
         reply: oneshot::Sender<Vec<AliasBlock>>,
     },
     /// Replaces the multicast groups that partitions.conf defines.

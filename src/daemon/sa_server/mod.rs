@@ -63,7 +63,7 @@ use tracing::{debug, warn};
 /// Capacity of the request queues of all ports together.
 const MAX_QUEUED_REQUESTS: usize = 8192;
 
-/// What the server receives.
+/// Queues of the server's inputs.
 pub struct Inboxes {
     pub requests: mpsc::Receiver<Inbound>,
     pub commands: mpsc::Receiver<SaCommand>,
@@ -90,7 +90,6 @@ enum Input {
 /// A snapshot with its index; an error if indexing panicked.
 type Indexed = Result<(Arc<Subnet>, PathIndex), JoinError>;
 
-/// The SA server.
 pub struct SaServer {
     port: Arc<dyn MadPort>,
     responder: ResponderOwner,

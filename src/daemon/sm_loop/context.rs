@@ -30,7 +30,6 @@ impl From<Options> for Configuration {
 /// Reads the configuration again. On an error, which is logged, the old one stays in force.
 pub type ReloadFn = Box<dyn FnMut() -> Result<Configuration, String> + Send + Sync>;
 
-/// The manager's connections.
 pub struct ManagerContext {
     pub client: SmpClient,
     pub events: mpsc::UnboundedReceiver<SmEvent>,

@@ -51,7 +51,7 @@ pub struct Manager {
     retry_delay: Duration,
 }
 
-/// The polled master.
+/// The master SM, as polled by this standby SM.
 struct Master {
     /// Its last reply.
     info: SmInfo,
@@ -381,7 +381,6 @@ impl Manager {
         Instant::now() + Duration::from_millis(self.options.sminfo_polling_timeout.max(1).into())
     }
 
-    /// Polls the master.
     async fn poll(&mut self, pending: &mut PendingWork) {
         let next_poll = self.next_poll();
         let retries = self.options.polling_retry_number;

@@ -15,7 +15,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 
-/// The SMP server.
 pub struct SmpServer {
     client: SmpClient,
     sm_status: watch::Receiver<SmStatus>,

@@ -25,7 +25,7 @@ type Routed = (Arc<Fabric>, Arc<Plan>);
 /// Checks the transitions of a daemon one after the other.
 #[derive(Default)]
 pub struct TransitionMonitor {
-    /// What the devices held before the present plan is applied.
+    /// The routing in force before the present plan is applied.
     before: Option<Routed>,
     /// Queue and task of the checks.
     checker: Option<(mpsc::Sender<TransitionCheck>, JoinHandle<()>)>,

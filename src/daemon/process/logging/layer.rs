@@ -1,4 +1,4 @@
-//! `tracing` events → lines of the log.
+//! Formats `tracing` events as log lines.
 
 use super::{Shared, flags};
 use chrono::{DateTime, Local};
@@ -10,7 +10,7 @@ use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-/// The layer that writes OpenSM's lines.
+/// A layer that writes events to the log in OpenSM's format.
 pub struct LogLayer(Arc<Shared>);
 
 impl LogLayer {
@@ -18,10 +18,10 @@ impl LogLayer {
         Self(shared)
     }
 
-    /// Events with a flag of their own are judged when the flag is known.
+    /// Events with a `flags` field are always of interest; the field is checked when they occur.
     fn interest(&self, metadata: &Metadata<'_>) -> Interest {
-        let special = metadata.fields().field("flags").is_some();
-        if special || self.0.enabled(flag_of(metadata.level())) {
+        let has_flags = metadata.fields().field("flags").is_some();
+        if has_flags || self.0.enabled(flag_of(metadata.level())) {
             Interest::always()
         } else {
             Interest::never()
@@ -29,7 +29,7 @@ impl LogLayer {
     }
 }
 
-/// The flag a level belongs to.
+/// The log flag that corresponds to a level.
 fn flag_of(level: &Level) -> u8 {
     match *level {
         Level::ERROR | Level::WARN => flags::ERROR,
@@ -49,63 +49,65 @@ impl<S: Subscriber> Layer<S> for LogLayer {
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(if self.shows(flags::DEBUG) {
+        Some(if self.is_enabled(flags::DEBUG) {
             LevelFilter::TRACE
-        } else if self.shows(flags::VERBOSE) {
+        } else if self.is_enabled(flags::VERBOSE) {
             LevelFilter::DEBUG
         } else {
-            // Major events are INFO events, and those are always shown.
+            // Major events, which are always enabled, have this level.
             LevelFilter::INFO
         })
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let metadata = event.metadata();
-        let mut line = Line { flags: flag_of(metadata.level()), ..Line::default() };
-        event.record(&mut line);
-        if !self.0.enabled(line.flags) {
+        let mut fields = EventFields { flags: flag_of(metadata.level()), ..EventFields::default() };
+        event.record(&mut fields);
+        if !self.0.enabled(fields.flags) {
             return;
         }
         let mut text = String::with_capacity(128);
         if *metadata.level() == Level::WARN {
             text.push_str("WARNING: ");
         }
-        text.push_str(&line.message);
-        text.push_str(&line.fields);
-        let place = line.place.as_deref().unwrap_or_else(|| place(metadata.target()));
+        text.push_str(&fields.message);
+        text.push_str(&fields.others);
+        let place = fields.place.as_deref().unwrap_or_else(|| place(metadata.target()));
         let now = Local::now();
-        self.0.sink().write(&now, line.flags, (!line.bare).then_some(place), &text);
+        self.0.sink().write(&now, fields.flags, (!fields.is_bare).then_some(place), &text);
     }
 }
 
 impl LogLayer {
-    fn shows(&self, flag: u8) -> bool {
+    fn is_enabled(&self, flag: u8) -> bool {
         self.0.flags.load(std::sync::atomic::Ordering::Relaxed) & flag != 0
     }
 }
 
-/// The place in the program: the path without the crate's name.
+/// The module path without the name of the crate.
 fn place(target: &str) -> &str {
     target.strip_prefix("torus_sm::").unwrap_or(target)
 }
 
-/// What an event says.
+/// The fields of an event.
 #[derive(Default)]
-struct Line {
+struct EventFields {
     flags: u8,
-    bare: bool,
-    /// The place the event names in stead of its own.
+    /// The line has no module name.
+    is_bare: bool,
+    /// A module name that replaces the event's own.
     place: Option<String>,
     message: String,
-    fields: String,
+    /// All other fields, as ` name=value`.
+    others: String,
 }
 
-impl Visit for Line {
+impl Visit for EventFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         // Writing to a String cannot fail.
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
-            name => write!(self.fields, " {name}={value:?}"),
+            name => write!(self.others, " {name}={value:?}"),
         };
     }
 
@@ -126,13 +128,13 @@ impl Visit for Line {
 
     fn record_bool(&mut self, field: &Field, value: bool) {
         match field.name() {
-            "bare" => self.bare = value,
+            "bare" => self.is_bare = value,
             _ => self.record_debug(field, &value),
         }
     }
 }
 
-/// The head of a line, up to the message.
+/// The beginning of a line, up to the module name.
 pub(super) fn head(now: &DateTime<Local>, thread: i32, flags: u8) -> String {
     let micros = now.timestamp_subsec_micros().min(999_999);
     format!("{} {micros:06} [{thread:04X}] 0x{flags:02x} -> ", now.format("%b %d %H:%M:%S"))

@@ -1,4 +1,4 @@
-//! Where the lines go: file, standard output or standard error, and syslog.
+//! Writes log lines to a file, standard output or standard error, and major events to syslog.
 
 use super::{LogConfig, flags, layer};
 use chrono::{DateTime, Local};
@@ -7,14 +7,11 @@ use std::io::{self, BufWriter, Write as _};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
-/// Where the log goes.
+/// The destination of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Destination {
-    /// Standard output.
     Stdout,
-    /// Standard error.
     Stderr,
-    /// A file.
     File(PathBuf),
 }
 
@@ -30,16 +27,16 @@ impl From<&str> for Destination {
 
 /// Facility daemon, severity info (RFC 3164).
 const SYSLOG_PRIORITY: u8 = 3 << 3 | 6;
-const SYSLOG: &str = "/dev/log";
+const SYSLOG_SOCKET: &str = "/dev/log";
 
-/// The open log.
+/// The open destination of the log.
 pub(super) struct Sink {
     config: LogConfig,
     out: Out,
-    /// Bytes in the file.
+    /// Size of the file in bytes.
     size: u64,
-    /// The last write failed and that was told.
-    failing: bool,
+    /// The last write failed, which was reported.
+    is_failing: bool,
 }
 
 enum Out {
@@ -61,7 +58,7 @@ impl Out {
 impl Sink {
     pub(super) fn open(config: &LogConfig) -> io::Result<Self> {
         let (out, size) = open_out(&config.destination, config.append)?;
-        Ok(Self { config: config.clone(), out, size, failing: false })
+        Ok(Self { config: config.clone(), out, size, is_failing: false })
     }
 
     pub(super) fn reopen(&mut self) -> io::Result<()> {
@@ -78,10 +75,10 @@ impl Sink {
 
     pub(super) fn flush(&mut self) {
         let outcome = self.out.writer().flush();
-        self.note(outcome);
+        self.report(outcome);
     }
 
-    /// Writes one line; `place` is where it comes from.
+    /// Writes one line; `place` is the name of its module.
     pub(super) fn write(
         &mut self,
         now: &DateTime<Local>,
@@ -108,7 +105,7 @@ impl Sink {
     fn write_line(&mut self, line: &str) {
         if self.config.max_size > 0 && self.size > self.config.max_size {
             eprintln!(
-                "torus-sm: the log is larger than {} bytes and starts again",
+                "torus-sm: the log exceeds {} bytes (log_max_size) and is truncated",
                 self.config.max_size
             );
             self.truncate();
@@ -122,31 +119,31 @@ impl Sink {
         if outcome.is_ok() {
             self.size += line.len() as u64;
         }
-        self.note(outcome);
+        self.report(outcome);
     }
 
-    /// Empties the file; it was opened for appending, so that writing goes on at its start.
+    /// Truncates the file. It is opened for appending, so that further lines go to its start.
     fn truncate(&mut self) {
         let outcome = match &mut self.out {
             Out::File(out) => out.flush().and_then(|()| out.get_ref().set_len(0)),
             Out::Stdout(_) | Out::Stderr(_) => Ok(()),
         };
         self.size = 0;
-        self.note(outcome);
+        self.report(outcome);
     }
 
-    /// Tells about the first of a row of failures: there is no log to tell it to.
-    fn note(&mut self, outcome: io::Result<()>) {
+    /// Reports the first of consecutive failures on standard error.
+    fn report(&mut self, outcome: io::Result<()>) {
         if let Err(error) = &outcome
-            && !self.failing
+            && !self.is_failing
         {
             eprintln!("torus-sm: cannot write the log: {error}");
         }
-        self.failing = outcome.is_err();
+        self.is_failing = outcome.is_err();
     }
 
-    /// Sends a major event to syslog, and prints it unless the log is printed anyway. Neither
-    /// may hold the daemon up: what fails is lost.
+    /// Sends a major event to syslog, and prints it unless standard output is the log. Failures are
+    /// ignored, and nothing blocks.
     fn announce(&self, now: &DateTime<Local>, body: &str) {
         if !matches!(self.out, Out::Stdout(_)) {
             let _ = writeln!(io::stdout(), "{body}");
@@ -158,7 +155,7 @@ impl Sink {
         );
         let _ = UnixDatagram::unbound().and_then(|socket| {
             socket.set_nonblocking(true)?;
-            socket.send_to(packet.as_bytes(), SYSLOG)
+            socket.send_to(packet.as_bytes(), SYSLOG_SOCKET)
         });
     }
 }
@@ -177,7 +174,7 @@ fn open_out(destination: &Destination, append: bool) -> io::Result<(Out, u64)> {
     };
     let file = OpenOptions::new().create(true).append(true).open(path)?;
     if !append {
-        // Of devices such as /dev/null there is nothing to take away.
+        // Devices such as /dev/null cannot be truncated.
         if file.metadata()?.is_file() {
             file.set_len(0)?;
         }

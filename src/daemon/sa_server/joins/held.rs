@@ -14,7 +14,7 @@ use tokio::time::Instant;
 /// Maximum time a reply is held; clients retransmit after 1 s.
 pub(super) const MAX_HOLD_TIME: Duration = Duration::from_millis(800);
 
-/// Maximum number of held replies; beyond it, the oldest is released. One per LID.
+/// Maximum number of held replies: one per LID. If exceeded, the oldest is released.
 const MAX_HELD_REPLIES: usize = 65_536;
 
 /// Held and released replies.

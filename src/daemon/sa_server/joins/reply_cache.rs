@@ -16,13 +16,12 @@ use tokio::time::Instant;
 /// Time a reply is kept; clients have given up by then.
 const KEEP_TIME: Duration = Duration::from_secs(10);
 
-/// Maximum number of kept replies; beyond it, the oldest are dropped.
+/// Maximum number of kept replies. If exceeded, the oldest are dropped.
 const MAX_KEPT_REPLIES: usize = 16_384;
 
 /// Source LID, QPN and group of a membership. Requests without MGID are distinct by their digest.
 type Subject = (Lid, u32, [u8; 16]);
 
-/// The kept replies.
 #[derive(Debug, Default)]
 pub(super) struct ReplyCache {
     kept: HashMap<Subject, (RequestKey, Reply)>,
