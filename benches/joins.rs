@@ -34,7 +34,7 @@ use torus_sm::wire::mad::Method;
 const QUIET: Duration = Duration::from_secs(3);
 
 /// Time limit for the subnet to come up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const BRING_UP_TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Case {
     who: String,
@@ -155,7 +155,7 @@ impl Program {
     /// True once the subnet is up, false after the time limit.
     async fn is_up(&self) -> bool {
         let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < BRING_UP_TIMEOUT {
             let log = std::fs::read_to_string(&self.log).unwrap_or_default();
             if log.contains("SUBNET UP") {
                 return true;

@@ -9,7 +9,7 @@
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use std::path::Path;
 use std::sync::Arc;
-use testkit::planning::Site;
+use testkit::planning::PlanSetup;
 use torus_sm::apply::Acknowledged;
 use torus_sm::apply::delta::{Delta, SetRequest};
 use torus_sm::config::torus::TorusConfig;
@@ -35,7 +35,7 @@ const ENGINES: &str = "torus-2QoS,no_fallback";
 
 /// A fabric that is up.
 struct Running {
-    site: Site,
+    site: PlanSetup,
     fabric: Arc<Fabric>,
     chain: Chain,
     config: Result<TorusConfig, Vec<Note>>,
@@ -56,7 +56,7 @@ impl Running {
     /// The fabric once `shape` is planned and programmed. With `groups` all hosts are in one
     /// multicast group.
     fn new(shape: &Shape, groups: bool) -> Self {
-        let site = Site::generated(shape, ENGINES, true);
+        let site = PlanSetup::generated(shape, ENGINES, true);
         let chain =
             Chain::parse(ENGINES, &EngineRegistry::standard(Arc::default())).expect("an engine");
         let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &site.torus_conf);
@@ -143,7 +143,7 @@ impl Running {
     /// The snapshot without some links.
     fn without(&self, shape: &Shape, force: &Force, lost: &[([u16; 3], usize)]) -> Fabric {
         let broken = Shape { missing_links: lost.to_vec(), ..shape.clone() };
-        let mut fabric = Site::generated(&broken, ENGINES, true).fabric;
+        let mut fabric = PlanSetup::generated(&broken, ENGINES, true).fabric;
         settle(&mut fabric, &force.foundation.plan_baseline().plan);
         fabric
     }

@@ -2,12 +2,12 @@
 //! channel dependency graph.
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use testkit::planning::Site;
+use testkit::planning::PlanSetup;
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::{Checks, verify};
 
 fn check(c: &mut Criterion, name: &str, shape: &Shape) {
-    let site = Site::generated(shape, "torus-2QoS,no_fallback", true);
+    let site = PlanSetup::generated(shape, "torus-2QoS,no_fallback", true);
     let plan = site.plan(&[]).expect("a healthy torus");
     let checks = Checks::new(true);
     c.bench_function(name, |b| {

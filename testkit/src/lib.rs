@@ -30,7 +30,7 @@ pub mod transition;
 
 pub use cluster::{SimCluster, Sm, settle};
 pub use ibsim::{Ibsim, have};
-pub use process::{PATIENCE, Running, own_program, test_name, tool, torus_sm, wait_for};
+pub use process::{Running, START_TIMEOUT, own_program, test_name, tool, torus_sm, wait_for};
 pub use simulator::Simulator;
 
 use std::sync::Mutex;

@@ -16,7 +16,7 @@ use torus_sm::plan::{Plan, partitions};
 use torus_sm::sim::generate::Shape;
 
 /// A fabric with its configuration.
-pub struct Site {
+pub struct PlanSetup {
     pub fabric: Fabric,
     pub options: Options,
     /// The LIDs to keep.
@@ -30,7 +30,7 @@ pub fn options(engine: &str, qos: bool) -> Options {
     Options { routing_engine: Some(engine.to_owned()), qos, ..Options::default() }
 }
 
-impl Site {
+impl PlanSetup {
     /// The snapshot of `topology` from its node `local`.
     pub fn new(topology: &Topology, local: usize, options: Options, torus_conf: String) -> Self {
         let fabric =

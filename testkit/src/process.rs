@@ -6,7 +6,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// Time limit for the start of any program.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The full path of an installed program; prints SKIPPED if there is none.
 pub fn tool(name: &str) -> Option<PathBuf> {

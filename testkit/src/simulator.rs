@@ -1,6 +1,6 @@
 //! A fabric simulated by torus-sm in a process of its own, and unmodified programs on it.
 
-use crate::process::{PATIENCE, Running, tool, torus_sm, wait_for};
+use crate::process::{Running, START_TIMEOUT, tool, torus_sm, wait_for};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -48,7 +48,7 @@ impl Simulator {
             .stderr(output)
             .spawn()
             .expect("torus-sm starts");
-        wait_for(&dir.path().join("sim.out"), "until interrupted", PATIENCE);
+        wait_for(&dir.path().join("sim.out"), "until interrupted", START_TIMEOUT);
         Self { dir, process: Running(child) }
     }
 

@@ -31,7 +31,7 @@ fn error(line: &str) -> String {
 }
 
 #[test]
-fn getopts_spellings_are_one() {
+fn getopt_spellings_are_equivalent() {
     let base = Options::default;
     let cases: Vec<(&[&str], Options)> = vec![
         (
@@ -78,7 +78,7 @@ fn getopts_spellings_are_one() {
 }
 
 #[test]
-fn what_is_not_in_the_file_is_kept_beside() {
+fn options_without_a_key_are_kept_beside_the_file() {
     let args = daemon("-F /tmp/x.conf -once --pidfile /run/x.pid -g 0 -d5");
     assert_eq!(args.config_file(), (Path::new("/tmp/x.conf"), true));
     assert!(args.once && args.ask_for_port && args.trace_port);
@@ -114,7 +114,7 @@ fn other_commands_are_recognised() {
 }
 
 #[test]
-fn errors_say_what_would_be_right() {
+fn errors_suggest_the_right_usage() {
     for (line, expected) in [
         ("--foo", "unexpected argument '--foo' found"),
         (
@@ -149,7 +149,7 @@ fn errors_say_what_would_be_right() {
 }
 
 #[test]
-fn what_has_no_effect_is_told() {
+fn options_without_effect_are_reported() {
     let args = daemon("-d10 -o stray -- --qos");
     let texts: Vec<&str> = args.notes.iter().map(|note| note.text.as_str()).collect();
     assert_eq!(
@@ -183,7 +183,7 @@ fn simulations_have_a_shape_and_the_daemons_options() {
 }
 
 #[test]
-fn wrong_simulations_are_refused() {
+fn invalid_simulations_are_rejected() {
     for line in [
         "sim",
         "sim 0x5",
@@ -205,7 +205,7 @@ fn wrong_simulations_are_refused() {
 
 /// As with `torus-sm --help | head`.
 #[test]
-fn help_that_nobody_reads_to_its_end_is_no_failure() {
+fn help_into_a_closed_pipe_succeeds() {
     for words in [&["--help"][..], &["check", "--help"], &["--version"]] {
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);

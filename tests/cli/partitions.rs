@@ -73,7 +73,7 @@ fn the_examples_of_our_manual_are_right() {
 /// The cases that opensm(8) calls equivalent: no rule for the default partition, no file, and
 /// OpenSM before it had partitions.
 #[test]
-fn rules_that_the_manual_calls_equivalent_are() {
+fn rules_that_the_manual_calls_equivalent_agree() {
     let shape = Shape { hosts: 2, router: true, ..Shape::torus([3, 1, 1]) };
     let topology = shape.build().expect("a ring");
     let fabric =
@@ -118,7 +118,7 @@ fn rules_that_the_manual_calls_equivalent_are() {
 /// The P_Key at index 0 of the subnet manager's port: as in OpenSM a later entry for the port in
 /// the same partition cancels `indx0`, and the previous key does not return.
 #[test]
-fn index_0_is_taken_back() {
+fn a_later_entry_cancels_index_0() {
     let shape = Shape { hosts: 2, ..Shape::torus([3, 1, 1]) };
     let topology = shape.build().expect("a ring");
     let fabric =
@@ -455,7 +455,7 @@ impl Random {
 }
 
 #[test]
-fn a_wrong_file_keeps_the_daemon_from_starting_and_a_reload_from_counting() {
+fn a_wrong_file_prevents_the_start_and_is_ignored_on_reload() {
     if !have(&["ibsim", "smpquery"]) {
         return;
     }
@@ -499,7 +499,7 @@ fn check(folder: &Path, words: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn check_shows_all_that_is_wrong() {
+fn check_reports_all_mistakes() {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
     write(
@@ -536,7 +536,7 @@ fn check_shows_all_that_is_wrong() {
 }
 
 #[test]
-fn check_shows_what_partitions_come_to() {
+fn check_shows_the_resulting_partitions() {
     let folder = tempfile::tempdir().expect("a folder");
     let shape = Shape { hosts: 1, ..Shape::torus([3, 1, 1]) };
     let topology = shape.build().expect("a ring");
@@ -569,7 +569,7 @@ fn check_shows_what_partitions_come_to() {
 }
 
 #[test]
-fn check_shows_what_qos_comes_to() {
+fn check_shows_the_resulting_qos() {
     let folder = tempfile::tempdir().expect("a folder");
     let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
     let topology = shape.build().expect("a torus");

@@ -86,7 +86,7 @@ fn the_text_says_the_same() {
 }
 
 #[test]
-fn what_is_refused_is_explained_and_drawn() {
+fn rejected_fabrics_are_explained_and_drawn() {
     let folder = tempfile::tempdir().expect("a folder");
     let picture = folder.path().join("torus.svg");
     let holes = ["5x5x1", "--missing-switch", "1,1", "--missing-switch", "3,3"];
@@ -278,7 +278,7 @@ fn pairs_are_tried_once() {
 }
 
 #[test]
-fn wrong_requests_are_told_apart() {
+fn wrong_requests_have_distinct_errors() {
     for (words, code, text) in [
         (&["3x3", "--path", "1", "nobody"][..], 2, "no node has the description \"nobody\""),
         (&["3x3", "--path", "1"], 2, "--path <A> <B>"),
@@ -303,7 +303,7 @@ fn wrong_requests_are_told_apart() {
 }
 
 #[test]
-fn what_is_written_is_planned_alike() {
+fn written_fabrics_are_planned_the_same() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let place = folder.path().to_str().expect("UTF-8");
     let (code, generated) = json(&["4x3x3", "--hosts", "2", "--write", place]);

@@ -25,7 +25,7 @@ fn a_healthy_torus_is_written() {
 }
 
 #[test]
-fn what_is_missing_is_told() {
+fn missing_parts_are_reported() {
     let output = run(&["6x5x3", "--missing-switch", "2,2,1"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -45,7 +45,7 @@ fn the_result_goes_to_a_file() {
 }
 
 #[test]
-fn what_is_no_torus_is_refused() {
+fn other_topologies_are_rejected() {
     let output = run(&["1x1x1"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("this is no torus"), "{output:?}");

@@ -17,7 +17,7 @@ use torus_sm::wire::attr::{NodeKind, SmState};
 
 const SEEDS: u64 = 200;
 /// Time limit for recovery: a few sweep intervals, and retries.
-const PATIENCE: Duration = Duration::from_secs(120);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Pseudo-random numbers from a seed (SplitMix64).
 struct Dice(u64);
@@ -98,7 +98,7 @@ async fn until_none(
         if faults.is_empty() && is_well() {
             return Ok(start.elapsed());
         }
-        if start.elapsed() >= PATIENCE {
+        if start.elapsed() >= RECOVERY_TIMEOUT {
             return Err(faults);
         }
         sleep(Duration::from_millis(500)).await;
@@ -143,7 +143,7 @@ async fn survive(seed: u64) -> Result<Duration, String> {
         return told("not recovered", &faults);
     }
     // It stays that way, and no work is left.
-    sleep(PATIENCE).await;
+    sleep(RECOVERY_TIMEOUT).await;
     let faults = cluster.faults(&sm);
     if !faults.is_empty() {
         return told("recovered, then lost again", &faults);
@@ -164,7 +164,7 @@ fn run(seed: u64) -> Result<Duration, String> {
 }
 
 #[test]
-fn two_hundred_seeds_end_well() {
+fn the_daemon_recovers_from_the_faults_of_200_seeds() {
     let one = std::env::var("TORUS_SM_SEED").ok();
     let seeds = match one.map(|text| text.parse::<u64>().expect("TORUS_SM_SEED is a number")) {
         Some(seed) => seed..seed + 1,
@@ -197,14 +197,14 @@ fn two_hundred_seeds_end_well() {
 }
 
 /// Console commands while MADs are in motion, and the commands that repair lasting faults.
-struct Storm {
+struct FaultScript {
     dice: Dice,
     cables: Vec<[String; 2]>,
     nodes: Vec<String>,
     undo: Vec<String>,
 }
 
-impl Storm {
+impl FaultScript {
     fn new(cluster: &SimCluster, seed: u64) -> Self {
         let nodes = &cluster.topology.nodes;
         let end = |&(node, num): &(usize, PortNum)| format!("{}[{num}]", nodes[node].guid);
@@ -248,14 +248,14 @@ impl Storm {
 
 /// The simulator and the daemon survive 2,000 faults, and after all repairs the fabric is in order.
 #[tokio::test(start_paused = true)]
-async fn two_thousand_faults_by_the_console() {
+async fn the_daemon_survives_2000_console_faults() {
     let seed = std::env::var("TORUS_SM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let cluster = cluster("4x3x2", seed);
     let options = Options { exit_on_fatal: false, ..cluster.options() };
     let sm = cluster.start([0; 3], options);
     settle().await;
     assert_eq!(cluster.faults(&sm), [""; 0]);
-    let mut storm = Storm::new(&cluster, seed);
+    let mut storm = FaultScript::new(&cluster, seed);
     let (mut done, mut refused) = (0, 0);
     while done < 2000 {
         let line = storm.line();

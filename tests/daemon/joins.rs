@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use testkit::multicast::MulticastTrees;
-use testkit::planning::Site;
+use testkit::planning::PlanSetup;
 use testkit::sa_client::joins;
 use testkit::{SimCluster, Sm, settle};
 use torus_sm::config::torus::TorusConfig;
@@ -31,8 +31,8 @@ use torus_sm::wire::mad::Method;
 // ---- plans and their verification ----
 
 /// A fabric that is up, and the input of its plans except the groups.
-struct Ground {
-    site: Site,
+struct PlanContext {
+    site: PlanSetup,
     fabric: Arc<Fabric>,
     chain: Chain,
     config: Result<TorusConfig, Vec<Note>>,
@@ -40,9 +40,9 @@ struct Ground {
     pkeys: Arc<Vec<Vec<PkeyBlock>>>,
 }
 
-impl Ground {
+impl PlanContext {
     fn new(shape: &Shape, engine: &str) -> Self {
-        let site = Site::generated(shape, engine, true);
+        let site = PlanSetup::generated(shape, engine, true);
         Self {
             fabric: Arc::new(site.fabric.clone()),
             chain: Chain::parse(engine, &EngineRegistry::standard(Arc::default()))
@@ -97,12 +97,12 @@ impl Ground {
 }
 
 /// Groups by number whose members change; some share an MLID.
-struct Roster {
+struct RandomGroups {
     groups: BTreeMap<u16, GroupMembers>,
     ends: Vec<PortId>,
 }
 
-impl Roster {
+impl RandomGroups {
     const MLIDS: [u16; 6] = [0xC000, 0xC001, 0xC001, 0xC005, 0xC3FF, 0xC001];
 
     fn new(fabric: &Fabric) -> Self {
@@ -179,13 +179,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn plans_and_verdicts_after_changes_of_groups_equal_those_from_scratch(
+    fn incremental_plans_and_verdicts_of_groups_equal_full_ones(
         shape in shapes(),
         engine in prop::sample::select(vec!["torus-2QoS,no_fallback", "minhop"]),
         batches in batches(),
     ) {
-        let ground = Ground::new(&shape, engine);
-        let mut roster = Roster::new(&ground.fabric);
+        let ground = PlanContext::new(&shape, engine);
+        let mut roster = RandomGroups::new(&ground.fabric);
         let Some(mut plan) = ground.plan(&[]) else { return Ok(()) };
         let foundation = ground.foundation(&[], &plan).map(Arc::new);
         let mut proof =
@@ -215,13 +215,13 @@ proptest! {
     /// Wrong entries are found by verification of the changes, unless it declines to give a
     /// verdict.
     #[test]
-    fn corrupt_trees_do_not_pass(
+    fn corrupt_trees_are_rejected(
         shape in shapes(),
         joins in prop::collection::vec((0..6u16, any::<usize>()), 2..30),
         entries in prop::collection::vec((any::<usize>(), 0u8..12, any::<bool>()), 1..4),
     ) {
-        let ground = Ground::new(&shape, "torus-2QoS,no_fallback");
-        let mut roster = Roster::new(&ground.fabric);
+        let ground = PlanContext::new(&shape, "torus-2QoS,no_fallback");
+        let mut roster = RandomGroups::new(&ground.fabric);
         let Some(plan) = ground.plan(&[]) else { return Ok(()) };
         let Some(foundation) = ground.foundation(&[], &plan).map(Arc::new) else { return Ok(()) };
         let Some(mut proof) = MulticastVerifier::new(foundation, &ground.fabric, &plan) else {
@@ -248,9 +248,9 @@ proptest! {
 
 /// On a torus without faults verification of the changed trees suffices for any join.
 #[test]
-fn groups_of_a_whole_torus_need_no_second_look() {
-    let ground = Ground::new(&Shape { hosts: 2, ..Shape::torus([4, 5, 3]) }, "torus-2QoS");
-    let mut roster = Roster::new(&ground.fabric);
+fn groups_of_an_intact_torus_need_no_full_verification() {
+    let ground = PlanContext::new(&Shape { hosts: 2, ..Shape::torus([4, 5, 3]) }, "torus-2QoS");
+    let mut roster = RandomGroups::new(&ground.fabric);
     let mut plan = Arc::new(ground.plan(&[]).expect("a torus"));
     let foundation = ground.foundation(&[], &plan).expect("a clean plan");
     let known = MulticastVerifier::new(Arc::new(foundation), &ground.fabric, &plan);
@@ -293,7 +293,7 @@ fn mft_sets(cluster: &SimCluster) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_joins_take_few_blocks_and_what_is_left_is_released() {
+async fn many_joins_write_few_blocks_and_leaves_release_them() {
     const GROUPS: usize = 40;
     let cluster = SimCluster::healthy("4x4x3", 2);
     let sm = up(&cluster).await;
@@ -339,7 +339,7 @@ async fn many_joins_take_few_blocks_and_what_is_left_is_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lone_join_is_answered_as_soon_as_its_branch_is_there() {
+async fn a_single_join_is_answered_once_its_branch_is_written() {
     let cluster = SimCluster::healthy("4x4x1", 1);
     let sm = up(&cluster).await;
     let hosts = joins::hosts(&cluster.topology);

@@ -62,7 +62,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn hup_reads_the_configuration_again_and_keeps_the_old_one_if_it_is_wrong() {
+fn hup_reloads_the_configuration_unless_it_is_wrong() {
     let Some(sim) = ring() else { return };
     configure(&sim, "sweep_interval 100\n");
     let daemon = start(&sim, &[]);
@@ -86,7 +86,7 @@ fn hup_reads_the_configuration_again_and_keeps_the_old_one_if_it_is_wrong() {
 }
 
 #[test]
-fn usr1_opens_the_log_anew() {
+fn usr1_reopens_the_log() {
     let Some(sim) = ring() else { return };
     configure(&sim, "");
     let daemon = start(&sim, &[]);
@@ -152,7 +152,7 @@ fn in_the_background_it_fails_like_in_the_foreground() {
 }
 
 #[test]
-fn what_is_wrong_with_the_torus_is_told_and_minhop_steps_in() {
+fn torus_errors_are_logged_and_minhop_is_used() {
     let Some(sim) = ring() else { return };
     configure(&sim, "");
     let torus = sim.dir().join("torus-2QoS.conf");
@@ -175,7 +175,7 @@ fn without_fabric(dir: &Path, args: &[&str]) -> Output {
 }
 
 #[test]
-fn exit_codes_tell_who_is_to_blame() {
+fn exit_codes_distinguish_causes() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let dir = dir.path();
     fs::write(dir.join("wrong.conf"), "lmc 1\nlmc 8\nqos maybe\n").expect("a file");

@@ -113,7 +113,7 @@ async fn a_lost_cable_is_routed_around_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_what_was_asked_along_a_lost_cable() {
+async fn smps_over_a_lost_link_delay_nothing() {
     let cluster = SimCluster::healthy("3x3x3", 1);
     let sm = up(&cluster).await;
     let places = (0..27).map(|n: u16| [n % 3, n / 3 % 3, n / 9]);
@@ -134,7 +134,7 @@ async fn nobody_waits_for_what_was_asked_along_a_lost_cable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_refusing_everything_stays_and_the_operator_knows_why() {
+async fn a_rejected_fabric_keeps_its_tables_and_the_reason_is_logged() {
     let cluster = SimCluster::healthy("5x5x1", 1);
     let dumps = |options: Options| Options { log_flags: 0x43, ..options };
     let alone = Some("torus-2QoS,no_fallback".into());
@@ -181,7 +181,7 @@ async fn while_refusing_everything_stays_and_the_operator_knows_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_still_works_is_counted_by_following_packets() {
+async fn working_paths_are_counted_by_following_packets() {
     let cluster = SimCluster::healthy("3x3x1", 2);
     let alone = Some("torus-2QoS,no_fallback".into());
     let sm = cluster.start(ORIGIN, Options { routing_engine: alone, ..cluster.options() });
@@ -264,7 +264,7 @@ async fn a_new_description_is_noticed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_that_start_anew_are_configured_again() {
+async fn rebooted_nodes_are_configured_again() {
     let cluster = SimCluster::healthy("4x4x1", 1);
     let sm = up(&cluster).await;
     let tables = cluster.tables();
@@ -283,7 +283,7 @@ async fn nodes_that_start_anew_are_configured_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_switch_holds_nobody_up() {
+async fn a_dead_switch_delays_nothing() {
     let cluster = SimCluster::healthy("4x4x1", 1);
     let sm = up(&cluster).await;
     let dead = cluster.shape.switch_guid([2, 2, 0]);
@@ -393,7 +393,7 @@ fn master_of(cluster: &SimCluster, guid: Guid) -> Lid {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_the_better_rules_and_the_other_takes_over() {
+async fn the_better_of_two_managers_is_master_and_the_other_takes_over() {
     let cluster = SimCluster::healthy("4x4x1", 1);
     let corner = [2, 3, 0];
     let far = cluster.shape.host_guid([1, 1, 0], 0);
@@ -420,7 +420,7 @@ async fn of_two_the_better_rules_and_the_other_takes_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_that_start_together_agree() {
+async fn two_managers_that_start_together_elect_one_master() {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let with_priority = |sm_priority| Options { sm_priority, ..cluster.options() };
     let worse = cluster.start(ORIGIN, with_priority(3));
@@ -525,7 +525,7 @@ async fn optimized_switches_take_a_mapping_for_many_ports() {
 
 /// A switch that rejects SL to VL mappings is an error in each sweep, unless errors are suppressed.
 #[tokio::test(start_paused = true)]
-async fn refused_mappings_count_unless_they_are_suppressed() {
+async fn rejected_mappings_are_errors_unless_suppressed() {
     let cluster = SimCluster::new(Shape::torus([3, 3, 1]), Hardware::default(), 1);
     let switch = cluster.shape.switch_guid([1, 1, 0]);
     assert!(cluster.fabric.misbehave(switch, Misbehaviour::RefusesSlToVl));

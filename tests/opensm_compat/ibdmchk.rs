@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use testkit::planning::{Site, options};
+use testkit::planning::{PlanSetup, options};
 use testkit::torus::failures::{all_failures, case, name};
 use testkit::{in_parallel, setting};
 use torus_sm::fabric::{Fabric, ibnet};
@@ -53,7 +53,7 @@ fn judge(fabric: &Fabric, plan: &Plan) -> Option<String> {
 
 /// Asserts that both programs find all paths in the plan for a fabric and some groups, and that
 /// ibdmchk finds no credit loop. Returns whether we find one; `None` if ibdmchk is not installed.
-fn has_loop(name: &str, site: &Site, groups: &[GroupMembers]) -> Option<bool> {
+fn has_loop(name: &str, site: &PlanSetup, groups: &[GroupMembers]) -> Option<bool> {
     let plan = site.plan(groups).unwrap_or_else(|no| panic!("{name}: {no:?}"));
     let verified = verify(&site.fabric, plan, &Checks::new(site.options.qos));
     let verified = verified.unwrap_or_else(|failure| panic!("{name}: {failure}"));
@@ -75,27 +75,27 @@ fn has_loop(name: &str, site: &Site, groups: &[GroupMembers]) -> Option<bool> {
 
 /// Asserts that both programs find all paths and no credit loop, with all channel adapters in a
 /// group.
-fn assert_clean(name: &str, site: &Site) {
+fn assert_clean(name: &str, site: &PlanSetup) {
     assert_ne!(has_loop(name, site, &[everybody(&site.fabric)]), Some(true), "{name}");
 }
 
 #[test]
 fn healthy_tori_have_all_paths_and_no_credit_loop() {
     for radix in [[6, 5, 1], [3, 3, 3], [4, 4, 4]] {
-        let site = Site::generated(&Shape::torus(radix), TORUS, true);
+        let site = PlanSetup::generated(&Shape::torus(radix), TORUS, true);
         assert_clean(&format!("{radix:?}"), &site);
     }
 }
 
 /// A fabric of the vectors, seen from its first channel adapter that has a link.
-fn vector(folder: &Path) -> Site {
+fn vector(folder: &Path) -> PlanSetup {
     let net = folder.join("fabric.net");
     let topology = ibnet::parse(&net, &fs::read_to_string(&net).unwrap()).unwrap();
     let is_cabled = |node: usize| topology.cables.iter().flatten().any(|end| end.0 == node);
     let is_host = |node: &usize| topology.nodes[*node].kind == NodeKind::Ca && is_cabled(*node);
     let local = (0..topology.nodes.len()).find(is_host).unwrap();
     let conf = fs::read_to_string(folder.join("torus-2QoS.conf")).unwrap();
-    Site::new(&topology, local, options(TORUS, true), conf)
+    PlanSetup::new(&topology, local, options(TORUS, true), conf)
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn single_failures_leave_all_paths_and_no_credit_loop() {
     let with_group = in_parallel(chosen.len(), |index| {
         let case = case(chosen[index]);
         let options = options(TORUS, true);
-        let site = Site::new(&case.topology, case.local, options, case.config.clone());
+        let site = PlanSetup::new(&case.topology, case.local, options, case.config.clone());
         let name = name(chosen[index]);
         assert_eq!(has_loop(&name, &site, &[]), Some(false), "{name}");
         has_loop(&name, &site, &[everybody(&site.fabric)]) == Some(true)
@@ -158,14 +158,14 @@ fn single_failures_leave_all_paths_and_no_credit_loop() {
 }
 
 /// Asserts that both programs find a credit loop.
-fn assert_loop(site: &Site, plan: &Plan) {
+fn assert_loop(site: &PlanSetup, plan: &Plan) {
     let Some(text) = judge(&site.fabric, plan) else { return };
     assert!(text.contains(CREDIT_LOOP), "{text}");
 }
 
 #[test]
 fn shortest_paths_around_a_ring_are_a_credit_loop() {
-    let site = Site::generated(&Shape::torus([5, 1, 1]), "minhop", false);
+    let site = PlanSetup::generated(&Shape::torus([5, 1, 1]), "minhop", false);
     let plan = site.plan(&[]).expect("minhop routes anything");
     let verified = verify(&site.fabric, plan, &Checks::new(false)).expect("a warning");
     let cycle = verified.summary().cycle.as_ref().expect("a credit loop");
@@ -174,8 +174,8 @@ fn shortest_paths_around_a_ring_are_a_credit_loop() {
 }
 
 #[test]
-fn a_torus_whose_sls_share_a_vl_is_refused() {
-    let site = Site::generated(&Shape::torus([5, 5, 1]), TORUS, true);
+fn a_torus_whose_sls_share_a_vl_is_rejected() {
+    let site = PlanSetup::generated(&Shape::torus([5, 5, 1]), TORUS, true);
     let mut plan = site.plan(&[]).expect("a healthy torus");
     for (_, _, map) in plan.qos.sl_to_vl.iter_mut().flatten() {
         *map = SlToVl::default();

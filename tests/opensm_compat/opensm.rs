@@ -19,10 +19,10 @@ use torus_sm::wire::attr::NodeKind;
 pub(crate) const PROGRAMS: [&str; 2] = ["ibsim", "opensm"];
 
 /// Time limit for OpenSM's routing, which usually takes half a second.
-const PATIENCE: Duration = Duration::from_secs(120);
+const ROUTING_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Time limit until OpenSM's multicast tables are right.
-const PATIENCE_WITH_TREES: Duration = Duration::from_secs(15);
+const MULTICAST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Number of path SLs compared per fabric; all of them on smaller fabrics.
 const PATHS: usize = 2000;
@@ -94,7 +94,7 @@ fn routes(opensm: &mut Running, log: &Path) -> bool {
         }
         let status = opensm.0.try_wait().expect("a child of ours");
         assert!(status.is_none(), "OpenSM leaves with {status:?}:\n{text}");
-        assert!(start.elapsed() < PATIENCE, "OpenSM does not come to an end:\n{text}");
+        assert!(start.elapsed() < ROUTING_TIMEOUT, "OpenSM does not come to an end:\n{text}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -241,7 +241,7 @@ fn differing_trees(ours: &Mfts, dump: &Path) -> String {
     loop {
         let theirs = mfts(&fs::read_to_string(dump).unwrap_or_default());
         let differences = testkit::dumps::differences(ours, &theirs);
-        if differences.is_empty() || start.elapsed() > PATIENCE_WITH_TREES {
+        if differences.is_empty() || start.elapsed() > MULTICAST_TIMEOUT {
             return differences;
         }
         std::thread::sleep(Duration::from_millis(10));

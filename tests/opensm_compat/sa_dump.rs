@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use testkit::sa_client::{DEFAULT_PREFIX, UmadClient, is_inside, request, run_inside};
-use testkit::{PATIENCE, Running, Simulator, have, own_program, tool, torus_sm, wait_for};
+use testkit::{Running, START_TIMEOUT, Simulator, have, own_program, tool, torus_sm, wait_for};
 use torus_sm::ids::{Gid, Guid, Lid, Pkey};
 use torus_sm::wire::mad::{Mad, Method};
 use torus_sm::wire::record::tables::GuidInfoRecord;
@@ -42,7 +42,7 @@ impl Site {
             .stderr(Stdio::null())
             .spawn();
         let running = Running(child.expect("the manager starts"));
-        wait_for(&dir.join("sm.log"), "SUBNET UP", PATIENCE);
+        wait_for(&dir.join("sm.log"), "SUBNET UP", START_TIMEOUT);
         running
     }
 
@@ -62,7 +62,7 @@ impl Site {
             let counts = [("mcm_port:", 4), ("InformInfo Record:", 3), ("Service Record:", 2)];
             counts.iter().all(|(start, count)| text.matches(start).count() == *count)
         };
-        let patience = Instant::now() + PATIENCE;
+        let patience = Instant::now() + START_TIMEOUT;
         loop {
             let text = fs::read_to_string(&file).unwrap_or_default();
             if has_all(&text) {
@@ -96,7 +96,7 @@ impl Site {
 }
 
 #[test]
-fn what_one_manager_wrote_the_other_reads() {
+fn each_manager_reads_the_dump_of_the_other() {
     if !have(&["opensm", "saquery"]) {
         return;
     }
@@ -193,7 +193,7 @@ impl Client {
 }
 
 #[test]
-#[ignore = "run inside a fabric, by what_one_manager_wrote_the_other_reads"]
+#[ignore = "run inside a fabric, by each_manager_reads_the_dump_of_the_other"]
 fn inside_writes() {
     let Some(client) = Client::here() else { return };
     client.join(1, JoinState::FULL);
@@ -218,7 +218,7 @@ fn inside_writes() {
 }
 
 #[test]
-#[ignore = "run inside a fabric, by what_one_manager_wrote_the_other_reads"]
+#[ignore = "run inside a fabric, by each_manager_reads_the_dump_of_the_other"]
 fn inside_sends_and_hears() {
     let Some(client) = Client::here() else { return };
     client.join(1, JoinState::SEND_ONLY);

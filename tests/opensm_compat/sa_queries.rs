@@ -43,7 +43,6 @@ impl Answer {
     /// No such record (IBA vol. 1, 15.4.4).
     pub(crate) const NO_RECORDS: Self = Self { status: 0x0300, value: 0 };
 
-    /// Success.
     pub(crate) fn granted(value: u16) -> Self {
         Self { status: 0, value }
     }

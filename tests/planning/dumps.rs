@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use testkit::planning::{Site, options};
+use testkit::planning::{PlanSetup, options};
 use torus_sm::config::guid2lid;
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, ibnet};
@@ -19,10 +19,10 @@ fn golden(name: &str) -> String {
 }
 
 /// The fabric with OpenSM's LIDs, seen from its first switch when all links are up.
-fn site() -> Site {
+fn site() -> PlanSetup {
     let net = golden("fabric.net");
     let topology = ibnet::parse(Path::new("fabric.net"), &net).expect("a fabric");
-    let mut site = Site::new(&topology, 0, options("minhop", true), String::new());
+    let mut site = PlanSetup::new(&topology, 0, options("minhop", true), String::new());
     let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
     site.fabric = Fabric::from_topology(&topology, 0, &view).expect("node 0");
     let (lids, diagnostics) = guid2lid::parse(Path::new("guid2lid"), &golden("guid2lid"), 0);
@@ -80,7 +80,7 @@ fn path_sls_have_a_line_for_each_pair_of_hosts() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_an_error_with_its_name() {
+fn a_missing_folder_is_an_error_with_its_name() {
     let site = site();
     let plan = site.plan(&[]).expect("minhop routes anything");
     let dir = tempfile::tempdir().expect("a temporary folder");

@@ -3,7 +3,7 @@
 //! in the end the devices hold the plan. Without that order the same changes cause loops and
 //! losses.
 
-use crate::watched_port::{Watch, WatchedPort};
+use crate::watched_port::{ConnectivityWatch, WatchedPort};
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use testkit::transition::draw::{Dice, scene};
@@ -21,7 +21,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn no_packet_circles_or_is_lost_in_any_order_that_is_allowed(seed in any::<u64>()) {
+    fn no_packet_circles_or_is_lost_in_any_allowed_order(seed in any::<u64>()) {
         let mut dice = Dice(seed);
         let scene = scene(&mut dice);
         let steps = scene.steps();
@@ -43,7 +43,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn what_waits_for_what_meanwhile_is_what_packets_do(seed in any::<u64>()) {
+    fn transition_dependencies_equal_those_of_packets(seed in any::<u64>()) {
         let scene = scene(&mut Dice(seed));
         let steps = scene.steps();
         let (found, waits) = (coexistence(&scene, &steps, false), waits(&scene, &steps));
@@ -68,7 +68,7 @@ fn without_the_order_packets_circle_and_are_lost() {
 }
 
 /// Failures and repairs of a torus, one after the other; the number of transitions.
-fn live_through(torus: &Torus, seed: u64, events: usize) -> usize {
+fn run_events(torus: &Torus, seed: u64, events: usize) -> usize {
     let mut dice = Dice(seed);
     let (switches, trunks) = (torus.switches(), torus.trunks());
     let (mut before, mut count) = (Missing::default(), 0);
@@ -108,7 +108,7 @@ fn tori_live_through_failures_and_repairs() {
         let mut shape: Shape = shape.parse().expect("a shape");
         shape.hosts = 2;
         for engine in ["torus-2QoS", "minhop"] {
-            count += live_through(&Torus::new(shape.clone(), engine), seed as u64, 5);
+            count += run_events(&Torus::new(shape.clone(), engine), seed as u64, 5);
         }
     }
     assert!(count >= 20, "{count} transitions");
@@ -116,7 +116,7 @@ fn tori_live_through_failures_and_repairs() {
 
 /// The effect of a daemon on its fabric while links and switches come and go: (connected pairs,
 /// Sets of forwarding tables, faults) for each event.
-async fn under_watch() -> Vec<(usize, usize, Vec<String>)> {
+async fn watched_events() -> Vec<(usize, usize, Vec<String>)> {
     let cluster = SimCluster::healthy("4x4x2", 1);
     let slot = Arc::new(Mutex::new(None));
     let options = cluster.options();
@@ -128,7 +128,7 @@ async fn under_watch() -> Vec<(usize, usize, Vec<String>)> {
     let sm = cluster.start_behind([0; 3], options, reload, wrap);
     settle().await;
     assert_eq!(cluster.faults(&sm), [""; 0]);
-    let watch = Watch::new(&cluster);
+    let watch = ConnectivityWatch::new(&cluster);
     *slot.lock().expect("no panic") = Some(watch.clone());
     let (fabric, shape) = (&cluster.fabric, &cluster.shape);
     let (a, b) = (shape.switch_guid([1, 1, 0]), shape.switch_guid([3, 2, 1]));
@@ -152,8 +152,8 @@ async fn under_watch() -> Vec<(usize, usize, Vec<String>)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_daemon_parts_nobody_while_it_reroutes() {
-    for (event, (joined, sets, faults)) in under_watch().await.iter().enumerate() {
+async fn rerouting_disconnects_no_pair() {
+    for (event, (joined, sets, faults)) in watched_events().await.iter().enumerate() {
         assert!(*joined > 600 && *sets > 0, "event {event}: {joined} pairs, {sets} Sets");
         assert_eq!(faults.first(), None, "event {event}: the first of {}", faults.len());
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use testkit::dimension_order::{Torus, with_lfts};
-use testkit::planning::Site;
+use testkit::planning::PlanSetup;
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Mlid, Sl};
 use torus_sm::notes::Note;
@@ -136,7 +136,7 @@ fn everybody(fabric: &Fabric, mlid: u16, sl: u8) -> GroupMembers {
 #[test]
 fn groups_are_checked_with_their_own_sls() {
     let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 1]) };
-    let site = Site::generated(&shape, "torus-2QoS,no_fallback", true);
+    let site = PlanSetup::generated(&shape, "torus-2QoS,no_fallback", true);
     let check = |groups: &[GroupMembers]| {
         let plan = site.plan(groups).unwrap();
         verify(&site.fabric, plan, &Checks::new(true)).unwrap().summary().clone()
@@ -177,7 +177,7 @@ fn tables_must_fit_and_used_sls_must_not_be_dropped() {
 }
 
 #[test]
-fn ports_without_routes_are_told_and_not_refused() {
+fn ports_without_routes_are_reported_but_not_rejected() {
     let torus = Torus::new([3, 3, 1], 1, 1);
     let host = torus.fabric.end_ports().find(|&p| !torus.fabric.node_of(p).is_switch()).unwrap();
     let plan = torus.plan(true, true);

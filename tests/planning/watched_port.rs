@@ -12,7 +12,7 @@ use torus_sm::wire::attr::{AttrId, NodeKind, PortState};
 use torus_sm::wire::mad::{Header, Method};
 
 /// The checks of a fabric.
-pub(crate) struct Watch {
+pub(crate) struct ConnectivityWatch {
     fabric: SimFabric,
     topology: Topology,
     /// Hosts with their LIDs.
@@ -32,12 +32,15 @@ struct Seen {
 /// A port whose Sets are followed by the checks of `watch`.
 pub(crate) struct WatchedPort {
     inner: Arc<dyn MadPort>,
-    watch: Arc<Mutex<Option<Arc<Watch>>>>,
+    watch: Arc<Mutex<Option<Arc<ConnectivityWatch>>>>,
 }
 
 impl WatchedPort {
     /// A port that checks as soon as there is a watch.
-    pub(crate) fn new(inner: Arc<dyn MadPort>, watch: Arc<Mutex<Option<Arc<Watch>>>>) -> Self {
+    pub(crate) fn new(
+        inner: Arc<dyn MadPort>,
+        watch: Arc<Mutex<Option<Arc<ConnectivityWatch>>>>,
+    ) -> Self {
         Self { inner, watch }
     }
 }
@@ -58,7 +61,7 @@ impl MadPort for WatchedPort {
     }
 }
 
-impl Watch {
+impl ConnectivityWatch {
     /// Checks for a fabric that is up.
     pub(crate) fn new(cluster: &SimCluster) -> Arc<Self> {
         let topology = cluster.topology.clone();

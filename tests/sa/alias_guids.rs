@@ -173,7 +173,7 @@ fn every_kind_of_request_has_its_status() {
 }
 
 #[test]
-fn what_is_set_is_what_is_listed() {
+fn aliases_are_listed_as_set() {
     let mut desk = desk();
     desk.set(THERE, &[(1, 0xA1), (5, 0xA5)]);
     desk.edit(Method::SET, [HERE, THERE], 1, &[(7, 0)]).expect("one is made up");
@@ -420,7 +420,7 @@ async fn devices_hold_what_clients_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn aliases_outlive_a_restart() {
+async fn aliases_survive_a_restart() {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let options = Options { sa_db_dump: true, ..cluster.options() };
     let sm = up(&cluster, options.clone()).await;

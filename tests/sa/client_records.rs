@@ -334,7 +334,7 @@ fn answer<R: Record>(sa: &mut Responder, subnet: &Subnet, lid: Lid, mad: &Mad) -
 }
 
 #[test]
-fn keys_and_queue_pairs_are_for_the_trusted() {
+fn keys_and_queue_pairs_are_for_trusted_clients_only() {
     let (_, subnet, lid) = published();
     let mut sa = Responder::default();
     let mask = IN_PARTITION | ServiceRecord::KEY;
@@ -382,7 +382,7 @@ fn broadcast() -> Gid {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_goes_and_comes_is_reported() {
+async fn lost_and_new_ports_are_reported() {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let sm = up(&cluster, cluster.options()).await;
     let client = Client::at(&cluster, [1, 1, 0], true);
@@ -418,7 +418,7 @@ async fn who_goes_and_comes_is_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reports_are_repeated_until_they_are_answered() {
+async fn reports_are_repeated_until_acknowledged() {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let sm = up(&cluster, cluster.options()).await;
     let deaf = Client::at(&cluster, [1, 1, 0], false);
@@ -499,7 +499,7 @@ async fn notices_of_devices_are_reported_at_a_bounded_rate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn groups_are_reported_and_the_tree_is_there_when_a_join_is_answered() {
+async fn groups_are_reported_and_joins_answered_once_the_tree_is_written() {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let sm = up(&cluster, cluster.options()).await;
     let listener = Client::at(&cluster, [1, 1, 0], true);
@@ -555,7 +555,7 @@ fn check_exits(cluster: &SimCluster, joined: &[([u16; 3], JoinState, Mlid)]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_joins_are_few_passes() {
+async fn many_joins_need_few_passes() {
     let cluster = SimCluster::healthy("4x4x4", 1);
     let sm = up(&cluster, cluster.options()).await;
     let places = (0..64u16).map(|n| [n / 16, n / 4 % 4, n % 4]).skip(1);
@@ -618,7 +618,7 @@ async fn subscriptions_of_ports_that_left_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_clients_wrote_outlives_a_restart() {
+async fn client_records_survive_a_restart() {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let options = Options { sa_db_dump: true, ..cluster.options() };
     let sm = up(&cluster, options.clone()).await;
@@ -677,7 +677,7 @@ async fn paths(client: &Client, hosts: &[Guid]) -> Vec<(u16, Lid, Lid, Sl)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_engine_refuses_paths_are_answered_as_before() {
+async fn paths_stay_the_same_while_the_engine_rejects_the_fabric() {
     let cluster = SimCluster::healthy("5x5x1", 1);
     let alone = Some("torus-2QoS,no_fallback".into());
     let sm = cluster.start([0, 0, 0], Options { routing_engine: alone, ..cluster.options() });

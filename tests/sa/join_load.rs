@@ -72,7 +72,7 @@ impl MadPort for SlowPort {
     }
 }
 
-/// A request under way.
+/// A request under way and its retries.
 struct Asked {
     group: usize,
     due: Instant,
@@ -86,7 +86,7 @@ struct Client {
     inbox: mpsc::Sender<Inbound>,
     answers: mpsc::UnboundedReceiver<(u32, u16)>,
     todo: VecDeque<usize>,
-    /// When what failed is tried again.
+    /// Times at which failed groups are tried again.
     pausing: Vec<(Instant, usize)>,
     failures: BTreeMap<usize, u32>,
     under_way: BTreeMap<u32, Asked>,
@@ -96,7 +96,7 @@ struct Client {
 impl Client {
     async fn run(mut self) {
         loop {
-            // The clock may have moved on over several answers.
+            // The clock may have advanced over several replies.
             while let Ok((tid, status)) = self.answers.try_recv() {
                 self.hear(tid, status);
             }
@@ -128,7 +128,7 @@ impl Client {
         }
     }
 
-    /// Sends what is new or was not answered.
+    /// Sends new requests and those that timed out.
     fn ask(&mut self, now: Instant) {
         let late: Vec<u32> =
             self.under_way.iter().filter(|(_, asked)| asked.due <= now).map(|(&t, _)| t).collect();
@@ -147,7 +147,7 @@ impl Client {
     fn send(&mut self, tid: u32, mut asked: Asked) {
         let mad = joins::request(Method::SET, self.guid, asked.group, tid).0.to_vec();
         let (agent, arrived) = (Agent::Sa, Instant::now());
-        // What finds no room is lost.
+        // A request that exceeds the queue is lost.
         let _ = self.inbox.try_send(Inbound { agent, from: self.from, mad, arrived });
         asked.left -= 1;
         asked.due = arrived + self.habits.timeout;
@@ -173,7 +173,7 @@ fn subnet() -> Subnet {
     testkit::snapshot::subnet(fabric, options, &config, &partitions)
 }
 
-/// Plans the groups whenever they changed.
+/// Plans the groups whenever they have changed.
 async fn manage(
     fabric: Arc<Fabric>,
     commands: mpsc::Sender<SaCommand>,
@@ -184,7 +184,7 @@ async fn manage(
         assert!(matches!(event, SmEvent::MembershipChanged), "{event:?}");
         let (reply, answer) = oneshot::channel();
         let errand = SaCommand::GetGroupChanges { since, fabric: fabric.clone(), reply };
-        // The desk ends with its inbox.
+        // The server ends when its queue is closed.
         let (true, Ok(asked)) = (commands.send(errand).await.is_ok(), answer.await) else { return };
         since = asked.0;
         sleep(PASS).await;
@@ -192,8 +192,8 @@ async fn manage(
     }
 }
 
-/// All hosts with these habits join all groups: how many there are, how many packets the desk
-/// sends, and how long it takes.
+/// All hosts join all groups with this retry policy: number of joins, number of packets that the
+/// server sends, and the time it takes.
 async fn flood(habits: RetryPolicy) -> (usize, usize, Duration) {
     let subnet = Arc::new(subnet());
     let identity = PortIdentity { device: "slow0".into(), port: PortNum(1), guid: Guid(2) };
@@ -248,7 +248,7 @@ async fn flood(habits: RetryPolicy) -> (usize, usize, Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_again_soon_does_not_keep_the_desk_from_work() {
+async fn eager_retries_do_not_block_the_server() {
     let (joins, sent, took) = flood(RetryPolicy::EAGER).await;
     assert!(joins * PACKET.as_millis() as usize > 10_000, "{joins} take longer than clients wait");
     println!("{joins} joins, {sent} packets, {took:?}");
@@ -257,10 +257,10 @@ async fn who_asks_again_soon_does_not_keep_the_desk_from_work() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clients_of_linux_are_all_joined() {
+async fn all_linux_clients_join() {
     let (joins, sent, took) = flood(RetryPolicy::LINUX).await;
     println!("{joins} joins, {sent} packets, {took:?}");
-    // Many give up before their turn comes, and are back after their pause.
+    // Many clients give up before their turn, and return after their pause.
     assert!(sent < joins * 3, "{sent} packets for {joins} joins");
     assert!(took < 3 * PACKET * joins as u32 + Duration::from_secs(30), "{took:?}");
 }

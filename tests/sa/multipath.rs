@@ -58,7 +58,7 @@ impl Fixture {
         (header, records.chunks_exact(PathRecord::STRIDE).map(PathRecord::parse).collect())
     }
 
-    /// GetMulti as RMPP delivers it: no longer than what is in it.
+    /// Sends a GetMulti as RMPP delivers it: without padding.
     fn multi(&self, wanted: &Wanted) -> (u16, Vec<PathRecord>) {
         let (header, paths) = self.ask(&wanted.message());
         assert_eq!(Method(header.method()), Method::GET_MULTI_RESP);
@@ -68,7 +68,7 @@ impl Fixture {
         (header.status(), paths)
     }
 
-    /// What a PathRecord query by LIDs says of a path.
+    /// The PathRecord that a query by the LIDs of a path returns.
     fn single(&self, path: &PathRecord) -> PathRecord {
         let mut wanted = PathRecord::default();
         wanted.set_slid(path.slid());
@@ -80,7 +80,7 @@ impl Fixture {
         found
     }
 
-    /// The switches on a path, by the tables.
+    /// The switches on a path, from the forwarding tables.
     fn switches(&self, path: &PathRecord) -> Vec<u32> {
         let (fabric, plan) = (&self.subnet.fabric, &self.subnet.plan);
         let end = plan.lids.port(path.dlid()).expect("a port");
@@ -135,7 +135,7 @@ impl Wanted {
 }
 
 #[test]
-fn every_path_is_one_that_a_path_query_tells() {
+fn every_path_equals_that_of_a_path_query() {
     let f = fixture(1);
     let sources = [f.gid([0, 0], 0), f.gid([0, 0], 1)];
     let targets = [f.gid([1, 2], 0), f.gid([2, 1], 1), f.gid([0, 1], 0)];
@@ -165,7 +165,7 @@ fn a_request_of_any_size_is_answered() {
 #[test]
 fn independent_paths_come_first() {
     let f = fixture(0);
-    // Both pairs could go by the same way; 0,0 to 1,0 and 0,2 to 1,2 have nothing in common.
+    // Both pairs could share a route; 0,0 to 1,0 and 0,2 to 1,2 share nothing.
     let sources = [f.gid([0, 0], 0), f.gid([0, 2], 0)];
     let targets = [f.gid([1, 2], 0), f.gid([1, 0], 0)];
     let (_, paths) = f.multi(&Wanted::new(&sources, &targets));
@@ -175,11 +175,11 @@ fn independent_paths_come_first() {
     let preferences: Vec<u8> = paths.iter().map(|path| path.preference()).collect();
     assert_eq!(preferences[..2], [0, 0]);
     assert!(preferences[2..].iter().all(|&preference| preference > 0), "{preferences:?}");
-    // Two of them are the two best.
+    // The first two are the best two.
     let two = |record: &mut MultiPathRecord| record.set_numb_path(2);
     let wanted = Wanted::new(&sources, &targets).with(MultiPathRecord::NUMB_PATH, two);
     assert_eq!(f.multi(&wanted).1, paths[..2]);
-    // Ports of one switch have that in common, and no more.
+    // Ports of one switch share that switch and nothing else.
     let targets = [f.gid([0, 0], 1), f.gid([0, 2], 1)];
     let (_, paths) = f.multi(&Wanted::new(&sources[..1], &[targets[0], sources[0]]));
     assert_eq!(paths.len(), 2);
@@ -187,7 +187,7 @@ fn independent_paths_come_first() {
 }
 
 #[test]
-fn requests_that_are_refused_or_have_no_paths() {
+fn rejected_requests_and_requests_without_paths() {
     use MultiPathRecord as M;
     let f = fixture(0);
     let (here, there) = (f.gid([0, 0], 0), f.gid([1, 1], 0));
@@ -301,7 +301,7 @@ fn paths_have_the_level_of_the_policy() {
     let (_, usual) = f.multi(&wanted);
     let gold = wanted.clone().with(M::QOS_CLASS, |r| r.set_qos_class(1));
     let (_, paths) = f.multi(&gold);
-    // Of two LIDs at each end those with the bit at the target's.
+    // With two LIDs at each end, the paths whose bit equals that of the target.
     assert_eq!((usual.len(), paths.len()), (8, 4));
     for path in &paths {
         assert_eq!((path.mtu(), path.packet_life(), path.sl().0 & 8), (3, 9, 8));
@@ -331,7 +331,7 @@ impl Fixture {
 }
 
 #[test]
-fn a_trace_is_the_way_that_the_tables_send_a_packet() {
+fn a_trace_follows_the_forwarding_tables() {
     let f = fixture(1);
     let fabric = &f.subnet.fabric;
     for (at, lid_bit) in [([0, 0], 0), ([1, 0], 1), ([2, 2], 0), ([1, 2], 1)] {
@@ -387,7 +387,7 @@ fn a_trace_is_the_way_that_the_tables_send_a_packet() {
 }
 
 #[test]
-fn traces_that_cannot_be_had() {
+fn rejected_traces() {
     let f = fixture(0);
     let mut path = PathRecord::default();
     path.set_sgid(f.gid([0, 0], 0));

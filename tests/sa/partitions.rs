@@ -170,7 +170,7 @@ fn reported(dispatcher: &mut NoticeDispatcher, subnet: &Subnet) -> Vec<Guid> {
 }
 
 #[test]
-fn notices_are_heard_within_partitions() {
+fn reports_stay_within_partitions() {
     let (shape, subnet) = subnet(small_partition);
     let hosts = [0, 1, 2].map(|n| host(&shape, n));
     let stranger = Guid(shape.host_guid([1, 1, 0], 0).0 + 1);
@@ -219,7 +219,7 @@ fn notices_are_heard_within_partitions() {
 /// o13-17.1.2: a subscription to LIDs ends when its subscriber shares no partition with them any
 /// more.
 #[test]
-fn a_subscription_that_reaches_too_far_ends() {
+fn a_subscription_beyond_its_partition_ends() {
     let (shape, before) = subnet(|shape, options| {
         let mut all = small_partition(shape, options);
         all[0].members.truncate(2);
@@ -263,7 +263,7 @@ fn nodes_are_seen_within_partitions() {
 }
 
 #[test]
-fn who_asks_through_a_router_is_known_by_its_gid_and_answered_through_it() {
+fn requests_through_a_router_are_identified_by_gid() {
     let (shape, subnet) = subnet(|_, options| partitions::default(options));
     let router = Lid(0xBFFE);
     let mad = path_request(host(&shape, 1), host(&shape, 2), None);
@@ -386,7 +386,7 @@ fn only_partners_set_alias_guids() {
 }
 
 #[test]
-fn a_trace_tells_of_strangers_only_that_they_are_there() {
+fn a_trace_hides_nodes_of_other_partitions() {
     let (shape, subnet) = subnet(small_partition);
     let [from, to] = [host(&shape, 0), host(&shape, 1)];
     let mut path = PathRecord::default();

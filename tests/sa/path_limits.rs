@@ -123,7 +123,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn paths_are_the_same_with_and_without_a_walk(
+    fn paths_are_the_same_with_and_without_following_the_tables(
         shape in prop_oneof![Just([4, 4, 1]), Just([3, 3, 3]), Just([5, 3, 2])],
         hosts in 1u8..=2,
         lmc in 0u8..=1,
@@ -149,7 +149,7 @@ proptest! {
 }
 
 #[test]
-fn what_was_checked_is_not_walked_again() {
+fn verified_paths_are_not_followed_again() {
     let checked = torus([3, 3, 1], 1);
     let routing = Routing { lfts: Vec::new(), ..(*checked.plan.routing).clone() };
     let plan = Arc::new(Plan { routing: Arc::new(routing), ..(*checked.plan).clone() });

@@ -266,7 +266,7 @@ fn a_path_by_gids_and_by_lids_is_the_same() {
 }
 
 #[test]
-fn paths_that_cannot_be_had() {
+fn rejected_paths() {
     let (subnet, mut sa) = (subnet(0), Responder::default());
     type Change = fn(&mut PathRecord);
     let table: [(u64, Change, u16); 13] = [
@@ -390,7 +390,7 @@ fn class_port_info_and_managers() {
 }
 
 #[test]
-fn what_is_not_served_gets_the_status_of_the_specification() {
+fn unsupported_requests_get_the_specified_status() {
     let (subnet, mut sa) = (subnet(0), Responder::default());
     let table = [
         (0x7777, Method::GET, 0x0C),
@@ -473,7 +473,7 @@ fn hosts_join_and_leave_the_broadcast_group() {
 }
 
 #[test]
-fn joins_that_are_refused() {
+fn rejected_joins() {
     let (subnet, mut sa) = (subnet(0), Responder::default());
     sa.registry_mut().set_permanent(&[broadcast()], Mlid::LAST).expect("there is room");
     let good = member(1, broadcast().mgid, JoinState::FULL);

@@ -83,7 +83,7 @@ fn ask(lid: u16, tid: u64) -> Inbound {
 }
 
 /// A running SA server.
-struct Office {
+struct TestServer {
     port: Arc<Port>,
     hatch: Arc<SharedResponder>,
     portrait: watch::Sender<SmStatus>,
@@ -98,7 +98,7 @@ fn portrait(state: SmState) -> SmStatus {
     SmStatus { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 }
 }
 
-impl Office {
+impl TestServer {
     /// Starts the server of a subnet manager in `state`, with `requests` in its queue.
     fn open(options: Options, state: SmState, requests: Vec<Inbound>) -> Self {
         let port = Arc::new(Port::new());
@@ -146,31 +146,31 @@ async fn answers(
     age: Duration,
 ) -> Vec<(Lid, u16)> {
     advance(age).await;
-    let office = Office::open(options, state, requests);
-    Office::settle().await;
-    let port = office.close().await;
+    let server = TestServer::open(options, state, requests);
+    TestServer::settle().await;
+    let port = server.close().await;
     let sent = port.sent.lock().expect("no panic in here");
     sent.clone()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_desk_that_sleeps_has_single_records_given_out_at_its_hatch() {
-    let office = Office::open(Options::default(), SmState::Master, Vec::new());
+async fn reader_threads_answer_single_records_while_the_server_sleeps() {
+    let server = TestServer::open(Options::default(), SmState::Master, Vec::new());
     let [table, single, path] = [0, 1, 3].map(numbered);
-    let serve = |request: &Inbound| office.hatch.serve(&request.from, &request.mad, false);
+    let serve = |request: &Inbound| server.hatch.serve(&request.from, &request.mad, false);
     assert_eq!(serve(&path), InlineOutcome::Declined, "the desk has not begun");
-    Office::settle().await;
+    TestServer::settle().await;
     assert_eq!(serve(&path), InlineOutcome::Declined, "the portrait is news to the desk");
     for request in [&path, &single] {
-        office.inbox.send(request.clone()).await.expect("the desk listens");
+        server.inbox.send(request.clone()).await.expect("the desk listens");
     }
-    Office::settle().await;
-    let by_desk = office.port.mads.lock().expect("no panic in here").clone();
+    TestServer::settle().await;
+    let by_desk = server.port.mads.lock().expect("no panic in here").clone();
     assert_eq!(by_desk.len(), 2);
     for (request, mad) in [&path, &single].into_iter().zip(by_desk) {
         assert_eq!(serve(request), InlineOutcome::Reply(request.from, mad));
     }
-    let in_crowd = || office.hatch.serve(&path.from, &path.mad, true) != InlineOutcome::Declined;
+    let in_crowd = || server.hatch.serve(&path.from, &path.mad, true) != InlineOutcome::Declined;
     let answered = (0..100).filter(|_| in_crowd()).count();
     assert!((1..50).contains(&answered), "{answered}: others are in the crowd, too");
     assert_ne!(serve(&path), InlineOutcome::Declined, "it is over");
@@ -181,17 +181,17 @@ async fn a_desk_that_sleeps_has_single_records_given_out_at_its_hatch() {
     let mut join = path.clone();
     join.mad[3] = Method::SET.0;
     assert_eq!(serve(&join), InlineOutcome::Declined);
-    office.portrait.send_replace(portrait(SmState::Standby));
+    server.portrait.send_replace(portrait(SmState::Standby));
     assert_eq!(serve(&path), InlineOutcome::Declined, "it may be another's subnet now");
-    office.inbox.send(path.clone()).await.expect("the desk listens");
-    Office::settle().await;
+    server.inbox.send(path.clone()).await.expect("the desk listens");
+    TestServer::settle().await;
     assert_eq!(serve(&path), InlineOutcome::Declined, "it is");
-    office.close().await;
+    server.close().await;
 }
 
 /// The responder is shared again before the end of a batch that contained a write.
 #[tokio::test(start_paused = true)]
-async fn the_manager_is_told_of_aliases_whatever_is_read_after() {
+async fn alias_changes_reach_the_manager_whatever_is_read_after() {
     let (mut wanted, mut guids) = (GuidInfoRecord::default(), GuidBlock::default());
     guids.0[1] = Guid(0xABC);
     let subnet = subnet(Options::default());
@@ -204,17 +204,17 @@ async fn the_manager_is_told_of_aliases_whatever_is_read_after() {
     let mut alias = ask(lid.0, 1);
     alias.mad = request(SaAttr::GUID_INFO_RECORD, Method::SET, mask, &wanted).0.to_vec();
     let requests = vec![ask(lid.0, 0), alias, ask(lid.0, 2), ask(lid.0, 3)];
-    let mut office = Office::open(Options::default(), SmState::Master, requests);
-    Office::settle().await;
-    let sent = office.port.sent.lock().expect("no panic in here").clone();
+    let mut server = TestServer::open(Options::default(), SmState::Master, requests);
+    TestServer::settle().await;
+    let sent = server.port.sent.lock().expect("no panic in here").clone();
     assert_eq!(sent, [(lid, Status::OK); 4]);
-    let told = std::iter::from_fn(|| office.events.try_recv().ok());
+    let told = std::iter::from_fn(|| server.events.try_recv().ok());
     assert_eq!(told.filter(|event| matches!(event, SmEvent::AliasesChanged)).count(), 1);
-    office.close().await;
+    server.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_port_that_floods_does_not_starve_the_others() {
+async fn a_flooding_port_does_not_starve_others() {
     let mut requests: Vec<_> = (0..10_000).map(|tid| ask(10, tid)).collect();
     requests.extend((0..20).flat_map(|tid| [ask(11, tid), ask(12, tid)]));
     let sent = answers(Options::default(), SmState::Master, requests, Duration::ZERO).await;
@@ -230,7 +230,7 @@ async fn a_port_that_floods_does_not_starve_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refusing_takes_turns_with_answering() {
+async fn busy_replies_alternate_with_answers() {
     let requests: Vec<_> = (0..40_000).map(|tid| ask(10 + (tid % 8) as u16, tid)).collect();
     let sent = answers(Options::default(), SmState::Master, requests, Duration::ZERO).await;
     let runs = sent.chunk_by(|one, two| one.1 == two.1);
@@ -240,7 +240,7 @@ async fn refusing_takes_turns_with_answering() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waited_too_long_is_not_answered() {
+async fn expired_requests_are_not_answered() {
     for (limit, expected) in [(100, 0), (0, 5), (1000, 5)] {
         let options = Options { max_msg_fifo_timeout: limit, ..Options::default() };
         let requests = (0..5).map(|tid| ask(10, tid)).collect();
@@ -251,7 +251,7 @@ async fn what_waited_too_long_is_not_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_not_master_is_silent_however_much_is_asked() {
+async fn a_standby_answers_nothing_under_load() {
     let requests = (0..10_000).map(|tid| ask(10, tid)).collect();
     let sent = answers(Options::default(), SmState::Standby, requests, Duration::ZERO).await;
     assert!(sent.is_empty());
@@ -278,7 +278,7 @@ fn numbered(number: u16) -> Inbound {
 }
 
 #[test]
-fn many_hands_answer_what_one_does() {
+fn table_workers_give_the_same_answers() {
     let subnet = subnet(Options::default());
     let requests: Vec<Inbound> = (0..2000).map(numbered).collect();
     let now = Instant::now().into_std();
@@ -301,7 +301,7 @@ fn many_hands_answer_what_one_does() {
 }
 
 #[test]
-fn what_changes_nothing_is_told_by_its_method() {
+fn read_only_requests_are_recognised_by_method() {
     for method in 0..=u8::MAX {
         let mut mad = [0; 256];
         mad[3] = method;

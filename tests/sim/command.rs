@@ -86,7 +86,7 @@ fn a_fabric_file_is_routed_with_minhop() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said() {
+fn nonsensical_arguments_are_explained() {
     let folder = tempfile::tempdir().expect("a folder");
     let broken = folder.path().join("broken.net");
     std::fs::write(&broken, "Switch 4 \"S-1\"\n[9] \"S-2\"[1]\n").expect("a file");

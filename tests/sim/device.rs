@@ -25,7 +25,7 @@ const UMAD: &str = "/dev/infiniband/umad0";
 const ISSM: &str = "/dev/infiniband/issm0";
 
 #[test]
-fn devices_behave_as_linux_has_them() {
+fn the_device_behaves_like_user_mad() {
     let sim = Simulator::start(&["3x3x3", "--hosts", "2"]);
     let program = std::env::current_exe().expect("this program has a path");
     for part in ["smps", "long_answers", "opening", "children", "is_sm", "readers"] {
@@ -153,7 +153,7 @@ mod inside {
 
     /// SMPs are delivered while the SA client is busy.
     #[test]
-    #[ignore = "run inside a simulated fabric by devices_behave_as_linux_has_them"]
+    #[ignore = "run inside a simulated fabric by the_device_behaves_like_user_mad"]
     fn readers() {
         let ports = Sysfs::default().ports().expect("there are ports");
         let local = ports.first_usable().expect("it has a link");
@@ -177,7 +177,7 @@ mod inside {
     }
 
     #[test]
-    #[ignore = "run inside a simulated fabric by devices_behave_as_linux_has_them"]
+    #[ignore = "run inside a simulated fabric by the_device_behaves_like_user_mad"]
     fn smps() {
         let (fd, id) = smi(libc::O_NONBLOCK);
         let mut buffer = [0; 1024];
@@ -212,7 +212,7 @@ mod inside {
     }
 
     #[test]
-    #[ignore = "run inside a simulated fabric by devices_behave_as_linux_has_them"]
+    #[ignore = "run inside a simulated fabric by the_device_behaves_like_user_mad"]
     fn long_answers() {
         let fd = open(UMAD, libc::O_RDWR).expect("the device opens");
         ioctl(fd, request::ENABLE_PKEY, &mut []).expect("long headers");
@@ -239,13 +239,13 @@ mod inside {
     }
 
     #[test]
-    #[ignore = "run inside a simulated fabric by devices_behave_as_linux_has_them"]
+    #[ignore = "run inside a simulated fabric by the_device_behaves_like_user_mad"]
     fn opening() {
         let (fd, _) = smi(libc::O_NONBLOCK | libc::O_CLOEXEC);
         assert_eq!(unsafe { libc::fcntl(fd, libc::F_GETFD) }, libc::FD_CLOEXEC);
         let (second, id) = smi(0);
         assert_eq!(unsafe { libc::fcntl(second, libc::F_GETFD) }, 0);
-        // A method belongs to one agent per port, whoever has registered it.
+        // A method belongs to one agent per port.
         let get = 1 << Method::GET.0;
         let vendor = register(second, 0x09, 1, 0, get).expect("an agent");
         assert_eq!(errno(register(fd, 0x09, 1, 0, get)), libc::EINVAL);
@@ -283,7 +283,7 @@ mod inside {
     }
 
     #[test]
-    #[ignore = "run inside a simulated fabric by devices_behave_as_linux_has_them"]
+    #[ignore = "run inside a simulated fabric by the_device_behaves_like_user_mad"]
     fn children() {
         let (fd, id) = smi(0);
         let child = unsafe { libc::fork() };
@@ -305,7 +305,7 @@ mod inside {
     }
 
     #[test]
-    #[ignore = "run inside a simulated fabric by devices_behave_as_linux_has_them"]
+    #[ignore = "run inside a simulated fabric by the_device_behaves_like_user_mad"]
     fn is_sm() {
         let capabilities = || {
             let path = "/sys/class/infiniband/sim0/ports/1/cap_mask";

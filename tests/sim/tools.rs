@@ -5,8 +5,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use testkit::{PATIENCE, Simulator};
 use testkit::{Running, tool, torus_sm, wait_for};
+use testkit::{START_TIMEOUT, Simulator};
 use torus_sm::fabric::ibnet;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Guid, PortNum};
@@ -168,14 +168,14 @@ fn misses_are_errors(sim: &Simulator) {
 }
 
 #[test]
-fn opensm_and_its_tools_find_all_there_is() {
+fn opensm_and_its_tools_find_the_whole_fabric() {
     if !have(&DIAGNOSTICS) || !have(&["opensm", "osmtest"]) {
         return;
     }
     let expected = Expected::of([3, 3, 2]);
     let sim = Simulator::start(&["3x3x2", "--no-sm"]);
     let _opensm = sim.opensm("", "opensm.log", &[]);
-    wait_for(&sim.dir.path().join("opensm.log"), "SUBNET UP", PATIENCE);
+    wait_for(&sim.dir.path().join("opensm.log"), "SUBNET UP", START_TIMEOUT);
     let (switches, hosts, ports) = (expected.switches, expected.hosts, expected.ports);
     for (name, count) in expected.records() {
         assert_eq!(records(&sim, &[name]), count, "{name}");
@@ -203,7 +203,7 @@ fn opensm_passes_osmtest_with_services() {
     let pass = |flow: &'static str| {
         let sim = Simulator::start(&["2x2x1", "--no-sm"]);
         let _opensm = sim.opensm("", "opensm.log", &[]);
-        wait_for(&sim.dir.path().join("opensm.log"), "SUBNET UP", PATIENCE);
+        wait_for(&sim.dir.path().join("opensm.log"), "SUBNET UP", START_TIMEOUT);
         flows_pass(&sim, &["c", flow]);
     };
     std::thread::scope(|scope| {
@@ -270,9 +270,9 @@ fn of_two_opensms_one_takes_over() {
     std::fs::write(&conf, text).expect("a file");
     let conf = conf.to_str().expect("text");
     let first = sim.opensm("h0-0", "first.log", &["-p", "5", "-F", conf]);
-    wait_for(&sim.dir.path().join("first.log"), "SUBNET UP", PATIENCE);
+    wait_for(&sim.dir.path().join("first.log"), "SUBNET UP", START_TIMEOUT);
     let _second = sim.opensm("h1-1", "second.log", &["-p", "1", "-F", conf]);
-    wait_for(&sim.dir.path().join("second.log"), "Entering STANDBY state", PATIENCE);
+    wait_for(&sim.dir.path().join("second.log"), "Entering STANDBY state", START_TIMEOUT);
     assert!(sim.ask("sminfo", &[]).contains("SMINFO_MASTER"));
     let state = |at: &str| {
         let output = sim.run(at, "sminfo", &["-D", "0"]);
@@ -281,8 +281,8 @@ fn of_two_opensms_one_takes_over() {
     assert!(state("h0-0").contains("priority 5 state 3"), "{}", state("h0-0"));
     assert!(state("h1-1").contains("priority 1 state 2"), "{}", state("h1-1"));
     drop(first);
-    wait_for(&sim.dir.path().join("second.log"), "Entering MASTER state", PATIENCE);
-    wait_for(&sim.dir.path().join("second.log"), "SUBNET UP", PATIENCE);
+    wait_for(&sim.dir.path().join("second.log"), "Entering MASTER state", START_TIMEOUT);
+    wait_for(&sim.dir.path().join("second.log"), "SUBNET UP", START_TIMEOUT);
     assert!(state("h1-1").contains("priority 1 state 3"), "{}", state("h1-1"));
 }
 
@@ -301,10 +301,10 @@ fn torus_sm_is_a_client_too() {
             .stderr(Stdio::null())
             .spawn();
         let daemon = Running(child.expect("torus-sm starts"));
-        wait_for(&path, "SUBNET UP", PATIENCE);
+        wait_for(&path, "SUBNET UP", START_TIMEOUT);
         assert_ne!(capabilities(&sim) & 2, 0, "IsSM");
         drop(daemon);
-        let patience = Instant::now() + PATIENCE;
+        let patience = Instant::now() + START_TIMEOUT;
         while capabilities(&sim) & 2 != 0 {
             assert!(Instant::now() < patience, "IsSM stays");
             std::thread::sleep(Duration::from_millis(5));
@@ -323,7 +323,7 @@ fn capabilities(sim: &Simulator) -> u32 {
 }
 
 #[test]
-fn sysfs_follows_the_fabric_and_the_rest_is_left_alone() {
+fn sysfs_follows_the_fabric_and_other_paths_pass_through() {
     let sim = Simulator::start(&["2x2x1"]);
     let shell = |at: &str, script: &str| {
         let output = sim.command(at, "/bin/sh".as_ref()).args(["-c", script]).output();
@@ -352,7 +352,7 @@ fn gid_of(sim: &Simulator, node: &str) -> String {
 }
 
 #[test]
-fn a_shell_has_all_its_programs_there() {
+fn programs_of_a_shell_are_attached() {
     if !have(&["ibstat"]) {
         return;
     }
@@ -373,7 +373,7 @@ fn a_shell_has_all_its_programs_there() {
 }
 
 #[test]
-fn what_cannot_be_attached_is_said() {
+fn programs_that_cannot_be_attached_are_reported() {
     let sim = Simulator::start(&["2x2x1"]);
     let try_at = |at: &str| {
         let output = sim.command(at, "/bin/true".as_ref()).output().expect("torus-sm runs");
@@ -400,7 +400,7 @@ fn what_cannot_be_attached_is_said() {
     assert!(String::from_utf8_lossy(&second.stderr).contains("another simulator uses this socket"));
     let pid = Pid::from_raw(i32::try_from(sim.pid()).expect("a process"));
     kill(pid, Signal::SIGTERM).expect("it runs");
-    let patience = Instant::now() + PATIENCE;
+    let patience = Instant::now() + START_TIMEOUT;
     while socket.exists() {
         assert!(Instant::now() < patience, "the socket stays");
         std::thread::sleep(Duration::from_millis(5));

@@ -177,7 +177,7 @@ fn multicast_root_is_next_to_the_centre() {
 }
 
 #[test]
-fn no_multicast_root_is_a_refusal_with_a_reason() {
+fn a_missing_multicast_root_is_rejected_with_a_reason() {
     let missing_switches = (0..5).map(|z| [2, 0, z]).collect();
     let shape = Shape { missing_switches, ..Shape::torus([5, 1, 5]) };
     let refusal = Subnet::of(&shape).route(&shape.torus_conf()).unwrap_err();
@@ -223,7 +223,7 @@ fn repaired(broken: &Shape, advice: &str) -> Shape {
 }
 
 #[test]
-fn what_a_refusal_says_to_repair_first_is_enough() {
+fn the_first_repair_that_a_rejection_names_suffices() {
     let mut state = 1u64;
     let mut below = |sides: u16| {
         state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
@@ -291,7 +291,7 @@ fn groups_without_multicast_tables_are_cut_off() {
 }
 
 #[test]
-fn wrong_configurations_are_refused_by_number() {
+fn wrong_configurations_are_rejected_by_number() {
     let shape = Shape { hosts: 2, ..Shape::torus([4, 3, 3]) };
     let subnet = Subnet::of(&shape);
     let good = shape.torus_conf();
@@ -328,7 +328,7 @@ fn wrong_configurations_are_refused_by_number() {
 }
 
 #[test]
-fn what_opensm_gets_wrong_is_refused() {
+fn fabrics_that_opensm_misroutes_are_rejected() {
     let shape = Shape::torus([1, 3, 3]);
     let subnet = Subnet::of(&shape);
     assert!(subnet.route("torus 1 1 1\nxp_link 1 2").is_err());
@@ -346,7 +346,7 @@ fn what_opensm_gets_wrong_is_refused() {
 }
 
 #[test]
-fn changes_since_the_last_success_are_told() {
+fn changes_since_the_last_success_are_reported() {
     let shape = Shape::torus([5, 5, 1]);
     let before = Subnet::of(&shape).route(&shape.torus_conf()).unwrap();
     let broken = Shape { missing_switches: vec![[3, 3, 0]], ..shape.clone() };
@@ -428,7 +428,7 @@ fn the_repair_that_helps_most_comes_first() {
 }
 
 #[test]
-fn what_was_built_is_dumped_even_if_it_is_refused() {
+fn a_rejected_torus_is_dumped() {
     let shape = Shape::torus([5, 5, 1]);
     let missing_links = vec![([0, 2, 0], 0), ([3, 2, 0], 0)];
     let broken = Shape { missing_links, ..shape.clone() };
@@ -499,7 +499,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn everybody_reaches_everybody(shape in shapes(), lmc in 0..=2u8) {
+    fn all_end_ports_reach_each_other(shape in shapes(), lmc in 0..=2u8) {
         let subnet = Subnet::new(&shape.build().unwrap(), lmc);
         let routing = subnet.route(&shape.torus_conf()).unwrap();
         for switch in subnet.fabric.switch_ids() {

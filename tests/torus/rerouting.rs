@@ -25,7 +25,7 @@ use torus_sm::wire::attr::NodeKind;
 use torus_sm::wire::attr::tables::SlToVl;
 
 /// A torus in which switches and links fail and are repaired.
-struct Ward {
+struct FailingTorus {
     healthy: Case,
     whole: Subnet,
     /// Indexes of the switches.
@@ -65,7 +65,7 @@ fn events(switches: u32) -> impl Strategy<Value = Vec<(Part, usize)>> {
     prop::collection::vec((part, any::<usize>()), 1..=2)
 }
 
-impl Ward {
+impl FailingTorus {
     fn new(shape: &Shape) -> Self {
         let healthy = Case::of(shape);
         let nodes = &healthy.topology.nodes;
@@ -183,14 +183,14 @@ fn shapes() -> impl Strategy<Value = Shape> {
 
 /// A tree that keeps its switches may change its links.
 #[test]
-fn trees_of_crossed_cables_are_others() {
+fn crossed_links_change_the_trees() {
     let shape = Shape { hosts: 2, parallel: 2, ..Shape::torus([4, 4, 3]) };
     let count = Case::of(&shape).topology.cables.len();
     // Links of a bundle have neighbouring indexes.
     let neighbors = (0..200).map(|number| number + (number + 1) * count);
     let (mut told, mut others) = (0, 0);
     for pick in neighbors.chain([14_151_902_872_089_465_350]) {
-        let mut ward = Ward::new(&shape);
+        let mut ward = FailingTorus::new(&shape);
         ward.happen(&[(Part::Crossing, pick)]);
         let last = ward.whole.route(None).expect("a healthy torus");
         let subnet = ward.subnet();
@@ -217,7 +217,7 @@ proptest! {
         shape in shapes(),
         events in prop::collection::vec(events(4), 1..12),
     ) {
-        let mut ward = Ward::new(&shape);
+        let mut ward = FailingTorus::new(&shape);
         let mut last = ward.whole.route(None).unwrap();
         let healthy = decisions(&ward.whole, &last);
         let mut before = ward.subnet().fabric;
@@ -265,10 +265,10 @@ fn made_anew(before: &Routing, after: &Routing) -> usize {
 }
 
 #[test]
-fn after_a_cable_only_the_tables_of_its_ring_are_made_anew() {
+fn a_lost_link_changes_only_the_tables_of_its_ring() {
     for axis in 0..3 {
         let shape = Shape { hosts: 2, ..Shape::torus([6, 5, 7]) };
-        let mut ward = Ward::new(&shape);
+        let mut ward = FailingTorus::new(&shape);
         let before = ward.whole.route(None).unwrap();
         let ends = &ward.healthy.topology.cables;
         let guid = |place| shape.switch_guid(place);
@@ -320,12 +320,12 @@ fn inputs(subnet: &Subnet, memory: &Memory) -> BaselineInputs {
 }
 
 /// A verified plan, the baseline of later ones.
-struct Ground {
+struct VerifiedPlan {
     basis: PlanBaseline,
     proof: Option<Proof>,
 }
 
-impl Ground {
+impl VerifiedPlan {
     fn new(subnet: &Subnet, memory: &Memory, planned: Planned) -> Self {
         let inputs = inputs(subnet, memory);
         let (plan, outcome) = planned.split();
@@ -342,7 +342,7 @@ impl Ground {
     }
 
     /// The verdict on a plan derived from this one.
-    fn judge(
+    fn verdict_of(
         &self,
         fabric: &Fabric,
         plan: Plan,
@@ -384,12 +384,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
 
     #[test]
-    fn plans_and_verdicts_that_build_on_the_last_ones_equal_those_from_scratch(
+    fn incremental_plans_and_verdicts_equal_full_ones(
         shape in shapes(),
         events in prop::collection::vec(events(3), 1..8),
     ) {
-        let mut ward = Ward::new(&shape);
-        let (mut ground, mut memory) = Ground::first(&ward.whole);
+        let mut ward = FailingTorus::new(&shape);
+        let (mut ground, mut memory) = VerifiedPlan::first(&ward.whole);
         for event in events {
             ward.happen(&event);
             let subnet = ward.subnet();
@@ -403,26 +403,26 @@ proptest! {
             let whole = verify(&subnet.fabric, updated.plan.clone(), &Checks::new(true));
             if let Some(difference) = difference.as_ref().filter(|_| ground.proof.is_some()) {
                 let plan = updated.plan.clone();
-                let changes = ground.judge(&subnet.fabric, plan, difference);
+                let changes = ground.verdict_of(&subnet.fabric, plan, difference);
                 assert_same_verdict(&changes, &whole);
             }
             let notes = scratch.plan.notes.clone();
             assert_same_plan(&Plan { notes, ..updated.plan.clone() }, &scratch.plan);
             prop_assert_eq!(&updated.memory, &scratch.memory);
-            let next = Ground::new(&subnet, &memory, updated);
+            let next = VerifiedPlan::new(&subnet, &memory, updated);
             memory = scratch.memory;
             ground = next;
         }
     }
 
     #[test]
-    fn what_passes_leave_is_as_good_a_ground_as_what_is_laid_anew(
+    fn carried_baselines_equal_recomputed_ones(
         shape in shapes(),
         events in prop::collection::vec((events(4), any::<bool>()), 2..10),
         corrupt in prop::collection::vec((any::<usize>(), any::<usize>(), 0u8..12), 1..4),
     ) {
         let checks = Checks::new(true);
-        let mut ward = Ward::new(&shape);
+        let mut ward = FailingTorus::new(&shape);
         let (mut foundation, mut memory) = (None, Memory::default());
         for (event, is_laid_anew) in std::iter::once((Vec::new(), false)).chain(events) {
             ward.happen(&event);
@@ -464,15 +464,15 @@ proptest! {
     }
 
     #[test]
-    fn corrupt_plans_are_found_out_from_what_changed(
+    fn corrupt_plans_are_found_by_incremental_verification(
         shape in shapes(),
         cable in prop::option::of(any::<usize>()),
         entries in prop::collection::vec((any::<usize>(), any::<usize>(), 0u8..16, 1usize..40), 0..6),
         vls in prop::option::weighted(0.2, (any::<usize>(), 0u8..16)),
         port in prop::option::weighted(0.3, (any::<usize>(), 0u8..12)),
     ) {
-        let mut ward = Ward::new(&shape);
-        let (ground, memory) = Ground::first(&ward.whole);
+        let mut ward = FailingTorus::new(&shape);
+        let (ground, memory) = VerifiedPlan::first(&ward.whole);
         cable.into_iter().for_each(|pick| ward.toggle(Part::Cable, pick));
         let subnet = ward.subnet();
         let groups = groups(&subnet.fabric);
@@ -502,7 +502,7 @@ proptest! {
             all.nth(entry % count).unwrap().1.insert(port);
         }
         let whole = verify(&subnet.fabric, plan.clone(), &Checks::new(true));
-        assert_same_verdict(&ground.judge(&subnet.fabric, plan, &difference), &whole);
+        assert_same_verdict(&ground.verdict_of(&subnet.fabric, plan, &difference), &whole);
     }
 }
 
@@ -510,14 +510,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
 
     #[test]
-    fn corrupt_plans_without_a_switch_or_with_one_that_is_back_are_found_out(
+    fn corrupt_plans_after_loss_or_return_of_a_switch_are_found(
         shape in shapes(),
         picks in prop::collection::vec(any::<usize>(), 1..3),
         entries in prop::collection::vec((any::<usize>(), any::<usize>(), 0u8..16, 1usize..40), 0..6),
         vls in prop::option::weighted(0.2, (any::<usize>(), 0u8..16)),
     ) {
         let checks = Checks::new(true);
-        let mut ward = Ward::new(&shape);
+        let mut ward = FailingTorus::new(&shape);
         let (mut foundation, mut memory) = (None, Memory::default());
         let events = picks.iter().map(|&pick| vec![(Part::Switch, pick)]);
         for event in std::iter::once(Vec::new()).chain(events.clone()).chain(events.rev()) {
@@ -559,10 +559,10 @@ proptest! {
 
 /// Verification of the changes suffices for every single link, and for tables that stay the same.
 #[test]
-fn single_cables_need_no_second_look() {
+fn single_links_need_no_full_verification() {
     let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 4]) };
-    let mut ward = Ward::new(&shape);
-    let (ground, memory) = Ground::first(&ward.whole);
+    let mut ward = FailingTorus::new(&shape);
+    let (ground, memory) = VerifiedPlan::first(&ward.whole);
     for cable in (0..ward.healthy.topology.cables.len()).step_by(7) {
         let ends = ward.healthy.topology.cables[cable];
         if ends.iter().any(|(node, _)| !ward.switches.contains(node)) {
@@ -574,7 +574,7 @@ fn single_cables_need_no_second_look() {
         let (updated, difference) =
             subnet.with_input(&memory, &groups, |input| update(input, &ground.basis));
         let plan = updated.unwrap().plan;
-        let verified = ground.judge(&subnet.fabric, plan, &difference.unwrap()).unwrap();
+        let verified = ground.verdict_of(&subnet.fabric, plan, &difference.unwrap()).unwrap();
         assert_eq!(verified.summary().extent, Extent::Incremental, "cable {cable}");
         ward.toggle(Part::Cable, cable);
     }
@@ -582,8 +582,8 @@ fn single_cables_need_no_second_look() {
 
 /// The extent of verification for each plan of a sequence of events, with the baseline recomputed
 /// in between or not; and the final torus.
-fn looks(shape: &Shape, events: &[Vec<(Part, usize)>], anew: bool) -> (Vec<Extent>, Ward) {
-    let (checks, mut ward) = (Checks::new(true), Ward::new(shape));
+fn looks(shape: &Shape, events: &[Vec<(Part, usize)>], anew: bool) -> (Vec<Extent>, FailingTorus) {
+    let (checks, mut ward) = (Checks::new(true), FailingTorus::new(shape));
     let (mut foundation, mut memory): (Option<VerifiedBaseline>, _) = (None, Memory::default());
     let mut looks = Vec::new();
     for event in std::iter::once(&Vec::new()).chain(events) {
@@ -617,7 +617,7 @@ fn assert_only_the_first_is_whole(looks: &[Extent]) {
 
 /// Some links between switches, one after the other.
 fn cables(shape: &Shape) -> Vec<Vec<(Part, usize)>> {
-    let ward = Ward::new(shape);
+    let ward = FailingTorus::new(shape);
     let cables = &ward.healthy.topology.cables;
     let is_inside =
         |&cable: &usize| cables[cable].iter().all(|(node, _)| ward.switches.contains(node));
@@ -626,7 +626,7 @@ fn cables(shape: &Shape) -> Vec<Vec<(Part, usize)>> {
 }
 
 #[test]
-fn cables_lost_in_a_row_need_no_second_look() {
+fn links_lost_in_a_row_need_no_full_verification() {
     let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 4]) };
     for anew in [false, true] {
         assert_only_the_first_is_whole(&looks(&shape, &cables(&shape), anew).0);
@@ -635,7 +635,7 @@ fn cables_lost_in_a_row_need_no_second_look() {
 
 /// Old and new routes together have no credit loop; on a ring that is closed again they have one.
 #[test]
-fn cables_of_a_bundle_that_are_repaired_need_no_second_look() {
+fn repaired_links_of_a_bundle_need_no_full_verification() {
     let shape = Shape { hosts: 1, parallel: 2, ..Shape::torus([5, 4, 3]) };
     let lost = cables(&shape);
     for anew in [false, true] {
@@ -648,7 +648,7 @@ fn cables_of_a_bundle_that_are_repaired_need_no_second_look() {
 
 /// When a ring is closed again, the baseline from before its break suffices.
 #[test]
-fn switches_that_go_and_come_need_no_second_look() {
+fn switches_lost_and_repaired_need_no_full_verification() {
     let cases = [([5, 4, 3], [20, 21, 35, 36, 50, 51]), ([7, 6, 1], [24, 25, 29, 30, 34, 40])];
     for (radix, switches) in cases {
         let shape = Shape { hosts: 2, ..Shape::torus(radix) };
@@ -666,7 +666,7 @@ fn switches_that_go_and_come_need_no_second_look() {
 /// Old routes and the routes round a lost switch may close a cycle together, which requires full
 /// verification; when the switch is back, they do not.
 #[test]
-fn switches_that_come_back_need_no_second_look() {
+fn switches_that_come_back_need_no_full_verification() {
     let shape = Shape { hosts: 2, ..Shape::torus([5, 4, 3]) };
     let named = [0, 1, 3, 9, 12];
     for switch in (0..5 * 4 * 3).filter(|switch| !named.contains(switch)).step_by(2) {
@@ -677,7 +677,7 @@ fn switches_that_come_back_need_no_second_look() {
 
 /// A ring that is closed again, by a link that was lost before others or after them.
 #[test]
-fn cables_that_are_repaired_need_no_second_look() {
+fn repaired_links_need_no_full_verification() {
     let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 4]) };
     let lost = cables(&shape);
     for pair in lost.chunks_exact(2) {
@@ -691,7 +691,7 @@ fn cables_that_are_repaired_need_no_second_look() {
 }
 
 #[test]
-fn hosts_that_go_and_come_need_no_second_look() {
+fn hosts_lost_and_repaired_need_no_full_verification() {
     for (hosts, parallel) in [(1, 1), (2, 1), (2, 2)] {
         let shape = Shape { hosts, parallel, ..Shape::torus([5, 4, 3]) };
         let picks = [7, 8, 40, 8, 3, 7, 40, 3, 1];

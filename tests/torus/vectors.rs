@@ -272,7 +272,7 @@ vectors! {
 }
 
 #[test]
-fn v10_disjoint_ring_is_refused() {
+fn v10_disjoint_ring_is_rejected() {
     let errors = refused("v10-refuse-disjoint");
     assert_eq!(errors.len(), 1, "{errors:#?}");
     assert_eq!(errors[0].code, Some("4E33"));
@@ -281,7 +281,7 @@ fn v10_disjoint_ring_is_refused() {
 }
 
 #[test]
-fn v11_two_switches_of_a_ring_are_refused() {
+fn v11_two_switches_of_a_ring_are_rejected() {
     let errors = refused("v11-refuse-two-switches");
     assert!(errors.iter().any(|note| note.code == Some("4E38")), "{errors:#?}");
 }

@@ -14,7 +14,7 @@ use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, O
 use torus_sm::wire::mad::{Header, Mad};
 
 /// Time limit for a reply or the timeout of a request, which the port reports.
-const PATIENCE: Duration = Duration::from_secs(60);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Has this test program run the ignored test `name` of the module `module` (`module_path!()`) inside
 /// a fabric, by `command`, which runs a program there; its output.
@@ -95,7 +95,7 @@ impl UmadClient {
 
     /// Waits for the next reply.
     pub fn reply(&self) -> Reply {
-        self.replies.recv_timeout(PATIENCE).expect("a reply or a timeout")
+        self.replies.recv_timeout(REPLY_TIMEOUT).expect("a reply or a timeout")
     }
 
     /// Sends a request to the subnet administrator and waits for its reply.

@@ -302,7 +302,7 @@ pub fn transit(scene: &Scene, steps: &Steps, in_order: bool, dice: &mut Dice) ->
         let last = steps.iter().filter(|step| step.is_last).cloned();
         last.map(|step| Step { after: Vec::new(), ..step }).collect()
     };
-    let mut watch = Watch::new(scene);
+    let mut watch = Invariants::new(scene);
     let mut devices = Devices::new(scene);
     let mut faults = Vec::new();
     let mut done = vec![false; steps.len()];
@@ -320,7 +320,7 @@ pub fn transit(scene: &Scene, steps: &Steps, in_order: bool, dice: &mut Dice) ->
             }
             is_up = true;
             devices.raise_ports();
-            watch.judge(&devices, devices.lids(), "ports are ACTIVE", &mut faults);
+            watch.check(&devices, devices.lids(), "ports are ACTIVE", &mut faults);
             continue;
         }
         let index = ready[dice.below(ready.len())];
@@ -330,7 +330,7 @@ pub fn transit(scene: &Scene, steps: &Steps, in_order: bool, dice: &mut Dice) ->
         if steps[index].set.is_none_or(|item| item.attr_id == AttrId::SL_TO_VL) {
             continue;
         }
-        watch.judge(&devices, lids.into_iter(), &what, &mut faults);
+        watch.check(&devices, lids.into_iter(), &what, &mut faults);
     }
     if done.contains(&false) {
         faults.push("steps are left that wait for each other".into());
@@ -342,14 +342,14 @@ pub fn transit(scene: &Scene, steps: &Steps, in_order: bool, dice: &mut Dice) ->
 }
 
 /// The properties that must hold after every Set.
-struct Watch {
+struct Invariants {
     /// By LID and switch: packets arrive before and after the transition, hence must always arrive.
     safe: BTreeMap<Lid, Vec<bool>>,
     /// By group and switch: the end ports that are reached both before and after.
     reached: BTreeMap<(Mlid, SwitchId), BTreeSet<PortId>>,
 }
 
-impl Watch {
+impl Invariants {
     fn new(scene: &Scene) -> Self {
         let (old, new) = (Devices::new(scene), Devices::planned(scene));
         let safe = |lid| {
@@ -369,7 +369,7 @@ impl Watch {
         Self { safe: old.lids().map(safe).collect(), reached }
     }
 
-    fn judge(
+    fn check(
         &mut self,
         devices: &Devices<'_>,
         lids: impl Iterator<Item = Lid>,

@@ -2,7 +2,7 @@
 
 use super::Scene;
 use super::draw::{at_work, go_on};
-use crate::planning::{Site, options};
+use crate::planning::{PlanSetup, options};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use torus_sm::fabric::Fabric;
@@ -72,7 +72,7 @@ impl Torus {
 
     /// The daemon's plan, with all hosts in one group and every third in another.
     fn plan(&self, fabric: &Fabric, memory: &Memory) -> Option<Plan> {
-        let site = Site {
+        let site = PlanSetup {
             fabric: fabric.clone(),
             options: options(self.engine, self.has_qos()),
             memory: memory.clone(),

@@ -1,6 +1,6 @@
 //! Intended differences from OpenSM, each with its reason.
 
-use super::draw::Case;
+use super::random_case::Case;
 use super::site::{Site, TableKey};
 use std::collections::BTreeSet;
 

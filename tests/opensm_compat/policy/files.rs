@@ -1,6 +1,6 @@
 //! Random partitions.conf and qos-policy.conf, right and wrong ones.
 
-use super::draw::end_ports;
+use super::random_case::end_ports;
 use std::fmt::Write as _;
 use testkit::torus::random::Random;
 use torus_sm::fabric::topology::Topology;

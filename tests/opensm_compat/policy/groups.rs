@@ -1,8 +1,8 @@
 //! Comparison of groups and members, apart from intended differences.
 
 use super::differences::{BOTH_KEYS, LEFT_OPEN, MEMBERLESS, OF_GROUPS, PROXY, REPEATED, SCOPES};
-use super::draw::Case;
-use super::of_partitions;
+use super::partition_facts;
+use super::random_case::Case;
 use super::site::Answer;
 use std::collections::{BTreeMap, BTreeSet};
 use torus_sm::ids::{Gid, Mlid};
@@ -12,7 +12,7 @@ use torus_sm::wire::sa::SaStatus;
 type Name = Option<&'static str>;
 
 /// Groups that are known to differ.
-pub(crate) struct Apart {
+pub(crate) struct KnownDifferences {
     /// Groups that differ, each with the name of the difference: only one SM has them, or their
     /// records differ.
     groups: BTreeMap<Gid, &'static str>,
@@ -20,11 +20,11 @@ pub(crate) struct Apart {
     of_files: Name,
 }
 
-impl Apart {
+impl KnownDifferences {
     pub(crate) fn new(case: &Case) -> Self {
-        let scopes = of_partitions::have_wide_broadcasts(case).then_some(SCOPES);
-        let memberless = || of_partitions::have_memberless_groups(case).then_some(MEMBERLESS);
-        let repeated = of_partitions::repeated_groups(case).into_iter();
+        let scopes = partition_facts::have_wide_broadcasts(case).then_some(SCOPES);
+        let memberless = || partition_facts::have_memberless_groups(case).then_some(MEMBERLESS);
+        let repeated = partition_facts::repeated_groups(case).into_iter();
         let groups = repeated.map(|mgid| (mgid, REPEATED)).collect();
         Self { groups, of_files: scopes.or_else(memberless) }
     }
@@ -51,7 +51,7 @@ impl Apart {
 /// noted in `apart`: later queries about them differ for the same reason.
 pub(crate) fn joined(
     case: &Case,
-    apart: &mut Apart,
+    apart: &mut KnownDifferences,
     (mask, wanted): (u64, &McMemberRecord),
     ours: &Answer,
     theirs: &Answer,
@@ -94,7 +94,7 @@ fn created(case: &Case, mask: u64, ours: &Answer, theirs: &Answer) -> Name {
 
 /// The name of the difference between members, groups in `apart` left out. A group that only one SM
 /// has moves the MLIDs of those after it.
-pub(crate) fn members(apart: &Apart, ours: &Answer, theirs: &Answer) -> Name {
+pub(crate) fn members(apart: &KnownDifferences, ours: &Answer, theirs: &Answer) -> Name {
     let known = |answer: &Answer| -> Vec<McMemberRecord> {
         let mut members = parsed(answer);
         members.retain(|member| !apart.is_known(member));

@@ -1,7 +1,7 @@
 //! Sequences of partitions.conf, each read by a running subnet manager on a SIGHUP.
 
-use super::draw::Case;
 use super::files::Words;
+use super::random_case::Case;
 use super::site::TableKey;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -38,7 +38,7 @@ pub(crate) struct Sequence {
 }
 
 /// The random state from which the files of a sequence are drawn.
-struct Drawing {
+struct RandomFiles {
     random: Random,
     keys: Vec<u16>,
     /// Percentage of the keys that a file has.
@@ -63,7 +63,7 @@ impl Sequence {
         let mut options = "sweep_interval 0\nrouting_engine minhop\n".to_owned();
         let _ = writeln!(options, "keep_pkey_indexes {keeps}");
         let keys = (1..=count as u16).map(|n| (n * 0x35) & 0x7FFF).collect();
-        let mut drawing = Drawing { random, keys, share };
+        let mut drawing = RandomFiles { random, keys, share };
         let first = drawing.file(&words);
         let later = (1..steps).map(|_| drawing.file(&words)).collect();
         let case = Case {
@@ -89,7 +89,7 @@ impl Sequence {
     }
 }
 
-impl Drawing {
+impl RandomFiles {
     fn file(&mut self, words: &Words) -> String {
         let random = &mut self.random;
         let mut text = String::new();

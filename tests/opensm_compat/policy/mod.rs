@@ -6,24 +6,24 @@
 //! TORUS_POLICY_KEEP a folder for the files and logs of cases that differ. Prints SKIPPED where
 //! opensm is not installed.
 
+mod comparator;
 mod differences;
-mod draw;
 mod files;
 mod groups;
 mod indexes;
-mod judge;
 mod memory;
 mod messages;
-mod of_partitions;
+mod partition_facts;
 mod questions;
+mod random_case;
 mod site;
 
+use comparator::Comparator;
 use differences::BY_DESIGN;
-use draw::Case;
 use indexes::Sequence;
-use judge::Judge;
 use memory::Memory;
 use questions::Question;
+use random_case::Case;
 use site::{Answer, Maker, Site, TableKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -116,21 +116,25 @@ fn pkeys_keep_their_indexes_as_with_opensm() {
     let more = indexes::CHOSEN.into_iter().filter(|_| is_usual);
     let seeds: Vec<u64> = (first..first + count).chain(more).collect();
     testkit::simulator::library();
-    let results = in_parallel(seeds.len(), |index| hups(seeds[index], 10));
-    let tables: usize = results.iter().map(|hups| hups.tables).sum();
+    let results = in_parallel(seeds.len(), |index| compare_reloads(seeds[index], 10));
+    let tables: usize = results.iter().map(|compare_reloads| compare_reloads.tables).sum();
     println!("{} sequences, {tables} tables", seeds.len());
     for reason in memory::BY_DESIGN {
-        let times = results.iter().filter(|hups| hups.by_design.contains(reason)).count();
+        let times = results
+            .iter()
+            .filter(|compare_reloads| compare_reloads.by_design.contains(reason))
+            .count();
         println!("by design in {times}: {reason}");
         assert!(times > 0 || !is_usual, "no difference any more: {reason}");
     }
-    let differing: Vec<String> = results.into_iter().flat_map(|hups| hups.differences).collect();
+    let differing: Vec<String> =
+        results.into_iter().flat_map(|compare_reloads| compare_reloads.differences).collect();
     assert!(differing.is_empty(), "{} differ\n{}", differing.len(), differing.join("\n"));
 }
 
 /// The result of a sequence.
 #[derive(Default)]
-struct Hups {
+struct ReloadOutcome {
     tables: usize,
     differences: Vec<String>,
     /// Reasons of [`memory::BY_DESIGN`] for which it ended early.
@@ -138,7 +142,7 @@ struct Hups {
 }
 
 /// Compares the tables after each file of a sequence.
-fn hups(seed: u64, steps: usize) -> Hups {
+fn compare_reloads(seed: u64, steps: usize) -> ReloadOutcome {
     let sequence = Sequence::new(seed, steps);
     let case = &sequence.case;
     let [ours, theirs] = [Maker::TorusSm, Maker::OpenSm].map(|maker| {
@@ -153,7 +157,7 @@ fn hups(seed: u64, steps: usize) -> Hups {
         });
         tables
     };
-    let mut hups = Hups::default();
+    let mut compare_reloads = ReloadOutcome::default();
     let mut before = BTreeMap::new();
     let mut memories: BTreeMap<(Guid, u8), Memory> = BTreeMap::new();
     for step in 0..steps {
@@ -161,7 +165,7 @@ fn hups(seed: u64, steps: usize) -> Hups {
             [&ours, &theirs].into_iter().for_each(|site| site.reload(file));
         }
         let (our, their) = (tables(&ours), tables(&theirs));
-        hups.tables += our.len();
+        compare_reloads.tables += our.len();
         let place = format!("seed {seed}, file {step}");
         let theirs_by_port = indexes::by_port(&their);
         for (port, table) in indexes::by_port(&our) {
@@ -170,25 +174,27 @@ fn hups(seed: u64, steps: usize) -> Hups {
             let reasons = memory.reasons(&table, other);
             if table != *other && reasons.is_empty() {
                 let both = indexes::both(&table, other);
-                hups.differences.push(format!("{place}, {port:x?}: {both}"));
+                compare_reloads.differences.push(format!("{place}, {port:x?}: {both}"));
             }
-            hups.by_design.extend(reasons);
+            compare_reloads.by_design.extend(reasons);
             if sequence.keeps() {
                 memory.note(other);
             }
         }
         if sequence.keeps() {
-            hups.differences.extend(moved(&before, &our).map(|text| format!("{place}, {text}")));
+            compare_reloads
+                .differences
+                .extend(moved(&before, &our).map(|text| format!("{place}, {text}")));
         }
         before = our;
-        if !hups.differences.is_empty() {
+        if !compare_reloads.differences.is_empty() {
             keep(seed, &[("torus-sm", &ours), ("opensm", &theirs)]);
         }
-        if !hups.by_design.is_empty() || !hups.differences.is_empty() {
+        if !compare_reloads.by_design.is_empty() || !compare_reloads.differences.is_empty() {
             break;
         }
     }
-    hups
+    compare_reloads
 }
 
 /// Keys that stayed in a block of a table but changed their index, which is not 0.
@@ -232,7 +238,7 @@ fn compare(case: &Case) -> Outcome {
     };
     outcome.up = true;
     let keys = compare_tables(case, &mut outcome, &ours, &theirs);
-    if !outcome.differences.is_empty() && of_partitions::share_a_name(case) {
+    if !outcome.differences.is_empty() && partition_facts::share_a_name(case) {
         outcome.differences.clear();
         outcome.by_design(differences::SHARED_NAME);
         return outcome;
@@ -272,15 +278,15 @@ fn compare_tables(case: &Case, outcome: &mut Outcome, ours: &Site, theirs: &Site
 }
 
 fn compare_answers(case: &Case, outcome: &mut Outcome, sites: [&Site; 2], keys: Vec<Pkey>) {
-    let mut judge = Judge::new(case, sites, keys);
-    let compare_groups = |when: &str, judge: &Judge<'_>, outcome: &mut Outcome| {
+    let mut comparator = Comparator::new(case, sites, keys);
+    let compare_groups = |when: &str, comparator: &Comparator<'_>, outcome: &mut Outcome| {
         let [ours, theirs] = sites.map(Site::groups);
         for (ours, theirs) in ours.iter().zip(&theirs) {
-            let name = judge.members(ours, theirs);
+            let name = comparator.members(ours, theirs);
             outcome.note(|| format!("groups {when}"), ours, theirs, name);
         }
     };
-    compare_groups("of the files", &judge, outcome);
+    compare_groups("of the files", &comparator, outcome);
     let [[_, ours], [_, theirs]] = sites.map(Site::groups);
     let to_groups = questions::to_groups(groups::of_both([&ours, &theirs]));
     let paths = questions::paths(case, PATHS);
@@ -289,11 +295,11 @@ fn compare_answers(case: &Case, outcome: &mut Outcome, sites: [&Site; 2], keys: 
     for (questions, window) in [(&to_groups, 16), (&paths, 64), (&several, 16), (&joins, 1)] {
         let [our, their] = sites.map(|site| site.ask(questions, window));
         for ((question, our), their) in questions.iter().zip(&our).zip(&their) {
-            let name = judge.between(question, our, their);
+            let name = comparator.between(question, our, their);
             outcome.note(|| describe(question), our, their, name);
         }
     }
-    compare_groups("after the joins", &judge, outcome);
+    compare_groups("after the joins", &comparator, outcome);
 }
 
 impl Outcome {

@@ -4,8 +4,8 @@
 //! LIDs in queries and answers are those of an ideal subnet ([`super::site::Lids`]), so that they
 //! are the same for every subnet manager.
 
-use super::draw::{Case, FOREIGN};
 use super::messages::Message;
+use super::random_case::{Case, FOREIGN};
 use super::site::Lids;
 use testkit::torus::random::Random;
 use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, Sl};
@@ -32,15 +32,23 @@ fn selector(random: &mut Random) -> Selector {
     [Selector::GreaterThan, Selector::LessThan, Selector::Exactly, Selector::Best][random.below(4)]
 }
 
-/// A question.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Question {
-    /// PathRecord.
-    Path { method: Method, mask: u64, wanted: PathRecord },
+    Path {
+        method: Method,
+        mask: u64,
+        wanted: PathRecord,
+    },
     /// MultiPathRecord, GetMulti, with its GIDs.
-    Multi { mask: u64, wanted: MultiPathRecord, gids: [Gid; 4] },
-    /// MCMemberRecord, Set.
-    Join { mask: u64, wanted: McMemberRecord },
+    Multi {
+        mask: u64,
+        wanted: MultiPathRecord,
+        gids: [Gid; 4],
+    },
+    Join {
+        mask: u64,
+        wanted: McMemberRecord,
+    },
 }
 
 impl Question {
@@ -66,7 +74,6 @@ impl Question {
     }
 }
 
-/// Questions about paths.
 pub(crate) fn paths(case: &Case, count: usize) -> Vec<Question> {
     let mut random = Random::new(case.seed ^ 0x5150);
     (0..count).map(|_| path(&mut random, case)).collect()

@@ -1,8 +1,8 @@
 //! A simulated fabric with either subnet manager, and the tables and answers that result.
 
-use super::draw::{Case, end_ports};
 use super::messages::{self, Message};
 use super::questions::{NOBODY, Question, settled};
+use super::random_case::{Case, end_ports};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use torus_sm::wire::sa::{DATA_OFFSET, SA_OFFSET, SaAttr, SaHeader};
 use torus_sm::wire::smp;
 
 /// Time limit for every step, which usually takes a second.
-const PATIENCE: Duration = Duration::from_secs(60);
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Number of LIDs of a port in the ideal subnet: those of the greatest LMC of a case.
 pub(crate) const STRIDE: u16 = 8;
@@ -312,7 +312,7 @@ fn wait_for_verdict(manager: &mut Running, log: &Path) -> Result<(), String> {
             let out = fs::read_to_string(log.with_extension("out")).unwrap_or_default();
             return Err(format!("{status}\n{text}{out}"));
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > STEP_TIMEOUT {
             return Err(format!("no verdict:\n{text}"));
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -329,7 +329,7 @@ fn settle(manager: &Running, log: &Path) {
         // Signals that arrive during a sweep count as one.
         let pid = Pid::from_raw(manager.0.id() as i32);
         kill(pid, Signal::SIGHUP).expect("it is there");
-        assert!(start.elapsed() < PATIENCE, "{} does not sweep again", log.display());
+        assert!(start.elapsed() < STEP_TIMEOUT, "{} does not sweep again", log.display());
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -351,7 +351,7 @@ fn lids(topology: &Topology, file: &Path) -> Lids {
         if order.iter().all(|guid| real.contains_key(guid)) {
             return Lids { real, order };
         }
-        assert!(start.elapsed() < PATIENCE, "{} lacks ports:\n{text}", file.display());
+        assert!(start.elapsed() < STEP_TIMEOUT, "{} lacks ports:\n{text}", file.display());
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use std::fs;
 use std::process::Stdio;
 use std::sync::Mutex;
-use testkit::{PATIENCE, Simulator};
 use testkit::{Running, tool, torus_sm, wait_for};
+use testkit::{START_TIMEOUT, Simulator};
 use torus_sm::ids::Guid;
 use torus_sm::sim::generate::Shape;
 
@@ -117,7 +117,7 @@ impl Fabric {
             .stderr(Stdio::null())
             .spawn();
         let running = Running(child.expect("the manager starts"));
-        wait_for(&dir.join("sm.log"), "SUBNET UP", PATIENCE);
+        wait_for(&dir.join("sm.log"), "SUBNET UP", START_TIMEOUT);
         Self { sim, manager: Mutex::new(running) }
     }
 

@@ -18,7 +18,7 @@ use question::Question;
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
-use testkit::PATIENCE;
+use testkit::START_TIMEOUT;
 use testkit::tool;
 
 #[test]
@@ -63,7 +63,7 @@ fn settle(
     [ours, theirs]: [&Fabric; 2],
     met: &mut BTreeSet<&'static str>,
 ) -> Result<(), String> {
-    let patience = Instant::now() + PATIENCE / 10;
+    let patience = Instant::now() + START_TIMEOUT / 10;
     loop {
         let listed = DIFFERENCES.iter().filter(|listed| (listed.apply)(question, &mut pair));
         let listed: Vec<&'static str> = listed.map(|listed| listed.name).collect();

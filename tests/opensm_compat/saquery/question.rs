@@ -9,7 +9,6 @@ pub(crate) struct Question {
     pub at: String,
     /// The arguments of saquery.
     pub args: Vec<String>,
-    /// The whole line.
     pub text: String,
 }
 

@@ -135,7 +135,7 @@ fn methods_that_an_attribute_does_not_have() {
 /// Every attribute of which the responder knows the name is in the table, and so are all named
 /// methods of 7 bits.
 #[test]
-fn the_table_has_all_there_is() {
+fn the_table_is_complete() {
     let listed: BTreeSet<u16> = attributes().iter().map(|row| row.1).collect();
     let known = (0..=u16::MAX).filter(|id| SaAttr::name(*id) != "unknown attribute");
     let absent: Vec<u16> = known.filter(|id| !listed.contains(id)).collect();
@@ -225,7 +225,7 @@ fn every_case_has_its_answer() {
 
 /// The records on which the cases depend exist: else Delete cases would prove nothing.
 #[test]
-fn the_registry_is_as_told() {
+fn the_initial_registry_is_complete() {
     let sa: Responder = World::new().responder();
     assert_eq!(sa.registry().iter().count(), 2);
     assert_eq!(sa.registry().services().iter().count(), 2);

@@ -154,7 +154,7 @@ fn a_level_gives_sl_limits_and_lifetime() {
 }
 
 #[test]
-fn what_a_level_does_not_give_has_no_record() {
+fn paths_outside_the_level_have_no_record() {
     let place = subnet(LEVELS);
     let class = |wanted: &mut PathRecord| wanted.set_qos_class(1);
     let with = |mask: u64, set: &dyn Fn(&mut PathRecord)| {

@@ -121,9 +121,9 @@ fn damaged_fabrics_with_enough_left_are_read_exactly() {
     assert!(compared >= 50, "{compared}");
 }
 
-/// Those of the first fifty damaged fabrics that are another torus with no more faults, and the
-/// reason. A ring of four is the product of two pairs, so that even a healthy torus that has one
-/// can be read in several ways.
+/// Damaged fabrics, of the first fifty, that are another torus with no more faults, and the reason.
+/// A ring of four is the product of two pairs, so that even a healthy torus that has one can be
+/// read in several ways.
 const TIES: [(u64, &str); 8] = [
     (
         0,
@@ -163,7 +163,7 @@ fn damaged_fabrics_keep_their_coordinates() {
 }
 
 #[test]
-fn strays_are_told() {
+fn strays_are_reported() {
     let verdicts = survey(0..50, true);
     let wrong = verdicts.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Wrong(_)));
     let wrong: Vec<u64> = wrong.map(|(number, _)| *number).collect();
@@ -177,7 +177,7 @@ fn refusal(text: &str) -> DeriveError {
 }
 
 #[test]
-fn what_is_no_torus_is_told_why() {
+fn other_topologies_are_rejected_with_a_reason() {
     assert_eq!(
         refusal("Ca 1 \"a\"\n[1] \"b\"[1]\n\nCa 1 \"b\"\n[1] \"a\"[1]\n"),
         DeriveError::NoSwitches

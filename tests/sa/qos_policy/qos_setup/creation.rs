@@ -59,7 +59,7 @@ const REQ_INVALID: u16 = 0x0200;
 const INSUFFICIENT: u16 = 0x0600;
 
 #[test]
-fn a_level_gives_new_groups_what_their_creators_leave_open() {
+fn a_level_completes_new_groups() {
     let place = subnet(&rules_for_groups());
     let ask = |mask, set: &dyn Fn(&mut McMemberRecord)| {
         create(&place, &mut Responder::default(), mask, set)
@@ -100,7 +100,7 @@ fn a_level_gives_new_groups_what_their_creators_leave_open() {
 }
 
 #[test]
-fn who_asks_for_more_than_the_level_creates_no_group() {
+fn a_request_beyond_the_level_creates_no_group() {
     let place = subnet(&rules_for_groups());
     let key = McMemberRecord::PKEY;
     let ask = |mask, set: &dyn Fn(&mut McMemberRecord)| {
@@ -140,7 +140,7 @@ fn who_asks_for_more_than_the_level_creates_no_group() {
 
 /// Hosts create IPoIB's groups like their broadcast group, regardless of the level.
 #[test]
-fn no_policy_is_in_the_way_of_ipoib() {
+fn no_policy_blocks_ipoib() {
     let place = subnet(&rules_for_groups());
     let groups: Vec<GroupSpec> = partitions::default(&place.1.options)
         .iter()

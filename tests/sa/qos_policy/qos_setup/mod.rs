@@ -364,7 +364,7 @@ async fn the_tables_of_the_proposal_are_on_the_devices() {
 /// torus-2QoS keeps its own mappings and reports it; arbitration is applied, with the engine's
 /// rules for ports that lead to hosts.
 #[tokio::test(start_paused = true)]
-async fn torus_2qos_takes_arbitration_and_refuses_mappings() {
+async fn torus_2qos_applies_arbitration_and_rejects_mappings() {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let text = "port-groups
         port-group

@@ -24,13 +24,13 @@ const LOT: usize = 16;
 const SLOTS: usize = 1 << 16;
 
 /// Records the latency of each reply.
-struct Ear {
+struct LatencyRecorder {
     asked: Mutex<Vec<Instant>>,
     took: Mutex<Vec<Duration>>,
     lost: Mutex<usize>,
 }
 
-impl MadSink for Ear {
+impl MadSink for LatencyRecorder {
     fn deliver(&self, delivery: Delivery<'_>) {
         let header = Header::read(delivery.mad);
         if delivery.outcome == Outcome::Unanswered || header.status() != 0 {
@@ -48,7 +48,7 @@ impl MadSink for Ear {
 
 struct Client {
     port: SimPort,
-    ear: Arc<Ear>,
+    ear: Arc<LatencyRecorder>,
     to: Address,
     hosts: Vec<Guid>,
     prefix: u64,
@@ -128,7 +128,7 @@ pub(crate) fn reroute() {
 
 fn client(cluster: &SimCluster) -> Client {
     let node = cluster.shape.host_guid([8; 3], 0);
-    let ear = Arc::new(Ear {
+    let ear = Arc::new(LatencyRecorder {
         asked: Mutex::new(vec![Instant::now(); SLOTS]),
         took: Mutex::default(),
         lost: Mutex::default(),

@@ -4,11 +4,11 @@ use super::differences::{
     BOTH_KEYS, FLOW_LABELS, IN_PARTS, MEMBERSHIP, OF_MANY, OF_SEVERAL, PATH_BITS, TO_GROUPS,
     UNKNOWN_GIDS, WAY_BACK,
 };
-use super::draw::Case;
 use super::questions::Question;
+use super::random_case::Case;
 use super::site::STRIDE;
 use super::site::{Answer, Site};
-use super::{groups, of_partitions};
+use super::{groups, partition_facts};
 use std::collections::BTreeSet;
 use torus_sm::ids::{Lid, Pkey, Sl};
 use torus_sm::wire::mad::Method;
@@ -16,22 +16,22 @@ use torus_sm::wire::record::{MultiPathRecord, PathRecord, Record, Selector};
 use torus_sm::wire::sa::SaStatus;
 
 /// The facts about a case that the comparison of its answers needs.
-pub(crate) struct Judge<'a> {
+pub(crate) struct Comparator<'a> {
     case: &'a Case,
     sites: [&'a Site; 2],
     /// The P_Keys of the querying port.
     keys: Vec<Pkey>,
     /// Partitions whose SL a later part resets in OpenSM.
     in_parts: BTreeSet<u16>,
-    apart: groups::Apart,
+    apart: groups::KnownDifferences,
 }
 
 type Name = Option<&'static str>;
 
-impl<'a> Judge<'a> {
+impl<'a> Comparator<'a> {
     pub(crate) fn new(case: &'a Case, sites: [&'a Site; 2], keys: Vec<Pkey>) -> Self {
-        let in_parts = of_partitions::with_sl_taken_back(case);
-        let apart = groups::Apart::new(case);
+        let in_parts = partition_facts::with_sl_taken_back(case);
+        let apart = groups::KnownDifferences::new(case);
         Self { case, sites, keys, in_parts, apart }
     }
 
@@ -143,7 +143,7 @@ impl<'a> Judge<'a> {
             {
                 Question::Path { method, mask: mask & !PathRecord::REVERSIBLE, wanted }
             }
-            // One of them finds fewer: with torus-2QoS the SL of the reverse path may differ.
+            // One SM finds fewer: with torus-2QoS the SL of the reverse path may differ.
             Question::Multi { mask, wanted, gids } if mask & MultiPathRecord::REVERSIBLE != 0 => {
                 Question::Multi { mask: mask & !MultiPathRecord::REVERSIBLE, wanted, gids }
             }

@@ -1,6 +1,6 @@
 //! Properties of a case's partitions.conf.
 
-use super::draw::Case;
+use super::random_case::Case;
 use std::collections::BTreeSet;
 use std::path::Path;
 use torus_sm::config::options::Options;

@@ -12,9 +12,9 @@
 //!   one
 //! * `reroute`: the whole daemon while a 16x16x16 torus loses links and gets them back
 
-mod office;
 mod rate;
 mod reroute;
+mod server;
 mod tables;
 
 use std::time::Duration;

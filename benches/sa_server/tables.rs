@@ -1,6 +1,6 @@
 //! Large tables to many clients at once.
 
-use super::office::{Office, identity};
+use super::server::{BenchServer, identity};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -50,7 +50,7 @@ fn tables_by(subnet: &Arc<Subnet>, clerks: usize) {
     let (inbox, queue) = mpsc::channel(CLIENTS.into());
     let [bytes, answers] = Default::default();
     let sink = Arc::new(Sink { identity: identity(), bytes, answers });
-    let office = Office::open(subnet.clone(), sink.clone(), queue, clerks);
+    let server = BenchServer::open(subnet.clone(), sink.clone(), queue, clerks);
     let mad = request(SaAttr::NODE_RECORD, Method::GET_TABLE, 0, &NodeRecord::default()).0;
     // Resets the peak of resident memory.
     std::fs::write("/proc/self/clear_refs", "5").expect("Linux");
@@ -67,7 +67,7 @@ fn tables_by(subnet: &Arc<Subnet>, clerks: usize) {
         std::thread::sleep(Duration::from_micros(100));
     }
     drop(inbox);
-    office.close();
+    server.close();
     let (took, more) = (start.elapsed(), peak() - before);
     let bytes = sink.bytes.load(Ordering::Relaxed) as f64 / f64::from(1 << 20);
     println!(

@@ -19,7 +19,7 @@ use torus_sm::transport::{MadPort, PortIdentity};
 use torus_sm::wire::attr::SmState;
 
 /// A server that runs until its queue is closed.
-pub(crate) struct Office {
+pub(crate) struct BenchServer {
     desk: JoinHandle<()>,
     /// The responder from which single records are answered while the server sleeps.
     pub hatch: Arc<SharedResponder>,
@@ -29,7 +29,7 @@ pub(crate) struct Office {
     _folder: TempDir,
 }
 
-impl Office {
+impl BenchServer {
     /// Starts the server in a thread of its own, with `workers` table workers.
     pub(crate) fn open(
         subnet: Arc<Subnet>,

@@ -1,6 +1,6 @@
 //! PathRecord Gets: the maximum rate, and latency at a given rate.
 
-use super::office::{Office, identity};
+use super::server::{BenchServer, identity};
 use super::spread;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,13 +25,13 @@ use torus_sm::wire::mad::Header;
 const REQUESTS: usize = 4096;
 
 /// Capacity of the queue between port and server, as in the daemon.
-const ROOM: usize = 4096;
+const QUEUE_CAPACITY: usize = 4096;
 
 /// Duration of each case.
 const TIME: Duration = Duration::from_secs(3);
 
 /// Half of the rate that one core should reach, in requests per second.
-const HALF: u64 = 200_000;
+const HALF_RATE: u64 = 200_000;
 
 /// The clients of one reader, which count their replies.
 #[repr(align(128))]
@@ -43,12 +43,12 @@ struct Clients {
 }
 
 /// The clients of each reader.
-struct Crowd {
+struct ReaderClients {
     identity: PortIdentity,
     clients: Vec<Clients>,
 }
 
-impl MadPort for Crowd {
+impl MadPort for ReaderClients {
     fn identity(&self) -> &PortIdentity {
         &self.identity
     }
@@ -112,13 +112,15 @@ fn rate_of(
         awaited: AtomicU64::new(0),
         reader: OnceLock::new(),
     };
-    let crowd =
-        Arc::new(Crowd { identity: identity(), clients: (0..readers).map(clients).collect() });
+    let crowd = Arc::new(ReaderClients {
+        identity: identity(),
+        clients: (0..readers).map(clients).collect(),
+    });
     let port: Arc<dyn MadPort> = crowd.clone();
-    let (demux, unsolicited) = MadDemux::new(ROOM);
+    let (demux, unsolicited) = MadDemux::new(QUEUE_CAPACITY);
     let _client = SmpClient::new(port.clone(), &demux, SmpLimits::default());
-    let office = Office::open(subnet.clone(), port, unsolicited.sa, 0);
-    demux.set_inline_responder(office.hatch.clone());
+    let server = BenchServer::open(subnet.clone(), port, unsolicited.sa, 0);
+    demux.set_inline_responder(server.hatch.clone());
     let start = Instant::now();
     let read_all = |number| {
         let window = window / readers as u64;
@@ -138,7 +140,7 @@ fn rate_of(
     });
     let rate = answered as f64 / start.elapsed().as_secs_f64();
     demux.closed("the time is over");
-    office.close();
+    server.close();
     rate
 }
 
@@ -193,7 +195,7 @@ impl Reader<'_> {
 }
 
 /// Records the latency of each reply.
-struct Watch {
+struct LatencyRecorder {
     identity: PortIdentity,
     start: Instant,
     /// The time at which each request was due, in nanoseconds after the start, by transaction.
@@ -203,7 +205,7 @@ struct Watch {
     busy: AtomicU64,
 }
 
-impl MadPort for Watch {
+impl MadPort for LatencyRecorder {
     fn identity(&self) -> &PortIdentity {
         &self.identity
     }
@@ -223,21 +225,24 @@ impl MadPort for Watch {
 
 /// A fixed number of requests in every millisecond, evenly in twenty lots.
 pub(crate) fn pace() {
-    const LOTS: u64 = 20;
+    const LOTS_PER_MILLISECOND: u64 = 20;
     let subnet = Arc::new(torus([8; 3], 2));
     let mut requests = requests(&subnet);
     let (inbox, queue) = mpsc::channel(1 << 16);
-    let watch = Arc::new(Watch {
+    let watch = Arc::new(LatencyRecorder {
         identity: identity(),
         start: Instant::now(),
         due: (0..1 << 16).map(|_| AtomicU64::new(0)).collect(),
         took: Mutex::default(),
         busy: AtomicU64::new(0),
     });
-    let office = Office::open(subnet, watch.clone(), queue, 0);
-    let (lot, gap) = (HALF / 1000 / LOTS, Duration::from_millis(1) / LOTS as u32);
+    let server = BenchServer::open(subnet, watch.clone(), queue, 0);
+    let (lot, gap) = (
+        HALF_RATE / 1000 / LOTS_PER_MILLISECOND,
+        Duration::from_millis(1) / LOTS_PER_MILLISECOND as u32,
+    );
     let mut tid = 0;
-    for number in 0..TIME.as_millis() as u64 * LOTS {
+    for number in 0..TIME.as_millis() as u64 * LOTS_PER_MILLISECOND {
         let due = gap * number as u32;
         std::thread::sleep(due.saturating_sub(watch.start.elapsed()));
         for _ in 0..lot {
@@ -249,8 +254,8 @@ pub(crate) fn pace() {
         }
     }
     drop(inbox);
-    office.close();
+    server.close();
     let took = std::mem::take(&mut *watch.took.lock().expect("no panic in here"));
     let busy = watch.busy.load(Ordering::Relaxed);
-    println!("{HALF} a second: {}; {busy} BUSY", spread(took));
+    println!("{HALF_RATE} a second: {}; {busy} BUSY", spread(took));
 }
