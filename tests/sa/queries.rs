@@ -1,5 +1,7 @@
 //! Queries to the subnet administrator on a 3x3 torus with one host per switch.
 
+mod joins;
+
 use proptest::prelude::*;
 use std::any::Any;
 use std::collections::VecDeque;
@@ -437,66 +439,6 @@ fn member(n: u64, mgid: Gid, state: JoinState) -> McMemberRecord {
 }
 
 const JOIN: u64 = McMemberRecord::MGID | McMemberRecord::PORT_GID | McMemberRecord::JOIN_STATE;
-
-#[test]
-fn hosts_join_and_leave_the_broadcast_group() {
-    let (subnet, mut sa) = (subnet(0), Responder::default());
-    sa.registry_mut().set_permanent(&[broadcast()], Mlid::LAST).expect("there is room");
-    let mgid = broadcast().mgid;
-    let set = || ask(SaAttr::MC_MEMBER_RECORD, Method::SET, JOIN);
-    for host in [3, 1] {
-        let wanted = member(host, mgid, JoinState::FULL);
-        let (status, joined) = set().by(&mut sa, &subnet, host, &wanted);
-        assert_eq!(status, 0);
-        assert_eq!((joined[0].mlid(), joined[0].qkey()), (Mlid::FIRST, 0x0b1b));
-    }
-    let groups = sa.registry().groups(&subnet.fabric);
-    assert_eq!(groups[0].members, [port(&subnet, 1), port(&subnet, 3)]);
-    let list = || ask(SaAttr::MC_MEMBER_RECORD, Method::GET_TABLE, 0);
-    let open = list().of(&mut sa, &subnet, &McMemberRecord::default()).1;
-    assert_eq!((open.len(), open[0].port_gid()), (1, Gid::default()));
-    let trusted = list().trusted().of(&mut sa, &subnet, &McMemberRecord::default()).1;
-    assert_eq!(trusted.len(), 2);
-    let delete = || ask(SaAttr::MC_MEMBER_RECORD, Method::DELETE, JOIN);
-    let wanted = member(3, mgid, JoinState::FULL);
-    let by_another = delete().by(&mut sa, &subnet, 1, &wanted);
-    assert_eq!(by_another.0, 0x0200, "only the port itself may leave");
-    assert_eq!(delete().by(&mut sa, &subnet, 3, &wanted).0, 0);
-    assert_eq!(sa.registry().groups(&subnet.fabric)[0].members, [port(&subnet, 1)]);
-    let mut to_group = by_gids(1, 1);
-    to_group.set_dgid(mgid);
-    // The record echoes the request but for one component: a group is not one of raw packets.
-    to_group.set_raw_traffic(true);
-    let mask = BY_GIDS | PathRecord::RAW_TRAFFIC;
-    let path = ask(SaAttr::PATH_RECORD, Method::GET, mask).of(&mut sa, &subnet, &to_group).1;
-    assert_eq!((path[0].dlid(), path[0].raw_traffic()), (Lid(0xC000), false));
-}
-
-#[test]
-fn rejected_joins() {
-    let (subnet, mut sa) = (subnet(0), Responder::default());
-    sa.registry_mut().set_permanent(&[broadcast()], Mlid::LAST).expect("there is room");
-    let good = member(1, broadcast().mgid, JoinState::FULL);
-    type Change = fn(&mut McMemberRecord);
-    let table: [(u64, Change, u16); 8] = [
-        (McMemberRecord::MGID, |_| (), 0x0600),
-        (JOIN, |r| r.set_join_state(JoinState(0)), 0x0200),
-        (JOIN, |r| r.set_port_gid(Gid::new(1, Guid(HOSTS + 1))), 0x0500),
-        (JOIN, |r| r.set_port_gid(Gid::new(PREFIX, Guid(5_000_000))), 0x0200),
-        (JOIN | McMemberRecord::QKEY, |r| r.set_qkey(1), 0x0200),
-        (JOIN | McMemberRecord::PKEY, |r| r.set_pkey(Pkey(0x8001)), 0x0200),
-        (JOIN, |r| r.set_mgid(Gid([0xFF; 16])), 0x0600),
-        (JOIN | McMemberRecord::MTU_SELECTOR | McMemberRecord::MTU, |r| r.set_mtu(4), 0x0200),
-    ];
-    let before = sa.registry().generation();
-    for (row, (mask, change, status)) in table.into_iter().enumerate() {
-        let mut wanted = good;
-        change(&mut wanted);
-        let set = ask(SaAttr::MC_MEMBER_RECORD, Method::SET, mask);
-        assert_eq!(set.of(&mut sa, &subnet, &wanted).0, status, "row {row}");
-    }
-    assert_eq!(sa.registry().generation(), before);
-}
 
 proptest! {
     #[test]
