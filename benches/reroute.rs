@@ -150,7 +150,7 @@ impl Running {
 
     /// The snapshot without a host of the switch in the middle.
     fn without_host(&self, shape: &Shape) -> Fabric {
-        let mut topology = shape.build().expect("it fits");
+        let mut topology = shape.build().expect("the shape fits a fabric");
         let nodes = &topology.nodes;
         let is_ca = |node: &usize| nodes[*node].kind == NodeKind::Ca;
         let host = (0..nodes.len()).filter(is_ca).nth(nodes.len() / 3).expect("a host");
@@ -161,7 +161,7 @@ impl Running {
     /// The snapshot without a switch and its hosts.
     fn without_switch(&self, shape: &Shape) -> Fabric {
         let broken = Shape { missing_switches: vec![FIRST], ..shape.clone() };
-        self.settled(&broken.build().expect("it fits"))
+        self.settled(&broken.build().expect("the shape fits a fabric"))
     }
 
     /// The snapshot of a fabric whose devices hold a plan.
@@ -175,7 +175,7 @@ impl Running {
     }
 
     /// Plans and verifies from the baseline.
-    fn judge(&self, fabric: &Fabric, force: &Force) -> PlanVerdict {
+    fn plan_and_verify(&self, fabric: &Fabric, force: &Force) -> PlanVerdict {
         let pkeys = self.pkeys_of(fabric);
         let input = self.input_of(fabric, &force.memory, &pkeys);
         let known = Some(&force.foundation);
@@ -183,7 +183,7 @@ impl Running {
     }
 
     /// Plans and verifies from scratch.
-    fn judge_whole(&self, fabric: &Fabric, force: &Force) -> PlanVerdict {
+    fn plan_and_verify_from_scratch(&self, fabric: &Fabric, force: &Force) -> PlanVerdict {
         let pkeys = self.pkeys_of(fabric);
         let plan = &*force.foundation.plan_baseline().plan;
         let input =
@@ -193,7 +193,7 @@ impl Running {
 
     /// The state in force after that.
     fn after(&self, fabric: &Fabric, force: &Force) -> Force {
-        let judged = self.judge(fabric, force);
+        let judged = self.plan_and_verify(fabric, force);
         let inputs = self.inputs(fabric, &force.memory);
         let remains = judged.pending_baseline.expect("a clean plan");
         let foundation = remains.complete(inputs, &Checks::new(true));
@@ -202,7 +202,7 @@ impl Running {
 
     /// Plan, verification and delta.
     fn reroute(&self, fabric: &Fabric, force: &Force) -> (Verified, SetRequest) {
-        let verified = self.judge(fabric, force).verdict.expect("a clean plan");
+        let verified = self.plan_and_verify(fabric, force).verdict.expect("a clean plan");
         let delta = Delta {
             fabric,
             pkeys: &self.pkeys,
@@ -239,7 +239,7 @@ fn cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
     let with = if running.groups.is_empty() { "" } else { " and a group of all hosts" };
     for (axis, name) in ["x", "y", "z"].into_iter().enumerate() {
         let fabric = running.without(shape, force, &[(FIRST, axis)]);
-        assert_not_whole(&running.judge(&fabric, force));
+        assert_not_whole(&running.plan_and_verify(&fabric, force));
         let name = format!("{radix}x{radix}x{radix}{with} without one {name} cable");
         c.bench_function(&format!("reroute {name}"), |b| {
             b.iter_with_large_drop(|| running.reroute(&fabric, force));
@@ -258,13 +258,13 @@ fn second_cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Sha
     let first = running.without(shape, force, &[(FIRST, 0)]);
     let carried = running.after(&first, force);
     let both = running.without(shape, &carried, &[(FIRST, 0), (SECOND, 1)]);
-    assert_not_whole(&running.judge(&both, &carried));
+    assert_not_whole(&running.plan_and_verify(&both, &carried));
     c.bench_function(&format!("reroute {name} without a second cable"), |b| {
         b.iter_with_large_drop(|| running.reroute(&both, &carried));
     });
     c.bench_function(&format!("carry {name} without one cable"), |b| {
         let left = || {
-            let judged = running.judge(&first, force);
+            let judged = running.plan_and_verify(&first, force);
             (judged.pending_baseline.expect("a clean plan"), running.inputs(&first, &force.memory))
         };
         let carry = |(remains, inputs): (PendingBaseline, BaselineInputs)| {
@@ -291,12 +291,12 @@ fn nodes(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
         ("without a switch", &switch, force),
         ("with a switch that is back", &running.fabric, &no_switch),
     ] {
-        assert_not_whole(&running.judge(fabric, force));
+        assert_not_whole(&running.plan_and_verify(fabric, force));
         c.bench_function(&format!("plan and verify {name} {what}"), |b| {
-            b.iter_with_large_drop(|| running.judge(fabric, force));
+            b.iter_with_large_drop(|| running.plan_and_verify(fabric, force));
         });
         c.bench_function(&format!("plan and verify as a whole {name} {what}"), |b| {
-            b.iter_with_large_drop(|| running.judge_whole(fabric, force));
+            b.iter_with_large_drop(|| running.plan_and_verify_from_scratch(fabric, force));
         });
         c.bench_function(&format!("plan {name} {what}"), |b| {
             let (basis, pkeys) = (force.foundation.plan_baseline(), running.pkeys_of(fabric));

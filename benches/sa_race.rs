@@ -198,7 +198,7 @@ impl Asker {
         if let Some(mad) = mad {
             let timeout = Some(LOST / 2);
             let out = Outgoing { agent: Agent::Sa, to: self.to, timeout, retries: 0, mad: &mad.0 };
-            port.post(&out).expect("the port takes it");
+            port.post(&out).expect("the port accepts the MAD");
         }
     }
 
@@ -312,7 +312,7 @@ impl MadSink for Echo {
             retries: 0,
             mad: &mad.0,
         };
-        port.post(&out).expect("the port takes it");
+        port.post(&out).expect("the port accepts the MAD");
     }
     fn idle(&self) {}
     fn closed(&self, _: &str) {
@@ -326,7 +326,7 @@ fn echo(time: Duration) {
     let port = Arc::new(UmadPort::open(&local(), echo.clone()).expect("the port opens"));
     let _ = echo.port.set(Arc::downgrade(&port));
     // The simulator delivers requests to ports of subnet managers only.
-    port.set_is_sm(true).expect("the port takes it");
+    port.set_is_sm(true).expect("the port accepts the MAD");
     println!("echoing");
     let _ = is_closed.recv_timeout(time);
 }

@@ -41,7 +41,7 @@ fn smps(criterion: &mut Criterion) {
     let guard = runtime.enter();
     let port = fabric.attach(shape.host_guid([0; 3], 0), PortNum(1), counter.clone(), true);
     drop(guard);
-    let port = port.expect("the host is there");
+    let port = port.expect("the host exists");
     let exits = [1, 1, 1, 3, 3, 5, 5].map(PortNum);
     let route = SmpRoute::Directed(DirectedRoute::new(&exits).expect("few hops"));
     let mut group = criterion.benchmark_group("sim");
@@ -56,7 +56,7 @@ fn smps(criterion: &mut Criterion) {
                     let timeout = Some(Duration::from_secs(60));
                     let agent = Agent::SmiDirected;
                     port.post(&Outgoing { agent, to, timeout, retries: 1, mad: &mad.0 })
-                        .expect("the port takes it");
+                        .expect("the port accepts the MAD");
                 }
                 runtime.block_on(async {
                     while counter.0.load(Ordering::Relaxed) < BATCH {

@@ -120,7 +120,7 @@ fn rate_of(
     let (demux, unsolicited) = MadDemux::new(QUEUE_CAPACITY);
     let _client = SmpClient::new(port.clone(), &demux, SmpLimits::default());
     let server = BenchServer::open(subnet.clone(), port, unsolicited.sa, 0);
-    demux.set_inline_responder(server.hatch.clone());
+    demux.set_inline_responder(server.shared_responder.clone());
     let start = Instant::now();
     let read_all = |number| {
         let window = window / readers as u64;
@@ -218,7 +218,7 @@ impl MadPort for LatencyRecorder {
         }
         let due = self.due[header.tid() as usize % self.due.len()].load(Ordering::Relaxed);
         let took = self.start.elapsed().saturating_sub(Duration::from_nanos(due));
-        self.took.lock().expect("no panic in here").push(took);
+        self.took.lock().expect("no panic").push(took);
         Ok(())
     }
 }
@@ -249,13 +249,13 @@ pub(crate) fn pace() {
             let (from, mad) = &mut requests[tid % REQUESTS];
             mad[8..16].copy_from_slice(&(tid as u64).to_be_bytes());
             watch.due[tid % watch.due.len()].store(due.as_nanos() as u64, Ordering::Relaxed);
-            inbox.try_send(inbound(*from, mad.clone())).expect("the desk keeps up");
+            inbox.try_send(inbound(*from, mad.clone())).expect("the server keeps up");
             tid += 1;
         }
     }
     drop(inbox);
     server.close();
-    let took = std::mem::take(&mut *watch.took.lock().expect("no panic in here"));
+    let took = std::mem::take(&mut *watch.took.lock().expect("no panic"));
     let busy = watch.busy.load(Ordering::Relaxed);
     println!("{HALF_RATE} a second: {}; {busy} BUSY", spread(took));
 }

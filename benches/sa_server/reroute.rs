@@ -34,13 +34,12 @@ impl MadSink for LatencyRecorder {
     fn deliver(&self, delivery: Delivery<'_>) {
         let header = Header::read(delivery.mad);
         if delivery.outcome == Outcome::Unanswered || header.status() != 0 {
-            *self.lost.lock().expect("no panic in here") += 1;
+            *self.lost.lock().expect("no panic") += 1;
             return;
         }
         // The upper half belongs to the port.
-        let asked =
-            self.asked.lock().expect("no panic in here")[header.tid() as u32 as usize % SLOTS];
-        self.took.lock().expect("no panic in here").push(asked.elapsed());
+        let asked = self.asked.lock().expect("no panic")[header.tid() as u32 as usize % SLOTS];
+        self.took.lock().expect("no panic").push(asked.elapsed());
     }
     fn idle(&self) {}
     fn closed(&self, _: &str) {}
@@ -48,7 +47,7 @@ impl MadSink for LatencyRecorder {
 
 struct Client {
     port: SimPort,
-    ear: Arc<LatencyRecorder>,
+    recorder: Arc<LatencyRecorder>,
     to: Address,
     hosts: Vec<Guid>,
     prefix: u64,
@@ -79,13 +78,13 @@ impl Client {
         mad.set_header(&header);
         let timeout = Some(Duration::from_secs(2));
         let out = Outgoing { agent: Agent::Sa, to: self.to, timeout, retries: 0, mad: &mad.0 };
-        self.ear.asked.lock().expect("no panic in here")[tid % SLOTS] = Instant::now();
-        self.port.post(&out).expect("the port takes it");
+        self.recorder.asked.lock().expect("no panic")[tid % SLOTS] = Instant::now();
+        self.port.post(&out).expect("the port accepts the MAD");
     }
 
     fn report(&self, when: &str) {
-        let took = std::mem::take(&mut *self.ear.took.lock().expect("no panic in here"));
-        let lost = std::mem::take(&mut *self.ear.lost.lock().expect("no panic in here"));
+        let took = std::mem::take(&mut *self.recorder.took.lock().expect("no panic"));
+        let lost = std::mem::take(&mut *self.recorder.lost.lock().expect("no panic"));
         println!("{when}: {}; {lost} without", spread(took));
     }
 }
@@ -118,7 +117,7 @@ pub(crate) fn reroute() {
     let asking = clients.spawn(async move { asking.ask(|| watched.strong_count() == 0).await });
     let took = main.block_on(cables(&cluster, &mut sm));
     drop(over);
-    clients.block_on(asking).expect("no panic in here");
+    clients.block_on(asking).expect("no panic");
     client.report("rerouting");
     println!("a cable more or less was in force after: {}", spread(took));
     main.block_on(sm.stop());
@@ -128,16 +127,16 @@ pub(crate) fn reroute() {
 
 fn client(cluster: &SimCluster) -> Client {
     let node = cluster.shape.host_guid([8; 3], 0);
-    let ear = Arc::new(LatencyRecorder {
+    let recorder = Arc::new(LatencyRecorder {
         asked: Mutex::new(vec![Instant::now(); SLOTS]),
         took: Mutex::default(),
         lost: Mutex::default(),
     });
-    let port = cluster.fabric.attach(node, PortNum(1), ear.clone(), false).expect("a host");
+    let port = cluster.fabric.attach(node, PortNum(1), recorder.clone(), false).expect("a host");
     let info = cluster.fabric.port_info(node, PortNum(1)).expect("a port");
     let to = Address::gsi(info.master_sm_lid(), Sl(0));
     let prefix = cluster.options().subnet_prefix;
-    Client { port, ear, to, hosts: cluster.hosts().collect(), prefix }
+    Client { port, recorder, to, hosts: cluster.hosts().collect(), prefix }
 }
 
 /// Links of all dimensions fail and come back. Returns the time from each change to the snapshot

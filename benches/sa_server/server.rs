@@ -20,11 +20,11 @@ use torus_sm::wire::attr::SmState;
 
 /// A server that runs until its queue is closed.
 pub(crate) struct BenchServer {
-    desk: JoinHandle<()>,
+    server: JoinHandle<()>,
     /// The responder from which single records are answered while the server sleeps.
-    pub hatch: Arc<SharedResponder>,
+    pub shared_responder: Arc<SharedResponder>,
     runtime: Runtime,
-    _errands: mpsc::Sender<SaCommand>,
+    _commands: mpsc::Sender<SaCommand>,
     _rest: Box<dyn std::any::Any>,
     _folder: TempDir,
 }
@@ -35,7 +35,7 @@ impl BenchServer {
         subnet: Arc<Subnet>,
         port: Arc<dyn MadPort>,
         requests: mpsc::Receiver<Inbound>,
-        clerks: usize,
+        workers: usize,
     ) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -43,25 +43,25 @@ impl BenchServer {
         let (published, mut snapshots) = watch::channel(Some(subnet));
         snapshots.mark_changed();
         let state = SmState::Master;
-        let portrait = SmStatus { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 };
-        let (shown, portrait) = watch::channel(portrait);
+        let sm_status = SmStatus { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 };
+        let (shown, sm_status) = watch::channel(sm_status);
         let (events, inbox) = mpsc::unbounded_channel();
         let responder = Responder::default();
         let archive = SaDbFile::new(folder.path().to_owned(), responder.registry());
-        let (errand, commands) = mpsc::channel(1);
+        let (command, commands) = mpsc::channel(1);
         let (report, reports) = mpsc::channel(1);
         let (notice, notices) = mpsc::channel(1);
-        let clerks = TableWorkers::with(clerks).expect("threads");
-        let desk = SaServer::new(port, responder, snapshots, portrait, events, archive, clerks);
-        let hatch = desk.shared_responder();
-        let desk = runtime.spawn(desk.serve(Inboxes { requests, commands, reports, notices }));
+        let workers = TableWorkers::with(workers).expect("threads");
+        let server = SaServer::new(port, responder, snapshots, sm_status, events, archive, workers);
+        let shared_responder = server.shared_responder();
+        let server = runtime.spawn(server.serve(Inboxes { requests, commands, reports, notices }));
         let rest = Box::new((published, shown, inbox, report, notice));
-        Self { desk, hatch, runtime, _errands: errand, _rest: rest, _folder: folder }
+        Self { server, shared_responder, runtime, _commands: command, _rest: rest, _folder: folder }
     }
 
     /// Closes the queue and waits for the server to end.
     pub(crate) fn close(self) {
-        self.runtime.block_on(self.desk).expect("the desk does not panic");
+        self.runtime.block_on(self.server).expect("the server does not panic");
     }
 }
 

@@ -39,18 +39,18 @@ impl MadPort for Sink {
 /// Tables of all nodes.
 pub(crate) fn tables() {
     let subnet = Arc::new(torus([22, 27, 21], 3));
-    for clerks in [0, 1] {
-        tables_by(&subnet, clerks);
+    for workers in [0, 1] {
+        tables_by(&subnet, workers);
     }
 }
 
-fn tables_by(subnet: &Arc<Subnet>, clerks: usize) {
+fn tables_by(subnet: &Arc<Subnet>, workers: usize) {
     let lids: Vec<Lid> = subnet.plan.lids.iter().map(|(lid, _)| lid).collect();
     let nodes = subnet.fabric.node_ids().count();
     let (inbox, queue) = mpsc::channel(CLIENTS.into());
     let [bytes, answers] = Default::default();
     let sink = Arc::new(Sink { identity: identity(), bytes, answers });
-    let server = BenchServer::open(subnet.clone(), sink.clone(), queue, clerks);
+    let server = BenchServer::open(subnet.clone(), sink.clone(), queue, workers);
     let mad = request(SaAttr::NODE_RECORD, Method::GET_TABLE, 0, &NodeRecord::default()).0;
     // Resets the peak of resident memory.
     std::fs::write("/proc/self/clear_refs", "5").expect("Linux");
@@ -60,7 +60,7 @@ fn tables_by(subnet: &Arc<Subnet>, clerks: usize) {
         let from = Address::gsi(lid, Sl(0));
         let arrived = tokio::time::Instant::now();
         let inbound = Inbound { agent: Agent::Sa, from, mad: mad.to_vec(), arrived };
-        inbox.try_send(inbound).expect("there is room");
+        inbox.try_send(inbound).expect("a free slot");
     }
     // The server ends when its queue is closed.
     while sink.answers.load(Ordering::Relaxed) < usize::from(CLIENTS) {
@@ -71,7 +71,7 @@ fn tables_by(subnet: &Arc<Subnet>, clerks: usize) {
     let (took, more) = (start.elapsed(), peak() - before);
     let bytes = sink.bytes.load(Ordering::Relaxed) as f64 / f64::from(1 << 20);
     println!(
-        "{clerks} clerks, {nodes} NodeRecords to {CLIENTS} clients: {bytes:.0} MiB in {took:?}"
+        "{workers} workers, {nodes} NodeRecords to {CLIENTS} clients: {bytes:.0} MiB in {took:?}"
     );
     println!("the peak of memory was {:.1} MiB higher", more as f64 / 1024.0);
 }

@@ -94,7 +94,7 @@ fn groups() -> Registry {
         .flat_map(|partition| &partition.groups)
         .map(GroupSpec::from)
         .collect();
-    registry.set_permanent(&groups, torus_sm::ids::Mlid::LAST).expect("there is room for one");
+    registry.set_permanent(&groups, torus_sm::ids::Mlid::LAST).expect("a free slot");
     registry
 }
 

@@ -142,7 +142,7 @@ impl SimCluster {
         let (demux, unsolicited) = MadDemux::new(4096);
         let place = self.shape.host_guid(at, 0);
         let port = self.fabric.attach(place, PortNum(1), demux.clone(), true);
-        let port = wrap(Arc::new(port.expect("the host is there")));
+        let port = wrap(Arc::new(port.expect("the host exists")));
         let files = StateFiles { cache_dir: None, dump_dir: self.dir.path().into() };
         let partitions = Arc::default();
         let setup = Setup { options, partitions, once: false, files, reload, servers: desks };
@@ -298,7 +298,7 @@ pub struct Sm {
 
 impl Sm {
     pub fn tell(&self, event: SmEvent) {
-        self.events.send(event).expect("the daemon listens");
+        self.events.send(event).expect("the daemon is running");
     }
 
     pub fn state(&self) -> SmState {

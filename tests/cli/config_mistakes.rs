@@ -24,7 +24,7 @@ fn explained(kind: &str, file: &str, read: fn(&Path, &str) -> Vec<String>) -> us
         fs::write(&golden, &said).expect("it is written");
     }
     let expected = fs::read_to_string(&golden).expect("what is expected");
-    assert!(said == expected, "UPDATE_GOLDEN=1 writes {} anew\n{said}", golden.display());
+    assert!(said == expected, "UPDATE_GOLDEN=1 rewrites {}\n{said}", golden.display());
     count
 }
 

@@ -105,7 +105,7 @@ fn rules_that_the_manual_calls_equivalent_agree() {
     };
     let limited = made(Some("Default=0x7fff : ALL=limited, SELF=full ;"));
     assert_eq!(made(Some("Other=0x10 : ALL;")), limited);
-    let own = fabric.end_ports().position(|port| port == fabric.local()).expect("it is there");
+    let own = fabric.end_ports().position(|port| port == fabric.local()).expect("it exists");
     for (index, keys) in limited.0.iter().enumerate() {
         let expected = if index == own { Pkey::DEFAULT_FULL } else { Pkey::DEFAULT_LIMITED };
         assert_eq!(*keys, [expected]);

@@ -97,7 +97,7 @@ fn rejected_fabrics_are_explained_and_drawn() {
     let notes = report["refusals"][0]["notes"].as_array().expect("reasons");
     assert!(notes.iter().any(|note| note["code"] == "4E38"), "{notes:?}");
     assert_eq!(report["torus"]["missing_switches"], serde_json::json!([[1, 1, 0], [3, 3, 0]]));
-    let svg = fs::read_to_string(&picture).expect("a picture");
+    let svg = fs::read_to_string(&picture).expect("a snapshot");
     let elements = elements(&svg);
     // One more is in the legend.
     assert_eq!(elements.iter().filter(|e| e.contains("class=\"lost\"")).count(), 2 + 1);
@@ -148,7 +148,7 @@ fn a_broken_ring_has_its_band() {
         { "axis": "z", "first": [0, 0, 0], "gaps": [[0, 0, 2]] },
     ]);
     assert_eq!(report["torus"]["broken_rings"], rings);
-    let svg = fs::read_to_string(&picture).expect("a picture");
+    let svg = fs::read_to_string(&picture).expect("a snapshot");
     let count = |class: &str| {
         let class = format!("class=\"{class}\"");
         elements(&svg).iter().filter(|element| element.contains(&class)).count()

@@ -197,7 +197,7 @@ proptest! {
             let mlids = batch.into_iter().map(toggle).collect();
             let change = roster.change(mlids);
             let next = ground.regrouped(&plan, &change);
-            let scratch = ground.plan(&roster.all()).expect("groups are no reason to refuse");
+            let scratch = ground.plan(&roster.all()).expect("groups do not prevent routing");
             assert_same_plan(&next, &scratch);
             let checks = Checks::new(true);
             let whole = verify(&ground.fabric, scratch, &checks);
@@ -254,7 +254,7 @@ fn groups_of_an_intact_torus_need_no_full_verification() {
     let mut plan = Arc::new(ground.plan(&[]).expect("a torus"));
     let foundation = ground.foundation(&[], &plan).expect("a clean plan");
     let known = MulticastVerifier::new(Arc::new(foundation), &ground.fabric, &plan);
-    let mut known = known.expect("the plan in force is that of the foundation");
+    let mut known = known.expect("the baseline is that of the plan in force");
     for pick in 0..40 {
         let mlids =
             [0, 1, 3].map(|group| roster.toggle(group, pick * (7 + usize::from(group)), false));

@@ -95,7 +95,7 @@ fn usr1_reopens_the_log() {
     signal(daemon.0.id(), "USR1");
     let deadline = Instant::now() + LIMIT;
     while !log(&sim).exists() {
-        assert!(Instant::now() < deadline, "the log was not opened anew");
+        assert!(Instant::now() < deadline, "the log was not reopened");
         std::thread::sleep(Duration::from_millis(5));
     }
     signal(daemon.0.id(), "HUP");
@@ -128,7 +128,7 @@ fn in_the_background_it_has_a_log_and_a_pidfile() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     wait_for(&log(&sim), "SUBNET UP", LIMIT);
     let id: u32 = fs::read_to_string(&pidfile).expect("a pidfile").trim().parse().expect("an id");
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).expect("the daemon lives");
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).expect("the daemon is running");
     // After the name in parentheses: state, parent, process group, session, terminal.
     let rest = stat.rsplit_once(") ").expect("a name").1;
     let fields: Vec<&str> = rest.split(' ').collect();

@@ -154,7 +154,7 @@ async fn a_rejected_fabric_keeps_its_tables_and_the_reason_is_logged() {
     sleep(Duration::from_secs(60)).await;
     assert_eq!((cluster.fabric.sets(), sm.generation()), (0, generation));
     assert!(cluster.tables() == tables);
-    let refused = sm.refused.borrow().clone().expect("the engine refuses");
+    let refused = sm.refused.borrow().clone().expect("the engine rejects the fabric");
     let text = torus_sm::publish::report::rejected(&refused);
     let end = |x: u16, port: u8| {
         let guid = cluster.shape.switch_guid([x, 2, 0]);
@@ -207,7 +207,7 @@ async fn working_paths_are_counted_by_following_packets() {
     let reaches = |from, to| from != to && cluster.fabric.reaches(from, PortNum(1), lid(to), false);
     let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (*from, *to)));
     let working = pairs.filter(|&(from, to)| reaches(from, to)).count();
-    let refused = sm.refused.borrow().clone().expect("the engine refuses");
+    let refused = sm.refused.borrow().clone().expect("the engine rejects the fabric");
     let last = refused.notes.last().expect("notes").text.clone();
     let counts =
         format!("{working} of 182 paths between 14 host ports work; 4 host ports left the fabric");
@@ -332,7 +332,7 @@ async fn a_storm_of_traps_leads_to_a_few_sweeps() {
         let mad = request(&none, Method::TRAP, AttrId::NOTICE, 0, 0, tid, &data);
         let to = Address::smi(to);
         port.post(&Outgoing { agent: Agent::SmiLid, to, timeout: None, retries: 0, mad: &mad.0 })
-            .expect("the port takes it");
+            .expect("the port accepts the MAD");
         sleep(Duration::from_millis(2)).await;
     }
     assert!(start.elapsed() >= Duration::from_secs(4));

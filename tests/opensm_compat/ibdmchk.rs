@@ -29,7 +29,7 @@ fn everybody(fabric: &Fabric) -> GroupMembers {
 }
 
 /// The output of ibdmchk for a plan; `None` if ibdmchk is not installed.
-fn judge(fabric: &Fabric, plan: &Plan) -> Option<String> {
+fn ibdmchk_output(fabric: &Fabric, plan: &Plan) -> Option<String> {
     let ibdmchk = testkit::tool("ibdmchk")?;
     let dir = tempfile::tempdir().expect("a temporary folder");
     dumps::write_subnet(dir.path(), fabric, plan).expect("a writable folder");
@@ -57,7 +57,7 @@ fn has_loop(name: &str, site: &PlanSetup, groups: &[GroupMembers]) -> Option<boo
     let plan = site.plan(groups).unwrap_or_else(|no| panic!("{name}: {no:?}"));
     let verified = verify(&site.fabric, plan, &Checks::new(site.options.qos));
     let verified = verified.unwrap_or_else(|failure| panic!("{name}: {failure}"));
-    let text = judge(&site.fabric, verified.plan())?;
+    let text = ibdmchk_output(&site.fabric, verified.plan())?;
     let hosts = everybody(&site.fabric).members.len();
     let mut expected = vec![
         format!("-I- Scanned:{} CA to CA paths", hosts * (hosts - 1)),
@@ -159,14 +159,14 @@ fn single_failures_leave_all_paths_and_no_credit_loop() {
 
 /// Asserts that both programs find a credit loop.
 fn assert_loop(site: &PlanSetup, plan: &Plan) {
-    let Some(text) = judge(&site.fabric, plan) else { return };
+    let Some(text) = ibdmchk_output(&site.fabric, plan) else { return };
     assert!(text.contains(CREDIT_LOOP), "{text}");
 }
 
 #[test]
 fn shortest_paths_around_a_ring_are_a_credit_loop() {
     let site = PlanSetup::generated(&Shape::torus([5, 1, 1]), "minhop", false);
-    let plan = site.plan(&[]).expect("minhop routes anything");
+    let plan = site.plan(&[]).expect("minhop routes every fabric");
     let verified = verify(&site.fabric, plan, &Checks::new(false)).expect("a warning");
     let cycle = verified.summary().cycle.as_ref().expect("a credit loop");
     assert_eq!(cycle.0.len(), 5);

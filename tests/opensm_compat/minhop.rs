@@ -103,7 +103,7 @@ fn route(fabric: &Fabric, lids: &LidTable, tuning: &Tuning) -> Routing {
             previous: None,
             previous_fabric: None,
         })
-        .expect("Min Hop never refuses")
+        .expect("Min Hop routes every fabric")
 }
 
 /// All tunable parameters of OpenSM, on this fabric.

@@ -62,7 +62,7 @@ pub(crate) fn ask(sim: &Ibsim, at: &str, questions: &[Question]) -> Vec<Answer> 
         Some(Answer { status: status.parse().ok()?, value: value.parse().ok()? })
     };
     let answers: Vec<Answer> =
-        answers.lines().map(|line| numbers(line).expect("an answer")).collect();
+        answers.lines().map(|line| numbers(line).expect("a reply")).collect();
     assert_eq!(answers.len(), questions.len());
     answers
 }

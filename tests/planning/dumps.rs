@@ -34,7 +34,7 @@ fn site() -> PlanSetup {
 #[test]
 fn files_are_those_of_opensm() {
     let site = site();
-    let plan = site.plan(&[]).expect("minhop routes anything");
+    let plan = site.plan(&[]).expect("minhop routes every fabric");
     let files: [(&str, DumpWriter); 4] = [
         ("opensm-lfts.dump", dumps::lfts),
         ("opensm.fdbs", dumps::fdbs),
@@ -56,7 +56,7 @@ fn files_are_those_of_opensm() {
 #[test]
 fn multicast_entries_name_their_ports() {
     let site = site();
-    let mut plan = site.plan(&[]).expect("minhop routes anything");
+    let mut plan = site.plan(&[]).expect("minhop routes every fabric");
     assert_eq!(dumps::render(dumps::mcfdbs, &site.fabric, &plan), "");
     let mut mask = PortMask::default();
     [0, 4, 18].into_iter().for_each(|port| mask.insert(port));
@@ -71,7 +71,7 @@ fn multicast_entries_name_their_ports() {
 #[test]
 fn path_sls_have_a_line_for_each_pair_of_hosts() {
     let site = site();
-    let plan = site.plan(&[]).expect("minhop routes anything");
+    let plan = site.plan(&[]).expect("minhop routes every fabric");
     assert_eq!(
         dumps::render(dumps::path_sls, &site.fabric, &plan),
         "0x0000000010000000 4 0\n0x0000000010000041 2 0\n"
@@ -82,7 +82,7 @@ fn path_sls_have_a_line_for_each_pair_of_hosts() {
 #[test]
 fn a_missing_folder_is_an_error_with_its_name() {
     let site = site();
-    let plan = site.plan(&[]).expect("minhop routes anything");
+    let plan = site.plan(&[]).expect("minhop routes every fabric");
     let dir = tempfile::tempdir().expect("a temporary folder");
     dumps::write_routing(dir.path(), &site.fabric, &plan).expect("a folder to write to");
     let written = fs::read_dir(dir.path()).expect("a folder").count();

@@ -54,7 +54,7 @@ fn the_manual_has_every_key() {
         return;
     }
     for (ours, theirs) in manual[start..stop].lines().zip(wanted.lines()) {
-        assert_eq!(ours, theirs, "UPDATE_GOLDEN=1 writes the keys of man/torus-sm.8 anew");
+        assert_eq!(ours, theirs, "UPDATE_GOLDEN=1 rewrites the keys of man/torus-sm.8");
     }
     assert_eq!(manual[start..stop].lines().count(), wanted.lines().count());
 }
@@ -184,7 +184,7 @@ fn the_sample_configuration_is_the_template() {
         fs::write(path, options::template()).unwrap();
         return;
     }
-    assert!(sample == options::template(), "UPDATE_GOLDEN=1 writes etc/opensm.conf anew");
+    assert!(sample == options::template(), "UPDATE_GOLDEN=1 rewrites etc/opensm.conf");
 }
 
 #[test]

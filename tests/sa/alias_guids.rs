@@ -36,14 +36,14 @@ const MADE_UP: u64 = 0x14_055A_0000_0001;
 
 // ---- a published subnet ----
 
-struct Desk {
+struct ResponderFixture {
     shape: Shape,
     subnet: Subnet,
     sa: Responder,
 }
 
 /// A 3x3 torus with one host at each switch.
-fn desk() -> Desk {
+fn fixture() -> ResponderFixture {
     let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
     let topology = shape.build().expect("a torus");
     let fabric =
@@ -52,10 +52,10 @@ fn desk() -> Desk {
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
     let partitions = partitions::default(&options);
     let subnet = testkit::snapshot::subnet(fabric, options, &config, &partitions);
-    Desk { shape, subnet, sa: Responder::default() }
+    ResponderFixture { shape, subnet, sa: Responder::default() }
 }
 
-impl Desk {
+impl ResponderFixture {
     fn guid(&self, at: [u16; 2]) -> Guid {
         Guid(self.shape.host_guid([at[0], at[1], 0], 0).0 + 1)
     }
@@ -124,7 +124,7 @@ fn every_kind_of_request_has_its_status() {
     // Block, entries, and the results of a Set and of a Delete: the status, or the entries
     // afterwards.
     type Row = (&'static str, u8, Vec<(usize, u64)>, Outcome, Outcome);
-    let own = desk().guid(THERE).0;
+    let own = fixture().guid(THERE).0;
     let block0 = |entries: [u64; 3]| Ok([own, entries[0], entries[1], entries[2], 0, 0, 0, 0]);
     let rows: Vec<Row> = vec![
         ("nothing", 0, vec![], block0([9, 0, 0]), block0([9, 0, 0])),
@@ -145,53 +145,53 @@ fn every_kind_of_request_has_its_status() {
     for (name, block, entries, set, deleted) in rows {
         for (method, expected) in [(Method::SET, set), (Method::DELETE, deleted)] {
             for by in [HERE, THERE] {
-                let mut desk = desk();
-                assert_eq!(desk.set(THERE, &[(1, 9)])[1], 9);
-                let got = desk.edit(method, [by, THERE], block, &entries);
+                let mut fixture = fixture();
+                assert_eq!(fixture.set(THERE, &[(1, 9)])[1], 9);
+                let got = fixture.edit(method, [by, THERE], block, &entries);
                 assert_eq!(got, expected, "{name}: {method} by {by:?}");
             }
         }
     }
-    let mut desk = desk();
+    let mut fixture = fixture();
     for method in [Method::SET, Method::DELETE] {
         for mask in [0, GuidInfoRecord::LID, GuidInfoRecord::BLOCK] {
             let record = GuidInfoRecord::default();
             let mad = request(SaAttr::GUID_INFO_RECORD, method, mask, &record);
-            assert_eq!(desk.ask::<GuidInfoRecord>(HERE, &mad).0, 0x600, "{method} {mask:#x}");
+            assert_eq!(fixture.ask::<GuidInfoRecord>(HERE, &mad).0, 0x600, "{method} {mask:#x}");
         }
         let nobody = guid_info(method, Lid(0xBEEF), 0, &[]);
-        assert_eq!(desk.ask::<GuidInfoRecord>(HERE, &nobody).0, 0x300, "{method}");
-        let switch = desk.subnet.fabric.node(desk.subnet.fabric.switches()[0]).first_port;
-        let lid = desk.subnet.plan.lids.base(switch).expect("a LID");
+        assert_eq!(fixture.ask::<GuidInfoRecord>(HERE, &nobody).0, 0x300, "{method}");
+        let switch = fixture.subnet.fabric.node(fixture.subnet.fabric.switches()[0]).first_port;
+        let lid = fixture.subnet.plan.lids.base(switch).expect("a LID");
         let own = guid_info(method, lid, 0, &[(1, 7)]);
-        let (status, records) = desk.ask::<GuidInfoRecord>(HERE, &own);
+        let (status, records) = fixture.ask::<GuidInfoRecord>(HERE, &own);
         assert_eq!((status, records[0].guids().0[1]), (0, Guid(0)), "a table of one entry");
     }
     let any = request(SaAttr::CLASS_PORT_INFO, Method::GET, 0, &ClassPortInfo::default());
-    let info = desk.ask::<ClassPortInfo>(HERE, &any).1[0];
+    let info = fixture.ask::<ClassPortInfo>(HERE, &any).1[0];
     assert_ne!(info.capability_mask2() & ClassCap2::ALIAS_GUIDS, 0);
 }
 
 #[test]
 fn aliases_are_listed_as_set() {
-    let mut desk = desk();
-    desk.set(THERE, &[(1, 0xA1), (5, 0xA5)]);
-    desk.edit(Method::SET, [HERE, THERE], 1, &[(7, 0)]).expect("one is made up");
+    let mut fixture = fixture();
+    fixture.set(THERE, &[(1, 0xA1), (5, 0xA5)]);
+    fixture.edit(Method::SET, [HERE, THERE], 1, &[(7, 0)]).expect("an assigned GUID");
     let table = |mask, record: &GuidInfoRecord| {
         request(SaAttr::GUID_INFO_RECORD, Method::GET_TABLE, mask, record)
     };
     let mut wanted = GuidInfoRecord::default();
-    wanted.set_lid(desk.lid(THERE));
-    let (_, found) = desk.ask::<GuidInfoRecord>(HERE, &table(GuidInfoRecord::LID, &wanted));
+    wanted.set_lid(fixture.lid(THERE));
+    let (_, found) = fixture.ask::<GuidInfoRecord>(HERE, &table(GuidInfoRecord::LID, &wanted));
     let guids: Vec<Guid> = found.iter().flat_map(|record| record.guids().0).collect();
     assert_eq!(guids.len(), 32);
-    assert_eq!([guids[0], guids[1], guids[5]], [desk.guid(THERE), Guid(0xA1), Guid(0xA5)]);
+    assert_eq!([guids[0], guids[1], guids[5]], [fixture.guid(THERE), Guid(0xA1), Guid(0xA5)]);
     assert_eq!(guids[15], Guid(MADE_UP));
     wanted.set_guids(&GuidBlock([Guid(0xA5); GUID_BLOCK]));
-    let (_, found) = desk.ask::<GuidInfoRecord>(HERE, &table(GuidInfoRecord::GID5, &wanted));
+    let (_, found) = fixture.ask::<GuidInfoRecord>(HERE, &table(GuidInfoRecord::GID5, &wanted));
     assert_eq!(found.len(), 1, "the port by its alias");
-    let fabric = desk.subnet.fabric.clone();
-    let blocks = desk.sa.registry().alias_blocks(&fabric);
+    let fabric = fixture.subnet.fabric.clone();
+    let blocks = fixture.sa.registry().alias_blocks(&fabric);
     let planned = torus_sm::plan::aliases::tables(&fabric, &blocks);
     assert_eq!(planned.iter().map(|block| block.block).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(planned[0].guids.0[..], guids[..8]);
@@ -205,17 +205,18 @@ fn path(mask: u64, fill: impl Fn(&mut PathRecord)) -> impl Fn(Method) -> Mad {
 
 #[test]
 fn paths_lead_to_aliases() {
-    let mut desk = desk();
-    desk.set(THERE, &[(1, 0xA1), (2, 0xA2)]);
-    let (here, there) = (Gid::new(PREFIX, desk.guid(HERE)), Gid::new(PREFIX, desk.guid(THERE)));
+    let mut fixture = fixture();
+    fixture.set(THERE, &[(1, 0xA1), (2, 0xA2)]);
+    let (here, there) =
+        (Gid::new(PREFIX, fixture.guid(HERE)), Gid::new(PREFIX, fixture.guid(THERE)));
     let alias = |n| Gid::new(PREFIX, Guid(n));
-    let (slid, dlid) = (desk.lid(HERE), desk.lid(THERE));
+    let (slid, dlid) = (fixture.lid(HERE), fixture.lid(THERE));
     let by_gids = path(PathRecord::SGID | PathRecord::DGID, |record| {
         record.set_sgid(here);
         record.set_dgid(alias(0xA1));
     });
     for method in [Method::GET, Method::GET_TABLE] {
-        let (status, found) = desk.ask::<PathRecord>(HERE, &by_gids(method));
+        let (status, found) = fixture.ask::<PathRecord>(HERE, &by_gids(method));
         assert_eq!((status, found.len()), (0, 1));
         assert_eq!((found[0].dgid(), found[0].dlid()), (alias(0xA1), dlid));
     }
@@ -223,18 +224,18 @@ fn paths_lead_to_aliases() {
         record.set_slid(slid);
         record.set_dlid(dlid);
     });
-    let (_, found) = desk.ask::<PathRecord>(HERE, &by_lids(Method::GET_TABLE));
+    let (_, found) = fixture.ask::<PathRecord>(HERE, &by_lids(Method::GET_TABLE));
     let names: Vec<Gid> = found.iter().map(PathRecord::dgid).collect();
     assert_eq!(names, [there, alias(0xA1), alias(0xA2)], "a record for each name");
-    let (status, found) = desk.ask::<PathRecord>(HERE, &by_lids(Method::GET));
+    let (status, found) = fixture.ask::<PathRecord>(HERE, &by_lids(Method::GET));
     assert_eq!((status, found[0].dgid()), (0, there));
     let unknown = path(PathRecord::SGID | PathRecord::DGID, |record| {
         record.set_sgid(here);
         record.set_dgid(alias(0xA3));
     });
-    assert_eq!(desk.ask::<PathRecord>(HERE, &unknown(Method::GET)).0, 0x500);
-    desk.edit(Method::DELETE, [THERE, THERE], 0, &[(1, 0)]).expect("it has one");
-    assert_eq!(desk.ask::<PathRecord>(HERE, &by_gids(Method::GET)).0, 0x500);
+    assert_eq!(fixture.ask::<PathRecord>(HERE, &unknown(Method::GET)).0, 0x500);
+    fixture.edit(Method::DELETE, [THERE, THERE], 0, &[(1, 0)]).expect("it has one");
+    assert_eq!(fixture.ask::<PathRecord>(HERE, &by_gids(Method::GET)).0, 0x500);
 }
 
 /// A group that clients create.
@@ -258,7 +259,7 @@ fn member(method: Method, name: Guid, state: JoinState) -> Mad {
 }
 
 /// Port GUIDs of the group's members, as a trusted client sees them.
-fn names(desk: &mut Desk) -> Vec<Guid> {
+fn names(fixture: &mut ResponderFixture) -> Vec<Guid> {
     let mut record = McMemberRecord::default();
     record.set_mgid(group());
     let mask = McMemberRecord::MGID;
@@ -266,58 +267,62 @@ fn names(desk: &mut Desk) -> Vec<Guid> {
     let mut sa = SaHeader::read(&mad.0[SA_OFFSET..]);
     sa.set_sm_key(SM_KEY);
     sa.write(&mut mad.0[SA_OFFSET..]);
-    desk.ask::<McMemberRecord>(HERE, &mad).1.iter().map(|one| one.port_gid().guid()).collect()
+    fixture.ask::<McMemberRecord>(HERE, &mad).1.iter().map(|one| one.port_gid().guid()).collect()
 }
 
 #[test]
 fn aliases_are_members_of_groups() {
-    let mut desk = desk();
-    let (alias, own) = (Guid(0xA1), desk.guid(THERE));
-    let by = |desk: &mut Desk, at, mad: Mad| desk.ask::<McMemberRecord>(at, &mad).0;
+    let mut fixture = fixture();
+    let (alias, own) = (Guid(0xA1), fixture.guid(THERE));
+    let by =
+        |fixture: &mut ResponderFixture, at, mad: Mad| fixture.ask::<McMemberRecord>(at, &mad).0;
     let full = JoinState::FULL;
-    assert_eq!(by(&mut desk, THERE, member(Method::SET, alias, full)), 0x200, "it has none yet");
-    desk.set(THERE, &[(1, alias.0), (2, 0xA2)]);
+    assert_eq!(by(&mut fixture, THERE, member(Method::SET, alias, full)), 0x200, "it has none yet");
+    fixture.set(THERE, &[(1, alias.0), (2, 0xA2)]);
     for name in [alias, own] {
-        let (status, records) = desk.ask::<McMemberRecord>(THERE, &member(Method::SET, name, full));
+        let (status, records) =
+            fixture.ask::<McMemberRecord>(THERE, &member(Method::SET, name, full));
         assert_eq!((status, records.first().map(|one| one.port_gid().guid())), (0, Some(name)));
         assert!(!records[0].proxy_join(), "the port joins itself");
     }
-    assert_eq!(names(&mut desk), [alias, own]);
-    let groups = desk.sa.registry().groups(&desk.subnet.fabric);
+    assert_eq!(names(&mut fixture), [alias, own]);
+    let groups = fixture.sa.registry().groups(&fixture.subnet.fabric);
     assert_eq!(groups[0].members.len(), 1, "the port is in the tree once");
-    let clear = |desk: &mut Desk| desk.edit(Method::DELETE, [THERE, THERE], 0, &[(1, 0), (2, 0)]);
-    assert_eq!(clear(&mut desk), Err(0x700), "a member stays");
-    assert_eq!(by(&mut desk, HERE, member(Method::DELETE, alias, full)), 0x200, "a stranger");
-    assert_eq!(by(&mut desk, THERE, member(Method::DELETE, Guid(0xA2), full)), 0x200);
-    assert_eq!(by(&mut desk, THERE, member(Method::DELETE, own, full)), 0);
-    assert_eq!(names(&mut desk), [alias]);
-    assert_eq!(desk.sa.registry().groups(&desk.subnet.fabric)[0].members.len(), 1);
+    let clear = |fixture: &mut ResponderFixture| {
+        fixture.edit(Method::DELETE, [THERE, THERE], 0, &[(1, 0), (2, 0)])
+    };
+    assert_eq!(clear(&mut fixture), Err(0x700), "a member keeps its alias");
+    assert_eq!(by(&mut fixture, HERE, member(Method::DELETE, alias, full)), 0x200, "a stranger");
+    assert_eq!(by(&mut fixture, THERE, member(Method::DELETE, Guid(0xA2), full)), 0x200);
+    assert_eq!(by(&mut fixture, THERE, member(Method::DELETE, own, full)), 0);
+    assert_eq!(names(&mut fixture), [alias]);
+    assert_eq!(fixture.sa.registry().groups(&fixture.subnet.fabric)[0].members.len(), 1);
     let to_group = path(PathRecord::SGID | PathRecord::DGID, |record| {
         record.set_sgid(Gid::new(PREFIX, alias));
         record.set_dgid(group());
     });
-    assert_eq!(desk.ask::<PathRecord>(THERE, &to_group(Method::GET)).0, 0);
-    assert_eq!(by(&mut desk, THERE, member(Method::DELETE, alias, full)), 0);
-    assert_eq!(names(&mut desk), []);
-    assert!(clear(&mut desk).is_ok());
-    let proxy = desk.edit(Method::SET, [HERE, THERE], 0, &[(1, alias.0)]);
+    assert_eq!(fixture.ask::<PathRecord>(THERE, &to_group(Method::GET)).0, 0);
+    assert_eq!(by(&mut fixture, THERE, member(Method::DELETE, alias, full)), 0);
+    assert_eq!(names(&mut fixture), []);
+    assert!(clear(&mut fixture).is_ok());
+    let proxy = fixture.edit(Method::SET, [HERE, THERE], 0, &[(1, alias.0)]);
     assert!(proxy.is_ok());
-    let (_, records) = desk.ask::<McMemberRecord>(HERE, &member(Method::SET, alias, full));
+    let (_, records) = fixture.ask::<McMemberRecord>(HERE, &member(Method::SET, alias, full));
     assert!(records[0].proxy_join());
 }
 
 #[test]
 fn services_are_offered_by_aliases() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let mut record = ServiceRecord::default();
     record.set_id(7);
     record.set_gid(Gid::new(PREFIX, Guid(0xA1)));
     record.set_pkey(Pkey::DEFAULT_FULL);
     let mask = ServiceRecord::ID | ServiceRecord::GID | ServiceRecord::PKEY;
     let set = request(SaAttr::SERVICE_RECORD, Method::SET, mask, &record);
-    assert_eq!(desk.ask::<ServiceRecord>(THERE, &set).0, 0x200);
-    desk.set(THERE, &[(1, 0xA1)]);
-    assert_eq!(desk.ask::<ServiceRecord>(THERE, &set).0, 0);
+    assert_eq!(fixture.ask::<ServiceRecord>(THERE, &set).0, 0x200);
+    fixture.set(THERE, &[(1, 0xA1)]);
+    assert_eq!(fixture.ask::<ServiceRecord>(THERE, &set).0, 0);
 }
 
 // ---- the whole daemon ----
@@ -371,7 +376,11 @@ async fn devices_hold_what_clients_set() {
     let options = Options { sm_assigned_guid: 0x5A, ..cluster.options() };
     let sm = up(&cluster, options).await;
     let client = Client::at(&cluster, AT, true);
-    assert_eq!(cluster.fabric.requests(AttrId::GUID_INFO), [0, 0], "nobody asked for anything");
+    assert_eq!(
+        cluster.fabric.requests(AttrId::GUID_INFO),
+        [0, 0],
+        "no GUIDInfo is read or written"
+    );
     let both = block(&client, [0xA1, MADE_UP]);
     let (set, get) = (Method::SET, Method::GET);
     assert_eq!(call(&cluster, &client, set, &[(1, 0xA1), (2, 0)]).await, both);
@@ -404,7 +413,7 @@ async fn devices_hold_what_clients_set() {
     );
     settle().await;
     assert_eq!(held(&cluster), block(&client, [0, MADE_UP]));
-    assert_eq!(path_to(&other, 0xA1).await.0, 0x500, "nobody has that name any more");
+    assert_eq!(path_to(&other, 0xA1).await.0, 0x500, "no port has that alias any more");
     assert_eq!(path_to(&other, MADE_UP).await, (0, cluster.host_lid(AT)));
 
     // A port that leaves loses its aliases, and gets the same assigned one when it returns.

@@ -61,7 +61,7 @@ fn published() -> (Shape, Subnet, Lid) {
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
     let partitions = partitions::default(&options);
     let subnet = testkit::snapshot::subnet(fabric, options, &config, &partitions);
-    let port = subnet.fabric.port_by_guid(host(&shape, [0, 0, 0])).expect("the host is there");
+    let port = subnet.fabric.port_by_guid(host(&shape, [0, 0, 0])).expect("the host exists");
     let lid = subnet.plan.lids.base(port).expect("it has a LID");
     (shape, subnet, lid)
 }
@@ -345,7 +345,7 @@ fn keys_and_queue_pairs_are_for_trusted_clients_only() {
     assert_eq!((told[0].key(), told[0].lease()), ([0; 16], ServiceRecord::NO_END));
     let by_key = service(Method::GET, ServiceRecord::KEY, |record| record.set_key([9; 16]));
     let told: Vec<ServiceRecord> = answer(&mut sa, &subnet, lid, &by_key);
-    assert_eq!(told[0].key(), [0; 16], "it matches and is not told");
+    assert_eq!(told[0].key(), [0; 16], "the key matches and is hidden");
     let told: Vec<ServiceRecord> = answer(&mut sa, &subnet, lid, &trusted(by_key));
     assert_eq!(told[0].key(), [9; 16]);
     let told: Vec<InformInfo> = answer(&mut sa, &subnet, lid, &inform(Method::SET, |_| ()));

@@ -64,7 +64,7 @@ impl MadPort for SlowPort {
         let _ = pin!(advance(PACKET)).poll(&mut Context::from_waker(Waker::noop()));
         self.sent.fetch_add(1, Ordering::Relaxed);
         let header = Header::read(out.mad);
-        let clients = self.clients.lock().expect("no panic in here");
+        let clients = self.clients.lock().expect("no panic");
         let client = clients.get(&out.to.lid).expect("it has asked");
         // A host that has all replies no longer listens.
         let _ = client.send((header.tid() as u32, header.status()));
@@ -111,7 +111,7 @@ impl Client {
             tokio::select! {
                 biased;
                 answer = self.answers.recv() => {
-                    let (tid, status) = answer.expect("the port is there");
+                    let (tid, status) = answer.expect("the port exists");
                     self.hear(tid, status);
                 }
                 () = sleep_until(next) => {}
@@ -183,9 +183,11 @@ async fn manage(
     while let Some(event) = events.recv().await {
         assert!(matches!(event, SmEvent::MembershipChanged), "{event:?}");
         let (reply, answer) = oneshot::channel();
-        let errand = SaCommand::GetGroupChanges { since, fabric: fabric.clone(), reply };
+        let command = SaCommand::GetGroupChanges { since, fabric: fabric.clone(), reply };
         // The server ends when its queue is closed.
-        let (true, Ok(asked)) = (commands.send(errand).await.is_ok(), answer.await) else { return };
+        let (true, Ok(asked)) = (commands.send(command).await.is_ok(), answer.await) else {
+            return;
+        };
         since = asked.0;
         sleep(PASS).await;
         let _ = commands.send(SaCommand::GroupsProgrammed).await;
@@ -202,27 +204,28 @@ async fn flood(habits: RetryPolicy) -> (usize, usize, Duration) {
     let (_published, mut snapshots) = watch::channel(Some(subnet.clone()));
     snapshots.mark_changed();
     let state = SmState::Master;
-    let portrait = SmStatus { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 };
-    let (_shown, portrait) = watch::channel(portrait);
+    let sm_status = SmStatus { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 };
+    let (_shown, sm_status) = watch::channel(sm_status);
     let (events, news) = mpsc::unbounded_channel();
     let folder = tempfile::tempdir().expect("a folder");
     let responder = Responder::default();
     let archive = SaDbFile::new(folder.path().to_owned(), responder.registry());
     let (inbox, requests) = mpsc::channel(4096);
-    let (errand, commands) = mpsc::channel(1);
+    let (command, commands) = mpsc::channel(1);
     let (_report, reports) = mpsc::channel(1);
     let (_notice, notices) = mpsc::channel(1);
-    let clerks = TableWorkers::default();
-    let desk = SaServer::new(port.clone(), responder, snapshots, portrait, events, archive, clerks);
-    let desk = tokio::spawn(desk.serve(Inboxes { requests, commands, reports, notices }));
-    let manager = tokio::spawn(manage(subnet.fabric.clone(), errand, news));
+    let workers = TableWorkers::default();
+    let server =
+        SaServer::new(port.clone(), responder, snapshots, sm_status, events, archive, workers);
+    let server = tokio::spawn(server.serve(Inboxes { requests, commands, reports, notices }));
+    let manager = tokio::spawn(manage(subnet.fabric.clone(), command, news));
     let start = Instant::now();
     let mut hosts = JoinSet::new();
     let fabric = &subnet.fabric;
     for host in fabric.end_ports().filter(|&host| !fabric.node_of(host).is_switch()) {
         let lid = subnet.plan.lids.base(host).expect("a LID");
-        let (ear, answers) = mpsc::unbounded_channel();
-        port.clients.lock().expect("no panic in here").insert(lid, ear);
+        let (recorder, answers) = mpsc::unbounded_channel();
+        port.clients.lock().expect("no panic").insert(lid, recorder);
         let first = usize::from(lid.0) * 37;
         let client = Client {
             habits,
@@ -242,8 +245,8 @@ async fn flood(habits: RetryPolicy) -> (usize, usize, Duration) {
     tokio::time::timeout(Duration::from_secs(600), hosts.join_all()).await.expect("all are joined");
     let took = start.elapsed();
     drop(inbox);
-    desk.await.expect("the desk ends with its inbox");
-    manager.await.expect("the manager ends with the desk");
+    server.await.expect("the server ends when its queue is closed");
+    manager.await.expect("the manager ends with the server");
     (count * GROUPS, port.sent.load(Ordering::Relaxed), took)
 }
 

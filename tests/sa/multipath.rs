@@ -157,7 +157,7 @@ fn a_request_of_any_size_is_answered() {
     let ports = |host| (0..9).map(move |n| ([n % 3, n / 3], host));
     let all: Vec<Gid> = ports(0).chain(ports(1)).map(|(at, host)| f.gid(at, host)).collect();
     let (status, paths) = f.multi(&Wanted::new(&all, &all));
-    assert_eq!((status, paths.len()), (0, 127), "what NumbPath can ask for");
+    assert_eq!((status, paths.len()), (0, 127), "the maximum of NumbPath");
     let from: std::collections::BTreeSet<Gid> = paths.iter().map(|path| path.sgid()).collect();
     assert_eq!(from.len(), all.len(), "every source has a path");
 }

@@ -61,7 +61,7 @@ fn small_partition(shape: &Shape, _: &Options) -> Vec<Partition> {
 }
 
 fn port(subnet: &Subnet, guid: Guid) -> PortId {
-    subnet.fabric.port_by_guid(guid).expect("the port is there")
+    subnet.fabric.port_by_guid(guid).expect("the port exists")
 }
 
 fn lid(subnet: &Subnet, guid: Guid) -> Lid {
@@ -209,7 +209,7 @@ fn reports_stay_within_partitions() {
     assert_eq!(told(hosts[0], TrapNumber::LOCAL_CHANGES), hosts);
     assert_eq!(told(hosts[1], TrapNumber::LOCAL_CHANGES), [hosts[0]]);
     assert_eq!(told(stranger, TrapNumber::LOCAL_CHANGES), []);
-    assert_eq!(told(hosts[0], TrapNumber::BAD_P_KEY), [], "nobody who may know is trusted");
+    assert_eq!(told(hosts[0], TrapNumber::BAD_P_KEY), [], "no member of the partition is trusted");
     let event = GroupEvent { created: true, mgid: Gid([0xFF; 16]), pkey: Pkey(0x9234) };
     dispatcher.group_events(registry, &subnet, &[event]);
     assert_eq!(reported(&mut dispatcher, &subnet), hosts);
@@ -267,7 +267,7 @@ fn requests_through_a_router_are_identified_by_gid() {
     let (shape, subnet) = subnet(|_, options| partitions::default(options));
     let router = Lid(0xBFFE);
     let mad = path_request(host(&shape, 1), host(&shape, 2), None);
-    assert_eq!(ask(&subnet, &Address::gsi(router, Sl(0)), &mad), None, "nobody has that LID");
+    assert_eq!(ask(&subnet, &Address::gsi(router, Sl(0)), &mad), None, "no port has that LID");
     let gid = Gid::new(PREFIX, host(&shape, 1));
     let grh = Grh { gid, gid_index: 0, hop_limit: 63, traffic_class: 7, flow_label: 0x12345 };
     let from = Address { grh: Some(grh), qpn: 0x77, ..Address::gsi(router, Sl(3)) };

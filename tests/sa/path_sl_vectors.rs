@@ -37,7 +37,7 @@ fn subnet(folder: &Path) -> Subnet {
         .find(|&node| topology.nodes[node].kind == NodeKind::Ca && is_cabled(node))
         .expect("a channel adapter");
     let fabric =
-        Fabric::from_topology(&topology, local, &SyntheticView::default()).expect("it is there");
+        Fabric::from_topology(&topology, local, &SyntheticView::default()).expect("it exists");
     let four_vls = json(folder, "meta.json")["data_vls"] == 4;
     let max_op_vls = if four_vls { 3 } else { 5 };
     let options = Options { qos: true, max_op_vls, ..Options::default() };

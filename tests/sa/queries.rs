@@ -158,7 +158,7 @@ fn lid(subnet: &Subnet, n: u64) -> Lid {
 }
 
 fn port(subnet: &Subnet, n: u64) -> PortId {
-    subnet.fabric.port_by_guid(Guid(HOSTS * n + 1)).expect("the host is there")
+    subnet.fabric.port_by_guid(Guid(HOSTS * n + 1)).expect("the host exists")
 }
 
 fn gid(n: u64) -> Gid {
@@ -452,7 +452,7 @@ proptest! {
         mask in any::<u64>(),
     ) {
         let (subnet, mut sa) = (subnet(1), Responder::default());
-        sa.registry_mut().set_permanent(&[broadcast()], Mlid::LAST).expect("there is room");
+        sa.registry_mut().set_permanent(&[broadcast()], Mlid::LAST).expect("a free slot");
         let from = Address::gsi(lid(&subnet, 1), Sl(0));
         sa.handle(&subnet, &from, &mad, Instant::now());
         // RMPP segments may be shorter than a MAD.

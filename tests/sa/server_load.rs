@@ -54,8 +54,8 @@ impl MadPort for Port {
 
     fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
         let status = Header::read(out.mad).status();
-        self.sent.lock().expect("no panic in here").push((out.to.lid, status));
-        self.mads.lock().expect("no panic in here").push(out.mad.to_vec());
+        self.sent.lock().expect("no panic").push((out.to.lid, status));
+        self.mads.lock().expect("no panic").push(out.mad.to_vec());
         Ok(())
     }
 }
@@ -85,16 +85,16 @@ fn ask(lid: u16, tid: u64) -> Inbound {
 /// A running SA server.
 struct TestServer {
     port: Arc<Port>,
-    hatch: Arc<SharedResponder>,
-    portrait: watch::Sender<SmStatus>,
+    shared_responder: Arc<SharedResponder>,
+    sm_status: watch::Sender<SmStatus>,
     inbox: mpsc::Sender<Inbound>,
-    desk: JoinHandle<()>,
+    server: JoinHandle<()>,
     events: mpsc::UnboundedReceiver<SmEvent>,
     /// Channels and folder that the server needs; it ends when they are dropped.
     _rest: Box<dyn std::any::Any>,
 }
 
-fn portrait(state: SmState) -> SmStatus {
+fn sm_status(state: SmState) -> SmStatus {
     SmStatus { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 }
 }
 
@@ -105,25 +105,26 @@ impl TestServer {
         let (published, mut snapshots) = watch::channel(Some(Arc::new(subnet(options))));
         // The snapshot is new to the server, as it is when a subnet comes up.
         snapshots.mark_changed();
-        let (portrait, shown) = watch::channel(portrait(state));
+        let (sm_status, shown) = watch::channel(sm_status(state));
         let (told, events) = mpsc::unbounded_channel();
         let folder = tempfile::tempdir().expect("a folder");
         let responder = Responder::default();
         let archive = SaDbFile::new(folder.path().to_owned(), responder.registry());
         let (inbox, queue) = mpsc::channel(requests.len().max(1));
         for request in requests {
-            inbox.try_send(request).expect("there is room");
+            inbox.try_send(request).expect("a free slot");
         }
-        let (errand, commands) = mpsc::channel(1);
+        let (command, commands) = mpsc::channel(1);
         let (report, reports) = mpsc::channel(1);
         let (notice, notices) = mpsc::channel(1);
-        let clerks = TableWorkers::default();
-        let desk = SaServer::new(port.clone(), responder, snapshots, shown, told, archive, clerks);
-        let hatch = desk.shared_responder();
-        let desk =
-            tokio::spawn(desk.serve(Inboxes { requests: queue, commands, reports, notices }));
-        let rest = Box::new((published, errand, report, notice, folder));
-        Self { port, hatch, portrait, inbox, desk, events, _rest: rest }
+        let workers = TableWorkers::default();
+        let server =
+            SaServer::new(port.clone(), responder, snapshots, shown, told, archive, workers);
+        let shared_responder = server.shared_responder();
+        let server =
+            tokio::spawn(server.serve(Inboxes { requests: queue, commands, reports, notices }));
+        let rest = Box::new((published, command, report, notice, folder));
+        Self { port, shared_responder, sm_status, inbox, server, events, _rest: rest }
     }
 
     /// Lets the server finish its work: the paused clock advances only when all tasks are idle.
@@ -133,7 +134,7 @@ impl TestServer {
 
     async fn close(self) -> Arc<Port> {
         drop(self.inbox);
-        self.desk.await.expect("the desk ends with its inbox");
+        self.server.await.expect("the server ends when its queue is closed");
         self.port
     }
 }
@@ -149,7 +150,7 @@ async fn answers(
     let server = TestServer::open(options, state, requests);
     TestServer::settle().await;
     let port = server.close().await;
-    let sent = port.sent.lock().expect("no panic in here");
+    let sent = port.sent.lock().expect("no panic");
     sent.clone()
 }
 
@@ -157,20 +158,22 @@ async fn answers(
 async fn reader_threads_answer_single_records_while_the_server_sleeps() {
     let server = TestServer::open(Options::default(), SmState::Master, Vec::new());
     let [table, single, path] = [0, 1, 3].map(numbered);
-    let serve = |request: &Inbound| server.hatch.serve(&request.from, &request.mad, false);
-    assert_eq!(serve(&path), InlineOutcome::Declined, "the desk has not begun");
+    let serve =
+        |request: &Inbound| server.shared_responder.serve(&request.from, &request.mad, false);
+    assert_eq!(serve(&path), InlineOutcome::Declined, "the server has not begun");
     TestServer::settle().await;
-    assert_eq!(serve(&path), InlineOutcome::Declined, "the portrait is news to the desk");
+    assert_eq!(serve(&path), InlineOutcome::Declined, "the SM status is new to the server");
     for request in [&path, &single] {
-        server.inbox.send(request.clone()).await.expect("the desk listens");
+        server.inbox.send(request.clone()).await.expect("the server is running");
     }
     TestServer::settle().await;
-    let by_desk = server.port.mads.lock().expect("no panic in here").clone();
-    assert_eq!(by_desk.len(), 2);
-    for (request, mad) in [&path, &single].into_iter().zip(by_desk) {
+    let by_server = server.port.mads.lock().expect("no panic").clone();
+    assert_eq!(by_server.len(), 2);
+    for (request, mad) in [&path, &single].into_iter().zip(by_server) {
         assert_eq!(serve(request), InlineOutcome::Reply(request.from, mad));
     }
-    let in_crowd = || server.hatch.serve(&path.from, &path.mad, true) != InlineOutcome::Declined;
+    let in_crowd =
+        || server.shared_responder.serve(&path.from, &path.mad, true) != InlineOutcome::Declined;
     let answered = (0..100).filter(|_| in_crowd()).count();
     assert!((1..50).contains(&answered), "{answered}: others are in the crowd, too");
     assert_ne!(serve(&path), InlineOutcome::Declined, "it is over");
@@ -181,9 +184,9 @@ async fn reader_threads_answer_single_records_while_the_server_sleeps() {
     let mut join = path.clone();
     join.mad[3] = Method::SET.0;
     assert_eq!(serve(&join), InlineOutcome::Declined);
-    server.portrait.send_replace(portrait(SmState::Standby));
+    server.sm_status.send_replace(sm_status(SmState::Standby));
     assert_eq!(serve(&path), InlineOutcome::Declined, "it may be another's subnet now");
-    server.inbox.send(path.clone()).await.expect("the desk listens");
+    server.inbox.send(path.clone()).await.expect("the server is running");
     TestServer::settle().await;
     assert_eq!(serve(&path), InlineOutcome::Declined, "it is");
     server.close().await;
@@ -206,7 +209,7 @@ async fn alias_changes_reach_the_manager_whatever_is_read_after() {
     let requests = vec![ask(lid.0, 0), alias, ask(lid.0, 2), ask(lid.0, 3)];
     let mut server = TestServer::open(Options::default(), SmState::Master, requests);
     TestServer::settle().await;
-    let sent = server.port.sent.lock().expect("no panic in here").clone();
+    let sent = server.port.sent.lock().expect("no panic").clone();
     assert_eq!(sent, [(lid, Status::OK); 4]);
     let told = std::iter::from_fn(|| server.events.try_recv().ok());
     assert_eq!(told.filter(|event| matches!(event, SmEvent::AliasesChanged)).count(), 1);
@@ -224,8 +227,8 @@ async fn a_flooding_port_does_not_starve_others() {
     let good: Vec<_> = sent.iter().filter(|(_, status)| *status == Status::OK).collect();
     assert!(good.len() > 8000, "{}: all there is room for are answered", good.len());
     let others = good.iter().filter(|(lid, _)| *lid != Lid(10)).count();
-    assert_eq!(others, 40, "nobody waits for nothing");
-    let last = good.iter().rposition(|(lid, _)| *lid != Lid(10)).expect("they are answered");
+    assert_eq!(others, 40, "every waiting client gets an answer");
+    let last = good.iter().rposition(|(lid, _)| *lid != Lid(10)).expect("replies");
     assert!(last < 1000, "the last of the others was number {last}");
 }
 
@@ -235,7 +238,7 @@ async fn busy_replies_alternate_with_answers() {
     let sent = answers(Options::default(), SmState::Master, requests, Duration::ZERO).await;
     let runs = sent.chunk_by(|one, two| one.1 == two.1);
     let refused = runs.filter(|run| run[0].1 == Status::BUSY).map(<[_]>::len);
-    let longest = refused.max().expect("there is no room for all");
+    let longest = refused.max().expect("the table is too small for all");
     assert!(longest < 200, "{longest} were refused before one was answered");
 }
 
@@ -285,9 +288,9 @@ fn table_workers_give_the_same_answers() {
     let mut responder = Responder::default();
     responder.prepare(&subnet, now);
     let by = |count: usize| {
-        let (port, clerks) = (Port::new(), TableWorkers::with(count).expect("threads"));
-        let counted = clerks.answer(&responder, &subnet, &port, &requests, now);
-        let mut mads = port.mads.into_inner().expect("no panic in here");
+        let (port, workers) = (Port::new(), TableWorkers::with(count).expect("threads"));
+        let counted = workers.answer(&responder, &subnet, &port, &requests, now);
+        let mut mads = port.mads.into_inner().expect("no panic");
         mads.sort_unstable_by_key(|mad| Header::read(mad).tid());
         (mads, counted.lines().collect::<Vec<_>>())
     };
@@ -296,7 +299,7 @@ fn table_workers_give_the_same_answers() {
     assert_eq!(mads.len(), requests.len() - silent.count(), "one reply to each but reports");
     assert_eq!(counted.len(), 4, "{counted:?}");
     for count in [1, 3] {
-        assert_eq!(by(count), (mads.clone(), counted.clone()), "{count} clerks");
+        assert_eq!(by(count), (mads.clone(), counted.clone()), "{count} workers");
     }
 }
 

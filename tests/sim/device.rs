@@ -139,7 +139,7 @@ impl MadSink for Stuck {
             return;
         }
         let _ = self.administration.send("stuck");
-        let managed = self.managed.lock().expect("no panic in here");
+        let managed = self.managed.lock().expect("no panic");
         if managed.recv_timeout(Duration::from_secs(10)).is_ok() {
             let _ = self.administration.send("free");
         }
@@ -189,7 +189,7 @@ mod inside {
         // A MAD that does not fit the buffer stays in the queue.
         assert_eq!(errno(read(fd, &mut buffer[..63])), libc::EINVAL);
         assert_eq!(errno(read(fd, &mut buffer[..319])), libc::EINVAL);
-        assert_eq!(read(fd, &mut buffer).expect("an answer"), 320);
+        assert_eq!(read(fd, &mut buffer).expect("a reply"), 320);
         let header = UserHeader::read(&buffer, true).expect("a header");
         assert_eq!((header.id, header.status, header.length), (id, 0, 320));
         let mad = Header::read(&buffer[64..]);
@@ -230,7 +230,7 @@ mod inside {
         assert!(header.length as usize > 81 * 108, "{}", header.length);
         let mut whole = vec![0; header.length as usize];
         assert_eq!(errno(read(fd, &mut whole[..header.length as usize - 1])), libc::ENOSPC);
-        assert_eq!(read(fd, &mut whole).expect("an answer"), whole.len());
+        assert_eq!(read(fd, &mut whole).expect("a reply"), whole.len());
         assert_eq!(whole[..320], first);
         let last = whole.windows(8).any(|window| window == b"h2-2-2-1");
         assert!(last, "the last host is in the table");
@@ -272,7 +272,7 @@ mod inside {
         let copy = unsafe { libc::dup(second) };
         close(second);
         write(copy, &node_info(id, &DirectedRoute::LOCAL, 9)).expect("taken");
-        assert_eq!(read(copy, &mut [0; 400]).expect("an answer"), 320);
+        assert_eq!(read(copy, &mut [0; 400]).expect("a reply"), 320);
         close(copy);
         close(fd);
         // The number is reused for another file.
@@ -298,10 +298,10 @@ mod inside {
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert_eq!(status, 0);
         let mut buffer = [0; 320];
-        assert_eq!(read(fd, &mut buffer).expect("an answer"), 320);
+        assert_eq!(read(fd, &mut buffer).expect("a reply"), 320);
         assert_eq!(Header::read(&buffer[64..]).tid() as u32, 0x42);
         write(fd, &node_info(id, &DirectedRoute::LOCAL, 0x43)).expect("the parent's own");
-        assert_eq!(read(fd, &mut buffer).expect("an answer"), 320);
+        assert_eq!(read(fd, &mut buffer).expect("a reply"), 320);
     }
 
     #[test]

@@ -306,7 +306,7 @@ fn torus_sm_is_a_client_too() {
         drop(daemon);
         let patience = Instant::now() + START_TIMEOUT;
         while capabilities(&sim) & 2 != 0 {
-            assert!(Instant::now() < patience, "IsSM stays");
+            assert!(Instant::now() < patience, "IsSM is still set");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -402,7 +402,7 @@ fn programs_that_cannot_be_attached_are_reported() {
     kill(pid, Signal::SIGTERM).expect("it runs");
     let patience = Instant::now() + START_TIMEOUT;
     while socket.exists() {
-        assert!(Instant::now() < patience, "the socket stays");
+        assert!(Instant::now() < patience, "the socket still exists");
         std::thread::sleep(Duration::from_millis(5));
     }
     let (status, errors) = try_at("");

@@ -138,7 +138,7 @@ struct Attached {
 }
 
 fn attach(window: usize) -> Attached {
-    let ports = Sysfs::default().ports().expect("the shim shows a port");
+    let ports = Sysfs::default().ports().expect("the preloaded library shows a port");
     let local = ports.first_usable().expect("it has a link").clone();
     let (demux, unsolicited) = MadDemux::new(64);
     let sink = Arc::clone(&demux);
@@ -249,7 +249,7 @@ async fn fills_the_window(client: &SmpClient, count: u64) {
     while let Some((tag, result)) = batch.next().await {
         let kind = result.expect("every node answers").data[2];
         assert_eq!(kind, if tag % 5 == 0 { 1 } else { 2 }, "the right node answers");
-        assert!(!std::mem::replace(&mut seen[tag as usize], true), "an answer came twice");
+        assert!(!std::mem::replace(&mut seen[tag as usize], true), "a duplicate answer");
     }
     assert!(seen.iter().all(|&seen| seen));
     let rate = count as f64 / start.elapsed().as_secs_f64();

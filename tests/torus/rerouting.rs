@@ -208,7 +208,7 @@ fn crossed_links_change_the_trees() {
         told += usize::from(has_trees);
         others += usize::from(trees[0] != trees[1]);
     }
-    assert!(told > 0 && others > 0, "{told} have the trees of before, {others} have others");
+    assert!(told > 0 && others > 0, "{told} keep their trees, {others} do not");
 }
 
 proptest! {

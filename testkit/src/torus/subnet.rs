@@ -40,7 +40,7 @@ pub struct Case {
 impl Case {
     /// A generated fabric, managed from its first channel adapter.
     pub fn of(shape: &Shape) -> Self {
-        let topology = shape.build().expect("it fits");
+        let topology = shape.build().expect("the shape fits a fabric");
         let local = topology.nodes.iter().position(|node| node.kind == NodeKind::Ca);
         let local = local.expect("a host");
         Self { topology, local, config: shape.torus_conf(), max_op_vls: 5, lmc: 0 }

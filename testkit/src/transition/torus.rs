@@ -31,7 +31,7 @@ pub struct Missing {
 
 impl Torus {
     pub fn new(shape: Shape, engine: &'static str) -> Self {
-        let topology = shape.build().expect("it fits");
+        let topology = shape.build().expect("the shape fits a fabric");
         Self { shape, topology, engine }
     }
 
@@ -67,7 +67,7 @@ impl Torus {
         };
         let local = (0..topology.nodes.len()).rev().find(|&node| host(node)).expect("a host");
         let view = SyntheticView { state: PortState::Active, ..SyntheticView::default() };
-        Fabric::from_topology(&topology, local, &view).expect("the host is there")
+        Fabric::from_topology(&topology, local, &view).expect("the host exists")
     }
 
     /// The daemon's plan, with all hosts in one group and every third in another.

@@ -50,7 +50,7 @@ impl Sequence {
     pub(crate) fn new(seed: u64, steps: usize) -> Self {
         let mut random = Random::new(seed.wrapping_mul(6151));
         let shape = Shape { hosts: 1, ..Shape::torus([3, 1, 1]) };
-        let topology = shape.build().expect("it fits");
+        let topology = shape.build().expect("the shape fits a fabric");
         let hosts: Vec<String> = topology
             .nodes
             .iter()

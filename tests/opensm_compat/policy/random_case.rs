@@ -36,7 +36,7 @@ impl Case {
     pub(crate) fn new(seed: u64) -> Self {
         let mut random = Random::new(seed.wrapping_mul(7919));
         let shape = shape(&mut random);
-        let mut topology = shape.build().expect("it fits");
+        let mut topology = shape.build().expect("the shape fits a fabric");
         for node in &mut topology.nodes {
             // OpenSM drops blanks from names in policies, and a comma ends a name.
             node.description = node.description.replace([' ', ','], "-");

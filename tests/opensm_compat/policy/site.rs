@@ -328,7 +328,7 @@ fn settle(manager: &Running, log: &Path) {
     while sweeps() < wanted {
         // Signals that arrive during a sweep count as one.
         let pid = Pid::from_raw(manager.0.id() as i32);
-        kill(pid, Signal::SIGHUP).expect("it is there");
+        kill(pid, Signal::SIGHUP).expect("it exists");
         assert!(start.elapsed() < STEP_TIMEOUT, "{} does not sweep again", log.display());
         std::thread::sleep(Duration::from_millis(100));
     }

@@ -125,7 +125,7 @@ impl Fabric {
     pub(crate) fn ask(&self, question: &Question) -> Answer {
         let args: Vec<&str> = question.args.iter().map(String::as_str).collect();
         let answer = Answer::of(&self.sim.run(&question.at, "saquery", &args));
-        let ended = self.manager.lock().expect("nobody panics in here").0.try_wait();
+        let ended = self.manager.lock().expect("no panic").0.try_wait();
         let ended = ended.expect("it can be waited for");
         assert_eq!(ended, None, "the manager ended with the question {args:?}");
         answer

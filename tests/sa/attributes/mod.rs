@@ -97,7 +97,7 @@ fn read(mad: &[u8], reply: &[u8], method: Method) -> (u16, usize) {
     assert_eq!((header.class(), header.tid()), (asked.class(), asked.tid()));
     assert!(Method(header.method()).is_response());
     let sa = SaHeader::read(&reply[SA_OFFSET..]);
-    assert_eq!(sa.sm_key(), 0, "the key never goes back");
+    assert_eq!(sa.sm_key(), 0, "the SM_Key is not returned");
     let stride = usize::from(sa.attribute_offset()) * 8;
     let tables = [Method::GET_TABLE, Method::GET_MULTI, Method::GET_TRACE_TABLE];
     let is_table = tables.contains(&method);

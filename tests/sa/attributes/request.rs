@@ -216,7 +216,7 @@ impl World {
     }
 
     fn lid(&self, guid: Guid) -> Lid {
-        let port = self.subnet.fabric.port_by_guid(guid).expect("the port is there");
+        let port = self.subnet.fabric.port_by_guid(guid).expect("the port exists");
         self.subnet.plan.lids.base(port).expect("it has a LID")
     }
 

@@ -36,7 +36,7 @@ async fn lost_and_new_ports_are_reported() {
     subscribe(&client, TrapNumber::GID_OUT).await;
     subscribe(&other, TrapNumber::LINK_STATE).await;
     assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
-    assert_eq!(client.reports(), [], "a sweep that finds nothing new is not told");
+    assert_eq!(client.reports(), [], "a sweep without changes is not reported");
     let node = cluster.shape.host_guid([2, 2, 0], 0);
     let gone = Gid::new(PREFIX, host(&cluster.shape, [2, 2, 0]));
     for round in 0..3 {
@@ -47,7 +47,7 @@ async fn lost_and_new_ports_are_reported() {
         settle().await;
         assert_eq!(client.reports(), [(TrapNumber::GID_IN, gone)], "round {round}");
         let traps: BTreeSet<u16> = other.reports().into_iter().map(|(number, _)| number).collect();
-        assert_eq!(traps, BTreeSet::from([TrapNumber::LINK_STATE]), "what the switch sent");
+        assert_eq!(traps, BTreeSet::from([TrapNumber::LINK_STATE]), "the traps of the switch");
         // Traps are limited per second.
         sleep(Duration::from_secs(2)).await;
     }
@@ -74,7 +74,7 @@ async fn reports_are_repeated_until_acknowledged() {
         assert!(cluster.fabric.unlink(cluster.shape.host_guid(at, 0), PortNum(1)));
     }
     settle().await;
-    assert_eq!(client.reports().len(), 2, "nobody is held up by the deaf");
+    assert_eq!(client.reports().len(), 2, "other subscribers are not delayed");
     assert_eq!(deaf.reports().len(), 1);
     sleep(Duration::from_millis(500)).await;
     let tids: BTreeSet<u64> = deaf.report_tids().into_iter().collect();
@@ -102,7 +102,7 @@ fn trap(client: &Client, lid: Lid, number: u16, tid: u64) {
     let mad = smp::request(&route, Method::TRAP, AttrId::NOTICE, 0, 0, tid, &data);
     let (agent, to) = (Agent::SmiLid, Address::smi(client.sa.lid));
     let out = Outgoing { agent, to, timeout: None, retries: 0, mad: &mad.0 };
-    client.port.post(&out).expect("the port takes it");
+    client.port.post(&out).expect("the port accepts the MAD");
 }
 
 /// A device that keeps sending traps is heard at intervals: [`MAX_TRAPS_PER_PERIOD`] times, then once in a

@@ -73,7 +73,7 @@ pub(crate) fn faults(case: &Case, size: TorusSize, at: &[Option<[u32; 3]>]) -> u
 }
 
 /// Derives a case and compares the result, which must be routable wherever the truth is.
-pub(crate) fn judge(case: &Case) -> Verdict {
+pub(crate) fn compare(case: &Case) -> Verdict {
     let derived = match derive(&case.fabric) {
         Ok(derived) => derived,
         Err(error) => return Verdict::Wrong(format!("nothing derived: {error}")),
@@ -103,7 +103,7 @@ pub(crate) fn judge(case: &Case) -> Verdict {
         Ordering::Greater => Verdict::Wrong(text()),
         Ordering::Less if derived.is_ambiguous() => Verdict::Misled(text()),
         Ordering::Equal if is_told => Verdict::Ambiguous(text()),
-        _ => Verdict::Wrong(format!("not told that ambiguous: {}", text())),
+        _ => Verdict::Wrong(format!("ambiguity not reported: {}", text())),
     }
 }
 

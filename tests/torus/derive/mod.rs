@@ -4,7 +4,7 @@
 mod comparison;
 mod fixtures;
 
-use comparison::{Verdict, judge};
+use comparison::{Verdict, compare};
 use fixtures::{Case, Dice, Strays, damage, random_shape};
 use std::ops::Range;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn healthy_fabrics_are_read_exactly() {
             case.shape
         );
         assert_eq!(Torus::of(&ours).unwrap().switches().count(), case.at.len());
-        let verdict = judge(&case);
+        let verdict = compare(&case);
         let is_good = matches!(verdict, Verdict::Right | Verdict::Ambiguous(_));
         assert!(is_good, "{:?}: {verdict:?}", case.shape);
         check_seeds(&case, &derived, &case.coordinates(&ours));
@@ -75,7 +75,7 @@ fn survey(numbers: Range<u64>, has_strays: bool) -> Vec<(u64, Verdict)> {
             damage(&mut shape, &mut dice);
         }
         let case = Case::new(shape, strays, &mut dice);
-        let verdict = judge(&case);
+        let verdict = compare(&case);
         if verdict != Verdict::Right {
             let Shape { missing_switches, missing_links, .. } = &case.shape;
             println!(
@@ -110,11 +110,11 @@ fn damaged_fabrics_with_enough_left_are_read_exactly() {
         if Torus::of(&theirs).unwrap().switches().count() < case.at.len() {
             continue;
         }
-        let verdict = judge(&case);
+        let verdict = compare(&case);
         let is_good = matches!(verdict, Verdict::Right | Verdict::Ambiguous(_));
         assert!(is_good, "{number}: {:?}: {verdict:?}", case.shape);
         let derived = whole(&case);
-        let ours = case.route(derived.config.clone()).expect("judged right");
+        let ours = case.route(derived.config.clone()).expect("a correct result");
         check_seeds(&case, &derived, &case.coordinates(&ours));
         compared += 1;
     }

@@ -149,7 +149,7 @@ fn no_policy_blocks_ipoib() {
         .collect();
     let responder = || {
         let mut registry = Registry::default();
-        registry.set_permanent(&groups, Mlid::LAST).expect("there is room");
+        registry.set_permanent(&groups, Mlid::LAST).expect("a free slot");
         Responder::new(registry)
     };
     let broadcast = &groups[0];
