@@ -136,7 +136,7 @@ fn groups_have_key_scope_and_inherited_flags() {
         ]
     );
     assert_eq!(notes.len(), 2, "{notes:?}");
-    assert!(notes[0].text.contains("ff12:401b:8124::16 of line 5"), "{}", notes[0].text);
+    assert!(notes[0].text.contains("ff12:401b:8124::16 in line 5"), "{}", notes[0].text);
     assert!(notes[1].text.contains("a01b"), "{}", notes[1].text);
     let lenient = Options { ipoib_mcgroup_creation_validation: false, ..options.clone() };
     assert_eq!(resolve(text, &lenient, &[]).1, []);

@@ -70,7 +70,7 @@ fn names_absent_from_the_fabric_are_noted() {
          end-port-groups\nqos-ulps\nipoib, pkey 0x1-0x3 : 1\nipoib : 1\nend-qos-ulps",
     );
     let told: Vec<_> = notes.iter().map(|note| note.to_string()).collect();
-    let wanted = ["no partition Part1", "no port nobody/P1", "routers", "0x0001 to 0x0003"];
+    let wanted = ["no partition Part1", "matches nobody/P1", "routers", "0x0001 to 0x0003"];
     assert_eq!(told.len(), wanted.len(), "{told:?}");
     for (told, wanted) in told.iter().zip(wanted) {
         assert!(told.contains(wanted), "{told} {wanted}");
