@@ -1,4 +1,4 @@
-//! argv → command → exit code.
+//! Runs the command that the arguments select, and returns its exit code.
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 
 fn print(text: &str) -> Result<cli::ExitCode, Failure> {
     match writeln!(std::io::stdout(), "{}", text.trim_end()) {
-        // Whoever reads has seen enough, as with `| head`.
+        // The reader has closed the pipe, as `| head` does.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(cli::ExitCode::Ok),
         written => written
             .map(|()| cli::ExitCode::Ok)

@@ -1,70 +1,65 @@
-//! What the operator is to hear: findings of the stages, told in the log and in reports by
-//! whoever called the stage.
+//! Messages for the operator. The pure stages return them; the daemon logs them, and the offline
+//! commands print them.
 
 use std::fmt;
 use std::panic::Location;
 
-/// How loudly a [`Note`] is to be told.
+/// Severity of a [`Note`] or of a diagnostic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
 pub enum Severity {
-    /// For the record.
+    /// Information without need for action.
     Info,
-    /// Something is not as the operator wants it, but the fabric works.
+    /// Something deviates from the configuration or is degraded, but the fabric works.
     Warning,
-    /// Something does not work.
+    /// A part of the configuration or of the fabric does not work.
     Error,
 }
 
-/// Something the operator is to hear about a plan. Notes that say the same are equal, wherever
-/// they come from.
+/// A message for the operator. Equality ignores the source file that created it.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Note {
-    /// How loudly.
     pub severity: Severity,
-    /// OpenSM's `ERR` number (such as `4E33`), where it has one for the same finding.
+    /// OpenSM's `ERR` number for the same event, such as `4E33`, if there is one.
     pub code: Option<&'static str>,
-    /// The message, with coordinates, GUIDs and ports.
+    /// The message, with coordinates, GUIDs and ports of the objects concerned.
     pub text: String,
-    /// The source file that found it.
+    /// Source file that created the note.
     #[serde(skip)]
     file: &'static str,
 }
 
 impl PartialEq for Note {
     fn eq(&self, other: &Self) -> bool {
-        let words = |note: &Self| (note.severity, note.code);
-        words(self) == words(other) && self.text == other.text
+        (self.severity, self.code, &self.text) == (other.severity, other.code, &other.text)
     }
 }
 
 impl Eq for Note {}
 
 impl Note {
-    /// A note of any kind. Its place is the module that calls this.
+    /// Creates a note. Its module is that of the caller.
     #[track_caller]
     pub fn new(severity: Severity, code: Option<&'static str>, text: impl Into<String>) -> Self {
         Self { severity, code, text: text.into(), file: Location::caller().file() }
     }
 
-    /// An informational note.
     #[track_caller]
     pub fn info(text: impl Into<String>) -> Self {
         Self::new(Severity::Info, None, text)
     }
 
-    /// A warning.
     #[track_caller]
     pub fn warning(text: impl Into<String>) -> Self {
         Self::new(Severity::Warning, None, text)
     }
 
-    /// An error, with OpenSM's number for it.
+    /// Creates an error with OpenSM's `ERR` number.
     #[track_caller]
     pub fn error(code: &'static str, text: impl Into<String>) -> Self {
         Self::new(Severity::Error, Some(code), text)
     }
 
-    /// The module that found it, such as `plan::routing::torus::search`, for the log.
+    /// Module that created the note, such as `plan::routing::torus::search`, for the log.
     pub fn place(&self) -> String {
         let path = self.file.rsplit_once("src/").map_or(self.file, |(_, path)| path);
         let path = path.strip_suffix(".rs").unwrap_or(path);
@@ -91,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_know_their_module_and_are_equal_by_their_words() {
+    fn notes_have_a_module_that_equality_ignores() {
         let note = Note::error("4E05", "no torus");
         assert_eq!(note.place(), "notes");
         let elsewhere = Note { file: "src/plan/routing/torus/mod.rs", ..note.clone() };

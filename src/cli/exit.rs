@@ -1,33 +1,33 @@
-//! The exit codes, as the manual page lists them.
+//! Exit codes of the program, as in the manual page.
 
-/// How the process ended.
+/// Exit code of the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum ExitCode {
-    /// Done: asked to end, or `--once` reached SUBNET UP.
+    /// The process ended on request, or `--once` reached SUBNET UP.
     Ok = 0,
-    /// A fatal fault of the fabric, such as a duplicate GUID, without `--stay_on_fatal`; or
+    /// A fatal error of the fabric, such as a duplicate GUID, without `--stay_on_fatal`; or
     /// `--once` ended without SUBNET UP.
     Fatal = 1,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage = 2,
-    /// No usable InfiniBand port, or the port was lost or is in use.
+    /// There is no usable InfiniBand port, or the port was lost or is in use.
     NoPort = 3,
-    /// A configuration file that was asked for cannot be read, or is wrong.
+    /// A configuration file cannot be read or has errors.
     Config = 4,
-    /// The log or another file or system resource that the daemon needs is not to be had.
+    /// The log file, another file or a system resource that the daemon needs is not available.
     System = 5,
 }
 
 impl ExitCode {
-    /// All codes with what they mean, for the help text.
+    /// All codes with their meaning, for the help text.
     pub const ALL: [(Self, &'static str); 6] = [
-        (Self::Ok, "ended as asked"),
-        (Self::Fatal, "fatal fault of the fabric, or --once without SUBNET UP"),
-        (Self::Usage, "wrong command line"),
+        (Self::Ok, "success"),
+        (Self::Fatal, "fatal error of the fabric, or --once without SUBNET UP"),
+        (Self::Usage, "invalid command line"),
         (Self::NoPort, "no usable InfiniBand port"),
-        (Self::Config, "unreadable or wrong configuration"),
-        (Self::System, "log file or system resource not to be had"),
+        (Self::Config, "unreadable or invalid configuration"),
+        (Self::System, "log file or system resource not available"),
     ];
 }
 
@@ -37,17 +37,14 @@ impl From<ExitCode> for std::process::ExitCode {
     }
 }
 
-/// A reason not to start, or to give up, with its exit code. The text is for standard error.
+/// An error that ends the process, with its exit code. The text goes to standard error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// The exit code.
     pub code: ExitCode,
-    /// What is wrong.
     pub text: String,
 }
 
 impl Failure {
-    /// A failure with this code.
     pub fn new(code: ExitCode, text: impl ToString) -> Self {
         Self { code, text: text.to_string() }
     }

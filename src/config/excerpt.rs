@@ -1,4 +1,4 @@
-//! A finding with the line it is about, and a caret under the place:
+//! Diagnostics with the line of the file and a caret under the position:
 //!
 //! ```text
 //! partitions.conf:3:14: error: an MTU is …
@@ -10,23 +10,22 @@ use super::Diagnostic;
 use crate::notes::Severity;
 use std::fmt::Write;
 
-/// What stands before the line of the file, and before the caret.
+/// Indentation of the line of the file.
 const MARGIN: &str = "    ";
 
-/// The finding, and below it the line of `text` that it is about, with a caret under its first
-/// character and as many more as the word has. Findings about a whole line have no caret, those
-/// about a whole file no line.
+/// Renders a diagnostic with the line of `text` that it refers to, and carets under the word. A
+/// diagnostic about a whole line has no caret; one about the whole file has no line.
 pub fn render(diagnostic: &Diagnostic, text: &str) -> String {
     let index = (diagnostic.line as usize).checked_sub(1);
     rendered(diagnostic, index.and_then(|index| text.lines().nth(index)))
 }
 
-/// The same for all findings about a text. Its lines are counted once: a file of many lines may
-/// have as many mistakes.
-pub fn render_all(findings: &[Diagnostic], text: &str) -> Vec<String> {
+/// Renders all diagnostics about a text. The text is split into lines only once, since a long file
+/// may have as many errors as lines.
+pub fn render_all(diagnostics: &[Diagnostic], text: &str) -> Vec<String> {
     let lines: Vec<&str> = text.lines().collect();
     let line = |found: &Diagnostic| lines.get((found.line as usize).checked_sub(1)?).copied();
-    findings.iter().map(|found| rendered(found, line(found))).collect()
+    diagnostics.iter().map(|found| rendered(found, line(found))).collect()
 }
 
 fn rendered(diagnostic: &Diagnostic, source: Option<&str>) -> String {
@@ -53,7 +52,7 @@ fn rendered(diagnostic: &Diagnostic, source: Option<&str>) -> String {
     out
 }
 
-/// Blanks up to the character at `start`, tabs kept so that it lines up, and the carets.
+/// Blanks up to the character at `start`, with the tabs of the line for alignment, and the carets.
 fn caret(source: &str, start: usize) -> String {
     let blanks = source.chars().take(start).map(|c| if c == '\t' { '\t' } else { ' ' });
     let mut line: String = blanks.collect();
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caret_stands_under_the_word() {
+    fn the_caret_is_under_the_word() {
         let text = "one\n\ttwo = 0x12, drei\n";
         assert_eq!(
             render(&found(2, 8), text),
@@ -84,7 +83,7 @@ mod tests {
         assert_eq!(render(&found(2, 0), text), "f:2: error: wrong\n    \ttwo = 0x12, drei");
         assert_eq!(render(&found(1, 9), text), "f:1:9: error: wrong\n    one\n            ^");
         assert_eq!(render(&found(0, 0), text), "f: error: wrong");
-        assert_eq!(render(&found(9, 1), text), "f:9:1: error: wrong", "there is no such line");
+        assert_eq!(render(&found(9, 1), text), "f:9:1: error: wrong", "the line does not exist");
         let all = [found(0, 0), found(2, 8), found(1, 9), found(9, 1)];
         assert_eq!(render_all(&all, text), all.clone().map(|found| render(&found, text)));
     }

@@ -1,14 +1,14 @@
-//! The file guid2lid of OSM_CACHE_DIR, in OpenSM's format: which LIDs a port was given, so that
-//! it gets them again after a restart.
+//! The file guid2lid in OSM_CACHE_DIR, in OpenSM's format: the LIDs of every port, so that ports
+//! keep them across restarts.
 //!
-//! One record per port, ended by an empty line: port GUID, first LID, last LID, all in hex.
+//! A record is one line, followed by an empty line: port GUID, first LID, last LID, in hexadecimal.
 //!
 //! ```text
 //! 0x0002c90300000001 0x0004 0x0007
 //!
 //! ```
 //!
-//! Bad records are reported and dropped, never fatal: the port then keeps the LID it carries.
+//! Invalid records are reported and dropped; their ports keep the LIDs that they have.
 
 use super::Diagnostic;
 use crate::ids::{Guid, Lid};
@@ -20,13 +20,13 @@ use std::path::Path;
 /// First and last LID by port GUID.
 pub type Guid2Lid = BTreeMap<Guid, (Lid, Lid)>;
 
-/// Reads the text of a file guid2lid. `lmc` (0..=7) is the subnet's: ranges of several LIDs must
-/// start at a multiple of 2^lmc, and no more than 2^lmc LIDs of a range count as taken.
+/// Parses the text of a file guid2lid. With `lmc` (0..=7) of the subnet, a range of several LIDs
+/// must start at a multiple of 2^lmc, and only its first 2^lmc LIDs are in use.
 ///
-/// Of records that share a LID or a GUID the first in the file stays.
+/// Among records with the same GUID or a common LID, the first in the file applies.
 pub fn parse(file: &Path, text: &str, lmc: u8) -> (Guid2Lid, Vec<Diagnostic>) {
     let mut map = Guid2Lid::new();
-    let mut findings = Vec::new();
+    let mut diagnostics = Vec::new();
     let mut owners: BTreeMap<u16, (Guid, u16)> = BTreeMap::new();
     for (number, line) in (1u32..).zip(text.lines()) {
         if line.trim().is_empty() {
@@ -38,10 +38,10 @@ pub fn parse(file: &Path, text: &str, lmc: u8) -> (Guid2Lid, Vec<Diagnostic>) {
         });
         match checked {
             Ok((guid, first, last)) => {
-                owners.insert(first.0, (guid, last_taken(first, last, lmc)));
+                owners.insert(first.0, (guid, last_in_use(first, last, lmc)));
                 map.insert(guid, (first, last));
             }
-            Err((column, message)) => findings.push(Diagnostic {
+            Err((column, message)) => diagnostics.push(Diagnostic {
                 file: file.to_owned(),
                 line: number,
                 column,
@@ -50,24 +50,24 @@ pub fn parse(file: &Path, text: &str, lmc: u8) -> (Guid2Lid, Vec<Diagnostic>) {
             }),
         }
     }
-    (map, findings)
+    (map, diagnostics)
 }
 
-/// What is wrong with a record, and in which column (0: the record as a whole).
-type Finding = (u32, String);
+/// Column (0 for the whole record) and message of an error.
+type RecordError = (u32, String);
 
-fn record(line: &str) -> Result<(Guid, Lid, Lid), Finding> {
+fn record(line: &str) -> Result<(Guid, Lid, Lid), RecordError> {
     let mut words = words(line);
     let guid = number(words.next(), "a port GUID", u64::MAX)?;
     let first = number(words.next(), "the first LID", 0xBFFF)?;
     let last = number(words.next(), "the last LID", 0xBFFF)?;
     if let Some((column, word)) = words.next() {
-        return Err((column, format!("\"{word}\" after the last LID")));
+        return Err((column, format!("unexpected \"{word}\" after the last LID")));
     }
     Ok((Guid(guid), Lid(first as u16), Lid(last as u16)))
 }
 
-/// The words of a line with their columns.
+/// Words of a line with their columns.
 fn words(line: &str) -> impl Iterator<Item = (u32, &str)> {
     line.split([' ', '\t', '\r']).filter(|word| !word.is_empty()).map(move |word| {
         let offset = word.as_ptr().addr() - line.as_ptr().addr();
@@ -75,7 +75,7 @@ fn words(line: &str) -> impl Iterator<Item = (u32, &str)> {
     })
 }
 
-fn number(word: Option<(u32, &str)>, what: &str, max: u64) -> Result<u64, Finding> {
+fn number(word: Option<(u32, &str)>, what: &str, max: u64) -> Result<u64, RecordError> {
     let (column, word) = word.ok_or_else(|| (0, format!("{what} is missing")))?;
     let hex = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
     let value = match hex {
@@ -84,13 +84,13 @@ fn number(word: Option<(u32, &str)>, what: &str, max: u64) -> Result<u64, Findin
     };
     match value {
         Ok(value) if value <= max => Ok(value),
-        Ok(_) => Err((column, format!("{what} {word} is above {max:#x}"))),
+        Ok(_) => Err((column, format!("{what} {word} is greater than {max:#x}"))),
         Err(_) => Err((column, format!("\"{word}\" is not {what}"))),
     }
 }
 
-/// The last LID of a range that counts as taken.
-fn last_taken(first: Lid, last: Lid, lmc: u8) -> u16 {
+/// Last LID of a range that is in use.
+fn last_in_use(first: Lid, last: Lid, lmc: u8) -> u16 {
     let width = (1 << lmc.min(7)) - 1;
     last.0.min(first.0.saturating_add(width))
 }
@@ -100,10 +100,10 @@ fn check(
     owners: &BTreeMap<u16, (Guid, u16)>,
     (guid, first, last): (Guid, Lid, Lid),
     lmc: u8,
-) -> Result<(), Finding> {
+) -> Result<(), RecordError> {
     let error = |message| Err((0, message));
     if guid.0 == 0 || first.0 == 0 || first > last {
-        return error(format!("illegal LID range [{first}:{last}] for {guid}"));
+        return error(format!("invalid LID range [{first}:{last}] for {guid}"));
     }
     if let Some((first, last)) = map.get(&guid) {
         return error(format!("{guid} already has the LID range [{first}:{last}]"));
@@ -112,7 +112,7 @@ fn check(
         let range = format!("LID range [{first}:{last}] for {guid}");
         return error(format!("{range} does not start at a multiple of 2^LMC, LMC {lmc}"));
     }
-    let before = owners.range(..=last_taken(first, last, lmc)).next_back();
+    let before = owners.range(..=last_in_use(first, last, lmc)).next_back();
     if let Some((_, &(owner, end))) = before
         && end >= first.0
     {
@@ -121,7 +121,7 @@ fn check(
     Ok(())
 }
 
-/// The text of the file, records ascending by GUID.
+/// Renders the file, with records in ascending order of GUIDs.
 pub fn emit(map: &Guid2Lid) -> String {
     let mut text = String::with_capacity(map.len() * 35);
     for (guid, (first, last)) in map {
@@ -137,22 +137,22 @@ mod tests {
     use proptest::prelude::*;
 
     fn lines(text: &str, lmc: u8) -> (Vec<u64>, Vec<(u32, u32)>) {
-        let (map, findings) = parse(Path::new("guid2lid"), text, lmc);
-        let places = findings.iter().map(|finding| (finding.line, finding.column)).collect();
+        let (map, diagnostics) = parse(Path::new("guid2lid"), text, lmc);
+        let places = diagnostics.iter().map(|finding| (finding.line, finding.column)).collect();
         (map.keys().map(|guid| guid.0).collect(), places)
     }
 
     #[test]
-    fn reads_what_opensm_writes() {
+    fn reads_a_file_of_opensm() {
         let text = "0x0000000000200000 0x0001 0x0001\n\n0x0000000000100001 0x0004 0x0007\n\n";
-        let (map, findings) = parse(Path::new("guid2lid"), text, 2);
-        assert_eq!(findings, []);
+        let (map, diagnostics) = parse(Path::new("guid2lid"), text, 2);
+        assert_eq!(diagnostics, []);
         assert_eq!(map[&Guid(0x10_0001)], (Lid(4), Lid(7)));
         assert_eq!(map[&Guid(0x20_0000)], (Lid(1), Lid(1)));
     }
 
     #[test]
-    fn bad_records_are_located_and_dropped() {
+    fn invalid_records_are_located_and_dropped() {
         for (text, lmc, kept, places) in [
             ("0x1 0x1 0x1\n\nnonsense 1 1\n", 0, vec![1], vec![(3, 1)]),
             ("0x1 0x1\n", 0, vec![], vec![(1, 0)]),
@@ -164,7 +164,7 @@ mod tests {
             ("0x1 4 7\n0x2 6 6\n0x3 8 8", 2, vec![1, 3], vec![(2, 0)]),
             ("0x2 6 6\n0x1 4 7\n", 2, vec![2], vec![(2, 0)]),
             ("0x1 5 8\n", 2, vec![], vec![(1, 0)]),
-            // Left from a larger LMC: only the first LID counts, whatever the order.
+            // Ranges of a larger LMC: only the first LID is in use, in any order.
             ("0x3 2 4\n0x1 1 2\n", 0, vec![1, 3], vec![]),
             ("0x1 1 2\n0x3 2 4\n", 0, vec![1, 3], vec![]),
         ] {
@@ -174,17 +174,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn emitted_maps_come_back(entries in prop::collection::btree_map(1u64.., 1u16..100, 0..9)) {
+        fn emitted_maps_are_read_back(entries in prop::collection::btree_map(1u64.., 1u16..100, 0..9)) {
             let map: Guid2Lid = (entries.keys().zip((1u16..).step_by(128)))
                 .map(|(&guid, first)| (Guid(guid), (Lid(first), Lid(first))))
                 .collect();
-            let (back, findings) = parse(Path::new("guid2lid"), &emit(&map), 0);
-            prop_assert_eq!(findings, vec![]);
+            let (back, diagnostics) = parse(Path::new("guid2lid"), &emit(&map), 0);
+            prop_assert_eq!(diagnostics, vec![]);
             prop_assert_eq!(back, map);
         }
 
         #[test]
-        fn any_text_is_survived(text: String, lmc in 0u8..8) {
+        fn any_text_is_read_without_panic(text: String, lmc in 0u8..8) {
             let (map, _) = parse(Path::new("guid2lid"), &text, lmc);
             prop_assert!(map.values().all(|(first, last)| first <= last));
         }

@@ -1,12 +1,10 @@
-//! The small files that tune routing, one GUID to a line: `guid_routing_order_file`,
-//! `port_prof_ignore_file`, `hop_weights_file` and `port_search_ordering_file` (opensm(8),
-//! options -X, -i, -w and -O).
+//! Files that tune routing, one GUID per line: `guid_routing_order_file`, `port_prof_ignore_file`,
+//! `hop_weights_file` and `port_search_ordering_file` (opensm(8), options -X, -i, -w and -O).
 //!
-//! A line is a GUID and the numbers that belong to it, separated by blanks; `#` starts a
-//! comment. Numbers are decimal, hexadecimal after `0x` or octal after `0`, as in OpenSM. A
-//! line that makes no sense is left out and reported, the others count: these files only
-//! balance, and a typing error in one must not leave a fabric without routes. Whether nodes and
-//! ports exist is known only when a fabric is routed.
+//! A line is a GUID and its numbers, separated by blanks; `#` starts a comment. Numbers are
+//! decimal, hexadecimal after `0x` or octal after `0`, as in OpenSM. An invalid line is reported
+//! and skipped: these files only balance load, and a typing error must not leave a fabric without
+//! routes. Routing checks that the nodes and ports exist.
 
 use super::Diagnostic;
 use crate::ids::{Guid, PortNum};
@@ -14,64 +12,63 @@ use crate::notes::Severity;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// The contents of all four files; empty where none is configured.
+/// The contents of all four files; a list is empty without its file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GuidLists {
-    /// Port GUIDs in the order in which they are to be routed.
+    /// Port GUIDs in the order of routing.
     pub routing_order: Vec<Guid>,
-    /// Switch ports, by node GUID, that balancing does not count.
+    /// Switch ports, by node GUID, that load balancing ignores.
     pub ignored_ports: Vec<(Guid, PortNum)>,
-    /// The cost of output ports other than 1.
+    /// Output ports with a cost other than 1.
     pub hop_weights: Vec<HopWeight>,
-    /// The order in which ports of a switch are tried.
+    /// Search orders of the ports of switches.
     pub search_orders: Vec<SearchOrder>,
 }
 
-/// The cost of leaving a switch through a port.
+/// Cost of an output port of a switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HopWeight {
     /// Node GUID of the switch.
     pub switch: Guid,
-    /// The output port.
     pub port: PortNum,
-    /// The cost in hops, from 1.
+    /// Cost in hops, from 1.
     pub weight: u8,
 }
 
-/// The order in which ports of a switch are tried; ports not listed follow in ascending order.
+/// Order in which routing tries the ports of a switch. Ports that are not listed follow in
+/// ascending order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SearchOrder {
     /// Node GUID of the switch.
     pub switch: Guid,
-    /// Distinct external ports.
+    /// External ports without duplicates.
     pub ports: Vec<PortNum>,
 }
 
-/// What a file holds, and what is wrong with it.
+/// Entries of a file, and diagnostics about its invalid lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parsed<T> {
-    /// The entries of all good lines, in the order of the file.
+    /// Entries of the valid lines, in file order.
     pub entries: Vec<T>,
-    /// Warnings about the others.
+    /// Warnings about the invalid lines.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads a list of GUIDs. What stands behind a GUID is ignored; of a GUID that occurs several
-/// times the first counts.
+/// Parses a list of GUIDs. Text after a GUID is ignored, as are repetitions of a GUID.
 pub fn guids(file: &Path, text: &str) -> Parsed<Guid> {
     let mut seen = HashSet::new();
     parse(file, text, |guid, rest| match seen.insert(guid) {
         true => Ok(guid),
-        false => Err(rest.fault(0, format!("GUID {guid} stands here a second time"))),
+        false => Err(rest.warning(0, format!("GUID {guid} is repeated"))),
     })
 }
 
-/// Reads lines of switch GUID and port number.
+/// Parses lines of switch GUID and port number.
 pub fn ports(file: &Path, text: &str) -> Parsed<(Guid, PortNum)> {
     parse(file, text, |guid, rest| Ok((guid, rest.port(1)?)))
 }
 
-/// Reads lines of switch GUID, output port and weight (1..=255).
+/// Parses lines of switch GUID, output port and weight (1..=255).
 pub fn hop_weights(file: &Path, text: &str) -> Parsed<HopWeight> {
     parse(file, text, |switch, rest| {
         let port = rest.port(1)?;
@@ -80,7 +77,7 @@ pub fn hop_weights(file: &Path, text: &str) -> Parsed<HopWeight> {
     })
 }
 
-/// Reads lines of switch GUID and port numbers. Of several lines for a switch the first counts.
+/// Parses lines of switch GUID and port numbers. The first line of a switch applies.
 pub fn search_orders(file: &Path, text: &str) -> Parsed<SearchOrder> {
     let mut seen = HashSet::new();
     parse(file, text, |switch, rest| {
@@ -88,26 +85,26 @@ pub fn search_orders(file: &Path, text: &str) -> Parsed<SearchOrder> {
         for index in 1..rest.words.len().max(2) {
             let port = rest.port(index)?;
             if ports.contains(&port) {
-                return Err(rest.fault(index, format!("port {port} is listed twice")));
+                return Err(rest.warning(index, format!("port {port} is listed twice")));
             }
             ports.push(port);
         }
         match seen.insert(switch) {
             true => Ok(SearchOrder { switch, ports }),
-            false => Err(rest.fault(0, format!("switch {switch} has a line already"))),
+            false => Err(rest.warning(0, format!("switch {switch} is repeated"))),
         }
     })
 }
 
-/// Takes `text` apart and hands every line's GUID and words to `entry`.
+/// Splits `text` into lines and passes GUID and words of each line to `entry`.
 fn parse<T>(
     file: &Path,
     text: &str,
-    mut entry: impl FnMut(Guid, &Line<'_>) -> Result<T, Diagnostic>,
+    mut entry: impl FnMut(Guid, &ListLine<'_>) -> Result<T, Diagnostic>,
 ) -> Parsed<T> {
     let mut parsed = Parsed { entries: Vec::new(), diagnostics: Vec::new() };
     for (number, text) in (1..).zip(text.lines()) {
-        let line = Line::new(file, number, text);
+        let line = ListLine::new(file, number, text);
         if line.words.is_empty() {
             continue;
         }
@@ -119,16 +116,16 @@ fn parse<T>(
     parsed
 }
 
-/// A line as words with their columns (from 1), its comment taken off.
-struct Line<'a> {
+/// A line without its comment, as words with their columns (from 1).
+struct ListLine<'a> {
     file: &'a Path,
     number: u32,
     words: Vec<(u32, &'a str)>,
-    /// Column behind the last word.
+    /// Column after the last word.
     end: u32,
 }
 
-impl<'a> Line<'a> {
+impl<'a> ListLine<'a> {
     fn new(file: &'a Path, number: u32, text: &'a str) -> Self {
         let text = text.split('#').next().unwrap_or_default();
         let column = |word: &str| text[..word.as_ptr() as usize - text.as_ptr() as usize].chars();
@@ -137,7 +134,7 @@ impl<'a> Line<'a> {
         Self { file, number, words, end: text.trim_end().chars().count() as u32 + 1 }
     }
 
-    fn fault(&self, index: usize, message: String) -> Diagnostic {
+    fn warning(&self, index: usize, message: String) -> Diagnostic {
         Diagnostic {
             file: self.file.to_path_buf(),
             line: self.number,
@@ -162,14 +159,14 @@ impl<'a> Line<'a> {
         range: std::ops::RangeInclusive<u64>,
     ) -> Result<u64, Diagnostic> {
         let Some(&(_, word)) = self.words.get(index) else {
-            return Err(self.fault(index, format!("here should stand {wanted}")));
+            return Err(self.warning(index, format!("{wanted} is missing here")));
         };
         let number = parse_number(word).filter(|number| range.contains(number));
-        number.ok_or_else(|| self.fault(index, format!("\"{word}\" is not {wanted}")))
+        number.ok_or_else(|| self.warning(index, format!("\"{word}\" is not {wanted}")))
     }
 }
 
-/// A number as C's strtoull reads it with base 0, without a sign.
+/// Parses a number as C's strtoull does with base 0, without a sign.
 fn parse_number(word: &str) -> Option<u64> {
     let (digits, radix) = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         Some(hex) => (hex, 16),
@@ -190,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn guids_come_in_order_without_comments() {
+    fn guids_keep_their_order() {
         let text = "# order\n  0x10 host one\n\n0x20#near\n017\n0x10\nH-1 0x3\n-5\n";
         let parsed = guids(Path::new("order"), text);
         assert_eq!(parsed.entries, [Guid(0x10), Guid(0x20), Guid(0o17)]);
         assert_eq!(
             messages(&parsed),
             [
-                "order:6:1: GUID 0x0000000000000010 stands here a second time; the line is ignored",
+                "order:6:1: GUID 0x0000000000000010 is repeated; the line is ignored",
                 "order:7:1: \"H-1\" is not a GUID such as 0x0002c90300000001; the line is ignored",
                 "order:8:1: \"-5\" is not a GUID such as 0x0002c90300000001; the line is ignored",
             ]
@@ -205,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_and_weights_have_limits() {
+    fn ports_and_weights_are_checked() {
         let text = "0x1 3 20\n0x1 0 1\n0x1 255 1\n0x1 4 0\n0x1 4 256\n0x1 4\n0x2 0x10 0xff # far\n";
         let parsed = hop_weights(Path::new("w"), text);
         let weight =
@@ -217,12 +214,12 @@ mod tests {
         assert_eq!(parsed.entries, [(Guid(1), PortNum(3))]);
         assert_eq!(
             messages(&parsed),
-            ["p:2:4: here should stand a port number from 1 to 254; the line is ignored"]
+            ["p:2:4: a port number from 1 to 254 is missing here; the line is ignored"]
         );
     }
 
     #[test]
-    fn search_orders_name_each_port_and_switch_once() {
+    fn repeated_ports_and_switches_are_reported() {
         let text = "0x1 3 1 2\n0x2 1 1\n0x3\n0x1 4\n0x4 5 x\n";
         let parsed = search_orders(Path::new("o"), text);
         let ports = vec![PortNum(3), PortNum(1), PortNum(2)];

@@ -1,11 +1,12 @@
-//! Values as people write them: codes of the standard, or what the codes mean.
+//! Values in configuration files: codes of the InfiniBand specification, or the quantities that they
+//! stand for.
 
 use crate::ids::{Guid, Pkey};
 
-/// MTU in bytes by code - 1 (IBA vol. 1, 9.4.1.5).
+/// MTUs in bytes, indexed by code - 1 (IBA vol. 1, 9.4.1.5).
 const MTUS: [u64; 5] = [256, 512, 1024, 2048, 4096];
 
-/// Rate codes with tenths of Gb/s, ascending by rate (IBA vol. 1, 15.2.5.16).
+/// Rate codes with their rates in units of 0.1 Gb/s, by ascending rate (IBA vol. 1, 15.2.5.16).
 const RATES: [(u8, u64); 23] = [
     (2, 25),
     (5, 50),
@@ -32,7 +33,7 @@ const RATES: [(u8, u64); 23] = [
     (24, 12000),
 ];
 
-/// Scopes with names (RFC 4291, 2.7).
+/// Names of multicast scopes (RFC 4291, 2.7).
 const SCOPES: [(&str, u8); 6] = [
     ("interface-local", 1),
     ("link-local", 2),
@@ -42,33 +43,33 @@ const SCOPES: [(&str, u8); 6] = [
     ("global", 14),
 ];
 
-/// A number as C's strtoull reads it with base 0, without a sign: decimal, hexadecimal after 0x,
-/// octal after 0. `None` if it is none or too large.
+/// Parses a number as C's strtoull does with base 0, without a sign: decimal, hexadecimal after 0x,
+/// octal after 0. Returns `None` for other text and for numbers of more than 64 bits.
 pub(super) fn number(text: &str) -> Option<u64> {
     let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => (hex, 16),
         None if text.len() > 1 && text.starts_with('0') => (&text[1..], 8),
         None => (text, 10),
     };
-    // from_str_radix would take a sign.
+    // from_str_radix would accept a sign.
     digits.starts_with(|c: char| c.is_ascii_hexdigit()).then_some(())?;
     u64::from_str_radix(digits, radix).ok()
 }
 
-/// A number of at most `most`; the error says so of `what`.
-pub(super) fn at_most(text: &str, what: &str, most: u64) -> Result<u64, String> {
+/// Parses a number up to `max`. The error message calls it `what`.
+pub(super) fn at_most(text: &str, what: &str, max: u64) -> Result<u64, String> {
     let shown = |value: u64| if value > 255 { format!("{value:#x}") } else { value.to_string() };
-    number(text).filter(|value| *value <= most).ok_or_else(|| {
-        format!("{what} is a number from 0 to {}, not {}", shown(most), quoted(text))
-    })
+    number(text)
+        .filter(|value| *value <= max)
+        .ok_or_else(|| format!("{what} is a number from 0 to {}, not {}", shown(max), quoted(text)))
 }
 
-/// `"text"`, or words for its absence.
+/// The text in backquotes for messages, or "nothing" for an empty text.
 pub(super) fn quoted(text: &str) -> String {
     if text.is_empty() { "nothing".to_owned() } else { format!("`{text}`") }
 }
 
-/// An MTU code from the code or the bytes.
+/// Parses an MTU, given as code or in bytes, and returns its code.
 pub(super) fn mtu(text: &str) -> Result<u8, String> {
     let value = number(text);
     if let Some(code @ 1..=5) = value {
@@ -79,7 +80,7 @@ pub(super) fn mtu(text: &str) -> Result<u8, String> {
         return Ok(index as u8 + 1);
     }
     let meant = value.filter(|&bytes| bytes > 5).map(|bytes| {
-        // A small number was meant as a code, of which the last one is not known well.
+        // A number up to 16 is a wrong code: suggest the largest code. Others are sizes in bytes.
         let least = MTUS.iter().position(|&mtu| bytes > 16 && mtu >= bytes);
         let least = least.unwrap_or(MTUS.len() - 1);
         format!("; {} means {}", least + 1, MTUS[least])
@@ -92,7 +93,7 @@ pub(super) fn mtu(text: &str) -> Result<u8, String> {
     ))
 }
 
-/// A rate code from the code, or from Gb/s with their unit.
+/// Parses a rate, given as code or in Gb/s with unit, and returns its code.
 pub(super) fn rate(text: &str) -> Result<u8, String> {
     if let Some(tenths) = gigabits(text) {
         let known = RATES.iter().find(|(_, rate)| *rate == tenths);
@@ -117,7 +118,7 @@ pub(super) fn rate(text: &str) -> Result<u8, String> {
     Err(format!("{} is not a rate: write a code from 2 to 24{hint}", quoted(text)))
 }
 
-/// Tenths of Gb/s of a number with a unit.
+/// Parses a number with a unit of Gb/s; the result is in units of 0.1 Gb/s.
 fn gigabits(text: &str) -> Option<u64> {
     let unit = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (digits, unit) = text.split_at(unit);
@@ -137,19 +138,19 @@ fn in_gigabits(tenths: u64) -> String {
     }
 }
 
-/// What an MTU code means, in words.
+/// Size of an MTU code, such as "2048 bytes".
 pub fn mtu_in_words(code: u8) -> String {
     let bytes = usize::from(code).checked_sub(1).and_then(|index| MTUS.get(index));
     bytes.map_or_else(|| format!("code {code}"), |bytes| format!("{bytes} bytes"))
 }
 
-/// What a rate code means, in words.
+/// Rate of a rate code, such as "100Gbps".
 pub fn rate_in_words(code: u8) -> String {
     let known = RATES.iter().find(|(known, _)| *known == code);
     known.map_or_else(|| format!("code {code}"), |(_, tenths)| in_gigabits(*tenths))
 }
 
-/// A multicast scope, 1..=15, from its number or name.
+/// Parses a multicast scope, given as number or name; 1..=15.
 pub(super) fn scope(text: &str) -> Result<u8, String> {
     let named = SCOPES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
     let value = named.map(|(_, scope)| u64::from(*scope)).or_else(|| number(text));
@@ -163,19 +164,21 @@ pub(super) fn scope(text: &str) -> Result<u8, String> {
     }
 }
 
-/// The number of a partition without the membership bit; 0 if the text says 0 or 0x8000.
+/// Parses a P_Key and clears the membership bit; 0 for 0 and 0x8000.
 pub(super) fn pkey(text: &str) -> Result<Pkey, String> {
     match number(text) {
         Some(value @ 0..=0xFFFF) => Ok(Pkey(value as u16 & 0x7FFF)),
-        Some(_) => Err(format!("P_Key `{text}` has more than 16 bits: 0x7fff is the last one")),
+        Some(_) => {
+            Err(format!("P_Key `{text}` has more than 16 bits; the highest P_Key is 0x7fff"))
+        }
         None if is_hexadecimal(text) => {
-            Err(format!("P_Key `{text}`: hexadecimal numbers start with 0x, as in 0x{text}"))
+            Err(format!("P_Key `{text}`: hexadecimal numbers begin with 0x, as in 0x{text}"))
         }
         None => Err(format!("{} is not a P_Key such as 0x7fff", quoted(text))),
     }
 }
 
-/// A port GUID.
+/// Parses a port GUID.
 pub(super) fn guid(text: &str) -> Result<Guid, String> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     match number(text) {
@@ -185,7 +188,7 @@ pub(super) fn guid(text: &str) -> Result<Guid, String> {
             Err(format!("GUID `{text}` has more than 16 hexadecimal digits"))
         }
         None if is_hexadecimal(text) => {
-            Err(format!("`{text}`: hexadecimal GUIDs start with 0x, as in 0x{text}"))
+            Err(format!("`{text}`: hexadecimal GUIDs begin with 0x, as in 0x{text}"))
         }
         None => Err(format!("{} is neither a port GUID nor a keyword", quoted(text))),
     }
@@ -200,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_c() {
+    fn numbers_are_read_as_in_c() {
         let table = [
             ("0", Some(0)),
             ("017", Some(15)),
@@ -222,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_and_what_they_mean_are_the_same() {
+    fn codes_and_quantities_are_equivalent() {
         for (text, code) in [("1", 1), ("256", 1), ("4096", 5), ("0x5", 5)] {
             assert_eq!(mtu(text), Ok(code));
         }
@@ -245,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_explained() {
+    fn messages_suggest_valid_values() {
         let table = [
             (mtu("4000"), "5 means 4096"),
             (mtu("99999"), "5 means 4096"),
@@ -266,7 +269,7 @@ mod tests {
             assert!(text.contains(hint), "{text}");
         }
         assert!(guid("2c903").unwrap_err().contains("0x2c903"));
-        assert!(guid("0x00000000000000001").is_ok(), "leading zeros do no harm");
+        assert!(guid("0x00000000000000001").is_ok(), "leading zeros are accepted");
         assert!(guid("0x10000000000000001").unwrap_err().contains("16 hexadecimal"));
         assert!(pkey("0x10000").unwrap_err().contains("16 bits"));
     }

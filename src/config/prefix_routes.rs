@@ -1,10 +1,9 @@
-//! prefix-routes.conf: which router handles which foreign subnet prefix (opensm(8), "Prefix
-//! routes").
+//! prefix-routes.conf: routers of subnet prefixes (opensm(8), "Prefix routes").
 //!
-//! A line is a 64-bit prefix and the port GUID of a router of this subnet, both hexadecimal with
-//! or without 0x, or `*` for any prefix or the first router there is; `#` starts a comment. The
-//! first line that fits counts. A line that makes no sense is left out and reported, the others
-//! count.
+//! A line is the 64-bit prefix of another subnet and the port GUID of a router of this subnet, both
+//! hexadecimal with or without 0x. `*` is any prefix, or the first router of the subnet. `#` starts
+//! a comment. The first line that matches a prefix applies. Invalid lines are reported and
+//! skipped.
 
 use super::Diagnostic;
 use super::guid_lists::Parsed;
@@ -15,27 +14,28 @@ use std::path::Path;
 /// A line of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PrefixRoute {
-    /// The prefix it is for; `None` for any.
+    /// Prefix of the other subnet; `None` for any.
     pub prefix: Option<u64>,
-    /// The router's port; `None` for the first router there is.
+    /// Port of the router; `None` for the first router of the subnet.
     pub router: Option<Guid>,
 }
 
-/// The router port for a prefix: that of the first line that fits; `Err` if none does.
+/// The router port for a prefix, by the first line that matches; `None` for the first router of the
+/// subnet.
 ///
 /// # Errors
-/// No line fits the prefix.
+/// No line matches the prefix.
 pub fn router(routes: &[PrefixRoute], prefix: u64) -> Result<Option<Guid>, NoRoute> {
-    let fits = |route: &&PrefixRoute| route.prefix.is_none_or(|wanted| wanted == prefix);
-    routes.iter().find(fits).map(|route| route.router).ok_or(NoRoute)
+    let matches = |route: &&PrefixRoute| route.prefix.is_none_or(|wanted| wanted == prefix);
+    routes.iter().find(matches).map(|route| route.router).ok_or(NoRoute)
 }
 
-/// No line of the file fits a prefix.
+/// No line of the file matches a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("no prefix route fits")]
+#[error("no prefix route matches")]
 pub struct NoRoute;
 
-/// Reads the text of `file`.
+/// Parses the text of `file`.
 pub fn parse(file: &Path, text: &str) -> Parsed<PrefixRoute> {
     let mut parsed = Parsed { entries: Vec::new(), diagnostics: Vec::new() };
     for (number, line) in (1..).zip(text.lines()) {
@@ -55,7 +55,7 @@ pub fn parse(file: &Path, text: &str) -> Parsed<PrefixRoute> {
     parsed
 }
 
-/// The route of a line without its comment; the error has the byte where it is.
+/// Parses a line without its comment. An error is a byte offset and a message.
 fn entry(line: &str) -> Result<Option<PrefixRoute>, (usize, String)> {
     let mut words = line.split_ascii_whitespace();
     let place = |word: &str| word.as_ptr() as usize - line.as_ptr() as usize;
@@ -65,7 +65,7 @@ fn entry(line: &str) -> Result<Option<PrefixRoute>, (usize, String)> {
         return Err((end, "the port GUID of a router, or *, is missing here".to_owned()));
     };
     let number = |word: &str, what: &str| {
-        let message = || (place(word), no_number(word, what));
+        let message = || (place(word), invalid_number(word, what));
         if word == "*" { Ok(None) } else { hexadecimal(word).map(Some).ok_or_else(message) }
     };
     let prefix = number(prefix, "subnet prefix")?;
@@ -79,8 +79,8 @@ fn entry(line: &str) -> Result<Option<PrefixRoute>, (usize, String)> {
     }
 }
 
-/// Why a word is no prefix or GUID, and what would be.
-fn no_number(word: &str, what: &str) -> String {
+/// Message for a word that is not a prefix or GUID.
+fn invalid_number(word: &str, what: &str) -> String {
     let digits: String = word.chars().filter(|c| !matches!(c, ':' | ',')).collect();
     let without_marks = digits.len() < word.len() && digits.len() == MAX_DIGITS;
     match hexadecimal(&digits).filter(|_| without_marks) {
@@ -91,10 +91,10 @@ fn no_number(word: &str, what: &str) -> String {
     }
 }
 
-/// The most hexadecimal digits of a prefix or GUID.
+/// Hexadecimal digits of a prefix or GUID.
 const MAX_DIGITS: usize = 16;
 
-/// A number other than 0 of at most 16 hexadecimal digits, with 0x or without.
+/// Parses a nonzero number of up to 16 hexadecimal digits, with or without 0x.
 fn hexadecimal(word: &str) -> Option<u64> {
     let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
     let is_number = digits.bytes().all(|c| c.is_ascii_hexdigit());
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_that_fits_counts() {
+    fn the_first_matching_line_applies() {
         let text = "# routers\n0xfec0000000000001 0x12\nfec0000000000002 *\n\n* 13 # the rest\n";
         let parsed = parse(Path::new("prefix-routes.conf"), text);
         assert_eq!(parsed.diagnostics, []);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_placed() {
+    fn errors_are_located() {
         let text = "fec0:: 0x12\n 0xfec0\n* zwölf\n* 1 2\n0 1\n* 0x10000000000000000\n";
         let parsed = parse(Path::new("p"), text);
         assert_eq!(parsed.entries, []);

@@ -1,10 +1,10 @@
-//! torus-2QoS.conf: the shape of the torus, its seeds, and how ports are used.
+//! torus-2QoS.conf: the shape of the torus, its seeds, and the order of ports.
 //!
-//! One directive per line. The grammar is that of torus-2QoS.conf(5) including its leniencies:
-//! numbers are read as C's `strtoul` reads them with base 0, and words after the last argument
-//! of a directive are ignored. The whole file is always read, and every bad line is reported
-//! with its place. What needs the fabric to be judged (do the seeds' switches exist, does every
-//! switch have the ports of `port_order`) is the business of the routing engine.
+//! A line is one directive. The grammar is that of torus-2QoS.conf(5) with its leniencies: numbers
+//! are read as by C's `strtoul` with base 0, and words after the last argument of a directive are
+//! ignored. The parser reads the whole file and reports every invalid line with its position. The
+//! routing engine checks the file against the fabric, such as the existence of the seed switches
+//! and of the ports in `port_order`.
 
 mod scan;
 mod write;
@@ -17,24 +17,24 @@ use std::path::Path;
 use super::Diagnostic;
 use super::text_file::ReadError;
 
-/// Port numbers that `port_order` may name are below this.
+/// Upper bound, exclusive, of the port numbers in `port_order`.
 const PORT_LIMIT: u64 = 255;
 
-/// A torus-2QoS.conf that could be read.
+/// A torus-2QoS.conf without errors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TorusConfig {
-    /// The size line; `None` if the file has none.
+    /// The `torus` or `mesh` line; `None` if the file has neither.
     pub size: Option<TorusSize>,
-    /// Seeds in file order. Empty if the file has neither a link nor a dateline nor `next_seed`.
+    /// Seeds in file order; empty if the file has no link, no dateline and no `next_seed`.
     pub seeds: Vec<Seed>,
-    /// Largest number of ports in a group of parallel cables, and of host ports plus port 0.
+    /// Limit of ports in a group of parallel cables, and of host ports plus port 0.
     pub portgroup_max_ports: u32,
-    /// Port numbers (0..=254) in the order of `port_order`, without repetition. Ports that are
-    /// not listed follow in ascending order.
+    /// Port numbers (0..=254) of `port_order` without duplicates. Ports that are not listed follow
+    /// in ascending order.
     pub port_order: Vec<u8>,
     /// Number of changes after which the change report stops.
     pub max_changes: u32,
-    /// What is odd in the file without being wrong.
+    /// Notes about oddities that are not errors.
     pub notes: Vec<Note>,
 }
 
@@ -51,38 +51,36 @@ impl Default for TorusConfig {
     }
 }
 
-/// Radices and openness of the three dimensions x, y, z.
+/// Radices of the dimensions x, y, z, and whether they wrap around.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TorusSize {
-    /// Number of switches along each dimension; 1 for unused dimensions.
+    /// Number of switches in each dimension; 1 for unused dimensions.
     pub radix: [u32; 3],
     /// True for dimensions that wrap around. Dimensions of radix 2 never do.
     pub looped: [bool; 3],
 }
 
-/// A place to start the discovery from.
+/// A switch and its neighbours, from which the engine derives the coordinates of all switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Seed {
     /// Links by `2 * dimension + (0 for plus, 1 for minus)`.
     pub links: [Option<SeedLink>; 6],
-    /// Distance of the origin from the dateline, by dimension.
+    /// Distance of the origin from the dateline in each dimension.
     pub dateline: [i64; 3],
 }
 
-/// A cable of a seed, as the node GUIDs of its two switches.
+/// A link of a seed, as the node GUIDs of its switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SeedLink {
-    /// The seed's origin.
     pub origin: Guid,
-    /// Its neighbour.
     pub neighbor: Guid,
 }
 
 impl TorusConfig {
-    /// Reads the text of `file`.
+    /// Parses the text of `file`.
     ///
     /// # Errors
-    /// One note for every bad line, with file, line and column.
+    /// One note for every invalid line, with file, line and column.
     pub fn parse(file: &Path, text: &str) -> Result<Self, Vec<Note>> {
         let mut parser = Parser { file, line: 0, config: Self::default(), errors: Vec::new() };
         for (index, line) in text.split('\n').enumerate() {
@@ -97,7 +95,7 @@ impl TorusConfig {
         Note::error("4E11", format!("cannot read {error}"))
     }
 
-    /// All port numbers 0..=254 in the order in which destination ports take their turn.
+    /// All port numbers 0..=254 in the order in which the engine assigns destinations to ports.
     pub fn full_port_order(&self) -> Vec<u8> {
         let mut listed = [false; 256];
         self.port_order.iter().for_each(|&port| listed[usize::from(port)] = true);
@@ -106,14 +104,14 @@ impl TorusConfig {
     }
 }
 
-/// A finding in the current line: OpenSM's number for it, column, message.
-struct Fault {
+/// An error in the current line. `code` is OpenSM's `ERR` number.
+struct LineError {
     code: &'static str,
     column: u32,
     message: String,
 }
 
-impl Fault {
+impl LineError {
     fn new(column: u32, message: impl Into<String>) -> Self {
         Self { code: "4E13", column, message: message.into() }
     }
@@ -135,9 +133,9 @@ impl Parser<'_> {
         }
         let arguments: Vec<Token<'_>> = words.collect();
         let end = line.trim_end().len() as u32 + 1;
-        if let Err(fault) = self.apply(keyword, &Arguments { words: &arguments, end }) {
-            let text = self.place(fault.column, Severity::Error, fault.message);
-            self.errors.push(Note::error(fault.code, text));
+        if let Err(error) = self.apply(keyword, &Arguments { words: &arguments, end }) {
+            let text = self.place(error.column, Severity::Error, error.message);
+            self.errors.push(Note::error(error.code, text));
         }
     }
 
@@ -146,7 +144,7 @@ impl Parser<'_> {
         Diagnostic { file, line, column, severity, message }.to_string()
     }
 
-    fn apply(&mut self, keyword: Token<'_>, arguments: &Arguments<'_>) -> Result<(), Fault> {
+    fn apply(&mut self, keyword: Token<'_>, arguments: &Arguments<'_>) -> Result<(), LineError> {
         match keyword.text {
             "torus" => self.size(keyword, arguments, true),
             "mesh" => self.size(keyword, arguments, false),
@@ -172,9 +170,11 @@ impl Parser<'_> {
                 Ok(())
             }
             "port_order" => self.port_order(arguments),
-            other => {
-                Err(Fault { code: "4E12", column: keyword.column, message: unknown_keyword(other) })
-            }
+            other => Err(LineError {
+                code: "4E12",
+                column: keyword.column,
+                message: unknown_keyword(other),
+            }),
         }
     }
 
@@ -183,10 +183,10 @@ impl Parser<'_> {
         keyword: Token<'_>,
         arguments: &Arguments<'_>,
         looped_by_default: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), LineError> {
         if self.config.size.is_some() {
             let message = format!("a second size line (`{}`): only one is allowed", keyword.text);
-            return Err(Fault::new(keyword.column, message));
+            return Err(LineError::new(keyword.column, message));
         }
         let mut size = TorusSize { radix: [0; 3], looped: [looped_by_default; 3] };
         for axis in 0..3 {
@@ -198,7 +198,7 @@ impl Parser<'_> {
                 Some(b'm' | b'M') => size.looped[axis] = false,
                 _ => {}
             }
-            // A loop of two switches would be two parallel cables.
+            // A loop of two switches is a pair of parallel cables.
             size.looped[axis] &= size.radix[axis] != 2;
         }
         self.config.size = Some(size);
@@ -212,7 +212,7 @@ impl Parser<'_> {
         self.config.seeds.last_mut().expect("a seed was just made if there was none")
     }
 
-    fn link(&mut self, arguments: &Arguments<'_>, slot: usize) -> Result<(), Fault> {
+    fn link(&mut self, arguments: &Arguments<'_>, slot: usize) -> Result<(), LineError> {
         let expected = "two switch GUIDs, origin and neighbour";
         let origin = Guid(unsigned(arguments.word(0, expected)?.text));
         let neighbor = Guid(unsigned(arguments.word(1, expected)?.text));
@@ -220,10 +220,10 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn dateline(&mut self, arguments: &Arguments<'_>, axis: usize) -> Result<(), Fault> {
+    fn dateline(&mut self, arguments: &Arguments<'_>, axis: usize) -> Result<(), LineError> {
         let word = arguments.word(0, "a distance")?;
         let value = signed(word.text);
-        let out_of_range = |message| Err(Fault { code: "4E10", column: word.column, message });
+        let out_of_range = |message| Err(LineError { code: "4E10", column: word.column, message });
         let radix = self.config.size.map_or(0, |size| i64::from(size.radix[axis]));
         if radix == 0 {
             return out_of_range(
@@ -239,13 +239,13 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn port_order(&mut self, arguments: &Arguments<'_>) -> Result<(), Fault> {
+    fn port_order(&mut self, arguments: &Arguments<'_>) -> Result<(), LineError> {
         let mut order: Vec<u8> = Vec::with_capacity(arguments.words.len());
         for word in arguments.words {
             let value = unsigned(word.text);
             if value >= PORT_LIMIT {
                 let message = format!("port number {} is not within 0..=254", word.text);
-                return Err(Fault::new(word.column, message));
+                return Err(LineError::new(word.column, message));
             }
             if order.contains(&(value as u8)) {
                 let message = format!("port {value} is already in port_order: ignored");
@@ -284,7 +284,7 @@ fn unknown_keyword(word: &str) -> String {
     }
 }
 
-/// The words after a keyword.
+/// Words after a keyword.
 struct Arguments<'a> {
     words: &'a [Token<'a>],
     /// Column after the last character of the line, where a missing argument is reported.
@@ -292,12 +292,12 @@ struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    fn word(&self, index: usize, expected: &str) -> Result<Token<'a>, Fault> {
-        let missing = || Fault::new(self.end, format!("argument missing: expected {expected}"));
+    fn word(&self, index: usize, expected: &str) -> Result<Token<'a>, LineError> {
+        let missing = || LineError::new(self.end, format!("argument missing: expected {expected}"));
         self.words.get(index).copied().ok_or_else(missing)
     }
 
-    fn count(&self, index: usize, expected: &str) -> Result<u32, Fault> {
+    fn count(&self, index: usize, expected: &str) -> Result<u32, LineError> {
         let value = unsigned(self.word(index, expected)?.text);
         Ok(u32::try_from(value).unwrap_or(u32::MAX))
     }

@@ -1,8 +1,7 @@
 //! opensm.conf → [`Options`].
 //!
-//! A line is a key, blanks, and a value up to the end of the line; `#` starts a comment
-//! wherever it stands, a pair of quotes around the value is taken off, the last line for a key
-//! wins.
+//! A line is a key, blanks, and a value up to the end of the line. `#` starts a comment anywhere, a
+//! pair of quotes around the value is removed, and the last line of a key applies.
 
 use super::value::{NULL, unquote};
 use super::vl_lists;
@@ -12,63 +11,60 @@ use crate::notes::Severity;
 use std::path::Path;
 
 impl Options {
-    /// Reads a file's text over the defaults. `file` is the name for diagnostics.
+    /// Parses a file's text over the defaults. `file` is its path for diagnostics.
     ///
-    /// Unknown keys are warnings. Wrong values are errors, and their keys keep what they had.
+    /// Unknown keys cause warnings. Wrong values cause errors, and do not change the option.
     pub fn parse(text: &str, file: &Path) -> (Self, Vec<Diagnostic>) {
         let mut options = Self::default();
         let diagnostics = options.read(text, file);
         (options, diagnostics)
     }
 
-    /// Reads a file's text over these options; see [`Options::parse`].
+    /// Parses a file's text over these options; see [`Options::parse`].
     pub fn read(&mut self, text: &str, file: &Path) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
         for (line, number) in text.lines().zip(1..) {
-            if let Err(fault) = self.read_line(line) {
+            if let Err(problem) = self.read_line(line) {
                 diagnostics.push(Diagnostic {
                     file: file.to_owned(),
                     line: number,
-                    column: column(line, fault.at),
-                    severity: fault.severity,
-                    message: fault.message,
+                    column: column(line, problem.at),
+                    severity: problem.severity,
+                    message: problem.message,
                 });
             }
         }
         diagnostics
     }
 
-    fn read_line<'a>(&mut self, line: &'a str) -> Result<(), Fault<'a>> {
+    fn read_line<'a>(&mut self, line: &'a str) -> Result<(), LineProblem<'a>> {
         let code = line.split('#').next().unwrap_or_default().trim();
         if code.is_empty() {
             return Ok(());
         }
         let (name, value) = code.split_once(char::is_whitespace).unwrap_or((code, ""));
-        // opensm(8) has examples with an equals sign.
+        // The examples of opensm(8) have an equals sign.
         let assigned = code.split_once('=').map(|(name, value)| (name.trim(), value));
         let assigned = assigned.filter(|_| find(name).is_none() || value.trim().starts_with("= "));
         let assigned = assigned.filter(|(name, _)| find(name).is_some());
         let (name, value) = assigned.unwrap_or((name, value));
         let key = find(name).ok_or_else(|| unknown(name))?;
         let value = value.trim();
-        key.set(self, unquote(value)).map_err(|error| Fault {
-            // A missing value is missing after the key.
+        key.set(self, unquote(value)).map_err(|error| LineProblem {
             at: if value.is_empty() { name } else { value },
             severity: Severity::Error,
             message: format!("{}: {error}", key.name),
         })?;
         if assigned.is_some() {
             let severity = Severity::Warning;
-            let message = format!(
-                "{}: read as if a blank stood in the place of `=`; OpenSM ignores the line",
-                key.name
-            );
-            return Err(Fault { at: name, severity, message });
+            let message = format!("{}: `=` is read as a blank; OpenSM ignores the line", key.name);
+            return Err(LineProblem { at: name, severity, message });
         }
-        let doubt = vl_lists::doubt(key.name, unquote(value)).filter(|_| unquote(value) != NULL);
-        doubt.map_or(Ok(()), |doubt| {
-            let message = format!("{}: {}", key.name, doubt.message);
-            Err(Fault { at: doubt.at, severity: Severity::Warning, message })
+        let warning =
+            vl_lists::warning(key.name, unquote(value)).filter(|_| unquote(value) != NULL);
+        warning.map_or(Ok(()), |warning| {
+            let message = format!("{}: {}", key.name, warning.message);
+            Err(LineProblem { at: warning.at, severity: Severity::Warning, message })
         })
     }
 }
@@ -77,36 +73,36 @@ impl Key {
     /// Sets this key's value.
     ///
     /// # Errors
-    /// What is wrong with the value, and what would be right.
+    /// The value is invalid; the message describes valid values.
     pub fn set(&self, options: &mut Options, value: &str) -> Result<(), String> {
         (self.assign)(options, value)
             .map_err(|error| format!("{error}; expected {}", (self.expects)()))
     }
 }
 
-/// What is wrong with a line, and the part of the line that is to blame.
-struct Fault<'a> {
+/// A problem in a line; `at` is the part of the line that causes it.
+struct LineProblem<'a> {
     at: &'a str,
     severity: Severity,
     message: String,
 }
 
-/// The row of a key, by its name or its deprecated one.
+/// Finds a key by its name or deprecated spelling.
 pub fn find(name: &str) -> Option<&'static Key> {
     TABLE.iter().find(|key| key.name == name || key.alias == Some(name))
 }
 
-fn unknown(name: &str) -> Fault<'_> {
+fn unknown(name: &str) -> LineProblem<'_> {
     let hint = suggest::closest(name, TABLE.iter().map(|key| key.name));
     let hint = hint.map(|hint| format!("; did you mean '{hint}'?")).unwrap_or_default();
-    Fault {
+    LineProblem {
         at: name,
         severity: Severity::Warning,
         message: format!("unknown key '{name}' is ignored{hint}"),
     }
 }
 
-/// The column, from 1 and in characters, of `part` in the `line` it was cut from.
+/// Column, from 1 and in characters, of `part`, which is a slice of `line`.
 fn column(line: &str, part: &str) -> u32 {
     let offset = (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
     let before = line.get(..offset).unwrap_or_default().chars().count();
@@ -132,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_every_type_are_read() {
+    fn parses_values_of_every_type() {
         let options = clean(
             "guid 0x0002c90300001234 # the second port\n\
              \tqos\tTRUE\r\n\
@@ -168,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_have_place_and_remedy() {
+    fn diagnostics_have_position_and_correction() {
         for (text, expected) in [
             (
                 "\n  swep_interval 5",
@@ -190,9 +186,9 @@ mod tests {
         }
     }
 
-    /// The examples of opensm(8), which OpenSM itself does not understand.
+    /// The examples of opensm(8), which OpenSM itself ignores.
     #[test]
-    fn a_value_may_stand_behind_an_equals_sign() {
+    fn a_value_may_follow_an_equals_sign() {
         let text = "qos_sw0_max_vls=2\nqos_ca_sl2vl=0,1,2,3,5,5,5,12,12,0,\n\
                     qos_swe_high_limit=0\nqos = TRUE\nlog_prefix a=b\nlog_file =x\n";
         let (options, diagnostics) = parse(text);
@@ -203,13 +199,13 @@ mod tests {
         assert_eq!(diagnostics.len(), 4, "{diagnostics:?}");
         assert_eq!(
             diagnostics[0],
-            "opensm.conf:1:1: qos_sw0_max_vls: read as if a blank stood in the place of `=`; OpenSM \
-             ignores the line"
+            "opensm.conf:1:1: qos_sw0_max_vls: `=` is read as a blank; OpenSM ignores the \
+             line"
         );
     }
 
     #[test]
-    fn numbers_out_of_their_type_are_refused() {
+    fn numbers_out_of_range_are_rejected() {
         for text in [
             "sweep_interval 99999999999999999999999999999999999999999999",
             "sweep_interval -1",
@@ -232,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_wins_and_lone_quotes_stay() {
+    fn the_last_line_applies_and_single_quotes_stay() {
         assert_eq!(clean("lmc 1\nlmc 2").lmc, 2);
         assert_eq!(clean("log_prefix \"").log_prefix.as_deref(), Some("\""));
         assert_eq!(clean("log_prefix \"\"").log_prefix, None);
@@ -240,7 +236,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_is_read_as_it_was_written(text in "[ \"'=a/]{1,6}") {
+        fn written_text_is_read_back(text in "[ \"'=a/]{1,6}") {
             let options = Options { log_prefix: Some(text), ..Options::default() };
             let (back, diagnostics) = parse(&options.to_text());
             prop_assert!(diagnostics.is_empty(), "{diagnostics:?}");
@@ -248,12 +244,12 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_survived(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn any_text_is_read_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             let _ = parse(&String::from_utf8_lossy(&bytes));
         }
 
         #[test]
-        fn any_value_is_survived(index in 0..TABLE.len(), value in "\\PC{0,40}") {
+        fn any_value_is_read_without_panic(index in 0..TABLE.len(), value in "\\PC{0,40}") {
             let _ = parse(&format!("{} {value}", TABLE[index].name));
         }
     }

@@ -1,16 +1,16 @@
-//! What follows from several options together: once after the file and the command line have
-//! been read, and again after each SIGHUP.
+//! Options that depend on each other, and the effect of a reload. Both apply after the file and the
+//! command line have been read, at start and on SIGHUP.
 
 use super::value::PartEnforce;
 use super::{Key, Options, Reload, Support, TABLE};
 use crate::notes::Note;
 
-/// "No limit" for counters of MADs in flight.
+/// Limit of MADs in flight that stands for none.
 const UNLIMITED: u32 = 0x7fff_ffff;
 
 impl Options {
-    /// Brings options that depend on each other in line, as OpenSM does, and tells about it.
-    /// Settled options stay as they are.
+    /// Makes options that depend on each other consistent, as OpenSM does. Returns a warning for
+    /// each change that the operator would not expect. A second call changes nothing.
     pub fn reconcile(&mut self) -> Vec<Note> {
         let mut notes = Vec::new();
         if self.max_wire_smps == 0 {
@@ -28,12 +28,12 @@ impl Options {
         notes
     }
 
-    /// Sweeps renew the leases of M_Keys: they must come before the leases run out.
+    /// Sweeps renew the leases of M_Keys, so that the interval must be shorter than the lease.
     fn reconcile_lease(&mut self, notes: &mut Vec<Note>) {
         if self.sweep_interval == 0 {
             self.sweep_interval = u32::from(self.m_key_lease_period).saturating_sub(1).max(1);
             notes.push(Note::warning(format!(
-                "sweep_interval 0 would let the leases of M_Keys run out; it is {} now",
+                "sweep_interval 0 would let the leases of M_Keys expire; {} seconds is used",
                 self.sweep_interval
             )));
         }
@@ -41,13 +41,13 @@ impl Options {
             let wanted = self.sweep_interval.saturating_add(1);
             self.m_key_lease_period = u16::try_from(wanted).unwrap_or(u16::MAX);
             notes.push(Note::warning(format!(
-                "m_key_lease_period must be longer than sweep_interval {}; it is {} now",
+                "m_key_lease_period must be longer than sweep_interval {}; {} seconds is used",
                 self.sweep_interval, self.m_key_lease_period
             )));
         }
     }
 
-    /// A warning for each option that is set although nothing heeds it yet.
+    /// Warnings about options with values other than the default that have no effect.
     pub fn unsupported(&self) -> Vec<Note> {
         let default = Self::default();
         TABLE
@@ -55,13 +55,13 @@ impl Options {
             .filter(|key| key.support == Support::Ignored && differs(key, self, &default))
             .map(|key| {
                 let value = (key.lines)(self).join(", ");
-                Note::warning(format!("{} {value} has no effect yet", key.name))
+                Note::warning(format!("{} {value} has no effect: not implemented", key.name))
             })
             .collect()
     }
 
-    /// These options after a reload: what may change meanwhile comes from `read`, the rest
-    /// stays. A note for each key that would need a restart.
+    /// The options after a reload: reloadable values are those of `read`, the others are unchanged.
+    /// Returns a warning for each change that needs a restart.
     pub fn reloaded(&self, read: &Self) -> (Self, Vec<Note>) {
         let mut next = self.clone();
         let mut notes = Vec::new();
@@ -69,7 +69,7 @@ impl Options {
             match key.reload {
                 Reload::Sighup => (key.copy)(read, &mut next),
                 Reload::Restart => notes.push(Note::warning(format!(
-                    "{} has changed in the configuration file; this takes effect at the next start",
+                    "{} has changed in the configuration file; the change takes effect at the next start",
                     key.name
                 ))),
             }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_defaults_are_settled_and_supported() {
+    fn the_defaults_are_consistent_and_supported() {
         let mut options = Options::default();
         assert_eq!(options.reconcile(), []);
         assert_eq!(options, Options::default());
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn dependent_values_are_brought_in_line() {
+    fn dependent_values_are_made_consistent() {
         let mut options = Options {
             max_wire_smps: 0,
             no_partition_enforcement: true,
@@ -113,15 +113,15 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_is_told() {
+    fn options_without_effect_are_reported() {
         let options = Options { perfmgr: true, qos: true, ..Options::default() };
         let notes = options.unsupported();
         assert_eq!(notes.len(), 1);
-        assert_eq!(notes[0].text, "perfmgr TRUE has no effect yet");
+        assert_eq!(notes[0].text, "perfmgr TRUE has no effect: not implemented");
     }
 
     #[test]
-    fn a_reload_takes_over_what_it_may() {
+    fn a_reload_changes_reloadable_values_only() {
         let running = Options::default();
         let read = Options { sweep_interval: 99, lmc: 3, ..Options::default() };
         let (next, notes) = running.reloaded(&read);

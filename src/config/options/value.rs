@@ -1,65 +1,64 @@
-//! The types of values in opensm.conf: how they are read and written.
+//! Types of values in opensm.conf, with their parsing and formatting.
 
 use crate::ids::Guid;
 use std::fmt::Write as _;
 
-/// How a number is written, and which numbers are right.
+/// Format and range of a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
     min: i64,
     max: Option<i64>,
-    /// A number beyond them that stands for something else, and what that is.
+    /// A number outside of the range with a special meaning, and the meaning.
     or: Option<(i64, &'static str)>,
     hex: Option<usize>,
 }
 
 impl Format {
-    /// Decimal, the whole range of the type.
+    /// Decimal, with the whole range of the type.
     pub const PLAIN: Self = Self { min: i64::MIN, max: None, or: None, hex: None };
 
-    /// The same with the smallest and largest right number.
+    /// The same format with a range.
     pub const fn range(self, min: i64, max: i64) -> Self {
         Self { min, max: Some(max), ..self }
     }
 
-    /// The same with a number of its own meaning.
+    /// The same format with a number that has a special meaning.
     pub const fn or(self, number: i64, meaning: &'static str) -> Self {
         Self { or: Some((number, meaning)), ..self }
     }
 
-    /// True if the number is right.
     fn admits(&self, number: i128) -> bool {
         let is_in = number >= self.min.into() && self.max.is_none_or(|max| number <= max.into());
         is_in || self.or.is_some_and(|(other, _)| number == other.into())
     }
 }
 
-/// Written in hexadecimal with at least `digits` digits.
+/// Hexadecimal with at least `digits` digits.
 pub const fn hex(digits: usize) -> Format {
     Format { hex: Some(digits), ..Format::PLAIN }
 }
 
-/// A decimal number from `min` to `max`.
+/// Decimal, from `min` to `max`.
 pub const fn range(min: i64, max: i64) -> Format {
     Format::PLAIN.range(min, max)
 }
 
 /// A value of opensm.conf.
 pub trait Value: Sized {
-    /// Sets the value from text, which is free of comments, quotes and outer blanks.
+    /// Sets the value from text without comments, quotes and outer blanks.
     ///
     /// # Errors
-    /// What is wrong with the text, without what would be right (see [`Value::expects`]).
+    /// The text is invalid. [`Value::expects`] completes the message.
     fn assign(&mut self, text: &str, format: Format) -> Result<(), String>;
 
-    /// The value as the file has it; one element per line.
+    /// The value in the format of the file, one element for each line.
     fn lines(&self, format: Format) -> Vec<String>;
 
-    /// What would be right, with an example.
+    /// Description of valid values, with an example where it helps.
     fn expects(format: Format) -> String;
 }
 
-/// Reads a number as C does: 0x for hexadecimal, a leading 0 for octal, else decimal.
+/// Parses a number as C does: 0x for hexadecimal, a leading 0 for octal, else decimal.
 pub fn number(text: &str) -> Result<i128, String> {
     let (sign, digits) = match text.as_bytes().first() {
         Some(b'-') => (-1, &text[1..]),
@@ -71,7 +70,7 @@ pub fn number(text: &str) -> Result<i128, String> {
         None if digits.len() > 1 && digits.starts_with('0') => (8, &digits[1..]),
         None => (10, digits),
     };
-    // from_str_radix takes a sign of its own, which would be a second one here.
+    // from_str_radix would accept a second sign.
     if !digits.starts_with(|c: char| c.is_digit(base)) {
         return Err(format!("'{text}' is not a number"));
     }
@@ -134,8 +133,8 @@ impl Value for Guid {
 }
 
 impl Value for bool {
-    /// OpenSM takes TRUE for true and whatever else for false; here TRUE, YES, ON and 1, FALSE,
-    /// NO, OFF and 0 are understood in any case, and the rest is refused.
+    /// Accepts TRUE, YES, ON, 1 and FALSE, NO, OFF, 0 in any case. OpenSM reads all words but TRUE
+    /// as FALSE.
     fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
         *self = match text.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" | "1" => true,
@@ -157,7 +156,7 @@ impl Value for bool {
 impl Value for String {
     fn assign(&mut self, text: &str, _: Format) -> Result<(), String> {
         if text.is_empty() || text == NULL {
-            return Err("a value is needed here".into());
+            return Err("a value is required".into());
         }
         *self = text.into();
         Ok(())
@@ -168,17 +167,17 @@ impl Value for String {
     }
 
     fn expects(_: Format) -> String {
-        "a name, such as /etc/opensm/opensm.conf".into()
+        "a path, such as /etc/opensm/opensm.conf".into()
     }
 }
 
-/// The text as it is written: in quotes if it would be read otherwise without them.
+/// The text, in quotes if it would not be read back without them.
 fn quoted(text: &str) -> String {
     let is_bare = text.trim() == text && unquote(text) == text && !text.starts_with('=');
     if is_bare { text.to_owned() } else { format!("\"{text}\"") }
 }
 
-/// Takes one pair of equal quotes off.
+/// Removes one pair of equal quotes.
 pub(super) fn unquote(value: &str) -> &str {
     ['"', '\'']
         .into_iter()
@@ -186,7 +185,7 @@ pub(super) fn unquote(value: &str) -> &str {
         .unwrap_or(value)
 }
 
-/// How "nothing" is written.
+/// Text of a missing value.
 pub const NULL: &str = "(null)";
 
 impl Value for Option<String> {
@@ -204,7 +203,7 @@ impl Value for Option<String> {
     }
 }
 
-/// Defines an enum of words.
+/// Defines an enum whose values are words.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$row:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
@@ -212,7 +211,7 @@ macro_rules! words {
         pub enum $name { $($(#[$row])* $variant,)+ }
 
         impl $name {
-            /// The word as written in the file.
+            /// The word in the file.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
@@ -239,32 +238,31 @@ macro_rules! words {
 }
 
 words! {
-    /// Where switches enforce partitions.
+    /// Packets whose P_Key switches check at their external ports.
     PartEnforce {
-        /// At packets coming in and going out.
+        /// Received and sent packets.
         Both = "both",
-        /// At packets coming in.
+        /// Received packets.
         In = "in",
-        /// At packets going out.
+        /// Sent packets.
         Out = "out",
-        /// Nowhere.
+        /// No packets.
         Off = "off",
     }
 }
 
 words! {
-    /// Where the operator's console is.
+    /// Access to the operator's console.
     Console {
-        /// Nowhere.
         Off = "off",
-        /// On the terminal.
+        /// The terminal.
         Local = "local",
-        /// On a TCP port of the loopback interface.
+        /// A TCP port of the loopback interface.
         Loopback = "loopback",
     }
 }
 
-/// One bit per switch port; the first byte holds ports 255 to 248.
+/// One bit for each switch port; the first byte has ports 255 to 248.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PortMask(pub [u8; 32]);
 
@@ -296,7 +294,7 @@ impl Value for PortMask {
     }
 }
 
-/// An entry of the congestion control table: injection rate as shift and multiplier.
+/// An entry of the congestion control table: the injection rate as shift and multiplier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CctEntry {
     /// CCT_Shift, 2 bits.
@@ -355,7 +353,7 @@ impl Value for CctList {
     }
 }
 
-/// A setting of channel adapters for each SL.
+/// A setting of channel adapters by SL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CaEntries<T>(pub [T; 16]);
 

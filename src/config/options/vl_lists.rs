@@ -1,14 +1,13 @@
-//! The lists that `qos_*_vlarb_high`, `qos_*_vlarb_low` and `qos_*_sl2vl` are.
+//! Lists of VLs: the values of `qos_*_vlarb_high`, `qos_*_vlarb_low` and `qos_*_sl2vl`.
 //!
-//! A list with a mistake is a warning with its place, and what the option inherits counts in its
-//! stead; so it does with OpenSM.
+//! An invalid list causes a warning with its position, and the value that the option inherits
+//! applies, as in OpenSM.
 
-/// What is wrong with a list, and the part of it that is to blame.
+/// An error in a list.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct VlListError<'a> {
-    /// The part.
+    /// Part of the list in error.
     pub at: &'a str,
-    /// What is wrong.
     pub message: String,
 }
 
@@ -18,18 +17,18 @@ impl<'a> VlListError<'a> {
     }
 }
 
-/// The most entries of a VL arbitration table (IBA vol. 1, 7.6.9).
-const MOST_ENTRIES: usize = 64;
+/// Entries of a VL arbitration table (IBA vol. 1, 7.6.9).
+const MAX_VLARB_ENTRIES: usize = 64;
 
-/// The VLs that are arbitrated: VL 15 is for management.
+/// Number of data VLs; VL 15 is for management.
 const DATA_VLS: u8 = 15;
 
-/// The parts of a list, without empty ones.
+/// The entries of a list, without empty ones.
 fn entries(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|entry| !entry.is_empty())
 }
 
-/// A number as C writes them, 0..=255.
+/// Parses a decimal or 0x number, 0..=255.
 fn byte(text: &str) -> Option<u8> {
     match text.strip_prefix("0x") {
         Some(hex) => u8::from_str_radix(hex, 16).ok(),
@@ -37,10 +36,10 @@ fn byte(text: &str) -> Option<u8> {
     }
 }
 
-/// VL arbitration entries `VL:weight,…`; a VL of 15 becomes 0, as in OpenSM (VL modulo 15).
+/// Parses VL arbitration entries `VL:weight,…`. As in OpenSM, VLs are taken modulo 15.
 ///
 /// # Errors
-/// An entry that is none, or more than a table holds.
+/// An entry is invalid, or the list is longer than a table.
 pub fn arbitration(text: &str) -> Result<Vec<(u8, u8)>, VlListError<'_>> {
     let mut found = Vec::new();
     for entry in entries(text) {
@@ -52,18 +51,18 @@ pub fn arbitration(text: &str) -> Result<Vec<(u8, u8)>, VlListError<'_>> {
         let vl = byte(vl).ok_or_else(|| wrong(vl, "a VL is a number from 0 to 14"))?;
         let weight =
             byte(weight).ok_or_else(|| wrong(weight, "a weight is a number from 0 to 255"))?;
-        if found.len() == MOST_ENTRIES {
-            return Err(VlListError::new(entry, "a table has 64 entries at most"));
+        if found.len() == MAX_VLARB_ENTRIES {
+            return Err(VlListError::new(entry, "a table has at most 64 entries"));
         }
         found.push((vl % DATA_VLS, weight));
     }
     Ok(found)
 }
 
-/// The VLs of SL 0 to 15, of which VL 15 drops; missing ones are VL 0.
+/// Parses the VLs of SL 0 to 15. VL 15 drops packets; missing VLs are 0.
 ///
 /// # Errors
-/// A VL that is none, or one for an SL beyond 15.
+/// A VL is invalid, or the list has more than 16 entries.
 pub fn mapping(text: &str) -> Result<[u8; 16], VlListError<'_>> {
     let mut vls = [0; 16];
     let mut slots = vls.iter_mut();
@@ -77,20 +76,20 @@ pub fn mapping(text: &str) -> Result<[u8; 16], VlListError<'_>> {
     Ok(vls)
 }
 
-/// What the administrator should know about the value of a key, if it is such a list.
-pub(super) fn doubt<'a>(key: &str, value: &'a str) -> Option<VlListError<'a>> {
+/// A warning about the value of a key, if it is a list of VLs.
+pub(super) fn warning<'a>(key: &str, value: &'a str) -> Option<VlListError<'a>> {
     let kind = key.strip_prefix("qos_")?;
     let is_arbitration = kind.ends_with("vlarb_high") || kind.ends_with("vlarb_low");
-    let fault = match is_arbitration {
+    let error = match is_arbitration {
         true => arbitration(value).err(),
         false if kind.ends_with("sl2vl") => mapping(value).err(),
         false => return None,
     };
-    let ignored = |fault: VlListError<'a>| {
-        let message = format!("{}; the list is ignored", fault.message);
-        VlListError { message, ..fault }
+    let ignored = |error: VlListError<'a>| {
+        let message = format!("{}; the list is ignored", error.message);
+        VlListError { message, ..error }
     };
-    fault.map(ignored).or_else(|| {
+    error.map(ignored).or_else(|| {
         let vl = |entry: &'a str| entry.split(':').next().unwrap_or(entry).trim();
         let is_beyond = |vl: &&str| byte(vl).is_some_and(|vl| vl >= DATA_VLS);
         let beyond = entries(value).map(vl).find(is_beyond).filter(|_| is_arbitration)?;
@@ -105,17 +104,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_read_and_faults_are_placed() {
+    fn lists_are_parsed_and_errors_located() {
         assert_eq!(arbitration("0:4, 15:0x10,14:0,"), Ok(vec![(0, 4), (0, 16), (14, 0)]));
         assert_eq!(mapping("3,2").map(|vls| vls[..3].to_vec()), Ok(vec![3, 2, 0]));
-        let long = "1:1,".repeat(MOST_ENTRIES);
-        assert_eq!(arbitration(&long).map(|entries| entries.len()), Ok(MOST_ENTRIES));
+        let long = "1:1,".repeat(MAX_VLARB_ENTRIES);
+        assert_eq!(arbitration(&long).map(|entries| entries.len()), Ok(MAX_VLARB_ENTRIES));
         for (text, at) in [("0:4,1", "1"), ("0:256", "256"), ("256:1", "256"), (":", "")] {
-            assert_eq!(arbitration(text).map_err(|fault| fault.at), Err(at), "{text}");
+            assert_eq!(arbitration(text).map_err(|error| error.at), Err(at), "{text}");
         }
-        assert_eq!(arbitration(&(long + "2:2")).map_err(|fault| fault.at), Err("2:2"));
+        assert_eq!(arbitration(&(long + "2:2")).map_err(|error| error.at), Err("2:2"));
         for (text, at) in [("1,16", "16"), ("x", "x"), ("0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,7", "7")] {
-            assert_eq!(mapping(text).map_err(|fault| fault.at), Err(at), "{text}");
+            assert_eq!(mapping(text).map_err(|error| error.at), Err(at), "{text}");
         }
     }
 }

@@ -3,13 +3,12 @@
 /// A word of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token<'a> {
-    /// The word.
     pub text: &'a str,
-    /// Its first byte's column, from 1.
+    /// Column of the first byte, from 1.
     pub column: u32,
 }
 
-/// The words of a line, separated by blanks, tabs and carriage returns.
+/// Words of a line, separated by blanks, tabs and carriage returns.
 pub(super) fn tokens(line: &str) -> impl Iterator<Item = Token<'_>> {
     let words = line.split([' ', '\t', '\r', '\n']).filter(|word| !word.is_empty());
     words.map(move |text| {
@@ -19,9 +18,9 @@ pub(super) fn tokens(line: &str) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
-/// A number as `strtoul(…, 0)` reads it: optional sign, `0x` hexadecimal, leading `0` octal,
-/// else decimal; too large values saturate. Returns sign, magnitude and what follows; a word
-/// without any digit is 0 and is left whole.
+/// Parses a number as `strtoul(…, 0)` does: optional sign, `0x` hexadecimal, leading `0` octal, else
+/// decimal; too large values saturate. Returns whether it is negative, its magnitude and the rest
+/// of the word. A word without digits is 0, and all of it is the rest.
 fn number(text: &str) -> (bool, u64, &str) {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let negative = text.starts_with('-');
@@ -42,18 +41,19 @@ fn number(text: &str) -> (bool, u64, &str) {
     (negative, value, &digits[end..])
 }
 
-/// An unsigned number and what follows it. A minus sign negates modulo 2^64, as in C.
+/// Parses an unsigned number; returns it with the rest of the word. A minus sign negates modulo
+/// 2^64, as in C.
 pub(super) fn unsigned_prefix(text: &str) -> (u64, &str) {
     let (negative, value, rest) = number(text);
     (if negative { value.wrapping_neg() } else { value }, rest)
 }
 
-/// An unsigned number; what follows it is ignored.
+/// Parses an unsigned number and ignores the rest of the word.
 pub(super) fn unsigned(text: &str) -> u64 {
     unsigned_prefix(text).0
 }
 
-/// A signed number; what follows it is ignored.
+/// Parses a signed number and ignores the rest of the word.
 pub(super) fn signed(text: &str) -> i64 {
     let (negative, value, _) = number(text);
     let value = i64::try_from(value).unwrap_or(i64::MAX);
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_as_c_does() {
+    fn numbers_are_read_as_in_c() {
         for (text, value, rest) in [
             ("12", 12, ""),
             ("0x1F", 31, ""),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_know_their_columns() {
+    fn tokens_have_columns() {
         let words: Vec<_> = tokens(" a\tbc \r").map(|word| (word.text, word.column)).collect();
         assert_eq!(words, [("a", 2), ("bc", 4)]);
     }

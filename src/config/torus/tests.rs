@@ -1,4 +1,4 @@
-//! The grammar, line by line.
+//! The grammar of torus-2QoS.conf.
 
 use super::*;
 

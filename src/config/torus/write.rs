@@ -1,4 +1,4 @@
-//! A configuration as text that reads as the same configuration.
+//! Renders a configuration as a torus-2QoS.conf.
 
 use super::TorusConfig;
 use std::fmt;

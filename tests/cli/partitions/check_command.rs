@@ -33,7 +33,7 @@ fn check_reports_all_mistakes() {
         "    lmc nine\n        ^^^^\n",
         "opensm.conf:2:1: error: unknown routing engine \"nonsense\"",
         "opensm.conf:8:11: error: rtr_pr_sl: 16 is out of range",
-        "opensm.conf:10:1: warning: perfmgr TRUE has no effect yet\n    perfmgr TRUE\n    ^^^^^^^\n",
+        "opensm.conf:10:1: warning: perfmgr TRUE has no effect: not implemented\n    perfmgr TRUE\n    ^^^^^^^\n",
         "opensm.conf:12:1: warning: m_key_lease_period must be longer than sweep_interval 60",
         "torus.conf:2:1: error: unknown keyword `xp_linc`",
         "    xp_linc 1 2\n    ^^^^^^^\n",
