@@ -7,12 +7,13 @@
 //! * `registry_queries`: reads multicast groups and alias GUIDs from the SA server;
 //! * `decision`: turns the result of planning and verification into a plan or a rejection with
 //!   its reasons;
-//! * `multicast`: the update of multicast groups;
+//! * `multicast`: the update of multicast groups; `multicast_state`: what it starts from;
 //! * `log_once`: log lines.
 
 mod decision;
 mod log_once;
 mod multicast;
+mod multicast_state;
 mod registry_queries;
 mod state;
 
@@ -40,7 +41,7 @@ use crate::verify::{Checks, Extent, Verified};
 use crate::wire::attr::{CapMask, PortState};
 use decision::decide;
 use log_once::{LoggedFindings, log_applied, log_traffic};
-use multicast::MulticastUpdateState;
+use multicast_state::MulticastUpdateState;
 use state::{ConfigState, DeviceState, MasterState, PlanState};
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -6,6 +6,7 @@
 //! reasons.
 
 use super::log_once::log_failed_sets;
+use super::multicast_state::QUIET_TIME;
 use super::state::{DeviceState, PlanState};
 use super::{ReconfigureOutcome, Reconfigurer, outcome, registry_queries, send};
 use crate::apply::{ApplyReport, apply_groups};
@@ -16,58 +17,17 @@ use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::files::LOG_ROUTING;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::Fabric;
-use crate::ids::Mlid;
 use crate::notes::counted;
 use crate::observe::Observation;
 use crate::plan::Plan;
-use crate::plan::multicast::{GroupMembers, MulticastDelta};
+use crate::plan::multicast::MulticastDelta;
 use crate::plan::multicast_update::update_multicast;
 use crate::verify::multicast_delta::MulticastVerifier;
 use crate::verify::{Checks, Extent, Verified, verify_shared};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{debug, info};
-
-/// Time without changes of groups after which the baseline of the next plan is computed again.
-const QUIET_TIME: Duration = Duration::from_secs(1);
-
-/// The state that multicast updates start from.
-pub(super) struct MulticastUpdateState {
-    /// The generation of the registry that is planned.
-    generation: u64,
-    /// The fabric snapshot of the plan in force.
-    fabric: Arc<Fabric>,
-    /// The input of that plan, except its groups.
-    request: PlanRequest,
-    /// The groups of the plan in force.
-    groups: BTreeMap<Mlid, Vec<GroupMembers>>,
-    verifier: Option<MulticastVerifier>,
-    /// Time at which the baseline, whose groups are outdated, is computed again.
-    renewal: Option<Instant>,
-}
-
-impl MulticastUpdateState {
-    /// The state after a full reconfiguration.
-    pub(super) fn new(generation: u64, observation: &Observation, request: &PlanRequest) -> Self {
-        let mut groups: BTreeMap<Mlid, Vec<GroupMembers>> = BTreeMap::new();
-        for group in &*request.groups {
-            groups.entry(group.mlid).or_default().push(group.clone());
-        }
-        let (fabric, request) = (observation.fabric.clone(), request.clone());
-        Self { generation, fabric, request, groups, verifier: None, renewal: None }
-    }
-
-    fn apply_delta(&mut self, change: MulticastDelta) {
-        for mlid in &change.mlids {
-            self.groups.remove(mlid);
-        }
-        for group in change.groups {
-            self.groups.entry(group.mlid).or_default().push(group);
-        }
-    }
-}
 
 /// The part of an update that runs on another thread.
 struct UpdateJob {

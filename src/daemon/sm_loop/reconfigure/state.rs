@@ -1,6 +1,6 @@
 //! The state that a reconfiguration leaves for the next one, grouped by what changes together.
 
-use super::multicast::MulticastUpdateState;
+use super::multicast_state::MulticastUpdateState;
 use crate::apply::Acknowledged;
 use crate::config::partitions::PartitionsConfig;
 use crate::config::prefix_routes::PrefixRoute;
