@@ -168,7 +168,7 @@ fn the_broadcast_group_may_be_defined_later() {
     assert_eq!(shown, rows.map(|(order, mgid, tclass)| (order, mgid.to_owned(), tclass)));
     let left_out: Vec<_> = notes.iter().map(|note| &note.text[..39]).collect();
     let expected =
-        ["group ff15:401b:8001::5 of line 2 of pa", "group ff12:401b:8002::16 of line 3 of p"];
+        ["group ff15:401b:8001::5 in line 2 of pa", "group ff12:401b:8002::16 in line 3 of p"];
     assert_eq!(left_out, expected);
 }
 
