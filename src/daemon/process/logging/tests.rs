@@ -62,17 +62,17 @@ fn lines_have_opensms_shape() {
     assert_eq!(
         tails(&text),
         [
-            "0x01 -> daemon::logging::tests: ERR 4E11: no torus code=7",
-            "0x01 -> daemon::logging::tests: WARNING: minhop is the fallback",
+            "0x01 -> daemon::process::logging::tests: ERR 4E11: no torus code=7",
+            "0x01 -> daemon::process::logging::tests: WARNING: minhop is the fallback",
             "0x02 -> observe::sweep: done switches=30",
-            "0x01 -> daemon::logging::tests: ERR 4E05: no rings",
+            "0x01 -> daemon::process::logging::tests: ERR 4E05: no rings",
             "0x02 -> SUBNET UP",
             "0x80 -> Entering MASTER state",
         ]
     );
 }
 
-/// The last words of what is logged while flags come and go.
+/// The last words of the lines logged while flags are enabled and disabled.
 fn words_by_flags(announce: bool) -> Vec<String> {
     let text = logged(
         |config| {
@@ -103,13 +103,13 @@ fn flags_enable_and_disable() {
 }
 
 #[test]
-fn major_events_that_are_announced_are_always_enabled() {
+fn announced_major_events_are_always_enabled() {
     let words = words_by_flags(true);
     assert_eq!(words, ["major", "verbose", "major", "debug", "major", "frame", "major"]);
 }
 
 #[test]
-fn information_waits_and_errors_do_not() {
+fn information_is_buffered_and_errors_are_not() {
     logged(
         |_| {},
         |handle, path| {
@@ -134,7 +134,7 @@ fn information_waits_and_errors_do_not() {
 }
 
 #[test]
-fn rotation_goes_on_in_a_new_file() {
+fn rotation_continues_in_a_new_file() {
     let mut rotated = String::new();
     let text = logged(
         |config| config.prefix = Some("west".into()),
@@ -148,13 +148,13 @@ fn rotation_goes_on_in_a_new_file() {
             rotated = std::fs::read_to_string(aside).unwrap();
         },
     );
-    let place = "0x02 -> west: daemon::logging::tests";
+    let place = "0x02 -> west: daemon::process::logging::tests";
     assert_eq!(tails(&rotated), [format!("{place}: before"), format!("{place}: between")]);
     assert_eq!(tails(&text), [format!("{place}: after")]);
 }
 
 #[test]
-fn a_full_log_starts_again() {
+fn a_full_log_is_truncated() {
     let text = logged(
         |config| config.max_size = 1000,
         |handle, path| {
@@ -169,7 +169,7 @@ fn a_full_log_starts_again() {
 }
 
 #[test]
-fn erasing_is_asked_for() {
+fn the_log_is_truncated_on_request() {
     for (append, expected) in [(true, 2), (false, 1)] {
         let text = logged(
             |config| {
