@@ -383,7 +383,7 @@ fn programs_that_cannot_be_attached_are_reported() {
         ("h0-1", 0, ""),
         ("sw 1,1,0/0", 0, ""),
         ("nowhere", 3, "no node is named \"nowhere\""),
-        ("h", 3, "\"h\" may be \"h0-0-0-0 HCA-1\" or \"h0-1-0-0 HCA-1\""),
+        ("h", 3, "\"h\" is ambiguous: \"h0-0-0-0 HCA-1\" or \"h0-1-0-0 HCA-1\""),
         ("h0-1/2", 3, "has no end port 2"),
     ] {
         let (status, errors) = try_at(at);
