@@ -178,7 +178,7 @@ fn a_circle_is_found() {
 }
 
 /// Modules whose circles are to be broken; the list may only shrink.
-const KNOWN_CIRCLES: &[&str] = &["daemon/sm_loop/reconfigure/", "plan/routing/torus/"];
+const KNOWN_CIRCLES: &[&str] = &["plan/routing/torus/"];
 
 fn is_known(circle: &BTreeSet<&Module>) -> bool {
     let is_in = |folder: &str| circle.iter().all(|module| module.join("/").starts_with(folder));
