@@ -1,8 +1,8 @@
-//! The torus as a snapshot: its planes of equal z side by side, as SVG.
+//! Draws a torus as SVG: its planes of equal z side by side.
 //!
-//! x runs to the right and y upwards. Cables over the edge of a ring are stubs at both ends;
-//! those to the planes before and behind are short slanted ones. What is missing is red, and a
-//! ring that is interrupted has a band behind it.
+//! x runs to the right and y upwards. Cables across the edge of a ring are stubs at both ends;
+//! cables to the planes before and behind are short slanted stubs. Missing parts are red;
+//! interrupted rings have a band behind them.
 
 use crate::fabric::Fabric;
 use crate::plan::routing::torus::{Coordinates, Direction, TorusLayout};
@@ -40,7 +40,7 @@ macro_rules! put {
 /// Coordinates in pixels.
 type Point = (i64, i64);
 
-/// The snapshot.
+/// Draws the layout of a torus.
 pub fn svg(fabric: &Fabric, layout: &TorusLayout) -> String {
     let drawing = Drawing::new(layout);
     let (width, height) = drawing.size();

@@ -57,7 +57,7 @@ fn order(graph: &Graph) -> Vec<u32> {
     let mut order: Vec<u32> = Vec::new();
     let mut before = vec![0usize; graph.len()];
     let mut is_known = vec![false; graph.len()];
-    // Of equals the one with the earliest neighbour, so that the placed region stays compact.
+    // Among equals, the one with the earliest neighbour comes first: the placed region stays compact.
     let mut since = vec![usize::MAX; graph.len()];
     while let Some(next) = all().filter(|&vertex| !is_known[vertex as usize]).max_by_key(|&v| {
         let waiting = std::cmp::Reverse(since[v as usize]);

@@ -26,8 +26,8 @@
 //!   there along y, from there along z, so that multicast turns are those of unicast.
 //! * **Failures.** Each ring may be interrupted once; its traffic then goes the other way round.
 //!   An open dimension counts as interrupted at its edge. If the switch where a packet would turn
-//!   is missing, the packet turns early into the next dimension and makes up for the rest behind
-//!   it. More than one switch may be missing only if all of them follow each other along z. Any
+//!   is missing, the packet turns early into the next dimension, and later turns back into the
+//!   earlier one. More than one switch may be missing only if all of them follow each other along z. Any
 //!   other damage could cause credit loops, and is refused.
 //!
 //! # Stages of a routing pass
@@ -42,7 +42,7 @@
 //! | differences from the previous routing, missing parts | [`snapshot`], [`report`] |
 //! | conditions for routing without credit loops | [`rings`] |
 //! | names of missing parts, suggested repairs | [`part_names`], [`repairs`], [`failure_model`] |
-//! | forwarding tables | [`unicast`], [`ring_directions`], [`destination_changes`] |
+//! | forwarding tables | [`unicast`], [`ring_directions`], [`destinations`] |
 //! | spanning tree, multicast groups | [`multicast`] |
 //! | path SLs, SL to VL mappings, VL arbitration | [`path_sl`], [`sl2vl`], [`vlarb`] |
 //! | answers to other modules: the routed torus, the layout for reports | [`routed`], [`layout`] |
@@ -69,7 +69,7 @@
 mod cabling;
 mod checks;
 mod cube;
-mod destination_changes;
+mod destinations;
 mod discovery;
 mod failure_model;
 mod grid;

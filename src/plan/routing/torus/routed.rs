@@ -16,7 +16,7 @@ use crate::plan::routing::{MulticastTree, PreviousFabric, Routing, RoutingPolicy
 use crate::wire::attr::tables::{SlToVl, VlArbBlock};
 use std::sync::Arc;
 
-/// Where an end port is attached: position of its switch, and port number there.
+/// Attachment of an end port: position of its switch, and port number there.
 type Attachment = (Position, u8);
 
 /// The results of a routing pass of which a [`Torus`] consists.

@@ -12,9 +12,9 @@
 //! A forwarding table is a function of these rows, of the switch's port groups and of the list of
 //! destinations. If they equal those of the previous pass, the previous table is shared instead of
 //! computed again, which also makes comparisons of tables cheap. If few destinations changed, the
-//! table is a copy with changed entries ([`destination_changes`](super::destination_changes)).
+//! table is a copy with changed entries ([`destinations`](super::destinations)).
 
-use super::destination_changes::{DestinationChange, changes};
+use super::destinations::{Destination, DestinationChange, Destinations, changes};
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
 use super::ring_directions::{NO_DIRECTION, RingDirections};
@@ -32,77 +32,12 @@ const OWN_SWITCH: u8 = 6;
 /// Maximum number of unroutable pairs of switches listed one by one.
 const MAX_LISTED_PAIRS: usize = 32;
 
-/// An end port or management port, to which all forwarding tables lead.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Destination {
-    /// Base LID; 0 if the port has none.
-    lid: u16,
-    /// Number of LIDs, 2^LMC.
-    lids: u16,
-    /// Port number on its own switch.
-    pub port: u8,
-    /// True for port 0 of a switch, which has round robin counters of its own.
-    is_management: bool,
-}
-
-/// All destinations in the order of routing: by order of placement of their switches, then by port
-/// order.
-#[derive(PartialEq, Eq, Debug)]
-pub(super) struct Destinations {
-    list: Vec<Destination>,
-    /// Position of each switch and end of its destinations in `list`.
-    switches: Vec<(Position, usize)>,
-}
-
-impl Destinations {
-    fn new(grid: &Grid, lids: &LidTable, port_order: &[u8]) -> Self {
-        let mut rank = [usize::MAX; 256];
-        for (index, &port) in port_order.iter().enumerate() {
-            rank[usize::from(port)] = index;
-        }
-        let mut targets = Self { list: Vec::new(), switches: Vec::new() };
-        for &at in &grid.order {
-            let first = targets.list.len();
-            targets.list.extend(grid.local.of(at).iter().map(|local| Destination {
-                lid: lids.base(local.end).map_or(0, |lid| lid.0),
-                lids: 1 << lids.lmc(local.end),
-                port: local.port,
-                is_management: local.port == 0,
-            }));
-            targets.list[first..].sort_by_key(|target| rank[usize::from(target.port)]);
-            targets.switches.push((at, targets.list.len()));
-        }
-        targets
-    }
-
-    /// Destinations by switch.
-    pub(super) fn groups(&self) -> impl Iterator<Item = (Position, &[Destination])> {
-        let mut first = 0;
-        self.switches.iter().map(move |&(at, end)| {
-            let group = &self.list[first..end];
-            first = end;
-            (at, group)
-        })
-    }
-
-    /// True if `other` has the same destinations, in whatever order of the switches.
-    fn are_same_set(&self, other: &Self) -> bool {
-        let positions = self.switches.iter().map(|&(at, _)| at.index() + 1).max().unwrap_or(0);
-        let mut groups = vec![None; positions];
-        let found = self.groups().all(|(at, group)| groups[at.index()].replace(group).is_none());
-        let mut others = other.groups();
-        found
-            && self.switches.len() == other.switches.len()
-            && others.all(|(at, group)| groups.get(at.index()) == Some(&Some(group)))
-    }
-}
-
 /// The inputs of all forwarding tables of a torus, except its port groups.
 #[derive(Debug)]
 pub(super) struct LftInputs {
     max: Lid,
     port_order: Vec<u8>,
-    targets: Arc<Destinations>,
+    destinations: Arc<Destinations>,
     directions: RingDirections,
 }
 
@@ -122,7 +57,7 @@ impl LftInputs {
         Self {
             max: lids.max(),
             port_order: port_order.to_vec(),
-            targets: Arc::new(Destinations::new(grid, lids, port_order)),
+            destinations: Arc::new(Destinations::new(grid, lids, port_order)),
             directions: RingDirections::new(grid),
         }
     }
@@ -150,12 +85,12 @@ impl PreviousLfts<'_> {
             && grid.switches == self.grid.switches
             && grid.local == self.grid.local
             && old.port_order == port_order;
-        let targets = match is_same {
-            true => old.targets.clone(),
+        let destinations = match is_same {
+            true => old.destinations.clone(),
             false => Arc::new(Destinations::new(grid, lids, port_order)),
         };
         let directions = old.directions.updated(grid, changed);
-        LftInputs { max: lids.max(), port_order: port_order.to_vec(), targets, directions }
+        LftInputs { max: lids.max(), port_order: port_order.to_vec(), destinations, directions }
     }
 
     /// By position: true if the table may differ, because an input changed. `None` if that cannot
@@ -186,7 +121,8 @@ impl PreviousLfts<'_> {
     ) -> (Comparison, Vec<DestinationChange<'a>>) {
         let comparison = self.compare_all(grid, inputs);
         if comparison == Comparison::Different && self.grid.lattice == grid.lattice {
-            let found = changes(grid.lattice.len(), &self.inputs.targets, &inputs.targets);
+            let found =
+                changes(grid.lattice.len(), &self.inputs.destinations, &inputs.destinations);
             return found
                 .map_or((comparison, Vec::new()), |changes| (Comparison::FewChanged, changes));
         }
@@ -197,9 +133,11 @@ impl PreviousLfts<'_> {
         let old = self.inputs;
         if old.max != inputs.max || self.grid.lattice != grid.lattice {
             Comparison::Different
-        } else if Arc::ptr_eq(&old.targets, &inputs.targets) || old.targets == inputs.targets {
+        } else if Arc::ptr_eq(&old.destinations, &inputs.destinations)
+            || old.destinations == inputs.destinations
+        {
             Comparison::Same
-        } else if old.targets.are_same_set(&inputs.targets) {
+        } else if old.destinations.are_same_set(&inputs.destinations) {
             Comparison::Reordered
         } else {
             Comparison::Different
@@ -244,17 +182,17 @@ fn with_changes(
 ) -> Option<Arc<Lft>> {
     let mut lft = lft.clone();
     lft.0.resize(Lft::empty(inputs.max).0.len(), LFT_NO_PATH);
-    for target in changes.iter().flat_map(|patch| patch.before) {
-        clear(&mut lft, target);
+    for destination in changes.iter().flat_map(|patch| patch.before) {
+        clear(&mut lft, destination);
     }
     for &DestinationChange { at: destination, now, .. } in changes {
         if destination == at {
-            now.iter().for_each(|target| fill(&mut lft, target, target.port));
+            now.iter().for_each(|destination| fill(&mut lft, destination, destination.port));
         } else if !now.is_empty() {
             let way = inputs.directions.first_hop(&grid.lattice, at, destination);
             let direction = Direction::ALL.get(usize::from(way))?;
             let &only = grid.port_group(at, *direction).first()?;
-            now.iter().for_each(|target| fill(&mut lft, target, only));
+            now.iter().for_each(|destination| fill(&mut lft, destination, only));
         }
     }
     Some(Arc::new(lft))
@@ -337,20 +275,22 @@ fn forwarding_table(
     let port_groups = Direction::ALL.map(|direction| grid.port_group(at, direction));
     // Next cable of each port group, for host ports and for management ports.
     let mut turns = [[0usize; 2]; 6];
-    for (destination, ports) in inputs.targets.groups() {
+    for (destination, ports) in inputs.destinations.groups() {
         match by_position[destination.index()] {
-            OWN_SWITCH => ports.iter().for_each(|target| fill(&mut lft, target, target.port)),
+            OWN_SWITCH => {
+                ports.iter().for_each(|destination| fill(&mut lft, destination, destination.port))
+            }
             NO_DIRECTION => unreachable.push(destination),
             direction => {
                 let direction = usize::from(direction);
                 let (group_ports, turns) = (port_groups[direction], &mut turns[direction]);
                 if let &[only] = group_ports {
-                    ports.iter().for_each(|target| fill(&mut lft, target, only));
+                    ports.iter().for_each(|destination| fill(&mut lft, destination, only));
                     continue;
                 }
-                for target in ports {
-                    let turn = &mut turns[usize::from(target.is_management)];
-                    fill(&mut lft, target, group_ports[*turn]);
+                for destination in ports {
+                    let turn = &mut turns[usize::from(destination.is_management)];
+                    fill(&mut lft, destination, group_ports[*turn]);
                     *turn = if *turn + 1 == group_ports.len() { 0 } else { *turn + 1 };
                 }
             }
@@ -380,9 +320,9 @@ pub(super) fn unrouted_pairs(grid: &Grid, directions: &RingDirections) -> usize 
 
 /// Sets the output port for all LIDs of a destination.
 #[inline]
-fn fill(lft: &mut Lft, target: &Destination, port: u8) {
-    let first = usize::from(target.lid);
-    match target.lids {
+fn fill(lft: &mut Lft, destination: &Destination, port: u8) {
+    let first = usize::from(destination.lid);
+    match destination.lids {
         _ if first == 0 => {}
         // The most frequent case: a call of memset for one byte would double the time.
         1 => lft.0[first] = port,
@@ -392,9 +332,9 @@ fn fill(lft: &mut Lft, target: &Destination, port: u8) {
 
 /// Removes the entries of a destination of the previous table. The table may have been shortened
 /// below its LIDs, if these were the highest ones.
-fn clear(lft: &mut Lft, target: &Destination) {
-    let first = usize::from(target.lid);
-    let end = lft.0.len().min(first + usize::from(target.lids));
+fn clear(lft: &mut Lft, destination: &Destination) {
+    let first = usize::from(destination.lid);
+    let end = lft.0.len().min(first + usize::from(destination.lids));
     if let Some(entries) = lft.0.get_mut(first..end).filter(|_| first != 0) {
         entries.fill(LFT_NO_PATH);
     }
