@@ -7,7 +7,7 @@ use super::net::Net;
 use crate::fabric::synthetic::Hardware;
 use crate::fabric::topology::Topology;
 use crate::ids::{Guid, Lid, PortNum};
-use crate::wire::attr::tables::SlToVl;
+use crate::wire::attr::tables::{MftBlock, SlToVl};
 use crate::wire::attr::{PortInfo, SwitchInfo};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -209,9 +209,7 @@ impl SimFabric {
             let mut table = Vec::with_capacity(usize::from(cap));
             for block in 0..u32::from(cap.div_ceil(32)) {
                 let data = net.devices.mft(node, u32::from(position) << 28 | block, None)?;
-                table.extend(
-                    data.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])),
-                );
+                table.extend(MftBlock::read(&data).0);
             }
             Some(table)
         };

@@ -62,11 +62,11 @@ impl RequestKey {
         self.dedup_key
     }
 
-    /// Distinguishes the requests of one port.
+    /// Distinguishes the requests of one port. Valid within this process only.
     pub fn digest(&self) -> [u8; 12] {
         let mut digest = [0; 12];
-        digest[..8].copy_from_slice(&self.dedup_key.digest.to_be_bytes());
-        digest[8..].copy_from_slice(&self.tid.to_be_bytes());
+        digest[..8].copy_from_slice(&self.dedup_key.digest.to_ne_bytes());
+        digest[8..].copy_from_slice(&self.tid.to_ne_bytes());
         digest
     }
 }

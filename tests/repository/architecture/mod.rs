@@ -116,13 +116,9 @@ fn unsafe_code_is_confined_to_transport() {
 
 const MAX_LINES: usize = 500;
 
-/// Exceptions that are to be divided; the list may only shrink.
-const KNOWN_LONG_FILES: &[&str] = &["transport/transactions.rs"];
-
 #[test]
 fn no_file_is_longer_than_500_lines() {
-    let known = |source: &Source| KNOWN_LONG_FILES.contains(&source.name.as_str());
-    let long = sources().into_iter().filter(|s| s.lines > MAX_LINES && !known(s));
+    let long = sources().into_iter().filter(|source| source.lines > MAX_LINES);
     let long: Vec<String> = long.map(|s| format!("{}: {} lines", s.name, s.lines)).collect();
     assert!(long.is_empty(), "{}", long.join("\n"));
 }
@@ -138,16 +134,11 @@ const BYTE_ORDER: &[&str] = &["from_be_bytes", "to_be_bytes", "from_be(", ".to_b
 const MAY_CONVERT: &[&str] =
     &["wire/", "ids.rs", "transport/umad/", "transport/sysfs.rs", "sim/kernel/", "sim/serve/"];
 
-/// Files with conversions that are to move to `wire`; the list may only shrink.
-const KNOWN_CONVERSIONS: &[&str] = &["daemon/sa_server/request_key.rs", "sim/sim_fabric.rs"];
-
 #[test]
 fn byte_order_is_confined_to_wire() {
     let sources = sources();
-    let is_exempt = |source: &&Source| {
-        let mut exempt = MAY_CONVERT.iter().chain(KNOWN_CONVERSIONS);
-        exempt.any(|start| source.name.starts_with(start))
-    };
+    let is_exempt =
+        |source: &&Source| MAY_CONVERT.iter().any(|start| source.name.starts_with(start));
     let others = sources.iter().filter(|source| !is_exempt(source));
     let violations: Vec<String> =
         others.flat_map(|source| occurrences(source, BYTE_ORDER)).collect();
