@@ -15,6 +15,7 @@ pub mod client;
 pub mod demux;
 pub mod lossy;
 pub mod recorded;
+mod smp_request;
 pub mod sysfs;
 pub mod tagged;
 pub mod traced;

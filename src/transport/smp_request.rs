@@ -1,0 +1,87 @@
+//! Requests of subnet management and their results.
+
+use super::Agent;
+use crate::ids::Lid;
+use crate::wire::mad::{Mad, Method};
+use crate::wire::smp::{self, DATA_SIZE, SmpRoute};
+
+/// A subnet management request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SmpRequest {
+    pub route: SmpRoute,
+    /// SubnGet or SubnSet.
+    pub method: Method,
+    pub attr_id: u16,
+    pub attr_mod: u32,
+    /// M_Key of the destination port; 0 for none.
+    pub m_key: u64,
+    /// The attribute; 0 for SubnGet.
+    pub data: [u8; DATA_SIZE],
+}
+
+impl SmpRequest {
+    /// A SubnGet without M_Key.
+    pub fn get(route: SmpRoute, attr_id: u16, attr_mod: u32) -> Self {
+        Self { route, method: Method::GET, attr_id, attr_mod, m_key: 0, data: [0; DATA_SIZE] }
+    }
+
+    /// A SubnSet without M_Key.
+    pub fn set(route: SmpRoute, attr_id: u16, attr_mod: u32, data: [u8; DATA_SIZE]) -> Self {
+        Self { route, method: Method::SET, attr_id, attr_mod, m_key: 0, data }
+    }
+
+    /// Sets the M_Key.
+    #[must_use]
+    pub fn with_m_key(mut self, m_key: u64) -> Self {
+        self.m_key = m_key;
+        self
+    }
+
+    pub fn agent(&self) -> Agent {
+        match self.route {
+            SmpRoute::Directed(_) => Agent::SmiDirected,
+            SmpRoute::Lid(_) => Agent::SmiLid,
+        }
+    }
+
+    /// Destination LID; permissive for directed routes.
+    pub fn lid(&self) -> Lid {
+        match self.route {
+            SmpRoute::Directed(_) => Lid::PERMISSIVE,
+            SmpRoute::Lid(lid) => lid,
+        }
+    }
+
+    /// The MAD of the request.
+    pub fn to_mad(&self, tid: u32) -> Mad {
+        let Self { route, method, attr_id, attr_mod, m_key, data } = self;
+        smp::request(route, *method, *attr_id, *attr_mod, *m_key, u64::from(tid), data)
+    }
+}
+
+/// The response to an [`SmpRequest`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SmpReply {
+    pub data: [u8; DATA_SIZE],
+    /// Status without the direction bit: always 0, as others are [`SmpError::Status`].
+    pub status: u16,
+}
+
+/// Failure of an [`SmpRequest`].
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SmpError {
+    /// No response after all retransmissions.
+    #[error("no answer")]
+    Unanswered,
+    /// Error status of the response (IBA vol. 1, 13.4.7).
+    #[error("status 0x{0:04x}")]
+    Status(u16),
+    #[error("{0}")]
+    Send(String),
+    /// The response has a different class, method, attribute or modifier than the request.
+    #[error("answer does not fit the request: {0}")]
+    Malformed(&'static str),
+}
+
+/// Result of an [`SmpRequest`].
+pub type SmpResult = Result<SmpReply, SmpError>;
