@@ -1,10 +1,10 @@
 //! Configuration files → typed values, with diagnostics that name file, line and column.
 //!
-//! * [`options`]: opensm.conf;
-//! * [`torus`]: torus-2QoS.conf;
-//! * [`partitions`]: partitions.conf;
-//! * [`qos_policy`]: qos-policy.conf;
-//! * [`prefix_routes`]: prefix-routes.conf;
+//! * [`options`] reads opensm.conf;
+//! * [`torus`] reads torus-2QoS.conf;
+//! * [`partitions`] reads partitions.conf;
+//! * [`qos_policy`] reads qos-policy.conf;
+//! * [`prefix_routes`] reads prefix-routes.conf;
 //! * [`guid_lists`]: files of GUIDs that tune routing;
 //! * [`guid2lid`]: the file of LIDs assigned before;
 //! * [`files`]: opens and parses the files that the options name;

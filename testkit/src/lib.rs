@@ -15,6 +15,8 @@
 //! | [`torus`] | random and damaged tori with their configuration, routed by torus-2QoS |
 //! | [`transition`] | switch tables that change Set by Set, and the fate of packets meanwhile |
 
+#![allow(clippy::disallowed_methods, reason = "waits for other processes in real time")]
+
 pub mod cluster;
 pub mod dimension_order;
 pub mod dumps;

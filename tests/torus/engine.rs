@@ -187,7 +187,7 @@ fn a_missing_multicast_root_is_rejected_with_a_reason() {
     assert!(error.text.contains("no multicast tree"), "{}", error.text);
     let neighbour = shape.switch_guid([1, 0, 0]);
     let first = format!("switch 2,0,0 (missing, +x from 1,0,0 (GUID {neighbour} \"sw 1,0,0\"))");
-    assert!(error.text.contains(&format!("missing are {first}, switch 2,0,1 (")), "{}", error.text);
+    assert!(error.text.contains(&format!("missing: {first}, switch 2,0,1 (")), "{}", error.text);
     // Rings and holes are no obstacle. One of the switches completes a plane, but no face by which
     // it alone could be placed.
     let advice = &refusal.notes.last().unwrap().text;

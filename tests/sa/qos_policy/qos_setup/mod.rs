@@ -418,7 +418,7 @@ async fn torus_2qos_applies_arbitration_and_rejects_mappings() {
     let of_policy: Vec<&&str> =
         texts.iter().filter(|text| text.contains("qos-policy.conf")).collect();
     assert_eq!(of_policy.len(), 2, "{texts:#?}");
-    assert!(of_policy[0].contains("equal among VLs 0-3"), "{of_policy:?}");
+    assert!(of_policy[0].contains("equal for VLs 0-3"), "{of_policy:?}");
     assert!(of_policy[1].contains("this sl2vl-scope is refused: torus-2QoS"), "{of_policy:?}");
 
     // The resolved policy is kept while nodes and P_Keys are the same.
