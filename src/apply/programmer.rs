@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Sets that are queued in the client, to keep its window of outstanding MADs full.
+/// Maximum number of Sets queued in the client, enough to keep its window of outstanding MADs full.
 const MAX_OUTSTANDING_SETS: usize = 4096;
 
 /// The result of applying a plan.
@@ -28,7 +28,7 @@ const MAX_OUTSTANDING_SETS: usize = 4096;
 pub struct ApplyReport {
     /// Number of Sets sent and duration, by phase.
     pub sent: [(usize, Duration); PHASES.len()],
-    /// Linear forwarding table blocks among them.
+    /// Number of linear forwarding table blocks sent.
     pub lft_blocks: usize,
     /// Time from the start to the last acknowledged linear forwarding table block.
     pub lfts_done: Option<Duration>,
@@ -153,7 +153,7 @@ pub async fn apply_groups(
     let ignore_sl_to_vl_errors = false;
     let mut run = PhaseRun { client, start, report: &mut report, changes, ignore_sl_to_vl_errors };
     let sets = run.send_steps(delta, &mut progress, std::iter::empty()).await;
-    // Branches over links that are not up wait for the reconfiguration that activates these.
+    // Branches over links that are not up wait for the reconfiguration that activates them.
     let changes = run.changes;
     report.sent[Phase::Tables as usize] = (sets, start.elapsed());
     let failed = report.failed.iter().map(|(set, _)| *set).collect();

@@ -11,7 +11,7 @@ const CHUNK: usize = 4096;
 pub struct Difference {
     /// Ports with a changed PortInfo, GUID or peer, ascending.
     pub ports: Vec<PortId>,
-    /// Nodes with changed capcapabilities or descriptions, ascending.
+    /// Nodes with changed capabilities or descriptions, ascending.
     pub nodes: Vec<NodeId>,
 }
 

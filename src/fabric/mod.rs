@@ -101,7 +101,7 @@ impl Port {
     }
 }
 
-/// A failure that a sweep met. The sweep continues without the device.
+/// A failure that a sweep encountered. The sweep continues without the device.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DiscoveryFault {
     /// Two nodes answer with the same node GUID.
@@ -154,7 +154,7 @@ pub struct Fabric {
     faults: Vec<DiscoveryFault>,
 }
 
-/// A node as a sweep or a file gives it to [`Fabric::assemble`].
+/// A node from a sweep or a file, as input of [`Fabric::assemble`].
 #[derive(Clone, Debug)]
 pub struct NodeParts {
     pub info: NodeInfo,

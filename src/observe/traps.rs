@@ -21,7 +21,7 @@ const MAX_SOURCES: usize = 65_536;
 /// A trap that causes a sweep, or at least a log line.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TrapEvent {
-    /// LID of the issuer, as the notice gives it.
+    /// LID of the issuer, from the notice.
     pub issuer: Lid,
     /// Trap number (generic traps), see [`TrapNumber`].
     pub number: u16,
@@ -54,9 +54,9 @@ struct Source {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TrapVerdict {
     New(TrapEvent),
-    /// The transaction was received before; it is only repressed again.
+    /// The transaction was received before; the trap is only repressed again.
     Duplicate,
-    /// Above the rate limit; [`TrapFilter::due`] delivers the last one.
+    /// The trap exceeds the rate limit; [`TrapFilter::due`] delivers the last such trap.
     RateLimited,
 }
 

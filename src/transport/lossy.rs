@@ -1,10 +1,11 @@
 //! Wrapper that drops MADs between a port and its users, for tests.
 //!
-//! A dropped MAD, sent or delivered, bypasses the timeouts and retries of the port, so that this tests
-//! the deadlines behind them. Losses on the wire are a fault of the simulated fabric instead.
+//! A MAD dropped here, sent or delivered, bypasses the timeouts and retries of the port, so tests
+//! reach the deadlines of the transactions behind them. Losses on the wire are a fault of the
+//! simulated fabric instead.
 //!
-//! A seeded generator is drawn from once per MAD, so that a run is repeatable as far as the order of
-//! MADs is.
+//! Each MAD takes one number from a seeded generator, so a run is repeatable if the order of MADs
+//! is the same.
 
 use super::{Delivery, MadPort, MadSink, Outgoing, PortIdentity, SendError};
 use std::sync::Arc;

@@ -9,7 +9,7 @@
 //! [`demux`] is the sink of the daemon: it matches responses to their [`transactions`] and queues
 //! requests (traps, SA requests, SMInfo) for their servers. [`client`] sends SMPs.
 //!
-//! This module contains no policy, and only the reader threads block.
+//! This module decides no policy. Only its reader threads block.
 
 pub mod client;
 pub mod demux;

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 /// sender. ibsim slows down above this window and deadlocks with several hundred requests in flight.
 pub const UNLIMITED_WINDOW: usize = 128;
 
-/// Maximum window in requests. Slot numbers have 16 bits.
+/// Maximum window in requests; the 16 bits of a slot number are enough for it.
 pub const MAX_WINDOW: usize = 4096;
 
 /// Time after the last timeout of the port at which a request counts as unanswered. The port delivers a

@@ -9,7 +9,7 @@ use crate::ids::{Sl, Vl};
 use rayon::prelude::*;
 use std::collections::VecDeque;
 
-/// VLs of a channel. VL 15 carries SMPs only; in a mapping it means that packets are dropped.
+/// Number of VLs of a channel. VL 15 carries SMPs only; a mapping to it drops packets.
 const VLS: usize = 16;
 pub(super) const DROP_VL: u8 = 15;
 /// The topological rank of (channel, VL) pairs without dependencies.
@@ -45,7 +45,7 @@ struct Row {
     used: u16,
 }
 
-/// (output channel, input as in [`Triples`], SL).
+/// A dropped packet: output channel, input as in [`Triples`], SL.
 type DroppedPacket = (u32, u16, u8);
 
 impl DependencyGraph {
@@ -221,7 +221,7 @@ impl DependencyGraph {
         Some(ranks)
     }
 
-    /// Searches depth first from the first remaining node until the path meets itself.
+    /// Searches depth first from the first remaining node until the path returns to one of its nodes.
     fn node_on_cycle(&self, waiting: &[u32]) -> Option<u32> {
         let mut done = vec![false; waiting.len()];
         let mut on_path = vec![false; waiting.len()];

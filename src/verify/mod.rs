@@ -41,6 +41,6 @@ pub use incremental::{prove, verify_changes};
 pub use proof::Proof;
 pub use verdict::{ChannelRef, Checks, Cycle, Extent, Fault, Summary, Verified, VerifyFailure};
 
-/// Maximum number of switches on a path: the reach of a directed route (IBA vol. 1, 14.2.1.2), which no
-/// path in a subnet exceeds.
+/// Maximum number of switches on a path; a longer one is a fault. Directed routes reach no further
+/// either (IBA vol. 1, 14.2.1.2).
 pub const MAX_HOPS: u32 = 64;

@@ -2,7 +2,7 @@
 //!
 //! A channel is one direction of a cable between two switches. Channels keep their numbers while cables are
 //! lost and repaired ([`SwitchNetwork::without`], [`SwitchNetwork::with_repaired`]) and switches disappear
-//! and return ([`Renumbering`]), so that everything counted by channel stays valid.
+//! and return ([`Renumbering`]), so that everything indexed by channel stays valid.
 
 mod renumbering;
 
@@ -23,7 +23,7 @@ pub(super) struct NextHop {
     pub channel: u32,
     /// Index of the channel among those out of its switch, from 0.
     pub out_index: u16,
-    /// Rank of the port at the other end.
+    /// Index of the opposite channel among those out of the switch at the other end.
     pub in_index: u16,
     /// Number of channels out of the switch at the other end.
     pub width: u16,
@@ -45,28 +45,28 @@ pub(super) struct Channel {
     pub from: SwitchId,
     /// The switch that receives.
     pub to: SwitchId,
-    /// Rank of the sending port on its switch.
+    /// Index among the channels out of the sending switch.
     pub out_index: u16,
-    /// Rank of the receiving port on its switch.
+    /// Index of the opposite channel among those out of the receiving switch.
     pub in_index: u16,
 }
 
-/// The data of a channel that walks along it need.
+/// The data of a channel that is read when a path is followed.
 #[derive(Clone, Copy)]
 pub(super) struct PackedChannel {
     /// The switch that receives.
     pub to: u32,
     /// [`NextHop::triples`].
     pub triples: u32,
-    /// Rank of the sending port on its switch.
+    /// Index among the channels out of the sending switch.
     pub out_index: u16,
-    /// Rank of the receiving port on its switch.
+    /// Index of the opposite channel among those out of the receiving switch.
     pub in_index: u16,
     /// [`NextHop::width`].
     pub width: u16,
 }
 
-/// The channels of a [`SwitchNetwork`] in a compact form: walks over all of them stay in the CPU caches.
+/// The channels of a [`SwitchNetwork`] in a compact form, which fits into the CPU caches.
 pub(super) struct PackedNetwork {
     /// Slot of port 0 and number of ports of each switch.
     first: Vec<(u32, u8)>,

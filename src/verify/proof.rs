@@ -1,5 +1,5 @@
-//! The proof of a plan: what a check learnt of a plan that passed, retained so that a later plan can be
-//! verified by its differences ([`super::incremental`]).
+//! The proof of a plan: the findings of a check that the plan passed, retained so that a later plan
+//! can be verified by its differences ([`super::incremental`]).
 
 use super::dependency_graph::{DROP_VL, DependencyGraph, node};
 use super::endpoints::{Destination, DestinationTree, SourcePorts};

@@ -126,7 +126,7 @@ impl ChannelPairSls {
     }
 }
 
-/// Channel, input as in [`Triples`], and index of the next channel.
+/// A triple: channel, input as in [`Triples`], and index of the next channel.
 pub(super) type Triple = (u32, u16, u16);
 
 /// A sparse alternative to [`Triples`].

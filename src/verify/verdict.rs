@@ -48,7 +48,7 @@ impl Verified {
     }
 }
 
-/// How much of a plan a check examined.
+/// The part of a plan that a check examined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Extent {
     /// All of it ([`super::full`]).

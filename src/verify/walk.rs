@@ -44,7 +44,7 @@ pub enum WalkEnd {
 }
 
 impl WalkEnd {
-    /// The end of the path, as messages tell it.
+    /// Describes the end of the path for messages.
     pub fn describe(self, fabric: &Fabric) -> String {
         let switch = |id: SwitchId| {
             let node = fabric.switch(id);

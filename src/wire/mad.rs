@@ -156,18 +156,18 @@ impl Mad {
     }
 }
 
-/// The method of a received MAD; `None` if it is cut off.
+/// The method of a received MAD; `None` if the MAD is truncated.
 pub fn method_of(mad: &[u8]) -> Option<Method> {
     mad.get(3).map(|&method| Method(method))
 }
 
-/// The attribute ID of a received MAD; `None` if it is cut off.
+/// The attribute ID of a received MAD; `None` if the MAD is truncated.
 pub fn attr_id_of(mad: &[u8]) -> Option<u16> {
     mad.get(16..18)?.try_into().ok().map(u16::from_be_bytes)
 }
 
 /// The lower half of the transaction ID of a received MAD, which belongs to its sender; `None` if the
-/// MAD is cut off.
+/// MAD is truncated.
 pub fn low_tid_of(mad: &[u8]) -> Option<u32> {
     mad.get(12..16)?.try_into().ok().map(u32::from_be_bytes)
 }

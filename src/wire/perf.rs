@@ -76,7 +76,7 @@ const fn counter(name: &'static str, offset: usize, width: usize, select: u32) -
     Counter { name, offset, width, select }
 }
 
-/// The attributes that hold counters here (IBA vol. 1, 16.1.3.5, 16.1.4.1, 16.1.4.2, 16.1.4.11).
+/// The supported attributes with counters (IBA vol. 1, 16.1.3.5, 16.1.4.1, 16.1.4.2, 16.1.4.11).
 pub static GROUPS: [Group; 4] = [
     Group {
         attr_id: PerfAttr::PORT_COUNTERS,
@@ -154,7 +154,7 @@ impl Group {
         GROUPS.iter().find(|group| group.name.eq_ignore_ascii_case(name))
     }
 
-    /// Which counters the data select: bits as in [`Counter::select`].
+    /// The counters that the data selects: bits as in [`Counter::select`].
     pub fn selection(&self, data: &PerfData) -> u32 {
         let select2 = self.select2.map_or(0, |(offset, width)| get(&data.0, offset, width) as u32);
         u32::from(data.counter_select()) | select2 << 16
@@ -252,7 +252,7 @@ mod tests {
         }
     }
 
-    /// Values written where the specification's table has them.
+    /// Compares field offsets with the table in the specification.
     #[test]
     fn layout_of_port_counters() {
         let group = Group::by_name("portcounters").expect("a group");

@@ -138,9 +138,9 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// If nothing is outstanding and steps wait for each other in a cycle, releases the first of
-    /// them; true if there was one. Correct orders have no cycle; this ensures that every Set is
-    /// sent even if one had.
+    /// Releases the first step of a cycle of waiting steps, if nothing is outstanding; returns true
+    /// if there was one. Correct orders have no cycle. This is a safeguard: every Set is sent even
+    /// if an order is wrong.
     pub fn break_cycle(&mut self) -> bool {
         let held = |step: &u32| !self.entered[*step as usize] && !self.is_withheld[*step as usize];
         let steps = 0..self.steps.len() as u32;

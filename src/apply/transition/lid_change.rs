@@ -37,7 +37,7 @@ pub(super) struct PathFollower<'a> {
     delta: Delta<'a>,
     /// The update of each switch.
     update_of: Vec<u32>,
-    /// The node of each update in the LID change at hand.
+    /// The node of each update in the current LID change.
     node_of: Vec<u32>,
 }
 
@@ -75,7 +75,7 @@ impl<'a> PathFollower<'a> {
         Self { fabric: delta.fabric, delta: *delta, update_of, node_of }
     }
 
-    /// The node of a switch in the LID change at hand.
+    /// The node of a switch in the current LID change.
     fn node_at(&self, switch: SwitchId) -> Option<u32> {
         let update = self.update_of[switch.index()];
         let node = if update == NONE { NONE } else { self.node_of[update as usize] };

@@ -4,13 +4,13 @@
 //! Switches are programmed one after the other, so old and new routes coexist for a while. Input: a
 //! [`Delta`] between the tables that the devices hold and the plan. Result: [`Steps`], which name
 //! for every Set the Sets that must be acknowledged before it. Invariant: whichever Sets have been
-//! acknowledged in an order that respects the steps, no LID loops, and a packet that arrived before
-//! and will arrive afterwards arrives in between, too (`lid_change` has the argument). Independent
-//! Sets do not wait for each other, so ordering costs little time.
+//! acknowledged in an order that respects the steps, no packet loops, and a packet that arrived
+//! before and will arrive afterwards arrives in between, too (`lid_change` has the argument).
+//! Independent Sets do not wait for each other, so ordering costs little time.
 //!
 //! * `lid_change`: the dependencies for one LID; `block`: for all LIDs of a block;
-//! * `schedule`: from dependencies of LIDs to Sets of blocks of 64 LIDs, with intermediate versions
-//!   of blocks that depend on each other; `strong_components` finds potential loops;
+//! * `schedule`: converts dependencies of LIDs to Sets of blocks of 64 LIDs, with intermediate
+//!   versions of blocks that depend on each other; `strong_components` finds potential loops;
 //! * `multicast`: multicast forwarding tables;
 //! * [`dispatch`]: the Sets that may be sent next.
 //!
@@ -58,7 +58,7 @@ pub struct Step {
     pub data: Option<Box<[u8; 64]>>,
     /// The steps, by index, that must be acknowledged before this one.
     pub after: Vec<u32>,
-    /// This step must wait until the ports of the plan are ACTIVE.
+    /// True if the step must wait until the ports of the plan are ACTIVE.
     pub is_deferred: bool,
     /// Ports on the new routes that are not ACTIVE yet. The step is withheld until they are.
     pub links: Vec<PortId>,
@@ -248,7 +248,7 @@ fn closing(rows: Vec<Row>, begin: u32, steps: &mut Steps) {
     }
 }
 
-/// The step that raises LinearFDBTop, and true if entries must be written before it; by switch.
+/// By switch: the step that raises LinearFDBTop, and true if entries must be written before it.
 type LinearFdbTops = HashMap<SwitchId, (u32, bool)>;
 
 /// Adds the Sets of SwitchInfo.

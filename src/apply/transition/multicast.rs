@@ -25,7 +25,7 @@ use crate::wire::attr::AttrId;
 use crate::wire::attr::tables::{MFT_BLOCK, MftBlock};
 use std::collections::{BTreeMap, HashMap};
 
-/// How a group changes from its old tree to the new one.
+/// The way in which a group changes from its old tree to the new one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Strategy {
     MakeBeforeBreak,

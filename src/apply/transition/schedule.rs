@@ -1,4 +1,4 @@
-//! From dependencies of single LIDs to an order of Sets of whole blocks.
+//! Converts the dependencies of single LIDs to an order of Sets of whole blocks.
 //!
 //! Input: the dependencies (update, LID) → update of a [`Block`]. Result: the Sets in an order that
 //! satisfies them. Invariant: when a Set is emitted, every LID that it changes has no unsatisfied
@@ -23,13 +23,13 @@ pub(super) struct BlockWrite {
     pub update: u32,
     /// The LIDs with new entries in this version.
     pub lids: u64,
-    /// This is the planned version.
+    /// True for the planned version of the block, false for intermediate versions.
     pub is_last: bool,
     /// Writes, by index, that must come before.
     pub after: Vec<u32>,
     /// Updates whose LinearFDBTop must be raised before.
     pub after_top: Vec<u32>,
-    /// This write must wait until ports are ACTIVE.
+    /// True if the write must wait until ports are ACTIVE.
     pub is_deferred: bool,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn schedule(block: &Block<'_>) -> Vec<BlockWrite> {
         block.changed.iter().zip(&deferred).map(|(all, deferred)| all & !deferred).collect();
     scheduler.run(early, false);
     scheduler.run(deferred, true);
-    // A block that is sent again although none of its entries changes.
+    // Blocks without a changed entry are sent as well.
     for update in 0..block.updates.len() as u32 {
         if scheduler.sent_by[update as usize].is_empty() {
             scheduler.send(update, 0, false);
@@ -119,7 +119,7 @@ struct Scheduler<'a> {
     /// Updates by the number of dependencies that an intermediate version would satisfy, largest
     /// first. Entries may be outdated.
     by_dependents: BinaryHeap<(u32, Reverse<u32>)>,
-    /// The current number, by update.
+    /// The current number of such dependencies, by update.
     dependent_count: Vec<u32>,
 }
 

@@ -103,7 +103,7 @@ struct Channel {
 }
 
 impl Channel {
-    /// Starts the reader of a device, and a second one if it `has_helper`.
+    /// Starts the reader of a device, and a helper thread if `has_helper` is true.
     fn start(
         device: Device,
         name: String,

@@ -2,7 +2,7 @@
 //!
 //! Only libc's `open`, `read`, `write`, `ioctl`, `poll` and `close` are called, because preloaded
 //! simulators replace these. Their descriptors are unknown to the kernel and must not be passed to any
-//! other call, so that [`Descriptor`] is not an `OwnedFd`.
+//! other call, which is why [`Descriptor`] is not an `OwnedFd`.
 
 #![allow(unsafe_code)]
 
@@ -49,7 +49,7 @@ impl Descriptor {
     /// errno.
     pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         clear_errno();
-        // SAFETY: the pointer and the length are those of a buffer that is ours to write.
+        // SAFETY: the pointer and the length are those of `buffer`, which is borrowed mutably.
         let got = unsafe { libc::read(self.0, buffer.as_mut_ptr().cast(), buffer.len()) };
         if let Ok(len) = usize::try_from(got) {
             return Ok((len > 0).then_some(len.min(buffer.len())));

@@ -39,7 +39,7 @@
 //! drains, its credits return, and the first packet moves on. The same holds for each packet behind it, so
 //! none waits forever: a contradiction.
 //!
-//! Channels from and to end ports are no vertices of the graph. A channel to an end port waits for
+//! Channels from and to end ports are not nodes of the graph. A channel to an end port waits for
 //! nothing, and nothing waits for a channel from an end port, since switches do not route into an end
 //! port and out of it again. Neither can be on a cycle.
 //!
@@ -57,8 +57,8 @@
 //! but the order never reaches are on a forwarding loop; a visited switch at which packets end must be
 //! that of the destination. The SLs of a source are those that path records give
 //! ([`path_sl`](crate::plan::routing::RoutingPolicy::path_sl)), for each SL group of end ports and each
-//! hint in [`Checks`]. Consecutive LIDs with equal entries and equal SL groups have equal triples and are
-//! passed over once.
+//! hint in [`Checks`]. Consecutive LIDs with equal entries and equal SL groups have equal triples
+//! and share one pass.
 //!
 //! *Multicast.* A packet starts at any switch with a member, full or send-only, on every channel of the
 //! group's MFT entry, and continues on every channel of the entry of the next switch but the one back.
@@ -67,7 +67,7 @@
 //!
 //! *Over-approximation.* All end ports at a switch count as sources of each SL that one of them uses, and
 //! a packet from them may be on any VL to which one of their ports is mapped. A superset of the real
-//! dependencies can cause a false alarm, but hide no cycle.
+//! dependencies can cause a false alarm, but cannot hide a cycle.
 //!
 //! # Assumptions
 //!
@@ -107,7 +107,7 @@ use std::sync::Arc;
 /// Checks a plan.
 ///
 /// # Errors
-/// The faults that forbid writing it: LIDs out of reach, forwarding loops, tables beyond the capacity of
+/// The faults that forbid writing it: unreachable LIDs, forwarding loops, tables beyond the capacity of
 /// their devices, packets mapped to VL 15 if the engine made the mapping, and credit loops if the engine
 /// promises to have none. Without that promise a credit loop is a warning in [`Summary::notes`], and
 /// so are packets that a configured mapping drops.

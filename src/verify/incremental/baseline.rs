@@ -82,7 +82,7 @@ impl VerifiedBaseline {
 
 /// The result of a planning pass for its baseline, which is completed off the critical path without
 /// another check of the plan. After an incremental check the proof of the baseline may contain dependencies
-/// that the plan does not have; then a later plan may need a full check without real need.
+/// that the plan does not have; then a later plan may need a full check unnecessarily.
 pub struct PendingBaseline {
     verified: Verified,
     planned: update::BaselineState,
@@ -105,11 +105,11 @@ impl PendingBaseline {
     }
 }
 
-/// Plans a fabric and verifies the plan. With a `baseline` both steps reuse what it knows where they can;
-/// plan and verdict do not depend on it.
+/// Plans a fabric and verifies the plan. With a `baseline`, both steps reuse its results where
+/// possible; plan and verdict do not depend on it.
 ///
 /// # Errors
-/// As [`compute`]. A rejected plan is no error but a verdict.
+/// As [`compute`]. A rejected plan is a verdict, not an error.
 pub fn plan_and_verify(
     input: &PlanInput<'_>,
     baseline: Option<&VerifiedBaseline>,

@@ -2,7 +2,7 @@
 //!
 //! Nodes and ports have other numbers then, and so have switches if a switch is new or missing. Channels
 //! keep their numbers, and with them triples and dependencies. Of a [`Proof`] only the destinations, the
-//! sources, and everything counted by switch or port slot are converted. LIDs at the same place keep their
+//! sources, and everything indexed by switch or port slot are converted. LIDs at the same place keep their
 //! trees except for changed entries. New LIDs are traced from all switches, as in a full check. A removed
 //! end port needs no check.
 //!

@@ -32,7 +32,8 @@ pub(super) struct Changes {
     pub returned: Vec<u32>,
 }
 
-/// Switches whose linear forwarding table differs, ascending. Switches with only one table are skipped.
+/// Switches whose linear forwarding table differs, ascending. Switches without an old or a new
+/// table are skipped.
 pub(super) fn changed_switches(old: &[Arc<Lft>], new: &[Arc<Lft>]) -> Vec<u32> {
     let pairs = old.iter().zip(new).zip(0..);
     let changed = pairs.filter(|((old, new), _)| !Arc::ptr_eq(old, new) && old.0 != new.0);
@@ -41,7 +42,7 @@ pub(super) fn changed_switches(old: &[Arc<Lft>], new: &[Arc<Lft>]) -> Vec<u32> {
 
 impl Changes {
     /// Compares a plan, and the fabric with the same nodes that it was made for, with a proof. `None`
-    /// if something differs that an incremental check takes for granted.
+    /// if something differs that an incremental check requires to be equal.
     pub(super) fn find(
         proof: &Proof,
         fabric: &Fabric,

@@ -18,7 +18,7 @@ use crate::verify::triples::{TripleSls, add_all};
 use crate::verify::verdict::{Checks, Extent, Summary};
 use std::sync::Arc;
 
-/// The additions of a plan that passed to the proof.
+/// The additions that a verified plan makes to the proof.
 pub(super) struct Additions {
     pub changes: Changes,
     pub triples: TripleSls,
@@ -34,15 +34,16 @@ pub(super) struct Additions {
 #[derive(Default)]
 pub(super) struct NewDestinations {
     pub destinations: Vec<Destination>,
-    /// Trees of those that have an entry in some switch.
+    /// Trees of the destinations that have an entry in some switch.
     pub trees: Vec<DestinationTree>,
     /// Triples of their packets that the proof lacks.
     pub triples: TripleSls,
 }
 
 impl Proof {
-    /// Checks a plan for a fabric that differs as told from that of the proof. Returns the proof with
-    /// repaired cables, and what the plan adds to it; `None` if the result is inconclusive.
+    /// Checks a plan for a fabric that differs from that of the proof by `difference`. Returns the
+    /// proof with repaired cables, and what the plan adds to it; `None` if the result is
+    /// inconclusive.
     pub(super) fn check_changes(
         &self,
         fabric: &Fabric,

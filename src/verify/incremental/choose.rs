@@ -39,8 +39,8 @@ pub(super) fn prove_after(
     Ok((verified, proof.map(|proof| Proof { fault_free, ..proof })))
 }
 
-/// Checks a plan for a fabric that differs as told from that of `proof`: incrementally, or in full if
-/// that is inconclusive.
+/// Checks a plan for a fabric that differs from that of `proof` by `difference`: incrementally, or
+/// in full if that is inconclusive.
 ///
 /// # Errors
 /// As [`crate::verify::verify`].

@@ -1,10 +1,11 @@
 //! The last proof of a fault-free fabric, retained until the faults are repaired.
 //!
-//! The plan after a repair is mostly the plan from before the fault, or similar to it. The plan in force
-//! cannot vouch for it: when a ring is closed again, old routes the long way round and new routes across
-//! the repaired cable form a cycle together. So the last [`Proof`] of a fabric without faults is kept beside
-//! the proof of the plan in force, as long as it knows each switch and cable of the fabric. A plan that
-//! passes by it is free of credit loops, but not together with the plan in force ([`Extent::FaultFree`]).
+//! The plan after a repair is mostly the plan from before the fault, or similar to it. A check
+//! against the plan in force would be inconclusive: when a ring is closed again, old routes the long
+//! way round and new routes across the repaired cable form a cycle together. So the last [`Proof`] of
+//! a fabric without faults is kept beside the proof of the plan in force, as long as it has each
+//! switch and cable of the fabric. A plan that passes against it is free of credit loops, but not necessarily
+//! together with the plan in force ([`Extent::FaultFree`]).
 
 use super::check::Additions;
 use crate::fabric::Fabric;

@@ -27,14 +27,14 @@ struct RouteClass {
     /// The entries that tracing read, those of the changed switches first.
     reads: Vec<EntryRead>,
     merge_point: u32,
-    /// By the channels behind the merge point and the SLs of the changed switches: how many switches
-    /// longer than the longest old route a new one may be.
+    /// By the channels behind the merge point and the SLs of the changed switches: upper bound of the
+    /// switches by which a new route exceeds the longest old one.
     traced: FxHashMap<Vec<u32>, i32>,
 }
 
 impl MemoisedRoutes {
-    /// How many switches longer than the longest old route a new route to this destination may be;
-    /// `None` if no equal one was traced.
+    /// Upper bound of the switches by which a new route to this destination exceeds the longest old
+    /// one; `None` if no equal route was traced.
     pub(super) fn lookup(&mut self, routes: &ChangedRoutes<'_>, to: &Destination) -> Option<i32> {
         let changed = routes.of(to.lid);
         let Self { classes, key } = self;

@@ -77,8 +77,8 @@
 //! leads to them, and takes them up again after the repair ([`super::network`]). Where a repair closes a
 //! ring, old routes the long way round and new ones across the repaired cable often form a cycle
 //! together. For this case the last proof of a fault-free fabric is retained ([`fault_free`]). A plan
-//! checked against it is free of credit loops by the argument above, but not together with the plan in
-//! force; [`Extent::FaultFree`](super::Extent::FaultFree) says so.
+//! checked against it is free of credit loops by the argument above, but not necessarily together
+//! with the plan in force; [`Extent::FaultFree`](super::Extent::FaultFree) marks this case.
 //!
 //! # Files
 //!

@@ -3,7 +3,7 @@
 //! Whether a tree has a loop, and which members it connects, depends on the tree and the cables. Its
 //! dependencies are a function of the tree, the SLs of its groups and the SL to VL mappings. So only the
 //! changed trees are traced. Their dependencies are added to those of the [`Proof`] and of all trees traced
-//! since; none is ever taken out. A union that is acyclic stays so for each of its parts, and packets of
+//! since; none is ever removed. A union that is acyclic stays so for each of its parts, and packets of
 //! old and new trees may be in flight at the same time. Most trees of an engine use the same channels and
 //! add no dependency.
 //!

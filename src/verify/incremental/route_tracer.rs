@@ -4,7 +4,7 @@
 //! A packet that meets no changed entry takes its old route. Any other packet takes its old route to the
 //! first changed switch and the new entries from there, so only the latter are traced. The SLs of
 //! packets from other switches are taken from the triples of the old plan, along the channel on which
-//! they arrive and along the complete old route behind it. They may be more than there are, which is safe.
+//! they arrive and along the complete old route behind it. This may over-approximate them, which is safe.
 //! Neighbours whose new entry no longer leads to the switch are skipped.
 
 use super::changed_routes::ChangedRoutes;
@@ -74,7 +74,7 @@ struct Scratch {
     memoised: MemoisedRoutes,
     /// Changed switches with the number of switches up to the end.
     order: Vec<(u32, u32)>,
-    /// By switch: stamp, and SLs that were followed from the switch on.
+    /// By switch: stamp, and the SLs whose route from the switch on was already followed.
     covered: Vec<(u32, u16)>,
     /// Switches and the channels out of them.
     path: Vec<(u32, u32)>,
@@ -117,8 +117,8 @@ struct Shortcut {
 }
 
 impl Shortcut {
-    /// How many switches longer than the longest old route a new route through a changed switch may be,
-    /// with `left` switches to the end of the trace and `before` hops to the merge point on the old route.
+    /// Upper bound of the switches by which a new route through a changed switch exceeds the longest
+    /// old one, with `left` switches to the end of the trace and `before` hops to the merge point on the old route.
     fn excess(&self, left: u32, before: u32) -> i32 {
         left as i32 - (SWITCHES_FROM_MERGE_POINT + before) as i32
     }
@@ -214,7 +214,7 @@ impl<'a> RouteTracer<'a> {
         switches.iter().map(read).collect()
     }
 
-    /// Begins with a destination.
+    /// Starts a new destination and marks its changed switches.
     fn begin(&mut self, changed: &[(u16, u32)]) {
         let Scratch { stamp, carried, .. } = &mut *self.scratch;
         *stamp += 1;

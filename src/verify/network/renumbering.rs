@@ -1,6 +1,6 @@
 //! The numbers of switches and ports in another snapshot of the fabric.
 //!
-//! Channels, and everything counted by them, keep their numbers. A switch that disappeared is retained as a
+//! Channels, and everything indexed by them, keep their numbers. A switch that disappeared is retained as a
 //! *removed switch*: it is numbered after the switches of the snapshot, and its port slots follow those of the
 //! snapshot. Old routes through it can still be followed, and its channels are taken up again when it
 //! returns.

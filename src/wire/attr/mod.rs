@@ -15,7 +15,7 @@ pub use sm_info::{SmInfo, SmState};
 pub use switch_info::SwitchInfo;
 
 /// Attribute identifiers of subnet management (IBA vol. 1, table 121 "Subnet management
-/// attributes"), and those general ones that appear in its classes.
+/// attributes"), and of the common attributes that its classes use.
 pub struct AttrId;
 
 impl AttrId {

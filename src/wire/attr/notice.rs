@@ -1,4 +1,4 @@
-//! Notice, what traps carry: IBA vol. 1, 13.4.8.2 and 14.2.5.1.
+//! Notice, the data of a trap: IBA vol. 1, 13.4.8.2 and 14.2.5.1.
 
 use crate::ids::{Gid, Lid, PortNum};
 use crate::wire::bits::record;
@@ -11,7 +11,7 @@ record! {
         is_generic, set_is_generic: bool = 0, 1;
         /// 0 fatal, 1 urgent, 2 security, 3 subnet management, 4 informational, 0x7F empty.
         notice_type, set_notice_type: u8 = 1, 7;
-        /// Kind of node that sent it (1 CA, 2 switch, 3 router, 4 class manager), or a vendor.
+        /// Kind of node that sent it (1 CA, 2 switch, 3 router, 4 class manager), or a vendor ID.
         producer_type, set_producer_type: u32 = 8, 24;
         /// Trap number, see [`TrapNumber`], or a device identifier.
         trap_number, set_trap_number: u16 = 32, 16;

@@ -5,7 +5,7 @@ use crate::wire::bits::{Field, record};
 use std::fmt;
 
 record! {
-    /// PortInfo, IBA vol. 1, 14.2.5.6. Codes stay codes here: an MTU of 4 means 2048 bytes.
+    /// PortInfo, IBA vol. 1, 14.2.5.6. Coded fields are not decoded: an MTU of 4 means 2048 bytes.
     pub struct PortInfo[64] {
         m_key, set_m_key: u64 = 0, 64;
         gid_prefix, set_gid_prefix: u64 = 64, 64;
@@ -58,7 +58,7 @@ record! {
         init_type_reply, set_init_type_reply: u8 = 328, 4;
         /// Largest MTU supported, a code.
         mtu_cap, set_mtu_cap: u8 = 332, 4;
-        /// Packets dropped in sequence until VLStalled.
+        /// Number of packets dropped in sequence after which a VL becomes VLStalled.
         vl_stall_count, set_vl_stall_count: u8 = 336, 3;
         /// Head-of-queue lifetime: 4.096 us * 2^code.
         hoq_life, set_hoq_life: u8 = 339, 5;
@@ -253,7 +253,7 @@ impl PortInfo {
     }
 
     /// The rate code of the link in use (IBA vol. 1, 15.2.5.16, PathRecord Rate): 2 = 2.5 Gb/s,
-    /// 3 = 10, 6 = 20, 7 = 40, 16 = 100 …; 2 if the fields make no sense.
+    /// 3 = 10, 6 = 20, 7 = 40, 16 = 100 …; 2 if the fields are invalid.
     pub fn rate_code(&self) -> u8 {
         let width = match self.link_width_active() {
             LinkWidth::X1 => 0,

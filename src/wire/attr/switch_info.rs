@@ -13,19 +13,19 @@ record! {
         multicast_fdb_cap, set_multicast_fdb_cap: u16 = 32, 16;
         /// LinearFDBTop: the highest LID that is forwarded.
         linear_fdb_top, set_linear_fdb_top: u16 = 48, 16;
-        /// Port for LIDs a random table lacks.
+        /// Output port for LIDs without an entry in a random forwarding table.
         default_port, set_default_port: u8 = 64, 8;
-        /// Port for MLIDs without an entry.
+        /// Output port for MLIDs without an entry.
         default_mcast_primary, set_default_mcast_primary: u8 = 72, 8;
-        /// Port for MLIDs without an entry that arrive through the default primary port.
+        /// Output port for MLIDs without an entry that arrive through the default primary port.
         default_mcast_not_primary, set_default_mcast_not_primary: u8 = 80, 8;
         /// Lifetime of a packet in the switch: 4.096 us * 2^code.
         life_time_value, set_life_time_value: u8 = 88, 5;
         /// Set by the switch when a port changed state; writing 1 clears it.
         port_state_change, set_port_state_change: bool = 93, 1;
-        /// Optimized programming of SL to VL tables.
+        /// Support of OptimizedSLtoVLMappingProgramming.
         optimized_sl2vl, set_optimized_sl2vl: u8 = 94, 2;
-        /// LIDs a port of a random table can hold.
+        /// Maximum number of LIDs per port in a random forwarding table.
         lids_per_port, set_lids_per_port: u16 = 96, 16;
         /// Entries of the P_Key table of each external port.
         partition_enforcement_cap, set_partition_enforcement_cap: u16 = 112, 16;

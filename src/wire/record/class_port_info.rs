@@ -17,11 +17,11 @@ record! {
         capability_mask2, set_capability_mask2: u32 = 32, 27;
         /// Longest time until a response: 4.096 us * 2^value.
         resp_time_value, set_resp_time_value: u8 = 59, 5;
-        /// LID to turn to instead; 0 if there is no redirection.
+        /// LID of the redirection; 0 if there is none.
         redirect_lid, set_redirect_lid: Lid = 224, 16;
         /// P_Key of the redirection.
         redirect_pkey, set_redirect_pkey: Pkey = 240, 16;
-        /// Queue pair for that, 24 bits.
+        /// Queue pair of the redirection, 24 bits.
         redirect_qp, set_redirect_qp: u32 = 264, 24;
         /// Q_Key of the redirection.
         redirect_qkey, set_redirect_qkey: u32 = 288, 32;
@@ -38,9 +38,9 @@ components!(ClassPortInfo, reserved [] {});
 pub struct ClassCap;
 
 impl ClassCap {
-    /// Get and Set of Notice.
+    /// Get and Set of Notice are supported.
     pub const NOTICE: u16 = 1 << 1;
-    /// The optional records.
+    /// The optional records are supported.
     pub const OPTIONAL_RECORDS: u16 = 1 << 8;
     /// Multicast groups for unreliable datagrams.
     pub const UD_MULTICAST: u16 = 1 << 9;

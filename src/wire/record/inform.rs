@@ -8,23 +8,23 @@ use crate::wire::bits::record;
 record! {
     /// InformInfo, IBA vol. 1, 13.4.8.3.
     pub struct InformInfo[40] {
-        /// First LID of the sources meant; 0xFFFF all.
+        /// First LID of the range of sources; 0xFFFF stands for all.
         lid_range_begin, set_lid_range_begin: Lid = 128, 16;
-        /// Last LID of the sources meant.
+        /// Last LID of the range of sources.
         lid_range_end, set_lid_range_end: Lid = 144, 16;
-        /// Notices named by the specification, not by a vendor.
+        /// 1 for notices defined by the specification, 0 for those of a vendor.
         is_generic, set_is_generic: u8 = 176, 8;
         /// 1 subscribes, 0 ends a subscription.
         subscribe, set_subscribe: u8 = 184, 8;
-        /// Type of the notices; 0xFFFF all.
+        /// Type of the notices; 0xFFFF stands for all.
         notice_type, set_notice_type: u16 = 192, 16;
-        /// Trap number or device; 0xFFFF all.
+        /// Trap number or device ID; 0xFFFF stands for all.
         trap_number, set_trap_number: u16 = 208, 16;
         /// Queue pair of the subscriber, 24 bits.
         qpn, set_qpn: u32 = 224, 24;
         /// Response time of the subscriber: 4.096 us * 2^value.
         resp_time_value, set_resp_time_value: u8 = 251, 5;
-        /// Kind of node that produces the notices, or a vendor; 0xFFFFFF all.
+        /// Kind of node that produces the notices, or a vendor ID; 0xFFFFFF stands for all.
         producer_type, set_producer_type: u32 = 264, 24;
     }
 }

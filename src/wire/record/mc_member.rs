@@ -35,7 +35,7 @@ record! {
         scope, set_scope: u8 = 384, 4;
         /// Join states of the port.
         join_state, set_join_state: JoinState = 388, 4;
-        /// Another port sent the join.
+        /// True if another port sent the join.
         proxy_join, set_proxy_join: bool = 392, 1;
     }
 }

@@ -13,9 +13,9 @@ record! {
         flow_label, set_flow_label: u32 = 4, 20;
         hop_limit, set_hop_limit: u8 = 24, 8;
         traffic_class, set_traffic_class: u8 = 32, 8;
-        /// Only paths whose way back is the same.
+        /// Only reversible paths are wanted.
         reversible, set_reversible: bool = 40, 1;
-        /// The most paths wanted.
+        /// Maximum number of paths in the response.
         numb_path, set_numb_path: u8 = 41, 7;
         pkey, set_pkey: Pkey = 48, 16;
         qos_class, set_qos_class: u16 = 64, 12;
@@ -31,15 +31,15 @@ record! {
         packet_life_selector, set_packet_life_selector: Selector = 96, 2;
         /// Packet lifetime: 4.096 us * 2^value.
         packet_life, set_packet_life: u8 = 98, 6;
-        /// High byte of the service the paths are for.
+        /// High byte of the ServiceID.
         service_id_msb, set_service_id_msb: u8 = 104, 8;
-        /// How much the paths are to be independent of each other.
+        /// IndependenceSelector: how far the paths are to avoid common points of failure.
         independence, set_independence: u8 = 112, 2;
         /// Number of GIDs of sources.
         sgid_count, set_sgid_count: u8 = 120, 8;
         /// Number of GIDs of destinations.
         dgid_count, set_dgid_count: u8 = 128, 8;
-        /// The other 7 bytes of the service the paths are for.
+        /// The lower 7 bytes of the ServiceID.
         service_id_lsb, set_service_id_lsb: u64 = 136, 56;
     }
 }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every component has the same value in the path asked for, under its name there.
+        /// Asserts that each component has the same value in the PathRecord of `each_path`.
         #[test]
         fn nothing_asked_for_is_lost(bytes: [u8; 24], mask: u64) {
             let wanted = MultiPathRecord::parse(&bytes);

@@ -7,7 +7,7 @@ use crate::wire::bits::{Field, record};
 record! {
     /// PathRecord, IBA vol. 1, 15.2.5.16.
     pub struct PathRecord[64] {
-        /// Service the path is for.
+        /// ServiceID of the service that is to use the path.
         service_id, set_service_id: u64 = 0, 64;
         /// LID of the destination.
         dlid, set_dlid: Lid = 320, 16;
@@ -19,7 +19,7 @@ record! {
         traffic_class, set_traffic_class: u8 = 384, 8;
         /// The reverse path has the same parameters, with LIDs exchanged.
         reversible, set_reversible: bool = 392, 1;
-        /// In queries: the most paths wanted per pair of ports.
+        /// In queries: maximum number of paths per pair of ports.
         numb_path, set_numb_path: u8 = 393, 7;
         pkey, set_pkey: Pkey = 400, 16;
         qos_class, set_qos_class: u16 = 416, 12;

@@ -110,8 +110,8 @@ mod tests {
         assert_eq!(record.port_info(), info);
     }
 
-    /// Every component names the field of PortInfo that it should: setting the field to all
-    /// ones changes just the component's bits.
+    /// Asserts that each component covers its field of PortInfo: setting the field to all ones
+    /// changes just the bits of the component.
     #[test]
     fn components_lie_on_their_fields() {
         type Setter = fn(&mut PortInfo);

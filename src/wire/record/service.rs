@@ -11,7 +11,7 @@ record! {
         id, set_id: u64 = 0, 64;
         /// Partition of the service.
         pkey, set_pkey: Pkey = 192, 16;
-        /// Seconds that the record has left; [`Self::NO_END`] if it stays.
+        /// Remaining lifetime of the record in seconds; [`Self::NO_END`] if unlimited.
         lease, set_lease: u32 = 224, 32;
         /// First half of the service's data of 64 bits.
         data64_0, set_data64_0: u64 = 1280, 64;

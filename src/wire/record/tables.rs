@@ -1,4 +1,4 @@
-//! The records that are a LID and one block or attribute of a device: links, SwitchInfo,
+//! The records that consist of a LID and one block or attribute of a device: links, SwitchInfo,
 //! forwarding tables, SL to VL, VL arbitration, P_Keys, GUIDs.
 
 use super::components;

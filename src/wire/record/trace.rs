@@ -6,7 +6,7 @@ use crate::wire::bits::record;
 
 record! {
     /// TraceRecord, IBA vol. 1, 15.2.5.19: one node of a path. IDs can be compared with
-    /// those of records of the same IDGeneration and mean nothing else; 0 stands for none.
+    /// those of records of the same IDGeneration and have no other meaning; 0 stands for none.
     pub struct TraceRecord[48] {
         /// Prefix of the subnet's GIDs.
         gid_prefix, set_gid_prefix: u64 = 0, 64;
@@ -15,15 +15,15 @@ record! {
         /// NodeType as in NodeInfo.
         node_type, set_node_type: NodeKind = 88, 8;
         node_id, set_node_id: u64 = 96, 64;
-        /// The chassis it is in.
+        /// ID of the chassis of the node.
         chassis_id, set_chassis_id: u64 = 160, 64;
-        /// Ingress port; 0 at the source.
+        /// ID of the ingress port; 0 at the source.
         entry_port_id, set_entry_port_id: u64 = 224, 64;
-        /// Egress port; 0 at the destination.
+        /// ID of the egress port; 0 at the destination.
         exit_port_id, set_exit_port_id: u64 = 288, 64;
-        /// Number of the former.
+        /// Port number of the ingress port.
         entry_port, set_entry_port: u8 = 352, 8;
-        /// Number of the latter.
+        /// Port number of the egress port.
         exit_port, set_exit_port: u8 = 360, 8;
     }
 }
