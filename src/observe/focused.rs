@@ -28,7 +28,7 @@ pub async fn sweep(
     let before = cables(&queries.state);
     let suspects: Vec<usize> =
         suspects.iter().filter_map(|&guid| queries.state.find(guid)).collect();
-    // These queries come first: lost ones occupy the limited window until their timeout.
+    // The parents are queried first, since lost queries occupy the window until they time out.
     suspects.iter().for_each(|&node| query_parent(&mut queries, node));
     suspects.iter().for_each(|&node| queries.query_switch(node));
     queries.run_deferring_cut_routes().await;

@@ -3,9 +3,9 @@
 //! After the loss of a cable, the routes to a LID differ on a short part and are the same from there on.
 //! Let the old entries of all changed switches lead, through changed switches only, to one and the same
 //! unchanged switch, the *exit*. The old route from the exit to the destination passes no changed switch,
-//! because old routes have no loops. The first switch on this rest of the route that the new routes
-//! reach as well is the *merge point*: packets from there take the old route and arrive as before, with
-//! the same triples behind it. Nothing behind the merge point needs tracing.
+//! because old routes have no loops. A switch on this rest of the route that the new routes reach as
+//! well is the *merge point*: packets from there take the old route and arrive as before, with the same
+//! triples behind it. Nothing behind the merge point needs tracing.
 
 use super::changed_routes::ChangedRoutes;
 use crate::ids::Lid;
