@@ -117,7 +117,7 @@ impl Program {
         let socket = cluster.file("sim.sock");
         let folder = cluster.file("nodes");
         std::fs::create_dir_all(&folder).expect("a folder");
-        // Left by an earlier run.
+        // An earlier run may have left its socket.
         let _ = std::fs::remove_file(&socket);
         let listener = Listener::bind(&socket).expect("a socket");
         let node = cluster.shape.host_guid([0, 0, 0], 0);
@@ -137,8 +137,8 @@ impl Program {
         command.args(["-R", "torus-2QoS", "-Q", "--torus_config"]);
         command.arg(cluster.file("torus-2QoS.conf")).arg("-f").arg(&log);
         if !ours {
-            // With a limit opensm stops for good now and then, when switches reply and report
-            // faster than it counts the requests on the wire.
+            // With a limit of SMPs in flight opensm sometimes hangs for good, when switches reply
+            // and send traps faster than it counts the requests on the wire.
             command.args(["-n", "0"]);
         }
         let process = command

@@ -70,7 +70,8 @@ async fn run(shape: &str, hosts: u8, rounds: u32) {
     sm.stop().await;
 }
 
-/// [`written`] for an event that follows another one at once.
+/// [`written`] for an event `second`, which happens as soon as the daemon writes the first block
+/// for the event `first`.
 async fn written_second(
     cluster: &SimCluster,
     first: impl FnOnce() -> bool,

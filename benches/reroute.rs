@@ -118,7 +118,8 @@ impl Running {
         }
     }
 
-    /// P_Key tables by port slot. Those of other hosts do not matter here.
+    /// P_Key tables by port slot; empty tables for a fabric with other ports, whose P_Keys do not
+    /// matter here.
     fn pkeys_of(&self, fabric: &Fabric) -> Arc<Vec<Vec<PkeyBlock>>> {
         match fabric.ports().len() {
             same if same == self.pkeys.len() => self.pkeys.clone(),
@@ -191,7 +192,7 @@ impl Running {
         plan_and_verify(&input, None, &Checks::new(true)).expect("it is routed")
     }
 
-    /// The state in force after that.
+    /// The plan in force and its baseline once the plan for `fabric` has been applied.
     fn after(&self, fabric: &Fabric, force: &Force) -> Force {
         let judged = self.plan_and_verify(fabric, force);
         let inputs = self.inputs(fabric, &force.memory);

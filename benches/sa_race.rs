@@ -61,7 +61,7 @@ fn hosts_of(shape: &Shape) -> Vec<Gid> {
     all.map(|(at, host)| Gid::new(PREFIX, Guid(shape.host_guid(at, host).0 + 1))).collect()
 }
 
-/// How a request names the ends of a path.
+/// Kind of address by which a request names the ends of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Gid,
@@ -98,12 +98,12 @@ struct Asking {
     hosts: Vec<Gid>,
     /// LIDs by host, as learned from replies.
     lids: Vec<Lid>,
-    /// The hosts that are still to be asked for once each, to learn their LIDs.
+    /// The hosts whose LIDs are not known yet; one request for each learns its LID.
     unknown: std::ops::Range<usize>,
     random: u64,
     window: Vec<Place>,
     tally: Tally,
-    /// Set when no more requests are to be sent.
+    /// True once no more requests are sent.
     over: bool,
 }
 

@@ -69,7 +69,7 @@ fn inbound(from: Address, mad: Vec<u8>) -> Inbound {
     Inbound { agent: Agent::Sa, from, mad, arrived: tokio::time::Instant::now() }
 }
 
-/// Requests from all hosts about all others.
+/// `REQUESTS` path requests between hosts from all over the fabric.
 fn requests(subnet: &Subnet) -> Vec<(Address, Vec<u8>)> {
     let request = |ends: [PortId; 2]| {
         let guids: [Guid; 2] = ends.map(|port| subnet.fabric.port(port).guid);
@@ -223,7 +223,7 @@ impl MadPort for LatencyRecorder {
     }
 }
 
-/// A fixed number of requests in every millisecond, evenly in twenty lots.
+/// Latency at a fixed rate: the requests of each millisecond arrive in twenty evenly spaced lots.
 pub(crate) fn pace() {
     const LOTS_PER_MILLISECOND: u64 = 20;
     let subnet = Arc::new(torus([8; 3], 2));

@@ -48,7 +48,7 @@ pub fn is_enabled() -> bool {
 /// ENODEV if there is no simulator, or it has no such node.
 pub fn current() -> Result<&'static Connection, Errno> {
     let current = CURRENT.load(Ordering::Acquire);
-    // SAFETY: connections are never freed; there are few of them.
+    // SAFETY: a connection is never freed once it is in `CURRENT`; a process makes few of them.
     if let Some(connection) = unsafe { current.as_ref() }
         && inode(connection.fd) == Some(connection.inode)
     {
@@ -65,7 +65,8 @@ pub fn current() -> Result<&'static Connection, Errno> {
         // SAFETY: as above.
         Ok(_) => Ok(unsafe { &*connection }),
         Err(other) => {
-            // SAFETY: no other thread has this connection; that of another thread is not null.
+            // SAFETY: `connection` was not stored in `CURRENT`, so no other thread uses it; the
+            // connection that another thread stored is never freed.
             unsafe {
                 real::close(Box::from_raw(connection).fd);
                 other.as_ref().ok_or(Errno(libc::EAGAIN))
@@ -161,8 +162,8 @@ impl Connection {
 }
 
 impl Connection {
-    /// Makes the next request connect again, to a new simulator perhaps. The descriptor stays open:
-    /// other threads may be waiting on it.
+    /// Makes the next request connect again, perhaps to a new simulator. The descriptor stays open,
+    /// because other threads may be waiting on it.
     fn drop_current(&self) {
         let this = std::ptr::from_ref(self).cast_mut();
         // Another thread may have done the same.

@@ -12,7 +12,7 @@ use crate::socket::receive_some;
 use libc::{c_int, c_ulong, c_void, pollfd, size_t, ssize_t};
 use std::os::fd::RawFd;
 
-/// Size of a MAD in bytes; of a longer RMPP message, the first segment.
+/// Size in bytes of a MAD, and of the first segment of a longer RMPP message.
 const MAD_SIZE: usize = 256;
 /// `RDMA_IOCTL_MAGIC`, the type of all ioctl requests of umad devices.
 const UMAD_MAGIC: c_ulong = 0x1B;

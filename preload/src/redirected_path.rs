@@ -39,7 +39,7 @@ pub unsafe fn redirect(path: *const c_char) -> Option<Result<RedirectedPath, Err
     if path.is_null() {
         return None;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: required of the caller.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
     let kind = paths::kind(path)?;
     if !connection::is_enabled() {

@@ -67,7 +67,8 @@ impl From<clap::Error> for UsageError {
     /// Takes the message without clap's prefix and final hint, and without the usage line unless
     /// an argument is missing.
     fn from(mut error: clap::Error) -> Self {
-        // OpenSM ignores operands: they are no way to pass a word that looks like an option.
+        // clap suggests `--` before a word that looks like an option. The word would then be an
+        // operand, which the daemon ignores like OpenSM.
         error.remove(ContextKind::Suggested);
         let text = error.to_string();
         let text = text.split("\n\nFor more information").next().unwrap_or_default();

@@ -6,7 +6,7 @@
 //! * [`qos_policy`] reads qos-policy.conf;
 //! * [`prefix_routes`] reads prefix-routes.conf;
 //! * [`guid_lists`]: files of GUIDs that tune routing;
-//! * [`guid2lid`]: the file of LIDs assigned before;
+//! * [`guid2lid`]: the LIDs assigned in earlier runs;
 //! * [`files`]: opens and parses the files that the options name;
 //! * [`text_file`]: reads UTF-8 files;
 //! * [`diagnostic`] and [`excerpt`]: findings, and their display with the line of the file;

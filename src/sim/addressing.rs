@@ -1,13 +1,13 @@
-//! Translation of a sender's address of the receiver into the receiver's address of the sender:
-//! LIDs with path bits, P_Key and GID indexes.
+//! Address of the sender of a MAD as its receiver sees it: LIDs with path bits, P_Key and GID
+//! indexes.
 
 use crate::ids::{Gid, Pkey};
 use crate::sim::devices::Devices;
 use crate::transport::{Address, Grh};
 
 impl Devices {
-    /// Source address, at the end port `at`, of a MAD that the port of `from` sent to `to`. `None`
-    /// if `at` drops the MAD: the QP is wrong, or the ports share no partition.
+    /// Source address that the end port `at` sees for a MAD that the port of `from` sent to `to`.
+    /// `None` if `at` drops the MAD: the QP is wrong, or the ports share no partition.
     pub(in crate::sim) fn source_address(
         &self,
         from: u32,

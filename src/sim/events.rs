@@ -11,7 +11,7 @@ pub(super) enum Event {
     RequestTimeout(RequestKey),
     /// No acknowledgement of an RMPP transfer within its timeout.
     TransferTimeout(TransferKey),
-    /// An RMPP message is incomplete after its total time, or complete and to be forgotten.
+    /// The time to receive an RMPP message, or to remember a complete one, is over.
     ReassemblyTimeout { agent: u32, serial: u64 },
     /// A trap was not repressed within the trap interval.
     RepeatTrap { node: u32, tid: u64 },

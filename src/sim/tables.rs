@@ -1,6 +1,6 @@
 //! Table attributes of the devices: LFT, MFT, SL to VL mapping, VL arbitration, P_Keys, GUIDs.
-//! Every function writes the block `write`, if given, and returns the block as it is then, or `None`
-//! if the attribute modifier is out of range for the device.
+//! Each function stores the block `write`, if given, and returns the resulting block, or `None` if
+//! the attribute modifier is out of range for the device.
 
 use super::devices::{Devices, FACTORY_SL2VL};
 use crate::ids::PortNum;

@@ -41,7 +41,7 @@ impl SimCluster {
         Self::wired(shape, topology, hardware, seed)
     }
 
-    /// A fabric with the links of a shape, and maybe other node names.
+    /// A fabric of `topology`, which has the links of `shape` and may have other node names.
     pub fn wired(shape: Shape, topology: Topology, hardware: Hardware, seed: u64) -> Self {
         let fabric = SimFabric::new(&topology, hardware, seed);
         if std::env::var_os("TORUS_SM_LOG").is_some() {
@@ -107,7 +107,7 @@ impl SimCluster {
         self.start_behind(at, options, reload, |port| port)
     }
 
-    /// Starts a daemon behind a port that `wrap` makes of the host's port.
+    /// Starts a daemon on the host's port as wrapped by `wrap`.
     pub fn start_behind(
         &self,
         at: [u16; 3],
@@ -119,8 +119,8 @@ impl SimCluster {
         self.open(at, (options, reload), wrap, (main, ServerThreads::default()))
     }
 
-    /// Starts a daemon on the runtime `main`, with the servers on theirs. The fabric is simulated
-    /// on the caller's runtime.
+    /// Starts a daemon on the runtime `main`, with its servers as `desks` specifies. The fabric is
+    /// simulated on the caller's runtime.
     pub fn start_on(
         &self,
         at: [u16; 3],

@@ -72,8 +72,8 @@ fn the_examples_of_our_manual_are_right() {
     assert_eq!(count, 3);
 }
 
-/// The cases that opensm(8) calls equivalent: no rule for the default partition, no file, and
-/// OpenSM before it had partitions.
+/// The cases that opensm(8) calls equivalent: a file without a rule for the default partition, no
+/// file, and the behaviour of OpenSM versions without partitions.
 #[test]
 fn rules_that_the_manual_calls_equivalent_agree() {
     let shape = Shape { hosts: 2, router: true, ..Shape::torus([3, 1, 1]) };

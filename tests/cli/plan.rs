@@ -243,7 +243,7 @@ fn what_if_agrees_with_separate_runs() {
         let lids = |report: &Value| report["lids"]["count"].as_u64().expect("a count");
         let gone = if option[0] == "--missing-switch" { 2 } else { 0 };
         if is_routed {
-            // Hosts of a switch that lost its place remain, but are unreachable.
+            // Hosts of a switch that cannot be placed any more remain, but are unreachable.
             let left_out = alone["checks"]["left_out"].as_array().expect("a list").len() as u64;
             let cut_off = lids(&report) - lids(&alone) - gone + left_out;
             assert_eq!(failure["cut_off"], cut_off, "{option:?}");

@@ -142,7 +142,7 @@ async fn survive(seed: u64) -> Result<Duration, String> {
     if let Err(faults) = recovered(&cluster, &sm).await {
         return told("not recovered", &faults);
     }
-    // It stays that way, and no work is left.
+    // The subnet stays up, and no work is left.
     sleep(RECOVERY_TIMEOUT).await;
     let faults = cluster.faults(&sm);
     if !faults.is_empty() {
@@ -261,7 +261,7 @@ async fn the_daemon_survives_2000_console_faults() {
         let line = storm.line();
         match console::run_line(&cluster.fabric, &line) {
             Ok(_) => done += 1,
-            // Such as plugging in a link that is plugged in.
+            // The command was rejected, such as plugging in a link that is plugged in.
             Err(_) => {
                 refused += 1;
                 if line.starts_with("swap") {
@@ -273,7 +273,7 @@ async fn the_daemon_survives_2000_console_faults() {
         sleep(Duration::from_millis(storm.dice.below(100))).await;
     }
     let run = |line: &str| console::run_line(&cluster.fabric, line).expect(line);
-    // Links that still flap come to rest.
+    // Links that still flap become stable.
     sleep(Duration::from_secs(10)).await;
     storm.undo.iter().rev().for_each(|line| drop(run(line)));
     run("repair");

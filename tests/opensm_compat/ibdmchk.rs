@@ -124,10 +124,10 @@ fn degraded_and_odd_tori_have_all_paths_and_no_credit_loop() {
 }
 
 /// Each failure of a single switch or link of three tori, or a sample unless `TORUS_ALL_FAILURES`
-/// is 1: all paths, and no credit loop. With a group of all, we find one around switches in the row
-/// of the trunk of its tree, which OpenSM's tree closes as well: see torus-2QoS(8). ibdmchk does
-/// not find these, because it assumes that multicast packets keep their VL at every turn, whatever
-/// the SL to VL tables say.
+/// is 1, leaves all paths and no credit loop. With all channel adapters in a multicast group,
+/// torus-sm finds a credit loop after the loss of a switch in the row of the tree's trunk; OpenSM's
+/// tree closes the same loop, see torus-2QoS(8). ibdmchk does not find it, because it assumes that
+/// multicast packets keep their VL at every turn, whatever the SL to VL tables say.
 #[test]
 fn single_failures_leave_all_paths_and_no_credit_loop() {
     if testkit::tool("ibdmchk").is_none() {

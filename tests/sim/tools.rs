@@ -225,7 +225,8 @@ fn services_of_torus_sm_pass_osmtest() {
     std::thread::scope(|scope| {
         scope.spawn(|| pass("a"));
         let sim = pass("s");
-        // Groups created and deleted beside those of other clients, then until the table is full.
+        // osmtest creates and deletes groups beside those of other clients, then creates groups
+        // until the table is full.
         for mode in ["2", "3", "4"] {
             let output = sim.ask("osmtest", &["-f", "m", "-M", mode]);
             assert!(output.contains("PASS") && !output.contains("FAIL"), "-M {mode}:\n{output}");

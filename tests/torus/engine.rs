@@ -188,8 +188,8 @@ fn a_missing_multicast_root_is_rejected_with_a_reason() {
     let neighbour = shape.switch_guid([1, 0, 0]);
     let first = format!("switch 2,0,0 (missing, +x from 1,0,0 (GUID {neighbour} \"sw 1,0,0\"))");
     assert!(error.text.contains(&format!("missing: {first}, switch 2,0,1 (")), "{}", error.text);
-    // Rings and holes are no obstacle. One of the switches completes a plane, but no face by which
-    // it alone could be placed.
+    // Rings and holes do not prevent routing here. One switch alone would complete a plane, but no
+    // face by which it could be placed, so two repairs are needed.
     let advice = &refusal.notes.last().unwrap().text;
     let start = format!("repair first, in this order: (1) {first}, (2) switch 2,0,1 (");
     assert!(advice.starts_with(&start) && !advice.contains("(3)"), "{advice}");

@@ -90,7 +90,7 @@ impl DaemonArgs {
                 self.set("force_log_flush", "TRUE")?;
             }
             Effect::Debug => self.take_debug(value)?,
-            // clap answers these itself.
+            // clap handles these itself.
             Effect::Help | Effect::Version => {}
         }
         Ok(())

@@ -244,7 +244,7 @@ impl DaemonOption {
                 .value_name(name)
                 .allow_hyphen_values(true)
                 .value_parser(ValueParser::new(move |value: &str| effect.check(value))),
-            // An occurrence without a value would have no index to order it by.
+            // The empty value gives each occurrence an index, by which `given` orders the options.
             (_, None) => arg.action(ArgAction::Append).num_args(0).default_missing_value(""),
         }
     }
@@ -280,8 +280,8 @@ pub(crate) fn hide(command: clap::Command) -> clap::Command {
     })
 }
 
-/// The options on the command line with their values, in order of appearance: `-v` builds on what
-/// stands before it.
+/// The options on the command line with their values, in order of appearance: the effect of `-v`
+/// depends on the options before it.
 pub(super) fn given(matches: &ArgMatches) -> Vec<(Effect, String)> {
     let mut given = Vec::new();
     for option in OPTIONS {

@@ -5,7 +5,7 @@ use super::value::PartEnforce;
 use super::{Key, Options, Reload, Support, TABLE};
 use crate::notes::Note;
 
-/// Limit of MADs in flight that stands for none.
+/// Value of `max_wire_smps` that means no limit.
 const UNLIMITED: u32 = 0x7fff_ffff;
 
 impl Options {
@@ -28,7 +28,7 @@ impl Options {
         notes
     }
 
-    /// Sweeps renew the leases of M_Keys, so that the interval must be shorter than the lease.
+    /// Makes the sweep interval shorter than the lease of M_Keys, because sweeps renew the leases.
     fn reconcile_lease(&mut self, notes: &mut Vec<Note>) {
         if self.sweep_interval == 0 {
             self.sweep_interval = u32::from(self.m_key_lease_period).saturating_sub(1).max(1);

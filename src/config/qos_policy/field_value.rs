@@ -20,12 +20,12 @@ pub(super) struct FieldValue<'a, 'p> {
 }
 
 impl<'a> FieldValue<'a, '_> {
-    /// The text as it is.
+    /// The text of the first line without outer quotes; `None` if there is no value.
     pub(super) fn words(&self) -> Option<String> {
         self.parts.first().map(|part| part.text().trim_matches('"').to_owned())
     }
 
-    /// The items between commas.
+    /// The items between commas; reports an error if there are none.
     fn items(&self, diagnostics: &mut Diagnostics<'_>) -> Vec<Span<'a>> {
         let items: Vec<_> = self
             .parts

@@ -1,4 +1,4 @@
-//! Quotation marks in values. Those of word processors count, too.
+//! Quotation marks in values: straight ones, and the curly ones that word processors insert.
 
 use crate::config::span::Span;
 

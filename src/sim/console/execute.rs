@@ -80,7 +80,7 @@ fn change(net: &mut Net, command: ConsoleCommand) -> Result<(), ConsoleError> {
         }
         ConsoleCommand::Guid(name, guid) => return set_reported_guid(net, &name, guid),
         ConsoleCommand::BaseLid(name, lid, lmc) => return set_base_lid(net, &name, lid, lmc),
-        // All others only show something.
+        // `execute` handles the commands that change nothing.
         _ => {}
     }
     Ok(())
@@ -259,7 +259,8 @@ fn set_base_lid(
     if let Some(lmc) = lmc {
         info.set_lmc(lmc);
     }
-    // Make the subnet manager notice: by the switch itself or the one at the other end of the link.
+    // PortStateChange of the neighbouring switch, or of this port's own switch if it has no link,
+    // makes the subnet manager notice.
     let neighbour = net.devices.linked_peer(slot).unwrap_or(slot);
     net.devices.record_state_change(neighbour);
     Ok(())

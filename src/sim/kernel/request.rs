@@ -9,8 +9,8 @@ use std::hash::{Hash, Hasher};
 /// Identifies a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::sim) struct RequestKey {
-    /// Not implied by the transaction ID: responses that expect a response themselves have the
-    /// transaction ID of another agent.
+    /// Number of the agent. The transaction ID does not imply it: a response that expects a
+    /// response itself has the transaction ID of another agent.
     pub(in crate::sim) agent: u32,
     pub(in crate::sim) tid: u64,
     pub(in crate::sim) class: u8,

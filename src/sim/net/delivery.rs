@@ -88,7 +88,7 @@ impl Net {
     }
 
     /// Handles a general-services MAD received through the port `slot`. As in Linux, the device's
-    /// own agent is asked first; MADs that it does not answer go to programs.
+    /// own agent gets it first; MADs that this agent does not answer go to programs.
     fn receive_gmp(&mut self, slot: u32, from: Address, mad: Mad) {
         let (node, end_port) = (self.devices.port(slot).node, self.devices.end_port(slot));
         let header = mad.header();
@@ -195,7 +195,7 @@ impl Net {
     }
 }
 
-/// Sets the hop pointer of a directed-route request that has arrived to where its response starts.
+/// Sets the hop pointer of a received directed-route request to the start of its return path.
 fn set_return_hop_pointer(mad: &mut Mad) {
     mad.0[HOP_POINTER] = mad.0[HOP_COUNT].saturating_add(1);
 }

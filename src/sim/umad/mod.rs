@@ -30,7 +30,7 @@ pub struct OpenUmad {
 struct State {
     agents: [Option<u32>; MAX_AGENTS],
     has_pkey_index: bool,
-    /// An agent was registered, so that the header size is fixed.
+    /// True once an agent has been registered, which fixes the header size.
     is_used: bool,
 }
 

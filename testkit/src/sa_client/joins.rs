@@ -131,8 +131,8 @@ impl JoinStats {
     }
 }
 
-/// Has every host join (`Method::SET`) or leave (`Method::DELETE`) the groups 0 to `groups`, with at
-/// most `window` requests under way per host. Each host begins with another group.
+/// Lets every host join (`Method::SET`) or leave (`Method::DELETE`) the groups 0 to `groups` - 1,
+/// with at most `window` requests under way per host. Each host begins with a different group.
 pub async fn all(
     fabric: &SimFabric,
     hosts: &[(Guid, Guid)],

@@ -16,8 +16,8 @@ use torus_sm::wire::mad::{Header, Mad};
 /// Time limit for a reply or the timeout of a request, which the port reports.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Has this test program run the ignored test `name` of the module `module` (`module_path!()`) inside
-/// a fabric, by `command`, which runs a program there; its output.
+/// Runs the ignored test `name` of the module `module` (`module_path!()`) of this test program
+/// inside a fabric: `command` starts the program there. Returns its output.
 ///
 /// # Panics
 /// The test fails or does not exist.

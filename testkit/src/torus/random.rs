@@ -60,7 +60,7 @@ pub fn case(seed: u64) -> Case {
     Case { topology, local, config, max_op_vls, lmc }
 }
 
-/// Three radices of 1 to 7 with 3 to 60 switches, and which dimensions are rings.
+/// Three radices of 1 to 7 with 3 to 60 switches in all, and whether each dimension is a ring.
 fn size(random: &mut Random) -> ([usize; 3], [bool; 3]) {
     let radix = loop {
         let mut radix = [(); 3].map(|()| 1 + random.below(7));

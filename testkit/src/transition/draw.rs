@@ -98,8 +98,8 @@ fn topology(dice: &mut Dice) -> Topology {
     topology
 }
 
-/// Makes a snapshot of a fabric at work: all links ACTIVE, all devices with the LIDs and
-/// LinearFDBTops of a plan.
+/// Updates the snapshot to a fabric in operation: all links are ACTIVE, and all devices have the
+/// LIDs and LinearFDBTops of a plan.
 pub fn at_work(fabric: &mut Fabric, lids: &LidTable, tops: &[SwitchInfo]) {
     let ports = fabric.end_ports().filter_map(|port| {
         let mut info = fabric.port(port).info?;
@@ -111,7 +111,7 @@ pub fn at_work(fabric: &mut Fabric, lids: &LidTable, tops: &[SwitchInfo]) {
     fabric.acknowledge(&ports, &switches);
 }
 
-/// Puts the links of a switch port into INIT.
+/// Puts both ends of the link at a switch port into INIT.
 fn darken(fabric: &mut Fabric, slot: PortId) {
     let ends = [Some(slot), fabric.port(slot).peer];
     for end in ends.into_iter().flatten() {
@@ -324,7 +324,7 @@ pub fn scene(dice: &mut Dice) -> Scene {
     Scene { before: Arc::new(before), old: Arc::new(old), fabric, new }
 }
 
-/// Carries the state of a fabric at work over to a new snapshot: LIDs and tables are those of
+/// Carries the state of a running fabric over to a new snapshot: LIDs and tables are those of
 /// `before`, new links are in INIT.
 pub fn go_on(before: &Fabric, fabric: &mut Fabric, new: &Plan) {
     remember(before, fabric, new);

@@ -69,7 +69,7 @@ pub struct Devices<'a> {
     lfts: Vec<Vec<u8>>,
     tops: Vec<u16>,
     mfts: Vec<Masks>,
-    /// Links in INIT have become ACTIVE.
+    /// True once the links in INIT have become ACTIVE.
     ports_are_up: bool,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Devices<'a> {
         devices
     }
 
-    /// Gives a switch the old plan's tables of `there`, a switch of the fabric before.
+    /// Gives a switch the old plan's tables of `there`, its index in the old snapshot.
     pub fn hold(&mut self, switch: SwitchId, there: SwitchId) {
         let scene = self.scene;
         let table = &scene.old.routing.lft(there).0;

@@ -105,8 +105,9 @@ fn trap(client: &Client, lid: Lid, number: u16, tid: u64) {
     client.port.post(&out).expect("the port accepts the MAD");
 }
 
-/// A device that keeps sending traps is heard at intervals: [`MAX_TRAPS_PER_PERIOD`] times, then once in a
-/// [`RATE_PERIOD`]. Traps that reveal keys of others are reported to trusted subscribers only.
+/// Repeated traps of a device are reported at a bounded rate: [`MAX_TRAPS_PER_PERIOD`] times, then
+/// once in a [`RATE_PERIOD`]. Traps that reveal keys of others are reported to trusted subscribers
+/// only.
 #[tokio::test(start_paused = true)]
 async fn notices_of_devices_are_reported_at_a_bounded_rate() {
     let cluster = SimCluster::healthy("3x3x1", 1);

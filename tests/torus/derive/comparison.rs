@@ -1,7 +1,7 @@
 //! Comparison of a derived torus with the true one.
 //!
-//! A reading assumes faults: missing switches and links, and stray ones. A fabric is ambiguous, and
-//! proven to be, if another reading than the true one assumes no more faults than the true one.
+//! Each reading of a fabric as a torus assumes faults: missing switches and links, and stray ones.
+//! A fabric is provably ambiguous if another reading assumes no more faults than the true one.
 //! This module counts the faults from coordinates and links alone, independently of the program.
 
 use super::fixtures::Case;

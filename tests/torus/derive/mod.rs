@@ -121,9 +121,9 @@ fn damaged_fabrics_with_enough_left_are_read_exactly() {
     assert!(compared >= 50, "{compared}");
 }
 
-/// Damaged fabrics, of the first fifty, that are another torus with no more faults, and the reason.
-/// A ring of four is the product of two pairs, so that even a healthy torus that has one can be
-/// read in several ways.
+/// Damaged fabrics among the first fifty that can also be read as another torus with no more
+/// faults, each with the reason. A ring of four is the product of two pairs, so that even a healthy
+/// torus with such a ring can be read in several ways.
 const TIES: [(u64, &str); 8] = [
     (
         0,
@@ -138,8 +138,9 @@ const TIES: [(u64, &str); 8] = [
     (45, "4x4mx4 without three cables: two rings of four are four pairs, and may be paired anew"),
 ];
 
-/// No fabric without a switch or three links is misread. Some can be read as another torus with no
-/// more faults, so that their links do not determine the true one: these are reported as ambiguous.
+/// No fabric that lacks a switch or up to three links is misread. Some can be read as another torus
+/// with no more faults, so that their links do not determine the true one: these are reported as
+/// ambiguous.
 /// `TORUS_DAMAGED_FABRICS` is the number of fabrics, 50 by default.
 #[test]
 fn damaged_fabrics_keep_their_coordinates() {

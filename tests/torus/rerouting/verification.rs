@@ -289,8 +289,8 @@ fn single_links_need_no_full_verification() {
     }
 }
 
-/// The extent of verification for each plan of a sequence of events, with the baseline recomputed
-/// in between or not; and the final torus.
+/// The extent of verification for each plan of a sequence of events, and the final torus. With
+/// `anew` the baseline is recomputed after each event.
 fn looks(shape: &Shape, events: &[Vec<(Part, usize)>], anew: bool) -> (Vec<Extent>, FailingTorus) {
     let (checks, mut ward) = (Checks::new(true), FailingTorus::new(shape));
     let (mut foundation, mut memory): (Option<VerifiedBaseline>, _) = (None, Memory::default());

@@ -165,7 +165,7 @@ async fn an_outstanding_transaction_id_is_rejected() {
     assert!(client.write(to(0), &mad).is_ok());
 }
 
-/// `ibping -S` sends such responses.
+/// `ibping -S` sends responses with a timeout.
 #[tokio::test(start_paused = true)]
 async fn a_response_sent_with_a_timeout_times_out() {
     let fabric = fabric().await;

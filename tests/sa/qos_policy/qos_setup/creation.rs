@@ -138,7 +138,7 @@ fn a_request_beyond_the_level_creates_no_group() {
     assert_eq!((unsaid.pkey(), unsaid.sl()), (Pkey(0x8010), Sl(0)));
 }
 
-/// Hosts create IPoIB's groups like their broadcast group, regardless of the level.
+/// Hosts create IPoIB groups with the parameters of the broadcast group, regardless of the level.
 #[test]
 fn no_policy_blocks_ipoib() {
     let place = subnet(&rules_for_groups());
