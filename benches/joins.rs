@@ -137,8 +137,8 @@ impl Program {
         command.args(["-R", "torus-2QoS", "-Q", "--torus_config"]);
         command.arg(cluster.file("torus-2QoS.conf")).arg("-f").arg(&log);
         if !ours {
-            // With a limit of SMPs in flight opensm sometimes hangs for good, when switches reply
-            // and send traps faster than it counts the requests on the wire.
+            // With a limit of SMPs in flight opensm sometimes hangs, when switches reply and send
+            // traps faster than it counts the requests on the wire.
             command.args(["-n", "0"]);
         }
         let process = command

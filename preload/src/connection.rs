@@ -205,7 +205,6 @@ impl Drop for CancellationDisabled {
     }
 }
 
-/// Sends a frame.
 fn send(fd: RawFd, header: &[u8], parts: &[&[u8]]) -> Result<(), Errno> {
     // One buffer, so that short frames are sent by one call.
     let mut frame = Vec::with_capacity(header.len() + parts.iter().map(|p| p.len()).sum::<usize>());

@@ -20,7 +20,6 @@ const UMAD_MAGIC: c_ulong = 0x1B;
 /// Interval between attempts to open a busy issm device, in microseconds.
 const OPEN_RETRY_INTERVAL: libc::c_uint = 10_000;
 
-/// Opens a device.
 pub fn open(path: &RedirectedPath, flags: c_int) -> Result<RawFd, Errno> {
     if flags & libc::O_DIRECTORY != 0 {
         return Err(Errno(libc::ENOTDIR));

@@ -12,7 +12,6 @@ impl Errno {
         Self(unsafe { *libc::__errno_location() })
     }
 
-    /// Sets errno.
     pub fn set(self) {
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = self.0 }

@@ -1,5 +1,5 @@
-//! The daemon under injected faults: MADs are lost, a switch does not respond, a link flaps; all of
-//! it drawn from a seed, on the paused clock. Once the link is stable, the subnet is up around the
+//! The daemon under injected faults: MADs are lost, a switch does not respond, a link flaps. A seed
+//! determines the faults, and the clock is paused. Once the link is stable, the subnet is up around the
 //! silent switch although MADs are still lost; once the switch responds, all of the subnet is up
 //! with the right tables; and once no MAD is lost any more it stays so.
 //!

@@ -144,7 +144,7 @@ async fn a_rejected_fabric_keeps_its_tables_and_the_reason_is_logged() {
     settle().await;
     assert_eq!(cluster.faults(&sm), [""; 0]);
     let (tables, generation) = (cluster.tables(), sm.generation());
-    // Two links of the ring are lost at once: the sweep that finds out never sees a single loss.
+    // Two links of the ring are lost at once, so that no sweep sees the loss of one alone.
     let [one, other] = [[0, 2, 0], [2, 2, 0]].map(|at| cluster.shape.switch_guid(at));
     let dump = cluster.dir().join("opensm-torus.dump");
     let places = std::fs::read_to_string(&dump).expect("a dump of the torus");

@@ -228,7 +228,7 @@ impl Site {
     }
 
     /// The hosts that receive a packet from the host `from` to the group; an error if a packet
-    /// comes to a node twice or leaves by an unconnected port.
+    /// reaches a node twice or leaves by an unconnected port.
     fn flood(&self, mfts: &Mfts, from: [u16; 3]) -> Result<BTreeSet<u64>, String> {
         let nodes = &self.topology.nodes;
         let peer = |node: usize, port: u8| {

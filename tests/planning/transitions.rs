@@ -1,4 +1,4 @@
-//! Tables of a fabric at work change Set by Set, in any order that the plan of the transition
+//! Tables of a running fabric change Set by Set, in any order that the plan of the transition
 //! allows: no packet circles, no pair loses its connection that has a route before and after, and
 //! in the end the devices hold the plan. Without that order the same changes cause loops and
 //! losses.

@@ -144,7 +144,7 @@ fn groups_are_checked_with_their_own_sls() {
     let without = check(&[]);
     let clean = check(&[everybody(&site.fabric, 0xC000, 0), everybody(&site.fabric, 0xC001, 8)]);
     assert_eq!((&clean.cycle, clean.notes.len()), (&None, without.notes.len()));
-    // On the VLs behind the datelines the tree, which takes the whole way, closes the rings.
+    // With SL 1 the tree spans the whole ring on the VL behind the dateline, which closes a cycle.
     let looped = check(&[everybody(&site.fabric, 0xC000, 0), everybody(&site.fabric, 0xC001, 1)]);
     assert_is_cycle(&site.fabric, looped.cycle.as_ref().expect("a credit loop"));
     assert!(looped.notes.iter().any(|note| note.text.contains("multicast group")));

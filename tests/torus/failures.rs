@@ -40,9 +40,9 @@ fn a_single_failure_leaves_sls_alone_and_makes_no_credit_loop() {
     }
 }
 
-/// The multicast trees are the same as those of OpenSM's torus-2QoS. After the loss of some switches
-/// they close a credit loop with the early turns of unicast routes, which is logged as a warning;
-/// without a failure and after the loss of any single link they do not.
+/// The multicast trees are those of OpenSM's torus-2QoS. After the loss of some switches they close
+/// a credit loop with the early turns of unicast routes, which is logged as a warning; without a
+/// failure and after the loss of any single link they do not.
 #[test]
 fn a_group_of_all_closes_a_loop_around_some_missing_switches_only() {
     let mut closed = Vec::new();

@@ -183,7 +183,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
     )
 }
 
-/// A tree that keeps its switches may change its links.
+/// Crossed links change the links of a multicast tree even if its switches stay the same.
 #[test]
 fn crossed_links_change_the_trees() {
     let shape = Shape { hosts: 2, parallel: 2, ..Shape::torus([4, 4, 3]) };

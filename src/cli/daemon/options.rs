@@ -5,7 +5,6 @@ use clap::builder::ValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches};
 
-/// One option.
 pub(super) struct DaemonOption {
     /// Long names; the first one identifies the option, the others are aliases.
     long: &'static [&'static str],

@@ -71,7 +71,6 @@ impl Net {
         }
     }
 
-    /// Handles a TrapRepress.
     pub(super) fn repress_trap(&mut self, node: u32, tid: u64) {
         if let Some(traps) = self.traps.get_mut(&node) {
             traps.retain(|trap| trap.tid != tid);

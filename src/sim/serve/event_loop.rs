@@ -77,7 +77,6 @@ impl EventLoop {
         }
     }
 
-    /// Waits for events.
     fn wait(&self) -> Vec<(Source, PollFlags)> {
         let idle = PollFlags::empty();
         let (input, output) = (PollFlags::POLLIN, PollFlags::POLLOUT);

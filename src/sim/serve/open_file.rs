@@ -15,7 +15,6 @@ use std::fs::File;
 use std::io::{IoSlice, Seek as _, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
-/// An open device.
 pub(super) enum Device {
     Umad(Box<OpenUmad>),
     Issm { _open: OpenIssm },

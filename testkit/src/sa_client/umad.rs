@@ -87,7 +87,6 @@ impl UmadClient {
         Address::gsi(self.local.sm_lid, Sl(0))
     }
 
-    /// Sends a request.
     pub fn send(&self, (agent, to): (Agent, Address), mad: &[u8], timeout: Duration, retries: u32) {
         let out = Outgoing { agent, to, timeout: Some(timeout), retries, mad };
         self.port.post(&out).expect("the port accepts the request");

@@ -94,7 +94,7 @@ impl<'a> Comparator<'a> {
             paths.into_iter().filter(|path| !self.is_in_parts(path)).collect()
         };
         let dropped = || {
-            // An SL without a path explains a smaller number.
+            // If no path has the SL of such a partition, one answer has fewer paths.
             let (our_known, their_known) = (known(our.clone()), known(their.clone()));
             let has = our_known.len() < our.len() || their_known.len() < their.len();
             let is_rest = our_known == their_known || alike(&our_known, &their_known).is_some();
@@ -111,14 +111,14 @@ impl<'a> Comparator<'a> {
     }
 
     /// True if the SL of a path is that of a partition whose SL is reset. Paths for raw packets
-    /// have it without the key.
+    /// may have such an SL without the P_Key.
     fn is_in_parts(&self, path: &PathRecord) -> bool {
         let base = path.pkey().base();
         self.in_parts.contains(&base) || base == 0 && !self.in_parts.is_empty()
     }
 
-    /// True if two records differ by intended differences only, up to a level: the reverse path;
-    /// membership; SLs of partitions in parts; SLs of the routing.
+    /// True if two records differ only by the intended differences up to `level`: 0: the reverse
+    /// path, 1: membership, 2: SLs of partitions in parts, 3: SLs of the routing.
     fn same(&self, mut our: PathRecord, mut their: PathRecord, level: usize) -> bool {
         our.set_reversible(true);
         their.set_reversible(true);

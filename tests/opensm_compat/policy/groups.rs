@@ -34,7 +34,8 @@ impl KnownDifferences {
         self.of_files
     }
 
-    /// The name of the difference by which MLIDs may differ: those of groups are consecutive.
+    /// The name of the difference by which MLIDs may differ: MLIDs are consecutive, so that a group
+    /// of only one SM moves those of later groups.
     fn moved(&self) -> Name {
         self.groups.values().next().copied().or(self.of_files)
     }

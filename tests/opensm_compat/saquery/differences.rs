@@ -58,7 +58,6 @@ pub(crate) struct Difference {
     pub apply: fn(&Question, &mut Pair) -> bool,
 }
 
-/// All intended differences.
 pub(crate) const DIFFERENCES: [Difference; 14] = [
     Difference {
         name: "capabilities",

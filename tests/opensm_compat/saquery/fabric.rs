@@ -121,7 +121,6 @@ impl Fabric {
         Self { sim, manager: Mutex::new(running) }
     }
 
-    /// Runs a query.
     pub(crate) fn ask(&self, question: &Question) -> Answer {
         let args: Vec<&str> = question.args.iter().map(String::as_str).collect();
         let answer = Answer::of(&self.sim.run(&question.at, "saquery", &args));

@@ -68,7 +68,7 @@ fn modules_import_only_what_the_table_allows() {
     assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
-/// Names that have no place in the pure stages.
+/// Names that the pure stages must not use.
 const IMPURE: &[&str] = &[
     "std::fs",
     "std::net",

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-/// A source file.
 pub(crate) struct Source {
     /// Path below src/.
     pub(crate) name: String,

@@ -223,7 +223,7 @@ fn every_case_has_its_answer() {
     assert!(wrong.is_empty(), "{} are answered otherwise:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The records on which the cases depend exist: else Delete cases would prove nothing.
+/// The records on which the cases depend exist; without them Delete cases would test nothing.
 #[test]
 fn the_initial_registry_is_complete() {
     let sa: Responder = World::new().responder();

@@ -342,7 +342,8 @@ fn links_lost_in_a_row_need_no_full_verification() {
     }
 }
 
-/// Old and new routes together have no credit loop; on a ring that is closed again they have one.
+/// A bundle that has lost a link keeps the ring closed, so that old and new routes together have no
+/// credit loop.
 #[test]
 fn repaired_links_of_a_bundle_need_no_full_verification() {
     let shape = Shape { hosts: 1, parallel: 2, ..Shape::torus([5, 4, 3]) };
@@ -355,7 +356,7 @@ fn repaired_links_of_a_bundle_need_no_full_verification() {
     }
 }
 
-/// When a ring is closed again, the baseline from before its break suffices.
+/// The baseline from before the failures suffices when repaired switches close their rings again.
 #[test]
 fn switches_lost_and_repaired_need_no_full_verification() {
     let cases = [([5, 4, 3], [20, 21, 35, 36, 50, 51]), ([7, 6, 1], [24, 25, 29, 30, 34, 40])];
@@ -384,7 +385,7 @@ fn switches_that_come_back_need_no_full_verification() {
     }
 }
 
-/// A ring that is closed again, by a link that was lost before others or after them.
+/// Two links are repaired in the order in which they were lost, and in reverse order.
 #[test]
 fn repaired_links_need_no_full_verification() {
     let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 4]) };
