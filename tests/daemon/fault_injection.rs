@@ -1,7 +1,7 @@
 //! The daemon under injected faults: MADs are lost, a switch does not respond, a link flaps. A seed
-//! determines the faults, and the clock is paused. Once the link is stable, the subnet is up around the
-//! silent switch although MADs are still lost; once the switch responds, all of the subnet is up
-//! with the right tables; and once no MAD is lost any more it stays so.
+//! determines the faults, and the clock is paused. Once the link is stable, the subnet is up around
+//! the silent switch although MADs are still lost; once the switch responds, the whole subnet is up
+//! with the right tables; and once no MAD is lost any more, it stays up.
 //!
 //! TORUS_SM_SEED=N runs one seed; TORUS_SM_LOG=1 shows the daemon's log.
 

@@ -188,7 +188,8 @@ async fn working_paths_are_counted_by_following_packets() {
     let alone = Some("torus-2QoS,no_fallback".into());
     let sm = cluster.start(ORIGIN, Options { routing_engine: alone, ..cluster.options() });
     settle().await;
-    // Two switches that are not neighbours: their four hosts are lost, and the paths through them.
+    // The loss of two switches that are not neighbours removes their four hosts and all paths
+    // through them.
     for at in [[1, 1, 0], [2, 2, 0]] {
         let guid = cluster.shape.switch_guid(at);
         (1..=8).for_each(|num| {

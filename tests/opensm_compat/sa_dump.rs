@@ -1,5 +1,5 @@
-//! opensm-sa.dump exchanged between Debian's opensm and torus-sm, in both directions: the records
-//! that clients wrote to one are those of the other after reading its file, as saquery prints them.
+//! opensm-sa.dump exchanged between Debian's opensm and torus-sm, in both directions: after one has
+//! read the dump of the other, saquery prints the same client records for both.
 
 use crate::saquery::answer::{Answer, Record};
 use std::collections::BTreeMap;

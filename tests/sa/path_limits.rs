@@ -81,7 +81,7 @@ fn damaged(shape: &Shape, lmc: u8, lost: &[usize], outsiders: bool, odd: Odd) ->
     published(fabric, options, &config, &partitions)
 }
 
-/// PortInfos of the ports that differ.
+/// PortInfos of the ports that `odd` changes.
 fn oddities(fabric: &Fabric, odd: Odd) -> Vec<(PortId, PortInfo)> {
     let ports = || fabric.port_ids().filter(|&port| fabric.port(port).info.is_some());
     let cabled = || ports().filter_map(|port| Some((port, fabric.port(port).peer?)));
@@ -108,7 +108,7 @@ fn oddities(fabric: &Fabric, odd: Odd) -> Vec<(PortId, PortInfo)> {
     chosen.into_iter().filter_map(changed).collect()
 }
 
-/// All paths from a port, or the status.
+/// The reply to a query for all paths from a port.
 fn paths_from(subnet: &Subnet, port: PortId) -> Vec<u8> {
     let lid = |port| subnet.plan.lids.base(port);
     let asker = Address::gsi(lid(subnet.fabric.local()).expect("a LID"), Sl(0));
@@ -136,7 +136,7 @@ proptest! {
         prop_assume!(checked.is_some());
         let checked = checked.expect("it routes");
         prop_assert!(checked.summary.lids > 0);
-        // Their link may be among the lost ones.
+        // The outsiders' link may be among the lost ones.
         let are_seen = outsiders && lost.is_empty();
         prop_assert!(!are_seen || !checked.summary.left_out.is_empty());
         // Without verification the responder follows every path.

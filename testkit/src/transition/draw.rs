@@ -282,7 +282,7 @@ pub fn scene(dice: &mut Dice) -> Scene {
     let is_trunk = |ends: &[(usize, PortNum); 2]| {
         ends.iter().all(|&(node, _)| whole.nodes[node].kind == NodeKind::Switch)
     };
-    // 1: absent before; 2: absent now.
+    // Fate of a link: 1: absent before, 2: absent now, else present in both snapshots.
     let fates: Vec<usize> = (0..count)
         .map(|cable| if is_trunk(&whole.cables[cable]) { dice.below(8) } else { 0 })
         .collect();
@@ -302,7 +302,7 @@ pub fn scene(dice: &mut Dice) -> Scene {
             0 => drop(old_lids.remove(guid)),
             1 => drop(new_lids.remove(guid)),
             2 => {
-                // Two change their LIDs.
+                // Two hosts exchange their LIDs.
                 let other = hosts[dice.below(hosts.len())];
                 let (a, b) = (new_lids.get(guid).copied(), new_lids.get(&other).copied());
                 if let (Some(a), Some(b)) = (a, b) {
