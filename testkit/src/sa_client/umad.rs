@@ -62,8 +62,8 @@ impl UmadClient {
     /// Opens the port.
     ///
     /// # Panics
-    /// This process does not run inside a simulated fabric and would use the adapters of the machine,
-    /// or there is no usable port.
+    /// This process does not run inside a simulated fabric and would use the machine's adapters, or
+    /// there is no usable port.
     pub fn open() -> Self {
         assert!(is_inside(), "this process runs inside no simulated fabric");
         let ports = Sysfs::default().ports().expect("the preloaded library shows a port");
