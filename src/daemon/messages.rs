@@ -64,7 +64,8 @@ pub enum SaCommand {
     SetPermanentGroups(Vec<GroupSpec>),
     /// Replaces the routes to other subnets (prefix-routes.conf).
     SetPrefixRoutes(Vec<PrefixRoute>),
-    /// The groups returned last are programmed and published: held replies to joins may be sent.
+    /// The groups of the last query are programmed and published, so that held replies to joins
+    /// may be sent.
     GroupsProgrammed,
     /// A sweep has finished.
     SweepFinished {

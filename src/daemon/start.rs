@@ -131,7 +131,7 @@ impl Daemon {
         self.subnet.subscribe()
     }
 
-    /// Why the last reconfiguration ended without a plan; `None` while there is one.
+    /// Reason why the last reconfiguration ended without a plan; `None` while a plan is in force.
     pub fn refused(&self) -> watch::Receiver<Option<Arc<PlanRejected>>> {
         self.refused.subscribe()
     }
@@ -162,7 +162,7 @@ impl Daemon {
         );
         servers.spawn_on(smp_server.serve(self.unsolicited.smp), &runtime);
         let (registry, complete) = registry(&self.setup.options, &self.setup.partitions);
-        // Clients must register again what could not be read.
+        // If part of the file could not be used, clients must register again.
         self.setup.options.no_clients_rereg &= complete;
         let archive = SaDbFile::new(self.setup.files.dump_dir.clone(), &registry)
             .read_from(self.setup.options.sa_db_file.as_deref());
@@ -173,8 +173,8 @@ impl Daemon {
         self.demux.set_inline_responder(server.shared_responder());
         let (requests, reports) = (self.unsolicited.sa, self.unsolicited.reports);
         let inboxes = Inboxes { requests, commands, reports, notices };
-        // Not part of the set, which is aborted when dropped: the SA server writes its file and logs
-        // its counters after the manager has dropped its channel.
+        // The SA server is not part of the set, which is aborted when dropped: after the manager
+        // has dropped its channel, the server still writes its file and logs its counters.
         let sa_task = runtime.spawn(server.serve(inboxes));
         let context = ManagerContext {
             client: self.client,

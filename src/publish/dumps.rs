@@ -20,7 +20,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Writes one dump. Dumps of large fabrics have gigabytes and are therefore streamed.
+/// Writes one dump. Dumps of large fabrics reach gigabytes and are therefore streamed.
 pub type DumpWriter = fn(&mut dyn fmt::Write, &Fabric, &Plan);
 
 /// Names and writers of the routing dumps. All names are OpenSM's except `opensm.psl`, which has the

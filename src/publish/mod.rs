@@ -4,7 +4,7 @@
 //! * [`dumps`]: OpenSM's dump files; [`atomic_file`]: replaces a file as a whole
 //! * [`path`]: one path with its SL and VLs; [`report`]: the summary that follows SUBNET UP
 //! * [`rejected`]: a sweep that ended without an acceptable plan; [`connectivity`]: the paths that
-//!   still work by the tables of the last accepted plan
+//!   still work with the tables of the last accepted plan
 
 pub mod atomic_file;
 pub mod connectivity;

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The egress port of an inter-switch link that the most LIDs are forwarded through, with their
-/// number. Of equally loaded ports the first.
+/// number. If several ports carry equally many, returns the first.
 pub fn worst_link(fabric: &Fabric, plan: &Plan) -> Option<(PortId, usize)> {
     let mut load = vec![0usize; fabric.ports().len()];
     for (switch, table) in fabric.switch_ids().zip(&plan.routing.lfts) {

@@ -40,7 +40,8 @@ fn checked_member(query: &Query<'_>) -> Result<McMemberRecord, ErrorStatus> {
     Ok(wanted)
 }
 
-/// The record of the request, with its rate and MTU codes checked. Fails with `disable_multicast`.
+/// The record of the request, with its rate and MTU codes checked. Fails if `disable_multicast` is
+/// set.
 fn checked_record(query: &Query<'_>) -> Result<McMemberRecord, ErrorStatus> {
     if query.view.options().disable_multicast {
         return Err(ErrorStatus(Status::BAD_METHOD_ATTR));

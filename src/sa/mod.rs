@@ -33,7 +33,7 @@
 //! # Differences from OpenSM
 //!
 //! * Unknown methods and attributes get the status of IBA vol. 1, 13.4.7; OpenSM does not reply.
-//! * SubnAdmGetTable(PathRecord) with a GID of no port gets `INVALID_GID`; OpenSM returns an empty
+//! * SubnAdmGetTable(PathRecord) with an unknown GID gets `INVALID_GID`; OpenSM returns an empty
 //!   table. The only valid prefixes are the subnet's and fe80::/64; OpenSM accepts fe80::/10.
 //! * The tests that compare `saquery` output list every visible difference, with reasons.
 //! * MultiPathRecord paths have the SL of the routing engine and are ordered by the number of links

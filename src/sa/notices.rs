@@ -152,12 +152,12 @@ impl NoticeDispatcher {
         self.reports.next(now, retry)
     }
 
-    /// Completes a report by the port's outcome.
+    /// Completes a report with the outcome that the port returned.
     pub fn report_completed(&mut self, tid: u32, answered: bool) {
         self.reports.report_completed(tid, answered);
     }
 
-    /// Completes reports whose outcome the port has lost as unanswered.
+    /// Completes as unanswered the reports whose outcome the port has not returned in time.
     pub fn expire(&mut self, now: Instant) {
         self.reports.expire(now);
     }

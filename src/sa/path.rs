@@ -32,7 +32,7 @@ use crate::wire::sa::SaStatus;
 use params::{is_raw, params};
 use std::ops::ControlFlow;
 
-/// Status of a query with a GID of no port.
+/// Status of a query with a GID that no port has.
 const UNKNOWN_GID: ErrorStatus = ErrorStatus(SaStatus::INVALID_GID);
 
 /// Handles SubnAdmGet and SubnAdmGetTable of PathRecord.

@@ -1,7 +1,7 @@
 //! Delivery of notices to subscribers with SubnAdmReport, which subscribers acknowledge with
 //! SubnAdmReportResp (IBA vol. 1, 13.4.11 and 15.2.2).
 //!
-//! A core without I/O and without a clock. The port retransmits a report and returns its outcome;
+//! This module uses no I/O and no clock. The port retransmits a report and returns its outcome;
 //! [`ReportQueue`] keeps order and limits. Each subscriber has one report in flight, so that events
 //! arrive in order. At most [`MAX_IN_FLIGHT`] reports are in flight, and [`MAX_QUEUED`] are queued for
 //! a subscriber. After [`MAX_UNANSWERED`] consecutive reports without a response, the queue of the
@@ -136,7 +136,8 @@ impl ReportQueue {
         Some(OutgoingReport { to, timeout, retries: retry.retries, tid, mad: report(tid, &notice) })
     }
 
-    /// Completes a report by the port's outcome. Returns false for an unknown transaction ID.
+    /// Completes a report with the outcome that the port returned. Returns false for an unknown
+    /// transaction ID.
     pub fn report_completed(&mut self, tid: u32, answered: bool) -> bool {
         let Some((subscriber, _)) = self.in_flight.remove(&tid) else { return false };
         self.counters.answered += u64::from(answered);
@@ -156,7 +157,7 @@ impl ReportQueue {
         true
     }
 
-    /// Completes reports as unanswered whose outcome is overdue.
+    /// Completes as unanswered the reports whose outcome is overdue.
     pub fn expire(&mut self, now: Instant) {
         let late = self.in_flight.iter().filter(|(_, (_, deadline))| *deadline <= now);
         let late: Vec<u32> = late.map(|(&tid, _)| tid).collect();

@@ -3,9 +3,9 @@
 
 use crate::wire::record::Selector;
 
-/// Selects the value of a reply, given the largest possible value `have` and the request `selector`
-/// `wanted`. `None` if no value from `least` to `have` satisfies the request. With `exact_only`, a
-/// request for exactly `wanted` is not satisfied by a larger `have`.
+/// Selects the value of a reply, given the largest possible value `have`, and `selector` and
+/// `wanted` of the request. `None` if no value from `least` to `have` satisfies the request. With
+/// `exact_only`, a request for exactly `wanted` is not satisfied by a larger `have`.
 pub(super) fn choose(
     selector: Selector,
     wanted: usize,
@@ -23,7 +23,7 @@ pub(super) fn choose(
     }
 }
 
-/// True if `have` itself satisfies the request `selector` `wanted`.
+/// True if `have` itself satisfies `selector` and `wanted` of the request.
 pub(super) fn satisfies(selector: Selector, wanted: usize, have: usize) -> bool {
     match selector {
         Selector::GreaterThan => have > wanted,

@@ -93,9 +93,9 @@ impl<'a> SubnetView<'a> {
         tables.get(owner.index()).map_or(&[], Vec::as_slice)
     }
 
-    /// The P_Key of `from` for packets to `to`, in a partition that both are members of. Of several
-    /// the one that OpenSM chooses on little-endian machines, where P_Keys are ordered by their low
-    /// byte, so that a takeover does not move paths to other partitions.
+    /// The P_Key of `from` for packets to `to`, in a partition that both are members of. If there
+    /// are several, returns the one that OpenSM chooses on little-endian machines, where P_Keys are
+    /// ordered by their low byte, so that a takeover does not move paths to other partitions.
     pub(super) fn common_pkey(&self, from: PortId, to: PortId) -> Option<Pkey> {
         let (ours, theirs) = (self.pkeys(from), self.pkeys(to));
         if !self.options().allow_both_pkeys {

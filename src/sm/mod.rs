@@ -4,7 +4,7 @@
 //! * [`election`]: decides which SM becomes master;
 //! * [`sm_info`]: replies to SMInfo.
 //!
-//! No I/O and no clock: the manager performs the actions.
+//! These modules use no I/O and no clock: the manager performs the actions.
 
 pub mod election;
 pub mod role;

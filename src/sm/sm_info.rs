@@ -10,7 +10,7 @@ use crate::wire::mad::{Mad, Method, Status};
 pub struct SmStatus {
     /// Port GUID.
     pub guid: Guid,
-    /// Never part of a reply to an SM that does not prove to know it.
+    /// Compared with the SM_Key of SubnSet(SMInfo); never part of a reply.
     pub sm_key: u64,
     /// 0 to 15.
     pub priority: u8,
@@ -20,7 +20,7 @@ pub struct SmStatus {
 }
 
 impl SmStatus {
-    /// The attribute with an SM_Key of 0.
+    /// The SMInfo attribute with an SM_Key of 0.
     pub fn sm_info(&self) -> SmInfo {
         let mut info = SmInfo::default();
         info.set_guid(self.guid);

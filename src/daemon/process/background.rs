@@ -16,7 +16,7 @@ const BACKGROUND_VARIABLE: &str = "TORUS_SM_BACKGROUND";
 /// Written to standard output by the background process when it is ready.
 const READY_LINE: &str = "ready\n";
 
-/// True in the process in the background.
+/// True in the background process.
 pub fn is_here() -> bool {
     env::var_os(BACKGROUND_VARIABLE).is_some()
 }

@@ -63,7 +63,7 @@ impl SaServer {
     /// Queues all requests received so far, so that each port gets its turn however many requests
     /// other ports sent before, and answers a batch.
     pub(super) fn answer_some(&mut self, requests: &mut mpsc::Receiver<Inbound>) {
-        // Otherwise requests that arrive with the first snapshot would be ignored.
+        // Update the snapshot first, to answer requests that arrive with the first one.
         if self.published.has_changed().unwrap_or(false) {
             self.snapshot_changed();
         }
@@ -145,9 +145,9 @@ impl SaServer {
         self.read(subnet, now);
     }
 
-    /// Answers the collected read requests. The responder is shared meanwhile: otherwise, a flood of
-    /// requests that finds it taken back once would keep the server busy, and so the responder
-    /// exclusive, for ever.
+    /// Answers the collected read requests. The responder is shared meanwhile. Otherwise,
+    /// once a flood of requests reached the queue, the server would be busy without pause and never
+    /// share the responder again.
     fn read(&mut self, subnet: &Arc<Subnet>, now: Instant) {
         if self.reads.is_empty() {
             return;

@@ -20,7 +20,7 @@ const FILE_NAME: &str = "opensm-sa.dump";
 /// Delay between a change and the write, which includes all changes until then.
 pub const WRITE_DELAY: Duration = Duration::from_secs(10);
 
-/// The present time by the monotonic clock and by the system clock.
+/// The present time on the monotonic clock and on the system clock.
 fn moment() -> Timestamp {
     let epoch = u64::try_from(chrono::Utc::now().timestamp()).unwrap_or(0);
     Timestamp { now: Instant::now().into_std(), epoch }
@@ -65,20 +65,20 @@ pub fn restore(registry: &mut Registry, options: &Options, permanent: &[GroupSpe
 #[derive(Debug)]
 pub struct SaDbFile {
     file: PathBuf,
-    /// The change count of the registry as written; `None` before the first write.
+    /// The change count of the registry in the file; `None` if the file holds other data.
     written: Option<u64>,
     /// Time of the next write.
     due: Option<Instant>,
 }
 
 impl SaDbFile {
-    /// The file in `dump_dir`, which holds `registry` already.
+    /// The file in `dump_dir`, which is assumed to hold `registry` already.
     pub fn new(dump_dir: PathBuf, registry: &Registry) -> Self {
         Self { file: dump_dir.join(FILE_NAME), written: Some(registry.changes()), due: None }
     }
 
-    /// The same after the registry was read from `sa_db_file`: a registry that comes from another
-    /// file is not in this one yet.
+    /// Marks the file as outdated if the registry was restored from another `file`, the one of the
+    /// option `sa_db_file`.
     pub fn read_from(mut self, file: Option<&str>) -> Self {
         if file.is_some_and(|file| self.file != Path::new(file)) {
             self.written = None;
@@ -86,7 +86,7 @@ impl SaDbFile {
         self
     }
 
-    /// When [`Self::write`] is to be called.
+    /// Time at which [`Self::write`] must be called; `None` if nothing is to be written.
     pub fn due(&self) -> Option<Instant> {
         self.due
     }

@@ -2,10 +2,11 @@
 
 use crate::ids::Lid;
 
-/// Requests after which counting starts again.
+/// Number of requests in a round, after which counting starts again.
 const REQUESTS_PER_ROUND: u16 = 1024;
 
-/// Low bits of the LID that tell ports apart; ports that agree in them share one share.
+/// Number of low bits of the LID that identify a port; ports with equal low bits have a common
+/// share.
 const LID_BITS: u32 = 8;
 
 /// Requests per round that a port may make: four times an equal share.

@@ -2,7 +2,7 @@
 //! waiting for sweeps.
 //!
 //! The server owns the registry (multicast members, service records, subscriptions, alias GUIDs).
-//! The manager reads the registry and updates it by [`SaCommand`]s, and gets an [`SmEvent`] when
+//! The manager reads the registry and updates it with [`SaCommand`]s, and gets an [`SmEvent`] when
 //! clients changed multicast groups or alias GUIDs. The server also reports notices to their
 //! subscribers.
 //!
@@ -18,9 +18,10 @@
 //!
 //! * `commands`: executes the manager's commands;
 //! * `answering`: admits queued requests and answers them in batches;
-//! * [`request_queue`]: one queue for each source port, served in turn. When all are full, the
-//!   port with the most requests gets BUSY, is counted and named in the log. Requests refused at
-//!   too high a rate, and those older than `max_msg_fifo_timeout`, get no reply;
+//! * [`request_queue`]: one queue for each source port, served in turn. When their total length
+//!   reaches the limit, the port with the most requests gets BUSY replies, which are counted and
+//!   logged. Refused requests beyond the limit of BUSY replies per batch, and requests older than
+//!   `max_msg_fifo_timeout`, get no reply;
 //! * [`request_key`]: keys that identify retransmissions;
 //! * [`shared_responder`]: lets the port's reader threads answer requests for single records
 //!   while the server does not modify the registry;
@@ -302,7 +303,7 @@ impl SaServer {
     /// Stops answering: another SM is master.
     fn withdraw_subnet(&mut self) {
         (self.subnet, self.indexing) = (None, None);
-        // Ends the sharing.
+        // Reader threads must stop answering from the old snapshot.
         self.responder.get();
         self.dispatcher.reset();
         self.joins.clear();

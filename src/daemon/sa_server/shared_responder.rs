@@ -13,8 +13,8 @@
 //! serves ports in turn.
 //!
 //! The lock is crossbeam's `ShardedLock`: a read lock touches only the shard of its thread, and
-//! the rare write lock takes all shards. SaCounters and fair shares are kept per thread for the
-//! same reason, and summed up when the responder is taken back.
+//! the rare write lock takes all shards. For the same reason, each thread has its own counters and
+//! fair shares; the counters are summed up when the responder is taken back.
 
 use super::fair_shares::FairShares;
 use crate::publish::Subnet;
@@ -158,7 +158,7 @@ impl InlineResponder for SharedResponder {
     }
 }
 
-/// A panic during an answer leaves at worst a wrong count behind.
+/// Locks `mutex`, even if a panic poisoned it: the data is then at worst a wrong count.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

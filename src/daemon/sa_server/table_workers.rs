@@ -16,7 +16,7 @@ use tracing::warn;
 /// Minimum number of table requests in a batch that are answered in parallel.
 const MIN_PARALLEL_TABLES: usize = 2;
 
-/// More threads would only wait for the port.
+/// Maximum number of workers: more threads would only wait for the port.
 const MAX_WORKERS: usize = 7;
 
 /// The worker threads. The calling thread takes part in the work as well.

@@ -1,6 +1,6 @@
 //! Baselines for the next plan, computed on other threads, so that planning rarely waits for them.
 //!
-//! After a plan has passed, its intermediate results are turned into a *carried* baseline. That
+//! After a plan has passed verification, its intermediate results become a *carried* baseline. That
 //! takes tens of milliseconds in a large fabric; the baseline may over-approximate dependencies.
 //! Once the devices hold the plan, a baseline is *computed* in full from the acknowledged fabric,
 //! which may take a second, and replaces the carried one when complete. If the fabric changes
@@ -35,7 +35,7 @@ impl<T> Default for BaselineCache<T> {
 }
 
 impl<T: Send + Sync + 'static> BaselineCache<T> {
-    /// Starts `work`, which turns the results of a plan that passed into a carried baseline.
+    /// Starts `work`, which turns the results of a verified plan into a carried baseline.
     pub fn carry(&mut self, work: impl FnOnce() -> T + Send + 'static) {
         if let Some(computing) = self.computing.take() {
             self.superseded = Some(computing);

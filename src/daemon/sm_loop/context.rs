@@ -21,7 +21,7 @@ pub struct Configuration {
 }
 
 impl From<Options> for Configuration {
-    /// The options, without partitions.conf.
+    /// A configuration without partitions.conf.
     fn from(options: Options) -> Self {
         Self { options, partitions: Arc::default() }
     }
@@ -36,7 +36,7 @@ pub struct ManagerContext {
     pub sm_status: watch::Sender<SmStatus>,
     /// The published snapshot; `None` while this SM is not master of a configured subnet.
     pub subnet: watch::Sender<Option<Arc<Subnet>>>,
-    /// Why the last reconfiguration ended without a plan; `None` while there is one.
+    /// Reason why the last reconfiguration ended without a plan; `None` while a plan is in force.
     pub refused: watch::Sender<Option<Arc<PlanRejected>>>,
     pub sa_server: mpsc::Sender<SaCommand>,
     pub files: StateFiles,

@@ -44,7 +44,7 @@ pub struct FileWriter {
 }
 
 impl FileWriter {
-    /// The task starts with its first job.
+    /// A writer whose task starts with the first job.
     pub fn new(files: StateFiles) -> Self {
         Self { files, running: None }
     }
@@ -68,7 +68,8 @@ impl FileWriter {
     }
 }
 
-/// Writes jobs until the sender is dropped. `changed` returns the last job before the error.
+/// Writes jobs until the sender is dropped. `changed` still reports the last job after that, before
+/// it returns an error.
 async fn serve(files: StateFiles, mut jobs: watch::Receiver<Option<WriteJob>>) {
     while jobs.changed().await.is_ok() {
         let Some(job) = jobs.borrow_and_update().clone() else { continue };

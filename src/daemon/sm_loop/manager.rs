@@ -209,7 +209,7 @@ impl Manager {
         }
     }
 
-    /// Takes a step of the role state machine. Returns true if a sweep is due.
+    /// Performs a transition of the role state machine. Returns true if a sweep is due.
     fn change_role(&mut self, event: RoleEvent) -> bool {
         let state = self.state();
         let Some((next, actions)) = role::step(state, event) else {
@@ -255,7 +255,7 @@ impl Manager {
         let key = self.options.m_key;
         match focused::sweep(&self.context.client, key, last, suspects).await {
             Ok(observation) => {
-                // A heavy sweep confirms what the focused one did not read.
+                // A heavy sweep follows, which reads the nodes that the focused one did not.
                 pending.heavy = true;
                 self.notify_sa_server(&observation, false).await;
                 self.observed(observation, pending).await
@@ -310,7 +310,7 @@ impl Manager {
         }
         let observation = self.observation.as_mut()?;
         match self.reconfigurer.update_multicast(&self.context, &self.options, observation).await {
-            // There was no sweep: the time of the next one stays.
+            // There was no sweep, so the time of the next one does not change.
             Some(ReconfigureOutcome::Up) => None,
             Some(
                 ReconfigureOutcome::Incomplete(problem) | ReconfigureOutcome::Rejected(problem),
@@ -363,7 +363,7 @@ impl Manager {
         (seconds > 0).then(|| Duration::from_secs(seconds.into()))
     }
 
-    /// The SM that keeps this one from being master.
+    /// The SM that prevents this one from being master.
     fn obstacle(&self, observation: &Observation) -> Option<Master> {
         if self.options.ignore_other_sm {
             return None;

@@ -12,7 +12,7 @@ pub struct PartitionState {
     config: Arc<PartitionsConfig>,
     current: Arc<Vec<Partition>>,
     notes: Vec<Note>,
-    /// The groups returned last.
+    /// The groups that [`Self::resolve`] returned last.
     groups: Option<Vec<GroupSpec>>,
 }
 

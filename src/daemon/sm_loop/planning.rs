@@ -32,7 +32,7 @@ pub struct PlanRequest {
     /// P_Key table blocks as read by the sweep. Index: port slot.
     pub pkeys: Arc<Vec<Vec<PkeyBlock>>>,
     pub options: Arc<Options>,
-    /// torus-2QoS.conf, or what is wrong with it.
+    /// torus-2QoS.conf, or the errors in it.
     pub torus_config: Arc<Result<TorusConfig, Vec<Note>>>,
     /// The routing engines, in the order in which they are tried.
     pub chain: Arc<Chain>,

@@ -42,12 +42,12 @@ struct TransitionCheck {
 }
 
 impl TransitionMonitor {
-    /// Call before a plan is applied.
+    /// Records the routing in force. Must be called before a plan is applied.
     pub fn begin(&mut self, acknowledged: &Acknowledged) {
         self.before = acknowledged.last().cloned();
     }
 
-    /// Call after the plan was applied: logs the order of Sets and starts the check.
+    /// Logs the order of Sets and starts the check. Must be called after the plan was applied.
     pub fn end(
         &mut self,
         fabric: &Arc<Fabric>,
@@ -179,11 +179,12 @@ fn log_coexistence(found: &TransitionReport, is_clean: bool) {
             "transition: {what}; no deadlock was possible while old and new routes coexisted \
              (no credit loop in {dependencies} dependencies)"
         ),
-        // The engine does not exclude credit loops; a note of the plan says so.
+        // The routing engine is not deadlock-free; a note of the plan warns of it.
         Some(_) if !is_clean => {
             info!("transition: {what}; the new routes have a credit loop by themselves")
         }
-        // Information only: the transition is over, and most detours around a ring have this.
+        // Not a warning: the transition is over, and most detours around a failed link of a ring
+        // have such a cycle.
         Some(cycle) => info!(
             "transition: {what}; while old and new routes coexisted, for the time of these Sets, a \
              deadlock was possible, though neither has a credit loop by itself: {cycle}"

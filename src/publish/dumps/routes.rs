@@ -112,8 +112,8 @@ impl SwitchGraph {
     }
 }
 
-/// Number of inter-switch links from a switch to a LID by the planned tables; `None` if packets are
-/// not delivered within [`MAX_HOPS`].
+/// Number of inter-switch links from a switch to a LID according to the planned tables; `None` if
+/// packets are not delivered within [`MAX_HOPS`].
 fn planned_hops<'a>(
     fabric: &'a Fabric,
     plan: &'a Plan,

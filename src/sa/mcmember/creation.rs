@@ -125,8 +125,8 @@ impl<'a> Creation<'a> {
         if self.query.has(McMemberRecord::SL) {
             return Ok(self.wanted.sl());
         }
-        // The SL of the path from the port to itself, where the routing engine has no deadlock to
-        // avoid: with torus-2QoS, the bit of the QoS class.
+        // The SL of the path from the port to itself, for which the routing engine sets no bits to
+        // avoid deadlocks: torus-2QoS sets only the bit of the QoS class.
         let policy = &self.query.view.plan().routing.policy;
         let of_level = self.level.map(|level| policy.path_sl(self.port, self.port, level.sl));
         self.broadcast.map(|broadcast| broadcast.sl).or(of_level).ok_or(INSUFFICIENT)

@@ -11,7 +11,7 @@
 //! Service Record: id=0x1000000000000001 gid=… name='storage' … lease_period=0xe10
 //! ```
 //!
-//! An invalid line is skipped and reported with line and column. ServiceNames are written without
+//! An invalid line is skipped and reported with line and column. Service names are written without
 //! escapes, as in OpenSM, except for bytes that would end the name or the line: these are written as
 //! `\xNN`, which OpenSM reads as four characters.
 

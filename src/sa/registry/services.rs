@@ -47,7 +47,7 @@ impl Service {
 #[derive(Clone, Debug, Default)]
 pub struct Services {
     records: BTreeMap<ServiceRid, Service>,
-    /// The earliest end of a lease, or an earlier time.
+    /// Time before which no lease ends; `None` if all leases are indefinite.
     next_end: Option<Instant>,
     changes: u64,
 }

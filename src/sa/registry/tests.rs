@@ -225,7 +225,7 @@ fn send_only_members_receive_nothing() {
     assert_eq!((&groups[0].members[..], &groups[0].senders[..]), (&[port][..], &[][..]));
 }
 
-/// A join, a leave, or a sweep that misses a port.
+/// Applies a join, a leave, or a sweep that misses a port.
 fn step(registry: &mut Registry, (what, group, port): (u8, u8, u64)) {
     let state = [JoinState::FULL, JoinState::SEND_ONLY_FULL][usize::from(what) % 2];
     match what {

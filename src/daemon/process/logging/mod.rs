@@ -130,7 +130,7 @@ impl Shared {
         wanted & (self.flags.load(Ordering::Relaxed) | self.always) != 0
     }
 
-    /// A panic during a write leaves at worst an incomplete line behind.
+    /// Locks the sink, even if a panic poisoned it: the log then has at worst an incomplete line.
     fn sink(&self) -> MutexGuard<'_, Sink> {
         self.sink.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -35,7 +35,7 @@ pub(super) struct Sink {
     out: Out,
     /// Size of the file in bytes.
     size: u64,
-    /// The last write failed, which was reported.
+    /// The last write failed, and the failure has been reported.
     is_failing: bool,
 }
 

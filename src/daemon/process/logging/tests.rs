@@ -26,12 +26,12 @@ fn logged(change: impl FnOnce(&mut LogConfig), body: impl FnOnce(&LogHandle, &Pa
     std::fs::read_to_string(&path).unwrap()
 }
 
-/// The lines from the flags on, after a check of what stands before.
+/// The lines without time and thread, whose format is checked.
 fn tails(text: &str) -> Vec<String> {
     text.lines().map(|line| tail(line).unwrap_or_else(|| panic!("{line}"))).collect()
 }
 
-/// Checks `Nov 21 01:34:05 123456 [5F3A] ` and returns what follows.
+/// Checks `Nov 21 01:34:05 123456 [5F3A] ` and returns the rest of the line.
 fn tail(line: &str) -> Option<String> {
     let (date, rest) = line.split_at_checked(15)?;
     chrono::NaiveDateTime::parse_from_str(&format!("2024 {date}"), "%Y %b %d %H:%M:%S").ok()?;

@@ -44,7 +44,7 @@ impl PlanBatcher {
         }
     }
 
-    /// The registry has changed to this generation.
+    /// Records that the registry has changed to this generation.
     pub(super) fn changed(&mut self, now: Instant, generation: u64) {
         if generation != self.latest {
             self.latest = generation;
@@ -53,19 +53,19 @@ impl PlanBatcher {
         }
     }
 
-    /// The manager plans the groups of this generation.
+    /// Records that the manager plans the groups of this generation.
     pub(super) fn planning_started(&mut self, generation: u64) {
         self.last_batch = generation.saturating_sub(self.planned);
         self.will_be_planned(generation);
     }
 
-    /// The manager will plan the groups of this generation without being notified.
+    /// Records that the manager will plan the groups of this generation without being notified.
     pub(super) fn will_be_planned(&mut self, generation: u64) {
         (self.planned, self.latest) = (generation, generation);
         (self.since, self.is_notified) = (None, false);
     }
 
-    /// The manager was notified of the present batch.
+    /// Records that the manager was notified of the present batch.
     pub(super) fn notified(&mut self) {
         self.is_notified = true;
     }

@@ -3,7 +3,7 @@
 //!
 //! Joins that arrive while groups are planned are part of the next plan (`batching`). A reply is
 //! held for [`MAX_HOLD_TIME`] at most, even if planning takes longer or fails, because clients
-//! would take the reply for lost.
+//! would otherwise assume that it was lost and retransmit.
 
 use crate::daemon::sa_server::request_key::{DedupKey, RequestKey};
 use crate::sa::Reply;
@@ -34,12 +34,13 @@ pub(super) struct HeldJoins {
 }
 
 impl HeldJoins {
-    /// The manager plans the groups of this generation.
+    /// Records that the manager plans the groups of this generation.
     pub(super) fn planning_started(&mut self, generation: u64) {
         self.planning = generation;
     }
 
-    /// The groups of the last [`Self::planning_started`] are programmed: releases their replies.
+    /// Releases the replies of the groups of the last [`Self::planning_started`], which are
+    /// programmed now.
     pub(super) fn planning_finished(&mut self) {
         self.programmed = self.planning;
         let (replies, programmed) = (&self.replies, self.programmed);
@@ -97,7 +98,7 @@ impl HeldJoins {
         self.released.extend(self.held.drain(..count).map(|(_, key)| key));
     }
 
-    /// Drops all replies: this SM is no longer master.
+    /// Drops all held replies, when this SM is no longer master.
     pub(super) fn clear(&mut self) {
         self.held.clear();
         self.released.clear();

@@ -78,18 +78,19 @@ impl Joins {
         self.held.hold(now, key, reply)
     }
 
-    /// The manager plans the groups of this generation.
+    /// Records that the manager plans the groups of this generation.
     pub fn planning_started(&mut self, generation: u64) {
         self.held.planning_started(generation);
         self.batcher.planning_started(generation);
     }
 
-    /// The manager will plan the groups of this generation without being notified.
+    /// Records that the manager will plan the groups of this generation without being notified.
     pub fn will_be_planned(&mut self, generation: u64) {
         self.batcher.will_be_planned(generation);
     }
 
-    /// The groups of the last [`Self::planning_started`] are programmed: releases their replies.
+    /// Releases the replies of the groups of the last [`Self::planning_started`], which are
+    /// programmed now.
     pub fn planning_finished(&mut self) {
         self.held.planning_finished();
     }
@@ -123,7 +124,7 @@ impl Joins {
         is_due
     }
 
-    /// Drops all held replies: this SM is no longer master.
+    /// Drops all held replies, when this SM is no longer master.
     pub fn clear(&mut self) {
         self.held.clear();
     }

@@ -8,7 +8,7 @@ use crate::publish::rejected::PlanRejected;
 use crate::verify::baseline::{Outcome, PendingBaseline, PlanVerdict};
 use crate::verify::{Verified, VerifyFailure};
 
-/// A plan that may be applied, or why there is none; and the memory for the next plan.
+/// A plan that may be applied or the reasons why there is none, and the memory for the next plan.
 pub(super) type Decision = (Result<Verified, PlanRejected>, Memory);
 
 /// The decision, and the baseline for the next plan, still to be completed.
@@ -26,7 +26,7 @@ pub(super) fn decide(
     }
 }
 
-/// No routing engine can route the fabric.
+/// The rejection if no routing engine can route the fabric.
 fn planning_failed(failure: PlanError, last: Option<&Subnet>, fabric: &Fabric) -> Decision {
     let PlanError { mut notes, routing_errors, memory, .. } = failure;
     let engines: Vec<_> = routing_errors.iter().map(|error| error.engine).collect();
@@ -44,7 +44,7 @@ fn planning_failed(failure: PlanError, last: Option<&Subnet>, fabric: &Fabric) -
     (Err(PlanRejected::new(notes, dumps, headline, last, fabric)), memory)
 }
 
-/// The plan does not pass verification.
+/// The rejection of a plan that fails verification.
 fn verification_failed(
     failure: &VerifyFailure,
     last: Option<&Subnet>,

@@ -1,6 +1,6 @@
 //! Brings the fabric to its configured state: plan, verify, apply, publish.
 //!
-//! [`Reconfigurer::run`] takes what a sweep found through all stages.
+//! [`Reconfigurer::run`] performs all stages for the fabric that a sweep found.
 //! [`Reconfigurer::update_multicast`] does so for changed multicast groups only, without a sweep.
 //!
 //! * `state`: what a reconfiguration leaves for the next one;
@@ -49,7 +49,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::debug;
 
-/// How a reconfiguration ended.
+/// The result of a reconfiguration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReconfigureOutcome {
     /// All devices are configured as planned.
@@ -97,7 +97,7 @@ impl Reconfigurer {
         self.plan.multicast = None;
     }
 
-    /// Discards what this SM knew before it was standby: another master may have changed LIDs and
+    /// Discards the state from before this SM was standby: another master may have changed LIDs and
     /// tables since.
     pub fn after_standby(&mut self, files: &StateFiles, options: &Options) {
         let stored = files.read_memory(options).guid2lid;
@@ -361,7 +361,7 @@ fn outcome(failed: usize) -> ReconfigureOutcome {
     }
 }
 
-/// Sends a command. A daemon that ends has no SA server any more, which needs no commands then.
+/// Sends a command to the SA server. Errors are ignored: the server ends with the daemon.
 async fn send(context: &ManagerContext, command: SaCommand) {
     let _ = context.sa_server.send(command).await;
 }

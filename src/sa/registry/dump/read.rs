@@ -189,7 +189,8 @@ impl Reader<'_> {
         record.set_data(data);
         let modified = fields.u32("modified_time")?;
         let period = fields.u32("lease_period")?;
-        // The file contains 32 bits of the time. A clock that has been set back counts as no time.
+        // The file contains the low 32 bits of the time. If the clock has been set back, the
+        // elapsed time counts as 0.
         let elapsed = (self.time.epoch as u32).wrapping_sub(modified);
         let elapsed = if elapsed > i32::MAX as u32 { 0 } else { elapsed };
         let remaining =
