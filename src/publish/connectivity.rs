@@ -17,7 +17,7 @@ pub struct ResidualConnectivity {
     pub generation: u64,
     /// Number of ports of channel adapters and routers that both fabrics have.
     pub hosts: usize,
-    /// Number of such ports that only the published subnet has.
+    /// Number of such ports that only the published subnet has: the hosts that are gone.
     pub gone: usize,
     /// Number of ordered pairs of hosts.
     pub paths: usize,

@@ -3,7 +3,7 @@
 //!
 //! Every path is one that a PathRecord query returns, with the same MTU, rate, P_Key and SL. Paths are
 //! ordered greedily by independence: the next path is the one that shares the fewest links and switches
-//! with its predecessors by the planned tables, then the shortest, then the first in the order of
+//! with its predecessors in the planned tables, then the shortest, then the first in the order of
 //! the GIDs and LIDs of the request. IndependenceSelector does not change the order.
 
 use super::path::{self, PathEnds};
@@ -168,7 +168,7 @@ fn elements_at_end(query: &Query<'_>, port: PortId) -> Vec<u32> {
     ports.flat_map(|port| link_and_switch(query, port)).collect()
 }
 
-/// Numbers of the link at a port and of the switch of the port, as far as they exist. A link has the
+/// Numbers of the link at a port and of the switch of the port, if they exist. A link has the
 /// lower of its two port indices; switches follow after the last port.
 fn link_and_switch(query: &Query<'_>, port: PortId) -> impl Iterator<Item = u32> + use<> {
     let fabric = query.view.fabric();

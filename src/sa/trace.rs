@@ -1,5 +1,5 @@
-//! TraceRecord (IBA vol. 1, 15.2.5.19): the nodes of a path, in order. SubnAdmGetTraceTable selects the
-//! path by the components of a PathRecord, which must name both ends: the path that
+//! TraceRecord (IBA vol. 1, 15.2.5.19): the nodes of a path, in order. SubnAdmGetTraceTable
+//! has the components of a PathRecord, which must name both ends, and traces the path that
 //! SubnAdmGet(PathRecord) would return.
 //!
 //! IDs are derived from GUIDs and never change, so that IDGeneration is constant. ChassisID is the

@@ -19,7 +19,7 @@ pub struct Group {
     pub mlid: Mlid,
     /// The group is configured, and exists without members.
     pub permanent: bool,
-    /// By the GUID of PortGID, which may be an alias.
+    /// Members by the GUID of their PortGID, which may be an alias.
     pub members: BTreeMap<Guid, Member>,
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct Leave {
     pub state: JoinState,
 }
 
-/// A group got its first or lost its last full member: the events of traps 66 and 67.
+/// A group got its first or lost its last full member, which is reported as notice 66 or 67.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupEvent {
     pub created: bool,
