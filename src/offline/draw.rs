@@ -1,8 +1,8 @@
-//! Draws a torus as SVG: its planes of equal z side by side.
+//! Draws the torus as SVG: its planes of equal z side by side.
 //!
-//! x runs to the right and y upwards. Cables across the edge of a ring are stubs at both ends;
-//! cables to the planes before and behind are short slanted stubs. Missing parts are red;
-//! interrupted rings have a band behind them.
+//! x runs to the right and y upwards. Cables across a dateline are stubs at both ends; cables to
+//! the previous and the next plane are short slanted stubs. Missing parts are red, and an
+//! interrupted ring has a band behind it.
 
 use crate::fabric::Fabric;
 use crate::plan::routing::torus::{Coordinates, Direction, TorusLayout};
@@ -40,7 +40,7 @@ macro_rules! put {
 /// Coordinates in pixels.
 type Point = (i64, i64);
 
-/// Draws the layout of a torus.
+/// The drawing as an SVG document.
 pub fn svg(fabric: &Fabric, layout: &TorusLayout) -> String {
     let drawing = Drawing::new(layout);
     let (width, height) = drawing.size();

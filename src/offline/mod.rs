@@ -44,11 +44,11 @@ use std::io::Write;
 use std::path::Path;
 use trial::{Outcome, Trial};
 
-/// Plans as the command line asks, and writes the report to `out`. Returns [`ExitCode::Fatal`] if
-/// there is no verified plan.
+/// Plans the fabric given on the command line, and writes the report to `out`. Returns
+/// [`ExitCode::Fatal`] if there is no verified plan.
 ///
 /// # Errors
-/// Returns unreadable files, wrong arguments and write errors.
+/// Returns an error for unreadable files, wrong arguments and failed writes.
 pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     let scenario = Scenario::load(&args.fabric, &args.daemon)?;
     if let Some(folder) = &args.write {

@@ -43,7 +43,7 @@ impl Scenario {
     /// Reads the files and arguments.
     ///
     /// # Errors
-    /// Returns the first wrong argument or unreadable file.
+    /// Returns an error for the first wrong argument or unreadable file.
     pub fn load(args: &FabricArgs, daemon: &DaemonArgs) -> Result<Self, Failure> {
         let usage = |text: String| Failure::new(ExitCode::Usage, text);
         let config = |text: String| Failure::new(ExitCode::Config, text);

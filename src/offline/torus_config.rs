@@ -66,8 +66,7 @@ fn topology(args: &FabricArgs) -> Result<Topology, Failure> {
     shape.build().map_err(|error| usage(error.to_string()))
 }
 
-/// The snapshot that contains most switches: from the first switch, unless the fabric consists of
-/// several parts.
+/// The snapshot of the connected part with the most switches; the first such part among equals.
 fn snapshot(topology: &Topology) -> Option<Fabric> {
     let mut best: Option<Fabric> = None;
     for local in 0..topology.nodes.len() {

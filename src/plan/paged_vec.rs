@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
-/// Entries of a page: small enough that one changed entry copies little, large enough that the
-/// table of page pointers stays short.
+/// Number of entries of a page: small enough that one changed entry copies little, large enough
+/// that the table of page pointers stays short.
 const PAGE_LEN: usize = 128;
 
 /// A vector in pages. A clone shares all pages with the original; a page is copied when one of its

@@ -76,10 +76,12 @@ fn irregularity(graph: &Graph, vertex: u32) -> usize {
     odd + 6usize.abs_diff(around.len())
 }
 
-/// Embeddings with the lowest cost so far: faults, and one more for a doubtful shape.
+/// Embeddings with the lowest cost so far. The cost is the number of faults, plus one for a
+/// doubtful shape.
 struct CandidatePool<'a> {
     graph: &'a Graph,
     cabling: &'a Cabling,
+    /// The lowest cost so far.
     fewest: usize,
     embeddings: Vec<(Rank, Embedding)>,
 }
@@ -102,7 +104,7 @@ impl CandidatePool<'_> {
             return;
         }
         let Some(embedding) = embedding.with_axes(order(&embedding)) else { return };
-        // The discovery of the engine finds no fourth switch of a single ring.
+        // The engine's discovery cannot find the fourth switch of a single ring.
         let is_single_ring = dimensions == 1 && embedding.lattice.radix(0) > 3;
         let agreement = port_agreement(&embedding, self.cabling);
         let rank =
@@ -111,9 +113,9 @@ impl CandidatePool<'_> {
     }
 }
 
-/// True for a single line, and for a single ring that the engine cannot place: one fault in two
-/// dimensions leaves the same, as in three of four switches of a square. Such a shape is no better
-/// than one with a fault.
+/// True for a line of more than two switches, and for a ring of more than three, which the engine
+/// cannot place. A two-dimensional shape with a fault can leave the same cables: a square that lost
+/// a switch is a line of three. A doubtful shape is therefore no better than one with a fault.
 fn is_doubtful_shape(embedding: &Embedding) -> bool {
     let longest = embedding.lattice.radices().into_iter().max().unwrap_or(0);
     let is_ring = (0..3).all(|axis| embedding.lattice.is_looped(axis));

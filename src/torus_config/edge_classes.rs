@@ -34,7 +34,7 @@ pub(super) fn squares(graph: &Graph) -> Vec<[u32; 4]> {
     found
 }
 
-/// EdgeClasses of parallel edges.
+/// Classes of parallel edges.
 #[derive(Debug)]
 pub(super) struct EdgeClasses {
     pub count: usize,
@@ -111,7 +111,8 @@ impl OrientedSets {
         (at, flip)
     }
 
-    /// Joins the sets of two edges; a contradiction to the known orientation is ignored.
+    /// Joins the sets of two edges. If they are joined already, a contradicting orientation is
+    /// ignored.
     fn join(&mut self, a: u32, b: u32, against: bool) {
         let ((a, flip_a), (b, flip_b)) = (self.find(a), self.find(b));
         if a != b {

@@ -18,8 +18,8 @@ pub(super) struct Embedding {
 }
 
 impl Embedding {
-    /// The product of up to three factors; of two vertices at one position the lower stays. `None`
-    /// if the lattice is larger than a subnet.
+    /// The product of up to three factors; of several vertices at one position only the lowest
+    /// is placed. `None` if the lattice is larger than a subnet.
     pub(super) fn new(lines: &[FactorLayers], vertices: usize) -> Option<Self> {
         let mut size = TorusSize { radix: [1; 3], looped: [true; 3] };
         for (axis, line) in lines.iter().enumerate().take(3) {
@@ -36,8 +36,8 @@ impl Embedding {
         Self::of(size, (0..vertices).map(place))
     }
 
-    /// The embedding with these coordinates, modulo the radices; of two vertices at one position
-    /// the lower stays. `None` if the lattice is larger than a subnet.
+    /// The embedding with these coordinates, modulo the radices; of several vertices at one
+    /// position only the lowest is placed. `None` if the lattice is larger than a subnet.
     pub(super) fn of(
         size: TorusSize,
         places: impl ExactSizeIterator<Item = Option<[i64; 3]>>,

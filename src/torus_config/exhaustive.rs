@@ -1,11 +1,12 @@
 //! Exhaustive search for embeddings, for small damaged fabrics.
 //!
-//! A thin fabric such as a ladder that lost a rung or a switch has hardly a 4-loop left. But few
-//! lattices have as many positions as there are switches, and as many links as there are cables, up
-//! to the number of assumed faults. On each of them the switches are placed one by one next to
-//! their neighbours; a branch ends when it needs more faults than assumed. Zero faults are tried
-//! first, then one, and so on. The result therefore has the fewest faults, and contains all
-//! embeddings with as few: it proves whether an embedding is unique. The work is bounded.
+//! A thin fabric, such as a ladder that lost a rung or a switch, has hardly any 4-loops left. But
+//! few lattices have as many positions as there are switches, and as many links as there are
+//! cables, up to the number of assumed faults. On each of them the switches are placed one by one
+//! next to their neighbours; a branch ends when it needs more faults than assumed. Zero faults are
+//! tried first, then one, and so on. Unless one of the limits below is reached, the result has the
+//! fewest faults and contains all embeddings with as few, which shows whether an embedding is
+//! unique.
 
 use super::embedding::Embedding;
 use super::graph::Graph;
@@ -23,8 +24,8 @@ const MAX_PLACEMENTS: usize = 400_000;
 const MAX_EMBEDDINGS: usize = 256;
 const NONE: u32 = u32::MAX;
 
-/// All embeddings of all switches with the fewest faults, up to `most`. Several may differ in names
-/// of axes, reflection and rotation only.
+/// Returns all embeddings of all switches with the fewest faults, at most `most` faults. Several
+/// may differ only in the names of axes, reflection and rotation.
 pub(super) fn search(graph: &Graph, most: usize) -> Vec<Embedding> {
     let edges = graph.edges.len();
     let switches = (0..graph.len() as u32).filter(|&vertex| graph.degree(vertex) > 0).count();
@@ -50,14 +51,16 @@ pub(super) fn search(graph: &Graph, most: usize) -> Vec<Embedding> {
     Vec::new()
 }
 
-/// All switches with cables, ordered so that each follows as many of its neighbours as possible;
-/// those with the most cables first.
+/// All switches with cables, in the order in which they are placed. The next switch is always the
+/// one with the most neighbours earlier in the order; ties are broken by the earliest such
+/// neighbour, then by the number of neighbours.
 fn order(graph: &Graph) -> Vec<u32> {
     let all = || (0..graph.len() as u32).filter(|&vertex| graph.degree(vertex) > 0);
     let mut order: Vec<u32> = Vec::new();
     let mut before = vec![0usize; graph.len()];
     let mut is_known = vec![false; graph.len()];
-    // Among equals, the one with the earliest neighbour comes first: the placed region stays compact.
+    // By vertex: index in `order` of its earliest neighbour. It breaks ties so that the placed
+    // region stays compact.
     let mut since = vec![usize::MAX; graph.len()];
     while let Some(next) = all().filter(|&vertex| !is_known[vertex as usize]).max_by_key(|&v| {
         let waiting = std::cmp::Reverse(since[v as usize]);
@@ -73,9 +76,9 @@ fn order(graph: &Graph) -> Vec<u32> {
     order
 }
 
-/// All lattices that can hold `switches` with `edges` between them with at most `faults`, as far as
-/// counting tells; radices descending, rings before lines. Single rings and lines are omitted: with
-/// a fault they are lines, or in pieces.
+/// All lattices whose numbers of positions and links fit `switches` and `edges` with at most
+/// `faults` faults; radices descending, rings before lines. Single rings and lines are omitted:
+/// with a fault they are lines, or in pieces.
 fn sizes(switches: usize, edges: usize, faults: usize) -> Vec<TorusSize> {
     let mut sizes = Vec::new();
     for positions in switches..=switches + faults {
@@ -97,7 +100,7 @@ fn sizes(switches: usize, edges: usize, faults: usize) -> Vec<TorusSize> {
     sizes
 }
 
-/// All products of three factors, descending.
+/// All triples of factors, each in descending order, whose product is `positions`.
 fn radices(positions: usize) -> Vec<[u32; 3]> {
     let mut all = Vec::new();
     for z in (1..).take_while(|z| z * z * z <= positions).filter(|z| positions.is_multiple_of(*z)) {
@@ -109,7 +112,8 @@ fn radices(positions: usize) -> Vec<[u32; 3]> {
     all
 }
 
-/// True if the numbers of positions and links fit; each empty position removes its links.
+/// True if the numbers of positions and links fit the switches and edges with at most `faults`
+/// faults. An empty position removes its links.
 fn could_hold(size: TorusSize, switches: usize, edges: usize, faults: usize) -> bool {
     let positions: usize = size.radix.iter().map(|&radix| radix as usize).product();
     let Some(rest) = (switches + faults).checked_sub(positions) else { return false };
@@ -129,11 +133,11 @@ struct Search<'a> {
     graph: &'a Graph,
     order: &'a [u32],
     lattice: Lattice,
-    /// By position and direction.
+    /// By position and direction: the neighbouring position, or [`NONE`].
     next: Vec<[u32; 6]>,
-    /// By vertex.
+    /// By vertex: its position, or [`NONE`].
     at: Vec<u32>,
-    /// By position.
+    /// By position: the vertex placed there.
     switch: Vec<Option<u32>>,
     /// By placed vertex: number of free neighbouring positions, and of unplaced neighbours.
     open: Vec<[i32; 2]>,
@@ -142,9 +146,10 @@ struct Search<'a> {
     doomed: [usize; 2],
     /// Number of links that may lead to empty positions.
     grace: usize,
-    /// Number of further contradicting cables, present or absent, that are allowed.
+    /// Number of further faults allowed: cables between positions that are not neighbours, and
+    /// neighbouring positions without a cable.
     budget: usize,
-    /// By axis: number of switches off the level of the first one.
+    /// By axis: number of placed switches whose coordinate differs from that of the first one.
     away: [usize; 3],
     effort: usize,
 }
@@ -180,8 +185,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Finds all embeddings; mirror images and rotations are found once where the first few
-    /// switches tell.
+    /// Finds all embeddings. Mirror images and rotations are skipped where the first few switches
+    /// identify them.
     fn search(&mut self, found: &mut Vec<Embedding>) {
         let Some(&first) = self.order.first() else { return };
         let is_new = |at: &Position| {
@@ -249,8 +254,8 @@ impl<'a> Search<'a> {
         all
     }
 
-    /// True for a first step off the level of the first switch that could equally go the other way,
-    /// or along an equivalent axis.
+    /// True for the first step along an axis if its mirror image is tried as well: the step in the
+    /// plus direction, or along an equivalent axis with a lower number.
     fn is_mirrored(&self, direction: Direction, root: Position) -> bool {
         let axis = direction.axis();
         if self.away[axis] > 0 {
@@ -280,8 +285,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Places a vertex at a free position. Returns the number of contradicting cables, present or
-    /// absent.
+    /// Places a vertex at a free position. Returns the number of new faults: cables to placed
+    /// vertices that are not neighbours, and neighbours without a cable.
     fn place(&mut self, vertex: u32, at: u32) -> usize {
         self.at[vertex as usize] = at;
         self.switch[at as usize] = Some(vertex);
@@ -333,7 +338,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Changes the open counts of a vertex, and the doomed counts with them.
+    /// Adds `by` to the `open` counts of a vertex, and updates `doomed`.
     fn shift(&mut self, vertex: u32, by: [i32; 2]) {
         let open = &mut self.open[vertex as usize];
         let excess = |[free, future]: [i32; 2]| {
@@ -347,7 +352,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// False if more faults must follow than allowed.
+    /// False if the remaining switches cannot be placed with the faults that are left.
     fn is_promising(&self) -> bool {
         let [cables, links] = self.doomed;
         cables + links.saturating_sub(self.grace) <= self.budget
@@ -363,8 +368,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The position one step away, or [`NONE`]; the two positions of an axis of radix 2 have one link
-/// only.
+/// The position one step away; [`NONE`] along inactive axes and at the edge of open ones. Axes of
+/// radix 2 are open, so that their two positions have one link only.
 fn step(lattice: &Lattice, at: Position, direction: Direction) -> u32 {
     let is_inside = lattice.is_active(direction.axis()) && !lattice.is_edge(at, direction);
     if is_inside { lattice.step(at, direction).0 } else { NONE }

@@ -5,7 +5,7 @@
 //! makes single corners misleading: the pairs that meet most often are joined first, and a pair
 //! that contradicts earlier ones is ignored.
 //!
-//! The result are the prime factors of the product: paths and cycles, where a ring of four counts
+//! The results are the prime factors of the product: paths and cycles, where a ring of four counts
 //! as two factors of radix 2.
 
 use super::edge_classes::EdgeClasses;

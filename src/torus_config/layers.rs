@@ -101,8 +101,8 @@ fn connections(
 }
 
 /// True if a ring closes. If its weakest connection has less than a third of the edges of the
-/// strongest, these are surplus cables between the ends of a line: `order` is then rotated to start
-/// behind them.
+/// strongest, its edges count as surplus cables between the ends of a line, and `order` is rotated
+/// so that they join its last and first layer.
 fn closes(order: &mut [u32], connections: &Connections) -> bool {
     let weight = |index: usize| {
         let mut ends = [order[index], order[(index + 1) % order.len()]];

@@ -2,7 +2,7 @@
 //!
 //! # Method
 //!
-//! A torus or mesh is the Cartesian product of cycles and paths, and can be factorised again.
+//! A torus or mesh is the Cartesian product of cycles and paths, and can be factorised into them.
 //! Opposite edges of a face are parallel, which divides the edges into classes, one for each pair
 //! of neighbouring layers. Classes that meet in faces belong to different dimensions; classes that
 //! only follow each other belong to the same one. Contracting each layer to a vertex leaves the
@@ -24,10 +24,10 @@
 //!
 //! # Ambiguity
 //!
-//! Cables do not tell which dimension is x, which of its ends is 0, and where the datelines are;
-//! all seeds of a result agree on one choice. A ring of four is the product of two edges: a 4x2
-//! torus and a 2x2x2 mesh are the same graph, and a 4x4 torus can be paired into rings in several
-//! ways. [`candidates`] states the preferences.
+//! Cables do not determine which dimension is x, which of its ends is 0, or where the datelines
+//! are; all seeds of a result agree on one choice. A ring of four is the product of two edges: a
+//! 4x2 torus and a 2x2x2 mesh are the same graph, and a 4x4 torus can be paired into rings in
+//! several ways. [`candidates`] states the preferences.
 
 mod candidates;
 mod edge_classes;
@@ -81,7 +81,7 @@ pub struct DerivedTorus {
 pub enum DeriveError {
     #[error("there are no switches in the fabric")]
     NoSwitches,
-    /// No two switches are cabled to each other; the number of switches.
+    /// No two switches are cabled to each other. The field is the number of switches.
     #[error("no cable joins two different switches (switches in the fabric: {0})")]
     NoCables(usize),
     /// A switch has too many neighbours.
@@ -207,8 +207,8 @@ impl DerivedTorus {
     }
 }
 
-/// The first embedding that the engine can route, with its seeds; else the one of which it places
-/// most.
+/// The first embedding that the engine places and routes completely, with its seeds; if there is
+/// none, the one with the best trial result.
 fn choose_seeded(
     fabric: &Fabric,
     cabling: &Cabling,

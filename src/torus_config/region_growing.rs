@@ -131,8 +131,8 @@ impl RegionGrower<'_> {
         }
     }
 
-    /// Scores the free positions next to `base` for a vertex; positions supported by the one cable
-    /// only are omitted.
+    /// Scores the free positions next to `base` for a vertex; positions supported only
+    /// by the cable to `base` are omitted.
     fn score(&self, vertex: u32, base: u32, dimensions: usize) -> [Option<Step>; 6] {
         let mut steps = [None; 6];
         let Some(from) = self.at[base as usize] else { return steps };

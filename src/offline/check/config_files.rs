@@ -21,7 +21,7 @@ pub(super) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// The findings with the lines they refer to, or a line that there are none.
+    /// The findings with the lines they refer to, or a line which says that there are none.
     pub(super) fn text(&self) -> String {
         let content = self.content.as_deref().unwrap_or_default();
         if self.findings.is_empty() {

@@ -49,7 +49,7 @@ fn kind(fabric: &Fabric, port: PortId) -> &'static str {
     }
 }
 
-/// The arbitration tables of a port without entries of weight 0.
+/// The arbitration tables of a port, without their entries of weight 0.
 fn arbitration(blocks: &[(u8, VlArbBlock)], info: Option<&PortInfo>) -> String {
     let table = |numbers: [u8; 2]| {
         let blocks = blocks.iter().filter(|(number, _)| numbers.contains(number));

@@ -35,7 +35,7 @@ use removed_pkeys::RemovedPkeys;
 
 pub use resolve::{default, partitions};
 
-/// Omitted keys that a message lists; it counts the others.
+/// Maximum number of omitted keys that a message lists; the others are only counted.
 const MAX_LISTED_KEYS: usize = 8;
 
 /// The P_Key tables of a fabric.

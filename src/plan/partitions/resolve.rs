@@ -1,10 +1,9 @@
 //! Resolves partitions.conf: generates missing P_Keys, merges definitions of the same partition,
 //! and creates the multicast groups.
 //!
-//! Input: the definitions in the order of the file, and the partitions of the last time. Result:
-//! the partitions in the order of their first definition. Invariant: partition numbers are
-//! distinct, because a generated key is chosen outside of the keys in the file and of all keys in
-//! use.
+//! Input: the definitions in the order of the file, and the previous partitions. Result: the
+//! partitions in the order of their first definition. Invariant: partition numbers are distinct,
+//! because a generated key is chosen outside of the keys in the file and of all keys in use.
 //!
 //! Differences from OpenSM:
 //!
@@ -49,8 +48,8 @@ fn bare(name: String, pkey: Pkey) -> Partition {
     Partition { name, pkey, members: Vec::new(), sl: Sl(0), groups: Vec::new() }
 }
 
-/// Resolves a configuration. `before` are the partitions of the last time: a partition without a
-/// key in the configuration keeps the key that was generated for its name. The notes name
+/// Resolves a configuration. `before` are the previous partitions: a partition without a key
+/// in the configuration keeps the key that was generated for its name. The notes name
 /// partitions and groups that are left out.
 pub fn partitions(
     config: &PartitionsConfig,

@@ -343,7 +343,7 @@ fn fits(fabric: &Fabric, plan: &Plan) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// For any policy; an incremental plan equals a plan from scratch.
+    /// Holds for any policy. An incremental plan also equals a plan from scratch.
     #[test]
     fn no_port_gets_a_vl_that_it_lacks(
         caps in proptest::array::uniform8(1_u8..6),

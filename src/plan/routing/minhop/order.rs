@@ -28,7 +28,7 @@ pub(super) struct Destination {
     pub base: Lid,
     /// Number of LIDs.
     pub lids: u16,
-    /// `scatter_ports` applies to this destination.
+    /// True if `scatter_ports` applies to this destination.
     pub scatter: bool,
 }
 

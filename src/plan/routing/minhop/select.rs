@@ -26,7 +26,7 @@ pub(super) struct RoutingContext<'a> {
     pub search: &'a SearchOrders,
     /// Ports whose paths are not counted.
     pub ignored: &'a HashSet<(SwitchId, u8)>,
-    /// Count paths to switches as well.
+    /// True if paths to switches are counted as well.
     pub count_switches: bool,
     pub port_shifting: bool,
 }
@@ -38,7 +38,7 @@ struct OutputPort {
     position: u16,
     node: NodeId,
     system: Guid,
-    /// Paths through this port are counted.
+    /// True if paths through this port are counted.
     counted: bool,
 }
 

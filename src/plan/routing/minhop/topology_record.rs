@@ -1,4 +1,4 @@
-//! Whether entries of the previous tables are kept.
+//! Decides whether entries of the previous tables are kept.
 //!
 //! As in OpenSM, entries that still lie on shortest paths are kept while the fabric only loses
 //! links, hosts and switches, so that a lost cable does not change the tables of distant switches.

@@ -18,11 +18,11 @@ pub(super) enum MissingPart {
     Switch(Position),
 }
 
-/// Obstacles to routing. The lesser of two values is closer to none.
+/// Obstacles to routing. The lesser of two values is closer to a routable torus.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(super) struct Damage {
-    /// Number of parts that must be repaired to have no ring in pieces, and no missing switches
-    /// that could cause a deadlock.
+    /// Number of parts that must be repaired so that no ring is in pieces and no missing switches
+    /// could cause a deadlock.
     rings: usize,
     /// If `rings` is 0: number of switches that are present but cannot be placed, because they are
     /// not on a face of four switches with all its cables.

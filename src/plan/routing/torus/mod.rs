@@ -26,9 +26,10 @@
 //!   there along y, from there along z, so that multicast turns are those of unicast.
 //! * **Failures.** Each ring may be interrupted once; its traffic then goes the other way round.
 //!   An open dimension counts as interrupted at its edge. If the switch where a packet would turn
-//!   is missing, the packet turns early into the next dimension, and later turns back into the
-//!   earlier one. More than one switch may be missing only if all of them follow each other along z. Any
-//!   other damage could cause credit loops, and is refused.
+//!   is missing, the packet turns early into the next dimension and covers the remaining
+//!   distance behind the missing switch. Several switches may be missing only if they form one
+//!   contiguous run along z. A torus with other damage is rejected, because it cannot be
+//!   routed without the risk of credit loops.
 //!
 //! # Stages of a routing pass
 //!
@@ -45,7 +46,7 @@
 //! | forwarding tables | [`unicast`], [`ring_directions`], [`destinations`] |
 //! | spanning tree, multicast groups | [`multicast`] |
 //! | path SLs, SL to VL mappings, VL arbitration | [`path_sl`], [`sl2vl`], [`vlarb`] |
-//! | answers to other modules: the routed torus, the layout for reports | [`routed`], [`layout`] |
+//! | interface to other modules: routed torus, layout for reports | [`routed`], [`layout`] |
 //! | trial discovery from a seed, for `torus-sm torus-config` | [`trial`] |
 //!
 //! The routes depend on fabric, LIDs and configuration files alone. The torus of the previous

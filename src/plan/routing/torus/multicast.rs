@@ -185,7 +185,7 @@ impl<'a> TreeBuilder<'a> {
     }
 
     /// Extends the tree both ways along `axis`: first to the dateline or edge, then, if one side
-    /// ended before, from the other side across the dateline.
+    /// is interrupted, from the other side across the dateline.
     fn add_branch(&mut self, root: Position, start: Position, axis: usize) {
         let lattice = &self.grid.lattice;
         let (at, radix) = (lattice.coordinate(start, axis), lattice.radix(axis));
@@ -242,8 +242,9 @@ impl<'a> TreeBuilder<'a> {
     }
 }
 
-/// The root: the crossing of a complete row and a complete column of a plane z, as close to the
-/// centre as possible. The plane is the complete one closest to the centre, else the central one.
+/// The root: the crossing of a complete row and a complete column of a plane z, on the diagonal
+/// through the centre and as close to the centre as possible. The plane is
+/// the complete one closest to the centre, else the central one.
 fn root(grid: &Grid) -> Option<Position> {
     let lattice = &grid.lattice;
     let [rx, ry, rz] = lattice.radices().map(i64::from);

@@ -1,6 +1,6 @@
-//! Placement: from a seed to the position of each switch that local evidence identifies.
+//! Placement: finds the positions of the switches, starting from a seed.
 //!
-//! The evidence is the 4-loop: two switches diagonal in a face of the lattice have exactly two
+//! It relies on 4-loops: two switches diagonal in a face of the lattice have exactly two
 //! common neighbours, the other corners of that face. The discovery goes over all cubes of
 //! neighbouring positions repeatedly. In each cube the cables between placed corners join the
 //! torus, and the rules of [`super::cube`] give the searches for further corners. The discovery
@@ -38,9 +38,9 @@ pub(super) struct Placement<'a> {
     free: FreeCables<'a>,
     /// Cables of the torus in the order of adoption.
     joined: Vec<TorusCable>,
-    /// By lower position, a bit for each dimension: all cables to the upper neighbour are adopted.
+    /// By lower position, a bit for each dimension: set if all cables up are adopted.
     done: Vec<u8>,
-    /// By base position: nothing more can be found in this cube.
+    /// By base position: true if nothing more can be found in this cube.
     settled: Vec<bool>,
     /// Full port groups with cables left over: lower position and dimension.
     overfull_groups: BTreeSet<(Position, usize)>,

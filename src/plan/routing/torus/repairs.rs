@@ -1,10 +1,10 @@
 //! Suggested repairs of a torus that cannot be routed, the most useful first.
 //!
 //! Each step tries each missing switch (with all its cables) and each missing cable on a
-//! [`FailureModel`] and takes the one that leaves the fewest obstacles: broken rings first, then
-//! pairs of switches without a route, then switches that the multicast tree does not reach. Of
-//! equals a cable is preferred, because it is easier to replace. Repairs that turn out to be
-//! unnecessary are dropped.
+//! [`FailureModel`] and takes the one that leaves the fewest obstacles: broken rings count
+//! first, then switches that cannot be placed, then pairs of switches without a route, then
+//! switches that the multicast tree does not reach. Among equals a cable is preferred, because it
+//! is easier to replace. Repairs that turn out to be unnecessary are dropped.
 
 use super::failure_model::{FailureModel, MissingPart};
 use super::grid::Grid;
@@ -46,8 +46,7 @@ fn ring_summary(grid: &Grid) -> String {
     )
 }
 
-/// Warnings for the operator beside the errors: how much of the torus is whole, and what to repair
-/// first.
+/// Warnings that accompany the errors: how much of the torus is whole, and what to repair first.
 pub(super) fn advice(grid: &Grid, names: &PartNames<'_>) -> Vec<Note> {
     let placed = grid.order.len();
     let mut snapshot =

@@ -131,7 +131,7 @@ fn direction_towards(grid: &Grid, at: Position, axis: usize, coordinate: u32) ->
 
 /// True if an uninterrupted sequence of cables in `direction` leads from `at` to `goal`.
 fn reaches(grid: &Grid, mut at: Position, direction: Direction, goal: Position) -> bool {
-    // The loop ends: `goal` is on the same ring, and is met before `at` is met again.
+    // The loop terminates, because `goal` is on the same ring.
     while at != goal {
         if !grid.has_cable(at, direction) {
             return false;

@@ -11,7 +11,7 @@ use super::part_names::PartNames;
 use crate::notes::{Note, counted};
 use std::collections::BTreeSet;
 
-/// Missing switches listed in one message.
+/// Maximum number of missing switches listed in one message.
 const MAX_LISTED_SWITCHES: usize = 16;
 
 /// Returns the errors because of which this torus cannot be routed. With `changed`, only rings
@@ -121,7 +121,8 @@ fn deadlock(grid: &Grid, names: &PartNames<'_>) -> Option<Note> {
     Some(Note::error("4E38", text))
 }
 
-/// True unless the missing switches form one contiguous run along z.
+/// True if at least two switches are missing, and they differ in x or y, or one of them has no
+/// missing neighbour along z. Separate runs along z are not detected here: they break their ring.
 pub(super) fn missing_switches_could_deadlock(
     lattice: &Lattice,
     holes: &[Position],

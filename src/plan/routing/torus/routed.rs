@@ -16,7 +16,7 @@ use crate::plan::routing::{MulticastTree, PreviousFabric, Routing, RoutingPolicy
 use crate::wire::attr::tables::{SlToVl, VlArbBlock};
 use std::sync::Arc;
 
-/// Attachment of an end port: position of its switch, and port number there.
+/// The attachment of an end port: the position of its switch, and the port number of that switch.
 type Attachment = (Position, u8);
 
 /// The results of a routing pass of which a [`Torus`] consists.
@@ -173,7 +173,6 @@ impl Torus {
         self.parts.vls
     }
 
-    /// The class of a port.
     pub fn class(&self, port: PortId) -> PortClass {
         self.classes.get(port.index()).copied().unwrap_or(PortClass::Outside)
     }

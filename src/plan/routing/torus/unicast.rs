@@ -1,7 +1,7 @@
 //! Unicast forwarding tables.
 //!
-//! Packets go along x, then y, then z, each the shorter way round unless that is interrupted. Only
-//! if the switch where a packet would turn is missing, it turns early. The direction along one
+//! Packets go along x, then y, then z, each the shorter way round unless that is interrupted. A
+//! packet turns early only if the switch where it would turn is missing. The direction along one
 //! dimension depends on the switch and on one coordinate of the destination; three short rows of
 //! [`RingDirections`] give the direction from a switch to all others.
 //!
@@ -66,7 +66,7 @@ impl LftInputs {
 /// Comparison of the destinations with those of the previous pass.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Comparison {
-    /// Other destinations, or at other positions.
+    /// The lattice or too many destinations changed.
     Different,
     /// Few destinations changed; the order may differ, too.
     FewChanged,
@@ -93,8 +93,8 @@ impl PreviousLfts<'_> {
         LftInputs { max: lids.max(), port_order: port_order.to_vec(), destinations, directions }
     }
 
-    /// By position: true if the table may differ, because an input changed. `None` if that cannot
-    /// be told by position.
+    /// By position: true if the table may differ, because an input changed. `None` if this is
+    /// unknown.
     fn may_differ(&self, comparison: Comparison, grid: &Grid) -> Option<Vec<bool>> {
         let is_whole = matches!(comparison, Comparison::Same | Comparison::Reordered);
         let changed = self.changed.filter(|_| is_whole)?;
@@ -113,7 +113,7 @@ impl PreviousLfts<'_> {
         Some(may_differ)
     }
 
-    /// Also returns the changed destinations for [`Comparison::FewChanged`].
+    /// Compares the destinations. Also returns the changed ones for [`Comparison::FewChanged`].
     fn compare<'a>(
         &'a self,
         grid: &Grid,

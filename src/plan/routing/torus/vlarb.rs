@@ -40,7 +40,7 @@ pub(super) fn table_warning(class: PortClass, weights: &[u32; 16]) -> Option<&'s
     }
 }
 
-/// True if VLs 0-3 have equal weights, and VLs 4-7.
+/// True if VLs 0-3 have equal weights, and VLs 4-7 have equal weights.
 fn is_fair(weights: &[u32; 16]) -> bool {
     let is_even = |weights: &[u32]| weights.windows(2).all(|pair| pair[0] == pair[1]);
     is_even(&weights[0..4]) && is_even(&weights[4..8])

@@ -48,12 +48,12 @@ struct ScopeTally {
     tables: [Shortfall; 2],
 }
 
-/// The capabilities that ports shortfall for a table.
+/// The capabilities that ports lack for a table.
 #[derive(Clone, Default)]
 struct Shortfall {
     /// Ports whose table has fewer entries.
     short: PortSample,
-    /// Ports that shortfall some of the VLs.
+    /// Ports that lack some of the VLs.
     without: PortSample,
     /// The VLs that any port lacks, as bits.
     vls: u16,

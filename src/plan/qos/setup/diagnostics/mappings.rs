@@ -16,17 +16,17 @@ const NODES_PER_CHUNK: usize = 256;
 /// The ports of a scope and their shortcomings.
 #[derive(Clone, Default)]
 struct ScopeTally {
-    /// The scope matches a pair of ports.
+    /// True if the scope matches a pair of ports.
     matched: bool,
-    /// The scope matches a pair of ports to which no earlier scope applies.
+    /// True if the scope matches a pair of ports to which no earlier scope applies.
     owned: bool,
-    /// Outputs that shortfall some of the VLs.
+    /// Outputs that lack some of the VLs.
     without: PortSample,
     /// The VLs that any output lacks, as bits.
     vls: u16,
     /// Outputs without SL to VL mapping.
     mapless: PortSample,
-    /// Devices that shortfall a port of a range, by range of `from` and then of `to`.
+    /// Devices that lack a port of a range, by range of `from` and then of `to`.
     absent: Vec<PortSample>,
 }
 
