@@ -1,4 +1,4 @@
-//! Fills in the report from fabric and plan.
+//! Creates the report from fabric and plan.
 
 use super::hops;
 use super::json::*;

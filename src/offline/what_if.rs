@@ -83,7 +83,7 @@ fn failures(topology: &Topology, parts: &[FailedPart], pairs: bool) -> Vec<Vec<F
 /// The fabric before the failures.
 struct FailureStudy<'a> {
     scenario: &'a Scenario,
-    /// The plan before, if the fabric could be routed.
+    /// The plan before the failures, if the whole fabric could be routed.
     before: Option<PreviousPlan<'a>>,
     /// The engine that routed the whole fabric, else the first one configured.
     engine: Option<&'static str>,

@@ -3,8 +3,8 @@
 //!
 //! A target is the observed PortInfo with the configured fields replaced and the states set to "no
 //! change", so fields that are not configured keep their values. On a configured fabric, targets
-//! equal the observed state. [`differs`] alone knows which fields a Set changes, and which of them
-//! read back differently than they were written.
+//! equal the observed state. Only [`settable`], on which [`differs`] relies, defines which fields a
+//! Set changes, and which of them read back differently than they were written.
 
 use super::LidTable;
 use super::multicast::MulticastTables;

@@ -5,7 +5,7 @@
 //!
 //! Invariant: every entry of the result equals the entry that [`compute()`] gives. Each stage keeps
 //! an entry of the baseline only if nothing the entry depends on differs between the two snapshots;
-//! a stage that cannot tell (its input changed as a whole) is computed from scratch. All stages are
+//! a stage whose input changed as a whole is computed from scratch. All stages are
 //! computed from scratch if nodes appeared or disappeared, or if options or LIDs changed.
 
 use super::compute::{self, PlanError, PlanInput, PlanParts, Planned, StageResults, compute};
@@ -107,7 +107,7 @@ impl PlanBaseline {
     }
 }
 
-/// The part of [`Planned`] beside the plan, kept while the plan is verified.
+/// The part of [`Planned`] other than the plan, kept while the plan is verified.
 #[derive(Clone, Debug)]
 pub struct BaselineState {
     /// Memory for the next plan.

@@ -240,7 +240,7 @@ fn line_of(key: &str, text: &str) -> Option<u32> {
     last.map(|(number, _)| number)
 }
 
-/// Splits the place at the beginning of a message from its text.
+/// Converts a message to a diagnostic; the place at the beginning of its text is split off.
 fn located(note: &Note, path: &Path) -> Diagnostic {
     let file = path.display().to_string();
     let rest = note.text.strip_prefix(&file).and_then(|rest| rest.strip_prefix(':'));

@@ -29,7 +29,7 @@ macro_rules! put {
     }};
 }
 
-/// Text, and findings about the fabric.
+/// The effect of QoS as text, and findings about the fabric.
 pub(super) struct Shown {
     pub text: String,
     /// Scopes that the fabric cannot satisfy.

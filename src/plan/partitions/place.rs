@@ -162,7 +162,7 @@ fn removed(
 }
 
 /// The keys that a switch port needs to pass the traffic of `held`: the limited key of a partition
-/// is redundant beside the full one.
+/// is redundant if the full one is held.
 pub fn without_implied(held: &[Pkey], key_index: &mut KeyIndex) -> Vec<Pkey> {
     held.iter().for_each(|key| key_index.0[usize::from(key.0)] = 0);
     let implied = |key: &Pkey| !key.is_full() && key_index.0[usize::from(key.0 | 0x8000)] == 0;

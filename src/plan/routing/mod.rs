@@ -131,8 +131,8 @@ impl Routing {
     }
 }
 
-/// The decisions of an engine beside forwarding tables. Port ids are those of the routed fabric.
-/// The default methods suit engines that do not control SLs and VLs.
+/// The decisions of an engine apart from forwarding tables. Port ids are those of the routed
+/// fabric. The default methods suit engines that do not control SLs and VLs.
 pub trait RoutingPolicy: Send + Sync {
     /// The SL of the path from one end port to another. `hint` is the requested SL, or that of the
     /// QoS level or partition.

@@ -156,8 +156,8 @@ fn have_other_origin(seed: &Seed, a: usize, b: usize) -> bool {
     links(seed, a).any(|one| links(seed, b).any(|other| one.origin != other.origin))
 }
 
-/// A looped dimension of radix 4 needs both neighbours of the origin: the discovery cannot tell
-/// plus from minus otherwise.
+/// A looped dimension of radix 4 needs both neighbours of the origin: otherwise the discovery
+/// cannot distinguish plus from minus.
 fn check_radix_four(lattice: &Lattice, seed: &Seed, index: usize, axis: usize) -> Result<(), Note> {
     const CODES: [[&str; 3]; 3] =
         [["4E22", "4E23", "4E24"], ["4E25", "4E26", "4E27"], ["4E28", "4E29", "4E2A"]];

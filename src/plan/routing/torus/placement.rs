@@ -1,6 +1,6 @@
 //! Placement: finds the positions of the switches, starting from a seed.
 //!
-//! It relies on 4-loops: two switches diagonal in a face of the lattice have exactly two
+//! Placement relies on 4-loops: two switches diagonal in a face of the lattice have exactly two
 //! common neighbours, the other corners of that face. The discovery goes over all cubes of
 //! neighbouring positions repeatedly. In each cube the cables between placed corners join the
 //! torus, and the rules of [`super::cube`] give the searches for further corners. The discovery
