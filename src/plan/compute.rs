@@ -69,7 +69,7 @@ pub struct Planned {
     pub(super) stage_results: StageResults,
 }
 
-/// Results of stages that [`super::update()`] reuses if their input did not change.
+/// Results of stages that [`super::update`] reuses if their input did not change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StageResults {
     pub lids: Vec<Note>,
