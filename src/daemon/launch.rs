@@ -5,7 +5,6 @@ use crate::cli::{DaemonArgs, ExitCode};
 use crate::daemon::process::background;
 use crate::daemon::process::logging::{self, Destination, LogConfig, LogHandle};
 use crate::daemon::process::operator_log;
-use crate::daemon::process::port_users;
 use crate::daemon::process::signals;
 use crate::daemon::process::threads::Threads;
 use crate::daemon::sm_loop::context::{Configuration, ReloadFn};
@@ -22,7 +21,7 @@ use crate::transport::MadPort;
 use crate::transport::demux::MadDemux;
 use crate::transport::sysfs::{LocalPort, LocalPorts, PortError, Sysfs};
 use crate::transport::traced::TracedPort;
-use crate::transport::umad::{OpenError, UmadPort};
+use crate::transport::umad::UmadPort;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,7 +116,7 @@ async fn serve(
     let Configuration { options, partitions } = configuration;
     let (demux, unsolicited) = MadDemux::new(MAX_QUEUED_MADS);
     let port = UmadPort::open(local, demux.clone())
-        .map_err(|error| Failure::new(ExitCode::NoPort, explain(error, local)))?;
+        .map_err(|error| Failure::new(ExitCode::NoPort, error))?;
     port.set_is_sm(true).map_err(|error| Failure::new(ExitCode::NoPort, error))?;
     let mut port: Arc<dyn MadPort> = Arc::new(port);
     if args.trace_port {
@@ -135,23 +134,6 @@ async fn serve(
     })?;
     settle_in_background()?;
     Ok(daemon.run(asked).await)
-}
-
-/// The message for a port that cannot be opened. The kernel rejects the registration for a
-/// management class that another process is registered for with EINVAL.
-fn explain(error: OpenError, local: &LocalPort) -> String {
-    let is_taken = matches!(&error, OpenError::Register { source, .. }
-        if source.raw_os_error() == Some(nix::libc::EINVAL));
-    if !is_taken {
-        return error.to_string();
-    }
-    let (device, port) = (&local.device, local.port);
-    let process = port_users::subnet_manager(local)
-        .map_or_else(String::new, |user| format!(" (pid {}, {})", user.pid, user.name));
-    format!(
-        "another subnet manager{process} uses {device} port {port}: stop it, or choose another port \
-         with -g GUID ({error})"
-    )
 }
 
 /// Writes buffered log lines at intervals.

@@ -3,13 +3,11 @@
 //! * [`threads`]: runtimes of the manager and the servers; [`priority`]: their nice values;
 //! * [`signals`]: handling of SIGHUP, SIGUSR1, SIGINT and SIGTERM;
 //! * [`logging`]: the log file; [`operator_log`]: lines that operators' scripts match;
-//! * [`background`]: running in the background (`-B`);
-//! * [`port_users`]: other processes that use the port.
+//! * [`background`]: running in the background (`-B`).
 
 pub mod background;
 pub mod logging;
 pub mod operator_log;
-pub mod port_users;
 pub mod priority;
 pub mod signals;
 pub mod threads;
