@@ -47,7 +47,7 @@ pub enum ShapeError {
     )]
     Form(String),
     #[error(
-        "\"{0}\" is too large or zero: a dimension has 1 to {MAX_RADIX} switches, a fabric at most {MAX_SWITCHES}"
+        "\"{0}\": a dimension has 1 to {MAX_RADIX} switches, and a fabric at most {MAX_SWITCHES}"
     )]
     Radix(String),
     #[error(

@@ -4,7 +4,7 @@
 use super::client::{SimulatorClient, socket_path};
 use super::script::read;
 use crate::cli::{CtlArgs, ExitCode, Failure};
-use crate::sim::console::{ConsoleError, pause, script};
+use crate::sim::console::{ConsoleError, help, pause, script};
 use crate::sim::serve::protocol::{CONSOLE, read_console_reply};
 use std::io;
 
@@ -13,6 +13,10 @@ use std::io;
 /// # Errors
 /// There is no simulator, or a command failed.
 pub fn run(args: &CtlArgs) -> Result<ExitCode, Failure> {
+    if let Some(text) = help_of(args) {
+        print(&mut io::stdout().lock(), &text)?;
+        return Ok(ExitCode::Ok);
+    }
     let mut console = Console(SimulatorClient::connect(socket_path(args.socket.as_deref()))?);
     let out = &mut io::stdout().lock();
     match &args.script {
@@ -29,6 +33,15 @@ pub fn run(args: &CtlArgs) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::Ok)
+}
+
+/// Output of the command `help`, which needs no simulator; `None` for all other commands.
+fn help_of(args: &CtlArgs) -> Option<String> {
+    match args.line.as_slice() {
+        [command] if command.eq_ignore_ascii_case("help") => Some(help::help(None)),
+        [command, name] if command.eq_ignore_ascii_case("help") => Some(help::help(Some(name))),
+        _ => None,
+    }
 }
 
 /// The message of an error, and the line with a marker at the column of the error.

@@ -9,6 +9,8 @@ use crate::sim::faults::{Corruption, Misbehaviour};
 use crate::wire::perf::{GROUPS, Group};
 use std::time::Duration;
 
+/// Largest edit distance of a command that is suggested for an unknown one.
+const MAX_EDITS: usize = 2;
 /// Longest duration in seconds: one day.
 const MAX_DURATION: f64 = 86_400.0;
 
@@ -112,11 +114,7 @@ impl<'a> Args<'a> {
     }
 
     fn unknown(&self, name: &str) -> ConsoleError {
-        let similar = COMMANDS.iter().map(|entry| entry.name).find(|command| {
-            let head = |text: &str| text.chars().take(3).collect::<String>();
-            head(command) == head(name)
-        });
-        let hint = match similar {
+        let hint = match similar_command(name) {
             Some(command) => format!("; did you mean '{command}'?"),
             None => "; 'help' lists all commands".to_owned(),
         };
@@ -288,6 +286,17 @@ impl<'a> Args<'a> {
         let seconds = decimal(digits).filter(|_| word.port.is_none()).ok_or_else(invalid)? * scale;
         if seconds <= MAX_DURATION { Ok(Duration::from_secs_f64(seconds)) } else { Err(invalid()) }
     }
+}
+
+/// The command whose name is closest to `name`, at an edit distance of at most [`MAX_EDITS`], or that
+/// begins with `name`.
+fn similar_command(name: &str) -> Option<&'static str> {
+    let names = || COMMANDS.iter().map(|entry| entry.name);
+    let distance = |command: &str| strsim::osa_distance(command, name);
+    let closest = names().min_by_key(|command| distance(command));
+    let closest =
+        closest.filter(|command| distance(command) <= MAX_EDITS && name.len() > MAX_EDITS);
+    closest.or_else(|| names().find(|command| command.starts_with(name)))
 }
 
 /// Parses a decimal or, after `0x`, hexadecimal number.

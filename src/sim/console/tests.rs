@@ -64,7 +64,8 @@ fn every_command_of_the_help_is_accepted() {
 fn errors_have_the_column_of_the_fault() {
     let fabric = row();
     for (line, column, words) in [
-        ("lnik 0,0/3 down", 1, "'help' lists all commands"),
+        ("lnik 0,0/3 down", 1, "did you mean 'link'?"),
+        ("connect 0,0/3", 1, "'help' lists all commands"),
         ("lin 0,0/3 down", 1, "did you mean 'link'?"),
         ("link", 5, "is missing"),
         ("link 0,0/3", 11, "is missing"),
