@@ -1,6 +1,7 @@
 //! Nodes, ports and switches, in flat arrays. A port is identified by its slot: ports 0 to N of a
 //! node have consecutive slots. Tables are allocated on the first write.
 
+use super::cable_fault::CableFault;
 use crate::fabric::synthetic::Hardware;
 use crate::fabric::topology::Topology;
 use crate::ids::{Guid, Lid, Pkey, PortNum};
@@ -8,6 +9,7 @@ use crate::wire::attr::tables::{LFT_NO_PATH, SlToVl, VlArbBlock};
 use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 /// Marks the absence of an index.
 pub(super) const NONE: u32 = u32::MAX;
@@ -56,6 +58,15 @@ pub(super) struct Switch {
 /// SL to VL mapping of an unconfigured device: SL n to VL n, SL 15 to VL 7.
 pub(super) const FACTORY_SL2VL: SlToVl = SlToVl([0x01, 0x23, 0x45, 0x67, 0x89, 0xAB, 0xCD, 0xE7]);
 
+/// Number of events of an end port that its driver reports to the programs on the node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PortEvents {
+    /// The port became ACTIVE.
+    pub activations: u64,
+    /// The subnet manager has set ClientReregister.
+    pub reregistrations: u64,
+}
+
 /// All devices and cables of a fabric.
 pub(super) struct Devices {
     pub(super) nodes: Vec<Node>,
@@ -67,6 +78,13 @@ pub(super) struct Devices {
     pub(super) changed_switches: Vec<u32>,
     /// Ports whose link went down and that LinkDownedCounter has not counted yet.
     pub(super) downed_ports: Vec<u32>,
+    /// Links that train slowly and whose training no timer completes yet: port and training time.
+    pub(super) training: Vec<(u32, Duration)>,
+    pub(super) cable_faults: HashMap<u32, CableFault>,
+    /// Ports at the cables that a split of the fabric has unplugged.
+    pub(super) cut_cables: Vec<u32>,
+    /// By port slot; without ports that had none.
+    pub(super) port_events: HashMap<u32, PortEvents>,
 }
 
 impl Devices {
@@ -79,6 +97,10 @@ impl Devices {
             hardware,
             changed_switches: Vec::new(),
             downed_ports: Vec::new(),
+            training: Vec::new(),
+            cable_faults: HashMap::new(),
+            cut_cables: Vec::new(),
+            port_events: HashMap::new(),
         };
         for node in &topology.nodes {
             let index = devices.nodes.len() as u32;
@@ -218,6 +240,15 @@ impl Devices {
         }
         let port = *switch.lft.get(lid.index())?;
         (port != LFT_NO_PATH && port <= self.node(node).info.num_ports()).then_some(PortNum(port))
+    }
+
+    /// Makes a port ACTIVE.
+    pub(super) fn activate(&mut self, slot: u32) {
+        let info = &mut self.port_mut(slot).info;
+        if info.port_state() != PortState::Active {
+            info.set_port_state(PortState::Active);
+            self.port_events.entry(slot).or_default().activations += 1;
+        }
     }
 
     /// Tables of a port, allocated if the port has the factory defaults.

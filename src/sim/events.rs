@@ -1,12 +1,17 @@
 //! Timed events of a fabric.
 
 use super::kernel::{RequestKey, TransferKey};
-use super::packet::Packet;
+use super::packet::{Arrival, Packet};
+use super::trap::TrapStorm;
 use std::time::Duration;
 
 pub(super) enum Event {
-    /// A delayed packet reaches its destination.
+    /// A delayed packet is forwarded to its destination.
     Deliver(Box<Packet>),
+    /// A packet that links delayed reaches its destination.
+    Arrive(Box<Arrival>),
+    /// A slow node sends its response.
+    Respond(Box<Packet>),
     /// No response to a request within its timeout.
     RequestTimeout(RequestKey),
     /// No acknowledgement of an RMPP transfer within its timeout.
@@ -17,4 +22,8 @@ pub(super) enum Event {
     RepeatTrap { node: u32, tid: u64 },
     /// The next change of a flapping link, of `left` more.
     Flap { slot: u32, period: Duration, left: u32 },
+    /// The training of the link at a port is complete.
+    Trained { slot: u32 },
+    /// The next trap of a storm.
+    Storm(TrapStorm),
 }

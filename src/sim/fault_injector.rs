@@ -3,6 +3,7 @@
 use super::counters::{PacketFault, PerfCounters};
 use super::faults::Faults;
 use super::forwarding::LinkObserver;
+use super::transit_faults::{Crossing, MadKind};
 use crate::wire::mad::MAD_SIZE;
 
 /// Data of a packet with a MAD as PortXmitData counts it, in words of 4 octets: LRH, BTH, DETH,
@@ -15,8 +16,11 @@ pub(super) struct FaultInjector<'a> {
     counters: &'a mut PerfCounters,
     /// The packet travels on VL 15.
     is_smp: bool,
+    kind: MadKind,
     /// The packet is dropped on the first link.
     is_lost: bool,
+    /// Delay and duplication on the links that the packet has crossed.
+    pub(super) crossing: Crossing,
 }
 
 impl<'a> FaultInjector<'a> {
@@ -24,9 +28,17 @@ impl<'a> FaultInjector<'a> {
         faults: &'a mut Faults,
         counters: &'a mut PerfCounters,
         is_smp: bool,
+        kind: MadKind,
         is_lost: bool,
     ) -> Self {
-        Self { faults, counters, is_smp, is_lost }
+        Self { faults, counters, is_smp, kind, is_lost, crossing: Crossing::default() }
+    }
+
+    /// False if the packet is lost on the link from `exit` to `entry`.
+    fn survives(&mut self, exit: u32, entry: u32) -> bool {
+        let Faults { links, random, .. } = &mut *self.faults;
+        links.cross(exit, self.kind, random, &mut self.crossing)
+            && self.faults.survives_entry(entry)
     }
 }
 
@@ -39,7 +51,7 @@ impl LinkObserver for FaultInjector<'_> {
             self.counters.count_fault(entry, fault);
             return false;
         }
-        if !self.faults.survives_link(exit) || !self.faults.survives_entry(entry) {
+        if !self.survives(exit, entry) {
             self.counters.count_fault(entry, PacketFault::Corrupted);
             return false;
         }

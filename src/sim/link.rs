@@ -1,15 +1,23 @@
-//! Link state machine (IBA vol. 1, 7.2) and cables.
+//! Link state machine (IBA vol. 1, 7.2), cables and their faults.
 
+use super::cable_fault::CableFault;
 use super::devices::{Devices, NONE, Port};
 use crate::fabric::synthetic::set_link;
-use crate::wire::attr::{PhysState, PortInfo, PortState};
+use crate::wire::attr::{LinkWidth, PhysState, PortInfo, PortState};
 
-/// Width and speed of the link between two ports: the maximum that both have enabled.
-fn negotiate(a: &PortInfo, b: &PortInfo) -> (u8, u8) {
-    let best = |mask: u8| if mask == 0 { 1 } else { 1 << mask.ilog2() };
+/// Width and speed of the link between two ports: the maximum that both have enabled and that the
+/// cable allows; 1x SDR if there is none.
+fn negotiate(a: &PortInfo, b: &PortInfo, cable: CableFault) -> (u8, u8) {
+    let highest = |mask: u8| if mask == 0 { 1 } else { 1 << mask.ilog2() };
+    // In the order of their bits, 2x would be the widest.
+    let widest = |mask: u8| match mask & !LinkWidth::X2 {
+        0 if mask != 0 => LinkWidth::X2,
+        LinkWidth::X1 if mask & LinkWidth::X2 != 0 => LinkWidth::X2,
+        wider => highest(wider),
+    };
     (
-        best(a.link_width_enabled() & b.link_width_enabled()),
-        best(a.link_speed_enabled() & b.link_speed_enabled()),
+        widest(a.link_width_enabled() & b.link_width_enabled() & cable.widths),
+        highest(a.link_speed_enabled() & b.link_speed_enabled() & cable.speeds),
     )
 }
 
@@ -31,19 +39,63 @@ impl Devices {
     }
 
     /// Trains the link at `slot` if it is down, its cable is plugged in, and both ends are in the
-    /// physical state Polling.
+    /// physical state Polling. A slow link is added to `training`.
     pub(super) fn link_train(&mut self, slot: u32) {
-        let [Some(a), Some(b)] = self.ends(slot) else { return };
+        let Some((a, b)) = self.trainable_ends(slot) else { return };
+        let time = self.cable_fault(a, b).training_time;
+        if time.is_zero() {
+            self.complete_training(slot);
+        } else {
+            self.training.push((slot, time));
+        }
+    }
+
+    /// Both ends of the cable at `slot`, if its link is ready to be trained.
+    fn trainable_ends(&self, slot: u32) -> Option<(u32, u32)> {
+        let [Some(a), Some(b)] = self.ends(slot) else { return None };
         let ready = |end: u32| {
             let port = self.port(end);
             port.plugged
                 && port.info.phys_state() == PhysState::Polling
                 && port.info.port_state() == PortState::Down
         };
-        if !ready(a) || !ready(b) {
-            return;
+        (ready(a) && ready(b)).then_some((a, b))
+    }
+
+    /// Defects of the cable between two ports.
+    fn cable_fault(&self, a: u32, b: u32) -> CableFault {
+        if self.cable_faults.is_empty() {
+            return CableFault::NONE;
         }
-        let (width, speed) = negotiate(&self.port(a).info, &self.port(b).info);
+        let at = |end: u32| self.cable_faults.get(&end).copied().unwrap_or(CableFault::NONE);
+        at(a).combine(at(b))
+    }
+
+    /// Changes the defects of the cable at `slot`, from the next training on.
+    pub(super) fn change_cable(&mut self, slot: u32, change: impl FnOnce(&mut CableFault)) {
+        change(self.cable_faults.entry(slot).or_insert(CableFault::NONE));
+        self.cable_faults.retain(|_, fault| *fault != CableFault::NONE);
+    }
+
+    /// Limits the link at `slot` to these widths and speeds, and trains it again.
+    pub(super) fn degrade(&mut self, slot: u32, widths: u8, speeds: u8) {
+        self.change_cable(slot, |cable| (cable.widths, cable.speeds) = (widths, speeds));
+        self.retrain(slot);
+    }
+
+    /// Trains the link at `slot` again if it is up.
+    pub(super) fn retrain(&mut self, slot: u32) {
+        if self.port(slot).info.port_state() != PortState::Down {
+            self.link_down(slot);
+            self.link_train(slot);
+        }
+    }
+
+    /// Takes the link at `slot` from Polling to INIT, if it is still ready to be trained.
+    pub(super) fn complete_training(&mut self, slot: u32) {
+        let Some((a, b)) = self.trainable_ends(slot) else { return };
+        let cable = self.cable_fault(a, b);
+        let (width, speed) = negotiate(&self.port(a).info, &self.port(b).info, cable);
         for end in [a, b] {
             let info = &mut self.port_mut(end).info;
             set_link(info, true);
@@ -59,7 +111,7 @@ impl Devices {
         if let Some(peer) = self.linked_peer(slot)
             && self.port(peer).info.port_state() == PortState::Armed
         {
-            self.port_mut(peer).info.set_port_state(PortState::Active);
+            self.activate(peer);
         }
     }
 
@@ -87,6 +139,41 @@ impl Devices {
             self.port_mut(end).plugged = plugged;
         }
         if plugged { self.link_train(slot) } else { self.link_down(slot) }
+    }
+
+    /// Unplugs all cables between the nodes of `part` and the others, and remembers them. An adapter
+    /// belongs to the part if all its plugged cables lead there.
+    pub(super) fn split(&mut self, part: &[u32]) {
+        let mut inside = vec![false; self.nodes.len()];
+        part.iter().for_each(|&node| inside[node as usize] = true);
+        for node in (0..self.nodes.len() as u32).filter(|&node| !self.is_switch(node)) {
+            let peers = self.slots_of(node).filter_map(|slot| self.plugged_peer(slot));
+            let mut neighbours = peers.map(|peer| self.port(peer).node).peekable();
+            let all_inside =
+                neighbours.peek().is_some() && neighbours.all(|node| inside[node as usize]);
+            inside[node as usize] |= all_inside;
+        }
+        for slot in 0..self.ports.len() as u32 {
+            let Some(peer) = self.plugged_peer(slot) else { continue };
+            let [near, far] = [slot, peer].map(|end| inside[self.port(end).node as usize]);
+            if near != far {
+                self.set_plugged(slot, false);
+                self.cut_cables.push(slot);
+            }
+        }
+    }
+
+    /// Plugs in the cables that [`Self::split`] has unplugged.
+    pub(super) fn heal(&mut self) {
+        for slot in std::mem::take(&mut self.cut_cables) {
+            self.set_plugged(slot, true);
+        }
+    }
+
+    /// Slot at the other end of the cable, if it is plugged in.
+    fn plugged_peer(&self, slot: u32) -> Option<u32> {
+        let port = self.port(slot);
+        (port.plugged && port.peer != NONE).then_some(port.peer)
     }
 
     /// Connects two ports with a new cable, and removes the cables that they had.
@@ -118,12 +205,21 @@ impl Devices {
         port.tables = None;
     }
 
-    /// Restores the factory defaults of a node and trains its links again.
-    pub(super) fn reboot(&mut self, node: u32) {
+    /// Restores the factory defaults of a node, except the LIDs of its ports and of their SM if
+    /// `keeps_lids`, and trains its links again.
+    pub(super) fn reboot(&mut self, node: u32, keeps_lids: bool) {
         let slots = self.slots_of(node);
         for slot in slots.clone() {
             self.link_down(slot);
+            let old = self.port(slot).info;
             self.reset_port(slot);
+            if keeps_lids {
+                let info = &mut self.port_mut(slot).info;
+                info.set_lid(old.lid());
+                info.set_lmc(old.lmc());
+                info.set_master_sm_lid(old.master_sm_lid());
+                info.set_master_sm_sl(old.master_sm_sl());
+            }
         }
         let factory = self.factory_switch();
         if let Some(switch) = self.switch_mut(node) {

@@ -8,13 +8,15 @@
 //! * `devices`: nodes, ports and switches; `link`: link state machine; `port_info`: Set(PortInfo);
 //!   `tables`: table attributes; `sma`: subnet management agent
 //! * `pma`: performance management agent; `counters`: performance counters
-//! * `forwarding`: routes of packets; `faults`: fault injection; `fault_injector`: faults and
-//!   counters on a packet's links; `trap`: notices
+//! * `forwarding`: routes of packets; `fault_injector`: faults and counters on a packet's links;
+//!   `trap`: notices
+//! * `faults`: faults in force; `transit_faults`: of MADs on their way; `node_faults`: of management
+//!   agents; `cable_fault`: of cables; `random`: pseudo-random numbers
 //! * `kernel`: model of the Linux kernel's MAD layer; `addressing`: addresses at either end
 //! * `net`: packets in transit, timers and dispatch to agents; `packet`, `message`, `events`,
 //!   `event_queue`: their types
-//! * `sim_fabric`: [`SimFabric`], the handle of a fabric; `port`, `delivery_queue`: ports of programs
-//!   in this process; [`umad`]: the same as device files
+//! * `sim_fabric`: [`SimFabric`], the handle of a fabric; `fault_controls`: its faults
+//! * `port`, `delivery_queue`: ports of programs in this process; [`umad`]: the same as device files
 //! * [`console`]: text commands that show and change a fabric; [`serve`]: the fabric on a Unix
 //!   socket
 //!
@@ -32,29 +34,36 @@ pub mod serve;
 pub mod umad;
 
 mod addressing;
+mod cable_fault;
 mod counters;
 mod delivery_queue;
 mod devices;
 mod event_queue;
 mod events;
+mod fault_controls;
 mod fault_injector;
 mod faults;
 mod forwarding;
 mod link;
 mod message;
 mod net;
+mod node_faults;
 mod packet;
 mod pma;
 mod port;
 mod port_info;
+mod random;
 mod sim_fabric;
 mod sma;
 mod tables;
+mod transit_faults;
 mod trap;
 
-pub use faults::Misbehaviour;
+pub use devices::PortEvents;
+pub use node_faults::{Misbehaviour, SetFault};
 pub use port::SimPort;
 pub use sim_fabric::SimFabric;
+pub use transit_faults::MadKind;
 
 #[cfg(test)]
 mod tests;

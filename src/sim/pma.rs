@@ -207,10 +207,10 @@ mod tests {
     #[test]
     fn faults_are_counted_at_the_port_concerned() {
         let mut net = net();
-        net.faults.loss = 1.0;
+        net.faults.transit.change(None, |faults| faults.loss = 1.0);
         send(&mut net);
         assert_eq!(value(&mut net, 7, "VL15Dropped"), 1);
-        net.faults.loss = 0.0;
+        net.faults.transit.change(None, |faults| faults.loss = 0.0);
         let entry = slot(&net, SW0, 7);
         net.faults.errors.insert(entry, (1.0, None));
         send(&mut net);

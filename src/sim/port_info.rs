@@ -95,7 +95,7 @@ impl Devices {
             }
             PortState::Armed => self.port_mut(slot).info.set_port_state(PortState::Armed),
             PortState::Active => {
-                self.port_mut(slot).info.set_port_state(PortState::Active);
+                self.activate(slot);
                 self.activate_peer(slot);
             }
             _ => {}

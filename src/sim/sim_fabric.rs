@@ -1,7 +1,6 @@
-//! Handle of a simulated fabric: faults and cables to change, tables of its devices to read.
+//! Handle of a simulated fabric: properties of its devices to change, tables to read.
 
-use super::devices::{Devices, NONE};
-use super::faults::Misbehaviour;
+use super::devices::{Devices, PortEvents};
 use super::forwarding::NoFaults;
 use super::net::Net;
 use crate::fabric::synthetic::Hardware;
@@ -76,7 +75,7 @@ impl SimFabric {
         });
     }
 
-    fn at_port<R>(
+    pub(super) fn at_port<R>(
         &self,
         guid: Guid,
         num: PortNum,
@@ -87,55 +86,11 @@ impl SimFabric {
         Some(act(&mut net, slot))
     }
 
-    fn at_node<R>(&self, guid: Guid, act: impl FnOnce(&mut Net, u32) -> R) -> Option<R> {
+    pub(super) fn at_node<R>(&self, guid: Guid, act: impl FnOnce(&mut Net, u32) -> R) -> Option<R> {
         self.at_port(guid, PortNum::ZERO, |net, slot| {
             let node = net.devices.port(slot).node;
             act(net, node)
         })
-    }
-
-    /// Unplugs the cable at this port; false if there is none.
-    pub fn unlink(&self, guid: Guid, num: PortNum) -> bool {
-        self.plug(guid, num, false)
-    }
-
-    /// Plugs the cable at this port in again; false if there is none.
-    pub fn relink(&self, guid: Guid, num: PortNum) -> bool {
-        self.plug(guid, num, true)
-    }
-
-    fn plug(&self, guid: Guid, num: PortNum, plugged: bool) -> bool {
-        let done = self.at_port(guid, num, |net, slot| {
-            let cabled = net.devices.port(slot).peer != NONE;
-            net.devices.set_plugged(slot, plugged);
-            net.report_link_changes();
-            cabled
-        });
-        done.unwrap_or(false)
-    }
-
-    /// Unplugs or plugs in the cable `times` times: now, then every `period`.
-    pub fn flap(&self, guid: Guid, num: PortNum, period: Duration, times: u32) -> bool {
-        self.at_port(guid, num, |net, slot| net.flap(slot, period, times)).is_some()
-    }
-
-    pub fn misbehave(&self, guid: Guid, how: Misbehaviour) -> bool {
-        self.at_node(guid, |net, node| net.faults.nodes.insert(node, how)).is_some()
-    }
-
-    /// Stops all responses and traps of the node; packets are still forwarded.
-    pub fn silence(&self, guid: Guid) -> bool {
-        self.misbehave(guid, Misbehaviour::Silent)
-    }
-
-    /// Ends the misbehaviour of the node.
-    pub fn revive(&self, guid: Guid) -> bool {
-        self.at_node(guid, |net, node| net.faults.nodes.remove(&node)).is_some()
-    }
-
-    /// Reboots the node: its tables and settings are lost, and its links are trained again.
-    pub fn reboot(&self, guid: Guid) -> bool {
-        self.at_node(guid, Net::reboot).is_some()
     }
 
     /// Changes the capabilities of all ports of a node: `vl_cap` is the code in PortInfo (1, 2, 3,
@@ -151,45 +106,6 @@ impl SimFabric {
             }
         };
         self.at_node(guid, set).is_some()
-    }
-
-    /// Changes the node GUID in the node's NodeInfo. The methods of this handle keep using `guid`.
-    pub fn set_reported_guid(&self, guid: Guid, reported: Guid) -> bool {
-        let set = |net: &mut Net, node: u32| {
-            net.devices.nodes[node as usize].info.set_node_guid(reported);
-        };
-        self.at_node(guid, set).is_some()
-    }
-
-    /// Changes the node description, and sends trap 144 from the first port that has a LID.
-    pub fn set_description(&self, guid: Guid, description: &str) -> bool {
-        self.at_node(guid, |net, node| net.set_description(node, description)).is_some()
-    }
-
-    /// Sets the probability (0.0 to 1.0) that a MAD is lost, for requests and responses alike.
-    pub fn set_loss(&self, probability: f64) {
-        self.shared.lock().faults.loss = probability;
-    }
-
-    /// Sets the probability (0.0 to 1.0) that a MAD sent through this port is lost.
-    pub fn set_link_loss(&self, guid: Guid, num: PortNum, probability: f64) -> bool {
-        self.at_port(guid, num, |net, slot| net.faults.link_loss.insert(slot, probability))
-            .is_some()
-    }
-
-    /// Sets the one-way delay of every MAD.
-    pub fn set_delay(&self, delay: Duration) {
-        self.shared.lock().faults.delay = delay;
-    }
-
-    /// Sets the upper bound of a random additional delay of each MAD, which reorders MADs.
-    pub fn set_jitter(&self, jitter: Duration) {
-        self.shared.lock().faults.jitter = jitter;
-    }
-
-    /// Sets the probability (0.0 to 1.0) that a MAD arrives twice.
-    pub fn set_duplication(&self, probability: f64) {
-        self.shared.lock().faults.duplication = probability;
     }
 
     /// Sets the time after which devices repeat a trap that was not repressed (initially 500 ms).
@@ -264,6 +180,30 @@ impl SimFabric {
             net.devices.forward_by_lid(slot, lid, needs_active, &mut NoFaults).is_some()
         };
         self.at_port(guid, num, forward).unwrap_or(false)
+    }
+
+    /// Number of events of an end port so far.
+    pub fn port_events(&self, guid: Guid, num: PortNum) -> Option<PortEvents> {
+        self.at_port(guid, num, |net, slot| {
+            net.devices.port_events.get(&slot).copied().unwrap_or_default()
+        })
+    }
+
+    /// Both ends of all links that are up.
+    pub fn links(&self) -> Vec<[(Guid, PortNum); 2]> {
+        let net = self.shared.lock();
+        let devices = &net.devices;
+        let mut guids = vec![Guid(0); devices.nodes.len()];
+        for (&guid, &node) in &devices.by_guid {
+            guids[node as usize] = guid;
+        }
+        let end = |slot: u32| {
+            let port = devices.port(slot);
+            (guids[port.node as usize], port.num)
+        };
+        let slots = 0..devices.ports.len() as u32;
+        let pairs = slots.filter_map(|slot| Some((slot, devices.linked_peer(slot)?)));
+        pairs.filter(|(slot, peer)| slot < peer).map(|(a, b)| [end(a), end(b)]).collect()
     }
 
     /// Numbers of Gets and Sets of an attribute that the devices' agents received.

@@ -142,6 +142,9 @@ impl Devices {
                 return Err(status);
             }
             reregister = wanted.client_reregister();
+            if reregister {
+                self.port_events.entry(slot).or_default().reregistrations += 1;
+            }
         }
         let mut info = self.port(slot).info;
         info.set_local_port(self.port(entry).num);

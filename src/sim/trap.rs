@@ -1,11 +1,12 @@
 //! Notices of traps (IBA vol. 1, 14.2.5.1), and traps that await their repress.
 
 use super::packet::Packet;
-use crate::ids::Lid;
+use crate::ids::{Lid, PortNum};
 use crate::wire::attr::{AttrId, NodeKind, Notice, TrapNumber};
 use crate::wire::bits::Field;
 use crate::wire::mad::{Mad, Method};
 use crate::wire::smp::{DATA_SIZE, SmpRoute, request};
+use std::time::Duration;
 
 /// A trap that is repeated until a TrapRepress with its transaction ID arrives.
 pub(super) struct PendingTrap {
@@ -14,9 +15,20 @@ pub(super) struct PendingTrap {
     pub(super) packet: Packet,
 }
 
+/// Traps that a port sends at regular intervals, repressed or not.
+#[derive(Clone, Copy)]
+pub(super) struct TrapStorm {
+    /// The port that sends or, on a switch, that the traps name.
+    pub(super) slot: u32,
+    pub(super) number: u16,
+    pub(super) period: Duration,
+    /// Number of traps to come.
+    pub(super) left: u32,
+}
+
 /// The notice of trap `number` from a node of type `kind` whose port (port 0 of a switch) has the
-/// LID `lid`.
-pub(super) fn notice(kind: NodeKind, number: u16, lid: Lid) -> Notice {
+/// LID `lid`. Traps 129 to 131 name the port `num`.
+pub(super) fn notice(kind: NodeKind, number: u16, lid: Lid, num: PortNum) -> Notice {
     let mut notice = Notice::default();
     notice.set_is_generic(true);
     notice.set_producer_type(kind.to_bits() as u32);
@@ -30,6 +42,11 @@ pub(super) fn notice(kind: NodeKind, number: u16, lid: Lid) -> Notice {
         TrapNumber::BAD_M_KEY => {
             notice.set_notice_type(2);
             notice.set_link_state_lid(lid);
+        }
+        TrapNumber::LINK_INTEGRITY..=TrapNumber::FLOW_CONTROL => {
+            notice.set_notice_type(1);
+            notice.set_subject_lid(lid);
+            notice.set_port(num);
         }
         _ => notice.set_subject_lid(lid),
     }

@@ -15,11 +15,11 @@ use torus_sm::daemon::sm_loop::context::Configuration;
 use torus_sm::daemon::sm_loop::manager::Exit;
 use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::ids::{Guid, Lid, Pkey, PortNum};
-use torus_sm::sim::Misbehaviour;
+use torus_sm::sim::SetFault;
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outgoing};
 use torus_sm::wire::attr::{AttrId, NodeKind, Notice, SmState, TrapNumber};
-use torus_sm::wire::mad::Method;
+use torus_sm::wire::mad::{Method, Status};
 use torus_sm::wire::smp::{SmpRoute, request};
 
 /// Position of the switch at which the daemon's host is.

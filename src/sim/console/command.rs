@@ -2,7 +2,9 @@
 
 use super::scan::Word;
 use crate::ids::{Guid, Lid};
-use crate::sim::faults::{Corruption, Misbehaviour};
+use crate::sim::faults::Corruption;
+use crate::sim::node_faults::{Misbehaviour, SetFault};
+use crate::sim::transit_faults::MadKind;
 use crate::wire::perf::{Counter, Group};
 use std::time::Duration;
 
@@ -19,18 +21,40 @@ pub(super) enum ConsoleCommand {
     Relink(TargetName),
     Clear(TargetName),
     Swap(TargetName, TargetName),
+    Move(TargetName, TargetName),
+    Split(Vec<TargetName>),
+    Heal,
     Flap {
         port: TargetName,
         period: Duration,
         times: u32,
     },
-    /// `None` ends the misbehaviour.
-    Misbehave(TargetName, Option<Misbehaviour>),
-    Reboot(TargetName),
-    Loss(Option<TargetName>, f64),
-    Delay(Duration),
+    Training(TargetName, Duration),
+    Degrade {
+        port: TargetName,
+        widths: u8,
+        speeds: u8,
+    },
+    Storm {
+        port: TargetName,
+        number: u16,
+        period: Duration,
+        times: u32,
+    },
+    NodeFault(TargetName, NodeFault),
+    /// End the faults of a node.
+    Back(TargetName),
+    Reboot {
+        node: TargetName,
+        keeps_lids: bool,
+    },
+    /// `None` as port: on all links; as kind: of all MADs.
+    Transit {
+        port: Option<TargetName>,
+        kind: Option<MadKind>,
+        fault: TransitFault,
+    },
     Corrupt(Corruption),
-    Duplicate(f64),
     Error {
         at: TargetName,
         probability: f64,
@@ -51,10 +75,34 @@ pub(super) enum ConsoleCommand {
     Route(Lid, Lid),
     Dump(Option<TargetName>),
     Attached,
+    /// Print a script of random faults.
+    Random {
+        seed: u64,
+        count: u32,
+    },
     Show(Show),
+    Calm,
     Repair,
     /// Prints this text.
     Message(&'static str),
+}
+
+/// A fault of a node's management agents.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum NodeFault {
+    Misbehave(Misbehaviour),
+    ResponseTime(Duration),
+    NumPorts(u8),
+    Set { attr_id: u16, fault: SetFault },
+}
+
+/// A fault of MADs on their way.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum TransitFault {
+    Loss(f64),
+    Delay(Duration),
+    Jitter(Duration),
+    Duplication(f64),
 }
 
 /// One counter of an attribute, or all counters of the same name in several attributes.

@@ -1,15 +1,18 @@
 //! Execution of console commands. Errors are found before anything is changed.
 
 use super::ConsoleError;
-use super::command::{ConsoleCommand, CounterName, TargetName};
+use super::command::{ConsoleCommand, CounterName, NodeFault, TargetName, TransitFault};
 use super::resolve::{self, Target};
-use super::{help, show};
+use super::{cables, help, random_faults, show};
 use crate::ids::{Guid, Lid};
 use crate::sim::SimFabric;
 use crate::sim::devices::NONE;
-use crate::sim::faults::Misbehaviour;
 use crate::sim::net::Net;
+use crate::sim::node_faults::NodeFaults;
+use crate::sim::transit_faults::{MadKind, TransitFaults};
+use crate::sim::trap::TrapStorm;
 use crate::wire::perf::GROUPS;
+use std::collections::BTreeMap;
 
 type Output = Result<String, ConsoleError>;
 
@@ -28,6 +31,9 @@ pub(super) fn execute(fabric: &SimFabric, command: ConsoleCommand) -> Output {
         ConsoleCommand::Show(what) => show::show(net, &what),
         ConsoleCommand::Dump(name) => show::dump(net, name.as_ref()),
         ConsoleCommand::Route(from, to) => show::route(&net.devices, from, to),
+        ConsoleCommand::Random { seed, count } => {
+            Ok(random_faults::script(&net.devices, seed, count))
+        }
         ConsoleCommand::Attached => Ok(show::attached(net)),
         ConsoleCommand::CountersShow(name) => {
             let slot = resolve::port(&net.devices, &name)?;
@@ -43,32 +49,30 @@ pub(super) fn execute(fabric: &SimFabric, command: ConsoleCommand) -> Output {
 
 fn change(net: &mut Net, command: ConsoleCommand) -> Result<(), ConsoleError> {
     match command {
-        ConsoleCommand::Connect(a, b) => return connect(net, &a, &b),
-        ConsoleCommand::Unlink(name) => return unlink(net, &name),
-        ConsoleCommand::Relink(name) => return relink(net, &name),
-        ConsoleCommand::Clear(name) => return clear(net, &name),
-        ConsoleCommand::Swap(a, b) => return swap(net, &a, &b),
-        ConsoleCommand::Flap { port, period, times } => {
-            let slot = port_with_cable(net, &port)?;
-            net.flap(slot, period, times);
-        }
-        ConsoleCommand::Misbehave(name, how) => return misbehave(net, &name, how),
-        ConsoleCommand::Reboot(name) => {
+        ConsoleCommand::NodeFault(name, fault) => {
             let node = resolve::node(&net.devices, &name)?;
-            net.reboot(node);
+            net.faults.nodes.change(node, |faults| apply_node_fault(faults, fault));
         }
-        ConsoleCommand::Loss(None, probability) => net.faults.loss = probability,
-        ConsoleCommand::Loss(Some(name), probability) => {
-            let slot = resolve::cable_port(&net.devices, &name)?;
-            net.faults.link_loss.insert(slot, probability);
-            net.faults.link_loss.retain(|_, probability| *probability > 0.0);
+        ConsoleCommand::Back(name) => {
+            let node = resolve::node(&net.devices, &name)?;
+            net.faults.nodes.clear(node);
         }
-        ConsoleCommand::Delay(delay) => net.faults.delay = delay,
+        ConsoleCommand::Reboot { node, keeps_lids } => {
+            let node = resolve::node(&net.devices, &node)?;
+            net.reboot(node, keeps_lids);
+        }
+        ConsoleCommand::Storm { port, number, period, times } => {
+            let slot = resolve::port(&net.devices, &port)?;
+            net.storm(TrapStorm { slot, number, period, left: times });
+        }
+        ConsoleCommand::Transit { port, kind, fault } => {
+            return set_transit_fault(net, port.as_ref(), kind, fault);
+        }
         ConsoleCommand::Corrupt(corruption) => net.faults.corruption = corruption,
-        ConsoleCommand::Duplicate(probability) => net.faults.duplication = probability,
         ConsoleCommand::Error { at, probability, attr_id } => {
             return set_errors(net, &at, probability, attr_id);
         }
+        ConsoleCommand::Calm => calm(net),
         ConsoleCommand::Repair => repair(net),
         ConsoleCommand::CountersClear(name) => return clear_counters(net, name.as_ref()),
         ConsoleCommand::CountersSet { port, counter, value, add } => {
@@ -81,94 +85,38 @@ fn change(net: &mut Net, command: ConsoleCommand) -> Result<(), ConsoleError> {
         ConsoleCommand::Guid(name, guid) => return set_reported_guid(net, &name, guid),
         ConsoleCommand::BaseLid(name, lid, lmc) => return set_base_lid(net, &name, lid, lmc),
         // `execute` handles the commands that change nothing.
-        _ => {}
+        command => return cables::change(net, command),
     }
     Ok(())
 }
 
-/// Slot of a port with a cable, plugged in or not.
-fn port_with_cable(net: &Net, name: &TargetName) -> Result<u32, ConsoleError> {
-    let slot = resolve::cable_port(&net.devices, name)?;
-    if net.devices.port(slot).peer == NONE {
-        return Err(ConsoleError::new(name.column, "there is no cable at this port"));
+fn apply_node_fault(faults: &mut NodeFaults, fault: NodeFault) {
+    match fault {
+        NodeFault::Misbehave(how) => faults.misbehaviour = Some(how),
+        NodeFault::ResponseTime(time) => faults.response_time = time,
+        NodeFault::NumPorts(count) => faults.num_ports = Some(count),
+        NodeFault::Set { attr_id, fault } => faults.fail_sets(attr_id, fault),
     }
-    Ok(slot)
 }
 
-fn connect(net: &mut Net, a: &TargetName, b: &TargetName) -> Result<(), ConsoleError> {
-    let mut slots = [0; 2];
-    for (slot, name) in slots.iter_mut().zip([a, b]) {
-        *slot = resolve::cable_port(&net.devices, name)?;
-        if net.devices.port(*slot).plugged {
-            return Err(ConsoleError::new(
-                name.column,
-                "this port has a cable already; unlink it first",
-            ));
-        }
-    }
-    let [a_slot, b_slot] = slots;
-    if a_slot == b_slot {
-        return Err(ConsoleError::new(b.column, "a port cannot be connected to itself"));
-    }
-    net.devices.connect_ports(a_slot, b_slot);
-    Ok(())
-}
-
-fn unlink(net: &mut Net, name: &TargetName) -> Result<(), ConsoleError> {
-    let slots = ports_with_cable(net, name, true, "no cable is plugged in here")?;
-    slots.into_iter().for_each(|slot| net.devices.set_plugged(slot, false));
-    Ok(())
-}
-
-fn relink(net: &mut Net, name: &TargetName) -> Result<(), ConsoleError> {
-    let slots = ports_with_cable(net, name, false, "no unplugged cable here")?;
-    slots.into_iter().for_each(|slot| net.devices.set_plugged(slot, true));
-    Ok(())
-}
-
-/// Slots of a port or of all ports of a node, if their cables are plugged in (or unplugged). `error`
-/// if there are none.
-fn ports_with_cable(
-    net: &Net,
-    name: &TargetName,
-    is_plugged: bool,
-    error: &str,
-) -> Result<Vec<u32>, ConsoleError> {
-    let mut slots = resolve::target(&net.devices, name)?.slots(&net.devices);
-    let port = |slot: u32| net.devices.port(slot);
-    slots.retain(|&slot| port(slot).peer != NONE && port(slot).plugged == is_plugged);
-    if slots.is_empty() { Err(ConsoleError::new(name.column, error)) } else { Ok(slots) }
-}
-
-fn clear(net: &mut Net, name: &TargetName) -> Result<(), ConsoleError> {
-    let slots = resolve::target(&net.devices, name)?.slots(&net.devices);
-    for slot in slots {
-        net.devices.set_plugged(slot, false);
-        net.devices.reset_port(slot);
-    }
-    Ok(())
-}
-
-fn swap(net: &mut Net, a: &TargetName, b: &TargetName) -> Result<(), ConsoleError> {
-    let (a_slot, b_slot) = (port_with_cable(net, a)?, port_with_cable(net, b)?);
-    let (a_peer, b_peer) = (net.devices.port(a_slot).peer, net.devices.port(b_slot).peer);
-    if a_slot == b_slot || a_slot == b_peer {
-        return Err(ConsoleError::new(b.column, "these are ends of the same cable"));
-    }
-    net.devices.connect_ports(a_slot, b_peer);
-    net.devices.connect_ports(b_slot, a_peer);
-    Ok(())
-}
-
-fn misbehave(
+fn set_transit_fault(
     net: &mut Net,
-    name: &TargetName,
-    how: Option<Misbehaviour>,
+    port: Option<&TargetName>,
+    kind: Option<MadKind>,
+    fault: TransitFault,
 ) -> Result<(), ConsoleError> {
-    let node = resolve::node(&net.devices, name)?;
-    match how {
-        Some(how) => drop(net.faults.nodes.insert(node, how)),
-        None => drop(net.faults.nodes.remove(&node)),
+    let change = |faults: &mut TransitFaults| match fault {
+        TransitFault::Loss(probability) => faults.loss = probability,
+        TransitFault::Delay(delay) => faults.delay = delay,
+        TransitFault::Jitter(jitter) => faults.jitter = jitter,
+        TransitFault::Duplication(probability) => faults.duplication = probability,
+    };
+    match port {
+        Some(name) => {
+            let slot = resolve::cable_port(&net.devices, name)?;
+            net.faults.links.change(slot, kind, change);
+        }
+        None => net.faults.transit.change(kind, change),
     }
     Ok(())
 }
@@ -186,9 +134,19 @@ fn set_errors(
     Ok(())
 }
 
+/// Ends all faults; unplugged cables stay so.
+fn calm(net: &mut Net) {
+    net.faults.clear();
+    let cables: BTreeMap<_, _> = net.devices.cable_faults.drain().collect();
+    for (slot, _) in cables.into_iter().filter(|(_, cable)| cable.is_degraded()) {
+        net.devices.retrain(slot);
+    }
+}
+
 /// Ends all faults and plugs all cables in.
 fn repair(net: &mut Net) {
-    net.faults.clear();
+    calm(net);
+    net.devices.cut_cables.clear();
     for slot in 0..net.devices.ports.len() as u32 {
         let port = net.devices.port(slot);
         if port.peer != NONE && !port.plugged {

@@ -15,7 +15,7 @@ const fn entry(name: &'static str, arguments: &'static str, text: &'static str) 
 }
 
 /// All commands, one entry for each form.
-pub const COMMANDS: [Entry; 39] = [
+pub const COMMANDS: [Entry; 54] = [
     entry("help", "[COMMAND]", "list all commands, or those that begin with COMMAND"),
     entry("show", "nodes|links|faults", "list nodes, cables with their state, or faults in force"),
     entry("show", "node NODE", "show a node and its ports"),
@@ -32,20 +32,35 @@ pub const COMMANDS: [Entry; 39] = [
         "PORT PERIOD TIMES",
         "unplug or plug in a cable TIMES times, now and every PERIOD",
     ),
+    entry("move", "PORT PORT", "move the end of a cable from one port to a free one"),
+    entry("split", "NODE ...", "unplug all cables between these switches and the others"),
+    entry("heal", "", "plug in the cables that split has unplugged"),
+    entry("training", "NODE|PORT DURATION", "set the time that links need from Polling to INIT"),
+    entry("degrade", "PORT WIDTH SPEED", "train a link again, at most 1x, 2x, 4x … SDR, DDR, QDR"),
+    entry("degrade", "PORT off", "train a link again, without limits"),
     entry("silent", "NODE", "stop responses and traps of a node; packets are still forwarded"),
+    entry("slow", "NODE DURATION", "delay the responses of a node"),
     entry("garbage", "NODE", "fill the responses of a node with random data"),
     entry("wrong-tid", "NODE", "put wrong transaction IDs into the responses of a node"),
-    entry("back", "NODE", "end silent, garbage or wrong-tid"),
+    entry("numports", "NODE COUNT", "change the number of ports that a node reports"),
+    entry("refuse", "NODE ATTRIBUTE [STATUS]", "refuse Sets of this attribute (default: 0x1c)"),
+    entry("ignore-sets", "NODE [ATTRIBUTE]", "acknowledge Sets of a node without effect"),
+    entry("back", "NODE", "end all faults of a node"),
     entry("reboot", "NODE", "restart a node: tables, LIDs, settings and counters are lost"),
-    entry("loss", "PROBABILITY", "lose MADs on their way, requests and responses alike"),
-    entry("loss", "PORT PROBABILITY", "lose MADs that are sent through this port"),
-    entry("drop", "[PORT] PROBABILITY", "same as loss"),
+    entry("reboot", "NODE keep-lids", "restart a node that keeps its LIDs and those of its SM"),
+    entry("storm", "PORT TRAP PERIOD TIMES", "send a trap TIMES times, repressed or not"),
+    entry("loss", "PROBABILITY [KIND]", "lose MADs on their way"),
+    entry("loss", "PORT PROBABILITY [KIND]", "lose MADs that are sent through this port"),
+    entry("drop", "[PORT] PROBABILITY [KIND]", "same as loss"),
+    entry("delay", "[PORT] DURATION [KIND]", "delay MADs, one way"),
+    entry("jitter", "[PORT] DURATION [KIND]", "delay MADs at random up to this time"),
+    entry("duplicate", "[PORT] PROBABILITY [KIND]", "deliver MADs twice"),
     entry("error", "NODE|PORT PERCENT", "corrupt and drop MADs that a port receives"),
     entry("error", "NODE|PORT PERCENT ATTRIBUTE", "ignore requests for this attribute (a number)"),
     entry("corrupt", "PROBABILITY [requests|responses]", "flip bits in MADs, undetected by CRCs"),
-    entry("duplicate", "PROBABILITY", "deliver MADs twice"),
-    entry("delay", "DURATION", "delay MADs, one way"),
+    entry("calm", "", "end all faults; unplugged cables and settings of devices stay"),
     entry("repair", "", "end all faults and plug in all cables; settings of devices stay"),
+    entry("random", "SEED COUNT", "print a script of random faults; the seed determines them"),
     entry("counters", "[show] PORT", "show the counters of a port"),
     entry("counters", "clear [NODE|PORT]", "clear the counters of a port, a node or the fabric"),
     entry("counters", "set PORT NAME=VALUE", "set a counter"),
@@ -68,6 +83,9 @@ NODE         a GUID (0x..., S-..., H-...), a position (1,0,2), or a node descrip
 PORT         NODE[3] or NODE/3; the number may be omitted if NODE has one port
 PROBABILITY  0 to 1, or 25%
 PERCENT      0 to 100
+KIND         requests, responses or traps; without, all MADs
+ATTRIBUTE    a number such as 0x15 (PortInfo); STATUS: a MAD status such as 0x1c
+TRAP         128, 129, 130, 131, 144 or 145
 DURATION     250ms, 1.5s, 2m; without unit in seconds
 ";
 

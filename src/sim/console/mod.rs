@@ -11,12 +11,17 @@
 pub mod help;
 pub mod script;
 
+mod cables;
 mod command;
 mod execute;
 mod parse;
+mod parse_faults;
+mod port_name;
+mod random_faults;
 mod resolve;
 mod scan;
 mod show;
+mod show_faults;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use super::command::{ConsoleCommand, CounterName, Show, TargetName};
 use super::help::COMMANDS;
 use super::scan::{Word, words};
 use crate::ids::{Guid, Lid};
-use crate::sim::faults::{Corruption, Misbehaviour};
+use crate::sim::faults::Corruption;
 use crate::wire::perf::{GROUPS, Group};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const MAX_EDITS: usize = 2;
 /// Longest duration in seconds: one day.
 const MAX_DURATION: f64 = 86_400.0;
 
-type Parsed<T> = Result<T, ConsoleError>;
+pub(super) type Parsed<T> = Result<T, ConsoleError>;
 
 /// Parses a line; `None` if it is empty or a comment.
 pub(super) fn parse(line: &str) -> Parsed<Option<ConsoleCommand>> {
@@ -30,11 +30,11 @@ pub(super) fn parse(line: &str) -> Parsed<Option<ConsoleCommand>> {
 }
 
 impl Word {
-    fn error(&self, text: impl Into<String>) -> ConsoleError {
+    pub(super) fn error(&self, text: impl Into<String>) -> ConsoleError {
         ConsoleError::new(self.column, text)
     }
 
-    fn is(&self, word: &str) -> bool {
+    pub(super) fn is(&self, word: &str) -> bool {
         !self.quoted && self.port.is_none() && self.text.eq_ignore_ascii_case(word)
     }
 
@@ -48,8 +48,8 @@ impl Word {
 }
 
 /// Arguments of a command.
-struct Args<'a> {
-    rest: std::slice::Iter<'a, Word>,
+pub(super) struct Args<'a> {
+    pub(super) rest: std::slice::Iter<'a, Word>,
     /// Column after the end of the line.
     end: usize,
     command: &'a Word,
@@ -66,23 +66,28 @@ impl<'a> Args<'a> {
             "relink" => ConsoleCommand::Relink(self.target()?),
             "clear" => ConsoleCommand::Clear(self.target()?),
             "swap" => ConsoleCommand::Swap(self.target()?, self.target()?),
+            "move" => ConsoleCommand::Move(self.target()?, self.target()?),
+            "split" => self.split()?,
+            "heal" => ConsoleCommand::Heal,
             "flap" => ConsoleCommand::Flap {
                 port: self.target()?,
                 period: self.duration()?,
-                times: self.number(1, 100_000, "a number of times from 1 to 100000")?,
+                times: self.times()?,
             },
-            "silent" => ConsoleCommand::Misbehave(self.target()?, Some(Misbehaviour::Silent)),
-            "garbage" => ConsoleCommand::Misbehave(self.target()?, Some(Misbehaviour::Garbage)),
-            "wrong-tid" => ConsoleCommand::Misbehave(self.target()?, Some(Misbehaviour::WrongTid)),
-            "back" => ConsoleCommand::Misbehave(self.target()?, None),
-            "reboot" => ConsoleCommand::Reboot(self.target()?),
-            "loss" | "drop" => self.loss()?,
-            "delay" => ConsoleCommand::Delay(self.duration()?),
+            "training" => ConsoleCommand::Training(self.target()?, self.duration()?),
+            "degrade" => self.degrade()?,
+            "storm" => self.storm()?,
             "corrupt" => self.corrupt()?,
-            "duplicate" => ConsoleCommand::Duplicate(self.probability()?),
             "error" => self.error()?,
+            "calm" => ConsoleCommand::Calm,
             "repair" => ConsoleCommand::Repair,
-            _ => return self.data_command(&name),
+            _ => match self.node_command(&name)? {
+                Some(command) => command,
+                None => match self.transit_command(&name)? {
+                    Some(command) => command,
+                    None => return self.data_command(&name),
+                },
+            },
         })
     }
 
@@ -101,6 +106,10 @@ impl<'a> Args<'a> {
             "baselid" => self.base_lid()?,
             "route" => ConsoleCommand::Route(self.lid()?, self.lid()?),
             "dump" => ConsoleCommand::Dump(self.rest.next().cloned()),
+            "random" => ConsoleCommand::Random {
+                seed: self.number(0, u64::MAX, "a seed, which is a number")?,
+                count: self.number(1, 100_000, "a number of faults from 1 to 100000")?,
+            },
             "attached" => ConsoleCommand::Attached,
             "wait" => ConsoleCommand::Wait(self.duration()?),
             "start" => ConsoleCommand::Message("the fabric is running\n"),
@@ -121,16 +130,16 @@ impl<'a> Args<'a> {
         self.command.error(format!("unknown command '{}'{hint}", self.command.text))
     }
 
-    fn word(&mut self, what: &str) -> Parsed<&'a Word> {
+    pub(super) fn word(&mut self, what: &str) -> Parsed<&'a Word> {
         let missing = || ConsoleError::new(self.end, format!("{what} is missing"));
         self.rest.next().ok_or_else(missing)
     }
 
-    fn target(&mut self) -> Parsed<TargetName> {
+    pub(super) fn target(&mut self) -> Parsed<TargetName> {
         self.word("a node or port").cloned()
     }
 
-    fn peek(&self) -> Option<&'a Word> {
+    pub(super) fn peek(&self) -> Option<&'a Word> {
         self.rest.as_slice().first()
     }
 
@@ -154,11 +163,6 @@ impl<'a> Args<'a> {
             word if word.is("up") => ConsoleCommand::Relink(port),
             other => ConsoleCommand::Connect(port, other.clone()),
         })
-    }
-
-    fn loss(&mut self) -> Parsed<ConsoleCommand> {
-        let port = if self.rest.len() > 1 { Some(self.target()?) } else { None };
-        Ok(ConsoleCommand::Loss(port, self.probability()?))
     }
 
     fn corrupt(&mut self) -> Parsed<ConsoleCommand> {
@@ -240,7 +244,12 @@ impl<'a> Args<'a> {
         self.number(1, Lid::UNICAST_MAX.0, "a LID from 1 to 49151").map(Lid)
     }
 
-    fn number<T: TryFrom<u64> + Into<u64> + Copy>(
+    /// A number of times.
+    pub(super) fn times(&mut self) -> Parsed<u32> {
+        self.number(1, 100_000, "a number of times from 1 to 100000")
+    }
+
+    pub(super) fn number<T: TryFrom<u64> + Into<u64> + Copy>(
         &mut self,
         min: T,
         max: T,
@@ -253,7 +262,7 @@ impl<'a> Args<'a> {
         value.ok_or_else(|| word.error(format!("expected {what}, not '{}'", word.whole())))
     }
 
-    fn probability(&mut self) -> Parsed<f64> {
+    pub(super) fn probability(&mut self) -> Parsed<f64> {
         let word = self.word("a probability")?;
         let invalid =
             || word.error(format!("'{}' is not a probability such as 0.25 or 25%", word.whole()));
@@ -266,7 +275,7 @@ impl<'a> Args<'a> {
         if probability <= 1.0 { Ok(probability) } else { Err(invalid()) }
     }
 
-    fn duration(&mut self) -> Parsed<Duration> {
+    pub(super) fn duration(&mut self) -> Parsed<Duration> {
         let word = self.word("a duration")?;
         let invalid = || {
             let text = word.whole();

@@ -60,6 +60,28 @@ pub(super) fn node(devices: &Devices, name: &TargetName) -> Result<u32, ConsoleE
     }
 }
 
+/// Resolves the name of a node, or a position with * in place of coordinates, such as 1,*,*.
+pub(super) fn nodes(devices: &Devices, name: &TargetName) -> Result<Vec<u32>, ConsoleError> {
+    if !name.text.contains('*') {
+        return node(devices, name).map(|node| vec![node]);
+    }
+    let wanted: Vec<&str> = name.text.split(',').map(str::trim).collect();
+    let matches = |description: &str| {
+        let place = description.strip_prefix("sw ").map(|at| at.split(',').collect::<Vec<_>>());
+        place.is_some_and(|place| {
+            let fits = |(want, is): (&&str, &&str)| *want == "*" || want == is;
+            place.len() == wanted.len() && wanted.iter().zip(&place).all(fits)
+        })
+    };
+    let all = devices.nodes.iter().zip(0u32..);
+    let named = all.filter(|(node, _)| matches(&node.description.to_string()));
+    let nodes: Vec<u32> = named.map(|(_, index)| index).collect();
+    if nodes.is_empty() {
+        return Err(ConsoleError::new(name.column, format!("no switch is at {}", name.text)));
+    }
+    Ok(nodes)
+}
+
 /// Resolves the name of a node or, with a port number, of a port.
 pub(super) fn target(devices: &Devices, name: &TargetName) -> Result<Target, ConsoleError> {
     let index = node(devices, name)?;

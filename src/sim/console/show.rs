@@ -2,7 +2,8 @@
 
 use super::ConsoleError;
 use super::command::{Show, TargetName};
-use super::resolve;
+use super::port_name::port_name;
+use super::{resolve, show_faults};
 use crate::ids::{Lid, PortNum};
 use crate::sim::devices::{Devices, NONE};
 use crate::sim::forwarding::LinkObserver;
@@ -22,7 +23,7 @@ pub(super) fn show(net: &Net, what: &Show) -> Output {
             }
         }
         Show::Links => links(&net.devices, &mut text),
-        Show::Faults => faults(net, &mut text),
+        Show::Faults => text = show_faults::faults(net),
         Show::Node(name) => {
             let node = resolve::node(&net.devices, name)?;
             text += &node_line(&net.devices, node);
@@ -75,12 +76,6 @@ fn node_line(devices: &Devices, index: u32) -> String {
     format!("{kind:8}{guid} \"{}\" {ports} ports\n", node.description)
 }
 
-/// `"sw 0,0,0"[3]`.
-fn port_name(devices: &Devices, slot: u32) -> String {
-    let port = devices.port(slot);
-    format!("\"{}\"[{}]", devices.node(port.node).description, port.num)
-}
-
 fn port_line(devices: &Devices, slot: u32) -> String {
     let port = devices.port(slot);
     let info = &port.info;
@@ -118,48 +113,6 @@ fn links(devices: &Devices, text: &mut String) {
         };
         let ends = [slot, port.peer].map(|slot| port_name(devices, slot));
         let _ = writeln!(text, "{state:10}{} - {}", ends[0], ends[1]);
-    }
-}
-
-fn faults(net: &Net, text: &mut String) {
-    let (faults, devices) = (&net.faults, &net.devices);
-    let percent = |probability: f64| probability * 100.0;
-    let probabilities = [
-        ("loss", faults.loss),
-        ("duplicate", faults.duplication),
-        ("corrupt requests", faults.corruption.requests),
-        ("corrupt responses", faults.corruption.responses),
-    ];
-    for (name, probability) in probabilities.into_iter().filter(|(_, value)| *value > 0.0) {
-        let _ = writeln!(text, "{name} {}%", percent(probability));
-    }
-    if !faults.delay.is_zero() {
-        let _ = writeln!(text, "delay {:?}", faults.delay);
-    }
-    let mut lines: Vec<(u32, String)> = Vec::new();
-    for (&slot, &probability) in &faults.link_loss {
-        let line = format!("loss {} {}%", port_name(devices, slot), percent(probability));
-        lines.push((slot, line));
-    }
-    for (&slot, &(probability, attr)) in &faults.errors {
-        let attr = attr.map(|attr| format!(" attribute 0x{attr:04x}")).unwrap_or_default();
-        let line = format!("error {} {}%{attr}", port_name(devices, slot), percent(probability));
-        lines.push((slot, line));
-    }
-    for (&node, how) in &faults.nodes {
-        let node = devices.node(node);
-        lines.push((node.first, format!("{how:?} \"{}\"", node.description)));
-    }
-    for (slot, port) in (0u32..).zip(&devices.ports) {
-        if port.peer != NONE && !port.plugged && slot < port.peer {
-            let ends = [slot, port.peer].map(|slot| port_name(devices, slot));
-            lines.push((slot, format!("unplugged {} - {}", ends[0], ends[1])));
-        }
-    }
-    lines.sort();
-    lines.iter().for_each(|(_, line)| *text += &format!("{line}\n"));
-    if text.is_empty() {
-        *text += "none\n";
     }
 }
 

@@ -37,12 +37,20 @@ fn every_command_of_the_help_is_accepted() {
         let words =
             words.replace("DURATION", "20ms").replace("PROBABILITY", "25%").replace("COMMAND", "e");
         let words = words.replace("PERCENT", "5").replace("ATTRIBUTE", "21").replace("LID", "9");
+        let words = words.replace("KIND", "traps").replace("WIDTH SPEED", "1x ddr");
+        let words = words
+            .replace("STATUS", "0x1c")
+            .replace("COUNT", "9")
+            .replace("SEED", "7")
+            .replace("TRAP", "131");
+        let words = words.replace("...", "0,1,0");
         words.replace("TEXT", "\"another name\"")
     };
     for entry in &help::COMMANDS {
         let line = format!("{} {}", entry.name, arguments(entry.arguments));
         let line =
             line.replace("guid 0,0/3", "guid h0-1/1").replace("baselid 0,1[3]", "baselid h0-1");
+        let line = line.replace("move 0,0/3 0,1/3", "move 0,0/3 0,2/3");
         assert!(parse::parse(&line).is_ok(), "{line}: {:?}", parse::parse(&line));
         // Some commands need another one before them.
         let needs_setup = ["relink", "wait", "route"].contains(&entry.name)
@@ -57,7 +65,7 @@ fn every_command_of_the_help_is_accepted() {
     }
     let all = ok(&fabric, "help");
     assert!(help::COMMANDS.iter().all(|entry| all.contains(entry.text)));
-    assert_eq!(ok(&fabric, "help reboot").lines().count(), 1);
+    assert_eq!(ok(&fabric, "help swap").lines().count(), 1);
 }
 
 #[test]
@@ -94,6 +102,16 @@ fn errors_have_the_column_of_the_fault() {
         ("baselid 0,0/3 5", 9, "have no LID"),
         ("baselid h0-0 0xC000", 14, "1 to 49151"),
         ("route 1 2", 1, "no port has LID 1"),
+        ("loss 0,0/3 5% trap", 15, "unexpected argument"),
+        ("refuse 0,0 0x15 0", 17, "a MAD status"),
+        ("degrade 0,0/3 3x SDR", 15, "a width"),
+        ("degrade 0,0/3 4x", 17, "is missing"),
+        ("degrade 0,0/1 1x SDR", 9, "no cable at this port"),
+        ("reboot 0,0 keep", 12, "expected keep-lids"),
+        ("storm h0-0 127 1s 5", 12, "expected trap 128"),
+        ("numports 0,0 256", 14, "a number of ports"),
+        ("move 0,0/3 0,1/4", 12, "has a cable already"),
+        ("split 0,*,1", 7, "no switch is at 0,*,1"),
         ("quit", 1, "command of ibsim"),
         ("wait 1s", 1, "in scripts only"),
     ] {
@@ -166,11 +184,40 @@ fn repair_ends_all_faults() {
         "wrong-tid 0,2",
         "error 0,1 20",
         "link 0,1/3 down",
+        "loss 0.5 traps",
+        "delay 0,0/3 5ms responses",
+        "jitter 1ms",
+        "slow 0,0 300ms",
+        "numports 0,0 9",
+        "refuse 0,0 0x18 0x0c",
+        "ignore-sets h0-1",
+        "degrade 0,0/3 1x SDR",
+        "training h0-2 2s",
     ] {
         ok(&fabric, line);
     }
     let faults = ok(&fabric, "show faults");
-    assert_eq!(faults.lines().count(), 4 + 1 + 3 + 7 + 1, "{faults}");
+    // Loss, delay, duplication and jitter differ by kind, since traps are lost more often.
+    let count = 3 * 4 + 1 + 4 + 3 + 4 + 7 + 2 + 1;
+    assert_eq!(faults.lines().count(), count, "{faults}");
+    for line in [
+        "loss 10% requests",
+        "loss 50% traps",
+        "loss \"sw 0,0,0\"[3] 50% traps",
+        "delay \"sw 0,0,0\"[3] 5ms responses",
+        "slow \"sw 0,0,0\" 300ms",
+        "numports \"sw 0,0,0\" 9",
+        "Refused(12) \"sw 0,0,0\" attribute 0x0018",
+        "Ignored \"h0-1-0-0 HCA-1\" attribute 0x0000",
+        "degrade \"sw 0,0,0\"[3] widths 0x1 speeds 0x1",
+        "training \"h0-2-0-0 HCA-1\"[1] 2s",
+        "corrupt 1% responses",
+    ] {
+        assert!(faults.lines().any(|shown| shown == line), "{line}: {faults}");
+    }
+    ok(&fabric, "calm");
+    let faults = ok(&fabric, "show faults");
+    assert_eq!(faults, "unplugged \"sw 0,1,0\"[3] - \"sw 0,2,0\"[4]\n");
     ok(&fabric, "repair");
     assert_eq!(ok(&fabric, "show faults"), "none\n");
     assert_eq!(state(&fabric, SW1, 3), PortState::Init);
@@ -190,6 +237,23 @@ async fn a_script_waits_and_stops_at_an_error() {
     assert_eq!(error.to_string(), "a.ctl:6:8: there is no switch at 0,9,0");
     assert_eq!(start.elapsed(), Duration::from_millis(1500));
     assert_eq!(reported.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 4, 5]);
+}
+
+#[test]
+fn random_scripts_repeat_and_their_commands_are_valid() {
+    let fabric = row();
+    let text = ok(&fabric, "random 5 400");
+    assert_eq!(text, ok(&row(), "random 5 400"));
+    assert_ne!(text, ok(&fabric, "random 6 400"));
+    assert_eq!(text.lines().count(), 800);
+    let mut used = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        parse::parse(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        used.insert(line.split(' ').next().unwrap_or_default());
+        // A command may fail, as one that plugs in a cable that is plugged in.
+        let _ = run_line(&fabric, line);
+    }
+    assert!(used.len() > 20, "{used:?}");
 }
 
 proptest::proptest! {

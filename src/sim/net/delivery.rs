@@ -3,15 +3,18 @@
 use super::Net;
 use crate::sim::events::Event;
 use crate::sim::fault_injector::FaultInjector;
-use crate::sim::faults::Misbehaviour;
+use crate::sim::faults::Faults;
 use crate::sim::forwarding::{HOP_COUNT, HOP_POINTER};
 use crate::sim::kernel::classes::{is_smi, unsupported_response};
-use crate::sim::packet::Packet;
+use crate::sim::node_faults::Misbehaviour;
+use crate::sim::packet::{Arrival, Packet};
 use crate::sim::pma;
 use crate::sim::sma::AgentAction;
+use crate::sim::transit_faults::{Crossing, MadKind};
 use crate::transport::Address;
 use crate::wire::attr::{AttrId, TrapNumber};
-use crate::wire::mad::{Class, Mad, Method, Status};
+use crate::wire::mad::{Class, Mad, Method};
+use std::time::Duration;
 use tokio::time::Instant;
 
 impl Net {
@@ -21,6 +24,8 @@ impl Net {
         while let Some(event) = self.events.pop_due(now) {
             match event {
                 Event::Deliver(packet) => self.deliver(*packet, false),
+                Event::Arrive(arrival) => self.receive(*arrival),
+                Event::Respond(packet) => self.transmit(*packet),
                 Event::RequestTimeout(key) => self.request_timed_out(key),
                 Event::TransferTimeout(key) => self.transfer_timed_out(key),
                 Event::ReassemblyTimeout { agent, serial } => {
@@ -28,6 +33,8 @@ impl Net {
                 }
                 Event::RepeatTrap { node, tid } => self.send_trap(node, tid),
                 Event::Flap { slot, period, left } => self.flap(slot, period, left),
+                Event::Trained { slot } => self.trained(slot),
+                Event::Storm(storm) => self.storm(storm),
             }
             self.send_backlog();
         }
@@ -41,9 +48,10 @@ impl Net {
         if skips_faults {
             return self.deliver(packet, false);
         }
-        let is_response = packet.mad.method().is_response();
-        self.faults.corrupt(&mut packet.mad.0, is_response);
-        let delays = self.faults.draw_copies();
+        let method = packet.mad.method();
+        self.faults.corrupt(&mut packet.mad.0, method.is_response());
+        let Faults { transit, random, .. } = &mut self.faults;
+        let delays = transit.draw_copies(MadKind::of(method), random);
         if delays.is_empty() {
             return self.deliver(packet, true);
         }
@@ -57,33 +65,51 @@ impl Net {
     }
 
     /// Forwards the packet to its destination. With `is_lost` it is dropped on the first link.
-    fn deliver(&mut self, mut packet: Packet, is_lost: bool) {
+    fn deliver(&mut self, packet: Packet, is_lost: bool) {
+        let Some((arrival, crossing)) = self.forward(packet, is_lost) else { return };
+        if crossing.is_duplicated {
+            self.receive_after(crossing.delay, arrival.clone());
+        }
+        self.receive_after(crossing.delay, arrival);
+    }
+
+    /// Forwards the packet to the port that receives it; `None` if it is lost.
+    fn forward(&mut self, mut packet: Packet, is_lost: bool) -> Option<(Arrival, Crossing)> {
         let is_smi = is_smi(packet.mad.0[1]);
         let devices = &self.devices;
-        let links = &mut FaultInjector::new(&mut self.faults, &mut self.counters, is_smi, is_lost);
+        let kind = MadKind::of(packet.mad.method());
+        let links =
+            &mut FaultInjector::new(&mut self.faults, &mut self.counters, is_smi, kind, is_lost);
         let (from, to, mad) = (packet.from, packet.to.lid, &mut packet.mad);
-        if mad.0[1] == Class::SUBN_DIRECTED {
+        let (slot, source) = if mad.0[1] == Class::SUBN_DIRECTED {
             let arrival = if mad.method().is_response() {
                 devices.forward_response(from, to, mad, links)
             } else {
                 devices.forward_request(from, to, mad, links)
             };
-            if let Some((slot, lid)) = arrival
-                && packet.to.qpn == 0
-            {
-                self.receive_smp(slot, Address::smi(lid), packet.mad);
-            }
-            return;
-        }
-        let Some(slot) = devices.forward_by_lid(from, to, !is_smi, links) else { return };
-        let end_port = self.devices.end_port(slot);
-        let Some(source) = self.devices.source_address(from, &packet.to, end_port, is_smi) else {
-            return;
-        };
-        if is_smi {
-            self.receive_smp(slot, source, packet.mad);
+            let (slot, lid) = arrival.filter(|_| packet.to.qpn == 0)?;
+            (slot, Address::smi(lid))
         } else {
-            self.receive_gmp(slot, source, packet.mad);
+            let slot = devices.forward_by_lid(from, to, !is_smi, links)?;
+            let end_port = devices.end_port(slot);
+            (slot, devices.source_address(from, &packet.to, end_port, is_smi)?)
+        };
+        Some((Arrival { slot, from: source, mad: packet.mad }, links.crossing))
+    }
+
+    fn receive_after(&mut self, delay: Duration, arrival: Arrival) {
+        if delay.is_zero() {
+            self.receive(arrival);
+        } else {
+            self.schedule(delay, Event::Arrive(Box::new(arrival)));
+        }
+    }
+
+    fn receive(&mut self, Arrival { slot, from, mad }: Arrival) {
+        if is_smi(mad.0[1]) {
+            self.receive_smp(slot, from, mad);
+        } else {
+            self.receive_gmp(slot, from, mad);
         }
     }
 
@@ -100,7 +126,7 @@ impl Net {
             && pma::process(&self.devices, &mut self.counters, slot, &mut response)
                 == AgentAction::Respond
         {
-            self.apply_misbehaviour(node, &mut response);
+            self.falsify(node, &mut response);
         } else if self.dispatch(end_port, from, mad) {
             return;
         } else if let Some(unsupported) = unsupported_response(&mad) {
@@ -108,10 +134,10 @@ impl Net {
         } else {
             return;
         }
-        let is_ignored = self.faults.node_has(node, Misbehaviour::Silent)
+        let is_ignored = self.faults.nodes.has(node, Misbehaviour::Silent)
             || !self.faults.accepts_request(slot, header.attr_id());
         if !is_ignored {
-            self.transmit(Packet { from: end_port, to: from, mad: response });
+            self.respond(node, Packet { from: end_port, to: from, mad: response });
         }
     }
 
@@ -124,7 +150,7 @@ impl Net {
             return;
         }
         let node = self.devices.port(slot).node;
-        if self.faults.node_has(node, Misbehaviour::Silent) {
+        if self.faults.nodes.has(node, Misbehaviour::Silent) {
             return;
         }
         let header = mad.header();
@@ -154,43 +180,33 @@ impl Net {
 
     /// Lets the subnet management agent of `slot` process a request, and sends its response.
     fn process_smp(&mut self, slot: u32, from: Address, mut mad: Mad, is_directed: bool) {
-        let (node, header) = (self.devices.port(slot).node, mad.header());
-        let is_refused = self.faults.node_has(node, Misbehaviour::RefusesSlToVl)
-            && (mad.method(), header.attr_id()) == (Method::SET, AttrId::SL_TO_VL);
-        if is_refused {
-            // The response has the current data, as that to a Get, and an error status.
-            let mut get = header;
-            get.set_method(Method::GET.0);
-            mad.set_header(&get);
-        }
-        match self.devices.process_smp(slot, &mut mad) {
+        let node = self.devices.port(slot).node;
+        match self.faults.nodes.process_smp(&mut self.devices, slot, &mut mad) {
             AgentAction::Drop => {}
             AgentAction::BadMKey => self.raise_trap(slot, TrapNumber::BAD_M_KEY),
             AgentAction::Respond => {
-                if is_refused {
-                    let mut header = mad.header();
-                    header.set_status(Status::BAD_METHOD_ATTR);
-                    mad.set_header(&header);
-                }
-                self.apply_misbehaviour(node, &mut mad);
+                self.falsify(node, &mut mad);
                 if is_directed {
                     mad.0[4] |= 0x80;
                 }
-                self.transmit(Packet { from: slot, to: from, mad });
+                self.respond(node, Packet { from: slot, to: from, mad });
             }
         }
     }
 
-    /// Falsifies the response of a node with [`Misbehaviour::Garbage`] or
-    /// [`Misbehaviour::WrongTid`].
-    fn apply_misbehaviour(&mut self, node: u32, mad: &mut Mad) {
-        if self.faults.node_has(node, Misbehaviour::Garbage) {
-            self.faults.random.fill(mad.smp_data_mut());
-        }
-        if self.faults.node_has(node, Misbehaviour::WrongTid) {
-            let mut header = mad.header();
-            header.set_tid(!header.tid());
-            mad.set_header(&header);
+    /// Falsifies the response of a node, as its faults want.
+    fn falsify(&mut self, node: u32, mad: &mut Mad) {
+        let Faults { nodes, random, .. } = &mut self.faults;
+        nodes.falsify(node, mad, |data| random.fill(data));
+    }
+
+    /// Sends the response of a node's agent, after the node's response time.
+    fn respond(&mut self, node: u32, packet: Packet) {
+        let response_time = self.faults.nodes.response_time(node);
+        if response_time.is_zero() {
+            self.transmit(packet);
+        } else {
+            self.schedule(response_time, Event::Respond(Box::new(packet)));
         }
     }
 }

@@ -4,9 +4,9 @@ use super::Net;
 use crate::ids::Sl;
 use crate::sim::counters::PacketFault;
 use crate::sim::events::Event;
-use crate::sim::faults::Misbehaviour;
+use crate::sim::node_faults::Misbehaviour;
 use crate::sim::packet::Packet;
-use crate::sim::trap::{self, PendingTrap};
+use crate::sim::trap::{self, PendingTrap, TrapStorm};
 use crate::transport::Address;
 use crate::wire::attr::{NodeDescription, TrapNumber};
 use std::time::Duration;
@@ -16,6 +16,9 @@ impl Net {
     pub(in crate::sim) fn report_link_changes(&mut self) {
         for slot in std::mem::take(&mut self.devices.downed_ports) {
             self.counters.count_fault(slot, PacketFault::LinkDowned);
+        }
+        for (slot, time) in std::mem::take(&mut self.devices.training) {
+            self.schedule(time, Event::Trained { slot });
         }
         for node in std::mem::take(&mut self.devices.changed_switches) {
             let port0 = self.devices.node(node).first;
@@ -28,23 +31,44 @@ impl Net {
     /// SM.
     pub(in crate::sim) fn raise_trap(&mut self, slot: u32, number: u16) {
         let node = self.devices.port(slot).node;
-        let from = self.devices.end_port(slot);
         let pending = self.traps.entry(node).or_default();
         if pending.iter().any(|trap| trap.number == number) {
             return;
         }
-        let info = &self.devices.port(from).info;
+        let Some((tid, packet)) = self.trap_packet(slot, number) else { return };
+        self.traps.entry(node).or_default().push(PendingTrap { number, tid, packet });
+        self.send_trap(node, tid);
+    }
+
+    /// Trap `number` from the port (port 0 of a switch) of `slot` to its master SM, with its
+    /// transaction ID; `None` without an SM.
+    fn trap_packet(&mut self, slot: u32, number: u16) -> Option<(u64, Packet)> {
+        let from = self.devices.end_port(slot);
+        let (port, num) = (self.devices.port(from), self.devices.port(slot).num);
+        let info = &port.info;
         if !info.master_sm_lid().is_unicast() || !info.lid().is_unicast() {
-            return;
+            return None;
         }
         let tid = self.next_trap;
         self.next_trap += 1;
         let mut to = Address::smi(info.master_sm_lid());
         to.sl = Sl(info.master_sm_sl().0 & 0xF);
-        let notice = trap::notice(self.devices.node(node).info.kind(), number, info.lid());
-        let mad = trap::mad(tid, info.m_key(), &notice);
-        pending.push(PendingTrap { number, tid, packet: Packet { from, to, mad } });
-        self.send_trap(node, tid);
+        let kind = self.devices.node(port.node).info.kind();
+        let mad = trap::mad(tid, info.m_key(), &trap::notice(kind, number, info.lid(), num));
+        Some((tid, Packet { from, to, mad }))
+    }
+
+    /// Sends the traps of a storm: one now, the others at their times. Each has a transaction ID of
+    /// its own.
+    pub(in crate::sim) fn storm(&mut self, storm: TrapStorm) {
+        let Some(left) = storm.left.checked_sub(1) else { return };
+        let node = self.devices.port(storm.slot).node;
+        if !self.faults.nodes.has(node, Misbehaviour::Silent)
+            && let Some((_, packet)) = self.trap_packet(storm.slot, storm.number)
+        {
+            self.transmit(packet);
+        }
+        self.schedule(storm.period, Event::Storm(TrapStorm { left, ..storm }));
     }
 
     /// Changes the node description, and sends trap 144 from the first port that has a LID.
@@ -66,7 +90,7 @@ impl Net {
         };
         let packet = trap.packet.clone();
         self.schedule(self.trap_interval, Event::RepeatTrap { node, tid });
-        if !self.faults.node_has(node, Misbehaviour::Silent) {
+        if !self.faults.nodes.has(node, Misbehaviour::Silent) {
             self.transmit(packet);
         }
     }
@@ -77,11 +101,11 @@ impl Net {
         }
     }
 
-    /// Restarts a node: its tables, settings, counters and pending traps are lost. Programs on it
-    /// keep running, so its ports still show IsSM.
-    pub(in crate::sim) fn reboot(&mut self, node: u32) {
+    /// Restarts a node: its tables, settings, counters and pending traps are lost, and its LIDs
+    /// unless `keeps_lids`. Programs on it keep running, so its ports still show IsSM.
+    pub(in crate::sim) fn reboot(&mut self, node: u32, keeps_lids: bool) {
         self.traps.remove(&node);
-        self.devices.reboot(node);
+        self.devices.reboot(node, keeps_lids);
         self.report_link_changes();
         for slot in self.devices.slots_of(node) {
             self.counters.reset(slot);
@@ -100,5 +124,11 @@ impl Net {
         self.devices.set_plugged(slot, !plugged);
         self.report_link_changes();
         self.schedule(period, Event::Flap { slot, period, left: left - 1 });
+    }
+
+    /// Completes the training of a slow link.
+    pub(super) fn trained(&mut self, slot: u32) {
+        self.devices.complete_training(slot);
+        self.report_link_changes();
     }
 }

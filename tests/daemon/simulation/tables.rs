@@ -100,7 +100,8 @@ async fn optimized_switches_take_a_mapping_for_many_ports() {
 async fn rejected_mappings_are_errors_unless_suppressed() {
     let cluster = SimCluster::new(Shape::torus([3, 3, 1]), Hardware::default(), 1);
     let switch = cluster.shape.switch_guid([1, 1, 0]);
-    assert!(cluster.fabric.misbehave(switch, Misbehaviour::RefusesSlToVl));
+    let refused = SetFault::Refused(Status::BAD_METHOD_ATTR);
+    assert!(cluster.fabric.fail_sets(switch, AttrId::SL_TO_VL, refused));
     for suppress_sl2vl_mad_status_errors in [false, true] {
         let options = Options {
             routing_engine: Some("minhop".into()),

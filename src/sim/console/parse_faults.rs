@@ -1,0 +1,159 @@
+//! Parser of the commands for faults of nodes, links and MADs on their way.
+
+use super::command::{ConsoleCommand, NodeFault, TransitFault};
+use super::parse::{Args, Parsed};
+use super::scan::Word;
+use crate::sim::node_faults::{Misbehaviour, SetFault};
+use crate::sim::transit_faults::MadKind;
+use crate::wire::attr::{LinkWidth, TrapNumber};
+use crate::wire::mad::Status;
+
+/// Names of link widths and their codes.
+const WIDTHS: [(&str, u8); 5] = [
+    ("1x", LinkWidth::X1),
+    ("2x", LinkWidth::X2),
+    ("4x", LinkWidth::X4),
+    ("8x", LinkWidth::X8),
+    ("12x", LinkWidth::X12),
+];
+
+/// Names of link speeds and their codes.
+const SPEEDS: [(&str, u8); 3] = [("SDR", 1), ("DDR", 2), ("QDR", 4)];
+
+/// Traps that a storm may have: those of subnet management that name only a LID and a port.
+const STORM_TRAPS: [u16; 6] = [
+    TrapNumber::LINK_STATE,
+    TrapNumber::LINK_INTEGRITY,
+    TrapNumber::BUFFER_OVERRUN,
+    TrapNumber::FLOW_CONTROL,
+    TrapNumber::LOCAL_CHANGES,
+    TrapNumber::SYSTEM_GUID,
+];
+
+impl Args<'_> {
+    /// Parses a command for faults of a node; `None` if `name` is none.
+    pub(super) fn node_command(&mut self, name: &str) -> Parsed<Option<ConsoleCommand>> {
+        let misbehaviour = match name {
+            "silent" => Some(Misbehaviour::Silent),
+            "garbage" => Some(Misbehaviour::Garbage),
+            "wrong-tid" => Some(Misbehaviour::WrongTid),
+            _ => None,
+        };
+        if let Some(how) = misbehaviour {
+            let fault = NodeFault::Misbehave(how);
+            return Ok(Some(ConsoleCommand::NodeFault(self.target()?, fault)));
+        }
+        Ok(Some(match name {
+            "slow" => {
+                let node = self.target()?;
+                ConsoleCommand::NodeFault(node, NodeFault::ResponseTime(self.duration()?))
+            }
+            "numports" => {
+                let node = self.target()?;
+                let count = self.number(0, u8::MAX, "a number of ports from 0 to 255")?;
+                ConsoleCommand::NodeFault(node, NodeFault::NumPorts(count))
+            }
+            "refuse" => self.refuse()?,
+            "ignore-sets" => {
+                let node = self.target()?;
+                let attr_id = match self.peek() {
+                    Some(_) => self.attribute()?,
+                    None => crate::sim::node_faults::ALL_ATTRIBUTES,
+                };
+                let fault = NodeFault::Set { attr_id, fault: SetFault::Ignored };
+                ConsoleCommand::NodeFault(node, fault)
+            }
+            "back" => ConsoleCommand::Back(self.target()?),
+            "reboot" => ConsoleCommand::Reboot {
+                node: self.target()?,
+                keeps_lids: self.keyword("keep-lids")?,
+            },
+            _ => return Ok(None),
+        }))
+    }
+
+    fn refuse(&mut self) -> Parsed<ConsoleCommand> {
+        let (node, attr_id) = (self.target()?, self.attribute()?);
+        let status = match self.peek() {
+            Some(_) => self.number(1, 0x7FFF, "a MAD status from 1 to 0x7fff")?,
+            None => Status::BAD_FIELD,
+        };
+        let fault = NodeFault::Set { attr_id, fault: SetFault::Refused(status) };
+        Ok(ConsoleCommand::NodeFault(node, fault))
+    }
+
+    fn attribute(&mut self) -> Parsed<u16> {
+        self.number(0, u16::MAX, "an attribute number")
+    }
+
+    /// True if the optional last word is `word`.
+    fn keyword(&mut self, word: &str) -> Parsed<bool> {
+        match self.rest.next() {
+            None => Ok(false),
+            Some(found) if found.is(word) => Ok(true),
+            Some(other) => Err(other.error(format!("expected {word}"))),
+        }
+    }
+
+    /// Parses a command for faults of MADs on their way; `None` if `name` is none.
+    pub(super) fn transit_command(&mut self, name: &str) -> Parsed<Option<ConsoleCommand>> {
+        if !["loss", "drop", "delay", "jitter", "duplicate"].contains(&name) {
+            return Ok(None);
+        }
+        let has_kind = self.rest.as_slice().last().is_some_and(|word| mad_kind(word).is_some());
+        let has_port = self.rest.len() > 1 + usize::from(has_kind);
+        let port = if has_port { Some(self.target()?) } else { None };
+        let fault = match name {
+            "delay" => TransitFault::Delay(self.duration()?),
+            "jitter" => TransitFault::Jitter(self.duration()?),
+            "duplicate" => TransitFault::Duplication(self.probability()?),
+            _ => TransitFault::Loss(self.probability()?),
+        };
+        let kind = if has_kind { self.rest.next().and_then(mad_kind) } else { None };
+        Ok(Some(ConsoleCommand::Transit { port, kind, fault }))
+    }
+
+    pub(super) fn degrade(&mut self) -> Parsed<ConsoleCommand> {
+        let port = self.target()?;
+        if self.peek().is_some_and(|word| word.is("off")) {
+            self.rest.next();
+            return Ok(ConsoleCommand::Degrade { port, widths: u8::MAX, speeds: u8::MAX });
+        }
+        let widths = self.code(&WIDTHS, "a width (1x, 2x, 4x, 8x, 12x) or off")?;
+        let speeds = self.code(&SPEEDS, "a speed (SDR, DDR, QDR)")?;
+        // Lower speeds work as well; a link of several lanes falls back to one.
+        let speeds = speeds | (speeds - 1);
+        Ok(ConsoleCommand::Degrade { port, widths: widths | LinkWidth::X1, speeds })
+    }
+
+    fn code(&mut self, names: &[(&str, u8)], what: &str) -> Parsed<u8> {
+        let word = self.word(what)?;
+        let known = names.iter().find(|(name, _)| word.is(name));
+        known.map(|&(_, code)| code).ok_or_else(|| word.error(format!("expected {what}")))
+    }
+
+    pub(super) fn storm(&mut self) -> Parsed<ConsoleCommand> {
+        let port = self.target()?;
+        let what = "trap 128, 129, 130, 131, 144 or 145";
+        let word = self.word(what)?;
+        let number = word.text.parse().ok().filter(|number| STORM_TRAPS.contains(number));
+        let number = number.ok_or_else(|| word.error(format!("expected {what}")))?;
+        Ok(ConsoleCommand::Storm { port, number, period: self.duration()?, times: self.times()? })
+    }
+
+    pub(super) fn split(&mut self) -> Parsed<ConsoleCommand> {
+        let mut nodes = vec![self.target()?];
+        nodes.extend(self.rest.by_ref().cloned());
+        Ok(ConsoleCommand::Split(nodes))
+    }
+}
+
+fn mad_kind(word: &Word) -> Option<MadKind> {
+    let names = [
+        ("requests", MadKind::Request),
+        ("responses", MadKind::Response),
+        ("answers", MadKind::Response),
+        ("traps", MadKind::Trap),
+    ];
+    names.into_iter().find(|(name, _)| word.is(name)).map(|(_, kind)| kind)
+}
