@@ -46,8 +46,8 @@ struct Running {
 }
 
 /// The plan in force and its baseline.
-struct Force {
-    foundation: VerifiedBaseline,
+struct PlanInForce {
+    baseline: VerifiedBaseline,
     memory: Memory,
     acknowledged: Acknowledged,
 }
@@ -127,25 +127,25 @@ impl Running {
         }
     }
 
-    fn force(&self) -> Force {
+    fn force(&self) -> PlanInForce {
         let input = self.input(&self.fabric);
         let inputs = self.inputs(&self.fabric, &self.memory);
-        let foundation = VerifiedBaseline::compute(&input, inputs, &Checks::new(true), None)
+        let baseline = VerifiedBaseline::compute(&input, inputs, &Checks::new(true), None)
             .expect("a clean plan");
-        self.in_force(foundation, &self.fabric, self.memory.clone())
+        self.in_force(baseline, &self.fabric, self.memory.clone())
     }
 
-    fn in_force(&self, foundation: VerifiedBaseline, fabric: &Fabric, memory: Memory) -> Force {
+    fn in_force(&self, baseline: VerifiedBaseline, fabric: &Fabric, memory: Memory) -> PlanInForce {
         let mut acknowledged = Acknowledged::default();
-        acknowledged.replace(&Arc::new(fabric.clone()), &foundation.plan_baseline().plan, &[]);
-        Force { foundation, memory, acknowledged }
+        acknowledged.replace(&Arc::new(fabric.clone()), &baseline.plan_baseline().plan, &[]);
+        PlanInForce { baseline, memory, acknowledged }
     }
 
     /// The snapshot without some links.
-    fn without(&self, shape: &Shape, force: &Force, lost: &[([u16; 3], usize)]) -> Fabric {
+    fn without(&self, shape: &Shape, force: &PlanInForce, lost: &[([u16; 3], usize)]) -> Fabric {
         let broken = Shape { missing_links: lost.to_vec(), ..shape.clone() };
         let mut fabric = PlanSetup::generated(&broken, ENGINES, true).fabric;
-        settle(&mut fabric, &force.foundation.plan_baseline().plan);
+        settle(&mut fabric, &force.baseline.plan_baseline().plan);
         fabric
     }
 
@@ -176,33 +176,33 @@ impl Running {
     }
 
     /// Plans and verifies from the baseline.
-    fn plan_and_verify(&self, fabric: &Fabric, force: &Force) -> PlanVerdict {
+    fn plan_and_verify(&self, fabric: &Fabric, force: &PlanInForce) -> PlanVerdict {
         let pkeys = self.pkeys_of(fabric);
         let input = self.input_of(fabric, &force.memory, &pkeys);
-        let known = Some(&force.foundation);
+        let known = Some(&force.baseline);
         plan_and_verify(&input, known, &Checks::new(true)).expect("it is routed")
     }
 
     /// Plans and verifies from scratch.
-    fn plan_and_verify_from_scratch(&self, fabric: &Fabric, force: &Force) -> PlanVerdict {
+    fn plan_and_verify_from_scratch(&self, fabric: &Fabric, force: &PlanInForce) -> PlanVerdict {
         let pkeys = self.pkeys_of(fabric);
-        let plan = &*force.foundation.plan_baseline().plan;
+        let plan = &*force.baseline.plan_baseline().plan;
         let input =
             PlanInput { previous: Some(plan), ..self.input_of(fabric, &force.memory, &pkeys) };
         plan_and_verify(&input, None, &Checks::new(true)).expect("it is routed")
     }
 
     /// The plan in force and its baseline once the plan for `fabric` has been applied.
-    fn after(&self, fabric: &Fabric, force: &Force) -> Force {
+    fn after(&self, fabric: &Fabric, force: &PlanInForce) -> PlanInForce {
         let judged = self.plan_and_verify(fabric, force);
         let inputs = self.inputs(fabric, &force.memory);
         let remains = judged.pending_baseline.expect("a clean plan");
-        let foundation = remains.complete(inputs, &Checks::new(true));
-        self.in_force(foundation, fabric, judged.memory)
+        let baseline = remains.complete(inputs, &Checks::new(true));
+        self.in_force(baseline, fabric, judged.memory)
     }
 
     /// Plan, verification and delta.
-    fn reroute(&self, fabric: &Fabric, force: &Force) -> (Verified, SetRequest) {
+    fn reroute(&self, fabric: &Fabric, force: &PlanInForce) -> (Verified, SetRequest) {
         let verified = self.plan_and_verify(fabric, force).verdict.expect("a clean plan");
         let delta = Delta {
             fabric,
@@ -235,7 +235,7 @@ fn settle(fabric: &mut Fabric, plan: &Plan) {
 const FIRST: [u16; 3] = [3, 4, 5];
 const SECOND: [u16; 3] = [6, 1, 2];
 
-fn cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
+fn cable(c: &mut Criterion, running: &Running, force: &PlanInForce, shape: &Shape) {
     let radix = shape.radix[0];
     let with = if running.groups.is_empty() { "" } else { " and a group of all hosts" };
     for (axis, name) in ["x", "y", "z"].into_iter().enumerate() {
@@ -246,7 +246,7 @@ fn cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
             b.iter_with_large_drop(|| running.reroute(&fabric, force));
         });
         c.bench_function(&format!("plan {name}"), |b| {
-            let basis = force.foundation.plan_baseline();
+            let basis = force.baseline.plan_baseline();
             b.iter_with_large_drop(|| update(&running.input(&fabric), basis));
         });
     }
@@ -254,7 +254,7 @@ fn cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
 
 /// A second link is lost right after the first: the baseline of the first is carried forward, and
 /// the second is planned from it.
-fn second_cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
+fn second_cable(c: &mut Criterion, running: &Running, force: &PlanInForce, shape: &Shape) {
     let name = format!("{0}x{0}x{0}", shape.radix[0]);
     let first = running.without(shape, force, &[(FIRST, 0)]);
     let carried = running.after(&first, force);
@@ -282,7 +282,7 @@ fn second_cable(c: &mut Criterion, running: &Running, force: &Force, shape: &Sha
     });
 }
 
-fn nodes(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
+fn nodes(c: &mut Criterion, running: &Running, force: &PlanInForce, shape: &Shape) {
     let name = format!("{0}x{0}x{0}", shape.radix[0]);
     let (host, switch) = (running.without_host(shape), running.without_switch(shape));
     let [no_host, no_switch] = [&host, &switch].map(|fabric| running.after(fabric, force));
@@ -300,7 +300,7 @@ fn nodes(c: &mut Criterion, running: &Running, force: &Force, shape: &Shape) {
             b.iter_with_large_drop(|| running.plan_and_verify_from_scratch(fabric, force));
         });
         c.bench_function(&format!("plan {name} {what}"), |b| {
-            let (basis, pkeys) = (force.foundation.plan_baseline(), running.pkeys_of(fabric));
+            let (basis, pkeys) = (force.baseline.plan_baseline(), running.pkeys_of(fabric));
             let input = running.input_of(fabric, &force.memory, &pkeys);
             b.iter_with_large_drop(|| update(&input, basis));
         });

@@ -1,5 +1,5 @@
-//! Identifiers of a subnet, one type each, so that passing an MLID for a LID or an SL for a VL does not
-//! compile. Values are in host byte order; [`crate::wire`] converts them.
+//! Identifiers of a subnet, one type each, so that passing an MLID for a LID or an SL for a VL does
+//! not compile. Values are in host byte order; [`crate::wire`] converts them.
 
 use std::fmt;
 
@@ -126,8 +126,8 @@ impl Pkey {
         self.0 & 0x8000 != 0
     }
 
-    /// True if packets may pass between holders of the two P_Keys: same partition, and at least one full
-    /// member (IBA vol. 1, 10.9.3). The invalid partition 0 matches nothing.
+    /// True if packets may pass between holders of the two P_Keys: same partition, and at least one
+    /// full member (IBA vol. 1, 10.9.3). The invalid partition 0 matches nothing.
     pub fn matches(self, other: Self) -> bool {
         self.base() != 0 && self.base() == other.base() && (self.is_full() || other.is_full())
     }

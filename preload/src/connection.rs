@@ -225,7 +225,8 @@ fn send(fd: RawFd, header: &[u8], parts: &[&[u8]]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Receives a frame. Stores its body in `body`; returns its errno and the descriptor that it carries.
+/// Receives a frame. Stores its body in `body`; returns its errno and the descriptor that it
+/// carries.
 fn receive(fd: RawFd, body: &mut Vec<u8>) -> Result<(c_int, Option<RawFd>), Errno> {
     let mut buffer = [0; REPLY_BUFFER];
     let (mut filled, passed) = receive_some(fd, &mut buffer)?;

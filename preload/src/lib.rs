@@ -7,12 +7,13 @@
 //!
 //! * `paths`: paths of the simulated node; `redirected_path`: the files behind them
 //! * `connection`: connection to the simulator; `socket`: system calls on sockets
-//! * `device_table`: descriptors of simulated devices; `device`: open, read, write and ioctl on them
+//! * `device_table`: descriptors of simulated devices; `device`: open, read, write and ioctl on
+//!   them
 //! * `calls`: interposed functions; `real`: the functions of the C library
 //!
 //! The node's sysfs is a directory that the simulator maintains; the library asks the simulator to
-//! update a path before it is used. A device is a real descriptor, of a socket, so that poll, epoll,
-//! select, dup, fork and close work on it; open, read, write and ioctl are implemented here.
+//! update a path before it is used. A device is a real descriptor, of a socket, so that poll,
+//! epoll, select, dup, fork and close work on it; open, read, write and ioctl are implemented here.
 //!
 //! Invariants: a call that does not concern the simulated node reaches the C library with its
 //! arguments and errno unchanged, without allocation and without a lock. The library never panics.

@@ -1,5 +1,5 @@
-//! Values in configuration files: codes of the InfiniBand specification, or the quantities that they
-//! stand for.
+//! Values in configuration files: codes of the InfiniBand specification, or the quantities that
+//! they stand for.
 
 use crate::ids::{Guid, Pkey};
 

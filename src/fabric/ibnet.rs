@@ -1,16 +1,16 @@
 //! Fabric files: the text that `ibnetdiscover` prints and `ibsim` reads, to and from
 //! [`Topology`].
 //!
-//! A file is a sequence of records. Lines like `switchguid=0x200000(200000)` apply to the next node. A
-//! header `Switch 36 "S-…" # "description" base port 0 lid 4 lmc 0` opens the record of a node, lines
-//! `[1](port guid) "H-…"[1](port guid) # comment` are its cables, and an empty line ends it. Each cable
-//! is in the records of both its ends, which must agree.
+//! A file is a sequence of records. Lines like `switchguid=0x200000(200000)` apply to the next
+//! node. A header `Switch 36 "S-…" # "description" base port 0 lid 4 lmc 0` opens the record of a
+//! node, lines `[1](port guid) "H-…"[1](port guid) # comment` are its cables, and an empty line
+//! ends it. Each cable is in the records of both its ends, which must agree.
 //!
-//! Of ibsim's extensions, free node names and `module` prefixes are supported; defaults for width and speed are
-//! parsed and ignored; `include`, `do` and aliases are errors, because ignoring them would give a
-//! different fabric from ibsim's. Node GUIDs come from the line before the record, else from a name of
-//! the form `S-0123456789abcdef`, else from ibsim's counters, so that a node has the same GUID in both
-//! programs.
+//! Of ibsim's extensions, free node names and `module` prefixes are supported; defaults for width
+//! and speed are parsed and ignored; `include`, `do` and aliases are errors, because ignoring them
+//! would give a different fabric from ibsim's. Node GUIDs come from the line before the record,
+//! else from a name of the form `S-0123456789abcdef`, else from ibsim's counters, so that a node
+//! has the same GUID in both programs.
 //!
 //! The submodule `scan` parses a line, `write` writes files.
 
@@ -49,7 +49,7 @@ impl fmt::Display for NetError {
 
 /// A [`NetError`] without the name of the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Fault {
+struct LineError {
     line: u32,
     column: u32,
     message: String,
@@ -58,7 +58,8 @@ struct Fault {
 /// Parses the fabric file `text`; errors name it `file`.
 ///
 /// # Errors
-/// [`NetError`] at the first line that is malformed, repeats a node, or has a cable whose ends do not agree.
+/// [`NetError`] at the first line that is malformed, repeats a node, or has a cable whose ends do
+/// not agree.
 ///
 /// ```
 /// let text = "Switch 2 \"a\"\n[1] \"b\"[1]\n\nHca 1 \"b\"\n[1] \"a\"[1]\n";
@@ -72,7 +73,7 @@ pub fn parse(file: &Path, text: &str) -> Result<Topology, NetError> {
         .zip(1..)
         .try_for_each(|(line, number)| reader.line(line, number))
         .and_then(|()| reader.finish());
-    parsed.map_err(|Fault { line, column, message }| NetError {
+    parsed.map_err(|LineError { line, column, message }| NetError {
         file: file.to_owned(),
         line,
         column,
@@ -137,7 +138,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn line(&mut self, text: &str, number: u32) -> Result<(), Fault> {
+    fn line(&mut self, text: &str, number: u32) -> Result<(), LineError> {
         let mut scan = Scan::new(text, number);
         if text.starts_with('[') {
             return self.cable(&mut scan);
@@ -189,7 +190,7 @@ impl Reader {
         }
     }
 
-    fn guid_line(&mut self, scan: &mut Scan<'_>, kind: NodeKind) -> Result<(), Fault> {
+    fn guid_line(&mut self, scan: &mut Scan<'_>, kind: NodeKind) -> Result<(), LineError> {
         scan.blanks();
         let relative = scan.take('+');
         if !relative {
@@ -217,7 +218,7 @@ impl Reader {
         Ok(())
     }
 
-    fn header(&mut self, scan: &mut Scan<'_>, kind: NodeKind) -> Result<(), Fault> {
+    fn header(&mut self, scan: &mut Scan<'_>, kind: NodeKind) -> Result<(), LineError> {
         scan.blanks();
         let start = scan.column();
         let ports = scan.number()?;
@@ -285,7 +286,7 @@ impl Reader {
         (Guid(guid), port_guid)
     }
 
-    fn cable(&mut self, scan: &mut Scan<'_>) -> Result<(), Fault> {
+    fn cable(&mut self, scan: &mut Scan<'_>) -> Result<(), LineError> {
         let index = self.nodes.len().wrapping_sub(1);
         let node = match self.nodes.last_mut() {
             Some(node) if self.in_record => node,
@@ -321,7 +322,7 @@ impl Reader {
     }
 
     /// Joins the two ends of each cable.
-    fn finish(&mut self) -> Result<Topology, Fault> {
+    fn finish(&mut self) -> Result<Topology, LineError> {
         let mut seen: HashMap<(usize, PortNum), usize> = HashMap::with_capacity(self.cables.len());
         for (index, cable) in self.cables.iter().enumerate() {
             if let Some(first) = seen.insert((cable.node, cable.port), index) {
@@ -345,7 +346,7 @@ impl Reader {
         Ok(topology)
     }
 
-    fn peer_of(&self, cable: &CableLine) -> Result<(usize, PortNum), Fault> {
+    fn peer_of(&self, cable: &CableLine) -> Result<(usize, PortNum), LineError> {
         let Some(&(peer, _)) = self.by_name.get(&cable.peer) else {
             return Err(cable.fault(format!("no node \"{}\" in this file", cable.peer)));
         };
@@ -365,7 +366,7 @@ impl Reader {
         cable: &CableLine,
         peer: (usize, PortNum),
         other: Option<&CableLine>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), LineError> {
         let Some(other) = other else {
             return Err(cable.fault(format!(
                 "the record of \"{}\" does not mention this cable at its port {}",
@@ -384,8 +385,8 @@ impl Reader {
 }
 
 impl CableLine {
-    fn fault(&self, message: String) -> Fault {
-        Fault { line: self.line, column: self.column, message }
+    fn fault(&self, message: String) -> LineError {
+        LineError { line: self.line, column: self.column, message }
     }
 }
 

@@ -1,13 +1,13 @@
 //! [`Fabric`]: an immutable, densely indexed snapshot of a fabric.
 //!
-//! Nodes are ordered by node GUID, so a fabric has the same snapshot whatever the order of discovery. Each
-//! node owns `num_ports + 1` consecutive port slots. Slot 0 is the management port of a switch; on channel
-//! adapters and routers it is unused. GUIDs serve for look-ups from outside; inside, everything is an
-//! index.
+//! Nodes are ordered by node GUID, so a fabric has the same snapshot whatever the order of
+//! discovery. Each node owns `num_ports + 1` consecutive port slots. Slot 0 is the management port
+//! of a switch; on channel adapters and routers it is unused. GUIDs serve for look-ups from
+//! outside; inside, everything is an index.
 //!
-//! [`topology`] describes nodes and cables without state, as generators and fabric files ([`ibnet`]) give
-//! them. [`synthetic`] makes the snapshot that a sweep of a topology would return. [`difference`] compares
-//! two snapshots.
+//! [`topology`] describes nodes and cables without state, as generators and fabric files
+//! ([`ibnet`]) give them. [`synthetic`] makes the snapshot that a sweep of a topology would return.
+//! [`difference`] compares two snapshots.
 
 pub mod difference;
 pub mod ibnet;
@@ -174,9 +174,9 @@ fn guid_map<T>(capacity: usize) -> FxHashMap<Guid, T> {
 }
 
 impl Fabric {
-    /// Makes a snapshot of nodes and cables, seen from port `local`; `None` if that does not exist. Node GUIDs
-    /// must be unique (sweeps keep the first node and record a [`DiscoveryFault`]). Cables at ports that do not
-    /// exist are ignored, and so is a second cable at one port.
+    /// Makes a snapshot of nodes and cables, seen from port `local`; `None` if that does not exist.
+    /// Node GUIDs must be unique (sweeps keep the first node and record a [`DiscoveryFault`]).
+    /// Cables at ports that do not exist are ignored, and so is a second cable at one port.
     pub fn assemble(
         mut parts: Vec<NodeParts>,
         cables: &[(End, End)],
@@ -326,8 +326,8 @@ impl Fabric {
         &self.faults
     }
 
-    /// All end ports that were reached, ordered by node and port: ports of channel adapters and routers, and
-    /// port 0 of switches. These ports get LIDs.
+    /// All end ports that were reached, ordered by node and port: ports of channel adapters and
+    /// routers, and port 0 of switches. These ports get LIDs.
     pub fn end_ports(&self) -> impl Iterator<Item = PortId> + '_ {
         self.port_ids().filter(|&id| {
             let port = self.port(id);
@@ -335,8 +335,8 @@ impl Fabric {
         })
     }
 
-    /// The switch of a port or, for the port of a channel adapter or router, the switch at the far end of its
-    /// cable.
+    /// The switch of a port or, for the port of a channel adapter or router, the switch at the far
+    /// end of its cable.
     pub fn switch_behind(&self, id: PortId) -> Option<SwitchId> {
         let port = self.port(id);
         match self.node(port.node).switch {

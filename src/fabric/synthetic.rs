@@ -1,5 +1,5 @@
-//! Synthetic snapshots: what a sweep of a trained fabric with a given topology would return. Tests, planning
-//! without a fabric, and the initial state of simulated devices use them.
+//! Synthetic snapshots: what a sweep of a trained fabric with a given topology would return. Tests,
+//! planning without a fabric, and the initial state of simulated devices use them.
 
 use super::topology::{Topology, TopologyNode};
 use super::{Fabric, NodeParts};
@@ -50,7 +50,8 @@ pub struct Hardware {
 }
 
 impl Default for Hardware {
-    /// The capabilities of ibsim devices: eight data VLs, MTU 2048, VL arbitration with 8 + 8 entries.
+    /// The capabilities of ibsim devices: eight data VLs, MTU 2048, VL arbitration with 8 + 8
+    /// entries.
     fn default() -> Self {
         Self {
             vl_cap: 4,
@@ -100,8 +101,8 @@ impl Hardware {
         info
     }
 
-    /// PortInfo of an unconfigured port: INIT if `linked`, else down and polling. Port 0 of a switch has no cable
-    /// and is always up; a base port 0 is always ACTIVE.
+    /// PortInfo of an unconfigured port: INIT if `linked`, else down and polling. Port 0 of a
+    /// switch has no cable and is always up; a base port 0 is always ACTIVE.
     pub fn port_info(&self, kind: NodeKind, num: PortNum, linked: bool) -> PortInfo {
         let is_switch = kind == NodeKind::Switch;
         let is_port0 = is_switch && num == PortNum::ZERO;
@@ -153,8 +154,8 @@ pub struct SyntheticView {
     pub hardware: Hardware,
     /// State of all links: INIT as before the first sweep, or ACTIVE.
     pub state: PortState,
-    /// The SM's port on the local node. `None` stands for port 0 of a switch or the first cabled port of
-    /// another node.
+    /// The SM's port on the local node. `None` stands for port 0 of a switch or the first cabled
+    /// port of another node.
     pub local_port: Option<PortNum>,
 }
 
@@ -165,10 +166,10 @@ impl Default for SyntheticView {
 }
 
 impl Fabric {
-    /// The snapshot that a sweep from node `local` (an index into `topology.nodes`) would take with all links
-    /// up; `None` if there is no such node or port. Directed routes are the shortest. The snapshot omits nodes
-    /// more than 63 hops away, and the PortInfo of channel adapter ports that are not reached through their
-    /// own cable.
+    /// The snapshot that a sweep from node `local` (an index into `topology.nodes`) would take with
+    /// all links up; `None` if there is no such node or port. Directed routes are the shortest. The
+    /// snapshot omits nodes more than 63 hops away, and the PortInfo of channel adapter ports that
+    /// are not reached through their own cable.
     pub fn from_topology(topology: &Topology, local: usize, view: &SyntheticView) -> Option<Self> {
         let cables_by_port = CableMap::new(topology);
         let home = topology.nodes.get(local)?;
@@ -247,7 +248,8 @@ impl<'a> CableMap<'a> {
         self.topology.nodes[node].kind == NodeKind::Switch
     }
 
-    /// Searches breadth first, ports in ascending order. Only switches and the local port forward SMPs.
+    /// Searches breadth first, ports in ascending order. Only switches and the local port forward
+    /// SMPs.
     fn routes(&self, local: usize, local_port: PortNum) -> Vec<Option<Reached>> {
         let mut routes: Vec<Option<Reached>> = vec![None; self.first.len()];
         routes[local] = Some((DirectedRoute::LOCAL, local_port));
@@ -270,8 +272,8 @@ impl<'a> CableMap<'a> {
         self.is_switch(node) || (node == local && exit == local_port)
     }
 
-    /// True for ports whose cable a sweep discovers: those of switches, the local one, and those at the far
-    /// end of such a port.
+    /// True for ports whose cable a sweep discovers: those of switches, the local one, and those at
+    /// the far end of such a port.
     fn is_seen(&self, node: usize, num: PortNum, local: usize, local_port: PortNum) -> bool {
         self.passes(node, num, local, local_port)
             || self

@@ -13,7 +13,8 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Sorts cables, port GUIDs and LIDs by node and port, so that equal topologies are equal values.
+    /// Sorts cables, port GUIDs and LIDs by node and port, so that equal topologies are equal
+    /// values.
     pub fn normalize(&mut self) {
         for cable in &mut self.cables {
             cable.sort_unstable();
@@ -35,8 +36,8 @@ pub struct TopologyNode {
     pub description: String,
     /// Number of ports without port 0.
     pub num_ports: u8,
-    /// Port GUIDs that differ from the default: node GUID + port number for channel adapters and routers, the
-    /// node GUID for port 0 of switches.
+    /// Port GUIDs that differ from the default: node GUID + port number for channel adapters and
+    /// routers, the node GUID for port 0 of switches.
     pub port_guids: Vec<(PortNum, Guid)>,
     /// LIDs in the file as (port, LID, LMC).
     pub lids: Vec<(PortNum, u16, u8)>,

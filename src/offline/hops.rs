@@ -4,7 +4,7 @@ use super::json::HopCount;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, PortNum};
 use crate::plan::Plan;
-use crate::verify::MAX_HOPS;
+use crate::verify::MAX_PATH_SWITCHES;
 use rayon::prelude::*;
 
 const NO_SWITCH: u32 = u32::MAX;
@@ -21,7 +21,7 @@ pub(super) fn histogram(fabric: &Fabric, plan: &Plan) -> Vec<HopCount> {
     let mut hosts_at = vec![0u64; fabric.switches().len()];
     hosts.iter().for_each(|&(_, switch, _)| hosts_at[switch] += 1);
     let next = Neighbours::new(fabric);
-    let empty = || vec![0u64; MAX_HOPS as usize + 1];
+    let empty = || vec![0u64; MAX_PATH_SWITCHES as usize + 1];
     let counts = hosts
         .par_iter()
         .fold(empty, |mut counts, &(_, target, lid)| {
@@ -55,7 +55,7 @@ fn depths(plan: &Plan, next: &Neighbours, target: usize, lid: Lid) -> Vec<u8> {
             let out = plan.routing.lfts.get(at).and_then(|table| table.out(lid));
             let to = out.map_or(NO_SWITCH, |port| next.of(at, port));
             trail.push(at);
-            if to == NO_SWITCH || trail.len() > MAX_HOPS as usize {
+            if to == NO_SWITCH || trail.len() > MAX_PATH_SWITCHES as usize {
                 break u8::MAX;
             }
             at = to as usize;

@@ -23,8 +23,8 @@ use std::path::Path;
 /// Writes one dump. Dumps of large fabrics reach gigabytes and are therefore streamed.
 pub type DumpWriter = fn(&mut dyn fmt::Write, &Fabric, &Plan);
 
-/// Names and writers of the routing dumps. All names are OpenSM's except `opensm.psl`, which has the
-/// format of `ibdiagnet.psl`.
+/// Names and writers of the routing dumps. All names are OpenSM's except `opensm.psl`, which has
+/// the format of `ibdiagnet.psl`.
 const ROUTING_DUMPS: [(&str, DumpWriter); 5] = [
     ("opensm-lfts.dump", lfts),
     ("opensm.fdbs", fdbs),
@@ -47,8 +47,8 @@ pub fn render(dump: DumpWriter, fabric: &Fabric, plan: &Plan) -> String {
     out
 }
 
-/// Writes the routing dumps to `dir`, replacing each file atomically. `opensm-sl2vl.dump` is omitted
-/// if the plan has no SL to VL tables, and `opensm.psl` above [`MAX_PATH_SLS`] lines.
+/// Writes the routing dumps to `dir`, replacing each file atomically. `opensm-sl2vl.dump` is
+/// omitted if the plan has no SL to VL tables, and `opensm.psl` above [`MAX_PATH_SLS`] lines.
 ///
 /// # Errors
 /// The first file that could not be written; the remaining files are written nevertheless.

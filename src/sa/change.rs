@@ -1,5 +1,5 @@
-//! Changes of the registry: the handler of each attribute checks the request against the snapshot and
-//! returns a [`RegistryChange`], which [`apply`] carries out.
+//! Changes of the registry: the handler of each attribute checks the request against the snapshot
+//! and returns a [`RegistryChange`], which [`apply`] carries out.
 
 use super::query::ReplyBuilder;
 use super::registry::Registry;
@@ -37,8 +37,8 @@ pub(super) enum RegistryChange {
     ClearAliases(Box<AliasEdit>),
 }
 
-/// Applies a change and appends the record of the reply. Returns the generation of the multicast groups
-/// that must be planned before the reply is sent; 0 for none.
+/// Applies a change and appends the record of the reply. Returns the generation of the multicast
+/// groups that must be planned before the reply is sent; 0 for none.
 pub(super) fn apply(
     change: RegistryChange,
     registry: &mut Registry,

@@ -1,6 +1,6 @@
-//! GUIDInfoRecord (IBA vol. 1, 15.2.5.18): the GUID tables of end ports. The first entry is the port's
-//! own GUID; the others are aliases, which ports of the same partition may set and clear (o15-0.3.x).
-//! The registry stores them, and the next plan programs them into the devices.
+//! GUIDInfoRecord (IBA vol. 1, 15.2.5.18): the GUID tables of end ports. The first entry is the
+//! port's own GUID; the others are aliases, which ports of the same partition may set and clear
+//! (o15-0.3.x). The registry stores them, and the next plan programs them into the devices.
 
 use super::change::RegistryChange;
 use super::query::{Query, ReplyBuilder};
@@ -58,8 +58,8 @@ pub(super) fn clear(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
     Ok(RegistryChange::ClearAliases(Box::new(edit)))
 }
 
-/// Checks the components of SubnAdmSet and SubnAdmDelete: LID and block number are required, and entry
-/// 0 of block 0, the port's own GUID, cannot be selected. Entries above GUIDCap are ignored.
+/// Checks the components of SubnAdmSet and SubnAdmDelete: LID and block number are required, and
+/// entry 0 of block 0, the port's own GUID, cannot be selected. Entries above GUIDCap are ignored.
 fn edit(query: &Query<'_>) -> Result<AliasEdit, ErrorStatus> {
     if !query.has(GuidInfoRecord::LID | GuidInfoRecord::BLOCK) {
         return Err(ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS));

@@ -1,5 +1,5 @@
-//! InformInfo (IBA vol. 1, 13.4.8.3 and 13.5.3): subscribes to notices. InformInfoRecord (15.2.5.12):
-//! lists the subscriptions.
+//! InformInfo (IBA vol. 1, 13.4.8.3 and 13.5.3): subscribes to notices. InformInfoRecord
+//! (15.2.5.12): lists the subscriptions.
 
 use super::change::RegistryChange;
 use super::query::{Query, ReplyBuilder};
@@ -42,8 +42,8 @@ pub(super) fn change(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
     })
 }
 
-/// Checks that the requester shares a partition with every selected source (o13-14.1.1). A LID range
-/// of 0 to 0 is accepted, because osmtest subscribes with it, and matches no notice.
+/// Checks that the requester shares a partition with every selected source (o13-14.1.1). A LID
+/// range of 0 to 0 is accepted, because osmtest subscribes with it, and matches no notice.
 fn may_subscribe(query: &Query<'_>, info: &InformInfo) -> bool {
     if info.gid() != Gid::default() {
         let port = query.view.fabric().port_by_guid(info.gid().guid());

@@ -1,5 +1,5 @@
-//! MCMemberRecord (IBA vol. 1, 15.2.5.17): checks requests to join and leave multicast groups by the
-//! rules o15-0.1.x and o15-0.2.x, with OpenSM's status codes. The
+//! MCMemberRecord (IBA vol. 1, 15.2.5.17): checks requests to join and leave multicast groups by
+//! the rules o15-0.1.x and o15-0.2.x, with OpenSM's status codes. The
 //! [`Registry`](super::registry::Registry) carries them out; [`creation`] sets the parameters of a
 //! new group.
 
@@ -99,8 +99,8 @@ pub(super) fn leave(query: &Query<'_>) -> Result<Leave, ErrorStatus> {
     Ok(Leave { mgid: group.spec.mgid, port_gid: wanted.port_gid(), state })
 }
 
-/// Checks that the requester may modify a membership (o15-0.2.1): the member port may, and for proxy
-/// joins any port of the group's partition.
+/// Checks that the requester may modify a membership (o15-0.2.1): the member port may, and for
+/// proxy joins any port of the group's partition.
 fn may_modify(query: &Query<'_>, group: &Group, member: Gid) -> bool {
     match group.members.get(&member.guid()) {
         None => true,
@@ -145,8 +145,8 @@ fn link_supports(query: &Query<'_>, port: PortId, spec: &GroupSpec) -> bool {
     mtu >= spec.mtu && rate_rank(spec.rate).is_none_or(|needed| rate >= needed)
 }
 
-/// SubnAdmGet and SubnAdmGetTable. Trusted requesters see every member; others see the groups of their
-/// partitions with PortGID, JoinState and ProxyJoin cleared.
+/// SubnAdmGet and SubnAdmGetTable. Trusted requesters see every member; others see the groups of
+/// their partitions with PortGID, JoinState and ProxyJoin cleared.
 pub(super) fn list(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let wanted = checked_record(query)?;
     for group in query.registry.iter() {

@@ -46,9 +46,9 @@
 //!   on little-endian machines uses the least significant one.
 //! * A service registration without ServiceID or ServiceGID gets `INSUFFICIENT_COMPONENTS`; OpenSM
 //!   returns `REQ_INVALID`. ServiceLease in replies is the remaining time.
-//! * A subscription to all trap numbers includes security traps only if it is trusted; OpenSM checks
-//!   the trap number only. A LID range with an end of 0 selects the single LID at its beginning.
-//!   Notices 129 to 131 are reported like all others. Subscriptions are numbered.
+//! * A subscription to all trap numbers includes security traps only if it is trusted; OpenSM
+//!   checks the trap number only. A LID range with an end of 0 selects the single LID at its
+//!   beginning. Notices 129 to 131 are reported like all others. Subscriptions are numbered.
 //! * Set or Delete of alias GUIDs of a port without a common partition gets `NO_RECORDS`, like that
 //!   of an absent port; OpenSM does not reply. Delete of entries that are not set returns the
 //!   table; OpenSM echoes the request.

@@ -1,10 +1,10 @@
 //! MultiPathRecord (IBA vol. 1, 15.2.5.23 and o15-0.2.7): paths from any of several ports to any of
 //! several others, for clients that fail over between paths.
 //!
-//! Every path is one that a PathRecord query returns, with the same MTU, rate, P_Key and SL. Paths are
-//! ordered greedily by independence: the next path is the one that shares the fewest links and switches
-//! with its predecessors in the planned tables, then the shortest, then the first in the order of
-//! the GIDs and LIDs of the request. IndependenceSelector does not change the order.
+//! Every path is one that a PathRecord query returns, with the same MTU, rate, P_Key and SL. Paths
+//! are ordered greedily by independence: the next path is the one that shares the fewest links and
+//! switches with its predecessors in the planned tables, then the shortest, then the first in the
+//! order of the GIDs and LIDs of the request. IndependenceSelector does not change the order.
 
 use super::path::{self, PathEnds};
 use super::query::{Query, ReplyBuilder};
@@ -19,8 +19,8 @@ use crate::wire::sa::{RMPP_OFFSET, RmppHeader, SaAttr, SaStatus};
 /// Maximum number of paths of a reply: NumbPath has 7 bits.
 const MAX_PATHS: usize = 127;
 
-/// Maximum number of LID pairs that one request may examine. Its GIDs can name millions of pairs, and
-/// other requests must not wait for them.
+/// Maximum number of LID pairs that one request may examine. Its GIDs can name millions of pairs,
+/// and other requests must not wait for them.
 const MAX_LID_PAIRS: usize = 1024;
 
 /// Preference of a path that shares no link or switch with preceding paths.
@@ -95,8 +95,8 @@ struct PortPair<'a> {
     to: (u16, u16),
 }
 
-/// The paths between the ports. Paths whose LIDs differ at both ends come first: one of every pair of
-/// ports, then a second one of every pair, and so on.
+/// The paths between the ports. Paths whose LIDs differ at both ends come first: one of every pair
+/// of ports, then a second one of every pair, and so on.
 fn candidates(
     query: &Query<'_>,
     each: &PathRecord,
@@ -161,7 +161,8 @@ fn elements_of_path(query: &Query<'_>, ends: &PathEnds) -> Vec<u32> {
     elements
 }
 
-/// Elements of every path that starts or ends at a port: its link, and the switch it is attached to.
+/// Elements of every path that starts or ends at a port: its link, and the switch it is attached
+/// to.
 fn elements_at_end(query: &Query<'_>, port: PortId) -> Vec<u32> {
     let peer = query.view.fabric().port(port).peer;
     let ports = [Some(port), peer].into_iter().flatten();

@@ -1,10 +1,10 @@
 //! Sources of notices, and the selection of their subscribers (IBA vol. 1, 13.4.8.2, 13.5.3 and
 //! 14.2.5.1).
 //!
-//! Notices 64 and 65 (a port in or out of service) are the difference of two snapshots, 66 and 67 (a
-//! multicast group created or deleted) are events of the registry, and all others are traps that
-//! devices sent to the subnet manager. Traps above the rate limit of `observe::traps` are not reported,
-//! as in OpenSM, nor are changes of alias GUIDs.
+//! Notices 64 and 65 (a port in or out of service) are the difference of two snapshots, 66 and 67
+//! (a multicast group created or deleted) are events of the registry, and all others are traps that
+//! devices sent to the subnet manager. Traps above the rate limit of `observe::traps` are not
+//! reported, as in OpenSM, nor are changes of alias GUIDs.
 //!
 //! Reports about a port go to subscribers that share a partition with it (o13-17.1.1), reports
 //! about a group to subscribers in its partition, and reports of bad keys to trusted subscribers. A
@@ -53,8 +53,8 @@ impl NoticeDispatcher {
         self.reports.counters()
     }
 
-    /// Reports the ports that were added and removed by a new snapshot. All ports of the first snapshot
-    /// are reported as added, because earlier changes are unknown.
+    /// Reports the ports that were added and removed by a new snapshot. All ports of the first
+    /// snapshot are reported as added, because earlier changes are unknown.
     pub fn subnet_published(&mut self, registry: &mut Registry, subnet: &Arc<Subnet>) {
         let before = self.reported.replace(subnet.clone());
         if registry.subscriptions.is_empty() {

@@ -5,8 +5,8 @@
 //!   record, nor does one for an SL that a table on the path maps to VL 15.
 //! * Between ports with several LIDs, paths whose LIDs differ at both ends come first (preference
 //!   0), then the others.
-//! * Paths to other subnets lead to a router (prefix-routes.conf). Their parameters are those of the
-//!   options rtr_pr_*, limited by the path to the router.
+//! * Paths to other subnets lead to a router (prefix-routes.conf). Their parameters are those of
+//!   the options rtr_pr_*, limited by the path to the router.
 //! * With a QoS policy, the QoS level of the first matching rule limits MTU and rate and sets SL,
 //!   P_Key, packet lifetime and path bits. A query that contradicts the level gets no record.
 
@@ -125,8 +125,8 @@ fn leaves_subnet(query: &Query<'_>, wanted: &PathRecord) -> bool {
     query.has(PathRecord::DGID) && is_foreign(query, &wanted.dgid())
 }
 
-/// The router port to a GID of another subnet, by prefix-routes.conf. If that allows any router, the
-/// first in OpenSM's order of GUIDs.
+/// The router port to a GID of another subnet, by prefix-routes.conf. If that allows any router,
+/// the first in OpenSM's order of GUIDs.
 fn router_to(query: &Query<'_>, gid: Gid) -> Option<PortId> {
     let fabric = query.view.fabric();
     let is_router = |port: &PortId| fabric.node_of(*port).kind() == NodeKind::Router;
@@ -139,8 +139,8 @@ fn router_to(query: &Query<'_>, gid: Gid) -> Option<PortId> {
     }
 }
 
-/// The LIDs of a path end: the one of the query, or all LIDs of the port. Returns the first LID and the
-/// number of LIDs.
+/// The LIDs of a path end: the one of the query, or all LIDs of the port. Returns the first LID and
+/// the number of LIDs.
 pub(super) fn lids(view: &SubnetView<'_>, port: PortId, wanted: Option<Lid>) -> Option<(u16, u16)> {
     if let Some(lid) = wanted {
         return Some((lid.0, 1));
@@ -199,8 +199,8 @@ fn push_paths(
     ControlFlow::Continue(())
 }
 
-/// The record of a path for every GID, aliases included, of the ends that the query does not select by
-/// GID. SubnAdmGet gets a single record.
+/// The record of a path for every GID, aliases included, of the ends that the query does not select
+/// by GID. SubnAdmGet gets a single record.
 fn with_gids<'a>(
     query: &'a Query<'_>,
     record: PathRecord,
@@ -237,8 +237,8 @@ impl PathEnds {
     }
 }
 
-/// The record of one path; `None` if it does not satisfy the query. The reverse direction carries the
-/// same traffic and therefore has the same QoS level, whatever the policy says about its ends.
+/// The record of one path; `None` if it does not satisfy the query. The reverse direction carries
+/// the same traffic and therefore has the same QoS level, whatever the policy says about its ends.
 pub(super) fn record(
     query: &Query<'_>,
     wanted: &PathRecord,

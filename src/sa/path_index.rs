@@ -1,8 +1,8 @@
 //! Link capabilities of a snapshot, computed once for all path queries.
 //!
-//! The arrays are compact because a path walk on a large fabric misses the cache at every step. Most
-//! queries need no walk at all ([`PathIndex::uniform_core`]): on a 16x16x16 torus, a walk takes ten
-//! times as long as the rest of the reply.
+//! The arrays are compact because a path walk on a large fabric misses the cache at every step.
+//! Most queries need no walk at all ([`PathIndex::uniform_core`]): on a 16x16x16 torus, a walk
+//! takes ten times as long as the rest of the reply.
 
 use super::rates::rate_rank;
 use crate::fabric::{Fabric, PortId, SwitchId};
@@ -36,7 +36,8 @@ pub(super) struct EgressLink {
     pub mtu_rate: MtuRate,
 }
 
-/// Link capabilities of one snapshot, for [`Responder::set_path_index`](super::Responder::set_path_index).
+/// Link capabilities of one snapshot, for
+/// [`Responder::set_path_index`](super::Responder::set_path_index).
 #[derive(Debug, Default)]
 pub struct PathIndex {
     generation: u64,
@@ -49,7 +50,8 @@ pub struct PathIndex {
 }
 
 impl PathIndex {
-    /// Computes the index of `subnet`. On a large fabric this takes as long as thousands of replies.
+    /// Computes the index of `subnet`. On a large fabric this takes as long as thousands of
+    /// replies.
     pub fn new(subnet: &Subnet) -> Self {
         let fabric = &*subnet.fabric;
         let mtu_rates: Vec<MtuRate> =
@@ -110,7 +112,8 @@ fn uniform_switch_links(fabric: &Fabric, links: &[Option<EgressLink>]) -> Option
     mtu_rates.all(|mtu_rate| mtu_rate == first).then_some(first)
 }
 
-/// The SLs that a table maps to VL 15, which drops data packets (IBA vol. 1, 7.6.6): bit n for SL n.
+/// The SLs that a table maps to VL 15, which drops data packets (IBA vol. 1, 7.6.6): bit n for SL
+/// n.
 pub(super) fn sls_to_vl15(map: &SlToVl) -> u16 {
     const VL15: u8 = 15;
     let bytes = map.0.iter().enumerate();

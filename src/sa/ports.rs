@@ -144,9 +144,9 @@ fn report_as_qdr(info: &mut PortInfo) {
     }
 }
 
-/// Compares the selected components, with these exceptions: the LID has been matched by LMC range, the
-/// options are not compared, only trusted requesters may select by M_Key, and the attribute modifier
-/// can ask for single capabilities instead of equal masks.
+/// Compares the selected components, with these exceptions: the LID has been matched by LMC range,
+/// the options are not compared, only trusted requesters may select by M_Key, and the attribute
+/// modifier can ask for single capabilities instead of equal masks.
 fn port_matches(
     query: &Query<'_>,
     wanted: &PortInfoRecord,

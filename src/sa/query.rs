@@ -69,7 +69,8 @@ impl Query<'_> {
         ports.filter(|&port| self.is_visible(port))
     }
 
-    /// True if the requester may see records of `port`: both share a partition (IBA vol. 1, 15.4.1).
+    /// True if the requester may see records of `port`: both share a partition (IBA vol. 1,
+    /// 15.4.1).
     pub(super) fn is_visible(&self, port: PortId) -> bool {
         self.view.share_partition(self.requester, port)
     }
@@ -123,8 +124,8 @@ impl ReplyBuilder {
         Self { mad, stride: 0, count: 0, is_table: is_table(method), is_too_long: false }
     }
 
-    /// Appends a record. Breaks when further records cannot change the reply: the table is too long, or
-    /// a Get has found two records and gets `TOO_MANY_RECORDS`.
+    /// Appends a record. Breaks when further records cannot change the reply: the table is too
+    /// long, or a Get has found two records and gets `TOO_MANY_RECORDS`.
     pub(super) fn push<R: Record>(&mut self, record: &R) -> ControlFlow<()> {
         self.stride = R::STRIDE;
         self.count += 1;

@@ -1,11 +1,13 @@
-//! MTU and rate codes: validity, order, and the rates that clients understand (IBA vol. 1, 15.2.5.16).
+//! MTU and rate codes: validity, order, and the rates that clients understand (IBA vol. 1,
+//! 15.2.5.16).
 
 use crate::config::options::Options;
 use crate::wire::attr::{CapMask, CapMask2, PortInfo};
 
 /// Rate codes in ascending order of data rate: 2.5, 5, 10, 14, 20, 30, 25, 28, 40, 60, 50, 56, 80,
-/// 120, 100, 112, 168, 200, 300, 400, 600, 800, 1200 Gb/s of signalling rate. Links up to QDR encode
-/// 8 bits in 10, faster ones 64 in 66, so that 25 Gb/s of EDR carry more data than 30 Gb/s of SDR.
+/// 120, 100, 112, 168, 200, 300, 400, 600, 800, 1200 Gb/s of signalling rate. Links up to QDR
+/// encode 8 bits in 10, faster ones 64 in 66, so that 25 Gb/s of EDR carry more data than 30 Gb/s
+/// of SDR.
 const RATES: [u8; 23] =
     [2, 5, 3, 11, 6, 4, 15, 19, 7, 8, 20, 12, 9, 10, 16, 13, 14, 17, 18, 21, 22, 23, 24];
 

@@ -3,9 +3,9 @@
 //!
 //! This module uses no I/O and no clock. The port retransmits a report and returns its outcome;
 //! [`ReportQueue`] keeps order and limits. Each subscriber has one report in flight, so that events
-//! arrive in order. At most [`MAX_IN_FLIGHT`] reports are in flight, and [`MAX_QUEUED`] are queued for
-//! a subscriber. After [`MAX_UNANSWERED`] consecutive reports without a response, the queue of the
-//! subscriber is discarded, so that it does not delay other subscribers.
+//! arrive in order. At most [`MAX_IN_FLIGHT`] reports are in flight, and [`MAX_QUEUED`] are queued
+//! for a subscriber. After [`MAX_UNANSWERED`] consecutive reports without a response, the queue of
+//! the subscriber is discarded, so that it does not delay other subscribers.
 
 use crate::ids::Guid;
 use crate::transport::Address;
@@ -24,8 +24,8 @@ const MAX_QUEUED: usize = 4096;
 const MAX_UNANSWERED: u32 = 3;
 /// Maximum timeout of a report, whatever RespTimeValue the subscriber asks for.
 const MAX_TIMEOUT: Duration = Duration::from_secs(4);
-/// Time after the last retransmission at which a report counts as unanswered if the port has returned no
-/// outcome.
+/// Time after the last retransmission at which a report counts as unanswered if the port has
+/// returned no outcome.
 const COMPLETION_GRACE: Duration = Duration::from_secs(2);
 
 /// A subscriber: port GUID and QPN.
@@ -118,7 +118,8 @@ impl ReportQueue {
         queue.queued.push_back(QueuedReport { to, resp_time, notice });
     }
 
-    /// The next report to send; `None` at the limit of reports in flight, or if no subscriber is ready.
+    /// The next report to send; `None` at the limit of reports in flight, or if no subscriber is
+    /// ready.
     pub fn next(&mut self, now: Instant, retry: ReportRetry) -> Option<OutgoingReport> {
         if self.in_flight.len() >= MAX_IN_FLIGHT {
             return None;

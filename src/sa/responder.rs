@@ -34,7 +34,8 @@ pub struct Reply {
     /// A single MAD of 256 bytes, or the headers and all records of a table, which the port divides
     /// into RMPP segments. A table may be shorter than 256 bytes.
     pub mad: Vec<u8>,
-    /// Generation of the multicast groups that must be planned before the reply is sent; 0 for none.
+    /// Generation of the multicast groups that must be planned before the reply is sent; 0 for
+    /// none.
     pub required_generation: u64,
 }
 
@@ -109,8 +110,8 @@ impl Responder {
         self.state.path_index = path_index;
     }
 
-    /// Prepares for [`Self::read`]: computes the path index of `subnet` unless it is set, and removes
-    /// services whose lease ended by `now`.
+    /// Prepares for [`Self::read`]: computes the path index of `subnet` unless it is set, and
+    /// removes services whose lease ended by `now`.
     pub fn prepare(&mut self, subnet: &Subnet, now: Instant) {
         self.counters.count_request(now);
         if self.state.path_index.generation() != subnet.generation {
@@ -119,8 +120,8 @@ impl Responder {
         self.state.registry.services.expire(now);
     }
 
-    /// Answers one MAD from `from`; `None` if no reply is due. Must be called only by a master subnet
-    /// manager whose first sweep has finished (IBA vol. 1, C15-0.1.3).
+    /// Answers one MAD from `from`; `None` if no reply is due. Must be called only by a master
+    /// subnet manager whose first sweep has finished (IBA vol. 1, C15-0.1.3).
     pub fn handle(
         &mut self,
         subnet: &Subnet,
@@ -148,8 +149,8 @@ impl Responder {
         address_reply(&mut self.counters, from, mad, handled)
     }
 
-    /// Like [`Self::handle`] for a [read-only](is_read_only) request, which any number of threads may
-    /// answer at once with counters of their own. Requires [`Self::prepare`].
+    /// Like [`Self::handle`] for a [read-only](is_read_only) request, which any number of threads
+    /// may answer at once with counters of their own. Requires [`Self::prepare`].
     pub fn read(
         &self,
         counters: &mut SaCounters,
@@ -280,7 +281,8 @@ impl Handled {
     }
 }
 
-/// Checks that the MAD is an SA request with a valid SM_Key. Returns true if the request is trusted.
+/// Checks that the MAD is an SA request with a valid SM_Key. Returns true if the request is
+/// trusted.
 fn check_header(subnet: &Subnet, mad: &[u8]) -> Result<bool, DropReason> {
     // A reassembled RMPP message may be shorter than a MAD.
     let is_message = mad.len() >= DATA_OFFSET && RmppHeader::read(&mad[RMPP_OFFSET..]).active();
@@ -396,8 +398,8 @@ fn read_attribute(
     }
 }
 
-/// The port that sent a MAD: the owner of the GID in its global route header if that is a port of this
-/// subnet, else the owner of the LID.
+/// The port that sent a MAD: the owner of the GID in its global route header if that is a port of
+/// this subnet, else the owner of the LID.
 fn requester(view: &SubnetView<'_>, from: &Address) -> Option<PortId> {
     from.grh.and_then(|grh| view.port_by_gid(&grh.gid)).or_else(|| view.lids().port(from.lid))
 }

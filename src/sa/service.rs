@@ -1,7 +1,7 @@
 //! ServiceRecord (IBA vol. 1, 15.2.5.14): the services that ports offer.
 //!
-//! A record with a valid P_Key belongs to that partition: the port that registers it and the port that
-//! offers the service must be members, and only members see it. All ports see a record without
+//! A record with a valid P_Key belongs to that partition: the port that registers it and the port
+//! that offers the service must be members, and only members see it. All ports see a record without
 //! P_Key.
 
 use super::change::RegistryChange;
@@ -39,8 +39,8 @@ pub(super) fn unregister(query: &Query<'_>) -> Result<RegistryChange, ErrorStatu
     Ok(RegistryChange::Unregister { rid: services::rid(&record), trusted: query.trusted })
 }
 
-/// Checks that the requester and the port that offers the service are members of the partition of the
-/// request.
+/// Checks that the requester and the port that offers the service are members of the partition of
+/// the request.
 fn check_pkey(query: &Query<'_>, record: &ServiceRecord) -> Result<(), ErrorStatus> {
     if !query.has(ServiceRecord::PKEY) {
         return Ok(());

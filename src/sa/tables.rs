@@ -1,5 +1,5 @@
-//! SwitchInfoRecord and the records of forwarding, SL to VL, VL arbitration and P_Key tables, with the
-//! planned content (IBA vol. 1, 15.2.5).
+//! SwitchInfoRecord and the records of forwarding, SL to VL, VL arbitration and P_Key tables, with
+//! the planned content (IBA vol. 1, 15.2.5).
 
 use super::query::{Query, ReplyBuilder};
 use super::status::ErrorStatus;
@@ -93,9 +93,9 @@ pub(super) fn multicast(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(
     Ok(())
 }
 
-/// SLtoVLMappingTableRecord: one per pair of ports of a switch, and one per port of other nodes, where
-/// the port numbers of the query are ignored (IBA vol. 1, 15.2.5.4). Tables that are not programmed
-/// (QoS is off, or the device has none) are reported as 0, as in OpenSM.
+/// SLtoVLMappingTableRecord: one per pair of ports of a switch, and one per port of other nodes,
+/// where the port numbers of the query are ignored (IBA vol. 1, 15.2.5.4). Tables that are not
+/// programmed (QoS is off, or the device has none) are reported as 0, as in OpenSM.
 pub(super) fn sl_to_vl(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     let mut wanted: SlToVlRecord = query.record();
     let fabric = query.view.fabric();
@@ -153,8 +153,9 @@ fn owned_ports(query: &Query<'_>, end: PortId) -> impl Iterator<Item = PortId> +
 /// Block numbers of a port's VL arbitration tables: two of low and two of high priority.
 const VL_ARBITRATION_BLOCKS: std::ops::RangeInclusive<u8> = 1..=4;
 
-/// VLArbitrationTableRecord: four per port. Blocks that are not programmed (QoS is off, or the port has
-/// no such block) are reported as empty, as in OpenSM; the device's initial tables are not read.
+/// VLArbitrationTableRecord: four per port. Blocks that are not programmed (QoS is off, or the port
+/// has no such block) are reported as empty, as in OpenSM; the device's initial tables are not
+/// read.
 pub(super) fn vl_arbitration(
     query: &Query<'_>,
     reply: &mut ReplyBuilder,
@@ -187,8 +188,8 @@ pub(super) fn vl_arbitration(
     Ok(())
 }
 
-/// P_KeyTableRecord: one per port and block, for trusted requesters only, as others must not learn of
-/// partitions they are not members of (IBA vol. 1, 15.4.1.2).
+/// P_KeyTableRecord: one per port and block, for trusted requesters only, as others must not learn
+/// of partitions they are not members of (IBA vol. 1, 15.4.1.2).
 pub(super) fn pkeys(query: &Query<'_>, reply: &mut ReplyBuilder) -> Result<(), ErrorStatus> {
     if !query.trusted {
         return Err(ErrorStatus(SaStatus::REQ_INVALID));

@@ -89,8 +89,8 @@ fn record(query: &Query<'_>, hop: &Hop) -> TraceRecord {
     record
 }
 
-/// The port ID: the port GUID. External ports of switches have no GUID; their ID is the node GUID with
-/// the port number XORed into its upper byte.
+/// The port ID: the port GUID. External ports of switches have no GUID; their ID is the node GUID
+/// with the port number XORed into its upper byte.
 fn port_id(node: &Node, port: &Port) -> u64 {
     let is_external = node.is_switch() && port.num != PortNum::ZERO;
     if is_external {

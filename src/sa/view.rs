@@ -58,8 +58,8 @@ impl<'a> SubnetView<'a> {
         self.fabric().switch_port(switch, PortNum(out))
     }
 
-    /// The switch that an end port is attached to, and the MTU and rate up to it. `None` if the port
-    /// has no switch or if the routing engine left it out.
+    /// The switch that an end port is attached to, and the MTU and rate up to it. `None` if the
+    /// port has no switch or if the routing engine left it out.
     pub(super) fn attachment(&self, port: PortId) -> Option<(SwitchId, MtuRate)> {
         if self.subnet.summary.left_out.binary_search(&port).is_ok() {
             return None;
@@ -159,8 +159,8 @@ impl<'a> SubnetView<'a> {
         self.fabric().port(port).guid
     }
 
-    /// PortInfo as published. Ports in the plan are shown as ACTIVE with ClientReregister cleared: the
-    /// device may not have reported the state change yet.
+    /// PortInfo as published. Ports in the plan are shown as ACTIVE with ClientReregister cleared:
+    /// the device may not have reported the state change yet.
     pub(super) fn port_info(&self, port: PortId) -> Option<PortInfo> {
         let mut info = self.fabric().port(port).info?;
         if self.plan().ports.get(port.index()).copied().flatten().is_none() {
@@ -175,8 +175,8 @@ impl<'a> SubnetView<'a> {
     }
 }
 
-/// The first of `ours` that matches one of `theirs` in a merge of both lists, sorted by `order`. The
-/// lower key advances, equal keys advance together, as in OpenSM.
+/// The first of `ours` that matches one of `theirs` in a merge of both lists, sorted by `order`.
+/// The lower key advances, equal keys advance together, as in OpenSM.
 fn first_match(mut ours: Vec<Pkey>, mut theirs: Vec<Pkey>, order: fn(Pkey) -> u16) -> Option<Pkey> {
     ours.sort_unstable_by_key(|&key| order(key));
     theirs.sort_unstable_by_key(|&key| order(key));

@@ -3,7 +3,7 @@
 use super::network::{Channel, NONE, SwitchNetwork};
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::{LOCAL_INPUT, Triples, bits};
-use super::verdict::{ChannelRef, Cycle, Fault, Faults};
+use super::verdict::{ChannelRef, Cycle, Fault, FaultList};
 use crate::fabric::Fabric;
 use crate::ids::{Sl, Vl};
 use rayon::prelude::*;
@@ -30,7 +30,8 @@ pub(super) fn channel_of(node: u32) -> u32 {
 pub(super) struct DependencyGraph {
     /// By channel: the range of channels that may follow it, and the offset of their VLs in `next`.
     rows: Vec<Row>,
-    /// For each following channel: by VL of the first channel, the awaited VLs of the following one.
+    /// For each following channel: by VL of the first channel, the awaited VLs of the following
+    /// one.
     next: Vec<[u16; VLS]>,
     /// Packets that a mapping to VL 15 drops.
     drops: Vec<DroppedPacket>,
@@ -86,8 +87,8 @@ impl DependencyGraph {
     }
 
     /// The faults of packets that a mapping to VL 15 drops.
-    pub(super) fn dropped(&self, fabric: &Fabric, network: &SwitchNetwork) -> Faults {
-        let mut faults = Faults::default();
+    pub(super) fn dropped(&self, fabric: &Fabric, network: &SwitchNetwork) -> FaultList {
+        let mut faults = FaultList::default();
         for &(channel, input, sl) in &self.drops {
             faults.add(|| {
                 let from = network.channels[channel as usize].from;
@@ -177,8 +178,8 @@ impl DependencyGraph {
         Some(Cycle(nodes.into_iter().map(describe).collect()))
     }
 
-    /// Removes nodes without predecessors until there are none. Nodes that remain have a non-zero count;
-    /// `None` if none remains.
+    /// Removes nodes without predecessors until there are none. Nodes that remain have a non-zero
+    /// count; `None` if none remains.
     fn peel_acyclic(&self) -> Option<Vec<u32>> {
         self.topological_order(|_| {}).err()
     }
@@ -208,8 +209,8 @@ impl DependencyGraph {
         if left > 0 { Err(waiting) } else { Ok(()) }
     }
 
-    /// The topological rank of each node: the length of the longest chain of dependencies from it. Nodes
-    /// without any dependency have [`NO_RANK`]; `None` if there is a cycle.
+    /// The topological rank of each node: the length of the longest chain of dependencies from it.
+    /// Nodes without any dependency have [`NO_RANK`]; `None` if there is a cycle.
     pub(super) fn ranks(&self) -> Option<Vec<u32>> {
         let mut order = Vec::new();
         self.topological_order(|node| order.push(node)).ok()?;
@@ -221,7 +222,8 @@ impl DependencyGraph {
         Some(ranks)
     }
 
-    /// Searches depth first from the first remaining node until the path returns to one of its nodes.
+    /// Searches depth first from the first remaining node until the path returns to one of its
+    /// nodes.
     fn node_on_cycle(&self, waiting: &[u32]) -> Option<u32> {
         let mut done = vec![false; waiting.len()];
         let mut on_path = vec![false; waiting.len()];

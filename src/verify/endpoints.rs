@@ -31,8 +31,8 @@ impl Destination {
 #[derive(Clone, Copy)]
 pub(super) struct DestinationTree {
     pub lid: Lid,
-    /// The LID that represents all LIDs with this tree: the entries of all switches but the last are the
-    /// same.
+    /// The LID that represents all LIDs with this tree: the entries of all switches but the last
+    /// are the same.
     pub leader: Lid,
     /// Switches on the longest path.
     pub longest: u16,
@@ -67,8 +67,8 @@ impl SourcePorts {
     }
 }
 
-/// The end ports at each switch. Switches with an empty forwarding table were left out by the engine and
-/// have none.
+/// The end ports at each switch. Switches with an empty forwarding table were left out by the
+/// engine and have none.
 pub(super) fn sources(
     fabric: &Fabric,
     plan: &Plan,

@@ -1,17 +1,17 @@
 //! Capacities of the devices.
 
 use super::sl_to_vl::data_vls;
-use super::verdict::{Fault, Faults};
+use super::verdict::{Fault, FaultList};
 use crate::fabric::{Fabric, NodeId, SwitchId};
 use crate::ids::{Mlid, PortNum};
 use crate::plan::Plan;
 use crate::wire::attr::SwitchInfo;
 use crate::wire::attr::tables::LFT_NO_PATH;
 
-/// Checks LIDs against LinearFDBCap and MLIDs against MulticastFDBCap (IBA vol. 1, 14.2.5.4) of switches
-/// that answered SwitchInfo, and VLs against the operational VLs of the output port. VL 15, which drops
-/// packets, is always allowed.
-pub(super) fn check(fabric: &Fabric, plan: &Plan) -> Faults {
+/// Checks LIDs against LinearFDBCap and MLIDs against MulticastFDBCap (IBA vol. 1, 14.2.5.4) of
+/// switches that answered SwitchInfo, and VLs against the operational VLs of the output port. VL
+/// 15, which drops packets, is always allowed.
+pub(super) fn check(fabric: &Fabric, plan: &Plan) -> FaultList {
     check_some(fabric, plan, fabric.switch_ids(), fabric.node_ids())
 }
 
@@ -21,8 +21,8 @@ pub(super) fn check_some(
     plan: &Plan,
     switches: impl IntoIterator<Item = SwitchId>,
     nodes: impl IntoIterator<Item = NodeId>,
-) -> Faults {
-    let mut faults = Faults::default();
+) -> FaultList {
+    let mut faults = FaultList::default();
     for switch in switches {
         let info = fabric.switch(switch).switch_info;
         if info.0 != [0; SwitchInfo::SIZE] {
@@ -41,8 +41,8 @@ pub(super) fn check_groups(
     fabric: &Fabric,
     plan: &Plan,
     switches: impl IntoIterator<Item = SwitchId>,
-) -> Faults {
-    let mut faults = Faults::default();
+) -> FaultList {
+    let mut faults = FaultList::default();
     for switch in switches {
         let info = fabric.switch(switch).switch_info;
         if info.0 != [0; SwitchInfo::SIZE] {
@@ -57,7 +57,13 @@ fn name(fabric: &Fabric, switch: SwitchId) -> String {
     format!("switch {} \"{}\"", node.guid(), node.description)
 }
 
-fn linear(fabric: &Fabric, plan: &Plan, switch: SwitchId, info: &SwitchInfo, faults: &mut Faults) {
+fn linear(
+    fabric: &Fabric,
+    plan: &Plan,
+    switch: SwitchId,
+    info: &SwitchInfo,
+    faults: &mut FaultList,
+) {
     let table = plan.routing.lfts.get(switch.index());
     let top = table.and_then(|table| table.0.iter().rposition(|&port| port != LFT_NO_PATH));
     let cap = usize::from(info.linear_fdb_cap());
@@ -76,7 +82,7 @@ fn multicast(
     plan: &Plan,
     switch: SwitchId,
     info: &SwitchInfo,
-    faults: &mut Faults,
+    faults: &mut FaultList,
 ) {
     let table = plan.multicast.by_switch.get(switch.index());
     let highest = table.and_then(|table| table.iter().map(|&(mlid, _)| mlid).max());
@@ -92,7 +98,7 @@ fn multicast(
     }
 }
 
-fn sl_to_vl(fabric: &Fabric, plan: &Plan, id: NodeId, faults: &mut Faults) {
+fn sl_to_vl(fabric: &Fabric, plan: &Plan, id: NodeId, faults: &mut FaultList) {
     let rows = plan.qos.sl_to_vl.get(id.index()).map_or(&[][..], Vec::as_slice);
     let node = fabric.node(id);
     let mut limits = vec![None; usize::from(node.num_ports()) + 1];

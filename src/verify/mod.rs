@@ -1,9 +1,9 @@
 //! Verification, before anything is written, that a plan delivers every packet and cannot deadlock.
 //!
-//! [`full`] examines a complete plan. [`incremental`] examines where a plan differs from one that passed,
-//! and falls back to the full check if that is inconclusive; both verdicts are the same. Each of the two
-//! modules opens with its invariant and the argument for it. [`transition`] checks what packets may meet
-//! while a fabric is brought from one plan to the next.
+//! [`full`] examines a complete plan. [`incremental`] examines where a plan differs from one that
+//! passed, and falls back to the full check if that is inconclusive; both verdicts are the same.
+//! Each of the two modules opens with its invariant and the argument for it. [`transition`] checks
+//! what packets may meet while a fabric is brought from one plan to the next.
 //!
 //! The files beside them are shared:
 //!
@@ -43,4 +43,4 @@ pub use verdict::{ChannelRef, Checks, Cycle, Extent, Fault, Summary, Verified, V
 
 /// Maximum number of switches on a path; a longer one is a fault. Directed routes reach no further
 /// either (IBA vol. 1, 14.2.1.2).
-pub const MAX_HOPS: u32 = 64;
+pub const MAX_PATH_SWITCHES: u32 = 64;

@@ -14,8 +14,8 @@ use crate::plan::routing::PortMask;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The MFT entries of one MLID. A *branch* is an output channel of one of them; branches are numbered
-/// switch by switch.
+/// The MFT entries of one MLID. A *branch* is an output channel of one of them; branches are
+/// numbered switch by switch.
 pub(super) struct Tree<'a> {
     fabric: &'a Fabric,
     network: &'a SwitchNetwork,
@@ -101,9 +101,9 @@ impl<'a> Tree<'a> {
         self.branches(came.to.0).filter(move |&next| self.channels[next as usize] != back)
     }
 
-    /// Follows the tree. Calls `add` for each triple that packets of the group take (channel, input,
-    /// index of the next channel). Returns the fault if the tree has a loop, or a message if it does not
-    /// connect all members.
+    /// Follows the tree. Calls `add` for each triple that packets of the group take (channel,
+    /// input, index of the next channel). Returns the fault if the tree has a loop, or a message if
+    /// it does not connect all members.
     pub(super) fn check(&self, add: impl FnMut(u32, u16, u16)) -> (Option<Fault>, Option<Note>) {
         let live = self.live();
         self.add_triples(&live, add);

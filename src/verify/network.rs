@@ -1,8 +1,9 @@
 //! The fabric reduced to what forwarding needs: switches, and the channels between them.
 //!
-//! A channel is one direction of a cable between two switches. Channels keep their numbers while cables are
-//! lost and repaired ([`SwitchNetwork::without`], [`SwitchNetwork::with_repaired`]) and switches disappear
-//! and return ([`Renumbering`]), so that everything indexed by channel stays valid.
+//! A channel is one direction of a cable between two switches. Channels keep their numbers while
+//! cables are lost and repaired ([`SwitchNetwork::without`], [`SwitchNetwork::with_repaired`]) and
+//! switches disappear and return ([`Renumbering`]), so that everything indexed by channel stays
+//! valid.
 
 mod renumbering;
 
@@ -101,7 +102,8 @@ pub(super) struct SwitchNetwork {
     slots: Vec<(u32, u8)>,
     /// Number of triples of all channels.
     triples: usize,
-    /// Removed switches, which have the highest switch numbers and port slots behind those of the fabric.
+    /// Removed switches, which have the highest switch numbers and port slots behind those of the
+    /// fabric.
     removed: Vec<Guid>,
 }
 
@@ -204,8 +206,8 @@ impl SwitchNetwork {
         }
     }
 
-    /// The network without the cables of these ports. All channels keep their numbers and triples, but no
-    /// port leads to those of the lost cables.
+    /// The network without the cables of these ports. All channels keep their numbers and triples,
+    /// but no port leads to those of the lost cables.
     pub(super) fn without(&self, ports: &[PortId]) -> Self {
         let mut network = self.clone();
         for port in ports {

@@ -18,15 +18,17 @@ use std::sync::Arc;
 
 /// A plan that passed, with the triples and dependencies of its packets.
 ///
-/// A proof that was advanced from an earlier one may contain triples, dependencies and path lengths that
-/// no packet of the plan has. Such an excess can make an incremental check inconclusive, never wrong.
+/// A proof that was advanced from an earlier one may contain triples, dependencies and path lengths
+/// that no packet of the plan has. Such an excess can make an incremental check inconclusive, never
+/// wrong.
 #[derive(Clone)]
 pub struct Proof {
     pub(super) fabric: Arc<Fabric>,
     pub(super) plan: Arc<Plan>,
     pub(super) checks: Checks,
     pub(super) network: Arc<SwitchNetwork>,
-    /// Linear forwarding tables of the plan, by switch of `network`: removed switches have one, too.
+    /// Linear forwarding tables of the plan, by switch of `network`: removed switches have one,
+    /// too.
     pub(super) tables: Arc<Vec<Arc<Lft>>>,
     /// Multicast forwarding tables of the plan, by switch of `network`.
     pub(super) groups: Arc<MulticastTables>,
@@ -82,8 +84,8 @@ impl Proof {
         sls & !self.triples.get((hop.triples, hop.width), input, next)
     }
 
-    /// The dependencies that follow from additional triples and that the proof lacks, ascending; `None`
-    /// if an SL to VL mapping drops packets on one of the triples.
+    /// The dependencies that follow from additional triples and that the proof lacks, ascending;
+    /// `None` if an SL to VL mapping drops packets on one of the triples.
     pub(super) fn new_dependencies(&self, triples: &TripleSls) -> Option<Vec<(u32, u32)>> {
         let mut new = Vec::new();
         for (&triple, &sls) in triples {

@@ -1,8 +1,8 @@
 //! SL to VL mappings: the VL on which a packet leaves a switch.
 //!
-//! Where the plan writes no mapping (QoS off, or a device without SL mapping), a switch is assumed to use
-//! VL = SL modulo the number of data VLs of the output port. Devices commonly do so by default, and SL 0 is on
-//! VL 0 in any case.
+//! Where the plan writes no mapping (QoS off, or a device without SL mapping), a switch is assumed
+//! to use VL = SL modulo the number of data VLs of the output port. Devices commonly do so by
+//! default, and SL 0 is on VL 0 in any case.
 
 use super::network::SwitchNetwork;
 use crate::fabric::{Fabric, PortId, SwitchId};
@@ -63,8 +63,8 @@ impl SlToVlMaps {
         sl_to_vl
     }
 
-    /// True if the mappings of a plan for a switch equal these, except on channels for which `is_dead`
-    /// holds.
+    /// True if the mappings of a plan for a switch equal these, except on channels for which
+    /// `is_dead` holds.
     pub(super) fn match_switch(
         &self,
         fabric: &Fabric,

@@ -1,5 +1,5 @@
-//! Triples (input, channel, next channel) and the SLs of the packets that take them: the decisions of two
-//! consecutive switches.
+//! Triples (input, channel, next channel) and the SLs of the packets that take them: the decisions
+//! of two consecutive switches.
 
 use super::network::{Channel, SwitchNetwork};
 use std::collections::HashMap;
@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU16, Ordering};
 /// The input of a triple for packets from the end ports at a switch, all of them together.
 pub(super) const LOCAL_INPUT: u16 = 0;
 
-/// The SLs of packets by triple, one bit for each SL. The input is [`LOCAL_INPUT`] or the index of an input
-/// channel plus one. Many threads add to the sets; these only grow, so the result does not depend on the
-/// order.
+/// The SLs of packets by triple, one bit for each SL. The input is [`LOCAL_INPUT`] or the index of
+/// an input channel plus one. Many threads add to the sets; these only grow, so the result does not
+/// depend on the order.
 pub(super) struct Triples {
     /// The sets of a channel begin at `triples` of its hop in the [`SwitchNetwork`].
     sets: Vec<AtomicU16>,
@@ -30,8 +30,8 @@ impl Triples {
         Self { sets }
     }
 
-    /// Adds SLs to the triple of `input`, the channel whose triples begin at `triples` (`width` for each
-    /// input), and the next channel with index `next`.
+    /// Adds SLs to the triple of `input`, the channel whose triples begin at `triples` (`width` for
+    /// each input), and the next channel with index `next`.
     #[inline]
     pub(super) fn add(&self, (triples, width): (usize, u16), input: u16, next: u16, mask: u16) {
         let set = &self.sets[triples + usize::from(input) * usize::from(width) + usize::from(next)];

@@ -1,5 +1,5 @@
-//! Inputs and results of a check: [`Checks`], [`Verified`] with its [`Summary`], and the [`Fault`]s of a
-//! [`VerifyFailure`].
+//! Inputs and results of a check: [`Checks`], [`Verified`] with its [`Summary`], and the [`Fault`]s
+//! of a [`VerifyFailure`].
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Lid, Mlid, PortNum, Sl, Vl};
@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use std::fmt;
 use std::sync::Arc;
 
-/// Faults that a [`VerifyFailure`] describes; all others are only counted.
+/// FaultList that a [`VerifyFailure`] describes; all others are only counted.
 const MAX_DESCRIBED_FAULTS: usize = 8;
 
 /// Inputs of a check beside fabric and plan.
@@ -54,12 +54,12 @@ pub enum Extent {
     /// All of it ([`super::full`]).
     #[default]
     Full,
-    /// The differences from the verified plan in force ([`super::incremental`]). The dependencies of both
-    /// plans together are acyclic, so packets of both may be in flight at the same time. The summary
-    /// counts the dependencies of both plans, and its longest path is an upper bound.
+    /// The differences from the verified plan in force ([`super::incremental`]). The dependencies
+    /// of both plans together are acyclic, so packets of both may be in flight at the same time.
+    /// The summary counts the dependencies of both plans, and its longest path is an upper bound.
     Incremental,
-    /// The differences from the last verified plan of a fault-free fabric. The plan is acyclic, but not
-    /// necessarily together with the plan in force.
+    /// The differences from the last verified plan of a fault-free fabric. The plan is acyclic, but
+    /// not necessarily together with the plan in force.
     FaultFree,
 }
 
@@ -75,8 +75,8 @@ pub struct Summary {
     pub longest_path: u32,
     /// Number of dependencies between (channel, VL) pairs.
     pub dependencies: usize,
-    /// A credit loop, if the routing engine does not promise to have none or if only multicast groups
-    /// close it. Any other credit loop is a [`Fault`].
+    /// A credit loop, if the routing engine does not promise to have none or if only multicast
+    /// groups close it. Any other credit loop is a [`Fault`].
     pub cycle: Option<Cycle>,
     /// Messages for the operator.
     pub notes: Vec<Note>,
@@ -183,7 +183,7 @@ pub struct VerifyFailure {
 
 impl VerifyFailure {
     /// Adds the faults of one stage of the check.
-    pub(super) fn add(&mut self, faults: Faults) {
+    pub(super) fn add(&mut self, faults: FaultList) {
         self.faults.extend(faults.described);
         self.total += faults.total;
     }
@@ -208,15 +208,16 @@ impl fmt::Display for VerifyFailure {
 
 impl std::error::Error for VerifyFailure {}
 
-/// Faults found by one stage of a check: descriptions of the first ones, and the number of all.
+/// FaultList found by one stage of a check: descriptions of the first ones, and the number of all.
 #[derive(Default, Debug)]
-pub(super) struct Faults {
+pub(super) struct FaultList {
     pub described: Vec<Fault>,
     pub total: usize,
 }
 
-impl Faults {
-    /// Counts a fault, and calls `describe` while fewer than [`MAX_DESCRIBED_FAULTS`] are described.
+impl FaultList {
+    /// Counts a fault, and calls `describe` while fewer than [`MAX_DESCRIBED_FAULTS`] are
+    /// described.
     pub(super) fn add(&mut self, describe: impl FnOnce() -> Fault) {
         if self.described.len() < MAX_DESCRIBED_FAULTS {
             self.described.push(describe());

@@ -1,6 +1,6 @@
 //! One path, hop by hop, according to the planned forwarding tables.
 
-use super::MAX_HOPS;
+use super::MAX_PATH_SWITCHES;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::Lid;
 use crate::plan::Plan;
@@ -37,7 +37,7 @@ pub enum WalkEnd {
     NoLink(PortId),
     /// The packet returns to this switch.
     Loop(SwitchId),
-    /// The path exceeds [`MAX_HOPS`] switches.
+    /// The path exceeds [`MAX_PATH_SWITCHES`] switches.
     TooLong,
     /// No port has the LID.
     UnknownLid,
@@ -59,7 +59,7 @@ impl WalkEnd {
             }
             Self::NoLink(port) => format!("{} has no link", fabric.describe(port)),
             Self::Loop(id) => format!("loops, back at switch {}", switch(id)),
-            Self::TooLong => format!("more than {MAX_HOPS} switches"),
+            Self::TooLong => format!("more than {MAX_PATH_SWITCHES} switches"),
             Self::UnknownLid => "no port has this LID".to_owned(),
         }
     }
@@ -106,7 +106,7 @@ fn steps(
         if hops.iter().any(|hop: &WalkHop| hop.switch == switch) {
             return WalkEnd::Loop(switch);
         }
-        if hops.len() as u32 == MAX_HOPS {
+        if hops.len() as u32 == MAX_PATH_SWITCHES {
             return WalkEnd::TooLong;
         }
         let table = plan.routing.lfts.get(switch.index());

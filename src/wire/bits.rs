@@ -1,5 +1,5 @@
-//! Bit fields of big-endian records, by bit offset and width as in the tables of the specification. The
-//! macro [`record!`](crate::wire::bits::record) defines the layout of every record.
+//! Bit fields of big-endian records, by bit offset and width as in the tables of the specification.
+//! The macro [`record!`](crate::wire::bits::record) defines the layout of every record.
 
 use crate::ids::{Guid, Lid, Mlid, Pkey, PortNum, Sl, Vl};
 

@@ -1,5 +1,5 @@
-//! The fields of a GID (IBA vol. 1, 4.1.1), and of the MGIDs of IPoIB (RFC 4391, section 4) and of the
-//! SA.
+//! The fields of a GID (IBA vol. 1, 4.1.1), and of the MGIDs of IPoIB (RFC 4391, section 4) and of
+//! the SA.
 
 use crate::ids::{Gid, Guid, Pkey};
 
@@ -69,7 +69,8 @@ impl Gid {
         Self(raw)
     }
 
-    /// An MGID that the SA assigns: ff1S:a01b, subnet prefix, `number` (IBA vol. 1, 4.1.1 and o15-0.1.5).
+    /// An MGID that the SA assigns: ff1S:a01b, subnet prefix, `number` (IBA vol. 1, 4.1.1 and
+    /// o15-0.1.5).
     pub fn sa_assigned(scope: u8, prefix: u64, number: u32) -> Self {
         let mut raw = Self::transient(scope, Self::SIGNATURE_SA);
         raw[4..12].copy_from_slice(&prefix.to_be_bytes());

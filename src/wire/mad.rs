@@ -166,8 +166,8 @@ pub fn attr_id_of(mad: &[u8]) -> Option<u16> {
     mad.get(16..18)?.try_into().ok().map(u16::from_be_bytes)
 }
 
-/// The lower half of the transaction ID of a received MAD, which belongs to its sender; `None` if the
-/// MAD is truncated.
+/// The lower half of the transaction ID of a received MAD, which belongs to its sender; `None` if
+/// the MAD is truncated.
 pub fn low_tid_of(mad: &[u8]) -> Option<u32> {
     mad.get(12..16)?.try_into().ok().map(u32::from_be_bytes)
 }

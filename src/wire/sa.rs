@@ -1,5 +1,5 @@
-//! The RMPP and SA headers (IBA vol. 1, 13.6.2 and 15.2.1), attribute identifiers and status codes of the
-//! SA.
+//! The RMPP and SA headers (IBA vol. 1, 13.6.2 and 15.2.1), attribute identifiers and status codes
+//! of the SA.
 
 use super::bits::record;
 use super::mad::{Class, Header, MAD_SIZE, Method, Status};
@@ -48,8 +48,8 @@ impl RmppHeader {
     /// [`Self::resp_time`] without a value.
     pub const NO_RESP_TIME: u8 = 31;
 
-    /// The header of the first segment of a message with `data` bytes of records. A port that divides the
-    /// message into segments replaces it.
+    /// The header of the first segment of a message with `data` bytes of records. A port that
+    /// divides the message into segments replaces it.
     pub fn message(data: usize) -> Self {
         let segments = data.div_ceil(DATA_SIZE).max(1);
         let mut header = Self::default();
@@ -75,8 +75,8 @@ pub const REQUESTS: [Method; 6] = [
     Method::DELETE,
 ];
 
-/// The BUSY reply to a request, on which its sender retries later (IBA vol. 1, 13.4.7); `None` for MADs
-/// without a reply.
+/// The BUSY reply to a request, on which its sender retries later (IBA vol. 1, 13.4.7); `None` for
+/// MADs without a reply.
 pub fn busy(request: &[u8]) -> Option<Vec<u8>> {
     let mut header = Header::read(request.get(..DATA_OFFSET)?);
     let method = Method(header.method());

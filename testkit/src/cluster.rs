@@ -119,17 +119,17 @@ impl SimCluster {
         self.open(at, (options, reload), wrap, (main, ServerThreads::default()))
     }
 
-    /// Starts a daemon on the runtime `main`, with its servers as `desks` specifies. The fabric is
+    /// Starts a daemon on the runtime `main`, with its servers as `servers` specifies. The fabric is
     /// simulated on the caller's runtime.
     pub fn start_on(
         &self,
         at: [u16; 3],
         options: Options,
-        (main, desks): (tokio::runtime::Handle, ServerThreads),
+        (main, servers): (tokio::runtime::Handle, ServerThreads),
     ) -> Sm {
         let same = options.clone();
         let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
-        self.open(at, (options, reload), |port| port, (main, desks))
+        self.open(at, (options, reload), |port| port, (main, servers))
     }
 
     fn open(
@@ -137,7 +137,7 @@ impl SimCluster {
         at: [u16; 3],
         (options, reload): (Options, ReloadFn),
         wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
-        (main, desks): (tokio::runtime::Handle, ServerThreads),
+        (main, servers): (tokio::runtime::Handle, ServerThreads),
     ) -> Sm {
         let (demux, unsolicited) = MadDemux::new(4096);
         let place = self.shape.host_guid(at, 0);
@@ -145,7 +145,7 @@ impl SimCluster {
         let port = wrap(Arc::new(port.expect("the host exists")));
         let files = StateFiles { cache_dir: None, dump_dir: self.dir.path().into() };
         let partitions = Arc::default();
-        let setup = Setup { options, partitions, once: false, files, reload, servers: desks };
+        let setup = Setup { options, partitions, once: false, files, reload, servers };
         let daemon = Daemon::new(port, &demux, unsolicited, setup);
         let shutdown = watch::Sender::new(false);
         Sm {

@@ -68,3 +68,32 @@ pub fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> V
     results.sort_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
 }
+
+/// Makes a test of each fabric in `vectors/torus-2qos/` that OpenSM routes: `$check` is called with
+/// the name of its folder.
+#[macro_export]
+macro_rules! vector_tests {
+    ($check:path) => {
+        $crate::vector_tests! { $check:
+            v01_2d_odd: "v01-2d-odd";
+            v02_2d_radix4: "v02-2d-radix4";
+            v03_3d_dateline: "v03-3d-dateline";
+            v04_mesh: "v04-mesh";
+            v05_parallel: "v05-parallel";
+            v06_links_down: "v06-links-down";
+            v07_switch_down: "v07-switch-down";
+            v08_z_pair_down: "v08-z-pair-down";
+            v09_second_seed: "v09-second-seed";
+            v12_four_vls: "v12-four-vls";
+            v13_random_a: "v13-random-a";
+            v14_random_b: "v14-random-b";
+            v15_overflow: "v15-overflow";
+        }
+    };
+    ($check:path: $($test:ident: $folder:literal;)*) => {$(
+        #[test]
+        fn $test() {
+            $check($folder);
+        }
+    )*};
+}

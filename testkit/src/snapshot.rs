@@ -64,13 +64,17 @@ pub fn published(
 
 /// A published torus with `hosts` hosts at each switch.
 pub fn torus(radix: [u16; 3], hosts: u8) -> Subnet {
-    let shape = Shape { hosts, ..Shape::torus(radix) };
+    of_shape(&Shape { hosts, ..Shape::torus(radix) }, partitions::default)
+}
+
+/// A published fabric of this shape with QoS, and with the partitions that `partitions` returns.
+pub fn of_shape(shape: &Shape, partitions: impl Fn(&Options) -> Vec<Partition>) -> Subnet {
     let topology = shape.build().expect("the shape fits a fabric");
     let fabric =
         Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
     let options = Options { qos: true, ..Options::default() };
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
-    let partitions = partitions::default(&options);
+    let partitions = partitions(&options);
     subnet(fabric, options, &config, &partitions)
 }
 

@@ -107,7 +107,7 @@ async fn until_none(
 
 async fn survive(seed: u64) -> Result<Duration, String> {
     let (cluster, adversity) = draw(seed);
-    let told = |what: &str, detail: &dyn std::fmt::Debug| {
+    let failure = |what: &str, detail: &dyn std::fmt::Debug| {
         let shape = adversity.shape;
         Err(format!("seed {seed}, {shape}, {adversity:?}: {what}: {detail:?}"))
     };
@@ -118,7 +118,7 @@ async fn survive(seed: u64) -> Result<Duration, String> {
     };
     let healthy = if adversity.from_the_start { None } else { Some(start().await) };
     if let Some(faults) = healthy.as_ref().map(|sm| cluster.faults(sm)).filter(|f| !f.is_empty()) {
-        return told("not up on a healthy fabric", &faults);
+        return failure("not up on a healthy fabric", &faults);
     }
     cluster.fabric.set_loss(0.1);
     cluster.fabric.silence(adversity.silent);
@@ -131,26 +131,26 @@ async fn survive(seed: u64) -> Result<Duration, String> {
     sleep(adversity.period * adversity.flaps + Duration::from_secs(30)).await;
     let beside = || cluster.faults_beside(&sm, adversity.silent);
     if let Err(faults) = until_none(beside, || sm.state() == SmState::Master).await {
-        return told("not up around the silent switch while MADs are lost", &faults);
+        return failure("not up around the silent switch while MADs are lost", &faults);
     }
     cluster.fabric.revive(adversity.silent);
     let took = match recovered(&cluster, &sm).await {
         Ok(took) => took,
-        Err(faults) => return told("not recovered while MADs are lost", &faults),
+        Err(faults) => return failure("not recovered while MADs are lost", &faults),
     };
     cluster.fabric.set_loss(0.0);
     if let Err(faults) = recovered(&cluster, &sm).await {
-        return told("not recovered", &faults);
+        return failure("not recovered", &faults);
     }
     // The subnet stays up, and no work is left.
     sleep(RECOVERY_TIMEOUT).await;
     let faults = cluster.faults(&sm);
     if !faults.is_empty() {
-        return told("recovered, then lost again", &faults);
+        return failure("recovered, then lost again", &faults);
     }
     match cluster.sets_of_another_sweep(&sm).await {
         0 => Ok(took),
-        sets => told("Sets on an unchanged fabric", &sets),
+        sets => failure("Sets on an unchanged fabric", &sets),
     }
 }
 

@@ -80,7 +80,7 @@ impl PlanContext {
         compute(&self.input(groups, None)).ok().map(|planned| planned.plan)
     }
 
-    fn foundation(&self, groups: &[GroupMembers], plan: &Plan) -> Option<VerifiedBaseline> {
+    fn baseline(&self, groups: &[GroupMembers], plan: &Plan) -> Option<VerifiedBaseline> {
         let inputs = BaselineInputs {
             fabric: self.fabric.clone(),
             options: Arc::new(self.site.options.clone()),
@@ -91,7 +91,7 @@ impl PlanContext {
         VerifiedBaseline::compute(&self.input(groups, Some(plan)), inputs, &Checks::new(true), None)
     }
 
-    fn regrouped(&self, before: &Plan, change: &MulticastDelta) -> Plan {
+    fn with_groups_changed(&self, before: &Plan, change: &MulticastDelta) -> Plan {
         update_multicast(&self.fabric, &self.site.options, before, change)
     }
 }
@@ -184,25 +184,25 @@ proptest! {
         engine in prop::sample::select(vec!["torus-2QoS,no_fallback", "minhop"]),
         batches in batches(),
     ) {
-        let ground = PlanContext::new(&shape, engine);
-        let mut roster = RandomGroups::new(&ground.fabric);
-        let Some(mut plan) = ground.plan(&[]) else { return Ok(()) };
-        let foundation = ground.foundation(&[], &plan).map(Arc::new);
+        let context = PlanContext::new(&shape, engine);
+        let mut random_groups = RandomGroups::new(&context.fabric);
+        let Some(mut plan) = context.plan(&[]) else { return Ok(()) };
+        let baseline = context.baseline(&[], &plan).map(Arc::new);
         let mut proof =
-            foundation.and_then(|known| MulticastVerifier::new(known, &ground.fabric, &plan));
+            baseline.and_then(|known| MulticastVerifier::new(known, &context.fabric, &plan));
         let is_whole_torus = engine != "minhop" && shape.missing_switches.is_empty();
         prop_assert!(proof.is_some() || !is_whole_torus);
         for batch in batches {
-            let toggle = |(group, pick, sends)| roster.toggle(group, pick, sends);
+            let toggle = |(group, pick, sends)| random_groups.toggle(group, pick, sends);
             let mlids = batch.into_iter().map(toggle).collect();
-            let change = roster.change(mlids);
-            let next = ground.regrouped(&plan, &change);
-            let scratch = ground.plan(&roster.all()).expect("groups do not prevent routing");
+            let change = random_groups.change(mlids);
+            let next = context.with_groups_changed(&plan, &change);
+            let scratch = context.plan(&random_groups.all()).expect("groups do not prevent routing");
             assert_same_plan(&next, &scratch);
             let checks = Checks::new(true);
-            let whole = verify(&ground.fabric, scratch, &checks);
+            let whole = verify(&context.fabric, scratch, &checks);
             let next = Arc::new(next);
-            let found = proof.as_mut().and_then(|known| known.check(&ground.fabric, &next, &checks));
+            let found = proof.as_mut().and_then(|known| known.check(&context.fabric, &next, &checks));
             // SL 3 has no tree of its own in torus-2QoS, and incremental verification may reject
             // it.
             if let Some(found) = found {
@@ -220,18 +220,18 @@ proptest! {
         joins in prop::collection::vec((0..6u16, any::<usize>()), 2..30),
         entries in prop::collection::vec((any::<usize>(), 0u8..12, any::<bool>()), 1..4),
     ) {
-        let ground = PlanContext::new(&shape, "torus-2QoS,no_fallback");
-        let mut roster = RandomGroups::new(&ground.fabric);
-        let Some(plan) = ground.plan(&[]) else { return Ok(()) };
-        let Some(foundation) = ground.foundation(&[], &plan).map(Arc::new) else { return Ok(()) };
-        let Some(mut proof) = MulticastVerifier::new(foundation, &ground.fabric, &plan) else {
+        let context = PlanContext::new(&shape, "torus-2QoS,no_fallback");
+        let mut random_groups = RandomGroups::new(&context.fabric);
+        let Some(plan) = context.plan(&[]) else { return Ok(()) };
+        let Some(baseline) = context.baseline(&[], &plan).map(Arc::new) else { return Ok(()) };
+        let Some(mut proof) = MulticastVerifier::new(baseline, &context.fabric, &plan) else {
             return Ok(());
         };
-        let join = |(group, pick)| roster.toggle(group, pick, false);
+        let join = |(group, pick)| random_groups.toggle(group, pick, false);
         let mlids = joins.into_iter().map(join).collect();
-        let mut next = ground.regrouped(&plan, &roster.change(mlids));
+        let mut next = context.with_groups_changed(&plan, &random_groups.change(mlids));
         let checks = Checks::new(true);
-        let _ = proof.check(&ground.fabric, &Arc::new(next.clone()), &checks);
+        let _ = proof.check(&context.fabric, &Arc::new(next.clone()), &checks);
         for (entry, port, is_added) in entries {
             let count = next.multicast.by_switch.iter().flatten().count();
             let tables = Arc::make_mut(&mut next.multicast);
@@ -239,8 +239,8 @@ proptest! {
             let Some((_, mask)) = all.nth(entry % count.max(1)) else { continue };
             if is_added { mask.insert(port) } else { mask.remove(port) }
         }
-        let whole = verify(&ground.fabric, next.clone(), &checks);
-        if let Some(found) = proof.check(&ground.fabric, &Arc::new(next), &checks) {
+        let whole = verify(&context.fabric, next.clone(), &checks);
+        if let Some(found) = proof.check(&context.fabric, &Arc::new(next), &checks) {
             assert_same_findings(&found, &whole);
         }
     }
@@ -249,18 +249,18 @@ proptest! {
 /// On a torus without faults verification of the changed trees suffices for any join.
 #[test]
 fn groups_of_an_intact_torus_need_no_full_verification() {
-    let ground = PlanContext::new(&Shape { hosts: 2, ..Shape::torus([4, 5, 3]) }, "torus-2QoS");
-    let mut roster = RandomGroups::new(&ground.fabric);
-    let mut plan = Arc::new(ground.plan(&[]).expect("a torus"));
-    let foundation = ground.foundation(&[], &plan).expect("a clean plan");
-    let known = MulticastVerifier::new(Arc::new(foundation), &ground.fabric, &plan);
+    let context = PlanContext::new(&Shape { hosts: 2, ..Shape::torus([4, 5, 3]) }, "torus-2QoS");
+    let mut random_groups = RandomGroups::new(&context.fabric);
+    let mut plan = Arc::new(context.plan(&[]).expect("a torus"));
+    let baseline = context.baseline(&[], &plan).expect("a clean plan");
+    let known = MulticastVerifier::new(Arc::new(baseline), &context.fabric, &plan);
     let mut known = known.expect("the baseline is that of the plan in force");
     for pick in 0..40 {
-        let mlids =
-            [0, 1, 3].map(|group| roster.toggle(group, pick * (7 + usize::from(group)), false));
-        let change = roster.change(BTreeSet::from(mlids));
-        plan = Arc::new(ground.regrouped(&plan, &change));
-        assert!(known.check(&ground.fabric, &plan, &Checks::new(true)).is_some(), "join {pick}");
+        let mlids = [0, 1, 3]
+            .map(|group| random_groups.toggle(group, pick * (7 + usize::from(group)), false));
+        let change = random_groups.change(BTreeSet::from(mlids));
+        plan = Arc::new(context.with_groups_changed(&plan, &change));
+        assert!(known.check(&context.fabric, &plan, &Checks::new(true)).is_some(), "join {pick}");
     }
 }
 

@@ -106,9 +106,9 @@ fn each_manager_reads_the_dump_of_the_other() {
     site.inside("h1-0", "inside_writes");
     site.inside("h2-1", "inside_sends_and_hears");
     let dump = site.dump("first");
-    let told = site.registry();
-    let counts: Vec<usize> = told.values().map(Vec::len).collect();
-    assert_eq!(counts, [1, 3, 4, 2], "{told:#?}");
+    let records = site.registry();
+    let counts: Vec<usize> = records.values().map(Vec::len).collect();
+    assert_eq!(counts, [1, 3, 4, 2], "{records:#?}");
     drop(first);
 
     let second = site.manage(&torus_sm(), "second", Some(&dump));
@@ -117,12 +117,12 @@ fn each_manager_reads_the_dump_of_the_other() {
     let counts = "3 groups with 4 members, 3 subscriptions, 2 services (0 have ended), 4 blocks of \
                   alias GUIDs; 0 lines were of no use";
     assert!(restored.contains(counts), "{restored}");
-    assert_eq!(site.registry(), told);
+    assert_eq!(site.registry(), records);
     let dump = site.dump("second");
     drop(second);
 
     let _third = site.manage(&opensm, "third", Some(&dump));
-    assert_eq!(site.registry(), told);
+    assert_eq!(site.registry(), records);
 }
 
 // ---- the clients ----

@@ -15,7 +15,7 @@ use torus_sm::apply::transition::Steps;
 use torus_sm::ids::PortNum;
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::Checks;
-use torus_sm::verify::transition::{PlannedFabric, TransitionReport, check};
+use torus_sm::verify::transition::{CoexistenceReport, PlannedFabric, check};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
@@ -32,7 +32,7 @@ proptest! {
     }
 }
 
-fn coexistence(scene: &Scene, steps: &Steps, qos: bool) -> TransitionReport {
+fn coexistence(scene: &Scene, steps: &Steps, qos: bool) -> CoexistenceReport {
     let old = PlannedFabric { fabric: &scene.before, plan: &scene.old };
     let new = PlannedFabric { fabric: &scene.fabric, plan: &scene.new };
     let commits = |switch, lid| steps.committed_routes().holds(switch, lid);

@@ -164,8 +164,8 @@ fn tables_must_fit_and_used_sls_must_not_be_dropped() {
     (vls[0], vls[8]) = (15, 15);
     plan.qos.sl_to_vl.iter_mut().flatten().for_each(|row| row.2 = SlToVl::new(vls));
     let verified = verify(&torus.fabric, plan, &Checks::new(true)).expect("no fault");
-    let told = |note: &Note| note.text.contains("as configured, ");
-    assert!(verified.summary().notes.iter().any(told), "{:?}", verified.summary());
+    let is_about_options = |note: &Note| note.text.contains("as configured, ");
+    assert!(verified.summary().notes.iter().any(is_about_options), "{:?}", verified.summary());
 
     let mut plan = torus.plan(true, true);
     plan.qos.sl_to_vl.iter_mut().flatten().for_each(|row| row.2 = SlToVl::new([9; 16]));

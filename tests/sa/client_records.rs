@@ -54,13 +54,7 @@ fn host(shape: &Shape, at: [u16; 3]) -> Guid {
 /// A published 3x3 torus with one host at each switch, and the LID of the first host.
 fn published() -> (Shape, Subnet, Lid) {
     let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
-    let topology = shape.build().expect("a torus");
-    let fabric =
-        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
-    let options = Options { qos: true, ..Options::default() };
-    let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
-    let partitions = partitions::default(&options);
-    let subnet = testkit::snapshot::subnet(fabric, options, &config, &partitions);
+    let subnet = testkit::snapshot::of_shape(&shape, partitions::default);
     let port = subnet.fabric.port_by_guid(host(&shape, [0, 0, 0])).expect("the host exists");
     let lid = subnet.plan.lids.base(port).expect("it has a LID");
     (shape, subnet, lid)
@@ -341,15 +335,15 @@ fn keys_and_queue_pairs_are_for_trusted_clients_only() {
     let mut sa = Responder::default();
     let mask = IN_PARTITION | ServiceRecord::KEY;
     let set = service(Method::SET, mask, |record| record.set_key([9; 16]));
-    let told: Vec<ServiceRecord> = answer(&mut sa, &subnet, lid, &set);
-    assert_eq!((told[0].key(), told[0].lease()), ([0; 16], ServiceRecord::NO_END));
+    let records: Vec<ServiceRecord> = answer(&mut sa, &subnet, lid, &set);
+    assert_eq!((records[0].key(), records[0].lease()), ([0; 16], ServiceRecord::NO_END));
     let by_key = service(Method::GET, ServiceRecord::KEY, |record| record.set_key([9; 16]));
-    let told: Vec<ServiceRecord> = answer(&mut sa, &subnet, lid, &by_key);
-    assert_eq!(told[0].key(), [0; 16], "the key matches and is hidden");
-    let told: Vec<ServiceRecord> = answer(&mut sa, &subnet, lid, &trusted(by_key));
-    assert_eq!(told[0].key(), [9; 16]);
-    let told: Vec<InformInfo> = answer(&mut sa, &subnet, lid, &inform(Method::SET, |_| ()));
-    assert_eq!(told[0].subscribe(), 1);
+    let records: Vec<ServiceRecord> = answer(&mut sa, &subnet, lid, &by_key);
+    assert_eq!(records[0].key(), [0; 16], "the key matches and is hidden");
+    let records: Vec<ServiceRecord> = answer(&mut sa, &subnet, lid, &trusted(by_key));
+    assert_eq!(records[0].key(), [9; 16]);
+    let records: Vec<InformInfo> = answer(&mut sa, &subnet, lid, &inform(Method::SET, |_| ()));
+    assert_eq!(records[0].subscribe(), 1);
     let all =
         request(SaAttr::INFORM_INFO_RECORD, Method::GET_TABLE, 0, &InformInfoRecord::default());
     let open: Vec<InformInfoRecord> = answer(&mut sa, &subnet, lid, &all);

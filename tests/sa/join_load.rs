@@ -163,14 +163,7 @@ impl Client {
 }
 
 fn subnet() -> Subnet {
-    let shape = Shape { hosts: 2, ..Shape::torus([4, 4, 2]) };
-    let topology = shape.build().expect("a torus");
-    let fabric =
-        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
-    let options = Options { qos: true, ..Options::default() };
-    let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
-    let partitions = partitions::default(&options);
-    testkit::snapshot::subnet(fabric, options, &config, &partitions)
+    testkit::snapshot::torus([4, 4, 2], 2)
 }
 
 /// Plans the groups whenever they have changed.

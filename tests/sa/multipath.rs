@@ -1,4 +1,5 @@
-//! MultiPathRecord and TraceRecord queries on a 3x3 torus with two hosts per switch, routed by torus-2QoS.
+//! MultiPathRecord and TraceRecord queries on a 3x3 torus with two hosts per switch, routed by
+//! torus-2QoS.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -30,13 +30,7 @@ const PREFIX: u64 = 0xfe80_0000_0000_0000;
 /// A 3x3 torus with one host per switch.
 fn subnet(partitions: impl Fn(&Shape, &Options) -> Vec<Partition>) -> (Shape, Subnet) {
     let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
-    let topology = shape.build().expect("a torus");
-    let fabric =
-        Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
-    let options = Options { qos: true, ..Options::default() };
-    let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
-    let partitions = partitions(&shape, &options);
-    let subnet = testkit::snapshot::subnet(fabric, options, &config, &partitions);
+    let subnet = testkit::snapshot::of_shape(&shape, |options| partitions(&shape, options));
     (shape, subnet)
 }
 
@@ -197,7 +191,7 @@ fn reports_stay_within_partitions() {
     assert_eq!(subscribe(hosts[1], false, u16::MAX), 0x0200, "not all of them are its to see");
     let registry = sa.registry_mut();
     let mut dispatcher = NoticeDispatcher::default();
-    let mut told = |from: Guid, number: u16| {
+    let mut subscribers = |from: Guid, number: u16| {
         let mut notice = Notice::default();
         notice.set_is_generic(true);
         notice.set_trap_number(number);
@@ -206,10 +200,14 @@ fn reports_stay_within_partitions() {
         reported(&mut dispatcher, &subnet)
     };
     // Limited members get no reports about each other.
-    assert_eq!(told(hosts[0], TrapNumber::LOCAL_CHANGES), hosts);
-    assert_eq!(told(hosts[1], TrapNumber::LOCAL_CHANGES), [hosts[0]]);
-    assert_eq!(told(stranger, TrapNumber::LOCAL_CHANGES), []);
-    assert_eq!(told(hosts[0], TrapNumber::BAD_P_KEY), [], "no member of the partition is trusted");
+    assert_eq!(subscribers(hosts[0], TrapNumber::LOCAL_CHANGES), hosts);
+    assert_eq!(subscribers(hosts[1], TrapNumber::LOCAL_CHANGES), [hosts[0]]);
+    assert_eq!(subscribers(stranger, TrapNumber::LOCAL_CHANGES), []);
+    assert_eq!(
+        subscribers(hosts[0], TrapNumber::BAD_P_KEY),
+        [],
+        "no member of the partition is trusted"
+    );
     let event = GroupEvent { created: true, mgid: Gid([0xFF; 16]), pkey: Pkey(0x9234) };
     dispatcher.group_events(registry, &subnet, &[event]);
     assert_eq!(reported(&mut dispatcher, &subnet), hosts);

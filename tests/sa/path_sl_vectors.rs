@@ -97,27 +97,4 @@ fn same_sls_as_opensm(name: &str) {
     assert!(differing.is_empty(), "{name}: {} differ\n{shown}", differing.len());
 }
 
-macro_rules! vectors {
-    ($($test:ident: $folder:literal;)*) => {$(
-        #[test]
-        fn $test() {
-            same_sls_as_opensm($folder);
-        }
-    )*};
-}
-
-vectors! {
-    v01_2d_odd: "v01-2d-odd";
-    v02_2d_radix4: "v02-2d-radix4";
-    v03_3d_dateline: "v03-3d-dateline";
-    v04_mesh: "v04-mesh";
-    v05_parallel: "v05-parallel";
-    v06_links_down: "v06-links-down";
-    v07_switch_down: "v07-switch-down";
-    v08_z_pair_down: "v08-z-pair-down";
-    v09_second_seed: "v09-second-seed";
-    v12_four_vls: "v12-four-vls";
-    v13_random_a: "v13-random-a";
-    v14_random_b: "v14-random-b";
-    v15_overflow: "v15-overflow";
-}
+testkit::vector_tests!(same_sls_as_opensm);

@@ -106,7 +106,7 @@ impl TestServer {
         // The snapshot is new to the server, as it is when a subnet comes up.
         snapshots.mark_changed();
         let (sm_status, shown) = watch::channel(sm_status(state));
-        let (told, events) = mpsc::unbounded_channel();
+        let (sm_events, events) = mpsc::unbounded_channel();
         let folder = tempfile::tempdir().expect("a folder");
         let responder = Responder::default();
         let archive = SaDbFile::new(folder.path().to_owned(), responder.registry());
@@ -119,7 +119,7 @@ impl TestServer {
         let (notice, notices) = mpsc::channel(1);
         let workers = TableWorkers::default();
         let server =
-            SaServer::new(port.clone(), responder, snapshots, shown, told, archive, workers);
+            SaServer::new(port.clone(), responder, snapshots, shown, sm_events, archive, workers);
         let shared_responder = server.shared_responder();
         let server =
             tokio::spawn(server.serve(Inboxes { requests: queue, commands, reports, notices }));
@@ -211,8 +211,8 @@ async fn alias_changes_reach_the_manager_whatever_is_read_after() {
     TestServer::settle().await;
     let sent = server.port.sent.lock().expect("no panic").clone();
     assert_eq!(sent, [(lid, Status::OK); 4]);
-    let told = std::iter::from_fn(|| server.events.try_recv().ok());
-    assert_eq!(told.filter(|event| matches!(event, SmEvent::AliasesChanged)).count(), 1);
+    let events = std::iter::from_fn(|| server.events.try_recv().ok());
+    assert_eq!(events.filter(|event| matches!(event, SmEvent::AliasesChanged)).count(), 1);
     server.close().await;
 }
 

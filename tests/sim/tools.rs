@@ -167,6 +167,19 @@ fn misses_are_errors(sim: &Simulator) {
     }
 }
 
+/// The SA and the diagnostics show the fabric as it was built.
+fn tools_agree(sim: &Simulator, expected: &Expected) {
+    for (name, count) in expected.records() {
+        assert_eq!(records(sim, &[name]), count, "{name}");
+    }
+    assert_eq!(records(sim, &["MCMR"]), 1);
+    discovery_agrees(sim, expected);
+    diagnostics_agree(sim, expected);
+    health_is_good(sim, expected);
+    misses_are_errors(sim);
+    flows_pass(sim, &["c", "v", "e", "m", "q"]);
+}
+
 #[test]
 fn opensm_and_its_tools_find_the_whole_fabric() {
     if !have(&DIAGNOSTICS) || !have(&["opensm", "osmtest"]) {
@@ -177,21 +190,13 @@ fn opensm_and_its_tools_find_the_whole_fabric() {
     let _opensm = sim.opensm("", "opensm.log", &[]);
     wait_for(&sim.dir.path().join("opensm.log"), "SUBNET UP", START_TIMEOUT);
     let (switches, hosts, ports) = (expected.switches, expected.hosts, expected.ports);
-    for (name, count) in expected.records() {
-        assert_eq!(records(&sim, &[name]), count, "{name}");
-    }
     // Two blocks at each port; opensm omits a switch's base port 0.
     let blocks = 2 * (hosts + switches * ports);
     assert_eq!(records(&sim, &["--smkey", "1", "PKTR"]), blocks);
     for (name, count) in [("MFTR", 0), ("SR", 0), ("IIR", 0)] {
         assert_eq!(records(&sim, &[name]), count, "{name}");
     }
-    assert_eq!(records(&sim, &["MCMR"]), 1);
-    discovery_agrees(&sim, &expected);
-    diagnostics_agree(&sim, &expected);
-    health_is_good(&sim, &expected);
-    misses_are_errors(&sim);
-    flows_pass(&sim, &["c", "v", "e", "m", "q"]);
+    tools_agree(&sim, &expected);
 }
 
 /// osmtest sleeps while leases expire: two fabrics run at once.
@@ -248,15 +253,7 @@ fn torus_sm_answers_the_tools() {
     }
     let expected = Expected::of([3, 3, 2]);
     let sim = Simulator::start(&["3x3x2"]);
-    for (name, count) in expected.records() {
-        assert_eq!(records(&sim, &[name]), count, "{name}");
-    }
-    assert_eq!(records(&sim, &["MCMR"]), 1);
-    discovery_agrees(&sim, &expected);
-    diagnostics_agree(&sim, &expected);
-    health_is_good(&sim, &expected);
-    misses_are_errors(&sim);
-    flows_pass(&sim, &["c", "v", "e", "m", "q"]);
+    tools_agree(&sim, &expected);
 }
 
 /// One master, one standby; the standby takes over when the master is killed.

@@ -164,7 +164,7 @@ fn decisions(subnet: &Subnet, routing: &Routing) -> Decisions {
 }
 
 /// The diagnostics of a pass, successful or not.
-fn told(result: &Result<Routing, RoutingError>) -> (Vec<Note>, Option<Dump>) {
+fn diagnostics(result: &Result<Routing, RoutingError>) -> (Vec<Note>, Option<Dump>) {
     match result {
         Ok(routing) => (routing.notes.clone(), None),
         Err(refusal) => (refusal.notes.clone(), refusal.dump.clone()),
@@ -190,25 +190,25 @@ fn crossed_links_change_the_trees() {
     let count = Case::of(&shape).topology.cables.len();
     // Links of a bundle have neighbouring indexes.
     let neighbors = (0..200).map(|number| number + (number + 1) * count);
-    let (mut told, mut others) = (0, 0);
+    let (mut kept, mut changed) = (0, 0);
     for pick in neighbors.chain([14_151_902_872_089_465_350]) {
-        let mut ward = FailingTorus::new(&shape);
-        ward.happen(&[(Part::Crossing, pick)]);
-        let last = ward.whole.route(None).expect("a healthy torus");
-        let subnet = ward.subnet();
-        let difference = Difference::between(&ward.whole.fabric, &subnet.fabric);
+        let mut torus = FailingTorus::new(&shape);
+        torus.happen(&[(Part::Crossing, pick)]);
+        let last = torus.whole.route(None).expect("a healthy torus");
+        let subnet = torus.subnet();
+        let difference = Difference::between(&torus.whole.fabric, &subnet.fabric);
         let difference = difference.filter(|difference| difference.nodes.is_empty());
         let since = difference
             .as_ref()
-            .map(|difference| PreviousFabric { fabric: &ward.whole.fabric, difference });
+            .map(|difference| PreviousFabric { fabric: &torus.whole.fabric, difference });
         let Ok(next) = subnet.route_since(Some(&last), since) else { continue };
         let trees = [&last, &next].map(|routing| decisions(&subnet, routing).trees);
         let has_trees = next.policy.same_multicast_trees_as(&*last.policy);
         assert!(!has_trees || trees[0] == trees[1], "{pick}");
-        told += usize::from(has_trees);
-        others += usize::from(trees[0] != trees[1]);
+        kept += usize::from(has_trees);
+        changed += usize::from(trees[0] != trees[1]);
     }
-    assert!(told > 0 && others > 0, "{told} keep their trees, {others} do not");
+    assert!(kept > 0 && changed > 0, "{kept} keep their trees, {changed} do not");
 }
 
 proptest! {
@@ -219,30 +219,30 @@ proptest! {
         shape in shapes(),
         events in prop::collection::vec(events(4), 1..12),
     ) {
-        let mut ward = FailingTorus::new(&shape);
-        let mut last = ward.whole.route(None).unwrap();
-        let healthy = decisions(&ward.whole, &last);
-        let mut before = ward.subnet().fabric;
+        let mut torus = FailingTorus::new(&shape);
+        let mut last = torus.whole.route(None).unwrap();
+        let healthy = decisions(&torus.whole, &last);
+        let mut before = torus.subnet().fabric;
         for event in events {
-            ward.happen(&event);
-            let subnet = ward.subnet();
+            torus.happen(&event);
+            let subnet = torus.subnet();
             let (scratch, plain) = (subnet.route(None), subnet.route(Some(&last)));
             let difference = Difference::between(&before, &subnet.fabric);
             let difference = difference.filter(|difference| difference.nodes.is_empty());
             let since = |difference| PreviousFabric { fabric: &before, difference };
             let next = subnet.route_since(Some(&last), difference.as_ref().map(since));
             prop_assert_eq!(scratch.is_ok(), next.is_ok());
-            prop_assert_eq!(told(&plain), told(&next));
+            prop_assert_eq!(diagnostics(&plain), diagnostics(&next));
             let (Ok(scratch), Ok(next)) = (scratch, next) else { continue };
             prop_assert_eq!(&scratch.lfts, &next.lfts);
             let decided = decisions(&subnet, &next);
-            let torus = Torus::of(&next).unwrap();
+            let grid = Torus::of(&next).unwrap();
             for (pair, sl) in &decided.sls {
                 let place = |guid| {
                     let port = subnet.fabric.port_by_guid(guid).unwrap();
-                    torus.coordinates(subnet.fabric.switch_behind(port).unwrap())
+                    grid.coordinates(subnet.fabric.switch_behind(port).unwrap())
                 };
-                if ward.crossed.is_none() && place(pair.0).is_some() && place(pair.1).is_some() {
+                if torus.crossed.is_none() && place(pair.0).is_some() && place(pair.1).is_some() {
                     prop_assert_eq!(healthy.sls[pair], *sl);
                 }
             }
@@ -270,28 +270,28 @@ fn made_anew(before: &Routing, after: &Routing) -> usize {
 fn a_lost_link_changes_only_the_tables_of_its_ring() {
     for axis in 0..3 {
         let shape = Shape { hosts: 2, ..Shape::torus([6, 5, 7]) };
-        let mut ward = FailingTorus::new(&shape);
-        let before = ward.whole.route(None).unwrap();
-        let ends = &ward.healthy.topology.cables;
+        let mut torus = FailingTorus::new(&shape);
+        let before = torus.whole.route(None).unwrap();
+        let ends = &torus.healthy.topology.cables;
         let guid = |place| shape.switch_guid(place);
         let (mut up, mut pair) = ([3, 3, 3], Vec::new());
         up[axis] += 1;
         for place in [[3, 3, 3], up] {
-            pair.push(ward.healthy.topology.nodes.iter().position(|n| n.guid == guid(place)));
+            pair.push(torus.healthy.topology.nodes.iter().position(|n| n.guid == guid(place)));
         }
         let joins = |ends: &[(usize, _); 2]| ends.iter().all(|end| pair.contains(&Some(end.0)));
         let cable = ends.iter().position(joins).unwrap();
-        ward.toggle(Part::Cable, cable);
-        let subnet = ward.subnet();
+        torus.toggle(Part::Cable, cable);
+        let subnet = torus.subnet();
         let after = subnet.route(Some(&before)).unwrap();
         let changed = before.lfts.iter().zip(&after.lfts).filter(|(old, new)| old != new).count();
         assert!((1..=usize::from(shape.radix[axis])).contains(&changed), "{changed}");
         assert_eq!(made_anew(&before, &after), changed);
-        ward.toggle(Part::Cable, cable);
-        let repaired = ward.subnet().route(Some(&after)).unwrap();
+        torus.toggle(Part::Cable, cable);
+        let repaired = torus.subnet().route(Some(&after)).unwrap();
         assert_eq!(repaired.lfts, before.lfts);
         assert_eq!(made_anew(&after, &repaired), changed);
-        let again = ward.subnet().route(Some(&repaired)).unwrap();
+        let again = torus.subnet().route(Some(&repaired)).unwrap();
         assert_eq!(made_anew(&repaired, &again), 0);
     }
 }

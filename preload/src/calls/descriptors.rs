@@ -24,7 +24,8 @@ pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> 
     }
 }
 
-/// Interposes the function of the C library that programs built with `_FORTIFY_SOURCE` call for read.
+/// Interposes the function of the C library that programs built with `_FORTIFY_SOURCE` call for
+/// read.
 ///
 /// # Safety
 /// As for the function of the C library.
@@ -76,8 +77,8 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_voi
     }
 }
 
-/// Interposes the function of the C library. Keeps the connection to the simulator open when a daemon
-/// closes all descriptors.
+/// Interposes the function of the C library. Keeps the connection to the simulator open when a
+/// daemon closes all descriptors.
 ///
 /// # Safety
 /// As for the function of the C library.

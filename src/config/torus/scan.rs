@@ -18,9 +18,9 @@ pub(super) fn tokens(line: &str) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
-/// Parses a number as `strtoul(…, 0)` does: optional sign, `0x` hexadecimal, leading `0` octal, else
-/// decimal; too large values saturate. Returns whether it is negative, its magnitude and the rest
-/// of the word. A word without digits is 0, and all of it is the rest.
+/// Parses a number as `strtoul(…, 0)` does: optional sign, `0x` hexadecimal, leading `0` octal,
+/// else decimal; too large values saturate. Returns whether it is negative, its magnitude and the
+/// rest of the word. A word without digits is 0, and all of it is the rest.
 fn number(text: &str) -> (bool, u64, &str) {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let negative = text.starts_with('-');

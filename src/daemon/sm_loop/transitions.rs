@@ -11,7 +11,7 @@ use crate::daemon::process::priority::{lower_thread_priority, spawn_low_priority
 use crate::fabric::Fabric;
 use crate::notes::counted;
 use crate::plan::Plan;
-use crate::verify::transition::{self, PlannedFabric, TransitionReport};
+use crate::verify::transition::{self, CoexistenceReport, PlannedFabric};
 use crate::verify::{Checks, Verified};
 use rayon::ThreadPool;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ fn coexistence(
     after: &Routed,
     checks: &Checks,
     committed_routes: &CommittedRoutes,
-) -> TransitionReport {
+) -> CoexistenceReport {
     let commits = |switch, lid| committed_routes.holds(switch, lid);
     transition::check(
         PlannedFabric { fabric: &before.0, plan: &before.1 },
@@ -163,11 +163,11 @@ fn log_order(report: &ApplyReport) {
     }
 }
 
-fn log_coexistence(found: &TransitionReport, is_clean: bool) {
+fn log_coexistence(found: &CoexistenceReport, is_clean: bool) {
     if found.is_trivial() {
         return;
     }
-    let TransitionReport { lids, groups, dependencies, .. } = found;
+    let CoexistenceReport { lids, groups, dependencies, .. } = found;
     let mappings = if found.sl_to_vl_differs { ", other SL to VL mappings" } else { "" };
     let what = format!(
         "{} and {} with other routes{mappings}",

@@ -1,6 +1,6 @@
 //! Scanner of one line of a fabric file, which knows the current column for errors.
 
-use super::Fault;
+use super::LineError;
 use crate::ids::PortNum;
 
 /// A line and the current position in it.
@@ -24,11 +24,11 @@ impl<'a> Scan<'a> {
         u32::try_from(self.at + 1).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn fault_at(&self, column: u32, message: impl Into<String>) -> Fault {
-        Fault { line: self.line, column, message: message.into() }
+    pub(super) fn fault_at(&self, column: u32, message: impl Into<String>) -> LineError {
+        LineError { line: self.line, column, message: message.into() }
     }
 
-    fn fault(&self, message: impl Into<String>) -> Fault {
+    fn fault(&self, message: impl Into<String>) -> LineError {
         self.fault_at(self.column(), message)
     }
 
@@ -65,7 +65,7 @@ impl<'a> Scan<'a> {
         there
     }
 
-    pub(super) fn expect(&mut self, wanted: char) -> Result<(), Fault> {
+    pub(super) fn expect(&mut self, wanted: char) -> Result<(), LineError> {
         if self.take(wanted) { Ok(()) } else { Err(self.fault(format!("expected '{wanted}'"))) }
     }
 
@@ -75,7 +75,7 @@ impl<'a> Scan<'a> {
     }
 
     /// A decimal number, or a hexadecimal one after `0x`.
-    pub(super) fn number(&mut self) -> Result<u64, Fault> {
+    pub(super) fn number(&mut self) -> Result<u64, LineError> {
         if self.rest().starts_with("0x") || self.rest().starts_with("0X") {
             self.at += 2;
             return self.hex();
@@ -86,7 +86,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Hexadecimal digits, with or without `0x`.
-    pub(super) fn hex(&mut self) -> Result<u64, Fault> {
+    pub(super) fn hex(&mut self) -> Result<u64, LineError> {
         if self.rest().starts_with("0x") {
             self.at += 2;
         }
@@ -97,7 +97,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Non-empty text in double quotes, without the quotes.
-    pub(super) fn quoted(&mut self) -> Result<&'a str, Fault> {
+    pub(super) fn quoted(&mut self) -> Result<&'a str, LineError> {
         let start = self.column();
         self.expect('"')?;
         let text = self.take_while(|byte| byte != b'"');
@@ -111,7 +111,7 @@ impl<'a> Scan<'a> {
     }
 
     /// A port number in brackets, and the column of its first digit.
-    pub(super) fn port_number(&mut self) -> Result<(PortNum, u32), Fault> {
+    pub(super) fn port_number(&mut self) -> Result<(PortNum, u32), LineError> {
         self.expect('[')?;
         let start = self.column();
         let number = self.number()?;
@@ -123,7 +123,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Skips the options between the peer and the comment: `(guid)`, `w=4`, `s=7`, `e=1`.
-    pub(super) fn port_tail(&mut self) -> Result<(), Fault> {
+    pub(super) fn port_tail(&mut self) -> Result<(), LineError> {
         if self.take('(') {
             self.hex()?;
             self.expect(')')?;
@@ -143,7 +143,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The description in the comment of a header: in quotes, or bare up to the words about port 0.
-    pub(super) fn description(&mut self) -> Result<Option<String>, Fault> {
+    pub(super) fn description(&mut self) -> Result<Option<String>, LineError> {
         self.blanks();
         if self.at_end() {
             return Ok(None);
@@ -164,7 +164,7 @@ impl<'a> Scan<'a> {
     }
 
     /// `lid N` and `lmc N` of a comment, up to the first quotation mark; `None` for LID 0.
-    pub(super) fn lid_lmc(&mut self) -> Result<Option<(u16, u8)>, Fault> {
+    pub(super) fn lid_lmc(&mut self) -> Result<Option<(u16, u8)>, LineError> {
         let start = self.at;
         let end = self.rest().find('"').map_or(self.text.len(), |quote| start + quote);
         let Some(lid) = self.value_after("lid", start, end)? else { return Ok(None) };
@@ -184,7 +184,7 @@ impl<'a> Scan<'a> {
         key: &str,
         start: usize,
         end: usize,
-    ) -> Result<Option<(u64, usize)>, Fault> {
+    ) -> Result<Option<(u64, usize)>, LineError> {
         let part = self.text.get(start..end).unwrap_or("");
         let is_key = |at: usize| {
             let before = part[..at].bytes().last();

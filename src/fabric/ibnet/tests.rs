@@ -160,8 +160,8 @@ prop_compose! {
     }
 }
 
-/// A topology in which port 1 of each CA and router has a cable, since files contain the GUIDs and LIDs of
-/// cabled ports only.
+/// A topology in which port 1 of each CA and router has a cable, since files contain the GUIDs and
+/// LIDs of cabled ports only.
 fn topologies() -> impl Strategy<Value = Topology> {
     (nodes(), any::<u64>()).prop_map(|(mut nodes, seed)| {
         let mut free: Vec<(usize, PortNum)> = Vec::new();

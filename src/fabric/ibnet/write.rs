@@ -6,9 +6,9 @@ use crate::wire::attr::NodeKind;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The fabric file of `topology`, in the format that ibnetdiscover prints and ibsim loads. Parsing it gives the
-/// same topology in normal form ([`Topology::normalize`]), except for quotation marks and control characters
-/// in descriptions, which the format cannot represent.
+/// The fabric file of `topology`, in the format that ibnetdiscover prints and ibsim loads. Parsing
+/// it gives the same topology in normal form ([`Topology::normalize`]), except for quotation marks
+/// and control characters in descriptions, which the format cannot represent.
 pub fn write(topology: &Topology) -> String {
     let mut cabled = BTreeMap::new();
     for &[a, b] in &topology.cables {

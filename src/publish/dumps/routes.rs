@@ -7,8 +7,9 @@ use crate::plan::Plan;
 use std::collections::VecDeque;
 use std::fmt;
 
-/// Hops after which a packet is taken to loop. Directed routes have at most 63 (IBA vol. 1, 14.2.2).
-const MAX_HOPS: u8 = 64;
+/// Hops after which a packet is taken to loop. Directed routes have at most 63
+/// (IBA vol. 1, 14.2.2).
+const MAX_COUNTED_LINKS: u8 = 64;
 
 /// Writes `opensm-lfts.dump`: the linear forwarding tables, with the node that owns each LID.
 pub fn lfts(out: &mut dyn fmt::Write, fabric: &Fabric, plan: &Plan) {
@@ -113,7 +114,7 @@ impl SwitchGraph {
 }
 
 /// Number of inter-switch links from a switch to a LID according to the planned tables; `None` if
-/// packets are not delivered within [`MAX_HOPS`].
+/// packets are not delivered within [`MAX_COUNTED_LINKS`].
 fn planned_hops<'a>(
     fabric: &'a Fabric,
     plan: &'a Plan,
@@ -122,7 +123,7 @@ fn planned_hops<'a>(
         let to = plan.lids.port(lid)?;
         let end = fabric.switch_behind(to)?;
         let mut at = from;
-        for hops in 0..=MAX_HOPS {
+        for hops in 0..=MAX_COUNTED_LINKS {
             if at == end {
                 return Some(hops);
             }

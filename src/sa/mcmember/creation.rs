@@ -3,11 +3,11 @@
 //! The request sets the parameters, limited by the capabilities of the joining port. Q_Key, traffic
 //! class, flow label, P_Key and SL are required (o15-0.2.3).
 //!
-//! With a QoS policy, the QoS level of the first rule that matches the P_Key and the joining port as
-//! source supplies a missing P_Key, SL or packet lifetime and limits MTU and rate. A request above
-//! these limits, or for a P_Key outside the level, is rejected. An SL in the request takes precedence
-//! over the level, because hosts copy it from the broadcast group. Rules with a destination, a service
-//! ID or a QoS class never match.
+//! With a QoS policy, the QoS level of the first rule that matches the P_Key and the joining port
+//! as source supplies a missing P_Key, SL or packet lifetime and limits MTU and rate. A request
+//! above these limits, or for a P_Key outside the level, is rejected. An SL in the request takes
+//! precedence over the level, because hosts copy it from the broadcast group. Rules with a
+//! destination, a service ID or a QoS class never match.
 //!
 //! Groups of an IPoIB link get the P_Key and SL of its broadcast group and no limits (RFC 4391,
 //! section 5), so that a policy does not reject groups that drivers create. OpenSM applies no QoS
@@ -30,7 +30,8 @@ use crate::wire::sa::SaStatus;
 const REQUIRED: u64 =
     McMemberRecord::QKEY | McMemberRecord::TRAFFIC_CLASS | McMemberRecord::FLOW_LABEL;
 
-/// Status of a request without a component that neither the policy nor the broadcast group supplies.
+/// Status of a request without a component that neither the policy nor the broadcast group
+/// supplies.
 const INSUFFICIENT: ErrorStatus = ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS);
 
 /// The parameters of the group that a join creates.
@@ -159,8 +160,8 @@ impl<'a> Creation<'a> {
         Ok(max_rate(query.view.options()).map_or(rate, |limit| clamp_rate(rate, limit)))
     }
 
-    /// The packet lifetime. Unless the QoS level has one, the selector of the request is ignored, as in
-    /// OpenSM.
+    /// The packet lifetime. Unless the QoS level has one, the selector of the request is ignored,
+    /// as in OpenSM.
     fn packet_life(&self) -> Result<u8, ErrorStatus> {
         const MAX_PACKET_LIFE: u8 = 63;
         let (query, wanted) = (self.query, self.wanted);
@@ -184,15 +185,16 @@ impl<'a> Creation<'a> {
     }
 }
 
-/// The MGID of the broadcast group of the IPoIB link that `mgid` belongs to; `None` for other groups.
+/// The MGID of the broadcast group of the IPoIB link that `mgid` belongs to; `None` for other
+/// groups.
 fn ipoib_broadcast_mgid(mgid: &Gid) -> Option<Gid> {
     let signatures = [Gid::SIGNATURE_IPOIB_V4, Gid::SIGNATURE_IPOIB_V6];
     let is_ipoib = mgid.is_multicast() && signatures.contains(&mgid.signature());
     is_ipoib.then(|| Gid::ipoib_broadcast(mgid.scope(), mgid.ipoib_pkey()))
 }
 
-/// Checks an MGID chosen by the client (o15-0.1.5). An IPoIB group requires its broadcast group and must
-/// have the same parameters (RFC 4391, section 5).
+/// Checks an MGID chosen by the client (o15-0.1.5). An IPoIB group requires its broadcast group and
+/// must have the same parameters (RFC 4391, section 5).
 fn validate_mgid(query: &Query<'_>, wanted: &McMemberRecord) -> Result<(), ErrorStatus> {
     let mgid = wanted.mgid();
     require(mgid.is_multicast())?;

@@ -1,5 +1,5 @@
-//! Parameters of a path: MTU, rate, packet lifetime, P_Key and SL, limited by the query, its QoS level
-//! and the options.
+//! Parameters of a path: MTU, rate, packet lifetime, P_Key and SL, limited by the query, its QoS
+//! level and the options.
 
 use super::walk::{PathLimits, path_limits};
 use super::{PathEnds, leaves_subnet};
@@ -59,8 +59,8 @@ pub(super) fn params(
     Some(PathParams { mtu, rate, life, pkey, sl })
 }
 
-/// The rate of the reply: limited by the configuration or, without a configured limit, to rates that
-/// both ends have codes for.
+/// The rate of the reply: limited by the configuration or, without a configured limit, to rates
+/// that both ends have codes for.
 fn reported_rate(view: &SubnetView<'_>, ends: &PathEnds, rate: u8) -> u8 {
     let options = view.options();
     if let Some(limit) = max_rate(options) {
@@ -92,9 +92,9 @@ fn configured_limits(
     of_level.into_iter().chain(of_routers)
 }
 
-/// The SL of a path. The routing engine chooses it from a hint: the SL of the query, else `rtr_pr_sl`
-/// for paths to other subnets, the SL of the QoS level, or that of the partition. `None` if the hint
-/// is one of `dropped_sls`, or if the query asks for another SL.
+/// The SL of a path. The routing engine chooses it from a hint: the SL of the query, else
+/// `rtr_pr_sl` for paths to other subnets, the SL of the QoS level, or that of the partition.
+/// `None` if the hint is one of `dropped_sls`, or if the query asks for another SL.
 fn sl(
     query: &Query<'_>,
     wanted: &PathRecord,

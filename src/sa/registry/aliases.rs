@@ -1,9 +1,9 @@
-//! Alias GUIDs: additional GUIDs of a port, usually one for each virtual function (IBA vol. 1, 14.2.5.5
-//! and 15.2.5.18).
+//! Alias GUIDs: additional GUIDs of a port, usually one for each virtual function (IBA vol. 1,
+//! 14.2.5.5 and 15.2.5.18).
 //!
-//! A port that leaves the fabric loses its aliases. A GUID is the alias of one port, in one entry of its
-//! table. GUIDs that the subnet manager assigns on request are kept until it exits: a port that asks for
-//! the same entry again gets the same GUID.
+//! A port that leaves the fabric loses its aliases. A GUID is the alias of one port, in one entry
+//! of its table. GUIDs that the subnet manager assigns on request are kept until it exits: a port
+//! that asks for the same entry again gets the same GUID.
 
 use crate::fabric::Fabric;
 use crate::ids::{Guid, Lid};
@@ -44,7 +44,8 @@ pub(crate) struct AliasEdit {
     pub lid: Lid,
     /// Block number.
     pub block: u8,
-    /// Entries to change: bit n for entry n. All are within GUIDCap, and none is the port's own GUID.
+    /// Entries to change: bit n for entry n. All are within GUIDCap, and none is the port's own
+    /// GUID.
     pub selected: u8,
     /// New values of the entries; 0 to have a GUID assigned.
     pub guids: [Guid; GUID_BLOCK],
@@ -63,7 +64,8 @@ impl AliasEdit {
 }
 
 impl Aliases {
-    /// Number of changes to be programmed. The plan is up to date while it equals that of the last plan.
+    /// Number of changes to be programmed. The plan is up to date while it equals that of the last
+    /// plan.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -138,8 +140,9 @@ impl Aliases {
         guids
     }
 
-    /// Sets entries and returns the resulting block. An entry does not change if the requested GUID belongs
-    /// to another port or entry, or if an assignment is requested for an entry that has a GUID.
+    /// Sets entries and returns the resulting block. An entry does not change if the requested GUID
+    /// belongs to another port or entry, or if an assignment is requested for an entry that has a
+    /// GUID.
     ///
     /// # Errors
     /// `NO_RESOURCES` if no GUID can be assigned. Preceding entries are set.
@@ -176,7 +179,8 @@ impl Aliases {
         outcome.map(|()| guids)
     }
 
-    /// Clears entries and returns the resulting block. An empty block is kept, so that it is programmed.
+    /// Clears entries and returns the resulting block. An empty block is kept, so that it is
+    /// programmed.
     pub(crate) fn clear(&mut self, edit: &AliasEdit) -> [Guid; GUID_BLOCK] {
         let Some((lid, guids)) = self.blocks.get_mut(&(edit.port, edit.block)) else {
             return Self::empty(edit.port, edit.block);

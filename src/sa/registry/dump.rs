@@ -1,5 +1,5 @@
-//! opensm-sa.dump: the registry as text in OpenSM's format, so that it survives a restart, including a
-//! change between OpenSM and torus-sm.
+//! opensm-sa.dump: the registry as text in OpenSM's format, so that it survives a restart,
+//! including a change between OpenSM and torus-sm.
 //!
 //! The file has one line for each block of alias GUIDs, group (followed by a line for each member),
 //! subscription and service, separated by empty lines:
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! An invalid line is skipped and reported with line and column. Service names are written without
-//! escapes, as in OpenSM, except for bytes that would end the name or the line: these are written as
-//! `\xNN`, which OpenSM reads as four characters.
+//! escapes, as in OpenSM, except for bytes that would end the name or the line: these are written
+//! as `\xNN`, which OpenSM reads as four characters.
 
 mod fields;
 mod read;
@@ -43,9 +43,9 @@ impl Registry {
         write::text(self, prefix, time)
     }
 
-    /// Adds the content of a dump file to the registry. `file` is its name in diagnostics. Groups of the
-    /// configuration (`permanent`) get MLID and members from the dump and their parameters from the
-    /// configuration. Existing registrations are not modified.
+    /// Adds the content of a dump file to the registry. `file` is its name in diagnostics. Groups
+    /// of the configuration (`permanent`) get MLID and members from the dump and their parameters
+    /// from the configuration. Existing registrations are not modified.
     pub fn restore(
         &mut self,
         file: &Path,

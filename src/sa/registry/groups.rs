@@ -297,8 +297,9 @@ impl Groups {
         Ok((group.member_record(request.port_gid, member), member.since))
     }
 
-    /// Removes join states from a member. A member without join states is removed, and a group without
-    /// full members is deleted unless it is permanent. Returns the record with the remaining states.
+    /// Removes join states from a member. A member without join states is removed, and a group
+    /// without full members is deleted unless it is permanent. Returns the record with the
+    /// remaining states.
     pub(crate) fn leave(&mut self, request: Leave) -> Result<McMemberRecord, ErrorStatus> {
         let (invalid, guid) = (ErrorStatus(SaStatus::REQ_INVALID), request.port_gid.guid());
         let group = self.groups.get_mut(&request.mgid).ok_or(invalid)?;
@@ -356,8 +357,8 @@ impl Groups {
         unused.iter().for_each(|mgid| self.remove(mgid));
     }
 
-    /// Creates a group with the `wanted` MLID if it is free, else with a shared one or the lowest free
-    /// one. `None` if there is no free MLID up to `last`.
+    /// Creates a group with the `wanted` MLID if it is free, else with a shared one or the lowest
+    /// free one. `None` if there is no free MLID up to `last`.
     fn create(
         &mut self,
         spec: GroupSpec,

@@ -1,7 +1,7 @@
 //! The registry: the registrations of SA clients.
 //!
-//! The registry refers to ports by GUID, so that it does not depend on a snapshot of the fabric. The
-//! same requests in the same order produce the same registry.
+//! The registry refers to ports by GUID, so that it does not depend on a snapshot of the fabric.
+//! The same requests in the same order produce the same registry.
 //!
 //! * [`groups`]: multicast groups and their members
 //! * [`services`]: service records; [`subscriptions`]: subscriptions to notices
@@ -37,13 +37,13 @@ pub struct Registry {
     missed: BTreeMap<Guid, u32>,
 }
 
-/// Number of consecutive heavy sweeps that must miss a port before its subscriptions are removed, and
-/// its memberships and alias GUIDs if the sweeps were incomplete.
+/// Number of consecutive heavy sweeps that must miss a port before its subscriptions are removed,
+/// and its memberships and alias GUIDs if the sweeps were incomplete.
 pub const MAX_MISSED_SWEEPS: u32 = 4;
 
 impl Registry {
-    /// Number of changes that affect the multicast forwarding tables, which must be planned again when it
-    /// differs from that of the last plan.
+    /// Number of changes that affect the multicast forwarding tables, which must be planned again
+    /// when it differs from that of the last plan.
     pub fn generation(&self) -> u64 {
         self.multicast.generation()
     }
@@ -94,8 +94,9 @@ impl Registry {
         self.multicast.take_events()
     }
 
-    /// Makes the groups of the configuration permanent. Creates missing ones, and ends the permanence of
-    /// groups that are no longer configured. Existing groups keep their MLID, parameters and members.
+    /// Makes the groups of the configuration permanent. Creates missing ones, and ends the
+    /// permanence of groups that are no longer configured. Existing groups keep their MLID,
+    /// parameters and members.
     ///
     /// # Errors
     /// The MGIDs of groups for which no MLID up to `last` was free.
@@ -103,15 +104,16 @@ impl Registry {
         self.multicast.set_permanent(specs, last)
     }
 
-    /// Removes the registrations of ports that left the fabric. Must be called after each heavy sweep
-    /// with the fabric that it discovered.
+    /// Removes the registrations of ports that left the fabric. Must be called after each heavy
+    /// sweep with the fabric that it discovered.
     ///
     /// A sweep with unresponsive nodes may miss ports behind them. Memberships and alias GUIDs are
-    /// therefore removed by a complete sweep without the port, or by [`MAX_MISSED_SWEEPS`] consecutive
-    /// sweeps of any kind. Until then, [`Self::groups`] omits the absent ports.
+    /// therefore removed by a complete sweep without the port, or by [`MAX_MISSED_SWEEPS`]
+    /// consecutive sweeps of any kind. Until then, [`Self::groups`] omits the absent ports.
     ///
-    /// With `drop_subscriptions` (option `drop_event_subscriptions`), subscriptions are removed at the same
-    /// time, otherwise after [`MAX_MISSED_SWEEPS`] sweeps, which tolerates links that flap.
+    /// With `drop_subscriptions` (option `drop_event_subscriptions`), subscriptions are removed at
+    /// the same time, otherwise after [`MAX_MISSED_SWEEPS`] sweeps, which tolerates links that
+    /// flap.
     pub fn remove_absent_ports(&mut self, fabric: &Fabric, drop_subscriptions: bool) {
         let is_complete = fabric.faults().iter().all(|fault| !hides_ports(fault));
         let mut known = self.multicast.ports();
@@ -134,8 +136,8 @@ impl Registry {
         missed.map(|(&guid, _)| guid).collect()
     }
 
-    /// The groups with their members as ports of `fabric`, ascending, as input of a plan. Groups without
-    /// members in `fabric` are omitted.
+    /// The groups with their members as ports of `fabric`, ascending, as input of a plan. Groups
+    /// without members in `fabric` are omitted.
     pub fn groups(&self, fabric: &Fabric) -> Vec<GroupMembers> {
         self.multicast.members(fabric)
     }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 /// The RID of a service record: ServiceID, ServiceGID, ServiceP_Key.
 pub type ServiceRid = (u64, Gid, Pkey);
 
-/// Maximum number of records; above it, SubnAdmSet gets `NO_RESOURCES`. Bounds the memory that clients
-/// can allocate.
+/// Maximum number of records; above it, SubnAdmSet gets `NO_RESOURCES`. Bounds the memory that
+/// clients can allocate.
 const MAX_SERVICES: usize = 65_536;
 
 /// A registered service.
@@ -84,8 +84,8 @@ impl Services {
         Ok(())
     }
 
-    /// Restores a record of the dump file with `lease` seconds remaining. Returns false if its RID exists
-    /// or the table is full.
+    /// Restores a record of the dump file with `lease` seconds remaining. Returns false if its RID
+    /// exists or the table is full.
     pub(super) fn restore(&mut self, record: ServiceRecord, lease: u32, now: Instant) -> bool {
         let fits = self.records.len() < MAX_SERVICES && !self.records.contains_key(&rid(&record));
         if fits {

@@ -8,8 +8,8 @@ use crate::wire::record::{InformInfo, InformInfoRecord};
 use crate::wire::sa::SaStatus;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of subscriptions; above it, SubnAdmSet gets `NO_RESOURCES`. Bounds the memory that
-/// clients can allocate.
+/// Maximum number of subscriptions; above it, SubnAdmSet gets `NO_RESOURCES`. Bounds the memory
+/// that clients can allocate.
 const MAX_SUBSCRIPTIONS: usize = 65_536;
 
 /// Wildcard of LIDRangeBegin, Type and TrapNumber of InformInfo.

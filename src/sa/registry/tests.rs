@@ -193,20 +193,20 @@ fn creation_and_deletion_of_groups_are_events() {
     let existing = || JoinTarget::Existing(spec(1).mgid);
     registry.multicast.join(join(existing(), 2, JoinState::SEND_ONLY_FULL)).unwrap();
     registry.multicast.join(join(existing(), 3, JoinState::NON)).unwrap();
-    let told = |registry: &mut Registry| {
+    let created = |registry: &mut Registry| {
         registry.take_group_events().iter().map(|event| event.created).collect::<Vec<_>>()
     };
-    assert_eq!(told(&mut registry), [true]);
+    assert_eq!(created(&mut registry), [true]);
     registry.multicast.leave(leave(1, 1, JoinState::FULL)).unwrap();
-    assert!(told(&mut registry).is_empty(), "a send-only full member keeps it");
+    assert!(created(&mut registry).is_empty(), "a send-only full member keeps it");
     registry.multicast.leave(leave(1, 2, JoinState::SEND_ONLY_FULL)).unwrap();
-    assert_eq!(told(&mut registry), [false]);
+    assert_eq!(created(&mut registry), [false]);
     assert!(registry.group(&spec(1).mgid).is_none());
     registry.multicast.join(join(new(1, 0xC00F), 1, JoinState::FULL)).unwrap();
     registry.remove_absent_ports(&fabric(Vec::new()), false);
-    assert_eq!(told(&mut registry), [true]);
+    assert_eq!(created(&mut registry), [true]);
     registry.multicast.remove_ports(&BTreeSet::from([Guid(1)]));
-    assert_eq!(told(&mut registry), [false]);
+    assert_eq!(created(&mut registry), [false]);
 }
 
 #[test]

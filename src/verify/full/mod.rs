@@ -2,88 +2,88 @@
 //!
 //! # Model
 //!
-//! A *channel* is one direction of a cable between two switches. A link has separate buffers and credits
-//! for each VL (IBA vol. 1, 7.9), so the unit that packets wait for is a pair (channel, VL). A packet that
-//! occupies the receive buffer of one pair and needs credits of another one makes the first *depend* on the
-//! second. The pairs and their dependencies are the *channel dependency graph* (CDG,
-//! [`super::dependency_graph`]).
+//! A *channel* is one direction of a cable between two switches. A link has separate buffers and
+//! credits for each VL (IBA vol. 1, 7.9), so the unit that packets wait for is a pair (channel,
+//! VL). A packet that occupies the receive buffer of one pair and needs credits of another one
+//! makes the first *depend* on the second. The pairs and their dependencies are the *channel
+//! dependency graph* (CDG, [`super::dependency_graph`]).
 //!
-//! The hardware determines the dependencies from what the plan programs. Let a packet with SL `s` enter
-//! switch A through input `i`, take channel `c` to switch B, and leave B through channel `d`. It occupies
-//! `c` on the VL to which A maps (`i`, `c`, `s`), and waits for `d` on the VL to which B maps (`c`, `d`,
-//! `s`). The *triple* (`i`, `c`, `d`) and `s` therefore determine the dependency. The checks first collect
-//! all triples with the set of SLs that take them ([`super::triples`]), from unicast and multicast
-//! routes into one table, and only then look up VLs.
+//! The hardware determines the dependencies from what the plan programs. Let a packet with SL `s`
+//! enter switch A through input `i`, take channel `c` to switch B, and leave B through channel `d`.
+//! It occupies `c` on the VL to which A maps (`i`, `c`, `s`), and waits for `d` on the VL to which
+//! B maps (`c`, `d`, `s`). The *triple* (`i`, `c`, `d`) and `s` therefore determine the dependency.
+//! The checks first collect all triples with the set of SLs that take them ([`super::triples`]),
+//! from unicast and multicast routes into one table, and only then look up VLs.
 //!
 //! # What is shown
 //!
-//! 1. **Reachability.** Packets from every end port arrive at every LID of every other end port and pass
-//!    [`MAX_HOPS`](super::MAX_HOPS) switches at most ([`unicast`]).
+//! 1. **Reachability.** Packets from every end port arrive at every LID of every other end port and
+//!    pass [`MAX_PATH_SWITCHES`](super::MAX_PATH_SWITCHES) switches at most ([`unicast`]).
 //! 2. **Multicast.** No multicast tree has a loop, from whichever member a packet starts
 //!    ([`super::multicast_tree`]).
 //! 3. **No credit loop.** The CDG is acyclic.
 //! 4. **No drop.** No triple in use is mapped to VL 15, which discards packets.
 //! 5. **Capacity.** All tables fit their devices ([`super::limits`]).
 //!
-//! Two kinds of end ports are outside 1 on purpose: destinations for which no switch has an entry, and
-//! sources at switches without any entry. The routing engine left them out (ports outside the torus, for
-//! instance); the summary lists the destinations and the log warns about them.
+//! Two kinds of end ports are outside 1 on purpose: destinations for which no switch has an entry,
+//! and sources at switches without any entry. The routing engine left them out (ports outside the
+//! torus, for instance); the summary lists the destinations and the log warns about them.
 //!
 //! # Why an acyclic CDG excludes deadlock
 //!
 //! The argument is that of Dally and Seitz ("Deadlock-Free Message Routing in Multiprocessor
-//! Interconnection Networks", 1987). Number the pairs so that each dependency leads to a higher number.
-//! Suppose that some packets wait forever, and let (`c`, `v`) be the highest pair in whose buffer one of
-//! them waits. The first packet in that buffer needs an end port, which accepts packets eventually, or
-//! a pair with a higher number. The buffer of the higher pair holds no packet that waits forever; so it
-//! drains, its credits return, and the first packet moves on. The same holds for each packet behind it, so
-//! none waits forever: a contradiction.
+//! Interconnection Networks", 1987). Number the pairs so that each dependency leads to a higher
+//! number. Suppose that some packets wait forever, and let (`c`, `v`) be the highest pair in whose
+//! buffer one of them waits. The first packet in that buffer needs an end port, which accepts
+//! packets eventually, or a pair with a higher number. The buffer of the higher pair holds no
+//! packet that waits forever; so it drains, its credits return, and the first packet moves on. The
+//! same holds for each packet behind it, so none waits forever: a contradiction.
 //!
 //! Channels from and to end ports are not nodes of the graph. A channel to an end port waits for
-//! nothing, and nothing waits for a channel from an end port, since switches do not route into an end
-//! port and out of it again. Neither can be on a cycle.
+//! nothing, and nothing waits for a channel from an end port, since switches do not route into an
+//! end port and out of it again. Neither can be on a cycle.
 //!
-//! A switch that replicates a multicast packet keeps it in the input buffer until the last copy has left:
-//! the input depends on every output of the tree, which are triples like those of unicast. The copies do
-//! not depend on each other, because a link starts a packet only with credits for all of it (IBA vol. 1,
-//! 7.9): a copy under transmission never waits for another one.
+//! A switch that replicates a multicast packet keeps it in the input buffer until the last copy has
+//! left: the input depends on every output of the tree, which are triples like those of unicast.
+//! The copies do not depend on each other, because a link starts a packet only with credits for all
+//! of it (IBA vol. 1, 7.9): a copy under transmission never waits for another one.
 //!
 //! # Why all dependencies are found
 //!
-//! *Unicast.* The entries of all switches for one destination LID form a graph with one edge out of every
-//! switch. A packet follows it from its source switch, whatever its input port is. The pass over one LID
-//! visits switches upstream first, so that the SLs of all packets that enter a switch are known when
-//! it is visited, and adds the triple of each pair of consecutive channels. Switches that packets enter
-//! but the order never reaches are on a forwarding loop; a visited switch at which packets end must be
-//! that of the destination. The SLs of a source are those that path records give
-//! ([`path_sl`](crate::plan::routing::RoutingPolicy::path_sl)), for each SL group of end ports and each
-//! hint in [`Checks`]. Consecutive LIDs with equal entries and equal SL groups have equal triples
-//! and share one pass.
+//! *Unicast.* The entries of all switches for one destination LID form a graph with one edge out of
+//! every switch. A packet follows it from its source switch, whatever its input port is. The pass
+//! over one LID visits switches upstream first, so that the SLs of all packets that enter a switch
+//! are known when it is visited, and adds the triple of each pair of consecutive channels. Switches
+//! that packets enter but the order never reaches are on a forwarding loop; a visited switch at
+//! which packets end must be that of the destination. The SLs of a source are those that path
+//! records give ([`path_sl`](crate::plan::routing::RoutingPolicy::path_sl)), for each SL group of
+//! end ports and each hint in [`Checks`]. Consecutive LIDs with equal entries and equal SL groups
+//! have equal triples and share one pass.
 //!
-//! *Multicast.* A packet starts at any switch with a member, full or send-only, on every channel of the
-//! group's MFT entry, and continues on every channel of the entry of the next switch but the one back.
-//! All consecutive channels that are reachable in this way are added, with all SLs of the groups on the
-//! MLID.
+//! *Multicast.* A packet starts at any switch with a member, full or send-only, on every channel of
+//! the group's MFT entry, and continues on every channel of the entry of the next switch but the
+//! one back. All consecutive channels that are reachable in this way are added, with all SLs of the
+//! groups on the MLID.
 //!
-//! *Over-approximation.* All end ports at a switch count as sources of each SL that one of them uses, and
-//! a packet from them may be on any VL to which one of their ports is mapped. A superset of the real
-//! dependencies can cause a false alarm, but cannot hide a cycle.
+//! *Over-approximation.* All end ports at a switch count as sources of each SL that one of them
+//! uses, and a packet from them may be on any VL to which one of their ports is mapped. A superset
+//! of the real dependencies can cause a false alarm, but cannot hide a cycle.
 //!
 //! # Assumptions
 //!
-//! * Devices forward as programmed. Mappings that the plan does not program (QoS off, or no SL mapping in
-//!   the device) are VL = SL modulo the number of data VLs ([`super::sl_to_vl`]).
+//! * Devices forward as programmed. Mappings that the plan does not program (QoS off, or no SL
+//!   mapping in the device) are VL = SL modulo the number of data VLs ([`super::sl_to_vl`]).
 //! * End ports consume packets, and arbitration serves each VL eventually.
 //! * Clients use the SL of the path record or of the multicast group.
 //! * VL 15 (SMPs) has no credits and takes part in no dependency (IBA vol. 1, 7.6).
-//! * All tables are those of this plan. The time in which old and new tables coexist is the subject of
-//!   [`super::transition`].
+//! * All tables are those of this plan. The time in which old and new tables coexist is the subject
+//!   of [`super::transition`].
 //!
 //! # Verdict
 //!
-//! A credit loop rejects the plan if the routing engine promises to have none, else it is a warning. A
-//! cycle that disappears without multicast is a warning as well: any client may create a group, and
-//! must not be able to take down the routes of the whole fabric.
+//! A credit loop rejects the plan if the routing engine promises to have none, else it is a
+//! warning. A cycle that disappears without multicast is a warning as well: any client may create a
+//! group, and must not be able to take down the routes of the whole fabric.
 
 pub(in crate::verify) mod unicast;
 
@@ -96,7 +96,7 @@ use super::network::SwitchNetwork;
 use super::proof::Proof;
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::Triples;
-use super::verdict::{Checks, Cycle, Fault, Faults, Summary, Verified, VerifyFailure};
+use super::verdict::{Checks, Cycle, Fault, FaultList, Summary, Verified, VerifyFailure};
 use crate::fabric::Fabric;
 use crate::ids::Mlid;
 use crate::notes::Note;
@@ -107,10 +107,10 @@ use std::sync::Arc;
 /// Checks a plan.
 ///
 /// # Errors
-/// The faults that forbid writing it: unreachable LIDs, forwarding loops, tables beyond the capacity of
-/// their devices, packets mapped to VL 15 if the engine made the mapping, and credit loops if the engine
-/// promises to have none. Without that promise a credit loop is a warning in [`Summary::notes`], and
-/// so are packets that a configured mapping drops.
+/// The faults that forbid writing it: unreachable LIDs, forwarding loops, tables beyond the
+/// capacity of their devices, packets mapped to VL 15 if the engine made the mapping, and credit
+/// loops if the engine promises to have none. Without that promise a credit loop is a warning in
+/// [`Summary::notes`], and so are packets that a configured mapping drops.
 pub fn verify(fabric: &Fabric, plan: Plan, checks: &Checks) -> Result<Verified, VerifyFailure> {
     verify_shared(fabric, &Arc::new(plan), checks)
 }
@@ -230,9 +230,9 @@ impl Evidence {
     }
 }
 
-/// The message about packets that the administrator's SL to VL mappings drop. VL 15 for an unused SL is
-/// the usual way to disable it, so only SL 0, which every client may use, is worth a warning.
-fn configured_drops(dropped: &Faults, sls: u16) -> Option<Note> {
+/// The message about packets that the administrator's SL to VL mappings drop. VL 15 for an unused
+/// SL is the usual way to disable it, so only SL 0, which every client may use, is worth a warning.
+fn configured_drops(dropped: &FaultList, sls: u16) -> Option<Note> {
     let first = dropped.described.first()?;
     let more = match dropped.total {
         1 => String::new(),
@@ -264,9 +264,9 @@ fn accepted_cycle(
     })
 }
 
-/// True if the plan has no credit loop without its multicast groups. Any client may create a group with
-/// an SL that the trees were not made for; and the torus-2QoS trees around a missing switch are those
-/// of OpenSM, free of credit loops or not.
+/// True if the plan has no credit loop without its multicast groups. Any client may create a group
+/// with an SL that the trees were not made for; and the torus-2QoS trees around a missing switch
+/// are those of OpenSM, free of credit loops or not.
 fn is_multicast_cycle(
     fabric: &Fabric,
     plan: &Plan,

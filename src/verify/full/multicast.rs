@@ -7,11 +7,11 @@ use crate::plan::Plan;
 use crate::verify::multicast_tree::{Tree, trees};
 use crate::verify::network::SwitchNetwork;
 use crate::verify::triples::Triples;
-use crate::verify::verdict::Faults;
+use crate::verify::verdict::FaultList;
 use rayon::prelude::*;
 
 pub(super) struct MulticastFindings {
-    pub faults: Faults,
+    pub faults: FaultList,
     /// Messages about groups, ascending by MLID.
     pub notes: Vec<(Mlid, Note)>,
 }
@@ -33,7 +33,7 @@ pub(super) fn check(
         (fault, note.map(|note| (tree.mlid, note)))
     };
     let checked: Vec<_> = trees.into_par_iter().map(check).collect();
-    let mut found = MulticastFindings { faults: Faults::default(), notes: Vec::new() };
+    let mut found = MulticastFindings { faults: FaultList::default(), notes: Vec::new() };
     for (fault, note) in checked {
         if let Some(fault) = fault {
             found.faults.add(|| fault);

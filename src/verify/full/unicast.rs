@@ -1,9 +1,9 @@
 //! The unicast part of the full check: every LID from every switch.
 //!
-//! The entries of all switches for one LID form a tree with the destination as root. One pass from the
-//! leaves to the root visits a switch once the packets of all its upstream neighbours are known. It collects
-//! their SLs, adds the triples, and finds packets that end elsewhere or loop. LIDs at the same switch
-//! mostly have the same tree and share one pass.
+//! The entries of all switches for one LID form a tree with the destination as root. One pass from
+//! the leaves to the root visits a switch once the packets of all its upstream neighbours are
+//! known. It collects their SLs, adds the triples, and finds packets that end elsewhere or loop.
+//! LIDs at the same switch mostly have the same tree and share one pass.
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl};
@@ -12,8 +12,8 @@ use crate::plan::routing::RoutingPolicy;
 use crate::verify::endpoints::{Destination, DestinationTree, SourcePorts, destinations, sources};
 use crate::verify::network::{NONE, NextHop, SwitchNetwork};
 use crate::verify::triples::{LOCAL_INPUT, Triples};
-use crate::verify::verdict::{Checks, Fault, Faults};
-use crate::verify::{MAX_HOPS, walk};
+use crate::verify::verdict::{Checks, Fault, FaultList};
+use crate::verify::{MAX_PATH_SWITCHES, walk};
 use crate::wire::attr::tables::LFT_NO_PATH;
 use rayon::prelude::*;
 
@@ -25,18 +25,18 @@ pub(in crate::verify) struct UnicastFindings {
     pub longest: u32,
     pub left_out: Vec<PortId>,
     pub trees: Vec<DestinationTree>,
-    pub faults: Faults,
+    pub faults: FaultList,
 }
 
 impl UnicastFindings {
     fn empty() -> Self {
-        let faults = Faults::default();
+        let faults = FaultList::default();
         Self { reached: 0, longest: 0, left_out: Vec::new(), trees: Vec::new(), faults }
     }
 }
 
 /// The inputs that all passes share.
-struct Pass<'a> {
+struct UnicastPass<'a> {
     fabric: &'a Fabric,
     plan: &'a Plan,
     policy: &'a dyn RoutingPolicy,
@@ -67,7 +67,7 @@ pub(in crate::verify) fn check_some(
     triples: &Triples,
 ) -> UnicastFindings {
     let (policy, hints) = (&*plan.routing.policy, checks.hints());
-    let pass = Pass { fabric, plan, policy, network, triples, hints, sources };
+    let pass = UnicastPass { fabric, plan, policy, network, triples, hints, sources };
     let parts: Vec<_> =
         destinations.par_chunks(LIDS_PER_CHUNK).map(|chunk| pass.chunk(chunk)).collect();
 
@@ -120,7 +120,8 @@ impl Scratch {
         }
     }
 
-    /// Puts the switches without upstream neighbours at the head of the order, and returns their number.
+    /// Puts the switches without upstream neighbours at the head of the order, and returns their
+    /// number.
     fn leaves(&mut self) -> usize {
         let mut count = 0;
         // Branch-free, since a branch would be mispredicted often; other switches are overwritten.
@@ -139,7 +140,7 @@ enum RouteVerdict {
     Broken,
 }
 
-impl Pass<'_> {
+impl UnicastPass<'_> {
     fn chunk(&self, chunk: &[Destination]) -> UnicastFindings {
         let switches = self.network.switches();
         let routes = self.routes(chunk);
@@ -208,7 +209,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Reads the entries for a LID: the next hop of each switch, and its number of upstream neighbours.
+    /// Reads the entries for a LID: the next hop of each switch, and its number of upstream
+    /// neighbours.
     fn read(&self, route: &[u8], scratch: &mut Scratch) {
         scratch.states.clear();
         let switches = route.iter().zip(&scratch.own).zip(0u32..);
@@ -270,15 +272,15 @@ impl Pass<'_> {
             }
         }
         let longest = u32::from(states[to.switch as usize].depth);
-        if lost || known < route.len() && has_loop(states) || longest > MAX_HOPS {
+        if lost || known < route.len() && has_loop(states) || longest > MAX_PATH_SWITCHES {
             RouteVerdict::Broken
         } else {
             RouteVerdict::Reached { longest }
         }
     }
 
-    /// Adds the triples of packets that leave a switch: those from its end ports one channel further, all
-    /// of them two channels further.
+    /// Adds the triples of packets that leave a switch: those from its end ports one channel
+    /// further, all of them two channels further.
     #[inline]
     fn add_triples(&self, here: &SwitchState, second: &SwitchState, third: &SwitchState) {
         if here.own != 0 {
@@ -291,7 +293,13 @@ impl Pass<'_> {
     }
 
     /// Counts the end ports that do not reach a LID, and describes the first ones.
-    fn explain(&self, to: &Destination, route: &[u8], scratch: &mut Scratch, faults: &mut Faults) {
+    fn explain(
+        &self,
+        to: &Destination,
+        route: &[u8],
+        scratch: &mut Scratch,
+        faults: &mut FaultList,
+    ) {
         self.read(route, scratch);
         for (switch, sources) in self.sources.iter().enumerate() {
             if sources.ports.is_empty() || Self::arrives(to, route, &scratch.states, switch) {
@@ -313,7 +321,7 @@ impl Pass<'_> {
     /// True if packets from a switch arrive.
     fn arrives(to: &Destination, route: &[u8], hops: &[SwitchState], from: usize) -> bool {
         let mut here = from as u32;
-        for _ in 0..MAX_HOPS {
+        for _ in 0..MAX_PATH_SWITCHES {
             if here == to.switch && route[here as usize] == to.exit {
                 return true;
             }
@@ -326,8 +334,8 @@ impl Pass<'_> {
     }
 }
 
-/// Bytes between the entries of two LIDs. Without them, the entries of one switch would map to the same CPU
-/// cache sets if the number of switches is a power of two.
+/// Bytes between the entries of two LIDs. Without them, the entries of one switch would map to the
+/// same CPU cache sets if the number of switches is a power of two.
 const ROUTE_PADDING: usize = 64;
 
 /// True if packets enter switches that the pass did not visit: those on a loop.
@@ -335,7 +343,8 @@ fn has_loop(states: &[SwitchState]) -> bool {
     states.iter().any(|state| state.pending > 0 && state.flow != 0)
 }
 
-/// True if two LIDs at one switch have the same entries in all other switches and arrive at their own ports.
+/// True if two LIDs at one switch have the same entries in all other switches and arrive at their
+/// own ports.
 fn shares_tree(a: &Destination, a_column: &[u8], b: &Destination, b_column: &[u8]) -> bool {
     let at = a.switch as usize;
     a.switch == b.switch

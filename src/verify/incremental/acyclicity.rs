@@ -1,8 +1,9 @@
 //! The search for a cycle that additional dependencies would close in an acyclic graph.
 //!
-//! Each dependency of the graph leads to a node of lower topological rank. A cycle therefore contains an
-//! added dependency that does not, and the node of lowest rank on it is the tail of one. The search begins
-//! at the heads of these dependencies and visits no node below the lowest of their tails.
+//! Each dependency of the graph leads to a node of lower topological rank. A cycle therefore
+//! contains an added dependency that does not, and the node of lowest rank on it is the tail of
+//! one. The search begins at the heads of these dependencies and visits no node below the lowest of
+//! their tails.
 
 use crate::verify::dependency_graph::{DependencyGraph, NO_RANK};
 use std::collections::HashMap;

@@ -1,7 +1,9 @@
-//! Derives the proof of a plan that passed an incremental check from the earlier proof and the additions.
+//! Derives the proof of a plan that passed an incremental check from the earlier proof and the
+//! additions.
 //!
-//! Nothing is checked again. The new proof contains the triples and dependencies of both plans except those
-//! of lost cables, and upper bounds of the path lengths. The excess disappears with the next full check.
+//! Nothing is checked again. The new proof contains the triples and dependencies of both plans
+//! except those of lost cables, and upper bounds of the path lengths. The excess disappears with
+//! the next full check.
 
 use super::changed_routes::ChangedRoutes;
 use super::check::Additions;
@@ -79,8 +81,8 @@ impl Proof {
         tables
     }
 
-    /// The trees of the new plan. A tree whose entries changed differently from those of its leader becomes
-    /// its own leader.
+    /// The trees of the new plan. A tree whose entries changed differently from those of its leader
+    /// becomes its own leader.
     fn trees_after(
         &self,
         verified: &Verified,
@@ -193,8 +195,8 @@ mod tests {
         }
     }
 
-    /// Asserts the invariants of a proof: it has all triples and their dependencies, ranks decrease along
-    /// dependencies, path lengths are upper bounds, and leaders have the same tree.
+    /// Asserts the invariants of a proof: it has all triples and their dependencies, ranks decrease
+    /// along dependencies, path lengths are upper bounds, and leaders have the same tree.
     fn assert_sound(proof: &Proof) {
         let (fabric, plan) = (&*proof.fabric, &*proof.plan);
         assert_complete(proof, fabric, plan, &TripleSls::new());
@@ -229,7 +231,8 @@ mod tests {
         }
     }
 
-    /// Asserts the invariants of the proof after a repair; false if the incremental check is inconclusive.
+    /// Asserts the invariants of the proof after a repair; false if the incremental check is
+    /// inconclusive.
     fn is_sound_after_repair(
         proof: &Proof,
         (fabric, plan): &(Arc<Fabric>, Plan),

@@ -35,9 +35,9 @@ pub struct VerifiedBaseline {
 }
 
 impl VerifiedBaseline {
-    /// Plans `input`, which was made from `inputs`, and verifies the plan in full. `None` if there is no
-    /// plan or it is rejected. The proof retains the cables and switches that the `last` baseline has or
-    /// remembers and that are missing now.
+    /// Plans `input`, which was made from `inputs`, and verifies the plan in full. `None` if there
+    /// is no plan or it is rejected. The proof retains the cables and switches that the `last`
+    /// baseline has or remembers and that are missing now.
     pub fn compute(
         input: &PlanInput<'_>,
         inputs: BaselineInputs,
@@ -81,8 +81,8 @@ impl VerifiedBaseline {
 }
 
 /// The result of a planning pass for its baseline, which is completed off the critical path without
-/// another check of the plan. After an incremental check the proof of the baseline may contain dependencies
-/// that the plan does not have; then a later plan may need a full check unnecessarily.
+/// another check of the plan. After an incremental check the proof of the baseline may contain
+/// dependencies that the plan does not have; then a later plan may need a full check unnecessarily.
 pub struct PendingBaseline {
     verified: Verified,
     planned: update::BaselineState,

@@ -1,16 +1,16 @@
 //! The incremental check of a plan for a fabric in which nodes were added, removed or exchanged.
 //!
-//! Nodes and ports have other numbers then, and so have switches if a switch is new or missing. Channels
-//! keep their numbers, and with them triples and dependencies. Of a [`Proof`] only the destinations, the
-//! sources, and everything indexed by switch or port slot are converted. LIDs at the same place keep their
-//! trees except for changed entries. New LIDs are traced from all switches, as in a full check. A removed
-//! end port needs no check.
+//! Nodes and ports have other numbers then, and so have switches if a switch is new or missing.
+//! Channels keep their numbers, and with them triples and dependencies. Of a [`Proof`] only the
+//! destinations, the sources, and everything indexed by switch or port slot are converted. LIDs at
+//! the same place keep their trees except for changed entries. New LIDs are traced from all
+//! switches, as in a full check. A removed end port needs no check.
 //!
-//! A switch that disappeared stays in the proof with its last table, so that old routes through it can be
-//! followed. Its channels are those of lost cables. A switch that returned has only changed entries; where it
-//! closes a ring, old routes the long way round and new ones mostly form a cycle together, and only the
-//! last proof of a fault-free fabric is conclusive ([`super::fault_free`]). A switch that the proof never
-//! contained is left to a full check.
+//! A switch that disappeared stays in the proof with its last table, so that old routes through it
+//! can be followed. Its channels are those of lost cables. A switch that returned has only changed
+//! entries; where it closes a ring, old routes the long way round and new ones mostly form a cycle
+//! together, and only the last proof of a fault-free fabric is conclusive ([`super::fault_free`]).
+//! A switch that the proof never contained is left to a full check.
 
 use super::changes::{Changes, changed_switches};
 use super::check::{Additions, NewDestinations};
@@ -30,8 +30,8 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 impl Proof {
-    /// Checks a plan for a fabric with other nodes. Returns the proof by the numbers of that fabric, and
-    /// what the plan adds to it; `None` if the result is inconclusive.
+    /// Checks a plan for a fabric with other nodes. Returns the proof by the numbers of that
+    /// fabric, and what the plan adds to it; `None` if the result is inconclusive.
     pub(super) fn check_changed_nodes(
         &self,
         fabric: &Fabric,
@@ -101,8 +101,8 @@ impl Proof {
         Some((proof, cables))
     }
 
-    /// The proof with the sources of a plan and the destinations that stayed at their place, and the other
-    /// destinations.
+    /// The proof with the sources of a plan and the destinations that stayed at their place, and
+    /// the other destinations.
     fn with_ends_of(
         &self,
         fabric: &Fabric,

@@ -82,8 +82,8 @@ impl<'a> ChangedRoutes<'a> {
         if port == LFT_NO_PATH { NONE } else { self.proof.packed.channel(switch, port) }
     }
 
-    /// True if a LID shares its old tree with another LID, and the entries of both changed alike: then
-    /// they share the new tree.
+    /// True if a LID shares its old tree with another LID, and the entries of both changed alike:
+    /// then they share the new tree.
     pub(super) fn follows_leader(&self, tree: DestinationTree) -> bool {
         let (own, leaders) = (self.of(tree.lid), self.of(tree.leader));
         let entry = |&(lid, switch): &(u16, u32)| self.new[switch as usize][usize::from(lid)];

@@ -1,5 +1,5 @@
-//! The differences between a plan and a proven one, and the comparison of everything that must be equal
-//! for an incremental check.
+//! The differences between a plan and a proven one, and the comparison of everything that must be
+//! equal for an incremental check.
 
 use crate::fabric::difference::Difference;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
@@ -41,8 +41,8 @@ pub(super) fn changed_switches(old: &[Arc<Lft>], new: &[Arc<Lft>]) -> Vec<u32> {
 }
 
 impl Changes {
-    /// Compares a plan, and the fabric with the same nodes that it was made for, with a proof. `None`
-    /// if something differs that an incremental check requires to be equal.
+    /// Compares a plan, and the fabric with the same nodes that it was made for, with a proof.
+    /// `None` if something differs that an incremental check requires to be equal.
     pub(super) fn find(
         proof: &Proof,
         fabric: &Fabric,
@@ -68,16 +68,16 @@ impl Changes {
         proof.network.is_cut(channel) || self.channels.contains(&channel)
     }
 
-    /// True if the SL to VL mappings of all changed nodes are those of the proof, except on channels
-    /// without a cable.
+    /// True if the SL to VL mappings of all changed nodes are those of the proof, except on
+    /// channels without a cable.
     fn keep_sl_to_vl(&self, proof: &Proof, fabric: &Fabric, plan: &Plan) -> bool {
         let is_dead = |channel| self.is_dead(proof, channel);
         let mut switches = self.nodes.iter().filter_map(|&node| fabric.node(node).switch);
         switches.all(|at| proof.sl_to_vl.match_switch(fabric, plan, &proof.network, at, is_dead))
     }
 
-    /// True if no new table has an entry for a lost cable, no old one had an entry for a repaired cable,
-    /// and no table became empty or ceased to be empty.
+    /// True if no new table has an entry for a lost cable, no old one had an entry for a repaired
+    /// cable, and no table became empty or ceased to be empty.
     pub(super) fn keep_connected_tables(
         &self,
         proof: &Proof,

@@ -1,5 +1,6 @@
-//! The incremental check of a plan for a fabric that has the nodes of the proven one. The check of a
-//! fabric with other nodes ([`super::changed_nodes`]) ends in the same [`Proof::check_differences`].
+//! The incremental check of a plan for a fabric that has the nodes of the proven one. The check of
+//! a fabric with other nodes ([`super::changed_nodes`]) ends in the same
+//! [`Proof::check_differences`].
 
 use super::acyclicity::stays_acyclic;
 use super::changed_routes::ChangedRoutes;
@@ -74,8 +75,8 @@ impl Proof {
         }
     }
 
-    /// Traces the changed routes and multicast trees, and checks that the dependencies of both plans
-    /// together are acyclic; `None` if the result is inconclusive.
+    /// Traces the changed routes and multicast trees, and checks that the dependencies of both
+    /// plans together are acyclic; `None` if the result is inconclusive.
     pub(super) fn check_differences(
         &self,
         fabric: &Fabric,
@@ -105,8 +106,8 @@ impl Proof {
         Some((summary, additions))
     }
 
-    /// Traces the multicast trees that changed or that use a changed cable. Adds their new triples, and
-    /// returns the messages about all groups; `None` if a tree has a loop.
+    /// Traces the multicast trees that changed or that use a changed cable. Adds their new triples,
+    /// and returns the messages about all groups; `None` if a tree has a loop.
     fn check_groups(
         &self,
         fabric: &Fabric,

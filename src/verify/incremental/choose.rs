@@ -10,8 +10,8 @@ use crate::verify::proof::Proof;
 use crate::verify::verdict::{Checks, Summary, Verified, VerifyFailure};
 use std::sync::Arc;
 
-/// Checks a plan in full and returns its proof for later plans; there is no [`Proof`] of a plan that has
-/// a credit loop or drops packets.
+/// Checks a plan in full and returns its proof for later plans; there is no [`Proof`] of a plan
+/// that has a credit loop or drops packets.
 ///
 /// # Errors
 /// As [`crate::verify::verify`].
@@ -23,8 +23,8 @@ pub fn prove(
     prove_after(fabric, plan, checks, None)
 }
 
-/// [`prove`], with a proof that retains the cables and switches of the `last` one that are missing now:
-/// their repair needs no full check.
+/// [`prove`], with a proof that retains the cables and switches of the `last` one that are missing
+/// now: their repair needs no full check.
 pub(super) fn prove_after(
     fabric: &Arc<Fabric>,
     plan: Plan,

@@ -1,11 +1,11 @@
 //! The last proof of a fault-free fabric, retained until the faults are repaired.
 //!
 //! The plan after a repair is mostly the plan from before the fault, or similar to it. A check
-//! against the plan in force would be inconclusive: when a ring is closed again, old routes the long
-//! way round and new routes across the repaired cable form a cycle together. So the last [`Proof`] of
-//! a fabric without faults is kept beside the proof of the plan in force, as long as it has each
-//! switch and cable of the fabric. A plan that passes against it is free of credit loops, but not necessarily
-//! together with the plan in force ([`Extent::FaultFree`]).
+//! against the plan in force would be inconclusive: when a ring is closed again, old routes the
+//! long way round and new routes across the repaired cable form a cycle together. So the last
+//! [`Proof`] of a fabric without faults is kept beside the proof of the plan in force, as long as
+//! it has each switch and cable of the fabric. A plan that passes against it is free of credit
+//! loops, but not necessarily together with the plan in force ([`Extent::FaultFree`]).
 
 use super::check::Additions;
 use crate::fabric::Fabric;
@@ -21,7 +21,8 @@ impl Proof {
         self.fault_free.clone().unwrap_or_else(|| Arc::new(self.clone()))
     }
 
-    /// The proof if it knows all switches and cables of `fabric`, and also some that are missing there.
+    /// The proof if it knows all switches and cables of `fabric`, and also some that are missing
+    /// there.
     pub(super) fn if_more_complete(self: Arc<Self>, fabric: &Fabric) -> Option<Arc<Self>> {
         let renumbering = Renumbering::between(&self.network, &self.fabric, fabric)?;
         let (_, cables) = self.network.renumbered(&renumbering, fabric)?;
@@ -41,8 +42,8 @@ impl Proof {
     }
 }
 
-/// The network of a fabric. It retains switches and cables of the `last` proof that are missing now, unless
-/// there are switches or cables that the proof does not know.
+/// The network of a fabric. It retains switches and cables of the `last` proof that are missing
+/// now, unless there are switches or cables that the proof does not know.
 pub(super) fn network_after(last: Option<&Proof>, fabric: &Fabric) -> SwitchNetwork {
     let known = last.and_then(|last| last.network.for_snapshot(&last.fabric, fabric));
     known.unwrap_or_else(|| SwitchNetwork::new(fabric))

@@ -1,9 +1,9 @@
 //! Memoised results of traced routes.
 //!
-//! The result of tracing the routes to a LID depends on some forwarding table entries near the changed
-//! switches, on the channels behind the merge point, and on the SLs with which the changed switches
-//! send. Most LIDs agree in all of these with a LID that was traced before, since many are reached
-//! through the same few switches. Tracing them again would find nothing new.
+//! The result of tracing the routes to a LID depends on some forwarding table entries near the
+//! changed switches, on the channels behind the merge point, and on the SLs with which the changed
+//! switches send. Most LIDs agree in all of these with a LID that was traced before, since many are
+//! reached through the same few switches. Tracing them again would find nothing new.
 
 use super::changed_routes::ChangedRoutes;
 use crate::verify::endpoints::Destination;
@@ -27,8 +27,8 @@ struct RouteClass {
     /// The entries that tracing read, those of the changed switches first.
     reads: Vec<EntryRead>,
     merge_point: u32,
-    /// By the channels behind the merge point and the SLs of the changed switches: upper bound of the
-    /// switches by which a new route exceeds the longest old one.
+    /// By the channels behind the merge point and the SLs of the changed switches: upper bound of
+    /// the switches by which a new route exceeds the longest old one.
     traced: FxHashMap<Vec<u32>, i32>,
 }
 
@@ -54,8 +54,8 @@ impl MemoisedRoutes {
         class.traced.get(&key[..]).copied()
     }
 
-    /// Adds the result for a destination; `reads` are the entries that were read, those of its changed
-    /// switches first.
+    /// Adds the result for a destination; `reads` are the entries that were read, those of its
+    /// changed switches first.
     pub(super) fn insert(
         &mut self,
         routes: &ChangedRoutes<'_>,

@@ -1,15 +1,16 @@
 //! The switch at which the new routes to a destination join the old one.
 //!
-//! After the loss of a cable, the routes to a LID differ on a short part and are the same from there on.
-//! Let the old entries of all changed switches lead, through changed switches only, to one and the same
-//! unchanged switch, the *exit*. The old route from the exit to the destination passes no changed switch,
-//! because old routes have no loops. A switch on this rest of the route that the new routes reach as
-//! well is the *merge point*: packets from there take the old route and arrive as before, with the same
-//! triples behind it. Nothing behind the merge point needs tracing.
+//! After the loss of a cable, the routes to a LID differ on a short part and are the same from
+//! there on. Let the old entries of all changed switches lead, through changed switches only, to
+//! one and the same unchanged switch, the *exit*. The old route from the exit to the destination
+//! passes no changed switch, because old routes have no loops. A switch on this rest of the route
+//! that the new routes reach as well is the *merge point*: packets from there take the old route
+//! and arrive as before, with the same triples behind it. Nothing behind the merge point needs
+//! tracing.
 
 use super::changed_routes::ChangedRoutes;
 use crate::ids::Lid;
-use crate::verify::MAX_HOPS;
+use crate::verify::MAX_PATH_SWITCHES;
 use crate::verify::endpoints::Destination;
 use crate::verify::network::NONE;
 use rustc_hash::FxHashMap;
@@ -95,7 +96,7 @@ impl MergePointFinder {
                 }
                 self.path.push(here);
                 here = next(routes, here, routes.old[here as usize][lid.index()])?;
-                if self.path.len() as u32 > MAX_HOPS {
+                if self.path.len() as u32 > MAX_PATH_SWITCHES {
                     return None;
                 }
             };
@@ -118,7 +119,7 @@ fn next(routes: &ChangedRoutes<'_>, switch: u32, port: u8) -> Option<u32> {
 fn steps_to(routes: &ChangedRoutes<'_>, to: &Destination, from: u32, goal: u32) -> Option<u32> {
     let (mut here, mut steps) = (from, 0);
     while here != goal {
-        if here == to.switch || steps > MAX_HOPS {
+        if here == to.switch || steps > MAX_PATH_SWITCHES {
             return None;
         }
         here = next(routes, here, routes.old[here as usize][to.lid.index()])?;
@@ -131,7 +132,7 @@ fn steps_to(routes: &ChangedRoutes<'_>, to: &Destination, from: u32, goal: u32) 
 /// switch. Both are followed at the same pace.
 fn first_met(routes: &ChangedRoutes<'_>, to: &Destination, exit: u32, changed: u32) -> Option<u32> {
     let mut routes_to = [vec![exit], vec![changed]];
-    for turn in 0..=2 * MAX_HOPS as usize {
+    for turn in 0..=2 * MAX_PATH_SWITCHES as usize {
         let (own, other) = (turn % 2, (turn + 1) % 2);
         let here = *routes_to[own].last()?;
         if routes_to[other].contains(&here) {

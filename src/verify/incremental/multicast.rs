@@ -13,9 +13,9 @@ use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Follows the trees of some MLIDs. Returns the triples for which `is_new` holds (arguments: channel,
-/// input, index of the next channel, SLs) and the messages about these groups; `None` if a tree has a
-/// loop.
+/// Follows the trees of some MLIDs. Returns the triples for which `is_new` holds (arguments:
+/// channel, input, index of the next channel, SLs) and the messages about these groups; `None` if a
+/// tree has a loop.
 pub(super) fn trace_groups(
     fabric: &Fabric,
     plan: &Plan,
@@ -42,8 +42,8 @@ pub(super) fn trace_groups(
     Some((all, notes))
 }
 
-/// The groups with other MFT entries, SLs or senders than those of the proof, and those with an entry
-/// for a lost or repaired cable.
+/// The groups with other MFT entries, SLs or senders than those of the proof, and those with an
+/// entry for a lost or repaired cable.
 pub(super) fn changed_groups(
     proof: &Proof,
     fabric: &Fabric,

@@ -1,14 +1,14 @@
 //! The check of plans that differ from a verified one only in the trees of multicast groups.
 //!
-//! Whether a tree has a loop, and which members it connects, depends on the tree and the cables. Its
-//! dependencies are a function of the tree, the SLs of its groups and the SL to VL mappings. So only the
-//! changed trees are traced. Their dependencies are added to those of the [`Proof`] and of all trees traced
-//! since; none is ever removed. A union that is acyclic stays so for each of its parts, and packets of
-//! old and new trees may be in flight at the same time. Most trees of an engine use the same channels and
-//! add no dependency.
+//! Whether a tree has a loop, and which members it connects, depends on the tree and the cables.
+//! Its dependencies are a function of the tree, the SLs of its groups and the SL to VL mappings. So
+//! only the changed trees are traced. Their dependencies are added to those of the [`Proof`] and of
+//! all trees traced since; none is ever removed. A union that is acyclic stays so for each of its
+//! parts, and packets of old and new trees may be in flight at the same time. Most trees of an
+//! engine use the same channels and add no dependency.
 //!
-//! As in all of [`super`], the answer is "passed" or inconclusive. An inconclusive plan goes through the full
-//! check, which ignores trees that no longer exist.
+//! As in all of [`super`], the answer is "passed" or inconclusive. An inconclusive plan goes
+//! through the full check, which ignores trees that no longer exist.
 
 use super::acyclicity::stays_acyclic;
 use super::baseline::VerifiedBaseline;
@@ -42,8 +42,8 @@ pub struct MulticastVerifier {
 }
 
 impl MulticastVerifier {
-    /// A verifier for plans with the routes of `plan`, for a fabric with these cables; `None` if the
-    /// baseline has no proof or other routes.
+    /// A verifier for plans with the routes of `plan`, for a fabric with these cables; `None` if
+    /// the baseline has no proof or other routes.
     pub fn new(baseline: Arc<VerifiedBaseline>, fabric: &Fabric, plan: &Plan) -> Option<Self> {
         let proof = baseline.proof()?;
         let is_same = is_same_fabric(&proof.fabric, fabric) && has_same_routes(&proof.plan, plan);

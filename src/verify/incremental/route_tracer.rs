@@ -1,17 +1,17 @@
-//! Traces the changed entries for one destination LID after another: whether packets arrive, and which
-//! triples are new.
+//! Traces the changed entries for one destination LID after another: whether packets arrive, and
+//! which triples are new.
 //!
-//! A packet that meets no changed entry takes its old route. Any other packet takes its old route to the
-//! first changed switch and the new entries from there, so only the latter are traced. The SLs of
-//! packets from other switches are taken from the triples of the old plan, along the channel on which
-//! they arrive and along the complete old route behind it. This may over-approximate them, which is safe.
-//! Neighbours whose new entry no longer leads to the switch are skipped.
+//! A packet that meets no changed entry takes its old route. Any other packet takes its old route
+//! to the first changed switch and the new entries from there, so only the latter are traced. The
+//! SLs of packets from other switches are taken from the triples of the old plan, along the channel
+//! on which they arrive and along the complete old route behind it. This may over-approximate them,
+//! which is safe. Neighbours whose new entry no longer leads to the switch are skipped.
 
 use super::changed_routes::ChangedRoutes;
 use super::memoised_routes::{EntryRead, MemoisedRoutes};
 use super::merge_point::{MergePoint, MergePointFinder};
 use crate::ids::Lid;
-use crate::verify::MAX_HOPS;
+use crate::verify::MAX_PATH_SWITCHES;
 use crate::verify::endpoints::{Destination, DestinationTree};
 use crate::verify::network::NONE;
 use crate::verify::triples::{LOCAL_INPUT, Triple, TripleSls};
@@ -33,7 +33,8 @@ pub(super) struct TracedRoutes {
     pub longest: u32,
 }
 
-/// Traces the changed routes of all LIDs in parallel; `None` if one of them is faulty or inconclusive.
+/// Traces the changed routes of all LIDs in parallel; `None` if one of them is faulty or
+/// inconclusive.
 pub(super) fn trace_routes(routes: &ChangedRoutes<'_>) -> Option<TracedRoutes> {
     let lids = routes.lids();
     let chunks = CHUNKS_PER_THREAD * rayon::current_num_threads();
@@ -60,15 +61,15 @@ pub(super) fn trace_routes(routes: &ChangedRoutes<'_>) -> Option<TracedRoutes> {
     Some(all)
 }
 
-/// Buffers that are reused for one destination after another. A number beside a stamp is valid only for
-/// the destination with that stamp.
+/// Buffers that are reused for one destination after another. A number beside a stamp is valid only
+/// for the destination with that stamp.
 struct Scratch {
     /// Number of the current destination.
     stamp: u32,
     /// By switch: stamp, output channel, and number of switches up to the end of the traced route.
     new_hops: Vec<(u32, u32, u32)>,
-    /// By switch: stamp of a destination with a changed entry, and SLs that arrive from other changed
-    /// switches.
+    /// By switch: stamp of a destination with a changed entry, and SLs that arrive from other
+    /// changed switches.
     carried: Vec<(u32, u16)>,
     finder: MergePointFinder,
     memoised: MemoisedRoutes,
@@ -105,8 +106,8 @@ impl Scratch {
     }
 }
 
-/// Number of switches that are traced from the merge point on, including it: a triple there can have its
-/// input, channel and next channel at three switches in a row.
+/// Number of switches that are traced from the merge point on, including it: a triple there can
+/// have its input, channel and next channel at three switches in a row.
 const SWITCHES_FROM_MERGE_POINT: u32 = 3;
 
 /// New routes that were traced up to the merge point.
@@ -117,8 +118,9 @@ struct Shortcut {
 }
 
 impl Shortcut {
-    /// Upper bound of the switches by which a new route through a changed switch exceeds the longest
-    /// old one, with `left` switches to the end of the trace and `before` hops to the merge point on the old route.
+    /// Upper bound of the switches by which a new route through a changed switch exceeds the
+    /// longest old one, with `left` switches to the end of the trace and `before` hops to the merge
+    /// point on the old route.
     fn excess(&self, left: u32, before: u32) -> i32 {
         left as i32 - (SWITCHES_FROM_MERGE_POINT + before) as i32
     }
@@ -171,11 +173,11 @@ impl<'a> RouteTracer<'a> {
     /// Records a path length in switches; `None` if it exceeds the maximum.
     fn record_length(&mut self, length: u32) -> Option<()> {
         self.scratch.longest = self.scratch.longest.max(length);
-        (length <= MAX_HOPS).then_some(())
+        (length <= MAX_PATH_SWITCHES).then_some(())
     }
 
-    /// The entries for a LID that tracing read: those of the changed switches, of the switches on the
-    /// routes to the merge point, and of neighbours from which packets may arrive.
+    /// The entries for a LID that tracing read: those of the changed switches, of the switches on
+    /// the routes to the merge point, and of neighbours from which packets may arrive.
     fn reads(&self, lid: Lid, merge_point: &MergePoint) -> Vec<EntryRead> {
         let (routes, proof) = (self.routes, self.routes.proof);
         let lid = lid.index();
@@ -232,8 +234,8 @@ impl<'a> RouteTracer<'a> {
         let merge_point = finder.find(routes, *stamp, to, is_changed)?;
         new_hops[merge_point.at as usize] = (*stamp, NONE, SWITCHES_FROM_MERGE_POINT);
         changed.iter().try_for_each(|&(_, switch)| self.mark_route(switch, to.lid, to))?;
-        // Two more channels complete the new triples. They are marked only now, because the new routes
-        // must not join the old one behind the merge point.
+        // Two more channels complete the new triples. They are marked only now, because the new
+        // routes must not join the old one behind the merge point.
         let Scratch { stamp, new_hops, .. } = &mut *self.scratch;
         let mut here = merge_point.at;
         for left in (1..=SWITCHES_FROM_MERGE_POINT).rev() {
@@ -263,7 +265,10 @@ impl<'a> RouteTracer<'a> {
         while new_hops[here as usize].0 != *stamp {
             let port = routes.new[here as usize][lid.index()];
             let channel = routes.channel(here, port);
-            if channel == NONE || routes.dead.contains(&channel) || path.len() as u32 > MAX_HOPS {
+            if channel == NONE
+                || routes.dead.contains(&channel)
+                || path.len() as u32 > MAX_PATH_SWITCHES
+            {
                 return None;
             }
             path.push((here, channel));
@@ -277,8 +282,8 @@ impl<'a> RouteTracer<'a> {
         Some(())
     }
 
-    /// Adds the new triples of packets that meet their first changed entry at `switch`. Returns true if
-    /// some of them arrive from other switches.
+    /// Adds the new triples of packets that meet their first changed entry at `switch`. Returns
+    /// true if some of them arrive from other switches.
     fn trace_from(
         &mut self,
         switch: u32,
@@ -323,8 +328,8 @@ impl<'a> RouteTracer<'a> {
         Some(has_inflows)
     }
 
-    /// Finds the channels on which packets to the LID arrive at a switch that sent them to `before`, from
-    /// switches whose entries did not change.
+    /// Finds the channels on which packets to the LID arrive at a switch that sent them to
+    /// `before`, from switches whose entries did not change.
     fn inflows(&mut self, switch: u32, lid: Lid, before: u32) {
         let (routes, proof) = (self.routes, self.routes.proof);
         let network = &proof.network;
@@ -348,11 +353,11 @@ impl<'a> RouteTracer<'a> {
         }
     }
 
-    /// Removes from the inflows the SLs that some triple of the old route to the LID lacks: packets with
-    /// them go to other LIDs. Returns the number of switches on the old route.
+    /// Removes from the inflows the SLs that some triple of the old route to the LID lacks: packets
+    /// with them go to other LIDs. Returns the number of switches on the old route.
     fn narrow(&mut self, switch: u32, before: u32, to: &Destination) -> Option<u32> {
         let (routes, proof) = (self.routes, self.routes.proof);
-        let mut old_route = [NONE; MAX_HOPS as usize];
+        let mut old_route = [NONE; MAX_PATH_SWITCHES as usize];
         let (mut here, mut passed) = (switch, 1);
         while here != to.switch {
             let channel = routes.channel(here, routes.old[here as usize][to.lid.index()]);
@@ -373,7 +378,8 @@ impl<'a> RouteTracer<'a> {
         Some(passed)
     }
 
-    /// Adds the triples of packets with these SLs that continue from `input` to `out` instead of `before`.
+    /// Adds the triples of packets with these SLs that continue from `input` to `out` instead of
+    /// `before`.
     fn redirect(&mut self, input: u32, before: u32, out: u32, wanted: u16) {
         let (triples, network) = (&self.routes.proof.triples, &self.routes.proof.network);
         let hop = network.hop_of(input);
@@ -387,8 +393,8 @@ impl<'a> RouteTracer<'a> {
         }
     }
 
-    /// Adds the triples of packets behind a channel, up to the next changed switch, which adds them to its
-    /// own, or to the end.
+    /// Adds the triples of packets behind a channel, up to the next changed switch, which adds them
+    /// to its own, or to the end.
     fn follow(&mut self, mut channel: u32, flow: u16) {
         let steps = &self.routes.proof.packed;
         let stamp = self.scratch.stamp;

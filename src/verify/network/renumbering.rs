@@ -1,9 +1,10 @@
 //! The numbers of switches and ports in another snapshot of the fabric.
 //!
-//! Channels, and everything indexed by them, keep their numbers. A switch that disappeared is retained as a
-//! *removed switch*: it is numbered after the switches of the snapshot, and its port slots follow those of the
-//! snapshot. Old routes through it can still be followed, and its channels are taken up again when it
-//! returns.
+//! Channels, and everything indexed by them, keep their numbers. A switch that disappeared is
+//! retained as a
+//! *removed switch*: it is numbered after the switches of the snapshot, and its port slots follow
+//! those of the snapshot. Old routes through it can still be followed, and its channels are taken
+//! up again when it returns.
 
 use super::{NONE, NextHop, SwitchNetwork};
 use crate::fabric::{Fabric, PortId, SwitchId};
@@ -21,8 +22,8 @@ pub(in crate::verify) struct Renumbering {
 }
 
 impl Renumbering {
-    /// The renumbering of the network of snapshot `old` for snapshot `new`; `None` if a switch is unknown
-    /// or has a different number of ports.
+    /// The renumbering of the network of snapshot `old` for snapshot `new`; `None` if a switch is
+    /// unknown or has a different number of ports.
     pub(crate) fn between(network: &SwitchNetwork, old: &Fabric, new: &Fabric) -> Option<Self> {
         let (count, real) = (network.switches(), old.switches().len());
         let number = |guid: Guid| {
@@ -87,8 +88,8 @@ pub(in crate::verify) struct CableChanges {
 }
 
 impl SwitchNetwork {
-    /// The network by the numbers of another snapshot, and the cables that changed. Lost cables still have
-    /// their hops. `None` if there are other changes.
+    /// The network by the numbers of another snapshot, and the cables that changed. Lost cables
+    /// still have their hops. `None` if there are other changes.
     pub(crate) fn renumbered(
         &self,
         renumbering: &Renumbering,
@@ -109,8 +110,8 @@ impl SwitchNetwork {
         Some((network, cables))
     }
 
-    /// The network of another snapshot, which retains missing switches and cables; `None` if the snapshot
-    /// has unknown ones.
+    /// The network of another snapshot, which retains missing switches and cables; `None` if the
+    /// snapshot has unknown ones.
     pub(crate) fn for_snapshot(&self, old: &Fabric, new: &Fabric) -> Option<Self> {
         let renumbering = Renumbering::between(self, old, new)?;
         let (network, CableChanges { ports, repaired, .. }) = self.renumbered(&renumbering, new)?;

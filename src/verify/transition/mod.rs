@@ -1,16 +1,17 @@
 //! The check of the transition from one plan to the next, while old and new tables coexist.
 //!
-//! Both plans are free of credit loops, but while tables change, a packet may use old entries on one part
-//! of its way and new ones on another. [`check`] builds the dependencies of every possible mixture: for
-//! each LID, each switch may use its old or its new entry, packets arrive on each input that either leads
-//! to, with the path SLs and the SL to VL mappings of both plans. The same holds for multicast packets.
-//! Only cables that still exist count. Mixtures that the order of the Sets excludes are left out: if a switch
-//! is written after the next one on the new route, its packets meet the new entry there
-//! ([`KeepsNewRoute`]). Without a cycle in this union no deadlock is possible during the transition. With
-//! one, a deadlock is possible but unlikely: it needs packets on all channels of the cycle at once.
+//! Both plans are free of credit loops, but while tables change, a packet may use old entries on
+//! one part of its way and new ones on another. [`check`] builds the dependencies of every possible
+//! mixture: for each LID, each switch may use its old or its new entry, packets arrive on each
+//! input that either leads to, with the path SLs and the SL to VL mappings of both plans. The same
+//! holds for multicast packets. Only cables that still exist count. Mixtures that the order of the
+//! Sets excludes are left out: if a switch is written after the next one on the new route, its
+//! packets meet the new entry there ([`KeepsNewRoute`]). Without a cycle in this union no deadlock
+//! is possible during the transition. With one, a deadlock is possible but unlikely: it needs
+//! packets on all channels of the cycle at once.
 //!
-//! Multicast trees whose old and new entries together have a loop are removed before the new tree is
-//! written (see [`crate::apply::transition`]), so only the dependencies within each tree count.
+//! Multicast trees whose old and new entries together have a loop are removed before the new tree
+//! is written (see [`crate::apply::transition`]), so only the dependencies within each tree count.
 
 mod trees;
 
@@ -42,7 +43,7 @@ pub struct PlannedFabric<'a> {
 
 /// The differences between two plans, and the dependencies of both together.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct TransitionReport {
+pub struct CoexistenceReport {
     /// Number of LIDs with a changed entry in some switch.
     pub lids: usize,
     /// Number of multicast groups with a changed tree.
@@ -55,37 +56,37 @@ pub struct TransitionReport {
     pub cycle: Option<Cycle>,
 }
 
-impl TransitionReport {
+impl CoexistenceReport {
     /// True if the routes do not change.
     pub fn is_trivial(&self) -> bool {
         self.lids == 0 && self.groups == 0 && !self.sl_to_vl_differs
     }
 }
 
-/// True if packets to a LID that a switch forwards by its new entry meet the new entry at the next changed
-/// switch as well, because of the order of the Sets.
+/// True if packets to a LID that a switch forwards by its new entry meet the new entry at the next
+/// changed switch as well, because of the order of the Sets.
 pub type KeepsNewRoute<'a> = dyn Fn(SwitchId, Lid) -> bool + Sync + 'a;
 
-/// Computes the dependencies of `old` and `new` together, in the fabric of `new`. All devices are assumed
-/// to hold the old plan; those that lost their tables hold less.
+/// Computes the dependencies of `old` and `new` together, in the fabric of `new`. All devices are
+/// assumed to hold the old plan; those that lost their tables hold less.
 pub fn check(
     old: PlannedFabric<'_>,
     new: PlannedFabric<'_>,
     checks: &Checks,
     keeps_new_route: &KeepsNewRoute<'_>,
-) -> TransitionReport {
+) -> CoexistenceReport {
     let fabric = new.fabric;
     let before = restated(old, fabric, new.plan);
     let network = SwitchNetwork::new(fabric);
     let sl_to_vl = SlToVlMaps::new(fabric, new.plan, &network);
     let others = SlToVlMaps::new(fabric, &before, &network);
     let sl_to_vl_differs = sl_to_vl_differs([&others, &sl_to_vl], &network);
-    let mut found = TransitionReport { sl_to_vl_differs, ..TransitionReport::default() };
+    let mut found = CoexistenceReport { sl_to_vl_differs, ..CoexistenceReport::default() };
     if !sl_to_vl_differs && same_tables(&before, new.plan) {
         return found;
     }
     let triples = Triples::new(&network);
-    let pass = Pass::new(old, new, &before, checks, keeps_new_route, &network, &triples);
+    let pass = TransitionPass::new(old, new, &before, checks, keeps_new_route, &network, &triples);
     found.lids = pass.unicast();
     found.groups = pass.multicast();
     if found.is_trivial() {
@@ -101,8 +102,8 @@ pub fn check(
     found
 }
 
-/// The tables of an old plan by the node and switch ids of another fabric; LIDs and ports are those of the
-/// `new` plan. New switches have empty tables.
+/// The tables of an old plan by the node and switch ids of another fabric; LIDs and ports are those
+/// of the `new` plan. New switches have empty tables.
 fn restated(old: PlannedFabric<'_>, fabric: &Fabric, new: &Plan) -> Plan {
     let there = |switch: SwitchId| {
         let node = old.fabric.node_by_guid(fabric.switch(switch).guid())?;
@@ -171,7 +172,7 @@ fn sl_to_vl_differs(sl_to_vl: [&SlToVlMaps; 2], network: &SwitchNetwork) -> bool
 }
 
 /// The inputs that all LIDs share.
-struct Pass<'a> {
+struct TransitionPass<'a> {
     old: PlannedFabric<'a>,
     new: PlannedFabric<'a>,
     /// The old plan, by the ids of the new fabric.
@@ -228,7 +229,7 @@ struct Scratch {
 /// The owners of a LID under the new plan and the old one.
 type Owners = [Option<PortId>; 2];
 
-impl<'a> Pass<'a> {
+impl<'a> TransitionPass<'a> {
     fn new(
         old: PlannedFabric<'a>,
         new: PlannedFabric<'a>,
@@ -356,8 +357,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Adds the triples of packets that leave a switch: for those of its end ports the first two channels,
-    /// for all of them the second and the third.
+    /// Adds the triples of packets that leave a switch: for those of its end ports the first two
+    /// channels, for all of them the second and the third.
     fn add_triples(
         &self,
         entries: &[SwitchEntries],

@@ -2,13 +2,13 @@
 
 use super::super::network::NONE;
 use super::super::triples::LOCAL_INPUT;
-use super::Pass;
+use super::TransitionPass;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Mlid, PortNum};
 use crate::plan::routing::PortMask;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-impl Pass<'_> {
+impl TransitionPass<'_> {
     /// Adds the triples of multicast packets; returns the number of groups that change.
     pub(super) fn multicast(&self) -> usize {
         let plans = [&self.before.multicast, &self.new.plan.multicast];
@@ -41,8 +41,8 @@ impl Pass<'_> {
         all.filter(|entry| entry.0 == mlid).map(|entry| entry.1).collect()
     }
 
-    /// Follows the packets of a group through the union of these masks, from all switches with members
-    /// including those in `only_sending`.
+    /// Follows the packets of a group through the union of these masks, from all switches with
+    /// members including those in `only_sending`.
     fn spread(
         &self,
         entries: impl Iterator<Item = (SwitchId, PortMask)>,
@@ -92,8 +92,8 @@ fn tree(tables: &[Vec<(Mlid, PortMask)>], mlid: Mlid) -> Vec<(SwitchId, PortMask
     switches.filter_map(|(switch, table)| Some((switch, entry(table)?))).collect()
 }
 
-/// True if the cables that these masks use form a loop, so that a packet may return to a switch. A switch
-/// may occur several times.
+/// True if the cables that these masks use form a loop, so that a packet may return to a switch. A
+/// switch may occur several times.
 pub fn has_ring(fabric: &Fabric, entries: impl Iterator<Item = (SwitchId, PortMask)>) -> bool {
     let mut groups: HashMap<SwitchId, SwitchId> = HashMap::new();
     let mut known: HashSet<PortId> = HashSet::new();

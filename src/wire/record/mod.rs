@@ -1,6 +1,6 @@
 //! The records of subnet administration (IBA vol. 1, 15.2.5), one file each; records of a LID and a
-//! block of a table are in [`tables`]. Sizes include the padding to multiples of 8 bytes between the
-//! records of a table.
+//! block of a table are in [`tables`]. Sizes include the padding to multiples of 8 bytes between
+//! the records of a table.
 //!
 //! Each record lists its components, the fields selected by the bits of the component mask.
 //! [`matches()`] compares by that list, so that all records have the same semantics.
@@ -54,9 +54,9 @@ pub trait Record: Copy + Default {
     fn bytes(&self) -> &[u8];
 }
 
-/// Defines the components of a record of `record!`: `NAME = bit: offset, width;`. Generates a constant
-/// with the mask bit of each, and the [`Record`] implementation. `reserved` lists the mask bits of reserved
-/// fields, which are accepted and ignored.
+/// Defines the components of a record of `record!`: `NAME = bit: offset, width;`. Generates a
+/// constant with the mask bit of each, and the [`Record`] implementation. `reserved` lists the mask
+/// bits of reserved fields, which are accepted and ignored.
 macro_rules! components {
     ($record:ident, reserved [$($reserved:literal),*] {
         $($name:ident = $bit:literal : $offset:literal, $width:literal;)*

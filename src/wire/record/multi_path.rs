@@ -89,7 +89,8 @@ const IN_PATH: [(u64, u64); 17] = [
 ];
 
 impl MultiPathRecord {
-    /// The source and destination GIDs that follow the record in `data`; `None` if GIDs are missing.
+    /// The source and destination GIDs that follow the record in `data`; `None` if GIDs are
+    /// missing.
     pub fn gids(&self, data: &[u8]) -> Option<(Vec<Gid>, Vec<Gid>)> {
         let gid = |bytes: &[u8]| Gid(std::array::from_fn(|i| bytes[i]));
         let gids = data.get(Self::SIZE..)?.as_chunks::<16>().0;
@@ -99,8 +100,8 @@ impl MultiPathRecord {
         Some((sgids.collect(), dgids.collect()))
     }
 
-    /// Converts the components of `mask` that apply to every path to a PathRecord without ends, with its
-    /// component mask.
+    /// Converts the components of `mask` that apply to every path to a PathRecord without ends,
+    /// with its component mask.
     pub fn each_path(&self, mask: u64) -> (PathRecord, u64) {
         let mut path = PathRecord::default();
         path.set_service_id(u64::from(self.service_id_msb()) << 56 | self.service_id_lsb());

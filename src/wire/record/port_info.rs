@@ -11,7 +11,8 @@ record! {
         /// LID of the end port; for the ports of a switch that of its port 0.
         lid, set_lid: Lid = 0, 16;
         port, set_port: PortNum = 16, 8;
-        /// Most significant bit: the requester understands all fields of PortInfo, including extended speeds.
+        /// Most significant bit: the requester understands all fields of PortInfo, including
+        /// extended speeds.
         options, set_options: u8 = 24, 8;
     }
 }

@@ -33,8 +33,8 @@ pub struct RetryPolicy {
     pub timeout: Duration,
     /// Number of retransmissions with the same transaction ID.
     pub retries: u32,
-    /// Pause after a failure (no reply, or BUSY) until the next attempt, which has another transaction
-    /// ID: the first pause, and the limit up to which it doubles with every failure.
+    /// Pause after a failure (no reply, or BUSY) until the next attempt, which has another
+    /// transaction ID: the first pause, and the limit up to which it doubles with every failure.
     pub pauses: [Duration; 2],
 }
 
@@ -46,16 +46,16 @@ impl RetryPolicy {
         pauses: [Duration::from_millis(20), Duration::from_millis(20)],
     };
 
-    /// Linux: `ib_sa` sends a join eleven times within 3.3 s (older kernels once within 3 s) and takes
-    /// any status for an error; IPoIB repeats it after 2 to 16 s.
+    /// Linux: `ib_sa` sends a join eleven times within 3.3 s (older kernels once within 3 s) and
+    /// takes any status for an error; IPoIB repeats it after 2 to 16 s.
     pub const LINUX: Self = Self {
         timeout: Duration::from_millis(300),
         retries: 10,
         pauses: [Duration::from_secs(2), Duration::from_secs(16)],
     };
 
-    /// The pause after a failure that `failures` others preceded. Clients and groups differ by up to
-    /// 30 ms, so that their next attempts do not coincide.
+    /// The pause after a failure that `failures` others preceded. Clients and groups differ by up
+    /// to 30 ms, so that their next attempts do not coincide.
     pub fn pause(&self, failures: u32, client: usize, group: usize) -> Duration {
         let [first, longest] = self.pauses;
         let offset = (client * 7 + group * 13) as u64 % 30;

@@ -2,7 +2,8 @@
 //!
 //! * [`Client`]: at a host of a [`SimFabric`](torus_sm::sim::SimFabric) in this process
 //! * [`joins`]: many of these that join and leave multicast groups
-//! * [`UmadClient`]: at the umad port of this process, which runs inside a fabric of `torus-sm sim` or ibsim
+//! * [`UmadClient`]: at the umad port of this process, which runs inside a fabric of `torus-sm sim`
+//!   or ibsim
 
 pub mod joins;
 mod sim;

@@ -8,139 +8,140 @@ use std::collections::BTreeSet;
 pub(crate) const BY_DESIGN: [(&str, &str); 23] = [
     (
         "wrong partitions.conf",
-        "OpenSM puts every port in the default partition when it cannot read the file, so that who \
-         was kept apart is not any more, and skips wrong values. torus-sm does not start, and on \
-         SIGHUP keeps what it has.",
+        "If OpenSM cannot read the file, it puts every port into the default partition, which \
+         removes the isolation between partitions; it skips wrong values. torus-sm does not start \
+         with such a file, and keeps the old configuration when a SIGHUP reads one.",
     ),
     (
         SHARED_NAME,
-        "A partition without a P_Key keeps the one that was generated for it. OpenSM, when it reads \
-         the file again, takes for it another partition of that name, which has a P_Key.",
+        "A partition without a P_Key keeps the P_Key that was generated for it. When OpenSM reads \
+         the file again, it uses another partition of the same name that has a P_Key instead.",
     ),
     (
         "wrong qos-policy.conf",
-        "A word that is no keyword, or a level that is not there, is an error with its place, and \
-         there is no policy; OpenSM takes some of them for text or stumbles later.",
+        "An unknown keyword or a missing QoS level is an error with its line, and the policy is \
+         rejected; OpenSM reads some unknown keywords as text, or fails later.",
     ),
     (
         "index 0 of limited members",
-        "The default key stands at index 0 (IBA vol. 1, 10.9.1.2), which clients take for talking to \
-         the SA; OpenSM leaves it empty where the key is the limited one and allow_both_pkeys is on.",
+        "Index 0 holds the default P_Key (IBA vol. 1, 10.9.1.2), which clients use to query the \
+         SA; OpenSM leaves index 0 empty if that key is the limited one and allow_both_pkeys is on.",
     ),
     (
         "index 0 of full members",
-        "With both keys of a partition for index 0 the full one stands there, by which all members \
-         are reached; OpenSM takes the limited one.",
+        "If both P_Keys of a partition are meant for index 0, the full one gets it, since all \
+         members can be reached with it; OpenSM puts the limited one there.",
     ),
     (
         BOTH_KEYS,
-        "A full member of a partition may join its groups; OpenSM finds none but the limited key \
-         of a port when allow_both_pkeys is on.",
+        "A full member of a partition may join its groups; with allow_both_pkeys, OpenSM finds only \
+         the limited P_Key of a port.",
     ),
     (
         MEMBERSHIP,
-        "Paths of a level with P_Keys have the key that the source holds; OpenSM answers with the \
-         number from the file, which is the key of a limited member.",
+        "Paths of a QoS level with P_Keys have the P_Key that the source holds; OpenSM returns the \
+         number from the file, which is the P_Key of a limited member.",
     ),
     (
         "IPoIB without its partition",
-        "OpenSM drops the whole policy when a rule for IPoIB names a partition that is not there; \
-         torus-sm says so and keeps the other rules.",
+        "If a rule for IPoIB names a missing partition, OpenSM rejects the whole policy; torus-sm \
+         reports the rule and applies the others.",
     ),
     (
         UNKNOWN_GIDS,
-        "A GID that no port has is ERR_REQ_INVALID_GID (IBA vol. 1, 15.4.4); OpenSM answers that \
-         there are no records.",
+        "A query with a GID that no port has gets ERR_REQ_INVALID_GID (IBA vol. 1, 15.4.4); OpenSM \
+         returns no records.",
     ),
     (
         OF_MANY,
-        "Get for paths from or to anywhere is answered with one of them, of which any is right.",
+        "A Get for paths without a source or a destination returns one of many valid paths, and \
+         the two programs choose different ones.",
     ),
     (
         PROXY,
-        "It is the top bit of its byte (IBA vol. 1, 15.2.5.17); OpenSM on little-endian machines \
-         uses the lowest, for trusted requesters.",
+        "ProxyJoin is the most significant bit of its byte (IBA vol. 1, 15.2.5.17); OpenSM on \
+         little-endian machines uses the least significant one, for trusted requesters.",
     ),
     (
         LEFT_OPEN,
-        "The packet lifetime of a group is the subnet's, its scope that of the MGID, its hop limit \
-         what the scope needs (o15-0.2.3 leaves them to the SA); OpenSM leaves them 0.",
+        "A new group has the packet lifetime of the subnet, the scope of its MGID, and the hop limit \
+         that the scope needs (o15-0.2.3 leaves them to the SA); OpenSM sets them to 0.",
     ),
     (
         OF_SEVERAL,
-        "Paths of MultiPathRecord have the SL that those of PathRecord have, which the routing \
-         decides; OpenSM answers with that of the level or the partition.",
+        "The paths of a MultiPathRecord have the SL of the same paths in a PathRecord, which the \
+         routing engine decides; OpenSM returns the SL of the QoS level or the partition.",
     ),
     (
         OF_GROUPS,
-        "A group that a client creates has the lifetime of its level, and its MTU and rate are \
-         within it; OpenSM asks the policy for paths alone.",
+        "A group that a client creates has the lifetime of its QoS level, and its MTU and rate are \
+         within the limits of that level; OpenSM applies the policy to paths only.",
     ),
     (
         WAY_BACK,
-        "The way back is of the same traffic, and has its level; OpenSM looks for one by the ends of \
-         the way back, and calls a path irreversible when that is of another partition, or \
-         reversible when its SL is not dropped.",
+        "The reverse path carries the same traffic and has the same QoS level. OpenSM looks up a \
+         level for the ends of the reverse path, so it reports a path as irreversible if that level \
+         is for another partition, or as reversible because the SL of that level is not dropped.",
     ),
     (
         TO_GROUPS,
-        "A path to a group is for those of its partition (IBA vol. 1, 15.4.1.2), and has the MTU and \
-         rate that are asked for; OpenSM looks at neither.",
+        "A path to a group is returned to ports of the group's partition only (IBA vol. 1, \
+         15.4.1.2), and has the MTU and rate of the query; OpenSM checks neither.",
     ),
     (
         FLOW_LABELS,
-        "A path to a group has its flow label; OpenSM on little-endian machines turns the bytes \
-         around.",
+        "A path to a group has the group's flow label; OpenSM on little-endian machines reverses \
+         its bytes.",
     ),
     (
         SCOPES,
-        "The broadcast group of a partition is in all scopes that its definition says; OpenSM \
-         makes it in the link-local one alone.",
+        "The broadcast group of a partition exists in all scopes of its definition; OpenSM creates \
+         the link-local one only.",
     ),
     (
         MEMBERLESS,
-        "Groups stay, with their MLIDs, while no member of their partition is in the fabric; OpenSM \
-         takes them away.",
+        "Groups keep their MLIDs while no member of their partition is in the fabric; OpenSM deletes \
+         them.",
     ),
     (
         REPEATED,
-        "A group is made in each scope for which it is described; OpenSM makes none if its MGID, as \
-         it is written, is that of a group in another scope.",
+        "A group is created in each scope for which it is defined; OpenSM does not create it if the \
+         MGID in the file is that of a group in another scope.",
     ),
     (
         PATH_BITS,
-        "The path bits of a level choose among the LIDs of the destination; OpenSM reads them, and \
-         does not heed them.",
+        "The path bits of a QoS level select among the LIDs of the destination; OpenSM reads and \
+         ignores them.",
     ),
     (
         IN_PARTS,
-        "A partition that is described in several parts has the SL of the last part that says one; \
-         in OpenSM a part that says none takes it back.",
+        "A partition with several definitions has the SL of the last one that sets an SL; in OpenSM \
+         a definition without an SL resets it.",
     ),
     (
         "levels without a name",
-        "A level may go without a name, for it has a number (RFC, section 4.3); OpenSM drops the \
+        "A QoS level needs no name, because it has a number (RFC, section 4.3); OpenSM rejects the \
          whole policy.",
     ),
 ];
 
-pub(crate) const SHARED_NAME: &str = "a name that two partitions share";
+pub(crate) const SHARED_NAME: &str = "two partitions of one name";
 pub(crate) const BOTH_KEYS: &str = "groups with allow_both_pkeys";
-pub(crate) const MEMBERSHIP: &str = "membership in a level's partition";
-pub(crate) const UNKNOWN_GIDS: &str = "unknown GIDs are named";
-pub(crate) const OF_MANY: &str = "which path of many";
+pub(crate) const MEMBERSHIP: &str = "P_Keys of a QoS level";
+pub(crate) const UNKNOWN_GIDS: &str = "status for unknown GIDs";
+pub(crate) const OF_MANY: &str = "choice among many paths";
 pub(crate) const PROXY: &str = "ProxyJoin";
-pub(crate) const LEFT_OPEN: &str = "what a creator leaves open";
-pub(crate) const OF_SEVERAL: &str = "the SL of several paths is the routing's";
-pub(crate) const OF_GROUPS: &str = "groups have a level";
-pub(crate) const WAY_BACK: &str = "the way back has the level of the path";
-pub(crate) const TO_GROUPS: &str = "paths to groups are for members of the partition";
+pub(crate) const LEFT_OPEN: &str = "parameters that the creator omits";
+pub(crate) const OF_SEVERAL: &str = "SLs of a MultiPathRecord";
+pub(crate) const OF_GROUPS: &str = "QoS levels of groups";
+pub(crate) const WAY_BACK: &str = "QoS level of the reverse path";
+pub(crate) const TO_GROUPS: &str = "paths to groups";
 pub(crate) const FLOW_LABELS: &str = "flow labels of paths to groups";
 pub(crate) const SCOPES: &str = "scopes of broadcast groups";
-pub(crate) const MEMBERLESS: &str = "groups of partitions without members";
-pub(crate) const REPEATED: &str = "groups of one MGID in several scopes";
+pub(crate) const MEMBERLESS: &str = "groups without members in the fabric";
+pub(crate) const REPEATED: &str = "one MGID in several scopes";
 pub(crate) const PATH_BITS: &str = "path bits of a level";
-pub(crate) const IN_PARTS: &str = "the SL of a partition in parts";
+pub(crate) const IN_PARTS: &str = "SL of a partition with several definitions";
 
 /// The name of the difference between two tables.
 pub(crate) fn tables(
@@ -186,6 +187,6 @@ pub(crate) fn policies(ours: &Site, theirs: &Site) -> Result<Option<&'static str
         (None, Some(text)) if text.contains("qos-level validation failed - no 'name'") => {
             Ok(Some("levels without a name"))
         }
-        (None, Some(text)) => Err(format!("only OpenSM refuses the policy: {text}")),
+        (None, Some(text)) => Err(format!("only OpenSM rejects the policy: {text}")),
     }
 }

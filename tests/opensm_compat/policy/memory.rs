@@ -5,22 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Reasons why the tables of a sequence differ from some file on, although ours are right.
 pub(crate) const BY_DESIGN: [&str; 3] = [DEFAULT_LEFT_OUT, REMEMBERED_TWICE, FROM_INDEX_0];
 
-pub(crate) const DEFAULT_LEFT_OUT: &str = "When the last index is or was in use and another key belongs \
-    at index 0, OpenSM gives the default key no place, though there are gaps; a port without it \
-    does not reach the SA.";
-pub(crate) const REMEMBERED_TWICE: &str = "OpenSM remembers the index of either key of a partition, and \
-    when another partition takes it forgets one of the two alone. So a key comes back to an index \
-    that has been another's, or still is: then it takes its place, and in the next sweep the \
-    other one takes it back. A key that comes back to us finds its index, if nobody had it since.";
-pub(crate) const FROM_INDEX_0: &str = "A key that stood at index 0 and comes back is to us a new one; \
-    OpenSM places it after all others.";
+pub(crate) const DEFAULT_LEFT_OUT: &str = "If the last index is or was in use and another P_Key is \
+    meant for index 0, OpenSM omits the default P_Key although the table has gaps; a port without \
+    it cannot query the SA.";
+pub(crate) const REMEMBERED_TWICE: &str = "OpenSM stores the index of each P_Key of a partition, and \
+    when another partition takes that index, it forgets one of the two P_Keys only. The other one \
+    later returns to an index that another P_Key has or had: it replaces that P_Key, and is \
+    replaced by it in the next sweep. In torus-sm a returning P_Key gets its old index if no other \
+    P_Key had it meanwhile.";
+pub(crate) const FROM_INDEX_0: &str = "torus-sm treats a returning P_Key that was at index 0 as a new \
+    one; OpenSM places it behind all others.";
 
 /// The history of a port's table.
 #[derive(Default)]
 pub(crate) struct Memory {
     /// The last index of each key.
     last: BTreeMap<u16, usize>,
-    stood: BTreeSet<(usize, u16)>,
+    /// All indexes that each key ever had.
+    past: BTreeSet<(usize, u16)>,
     /// Indexes that both keys of a partition had, one after the other.
     doubled: BTreeSet<usize>,
 }
@@ -30,8 +32,8 @@ impl Memory {
     pub(crate) fn note(&mut self, table: &[u16]) {
         for (index, &key) in table.iter().enumerate().filter(|(_, key)| **key != 0) {
             self.last.insert(key, index);
-            self.stood.insert((index, key));
-            if self.stood.contains(&(index, key ^ 0x8000)) {
+            self.past.insert((index, key));
+            if self.past.contains(&(index, key ^ 0x8000)) {
                 self.doubled.insert(index);
             }
         }
@@ -48,33 +50,33 @@ impl Memory {
         };
         let (our, their) = (keys(ours), keys(theirs));
         let lost: Vec<u16> = our.iter().copied().filter(|key| !theirs.contains(key)).collect();
-        let is_used_up = theirs.last().is_some_and(|key| *key != 0)
+        let is_full = theirs.last().is_some_and(|key| *key != 0)
             || self.last.values().any(|index| index + 1 == theirs.len());
-        let is_right = |&key: &u16| match self.last.get(&key) {
-            _ if is_default(key) => is_used_up && !is_default(theirs[0]),
+        let is_explained = |&key: &u16| match self.last.get(&key) {
+            _ if is_default(key) => is_full && !is_default(theirs[0]),
             Some(at) => self.doubled.contains(at) && theirs[*at] != 0,
             None => false,
         };
         // All other keys are new and fill gaps one after the other.
         let is_new = |key: &u16| {
-            let is_back = |&at: &usize| at == 0 || ours[at] == *key || theirs[at] == *key;
-            !lost.contains(key) && !self.last.get(key).is_some_and(is_back)
+            let is_old = |&at: &usize| at == 0 || ours[at] == *key || theirs[at] == *key;
+            !lost.contains(key) && !self.last.get(key).is_some_and(is_old)
         };
-        let new = |keys: &[u16]| keys.iter().copied().filter(is_new).collect::<Vec<u16>>();
-        let has_more = their.iter().any(|key| !ours.contains(key));
-        if has_more || !lost.iter().all(is_right) || new(&our) != new(&their) {
+        let new_keys = |keys: &[u16]| keys.iter().copied().filter(is_new).collect::<Vec<u16>>();
+        let opensm_has_more = their.iter().any(|key| !ours.contains(key));
+        if opensm_has_more || !lost.iter().all(is_explained) || new_keys(&our) != new_keys(&their) {
             return Vec::new();
         }
         let came_back = |index: &&usize| self.last.get(&theirs[**index]) == Some(*index);
         let mut back = differing.iter().filter(came_back);
         let is_default_lost = lost.iter().any(|key| is_default(*key));
-        let is_twice = lost.iter().any(|key| !is_default(*key))
+        let is_doubled = lost.iter().any(|key| !is_default(*key))
             || back.any(|index| self.doubled.contains(index));
-        let was_first = their.iter().any(|key| self.last.get(key) == Some(&0));
-        let others = is_twice || was_first;
-        let found = [is_default_lost && (others || differing.len() == 1), is_twice, was_first];
-        let reasons = BY_DESIGN.into_iter().zip(found);
-        reasons.filter(|(_, is_it)| *is_it).map(|(reason, _)| reason).collect()
+        let was_at_0 = their.iter().any(|key| self.last.get(key) == Some(&0));
+        let others = is_doubled || was_at_0;
+        let applies = [is_default_lost && (others || differing.len() == 1), is_doubled, was_at_0];
+        let reasons = BY_DESIGN.into_iter().zip(applies);
+        reasons.filter(|(_, applies)| *applies).map(|(reason, _)| reason).collect()
     }
 }
 

@@ -117,18 +117,15 @@ fn pkeys_keep_their_indexes_as_with_opensm() {
     let seeds: Vec<u64> = (first..first + count).chain(more).collect();
     testkit::simulator::library();
     let results = in_parallel(seeds.len(), |index| compare_reloads(seeds[index], 10));
-    let tables: usize = results.iter().map(|compare_reloads| compare_reloads.tables).sum();
+    let tables: usize = results.iter().map(|result| result.tables).sum();
     println!("{} sequences, {tables} tables", seeds.len());
     for reason in memory::BY_DESIGN {
-        let times = results
-            .iter()
-            .filter(|compare_reloads| compare_reloads.by_design.contains(reason))
-            .count();
+        let times = results.iter().filter(|result| result.by_design.contains(reason)).count();
         println!("by design in {times}: {reason}");
         assert!(times > 0 || !is_usual, "no difference any more: {reason}");
     }
     let differing: Vec<String> =
-        results.into_iter().flat_map(|compare_reloads| compare_reloads.differences).collect();
+        results.into_iter().flat_map(|result| result.differences).collect();
     assert!(differing.is_empty(), "{} differ\n{}", differing.len(), differing.join("\n"));
 }
 
@@ -157,7 +154,7 @@ fn compare_reloads(seed: u64, steps: usize) -> ReloadOutcome {
         });
         tables
     };
-    let mut compare_reloads = ReloadOutcome::default();
+    let mut outcome = ReloadOutcome::default();
     let mut before = BTreeMap::new();
     let mut memories: BTreeMap<(Guid, u8), Memory> = BTreeMap::new();
     for step in 0..steps {
@@ -165,7 +162,7 @@ fn compare_reloads(seed: u64, steps: usize) -> ReloadOutcome {
             [&ours, &theirs].into_iter().for_each(|site| site.reload(file));
         }
         let (our, their) = (tables(&ours), tables(&theirs));
-        compare_reloads.tables += our.len();
+        outcome.tables += our.len();
         let place = format!("seed {seed}, file {step}");
         let theirs_by_port = indexes::by_port(&their);
         for (port, table) in indexes::by_port(&our) {
@@ -174,27 +171,25 @@ fn compare_reloads(seed: u64, steps: usize) -> ReloadOutcome {
             let reasons = memory.reasons(&table, other);
             if table != *other && reasons.is_empty() {
                 let both = indexes::both(&table, other);
-                compare_reloads.differences.push(format!("{place}, {port:x?}: {both}"));
+                outcome.differences.push(format!("{place}, {port:x?}: {both}"));
             }
-            compare_reloads.by_design.extend(reasons);
+            outcome.by_design.extend(reasons);
             if sequence.keeps() {
                 memory.note(other);
             }
         }
         if sequence.keeps() {
-            compare_reloads
-                .differences
-                .extend(moved(&before, &our).map(|text| format!("{place}, {text}")));
+            outcome.differences.extend(moved(&before, &our).map(|text| format!("{place}, {text}")));
         }
         before = our;
-        if !compare_reloads.differences.is_empty() {
+        if !outcome.differences.is_empty() {
             keep(seed, &[("torus-sm", &ours), ("opensm", &theirs)]);
         }
-        if !compare_reloads.by_design.is_empty() || !compare_reloads.differences.is_empty() {
+        if !outcome.by_design.is_empty() || !outcome.differences.is_empty() {
             break;
         }
     }
-    compare_reloads
+    outcome
 }
 
 /// Keys that stayed in a block of a table but changed their index, which is not 0.

@@ -49,10 +49,11 @@ impl Answer {
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
         // Warnings contain process IDs; formats of values are compared with the records.
-        let told = errors.lines().filter(|line| !line.starts_with("ibwarn") && !line.is_empty());
+        let messages =
+            errors.lines().filter(|line| !line.starts_with("ibwarn") && !line.is_empty());
         let code = output.status.code();
         let code = if code == Some(0) { Vec::new() } else { vec![format!("exit {code:?}")] };
-        let error: Vec<String> = code.into_iter().chain(told.map(str::to_owned)).collect();
+        let error: Vec<String> = code.into_iter().chain(messages.map(str::to_owned)).collect();
         Self { error: error.join("; "), records: records(&text) }
     }
 

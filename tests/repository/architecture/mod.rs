@@ -5,7 +5,8 @@
 //! * `unsafe` is allowed in `transport` alone.
 //! * No circle of files: if a file uses an item of another one, that one uses nothing of the first,
 //!   directly or through others. A file and the `mod.rs` above it do not count, because a `mod.rs`
-//!   defines the types that the files of its folder share, and offers their functions to the outside.
+//!   defines the types that the files of its folder share, and offers their functions to the
+//!   outside.
 //! * No file has more than 500 lines.
 //! * No conversion between numbers and bytes in network byte order outside of `wire`.
 //!

@@ -9,7 +9,8 @@ pub(crate) struct Import {
     pub(crate) alias: String,
 }
 
-/// Divides a text into its `use` declarations, each with the groups in braces expanded, and the rest.
+/// Divides a text into its `use` declarations, each with the groups in braces expanded, and the
+/// rest.
 pub(crate) fn imports(code: &str) -> (Vec<Import>, String) {
     let (mut imports, mut rest) = (Vec::new(), String::new());
     let mut lines = code.lines();

@@ -214,8 +214,8 @@ fn every_case_has_its_answer() {
                 sa = world.responder();
             }
             if answer != expected {
-                let told = answer.map(|(status, records)| format!("{status:#06x} {records}"));
-                wrong.push(format!("{}\n    key {key}: {told:?}", case.line));
+                let text = answer.map(|(status, records)| format!("{status:#06x} {records}"));
+                wrong.push(format!("{}\n    key {key}: {text:?}", case.line));
             }
         }
         assert_eq!(ask(&world, &mut sa, &request, WRONG_KEY), None, "{}", case.line);

@@ -1,5 +1,5 @@
-//! Records that clients write, with the whole daemon on a simulated fabric: reports, trees of joined
-//! groups, and the state after a restart.
+//! Records that clients write, with the whole daemon on a simulated fabric: reports, trees of
+//! joined groups, and the state after a restart.
 
 use super::*;
 

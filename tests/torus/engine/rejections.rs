@@ -144,11 +144,11 @@ fn changes_since_the_last_success_are_reported() {
     let before = Subnet::of(&shape).route(&shape.torus_conf()).unwrap();
     let broken = Shape { missing_switches: vec![[3, 3, 0]], ..shape.clone() };
     let after = Subnet::of(&broken).route_after(&shape.torus_conf(), Some(&before)).unwrap();
-    let told = |wanted: &str| after.notes.iter().filter(|note| note.text.contains(wanted)).count();
-    assert_eq!(told("lost torus switch 3,3,0"), 1);
-    assert_eq!(told("no longer cabled"), 4);
-    assert_eq!(told("missing torus switch at 3,3,0"), 1);
-    assert_eq!(told("too many"), 0);
+    let count = |wanted: &str| after.notes.iter().filter(|note| note.text.contains(wanted)).count();
+    assert_eq!(count("lost torus switch 3,3,0"), 1);
+    assert_eq!(count("no longer cabled"), 4);
+    assert_eq!(count("missing torus switch at 3,3,0"), 1);
+    assert_eq!(count("too many"), 0);
     let short = format!("{}max_changes 1\n", shape.torus_conf());
     let after = Subnet::of(&broken).route_after(&short, Some(&before)).unwrap();
     assert_eq!(after.notes.iter().filter(|note| note.text.contains("too many")).count(), 1);

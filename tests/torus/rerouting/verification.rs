@@ -89,6 +89,26 @@ fn assert_same_plan(one: &Plan, two: &Plan) {
     assert_eq!(one.notes, two.notes);
 }
 
+/// Overwrites `count` forwarding table entries from each (switch, LID) with a port, and all SL to VL
+/// mappings of a node with a VL. Indexes wrap around; port 15 stands for no path.
+fn corrupt(plan: &mut Plan, entries: &[(usize, usize, u8, usize)], vls: Option<(usize, u8)>) {
+    let mut routing = (*plan.routing).clone();
+    for &(switch, lid, port, count) in entries {
+        let switch = switch % routing.lfts.len();
+        let table = &mut Arc::make_mut(&mut routing.lfts[switch]).0;
+        let first = lid % plan.lids.max().index();
+        let port = if port == 15 { 0xFF } else { port };
+        table.iter_mut().skip(first).take(count).for_each(|entry| *entry = port);
+    }
+    plan.routing = Arc::new(routing);
+    if let Some((node, vl)) = vls {
+        let node = node % plan.qos.sl_to_vl.len();
+        for (_, _, map) in &mut plan.qos.sl_to_vl[node] {
+            *map = SlToVl::new([vl; 16]);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
 
@@ -97,22 +117,22 @@ proptest! {
         shape in shapes(),
         events in prop::collection::vec(events(3), 1..8),
     ) {
-        let mut ward = FailingTorus::new(&shape);
-        let (mut ground, mut memory) = VerifiedPlan::first(&ward.whole);
+        let mut torus = FailingTorus::new(&shape);
+        let (mut previous, mut memory) = VerifiedPlan::first(&torus.whole);
         for event in events {
-            ward.happen(&event);
-            let subnet = ward.subnet();
+            torus.happen(&event);
+            let subnet = torus.subnet();
             let groups = groups(&subnet.fabric);
             let (updated, difference) =
-                subnet.with_input(&memory, &groups, |input| update(input, &ground.basis));
+                subnet.with_input(&memory, &groups, |input| update(input, &previous.basis));
             let scratch = subnet.with_input(&memory, &groups, compute);
             prop_assert_eq!(updated.is_ok(), scratch.is_ok());
             let (Ok(updated), Ok(scratch)) = (updated, scratch) else { continue };
             // The events missed since the last success differ from pass to pass.
             let whole = verify(&subnet.fabric, updated.plan.clone(), &Checks::new(true));
-            if let Some(difference) = difference.as_ref().filter(|_| ground.proof.is_some()) {
+            if let Some(difference) = difference.as_ref().filter(|_| previous.proof.is_some()) {
                 let plan = updated.plan.clone();
-                let changes = ground.verdict_of(&subnet.fabric, plan, difference);
+                let changes = previous.verdict_of(&subnet.fabric, plan, difference);
                 assert_same_verdict(&changes, &whole);
             }
             let notes = scratch.plan.notes.clone();
@@ -120,7 +140,7 @@ proptest! {
             prop_assert_eq!(&updated.memory, &scratch.memory);
             let next = VerifiedPlan::new(&subnet, &memory, updated);
             memory = scratch.memory;
-            ground = next;
+            previous = next;
         }
     }
 
@@ -131,15 +151,15 @@ proptest! {
         corrupt in prop::collection::vec((any::<usize>(), any::<usize>(), 0u8..12), 1..4),
     ) {
         let checks = Checks::new(true);
-        let mut ward = FailingTorus::new(&shape);
-        let (mut foundation, mut memory) = (None, Memory::default());
-        for (event, is_laid_anew) in std::iter::once((Vec::new(), false)).chain(events) {
-            ward.happen(&event);
-            let subnet = ward.subnet();
+        let mut torus = FailingTorus::new(&shape);
+        let (mut baseline, mut memory) = (None, Memory::default());
+        for (event, is_recomputed) in std::iter::once((Vec::new(), false)).chain(events) {
+            torus.happen(&event);
+            let subnet = torus.subnet();
             let groups = groups(&subnet.fabric);
             let scratch = subnet.with_input(&memory, &groups, compute);
             let judged = subnet.with_input(&memory, &groups, |input| {
-                plan_and_verify(input, foundation.as_ref(), &checks)
+                plan_and_verify(input, baseline.as_ref(), &checks)
             });
             prop_assert_eq!(judged.is_ok(), scratch.is_ok());
             let (Ok(judged), Ok(scratch)) = (judged, scratch) else { continue };
@@ -151,10 +171,10 @@ proptest! {
             assert_same_verdict(&judged.verdict, &whole);
             let remains = judged.pending_baseline.expect("a clean plan");
             let inputs = inputs(&subnet, &memory);
-            let laid = match is_laid_anew {
+            let next = match is_recomputed {
                 false => remains.complete(inputs, &checks),
                 true => subnet.with_input(&memory, &groups, |input| {
-                    VerifiedBaseline::compute(input, inputs, &checks, foundation.as_ref()).unwrap()
+                    VerifiedBaseline::compute(input, inputs, &checks, baseline.as_ref()).unwrap()
                 }),
             };
             // Leftovers of a clean plan do not let a faulty one pass.
@@ -167,8 +187,8 @@ proptest! {
             }
             plan.routing = Arc::new(routing);
             let whole = verify(&subnet.fabric, plan.clone(), &checks);
-            assert_same_verdict(&laid.verify(&subnet.fabric, plan, &checks), &whole);
-            (foundation, memory) = (Some(laid), judged.memory);
+            assert_same_verdict(&next.verify(&subnet.fabric, plan, &checks), &whole);
+            (baseline, memory) = (Some(next), judged.memory);
         }
     }
 
@@ -180,30 +200,16 @@ proptest! {
         vls in prop::option::weighted(0.2, (any::<usize>(), 0u8..16)),
         port in prop::option::weighted(0.3, (any::<usize>(), 0u8..12)),
     ) {
-        let mut ward = FailingTorus::new(&shape);
-        let (ground, memory) = VerifiedPlan::first(&ward.whole);
-        cable.into_iter().for_each(|pick| ward.toggle(Part::Cable, pick));
-        let subnet = ward.subnet();
+        let mut torus = FailingTorus::new(&shape);
+        let (previous, memory) = VerifiedPlan::first(&torus.whole);
+        cable.into_iter().for_each(|pick| torus.toggle(Part::Cable, pick));
+        let subnet = torus.subnet();
         let groups = groups(&subnet.fabric);
         let (updated, difference) =
-            subnet.with_input(&memory, &groups, |input| update(input, &ground.basis));
+            subnet.with_input(&memory, &groups, |input| update(input, &previous.basis));
         let (Ok(updated), Some(difference)) = (updated, difference) else { return Ok(()) };
         let mut plan = updated.plan;
-        let mut routing = (*plan.routing).clone();
-        for (switch, lid, port, count) in entries {
-            let switch = switch % routing.lfts.len();
-            let table = &mut Arc::make_mut(&mut routing.lfts[switch]).0;
-            let first = lid % plan.lids.max().index();
-            let port = if port == 15 { 0xFF } else { port };
-            table.iter_mut().skip(first).take(count).for_each(|entry| *entry = port);
-        }
-        plan.routing = Arc::new(routing);
-        if let Some((node, vl)) = vls {
-            let node = node % plan.qos.sl_to_vl.len();
-            for (_, _, map) in &mut plan.qos.sl_to_vl[node] {
-                *map = SlToVl::new([vl; 16]);
-            }
-        }
+        corrupt(&mut plan, &entries, vls);
         if let Some((entry, port)) = port {
             let tables = &mut Arc::make_mut(&mut plan.multicast).by_switch;
             let count = tables.iter().flatten().count();
@@ -211,7 +217,7 @@ proptest! {
             all.nth(entry % count).unwrap().1.insert(port);
         }
         let whole = verify(&subnet.fabric, plan.clone(), &Checks::new(true));
-        assert_same_verdict(&ground.verdict_of(&subnet.fabric, plan, &difference), &whole);
+        assert_same_verdict(&previous.verdict_of(&subnet.fabric, plan, &difference), &whole);
     }
 }
 
@@ -226,41 +232,27 @@ proptest! {
         vls in prop::option::weighted(0.2, (any::<usize>(), 0u8..16)),
     ) {
         let checks = Checks::new(true);
-        let mut ward = FailingTorus::new(&shape);
-        let (mut foundation, mut memory) = (None, Memory::default());
+        let mut torus = FailingTorus::new(&shape);
+        let (mut baseline, mut memory) = (None, Memory::default());
         let events = picks.iter().map(|&pick| vec![(Part::Switch, pick)]);
         for event in std::iter::once(Vec::new()).chain(events.clone()).chain(events.rev()) {
-            ward.happen(&event);
-            let subnet = ward.subnet();
+            torus.happen(&event);
+            let subnet = torus.subnet();
             let groups = groups(&subnet.fabric);
             let judged = subnet.with_input(&memory, &groups, |input| {
-                plan_and_verify(input, foundation.as_ref(), &checks)
+                plan_and_verify(input, baseline.as_ref(), &checks)
             });
             let Ok(judged) = judged else { continue };
             let verified = judged.verdict.expect("a clean plan");
             let mut plan = (**verified.plan()).clone();
-            let mut routing = (*plan.routing).clone();
-            for &(switch, lid, port, count) in &entries {
-                let switch = switch % routing.lfts.len();
-                let table = &mut Arc::make_mut(&mut routing.lfts[switch]).0;
-                let first = lid % plan.lids.max().index();
-                let port = if port == 15 { 0xFF } else { port };
-                table.iter_mut().skip(first).take(count).for_each(|entry| *entry = port);
-            }
-            plan.routing = Arc::new(routing);
-            if let Some((node, vl)) = vls {
-                let node = node % plan.qos.sl_to_vl.len();
-                for (_, _, map) in &mut plan.qos.sl_to_vl[node] {
-                    *map = SlToVl::new([vl; 16]);
-                }
-            }
+            corrupt(&mut plan, &entries, vls);
             let whole = verify(&subnet.fabric, plan.clone(), &checks);
-            if let Some(foundation) = &foundation {
-                let foundation: &VerifiedBaseline = foundation;
-                assert_same_verdict(&foundation.verify(&subnet.fabric, plan, &checks), &whole);
+            if let Some(baseline) = &baseline {
+                let baseline: &VerifiedBaseline = baseline;
+                assert_same_verdict(&baseline.verify(&subnet.fabric, plan, &checks), &whole);
             }
             let remains = judged.pending_baseline.expect("a clean plan");
-            (foundation, memory) =
+            (baseline, memory) =
                 (Some(remains.complete(inputs(&subnet, &memory), &checks)), judged.memory);
         }
     }
@@ -270,44 +262,48 @@ proptest! {
 #[test]
 fn single_links_need_no_full_verification() {
     let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 4]) };
-    let mut ward = FailingTorus::new(&shape);
-    let (ground, memory) = VerifiedPlan::first(&ward.whole);
-    for cable in (0..ward.healthy.topology.cables.len()).step_by(7) {
-        let ends = ward.healthy.topology.cables[cable];
-        if ends.iter().any(|(node, _)| !ward.switches.contains(node)) {
+    let mut torus = FailingTorus::new(&shape);
+    let (previous, memory) = VerifiedPlan::first(&torus.whole);
+    for cable in (0..torus.healthy.topology.cables.len()).step_by(7) {
+        let ends = torus.healthy.topology.cables[cable];
+        if ends.iter().any(|(node, _)| !torus.switches.contains(node)) {
             continue;
         }
-        ward.toggle(Part::Cable, cable);
-        let subnet = ward.subnet();
+        torus.toggle(Part::Cable, cable);
+        let subnet = torus.subnet();
         let groups = groups(&subnet.fabric);
         let (updated, difference) =
-            subnet.with_input(&memory, &groups, |input| update(input, &ground.basis));
+            subnet.with_input(&memory, &groups, |input| update(input, &previous.basis));
         let plan = updated.unwrap().plan;
-        let verified = ground.verdict_of(&subnet.fabric, plan, &difference.unwrap()).unwrap();
+        let verified = previous.verdict_of(&subnet.fabric, plan, &difference.unwrap()).unwrap();
         assert_eq!(verified.summary().extent, Extent::Incremental, "cable {cable}");
-        ward.toggle(Part::Cable, cable);
+        torus.toggle(Part::Cable, cable);
     }
 }
 
 /// The extent of verification for each plan of a sequence of events, and the final torus. With
 /// `anew` the baseline is recomputed after each event.
-fn looks(shape: &Shape, events: &[Vec<(Part, usize)>], anew: bool) -> (Vec<Extent>, FailingTorus) {
-    let (checks, mut ward) = (Checks::new(true), FailingTorus::new(shape));
-    let (mut foundation, mut memory): (Option<VerifiedBaseline>, _) = (None, Memory::default());
-    let mut looks = Vec::new();
+fn extents(
+    shape: &Shape,
+    events: &[Vec<(Part, usize)>],
+    anew: bool,
+) -> (Vec<Extent>, FailingTorus) {
+    let (checks, mut torus) = (Checks::new(true), FailingTorus::new(shape));
+    let (mut baseline, mut memory): (Option<VerifiedBaseline>, _) = (None, Memory::default());
+    let mut extents = Vec::new();
     for event in std::iter::once(&Vec::new()).chain(events) {
-        ward.happen(event);
-        let subnet = ward.subnet();
+        torus.happen(event);
+        let subnet = torus.subnet();
         let groups = groups(&subnet.fabric);
         let judged = subnet.with_input(&memory, &groups, |input| {
-            plan_and_verify(input, foundation.as_ref(), &checks)
+            plan_and_verify(input, baseline.as_ref(), &checks)
         });
         let judged = judged.expect("it is routed");
         let verified = judged.verdict.expect("a clean plan");
-        looks.push(verified.summary().extent);
+        extents.push(verified.summary().extent);
         let remains = judged.pending_baseline.expect("a clean plan");
         let inputs = inputs(&subnet, &memory);
-        foundation = match foundation.filter(|_| anew) {
+        baseline = match baseline.filter(|_| anew) {
             None => Some(remains.complete(inputs, &checks)),
             Some(last) => subnet.with_input(&memory, &groups, |input| {
                 VerifiedBaseline::compute(input, inputs, &checks, Some(&last))
@@ -315,21 +311,21 @@ fn looks(shape: &Shape, events: &[Vec<(Part, usize)>], anew: bool) -> (Vec<Exten
         };
         memory = judged.memory;
     }
-    (looks, ward)
+    (extents, torus)
 }
 
-fn assert_only_the_first_is_whole(looks: &[Extent]) {
-    assert_eq!(looks[0], Extent::Full);
-    let whole = looks.iter().filter(|&&extent| extent == Extent::Full).count();
-    assert_eq!(whole, 1, "{looks:?}");
+fn assert_only_the_first_is_full(extents: &[Extent]) {
+    assert_eq!(extents[0], Extent::Full);
+    let whole = extents.iter().filter(|&&extent| extent == Extent::Full).count();
+    assert_eq!(whole, 1, "{extents:?}");
 }
 
 /// Some links between switches, one after the other.
 fn cables(shape: &Shape) -> Vec<Vec<(Part, usize)>> {
-    let ward = FailingTorus::new(shape);
-    let cables = &ward.healthy.topology.cables;
+    let torus = FailingTorus::new(shape);
+    let cables = &torus.healthy.topology.cables;
     let is_inside =
-        |&cable: &usize| cables[cable].iter().all(|(node, _)| ward.switches.contains(node));
+        |&cable: &usize| cables[cable].iter().all(|(node, _)| torus.switches.contains(node));
     let inside = (0..cables.len()).step_by(23).filter(is_inside);
     inside.take(8).map(|cable| vec![(Part::Cable, cable)]).collect()
 }
@@ -338,7 +334,7 @@ fn cables(shape: &Shape) -> Vec<Vec<(Part, usize)>> {
 fn links_lost_in_a_row_need_no_full_verification() {
     let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 4]) };
     for anew in [false, true] {
-        assert_only_the_first_is_whole(&looks(&shape, &cables(&shape), anew).0);
+        assert_only_the_first_is_full(&extents(&shape, &cables(&shape), anew).0);
     }
 }
 
@@ -350,9 +346,9 @@ fn repaired_links_of_a_bundle_need_no_full_verification() {
     let lost = cables(&shape);
     for anew in [false, true] {
         let events: Vec<_> = lost.iter().chain(&lost).cloned().collect();
-        let (looks, ward) = looks(&shape, &events, anew);
-        assert_only_the_first_is_whole(&looks);
-        assert!(ward.lost.1.is_empty());
+        let (extents, torus) = extents(&shape, &events, anew);
+        assert_only_the_first_is_full(&extents);
+        assert!(torus.lost.1.is_empty());
     }
 }
 
@@ -365,9 +361,9 @@ fn switches_lost_and_repaired_need_no_full_verification() {
         for pair in switches.chunks_exact(2) {
             for order in [[0, 0, 1, 1], [0, 0, 0, 0]] {
                 let events = order.map(|number| vec![(Part::Switch, pair[number])]);
-                let (looks, ward) = looks(&shape, &events, true);
-                assert_only_the_first_is_whole(&looks);
-                assert!(ward.lost.0.is_empty());
+                let (extents, torus) = extents(&shape, &events, true);
+                assert_only_the_first_is_full(&extents);
+                assert!(torus.lost.0.is_empty());
             }
         }
     }
@@ -380,8 +376,8 @@ fn switches_that_come_back_need_no_full_verification() {
     let shape = Shape { hosts: 2, ..Shape::torus([5, 4, 3]) };
     let named = [0, 1, 3, 9, 12];
     for switch in (0..5 * 4 * 3).filter(|switch| !named.contains(switch)).step_by(2) {
-        let (looks, _) = looks(&shape, &vec![vec![(Part::Switch, switch)]; 2], true);
-        assert_ne!(looks[2], Extent::Full, "{switch}: {looks:?}");
+        let (extents, _) = extents(&shape, &vec![vec![(Part::Switch, switch)]; 2], true);
+        assert_ne!(extents[2], Extent::Full, "{switch}: {extents:?}");
     }
 }
 
@@ -393,9 +389,9 @@ fn repaired_links_need_no_full_verification() {
     for pair in lost.chunks_exact(2) {
         for order in [[0, 1, 0, 1], [0, 1, 1, 0]] {
             let events = order.map(|number| pair[number].clone());
-            let (looks, ward) = looks(&shape, &events, true);
-            assert_only_the_first_is_whole(&looks);
-            assert!(ward.lost.1.is_empty());
+            let (extents, torus) = extents(&shape, &events, true);
+            assert_only_the_first_is_full(&extents);
+            assert!(torus.lost.1.is_empty());
         }
     }
 }
@@ -406,8 +402,8 @@ fn hosts_lost_and_repaired_need_no_full_verification() {
         let shape = Shape { hosts, parallel, ..Shape::torus([5, 4, 3]) };
         let picks = [7, 8, 40, 8, 3, 7, 40, 3, 1];
         let events: Vec<_> = picks.iter().map(|&pick| vec![(Part::Host, pick)]).collect();
-        let (looks, ward) = looks(&shape, &events, parallel == 2);
-        assert_only_the_first_is_whole(&looks);
-        assert_eq!(ward.lost.0.len(), 1);
+        let (extents, torus) = extents(&shape, &events, parallel == 2);
+        assert_only_the_first_is_full(&extents);
+        assert_eq!(torus.lost.0.len(), 1);
     }
 }

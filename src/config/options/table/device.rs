@@ -3,15 +3,15 @@
 macro_rules! device {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Device attributes";
-        /// Bind to the local port with this GUID; 0 selects the first port that is ACTIVE, else INIT,
-        /// else has a link.
+        /// Bind to the local port with this GUID; 0 selects the first port that is ACTIVE, else
+        /// INIT, else has a link.
         guid: Guid = Guid(0), restart, implemented;
         /// M_Key that ports require for changes of their PortInfo; 0 is no protection.
         m_key: u64 = 0, restart, implemented, hex(16);
         /// Lease period of the M_Key in seconds, 0 to 65535; with 0 it never expires.
         m_key_lease_period: u16 = 0, reload, implemented;
-        /// M_KeyProtectBits, 0 to 3: the part of PortInfo that ports hide from requesters without the
-        /// M_Key.
+        /// M_KeyProtectBits, 0 to 3: the part of PortInfo that ports hide from requesters without
+        /// the M_Key.
         m_key_protection_level: u8 = 0, reload, implemented, range(0, 3);
         /// Look up the M_Keys of unknown ports in the file guid2mkey; FALSE always uses m_key.
         m_key_lookup: bool = true, reload, ignored;
@@ -30,7 +30,8 @@ macro_rules! device {
         /// Lifetime n of a packet in a switch, 0 to 0x1f: 4.096 us * 2^n; 0x14 and above is
         /// unlimited.
         packet_life_time: u8 = 0x12, reload, implemented, hex(2).range(0, 31);
-        /// Number of packets that a VL of a switch port drops in a row before it is stalled, 0 to 7.
+        /// Number of packets that a VL of a switch port drops in a row before it is stalled,
+        /// 0 to 7.
         vl_stall_count: u8 = 7, reload, implemented, hex(2).range(0, 7);
         /// As vl_stall_count, for switch ports connected to a channel adapter or router.
         leaf_vl_stall_count: u8 = 7, reload, implemented, hex(2).range(0, 7);
@@ -42,8 +43,8 @@ macro_rules! device {
         /// Limit of operational VLs as a code, 0 to 5: 1: VL0, 2: VL0-1, 3: VL0-3, 4: VL0-7,
         /// 5: VL0-14; 0 does not change the ports.
         max_op_vls: u8 = 5, reload, implemented, range(0, 5);
-        /// LinkSpeedEnabled of switch ports, 0 to 15: bit 0: 2.5, bit 1: 5, bit 2: 10 Gb/s per lane;
-        /// 0 does not change it, 15 enables all supported speeds.
+        /// LinkSpeedEnabled of switch ports, 0 to 15: bit 0: 2.5, bit 1: 5, bit 2: 10 Gb/s per
+        /// lane; 0 does not change it, 15 enables all supported speeds.
         force_link_speed: u8 = 15, reload, implemented, range(0, 15);
         /// LinkSpeedExtEnabled, 0 to 31: bit 0: 14.0625, bit 1: 25.78125, bit 2: 53.125 Gb/s per
         /// lane; 0 does not change it, 30 disables extended speeds, 31 enables all supported ones.
@@ -54,7 +55,8 @@ macro_rules! device {
         /// FDR10, Mellanox's 10 Gb/s per lane with 64b/66b coding: 0: do not change it, 1: enable
         /// it where supported, 2: disable it where supported.
         fdr10: u8 = 1, reload, ignored, range(0, 2);
-        /// SubnetTimeout n of all ports, 0 to 31: a packet crosses the subnet within 4.096 us * 2^n.
+        /// SubnetTimeout n of all ports, 0 to 31: a packet crosses the subnet within
+        /// 4.096 us * 2^n.
         subnet_timeout: u8 = 18, reload, implemented, range(0, 31);
         /// Number of local physical errors at which a port sends trap 129, 0 to 15.
         local_phy_errors_threshold: u8 = 8, reload, implemented, hex(2).range(0, 15);

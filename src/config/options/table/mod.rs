@@ -5,8 +5,9 @@
 //! key is `implemented` or checked and `ignored`, and limits or number base. The documentation of
 //! the row is its help in the template, the manual page and on the struct.
 //!
-//! Each file of this module has the rows of some sections, one macro for a section. `chain!` appends
-//! the rows of all sections and passes them to `options!`, which makes [`Options`] and [`TABLE`].
+//! Each file of this module has the rows of some sections, one macro for a section. `chain!`
+//! appends the rows of all sections and passes them to `options!`, which makes [`Options`] and
+//! [`TABLE`].
 
 mod device;
 mod operation;

@@ -38,20 +38,21 @@ macro_rules! timing {
         section "Timing and threads";
         /// Limit of SMPs in flight; 0 is no limit.
         max_wire_smps: u32 = 4, reload, implemented, range(0, 0x7fff_ffff);
-        /// Limit of SMPs in flight while earlier ones are overdue; values up to max_wire_smps disable
-        /// it.
+        /// Limit of SMPs in flight while earlier ones are overdue; values up to max_wire_smps
+        /// disable it.
         max_wire_smps2: u32 = 4, reload, ignored, range(0, 0x7fff_ffff);
         /// Time in microseconds after which an SMP is overdue for max_wire_smps2.
         max_smps_timeout: u32 = 600_000, reload, ignored;
-        /// Time in milliseconds to wait for a response before the request is sent again, at least 1.
+        /// Time in milliseconds to wait for a response before the request is sent again,
+        /// at least 1.
         transaction_timeout: u32 = 200, restart, implemented, range(1, 0xffff_ffff);
         /// Number of retries of an unanswered request.
         transaction_retries: u32 = 3, restart, implemented;
-        /// Time in milliseconds to wait for responses to requests that take devices longer (optimized
-        /// SL to VL mapping tables).
+        /// Time in milliseconds to wait for responses to requests that take devices longer
+        /// (optimized SL to VL mapping tables).
         long_transaction_timeout: u32 = 500, restart, ignored;
-        /// Time in milliseconds after which a queued SA request is dropped; values above 2000 act as
-        /// 2000, 0 is no limit.
+        /// Time in milliseconds after which a queued SA request is dropped; values above 2000 act
+        /// as 2000, 0 is no limit.
         max_msg_fifo_timeout: u32 = 10_000, reload, implemented;
         /// Answer SA requests from a single thread.
         single_thread: bool = false, restart, ignored;

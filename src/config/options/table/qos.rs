@@ -11,11 +11,11 @@ macro_rules! qos {
         suppress_sl2vl_mad_status_errors: bool = false, reload, implemented;
         /// Limit of virtual lanes, 0 to 15; 0 uses the default of the port type.
         qos_max_vls: u32 = 0, reload, implemented, range(0, 15);
-        /// Limit of high priority in units of 4096 bytes, 0 to 255 (unlimited); -1 uses the default of the
-        /// port type.
+        /// Limit of high priority in units of 4096 bytes, 0 to 255 (unlimited); -1 uses the default
+        /// of the port type.
         qos_high_limit: i32 = -1, reload, implemented, range(-1, 255);
-        /// High-priority VL arbitration table: VL:weight pairs, separated by commas; VLs are 0 to 14,
-        /// weights 0 to 255 units of 64 bytes.
+        /// High-priority VL arbitration table: VL:weight pairs, separated by commas; VLs are 0 to
+        /// 14, weights 0 to 255 units of 64 bytes.
         qos_vlarb_high: Option<String> = None, reload, implemented;
         /// Low-priority VL arbitration table, as qos_vlarb_high.
         qos_vlarb_low: Option<String> = None, reload, implemented;

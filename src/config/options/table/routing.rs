@@ -71,14 +71,14 @@ macro_rules! routers {
         rtr_pr_flow_label: u32 = 0, reload, implemented, hex(5).range(0, 0xf_ffff);
         /// Traffic class of paths to other subnets, 0 to 255.
         rtr_pr_tclass: u8 = 0, reload, implemented;
-        /// Service level of paths to other subnets, 0 to 15; 255 uses that of other paths. torus-2QoS
-        /// uses its highest bit only.
+        /// Service level of paths to other subnets, 0 to 15; 255 uses that of other paths.
+        /// torus-2QoS uses its highest bit only.
         rtr_pr_sl: u8 = RTR_PR_INHERIT, reload, implemented, range(0, 15).or(255, OTHER_PATHS);
-        /// Largest MTU of paths to other subnets as a code, 1 to 5: 1: 256, 2: 512, 3: 1024, 4: 2048,
-        /// 5: 4096 bytes; 255 uses that of the path to the router.
+        /// Largest MTU of paths to other subnets as a code, 1 to 5: 1: 256, 2: 512, 3: 1024,
+        /// 4: 2048, 5: 4096 bytes; 255 uses that of the path to the router.
         rtr_pr_mtu: u8 = RTR_PR_INHERIT, reload, implemented, range(1, 5).or(255, ROUTER_PATH);
-        /// Largest rate of paths to other subnets as a code, 2 to 24 (3: 10, 7: 40, 16: 100 Gb/s …);
-        /// 255 uses that of the path to the router.
+        /// Largest rate of paths to other subnets as a code, 2 to 24 (3: 10, 7: 40, 16: 100
+        /// Gb/s …); 255 uses that of the path to the router.
         rtr_pr_rate: u8 = RTR_PR_INHERIT, reload, implemented, range(2, 24).or(255, ROUTER_PATH);
         /// Let IPv6 solicited-node multicast groups share MLIDs.
         consolidate_ipv6_snm_req: bool = false, reload, implemented;

@@ -54,8 +54,8 @@ pub mod flags {
 }
 
 /// Logs a major event: a message without module name, with flag 0x80, which also goes to syslog
-/// and standard output. Used for lines that OpenSM prints as well: "SUBNET UP" after the first sweep as
-/// master, "Entering MASTER state", "Errors during initialization", "SM port is down",
+/// and standard output. Used for lines that OpenSM prints as well: "SUBNET UP" after the first
+/// sweep as master, "Entering MASTER state", "Errors during initialization", "SM port is down",
 /// "Exiting SM" …
 #[macro_export]
 macro_rules! log_major {
@@ -95,8 +95,8 @@ pub struct LogConfig {
     pub max_size: u64,
     /// Prefix of every message.
     pub prefix: Option<String>,
-    /// Send major events to syslog and standard output. Otherwise they are log lines only, enabled by
-    /// [`flags::SYS`]. A reload does not change this.
+    /// Send major events to syslog and standard output. Otherwise they are log lines only, enabled
+    /// by [`flags::SYS`]. A reload does not change this.
     pub announce: bool,
 }
 

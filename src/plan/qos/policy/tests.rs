@@ -42,9 +42,9 @@ fn the_first_matching_rule_applies() {
          qos-level-name: two\nend-qos-match-rule\nend-qos-match-rules\nqos-ulps\nsdp : 3\n\
          any, pkey 0x8005 : 4\nend-qos-ulps"
     ));
-    let told: Vec<_> = notes.iter().map(|note| note.to_string()).collect();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("0x0005"), "{told:?}");
+    let texts: Vec<_> = notes.iter().map(|note| note.to_string()).collect();
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    assert!(texts[0].contains("0x0005"), "{texts:?}");
     let sl = |asked: QosQuery| policy.level(&asked).map(|level| level.sl);
     let base = asked(hosts[0], hosts[1]);
     assert_eq!(sl(base), Some(Sl(2)), "no class is said, so rule 1 does not match");
@@ -69,11 +69,11 @@ fn names_absent_from_the_fabric_are_noted() {
          end-port-group\nport-group\nname: routers\nnode-type: ROUTER\nend-port-group\n\
          end-port-groups\nqos-ulps\nipoib, pkey 0x1-0x3 : 1\nipoib : 1\nend-qos-ulps",
     );
-    let told: Vec<_> = notes.iter().map(|note| note.to_string()).collect();
+    let texts: Vec<_> = notes.iter().map(|note| note.to_string()).collect();
     let wanted = ["no partition Part1", "matches nobody/P1", "routers", "0x0001 to 0x0003"];
-    assert_eq!(told.len(), wanted.len(), "{told:?}");
-    for (told, wanted) in told.iter().zip(wanted) {
-        assert!(told.contains(wanted), "{told} {wanted}");
+    assert_eq!(texts.len(), wanted.len(), "{texts:?}");
+    for (text, wanted) in texts.iter().zip(wanted) {
+        assert!(text.contains(wanted), "{text} {wanted}");
     }
 }
 

@@ -127,7 +127,7 @@ fn mapping(fabric: &Fabric, plan: &Plan, input: u8, output: PortId) -> String {
     row.2.vls()[..8].iter().map(|vl| format!("{vl:x}")).collect()
 }
 
-fn told(low: &str, high: &str, limit: u8) -> (String, String, u8) {
+fn expected(low: &str, high: &str, limit: u8) -> (String, String, u8) {
     (low.to_owned(), high.to_owned(), limit)
 }
 
@@ -142,15 +142,15 @@ fn arbitration_is_that_of_the_first_scope_for_a_port() {
         "",
     );
     let of = |port| arbitration(&plan, port);
-    assert_eq!(of(host(&fabric, 0)), told("2:9", "0:255,1:127", 10));
-    assert_eq!(of(switch(&fabric, 0, 1)), told("2:9", "0:255,1:127", 10), "across");
+    assert_eq!(of(host(&fabric, 0)), expected("2:9", "0:255,1:127", 10));
+    assert_eq!(of(switch(&fabric, 0, 1)), expected("2:9", "0:255,1:127", 10), "across");
     assert_eq!(
         of(switch(&fabric, 0, 2)),
-        told("7:7", "0:1", 3),
+        expected("7:7", "0:1", 3),
         "what is not said is the options'"
     );
-    assert_eq!(of(host(&fabric, 1)), told("7:7", "0:1", 3));
-    assert_eq!(of(switch(&fabric, 1, 1)), told("1:1", "0:1", 3), "no scope is for it");
+    assert_eq!(of(host(&fabric, 1)), expected("7:7", "0:1", 3));
+    assert_eq!(of(switch(&fabric, 1, 1)), expected("1:1", "0:1", 3), "no scope is for it");
     assert_eq!(plan.notes, []);
 }
 
@@ -219,11 +219,11 @@ fn tables_are_limited_to_port_capabilities() {
         &format!("sl2vl-scope\ngroup: {all}\nsl2vl-table: 7,6,5,4,3,15\nend-sl2vl-scope\n"),
     );
     let of = |port| arbitration(&plan, port);
-    assert_eq!(of(switch(&fabric, 0, 1)), told("1:1", "0:1,1:2,2:3,3:4,6:5", 9));
-    assert_eq!(of(switch(&fabric, 2, 1)), told("1:1", "0:1,1:2,2:3,3:4", 9));
-    assert_eq!(of(switch(&fabric, 2, 2)), told("1:1", "0:1,1:2,0:3,1:4", 9), "to one with two");
-    assert_eq!(of(switch(&fabric, 3, 1)), told("1:1", "0:1,1:2", 9));
-    assert_eq!(of(host(&fabric, 1)), told("", "", 0));
+    assert_eq!(of(switch(&fabric, 0, 1)), expected("1:1", "0:1,1:2,2:3,3:4,6:5", 9));
+    assert_eq!(of(switch(&fabric, 2, 1)), expected("1:1", "0:1,1:2,2:3,3:4", 9));
+    assert_eq!(of(switch(&fabric, 2, 2)), expected("1:1", "0:1,1:2,0:3,1:4", 9), "to one with two");
+    assert_eq!(of(switch(&fabric, 3, 1)), expected("1:1", "0:1,1:2", 9));
+    assert_eq!(of(host(&fabric, 1)), expected("", "", 0));
     assert_eq!(mapping(&fabric, &plan, 0, switch(&fabric, 0, 1)), "76543f00");
     assert_eq!(mapping(&fabric, &plan, 0, switch(&fabric, 2, 1)), "32103f00");
     assert_eq!(mapping(&fabric, &plan, 0, switch(&fabric, 3, 1)), "10101f00");

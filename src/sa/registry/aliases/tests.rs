@@ -117,8 +117,8 @@ fn only_changes_are_counted() {
 }
 
 proptest! {
-    /// After any requests, a GUID has one entry, entry 0 of block 0 is the port's own GUID, and the index
-    /// of ports agrees with the blocks.
+    /// After any requests, a GUID has one entry, entry 0 of block 0 is the port's own GUID, and the
+    /// index of ports agrees with the blocks.
     #[test]
     fn blocks_and_their_index_agree(
         steps in prop::collection::vec(
