@@ -66,7 +66,7 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     }
     match &args.file {
         Some(file) => text += &effect(file, &files, &mut counts)?,
-        None => text += &refused_by_engine(&files, &mut counts),
+        None => text += &scopes_rejected_by_engine(&files, &mut counts),
     }
     text += &format!("{}\n", counts.summary());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -87,7 +87,7 @@ fn word(severity: Severity) -> &'static str {
 }
 
 /// The part of the QoS policy that the first engine rejects on any fabric.
-fn refused_by_engine(files: &ConfigFiles, counts: &mut FindingCounts) -> String {
+fn scopes_rejected_by_engine(files: &ConfigFiles, counts: &mut FindingCounts) -> String {
     let engines = files.options.routing_engine.as_deref().unwrap_or_default();
     let first = engines.split(',').next().unwrap_or_default().trim();
     let policy = files.qos_policy.as_ref().filter(|_| first == torus::NAME);
@@ -99,7 +99,7 @@ fn refused_by_engine(files: &ConfigFiles, counts: &mut FindingCounts) -> String 
         column: scope.at.column,
         severity: Severity::Error,
         message: format!(
-            "all sl2vl-scopes are refused: {first} computes all SL to VL tables itself"
+            "all sl2vl-scopes are rejected: {first} computes all SL to VL tables itself"
         ),
     };
     counts.add(found.severity);

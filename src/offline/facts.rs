@@ -3,7 +3,7 @@
 use super::hops;
 use super::json::*;
 use super::scenario::Scenario;
-use super::trial::{Outcome, Trial};
+use super::trial::{Trial, TrialOutcome};
 use crate::cli::{ExitCode, Failure};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Guid, Lid, Sl};
@@ -32,7 +32,7 @@ pub(super) fn report(
         checks: None,
         worst_link: None,
         hops: Vec::new(),
-        refusals: Vec::new(),
+        engine_errors: Vec::new(),
         faults: Vec::new(),
         notes: scenario.notes.clone(),
         path: None,
@@ -40,16 +40,15 @@ pub(super) fn report(
         what_if: None,
     };
     match &trial.outcome {
-        Outcome::Routed(verified) => add_plan(&mut report, fabric, verified),
-        Outcome::Refused { notes, refusals } => {
+        TrialOutcome::Routed(verified) => add_plan(&mut report, fabric, verified),
+        TrialOutcome::Unrouted { notes, routing_errors } => {
             add_notes(&mut report.notes, notes);
-            let facts = refusals.iter().map(|refusal| RefusalFacts {
-                engine: refusal.engine,
-                notes: refusal.notes.clone(),
-            });
-            report.refusals = facts.collect();
+            let facts = routing_errors
+                .iter()
+                .map(|error| EngineErrors { engine: error.engine, notes: error.notes.clone() });
+            report.engine_errors = facts.collect();
         }
-        Outcome::Faulty(failure) => {
+        TrialOutcome::Faulty(failure) => {
             report.faults = failure.faults.iter().map(ToString::to_string).collect();
             let more = failure.total.saturating_sub(failure.faults.len());
             if more > 0 {

@@ -23,7 +23,7 @@ pub struct Report {
     /// Numbers of paths between hosts by length, ascending.
     pub hops: Vec<HopCount>,
     /// Errors of the engines, if none routed the fabric.
-    pub refusals: Vec<RefusalFacts>,
+    pub engine_errors: Vec<EngineErrors>,
     /// Faults that verification found in the plan.
     pub faults: Vec<String>,
     /// Messages for the operator.
@@ -135,7 +135,7 @@ pub struct HopCount {
 
 /// The failure of an engine to route the fabric.
 #[derive(Serialize, Debug)]
-pub struct RefusalFacts {
+pub struct EngineErrors {
     pub engine: &'static str,
     pub notes: Vec<Note>,
 }
@@ -212,14 +212,14 @@ pub struct WhatIf {
     /// Number of failures after which another engine routes the fabric.
     pub fallback: usize,
     /// Number of failures without a verified plan.
-    pub refused: usize,
-    /// Causes of fallbacks and refusals, most frequent first.
+    pub unrouted: usize,
+    /// Causes of failures with fallback or without a plan, most frequent first.
     pub causes: Vec<Cause>,
     /// Results of all failures.
     pub failures: Vec<FailureFacts>,
 }
 
-/// A cause of fallbacks and refusals.
+/// A cause of failures with fallback or without a plan.
 #[derive(Serialize, Debug)]
 pub struct Cause {
     /// OpenSM's `ERR` number, or `fault` for faults in a plan.
@@ -234,7 +234,7 @@ pub struct Cause {
 #[derive(Serialize, Debug)]
 pub struct FailureFacts {
     /// Failed components.
-    pub components: Vec<Component>,
+    pub components: Vec<FailedComponent>,
     pub result: FailureResult,
     /// Number of end ports that lose their routes, besides those of failed switches and their
     /// hosts.
@@ -252,7 +252,7 @@ pub enum FailureResult {
     /// Routed by another engine.
     Fallback,
     /// Not routed.
-    Refused,
+    Unrouted,
 }
 
 /// A message of an engine, or a fault in the plan.
@@ -265,7 +265,7 @@ pub struct Reason {
 /// A component that can fail.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Component {
+pub enum FailedComponent {
     /// A switch.
     Switch {
         /// Node GUID.

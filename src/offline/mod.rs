@@ -42,7 +42,7 @@ use scenario::Scenario;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use trial::{Outcome, Trial};
+use trial::{Trial, TrialOutcome};
 
 /// Plans the fabric given on the command line, and writes the report to `out`. Returns
 /// [`ExitCode::Fatal`] if there is no verified plan.
@@ -58,7 +58,7 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
     let trial = Trial::run(&scenario, &fabric, None);
     let layout = layout(&scenario, &fabric, &trial);
     let mut report = facts::report(&scenario, &fabric, &trial, layout.as_ref().ok());
-    if let Outcome::Routed(verified) = &trial.outcome {
+    if let TrialOutcome::Routed(verified) = &trial.outcome {
         if let Some([from, to]) = args.path.as_deref() {
             report.path = Some(facts::path(&fabric, verified.plan(), from, to)?);
         }
@@ -80,7 +80,7 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode, Failure> {
 
 /// The layout of the torus, routed or not. The error says why none was discovered.
 fn layout(scenario: &Scenario, fabric: &Fabric, trial: &Trial) -> Result<TorusLayout, String> {
-    if let Outcome::Routed(verified) = &trial.outcome
+    if let TrialOutcome::Routed(verified) = &trial.outcome
         && let Some(torus) = Torus::of(&verified.plan().routing)
     {
         return Ok(TorusLayout::of(torus));

@@ -67,9 +67,9 @@ fn put_engine(out: &mut String, report: &Report) {
         }
         None => put!(out, "engine:      none: the plan failed verification (engines: {asked})"),
     }
-    for refusal in &report.refusals {
-        for note in refusal.notes.iter().filter(|note| note.severity >= Severity::Warning) {
-            put!(out, "  {}: {note}", refusal.engine);
+    for error in &report.engine_errors {
+        for note in error.notes.iter().filter(|note| note.severity >= Severity::Warning) {
+            put!(out, "  {}: {note}", error.engine);
         }
     }
     for fault in &report.faults {
@@ -220,7 +220,7 @@ fn put_what_if(out: &mut String, what_if: &WhatIf) {
         counted(what_if.cables, "cable", "cables"),
         what_if.routed,
         what_if.fallback,
-        what_if.refused
+        what_if.unrouted
     );
     let cutting = what_if.failures.iter().filter(|failure| failure.cut_off > 0).count();
     if cutting > 0 {
@@ -268,10 +268,10 @@ fn components(failure: &FailureFacts) -> String {
     format!("{}{cut}", names.join(" and "))
 }
 
-fn component(component: &Component) -> String {
+fn component(component: &FailedComponent) -> String {
     match component {
-        Component::Switch { guid, description } => format!("switch {guid} \"{description}\""),
-        Component::Cable { ends: [a, b] } => {
+        FailedComponent::Switch { guid, description } => format!("switch {guid} \"{description}\""),
+        FailedComponent::Cable { ends: [a, b] } => {
             let end =
                 |end: &CableEnd| format!("{} \"{}\" port {}", end.guid, end.description, end.port);
             format!("cable {} - {}", end(a), end(b))

@@ -8,6 +8,7 @@ use crate::cli::FabricArgs;
 use crate::cli::Failure;
 use crate::cli::torus_config::TorusConfigArgs;
 use crate::config::options::Options;
+use crate::config::text_file::read_text;
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::Topology;
 use crate::fabric::{Fabric, ibnet};
@@ -19,7 +20,6 @@ use crate::torus_config::{self, DerivedTorus};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
 
 /// Maximum number of findings of one kind listed one by one.
 const MAX_LISTED: usize = 32;
@@ -56,8 +56,7 @@ fn fail(code: ExitCode, text: impl Into<String>) -> Failure {
 fn topology(args: &FabricArgs) -> Result<Topology, Failure> {
     if let Some(file) = &args.file {
         let config = |text: String| fail(ExitCode::Config, text);
-        let text = fs::read_to_string(file)
-            .map_err(|error| config(format!("{}: {error}", Path::display(file))))?;
+        let text = read_text(file).map_err(|error| config(error.to_string()))?;
         return ibnet::parse(file, &text).map_err(|error| config(error.to_string()));
     }
     let usage = |text: String| fail(ExitCode::Usage, text);

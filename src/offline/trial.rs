@@ -2,7 +2,7 @@
 
 use super::scenario::Scenario;
 use crate::fabric::Fabric;
-use crate::notes::{Note, Severity};
+use crate::notes::Note;
 use crate::plan::compute::{self, PlanInput};
 use crate::plan::lids::Memory;
 use crate::plan::routing::RoutingError;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The result of planning and verifying a fabric.
 pub struct Trial {
-    pub outcome: Outcome,
+    pub outcome: TrialOutcome,
     /// The assigned LIDs.
     pub lids: Arc<LidTable>,
     /// State that the next pass starts from.
@@ -22,15 +22,15 @@ pub struct Trial {
 }
 
 /// The verified plan, or the reason why there is none.
-pub enum Outcome {
+pub enum TrialOutcome {
     /// A plan passed verification.
     Routed(Verified),
     /// No engine could route the fabric.
-    Refused {
+    Unrouted {
         /// Messages from before routing.
         notes: Vec<Note>,
         /// Errors of the engines, in order of trial.
-        refusals: Vec<RoutingError>,
+        routing_errors: Vec<RoutingError>,
     },
     /// A plan failed verification.
     Faulty(VerifyFailure),
@@ -98,22 +98,15 @@ impl Trial {
         let baseline = before.and_then(|before| before.baseline.as_ref());
         match plan_and_verify(&input, baseline, &Checks::new(scenario.options.qos)) {
             Ok(PlanVerdict { verdict, lids, memory, .. }) => {
-                let outcome = verdict.map_or_else(Outcome::Faulty, Outcome::Routed);
+                let outcome = verdict.map_or_else(TrialOutcome::Faulty, TrialOutcome::Routed);
                 Self { outcome, lids, memory }
             }
             Err(failure) => {
-                let compute::PlanError { notes, routing_errors: refusals, lids, memory } = *failure;
-                Self { outcome: Outcome::Refused { notes, refusals }, lids, memory }
+                let compute::PlanError { notes, routing_errors, lids, memory } = *failure;
+                Self { outcome: TrialOutcome::Unrouted { notes, routing_errors }, lids, memory }
             }
         }
     }
-}
-
-/// The first message of the highest severity, at least a warning; else the first message.
-pub fn first_reason(refusal: &RoutingError) -> Option<&Note> {
-    let gravest = refusal.notes.iter().map(|note| note.severity).max()?;
-    let at_least = gravest.max(Severity::Warning);
-    refusal.notes.iter().find(|note| note.severity >= at_least).or(refusal.notes.first())
 }
 
 #[cfg(test)]
@@ -166,11 +159,11 @@ mod tests {
         (old, whole): &(Fabric, Trial),
     ) -> (Fabric, Trial) {
         let fabric = snapshot(topology, scenario.sm_location).expect("a node");
-        let Outcome::Routed(verified) = &whole.outcome else { panic!("no plan before") };
+        let TrialOutcome::Routed(verified) = &whole.outcome else { panic!("no plan before") };
         let plan = verified.plan();
         let basis = PreviousPlan::new(scenario, old, plan, &whole.memory);
         let trial = Trial::run(scenario, &fabric, Some(&basis));
-        let Outcome::Routed(verified) = &trial.outcome else { panic!("no plan after") };
+        let TrialOutcome::Routed(verified) = &trial.outcome else { panic!("no plan after") };
         let lfts = &verified.plan().routing.lfts;
         let scratch = compute::compute(&input(scenario, &fabric, &whole.memory, None));
         let scratch = scratch.unwrap_or_else(|_| panic!("no plan from scratch"));
@@ -181,8 +174,8 @@ mod tests {
         (fabric, trial)
     }
 
-    /// A multiple of 64 above all LIDs of 32 nodes, 16 of them with 2^`lmc` LIDs; 0 for LMC 0, whose
-    /// 32 LIDs end before the first block edge.
+    /// A multiple of 64 above all LIDs of 32 nodes, 16 of them with 2^`lmc` LIDs; 0 for LMC 0,
+    /// whose 32 LIDs end before the first block edge.
     fn above_others(lmc: u8) -> u16 {
         if lmc == 0 { 0 } else { 64 << lmc }
     }

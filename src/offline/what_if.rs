@@ -3,10 +3,10 @@
 //! Only cables between switches are removed. Each failure is planned as by the daemon on the
 //! running fabric: with the LIDs and the routes from before the failure.
 
-use super::json::{CableEnd, Cause, Component, FailureFacts, FailureResult, Reason, WhatIf};
+use super::json::{CableEnd, Cause, FailedComponent, FailureFacts, FailureResult, Reason, WhatIf};
 use super::progress;
 use super::scenario::{Scenario, SmLocation, snapshot};
-use super::trial::{Outcome, PreviousPlan, Trial, first_reason};
+use super::trial::{PreviousPlan, Trial, TrialOutcome};
 use crate::fabric::Fabric;
 use crate::fabric::topology::Topology;
 use crate::ids::PortNum;
@@ -55,7 +55,7 @@ pub fn run(scenario: &Scenario, fabric: &Fabric, whole: &Trial, pairs: bool) -> 
         cables: cables.len(),
         routed: count(FailureResult::Routed),
         fallback: count(FailureResult::Fallback),
-        refused: count(FailureResult::Refused),
+        unrouted: count(FailureResult::Unrouted),
         causes: causes(&facts),
         failures: facts,
     }
@@ -95,7 +95,7 @@ struct FailureStudy<'a> {
 impl<'a> FailureStudy<'a> {
     fn new(scenario: &'a Scenario, fabric: &Fabric, whole: &'a Trial) -> Self {
         let plan = match &whole.outcome {
-            Outcome::Routed(verified) => Some(&**verified.plan()),
+            TrialOutcome::Routed(verified) => Some(&**verified.plan()),
             _ => None,
         };
         let mut home = vec![None; scenario.topology.nodes.len()];
@@ -119,21 +119,21 @@ impl<'a> FailureStudy<'a> {
         let left = remaining(topology, parts);
         let Some(sm_location) = self.sm_location(&left, parts) else {
             return facts(
-                FailureResult::Refused,
+                FailureResult::Unrouted,
                 self.end_ports,
                 lost("no node with a cable is left"),
             );
         };
         let Some(fabric) = snapshot(&left, sm_location) else {
             return facts(
-                FailureResult::Refused,
+                FailureResult::Unrouted,
                 self.end_ports,
                 lost("no node with a cable is left"),
             );
         };
         let trial = Trial::run(self.scenario, &fabric, self.before.as_ref());
         let plan = match &trial.outcome {
-            Outcome::Routed(verified) => Some(&**verified.plan()),
+            TrialOutcome::Routed(verified) => Some(&**verified.plan()),
             _ => None,
         };
         let gone = self.gone_with(parts);
@@ -174,18 +174,20 @@ impl<'a> FailureStudy<'a> {
 
     fn judge(&self, trial: &Trial) -> (FailureResult, Option<Reason>) {
         match &trial.outcome {
-            Outcome::Routed(verified) => {
+            TrialOutcome::Routed(verified) => {
                 let routing = &verified.plan().routing;
                 if Some(routing.engine) == self.engine {
                     return (FailureResult::Routed, None);
                 }
                 (FailureResult::Fallback, reason_of(&routing.routing_errors))
             }
-            Outcome::Refused { refusals, .. } => (FailureResult::Refused, reason_of(refusals)),
-            Outcome::Faulty(failure) => {
+            TrialOutcome::Unrouted { routing_errors, .. } => {
+                (FailureResult::Unrouted, reason_of(routing_errors))
+            }
+            TrialOutcome::Faulty(failure) => {
                 let text = failure.faults.first().map(ToString::to_string).unwrap_or_default();
                 let code = Some("fault".to_owned());
-                (FailureResult::Refused, Some(Reason { code, text }))
+                (FailureResult::Unrouted, Some(Reason { code, text }))
             }
         }
     }
@@ -205,7 +207,7 @@ fn reached(fabric: &Fabric, plan: Option<&Plan>) -> usize {
 
 /// The reason of the first engine that could not route the fabric.
 fn reason_of(errors: &[RoutingError]) -> Option<Reason> {
-    let note = errors.first().and_then(first_reason)?;
+    let note = errors.first().and_then(RoutingError::reason)?;
     Some(Reason { code: note.code.map(str::to_owned), text: note.text.clone() })
 }
 
@@ -222,11 +224,11 @@ fn remaining(topology: &Topology, parts: &[FailedPart]) -> Topology {
     left
 }
 
-fn component(topology: &Topology, part: FailedPart) -> Component {
+fn component(topology: &Topology, part: FailedPart) -> FailedComponent {
     match part {
         FailedPart::Switch(index) => {
             let node = &topology.nodes[index];
-            Component::Switch { guid: node.guid, description: node.description.clone() }
+            FailedComponent::Switch { guid: node.guid, description: node.description.clone() }
         }
         FailedPart::Cable(index) => {
             let ends = topology.cables[index].map(|(node, port)| {
@@ -234,7 +236,7 @@ fn component(topology: &Topology, part: FailedPart) -> Component {
                 let description = node.description.clone();
                 CableEnd { guid: node.guid, port: port.0, description }
             });
-            Component::Cable { ends }
+            FailedComponent::Cable { ends }
         }
     }
 }

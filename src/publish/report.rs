@@ -44,7 +44,7 @@ pub fn bring_up(subnet: &Subnet) -> String {
         counted(count(NodeKind::Switch), "switch", "switches"),
         counted(count(NodeKind::Ca), "channel adapter", "channel adapters"),
         counted(count(NodeKind::Router), "router", "routers"),
-        counted(cables, "link", "links"),
+        counted(cables, "cable", "cables"),
     );
     let _ = writeln!(
         text,

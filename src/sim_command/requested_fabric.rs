@@ -2,12 +2,12 @@
 
 use crate::cli::{DaemonArgs, ExitCode, Failure, SimArgs};
 use crate::config::options::Options;
+use crate::config::text_file::read_text;
 use crate::fabric::ibnet;
 use crate::fabric::topology::Topology;
 use crate::ids::{Guid, PortNum};
 use crate::notes::counted;
 use crate::wire::attr::NodeKind;
-use std::fs;
 use std::path::Path;
 
 /// Port of the subnet manager: node GUID and port number.
@@ -31,8 +31,7 @@ impl RequestedFabric {
 
     fn from_file(file: &Path) -> Result<Self, Failure> {
         let name = file.display().to_string();
-        let text = fs::read_to_string(file)
-            .map_err(|error| Failure::new(ExitCode::Config, format!("{name}: {error}")))?;
+        let text = read_text(file).map_err(|error| Failure::new(ExitCode::Config, error))?;
         let topology =
             ibnet::parse(file, &text).map_err(|error| Failure::new(ExitCode::Config, error))?;
         Ok(Self { topology, name, torus_conf: None })

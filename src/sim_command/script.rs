@@ -1,6 +1,7 @@
 //! Console scripts: the file of `--script`, for the simulator and for `sim ctl`.
 
 use crate::cli::{ExitCode, Failure, SimArgs};
+use crate::config::text_file::read_text;
 use crate::sim::SimFabric;
 use crate::sim::console::script;
 use std::io;
@@ -36,10 +37,10 @@ impl ConsoleScript {
 pub(super) fn read(path: &Path) -> Result<(String, String), Failure> {
     let is_stdin = path == Path::new("-");
     let name = if is_stdin { "standard input".into() } else { path.display().to_string() };
-    let text =
-        if is_stdin { io::read_to_string(io::stdin()) } else { std::fs::read_to_string(path) };
-    match text {
-        Ok(text) => Ok((name, text)),
-        Err(error) => Err(Failure::new(ExitCode::Config, format!("{name}: {error}"))),
-    }
+    let text = if is_stdin {
+        io::read_to_string(io::stdin()).map_err(|error| format!("{name}: {error}"))
+    } else {
+        read_text(path).map_err(|error| error.to_string())
+    };
+    Ok((name, text.map_err(|error| Failure::new(ExitCode::Config, error))?))
 }

@@ -468,11 +468,11 @@ fn a_wrong_file_prevents_the_start_and_is_ignored_on_reload() {
     assert_eq!(site.keys(guid, PortNum(1)), [0xFFFF, 0x8010]);
     let file = site.files.path().join("p.conf");
     let log = site.sim.dir().join("sm.log");
-    let reload = |text: &str, told: &str| {
+    let reload = |text: &str, log_line: &str| {
         fs::write(&file, text).expect("a file");
         let pid = nix::unistd::Pid::from_raw(site.manager.0.id() as i32);
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGHUP).expect("it runs");
-        wait_for(&log, told, Duration::from_secs(10));
+        wait_for(&log, log_line, Duration::from_secs(10));
     };
     reload("Default=0x7fff : ALL=full; Storage=10h : ALL;", "the configuration stays as it was");
     let said = fs::read_to_string(&log).expect("the log");

@@ -94,7 +94,7 @@ fn rejected_fabrics_are_explained_and_drawn() {
     let (code, report) = json(&strict(&[&holes[..], &draw].concat()));
     assert_eq!(code, Some(1));
     assert_eq!(report["routed"], false);
-    let notes = report["refusals"][0]["notes"].as_array().expect("reasons");
+    let notes = report["engine_errors"][0]["notes"].as_array().expect("reasons");
     assert!(notes.iter().any(|note| note["code"] == "4E38"), "{notes:?}");
     assert_eq!(report["torus"]["missing_switches"], serde_json::json!([[1, 1, 0], [3, 3, 0]]));
     let svg = fs::read_to_string(&picture).expect("a snapshot");
@@ -232,7 +232,7 @@ fn what_if_agrees_with_separate_runs() {
     let what_if = &report["what_if"];
     let failures = what_if["failures"].as_array().expect("failures");
     assert_eq!(failures.len(), 12 + 23);
-    let mut refused = 0;
+    let mut unrouted = 0;
     for failure in failures {
         let option = as_option(&shape, &failure["components"][0]);
         let words: Vec<&str> = base.iter().copied().chain(option.iter().map(|w| &**w)).collect();
@@ -249,20 +249,20 @@ fn what_if_agrees_with_separate_runs() {
             assert_eq!(failure["cut_off"], cut_off, "{option:?}");
         }
         if !is_routed {
-            refused += 1;
-            let notes = alone["refusals"][0]["notes"].as_array().expect("reasons");
+            unrouted += 1;
+            let notes = alone["engine_errors"][0]["notes"].as_array().expect("reasons");
             let first = notes.iter().find(|note| note["severity"] == "Error").expect("an error");
             assert_eq!(failure["reason"]["code"], first["code"], "{option:?}");
         }
     }
-    assert_eq!(what_if["refused"], refused);
-    assert_eq!(what_if["routed"], failures.len() - refused);
+    assert_eq!(what_if["unrouted"], unrouted);
+    assert_eq!(what_if["routed"], failures.len() - unrouted);
     // The link across from the gap, and the four switches that the only seed names, at least. (A
     // link beside the gap leaves a switch without a ring, which then counts as missing.)
-    assert!(refused > 4, "{refused}");
+    assert!(unrouted > 4, "{unrouted}");
     let by_cause = what_if["causes"].as_array().expect("causes").iter();
     let counted: u64 = by_cause.filter_map(|cause| cause["failures"].as_u64()).sum();
-    assert_eq!(counted, refused as u64);
+    assert_eq!(counted, unrouted as u64);
 }
 
 #[test]

@@ -165,7 +165,7 @@ async fn a_rejected_fabric_keeps_its_tables_and_the_reason_is_logged() {
         format!("the cable between {} and {} is missing", end(2, 1), end(3, 2)),
         format!("repair first, in this order: (1) the cable between {} and", end(0, 1)),
         "ERROR: No routing engine able to successfully configure switch tables on current fabric: \
-         torus-2QoS refused"
+         torus-2QoS found no routes"
             .into(),
         format!("forwarding tables and SA replies of generation {generation} stay in force: "),
         " of 600 paths between ".into(),

@@ -51,10 +51,10 @@ fn a_torus_comes_up_and_is_reported() {
 #[test]
 fn shapes_hosts_cables_and_gaps() {
     let text = report(&["3x3mx3", "--hosts", "2", "--parallel=2", "-o"]);
-    assert!(line(&text, "fabric:").ends_with("198 links"), "{text}");
+    assert!(line(&text, "fabric:").ends_with("198 cables"), "{text}");
     let text =
         report(&["4x4x4", "--missing-link", "1,1,1:-x", "-o", "-R", "torus-2QoS,no_fallback"]);
-    assert!(line(&text, "fabric:").ends_with("255 links"), "{text}");
+    assert!(line(&text, "fabric:").ends_with("255 cables"), "{text}");
     let text = report(&["3x3x3", "--missing-switch", "0,0,0", "-o", "-Q"]);
     assert!(line(&text, "fabric:").starts_with("26 switches, 26 channel"), "{text}");
     assert!(line(&text, "routing:").starts_with("torus-2QoS"), "{text}");

@@ -426,7 +426,7 @@ impl Manager {
             return;
         }
         info!(
-            "light sweep: {} changed, {} lost, {} answer again",
+            "light sweep: {} changed, {} lost, {} answered again",
             counted(findings.changed.len(), "switch", "switches"),
             findings.lost.len(),
             counted(findings.recovered.len(), "silent port", "silent ports")

@@ -88,8 +88,8 @@ fn planned(
         qos_policy: policy,
     };
     let planned = compute(&input).map_err(|failure| {
-        let engines = failure.routing_errors.iter().map(|refusal| refusal.engine);
-        format!("{} refused", engines.collect::<Vec<_>>().join(" and "))
+        let engines = failure.routing_errors.iter().map(|error| error.engine);
+        format!("{} found no routes", engines.collect::<Vec<_>>().join(" and "))
     })?;
     Ok(planned.plan)
 }
@@ -147,12 +147,12 @@ impl Report<'_> {
         if !scoped.is_empty() {
             put!(out, "  VL arbitration by the options: {others} ports");
         }
-        let refused = self.plan.routing.policy.decides_sl_to_vl();
+        let is_rejected = self.plan.routing.policy.decides_sl_to_vl();
         let (scoped, others) = self.mappings();
         for (scope, count) in policy.sl_to_vl.iter().zip(&scoped) {
             let Place { line, .. } = scope.at;
-            if refused {
-                put!(out, "  sl2vl-scope of line {line}: refused");
+            if is_rejected {
+                put!(out, "  sl2vl-scope of line {line}: rejected");
                 continue;
             }
             let (ports, rows) = (count.ports, count.rows);
@@ -164,7 +164,7 @@ impl Report<'_> {
             put!(out, "    sl2vl-table {}", scope.vls.map(|vl| vl.to_string()).join(","));
         }
         if !scoped.is_empty() {
-            let whose = if refused { self.plan.routing.engine } else { "the options" };
+            let whose = if is_rejected { self.plan.routing.engine } else { "the options" };
             put!(out, "  SL to VL by {whose}: {others} mappings");
         }
     }

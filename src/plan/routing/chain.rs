@@ -169,7 +169,8 @@ impl Chain {
 /// A warning for each failed engine, followed by all messages of these engines.
 fn fallback_notes(routing_errors: &[RoutingError], used: &str) -> Vec<Note> {
     let warning = |error: &RoutingError| {
-        let (engine, reason) = (error.engine, error.reason());
+        let engine = error.engine;
+        let reason = error.reason().map_or("no reason given", |note| &note.text);
         Note::warning(format!(
             "{engine} cannot route this fabric, {used} is used instead: {reason}"
         ))

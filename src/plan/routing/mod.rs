@@ -88,10 +88,9 @@ pub struct RoutingError {
 
 impl RoutingError {
     /// The first error, else the first warning, else the first message of the engine.
-    pub fn reason(&self) -> &str {
+    pub fn reason(&self) -> Option<&Note> {
         let of = |severity| self.notes.iter().find(move |note| note.severity == severity);
-        let first = of(Severity::Error).or_else(|| of(Severity::Warning)).or(self.notes.first());
-        first.map_or("no reason given", |note| &note.text)
+        of(Severity::Error).or_else(|| of(Severity::Warning)).or(self.notes.first())
     }
 }
 

@@ -64,7 +64,8 @@ pub enum OpenError {
     Register { path: String, agent: Agent, source: io::Error },
     /// Another program has registered for the same MADs.
     #[error(
-        "{path}: another subnet manager uses this port: {}; stop it, or choose another port",
+        "{path}: another subnet manager uses this port: {}; stop it, or choose another port with \
+         -g GUID",
         list_users(users)
     )]
     InUse {

@@ -185,8 +185,8 @@ end-qos-match-rules
     }
     let (_, text) = run("torus-2QoS");
     for expected in [
-        "q.conf:29:9: error: all sl2vl-scopes are refused: torus-2QoS computes all SL to VL tables",
-        "  sl2vl-scope of line 29: refused\n  sl2vl-scope of line 35: refused\n  SL to VL by \
+        "q.conf:29:9: error: all sl2vl-scopes are rejected: torus-2QoS computes all SL to VL tables",
+        "  sl2vl-scope of line 29: rejected\n  sl2vl-scope of line 35: rejected\n  SL to VL by \
          torus-2QoS: 369 mappings\n",
         "  torus-2QoS uses only bit 3 of these SLs, the QoS level\n",
     ] {
@@ -196,7 +196,7 @@ end-qos-match-rules
         check(folder.path(), &["-F", "opensm.conf", "-Y", "q.conf", "-R", "torus-2QoS"]);
     assert_eq!(code, Some(4), "{text}");
     assert!(
-        text.contains("q.conf:29:9: error: all sl2vl-scopes are refused: torus-2QoS"),
+        text.contains("q.conf:29:9: error: all sl2vl-scopes are rejected: torus-2QoS"),
         "{text}"
     );
     write("q.conf", &policy.replace("sl: 9", "sl: 90"));

@@ -33,7 +33,7 @@ fn planning_failed(failure: PlanError, last: Option<&Subnet>, fabric: &Fabric) -
     // OpenSM's wording, which operators' scripts match.
     let headline = format!(
         "No routing engine able to successfully configure switch tables on current fabric: {} \
-         refused",
+         found no routes",
         engines.join(" and ")
     );
     let mut dumps = Vec::new();

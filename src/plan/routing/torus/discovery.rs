@@ -8,8 +8,8 @@ use crate::config::torus::TorusConfig;
 use crate::fabric::Fabric;
 use crate::notes::Note;
 
-/// Discovers the torus from the seed with index `seed`. Returns the grid, and the cables that are not
-/// part of it as indices into [`Cabling::cables`].
+/// Discovers the torus from the seed with index `seed`. Returns the grid, and the cables that are
+/// not part of it as indices into [`Cabling::cables`].
 ///
 /// # Errors
 /// Returns error messages if a seed switch is not in the fabric, a switch was found at two

@@ -55,10 +55,10 @@
 //! # Incremental passes
 //!
 //! If nodes and LIDs are those of the previous pass and the changed ports are known
-//! ([`super::PreviousFabric`]), then cabling, VL counts, snapshot, port classes, ring directions and
-//! forwarding tables are updated where cables changed, and only rings through changed positions are
-//! checked. The discovery always runs in full, because nearly every cable has an influence on the
-//! order of placement; the discovered grid is then compared with the previous one position by
+//! ([`super::PreviousFabric`]), then cabling, VL counts, snapshot, port classes, ring directions
+//! and forwarding tables are updated where cables changed, and only rings through changed positions
+//! are checked. The discovery always runs in full, because nearly every cable has an influence on
+//! the order of placement; the discovered grid is then compared with the previous one position by
 //! position.
 //!
 //! # Differences from OpenSM

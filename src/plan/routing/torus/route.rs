@@ -153,7 +153,7 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
         engine: NAME,
         lfts,
         policy: Arc::new(torus),
-        notes: vlarb::option_warnings(options),
+        notes: vlarb::option_notes(options),
         routing_errors: Vec::new(),
     })
 }

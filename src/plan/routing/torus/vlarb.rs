@@ -1,9 +1,9 @@
-//! VL arbitration: tables of host ports, and warnings about options that do not suit torus-2QoS.
+//! VL arbitration: tables of host ports, and messages about options that do not suit torus-2QoS.
 
 use super::report::warning;
 use super::sl2vl::PortClass;
 use crate::config::options::Options;
-use crate::notes::Note;
+use crate::notes::{Note, Severity};
 use crate::wire::attr::tables::VlArbBlock;
 
 /// OpenSM's built-in `qos_vlarb_high`.
@@ -12,6 +12,12 @@ const DEFAULT_HIGH: &str = "0:4,1:0,2:0,3:0,4:0,5:0,6:0,7:0,8:0,9:0,10:0,11:0,12
 const DEFAULT_LOW: &str = "0:0,1:4,2:4,3:4,4:4,5:4,6:4,7:4,8:4,9:4,10:4,11:4,12:4,13:4,14:4";
 /// Maximum number of numbers evaluated in a qos_*_vlarb_* option, as in OpenSM.
 const MAX_NUMBERS: usize = 128;
+
+/// Problem of the weights of a port between switches.
+const UNFAIR: &str =
+    "weights should be equal for VLs 0-3 and for VLs 4-7, which torus-2QoS uses equally";
+/// Problem of the weights of other ports.
+const UNUSED: &str = "torus-2QoS does not use VLs 2-7 on these ports";
 
 /// The VL arbitration block of a switch port cabled to a host. Such ports carry data on VL 0 and VL
 /// 1, which take the weights of VL 0 and VL 4, the first VLs of the two QoS levels between
@@ -27,14 +33,12 @@ pub(super) fn for_host_port(configured: VlArbBlock) -> VlArbBlock {
 /// A warning if the weights by VL of a port's table do not suit the VLs that torus-2QoS uses there.
 pub(super) fn table_warning(class: PortClass, weights: &[u32; 16]) -> Option<&'static str> {
     match class {
-        PortClass::Along(_) if !is_fair(weights) => Some(
-            "weights should be equal for VLs 0-3 and for VLs 4-7, which torus-2QoS uses equally",
-        ),
+        PortClass::Along(_) if !is_fair(weights) => Some(UNFAIR),
         PortClass::Host if weights[4] == 0 && is_used(weights) => {
             Some("torus-2QoS uses the weights of VLs 0 and 4 on ports to hosts, and VL 4 has none")
         }
         PortClass::Local | PortClass::Outside if weights[2..8].iter().any(|&weight| weight > 0) => {
-            Some("torus-2QoS does not use VLs 2-7 on these ports")
+            Some(UNUSED)
         }
         _ => None,
     }
@@ -81,8 +85,9 @@ fn kinds(options: &Options) -> [PortKind<'_>; 4] {
     ]
 }
 
-/// Warnings about QoS options that torus-2QoS overrides or that do not suit it.
-pub(super) fn option_warnings(options: &Options) -> Vec<Note> {
+/// Messages about QoS options that torus-2QoS overrides or that do not suit it: warnings about what
+/// the administrator set, information about built-in values, as OpenSM logs both.
+pub(super) fn option_notes(options: &Options) -> Vec<Note> {
     let mut notes = Vec::new();
     for (index, kind) in kinds(options).iter().enumerate() {
         let between_switches = index == 0;
@@ -91,7 +96,11 @@ pub(super) fn option_warnings(options: &Options) -> Vec<Note> {
             ("low", kind.low, &options.qos_vlarb_low, DEFAULT_LOW),
         ] {
             let text = own.as_ref().or(general.as_ref()).map_or(default, String::as_str);
-            notes.extend(weight_warning(kind.prefix, level, &weights(text), between_switches));
+            let severity = if text == default { Severity::Info } else { Severity::Warning };
+            let problem = weight_problem(&weights(text), between_switches);
+            notes.extend(problem.map(|problem| {
+                Note::new(severity, None, format!("{}_vlarb_{level}: {problem}", kind.prefix))
+            }));
         }
         notes.extend(max_vls_warning(
             kind,
@@ -109,23 +118,12 @@ pub(super) fn option_warnings(options: &Options) -> Vec<Note> {
     notes
 }
 
-fn weight_warning(
-    prefix: &str,
-    level: &str,
-    weights: &[u32; 16],
-    between_switches: bool,
-) -> Option<Note> {
+/// The reason why weights by VL do not suit ports of this kind.
+fn weight_problem(weights: &[u32; 16], between_switches: bool) -> Option<&'static str> {
     if between_switches {
-        return (!is_fair(weights)).then(|| {
-            warning(format!(
-                "{prefix}_vlarb_{level}: weights should be equal for VLs 0-3 and for VLs 4-7, \
-                 which torus-2QoS uses equally"
-            ))
-        });
+        return (!is_fair(weights)).then_some(UNFAIR);
     }
-    weights[2..8].iter().any(|&weight| weight > 0).then(|| {
-        warning(format!("{prefix}_vlarb_{level}: torus-2QoS does not use VLs 2-7 on these ports"))
-    })
+    weights[2..8].iter().any(|&weight| weight > 0).then_some(UNUSED)
 }
 
 fn max_vls_warning(kind: &PortKind<'_>, general: u32, needed: u32) -> Option<Note> {
@@ -185,13 +183,21 @@ mod tests {
     }
 
     #[test]
-    fn defaults_give_five_warnings() {
-        let notes = option_warnings(&Options::default());
+    fn defaults_are_information_and_own_values_warnings() {
+        let notes = option_notes(&Options::default());
         let names: Vec<_> = notes.iter().map(|note| note.text.split(':').next().unwrap()).collect();
         let expected =
             ["qos_swe_vlarb_high", "qos_swe_vlarb_low", "qos_ca_vlarb_low", "qos_sw0_vlarb_low"];
         assert_eq!(names[..4], expected);
         assert_eq!(names[4..], ["qos_rtr_vlarb_low"]);
+        assert!(notes.iter().all(|note| note.severity == Severity::Info), "{notes:?}");
+        let low = Some("0:0,1:1,2:2,3:3,4:4,5:5,6:6,7:7".to_owned());
+        let options = Options { qos_ca_vlarb_low: low, ..Options::default() };
+        let notes = option_notes(&options);
+        let warnings = notes.iter().filter(|note| note.severity == Severity::Warning);
+        let warnings: Vec<_> = warnings.map(|note| note.text.as_str()).collect();
+        let expected = "qos_ca_vlarb_low: torus-2QoS does not use VLs 2-7 on these ports";
+        assert_eq!(warnings, [expected]);
     }
 
     #[test]
@@ -205,8 +211,8 @@ mod tests {
             qos_sl2vl: Some("0,1".into()),
             ..Options::default()
         };
-        assert_eq!(option_warnings(&options), []);
+        assert_eq!(option_notes(&options), []);
         let options = Options { qos_max_vls: 4, qos_ca_sl2vl: Some("0".into()), ..options };
-        assert_eq!(option_warnings(&options).len(), 2);
+        assert_eq!(option_notes(&options).len(), 2);
     }
 }

@@ -223,9 +223,9 @@ async fn the_tables_of_devices_with_different_vls_are_those_of_the_scopes() {
     let inputs = usize::from(SWITCH_PORTS) + 1;
     assert_eq!(check_mixed(&cluster), 9 * (6 * inputs + 2));
     let notes = sm.subnet.borrow().as_ref().expect("SUBNET UP").plan.notes.clone();
-    let told = |part: &str| notes.iter().filter(|note| note.text.contains(part)).count();
-    assert_eq!(told("the sl2vl-table uses VLs 8-9, not operational at"), 1, "{notes:?}");
-    assert_eq!(told("vlarb-high has 8 entries, but only 4 fit at"), 1, "{notes:?}");
+    let count = |part: &str| notes.iter().filter(|note| note.text.contains(part)).count();
+    assert_eq!(count("the sl2vl-table uses VLs 8-9, not operational at"), 1, "{notes:?}");
+    assert_eq!(count("vlarb-high has 8 entries, but only 4 fit at"), 1, "{notes:?}");
 
     // Another sweep writes nothing.
     assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
@@ -419,7 +419,7 @@ async fn torus_2qos_applies_arbitration_and_rejects_mappings() {
         texts.iter().filter(|text| text.contains("qos-policy.conf")).collect();
     assert_eq!(of_policy.len(), 2, "{texts:#?}");
     assert!(of_policy[0].contains("equal for VLs 0-3"), "{of_policy:?}");
-    assert!(of_policy[1].contains("this sl2vl-scope is refused: torus-2QoS"), "{of_policy:?}");
+    assert!(of_policy[1].contains("this sl2vl-scope is rejected: torus-2QoS"), "{of_policy:?}");
 
     // The resolved policy is kept while nodes and P_Keys are the same.
     let published = || sm.subnet.borrow().clone().expect("SUBNET UP");

@@ -65,7 +65,7 @@ impl SetupContext<'_> {
             let (count, engine) = (scopes.len(), self.engine);
             let scopes = if count == 1 { "this sl2vl-scope is" } else { "all sl2vl-scopes are" };
             let message = format!(
-                "{scopes} refused: {engine} computes all SL to VL tables itself, because its routes \
+                "{scopes} rejected: {engine} computes all SL to VL tables itself, because its routes \
                  are free of credit loops only with these"
             );
             return vec![self.diagnostic(Severity::Error, first.at, message)];
