@@ -158,7 +158,6 @@ impl Daemon {
             self.sm_status.subscribe(),
             events.clone(),
             to_report,
-            self.setup.options.m_key,
         );
         servers.spawn_on(smp_server.serve(self.unsolicited.smp), &runtime);
         let (registry, complete) = registry(&self.setup.options, &self.setup.partitions);

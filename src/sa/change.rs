@@ -22,8 +22,8 @@ pub(super) enum RegistryChange {
     Join(Join),
     /// A port leaves a group, or gives up some of its join states.
     Leave(Leave),
-    /// Registers the first record. The second one is the reply.
-    Register(Box<[ServiceRecord; 2]>),
+    /// Registers the first record, of which the port is the owner. The second one is the reply.
+    Register(Box<[ServiceRecord; 2]>, Option<Guid>),
     /// Deletes a service. The reply contains its key if the request is trusted.
     Unregister {
         rid: ServiceRid,
@@ -53,9 +53,9 @@ pub(super) fn apply(
             push(reply, &record);
         }
         RegistryChange::Leave(leave) => push(reply, &registry.multicast.leave(leave)?),
-        RegistryChange::Register(records) => {
+        RegistryChange::Register(records, owner) => {
             let [record, redacted] = *records;
-            registry.services.set(record, now)?;
+            registry.services.set(record, owner, now)?;
             push(reply, &redacted);
         }
         RegistryChange::Unregister { rid, trusted } => {

@@ -16,8 +16,10 @@ pub enum DropReason {
     NotARequest,
     /// The SM_Key is neither 0 nor `sa_key` (IBA vol. 1, C15-0.1.5).
     WrongKey,
-    /// The sender's LID and GID belong to no port of this subnet.
+    /// The sender's LID belongs to no port of this subnet.
     UnknownRequester,
+    /// The source GID in the global route header belongs to another port than the source LID.
+    ForgedGid,
     /// The request waited longer than `max_msg_fifo_timeout`.
     Stale,
     /// The request queue was full, and too many BUSY replies were being sent already.

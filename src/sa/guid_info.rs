@@ -1,6 +1,6 @@
 //! GUIDInfoRecord (IBA vol. 1, 15.2.5.18): the GUID tables of end ports. The first entry is the
-//! port's own GUID; the others are aliases, which ports of the same partition may set and clear
-//! (o15-0.3.x). The registry stores them, and the next plan programs them into the devices.
+//! port's own GUID; the others are aliases, which the port may set and clear, and with
+//! `sa_allow_untrusted_guidinfo` all ports of the same partition (o15-0.3.x). The registry stores them, and the next plan programs them into the devices.
 
 use super::change::RegistryChange;
 use super::query::{Query, ReplyBuilder};
@@ -69,6 +69,11 @@ fn edit(query: &Query<'_>) -> Result<AliasEdit, ErrorStatus> {
     let view = &query.view;
     let port =
         view.lids().port(wanted.lid()).filter(|&port| query.is_visible(port)).ok_or(unknown)?;
+    let is_allowed =
+        port == query.requester || query.trusted || view.options().sa_allow_untrusted_guidinfo;
+    if !is_allowed {
+        return Err(ErrorStatus(SaStatus::DENIED));
+    }
     let info = view.fabric().port(port).info.ok_or(unknown)?;
     let start = usize::from(wanted.block()) * GUID_BLOCK;
     let entries = usize::from(info.guid_cap()).saturating_sub(start);

@@ -35,6 +35,10 @@ pub(super) fn change(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
         to: Address { qkey: GSI_QKEY, ..*query.from },
         trusted: query.trusted,
     });
+    let quota = query.view.options().sa_max_subscriptions_per_port as usize;
+    if subscribes && query.registry.subscriptions.exceeds_quota(&subscription, quota) {
+        return Err(ErrorStatus(SaStatus::NO_RESOURCES));
+    }
     Ok(if subscribes {
         RegistryChange::Subscribe(subscription, request)
     } else {

@@ -60,6 +60,7 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, ErrorStatus> {
     let view = &query.view;
     let port = query.port_by_gid(&wanted.port_gid()).ok_or(INVALID)?;
     let proxy = port != query.requester;
+    check_proxy(query, proxy)?;
     require(query.is_visible(port))?;
     require(!query.has(McMemberRecord::PKEY) || wanted.pkey().base() != 0)?;
     let state = wanted.join_state();
@@ -75,6 +76,7 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, ErrorStatus> {
         }
         None => {
             let spec = creation::new_group(query, &wanted, port)?;
+            check_group_quota(query)?;
             let pkey = spec.pkey;
             let mlid = query.has(McMemberRecord::MLID).then(|| wanted.mlid());
             let prefix = view.options().subnet_prefix;
@@ -83,7 +85,8 @@ pub(super) fn join(query: &Query<'_>) -> Result<Join, ErrorStatus> {
         }
     };
     require(view.has_pkey(port, pkey))?;
-    Ok(Join { group, port_gid: wanted.port_gid(), port: view.guid(port), state, proxy })
+    let requester = view.guid(query.requester);
+    Ok(Join { group, port_gid: wanted.port_gid(), port: view.guid(port), requester, state, proxy })
 }
 
 /// Checks SubnAdmDelete, which leaves a group or gives up some join states (o15-0.1.14).
@@ -95,8 +98,23 @@ pub(super) fn leave(query: &Query<'_>) -> Result<Leave, ErrorStatus> {
     require(!state.is_empty() && member.state.contains(state))?;
     // The port of the member must still be in the fabric.
     require(query.view.fabric().port_by_guid(member.port).is_some())?;
+    check_proxy(query, member.port != query.view.guid(query.requester))?;
     require(may_modify(query, group, wanted.port_gid()))?;
     Ok(Leave { mgid: group.spec.mgid, port_gid: wanted.port_gid(), state })
+}
+
+/// Checks that the requester may send requests for another port (`proxy`).
+fn check_proxy(query: &Query<'_>, proxy: bool) -> Result<(), ErrorStatus> {
+    let is_allowed = !proxy || query.trusted || query.view.options().sa_allow_untrusted_proxy_joins;
+    if is_allowed { Ok(()) } else { Err(ErrorStatus(SaStatus::DENIED)) }
+}
+
+/// Checks that another group of the requester does not exceed `sa_max_groups_per_port`.
+fn check_group_quota(query: &Query<'_>) -> Result<(), ErrorStatus> {
+    let requester = query.view.guid(query.requester);
+    let groups = query.registry.iter().filter(|group| group.creator == requester).count();
+    let exceeds = groups >= query.view.options().sa_max_groups_per_port as usize;
+    if exceeds && !query.trusted { Err(ErrorStatus(SaStatus::NO_RESOURCES)) } else { Ok(()) }
 }
 
 /// Checks that the requester may modify a membership (o15-0.2.1): the member port may, and for

@@ -22,7 +22,7 @@ use crate::fabric::PortId;
 use crate::ids::{Gid, Lid, Pkey};
 use crate::publish::Subnet;
 use crate::transport::Address;
-use crate::wire::attr::{Notice, TrapNumber};
+use crate::wire::attr::{NodeKind, Notice, TrapNumber};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -55,8 +55,14 @@ impl NoticeDispatcher {
 
     /// Reports the ports that were added and removed by a new snapshot. All ports of the first
     /// snapshot are reported as added, because earlier changes are unknown.
-    pub fn subnet_published(&mut self, registry: &mut Registry, subnet: &Arc<Subnet>) {
+    pub fn subnet_published(
+        &mut self,
+        registry: &mut Registry,
+        subnet: &Arc<Subnet>,
+        now: Instant,
+    ) {
         let before = self.reported.replace(subnet.clone());
+        self.reports.retain_ports(|guid| subnet.fabric.port_by_guid(guid).is_some());
         if registry.subscriptions.is_empty() {
             return;
         }
@@ -69,13 +75,13 @@ impl NoticeDispatcher {
             let old = SubnetView::new(before, &path_index);
             for port in ports_missing_in(&old, Some(&new)) {
                 let notice = sa_notice(&new, TrapNumber::GID_OUT, old.gid(port));
-                self.report(registry, &new, notice, NoticeSource::Port(old.pkeys(port)));
+                self.report(registry, &new, (notice, NoticeSource::Port(old.pkeys(port))), now);
             }
         }
         let old = before.as_ref().map(|before| SubnetView::new(before, &path_index));
         for port in ports_missing_in(&new, old.as_ref()) {
             let notice = sa_notice(&new, TrapNumber::GID_IN, new.gid(port));
-            self.report(registry, &new, notice, NoticeSource::Port(new.pkeys(port)));
+            self.report(registry, &new, (notice, NoticeSource::Port(new.pkeys(port))), now);
         }
     }
 
@@ -85,6 +91,7 @@ impl NoticeDispatcher {
         registry: &mut Registry,
         subnet: &Subnet,
         events: &[GroupEvent],
+        now: Instant,
     ) {
         if registry.subscriptions.is_empty() {
             return;
@@ -95,34 +102,38 @@ impl NoticeDispatcher {
             let number =
                 if event.created { TrapNumber::MCAST_CREATED } else { TrapNumber::MCAST_DELETED };
             let notice = sa_notice(&view, number, event.mgid);
-            self.report(registry, &view, notice, NoticeSource::Group(event.pkey));
+            self.report(registry, &view, (notice, NoticeSource::Group(event.pkey)), now);
         }
     }
 
-    /// Reports a trap of the device at `lid`. Returns false if no port has that LID.
+    /// Reports a trap that arrived from `lid`.
+    ///
+    /// # Errors
+    /// The reason why it is not reported: no port has that LID, or its device cannot be the origin.
     pub fn forward_trap(
         &mut self,
         registry: &mut Registry,
         subnet: &Subnet,
-        lid: Lid,
-        mut notice: Notice,
-    ) -> bool {
+        (lid, mut notice): (Lid, Notice),
+        now: Instant,
+    ) -> Result<(), &'static str> {
         let path_index = PathIndex::default();
         let view = SubnetView::new(subnet, &path_index);
         // Traps of the local port arrive with LID 0.
         let local = (lid == Lid(0)).then(|| view.fabric().local());
-        let Some(port) = local.or_else(|| view.lids().port(lid)) else { return false };
+        let port = local.or_else(|| view.lids().port(lid)).ok_or("no port has this LID")?;
+        check_origin(&view, port, &notice)?;
         notice.set_issuer_gid(view.gid(port));
-        self.report(registry, &view, notice, NoticeSource::Port(view.pkeys(port)));
-        true
+        self.report(registry, &view, (notice, NoticeSource::Port(view.pkeys(port))), now);
+        Ok(())
     }
 
     fn report(
         &mut self,
         registry: &mut Registry,
         view: &SubnetView<'_>,
-        notice: Notice,
-        source: NoticeSource<'_>,
+        (notice, source): (Notice, NoticeSource<'_>),
+        now: Instant,
     ) {
         let notice = Arc::new(notice);
         let mut removed = Vec::new();
@@ -135,7 +146,7 @@ impl NoticeDispatcher {
             if may_receive(view, port, source) {
                 let (info, to) = (&subscription.info, current_address(view, port, subscription));
                 let key = (subscription.subscriber, to.qpn);
-                self.reports.push(key, to, info.resp_time_value(), notice.clone());
+                self.reports.push(key, to, info.resp_time_value(), notice.clone(), now);
             } else if matches!(source, NoticeSource::Port(_))
                 && subscriptions::lid_range(&subscription.info).is_some()
             {
@@ -153,8 +164,8 @@ impl NoticeDispatcher {
     }
 
     /// Completes a report with the outcome that the port returned.
-    pub fn report_completed(&mut self, tid: u32, answered: bool) {
-        self.reports.report_completed(tid, answered);
+    pub fn report_completed(&mut self, tid: u32, answered: bool, now: Instant) {
+        self.reports.report_completed(tid, answered, now);
     }
 
     /// Completes as unanswered the reports whose outcome the port has not returned in time.
@@ -201,6 +212,51 @@ fn sa_notice(view: &SubnetView<'_>, number: u16, subject: Gid) -> Notice {
     notice.set_subject_gid(subject);
     notice.set_issuer_gid(view.gid(local));
     notice
+}
+
+/// Checks that the device of `port` can be the origin of a trap, because any host can send one: the
+/// issuer and the subject are that device, the producer is of its type, and the number is one that
+/// such devices send (IBA vol. 1, 14.2.5.1). Traps 64 to 67 have their origin in the SA itself.
+fn check_origin(view: &SubnetView<'_>, port: PortId, notice: &Notice) -> Result<(), &'static str> {
+    let owns = |lid: Lid| lid == Lid(0) || view.lids().port(lid) == Some(port);
+    if !owns(notice.issuer_lid()) {
+        return Err("it names another port as its issuer");
+    }
+    if !notice.is_generic() {
+        return Ok(());
+    }
+    let kind = view.fabric().node_of(port).kind();
+    let (number, is_switch) = (notice.trap_number(), kind == NodeKind::Switch);
+    if notice.producer_type() != producer_type(kind) {
+        return Err("its producer type is not that of the device");
+    }
+    match number {
+        TrapNumber::GID_IN..=TrapNumber::MCAST_DELETED => Err("only the SA issues this notice"),
+        TrapNumber::LINK_STATE | TrapNumber::SWITCH_BAD_P_KEY if !is_switch => {
+            Err("only switches send this trap")
+        }
+        TrapNumber::LINK_STATE if !owns(notice.link_state_lid()) => Err(OTHER_SUBJECT),
+        TrapNumber::LINK_INTEGRITY..=TrapNumber::FLOW_CONTROL
+        | TrapNumber::LOCAL_CHANGES
+        | TrapNumber::SYSTEM_GUID
+            if !owns(notice.subject_lid()) =>
+        {
+            Err(OTHER_SUBJECT)
+        }
+        _ => Ok(()),
+    }
+}
+
+const OTHER_SUBJECT: &str = "it is about another port";
+
+/// ProducerType of the traps of a device (IBA vol. 1, 13.4.8.2).
+fn producer_type(kind: NodeKind) -> u32 {
+    match kind {
+        NodeKind::Ca => 1,
+        NodeKind::Switch => 2,
+        NodeKind::Router => 3,
+        NodeKind::Unknown(code) => code.into(),
+    }
 }
 
 /// True if the partitions of a subscriber allow a report about `source`.

@@ -2,10 +2,14 @@
 //! SubnAdmReportResp (IBA vol. 1, 13.4.11 and 15.2.2).
 //!
 //! This module uses no I/O and no clock. The port retransmits a report and returns its outcome;
-//! [`ReportQueue`] keeps order and limits. Each subscriber has one report in flight, so that events
-//! arrive in order. At most [`MAX_IN_FLIGHT`] reports are in flight, and [`MAX_QUEUED`] are queued
-//! for a subscriber. After [`MAX_UNANSWERED`] consecutive reports without a response, the queue of
-//! the subscriber is discarded, so that it does not delay other subscribers.
+//! [`ReportQueue`] keeps order and limits. Each subscriber (a queue pair) has one report in flight,
+//! so that events arrive in order. Any number of queue pairs of a port share the limits of that
+//! port: [`MAX_IN_FLIGHT_PER_PORT`] reports in flight and [`MAX_QUEUED_PER_PORT`] queued ones.
+//!
+//! Ports that do not respond wait for their own timeouts, not others: those whose last report was
+//! unanswered share [`MAX_SILENT_IN_FLIGHT`] of the [`MAX_IN_FLIGHT`] reports in flight. After
+//! [`MAX_UNANSWERED`] consecutive reports without a response, the queue of the subscriber is
+//! discarded, and so are new reports during a pause that doubles with every further one.
 
 use crate::ids::Guid;
 use crate::transport::Address;
@@ -17,13 +21,29 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Maximum number of reports in flight.
-const MAX_IN_FLIGHT: usize = 64;
+const MAX_IN_FLIGHT: usize = 128;
+/// Maximum number of reports in flight to the subscribers of one port.
+const MAX_IN_FLIGHT_PER_PORT: usize = 4;
+/// Maximum number of reports in flight to ports whose last report was unanswered.
+const MAX_SILENT_IN_FLIGHT: usize = 16;
 /// Maximum number of reports queued for one subscriber; above it, the oldest is dropped.
 const MAX_QUEUED: usize = 4096;
+/// Maximum number of reports queued for the subscribers of one port; above it, new ones are dropped.
+const MAX_QUEUED_PER_PORT: usize = 8192;
+/// Maximum number of queue pairs of a port that are known, as they have reports or did not respond.
+const MAX_SUBSCRIBERS_PER_PORT: usize = 1024;
+/// Maximum number of queued reports, 8 MiB without the notices, which subscribers share; above it,
+/// new ones are dropped.
+const MAX_QUEUED_IN_TOTAL: usize = 1 << 20;
 /// Number of consecutive unanswered reports after which the queue of a subscriber is discarded.
 const MAX_UNANSWERED: u32 = 3;
-/// Maximum timeout of a report, whatever RespTimeValue the subscriber asks for.
-const MAX_TIMEOUT: Duration = Duration::from_secs(4);
+/// Limits of the pause of a subscriber that does not respond.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// Maximum timeout of a transmission that RespTimeValue of a subscriber can ask for.
+const MAX_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum time for all transmissions of a report, unless the options ask for more.
+const MAX_TOTAL_TIMEOUT: Duration = Duration::from_secs(4);
 /// Time after the last retransmission at which a report counts as unanswered if the port has
 /// returned no outcome.
 const COMPLETION_GRACE: Duration = Duration::from_secs(2);
@@ -52,25 +72,65 @@ pub struct ReportCounters {
     pub answered: u64,
     /// Reports without a response after all retransmissions.
     pub unanswered: u64,
-    /// Reports dropped before they were sent: the queue was full or discarded.
+    /// Reports dropped before they were sent: a queue was full or discarded, or the subscriber
+    /// does not respond.
     pub dropped: u64,
 }
 
 /// The reports of one subscriber.
 #[derive(Debug)]
 struct SubscriberQueue {
-    queued: VecDeque<QueuedReport>,
-    has_report_in_flight: bool,
-    /// Number of consecutive reports without a response.
-    unanswered: u32,
-}
-
-#[derive(Debug)]
-struct QueuedReport {
     to: Address,
     /// RespTimeValue of the subscriber: it responds within 4.096 us * 2^value.
     resp_time: u8,
-    notice: Arc<Notice>,
+    queued: VecDeque<Arc<Notice>>,
+    has_report_in_flight: bool,
+    /// Number of consecutive reports without a response.
+    unanswered: u32,
+    /// End of the pause in which reports are dropped.
+    paused_until: Option<Instant>,
+}
+
+impl SubscriberQueue {
+    fn new(to: Address, resp_time: u8) -> Self {
+        let (queued, has_report_in_flight) = (VecDeque::new(), false);
+        Self { to, resp_time, queued, has_report_in_flight, unanswered: 0, paused_until: None }
+    }
+
+    /// True if nothing is lost with the queue.
+    fn is_idle(&self) -> bool {
+        self.queued.is_empty() && !self.has_report_in_flight && self.unanswered == 0
+    }
+}
+
+/// The subscribers of one port.
+#[derive(Debug, Default)]
+struct PortReports {
+    /// By QPN.
+    subscribers: BTreeMap<u32, SubscriberQueue>,
+    /// Subscribers with queued reports and none in flight, in order of service.
+    ready: VecDeque<u32>,
+    queued: usize,
+    in_flight: usize,
+    /// The last report was unanswered.
+    is_silent: bool,
+    /// The port is in one of the turns of [`ReportQueue`].
+    has_turn: bool,
+}
+
+impl PortReports {
+    /// True if the subscriber is known, or can be added. Forgets others without reports if necessary.
+    fn has_room_for(&mut self, qpn: u32, now: Instant) -> bool {
+        if self.subscribers.len() < MAX_SUBSCRIBERS_PER_PORT || self.subscribers.contains_key(&qpn)
+        {
+            return true;
+        }
+        self.subscribers.retain(|_, other| {
+            let is_paused = other.paused_until.is_some_and(|end| now < end);
+            is_paused || other.has_report_in_flight || !other.queued.is_empty()
+        });
+        self.subscribers.len() < MAX_SUBSCRIBERS_PER_PORT
+    }
 }
 
 /// Retransmission of reports.
@@ -82,14 +142,27 @@ pub struct ReportRetry {
     pub retries: u32,
 }
 
+/// A report that was sent.
+#[derive(Debug)]
+struct ReportInFlight {
+    subscriber: SubscriberKey,
+    deadline: Instant,
+    /// It counts as one of [`MAX_SILENT_IN_FLIGHT`].
+    is_to_silent_port: bool,
+}
+
 /// Reports that are queued and in flight.
 #[derive(Debug, Default)]
 pub struct ReportQueue {
-    queues: BTreeMap<SubscriberKey, SubscriberQueue>,
-    /// Subscribers with queued reports and none in flight, in order of service.
-    ready: VecDeque<SubscriberKey>,
-    /// Subscriber and deadline by transaction ID.
-    in_flight: BTreeMap<u32, (SubscriberKey, Instant)>,
+    ports: BTreeMap<Guid, PortReports>,
+    /// Ports with ready subscribers, in order of service.
+    turns: VecDeque<Guid>,
+    /// Such ports whose last report was unanswered.
+    turns_of_silent: VecDeque<Guid>,
+    /// By transaction ID.
+    in_flight: BTreeMap<u32, ReportInFlight>,
+    silent_in_flight: usize,
+    queued: usize,
     last_tid: u32,
     counters: ReportCounters,
 }
@@ -99,84 +172,176 @@ impl ReportQueue {
         self.counters
     }
 
-    /// Queues a report of `notice` to `subscriber` at the address `to`.
+    /// Queues a report of `notice` to `subscriber` at the address `to`, unless it exceeds a limit.
     pub fn push(
         &mut self,
-        subscriber: SubscriberKey,
+        (guid, qpn): SubscriberKey,
         to: Address,
         resp_time: u8,
         notice: Arc<Notice>,
+        now: Instant,
     ) {
-        let queue = self.queues.entry(subscriber).or_insert_with(|| {
-            self.ready.push_back(subscriber);
-            SubscriberQueue { queued: VecDeque::new(), has_report_in_flight: false, unanswered: 0 }
-        });
-        if queue.queued.len() >= MAX_QUEUED {
-            queue.queued.pop_front();
+        let is_full = self.queued >= MAX_QUEUED_IN_TOTAL;
+        let port = self.ports.entry(guid).or_default();
+        if !port.has_room_for(qpn, now) {
             self.counters.dropped += 1;
+            return;
         }
-        queue.queued.push_back(QueuedReport { to, resp_time, notice });
+        let own =
+            port.subscribers.entry(qpn).or_insert_with(|| SubscriberQueue::new(to, resp_time));
+        (own.to, own.resp_time) = (to, resp_time);
+        let is_paused = own.paused_until.is_some_and(|end| now < end);
+        if own.queued.len() >= MAX_QUEUED {
+            own.queued.pop_front();
+            self.counters.dropped += 1;
+        } else if is_paused || is_full || port.queued >= MAX_QUEUED_PER_PORT {
+            self.counters.dropped += 1;
+            return self.remove_if_idle((guid, qpn));
+        } else {
+            port.queued += 1;
+            self.queued += 1;
+        }
+        own.queued.push_back(notice);
+        if own.queued.len() == 1 && !own.has_report_in_flight {
+            port.ready.push_back(qpn);
+            self.give_turn(guid);
+        }
+    }
+
+    /// Puts a port with a ready subscriber in order of service.
+    fn give_turn(&mut self, guid: Guid) {
+        let Some(port) = self.ports.get_mut(&guid) else { return };
+        if port.has_turn || port.ready.is_empty() || port.in_flight >= MAX_IN_FLIGHT_PER_PORT {
+            return;
+        }
+        port.has_turn = true;
+        let turns = if port.is_silent { &mut self.turns_of_silent } else { &mut self.turns };
+        turns.push_back(guid);
+    }
+
+    fn remove_if_idle(&mut self, (guid, qpn): SubscriberKey) {
+        let Some(port) = self.ports.get_mut(&guid) else { return };
+        if port.subscribers.get(&qpn).is_some_and(SubscriberQueue::is_idle) {
+            port.subscribers.remove(&qpn);
+        }
+        if port.subscribers.is_empty() && !port.has_turn && !port.is_silent {
+            self.ports.remove(&guid);
+        }
+    }
+
+    /// The port whose turn it is.
+    fn next_port(&mut self) -> Option<Guid> {
+        while let Some(guid) = self.turns.pop_front() {
+            let Some(port) = self.ports.get_mut(&guid) else { continue };
+            if !port.is_silent {
+                return Some(guid);
+            }
+            self.turns_of_silent.push_back(guid);
+        }
+        let has_room = self.silent_in_flight < MAX_SILENT_IN_FLIGHT;
+        if has_room { self.turns_of_silent.pop_front() } else { None }
     }
 
     /// The next report to send; `None` at the limit of reports in flight, or if no subscriber is
     /// ready.
     pub fn next(&mut self, now: Instant, retry: ReportRetry) -> Option<OutgoingReport> {
-        if self.in_flight.len() >= MAX_IN_FLIGHT {
-            return None;
+        while self.in_flight.len() < MAX_IN_FLIGHT {
+            let guid = self.next_port()?;
+            if let Some(report) = self.next_of(guid, now, retry) {
+                return Some(report);
+            }
         }
-        let subscriber = self.ready.pop_front()?;
-        let queue = self.queues.get_mut(&subscriber)?;
-        let QueuedReport { to, resp_time, notice } = queue.queued.pop_front()?;
-        queue.has_report_in_flight = true;
-        let resp_time = Duration::from_nanos(4096 << resp_time.min(31));
-        let timeout = retry.timeout.max(resp_time.min(MAX_TIMEOUT));
+        None
+    }
+
+    /// The next report of a port whose turn it is.
+    fn next_of(&mut self, guid: Guid, now: Instant, retry: ReportRetry) -> Option<OutgoingReport> {
         let tid = self.new_tid();
-        let total = timeout.saturating_mul(retry.retries.saturating_add(1));
-        self.in_flight.insert(tid, (subscriber, now + total + COMPLETION_GRACE));
+        let port = self.ports.get_mut(&guid)?;
+        port.has_turn = false;
+        let qpn = port.ready.pop_front()?;
+        let own = port.subscribers.get_mut(&qpn)?;
+        let notice = own.queued.pop_front()?;
+        own.has_report_in_flight = true;
+        port.in_flight += 1;
+        port.queued -= 1;
+        self.queued -= 1;
+        let (to, is_to_silent_port) = (own.to, port.is_silent);
+        let (timeout, retries) = transmissions(own.resp_time, retry);
+        let deadline = now + timeout.saturating_mul(retries.saturating_add(1)) + COMPLETION_GRACE;
+        let report_in_flight =
+            ReportInFlight { subscriber: (guid, qpn), deadline, is_to_silent_port };
+        self.in_flight.insert(tid, report_in_flight);
+        self.silent_in_flight += usize::from(is_to_silent_port);
         self.counters.sent += 1;
-        Some(OutgoingReport { to, timeout, retries: retry.retries, tid, mad: report(tid, &notice) })
+        self.give_turn(guid);
+        Some(OutgoingReport { to, timeout, retries, tid, mad: report(tid, &notice) })
     }
 
     /// Completes a report with the outcome that the port returned. Returns false for an unknown
     /// transaction ID.
-    pub fn report_completed(&mut self, tid: u32, answered: bool) -> bool {
-        let Some((subscriber, _)) = self.in_flight.remove(&tid) else { return false };
+    pub fn report_completed(&mut self, tid: u32, answered: bool, now: Instant) -> bool {
+        let Some(completed) = self.in_flight.remove(&tid) else { return false };
+        let (guid, qpn) = completed.subscriber;
+        self.silent_in_flight -= usize::from(completed.is_to_silent_port);
         self.counters.answered += u64::from(answered);
         self.counters.unanswered += u64::from(!answered);
-        let Some(queue) = self.queues.get_mut(&subscriber) else { return true };
-        queue.has_report_in_flight = false;
-        queue.unanswered = if answered { 0 } else { queue.unanswered + 1 };
-        if queue.unanswered >= MAX_UNANSWERED {
-            self.counters.dropped += queue.queued.len() as u64;
-            queue.queued.clear();
+        let Some(port) = self.ports.get_mut(&guid) else { return true };
+        let Some(own) = port.subscribers.get_mut(&qpn) else { return true };
+        port.in_flight = port.in_flight.saturating_sub(1);
+        port.is_silent = !answered;
+        own.has_report_in_flight = false;
+        own.unanswered = if answered { 0 } else { own.unanswered + 1 };
+        own.paused_until = pause(own.unanswered).map(|pause| now + pause);
+        if own.paused_until.is_some() {
+            let dropped = own.queued.len();
+            own.queued.clear();
+            own.queued.shrink_to_fit();
+            port.queued -= dropped;
+            self.queued -= dropped;
+            self.counters.dropped += dropped as u64;
         }
-        if queue.queued.is_empty() {
-            self.queues.remove(&subscriber);
-        } else {
-            self.ready.push_back(subscriber);
+        if !own.queued.is_empty() {
+            port.ready.push_back(qpn);
         }
+        self.give_turn(guid);
+        self.remove_if_idle((guid, qpn));
         true
     }
 
     /// Completes as unanswered the reports whose outcome is overdue.
     pub fn expire(&mut self, now: Instant) {
-        let late = self.in_flight.iter().filter(|(_, (_, deadline))| *deadline <= now);
+        let late = self.in_flight.iter().filter(|(_, report)| report.deadline <= now);
         let late: Vec<u32> = late.map(|(&tid, _)| tid).collect();
         for tid in late {
-            self.report_completed(tid, false);
+            self.report_completed(tid, false, now);
         }
     }
 
     /// The earliest time at which [`Self::expire`] has an effect.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.in_flight.values().map(|&(_, deadline)| deadline).min()
+        self.in_flight.values().map(|report| report.deadline).min()
+    }
+
+    /// Discards the queues of the ports for which `keeps` is false.
+    pub fn retain_ports(&mut self, keeps: impl Fn(Guid) -> bool) {
+        let queued = &mut self.queued;
+        self.ports.retain(|&guid, port| {
+            let is_kept = keeps(guid);
+            if !is_kept {
+                *queued -= port.queued;
+            }
+            is_kept
+        });
+        let has_port = |guid: &Guid| self.ports.contains_key(guid);
+        self.turns.retain(has_port);
+        self.turns_of_silent.retain(has_port);
     }
 
     /// Discards all reports, when another subnet manager becomes master.
     pub fn clear(&mut self) {
-        self.queues.clear();
-        self.ready.clear();
-        self.in_flight.clear();
+        let (last_tid, counters) = (self.last_tid, self.counters);
+        *self = Self { last_tid, counters, ..Self::default() };
     }
 
     fn new_tid(&mut self) -> u32 {
@@ -187,6 +352,22 @@ impl ReportQueue {
             }
         }
     }
+}
+
+/// Timeout of each transmission of a report, and number of retransmissions.
+fn transmissions(resp_time: u8, retry: ReportRetry) -> (Duration, u32) {
+    let resp_time = Duration::from_nanos(4096 << resp_time.min(31)).min(MAX_TIMEOUT);
+    if resp_time <= retry.timeout {
+        return (retry.timeout, retry.retries);
+    }
+    let fitting = (MAX_TOTAL_TIMEOUT.as_nanos() / resp_time.as_nanos()).max(1) as u32;
+    (resp_time, retry.retries.min(fitting - 1))
+}
+
+/// The pause of a subscriber after consecutive unanswered reports.
+fn pause(unanswered: u32) -> Option<Duration> {
+    let beyond = unanswered.checked_sub(MAX_UNANSWERED)?;
+    Some(MIN_PAUSE.saturating_mul(1 << beyond.min(16)).min(MAX_PAUSE))
 }
 
 /// The MAD of SubnAdmReport(Notice).
@@ -205,90 +386,4 @@ fn report(tid: u32, notice: &Notice) -> Mad {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ids::{Lid, Sl};
-
-    /// The current time of the clock that tests may pause.
-    fn now() -> Instant {
-        tokio::time::Instant::now().into_std()
-    }
-
-    const RETRY: ReportRetry = ReportRetry { timeout: Duration::from_millis(200), retries: 3 };
-
-    fn notice(number: u16) -> Arc<Notice> {
-        let mut notice = Notice::default();
-        notice.set_trap_number(number);
-        Arc::new(notice)
-    }
-
-    fn push(reports: &mut ReportQueue, port: u64, number: u16) {
-        let to = Address::gsi(Lid(port as u16), Sl(0));
-        reports.push((Guid(port), 1), to, 18, notice(number));
-    }
-
-    fn number(dispatch: &OutgoingReport) -> u16 {
-        Notice::read(&dispatch.mad.0[DATA_OFFSET..]).trap_number()
-    }
-
-    #[test]
-    fn each_subscriber_gets_one_report_at_a_time_in_order() {
-        let (mut reports, now) = (ReportQueue::default(), now());
-        for trap in [64, 65, 66] {
-            push(&mut reports, 1, trap);
-            push(&mut reports, 2, trap);
-        }
-        for trap in [64, 65, 66] {
-            let first = reports.next(now, RETRY).expect("a report for the first");
-            let second = reports.next(now, RETRY).expect("a report for the second");
-            assert_eq!((number(&first), number(&second)), (trap, trap));
-            assert_ne!(first.to, second.to);
-            assert!(first.timeout > Duration::from_secs(1), "the time the subscriber needs");
-            assert_eq!(reports.next(now, RETRY), None);
-            assert!(
-                reports.report_completed(first.tid, true)
-                    && reports.report_completed(second.tid, true)
-            );
-            assert!(!reports.report_completed(first.tid, true), "completed twice");
-        }
-        assert_eq!(reports.next(now, RETRY), None);
-        assert_eq!(reports.counters().answered, 6);
-        assert!(reports.queues.is_empty());
-    }
-
-    #[test]
-    fn reports_in_flight_are_bounded() {
-        let (mut reports, now) = (ReportQueue::default(), now());
-        (1..=200).for_each(|port| push(&mut reports, port, 64));
-        let sent = std::iter::from_fn(|| reports.next(now, RETRY)).count();
-        assert_eq!(sent, MAX_IN_FLIGHT);
-        let deadline = reports.next_deadline().expect("reports in flight");
-        reports.expire(deadline - Duration::from_millis(1));
-        assert_eq!(reports.next(now, RETRY), None);
-        reports.expire(deadline);
-        assert_eq!(std::iter::from_fn(|| reports.next(deadline, RETRY)).count(), MAX_IN_FLIGHT);
-    }
-
-    #[test]
-    fn the_queue_of_an_unresponsive_subscriber_is_discarded() {
-        let (mut reports, now) = (ReportQueue::default(), now());
-        (0..100).for_each(|_| push(&mut reports, 1, 64));
-        for _ in 0..MAX_UNANSWERED {
-            let dispatch = reports.next(now, RETRY).expect("another report");
-            reports.report_completed(dispatch.tid, false);
-        }
-        assert_eq!(reports.next(now, RETRY), None);
-        assert_eq!(reports.counters().dropped, 100 - u64::from(MAX_UNANSWERED));
-        push(&mut reports, 1, 65);
-        assert!(reports.next(now, RETRY).is_some(), "later events are reported again");
-    }
-
-    #[test]
-    fn the_queue_of_a_subscriber_is_bounded() {
-        let mut reports = ReportQueue::default();
-        (0..MAX_QUEUED as u16 + 3).for_each(|number| push(&mut reports, 1, number));
-        assert_eq!(reports.counters().dropped, 3);
-        let dispatch = reports.next(now(), RETRY).expect("one");
-        assert_eq!(number(&dispatch), 3, "the oldest are dropped");
-    }
-}
+mod tests;

@@ -212,8 +212,7 @@ impl ResponderState {
         let header = Header::read(mad);
         check_method(&header).map_err(Rejection::Error)?;
         let view = SubnetView::new(subnet, &self.path_index);
-        let requester =
-            requester(&view, from).ok_or(Rejection::Dropped(DropReason::UnknownRequester))?;
+        let requester = requester(&view, &self.registry, from).map_err(Rejection::Dropped)?;
         Ok(Query {
             view,
             registry: &self.registry,
@@ -398,8 +397,21 @@ fn read_attribute(
     }
 }
 
-/// The port that sent a MAD: the owner of the GID in its global route header if that is a port of
-/// this subnet, else the owner of the LID.
-fn requester(view: &SubnetView<'_>, from: &Address) -> Option<PortId> {
-    from.grh.and_then(|grh| view.port_by_gid(&grh.gid)).or_else(|| view.lids().port(from.lid))
+/// The port that sent a MAD: the owner of the source LID, which the sender's hardware writes. Senders
+/// choose the GID in the global route header freely, so that it must not be that of another port.
+fn requester(
+    view: &SubnetView<'_>,
+    registry: &Registry,
+    from: &Address,
+) -> Result<PortId, DropReason> {
+    let port = view.lids().port(from.lid).ok_or(DropReason::UnknownRequester)?;
+    let Some(grh) = from.grh.filter(|grh| view.is_local_prefix(grh.gid.prefix())) else {
+        return Ok(port);
+    };
+    let (own, claimed) = (view.guid(port), grh.gid.guid());
+    let is_of_other = || {
+        view.fabric().port_by_guid(claimed).is_some()
+            || registry.aliases.port(claimed).is_some_and(|owner| owner != own)
+    };
+    if claimed != own && is_of_other() { Err(DropReason::ForgedGid) } else { Ok(port) }
 }

@@ -3,12 +3,16 @@
 //! A record with a valid P_Key belongs to that partition: the port that registers it and the port
 //! that offers the service must be members, and only members see it. All ports see a record without
 //! P_Key.
+//!
+//! A port registers services for its own GIDs and for the groups that it is a member of. A service
+//! with a ServiceKey is changed and deleted with that key only. Requests with the SM_Key are exempt
+//! from both.
 
 use super::change::RegistryChange;
 use super::query::{Query, ReplyBuilder};
 use super::registry::services::{self, redacted};
 use super::status::ErrorStatus;
-use crate::ids::Pkey;
+use crate::ids::{Gid, Guid, Pkey};
 use crate::wire::record::{ServiceRecord, matches};
 use crate::wire::sa::SaStatus;
 
@@ -22,6 +26,11 @@ pub(super) fn register(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus>
     if !query.has(REQUIRED) {
         return Err(ErrorStatus(SaStatus::INSUFFICIENT_COMPONENTS));
     }
+    check_authority(query, &record)?;
+    let owner = (!query.trusted).then(|| query.view.guid(query.requester));
+    if let Some(owner) = owner {
+        check_quota(query, &record, owner)?;
+    }
     if !query.has(ServiceRecord::LEASE) {
         record.set_lease(ServiceRecord::NO_END);
     }
@@ -29,13 +38,16 @@ pub(super) fn register(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus>
     if !query.has(ServiceRecord::PKEY) {
         reply.set_pkey(Pkey::DEFAULT_FULL);
     }
-    Ok(RegistryChange::Register(Box::new([record, reply])))
+    Ok(RegistryChange::Register(Box::new([record, reply]), owner))
 }
 
 /// Checks SubnAdmDelete. The fields of the record's RID are used whatever the component mask is.
 pub(super) fn unregister(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
     let record: ServiceRecord = query.record();
     check_pkey(query, &record)?;
+    if query.registry.services.get(&services::rid(&record)).is_some() {
+        check_authority(query, &record)?;
+    }
     Ok(RegistryChange::Unregister { rid: services::rid(&record), trusted: query.trusted })
 }
 
@@ -51,6 +63,35 @@ fn check_pkey(query: &Query<'_>, record: &ServiceRecord) -> Result<(), ErrorStat
         is_member &= host.is_some_and(|port| query.view.has_pkey(port, record.pkey()));
     }
     if is_member { Ok(()) } else { Err(ErrorStatus(SaStatus::REQ_INVALID)) }
+}
+
+/// Checks that the requester may register, change or delete the service: the ServiceKey of the
+/// registered record decides if it has one (IBA vol. 1, 15.2.5.14), else the ServiceGID. The key is
+/// compared whatever the component mask is.
+fn check_authority(query: &Query<'_>, record: &ServiceRecord) -> Result<(), ErrorStatus> {
+    let registered = query.registry.services.get(&services::rid(record));
+    let key = registered.map(|service| service.registered().key()).unwrap_or_default();
+    let is_authorised = query.trusted
+        || if key == [0; 16] { owns_gid(query, record.gid()) } else { key == record.key() };
+    if is_authorised { Ok(()) } else { Err(ErrorStatus(SaStatus::DENIED)) }
+}
+
+/// True if the GID is one of the requester's, or that of a group that the requester is a member of.
+fn owns_gid(query: &Query<'_>, gid: Gid) -> bool {
+    if gid.is_multicast() {
+        let group = query.registry.group(&gid);
+        return group.is_some_and(|group| group.has_port(query.view.guid(query.requester)));
+    }
+    query.port_by_guid(gid.guid()) == Some(query.requester)
+}
+
+/// Checks that a new service of `owner` does not exceed `sa_max_services_per_port`.
+fn check_quota(query: &Query<'_>, record: &ServiceRecord, owner: Guid) -> Result<(), ErrorStatus> {
+    let services = &query.registry.services;
+    let is_new = services.get(&services::rid(record)).is_none();
+    let quota = query.view.options().sa_max_services_per_port as usize;
+    let exceeds = is_new && services.count_of(owner) >= quota;
+    if exceeds { Err(ErrorStatus(SaStatus::NO_RESOURCES)) } else { Ok(()) }
 }
 
 /// SubnAdmGet and SubnAdmGetTable. The lease is not compared, because it changes every second.

@@ -146,11 +146,6 @@ impl<'a> SubnetView<'a> {
         prefix == self.options().subnet_prefix || prefix == DEFAULT_PREFIX
     }
 
-    /// The end port with this unicast GID, aliases excluded.
-    pub(super) fn port_by_gid(&self, gid: &Gid) -> Option<PortId> {
-        self.is_local_prefix(gid.prefix()).then(|| self.fabric().port_by_guid(gid.guid()))?
-    }
-
     pub(super) fn gid(&self, port: PortId) -> Gid {
         Gid::new(self.options().subnet_prefix, self.guid(port))
     }

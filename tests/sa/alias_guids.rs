@@ -48,7 +48,12 @@ fn fixture() -> ResponderFixture {
     let topology = shape.build().expect("a torus");
     let fabric =
         Fabric::from_topology(&topology, 0, &SyntheticView::default()).expect("node 0 exists");
-    let options = Options { qos: true, sm_assigned_guid: 0x5A, ..Options::default() };
+    let options = Options {
+        qos: true,
+        sm_assigned_guid: 0x5A,
+        sa_allow_untrusted_guidinfo: true,
+        ..Options::default()
+    };
     let config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &shape.torus_conf());
     let partitions = partitions::default(&options);
     let subnet = testkit::snapshot::subnet(fabric, options, &config, &partitions);

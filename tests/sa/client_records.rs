@@ -5,17 +5,13 @@ mod daemon;
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::time::Duration;
 use testkit::sa_client::{Client, request, with_sm_key};
 use testkit::{SimCluster, Sm, settle};
 use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
-use torus_sm::config::torus::TorusConfig;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sm_loop::manager::Exit;
-use torus_sm::fabric::Fabric;
-use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::ids::{Gid, Guid, Lid, Mlid, Pkey, PortNum, Sl};
 use torus_sm::observe::traps::{MAX_TRAPS_PER_PERIOD, RATE_PERIOD};
 use torus_sm::plan::partitions;
@@ -99,7 +95,7 @@ fn service_rows() -> Vec<Row> {
         ("set, foreign P_Key", vec![], service(set, IN_PARTITION, foreign), [0x200; 2]),
         ("set, P_Key 0", vec![], service(set, IN_PARTITION, |r| r.set_pkey(Pkey(0))), [0x200; 2]),
         ("set, unknown port", vec![], service(set, IN_PARTITION, unknown), [0x200; 2]),
-        ("set for all, unknown port", vec![], service(set, SERVICE, unknown), [0, 0]),
+        ("set for all, unknown port", vec![], service(set, SERVICE, unknown), [0x700, 0]),
         ("get", there(), service(get, IN_PARTITION, same), [0, 0]),
         ("get nothing", vec![], service(get, SERVICE, same), [0x300; 2]),
         ("get another", there(), service(get, SERVICE, |r| r.set_id(9)), [0x300; 2]),

@@ -4,7 +4,6 @@
 //! The clock is virtual: only packets take time at the port.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,20 +13,15 @@ use testkit::sa_client::joins::{self, RetryPolicy};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, advance, sleep, sleep_until};
-use torus_sm::config::options::Options;
-use torus_sm::config::torus::TorusConfig;
 use torus_sm::daemon::messages::SaCommand;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sa_server::db_file::SaDbFile;
 use torus_sm::daemon::sa_server::table_workers::TableWorkers;
 use torus_sm::daemon::sa_server::{Inboxes, SaServer};
 use torus_sm::fabric::Fabric;
-use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::ids::{Guid, Lid, PortNum, Sl};
-use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
-use torus_sm::sim::generate::Shape;
 use torus_sm::sm::sm_info::SmStatus;
 use torus_sm::transport::demux::Inbound;
 use torus_sm::transport::{Address, Agent, MadPort, Outgoing, PortIdentity, SendError};

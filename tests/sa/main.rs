@@ -3,6 +3,7 @@
 mod alias_guids;
 mod attributes;
 mod client_records;
+mod hostile_clients;
 mod join_load;
 mod multipath;
 mod partitions;

@@ -157,7 +157,7 @@ fn reported(dispatcher: &mut NoticeDispatcher, subnet: &Subnet) -> Vec<Guid> {
     while let Some(report) = dispatcher.next(Instant::now(), patience) {
         let port = subnet.plan.lids.port(report.to.lid).expect("a subscriber");
         heard.push(subnet.fabric.port(port).guid);
-        dispatcher.report_completed(report.tid, true);
+        dispatcher.report_completed(report.tid, true, Instant::now());
     }
     heard.sort();
     heard
@@ -194,9 +194,16 @@ fn reports_stay_within_partitions() {
     let mut subscribers = |from: Guid, number: u16| {
         let mut notice = Notice::default();
         notice.set_is_generic(true);
+        notice.set_producer_type(1);
         notice.set_trap_number(number);
         notice.set_issuer_lid(lid(&subnet, from));
-        assert!(dispatcher.forward_trap(registry, &subnet, lid(&subnet, from), notice));
+        let forwarded = dispatcher.forward_trap(
+            registry,
+            &subnet,
+            (lid(&subnet, from), notice),
+            Instant::now(),
+        );
+        assert_eq!(forwarded, Ok(()));
         reported(&mut dispatcher, &subnet)
     };
     // Limited members get no reports about each other.
@@ -209,9 +216,13 @@ fn reports_stay_within_partitions() {
         "no member of the partition is trusted"
     );
     let event = GroupEvent { created: true, mgid: Gid([0xFF; 16]), pkey: Pkey(0x9234) };
-    dispatcher.group_events(registry, &subnet, &[event]);
+    dispatcher.group_events(registry, &subnet, &[event], Instant::now());
     assert_eq!(reported(&mut dispatcher, &subnet), hosts);
-    assert!(!dispatcher.forward_trap(registry, &subnet, Lid(5000), Notice::default()));
+    assert!(
+        dispatcher
+            .forward_trap(registry, &subnet, (Lid(5000), Notice::default()), Instant::now())
+            .is_err()
+    );
 }
 
 /// o13-17.1.2: a subscription to LIDs ends when its subscriber shares no partition with them any
@@ -240,9 +251,14 @@ fn a_subscription_beyond_its_partition_ends() {
     let (registry, mut dispatcher) = (sa.registry_mut(), NoticeDispatcher::default());
     let mut notice = Notice::default();
     notice.set_is_generic(true);
+    notice.set_producer_type(1);
     notice.set_issuer_lid(lid(&before, stranger));
     for (subnet, heard) in [(&before, vec![first]), (&after, vec![])] {
-        dispatcher.forward_trap(registry, subnet, lid(subnet, stranger), notice);
+        let from = lid(subnet, stranger);
+        assert_eq!(
+            dispatcher.forward_trap(registry, subnet, (from, notice), Instant::now()),
+            Ok(())
+        );
         assert_eq!(reported(&mut dispatcher, subnet), heard);
         assert_eq!(registry.subscriptions().is_empty(), heard.is_empty());
     }
@@ -261,17 +277,30 @@ fn nodes_are_seen_within_partitions() {
 }
 
 #[test]
-fn requests_through_a_router_are_identified_by_gid() {
+fn requesters_are_identified_by_lid_and_forged_gids_are_dropped() {
     let (shape, subnet) = subnet(|_, options| partitions::default(options));
-    let router = Lid(0xBFFE);
     let mad = path_request(host(&shape, 1), host(&shape, 2), None);
-    assert_eq!(ask(&subnet, &Address::gsi(router, Sl(0)), &mad), None, "no port has that LID");
-    let gid = Gid::new(PREFIX, host(&shape, 1));
-    let grh = Grh { gid, gid_index: 0, hop_limit: 63, traffic_class: 7, flow_label: 0x12345 };
-    let from = Address { grh: Some(grh), qpn: 0x77, ..Address::gsi(router, Sl(3)) };
-    let reply = ask(&subnet, &from, &mad).expect("a reply");
-    assert_eq!(Header::read(&reply.mad).status(), 0);
-    assert_eq!(reply.to, from);
+    let from = |lid: Lid, prefix: u64, guid: Guid| {
+        let gid = Gid::new(prefix, guid);
+        let grh = Grh { gid, gid_index: 0, hop_limit: 63, traffic_class: 7, flow_label: 0x12345 };
+        Address { grh: Some(grh), qpn: 0x77, ..Address::gsi(lid, Sl(3)) }
+    };
+    let (nobody, own) = (Lid(0xBFFE), lid(&subnet, host(&shape, 1)));
+    assert_eq!(ask(&subnet, &Address::gsi(nobody, Sl(0)), &mad), None, "no port has that LID");
+    assert_eq!(ask(&subnet, &from(nobody, PREFIX, host(&shape, 1)), &mad), None);
+    assert_eq!(ask(&subnet, &from(own, PREFIX, host(&shape, 2)), &mad), None, "another port's GID");
+    for (prefix, guid) in [
+        (PREFIX, host(&shape, 1)),
+        // A GUID of a virtual port that is not registered.
+        (PREFIX, Guid(0xABCD)),
+        // A client of another subnet, behind the router at this LID.
+        (0xfec0_0000_0000_0001, host(&shape, 2)),
+    ] {
+        let from = from(own, prefix, guid);
+        let reply = ask(&subnet, &from, &mad).expect("a reply");
+        assert_eq!(Header::read(&reply.mad).status(), 0);
+        assert_eq!(reply.to, from);
+    }
 }
 
 #[test]
@@ -360,7 +389,9 @@ fn beyond_routers_paths_are_as_configured(mut subnet: Subnet, asker: Guid, route
 
 #[test]
 fn only_partners_set_alias_guids() {
-    let (shape, subnet) = subnet(small_partition);
+    let (shape, mut subnet) = subnet(small_partition);
+    let options = Options { sa_allow_untrusted_guidinfo: true, ..(*subnet.options).clone() };
+    subnet.options = Arc::new(options);
     let stranger = Guid(shape.host_guid([1, 1, 0], 0).0 + 1);
     let owner = host(&shape, 0);
     let mut record = GuidInfoRecord::default();

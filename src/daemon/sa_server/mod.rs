@@ -198,7 +198,7 @@ impl SaServer {
             Input::Command(command) => self.execute(command),
             Input::Request(inbound) => self.admit(inbound),
             Input::Report(ReportOutcome { tid, answered }) => {
-                self.dispatcher.report_completed(tid, answered)
+                self.dispatcher.report_completed(tid, answered, Instant::now().into_std())
             }
             Input::Notice(notice) => self.report_notice(notice),
             Input::Snapshot => self.snapshot_changed(),
@@ -294,7 +294,8 @@ impl SaServer {
         self.responder.get().set_path_index(index);
         self.options = Some(subnet.options.clone());
         let old = self.subnet.replace(subnet.clone());
-        self.dispatcher.subnet_published(self.responder.get().registry_mut(), &subnet);
+        let now = Instant::now().into_std();
+        self.dispatcher.subnet_published(self.responder.get().registry_mut(), &subnet, now);
         self.registry_changed();
         // Freeing the snapshot of a large fabric takes long.
         spawn_low_priority(move || drop(old));
@@ -323,7 +324,13 @@ impl SaServer {
         if !events.is_empty()
             && let Some(subnet) = self.own_subnet()
         {
-            self.dispatcher.group_events(self.responder.get().registry_mut(), &subnet, &events);
+            let now = Instant::now().into_std();
+            self.dispatcher.group_events(
+                self.responder.get().registry_mut(),
+                &subnet,
+                &events,
+                now,
+            );
         }
         if let Some(options) = &self.options {
             self.db_file.watch(self.responder.get().registry(), options);
@@ -342,9 +349,10 @@ impl SaServer {
 
     fn report_notice(&mut self, DeviceNotice { from, notice }: DeviceNotice) {
         let Some(subnet) = self.own_subnet() else { return };
-        if !self.dispatcher.forward_trap(self.responder.get().registry_mut(), &subnet, from, notice)
-        {
-            debug!("a notice from LID {from} is not reported: no port has this LID");
+        let (registry, now) = (self.responder.get().registry_mut(), Instant::now().into_std());
+        if let Err(reason) = self.dispatcher.forward_trap(registry, &subnet, (from, notice), now) {
+            let number = notice.trap_number();
+            debug!("notice {number} from LID {from} is not reported: {reason}");
         }
     }
 
@@ -362,7 +370,7 @@ impl SaServer {
             let out = Outgoing { agent: Agent::Sa, to, timeout, retries, mad };
             if let Err(error) = self.port.post(&out) {
                 debug!("reporting to LID {}: {error}", report.to.lid);
-                self.dispatcher.report_completed(report.tid, false);
+                self.dispatcher.report_completed(report.tid, false, Instant::now().into_std());
             }
         }
     }

@@ -21,7 +21,6 @@ pub struct SmpServer {
     events: mpsc::UnboundedSender<SmEvent>,
     traps: TrapFilter,
     to_report: mpsc::Sender<DeviceNotice>,
-    m_key: u64,
 }
 
 impl SmpServer {
@@ -31,9 +30,8 @@ impl SmpServer {
         sm_status: watch::Receiver<SmStatus>,
         events: mpsc::UnboundedSender<SmEvent>,
         to_report: mpsc::Sender<DeviceNotice>,
-        m_key: u64,
     ) -> Self {
-        Self { client, sm_status, events, traps: TrapFilter::default(), to_report, m_key }
+        Self { client, sm_status, events, traps: TrapFilter::default(), to_report }
     }
 
     /// Serves until the port is closed.
@@ -81,7 +79,8 @@ impl SmpServer {
         }
     }
 
-    /// Sends TrapRepress with the trap's transaction ID and notice (IBA vol. 1, 13.4.9).
+    /// Sends TrapRepress with the trap's transaction ID and notice (IBA vol. 1, 13.4.9). Its M_Key is
+    /// 0, as in OpenSM's, because any host can send a trap to learn the M_Key.
     fn repress(&self, inbound: &Inbound, trap: &Mad) {
         let mut answer = *trap;
         let mut header = answer.header();
@@ -89,7 +88,7 @@ impl SmpServer {
         header.set_method(Method::TRAP_REPRESS.0);
         header.set_status(0);
         answer.set_header(&header);
-        answer.set_m_key(self.m_key);
+        answer.set_m_key(0);
         let to = Address::smi(inbound.from.lid);
         if let Err(error) = self.client.post_only(Agent::SmiLid, to, &answer.0) {
             warn!("cannot send TrapRepress to LID {}: {error}", inbound.from.lid);

@@ -19,6 +19,8 @@ pub struct Group {
     pub mlid: Mlid,
     /// The group is configured, and exists without members.
     pub permanent: bool,
+    /// The port that created the group; 0 if it is configured or restored.
+    pub creator: Guid,
     /// Members by the GUID of their PortGID, which may be an alias.
     pub members: BTreeMap<Guid, Member>,
 }
@@ -110,6 +112,8 @@ pub(crate) struct Join {
     pub port_gid: Gid,
     /// The owner of `port_gid`.
     pub port: Guid,
+    /// The sender of the request.
+    pub requester: Guid,
     pub state: JoinState,
     pub proxy: bool,
 }
@@ -274,7 +278,8 @@ impl Groups {
                     spec.mgid = self.new_mgid(spec.scope, prefix).ok_or(no_resources)?;
                 }
                 let mgid = spec.mgid;
-                self.create(spec, mlid, last, consolidate).ok_or(no_resources)?;
+                let group = self.create(spec, mlid, last, consolidate).ok_or(no_resources)?;
+                group.creator = request.requester;
                 mgid
             }
         };
@@ -375,7 +380,8 @@ impl Groups {
         self.mlids.entry(mlid).or_default().insert(spec.mgid);
         self.mark_changed(mlid);
         self.changes += 1;
-        let group = Group { mlid, permanent: false, members: BTreeMap::new(), spec };
+        let creator = Guid::default();
+        let group = Group { mlid, permanent: false, creator, members: BTreeMap::new(), spec };
         Some(self.groups.entry(group.spec.mgid).or_insert(group))
     }
 

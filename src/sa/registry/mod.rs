@@ -37,8 +37,8 @@ pub struct Registry {
     missed: BTreeMap<Guid, u32>,
 }
 
-/// Number of consecutive heavy sweeps that must miss a port before its subscriptions are removed,
-/// and its memberships and alias GUIDs if the sweeps were incomplete.
+/// Number of consecutive heavy sweeps that must miss a port before its subscriptions and services are
+/// removed, and its memberships and alias GUIDs if the sweeps were incomplete.
 pub const MAX_MISSED_SWEEPS: u32 = 4;
 
 impl Registry {
@@ -111,14 +111,15 @@ impl Registry {
     /// therefore removed by a complete sweep without the port, or by [`MAX_MISSED_SWEEPS`]
     /// consecutive sweeps of any kind. Until then, [`Self::groups`] omits the absent ports.
     ///
-    /// With `drop_subscriptions` (option `drop_event_subscriptions`), subscriptions are removed at
-    /// the same time, otherwise after [`MAX_MISSED_SWEEPS`] sweeps, which tolerates links that
-    /// flap.
+    /// Services are removed after [`MAX_MISSED_SWEEPS`] sweeps, which tolerates links that flap, and
+    /// subscriptions too unless `drop_subscriptions` (option `drop_event_subscriptions`) removes
+    /// them with the memberships.
     pub fn remove_absent_ports(&mut self, fabric: &Fabric, drop_subscriptions: bool) {
         let is_complete = fabric.faults().iter().all(|fault| !hides_ports(fault));
         let mut known = self.multicast.ports();
         known.extend(self.subscriptions.ports());
         known.extend(self.aliases.ports());
+        known.extend(self.services.ports());
         known.retain(|&guid| fabric.port_by_guid(guid).is_none());
         let missed = |guid: Guid| (guid, self.missed.get(&guid).copied().unwrap_or(0) + 1);
         self.missed = known.into_iter().map(missed).collect();
@@ -126,6 +127,7 @@ impl Registry {
         let absent = self.absent(|sweeps| is_complete || sweeps >= MAX_MISSED_SWEEPS);
         self.multicast.remove_ports(&absent);
         self.aliases.remove_ports(&absent);
+        self.services.remove_ports(&expired);
         self.subscriptions.remove_ports(if drop_subscriptions { &absent } else { &expired });
         self.missed.retain(|guid, _| !expired.contains(guid));
     }

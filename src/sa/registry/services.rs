@@ -1,10 +1,10 @@
 //! Service records with their leases (IBA vol. 1, 15.2.5.14).
 
-use crate::ids::{Gid, Pkey};
+use crate::ids::{Gid, Guid, Pkey};
 use crate::sa::status::ErrorStatus;
 use crate::wire::record::ServiceRecord;
 use crate::wire::sa::SaStatus;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// The RID of a service record: ServiceID, ServiceGID, ServiceP_Key.
@@ -18,6 +18,9 @@ const MAX_SERVICES: usize = 65_536;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Service {
     record: ServiceRecord,
+    /// The port that registered it, with whose absence it ends; `None` if it was registered with
+    /// the SM_Key, or restored.
+    owner: Option<Guid>,
     /// End of the lease; `None` for an indefinite one.
     expires: Option<Instant>,
 }
@@ -31,7 +34,7 @@ impl Service {
     }
 
     /// The record with the lease of its registration.
-    pub(super) fn registered(&self) -> &ServiceRecord {
+    pub(in crate::sa) fn registered(&self) -> &ServiceRecord {
         &self.record
     }
 
@@ -47,6 +50,8 @@ impl Service {
 #[derive(Clone, Debug, Default)]
 pub struct Services {
     records: BTreeMap<ServiceRid, Service>,
+    /// Number of records by owner.
+    by_owner: BTreeMap<Guid, usize>,
     /// Time before which no lease ends; `None` if all leases are indefinite.
     next_end: Option<Instant>,
     changes: u64,
@@ -74,13 +79,32 @@ impl Services {
         self.records.values()
     }
 
+    pub(crate) fn get(&self, rid: &ServiceRid) -> Option<&Service> {
+        self.records.get(rid)
+    }
+
+    /// Number of services that a port has registered.
+    pub(crate) fn count_of(&self, owner: Guid) -> usize {
+        self.by_owner.get(&owner).copied().unwrap_or(0)
+    }
+
+    /// The ports that own services.
+    pub(super) fn ports(&self) -> impl Iterator<Item = Guid> + '_ {
+        self.by_owner.keys().copied()
+    }
+
     /// Registers a service or renews its lease.
-    pub(crate) fn set(&mut self, record: ServiceRecord, now: Instant) -> Result<(), ErrorStatus> {
+    pub(crate) fn set(
+        &mut self,
+        record: ServiceRecord,
+        owner: Option<Guid>,
+        now: Instant,
+    ) -> Result<(), ErrorStatus> {
         let rid = rid(&record);
         if self.records.len() >= MAX_SERVICES && !self.records.contains_key(&rid) {
             return Err(ErrorStatus(SaStatus::NO_RESOURCES));
         }
-        self.insert(record, record.lease(), now);
+        self.insert(record, owner, record.lease(), now);
         Ok(())
     }
 
@@ -89,23 +113,28 @@ impl Services {
     pub(super) fn restore(&mut self, record: ServiceRecord, lease: u32, now: Instant) -> bool {
         let fits = self.records.len() < MAX_SERVICES && !self.records.contains_key(&rid(&record));
         if fits {
-            self.insert(record, lease, now);
+            self.insert(record, None, lease, now);
         }
         fits
     }
 
-    fn insert(&mut self, record: ServiceRecord, lease: u32, now: Instant) {
+    fn insert(&mut self, record: ServiceRecord, owner: Option<Guid>, lease: u32, now: Instant) {
         let expires = (lease != ServiceRecord::NO_END)
             .then(|| now.checked_add(Duration::from_secs(lease.into())))
             .flatten();
         self.next_end = [self.next_end, expires].into_iter().flatten().min();
-        self.records.insert(rid(&record), Service { record, expires });
+        let old = self.records.insert(rid(&record), Service { record, owner, expires });
+        self.release(old.and_then(|old| old.owner));
+        if let Some(owner) = owner {
+            *self.by_owner.entry(owner).or_default() += 1;
+        }
         self.changes += 1;
     }
 
     /// Removes a service and returns its record.
     pub(crate) fn delete(&mut self, rid: &ServiceRid, now: Instant) -> Option<ServiceRecord> {
         let service = self.records.remove(rid)?;
+        self.release(service.owner);
         self.changes += 1;
         Some(service.record(now))
     }
@@ -115,10 +144,37 @@ impl Services {
         if self.next_end.is_none_or(|end| now < end) {
             return;
         }
-        let before = self.records.len();
-        self.records.retain(|_, service| service.expires.is_none_or(|end| now < end));
-        self.changes += u64::from(self.records.len() != before);
+        self.retain(|service| service.expires.is_none_or(|end| now < end));
         self.next_end = self.records.values().filter_map(|service| service.expires).min();
+    }
+
+    /// Removes the services that these ports registered.
+    pub(super) fn remove_ports(&mut self, ports: &BTreeSet<Guid>) {
+        self.retain(|service| service.owner.is_none_or(|owner| !ports.contains(&owner)));
+    }
+
+    fn retain(&mut self, keeps: impl Fn(&Service) -> bool) {
+        let mut owners = Vec::new();
+        self.records.retain(|_, service| {
+            let is_kept = keeps(service);
+            if !is_kept {
+                owners.push(service.owner);
+            }
+            is_kept
+        });
+        self.changes += u64::from(!owners.is_empty());
+        owners.into_iter().for_each(|owner| self.release(owner));
+    }
+
+    /// Counts one service less of `owner`.
+    fn release(&mut self, owner: Option<Guid>) {
+        let Some(owner) = owner else { return };
+        if let Some(count) = self.by_owner.get_mut(&owner) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_owner.remove(&owner);
+            }
+        }
     }
 }
 
@@ -147,7 +203,7 @@ mod tests {
         let (mut services, start) = (Services::default(), now());
         let after = |seconds: f64| start + Duration::from_secs_f64(seconds);
         for (id, lease) in [(1, ServiceRecord::NO_END), (2, 10), (3, 20), (4, 0)] {
-            services.set(service(id, lease), start).unwrap();
+            services.set(service(id, lease), None, start).unwrap();
         }
         services.expire(start);
         assert_eq!(ids(&services), [1, 2, 3], "a lease of 0 seconds ends at once");
@@ -155,7 +211,7 @@ mod tests {
             services.iter().map(|s| s.record(after(seconds)).lease()).collect::<Vec<_>>()
         };
         assert_eq!(left(&services, 0.5), [ServiceRecord::NO_END, 10, 20]);
-        services.set(service(2, 100), after(9.0)).unwrap();
+        services.set(service(2, 100), None, after(9.0)).unwrap();
         services.expire(after(20.0));
         assert_eq!(ids(&services), [1, 2]);
         assert_eq!(left(&services, 20.0), [ServiceRecord::NO_END, 89]);
@@ -167,12 +223,35 @@ mod tests {
     fn the_number_of_services_is_bounded() {
         let (mut services, now) = (Services::default(), now());
         for id in 0..MAX_SERVICES as u64 {
-            services.set(service(id, ServiceRecord::NO_END), now).unwrap();
+            services.set(service(id, ServiceRecord::NO_END), None, now).unwrap();
         }
-        let one_more = services.set(service(1 << 32, 1), now);
+        let one_more = services.set(service(1 << 32, 1), None, now);
         assert_eq!(one_more, Err(ErrorStatus(SaStatus::NO_RESOURCES)));
-        assert_eq!(services.set(service(5, 1), now), Ok(()), "existing services can be renewed");
+        assert_eq!(
+            services.set(service(5, 1), None, now),
+            Ok(()),
+            "existing services can be renewed"
+        );
         services.expire(now + Duration::from_secs(2));
-        assert_eq!(services.set(service(1 << 32, 1), now), Ok(()));
+        assert_eq!(services.set(service(1 << 32, 1), None, now), Ok(()));
+    }
+
+    #[test]
+    fn services_are_counted_by_port_and_end_with_it() {
+        let (mut services, now) = (Services::default(), now());
+        let (one, other) = (Some(Guid(1)), Some(Guid(2)));
+        for (id, owner, lease) in [(1, one, 9), (2, one, 1), (3, other, 9), (4, None, 9)] {
+            services.set(service(id, lease), owner, now).unwrap();
+        }
+        let counts = |services: &Services| [1, 2].map(|guid| services.count_of(Guid(guid)));
+        assert_eq!(counts(&services), [2, 1]);
+        services.set(service(1, 9), one, now).unwrap();
+        assert_eq!(counts(&services), [2, 1], "renewed");
+        services.expire(now + Duration::from_secs(2));
+        assert_eq!(counts(&services), [1, 1]);
+        services.remove_ports(&BTreeSet::from([Guid(1)]));
+        assert_eq!((ids(&services), counts(&services)), (vec![3, 4], [0, 1]));
+        services.delete(&rid(&service(3, 9)), now).unwrap();
+        assert!(services.by_owner.is_empty());
     }
 }

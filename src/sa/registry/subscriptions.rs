@@ -114,6 +114,12 @@ impl Subscriptions {
         self.by_port.keys().copied()
     }
 
+    /// True if the subscription would be one more than `quota` of its port.
+    pub(crate) fn exceeds_quota(&self, new: &Subscription, quota: usize) -> bool {
+        let own = self.by_port.get(&new.subscriber);
+        own.is_some_and(|own| own.len() >= quota && !own.iter().any(|old| old.is_same(new)))
+    }
+
     /// Adds or renews a subscription, and sets its number.
     pub(crate) fn subscribe(&mut self, mut new: Subscription) -> Result<(), ErrorStatus> {
         let own = self.by_port.entry(new.subscriber).or_default();

@@ -22,7 +22,7 @@ fn new(n: u8, last: u16) -> JoinTarget {
 
 fn join(group: JoinTarget, port: u64, state: JoinState) -> Join {
     let port_gid = Gid::new(0, Guid(port));
-    Join { group, port_gid, port: Guid(port), state, proxy: false }
+    Join { group, port_gid, port: Guid(port), requester: Guid(port), state, proxy: false }
 }
 
 fn leave(n: u8, port: u64, state: JoinState) -> Leave {

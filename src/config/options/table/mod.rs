@@ -20,7 +20,9 @@ use super::value::{
 };
 use crate::ids::Guid;
 use device::{device, partitions};
-use operation::{behaviour, console, election, log, perfmgr, plugins, safety, sweeps, timing};
+use operation::{
+    behaviour, console, election, log, perfmgr, plugins, sa_limits, safety, sweeps, timing,
+};
 use qos::{congestion, qos};
 use routing::{routers, routing};
 
@@ -105,7 +107,7 @@ macro_rules! chain {
 }
 
 chain! { [
-    device partitions sweeps routing election timing behaviour perfmgr plugins log safety console
+    device partitions sweeps routing election timing behaviour perfmgr plugins log safety sa_limits console
     qos congestion routers
 ] }
 

@@ -168,6 +168,25 @@ macro_rules! safety {
 }
 pub(super) use safety;
 
+macro_rules! sa_limits {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Limits of SA clients";
+        /// Let ports join multicast groups on behalf of other ports of the partition; FALSE requires
+        /// the SM_Key (sa_key) for that.
+        sa_allow_untrusted_proxy_joins: bool = true, reload, implemented;
+        /// Let ports set and clear alias GUIDs of other ports of their partitions; FALSE requires
+        /// the SM_Key (sa_key) for that.
+        sa_allow_untrusted_guidinfo: bool = false, reload, implemented;
+        /// Maximum number of services that a port may register, at least 1.
+        sa_max_services_per_port: u32 = 1024, reload, implemented, range(1, 65_536);
+        /// Maximum number of existing multicast groups that a port may have created, at least 1.
+        sa_max_groups_per_port: u32 = 256, reload, implemented, range(1, 16_384);
+        /// Maximum number of event subscriptions of a port, at least 1.
+        sa_max_subscriptions_per_port: u32 = 256, reload, implemented, range(1, 65_535);
+    } };
+}
+pub(super) use sa_limits;
+
 macro_rules! console {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Console";

@@ -128,7 +128,8 @@ impl Reader<'_> {
         let spec = group_spec(fields)?;
         let configured = self.permanent.iter().find(|other| other.mgid == spec.mgid);
         let spec = configured.cloned().unwrap_or(spec);
-        Ok(Group { spec, mlid, permanent: false, members: BTreeMap::new() })
+        let creator = Guid::default();
+        Ok(Group { spec, mlid, permanent: false, creator, members: BTreeMap::new() })
     }
 
     fn member(&mut self, fields: &mut Fields<'_>) -> Result<(), FieldError> {

@@ -55,6 +55,7 @@ fn restored_groups_have_their_mlids_and_the_configured_parameters() {
         },
         port_gid: Gid::default(),
         port: Guid(1),
+        requester: Guid::default(),
         state: JoinState::FULL,
         proxy: false,
     };
@@ -121,7 +122,7 @@ fn names_of_any_bytes_are_restored() {
         record.set_name(bytes);
         record.set_lease(ServiceRecord::NO_END);
         let mut registry = Registry::default();
-        registry.services.set(record, at.now).expect("there is room");
+        registry.services.set(record, None, at.now).expect("there is room");
         let text = registry.dump(PREFIX, at);
         let (other, restored) = restored(&text, at);
         assert_eq!(restored.findings, [], "{text}");
@@ -159,6 +160,7 @@ fn join_all(registry: &mut Registry, groups: &[SomeGroup]) {
             },
             port_gid: Gid::default(),
             port: Guid(port),
+            requester: Guid::default(),
             state: JoinState(state),
             proxy,
         };
@@ -176,6 +178,7 @@ fn port_of(guid: u64, state: u8, proxy: bool) -> Join {
         group: JoinTarget::Existing(Gid::default()),
         port_gid: Gid::default(),
         port: Guid(guid),
+        requester: Guid::default(),
         state: JoinState(state),
         proxy,
     }
@@ -205,7 +208,7 @@ proptest! {
             name[end..].fill(0);
             record.set_name(name);
             record.set_lease(lease);
-            registry.services.set(record, at.now).expect("there is room");
+            registry.services.set(record, None, at.now).expect("there is room");
         }
         for (port, bytes, lid) in subscriptions {
             let mut info = InformInfo::default();

@@ -1,0 +1,341 @@
+//! Clients that attack the subnet or other clients: keys stay secret, records of others are safe, and
+//! one port cannot use up what all share.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use testkit::sa_client::{Client, request, with_sm_key};
+use testkit::{SimCluster, settle};
+use tokio::time::Instant;
+use torus_sm::config::options::Options;
+use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
+use torus_sm::plan::partitions;
+use torus_sm::publish::Subnet;
+use torus_sm::sa::Responder;
+use torus_sm::sa::notices::{NoticeDispatcher, report_retry};
+use torus_sm::sim::generate::Shape;
+use torus_sm::transport::recorded::{RecordedPort, Recorder};
+use torus_sm::transport::{Address, Agent, MadPort, Outgoing};
+use torus_sm::wire::attr::{AttrId, Notice, TrapNumber};
+use torus_sm::wire::mad::{Header, Mad, Method};
+use torus_sm::wire::record::tables::GuidInfoRecord;
+use torus_sm::wire::record::{InformInfo, JoinState, McMemberRecord, Record, ServiceRecord};
+use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
+use torus_sm::wire::smp::{self, DATA_SIZE, SmpRoute};
+
+const PREFIX: u64 = 0xfe80_0000_0000_0000;
+const DENIED: u16 = 0x0700;
+const NO_RESOURCES: u16 = 0x0100;
+const NO_RECORDS: u16 = 0x0300;
+
+/// A published 3x3 torus with one host at each switch, and the responder for it.
+struct Site {
+    subnet: Subnet,
+    shape: Shape,
+    sa: Responder,
+}
+
+impl Site {
+    fn new(change: impl Fn(&mut Options)) -> Self {
+        let shape = Shape { hosts: 1, ..Shape::torus([3, 3, 1]) };
+        let mut subnet = testkit::snapshot::of_shape(&shape, partitions::default);
+        let mut options = (*subnet.options).clone();
+        change(&mut options);
+        subnet.options = Arc::new(options);
+        Self { subnet, shape, sa: Responder::default() }
+    }
+
+    /// The GUID of the port of the host at x, y.
+    fn host(&self, [x, y]: [u16; 2]) -> Guid {
+        Guid(self.shape.host_guid([x, y, 0], 0).0 + 1)
+    }
+
+    fn lid(&self, guid: Guid) -> Lid {
+        let port = self.subnet.fabric.port_by_guid(guid).expect("a port");
+        self.subnet.plan.lids.base(port).expect("a LID")
+    }
+
+    /// The status of the reply to a request of a port.
+    fn ask(&mut self, from: Guid, mad: &Mad) -> u16 {
+        self.ask_by(Address::gsi(self.lid(from), Sl(0)), mad)
+    }
+
+    fn ask_by(&mut self, from: Address, mad: &Mad) -> u16 {
+        let now = Instant::now().into_std();
+        let reply = self.sa.handle(&self.subnet, &from, &mad.0, now).expect("a reply");
+        Header::read(&reply.mad).status()
+    }
+}
+
+fn trusted(mad: Mad) -> Mad {
+    with_sm_key(mad, Options::default().sa_key)
+}
+
+fn service(method: Method, id: u64, guid: Guid, key: u8) -> Mad {
+    let mut record = ServiceRecord::default();
+    record.set_id(id);
+    record.set_gid(Gid::new(PREFIX, guid));
+    record.set_key([key; 16]);
+    let mask = ServiceRecord::ID | ServiceRecord::GID | ServiceRecord::KEY;
+    request(SaAttr::SERVICE_RECORD, method, mask, &record)
+}
+
+fn join(method: Method, number: u16, port: Guid) -> Mad {
+    let mut mgid = [0; 16];
+    mgid[..2].copy_from_slice(&[0xFF, 0x12]);
+    mgid[14..].copy_from_slice(&number.to_be_bytes());
+    let mut record = McMemberRecord::default();
+    record.set_mgid(Gid(mgid));
+    record.set_port_gid(Gid::new(PREFIX, port));
+    record.set_join_state(JoinState::FULL);
+    record.set_qkey(0x1234);
+    record.set_pkey(Pkey::DEFAULT_FULL);
+    let mask = McMemberRecord::MGID
+        | McMemberRecord::PORT_GID
+        | McMemberRecord::JOIN_STATE
+        | McMemberRecord::QKEY
+        | McMemberRecord::TRAFFIC_CLASS
+        | McMemberRecord::PKEY
+        | McMemberRecord::FLOW_LABEL
+        | McMemberRecord::SL;
+    request(SaAttr::MC_MEMBER_RECORD, method, mask, &record)
+}
+
+fn subscription(trap: u16) -> Mad {
+    let mut info = InformInfo::default();
+    info.set_lid_range_begin(Lid(0xFFFF));
+    info.set_is_generic(1);
+    info.set_subscribe(1);
+    info.set_notice_type(0xFFFF);
+    info.set_trap_number(trap);
+    info.set_resp_time_value(31);
+    info.set_producer_type(0xFF_FFFF);
+    request(SaAttr::INFORM_INFO, Method::SET, 0, &info)
+}
+
+#[test]
+fn keyed_services_need_their_key() {
+    let mut site = Site::new(|_| ());
+    let (owner, other) = (site.host([0, 0]), site.host([1, 0]));
+    let (set, delete) = (Method::SET, Method::DELETE);
+    assert_eq!(site.ask(owner, &service(set, 1, owner, 9)), 0);
+    for key in [0, 8] {
+        for who in [owner, other] {
+            assert_eq!(site.ask(who, &service(set, 1, owner, key)), DENIED, "key {key}");
+            assert_eq!(site.ask(who, &service(delete, 1, owner, key)), DENIED, "key {key}");
+        }
+    }
+    assert_eq!(site.ask(other, &service(set, 1, owner, 9)), 0, "the key suffices");
+    assert_eq!(site.ask(owner, &service(delete, 1, owner, 9)), 0);
+    assert_eq!(site.ask(owner, &service(delete, 1, owner, 9)), NO_RECORDS);
+    assert_eq!(site.ask(owner, &service(set, 2, owner, 9)), 0);
+    assert_eq!(site.ask(other, &trusted(service(delete, 2, owner, 0))), 0);
+}
+
+#[test]
+fn services_are_registered_for_own_gids() {
+    let mut site = Site::new(|_| ());
+    let (owner, other) = (site.host([0, 0]), site.host([1, 0]));
+    let (set, delete) = (Method::SET, Method::DELETE);
+    assert_eq!(site.ask(owner, &service(set, 1, owner, 0)), 0);
+    for guid in [owner, Guid(0x1234)] {
+        assert_eq!(site.ask(other, &service(set, 5, guid, 0)), DENIED);
+    }
+    for method in [set, delete] {
+        assert_eq!(site.ask(other, &service(method, 1, owner, 0)), DENIED);
+        assert_eq!(site.ask(other, &trusted(service(method, 1, owner, 0))), 0);
+    }
+    let group = join(set, 1, owner);
+    assert_eq!(site.ask(owner, &group), 0);
+    let mut record = ServiceRecord::default();
+    record.set_gid(McMemberRecord::parse(&group.0[DATA_OFFSET..]).mgid());
+    let mask = ServiceRecord::ID | ServiceRecord::GID;
+    let of_group = request(SaAttr::SERVICE_RECORD, set, mask, &record);
+    assert_eq!([owner, other].map(|guid| site.ask(guid, &of_group)), [0, DENIED]);
+}
+
+#[test]
+fn proxy_joins_can_be_restricted_to_trusted_clients() {
+    for (allowed, expected) in [(true, 0), (false, DENIED)] {
+        let mut site = Site::new(|options| options.sa_allow_untrusted_proxy_joins = allowed);
+        let (one, other) = (site.host([0, 0]), site.host([1, 0]));
+        assert_eq!(site.ask(one, &join(Method::SET, 1, one)), 0, "its own");
+        assert_eq!(site.ask(one, &join(Method::SET, 1, other)), expected);
+        assert_eq!(site.ask(one, &trusted(join(Method::SET, 1, other))), 0);
+        assert_eq!(site.ask(one, &join(Method::DELETE, 1, other)), expected);
+    }
+}
+
+#[test]
+fn alias_guids_are_set_by_their_port() {
+    for (allowed, expected) in [(false, DENIED), (true, 0)] {
+        let mut site = Site::new(|options| options.sa_allow_untrusted_guidinfo = allowed);
+        let (one, other) = (site.host([0, 0]), site.host([1, 0]));
+        let mut record = GuidInfoRecord::default();
+        record.set_lid(site.lid(one));
+        let mask = GuidInfoRecord::LID | GuidInfoRecord::BLOCK;
+        for method in [Method::SET, Method::DELETE] {
+            let mad = request(SaAttr::GUID_INFO_RECORD, method, mask, &record);
+            assert_eq!(site.ask(one, &mad), 0, "its own");
+            assert_eq!(site.ask(other, &trusted(mad)), 0);
+            assert_eq!(site.ask(other, &mad), expected, "another port's");
+        }
+    }
+}
+
+#[test]
+fn registrations_of_a_port_are_limited() {
+    let mut site = Site::new(|options| {
+        options.sa_max_services_per_port = 3;
+        options.sa_max_groups_per_port = 3;
+        options.sa_max_subscriptions_per_port = 3;
+    });
+    let (greedy, other) = (site.host([0, 0]), site.host([1, 0]));
+    let services = |guid| move |number: u16| service(Method::SET, number.into(), guid, 0);
+    let groups = |guid| move |number: u16| join(Method::SET, number, guid);
+    let subscriptions = |_| |number: u16| subscription(64 + number);
+    fn check<F: Fn(u16) -> Mad>(site: &mut Site, ports: [Guid; 2], of: impl Fn(Guid) -> F) {
+        let [greedy, other] = ports;
+        let statuses = [1, 2, 3, 4, 1].map(|number| site.ask(greedy, &of(greedy)(number)));
+        assert_eq!(statuses, [0, 0, 0, NO_RESOURCES, 0], "renewing is no registration");
+        assert_eq!(site.ask(other, &of(other)(9)), 0, "others are not affected");
+    }
+    check(&mut site, [greedy, other], services);
+    check(&mut site, [greedy, other], groups);
+    check(&mut site, [greedy, other], subscriptions);
+    assert_eq!(site.ask(greedy, &join(Method::DELETE, 1, greedy)), 0);
+    assert_eq!(site.ask(greedy, &join(Method::SET, 4, greedy)), 0, "one less, one more");
+    assert_eq!(site.ask(greedy, &service(Method::DELETE, 1, greedy, 0)), 0);
+    assert_eq!(site.ask(greedy, &service(Method::SET, 4, greedy, 0)), 0);
+}
+
+/// A port whose queue pairs subscribe to everything and never respond gets its share, and a
+/// subscriber that responds gets its reports.
+#[test]
+fn silent_subscribers_are_limited() {
+    let mut site = Site::new(|_| ());
+    let (hostile, honest) = (site.host([0, 0]), site.host([1, 0]));
+    let subscribe = subscription(0xFFFF);
+    let limit = site.subnet.options.sa_max_subscriptions_per_port;
+    let statuses: Vec<u16> = (0..4000)
+        .map(|qpn| {
+            let from = Address { qpn: 100 + qpn, ..Address::gsi(site.lid(hostile), Sl(0)) };
+            site.ask_by(from, &subscribe)
+        })
+        .collect();
+    assert_eq!(statuses.iter().filter(|&&status| status == 0).count(), limit as usize);
+    assert_eq!(site.ask(honest, &subscribe), 0);
+    let (subnet, mut dispatcher) = (Arc::new(site.subnet), NoticeDispatcher::default());
+    let (now, retry) = (Instant::now().into_std(), report_retry(&subnet.options));
+    dispatcher.subnet_published(site.sa.registry_mut(), &subnet, now);
+    let ports = subnet.fabric.end_ports().count();
+    let mut answered = 0;
+    while let Some(report) = dispatcher.next(now, retry) {
+        if report.to.qpn == 1 {
+            answered += 1;
+            dispatcher.report_completed(report.tid, true, now);
+        }
+    }
+    assert_eq!(answered, ports, "every port was reported to the honest subscriber at once");
+}
+
+/// The bytes that a port sent, in the format of recordings.
+#[derive(Clone, Default)]
+struct Sent(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Sent {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Sends a trap to the subnet manager from the host of `client`.
+fn trap(client: &Client, tid: u64, change: impl Fn(&mut Notice)) {
+    let mut notice = Notice::default();
+    notice.set_is_generic(true);
+    notice.set_producer_type(1);
+    change(&mut notice);
+    let mut data = [0; DATA_SIZE];
+    data.copy_from_slice(&notice.0[..DATA_SIZE]);
+    let route = SmpRoute::Lid(client.sa.lid);
+    let mad = smp::request(&route, Method::TRAP, AttrId::NOTICE, 0, 0, tid, &data);
+    let (agent, to) = (Agent::SmiLid, Address::smi(client.sa.lid));
+    let out = Outgoing { agent, to, timeout: None, retries: 0, mad: &mad.0 };
+    client.port.post(&out).expect("the port accepts the MAD");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_m_key_is_not_sent_to_the_senders_of_traps() {
+    const M_KEY: u64 = 0x1122_3344_5566_7788;
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let options = Options { m_key: M_KEY, ..cluster.options() };
+    let (same, sent) = (options.clone(), Sent::default());
+    let recorder = Recorder::new(sent.clone());
+    let wrap = |port| -> Arc<dyn MadPort> { Arc::new(RecordedPort::new(port, recorder)) };
+    let reload = Box::new(move || Ok(same.clone().into()));
+    let sm = cluster.start_behind([0; 3], options, reload, wrap);
+    settle().await;
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+    let client = Client::at(&cluster, [1, 1, 0], true);
+    trap(&client, 77, |notice| notice.set_trap_number(TrapNumber::LOCAL_CHANGES));
+    settle().await;
+    let text = String::from_utf8(sent.0.lock().expect("no panic").clone()).expect("text");
+    let mads = text.lines().filter_map(|line| line.rsplit(' ').next());
+    let represses: Vec<&str> = mads.filter(|mad| mad.get(6..8) == Some("07")).collect();
+    assert!(!represses.is_empty(), "the trap is repressed");
+    for mad in represses {
+        assert!(!mad.contains(&format!("{M_KEY:016x}")), "{mad}");
+        assert_eq!(&mad[48..64], "0".repeat(16), "M_Key 0: {mad}");
+    }
+}
+
+/// Traps that claim another origin than the device that sent them reach no subscriber.
+#[tokio::test(start_paused = true)]
+async fn forged_traps_are_not_reported() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let _sm = cluster.start([0; 3], cluster.options());
+    settle().await;
+    let (client, hostile) = (Client::at(&cluster, [1, 1, 0], true), [2, 2, 0]);
+    let own = cluster.host_lid(hostile);
+    let hostile = Client::at(&cluster, hostile, true);
+    let reply = client.call(&subscription(0xFFFF)).await;
+    assert_eq!(Header::read(&reply).status(), 0);
+    let manager = client.sa.lid;
+    let victim = cluster.host_lid([1, 0, 0]);
+    let cases: [(u16, Lid, u32); 7] = [
+        (TrapNumber::GID_IN, manager, 4),
+        (TrapNumber::GID_OUT, manager, 1),
+        (TrapNumber::GID_OUT, own, 4),
+        (TrapNumber::LOCAL_CHANGES, victim, 1),
+        (TrapNumber::LINK_STATE, own, 1),
+        (TrapNumber::LINK_STATE, own, 2),
+        (TrapNumber::LOCAL_CHANGES, own, 2),
+    ];
+    for (tid, (number, issuer, producer)) in (1..).zip(cases) {
+        trap(&hostile, tid, |notice| {
+            notice.set_trap_number(number);
+            notice.set_producer_type(producer);
+            notice.set_issuer_lid(issuer);
+            notice.set_subject_lid(issuer);
+        });
+    }
+    trap(&hostile, 20, |notice| {
+        notice.set_trap_number(TrapNumber::LOCAL_CHANGES);
+        notice.set_issuer_lid(own);
+        notice.set_subject_lid(victim);
+    });
+    settle().await;
+    assert_eq!(client.reports(), []);
+    trap(&hostile, 30, |notice| {
+        notice.set_trap_number(TrapNumber::LOCAL_CHANGES);
+        notice.set_issuer_lid(own);
+        notice.set_subject_lid(own);
+    });
+    settle().await;
+    let numbers: Vec<u16> = client.reports().into_iter().map(|(number, _)| number).collect();
+    assert_eq!(numbers, [TrapNumber::LOCAL_CHANGES], "its own trap is reported");
+}
