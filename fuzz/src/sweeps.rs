@@ -137,5 +137,6 @@ pub(super) fn small_subnet() -> Subnet {
         qos_policy: None,
         summary: Arc::new(verified.summary().clone()),
         failed_sets: 0,
+        devices: Arc::default(),
     }
 }

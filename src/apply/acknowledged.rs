@@ -4,6 +4,7 @@
 //! the plan that was applied last, except for Sets that were not acknowledged. The state is
 //! therefore stored as that plan, its fabric, and the exceptions.
 
+use super::set_failures::SetFailures;
 use super::set_id::SetId;
 use crate::fabric::{Fabric, NodeId};
 use crate::ids::{Guid, Mlid, PortNum};
@@ -27,6 +28,7 @@ pub struct Acknowledged {
     withheld_blocks: HashMap<(Guid, u32), Box<[u8; LFT_BLOCK]>>,
     /// Nodes that have lost their tables since, for example by a reboot.
     tables_lost: HashSet<Guid>,
+    failures: SetFailures,
 }
 
 /// The tables of one node.
@@ -84,6 +86,15 @@ impl Acknowledged {
         let (fabric, plan) = self.last.as_ref()?;
         let node = fabric.node_by_guid(guid)?;
         Some(NodeTables { fabric, plan, node })
+    }
+
+    /// Sets that devices refused, and devices that acknowledge none.
+    pub fn failures(&self) -> &SetFailures {
+        &self.failures
+    }
+
+    pub(super) fn failures_mut(&mut self) -> &mut SetFailures {
+        &mut self.failures
     }
 
     /// True if nothing is known of any device.

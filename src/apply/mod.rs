@@ -7,19 +7,26 @@
 //! * [`set_id`]: identifiers of Sets; [`phases`]: the order of the phases, as data;
 //! * [`transition`]: the order of table changes on a fabric that carries traffic; `progress`: the
 //!   state of such a transition;
-//! * [`programmer`]: sends the Sets, many at a time, and records the answers.
+//! * [`programmer`]: sends the Sets, many at a time, and records the answers; [`report`]: their result;
+//! * [`set_failures`]: Sets that devices refused, and devices that acknowledge none; `pass`: those of
+//!   one reconfiguration; `refused_ports`: reads ports again that refused a Set.
 //!
 //! A failed Set does not stop the others. It stays unacknowledged, is reported, and is sent again
-//! with the next sweep.
+//! with the next sweep, or after a growing delay if the device refused it.
 
 pub mod acknowledged;
 pub mod delta;
+mod pass;
 pub mod phases;
 pub mod programmer;
 mod progress;
+mod refused_ports;
+pub mod report;
+pub mod set_failures;
 pub mod set_id;
 mod slvl;
 pub mod transition;
 
 pub use acknowledged::Acknowledged;
-pub use programmer::{ApplyReport, apply, apply_groups};
+pub use programmer::{apply, apply_groups};
+pub use report::ApplyReport;

@@ -2,10 +2,14 @@
 
 use super::acknowledged::Acknowledged;
 use super::delta::{Delta, SetRequest, settled};
+use super::pass::{PassFailures, Sent};
 use super::phases::{PHASES, Phase};
 use super::progress::{Progress, Unapplied};
+use super::refused_ports;
+use super::report::{ApplyReport, TransitionReport};
+use super::set_failures::SetFailures;
 use super::set_id::SetId;
-use super::transition::{self, CommittedRoutes, Steps};
+use super::transition::{self, Steps};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::observe::Observation;
@@ -17,58 +21,10 @@ use crate::verify::Verified;
 use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::{AttrId, PortInfo, PortState, SwitchInfo};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::Instant;
 
 /// Maximum number of Sets queued in the client, enough to keep its window of outstanding MADs full.
 const MAX_OUTSTANDING_SETS: usize = 4096;
-
-/// The result of applying a plan.
-#[derive(Clone, Debug, Default)]
-pub struct ApplyReport {
-    /// Number of Sets sent and duration, by phase.
-    pub sent: [(usize, Duration); PHASES.len()],
-    /// Number of linear forwarding table blocks sent.
-    pub lft_blocks: usize,
-    /// Time from the start to the last acknowledged linear forwarding table block.
-    pub lfts_done: Option<Duration>,
-    /// Failed Sets, with the reason.
-    pub failed: Vec<(SetId, SmpError)>,
-    /// Rejected GUIDInfo blocks. They affect only the clients that requested them.
-    pub without_aliases: Vec<(SetId, SmpError)>,
-    /// The statistics of the ordered transition; `None` if the tables were not ordered.
-    pub transition: Option<TransitionReport>,
-    /// The committed routes of the ordered transition.
-    pub committed_routes: CommittedRoutes,
-}
-
-/// Statistics of an ordered transition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TransitionReport {
-    /// Ordered Sets.
-    pub sets: usize,
-    /// Sets of intermediate versions.
-    pub intermediate: usize,
-    /// Sets that waited until ports were ACTIVE.
-    pub deferred: usize,
-    /// Sets that were sent although a Set before them failed.
-    pub forced: usize,
-    /// Sets that were not sent because the links they lead to are not ACTIVE.
-    pub withheld: usize,
-    /// Time to compute the order.
-    pub ordering: Duration,
-}
-
-impl ApplyReport {
-    pub fn sets(&self) -> usize {
-        self.sent.iter().map(|(sets, _)| sets).sum()
-    }
-
-    /// Number of Sets of SwitchInfo and tables.
-    pub fn table_sets(&self) -> usize {
-        [Phase::Tables, Phase::Moves].into_iter().map(|phase| self.sent[phase as usize].0).sum()
-    }
-}
 
 /// The answers of the devices, by port slot or switch, for the snapshot.
 #[derive(Default)]
@@ -89,6 +45,8 @@ pub async fn apply(
 ) -> ApplyReport {
     let (start, m_key) = (Instant::now(), options.m_key);
     let mut report = ApplyReport::default();
+    acknowledged.failures_mut().forget_restarted(&observation.fabric);
+    let mut failures = PassFailures::new(&observation.fabric);
     let steps = ordered(observation, plan.plan(), acknowledged, m_key, &mut report);
     let mut progress = steps.as_ref().map(Progress::new);
     for phase in PHASES {
@@ -100,11 +58,13 @@ pub async fn apply(
                 optimized_sl_to_vl: options.use_optimized_slvl && progress.is_none(),
                 ..delta(observation, plan.plan(), acknowledged, m_key)
             };
-            let failures = report.failed.len();
+            let failed = report.failed.len();
             let mut run = PhaseRun {
                 client,
                 start,
                 report: &mut report,
+                before: acknowledged.failures(),
+                failures: &mut failures,
                 changes: Changes::default(),
                 ignore_sl_to_vl_errors: options.suppress_sl2vl_mad_status_errors,
             };
@@ -116,14 +76,16 @@ pub async fn apply(
             update_observation(observation, changes);
             sets += sent;
             // A Set that failed would fail again.
-            if sent == 0 || report.failed.len() > failures {
+            if sent == 0 || report.failed.len() > failed {
                 break;
             }
         }
         report.sent[phase as usize] = (sets, phase_start.elapsed());
     }
-    let failed = report.failed.iter().map(|(set, _)| *set).collect();
-    let mut left = Unapplied { failed, withheld_blocks: Vec::new() };
+    let ports = refused_ports::read(client, &observation.fabric, &report.failed, m_key).await;
+    update_observation(observation, Changes { ports, ..Changes::default() });
+    report.conclude(&observation.fabric, plan.plan(), &mut failures);
+    let mut left = report.unapplied();
     if let (Some(transition), Some(progress)) = (&mut report.transition, &progress) {
         let delta = delta(observation, plan.plan(), acknowledged, m_key);
         transition.forced = progress.dispatch.forced();
@@ -132,6 +94,9 @@ pub async fn apply(
     drop(progress);
     report.committed_routes = steps.map(Steps::into_committed_routes).unwrap_or_default();
     record(acknowledged, observation, plan.plan(), left);
+    let (fabric, now) = (&observation.fabric, Instant::now());
+    let new = failures.to_record(&report.delayed);
+    acknowledged.failures_mut().replace(fabric, plan.plan(), &new, now);
     report
 }
 
@@ -149,15 +114,22 @@ pub async fn apply_groups(
     let steps = transition::order_groups(&delta);
     report.transition = Some(order_report(&steps, start));
     let mut progress = Progress::new(&steps);
-    let changes = Changes::default();
-    let ignore_sl_to_vl_errors = false;
-    let mut run = PhaseRun { client, start, report: &mut report, changes, ignore_sl_to_vl_errors };
+    let mut failures = PassFailures::new(&observation.fabric);
+    let mut run = PhaseRun {
+        client,
+        start,
+        report: &mut report,
+        before: acknowledged.failures(),
+        failures: &mut failures,
+        changes: Changes::default(),
+        ignore_sl_to_vl_errors: false,
+    };
     let sets = run.send_steps(delta, &mut progress, std::iter::empty()).await;
     // Branches over links that are not up wait for the reconfiguration that activates them.
     let changes = run.changes;
     report.sent[Phase::Tables as usize] = (sets, start.elapsed());
-    let failed = report.failed.iter().map(|(set, _)| *set).collect();
-    let mut left = Unapplied { failed, withheld_blocks: Vec::new() };
+    report.conclude(&observation.fabric, plan.plan(), &mut failures);
+    let mut left = report.unapplied();
     if let Some(transition) = &mut report.transition {
         transition.forced = progress.dispatch.forced();
         transition.withheld = progress.withheld(&delta, &mut left);
@@ -167,6 +139,8 @@ pub async fn apply_groups(
     let arrived: Vec<SetId> = arrived.collect();
     update_observation(observation, changes);
     acknowledged.advance(&observation.fabric, plan.plan(), arrived.into_iter(), &left.failed);
+    let new = failures.to_record(&report.delayed);
+    acknowledged.failures_mut().add(&observation.fabric, plan.plan(), &new, Instant::now());
     report
 }
 
@@ -226,13 +200,13 @@ struct PhaseRun<'a> {
     client: &'a SmpClient,
     start: Instant,
     report: &'a mut ApplyReport,
+    /// The failures of earlier reconfigurations.
+    before: &'a SetFailures,
+    failures: &'a mut PassFailures,
     changes: Changes,
     /// Treat a rejected SL to VL mapping as accepted (`suppress_sl2vl_mad_status_errors`).
     ignore_sl_to_vl_errors: bool,
 }
-
-/// An outstanding Set, and its step in an ordered transition.
-type Sent = (SetId, Option<u32>);
 
 impl PhaseRun<'_> {
     /// Sends the Sets of a phase in any order.
@@ -250,10 +224,7 @@ impl PhaseRun<'_> {
                     .chain(delta.guid_tables());
                 self.send(fabric, changes).await
             }
-            Phase::Keys if self.report.failed.is_empty() => {
-                self.send(fabric, delta.pkey_tables()).await
-            }
-            Phase::Keys => 0,
+            Phase::Keys => self.send(fabric, delta.pkey_tables()).await,
             Phase::Ports => self.send(fabric, delta.port_infos()).await,
             Phase::Activation => {
                 self.send(fabric, delta.activations(|slot| is_ready(fabric, slot))).await
@@ -290,18 +261,23 @@ impl PhaseRun<'_> {
     async fn send(&mut self, fabric: &Fabric, changes: impl Iterator<Item = SetRequest>) -> usize {
         let mut changes = changes.fuse();
         let mut batch = Tagged::new(self.client);
-        let mut sent = 0;
+        let mut count = 0;
         loop {
             while batch.outstanding() < MAX_OUTSTANDING_SETS
                 && let Some((set, request)) = changes.next()
             {
-                batch.submit(set, request);
-                sent += 1;
+                if self.failures.admits(fabric, self.before, set, &request.data) {
+                    batch.submit(Sent { set, step: None, data: request.data }, request);
+                    count += 1;
+                }
             }
-            let Some((set, answer)) = batch.next().await else { break };
-            self.answered(fabric, set, answer);
+            let Some((sent, answer)) = batch.next().await else { break };
+            if self.answered(fabric, &sent, answer) {
+                let waiting = batch.cancel(|other| other.set.node == sent.set.node);
+                self.failures.unsent.extend(waiting.iter().map(|other| other.set));
+            }
         }
-        sent
+        count
     }
 
     /// Sends the steps, each when its predecessors are done, and the `others`.
@@ -313,7 +289,7 @@ impl PhaseRun<'_> {
     ) -> usize {
         let mut others = others.fuse();
         let mut batch: Tagged<Sent> = Tagged::new(self.client);
-        let mut sent = 0;
+        let mut count = 0;
         loop {
             while batch.outstanding() < MAX_OUTSTANDING_SETS {
                 let step = progress.dispatch.take();
@@ -324,43 +300,63 @@ impl PhaseRun<'_> {
                     Some((set, delta.request(set, data)))
                 });
                 let Some((set, request)) = change.or_else(|| others.next()) else { break };
-                batch.submit((set, step), request);
-                sent += 1;
+                if self.failures.admits(delta.fabric, self.before, set, &request.data) {
+                    batch.submit(Sent { set, step, data: request.data }, request);
+                    count += 1;
+                } else if let Some(index) = step {
+                    progress.done(index, false);
+                }
             }
-            let Some(((set, step), answer)) = batch.next().await else {
+            let Some((sent, answer)) = batch.next().await else {
                 if progress.dispatch.break_cycle() {
                     continue;
                 }
                 break;
             };
             let is_done = answer.is_ok();
-            self.answered(delta.fabric, set, answer);
-            if let Some(index) = step {
+            let is_silent = self.answered(delta.fabric, &sent, answer);
+            if let Some(index) = sent.step {
                 progress.done(index, is_done);
+            }
+            if is_silent {
+                let waiting = batch.cancel(|other| other.set.node == sent.set.node);
+                self.failures.unsent.extend(waiting.iter().map(|other| other.set));
+                waiting.iter().filter_map(|other| other.step).for_each(|step| {
+                    progress.done(step, false);
+                });
             }
         }
         // A failed intermediate version is irrelevant if the planned version was acknowledged.
         self.report.failed.retain(|(set, _)| !progress.is_complete(set));
-        sent
+        count
     }
 
-    fn answered(&mut self, fabric: &Fabric, set: SetId, answer: Result<SmpReply, SmpError>) {
+    /// Records an answer. True if the device acknowledges no Sets, so that those that wait for it must
+    /// be cancelled.
+    fn answered(
+        &mut self,
+        fabric: &Fabric,
+        sent: &Sent,
+        answer: Result<SmpReply, SmpError>,
+    ) -> bool {
+        let set = sent.set;
+        let is_refused = matches!(answer, Err(SmpError::Status(_)));
+        if is_refused && self.ignore_sl_to_vl_errors && set.attr_id == AttrId::SL_TO_VL {
+            return false;
+        }
         let reply = match answer {
             Ok(reply) => reply,
-            Err(SmpError::Status(_))
-                if self.ignore_sl_to_vl_errors && set.attr_id == AttrId::SL_TO_VL =>
-            {
-                return;
-            }
-            Err(error @ SmpError::Status(_)) if set.attr_id == AttrId::GUID_INFO => {
+            Err(error) if is_refused && set.attr_id == AttrId::GUID_INFO => {
                 self.report.without_aliases.push((set, error));
-                return;
+                return false;
             }
             Err(error) => {
+                let is_silent = self.failures.failed(fabric, self.before, sent, &error);
                 self.report.failed.push((set, error));
-                return;
+                return is_silent;
             }
         };
+        self.failures.acknowledged(set.node);
         let slot = set.slot(fabric);
         match set.attr_id {
             AttrId::LINEAR_FT => {
@@ -380,6 +376,7 @@ impl PhaseRun<'_> {
             }
             _ => {}
         }
+        false
     }
 }
 

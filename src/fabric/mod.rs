@@ -375,6 +375,18 @@ impl Fabric {
         }
     }
 
+    /// Changes the description of the node of a port.
+    pub fn set_description(&mut self, port: PortId, description: NodeDescription) {
+        let node = self.port(port).node;
+        self.nodes[node.index()].description = description;
+    }
+
+    /// Changes the SystemImageGUID of the node of a port.
+    pub fn set_system_guid(&mut self, port: PortId, guid: Guid) {
+        let node = self.port(port).node;
+        self.nodes[node.index()].info.set_system_guid(guid);
+    }
+
     /// Kind, GUID, description and number of a port for messages.
     pub fn describe(&self, id: PortId) -> String {
         let (port, node) = (self.port(id), self.node_of(id));

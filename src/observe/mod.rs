@@ -6,16 +6,23 @@
 //! * [`focused`]: the focused sweep after a trap, which queries only changed switches and takes the rest from
 //!   the last snapshot. A heavy sweep follows it, but rerouting does not wait for that;
 //! * [`light`]: the light sweep, a periodic query to each switch whether anything changed;
+//! * [`backoff`]: growing delays between attempts at devices that fail;
+//! * [`link_health`]: links that flap or report errors; [`quarantine`]: removes them from a snapshot;
+//! * [`local_changes`]: queries of the attributes that traps 144 and 145 report as changed;
 //! * [`traps`]: deduplication and rate limit of traps.
 //!
 //! Sweeps only send Gets. A node that does not answer, or answers with invalid data, becomes a
 //! [`DiscoveryFault`](crate::fabric::DiscoveryFault) of the snapshot and never ends a sweep.
 
+pub mod backoff;
 mod discovery_queries;
 pub mod discovery_state;
 pub mod focused;
 pub mod heavy;
 pub mod light;
+pub mod link_health;
+pub mod local_changes;
+pub mod quarantine;
 pub mod traps;
 
 use crate::fabric::{Fabric, PortId};

@@ -2,11 +2,11 @@
 //!
 //! A device repeats a trap until it is repressed, so the same transaction may arrive many times; and a
 //! flapping link or a defective device sends new ones continuously. [`TrapFilter`] detects duplicates and lets
-//! each kind of trap of each issuer pass at a bounded rate. The last trap above the limit is delivered
+//! each kind of trap of each issuer pass at a bounded rate. The traps above the limit are delivered as one
 //! when the period ends. The filter has no clock: time is an argument.
 
 use crate::ids::{Lid, PortNum};
-use crate::wire::attr::{Notice, TrapNumber};
+use crate::wire::attr::{ChangeFlag, Notice, TrapNumber};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -15,11 +15,62 @@ use tokio::time::Instant;
 pub const MAX_TRAPS_PER_PERIOD: u32 = 8;
 /// The period of the rate limit.
 pub const RATE_PERIOD: Duration = Duration::from_secs(1);
+/// Pause after which a transaction ID is taken for that of another trap. A device that TrapRepress does
+/// not reach repeats its trap for ever, at shorter intervals.
+const MAX_REPEAT_PAUSE: Duration = Duration::from_secs(8);
 /// Pairs of issuer and kind that the filter remembers; when they exceed this number, all are discarded.
 const MAX_SOURCES: usize = 65_536;
 
-/// A trap that causes a sweep, or at least a log line.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// Time without a trap after which a source counts its traps from 0 again. OpenSM's
+/// OSM_DEFAULT_TRAP_SUPPRESSION_TIMEOUT.
+pub const QUIET_TIME: Duration = Duration::from_secs(5);
+/// [`QUIET_TIME`] of a source with [`UNHEALTHY_TRAPS`]. OpenSM's OSM_DEFAULT_UNHEALTHY_TIMEOUT.
+pub const UNHEALTHY_QUIET_TIME: Duration = Duration::from_secs(60);
+/// Number of traps 129 to 131 about a port at which it is unhealthy, as in OpenSM.
+pub const UNHEALTHY_TRAPS: u32 = 10;
+/// Number of traps 129 to 131 about a port at which `babbling_port_policy` disables it, as in OpenSM.
+pub const BABBLING_TRAPS: u32 = 250;
+
+/// Attributes of a port or its node that a trap 144 or 145 reports as changed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ChangedAttributes {
+    pub node_description: bool,
+    pub node_info: bool,
+    pub port_info: bool,
+    pub sm_info: bool,
+    /// The capability mask after the change. If it differs from that of the snapshot, PortInfo has
+    /// changed, too.
+    pub capability_mask: Option<u32>,
+}
+
+impl ChangedAttributes {
+    /// Adds the changes of a later trap.
+    pub fn merge(&mut self, later: Self) {
+        self.node_description |= later.node_description;
+        self.node_info |= later.node_info;
+        self.port_info |= later.port_info;
+        self.sm_info |= later.sm_info;
+        self.capability_mask = later.capability_mask.or(self.capability_mask);
+    }
+
+    /// The changes of a trap 144 (IBA vol. 1, 14.2.5.1).
+    fn of_local_changes(notice: &Notice) -> Self {
+        let flags = if notice.other_local_changes() { notice.change_flags() } else { 0 };
+        let port_info = ChangeFlag::LINK_WIDTH_ENABLED
+            | ChangeFlag::LINK_SPEED_ENABLED
+            | ChangeFlag::CAPABILITY_MASK2;
+        Self {
+            node_description: flags & ChangeFlag::NODE_DESCRIPTION != 0,
+            node_info: false,
+            port_info: flags & port_info != 0 || flags == 0,
+            sm_info: flags & ChangeFlag::SM_PRIORITY != 0,
+            capability_mask: Some(notice.capability_mask()),
+        }
+    }
+}
+
+/// A trap that causes a sweep, a query of the changed attributes, or at least a log line.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct TrapEvent {
     /// LID of the issuer, from the notice.
     pub issuer: Lid,
@@ -29,16 +80,26 @@ pub struct TrapEvent {
     pub subject: Lid,
     /// Port of traps 129..=131; 0 for others.
     pub port: PortNum,
+    /// Changes that traps 144 and 145 report.
+    pub changed: ChangedAttributes,
+    /// Number of such traps from this source without a pause, this one included.
+    pub count: u32,
 }
 
 impl TrapEvent {
-    /// True if the snapshot may be out of date: a link changed state (128), capabilities or descriptions
-    /// changed (144), or the system GUID changed (145).
+    /// True if a link changed state (128), so that the links of the snapshot may be out of date.
     pub fn calls_for_sweep(&self) -> bool {
-        matches!(
-            self.number,
-            TrapNumber::LINK_STATE | TrapNumber::LOCAL_CHANGES | TrapNumber::SYSTEM_GUID
-        )
+        self.number == TrapNumber::LINK_STATE
+    }
+
+    /// True if attributes of a port or its node changed (144 and 145).
+    pub fn reports_changes(&self) -> bool {
+        matches!(self.number, TrapNumber::LOCAL_CHANGES | TrapNumber::SYSTEM_GUID)
+    }
+
+    /// True if a port reports errors of its link (129 to 131).
+    pub fn reports_errors(&self) -> bool {
+        (TrapNumber::LINK_INTEGRITY..=TrapNumber::FLOW_CONTROL).contains(&self.number)
     }
 }
 
@@ -48,6 +109,30 @@ struct Source {
     passed: u32,
     last_tid: u64,
     held: Option<TrapEvent>,
+    last: Instant,
+    count: u32,
+}
+
+impl Source {
+    /// Counts a trap of this source.
+    fn count(&mut self, now: Instant) -> u32 {
+        let quiet_time =
+            if self.count >= UNHEALTHY_TRAPS { UNHEALTHY_QUIET_TIME } else { QUIET_TIME };
+        if now.duration_since(self.last) >= quiet_time {
+            self.count = 0;
+        }
+        self.last = now;
+        self.count = self.count.saturating_add(1);
+        self.count
+    }
+
+    /// Holds a trap back. It takes over the changes of one that was held back before.
+    fn hold(&mut self, mut news: TrapEvent) {
+        let mut changed = self.held.map_or_else(Default::default, |held| held.changed);
+        changed.merge(news.changed);
+        news.changed = changed;
+        self.held = Some(news);
+    }
 }
 
 /// The decision on a trap.
@@ -56,7 +141,7 @@ pub enum TrapVerdict {
     New(TrapEvent),
     /// The transaction was received before; the trap is only repressed again.
     Duplicate,
-    /// The trap exceeds the rate limit; [`TrapFilter::due`] delivers the last such trap.
+    /// The trap exceeds the rate limit; [`TrapFilter::due`] delivers such traps as one.
     RateLimited,
 }
 
@@ -69,16 +154,19 @@ pub struct TrapFilter {
 impl TrapFilter {
     /// Decides on the trap `notice` with transaction ID `tid`.
     pub fn receive(&mut self, now: Instant, tid: u64, notice: &Notice) -> TrapVerdict {
-        let news = read(notice);
+        let mut news = read(notice);
         if self.sources.len() >= MAX_SOURCES {
             self.sources.clear();
         }
-        let fresh = Source { period_start: now, passed: 0, last_tid: !tid, held: None };
+        let (period_start, last) = (now, now);
+        let fresh = Source { period_start, passed: 0, last_tid: !tid, held: None, last, count: 0 };
         let key = (news.issuer, news.number, news.subject, news.port);
         let source = self.sources.entry(key).or_insert(fresh);
+        let pause = now.duration_since(source.last);
+        news.count = source.count(now);
         // Some devices leave the transaction ID 0, so their duplicates cannot be detected.
         let is_repeated = tid != 0 && source.last_tid == tid;
-        if is_repeated && now.duration_since(source.period_start) < 8 * RATE_PERIOD {
+        if is_repeated && pause < MAX_REPEAT_PAUSE {
             return TrapVerdict::Duplicate;
         }
         source.last_tid = tid;
@@ -87,7 +175,7 @@ impl TrapFilter {
             source.passed = 0;
         }
         if source.passed >= MAX_TRAPS_PER_PERIOD {
-            source.held = Some(news);
+            source.hold(news);
             return TrapVerdict::RateLimited;
         }
         source.passed += 1;
@@ -130,7 +218,12 @@ fn read(notice: &Notice) -> TrapEvent {
         }
         _ => (notice.issuer_lid(), PortNum::ZERO),
     };
-    TrapEvent { issuer: notice.issuer_lid(), number, subject, port }
+    let changed = match number {
+        TrapNumber::LOCAL_CHANGES => ChangedAttributes::of_local_changes(notice),
+        TrapNumber::SYSTEM_GUID => ChangedAttributes { node_info: true, ..Default::default() },
+        _ => ChangedAttributes::default(),
+    };
+    TrapEvent { issuer: notice.issuer_lid(), number, subject, port, changed, count: 0 }
 }
 
 #[cfg(test)]
@@ -156,6 +249,17 @@ mod tests {
     }
 
     #[test]
+    fn a_trap_that_cannot_be_repressed_passes_once() {
+        let (mut filter, start) = (TrapFilter::default(), Instant::now());
+        let verdicts = (0..100)
+            .map(|at| filter.receive(start + Duration::from_millis(500) * at, 1, &link_trap(5)));
+        let news = verdicts.filter(|verdict| matches!(verdict, TrapVerdict::New(_)));
+        assert_eq!(news.count(), 1);
+        let later = start + Duration::from_secs(60);
+        assert!(matches!(filter.receive(later, 1, &link_trap(5)), TrapVerdict::New(_)));
+    }
+
+    #[test]
     fn a_storm_is_limited_and_its_last_trap_delivered() {
         let (mut filter, start) = (TrapFilter::default(), Instant::now());
         let mut news = 0;
@@ -178,5 +282,64 @@ mod tests {
             let now = start + RATE_PERIOD * tid;
             assert!(matches!(filter.receive(now, tid.into(), &link_trap(5)), TrapVerdict::New(_)));
         }
+    }
+
+    fn local_change(lid: u16, flags: Option<u16>) -> Notice {
+        let mut notice = Notice::default();
+        notice.set_trap_number(TrapNumber::LOCAL_CHANGES);
+        notice.set_issuer_lid(Lid(lid));
+        notice.set_subject_lid(Lid(lid));
+        notice.set_capability_mask(7);
+        notice.set_other_local_changes(flags.is_some());
+        notice.set_change_flags(flags.unwrap_or_default());
+        notice
+    }
+
+    #[test]
+    fn the_flags_of_trap_144_name_attributes() {
+        let changed = |flags| read(&local_change(5, flags)).changed;
+        let mask = ChangedAttributes { capability_mask: Some(7), ..Default::default() };
+        assert_eq!(changed(Some(1)), ChangedAttributes { node_description: true, ..mask });
+        assert_eq!(changed(Some(2)), ChangedAttributes { port_info: true, ..mask });
+        assert_eq!(changed(Some(8)), ChangedAttributes { sm_info: true, ..mask });
+        assert_eq!(changed(Some(0x10)), mask);
+        assert_eq!(changed(None), ChangedAttributes { port_info: true, ..mask });
+        let notice = local_change(5, Some(1));
+        assert_eq!(notice.0[15..22], [1, 0, 0, 0, 7, 0, 1], "offsets of the data details");
+    }
+
+    #[test]
+    fn changes_above_the_rate_limit_are_merged() {
+        let (mut filter, now) = (TrapFilter::default(), Instant::now());
+        for tid in 1..=8 {
+            filter.receive(now, tid, &local_change(5, Some(0)));
+        }
+        for (tid, flag) in [(9, 1), (10, 8), (11, 0x10)] {
+            let verdict = filter.receive(now, tid, &local_change(5, Some(flag)));
+            assert_eq!(verdict, TrapVerdict::RateLimited);
+        }
+        let due = filter.due(now + RATE_PERIOD);
+        assert!(due[0].changed.node_description && due[0].changed.sm_info);
+    }
+
+    #[test]
+    fn traps_without_a_pause_are_counted() {
+        let mut notice = Notice::default();
+        notice.set_trap_number(TrapNumber::LINK_INTEGRITY);
+        notice.set_subject_lid(Lid(5));
+        notice.set_port(PortNum(3));
+        let (mut filter, start) = (TrapFilter::default(), Instant::now());
+        let mut count = |tid: u64, second: u64| match filter.receive(
+            start + Duration::from_secs(second),
+            tid,
+            &notice,
+        ) {
+            TrapVerdict::New(news) => news.count,
+            other => panic!("{other:?}"),
+        };
+        let counts: Vec<u32> = (1..=12).map(|tid| count(tid, tid)).collect();
+        assert_eq!(counts, (1..=12).collect::<Vec<u32>>());
+        // An unhealthy source is forgiven after a minute, others after five seconds.
+        assert_eq!([count(13, 70), count(14, 131), count(15, 137)], [13, 1, 1]);
     }
 }

@@ -39,7 +39,7 @@ pub struct LinkInput<'a> {
     pub sm_sl: &'a dyn Fn(PortId) -> Sl,
     /// VLHighLimit of a port; `None` keeps the observed value.
     pub vl_high_limit: &'a dyn Fn(PortId) -> Option<u8>,
-    /// True for end ports that get ClientReregister set.
+    /// True for end ports that get ClientReregister set, besides those that name another SM.
     pub reregister: &'a dyn Fn(PortId) -> bool,
     /// P_Key enforcement (inbound, outbound) of switch ports, by port slot; `None` keeps the
     /// observed bits.
@@ -112,7 +112,9 @@ fn set_end_port(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
         info.set_lid(lid);
         info.set_lmc(input.lids.lmc(id));
     }
+    let mut names_other_sm = false;
     if let Some(sm) = input.lids.base_of_owner(fabric, fabric.local()) {
+        names_other_sm = info.master_sm_lid() != sm;
         info.set_master_sm_lid(sm);
     }
     info.set_master_sm_sl((input.sm_sl)(id));
@@ -122,7 +124,8 @@ fn set_end_port(input: &LinkInput<'_>, id: PortId, info: &mut PortInfo) {
     info.set_gid_prefix(options.subnet_prefix);
     info.set_subnet_timeout(options.subnet_timeout);
     let can_reregister = info.has(CapMask::CLIENT_REREGISTER) && !options.no_clients_rereg;
-    info.set_client_reregister(can_reregister && (input.reregister)(id));
+    let is_due = names_other_sm || (input.reregister)(id);
+    info.set_client_reregister(can_reregister && is_due);
 }
 
 /// Sets the fields of all ports except base switch ports 0.

@@ -5,9 +5,11 @@
 //! * [`path`]: one path with its SL and VLs; [`report`]: the summary that follows SUBNET UP
 //! * [`rejected`]: a sweep that ended without an acceptable plan; [`connectivity`]: the paths that
 //!   still work with the tables of the last accepted plan
+//! * [`device_faults`]: devices and links that do not work as planned
 
 pub mod atomic_file;
 pub mod connectivity;
+pub mod device_faults;
 pub mod dumps;
 pub mod path;
 pub mod rejected;
@@ -18,6 +20,7 @@ use crate::fabric::Fabric;
 use crate::plan::Plan;
 use crate::plan::qos::policy::EffectivePolicy;
 use crate::verify::Summary;
+use device_faults::DeviceFaults;
 use std::sync::Arc;
 
 /// One generation of the subnet: immutable, and shared by all threads that answer SA requests.
@@ -34,6 +37,8 @@ pub struct Subnet {
     /// The QoS policy, with the names of its port groups resolved in this fabric.
     pub qos_policy: Option<Arc<EffectivePolicy>>,
     pub summary: Arc<Summary>,
-    /// Number of SubnSet requests that no device acknowledged.
+    /// Number of SubnSet requests that no device acknowledged, without those that do not matter to the
+    /// subnet as a whole.
     pub failed_sets: usize,
+    pub devices: Arc<DeviceFaults>,
 }

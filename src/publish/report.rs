@@ -69,7 +69,9 @@ pub fn bring_up(subnet: &Subnet) -> String {
     if let Some(sample) = sample_path(fabric, plan) {
         let _ = writeln!(text, "sample:    {sample}");
     }
-    put_notes(&mut text, plan.notes.iter().chain(&plan.routing.notes).chain(&summary.notes));
+    let devices = subnet.devices.notes(fabric);
+    let notes = plan.notes.iter().chain(&plan.routing.notes).chain(&summary.notes);
+    put_notes(&mut text, notes.chain(&devices));
     text
 }
 

@@ -2,7 +2,7 @@
 
 use super::packet::Packet;
 use crate::ids::{Lid, PortNum};
-use crate::wire::attr::{AttrId, NodeKind, Notice, TrapNumber};
+use crate::wire::attr::{AttrId, ChangeFlag, NodeKind, Notice, TrapNumber};
 use crate::wire::bits::Field;
 use crate::wire::mad::{Mad, Method};
 use crate::wire::smp::{DATA_SIZE, SmpRoute, request};
@@ -47,6 +47,13 @@ pub(super) fn notice(kind: NodeKind, number: u16, lid: Lid, num: PortNum) -> Not
             notice.set_notice_type(1);
             notice.set_subject_lid(lid);
             notice.set_port(num);
+        }
+        TrapNumber::LOCAL_CHANGES => {
+            // The only local change that a simulated node reports is that of its description.
+            notice.set_notice_type(4);
+            notice.set_subject_lid(lid);
+            notice.set_other_local_changes(true);
+            notice.set_change_flags(ChangeFlag::NODE_DESCRIPTION);
         }
         _ => notice.set_subject_lid(lid),
     }

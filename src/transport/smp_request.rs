@@ -2,7 +2,7 @@
 
 use super::Agent;
 use crate::ids::Lid;
-use crate::wire::mad::{Mad, Method};
+use crate::wire::mad::{Mad, Method, Status};
 use crate::wire::smp::{self, DATA_SIZE, SmpRoute};
 
 /// A subnet management request.
@@ -74,7 +74,7 @@ pub enum SmpError {
     #[error("no answer")]
     Unanswered,
     /// Error status of the response (IBA vol. 1, 13.4.7).
-    #[error("status 0x{0:04x}")]
+    #[error("status 0x{0:04x} ({name})", name = Status::name(*.0))]
     Status(u16),
     #[error("{0}")]
     Send(String),

@@ -121,6 +121,21 @@ impl Status {
     pub const BAD_METHOD_ATTR: u16 = 0x000C;
     /// An attribute field or the modifier is out of range.
     pub const BAD_FIELD: u16 = 0x001C;
+
+    /// The meaning of a status, for messages.
+    pub fn name(status: u16) -> &'static str {
+        match status & 0xFF {
+            _ if status & 0x7F00 != 0 => "specific to the class",
+            0 => "no error",
+            busy if busy & 1 == 1 => "busy",
+            redirect if redirect & 2 == 2 => "redirection required",
+            0x04 => "version not supported",
+            0x08 => "method not supported",
+            0x0C => "method not supported for the attribute",
+            0x1C => "invalid field or modifier",
+            _ => "reserved status",
+        }
+    }
 }
 
 /// One MAD of 256 bytes.

@@ -9,6 +9,7 @@
 //! | [`dumps`] | parsers of OpenSM's dump files, and comparison of tables |
 //! | [`sa_client`] | clients of the subnet administrator |
 //! | [`multicast`] | the multicast trees in the forwarding tables of a simulated fabric |
+//! | [`tamper`] | a port that changes, records or loses MADs on their way to a fabric |
 //! | [`snapshot`] | published subnets for tests of the responder |
 //! | [`planning`] | plans by the real engines for fabrics that exist as topologies only |
 //! | [`dimension_order`] | plans by a simple reference engine |
@@ -27,6 +28,7 @@ pub mod process;
 pub mod sa_client;
 pub mod simulator;
 pub mod snapshot;
+pub mod tamper;
 pub mod torus;
 pub mod transition;
 

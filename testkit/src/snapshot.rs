@@ -59,6 +59,7 @@ pub fn published(
         qos_policy: None,
         summary: Arc::new(verified.summary().clone()),
         failed_sets: 0,
+        devices: Arc::default(),
     })
 }
 

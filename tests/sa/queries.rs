@@ -149,6 +149,7 @@ fn subnet(lmc: u8) -> Subnet {
         qos_policy: None,
         summary: Default::default(),
         failed_sets: 0,
+        devices: Arc::default(),
     }
 }
 

@@ -39,11 +39,11 @@ pub enum Exit {
 }
 
 pub struct Manager {
-    context: ManagerContext,
-    options: Arc<Options>,
+    pub(super) context: ManagerContext,
+    pub(super) options: Arc<Options>,
     once: bool,
-    reconfigurer: Reconfigurer,
-    observation: Option<Observation>,
+    pub(super) reconfigurer: Reconfigurer,
+    pub(super) observation: Option<Observation>,
     /// The master SM, polled while this SM is standby.
     master: Option<Master>,
     /// Time of the next light sweep or retry.
@@ -111,7 +111,7 @@ impl Manager {
         operator_log::exiting();
     }
 
-    fn state(&self) -> SmState {
+    pub(super) fn state(&self) -> SmState {
         self.context.sm_status.borrow().state
     }
 
@@ -128,7 +128,8 @@ impl Manager {
     }
 
     fn add(&self, pending: &mut PendingWork, event: SmEvent) {
-        if matches!(event, SmEvent::Trap(_)) && !self.options.sweep_on_trap {
+        let asks_for_sweep = matches!(&event, SmEvent::Trap(trap) if trap.calls_for_sweep());
+        if asks_for_sweep && !self.options.sweep_on_trap {
             // The next light sweep detects the change.
             return;
         }
@@ -184,7 +185,10 @@ impl Manager {
             let suspects: Vec<Guid> = todo.suspects.into_iter().collect();
             return self.focused_sweep(&suspects, pending).await;
         }
-        if todo.plan && self.state() == SmState::Master {
+        if !todo.changed_ports.is_empty() {
+            self.read_local_changes(&todo.changed_ports, pending).await;
+        }
+        if (todo.plan || std::mem::take(&mut pending.plan)) && self.state() == SmState::Master {
             return self.configure(pending).await;
         }
         if todo.membership {
@@ -315,6 +319,7 @@ impl Manager {
             Some(
                 ReconfigureOutcome::Incomplete(problem) | ReconfigureOutcome::Rejected(problem),
             ) => self.failed(problem),
+            Some(ReconfigureOutcome::Delayed(_)) => None,
             None => self.configure(pending).await,
         }
     }
@@ -327,6 +332,13 @@ impl Manager {
                 self.retry_delay = MIN_RETRY_DELAY;
                 self.next_sweep = self.interval().map(|pause| Instant::now() + pause);
                 (self.once && !pending.heavy).then_some(Exit::Clean)
+            }
+            ReconfigureOutcome::Delayed(problem) if self.once => Some(Exit::SubnetDown(problem)),
+            ReconfigureOutcome::Delayed(_) => {
+                self.retry_delay = MIN_RETRY_DELAY;
+                let sweep = self.interval().map(|pause| Instant::now() + pause);
+                self.next_sweep = sweep.into_iter().chain(self.reconfigurer.next_retry()).min();
+                None
             }
             ReconfigureOutcome::Incomplete(problem) | ReconfigureOutcome::Rejected(problem) => {
                 self.failed(problem)
@@ -420,8 +432,11 @@ impl Manager {
             pending.heavy = true;
             return;
         }
-        let findings =
+        // Sets that devices refused are sent again after a delay.
+        pending.plan |= self.reconfigurer.is_retry_due();
+        let mut findings =
             light::sweep(&self.context.client, self.options.m_key, &observation.fabric).await;
+        findings.changed.retain(|&guid| self.reconfigurer.clears_state_change(guid));
         if findings.is_empty() {
             return;
         }

@@ -3,6 +3,7 @@
 //! * [`manager`]: the loop; [`pending`]: work that events request; [`context`]: its connections;
 //! * [`reconfigure`]: plan, verify, apply and publish;
 //! * [`planning`]: the input of planning; [`baseline_cache`]: baselines for incremental planning;
+//! * `local_changes`: traps that report changed attributes of a port;
 //! * [`partitions`], [`qos_policy`]: state resolved from configuration files;
 //! * [`transitions`]: checks for deadlocks while old and new routes coexist;
 //! * [`files`]: files that are read and written; [`file_writer`]: writes them on another thread;
@@ -12,6 +13,7 @@ pub mod baseline_cache;
 pub mod context;
 pub mod file_writer;
 pub mod files;
+mod local_changes;
 pub mod manager;
 pub mod partitions;
 pub mod pending;

@@ -2,10 +2,10 @@
 //! causes one sweep.
 
 use crate::daemon::messages::SmEvent;
-use crate::ids::Guid;
-use crate::observe::traps::TrapEvent;
+use crate::ids::{Guid, Lid};
+use crate::observe::traps::{ChangedAttributes, TrapEvent};
 use crate::sm::role::RoleEvent;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The work that the events since the last reconfiguration request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -15,6 +15,8 @@ pub struct PendingWork {
     pub heavy: bool,
     /// Switches for a focused sweep, by node GUID.
     pub suspects: BTreeSet<Guid>,
+    /// Ports whose attributes changed, by LID.
+    pub changed_ports: BTreeMap<Lid, ChangedAttributes>,
     /// Multicast groups changed.
     pub membership: bool,
     /// Everything must be planned again, without a sweep.
@@ -33,6 +35,9 @@ impl PendingWork {
     /// Adds an event. `switch_of` returns the switch that a trap is about, if it is known.
     pub fn add(&mut self, event: SmEvent, switch_of: impl Fn(&TrapEvent) -> Option<Guid>) {
         match event {
+            SmEvent::Trap(news) if news.reports_changes() => {
+                self.changed_ports.entry(news.subject).or_default().merge(news.changed);
+            }
             SmEvent::Trap(news) if !news.calls_for_sweep() => {}
             SmEvent::Trap(news) => match switch_of(&news) {
                 Some(guid) => {
@@ -55,11 +60,10 @@ impl PendingWork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{Lid, PortNum};
 
     fn trap(number: u16, lid: u16) -> SmEvent {
         let lid = Lid(lid);
-        SmEvent::Trap(TrapEvent { issuer: lid, number, subject: lid, port: PortNum(0) })
+        SmEvent::Trap(TrapEvent { issuer: lid, number, subject: lid, ..TrapEvent::default() })
     }
 
     #[test]
@@ -69,7 +73,9 @@ mod tests {
         for _ in 0..1000 {
             pending.add(trap(128, 5), known);
             pending.add(trap(257, 5), known);
+            pending.add(trap(144, 5), known);
         }
+        assert_eq!(pending.changed_ports.len(), 1);
         assert_eq!(pending.suspects, BTreeSet::from([Guid(5)]));
         assert!(!pending.heavy);
         pending.add(trap(128, 50), known);

@@ -96,7 +96,7 @@ impl SmpServer {
     }
 
     fn forward(&self, news: TrapEvent) {
-        let TrapEvent { issuer, number, subject, port } = news;
+        let TrapEvent { issuer, number, subject, port, .. } = news;
         info!("Received trap {number} from LID {issuer} about LID {subject} port {port}");
         let _ = self.events.send(SmEvent::Trap(news));
     }

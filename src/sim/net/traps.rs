@@ -54,7 +54,11 @@ impl Net {
         let mut to = Address::smi(info.master_sm_lid());
         to.sl = Sl(info.master_sm_sl().0 & 0xF);
         let kind = self.devices.node(port.node).info.kind();
-        let mad = trap::mad(tid, info.m_key(), &trap::notice(kind, number, info.lid(), num));
+        let mut notice = trap::notice(kind, number, info.lid(), num);
+        if number == TrapNumber::LOCAL_CHANGES {
+            notice.set_capability_mask(info.capability_mask());
+        }
+        let mad = trap::mad(tid, info.m_key(), &notice);
         Some((tid, Packet { from, to, mad }))
     }
 

@@ -9,7 +9,7 @@ mod switch_info;
 pub mod tables;
 
 pub use node_info::{NodeDescription, NodeInfo, NodeKind};
-pub use notice::{Notice, TrapNumber};
+pub use notice::{ChangeFlag, Notice, TrapNumber};
 pub use port_info::{CapMask, CapMask2, LinkWidth, PhysState, PortInfo, PortState};
 pub use sm_info::{SmInfo, SmState};
 pub use switch_info::SwitchInfo;

@@ -1,6 +1,6 @@
 //! Notice, the data of a trap: IBA vol. 1, 13.4.8.2 and 14.2.5.1.
 
-use crate::ids::{Gid, Lid, PortNum};
+use crate::ids::{Gid, Guid, Lid, PortNum};
 use crate::wire::bits::record;
 
 record! {
@@ -26,7 +26,27 @@ record! {
         subject_lid, set_subject_lid: Lid = 96, 16;
         /// Traps 129..=131: the port concerned.
         port, set_port: PortNum = 112, 8;
+        /// Trap 144: OtherLocalChanges: the change flags are valid.
+        other_local_changes, set_other_local_changes: bool = 127, 1;
+        /// Trap 144: CapabilityMask of PortInfo after the change.
+        capability_mask, set_capability_mask: u32 = 128, 32;
+        /// Trap 144: what changed, see [`ChangeFlag`].
+        change_flags, set_change_flags: u16 = 160, 16;
+        /// Trap 145: SystemImageGUID after the change.
+        system_guid, set_system_guid: Guid = 128, 64;
     }
+}
+
+/// Bits of [`Notice::change_flags`] (IBA vol. 1, 14.2.5.1).
+pub struct ChangeFlag;
+
+impl ChangeFlag {
+    pub const NODE_DESCRIPTION: u16 = 1;
+    pub const LINK_WIDTH_ENABLED: u16 = 1 << 1;
+    pub const LINK_SPEED_ENABLED: u16 = 1 << 2;
+    pub const SM_PRIORITY: u16 = 1 << 3;
+    pub const HIERARCHY_INFO: u16 = 1 << 4;
+    pub const CAPABILITY_MASK2: u16 = 1 << 5;
 }
 
 /// Trap numbers of subnet management (IBA vol. 1, 14.2.5.1).

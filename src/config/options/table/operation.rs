@@ -9,7 +9,8 @@ macro_rules! sweeps {
         reassign_lids: bool = false, reload, implemented;
         /// Make every sweep a heavy sweep, which discovers and configures the whole subnet.
         force_heavy_sweep: bool = false, reload, implemented;
-        /// Sweep on traps 128, 144 and 145; FALSE defers changes to the next sweep.
+        /// Sweep on trap 128; FALSE defers changes of links to the next sweep. Traps 144 and 145 cause no
+        /// sweep: the changed attributes are read.
         sweep_on_trap: bool = true, reload, implemented;
     } };
 }

@@ -2,9 +2,11 @@
 
 use crate::apply::ApplyReport;
 use crate::daemon::process::operator_log;
+use crate::fabric::NodeId;
 use crate::notes::{Note, counted};
 use crate::observe::{Observation, SweepError};
 use crate::transport::client::SmpClient;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tracing::{debug, error, info, warn};
 
@@ -73,14 +75,38 @@ pub(super) fn log_applied(
     );
 }
 
-/// Logs the Sets that failed.
+/// Logs the Sets that failed or were not sent.
 pub(super) fn log_failed_sets(observation: &Observation, report: &ApplyReport) {
+    log_silent_devices(observation, report);
+    for (item, problem) in report.tolerated.iter().take(MAX_LOGGED_FAILURES) {
+        let set = item.describe(&observation.fabric);
+        warn!("{set}: {problem}; the subnet is up without it, and it is sent again after a delay");
+    }
     for (item, problem) in report.failed.iter().take(MAX_LOGGED_FAILURES) {
         error!("{}: {problem}", item.describe(&observation.fabric));
     }
     if report.failed.len() > MAX_LOGGED_FAILURES {
         let count = report.failed.len() - MAX_LOGGED_FAILURES;
         error!("{} failed as well", counted(count, "more Set", "more Sets"));
+    }
+}
+
+/// Logs the devices that acknowledge no Sets.
+fn log_silent_devices(observation: &Observation, report: &ApplyReport) {
+    let fabric = &observation.fabric;
+    let mut unsent: BTreeMap<NodeId, usize> = BTreeMap::new();
+    for set in &report.unsent {
+        *unsent.entry(set.node).or_default() += 1;
+    }
+    for (&node, &count) in unsent.iter().take(MAX_LOGGED_FAILURES) {
+        let slot = fabric.node(node).first_port;
+        let (device, route) = (fabric.describe(slot), fabric.node(node).route);
+        let sets = counted(count, "further Set was", "further Sets were");
+        error!("{device} at path {route} acknowledges no Sets; {sets} not sent");
+    }
+    if !report.delayed.is_empty() {
+        let sets = counted(report.delayed.len(), "Set waits", "Sets wait");
+        info!("{sets}, because devices refused or did not acknowledge them before");
     }
 }
 

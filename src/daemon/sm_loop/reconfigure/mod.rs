@@ -17,7 +17,7 @@ mod multicast_state;
 mod registry_queries;
 mod state;
 
-use crate::apply::apply;
+use crate::apply::{ApplyReport, apply};
 use crate::config::files;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
@@ -30,15 +30,17 @@ use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::PolicyInputs;
 use crate::fabric::{Fabric, PortId};
+use crate::ids::Guid;
 use crate::notes::{Note, Severity, counted};
 use crate::observe::{Observation, SweepError};
 use crate::plan::Plan;
 use crate::plan::multicast::GroupMembers;
 use crate::plan::qos::policy::EffectivePolicy;
 use crate::publish::Subnet;
+use crate::publish::device_faults::DeviceFaults;
 use crate::publish::rejected::PlanRejected;
 use crate::verify::{Checks, Extent, Verified};
-use crate::wire::attr::{CapMask, PortState};
+use crate::wire::attr::{AttrId, CapMask, PortState};
 use decision::decide;
 use log_once::{LoggedFindings, log_applied, log_traffic};
 use multicast_state::MulticastUpdateState;
@@ -56,6 +58,9 @@ pub enum ReconfigureOutcome {
     Up,
     /// Some devices did not acknowledge their configuration.
     Incomplete(String),
+    /// Some devices are not configured, because they refused or did not acknowledge Sets before; these
+    /// are sent again after a delay.
+    Delayed(String),
     /// There is no valid plan: the fabric keeps its configuration.
     Rejected(String),
 }
@@ -141,6 +146,9 @@ impl Reconfigurer {
         let verified = match self.plan(context, options, observation, groups).await {
             Ok(verified) => verified,
             Err(rejected) => {
+                let fabric = &observation.fabric;
+                // Ports that are absent now must be asked when they return.
+                self.master.registered.retain(|&guid| fabric.port_by_guid(guid).is_some());
                 return ReconfigureOutcome::Rejected(self.reject(context, options, rejected));
             }
         };
@@ -151,8 +159,9 @@ impl Reconfigurer {
             apply(&context.client, observation, &verified, acknowledged, options).await;
         log_applied(observation, &report, planning, start.elapsed());
         log_traffic(&context.client);
+        self.record_registered(&observation.fabric, &report);
         let policy = self.effective_policy(context, options, observation, &verified).await;
-        let failed = report.failed.len();
+        let failed = report.failures() + report.delayed_essential;
         let subnet = self.publish(context, options, observation, &verified, (policy, failed));
         self.write_files(options, Some(subnet), None);
         if let Some(request) = self.plan.request.take() {
@@ -161,16 +170,68 @@ impl Reconfigurer {
             self.prepare_baseline(observation, verified.plan(), request);
         }
         send(context, SaCommand::GroupsProgrammed).await;
-        self.needs_heavy_sweep |= report.transition.is_some_and(|order| order.withheld > 0);
+        let outcome = outcome(&report);
+        // Routes over a device that does not let itself be configured come with its next attempt.
+        let is_delayed = matches!(outcome, ReconfigureOutcome::Delayed(_));
+        let withheld = report.transition.map_or(0, |order| order.withheld);
+        self.needs_heavy_sweep |= withheld > 0 && !is_delayed;
         let checks = Checks::new(options.qos);
         self.devices.transitions.end(&observation.fabric, &verified, checks, &mut report);
-        if failed == 0 {
-            operator_log::subnet_up(!self.master.was_up);
-            self.master.was_up = true;
-        } else {
-            operator_log::errors_during_initialization();
+        match outcome {
+            ReconfigureOutcome::Up => {
+                operator_log::subnet_up(!self.master.was_up);
+                self.master.was_up = true;
+            }
+            ReconfigureOutcome::Delayed(_) => {}
+            _ => operator_log::errors_during_initialization(),
         }
-        outcome(failed)
+        outcome
+    }
+
+    /// Time at which a Set that a device refused may be sent again.
+    pub fn next_retry(&self) -> Option<Instant> {
+        self.devices.acknowledged.failures().next_try(Instant::now())
+    }
+
+    /// False for a switch that does not let PortStateChange be cleared, so that the bit tells nothing.
+    pub fn clears_state_change(&self, guid: Guid) -> bool {
+        self.devices.acknowledged.failures().takes_set(guid, AttrId::SWITCH_INFO, 0)
+    }
+
+    /// True if a Set that a device refused may be sent again.
+    pub fn is_retry_due(&self) -> bool {
+        self.devices.acknowledged.failures().has_due(Instant::now())
+    }
+
+    /// Publishes a snapshot that differs from that of the plan in force in descriptions, capabilities
+    /// and counters only. Does nothing if the nodes and ports are not those of the plan.
+    pub async fn publish_observation(
+        &mut self,
+        context: &ManagerContext,
+        options: &Arc<Options>,
+        observation: &Observation,
+    ) {
+        let published = context.subnet.borrow().clone();
+        let Some(last) = published.filter(|last| has_same_ports(&last.fabric, &observation.fabric))
+        else {
+            return;
+        };
+        let inputs = PolicyInputs {
+            fabric: observation.fabric.clone(),
+            plan: last.plan.clone(),
+            partitions: self.config.partitions.current(),
+            own_port: context.sm_status.borrow().guid,
+        };
+        let qos_policy = self.config.qos_policy.effective(options, inputs).await;
+        if let Some(multicast) = self.plan.multicast.as_mut()
+            && Arc::ptr_eq(&multicast.fabric, &last.fabric)
+        {
+            multicast.fabric = observation.fabric.clone();
+        }
+        self.plan.generation += 1;
+        let (generation, fabric) = (self.plan.generation, observation.fabric.clone());
+        let subnet = Subnet { generation, fabric, qos_policy, ..Subnet::clone(&last) };
+        context.subnet.send_replace(Some(Arc::new(subnet)));
     }
 
     /// Sends changed permanent groups and prefix routes to the SA server.
@@ -282,20 +343,32 @@ impl Reconfigurer {
         self.file_writer.write(WriteJob { memory, options, subnet, rejected });
     }
 
-    /// End ports to set ClientReregister for. With the first plan as master these are all hosts,
-    /// because this SM lacks their groups, services and subscriptions; later, those that came up.
+    /// End ports to set ClientReregister for: those that came up, and those that were not asked since
+    /// they were found. This SM lacks their groups, services and subscriptions. The planner adds ports
+    /// that name another SM.
     fn clients_to_reregister(&self, fabric: &Fabric, options: &Options) -> HashSet<PortId> {
         if options.no_clients_rereg {
             return HashSet::new();
         }
-        let is_host_port = |&port: &PortId| {
-            let info = fabric.port(port).info;
-            let is_capable = info.is_some_and(|info| info.has(CapMask::CLIENT_REREGISTER));
-            let comes_up = fabric.port(port).state() == PortState::Init;
-            let is_due = self.master.is_first_plan || comes_up;
-            is_capable && !fabric.node_of(port).is_switch() && is_due
+        let is_due = |&id: &PortId| {
+            let (port, is_switch) = (fabric.port(id), fabric.node_of(id).is_switch());
+            let is_capable = port.info.is_some_and(|info| info.has(CapMask::CLIENT_REREGISTER));
+            // Port 0 of a switch has no link.
+            let comes_up = !is_switch && port.state() == PortState::Init;
+            is_capable && (comes_up || !self.master.registered.contains(&port.guid))
         };
-        fabric.end_ports().filter(is_host_port).collect()
+        fabric.end_ports().filter(is_due).collect()
+    }
+
+    /// Records the ports that were asked to register.
+    fn record_registered(&mut self, fabric: &Fabric, report: &ApplyReport) {
+        let ports = fabric.end_ports().map(|id| fabric.port(id).guid);
+        self.master.registered = ports.collect();
+        let failed = report.failed.iter().map(|(set, _)| set).chain(&report.unsent);
+        for set in failed.chain(&report.delayed).filter(|set| set.attr_id == AttrId::PORT_INFO) {
+            let port = fabric.port(set.slot(fabric)).guid;
+            self.master.registered.remove(&port);
+        }
     }
 
     /// Logs the notes of a plan that passed.
@@ -332,7 +405,6 @@ impl Reconfigurer {
         (qos_policy, failed_sets): (Option<Arc<EffectivePolicy>>, usize),
     ) -> Arc<Subnet> {
         self.plan.generation += 1;
-        self.master.is_first_plan = false;
         let plan = verified.plan().clone();
         self.plan.in_force = Some(plan.clone());
         let subnet = Arc::new(Subnet {
@@ -343,6 +415,7 @@ impl Reconfigurer {
             qos_policy,
             summary: Arc::new(verified.summary().clone()),
             failed_sets,
+            devices: Arc::new(DeviceFaults::new(self.devices.acknowledged.failures())),
         });
         context.subnet.send_replace(Some(subnet.clone()));
         context.refused.send_replace(None);
@@ -350,11 +423,21 @@ impl Reconfigurer {
     }
 }
 
-/// The outcome after this number of failed Sets.
-fn outcome(failed: usize) -> ReconfigureOutcome {
-    match failed {
-        0 => ReconfigureOutcome::Up,
-        _ => ReconfigureOutcome::Incomplete(format!(
+/// True if both snapshots have the same nodes and ports under the same indices.
+fn has_same_ports(old: &Fabric, new: &Fabric) -> bool {
+    let ids = |fabric: &Fabric| (fabric.nodes().len(), fabric.ports().len(), fabric.local());
+    let nodes = || old.nodes().iter().zip(new.nodes());
+    ids(old) == ids(new) && nodes().all(|(old, new)| old.guid() == new.guid())
+}
+
+fn outcome(report: &ApplyReport) -> ReconfigureOutcome {
+    match (report.failures(), report.delayed_essential) {
+        (0, 0) => ReconfigureOutcome::Up,
+        (0, delayed) => ReconfigureOutcome::Delayed(format!(
+            "{} for a device that refused or did not acknowledge them before",
+            counted(delayed, "Set waits", "Sets wait")
+        )),
+        (failed, _) => ReconfigureOutcome::Incomplete(format!(
             "{} not acknowledged",
             counted(failed, "Set was", "Sets were")
         )),

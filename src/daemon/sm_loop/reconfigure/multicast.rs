@@ -90,14 +90,14 @@ impl Reconfigurer {
         let multicast = self.plan.multicast.as_mut()?;
         multicast.fabric = observation.fabric.clone();
         multicast.renewal = Some(Instant::now() + QUIET_TIME);
-        let (policy, failed) = (subnet.qos_policy.clone(), self.devices.acknowledged.pending());
+        let (policy, failed) = (subnet.qos_policy.clone(), self.devices.essential_pending());
         let subnet = self.publish(context, &options, observation, &verified, (policy, failed));
         if options.log_flags & LOG_ROUTING != 0 {
             self.write_files(&options, Some(subnet), None);
         }
         send(context, SaCommand::GroupsProgrammed).await;
         self.needs_heavy_sweep |= report.transition.is_some_and(|order| order.withheld > 0);
-        Some(outcome(report.failed.len()))
+        Some(outcome(&report))
     }
 
     /// Time at which [`Self::renew_baseline`] is due.

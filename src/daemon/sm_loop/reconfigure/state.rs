@@ -9,10 +9,12 @@ use crate::daemon::sm_loop::partitions::PartitionState;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::QosPolicyState;
 use crate::daemon::sm_loop::transitions::TransitionMonitor;
+use crate::ids::Guid;
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::lids::Memory;
 use crate::verify::baseline::VerifiedBaseline;
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// State that follows the configuration files.
@@ -68,16 +70,20 @@ pub(super) struct DeviceState {
     pub(super) transitions: TransitionMonitor,
 }
 
+impl DeviceState {
+    /// Number of unacknowledged Sets, without refused ones that the subnet can do without.
+    pub(super) fn essential_pending(&self) -> usize {
+        let refused = self.acknowledged.failures().refused();
+        let tolerated = refused.iter().filter(|set| !set.is_essential).count();
+        self.acknowledged.pending().saturating_sub(tolerated)
+    }
+}
+
 /// State since this SM became master.
+#[derive(Default)]
 pub(super) struct MasterState {
     /// The subnet was configured without error once.
     pub(super) was_up: bool,
-    /// No plan has been published yet.
-    pub(super) is_first_plan: bool,
-}
-
-impl Default for MasterState {
-    fn default() -> Self {
-        Self { was_up: false, is_first_plan: true }
-    }
+    /// GUIDs of the ports of the last snapshot that were asked to register, if they can be asked.
+    pub(super) registered: FxHashSet<Guid>,
 }

@@ -1,0 +1,115 @@
+//! The failures of one reconfiguration, and the Sets that are not sent because of them.
+//!
+//! A device that acknowledges none of its first Sets gets no others in this reconfiguration, because each
+//! of them would occupy the window until its timeout.
+
+use super::set_failures::{NewFailures, Refused, SetFailures};
+use super::set_id::SetId;
+use crate::fabric::{Fabric, NodeId};
+use crate::transport::transactions::SmpError;
+use tokio::time::Instant;
+
+/// Unanswered Sets, without an answered one between them, after which a device gets no others.
+const MAX_UNANSWERED: u32 = 2;
+
+/// A Set in flight.
+#[derive(Clone, Copy)]
+pub(super) struct Sent {
+    pub set: SetId,
+    /// The step of an ordered transition.
+    pub step: Option<u32>,
+    pub data: [u8; 64],
+}
+
+/// The failures so far.
+pub(super) struct PassFailures {
+    start: Instant,
+    /// Unanswered Sets since the last answered one, by node.
+    unanswered: Vec<u32>,
+    silent: Vec<NodeId>,
+    refused: Vec<Refused>,
+    /// Sets that were not sent because of earlier reconfigurations.
+    pub delayed: Vec<SetId>,
+    /// Sets that were not sent because the device acknowledges none in this one.
+    pub unsent: Vec<SetId>,
+}
+
+impl PassFailures {
+    pub(super) fn new(fabric: &Fabric) -> Self {
+        Self {
+            start: Instant::now(),
+            unanswered: vec![0; fabric.nodes().len()],
+            silent: Vec::new(),
+            refused: Vec::new(),
+            delayed: Vec::new(),
+            unsent: Vec::new(),
+        }
+    }
+
+    /// True if the Set may be sent; else it is recorded.
+    pub(super) fn admits(
+        &mut self,
+        fabric: &Fabric,
+        before: &SetFailures,
+        set: SetId,
+        data: &[u8; 64],
+    ) -> bool {
+        if self.is_silent(set.node) {
+            self.unsent.push(set);
+            return false;
+        }
+        if self.refused.iter().any(|(other, held, _)| *other == set && held == data) {
+            return false;
+        }
+        // The start, so that a Set is not delayed in one phase and sent in another.
+        let is_delayed = before.is_delayed(fabric, set, data, self.start);
+        if is_delayed {
+            self.delayed.push(set);
+        }
+        !is_delayed
+    }
+
+    fn is_silent(&self, node: NodeId) -> bool {
+        !self.silent.is_empty() && self.silent.contains(&node)
+    }
+
+    /// Records that a device acknowledged a Set.
+    pub(super) fn acknowledged(&mut self, node: NodeId) {
+        if let Some(unanswered) = self.unanswered.get_mut(node.index()) {
+            *unanswered = 0;
+        }
+    }
+
+    /// Records that a Set failed. True if the device acknowledges no Sets, so that those that wait for
+    /// it must be cancelled.
+    pub(super) fn failed(
+        &mut self,
+        fabric: &Fabric,
+        before: &SetFailures,
+        sent: &Sent,
+        error: &SmpError,
+    ) -> bool {
+        let node = sent.set.node;
+        if let SmpError::Status(status) = error {
+            self.refused.push((sent.set, sent.data, *status));
+        }
+        let Some(unanswered) = self.unanswered.get_mut(node.index()) else { return false };
+        match error {
+            SmpError::Unanswered => *unanswered += 1,
+            SmpError::Status(_) | SmpError::Malformed(_) => *unanswered = 0,
+            SmpError::Send(_) => {}
+        }
+        let was_silent = before.silences(fabric.node(node).guid()) > 0;
+        let is_silent = *unanswered >= if was_silent { 1 } else { MAX_UNANSWERED };
+        if !is_silent || self.is_silent(node) {
+            return false;
+        }
+        self.silent.push(node);
+        true
+    }
+
+    /// The failures, with the Sets that were not sent because of earlier reconfigurations.
+    pub(super) fn to_record<'a>(&'a self, delayed: &'a [SetId]) -> NewFailures<'a> {
+        NewFailures { refused: &self.refused, delayed, silent: &self.silent }
+    }
+}

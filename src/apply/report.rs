@@ -1,0 +1,93 @@
+//! The result of applying a plan.
+
+use super::pass::PassFailures;
+use super::phases::{PHASES, Phase};
+use super::progress::Unapplied;
+use super::set_failures::is_essential;
+use super::set_id::SetId;
+use super::transition::CommittedRoutes;
+use crate::fabric::Fabric;
+use crate::plan::Plan;
+use crate::transport::transactions::SmpError;
+use std::time::Duration;
+
+/// The result of applying a plan.
+#[derive(Clone, Debug, Default)]
+pub struct ApplyReport {
+    /// Number of Sets sent and duration, by phase.
+    pub sent: [(usize, Duration); PHASES.len()],
+    /// Number of linear forwarding table blocks sent.
+    pub lft_blocks: usize,
+    /// Time from the start to the last acknowledged linear forwarding table block.
+    pub lfts_done: Option<Duration>,
+    /// Failed Sets, with the reason: not answered, or refused and essential (see
+    /// [`super::set_failures`]).
+    pub failed: Vec<(SetId, SmpError)>,
+    /// Refused Sets without which the subnet is up all the same.
+    pub tolerated: Vec<(SetId, SmpError)>,
+    /// Sets that were not sent, because the device did not acknowledge others.
+    pub unsent: Vec<SetId>,
+    /// Sets that were not sent, because the device refused them or acknowledged none before and the
+    /// delay before the next attempt has not passed.
+    pub delayed: Vec<SetId>,
+    /// Number of those in [`Self::delayed`] without which the subnet is not up.
+    pub delayed_essential: usize,
+    /// Rejected GUIDInfo blocks. They affect only the clients that requested them.
+    pub without_aliases: Vec<(SetId, SmpError)>,
+    /// The statistics of the ordered transition; `None` if the tables were not ordered.
+    pub transition: Option<TransitionReport>,
+    /// The committed routes of the ordered transition.
+    pub committed_routes: CommittedRoutes,
+}
+
+/// Statistics of an ordered transition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TransitionReport {
+    /// Ordered Sets.
+    pub sets: usize,
+    /// Sets of intermediate versions.
+    pub intermediate: usize,
+    /// Sets that waited until ports were ACTIVE.
+    pub deferred: usize,
+    /// Sets that were sent although a Set before them failed.
+    pub forced: usize,
+    /// Sets that were not sent because the links they lead to are not ACTIVE.
+    pub withheld: usize,
+    /// Time to compute the order.
+    pub ordering: Duration,
+}
+
+impl ApplyReport {
+    pub fn sets(&self) -> usize {
+        self.sent.iter().map(|(sets, _)| sets).sum()
+    }
+
+    /// Number of Sets that left the subnet incomplete in this reconfiguration.
+    pub fn failures(&self) -> usize {
+        self.failed.len() + self.unsent.len()
+    }
+
+    /// Separates the refused Sets that the subnet can do without, given the state of its ports.
+    pub(super) fn conclude(&mut self, fabric: &Fabric, plan: &Plan, failures: &mut PassFailures) {
+        let is_tolerated = |(set, error): &mut (SetId, SmpError)| {
+            matches!(error, SmpError::Status(_)) && !is_essential(fabric, plan, *set)
+        };
+        self.tolerated = self.failed.extract_if(.., is_tolerated).collect();
+        self.unsent = std::mem::take(&mut failures.unsent);
+        self.delayed = std::mem::take(&mut failures.delayed);
+        let essential = self.delayed.iter().filter(|set| is_essential(fabric, plan, **set));
+        self.delayed_essential = essential.count();
+    }
+
+    /// The Sets whose planned version was not acknowledged.
+    pub(super) fn unapplied(&self) -> Unapplied {
+        let failed = self.failed.iter().chain(&self.tolerated).map(|(set, _)| *set);
+        let failed = failed.chain(self.unsent.iter().chain(&self.delayed).copied());
+        Unapplied { failed: failed.collect(), withheld_blocks: Vec::new() }
+    }
+
+    /// Number of Sets of SwitchInfo and tables.
+    pub fn table_sets(&self) -> usize {
+        [Phase::Tables, Phase::Moves].into_iter().map(|phase| self.sent[phase as usize].0).sum()
+    }
+}

@@ -1,0 +1,58 @@
+//! Handles traps 144 and 145: reads the changed attributes, and publishes them without a sweep.
+
+use crate::daemon::messages::SaCommand;
+use crate::daemon::sm_loop::manager::Manager;
+use crate::daemon::sm_loop::pending::PendingWork;
+use crate::ids::Lid;
+use crate::notes::counted;
+use crate::observe::local_changes::{self, LocalChanges};
+use crate::observe::traps::ChangedAttributes;
+use crate::wire::attr::SmState;
+use std::collections::BTreeMap;
+use tracing::info;
+
+impl Manager {
+    /// Reads the attributes of the ports with these LIDs that changed.
+    pub(super) async fn read_local_changes(
+        &mut self,
+        changed: &BTreeMap<Lid, ChangedAttributes>,
+        pending: &mut PendingWork,
+    ) {
+        let (client, m_key) = (self.context.client.clone(), self.options.m_key);
+        let Some(observation) = self.observation.as_mut() else {
+            pending.heavy = true;
+            return;
+        };
+        let ports = local_changes::ports_by_lid(&observation.fabric, changed);
+        // A port that the snapshot does not have under its LID.
+        pending.heavy |= ports.len() < changed.len();
+        let changes = local_changes::read(&client, m_key, observation, &ports).await;
+        let LocalChanges { is_changed, managers_changed, needs_plan, needs_sweep } = changes;
+        info!("{} read again", counted(ports.len(), "changed port", "changed ports"));
+        pending.heavy |= needs_sweep;
+        if managers_changed {
+            self.managers_changed().await;
+        }
+        if needs_plan {
+            pending.plan = true;
+        } else if is_changed && self.state() == SmState::Master {
+            self.publish_observation().await;
+        }
+    }
+
+    /// Sends the other subnet managers to the SA server.
+    async fn managers_changed(&self) {
+        let Some(observation) = self.observation.as_ref() else { return };
+        let managers = observation.managers.iter().map(|&(_, info)| info).collect();
+        let drop_subscriptions = self.options.drop_event_subscriptions;
+        let command = SaCommand::SweepFinished { managers, whole: None, drop_subscriptions };
+        let _ = self.context.sa_server.send(command).await;
+    }
+
+    /// Publishes the snapshot with the plan in force.
+    async fn publish_observation(&mut self) {
+        if let Some(observation) = self.observation.as_ref() {
+            self.reconfigurer.publish_observation(&self.context, &self.options, observation).await;
+        }
+    }
+}

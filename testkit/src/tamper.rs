@@ -1,0 +1,75 @@
+//! A port that changes, records or loses MADs on their way to a fabric.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use torus_sm::ids::PortNum;
+use torus_sm::transport::{Agent, MadPort, Outgoing, PortIdentity, SendError};
+use torus_sm::wire::mad::{Mad, Method};
+use torus_sm::wire::smp::INITIAL_PATH;
+
+/// Called with each request of subnet management before it is sent; may change it.
+pub type Tamper = Box<dyn FnMut(&mut Mad) + Send>;
+
+/// A handle that replaces the function of a [`TamperedPort`].
+#[derive(Clone, Default)]
+pub struct Tampering(Arc<Mutex<Option<Tamper>>>);
+
+impl Tampering {
+    /// Calls `tamper` with each request from now on.
+    pub fn set(&self, tamper: impl FnMut(&mut Mad) + Send + 'static) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(tamper));
+    }
+
+    /// Lets requests pass unchanged from now on.
+    pub fn end(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Wraps `port`.
+    pub fn wrap(&self, port: Arc<dyn MadPort>) -> Arc<dyn MadPort> {
+        Arc::new(TamperedPort { port, tampering: self.clone() })
+    }
+}
+
+struct TamperedPort {
+    port: Arc<dyn MadPort>,
+    tampering: Tampering,
+}
+
+impl MadPort for TamperedPort {
+    fn identity(&self) -> &PortIdentity {
+        self.port.identity()
+    }
+
+    fn post(&self, out: &Outgoing<'_>) -> Result<(), SendError> {
+        let mut mad = Mad::read(out.mad);
+        let is_request = matches!(mad.method(), Method::GET | Method::SET);
+        if out.agent == Agent::Sa || !is_request {
+            return self.port.post(out);
+        }
+        let mut tamper = self.tampering.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tamper) = tamper.as_mut() {
+            tamper(&mut mad);
+        }
+        drop(tamper);
+        self.port.post(&Outgoing { mad: &mad.0, ..*out })
+    }
+}
+
+/// The egress ports of a directed route request.
+pub fn path(mad: &Mad) -> Vec<PortNum> {
+    let hops = usize::from(mad.smp().hop_count());
+    mad.0[INITIAL_PATH + 1..=INITIAL_PATH + hops].iter().map(|&port| PortNum(port)).collect()
+}
+
+/// Makes a device answer the request with the status "version not supported".
+pub fn let_refuse(mad: &mut Mad) {
+    let mut header = mad.header();
+    header.set_class_version(9);
+    mad.set_header(&header);
+}
+
+/// Lets a directed route request with hops get lost.
+pub fn let_vanish(mad: &mut Mad) {
+    let last = INITIAL_PATH + usize::from(mad.smp().hop_count());
+    mad.0[last] = 0xFE;
+}
