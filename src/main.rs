@@ -8,10 +8,11 @@ use torus_sm::offline::{self, check, torus_config};
 use torus_sm::sim_command::{ctl, exec, run};
 
 fn main() -> ExitCode {
-    let command = match cli::parse(std::env::args_os().skip(1)) {
+    let argv: Vec<_> = std::env::args_os().skip(1).collect();
+    let command = match cli::parse(argv.iter().cloned()) {
         Ok(command) => command,
         Err(error) => {
-            eprintln!("torus-sm: {error}\nTry 'torus-sm --help'.");
+            eprintln!("torus-sm: {error}\nTry '{} --help'.", cli::command_line_of(&argv));
             return cli::ExitCode::Usage.into();
         }
     };

@@ -156,6 +156,18 @@ where
     }
 }
 
+/// The words that select the command of these arguments, for messages: `torus-sm sim exec`.
+pub fn command_line_of(argv: &[OsString]) -> String {
+    let mut words = String::from("torus-sm");
+    let mut command = command();
+    for word in argv.iter().map_while(|word| word.to_str()) {
+        let Some(next) = command.find_subcommand(word).cloned() else { break };
+        words = format!("{words} {word}");
+        command = next;
+    }
+    words
+}
+
 fn utf8(word: OsString) -> Result<String, UsageError> {
     let invalid = |word: OsString| UsageError(format!("argument {word:?} is not valid UTF-8"));
     word.into_string().map_err(invalid)

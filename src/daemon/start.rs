@@ -158,6 +158,7 @@ impl Daemon {
             self.sm_status.subscribe(),
             events.clone(),
             to_report,
+            self.subnet.subscribe(),
         );
         servers.spawn_on(smp_server.serve(self.unsolicited.smp), &runtime);
         let (registry, complete) = registry(&self.setup.options, &self.setup.partitions);

@@ -31,6 +31,25 @@ fn error(line: &str) -> String {
 }
 
 #[test]
+fn hints_name_the_command() {
+    let hint = |line: &str| {
+        let argv: Vec<_> = line.split_whitespace().map(Into::into).collect();
+        cli::command_line_of(&argv)
+    };
+    assert_eq!(hint("--foo"), "torus-sm");
+    assert_eq!(hint("plan --foo"), "torus-sm plan");
+    assert_eq!(hint("sim ctl"), "torus-sm sim ctl");
+    assert_eq!(hint("sim 4x4 --foo"), "torus-sm sim");
+}
+
+#[test]
+fn invalid_numbers_are_quoted_as_given() {
+    let text = error("-g foo");
+    assert!(text.contains("'foo' is not a number"), "{text}");
+    assert_eq!(options("-g 0x12").guid, options("-g 12").guid);
+}
+
+#[test]
 fn getopt_spellings_are_equivalent() {
     let base = Options::default;
     let cases: Vec<(&[&str], Options)> = vec![

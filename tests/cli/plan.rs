@@ -318,3 +318,14 @@ fn written_fabrics_are_planned_the_same() {
         assert_eq!(read[key], generated[key], "{key}");
     }
 }
+
+#[test]
+fn a_single_dimension_is_said_to_be_unsuitable() {
+    for (shape, expected) in [("5", true), ("1x1x4m", true), ("3", false), ("5x2", false)] {
+        let (_, report) = json(&[shape]);
+        let notes = report["notes"].as_array().expect("notes");
+        let mut texts = notes.iter().filter_map(|note| note["text"].as_str());
+        let is_said = texts.any(|text| text.contains("two and three dimensions"));
+        assert_eq!(is_said, expected, "{shape}");
+    }
+}

@@ -7,7 +7,7 @@ use testkit::sa_client::{Client, request, with_sm_key};
 use testkit::{SimCluster, settle};
 use tokio::time::Instant;
 use torus_sm::config::options::Options;
-use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
+use torus_sm::ids::{Gid, Guid, Lid, Pkey, PortNum, Sl};
 use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
@@ -338,4 +338,37 @@ async fn forged_traps_are_not_reported() {
     settle().await;
     let numbers: Vec<u16> = client.reports().into_iter().map(|(number, _)| number).collect();
     assert_eq!(numbers, [TrapNumber::LOCAL_CHANGES], "its own trap is reported");
+}
+
+/// A port that sends traps of ever changing contents has some of them reported, and others have
+/// theirs reported meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_traps_is_limited() {
+    let cluster = SimCluster::healthy("3x3x1", 1);
+    let _sm = cluster.start([0; 3], cluster.options());
+    settle().await;
+    let (client, hostile, honest) = ([1, 1, 0], [2, 2, 0], [1, 0, 0]);
+    let (own, other) = (cluster.host_lid(hostile), cluster.host_lid(honest));
+    let client = Client::at(&cluster, client, true);
+    let [hostile, honest] = [hostile, honest].map(|at| Client::at(&cluster, at, true));
+    let reply = client.call(&subscription(TrapNumber::LINK_INTEGRITY)).await;
+    assert_eq!(Header::read(&reply).status(), 0);
+    let send = |from: &Client, lid: Lid, tid: u64, port: u8| {
+        trap(from, tid, |notice| {
+            notice.set_trap_number(TrapNumber::LINK_INTEGRITY);
+            notice.set_issuer_lid(lid);
+            notice.set_subject_lid(lid);
+            notice.set_port(PortNum(port));
+        });
+    };
+    let mut reported = 0;
+    for round in 0..20 {
+        (0..200).for_each(|port| send(&hostile, own, 1 + round * 200 + u64::from(port), port));
+        settle().await;
+        reported += client.reports().len();
+        send(&honest, other, 1 + round, round as u8);
+        settle().await;
+        assert_eq!(client.reports().len(), 1, "round {round}: the honest device's");
+    }
+    assert!((1..=256).contains(&reported), "{reported}");
 }

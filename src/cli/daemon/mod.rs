@@ -198,10 +198,8 @@ fn assign(options: &mut Options, name: &str, value: &str) -> Result<(), String> 
     key.set(options, value)
 }
 
-/// Puts 0x before a number without it.
+/// Puts 0x before hexadecimal digits without it.
 fn hexadecimal(value: &str) -> String {
-    match value.get(..2) {
-        Some("0x" | "0X") => value.to_owned(),
-        _ => format!("0x{value}"),
-    }
+    let is_bare = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_bare { format!("0x{value}") } else { value.to_owned() }
 }

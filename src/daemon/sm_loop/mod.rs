@@ -7,7 +7,7 @@
 //! * [`partitions`], [`qos_policy`]: state resolved from configuration files;
 //! * [`transitions`]: checks for deadlocks while old and new routes coexist;
 //! * [`files`]: files that are read and written; [`file_writer`]: writes them on another thread;
-//! * [`smp_server`]: answers SMInfo and receives traps.
+//! * [`smp_server`]: answers SMInfo and receives traps; `sender_limits`: limits the traps of each port.
 
 pub mod baseline_cache;
 pub mod context;
@@ -20,5 +20,6 @@ pub mod pending;
 pub mod planning;
 pub mod qos_policy;
 pub mod reconfigure;
+mod sender_limits;
 pub mod smp_server;
 pub mod transitions;

@@ -1,9 +1,12 @@
 //! The server for unsolicited SMPs: answers SMInfo from the present SM status, represses traps, and
 //! forwards new traps and role requests to the manager. It never waits for a sweep.
 
+use super::sender_limits::{self, SenderLimits};
 use crate::daemon::messages::DeviceNotice;
 use crate::daemon::messages::SmEvent;
+use crate::ids::Lid;
 use crate::observe::traps::{TrapEvent, TrapFilter, TrapVerdict};
+use crate::publish::Subnet;
 use crate::sm::sm_info::{self, SmStatus};
 use crate::transport::client::SmpClient;
 use crate::transport::demux::Inbound;
@@ -11,6 +14,7 @@ use crate::transport::{Address, Agent};
 use crate::wire::attr::{AttrId, Notice, SmState};
 use crate::wire::mad::{Class, Mad, Method};
 use crate::wire::smp::DATA_OFFSET;
+use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
@@ -21,6 +25,12 @@ pub struct SmpServer {
     events: mpsc::UnboundedSender<SmEvent>,
     traps: TrapFilter,
     to_report: mpsc::Sender<DeviceNotice>,
+    /// Limits of the senders of traps.
+    senders: SenderLimits,
+    /// The time at which `traps` has a trap to deliver.
+    next_due: Option<Instant>,
+    /// The published snapshot, for the names of senders.
+    published: watch::Receiver<Option<Arc<Subnet>>>,
 }
 
 impl SmpServer {
@@ -30,27 +40,59 @@ impl SmpServer {
         sm_status: watch::Receiver<SmStatus>,
         events: mpsc::UnboundedSender<SmEvent>,
         to_report: mpsc::Sender<DeviceNotice>,
+        published: watch::Receiver<Option<Arc<Subnet>>>,
     ) -> Self {
-        Self { client, sm_status, events, traps: TrapFilter::default(), to_report }
+        let (traps, senders, next_due) = Default::default();
+        Self { client, sm_status, events, traps, to_report, senders, next_due, published }
     }
 
     /// Serves until the port is closed.
     pub async fn serve(mut self, mut inbox: mpsc::Receiver<Inbound>) {
         loop {
-            let due = self.traps.next_due();
+            let due = [self.next_due, self.senders.next_report()].into_iter().flatten().min();
             tokio::select! {
                 inbound = inbox.recv() => match inbound {
                     Some(inbound) => self.receive(&inbound),
                     None => break,
                 },
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                    for news in self.traps.due(Instant::now()) {
-                        self.forward(news);
-                    }
+                    self.deliver_held_traps();
+                    self.report_floods();
                 }
             }
         }
         let _ = self.events.send(SmEvent::PortClosed("the port was closed".into()));
+    }
+
+    fn deliver_held_traps(&mut self) {
+        if self.next_due.is_some_and(|due| due <= Instant::now()) {
+            for news in self.traps.due(Instant::now()) {
+                self.forward(news);
+            }
+            self.next_due = self.traps.next_due();
+        }
+    }
+
+    /// Logs the ports whose traps were ignored because there were too many.
+    fn report_floods(&mut self) {
+        for (lid, count) in self.senders.take_report(Instant::now()) {
+            let (max, seconds) = (sender_limits::MAX_TRAPS, sender_limits::PERIOD.as_secs());
+            warn!(
+                "LID {lid} ({}) sent more than {max} traps within {seconds} s: {count} of them were \
+                 ignored; check the device and the software of this port",
+                self.name_of(lid)
+            );
+        }
+    }
+
+    /// Node GUID and description of the port at `lid`.
+    fn name_of(&self, lid: Lid) -> String {
+        let published = self.published.borrow();
+        let port = published.as_ref().and_then(|subnet| {
+            let node = subnet.fabric.node_of(subnet.plan.lids.port(lid)?);
+            Some(format!("{} \"{}\"", node.guid(), node.description))
+        });
+        port.unwrap_or_else(|| "unknown node".to_owned())
     }
 
     fn receive(&mut self, inbound: &Inbound) {
@@ -63,14 +105,18 @@ impl SmpServer {
     }
 
     fn trap(&mut self, inbound: &Inbound, mad: &Mad) {
+        // Devices repeat traps that are not repressed, so that none is lost for good.
+        if !self.senders.admit(inbound.from.lid, Instant::now()) {
+            return;
+        }
         let notice = Notice::read(&mad.0[DATA_OFFSET..DATA_OFFSET + 64]);
         let sm_status = *self.sm_status.borrow();
         if sm_status.state == SmState::Master {
             self.repress(inbound, mad);
         }
-        if let TrapVerdict::New(news) =
-            self.traps.receive(Instant::now(), mad.header().tid(), &notice)
-        {
+        let verdict = self.traps.receive(Instant::now(), mad.header().tid(), &notice);
+        self.next_due = self.traps.next_due();
+        if let TrapVerdict::New(news) = verdict {
             self.forward(news);
             let notice = DeviceNotice { from: inbound.from.lid, notice };
             if self.to_report.try_send(notice).is_err() {

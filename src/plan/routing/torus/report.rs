@@ -23,11 +23,10 @@ pub(super) fn error(text: impl Into<String>) -> Note {
 /// Links, switches, CA ports and data VLs of the fabric.
 pub(super) fn found(cabling: &Cabling, vls: VlCounts) -> Note {
     Note::info(format!(
-        "found fabric with {} links, {} switches, {} CA ports, minimum data VLs: end ports {}, \
-         switch ports {}",
-        cabling.cables.len() + cabling.host_count(),
-        cabling.switch_count(),
-        cabling.host_count(),
+        "found fabric with {}, {}, {}, minimum data VLs: end ports {}, switch ports {}",
+        counted(cabling.cables.len() + cabling.host_count(), "link", "links"),
+        counted(cabling.switch_count(), "switch", "switches"),
+        counted(cabling.host_count(), "CA port", "CA ports"),
         vls.end_ports,
         vls.switch_links
     ))
@@ -40,14 +39,28 @@ pub(super) fn looking_for(lattice: &Lattice) -> Note {
     Note::info(format!("looking for {x} x {y} x {z} {kind}"))
 }
 
+/// A warning that the switches of a ring or line on its own cannot be placed: that takes squares of
+/// cables, apart from the switches that the seed names.
+pub(super) fn single_dimension(lattice: &Lattice) -> Option<Note> {
+    let radices = lattice.radices();
+    let longest = radices.iter().copied().max().unwrap_or_default();
+    let is_single = radices.iter().filter(|&&radix| radix > 1).count() == 1;
+    (is_single && longest > 3).then(|| {
+        warning(
+            "torus-2QoS is made for two and three dimensions: of a single one it places only the \
+             switches that the seed links name; use minhop for this fabric",
+        )
+    })
+}
+
 /// The discovered torus.
 pub(super) fn built(grid: &Grid) -> Note {
     let [x, y, z] = grid.lattice.radices();
     Note::info(format!(
-        "built {x} x {y} x {z} torus with {} links, {} switches, {} CA ports",
-        grid.cable_count() + grid.host_count(),
-        grid.order.len(),
-        grid.host_count()
+        "built {x} x {y} x {z} torus with {}, {}, {}",
+        counted(grid.cable_count() + grid.host_count(), "link", "links"),
+        counted(grid.order.len(), "switch", "switches"),
+        counted(grid.host_count(), "CA port", "CA ports")
     ))
 }
 

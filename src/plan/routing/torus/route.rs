@@ -99,6 +99,7 @@ fn route(input: &RoutingInput<'_>, notes: &mut Vec<Note>) -> Result<Routing, Tor
     checks::port_order(fabric, &port_order)?;
     let seed = checks::usable_seed(fabric, &lattice, &config.seeds)?;
     notes.push(report::looking_for(&lattice));
+    notes.extend(report::single_dimension(&lattice));
 
     let (grid, leftover) = discovery::discover(fabric, config, &lattice, &cabling, seed, notes)?;
     notes.push(report::built(&grid));
