@@ -5,6 +5,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SaCommand;
 use torus_sm::daemon::sa_server::db_file::SaDbFile;
 use torus_sm::daemon::sa_server::shared_responder::SharedResponder;
@@ -43,7 +44,7 @@ impl BenchServer {
         let (published, mut snapshots) = watch::channel(Some(subnet));
         snapshots.mark_changed();
         let state = SmState::Master;
-        let sm_status = SmStatus { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 };
+        let sm_status = SmStatus::new(Guid(2), &Options::default(), state);
         let (shown, sm_status) = watch::channel(sm_status);
         let (events, inbox) = mpsc::unbounded_channel();
         let responder = Responder::default();

@@ -9,7 +9,8 @@ use torus_sm::plan::partitions;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
 use torus_sm::sa::registry::{GroupSpec, Registry};
-use torus_sm::sm::sm_info::{self, SmStatus};
+use torus_sm::sm::peer::Peer;
+use torus_sm::sm::sm_info::{self, Answer, SmStatus};
 use torus_sm::transport::Address;
 use torus_sm::transport::umad::{UserHeader, rmpp};
 use torus_sm::wire::attr::{Notice, SmState};
@@ -100,15 +101,17 @@ fn groups() -> Registry {
 
 /// SMInfo requests and traps.
 pub(crate) fn front_desk(data: &[u8]) {
-    let portrait =
-        SmStatus { guid: Guid(0x10), sm_key: 1, priority: 5, state: SmState::Master, act_count: 1 };
+    let portrait = SmStatus::new(Guid(0x10), &Options::default(), SmState::Standby);
     let mut traps = TrapFilter::default();
     let start = tokio::time::Instant::now();
     for (number, chunk) in data.chunks(MAD_SIZE).take(256).enumerate() {
         let mad = Mad::read(chunk);
-        if let Some((reply, _)) = sm_info::answer(&portrait, &mad) {
+        if let Some(Answer::Get(reply) | Answer::Accepted(reply, _) | Answer::Refused(reply, _)) =
+            sm_info::answer(&portrait, &mad)
+        {
             assert!(reply.method().is_response());
         }
+        let _ = Peer::sender_of(&mad, Lid(1));
         let now = start + Duration::from_millis(200 * number as u64);
         traps.receive(now, mad.header().tid(), &Notice::read(&mad.0[64..128]));
         if traps.next_due().is_some_and(|due| due <= now) {

@@ -13,6 +13,7 @@ use crate::observe::traps::TrapEvent;
 use crate::plan::aliases::AliasBlock;
 use crate::plan::multicast::{GroupMembers, MulticastDelta};
 use crate::sa::registry::GroupSpec;
+use crate::sm::peer::Peer;
 use crate::sm::role::RoleEvent;
 use crate::wire::attr::{Notice, SmInfo};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub enum SmEvent {
     /// A trap that does not repeat an earlier one.
     Trap(TrapEvent),
     /// Another SM requests a change of role (SubnSet(SMInfo)).
-    Role(RoleEvent),
+    Role(RoleEvent, Peer),
     /// Multicast groups in the registry changed.
     MembershipChanged,
     /// Alias GUIDs in the registry changed.

@@ -100,13 +100,11 @@ impl Daemon {
         unsolicited: Unsolicited,
         setup: Setup,
     ) -> Self {
-        let sm_status = SmStatus {
-            guid: port.identity().guid,
-            sm_key: setup.options.sm_key,
-            priority: setup.options.sm_priority,
-            state: SmState::Discovering,
-            act_count: 0,
+        let first_state = match setup.options.sm_inactive {
+            true => SmState::NotActive,
+            false => SmState::Discovering,
         };
+        let sm_status = SmStatus::new(port.identity().guid, &setup.options, first_state);
         let client = SmpClient::new(port.clone(), demux, limits(&setup.options));
         Self {
             port,

@@ -63,6 +63,8 @@ pub async fn sweep(client: &SmpClient, m_key: u64, fabric: &Fabric) -> Findings 
 
 fn unanswered_route(fault: &DiscoveryFault) -> Option<DirectedRoute> {
     match fault {
+        // The device answers; the manager queries the SM again by itself.
+        DiscoveryFault::NoAnswer { attribute: "SMInfo", .. } => None,
         DiscoveryFault::NoAnswer { route, .. } => Some(*route),
         _ => None,
     }

@@ -1,6 +1,8 @@
 //! The election of the master SM: the higher priority wins, and at equal priority the lower port
 //! GUID (IBA vol. 1, 14.4.1).
 
+use super::peer::{Peer, is_trusted};
+use super::role::RoleEvent;
 use crate::ids::Guid;
 use crate::wire::attr::{SmInfo, SmState};
 use std::cmp::Reverse;
@@ -15,9 +17,13 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    fn rank(self) -> (u8, Reverse<Guid>) {
+        (self.priority, Reverse(self.guid))
+    }
+
     /// True if this SM wins against `other`.
     pub fn beats(self, other: Self) -> bool {
-        (self.priority, Reverse(self.guid)) > (other.priority, Reverse(other.guid))
+        self.rank() > other.rank()
     }
 }
 
@@ -27,47 +33,97 @@ impl From<&SmInfo> for Candidate {
     }
 }
 
-/// The SM among `others` that keeps `own` from becoming master: a master, whatever its priority,
-/// else the best active SM that wins against `own`.
-pub fn obstacle<'a>(
-    own: Candidate,
-    others: impl IntoIterator<Item = &'a SmInfo>,
-) -> Option<&'a SmInfo> {
-    let mut best: Option<&SmInfo> = None;
-    for other in others {
-        let is_master = other.state() == SmState::Master;
-        let is_active = matches!(other.state(), SmState::Discovering | SmState::Standby);
-        let is_better = is_active && Candidate::from(other).beats(own);
-        if !is_master && !is_better {
-            continue;
-        }
-        let outranks = |held: &SmInfo| match (is_master, held.state() == SmState::Master) {
-            (true, false) => true,
-            (false, true) => false,
-            _ => Candidate::from(other).beats(Candidate::from(held)),
+/// This SM as a voter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Voter {
+    pub state: SmState,
+    pub candidate: Candidate,
+    pub sm_key: u64,
+}
+
+impl Voter {
+    /// The others that take part in the election.
+    fn rivals<'a>(&self, others: &'a [Peer]) -> impl Iterator<Item = &'a Peer> + use<'a> {
+        let Self { candidate, sm_key, .. } = *self;
+        others
+            .iter()
+            .filter(move |other| other.guid() != candidate.guid && is_trusted(sm_key, &other.info))
+    }
+
+    /// The result of a sweep that found `others`, and the SM that it is about.
+    ///
+    /// A DISCOVERING SM gives way to any master and to every active SM that wins against it. A
+    /// master gives way only to a standby or master that wins against it: one that is still
+    /// DISCOVERING enters STANDBY by itself.
+    pub fn survey(&self, others: &[Peer]) -> (RoleEvent, Option<Peer>) {
+        let state = |peer: &&Peer| peer.info.state();
+        let wins = |peer: &&Peer| Candidate::from(&peer.info).beats(self.candidate);
+        let master = best(self.rivals(others).filter(|peer| state(peer) == SmState::Master));
+        let is_master = self.state == SmState::Master;
+        let awaits_election = |peer: &&Peer| match state(peer) {
+            SmState::Standby => true,
+            SmState::Discovering => !is_master,
+            _ => false,
         };
-        if best.is_none_or(outranks) {
-            best = Some(other);
+        let better = best(self.rivals(others).filter(awaits_election).filter(wins));
+        if !is_master {
+            let event = match master.or(better) {
+                Some(_) => RoleEvent::SweepMetBetter,
+                None => RoleEvent::SweepAlone,
+            };
+            return (event, master.or(better));
+        }
+        let higher_master = master.filter(|peer| wins(&peer));
+        match (best([higher_master, better].iter().flatten()), master) {
+            (Some(better), _) => (RoleEvent::SweepMetBetter, Some(better)),
+            (None, Some(master)) => (RoleEvent::SweepMetLowerMaster, Some(master)),
+            (None, None) => (RoleEvent::SweepAlone, None),
         }
     }
-    best
+
+    /// True if a better SM is DISCOVERING, which is going to be STANDBY soon.
+    pub fn expects_better(&self, others: &[Peer]) -> bool {
+        self.rivals(others).any(|peer| {
+            peer.info.state() == SmState::Discovering
+                && Candidate::from(&peer.info).beats(self.candidate)
+        })
+    }
+
+    /// The standby SMs, best first: one of them becomes master when this SM ends.
+    pub fn successors(&self, others: &[Peer]) -> Vec<Peer> {
+        let standbys = self.rivals(others).filter(|peer| peer.info.state() == SmState::Standby);
+        let mut standbys: Vec<Peer> = standbys.copied().collect();
+        standbys.sort_by_key(|peer| Reverse(Candidate::from(&peer.info).rank()));
+        standbys
+    }
+}
+
+fn best<'a>(peers: impl Iterator<Item = &'a Peer>) -> Option<Peer> {
+    peers.max_by_key(|peer| Candidate::from(&peer.info).rank()).copied()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::Lid;
+    use crate::wire::smp::SmpRoute;
 
-    fn info(priority: u8, guid: u64, state: SmState) -> SmInfo {
+    fn peer(priority: u8, guid: u64, state: SmState) -> Peer {
         let mut info = SmInfo::default();
         info.set_priority(priority);
         info.set_guid(Guid(guid));
         info.set_state(state);
-        info
+        info.set_sm_key(1);
+        Peer { info, route: SmpRoute::Lid(Lid(1)) }
+    }
+
+    fn voter(state: SmState) -> Voter {
+        Voter { state, candidate: Candidate { priority: 5, guid: Guid(10) }, sm_key: 1 }
     }
 
     #[test]
     fn priority_decides_before_the_lower_guid() {
-        let own = Candidate { priority: 5, guid: Guid(10) };
+        let own = voter(SmState::Discovering).candidate;
         assert!(own.beats(Candidate { priority: 4, guid: Guid(1) }));
         assert!(own.beats(Candidate { priority: 5, guid: Guid(11) }));
         assert!(!own.beats(Candidate { priority: 5, guid: Guid(9) }));
@@ -75,15 +131,70 @@ mod tests {
     }
 
     #[test]
-    fn a_master_stays_master_whatever_its_priority() {
-        let own = Candidate { priority: 15, guid: Guid(1) };
-        let weak_master = info(0, 9, SmState::Master);
-        let better = info(15, 0, SmState::Standby);
-        let off = info(15, 0, SmState::NotActive);
-        assert_eq!(obstacle(own, [&weak_master]), Some(&weak_master));
-        assert_eq!(obstacle(own, [&better, &weak_master]), Some(&weak_master));
-        assert_eq!(obstacle(own, [&better]), Some(&better));
-        assert_eq!(obstacle(own, [&off]), None);
-        assert_eq!(obstacle(own, [&info(3, 0, SmState::Standby)]), None);
+    fn while_discovering_any_master_and_every_better_sm_is_an_obstacle() {
+        use RoleEvent::{SweepAlone, SweepMetBetter};
+        use SmState::{Discovering, Master, NotActive, Standby};
+        let own = voter(Discovering);
+        let weak_master = peer(0, 99, Master);
+        let better = peer(5, 9, Standby);
+        for (others, event, about) in [
+            (vec![], SweepAlone, None),
+            (vec![weak_master], SweepMetBetter, Some(weak_master)),
+            (vec![better, weak_master], SweepMetBetter, Some(weak_master)),
+            (vec![better], SweepMetBetter, Some(better)),
+            (vec![better, peer(15, 8, NotActive)], SweepMetBetter, Some(better)),
+            (vec![peer(6, 9, Discovering)], SweepMetBetter, Some(peer(6, 9, Discovering))),
+            (vec![peer(5, 11, Standby), peer(15, 1, NotActive)], SweepAlone, None),
+            (vec![peer(15, 10, Master)], SweepAlone, None),
+        ] {
+            assert_eq!(own.survey(&others), (event, about), "{others:?}");
+        }
+    }
+
+    #[test]
+    fn a_master_gives_way_to_better_standbys_and_masters() {
+        use RoleEvent::{SweepAlone, SweepMetBetter, SweepMetLowerMaster};
+        use SmState::{Discovering, Master, NotActive, Standby};
+        let own = voter(Master);
+        let lower = peer(4, 1, Master);
+        let higher = peer(6, 11, Master);
+        let best = peer(7, 12, Standby);
+        for (others, event, about) in [
+            (vec![], SweepAlone, None),
+            (vec![peer(4, 1, Standby)], SweepAlone, None),
+            (vec![lower], SweepMetLowerMaster, Some(lower)),
+            (vec![lower, higher], SweepMetBetter, Some(higher)),
+            (vec![higher, best, lower], SweepMetBetter, Some(best)),
+            (vec![peer(9, 2, Discovering)], SweepAlone, None),
+            (vec![peer(9, 2, NotActive)], SweepAlone, None),
+        ] {
+            assert_eq!(own.survey(&others), (event, about), "{others:?}");
+        }
+        assert!(own.expects_better(&[peer(9, 2, Discovering)]));
+        assert!(!own.expects_better(&[peer(4, 2, Discovering), best]));
+    }
+
+    #[test]
+    fn an_sm_with_another_key_is_ignored() {
+        for state in [SmState::Discovering, SmState::Master] {
+            let own = Voter { sm_key: 2, ..voter(state) };
+            let stranger = peer(15, 1, SmState::Master);
+            assert_eq!(own.survey(&[stranger]), (RoleEvent::SweepAlone, None));
+            assert_eq!(own.successors(&[peer(15, 1, SmState::Standby)]), []);
+        }
+    }
+
+    #[test]
+    fn the_best_standby_is_the_first_successor() {
+        use SmState::{Discovering, Master, NotActive, Standby};
+        let others = [
+            peer(1, 20, Standby),
+            peer(9, 21, NotActive),
+            peer(3, 23, Standby),
+            peer(3, 22, Standby),
+            peer(9, 24, Discovering),
+        ];
+        let guids = voter(Master).successors(&others).iter().map(Peer::guid).collect::<Vec<_>>();
+        assert_eq!(guids, [Guid(22), Guid(23), Guid(20)]);
     }
 }

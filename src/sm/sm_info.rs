@@ -1,87 +1,178 @@
-//! Replies to SMInfo requests (IBA vol. 1, 14.2.5.13), and the role events of SubnSet(SMInfo).
+//! SMInfo (IBA vol. 1, 14.2.5.13): replies to the requests of other SMs, and requests to them.
 
-use super::role::RoleEvent;
+use super::election::{Candidate, Voter};
+use super::peer::{Peer, is_trusted};
+use super::role::{RoleEvent, step};
+use crate::config::options::Options;
 use crate::ids::Guid;
-use crate::wire::attr::{SmInfo, SmState};
-use crate::wire::mad::{Mad, Method, Status};
+use crate::transport::transactions::SmpRequest;
+use crate::wire::attr::{AttrId, SmInfo, SmState};
+use crate::wire::mad::{Class, Mad, Method, Status};
+use crate::wire::smp::DATA_SIZE;
 
 /// The present state of this SM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SmStatus {
     /// Port GUID.
     pub guid: Guid,
-    /// Compared with the SM_Key of SubnSet(SMInfo); never part of a reply.
     pub sm_key: u64,
+    /// M_Key that requesters must know, as far as `m_key_protection_level` requires; 0: none.
+    pub m_key: u64,
+    /// 0 to 3.
+    pub m_key_protection_level: u8,
     /// 0 to 15.
     pub priority: u8,
     pub state: SmState,
+    /// A HANDOVER is on its way: the role changes as soon as its receiver accepts it.
+    pub handing_over: bool,
     /// ActCount, which increases while this SM is alive: number of SMPs sent, as of the last sweep.
     pub act_count: u32,
 }
 
 impl SmStatus {
-    /// The SMInfo attribute with an SM_Key of 0.
+    pub fn new(guid: Guid, options: &Options, state: SmState) -> Self {
+        Self {
+            guid,
+            sm_key: options.sm_key,
+            m_key: options.m_key,
+            m_key_protection_level: options.m_key_protection_level,
+            priority: options.sm_priority,
+            state,
+            handing_over: false,
+            act_count: 0,
+        }
+    }
+
+    /// Uses new options. The role stays.
+    pub fn reload(&mut self, options: &Options) {
+        let Self { guid, state, handing_over, act_count, .. } = *self;
+        *self = Self { handing_over, act_count, ..Self::new(guid, options, state) };
+    }
+
+    /// This SM in elections.
+    pub fn voter(&self) -> Voter {
+        let candidate = Candidate { priority: self.priority, guid: self.guid };
+        Voter { state: self.state, candidate, sm_key: self.sm_key }
+    }
+
+    /// The SMInfo attribute.
+    ///
+    /// While a HANDOVER is on its way, it shows STANDBY: OpenSM sweeps as soon as it has accepted
+    /// one, and would wait for the HANDOVER of a second master if it still saw this one as MASTER.
     pub fn sm_info(&self) -> SmInfo {
         let mut info = SmInfo::default();
         info.set_guid(self.guid);
+        info.set_sm_key(self.sm_key);
         info.set_act_count(self.act_count);
         info.set_priority(self.priority);
-        info.set_state(self.state);
+        info.set_state(if self.handing_over { SmState::Standby } else { self.state });
         info
+    }
+
+    /// SubnSet(SMInfo) HANDOVER to another SM.
+    pub fn handover(&self, to: &Peer) -> SmpRequest {
+        self.set_request(to, 1, SmState::Master)
+    }
+
+    /// SubnSet(SMInfo) ACKNOWLEDGE to the sender of a HANDOVER, which this SM received as STANDBY.
+    /// OpenSM refuses it from an SM in any other state.
+    pub fn acknowledge(&self, to: &Peer) -> SmpRequest {
+        self.set_request(to, 2, SmState::Standby)
+    }
+
+    fn set_request(&self, to: &Peer, modifier: u32, state: SmState) -> SmpRequest {
+        let mut data = [0; DATA_SIZE];
+        let mut info = self.sm_info();
+        info.set_state(state);
+        info.write(&mut data);
+        SmpRequest::set(to.route, AttrId::SM_INFO, modifier, data).with_m_key(self.m_key)
+    }
+
+    /// Whether a requester with `m_key` gets a reply to SubnGet(SMInfo), and whether that shows
+    /// the SM_Key. OpenSM uses the same rules.
+    fn get_access(&self, m_key: u64) -> GetAccess {
+        match (self.m_key == 0 || self.m_key == m_key, self.m_key_protection_level) {
+            (true, _) | (false, 0) => GetAccess::Full,
+            (false, 1) => GetAccess::WithoutKey,
+            _ => GetAccess::Denied,
+        }
     }
 }
 
-/// The reply to an SMInfo request, and the role event that a Set requests. `None` for other MADs.
-pub fn answer(status: &SmStatus, request: &Mad) -> Option<(Mad, Option<RoleEvent>)> {
-    use crate::wire::attr::AttrId;
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum GetAccess {
+    Full,
+    WithoutKey,
+    Denied,
+}
+
+/// The outcome of an SMInfo request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// SubnGet: the reply.
+    Get(Mad),
+    /// A legal SubnSet: the reply, and the role event that it requests.
+    Accepted(Mad, RoleEvent),
+    /// A SubnSet that has no effect: the reply and the reason.
+    Refused(Mad, &'static str),
+    /// The request gets no reply, for this reason.
+    Dropped(&'static str),
+}
+
+/// Answers an SMInfo request. `None` for other MADs.
+pub fn answer(status: &SmStatus, request: &Mad) -> Option<Answer> {
     if request.header().attr_id() != AttrId::SM_INFO {
         return None;
     }
+    let m_key = request.smp().m_key();
     match request.method() {
-        Method::GET => Some((reply(status, request, Status::OK), None)),
-        Method::SET => {
-            let event = requested(request.header().attr_mod());
-            let sender = SmInfo::read(request.smp_data());
-            let trusted = sender.sm_key() == status.sm_key;
-            let legal = event.filter(|&event| {
-                trusted && (is_acknowledge(request) || legal(status.state, event))
-            });
-            let is_valid = is_acknowledge(request) || legal.is_some();
-            let mad_status = if is_valid { Status::OK } else { Status::BAD_FIELD };
-            Some((reply(status, request, mad_status), legal))
+        Method::GET => Some(match status.get_access(m_key) {
+            GetAccess::Full => Answer::Get(reply(status, request, Status::OK)),
+            GetAccess::WithoutKey => {
+                let status = SmStatus { sm_key: 0, ..*status };
+                Answer::Get(reply(&status, request, Status::OK))
+            }
+            GetAccess::Denied => Answer::Dropped("wrong M_Key"),
+        }),
+        Method::SET if status.m_key != 0 && status.m_key != m_key => {
+            Some(Answer::Dropped("wrong M_Key"))
         }
+        Method::SET => Some(match requested(status, request) {
+            Ok(event) => Answer::Accepted(reply(status, request, Status::OK), event),
+            Err(reason) => Answer::Refused(reply(status, request, Status::BAD_FIELD), reason),
+        }),
         _ => None,
     }
 }
 
-fn legal(state: SmState, event: RoleEvent) -> bool {
-    super::role::step(state, event).is_some()
-}
-
-/// ACKNOWLEDGE (AttributeModifier 2): the new master acknowledges a handover, which needs no action.
-fn is_acknowledge(request: &Mad) -> bool {
-    request.header().attr_mod() == 2
-}
-
-fn requested(modifier: u32) -> Option<RoleEvent> {
-    match modifier {
-        1 => Some(RoleEvent::Handover),
-        3 => Some(RoleEvent::Disable),
-        4 => Some(RoleEvent::Standby),
-        5 => Some(RoleEvent::Discover),
-        _ => None,
+/// The event that a SubnSet requests, if its sender may request it and this SM is in a role in
+/// which it is legal.
+fn requested(status: &SmStatus, request: &Mad) -> Result<RoleEvent, &'static str> {
+    let sender = SmInfo::read(request.smp_data());
+    let modifier = request.header().attr_mod();
+    let event = RoleEvent::requested_by(modifier).ok_or("undefined AttributeModifier")?;
+    if !is_trusted(status.sm_key, &sender) {
+        return Err("wrong SM_Key");
     }
+    let (required, problem) = match event {
+        RoleEvent::Acknowledge => (SmState::Standby, "its sender is not STANDBY"),
+        _ => (SmState::Master, "its sender is not MASTER"),
+    };
+    if sender.state() != required {
+        return Err(problem);
+    }
+    step(status.state, event).map(|_| event).ok_or("it is not legal in the present state")
 }
 
 fn reply(status: &SmStatus, request: &Mad, mad_status: u16) -> Mad {
     let mut mad = *request;
     let mut header = mad.header();
-    let is_directed = header.class() == crate::wire::mad::Class::SUBN_DIRECTED;
+    let is_directed = header.class() == Class::SUBN_DIRECTED;
     header.set_method(Method::GET_RESP.0);
     // The D bit in the status of a directed route SMP marks a reply.
     header.set_status(if is_directed { mad_status | 0x8000 } else { mad_status });
     mad.set_header(&header);
-    *mad.smp_data_mut() = [0; 64];
+    *mad.smp_data_mut() = [0; DATA_SIZE];
     status.sm_info().write(mad.smp_data_mut());
     mad
 }
@@ -90,42 +181,111 @@ fn reply(status: &SmStatus, request: &Mad, mad_status: u16) -> Mad {
 mod tests {
     use super::*;
     use crate::ids::{Lid, PortNum};
-    use crate::wire::attr::AttrId;
     use crate::wire::smp::{DirectedRoute, SmpRoute, request};
 
     fn status(state: SmState) -> SmStatus {
-        SmStatus { guid: Guid(7), sm_key: 1, priority: 3, state, act_count: 9 }
+        let options = Options { sm_key: 11, sm_priority: 3, ..Options::default() };
+        SmStatus { act_count: 9, ..SmStatus::new(Guid(7), &options, state) }
+    }
+
+    fn get(m_key: u64) -> Mad {
+        request(&SmpRoute::Lid(Lid(1)), Method::GET, AttrId::SM_INFO, 0, m_key, 5, &[0; 64])
+    }
+
+    fn set(modifier: u32, sender: SmState, sm_key: u64) -> Mad {
+        let mut data = [0; 64];
+        let mut info = SmInfo::default();
+        info.set_sm_key(sm_key);
+        info.set_state(sender);
+        info.write(&mut data);
+        request(&SmpRoute::Lid(Lid(1)), Method::SET, AttrId::SM_INFO, modifier, 0, 5, &data)
+    }
+
+    fn event(state: SmState, request: &Mad) -> Option<RoleEvent> {
+        match answer(&status(state), request).expect("an answer") {
+            Answer::Accepted(reply, event) => {
+                assert_eq!(reply.header().status(), Status::OK);
+                Some(event)
+            }
+            Answer::Refused(reply, _) => {
+                assert_eq!(reply.header().status(), Status::BAD_FIELD);
+                None
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
-    fn a_directed_route_get_is_answered_without_the_key() {
+    fn a_directed_route_get_is_answered_with_the_key() {
         let route = DirectedRoute::new(&[PortNum(1)]).expect("one hop");
         let route = SmpRoute::Directed(route);
         let get = request(&route, Method::GET, AttrId::SM_INFO, 0, 0, 5, &[0; 64]);
-        let (mad, event) = answer(&status(SmState::Master), &get).expect("an answer");
-        assert_eq!(event, None);
+        let answer = answer(&status(SmState::Master), &get).expect("an answer");
+        let Answer::Get(mad) = answer else { panic!("{answer:?}") };
         assert_eq!(mad.method(), Method::GET_RESP);
         assert!(mad.smp().returning());
         assert_eq!(mad.smp().status(), 0);
         let info = SmInfo::read(mad.smp_data());
-        assert_eq!((info.guid(), info.priority(), info.sm_key()), (Guid(7), 3, 0));
-        assert_eq!(info.state(), SmState::Master);
+        assert_eq!((info.guid(), info.priority(), info.sm_key()), (Guid(7), 3, 11));
+        assert_eq!((info.state(), info.act_count()), (SmState::Master, 9));
     }
 
     #[test]
-    fn a_handover_requires_the_key_and_the_standby_role() {
-        let set = |key: u64| {
-            let mut data = [0; 64];
-            let mut info = SmInfo::default();
-            info.set_sm_key(key);
-            info.write(&mut data);
-            request(&SmpRoute::Lid(Lid(1)), Method::SET, AttrId::SM_INFO, 1, 0, 5, &data)
+    fn the_m_key_protects_the_sm_key_and_requests() {
+        let shown = |level, m_key| {
+            let status =
+                SmStatus { m_key: 4, m_key_protection_level: level, ..status(SmState::Standby) };
+            match answer(&status, &get(m_key)).expect("an answer") {
+                Answer::Get(mad) => Some(SmInfo::read(mad.smp_data()).sm_key()),
+                _ => None,
+            }
         };
-        let asked = |state, key| answer(&status(state), &set(key)).expect("an answer");
-        assert_eq!(asked(SmState::Standby, 1).1, Some(RoleEvent::Handover));
-        assert_eq!(asked(SmState::Standby, 2).1, None);
-        let (mad, event) = asked(SmState::NotActive, 1);
-        assert_eq!(event, None);
-        assert_eq!(mad.header().status(), Status::BAD_FIELD);
+        let by_stranger = [Some(11), Some(0), None, None];
+        for (level, expected) in (0..).zip(by_stranger) {
+            assert_eq!(shown(level, 4), Some(11), "level {level}");
+            assert_eq!(shown(level, 5), expected, "level {level}");
+        }
+        let status = SmStatus { m_key: 4, ..status(SmState::Standby) };
+        let handover = set(1, SmState::Master, 11);
+        assert_eq!(answer(&status, &handover), Some(Answer::Dropped("wrong M_Key")));
+    }
+
+    #[test]
+    fn requests_to_change_the_role_need_the_key_and_come_from_a_master() {
+        use RoleEvent::{Acknowledge, Disable, Discover, Handover, Standby};
+        use SmState as S;
+        let all = [(1, Handover), (2, Acknowledge), (3, Disable), (4, Standby), (5, Discover)];
+        let legal = |state| -> Vec<RoleEvent> {
+            let is_legal = |&(modifier, event): &(u32, RoleEvent)| {
+                let sender = if modifier == 2 { S::Standby } else { S::Master };
+                let taken = self::event(state, &set(modifier, sender, 11));
+                assert!(taken.is_none_or(|taken| taken == event));
+                assert_eq!(self::event(state, &set(modifier, sender, 12)), None, "wrong SM_Key");
+                for other in [S::NotActive, S::Discovering, S::Standby, S::Master] {
+                    let refused = other == sender || {
+                        self::event(state, &set(modifier, other, 11)).is_none()
+                    };
+                    assert!(refused, "{event} by an SM that is {other}");
+                }
+                taken.is_some()
+            };
+            all.iter().filter(|entry| is_legal(entry)).map(|&(_, event)| event).collect()
+        };
+        assert_eq!(legal(S::Discovering), [Handover]);
+        assert_eq!(legal(S::Standby), [Handover, Acknowledge, Disable, Discover]);
+        assert_eq!(legal(S::Master), [Handover, Acknowledge]);
+        assert_eq!(legal(S::NotActive), [Standby]);
+        assert_eq!(event(S::Standby, &set(6, S::Master, 11)), None);
+    }
+
+    #[test]
+    fn during_a_handover_the_old_master_shows_standby() {
+        let mut status = status(SmState::Master);
+        status.handing_over = true;
+        assert_eq!(status.sm_info().state(), SmState::Standby);
+        let peer = Peer { info: SmInfo::default(), route: SmpRoute::Lid(Lid(3)) };
+        let request = status.handover(&peer);
+        let info = SmInfo::read(&request.data);
+        assert_eq!((request.attr_mod, info.state(), info.sm_key()), (1, SmState::Master, 11));
     }
 }

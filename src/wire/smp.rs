@@ -151,6 +151,17 @@ pub fn request(
     mad
 }
 
+impl SmpHeader {
+    /// The route from the receiver of a directed-route request back to its sender: the ports by
+    /// which the nodes received it, in reverse. `None` for an invalid hop count.
+    pub fn return_route(&self) -> Option<DirectedRoute> {
+        let hops = usize::from(self.hop_count());
+        let entries = self.0[RETURN_PATH..].get(1..=hops).filter(|_| hops <= MAX_HOPS)?;
+        let ports: Vec<PortNum> = entries.iter().rev().map(|&port| PortNum(port)).collect();
+        DirectedRoute::new(&ports)
+    }
+}
+
 impl Mad {
     /// The header of an SMP.
     pub fn smp(&self) -> SmpHeader {
@@ -200,6 +211,19 @@ mod tests {
         assert_eq!(mad.smp_data(), &[0x5A; 64]);
         assert_eq!(&mad.0[128..132], &[0, 1, 7, 0]);
         assert_eq!(route.to_string(), "0,1,7");
+    }
+
+    #[test]
+    fn the_route_back_is_the_return_path_in_reverse() {
+        let route = DirectedRoute::new(&[PortNum(1), PortNum(7)]).expect("two hops fit");
+        let route = SmpRoute::Directed(route);
+        let mut mad = request(&route, Method::SET, 0x0020, 1, 0, 1, &[0; 64]);
+        mad.0[RETURN_PATH..RETURN_PATH + 3].copy_from_slice(&[0, 4, 5]);
+        let back = mad.smp().return_route().map(|route| route.to_string());
+        assert_eq!(back.as_deref(), Some("0,5,4"));
+        let mut header = mad.smp();
+        header.set_hop_count(64);
+        assert_eq!(header.return_route(), None);
     }
 
     #[test]

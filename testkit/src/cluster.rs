@@ -313,6 +313,12 @@ impl Sm {
         self.subnet.borrow().as_ref().map_or("none", |subnet| subnet.plan.routing.engine)
     }
 
+    /// Ends the daemon without any last action, as SIGKILL does.
+    pub async fn kill(self) {
+        self.exit.abort();
+        let _ = self.exit.await;
+    }
+
     /// Ends the daemon and waits until it has closed its port.
     pub async fn stop(self) -> Exit {
         self.shutdown.send_replace(true);

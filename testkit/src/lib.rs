@@ -8,6 +8,7 @@
 //! | [`process`] | installed tools, child processes, waiting for a line of a log |
 //! | [`dumps`] | parsers of OpenSM's dump files, and comparison of tables |
 //! | [`sa_client`] | clients of the subnet administrator |
+//! | [`observer`] | the roles of subnet managers as a third port sees them by SMInfo |
 //! | [`multicast`] | the multicast trees in the forwarding tables of a simulated fabric |
 //! | [`tamper`] | a port that changes, records or loses MADs on their way to a fabric |
 //! | [`snapshot`] | published subnets for tests of the responder |
@@ -23,6 +24,7 @@ pub mod dimension_order;
 pub mod dumps;
 pub mod ibsim;
 pub mod multicast;
+pub mod observer;
 pub mod planning;
 pub mod process;
 pub mod sa_client;
@@ -34,6 +36,7 @@ pub mod transition;
 
 pub use cluster::{SimCluster, Sm, settle};
 pub use ibsim::{Ibsim, have};
+pub use observer::{Observer, directed_route};
 pub use process::{Running, START_TIMEOUT, own_program, test_name, tool, torus_sm, wait_for};
 pub use simulator::Simulator;
 

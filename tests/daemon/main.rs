@@ -3,4 +3,5 @@
 mod fault_injection;
 mod joins;
 mod process;
+mod roles;
 mod simulation;

@@ -6,6 +6,7 @@ mod ibdmchk;
 mod minhop;
 mod opensm;
 mod policy;
+mod roles;
 mod sa;
 mod sa_dump;
 mod sa_queries;

@@ -191,7 +191,7 @@ async fn flood(habits: RetryPolicy) -> (usize, usize, Duration) {
     let (_published, mut snapshots) = watch::channel(Some(subnet.clone()));
     snapshots.mark_changed();
     let state = SmState::Master;
-    let sm_status = SmStatus { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 };
+    let sm_status = SmStatus::new(Guid(2), &Options::default(), state);
     let (_shown, sm_status) = watch::channel(sm_status);
     let (events, news) = mpsc::unbounded_channel();
     let folder = tempfile::tempdir().expect("a folder");

@@ -95,7 +95,7 @@ struct TestServer {
 }
 
 fn sm_status(state: SmState) -> SmStatus {
-    SmStatus { guid: Guid(2), sm_key: 1, priority: 0, state, act_count: 0 }
+    SmStatus::new(Guid(2), &Options::default(), state)
 }
 
 impl TestServer {

@@ -1,6 +1,7 @@
 //! Log lines that operators' scripts match, with OpenSM's wording and levels.
 
 use crate::notes::{Note, Severity};
+use crate::sm::peer::Peer;
 use crate::wire::attr::SmState;
 use tracing::{error, info, warn};
 
@@ -26,6 +27,24 @@ pub fn errors_during_initialization() {
 /// Logs that this SM's port has no link, without which no subnet can be managed.
 pub fn port_down() {
     crate::log_major!("SM port is down");
+}
+
+/// Logs that the link of this SM's port is back.
+pub fn port_up() {
+    crate::log_major!("SM port is up");
+}
+
+/// Logs an SM that is ignored because its SM_Key differs, so that both may be master. `name`: the
+/// description of its node.
+pub fn foreign_sm(peer: &Peer, name: &str) {
+    // OpenSM's wording, which operators' scripts match.
+    crate::log_major!("Found remote SM ({}) with non-matching sm_key", peer.route);
+    let state = peer.info.state();
+    error!(
+        "the SM at port GUID {} ({name}), {state}, shows another SM_Key and is ignored: several SMs \
+         may be master. Set sm_key to the same value for all SMs of the subnet",
+        peer.guid()
+    );
 }
 
 pub fn exiting() {

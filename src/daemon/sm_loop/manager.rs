@@ -1,26 +1,28 @@
 //! The manager: the task that owns the state of the subnet, and starts sweeps and reconfigurations.
+//!
+//! `roles`: its role among several SMs.
+
+mod roles;
 
 use crate::config::options::Options;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::messages::SmEvent;
 use crate::daemon::process::operator_log;
 use crate::daemon::sm_loop::context::{Configuration, ManagerContext};
+use crate::daemon::sm_loop::mastership::{self, Mastership, StrangerLog};
 use crate::daemon::sm_loop::pending::PendingWork;
 use crate::daemon::sm_loop::reconfigure::{ReconfigureOutcome, Reconfigurer};
 use crate::ids::Guid;
 use crate::notes::counted;
 use crate::observe::traps::TrapEvent;
-use crate::observe::{Observation, focused, heavy, light};
-use crate::sm::election::{self, Candidate};
-use crate::sm::role::{self, Action, RoleEvent};
-use crate::transport::transactions::{SmpLimits, SmpRequest};
-use crate::wire::attr::{AttrId, SmInfo, SmState};
-use crate::wire::smp::SmpRoute;
+use crate::observe::{Observation, SweepError, focused, heavy, light};
+use crate::transport::transactions::SmpLimits;
+use crate::wire::attr::SmState;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-use tracing::{error, info, warn};
+use tracing::{error, info};
 
 /// Delay before a failed sweep is repeated. It doubles with each failure, up to the sweep interval.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -44,25 +46,19 @@ pub struct Manager {
     once: bool,
     pub(super) reconfigurer: Reconfigurer,
     pub(super) observation: Option<Observation>,
-    /// The master SM, polled while this SM is standby.
-    master: Option<Master>,
+    pub(super) mastership: Mastership,
+    strangers: StrangerLog,
+    /// The better SM that did not accept the last HANDOVER.
+    refused_by: Option<Guid>,
+    /// The last sweep found the local port without a link.
+    is_port_down: bool,
     /// Time of the next light sweep or retry.
     next_sweep: Option<Instant>,
     retry_delay: Duration,
 }
 
-/// The master SM, as polled by this standby SM.
-struct Master {
-    /// Its last reply.
-    info: SmInfo,
-    route: SmpRoute,
-    /// Consecutive polls without a sign of life.
-    failures: u32,
-    next_poll: Instant,
-}
-
 impl Manager {
-    /// A manager that starts in DISCOVERING.
+    /// A manager that starts in the state that `context.sm_status` shows.
     pub fn new(context: ManagerContext, configuration: Configuration, once: bool) -> Self {
         let options = Arc::new(configuration.options);
         let reconfigurer = Reconfigurer::new(&context, &options, configuration.partitions);
@@ -72,7 +68,10 @@ impl Manager {
             once,
             reconfigurer,
             observation: None,
-            master: None,
+            mastership: Mastership::default(),
+            strangers: StrangerLog::default(),
+            refused_by: None,
+            is_port_down: false,
             next_sweep: None,
             retry_delay: MIN_RETRY_DELAY,
         }
@@ -85,12 +84,15 @@ impl Manager {
             _ = shutdown.wait_for(|&requested| requested) => Exit::Clean,
             exit = self.run_loop() => exit,
         };
+        if !matches!(exit, Exit::PortLost(_)) {
+            self.leave().await;
+        }
         self.shut_down().await;
         exit
     }
 
     async fn run_loop(&mut self) -> Exit {
-        self.set_state(SmState::Discovering);
+        self.enter_first_state();
         let mut pending = PendingWork { heavy: true, ..PendingWork::default() };
         loop {
             if let Some(exit) = self.work(&mut pending).await {
@@ -111,22 +113,6 @@ impl Manager {
         operator_log::exiting();
     }
 
-    pub(super) fn state(&self) -> SmState {
-        self.context.sm_status.borrow().state
-    }
-
-    fn set_state(&mut self, state: SmState) {
-        if self.state() != state || state == SmState::Discovering {
-            operator_log::entering(state);
-        }
-        self.context.sm_status.send_modify(|sm_status| sm_status.state = state);
-        if state != SmState::Master {
-            // Another SM may be master now, so the snapshot is no longer valid.
-            self.context.subnet.send_replace(None);
-            self.context.refused.send_replace(None);
-        }
-    }
-
     fn add(&self, pending: &mut PendingWork, event: SmEvent) {
         let asks_for_sweep = matches!(&event, SmEvent::Trap(trap) if trap.calls_for_sweep());
         if asks_for_sweep && !self.options.sweep_on_trap {
@@ -139,7 +125,6 @@ impl Manager {
 
     /// Waits for an event or a deadline, and adds its work to `pending`.
     async fn wait(&mut self, pending: &mut PendingWork) {
-        let poll = self.master.as_ref().map(|master| master.next_poll);
         let sweep = self.next_sweep;
         let renewal = self.reconfigurer.next_renewal();
         let now = Instant::now();
@@ -148,7 +133,7 @@ impl Manager {
                 Some(event) => self.add(pending, event),
                 None => pending.port_closed = Some("the SMP and SA servers have ended".into()),
             },
-            () = sleep_until(poll.unwrap_or(now)), if poll.is_some() => self.poll(pending).await,
+            due = self.mastership.next() => self.watch_others(due, pending).await,
             () = sleep_until(sweep.unwrap_or(now)), if sweep.is_some() => self.light_sweep(pending).await,
             () = sleep_until(renewal.unwrap_or(now)), if renewal.is_some() => self.renew_baseline(),
         }
@@ -168,10 +153,12 @@ impl Manager {
             return Some(Exit::PortLost(reason));
         }
         if todo.reload {
+            let old_priority = self.options.sm_priority;
             self.reload();
+            self.priority_reloaded(old_priority).await;
         }
-        for event in &todo.roles {
-            pending.heavy |= self.change_role(*event);
+        for (event, peer) in &todo.roles {
+            self.change_role(*event, Some(peer), pending);
         }
         let sweeps = matches!(self.state(), SmState::Master | SmState::Discovering);
         if !sweeps {
@@ -201,10 +188,7 @@ impl Manager {
         match (self.context.reload)() {
             Ok(Configuration { options, partitions }) => {
                 self.context.client.set_limits(limits(&options));
-                self.context.sm_status.send_modify(|sm_status| {
-                    sm_status.sm_key = options.sm_key;
-                    sm_status.priority = options.sm_priority;
-                });
+                self.context.sm_status.send_modify(|sm_status| sm_status.reload(&options));
                 self.options = Arc::new(options);
                 self.reconfigurer.reload(partitions);
                 info!("configuration read again");
@@ -213,38 +197,45 @@ impl Manager {
         }
     }
 
-    /// Performs a transition of the role state machine. Returns true if a sweep is due.
-    fn change_role(&mut self, event: RoleEvent) -> bool {
-        let state = self.state();
-        let Some((next, actions)) = role::step(state, event) else {
-            warn!("role event ignored in {state} state: {event}");
-            return false;
-        };
-        if next != state {
-            self.set_state(next);
-        }
-        if state == SmState::Standby {
-            self.reconfigurer.after_standby(&self.context.files, &self.options);
-        }
-        if actions.contains(&Action::StopPolling) {
-            self.master = None;
-        }
-        actions.contains(&Action::Sweep)
-    }
-
     async fn heavy_sweep(&mut self, pending: &mut PendingWork) -> Option<Exit> {
         let start = Instant::now();
-        match heavy::sweep(&self.context.client, self.options.m_key).await {
+        let Some(result) = self.sweep_in_role(pending).await else {
+            // Another SM requests a change of role, which comes first.
+            pending.heavy = true;
+            return None;
+        };
+        match result {
             Ok(observation) => {
+                self.port_up();
                 self.reconfigurer.log_faults(&observation, start.elapsed());
                 self.notify_sa_server(&observation, true).await;
                 self.observed(observation, pending).await
             }
             Err(problem) => {
                 self.reconfigurer.log_sweep_failure(&problem);
-                self.failed(problem.to_string())
+                match problem {
+                    SweepError::LocalDown => self.port_down(pending),
+                    _ => self.failed(problem.to_string()),
+                }
             }
         }
+    }
+
+    /// Sweeps the whole fabric. `None` if another SM requests a change of role meanwhile, while this
+    /// SM is DISCOVERING: what it found does not matter then.
+    async fn sweep_in_role(
+        &mut self,
+        pending: &mut PendingWork,
+    ) -> Option<Result<Observation, SweepError>> {
+        let is_discovering = self.state() == SmState::Discovering;
+        let mut held = Vec::new();
+        let result = tokio::select! {
+            biased;
+            result = heavy::sweep(&self.context.client, self.options.m_key) => Some(result),
+            () = roles::role_requested(&mut self.context.events, &mut held), if is_discovering => None,
+        };
+        held.into_iter().for_each(|event| self.add(pending, event));
+        result
     }
 
     async fn focused_sweep(
@@ -292,18 +283,9 @@ impl Manager {
         if let Some(exit) = self.fatal(&observation) {
             return Some(exit);
         }
-        let other = self.obstacle(&observation);
-        self.observation = Some(observation);
-        if self.state() != SmState::Master {
-            let event =
-                if other.is_some() { RoleEvent::SweepMetBetter } else { RoleEvent::SweepAlone };
-            self.change_role(event);
-        }
-        if self.state() == SmState::Standby {
-            log_master(other.as_ref(), self.observation.as_ref());
-            self.master = other;
-            self.next_sweep = None;
-            return self.once.then(|| Exit::SubnetDown("another SM is master".into()));
+        self.observation = Some(observation.clone());
+        if let Err(exit) = self.elect(&observation, pending).await {
+            return exit;
         }
         self.configure(pending).await
     }
@@ -375,50 +357,6 @@ impl Manager {
         (seconds > 0).then(|| Duration::from_secs(seconds.into()))
     }
 
-    /// The SM that prevents this one from being master.
-    fn obstacle(&self, observation: &Observation) -> Option<Master> {
-        if self.options.ignore_other_sm {
-            return None;
-        }
-        let sm_status = *self.context.sm_status.borrow();
-        let own = Candidate { priority: sm_status.priority, guid: sm_status.guid };
-        let others = observation.managers.iter().filter(|(_, info)| info.guid() != own.guid);
-        let best = election::obstacle(own, others.clone().map(|(_, info)| info))?;
-        let (port, info) = others.clone().find(|(_, info)| info == best)?;
-        let route = SmpRoute::Directed(observation.fabric.route_to(*port));
-        Some(Master { info: *info, route, failures: 0, next_poll: self.next_poll() })
-    }
-
-    fn next_poll(&self) -> Instant {
-        Instant::now() + Duration::from_millis(self.options.sminfo_polling_timeout.max(1).into())
-    }
-
-    async fn poll(&mut self, pending: &mut PendingWork) {
-        let next_poll = self.next_poll();
-        let retries = self.options.polling_retry_number;
-        let Some(master) = self.master.as_mut() else { return };
-        master.next_poll = next_poll;
-        let request = SmpRequest::get(master.route, AttrId::SM_INFO, 0);
-        match self.context.client.call(&request).await {
-            Ok(reply) => {
-                let info = SmInfo::read(&reply.data);
-                let is_alive = info.act_count() != master.info.act_count()
-                    && info.guid() == master.info.guid();
-                master.failures = if is_alive { 0 } else { master.failures + 1 };
-                master.info = info;
-            }
-            Err(_) => master.failures += 1,
-        }
-        if master.failures >= retries.max(1) {
-            warn!(
-                "master SM {} did not answer {}: this SM starts a sweep to take over",
-                master.info.guid(),
-                counted(master.failures as usize, "poll", "polls")
-            );
-            pending.roles.push(RoleEvent::MasterSilent);
-        }
-    }
-
     /// Runs a light sweep, and requests a heavy one if it finds changes or if the last
     /// reconfiguration is incomplete.
     async fn light_sweep(&mut self, pending: &mut PendingWork) {
@@ -434,8 +372,10 @@ impl Manager {
         }
         // Sets that devices refused are sent again after a delay.
         pending.plan |= self.reconfigurer.is_retry_due();
-        let mut findings =
-            light::sweep(&self.context.client, self.options.m_key, &observation.fabric).await;
+        let (client, key, fabric) = (&self.context.client, self.options.m_key, &observation.fabric);
+        let (mut findings, managers) =
+            tokio::join!(light::sweep(client, key, fabric), mastership::query(client, key, fabric));
+        self.others_answered(managers, pending).await;
         findings.changed.retain(|&guid| self.reconfigurer.clears_state_change(guid));
         if findings.is_empty() {
             return;
@@ -459,22 +399,6 @@ fn switch_of(observation: &Observation, trap: &TrapEvent) -> Option<Guid> {
         .map(|&node| fabric.node(node))
         .find(|node| fabric.observed_lid(node.first_port) == Some(trap.subject))
         .map(|node| node.guid())
-}
-
-/// Logs which SM keeps this one in STANDBY.
-fn log_master(master: Option<&Master>, observation: Option<&Observation>) {
-    let Some(Master { info, .. }) = master else { return };
-    let node = observation.and_then(|seen| {
-        let port = seen.fabric.port_by_guid(info.guid())?;
-        Some(format!(" ({})", seen.fabric.node_of(port).description))
-    });
-    info!(
-        "standing by for the SM at port GUID {}{}, priority {}, {}",
-        info.guid(),
-        node.unwrap_or_default(),
-        info.priority(),
-        info.state()
-    );
 }
 
 /// The limits of the SMP client as configured.

@@ -1,6 +1,7 @@
 //! The manager loop: receives events, sweeps, plans and programs the fabric.
 //!
 //! * [`manager`]: the loop; [`pending`]: work that events request; [`context`]: its connections;
+//! * [`mastership`]: polls of other SMs, HANDOVER, trap 144;
 //! * [`reconfigure`]: plan, verify, apply and publish;
 //! * [`planning`]: the input of planning; [`baseline_cache`]: baselines for incremental planning;
 //! * `local_changes`: traps that report changed attributes of a port;
@@ -15,6 +16,7 @@ pub mod file_writer;
 pub mod files;
 mod local_changes;
 pub mod manager;
+pub mod mastership;
 pub mod partitions;
 pub mod pending;
 pub mod planning;

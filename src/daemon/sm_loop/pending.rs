@@ -4,6 +4,7 @@
 use crate::daemon::messages::SmEvent;
 use crate::ids::{Guid, Lid};
 use crate::observe::traps::{ChangedAttributes, TrapEvent};
+use crate::sm::peer::Peer;
 use crate::sm::role::RoleEvent;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +22,8 @@ pub struct PendingWork {
     pub membership: bool,
     /// Everything must be planned again, without a sweep.
     pub plan: bool,
-    /// Requested role changes, in order.
-    pub roles: Vec<RoleEvent>,
+    /// Role changes that other SMs request, in order.
+    pub roles: Vec<(RoleEvent, Peer)>,
     /// The port was closed, for this reason.
     pub port_closed: Option<String>,
 }
@@ -45,7 +46,7 @@ impl PendingWork {
                 }
                 None => self.heavy = true,
             },
-            SmEvent::Role(event) => self.roles.push(event),
+            SmEvent::Role(event, peer) => self.roles.push((event, peer)),
             SmEvent::MembershipChanged => self.membership = true,
             SmEvent::AliasesChanged => self.plan = true,
             SmEvent::Reload => {

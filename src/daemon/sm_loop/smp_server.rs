@@ -7,11 +7,13 @@ use crate::daemon::messages::SmEvent;
 use crate::ids::Lid;
 use crate::observe::traps::{TrapEvent, TrapFilter, TrapVerdict};
 use crate::publish::Subnet;
-use crate::sm::sm_info::{self, SmStatus};
+use crate::sm::peer::Peer;
+use crate::sm::role::RoleEvent;
+use crate::sm::sm_info::{self, Answer, SmStatus};
 use crate::transport::client::SmpClient;
 use crate::transport::demux::Inbound;
 use crate::transport::{Address, Agent};
-use crate::wire::attr::{AttrId, Notice, SmState};
+use crate::wire::attr::{AttrId, Notice, SmInfo, SmState};
 use crate::wire::mad::{Class, Mad, Method};
 use crate::wire::smp::DATA_OFFSET;
 use std::sync::Arc;
@@ -31,6 +33,8 @@ pub struct SmpServer {
     next_due: Option<Instant>,
     /// The published snapshot, for the names of senders.
     published: watch::Receiver<Option<Arc<Subnet>>>,
+    /// Sender, AttributeModifier and reason of the last SMInfo request without effect.
+    last_refusal: Option<(Lid, u32, &'static str)>,
 }
 
 impl SmpServer {
@@ -43,7 +47,18 @@ impl SmpServer {
         published: watch::Receiver<Option<Arc<Subnet>>>,
     ) -> Self {
         let (traps, senders, next_due) = Default::default();
-        Self { client, sm_status, events, traps, to_report, senders, next_due, published }
+        let last_refusal = None;
+        Self {
+            client,
+            sm_status,
+            events,
+            traps,
+            to_report,
+            senders,
+            next_due,
+            published,
+            last_refusal,
+        }
     }
 
     /// Serves until the port is closed.
@@ -147,17 +162,51 @@ impl SmpServer {
         let _ = self.events.send(SmEvent::Trap(news));
     }
 
-    fn sm_info(&self, inbound: &Inbound, mad: &Mad) {
+    fn sm_info(&mut self, inbound: &Inbound, mad: &Mad) {
         let mut sm_status = *self.sm_status.borrow();
         // The reply counts as an SMP, so that ActCount shows a polling SM that this one is alive.
         sm_status.act_count = self.client.sent() as u32;
-        let Some((reply, event)) = sm_info::answer(&sm_status, mad) else { return };
+        match sm_info::answer(&sm_status, mad) {
+            Some(Answer::Get(reply)) => self.reply(inbound, &reply),
+            Some(Answer::Accepted(reply, event)) => {
+                self.reply(inbound, &reply);
+                self.forward_role(inbound, mad, event);
+            }
+            Some(Answer::Refused(reply, reason)) => {
+                self.reply(inbound, &reply);
+                self.log_refusal(inbound, mad, reason);
+            }
+            Some(Answer::Dropped(reason)) => self.log_refusal(inbound, mad, reason),
+            None => {}
+        }
+    }
+
+    fn reply(&self, inbound: &Inbound, reply: &Mad) {
         if let Err(error) = self.client.post_only(inbound.agent, inbound.from, &reply.0) {
             warn!("cannot answer SMInfo to LID {}: {error}", inbound.from.lid);
         }
-        if let Some(event) = event {
-            info!("the SM at LID {} requests {event}", inbound.from.lid);
-            let _ = self.events.send(SmEvent::Role(event));
+    }
+
+    fn forward_role(&self, inbound: &Inbound, mad: &Mad, event: RoleEvent) {
+        let Some(peer) = Peer::sender_of(mad, inbound.from.lid) else { return };
+        info!("the SM at port GUID {} requests {event}", peer.guid());
+        let _ = self.events.send(SmEvent::Role(event, peer));
+    }
+
+    /// Logs an SMInfo request without effect, unless it repeats the last one.
+    fn log_refusal(&mut self, inbound: &Inbound, mad: &Mad, reason: &'static str) {
+        let refusal = (inbound.from.lid, mad.header().attr_mod(), reason);
+        if self.last_refusal.replace(refusal) == Some(refusal) {
+            return;
         }
+        let method = if mad.method() == Method::SET { "SubnSet" } else { "SubnGet" };
+        let guid = SmInfo::read(mad.smp_data()).guid();
+        let requested = match RoleEvent::requested_by(mad.header().attr_mod()) {
+            Some(event) => format!(" {event} of the SM at port GUID {guid}"),
+            None => String::new(),
+        };
+        let sender = Peer::sender_of(mad, inbound.from.lid).map(|peer| peer.route.to_string());
+        let sender = sender.unwrap_or_else(|| "an invalid path".into());
+        warn!("{method}(SMInfo){requested} from {sender} has no effect: {reason}");
     }
 }

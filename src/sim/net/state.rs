@@ -8,7 +8,7 @@ use crate::sim::events::Event;
 use crate::sim::faults::Faults;
 use crate::sim::kernel::Kernel;
 use crate::sim::trap::PendingTrap;
-use crate::wire::attr::CapMask;
+use crate::wire::attr::{CapMask, TrapNumber};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -82,11 +82,17 @@ impl Net {
         self.update_is_sm(slot);
     }
 
-    /// Sets CapabilityMask.IsSM of the port while its `issm` device is open.
+    /// Sets CapabilityMask.IsSM of the port while its `issm` device is open. A device that sends
+    /// notices of changed capabilities reports a change by trap 144.
     pub(super) fn update_is_sm(&mut self, slot: u32) {
         let is_sm = self.has_sm(slot);
         let info = &mut self.devices.port_mut(slot).info;
-        let others = info.capability_mask() & !CapMask::IS_SM;
+        let before = info.capability_mask();
+        let others = before & !CapMask::IS_SM;
         info.set_capability_mask(if is_sm { others | CapMask::IS_SM } else { others });
+        let has_changed = before != info.capability_mask();
+        if has_changed && info.has(CapMask::TRAPS) && info.has(CapMask::CAP_MASK_NOTICE) {
+            self.raise_trap(slot, TrapNumber::LOCAL_CHANGES);
+        }
     }
 }

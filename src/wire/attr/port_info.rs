@@ -107,12 +107,16 @@ pub struct CapMask;
 impl CapMask {
     /// The port's node runs a subnet manager.
     pub const IS_SM: u32 = 1 << 1;
+    /// The device sends traps.
+    pub const TRAPS: u32 = 1 << 3;
     /// The device keeps an SL to VL mapping.
     pub const SL_MAPPING: u32 = 1 << 6;
     /// Extended link speeds are supported.
     pub const EXTENDED_SPEEDS: u32 = 1 << 14;
     /// The second capability mask is valid.
     pub const CAP_MASK2: u32 = 1 << 15;
+    /// The device sends trap 144 when its capability mask changes.
+    pub const CAP_MASK_NOTICE: u32 = 1 << 22;
     /// Client reregistration is supported.
     pub const CLIENT_REREGISTER: u32 = 1 << 25;
 }

@@ -67,7 +67,7 @@ macro_rules! behaviour {
         /// Run in the background.
         daemon: bool = false, restart, implemented;
         /// Start in the NOTACTIVE state.
-        sm_inactive: bool = false, reload, ignored;
+        sm_inactive: bool = false, restart, implemented;
         /// Disable ports that flood the SM with traps.
         babbling_port_policy: bool = false, reload, ignored;
         /// Drop event subscriptions when a port leaves and when this SM becomes master.

@@ -113,6 +113,16 @@ impl Reconfigurer {
         self.master = MasterState::default();
     }
 
+    /// Discards what the devices are known to hold, but keeps the LIDs of this SM: another master may
+    /// have written to devices of this subnet, or a subnet with another master was merged with it.
+    pub fn distrust_devices(&mut self) {
+        let memory = std::mem::take(&mut self.plan.memory);
+        let generation = self.plan.generation;
+        self.plan = PlanState { generation, ..PlanState::new(memory) };
+        self.devices.acknowledged.forget_all();
+        self.master = MasterState::default();
+    }
+
     /// Logs new faults that a heavy sweep found.
     pub fn log_faults(&mut self, observation: &Observation, duration: Duration) {
         self.logged.log_faults(observation, duration);

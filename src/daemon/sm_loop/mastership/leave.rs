@@ -1,0 +1,98 @@
+//! HANDOVER to another SM, and the end of a master, which hands over to the best standby.
+
+use super::peers::{peers, query};
+use crate::config::options::Options;
+use crate::daemon::messages::SmEvent;
+use crate::daemon::sm_loop::context::ManagerContext;
+use crate::observe::Observation;
+use crate::sm::peer::Peer;
+use crate::sm::role::RoleEvent;
+use crate::transport::transactions::{SmpError, SmpLimits, SmpRequest};
+use crate::wire::attr::{AttrId, SmInfo, SmState};
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+
+/// Maximum time that the end of the daemon waits for a successor.
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(900);
+/// The part of it in which standby SMs must answer.
+const QUERY_TIMEOUT: Duration = Duration::from_millis(250);
+/// Interval at which the successor is queried while it does not send ACKNOWLEDGE: OpenSM never does.
+const CONFIRM_INTERVAL: Duration = Duration::from_millis(20);
+/// Requests that are sent at the end although the window is full of those of interrupted work.
+const SPARE_REQUESTS: usize = 16;
+
+/// Sends HANDOVER and waits until its receiver accepts it. This SM shows STANDBY from now on; if
+/// the receiver does not accept, it stays MASTER.
+///
+/// # Errors
+/// The receiver does not answer or refuses.
+pub async fn hand_over(context: &ManagerContext, to: &Peer) -> Result<(), SmpError> {
+    let request = context.sm_status.borrow().handover(to);
+    context.sm_status.send_modify(|status| status.handing_over = true);
+    let result = context.client.call(&request).await;
+    if result.is_err() {
+        context.sm_status.send_modify(|status| status.handing_over = false);
+    }
+    result.map(|_| ())
+}
+
+/// Hands over to the best standby SM that answers, before the daemon ends. Returns after at most
+/// [`LEAVE_TIMEOUT`].
+pub async fn leave(context: &mut ManagerContext, options: &Options, observation: &Observation) {
+    if observation.managers.is_empty() || options.ignore_other_sm {
+        return;
+    }
+    context.client.set_limits(SmpLimits {
+        window: options.max_wire_smps as usize + SPARE_REQUESTS,
+        timeout: QUERY_TIMEOUT / 4,
+        retries: 2,
+    });
+    if timeout(LEAVE_TIMEOUT, hand_over_to_best(context, options, observation)).await.is_err() {
+        warn!("no standby SM confirmed to be master within {LEAVE_TIMEOUT:?}");
+    }
+}
+
+async fn hand_over_to_best(
+    context: &mut ManagerContext,
+    options: &Options,
+    observation: &Observation,
+) {
+    let fabric = &observation.fabric;
+    let queried = timeout(QUERY_TIMEOUT, query(&context.client, options.m_key, fabric)).await;
+    // If one of them does not answer, all are tried as last seen.
+    let managers = queried.unwrap_or_else(|_| observation.managers.clone());
+    let others = peers(&Observation { managers, ..observation.clone() });
+    let voter = context.sm_status.borrow().voter();
+    for successor in voter.successors(&others) {
+        let guid = successor.guid();
+        match hand_over(context, &successor).await {
+            Ok(()) => {
+                confirm(context, options, &successor).await;
+                info!("handed over to the SM at port GUID {guid}");
+                return;
+            }
+            Err(problem) => warn!("the SM at port GUID {guid} does not take over: {problem}"),
+        }
+    }
+}
+
+/// Waits until the successor acknowledges the HANDOVER, or shows that it is master.
+async fn confirm(context: &mut ManagerContext, options: &Options, successor: &Peer) {
+    loop {
+        tokio::select! {
+            event = context.events.recv() => match event {
+                Some(SmEvent::Role(RoleEvent::Acknowledge, peer))
+                    if peer.guid() == successor.guid() => return,
+                Some(_) => continue,
+                None => return,
+            },
+            () = sleep(CONFIRM_INTERVAL) => {}
+        }
+        let request = SmpRequest::get(successor.route, AttrId::SM_INFO, 0);
+        let reply = context.client.call(&request.with_m_key(options.m_key)).await;
+        if reply.is_ok_and(|reply| SmInfo::read(&reply.data).state() == SmState::Master) {
+            return;
+        }
+    }
+}

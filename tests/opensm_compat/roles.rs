@@ -1,0 +1,250 @@
+//! torus-sm and Debian's opensm as managers of one fabric on ibsim: there is always exactly one
+//! master, which a third port observes by `sminfo`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use testkit::{Ibsim, Running, directed_route, have, tool, torus_sm};
+use torus_sm::fabric::ibnet;
+use torus_sm::fabric::topology::Topology;
+use torus_sm::sim::generate::Shape;
+
+/// The hosts of managers, and the observer.
+const A: u16 = 0;
+const B: u16 = 1;
+const C: u16 = 2;
+const EYE: u16 = 3;
+
+const STANDBY: u8 = 2;
+const MASTER: u8 = 3;
+
+/// Time limit of a start, a sweep or a takeover. The polling time is half a second.
+const LIMIT: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Program {
+    Ours,
+    Opensm,
+}
+use Program::{Opensm, Ours};
+
+/// A ring of four switches with a host each.
+struct Site {
+    sim: Ibsim,
+    shape: Shape,
+    topology: Topology,
+}
+
+impl Site {
+    fn new() -> Option<Self> {
+        if !have(&["ibsim", "opensm", "sminfo"]) {
+            return None;
+        }
+        let shape = Shape::torus([4, 1, 1]);
+        let topology = shape.build().expect("a shape that can be built");
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let fabric = dir.path().join("fabric.net");
+        fs::write(&fabric, ibnet::write(&topology)).expect("a file");
+        Some(Self { sim: Ibsim::start(&fabric), shape, topology })
+    }
+
+    fn host(&self, at: u16) -> String {
+        format!("H-{:016x}", self.shape.host_guid([at, 0, 0], 0).0)
+    }
+
+    fn dir(&self, at: u16) -> PathBuf {
+        self.sim.dir().join(format!("manager-{at}"))
+    }
+
+    /// Starts a manager with fast polls and sweeps.
+    fn start(&self, program: Program, at: u16, priority: u8) -> Manager {
+        let dir = self.dir(at);
+        fs::create_dir_all(&dir).expect("a folder");
+        let conf = dir.join("opensm.conf");
+        let text = format!(
+            "sm_priority {priority}\nsminfo_polling_timeout 100\npolling_retry_number 4\n\
+             sweep_interval 1\nhonor_guid2lid_file FALSE\n"
+        );
+        fs::write(&conf, text).expect("a file");
+        let path = match program {
+            Ours => torus_sm(),
+            Opensm => tool("opensm").expect("checked before"),
+        };
+        let mut command = self.sim.command(&self.host(at), &path);
+        command.env("OSM_TMP_DIR", &dir).env("OSM_CACHE_DIR", &dir);
+        command.arg("-F").arg(conf).arg("-f").arg(dir.join("log")).args(["-d2", "-n", "64"]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        Manager { running: Running(child.expect("the manager starts")), at }
+    }
+
+    /// The state of the manager at a host; `None` without an answer.
+    fn state(&self, at: u16) -> Option<u8> {
+        let guid = |at| self.shape.host_guid([at, 0, 0], 0);
+        let route = directed_route(&self.topology, guid(EYE), guid(at)).to_string();
+        let output = self.sim.run(&self.host(EYE), "sminfo", &["-t", "50", "-D", &route]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let state = text.split_once(" state ")?.1;
+        state.split(' ').next()?.parse().ok()
+    }
+
+    /// Waits until the managers have these states; returns the time it took.
+    #[track_caller]
+    fn expect(&self, what: &str, expected: &[(u16, Option<u8>)]) -> Duration {
+        let start = Instant::now();
+        loop {
+            let found: Vec<_> = expected.iter().map(|&(at, _)| (at, self.state(at))).collect();
+            if found == expected {
+                return start.elapsed();
+            }
+            if start.elapsed() > LIMIT {
+                let logs = expected.iter().map(|&(at, _)| {
+                    let log = fs::read_to_string(self.dir(at).join("log")).unwrap_or_default();
+                    format!("--- manager {at}:\n{log}")
+                });
+                let logs: Vec<String> = logs.collect();
+                panic!("{what}: {found:?} instead of {expected:?}\n{}", logs.join("\n"));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// As [`Self::expect`], and the states stay for more than the polling time.
+    #[track_caller]
+    fn settle(&self, what: &str, expected: &[(u16, Option<u8>)]) -> Duration {
+        let took = self.expect(what, expected);
+        std::thread::sleep(Duration::from_millis(1500));
+        self.expect(&format!("{what}, a while later"), expected);
+        took
+    }
+
+    fn set_link(&mut self, at: u16, is_up: bool) {
+        let host = self.host(at);
+        let command = if is_up { "ReLink" } else { "Unlink" };
+        self.sim.type_line(&format!("{command} \"{host}\"[1]"));
+    }
+}
+
+struct Manager {
+    running: Running,
+    at: u16,
+}
+
+impl Manager {
+    fn signal(&self, name: &str) {
+        let id = self.running.0.id().to_string();
+        let status = Command::new("kill").arg(format!("-{name}")).arg(id).status();
+        assert!(status.expect("kill(1) is there").success(), "{name}");
+    }
+
+    /// Sends SIGTERM and waits for the end.
+    fn end(mut self) -> Duration {
+        let start = Instant::now();
+        self.signal("TERM");
+        self.running.0.wait().expect("the manager ends");
+        start.elapsed()
+    }
+
+    fn kill(self) {
+        drop(self.running);
+    }
+}
+
+/// Two managers start one after the other, the better one is killed, frozen and ended.
+fn a_pair_has_one_master(better: Program, worse: Program) {
+    for better_first in [true, false] {
+        let Some(site) = Site::new() else { return };
+        let (high, low) = match better_first {
+            true => {
+                let high = site.start(better, A, 9);
+                site.expect("first start", &[(A, Some(MASTER))]);
+                (high, site.start(worse, B, 5))
+            }
+            false => {
+                let low = site.start(worse, B, 5);
+                site.expect("first start", &[(B, Some(MASTER))]);
+                (site.start(better, A, 9), low)
+            }
+        };
+        let as_elected = [(A, Some(MASTER)), (B, Some(STANDBY))];
+        site.settle("second start", &as_elected);
+        high.signal("STOP");
+        site.expect("freeze", &[(A, None), (B, Some(MASTER))]);
+        high.signal("CONT");
+        site.settle("thaw", &as_elected);
+        if better_first {
+            high.kill();
+            let took = site.expect("kill", &[(A, None), (B, Some(MASTER))]);
+            println!("{worse:?} takes over from killed {better:?} after {took:?}");
+        } else {
+            let took = high.end();
+            if better == Ours {
+                assert!(took < Duration::from_secs(1), "the end took {took:?}");
+                let after = site.expect("end", &[(A, None), (B, Some(MASTER))]);
+                assert!(after < Duration::from_millis(300), "the successor took {after:?}");
+            }
+        }
+        site.settle("one left", &[(A, None), (B, Some(MASTER))]);
+        low.kill();
+    }
+}
+
+#[test]
+fn torus_sm_above_opensm() {
+    a_pair_has_one_master(Ours, Opensm);
+}
+
+#[test]
+fn opensm_above_torus_sm() {
+    a_pair_has_one_master(Opensm, Ours);
+}
+
+#[test]
+fn torus_sm_above_torus_sm() {
+    a_pair_has_one_master(Ours, Ours);
+}
+
+#[test]
+fn three_managers_of_any_mixture_have_one_master() {
+    for programs in [[Ours, Ours, Opensm], [Opensm, Ours, Opensm], [Ours, Opensm, Opensm]] {
+        let Some(site) = Site::new() else { return };
+        let places = [(A, 9), (B, 7), (C, 5)];
+        let start = |(program, (at, priority))| site.start(program, at, priority);
+        let [first, second, third]: [Manager; 3] = programs
+            .into_iter()
+            .zip(places)
+            .map(start)
+            .collect::<Vec<_>>()
+            .try_into()
+            .ok()
+            .expect("three");
+        let standby = Some(STANDBY);
+        site.settle("start", &[(A, Some(MASTER)), (B, standby), (C, standby)]);
+        assert_eq!((first.at, second.at, third.at), (A, B, C));
+        first.kill();
+        site.settle("kill", &[(A, None), (B, Some(MASTER)), (C, standby)]);
+        second.kill();
+        site.settle("second kill", &[(A, None), (B, None), (C, Some(MASTER))]);
+    }
+}
+
+#[test]
+fn a_master_whose_link_was_down_is_not_a_second_one() {
+    for (ours, theirs) in [(9, 5), (5, 9)] {
+        let Some(mut site) = Site::new() else { return };
+        let _ours = site.start(Ours, A, ours);
+        site.expect("first start", &[(A, Some(MASTER))]);
+        let _opensm = site.start(Opensm, B, theirs);
+        let is_higher = ours > theirs;
+        let as_elected = match is_higher {
+            true => [(A, Some(MASTER)), (B, Some(STANDBY))],
+            false => [(A, Some(STANDBY)), (B, Some(MASTER))],
+        };
+        site.settle("second start", &as_elected);
+        let (cut, other) = if is_higher { (A, B) } else { (B, A) };
+        site.set_link(cut, false);
+        site.expect("link down", &[(cut, None), (other, Some(MASTER))]);
+        site.set_link(cut, true);
+        site.settle("link up", &as_elected);
+    }
+}
