@@ -103,6 +103,8 @@ pub fn step(role: SmState, event: RoleEvent) -> Option<(SmState, &'static [Actio
         (Standby, E::Acknowledge) => (Standby, &[]),
         (Standby, E::Disable) => (NotActive, &[StopPolling]),
         (NotActive, E::Standby) => (Standby, &[StartPolling]),
+        // This SM ends, and its successor has taken over.
+        (NotActive, E::Acknowledge) => (NotActive, &[]),
         (Master, E::SweepAlone) => (Master, &[StopPolling, Configure]),
         (Master, E::SweepMetBetter) => (Master, &[StopPolling, HandOver]),
         (Master, E::SweepMetLowerMaster) => (Master, &[AwaitHandover]),
@@ -130,7 +132,7 @@ mod tests {
         HandoverAccepted    -               -                STANDBY:P      -
         PortDown            DISCOVERING:    -                DISCOVERING:tD -
         Handover            MASTER:ADS      MASTER:tADS      MASTER:tADS    -
-        Acknowledge         -               STANDBY:         MASTER:        -
+        Acknowledge         -               STANDBY:         MASTER:        NOT-ACTIVE:
         Disable             -               NOT-ACTIVE:t     -              -
         Standby             -               -                -              STANDBY:P
         Discover            -               DISCOVERING:tDS  -              -

@@ -23,8 +23,8 @@ pub struct SmStatus {
     /// 0 to 15.
     pub priority: u8,
     pub state: SmState,
-    /// A HANDOVER is on its way: the role changes as soon as its receiver accepts it.
-    pub handing_over: bool,
+    /// The state shown instead of MASTER while a HANDOVER is on its way.
+    pub handing_over: Option<SmState>,
     /// ActCount, which increases while this SM is alive: number of SMPs sent, as of the last sweep.
     pub act_count: u32,
 }
@@ -38,7 +38,7 @@ impl SmStatus {
             m_key_protection_level: options.m_key_protection_level,
             priority: options.sm_priority,
             state,
-            handing_over: false,
+            handing_over: None,
             act_count: 0,
         }
     }
@@ -55,17 +55,23 @@ impl SmStatus {
         Voter { state: self.state, candidate, sm_key: self.sm_key }
     }
 
-    /// The SMInfo attribute.
+    /// The state that other SMs see.
     ///
-    /// While a HANDOVER is on its way, it shows STANDBY: OpenSM sweeps as soon as it has accepted
-    /// one, and would wait for the HANDOVER of a second master if it still saw this one as MASTER.
+    /// While a HANDOVER is on its way, it is no longer MASTER: OpenSM sweeps as soon as it has
+    /// accepted one, and would wait for the HANDOVER of a second master. It is NOT-ACTIVE if this
+    /// SM ends: OpenSM would hand back to a standby that wins the election.
+    fn shown_state(&self) -> SmState {
+        self.handing_over.unwrap_or(self.state)
+    }
+
+    /// The SMInfo attribute.
     pub fn sm_info(&self) -> SmInfo {
         let mut info = SmInfo::default();
         info.set_guid(self.guid);
         info.set_sm_key(self.sm_key);
         info.set_act_count(self.act_count);
         info.set_priority(self.priority);
-        info.set_state(if self.handing_over { SmState::Standby } else { self.state });
+        info.set_state(self.shown_state());
         info
     }
 
@@ -161,7 +167,7 @@ fn requested(status: &SmStatus, request: &Mad) -> Result<RoleEvent, &'static str
     if sender.state() != required {
         return Err(problem);
     }
-    step(status.state, event).map(|_| event).ok_or("it is not legal in the present state")
+    step(status.shown_state(), event).map(|_| event).ok_or("it is not legal in the present state")
 }
 
 fn reply(status: &SmStatus, request: &Mad, mad_status: u16) -> Mad {
@@ -274,14 +280,14 @@ mod tests {
         assert_eq!(legal(S::Discovering), [Handover]);
         assert_eq!(legal(S::Standby), [Handover, Acknowledge, Disable, Discover]);
         assert_eq!(legal(S::Master), [Handover, Acknowledge]);
-        assert_eq!(legal(S::NotActive), [Standby]);
+        assert_eq!(legal(S::NotActive), [Acknowledge, Standby]);
         assert_eq!(event(S::Standby, &set(6, S::Master, 11)), None);
     }
 
     #[test]
     fn during_a_handover_the_old_master_shows_standby() {
         let mut status = status(SmState::Master);
-        status.handing_over = true;
+        status.handing_over = Some(SmState::Standby);
         assert_eq!(status.sm_info().state(), SmState::Standby);
         let peer = Peer { info: SmInfo::default(), route: SmpRoute::Lid(Lid(3)) };
         let request = status.handover(&peer);

@@ -97,6 +97,16 @@ impl Simulator {
         text
     }
 
+    /// Runs a command of `torus-sm sim ctl`, which must succeed.
+    pub fn control(&self, words: &[&str]) {
+        let mut command = Command::new(torus_sm());
+        command.args(["sim", "ctl", "--socket"]).arg(self.dir.path().join("sim.sock"));
+        let output = command.args(words).output().expect("torus-sm starts");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {}\n{text}{errors}", output.status);
+    }
+
     /// Starts Debian's opensm at a node, with its log in the file `log`.
     pub fn opensm(&self, at: &str, log: &str, args: &[&str]) -> Running {
         let cache = self.dir.path().join(format!("{log}.cache"));

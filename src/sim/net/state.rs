@@ -83,15 +83,14 @@ impl Net {
     }
 
     /// Sets CapabilityMask.IsSM of the port while its `issm` device is open. A device that sends
-    /// notices of changed capabilities reports a change by trap 144.
+    /// notices of changed capabilities reports a new SM by trap 144.
     pub(super) fn update_is_sm(&mut self, slot: u32) {
         let is_sm = self.has_sm(slot);
         let info = &mut self.devices.port_mut(slot).info;
-        let before = info.capability_mask();
-        let others = before & !CapMask::IS_SM;
+        let is_new = is_sm && !info.has(CapMask::IS_SM);
+        let others = info.capability_mask() & !CapMask::IS_SM;
         info.set_capability_mask(if is_sm { others | CapMask::IS_SM } else { others });
-        let has_changed = before != info.capability_mask();
-        if has_changed && info.has(CapMask::TRAPS) && info.has(CapMask::CAP_MASK_NOTICE) {
+        if is_new && info.has(CapMask::TRAPS) && info.has(CapMask::CAP_MASK_NOTICE) {
             self.raise_trap(slot, TrapNumber::LOCAL_CHANGES);
         }
     }

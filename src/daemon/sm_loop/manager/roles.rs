@@ -55,7 +55,7 @@ impl Manager {
         }
         self.context.sm_status.send_modify(|sm_status| {
             sm_status.state = state;
-            sm_status.handing_over = false;
+            sm_status.handing_over = None;
         });
         self.mastership.enter(state);
         if state != SmState::Master {
@@ -146,7 +146,9 @@ impl Manager {
             PollVerdict::Alive => self.mastership.polled_alive(),
             PollVerdict::Outranked => {
                 self.mastership.polled_alive();
-                self.announce(&polled, Change::Priority).await;
+                if self.mastership.announces_priority(polled.guid()) {
+                    self.announce(&polled, Change::Priority).await;
+                }
             }
             PollVerdict::NoMaster => {}
             PollVerdict::Changed => {
@@ -278,7 +280,7 @@ impl Manager {
     /// Hands over to a better SM. If it does not accept, this SM stays master.
     async fn hand_over(&mut self, to: &Peer, pending: &mut PendingWork) {
         let guid = to.guid();
-        match mastership::hand_over(&self.context, to).await {
+        match mastership::hand_over(&self.context, to, SmState::Standby).await {
             Ok(()) => {
                 info!("handed over to the SM at port GUID {guid}, which wins the election");
                 self.refused_by = None;

@@ -30,8 +30,8 @@ fn transaction_id() -> u32 {
     std::process::id() << 16 | SERIAL.fetch_add(1, Ordering::Relaxed) & 0xFFFF
 }
 
-/// Sends trap 144 to the SM `to`. The trap is not repeated, because each poll that finds its cause
-/// unchanged sends another. Does nothing if one of the ports has no LID yet.
+/// Sends trap 144 to the SM `to`. The trap is not repeated, because later polls that find its cause
+/// unchanged send another. Does nothing if one of the ports has no LID yet.
 pub async fn announce(
     context: &ManagerContext,
     m_key: u64,

@@ -22,17 +22,17 @@ const CONFIRM_INTERVAL: Duration = Duration::from_millis(20);
 /// Requests that are sent at the end although the window is full of those of interrupted work.
 const SPARE_REQUESTS: usize = 16;
 
-/// Sends HANDOVER and waits until its receiver accepts it. This SM shows STANDBY from now on; if
-/// the receiver does not accept, it stays MASTER.
+/// Sends HANDOVER and waits until its receiver accepts it. This SM shows the state `next` from now
+/// on; if the receiver does not accept, it stays MASTER.
 ///
 /// # Errors
 /// The receiver does not answer or refuses.
-pub async fn hand_over(context: &ManagerContext, to: &Peer) -> Result<(), SmpError> {
+pub async fn hand_over(context: &ManagerContext, to: &Peer, next: SmState) -> Result<(), SmpError> {
     let request = context.sm_status.borrow().handover(to);
-    context.sm_status.send_modify(|status| status.handing_over = true);
+    context.sm_status.send_modify(|status| status.handing_over = Some(next));
     let result = context.client.call(&request).await;
     if result.is_err() {
-        context.sm_status.send_modify(|status| status.handing_over = false);
+        context.sm_status.send_modify(|status| status.handing_over = None);
     }
     result.map(|_| ())
 }
@@ -66,7 +66,7 @@ async fn hand_over_to_best(
     let voter = context.sm_status.borrow().voter();
     for successor in voter.successors(&others) {
         let guid = successor.guid();
-        match hand_over(context, &successor).await {
+        match hand_over(context, &successor, SmState::NotActive).await {
             Ok(()) => {
                 confirm(context, options, &successor).await;
                 info!("handed over to the SM at port GUID {guid}");

@@ -37,6 +37,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// Interval at which a master checks the link of its own port, of which no trap can tell.
 const PORT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Bounds of the pause between traps 144 to an SM that does not react. OpenSM ignores the sender of
+/// more than ten traps that are less than 5 s apart.
+const ANNOUNCE_PAUSE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
+
 /// Work that is due because of other SMs or of the local port.
 #[derive(Debug)]
 pub enum Due {
@@ -55,6 +59,15 @@ pub struct Mastership {
     /// Time at which the other SMs are queried again.
     next_look: Option<Instant>,
     next_port_check: Option<Instant>,
+    announced: Option<Announced>,
+}
+
+/// The last trap 144 about the priority.
+struct Announced {
+    to: Guid,
+    /// Earliest time of the next one.
+    next: Instant,
+    pause: Duration,
 }
 
 impl Mastership {
@@ -84,6 +97,7 @@ impl Mastership {
     /// Starts and stops the watches that depend on the role.
     pub fn enter(&mut self, state: SmState) {
         self.next_look = None;
+        self.announced = None;
         let is_master = state == SmState::Master;
         self.next_port_check = is_master.then(|| Instant::now() + PORT_CHECK_INTERVAL);
     }
@@ -120,6 +134,20 @@ impl Mastership {
         if let Some(poller) = self.poller.as_mut() {
             poller.alive();
         }
+    }
+
+    /// Whether the SM `to` is to learn of the priority of this one now: at once the first time,
+    /// then after growing pauses.
+    pub fn announces_priority(&mut self, to: Guid) -> bool {
+        let now = Instant::now();
+        let [min, max] = ANNOUNCE_PAUSE;
+        let pause = match self.announced.as_ref().filter(|last| last.to == to) {
+            Some(last) if now < last.next => return false,
+            Some(last) => (last.pause * 2).min(max),
+            None => min,
+        };
+        self.announced = Some(Announced { to, next: now + pause, pause });
+        true
     }
 
     /// Queries the other SMs again soon.
