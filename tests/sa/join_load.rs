@@ -13,6 +13,7 @@ use testkit::sa_client::joins::{self, RetryPolicy};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, advance, sleep, sleep_until};
+use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SaCommand;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sa_server::db_file::SaDbFile;

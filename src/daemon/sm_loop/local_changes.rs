@@ -1,6 +1,5 @@
 //! Handles traps 144 and 145: reads the changed attributes, and publishes them without a sweep.
 
-use crate::daemon::messages::SaCommand;
 use crate::daemon::sm_loop::manager::Manager;
 use crate::daemon::sm_loop::pending::PendingWork;
 use crate::ids::Lid;
@@ -31,22 +30,16 @@ impl Manager {
         info!("{} read again", counted(ports.len(), "changed port", "changed ports"));
         pending.heavy |= needs_sweep;
         if managers_changed {
-            self.managers_changed().await;
+            self.others_changed(pending).await;
+        } else if is_changed {
+            // It may be the port of a new SM that does not answer yet.
+            self.mastership.look_soon();
         }
         if needs_plan {
             pending.plan = true;
         } else if is_changed && self.state() == SmState::Master {
             self.publish_observation().await;
         }
-    }
-
-    /// Sends the other subnet managers to the SA server.
-    async fn managers_changed(&self) {
-        let Some(observation) = self.observation.as_ref() else { return };
-        let managers = observation.managers.iter().map(|&(_, info)| info).collect();
-        let drop_subscriptions = self.options.drop_event_subscriptions;
-        let command = SaCommand::SweepFinished { managers, whole: None, drop_subscriptions };
-        let _ = self.context.sa_server.send(command).await;
     }
 
     /// Publishes the snapshot with the plan in force.

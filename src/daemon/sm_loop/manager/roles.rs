@@ -38,7 +38,7 @@ pub(super) async fn role_requested(
 }
 
 impl Manager {
-    pub(super) fn state(&self) -> SmState {
+    pub(in crate::daemon::sm_loop) fn state(&self) -> SmState {
         self.context.sm_status.borrow().state
     }
 
@@ -196,6 +196,20 @@ impl Manager {
         if has_changed {
             self.report_managers().await;
         }
+        self.weigh_others(pending).await;
+    }
+
+    /// Trap 144 reported other SMs, or ports that changed. A new SM may not answer yet.
+    pub(in crate::daemon::sm_loop) async fn others_changed(&mut self, pending: &mut PendingWork) {
+        self.report_managers().await;
+        if self.state() == SmState::Master {
+            self.mastership.look_soon();
+            self.weigh_others(pending).await;
+        }
+    }
+
+    /// As master, compares this SM with the others of the observation.
+    async fn weigh_others(&mut self, pending: &mut PendingWork) {
         let Some(observation) = self.observation.clone() else { return };
         let (event, peer) = self.survey(&observation);
         match (event, peer) {

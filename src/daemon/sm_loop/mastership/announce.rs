@@ -6,7 +6,7 @@ use crate::observe::Observation;
 use crate::sm::peer::Peer;
 use crate::transport::transactions::SmpRequest;
 use crate::transport::{Address, Agent};
-use crate::wire::attr::{AttrId, CapMask, Notice, PortInfo, SmState, TrapNumber};
+use crate::wire::attr::{AttrId, CapMask, ChangeFlag, Notice, PortInfo, SmState, TrapNumber};
 use crate::wire::mad::Method;
 use crate::wire::smp::{DATA_SIZE, DirectedRoute, SmpRoute, request};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -93,10 +93,10 @@ fn notice(own: &PortInfo, observation: Option<&Observation>, change: Change) -> 
     notice.set_trap_number(TrapNumber::LOCAL_CHANGES);
     notice.set_issuer_lid(own.lid());
     notice.set_subject_lid(own.lid());
-    notice.set_new_capability_mask(own.capability_mask());
+    notice.set_capability_mask(own.capability_mask());
     if change == Change::Priority {
         notice.set_other_local_changes(true);
-        notice.set_change_flags(Notice::SM_PRIORITY_CHANGE);
+        notice.set_change_flags(ChangeFlag::SM_PRIORITY);
     }
     let mut data = [0; DATA_SIZE];
     data.copy_from_slice(&notice.0[..DATA_SIZE]);
