@@ -26,8 +26,9 @@ pub enum DropReason {
     QueueFull,
 }
 
-/// Maximum number of LIDs that [`SaCounters::lines`] lists with their BUSY replies.
-const MAX_BUSY_LIDS_LISTED: usize = 8;
+/// Maximum number of LIDs that [`SaCounters::lines`] lists with their BUSY replies, and with their
+/// rejected changes.
+const MAX_LIDS_LISTED: usize = 8;
 
 /// Counters since the start of the daemon.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +38,8 @@ pub struct SaCounters {
     dropped: BTreeMap<DropReason, u64>,
     /// BUSY replies by LID of the requester.
     busy: BTreeMap<Lid, u64>,
+    /// Changes that were denied or exceeded a limit, by LID of the requester.
+    rejected: BTreeMap<Lid, u64>,
     records: u64,
     last_request: Option<Instant>,
 }
@@ -64,11 +67,17 @@ impl SaCounters {
         *count
     }
 
+    /// Counts a change requested by `lid` that was denied or exceeded a limit. Returns their
+    /// number.
+    pub fn count_rejected(&mut self, lid: Lid) -> u64 {
+        let count = self.rejected.entry(lid).or_default();
+        *count += 1;
+        *count
+    }
+
     /// The LIDs that got BUSY replies with their number, in descending order.
     pub fn busy_by_lid(&self) -> Vec<(Lid, u64)> {
-        let mut ports: Vec<_> = self.busy.iter().map(|(&lid, &count)| (lid, count)).collect();
-        ports.sort_by_key(|&(lid, count)| (std::cmp::Reverse(count), lid));
-        ports
+        most_first(&self.busy)
     }
 
     pub fn count_drop(&mut self, reason: DropReason) {
@@ -81,7 +90,7 @@ impl SaCounters {
 
     /// Adds the counts of another thread.
     pub fn merge(&mut self, other: Self) {
-        let Self { answered, dropped, busy, records, last_request } = other;
+        let Self { answered, dropped, busy, rejected, records, last_request } = other;
         for (key, count) in answered {
             *self.answered.entry(key).or_default() += count;
         }
@@ -90,6 +99,9 @@ impl SaCounters {
         }
         for (lid, count) in busy {
             *self.busy.entry(lid).or_default() += count;
+        }
+        for (lid, count) in rejected {
+            *self.rejected.entry(lid).or_default() += count;
         }
         self.records += records;
         self.last_request = self.last_request.max(last_request);
@@ -122,15 +134,25 @@ impl SaCounters {
             format!("{count} x {name}, method {:#04x}, status {status:#06x}", method.0)
         });
         let drops = self.drops().map(|(reason, count)| format!("{count} x no reply: {reason:?}"));
-        let busy = self.busy_by_lid().into_iter().take(MAX_BUSY_LIDS_LISTED);
+        let busy = self.busy_by_lid().into_iter().take(MAX_LIDS_LISTED);
         let busy = busy.map(|(lid, count)| format!("{count} x BUSY to LID {lid}"));
-        replies.chain(drops).chain(busy)
+        let rejected = most_first(&self.rejected).into_iter().take(MAX_LIDS_LISTED);
+        let rejected =
+            rejected.map(|(lid, count)| format!("{count} x rejected change by LID {lid}"));
+        replies.chain(drops).chain(busy).chain(rejected)
     }
 
     /// Arrival of the last MAD.
     pub fn last_request(&self) -> Option<Instant> {
         self.last_request
     }
+}
+
+/// Counts by LID in descending order.
+fn most_first(counts: &BTreeMap<Lid, u64>) -> Vec<(Lid, u64)> {
+    let mut ports: Vec<_> = counts.iter().map(|(&lid, &count)| (lid, count)).collect();
+    ports.sort_by_key(|&(lid, count)| (std::cmp::Reverse(count), lid));
+    ports
 }
 
 #[cfg(test)]
@@ -147,6 +169,8 @@ mod tests {
         }
         assert_eq!(counters.busy_by_lid(), [(Lid(7), 3), (Lid(2), 1), (Lid(5), 1)]);
         assert_eq!(counters.lines().next().as_deref(), Some("3 x BUSY to LID 7"));
+        assert_eq!([counters.count_rejected(Lid(4)), counters.count_rejected(Lid(4))], [1, 2]);
+        assert_eq!(counters.lines().last().as_deref(), Some("2 x rejected change by LID 4"));
         assert_eq!(counters.total(), 0, "BUSY is not counted as a reply");
     }
 }

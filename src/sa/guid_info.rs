@@ -93,5 +93,6 @@ fn edit(query: &Query<'_>) -> Result<AliasEdit, ErrorStatus> {
         guids: wanted.guids().0,
         assigned_guid_byte: view.options().sm_assigned_guid,
         fabric: view.shared_fabric(),
+        trusted: query.trusted,
     })
 }

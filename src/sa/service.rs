@@ -5,8 +5,9 @@
 //! P_Key.
 //!
 //! A port registers services for its own GIDs and for the groups that it is a member of. A service
-//! with a ServiceKey is changed and deleted with that key only. Requests with the SM_Key are exempt
-//! from both.
+//! with a ServiceKey is changed with that key only, and deleted with the key or by the port whose
+//! GID it has: clients such as osmtest delete the record that a query returned, without its key.
+//! Requests with the SM_Key are exempt from both.
 
 use super::change::RegistryChange;
 use super::query::{Query, ReplyBuilder};
@@ -45,7 +46,8 @@ pub(super) fn register(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus>
 pub(super) fn unregister(query: &Query<'_>) -> Result<RegistryChange, ErrorStatus> {
     let record: ServiceRecord = query.record();
     check_pkey(query, &record)?;
-    if query.registry.services.get(&services::rid(&record)).is_some() {
+    let exists = query.registry.services.get(&services::rid(&record)).is_some();
+    if exists && !owns_gid(query, record.gid()) {
         check_authority(query, &record)?;
     }
     Ok(RegistryChange::Unregister { rid: services::rid(&record), trusted: query.trusted })

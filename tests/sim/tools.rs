@@ -256,6 +256,14 @@ fn torus_sm_answers_the_tools() {
     tools_agree(&sim, &expected);
 }
 
+/// The service flow registers, renews and deletes services with keys and leases.
+#[test]
+fn torus_sm_passes_osmtest_with_services() {
+    if have(&["osmtest"]) {
+        flows_pass(&Simulator::start(&["2x2x1"]), &["c", "s"]);
+    }
+}
+
 /// One master, one standby; the standby takes over when the master is killed.
 #[test]
 fn of_two_opensms_one_takes_over() {

@@ -5,12 +5,14 @@ use crate::daemon::sa_server::joins::Disposition;
 use crate::daemon::sa_server::request_key::{RequestKey, changes_membership};
 use crate::daemon::sa_server::request_queue::{self, QueuedRequest};
 use crate::ids::Lid;
+use crate::notes::counted;
 use crate::publish::Subnet;
 use crate::sa::counters::DropReason;
 use crate::sa::{Reply, is_read_only, is_service_request, is_table_request};
 use crate::transport::demux::Inbound;
 use crate::transport::{Address, GSI_QKEY};
-use crate::wire::sa::busy;
+use crate::wire::mad::Header;
+use crate::wire::sa::{SaStatus, busy};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -159,6 +161,28 @@ impl SaServer {
         self.reads.clear();
     }
 
+    /// Logs at each power of 4 that a port's changes were denied or exceeded a limit.
+    fn log_rejection(&mut self, lid: Lid, status: u16) {
+        let reason = match status {
+            SaStatus::NO_RESOURCES => {
+                "NO_RESOURCES: it has reached a limit (sa_max_*_per_port), or the SA is full"
+            }
+            SaStatus::DENIED => {
+                "REQ_DENIED: the record is in use, belongs to another port, or needs its ServiceKey"
+            }
+            _ => return,
+        };
+        let count = self.responder.get().counters_mut().count_rejected(lid);
+        if is_power_of_4(count) {
+            let (node, requests) =
+                (self.node_description(lid), counted(count as usize, "request", "requests"));
+            warn!(
+                "{requests} of LID {lid} ({node}) to change SA records rejected, the last with \
+                 {reason}"
+            );
+        }
+    }
+
     fn node_description(&self, lid: Lid) -> String {
         let subnet = self.subnet.as_ref();
         let port = subnet.and_then(|subnet| Some((subnet, subnet.plan.lids.port(lid)?)));
@@ -182,6 +206,7 @@ impl SaServer {
         let Some(reply) = self.responder.get().handle(subnet, from, mad, now.into_std()) else {
             return false;
         };
+        self.log_rejection(from.lid, Header::read(&reply.mad).status());
         let generation = self.responder.get().registry().generation();
         let ready = self.joins.executed(now, (inbound, key), reply, generation);
         ready.iter().for_each(|reply| self.send(reply));
@@ -193,8 +218,11 @@ impl SaServer {
 
 /// True for counts that are powers of 4, from [`MIN_LOGGED_BUSY`].
 fn is_logged(count: u64) -> bool {
-    let is_power_of_4 = count.is_power_of_two() && count.trailing_zeros().is_multiple_of(2);
-    is_power_of_4 && count >= MIN_LOGGED_BUSY
+    is_power_of_4(count) && count >= MIN_LOGGED_BUSY
+}
+
+fn is_power_of_4(count: u64) -> bool {
+    count.is_power_of_two() && count.trailing_zeros().is_multiple_of(2)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::plan::aliases::AliasBlock;
 use crate::sa::status::ErrorStatus;
 use crate::wire::attr::tables::{GUID_BLOCK, GuidBlock};
 use crate::wire::sa::SaStatus;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// OUI of assigned GUIDs, the same as OpenSM's.
@@ -33,6 +33,8 @@ pub struct Aliases {
     generation: u64,
     /// Number of blocks removed with their ports.
     removals: u64,
+    /// GUIDs of all ports since the start, which cannot be aliases while the port is absent either.
+    known_ports: HashSet<Guid>,
 }
 
 /// A checked request to change entries of a block.
@@ -53,6 +55,8 @@ pub(crate) struct AliasEdit {
     pub assigned_guid_byte: u8,
     /// GUIDs of ports of this fabric cannot be aliases.
     pub fabric: Arc<Fabric>,
+    /// The request carries the SM_Key: GUIDs of absent ports can be aliases.
+    pub trusted: bool,
 }
 
 impl AliasEdit {
@@ -141,7 +145,7 @@ impl Aliases {
     }
 
     /// Sets entries and returns the resulting block. An entry does not change if the requested GUID
-    /// belongs to another port or entry, or if an assignment is requested for an entry that has a
+    /// belongs to another port, present or absent, or another entry, or if an assignment is requested for an entry that has a
     /// GUID.
     ///
     /// # Errors
@@ -166,7 +170,7 @@ impl Aliases {
                     }
                 }
             };
-            if wanted != old && self.is_free(&edit.fabric, wanted) {
+            if wanted != old && self.is_free(edit, wanted) {
                 self.ports.remove(&old);
                 self.ports.insert(wanted, edit.port);
                 guids[index] = wanted;
@@ -196,8 +200,16 @@ impl Aliases {
         *guids
     }
 
-    fn is_free(&self, fabric: &Fabric, guid: Guid) -> bool {
-        !self.ports.contains_key(&guid) && fabric.port_by_guid(guid).is_none()
+    fn is_free(&self, edit: &AliasEdit, guid: Guid) -> bool {
+        !self.ports.contains_key(&guid)
+            && edit.fabric.port_by_guid(guid).is_none()
+            && (edit.trusted || !self.known_ports.contains(&guid))
+    }
+
+    /// Records the ports of a fabric.
+    pub(super) fn add_known_ports(&mut self, fabric: &Fabric) {
+        let guids = fabric.ports().iter().map(|port| port.guid);
+        self.known_ports.extend(guids.filter(|&guid| guid != Guid::default()));
     }
 
     /// Assigns a GUID to an entry: the previously assigned one, or a new one.
@@ -211,7 +223,7 @@ impl Aliases {
             let number = u64::from(self.last_assigned);
             let guid =
                 Guid(ASSIGNED_GUID_OUI << 40 | u64::from(edit.assigned_guid_byte) << 32 | number);
-            if self.is_free(&edit.fabric, guid) {
+            if self.is_free(edit, guid) {
                 self.assigned.insert(entry, guid);
                 return Some(guid);
             }
@@ -231,7 +243,8 @@ impl Aliases {
     pub(super) fn clear_all(&mut self) {
         let (generation, last_assigned) = (self.generation, self.last_assigned);
         let removals = self.removals + u64::from(!self.blocks.is_empty());
-        *self = Self { generation, removals, last_assigned, ..Self::default() };
+        let known_ports = std::mem::take(&mut self.known_ports);
+        *self = Self { generation, removals, last_assigned, known_ports, ..Self::default() };
     }
 }
 

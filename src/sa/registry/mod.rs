@@ -115,6 +115,7 @@ impl Registry {
     /// subscriptions too unless `drop_subscriptions` (option `drop_event_subscriptions`) removes
     /// them with the memberships.
     pub fn remove_absent_ports(&mut self, fabric: &Fabric, drop_subscriptions: bool) {
+        self.aliases.add_known_ports(fabric);
         let is_complete = fabric.faults().iter().all(|fault| !hides_ports(fault));
         let mut known = self.multicast.ports();
         known.extend(self.subscriptions.ports());

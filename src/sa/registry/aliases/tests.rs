@@ -35,6 +35,7 @@ fn edit(port: u64, block: u8, entries: &[(usize, u64)]) -> AliasEdit {
         guids,
         assigned_guid_byte: 0x5A,
         fabric: fabric(),
+        trusted: false,
     }
 }
 
@@ -42,6 +43,19 @@ fn block(guids: &[u64]) -> [Guid; GUID_BLOCK] {
     let mut block = [Guid::default(); GUID_BLOCK];
     block.iter_mut().zip(guids).for_each(|(slot, &guid)| *slot = Guid(guid));
     block
+}
+
+#[test]
+fn the_guid_of_an_absent_port_is_no_alias() {
+    let mut aliases = Aliases { known_ports: HashSet::from([Guid(77)]), ..Aliases::default() };
+    aliases.add_known_ports(&fabric());
+    assert!(aliases.known_ports.contains(&Guid(3)));
+    let wanted = edit(1, 0, &[(1, 77), (2, 78)]);
+    assert_eq!(aliases.set(&wanted), Ok(block(&[1, 0, 78])));
+    aliases.clear_all();
+    assert_eq!(aliases.set(&wanted), Ok(block(&[1, 0, 78])), "known all the same");
+    let wanted = AliasEdit { trusted: true, ..wanted };
+    assert_eq!(aliases.set(&wanted), Ok(block(&[1, 77, 78])));
 }
 
 #[test]
