@@ -13,7 +13,7 @@ use crate::transport::transactions::SmpRequest;
 use crate::wire::attr::tables::{
     LFT_BLOCK, MFT_BLOCK, MFT_POSITION_PORTS, MftBlock, PkeyBlock, SlToVl,
 };
-use crate::wire::attr::{AttrId, PortInfo, PortState, SwitchInfo};
+use crate::wire::attr::{AttrId, PortInfo, PortState};
 use crate::wire::smp::SmpRoute;
 use std::collections::BTreeSet;
 
@@ -345,10 +345,4 @@ pub(super) fn mft_block(entries: &[(Mlid, PortMask)], block: u16, position: u8) 
         table.0[usize::from(index(*mlid)) % MFT_BLOCK] = ports.position(position);
     }
     table
-}
-
-/// The SwitchInfo of a device after a Set of `sent`: PortStateChange is cleared.
-pub fn settled(mut sent: SwitchInfo) -> SwitchInfo {
-    sent.set_port_state_change(false);
-    sent
 }

@@ -4,10 +4,12 @@
 //! * [`acknowledged`]: the state that the devices acknowledged;
 //! * [`delta`]: the Sets that lead from there to a plan, one iterator per kind of table; `slvl`:
 //!   Sets of SL to VL mappings;
-//! * [`set_id`]: identifiers of Sets; [`phases`]: the order of the phases, as data;
+//! * [`set_id`]: identifiers of Sets; [`switch_info`]: SwitchInfo after a Set; [`phases`]: the order of
+//!   the phases, as data;
 //! * [`transition`]: the order of table changes on a fabric that carries traffic; `progress`: the
 //!   state of such a transition;
 //! * [`programmer`]: sends the Sets, many at a time, and records the answers; [`report`]: their result;
+//!   `sender`: keeps silent devices from delaying others; [`control`]: when programming ends early;
 //! * [`set_failures`]: Sets that devices refused, and devices that acknowledge none; `pass`: those of
 //!   one reconfiguration; `refused_ports`: reads ports again that refused a Set.
 //!
@@ -15,6 +17,7 @@
 //! with the next sweep, or after a growing delay if the device refused it.
 
 pub mod acknowledged;
+pub mod control;
 pub mod delta;
 mod pass;
 pub mod phases;
@@ -22,11 +25,14 @@ pub mod programmer;
 mod progress;
 mod refused_ports;
 pub mod report;
+mod sender;
 pub mod set_failures;
 pub mod set_id;
 mod slvl;
+pub mod switch_info;
 pub mod transition;
 
 pub use acknowledged::Acknowledged;
+pub use control::{ApplyControl, Stop};
 pub use programmer::{apply, apply_groups};
 pub use report::ApplyReport;

@@ -1,30 +1,29 @@
 //! Sends the Sets of a plan and records the answers.
 
 use super::acknowledged::Acknowledged;
-use super::delta::{Delta, SetRequest, settled};
+use super::control::ApplyControl;
+use super::delta::{Delta, SetRequest};
 use super::pass::{PassFailures, Sent};
 use super::phases::{PHASES, Phase};
 use super::progress::{Progress, Unapplied};
 use super::refused_ports;
 use super::report::{ApplyReport, TransitionReport};
+use super::sender::Sender;
 use super::set_failures::SetFailures;
 use super::set_id::SetId;
+use super::switch_info::settled;
 use super::transition::{self, Steps};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::observe::Observation;
 use crate::plan::Plan;
 use crate::transport::client::SmpClient;
-use crate::transport::tagged::Tagged;
 use crate::transport::transactions::{SmpError, SmpReply};
 use crate::verify::Verified;
 use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::{AttrId, PortInfo, PortState, SwitchInfo};
 use std::sync::Arc;
 use tokio::time::Instant;
-
-/// Maximum number of Sets queued in the client, enough to keep its window of outstanding MADs full.
-const MAX_OUTSTANDING_SETS: usize = 4096;
 
 /// The answers of the devices, by port slot or switch, for the snapshot.
 #[derive(Default)]
@@ -34,14 +33,14 @@ struct Changes {
     pkeys: Vec<(PortId, usize, PkeyBlock)>,
 }
 
-/// Applies `plan` to the devices of `observation`. Afterwards `observation` contains the state that
-/// the devices acknowledged, and `acknowledged` their tables.
+/// Applies `plan` to the devices of `observation`, unless `control` ends it early. Afterwards
+/// `observation` contains the state that the devices acknowledged, and `acknowledged` their tables.
 pub async fn apply(
     client: &SmpClient,
     observation: &mut Observation,
     plan: &Verified,
     acknowledged: &mut Acknowledged,
-    options: &Options,
+    (options, mut control): (&Options, ApplyControl<'_>),
 ) -> ApplyReport {
     let (start, m_key) = (Instant::now(), options.m_key);
     let mut report = ApplyReport::default();
@@ -59,8 +58,7 @@ pub async fn apply(
                 ..delta(observation, plan.plan(), acknowledged, m_key)
             };
             let failed = report.failed.len();
-            let mut run = PhaseRun {
-                client,
+            let answers = Answers {
                 start,
                 report: &mut report,
                 before: acknowledged.failures(),
@@ -68,11 +66,12 @@ pub async fn apply(
                 changes: Changes::default(),
                 ignore_sl_to_vl_errors: options.suppress_sl2vl_mad_status_errors,
             };
+            let mut run = PhaseRun { client, answers, control: &mut control };
             let sent = match &mut progress {
                 Some(progress) => run.ordered_phase(phase, delta, progress).await,
                 None => run.phase(phase, delta).await,
             };
-            let changes = run.changes;
+            let changes = run.answers.changes;
             update_observation(observation, changes);
             sets += sent;
             // A Set that failed would fail again.
@@ -82,6 +81,7 @@ pub async fn apply(
         }
         report.sent[phase as usize] = (sets, phase_start.elapsed());
     }
+    report.stop = control.into_stop();
     let ports = refused_ports::read(client, &observation.fabric, &report.failed, m_key).await;
     update_observation(observation, Changes { ports, ..Changes::default() });
     report.conclude(&observation.fabric, plan.plan(), &mut failures);
@@ -90,13 +90,18 @@ pub async fn apply(
         let delta = delta(observation, plan.plan(), acknowledged, m_key);
         transition.forced = progress.dispatch.forced();
         transition.withheld = progress.withheld(&delta, &mut left);
+        if report.stop.is_some() {
+            progress.unsent(&delta, &mut left);
+        }
     }
     drop(progress);
     report.committed_routes = steps.map(Steps::into_committed_routes).unwrap_or_default();
     record(acknowledged, observation, plan.plan(), left);
     let (fabric, now) = (&observation.fabric, Instant::now());
-    let new = failures.to_record(&report.delayed);
-    acknowledged.failures_mut().replace(fabric, plan.plan(), &new, now);
+    if report.stop.is_none() {
+        let new = failures.to_record(&report.delayed);
+        acknowledged.failures_mut().replace(fabric, plan.plan(), &new, now);
+    }
     report
 }
 
@@ -106,7 +111,7 @@ pub async fn apply_groups(
     observation: &mut Observation,
     plan: &Verified,
     acknowledged: &mut Acknowledged,
-    options: &Options,
+    (options, mut control): (&Options, ApplyControl<'_>),
 ) -> ApplyReport {
     let start = Instant::now();
     let mut report = ApplyReport::default();
@@ -115,8 +120,7 @@ pub async fn apply_groups(
     report.transition = Some(order_report(&steps, start));
     let mut progress = Progress::new(&steps);
     let mut failures = PassFailures::new(&observation.fabric);
-    let mut run = PhaseRun {
-        client,
+    let answers = Answers {
         start,
         report: &mut report,
         before: acknowledged.failures(),
@@ -124,15 +128,20 @@ pub async fn apply_groups(
         changes: Changes::default(),
         ignore_sl_to_vl_errors: false,
     };
+    let mut run = PhaseRun { client, answers, control: &mut control };
     let sets = run.send_steps(delta, &mut progress, std::iter::empty()).await;
     // Branches over links that are not up wait for the reconfiguration that activates them.
-    let changes = run.changes;
+    let changes = run.answers.changes;
+    report.stop = control.into_stop();
     report.sent[Phase::Tables as usize] = (sets, start.elapsed());
     report.conclude(&observation.fabric, plan.plan(), &mut failures);
     let mut left = report.unapplied();
     if let Some(transition) = &mut report.transition {
         transition.forced = progress.dispatch.forced();
         transition.withheld = progress.withheld(&delta, &mut left);
+        if report.stop.is_some() {
+            progress.unsent(&delta, &mut left);
+        }
     }
     let sets: Vec<SetId> = steps.iter().filter_map(|step| step.set).collect();
     let arrived = sets.into_iter().filter(|set| progress.is_complete(set));
@@ -196,8 +205,14 @@ fn record(
     }
 }
 
-struct PhaseRun<'a> {
-    client: &'a SmpClient,
+struct PhaseRun<'r, 'c> {
+    client: &'r SmpClient,
+    answers: Answers<'r>,
+    control: &'r mut ApplyControl<'c>,
+}
+
+/// Records the answers to Sets.
+struct Answers<'a> {
     start: Instant,
     report: &'a mut ApplyReport,
     /// The failures of earlier reconfigurations.
@@ -208,7 +223,7 @@ struct PhaseRun<'a> {
     ignore_sl_to_vl_errors: bool,
 }
 
-impl PhaseRun<'_> {
+impl PhaseRun<'_, '_> {
     /// Sends the Sets of a phase in any order.
     async fn phase(&mut self, phase: Phase, delta: Delta<'_>) -> usize {
         let fabric = delta.fabric;
@@ -259,24 +274,26 @@ impl PhaseRun<'_> {
     }
 
     async fn send(&mut self, fabric: &Fabric, changes: impl Iterator<Item = SetRequest>) -> usize {
-        let mut changes = changes.fuse();
-        let mut batch = Tagged::new(self.client);
+        let (mut changes, answers) = (changes.fuse(), &mut self.answers);
+        let mut sender = Sender::new(self.client, self.control);
         let mut count = 0;
         loop {
-            while batch.outstanding() < MAX_OUTSTANDING_SETS
+            while sender.has_room()
                 && let Some((set, request)) = changes.next()
             {
-                if self.failures.admits(fabric, self.before, set, &request.data) {
-                    batch.submit(Sent { set, step: None, data: request.data }, request);
+                if answers.failures.admits(fabric, answers.before, set, &request.data) {
+                    sender.submit(Sent { set, step: None, data: request.data }, request);
                     count += 1;
                 }
             }
-            let Some((sent, answer)) = batch.next().await else { break };
-            if self.answered(fabric, &sent, answer) {
-                let waiting = batch.cancel(|other| other.set.node == sent.set.node);
-                self.failures.unsent.extend(waiting.iter().map(|other| other.set));
+            let Some((sent, answer)) = sender.next().await else { break };
+            if answers.answered(fabric, &sent, answer) {
+                let waiting = sender.cancel(sent.set.node);
+                answers.failures.unsent.extend(waiting.iter().map(|other| other.set));
             }
         }
+        answers.report.abandoned.extend(sender.into_abandoned());
+        answers.report.abandoned.extend(changes.map(|(set, _)| set));
         count
     }
 
@@ -287,11 +304,11 @@ impl PhaseRun<'_> {
         progress: &mut Progress<'_>,
         others: impl Iterator<Item = SetRequest>,
     ) -> usize {
-        let mut others = others.fuse();
-        let mut batch: Tagged<Sent> = Tagged::new(self.client);
+        let (mut others, answers) = (others.fuse(), &mut self.answers);
+        let mut sender = Sender::new(self.client, self.control);
         let mut count = 0;
         loop {
-            while batch.outstanding() < MAX_OUTSTANDING_SETS {
+            while sender.has_room() {
                 let step = progress.dispatch.take();
                 let change = step.and_then(|step| progress.steps.get(step)).and_then(|step| {
                     let set = step.set?;
@@ -300,37 +317,41 @@ impl PhaseRun<'_> {
                     Some((set, delta.request(set, data)))
                 });
                 let Some((set, request)) = change.or_else(|| others.next()) else { break };
-                if self.failures.admits(delta.fabric, self.before, set, &request.data) {
-                    batch.submit(Sent { set, step, data: request.data }, request);
+                if answers.failures.admits(delta.fabric, answers.before, set, &request.data) {
+                    sender.submit(Sent { set, step, data: request.data }, request);
                     count += 1;
                 } else if let Some(index) = step {
                     progress.done(index, false);
                 }
             }
-            let Some((sent, answer)) = batch.next().await else {
-                if progress.dispatch.break_cycle() {
+            let Some((sent, answer)) = sender.next().await else {
+                if !sender.is_stopped() && progress.dispatch.break_cycle() {
                     continue;
                 }
                 break;
             };
             let is_done = answer.is_ok();
-            let is_silent = self.answered(delta.fabric, &sent, answer);
+            let is_silent = answers.answered(delta.fabric, &sent, answer);
             if let Some(index) = sent.step {
                 progress.done(index, is_done);
             }
             if is_silent {
-                let waiting = batch.cancel(|other| other.set.node == sent.set.node);
-                self.failures.unsent.extend(waiting.iter().map(|other| other.set));
+                let waiting = sender.cancel(sent.set.node);
+                answers.failures.unsent.extend(waiting.iter().map(|other| other.set));
                 waiting.iter().filter_map(|other| other.step).for_each(|step| {
                     progress.done(step, false);
                 });
             }
         }
+        answers.report.abandoned.extend(sender.into_abandoned());
+        answers.report.abandoned.extend(others.map(|(set, _)| set));
         // A failed intermediate version is irrelevant if the planned version was acknowledged.
-        self.report.failed.retain(|(set, _)| !progress.is_complete(set));
+        answers.report.failed.retain(|(set, _)| !progress.is_complete(set));
         count
     }
+}
 
+impl Answers<'_> {
     /// Records an answer. True if the device acknowledges no Sets, so that those that wait for it must
     /// be cancelled.
     fn answered(

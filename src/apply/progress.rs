@@ -55,24 +55,37 @@ impl<'a> Progress<'a> {
     pub(super) fn withheld(&self, delta: &Delta<'_>, left: &mut Unapplied) -> usize {
         let steps = self.dispatch.withheld().filter(|step| step.is_last);
         let sets: Vec<SetId> = steps.filter_map(|step| step.set).collect();
-        let is_sure = |set: SetId| {
-            set.attr_id == AttrId::LINEAR_FT
-                && !delta.is_pending(set.node, set.attr_id, set.attr_mod)
-        };
-        for &set in &sets {
-            let held = match self.intermediate.get(&set) {
-                Some(data) => Some(&data[..]),
-                None => delta.held_lft_block(set).filter(|_| is_sure(set)),
-            };
-            match held {
-                Some(held) => {
-                    let mut data = Box::new([LFT_NO_PATH; LFT_BLOCK]);
-                    data[..held.len()].copy_from_slice(held);
-                    left.withheld_blocks.push((set, data));
-                }
-                None => left.failed.push(set),
+        sets.iter().for_each(|&set| self.stays_as_held(set, delta, left));
+        sets.len()
+    }
+
+    /// Records in `left` the Sets that were not sent because programming ended early.
+    pub(super) fn unsent(&self, delta: &Delta<'_>, left: &mut Unapplied) {
+        let known: HashSet<SetId> = left.failed.iter().copied().collect();
+        let withheld: HashSet<SetId> = left.withheld_blocks.iter().map(|(set, _)| *set).collect();
+        let steps = self.steps.iter().filter(|step| step.is_last);
+        for set in steps.filter_map(|step| step.set) {
+            if !self.is_complete(&set) && !known.contains(&set) && !withheld.contains(&set) {
+                self.stays_as_held(set, delta, left);
             }
         }
-        sets.len()
+    }
+
+    /// Records that a device keeps a table as it holds it.
+    fn stays_as_held(&self, set: SetId, delta: &Delta<'_>, left: &mut Unapplied) {
+        let is_sure = set.attr_id == AttrId::LINEAR_FT
+            && !delta.is_pending(set.node, set.attr_id, set.attr_mod);
+        let held = match self.intermediate.get(&set) {
+            Some(data) => Some(&data[..]),
+            None => delta.held_lft_block(set).filter(|_| is_sure),
+        };
+        match held {
+            Some(held) => {
+                let mut data = Box::new([LFT_NO_PATH; LFT_BLOCK]);
+                data[..held.len()].copy_from_slice(held);
+                left.withheld_blocks.push((set, data));
+            }
+            None => left.failed.push(set),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The result of applying a plan.
 
+use super::control::Stop;
 use super::pass::PassFailures;
 use super::phases::{PHASES, Phase};
 use super::progress::Unapplied;
@@ -38,6 +39,10 @@ pub struct ApplyReport {
     pub transition: Option<TransitionReport>,
     /// The committed routes of the ordered transition.
     pub committed_routes: CommittedRoutes,
+    /// Why programming ended before all Sets were sent; `None` if it did not.
+    pub stop: Option<Stop>,
+    /// Sets that were not sent, or have no answer, because programming ended early.
+    pub abandoned: Vec<SetId>,
 }
 
 /// Statistics of an ordered transition.
@@ -82,7 +87,8 @@ impl ApplyReport {
     /// The Sets whose planned version was not acknowledged.
     pub(super) fn unapplied(&self) -> Unapplied {
         let failed = self.failed.iter().chain(&self.tolerated).map(|(set, _)| *set);
-        let failed = failed.chain(self.unsent.iter().chain(&self.delayed).copied());
+        let unsent = self.unsent.iter().chain(&self.delayed).chain(&self.abandoned);
+        let failed = failed.chain(unsent.copied());
         Unapplied { failed: failed.collect(), withheld_blocks: Vec::new() }
     }
 

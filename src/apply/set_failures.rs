@@ -223,7 +223,8 @@ fn is_same(attr_id: u16, one: &[u8; 64], two: &[u8; 64]) -> bool {
             links::settable(&one) == links::settable(&two) && request(&one) == request(&two)
         }
         AttrId::SWITCH_INFO => {
-            let [one, two] = [one, two].map(|data| super::delta::settled(SwitchInfo::read(data)));
+            let [one, two] =
+                [one, two].map(|data| super::switch_info::settled(SwitchInfo::read(data)));
             one == two
         }
         _ => one == two,

@@ -7,6 +7,7 @@ use crate::daemon::sa_server::db_file::{self, SaDbFile};
 use crate::daemon::sa_server::table_workers::TableWorkers;
 use crate::daemon::sa_server::{Inboxes, SaServer};
 use crate::daemon::sm_loop::context::{Configuration, ManagerContext, ReloadFn};
+use crate::daemon::sm_loop::event_queue::EventQueue;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::manager::{Exit, Manager, limits};
 use crate::daemon::sm_loop::partitions::permanent_groups;
@@ -176,7 +177,6 @@ impl Daemon {
         let sa_task = runtime.spawn(server.serve(inboxes));
         let context = ManagerContext {
             client: self.client,
-            events: inbox,
             sm_status: self.sm_status,
             subnet: self.subnet,
             refused: self.refused,
@@ -186,7 +186,7 @@ impl Daemon {
         };
         let configuration =
             Configuration { options: self.setup.options, partitions: self.setup.partitions };
-        let manager = Manager::new(context, configuration, self.setup.once);
+        let manager = Manager::new(context, EventQueue::new(inbox), configuration, self.setup.once);
         let exit = manager.run(shutdown).await;
         if let Err(panic) = sa_task.await {
             warn!("the SA server failed: {panic}");

@@ -1,61 +1,27 @@
 //! The queries of a sweep and the handling of their answers. The heavy and the focused sweep share them and
-//! differ only in the first queries.
+//! differ only in the first queries and in what they wait for.
+//!
+//! No query waits for the timeout of another one. The state of a neighbour's port is the evidence: if it is
+//! Down, whatever is behind it alone is gone, and queries across it are put off until other routes
+//! are known. A query that stalls is no evidence but a suspicion: the ports along its route are queried, it
+//! is sent once more, and if it stalls again, other queries take routes around the silent device. See
+//! `evidence` for the rules.
 
-use super::discovery_state::{DiscoveryState, NodeMatch};
+use super::discovery_state::{DiscoveryState, NodeMatch, Reach};
+use super::evidence::Evidence;
+use super::node_info::node_info_problem;
+use super::query::{Query, QueryKey};
 use crate::fabric::DiscoveryFault;
 use crate::ids::{Guid, PortNum};
 use crate::transport::client::SmpClient;
-use crate::transport::tagged::Tagged;
+use crate::transport::tagged::{Tagged, TaggedEvent};
 use crate::transport::transactions::{SmpError, SmpReply, SmpRequest};
 use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
 use crate::wire::attr::{
-    AttrId, CapMask, NodeDescription, NodeInfo, NodeKind, PortInfo, SmInfo, SwitchInfo,
+    AttrId, CapMask, NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SmInfo, SwitchInfo,
 };
 use crate::wire::smp::{DirectedRoute, SmpRoute};
-
-/// A query in flight.
-#[derive(Clone, Copy, Debug)]
-enum Query {
-    /// NodeInfo of the node at the end of a route, which leaves from a port of a known node; `None` stands for
-    /// the local node.
-    Node {
-        from: Option<(usize, PortNum)>,
-        route: DirectedRoute,
-    },
-    Description {
-        node: usize,
-    },
-    Switch {
-        node: usize,
-    },
-    Port {
-        node: usize,
-        port: PortNum,
-    },
-    Pkeys {
-        node: usize,
-        port: PortNum,
-        block: u16,
-    },
-    Manager {
-        node: usize,
-        port: PortNum,
-    },
-}
-
-impl Query {
-    /// The last known node on the route of the query; `None` for the query to the local node.
-    fn node(self) -> Option<usize> {
-        match self {
-            Self::Node { from, .. } => from.map(|(node, _)| node),
-            Self::Description { node }
-            | Self::Switch { node }
-            | Self::Port { node, .. }
-            | Self::Pkeys { node, .. }
-            | Self::Manager { node, .. } => Some(node),
-        }
-    }
-}
+use std::collections::{HashMap, HashSet};
 
 /// A sweep in progress.
 pub(super) struct DiscoveryQueries {
@@ -65,13 +31,17 @@ pub(super) struct DiscoveryQueries {
     pub managers: Vec<((usize, PortNum), SmInfo)>,
     /// Switches with PortStateChange set.
     pub changed_switches: Vec<Guid>,
-    /// Queries without an answer in the first round, which [`Self::retry`] repeats once.
-    deferred: Vec<Query>,
-    is_retry: bool,
-    /// A lost cable was found, and queries across it are not deferred yet.
-    is_cut: bool,
-    /// Failure of the query to the local node.
-    pub local_failure: Option<SmpError>,
+    evidence: Evidence,
+    /// Switches of which all ports were queried.
+    read_switches: HashSet<usize>,
+    /// Ends of cables that were found in this sweep.
+    reconnected: HashSet<(usize, PortNum)>,
+    /// Number of nodes known from the last snapshot.
+    known_before: usize,
+    /// A cable was lost or a device fell silent, so that queries may need other routes.
+    needs_routes: bool,
+    /// Failed queries, with the reason of the last failure.
+    failures: HashMap<QueryKey, SmpError>,
 }
 
 impl DiscoveryQueries {
@@ -79,62 +49,161 @@ impl DiscoveryQueries {
         Self {
             batch: Tagged::new(client),
             m_key,
+            known_before: state.entries().len(),
             state,
             managers: Vec::new(),
             changed_switches: Vec::new(),
-            deferred: Vec::new(),
-            is_retry: false,
-            is_cut: false,
-            local_failure: None,
+            evidence: Evidence::default(),
+            read_switches: HashSet::new(),
+            reconnected: HashSet::new(),
+            needs_routes: false,
+            failures: HashMap::new(),
         }
     }
 
-    /// Runs until all queries, including those that answers cause, are complete.
+    /// Runs until all queries, including those that answers cause, are complete or stalled.
     pub(super) async fn run(&mut self) {
-        while let Some((query, answer)) = self.batch.next().await {
-            match answer {
-                Ok(reply) => self.answered(query, &reply),
-                Err(error) => self.unanswered(query, &error),
-            }
+        while self.batch.is_waiting() {
+            let Some(event) = self.batch.next_event().await else { break };
+            self.handle(event);
         }
     }
 
-    /// [`Self::run`] where routes may cross lost cables. As soon as a cable is known to be lost, queries across
-    /// it are deferred until [`Self::retry`]: waiting for their timeout would take a hundred times as long
-    /// as all others together.
-    pub(super) async fn run_deferring_cut_routes(&mut self) {
-        while let Some((query, answer)) = self.batch.next().await {
-            match answer {
-                Ok(reply) => self.answered(query, &reply),
-                Err(error) => self.unanswered(query, &error),
-            }
-            if std::mem::take(&mut self.is_cut) {
-                let state = &self.state;
-                let is_lost = |query: &Query| {
-                    let node = query.node();
-                    node.is_some_and(|node| !state.is_intact(&state.entries()[node].route))
-                };
-                self.deferred.extend(self.batch.cancel(is_lost));
-            }
+    /// Runs until all queries are complete, stalled ones included.
+    pub(super) async fn run_to_the_end(&mut self) {
+        while let Some(event) = self.batch.next_event().await {
+            self.handle(event);
         }
     }
 
-    /// Repeats the unanswered queries on the routes that are known now. Those that fail again become faults of
-    /// the snapshot.
-    pub(super) async fn retry(&mut self) {
-        self.is_retry = true;
-        for query in std::mem::take(&mut self.deferred) {
-            match query {
-                Query::Node { from, .. } => self.query_node(from),
-                other => self.submit(other),
+    fn handle(&mut self, event: TaggedEvent<Query>) {
+        match event {
+            TaggedEvent::Result(query, Ok(reply)) => {
+                self.evidence.answered(query);
+                self.answered(query, &reply);
+            }
+            TaggedEvent::Result(query, Err(error)) => self.unanswered(query, error),
+            TaggedEvent::Stalled(query) => self.stalled(query),
+        }
+        // Answers at hand may tell of more lost cables.
+        if self.needs_routes && !self.batch.has_result() {
+            self.needs_routes = false;
+            self.take_other_routes();
+        }
+    }
+
+    /// Repeats the queries that failed, stalled or were put off, each once, on the routes that are known
+    /// now. Queries to lost nodes are dropped.
+    ///
+    /// With `patient`, silent devices are queried again on the same route as well.
+    pub(super) async fn retry(&mut self, patient: bool) {
+        let reach = self.state.reroute_avoiding(self.evidence.doubtful());
+        for query in self.evidence.unanswered() {
+            let reach = query.node().map_or(Reach::Clear, |node| reach[node]);
+            let is_hopeful = patient || (reach == Reach::Clear && !self.evidence.is_silent(query));
+            if reach == Reach::None {
+                self.evidence.drop(query);
+            } else if is_hopeful && self.evidence.may_repeat(query) {
+                self.repeat(query);
             }
         }
         self.run().await;
     }
 
-    /// Drops the deferred queries to lost nodes.
-    pub(super) fn drop_queries_to(&mut self, is_lost: impl Fn(usize) -> bool) {
-        self.deferred.retain(|query| !query.node().is_some_and(&is_lost));
+    /// True if a query has no answer yet.
+    pub(super) fn is_unresolved(&self) -> bool {
+        self.evidence.has_unanswered()
+    }
+
+    /// Records the queries without an answer as faults of the snapshot; of a silent device, one.
+    pub(super) fn record_faults(&mut self) {
+        let mut silent = HashSet::new();
+        for query in self.evidence.unanswered() {
+            let is_silent = self.evidence.is_silent(query) && !matches!(query, Query::Node { .. });
+            if !is_silent || silent.insert(query.node()) {
+                let error = self.failures.remove(&query.key()).unwrap_or(SmpError::Unanswered);
+                self.record_fault(query, &error);
+            }
+        }
+    }
+
+    /// Cancels the queries whose routes cross lost cables or silent devices, and sends those again that have
+    /// another route.
+    fn take_other_routes(&mut self) {
+        let (state, doubtful) = (&self.state, self.evidence.doubtful());
+        let is_cut = |query: &Query| {
+            let node = query.node();
+            node.is_some_and(|node| !state.is_open(&state.entries()[node].route, doubtful))
+        };
+        let cut = self.batch.cancel(is_cut);
+        let reach = self.state.reroute_avoiding(self.evidence.doubtful());
+        for query in cut {
+            match query.node().map(|node| reach[node]) {
+                Some(Reach::Clear) => self.repeat(query),
+                _ => self.evidence.put_off(query),
+            }
+        }
+    }
+
+    fn repeat(&mut self, query: Query) {
+        match query {
+            Query::Node { from, .. } => self.query_node(from),
+            other => self.submit(other),
+        }
+    }
+
+    /// Handles a query that is unanswered while others are answered: the ports along its route are queried,
+    /// and the query is sent once more, since the MAD may be lost by chance.
+    fn stalled(&mut self, query: Query) {
+        let Some(node) = query.node() else { return };
+        if let Query::Node { from: Some((node, port)), .. } = query {
+            self.probe(node, port);
+        }
+        self.probe_route(node);
+        if !matches!(query, Query::Node { .. }) {
+            let waiting = self.batch.cancel_queued(|other| other.node() == Some(node));
+            waiting.into_iter().for_each(|other| self.evidence.put_off(other));
+        }
+        if self.evidence.stalled_first(query) {
+            self.repeat(query);
+        } else {
+            self.needs_routes |= self.evidence.stalled_again(query);
+        }
+    }
+
+    /// Queries the ports by which the route to a node leaves the nodes on the way. A port that is Down tells
+    /// that what is behind it is cut off.
+    pub(super) fn probe_route(&mut self, node: usize) {
+        let route = self.route(node);
+        for (hop, exit) in self.state.hops(&route) {
+            self.probe(hop, exit);
+        }
+    }
+
+    /// Queries a port, once for each sweep.
+    fn probe(&mut self, node: usize, port: PortNum) {
+        if self.evidence.may_probe(node, port) {
+            self.submit(Query::Port { node, port });
+        }
+    }
+
+    /// Handles the loss of the cable to a port of `node`, which may be lost as a whole: queries the port, and
+    /// the ports of all neighbours that face a switch.
+    fn lost_cable(&mut self, node: usize, far_port: PortNum) {
+        self.needs_routes = true;
+        let entry = &self.state.entries()[node];
+        if !entry.is_switch() {
+            return;
+        }
+        self.evidence.lost_cable(node);
+        self.probe(node, far_port);
+        let entry = &self.state.entries()[node];
+        let peers: Vec<_> = entry.ports.iter().filter_map(|slot| slot.peer).collect();
+        for (peer, port) in peers {
+            if self.state.entries()[peer].is_switch() {
+                self.probe(peer, port);
+            }
+        }
     }
 
     fn submit(&mut self, query: Query) {
@@ -188,11 +257,24 @@ impl DiscoveryQueries {
         }
     }
 
+    /// Queries a switch, its description and all its ports.
+    pub(super) fn query_suspect(&mut self, node: usize) {
+        self.submit(Query::Description { node });
+        self.query_switch(node);
+    }
+
     /// Queries a switch and all its ports.
     pub(super) fn query_switch(&mut self, node: usize) {
         self.submit(Query::Switch { node });
-        for port in 0..self.state.entries()[node].ports.len() {
-            self.submit(Query::Port { node, port: PortNum(port as u8) });
+        self.query_ports(node);
+    }
+
+    /// Queries all ports of a switch, once for each sweep.
+    fn query_ports(&mut self, node: usize) {
+        if self.read_switches.insert(node) {
+            for port in 0..self.state.entries()[node].ports.len() {
+                self.submit(Query::Port { node, port: PortNum(port as u8) });
+            }
         }
     }
 
@@ -242,6 +324,8 @@ impl DiscoveryQueries {
                 let guid = entry.info.node_guid();
                 if info.port_state_change() && !self.changed_switches.contains(&guid) {
                     self.changed_switches.push(guid);
+                    // The bit is cleared after the sweep, so all ports must be read in it.
+                    self.query_ports(node);
                 }
             }
             Query::Port { node, port } => self.port_answered(node, port, &reply.data),
@@ -274,11 +358,17 @@ impl DiscoveryQueries {
         let port = info.local_port();
         match from {
             None => self.state.local = Some((node, port)),
-            Some(from) if !self.state.connect(from, (node, port)) => {
-                self.cable_conflict(node, &info, route);
-                return;
+            Some(from) => {
+                let was_connected = self.state.peer(from) == Some((node, port));
+                if !self.state.connect(from, (node, port)) {
+                    self.cable_conflict(node, &info, route);
+                    return;
+                }
+                if !was_connected {
+                    self.reconnected.extend([from, (node, port)]);
+                    self.query_reconnected(met, port);
+                }
             }
-            Some(_) => {}
         }
         let is_switch = info.kind() == NodeKind::Switch;
         if let NodeMatch::NewNode(_) = met {
@@ -289,6 +379,26 @@ impl DiscoveryQueries {
         }
         if !is_switch && met != NodeMatch::Known(node) {
             self.query_port(node, port);
+        }
+    }
+
+    /// Reads again what a node of the last snapshot may have lost while a cable to it was down.
+    fn query_reconnected(&mut self, met: NodeMatch, port: PortNum) {
+        let NodeMatch::Known(node) = met else { return };
+        if node >= self.known_before {
+            return;
+        }
+        let entry = self.state.entry(node);
+        if !entry.is_switch() {
+            if let Some(slot) = entry.slot(port) {
+                slot.pkeys.clear();
+            }
+            self.query_port(node, port);
+        } else if self.read_switches.contains(&node) {
+            self.query_port(node, port);
+        } else {
+            // A switch that restarted may have no PortStateChange and no tables.
+            self.query_suspect(node);
         }
     }
 
@@ -303,8 +413,13 @@ impl DiscoveryQueries {
         let entry = self.state.entry(node);
         let is_switch = entry.is_switch();
         let Some(slot) = entry.slot(port) else { return };
+        let was_up = slot.info.is_some_and(|last| last.port_state() >= PortState::Armed);
         slot.info = Some(info);
         let here = (node, port);
+        if was_up && info.port_state() == PortState::Init && !self.reconnected.contains(&here) {
+            // The link was down meanwhile, so another device may be at its far end.
+            self.state.disconnect(here);
+        }
         let is_local = self.state.local == Some(here);
         let runs_manager = info.has(CapMask::IS_SM) && (!is_switch || port == PortNum::ZERO);
         if runs_manager && !is_local {
@@ -313,22 +428,28 @@ impl DiscoveryQueries {
         let has_trained_link = DiscoveryState::has_trained_link(&info) && port != PortNum::ZERO;
         let peer = self.state.entries()[node].ports[port.index()].peer;
         if !has_trained_link && (is_switch || is_local) {
-            self.is_cut |= self.state.disconnect(here).is_some();
+            if let Some((other, far_port)) = self.state.disconnect(here) {
+                self.lost_cable(other, far_port);
+            }
         } else if has_trained_link && peer.is_none() && (is_switch || is_local) {
             self.query_node(Some(here));
         }
     }
 
-    fn unanswered(&mut self, query: Query, error: &SmpError) {
-        if !self.is_retry {
-            self.deferred.push(query);
-            return;
-        }
+    fn unanswered(&mut self, query: Query, error: SmpError) {
+        self.evidence.put_off(query);
+        self.failures.insert(query.key(), error);
+    }
+
+    /// The failure of the query to the local node.
+    pub(super) fn local_failure(&self) -> Option<SmpError> {
+        let query = self.evidence.unanswered().into_iter().find(|query| query.node().is_none())?;
+        Some(self.failures.get(&query.key()).cloned().unwrap_or(SmpError::Unanswered))
+    }
+
+    fn record_fault(&mut self, query: Query, error: &SmpError) {
         let (attribute, node, port) = match query {
-            Query::Node { from: None, .. } => {
-                self.local_failure = Some(error.clone());
-                return;
-            }
+            Query::Node { from: None, .. } => return,
             Query::Node { from: Some((node, port)), .. } => ("NodeInfo", node, port),
             Query::Description { node } => ("NodeDescription", node, PortNum::ZERO),
             Query::Switch { node } => ("SwitchInfo", node, PortNum::ZERO),
@@ -359,22 +480,5 @@ impl DiscoveryQueries {
         let entry = &self.state.entries()[node];
         let (kind, guid) = (entry.info.kind(), entry.info.node_guid());
         format!("{kind} {guid} \"{}\" port {port}", entry.description)
-    }
-}
-
-/// The reason why a NodeInfo is invalid; `None` if it is valid.
-fn node_info_problem(info: &NodeInfo) -> Option<String> {
-    let (port, ports) = (info.local_port(), info.num_ports());
-    let is_switch = info.kind() == NodeKind::Switch;
-    if let NodeKind::Unknown(code) = info.kind() {
-        Some(format!("node type {code}"))
-    } else if info.node_guid().0 == 0 || info.port_guid().0 == 0 {
-        Some("a GUID of 0".into())
-    } else if ports == 255 || ports == 0 {
-        Some(format!("{ports} ports"))
-    } else if port.0 > ports || (port.0 == 0 && !is_switch) {
-        Some(format!("reached through port {port} of {ports}"))
-    } else {
-        None
     }
 }

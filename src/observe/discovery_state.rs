@@ -9,7 +9,7 @@ use crate::ids::{Guid, PortNum};
 use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SwitchInfo};
 use crate::wire::smp::DirectedRoute;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// A discovered node.
 #[derive(Clone, Debug)]
@@ -63,6 +63,17 @@ pub enum NodeMatch {
     DuplicateGuid,
 }
 
+/// How a node is reached, see [`DiscoveryState::reroute_avoiding`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// No cable leads to it.
+    None,
+    /// Only through nodes to avoid.
+    Doubtful,
+    /// Through none of them.
+    Clear,
+}
+
 /// The state of a discovery.
 #[derive(Clone, Debug, Default)]
 pub struct DiscoveryState {
@@ -76,7 +87,7 @@ pub struct DiscoveryState {
 }
 
 impl DiscoveryState {
-    /// The state that represents `fabric`, without its faults.
+    /// The state that represents `fabric`, with its faults.
     pub fn of(fabric: &Fabric, pkeys: &[Vec<PkeyBlock>]) -> Self {
         let mut state = Self::default();
         for (index, node) in fabric.nodes().iter().enumerate() {
@@ -106,6 +117,7 @@ impl DiscoveryState {
         }
         let local = fabric.port(fabric.local());
         state.local = Some((local.node.index(), local.num));
+        state.faults = fabric.faults().to_vec();
         state
     }
 
@@ -199,6 +211,11 @@ impl DiscoveryState {
         }
     }
 
+    /// The far end of the cable at a port.
+    pub fn peer(&self, end: (usize, PortNum)) -> Option<(usize, PortNum)> {
+        self.entries.get(end.0)?.ports.get(end.1.index())?.peer
+    }
+
     /// Records a cable between two ports. Returns `false` and keeps the older cable if one of the ports
     /// already has another one.
     pub fn connect(&mut self, a: (usize, PortNum), b: (usize, PortNum)) -> bool {
@@ -224,14 +241,29 @@ impl DiscoveryState {
         Some(other)
     }
 
-    /// True if the state has each cable along a route.
-    pub fn is_intact(&self, route: &DirectedRoute) -> bool {
+    /// The nodes along a route and the ports by which the route leaves them, as far as the state has
+    /// the cables; the node at the end is not included.
+    pub fn hops(&self, route: &DirectedRoute) -> Vec<(usize, PortNum)> {
+        let mut hops = Vec::with_capacity(route.len());
+        let mut node = self.local.map(|(node, _)| node);
+        for exit in route.exits() {
+            let Some(here) = node else { break };
+            hops.push((here, exit));
+            let peer = self.entries[here].ports.get(exit.index()).and_then(|slot| slot.peer);
+            node = peer.map(|(next, _)| next);
+        }
+        hops
+    }
+
+    /// True if the state has each cable along a route, and no node on the way is in `avoided`.
+    pub fn is_open(&self, route: &DirectedRoute, avoided: &HashSet<usize>) -> bool {
         let Some((mut node, _)) = self.local else { return false };
-        route.exits().all(|exit| {
+        let last = route.len();
+        route.exits().zip(1..).all(|(exit, hop)| {
             let peer = self.entries[node].ports.get(exit.index()).and_then(|slot| slot.peer);
             peer.is_some_and(|(next, _)| {
                 node = next;
-                true
+                hop == last || !avoided.contains(&next)
             })
         })
     }
@@ -239,31 +271,43 @@ impl DiscoveryState {
     /// Recomputes the routes of all nodes: the shortest along the cables, lower ports first. Packets pass
     /// through switches only, and leave through the local port. Returns the reachable nodes.
     pub fn reroute(&mut self) -> Vec<bool> {
-        let mut reached = vec![false; self.entries.len()];
-        let Some((local, own_port)) = self.local else { return reached };
-        reached[local] = true;
+        let reach = self.reroute_avoiding(&HashSet::new());
+        reach.into_iter().map(|reach| reach != Reach::None).collect()
+    }
+
+    /// [`Self::reroute`] with routes through the nodes of `avoided` only where there are no others.
+    pub fn reroute_avoiding(&mut self, avoided: &HashSet<usize>) -> Vec<Reach> {
+        let mut reach = vec![Reach::None; self.entries.len()];
+        let Some((local, own_port)) = self.local else { return reach };
+        reach[local] = Reach::Clear;
         self.entries[local].route = DirectedRoute::LOCAL;
-        let mut queue = VecDeque::from([local]);
-        while let Some(index) = queue.pop_front() {
+        let (mut queue, mut put_off) = (VecDeque::from([local]), VecDeque::new());
+        let mut now = Reach::Clear;
+        loop {
+            let Some(index) = queue.pop_front() else {
+                let Some(index) = put_off.pop_front() else { return reach };
+                now = Reach::Doubtful;
+                queue.push_back(index);
+                continue;
+            };
             let entry = &self.entries[index];
             let (route, passes) = (entry.route, entry.is_switch());
-            for num in 1..entry.ports.len() {
-                let num = PortNum(num as u8);
+            for num in (1..entry.ports.len()).map(|num| PortNum(num as u8)) {
                 if !passes && (index != local || num != own_port) {
                     continue;
                 }
                 let peer = self.entries[index].ports[num.index()].peer;
                 if let Some((peer, _)) = peer
-                    && !reached[peer]
+                    && reach[peer] == Reach::None
                     && let Some(route) = route.then(num)
                 {
-                    reached[peer] = true;
+                    reach[peer] = now;
                     self.entries[peer].route = route;
-                    queue.push_back(peer);
+                    let is_put_off = now == Reach::Clear && avoided.contains(&peer);
+                    if is_put_off { put_off.push_back(peer) } else { queue.push_back(peer) }
                 }
             }
         }
-        reached
     }
 
     /// The snapshot of all reachable nodes, and the P_Key tables by its port slots; `None` if the local port

@@ -18,18 +18,25 @@ pub async fn sweep(client: &SmpClient, m_key: u64) -> Result<Observation, SweepE
     queries.query_node(None);
     queries.run().await;
     queries.query_pkeys();
-    queries.retry().await;
-    queries.query_pkeys();
     queries.run().await;
+    queries.retry(true).await;
+    queries.query_pkeys();
+    // What is silent until now gets the full timeout, all at the same time.
+    queries.run_to_the_end().await;
+    queries.retry(true).await;
+    queries.query_pkeys();
+    queries.run_to_the_end().await;
+    queries.record_faults();
     conclude(queries)
 }
 
 /// Makes the snapshot from the answers.
 pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepError> {
-    let DiscoveryQueries { state, managers, changed_switches, local_failure, .. } = queries;
-    if let Some(error) = local_failure {
+    if let Some(error) = queries.local_failure() {
         return Err(SweepError::LocalUnresponsive(error.to_string()));
     }
+    let is_unresolved = queries.is_unresolved();
+    let DiscoveryQueries { state, managers, changed_switches, .. } = queries;
     let guids: Vec<_> = state.entries().iter().map(|entry| entry.info.node_guid()).collect();
     let faults = state.faults.clone();
     let Some((fabric, pkeys)) = state.finish() else {
@@ -45,7 +52,7 @@ pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepEr
     let managers: Vec<(PortId, SmInfo)> =
         managers.into_iter().filter_map(|(end, info)| Some((slot(end)?, info))).collect();
     let (fabric, pkeys) = (Arc::new(fabric), Arc::new(pkeys));
-    Ok(Observation { fabric, pkeys, managers, changed_switches })
+    Ok(Observation { fabric, pkeys, managers, changed_switches, is_unresolved })
 }
 
 /// True if the local port has no link. Port 0 of a switch has no cable and is never down.

@@ -1,11 +1,16 @@
-//! The light sweep: one SwitchInfo query per switch, to find PortStateChange bits whose trap was lost, and
-//! one NodeInfo query to each device that did not answer the last sweep, to find out whether it does now.
+//! The light sweep: finds changes whose traps were lost.
+//!
+//! It queries SwitchInfo of each switch for PortStateChange bits, NodeInfo of each device that did not
+//! answer the last sweep or answered it with invalid data, and PortInfo of the local port and of its peer if
+//! that is no switch: two hosts cabled back to back have nobody who sends traps.
 
-use crate::fabric::{DiscoveryFault, Fabric};
+use super::node_info::node_info_problem;
+use crate::fabric::{DiscoveryFault, Fabric, PortId};
 use crate::ids::Guid;
 use crate::transport::client::SmpClient;
-use crate::transport::transactions::SmpRequest;
-use crate::wire::attr::{AttrId, SwitchInfo};
+use crate::transport::tagged::Tagged;
+use crate::transport::transactions::{SmpReply, SmpRequest};
+use crate::wire::attr::{AttrId, NodeInfo, PortInfo, SwitchInfo};
 use crate::wire::smp::{DirectedRoute, SmpRoute};
 
 /// The result of a light sweep.
@@ -15,45 +20,49 @@ pub struct Findings {
     pub changed: Vec<Guid>,
     /// Switches that no longer answer.
     pub lost: Vec<Guid>,
-    /// Routes to devices that did not answer before and do now.
+    /// Routes to devices that did not answer before, or with invalid data, and do now.
     pub recovered: Vec<DirectedRoute>,
+    /// The link of the local port, or a peer that is no switch, is in another state than before.
+    pub local_link_changed: bool,
 }
 
 impl Findings {
     /// True if nothing changed.
     pub fn is_empty(&self) -> bool {
-        self.changed.is_empty() && self.lost.is_empty() && self.recovered.is_empty()
+        *self == Self::default()
     }
 }
 
-/// Queries each switch of `fabric` and each device that a fault of it names as unresponsive.
+/// A query of the sweep.
+#[derive(Clone, Copy)]
+enum Query {
+    Switch(Guid),
+    Failed(DirectedRoute),
+    EndPort(PortId),
+}
+
+/// Queries `fabric` for changes.
 pub async fn sweep(client: &SmpClient, m_key: u64, fabric: &Fabric) -> Findings {
-    let unanswered: Vec<DirectedRoute> =
-        fabric.faults().iter().filter_map(unanswered_route).collect();
-    let mut batch = client.batch();
-    let mut submit = |tag: usize, route, attr_id| {
-        let mut request = SmpRequest::get(SmpRoute::Directed(route), attr_id, 0);
+    let mut batch = Tagged::new(client);
+    for (query, route) in queries(fabric) {
+        let attr_id = match query {
+            Query::Switch(_) => AttrId::SWITCH_INFO,
+            Query::Failed(_) => AttrId::NODE_INFO,
+            Query::EndPort(_) => AttrId::PORT_INFO,
+        };
+        let modifier = match query {
+            Query::EndPort(port) => fabric.port(port).num.0.into(),
+            _ => 0,
+        };
+        let mut request = SmpRequest::get(SmpRoute::Directed(route), attr_id, modifier);
         request.m_key = m_key;
-        batch.submit(tag as u64, request);
-    };
-    let switches = fabric.switches().len();
-    for (tag, &node) in fabric.switches().iter().enumerate() {
-        submit(tag, fabric.node(node).route, AttrId::SWITCH_INFO);
-    }
-    for (tag, &route) in unanswered.iter().enumerate() {
-        submit(switches + tag, route, AttrId::NODE_INFO);
+        batch.submit(query, request);
     }
     let mut findings = Findings::default();
-    while let Some((tag, answer)) = batch.next().await {
-        let tag = tag as usize;
-        let guid = fabric.switches().get(tag).map(|&node| fabric.node(node).guid());
-        match (guid, answer) {
-            (Some(guid), Ok(reply)) if SwitchInfo::read(&reply.data).port_state_change() => {
-                findings.changed.push(guid);
-            }
-            (Some(guid), Err(_)) => findings.lost.push(guid),
-            (None, Ok(_)) => findings.recovered.push(unanswered[tag - switches]),
-            _ => {}
+    while let Some((query, answer)) = batch.next().await {
+        match answer {
+            Ok(reply) => findings.answered(fabric, query, &reply),
+            Err(_) => findings.unanswered(query),
         }
     }
     findings.changed.sort_unstable();
@@ -61,11 +70,59 @@ pub async fn sweep(client: &SmpClient, m_key: u64, fabric: &Fabric) -> Findings 
     findings
 }
 
-fn unanswered_route(fault: &DiscoveryFault) -> Option<DirectedRoute> {
+impl Findings {
+    fn answered(&mut self, fabric: &Fabric, query: Query, reply: &SmpReply) {
+        match query {
+            Query::Switch(guid) if SwitchInfo::read(&reply.data).port_state_change() => {
+                self.changed.push(guid);
+            }
+            Query::Switch(_) => {}
+            Query::Failed(route) if node_info_problem(&NodeInfo::read(&reply.data)).is_none() => {
+                self.recovered.push(route);
+            }
+            Query::Failed(_) => {}
+            Query::EndPort(port) => {
+                let (last, now) = (fabric.port(port).info, PortInfo::read(&reply.data));
+                let is_same = last.is_some_and(|last| {
+                    (last.port_state(), last.lid()) == (now.port_state(), now.lid())
+                });
+                self.local_link_changed |= !is_same;
+            }
+        }
+    }
+
+    fn unanswered(&mut self, query: Query) {
+        match query {
+            Query::Switch(guid) => self.lost.push(guid),
+            Query::Failed(_) => {}
+            Query::EndPort(_) => self.local_link_changed = true,
+        }
+    }
+}
+
+fn queries(fabric: &Fabric) -> impl Iterator<Item = (Query, DirectedRoute)> {
+    let switches = fabric.switches().iter().map(|&node| fabric.node(node));
+    let switches = switches.map(|node| (Query::Switch(node.guid()), node.route));
+    let failed = fabric.faults().iter().filter_map(|fault| failed_route(fabric, fault));
+    let local = fabric.local();
+    let peer = fabric.port(local).peer.filter(|&peer| !fabric.node_of(peer).is_switch());
+    let end_ports = [Some(local), peer].into_iter().flatten();
+    let end_ports = end_ports.map(|port| (Query::EndPort(port), fabric.route_to(port)));
+    let failed = failed.map(|route| (Query::Failed(route), route));
+    switches.chain(failed).chain(end_ports)
+}
+
+/// The route to a device that failed to answer. A device of the snapshot that answered with invalid data is
+/// left to the next heavy sweep.
+fn failed_route(fabric: &Fabric, fault: &DiscoveryFault) -> Option<DirectedRoute> {
     match fault {
         // The device answers; the manager queries the SM again by itself.
         DiscoveryFault::NoAnswer { attribute: "SMInfo", .. } => None,
         DiscoveryFault::NoAnswer { route, .. } => Some(*route),
+        DiscoveryFault::InvalidAnswer { route, .. } => {
+            let is_known = fabric.nodes().iter().any(|node| node.route == *route);
+            (!is_known).then_some(*route)
+        }
         _ => None,
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! * [`discovery_state`]: nodes and cables while they are being collected, and their conversion into a
 //!   [`Fabric`];
+//! * `discovery_queries`: the queries of a sweep, and the order in which evidence is taken; `query`, `evidence`,
+//!   `node_info`: their parts;
 //! * [`heavy`]: the heavy sweep, which queries all devices;
 //! * [`focused`]: the focused sweep after a trap, which queries only changed switches and takes the rest from
-//!   the last snapshot. A heavy sweep follows it, but rerouting does not wait for that;
+//!   the last snapshot. A light sweep confirms it, but rerouting does not wait for that;
 //! * [`light`]: the light sweep, a periodic query to each switch whether anything changed;
 //! * [`backoff`]: growing delays between attempts at devices that fail;
 //! * [`link_health`]: links that flap or report errors; [`quarantine`]: removes them from a snapshot;
@@ -17,12 +19,15 @@
 pub mod backoff;
 mod discovery_queries;
 pub mod discovery_state;
+mod evidence;
 pub mod focused;
 pub mod heavy;
 pub mod light;
 pub mod link_health;
 pub mod local_changes;
+mod node_info;
 pub mod quarantine;
+mod query;
 pub mod traps;
 
 use crate::fabric::{Fabric, PortId};
@@ -42,6 +47,8 @@ pub struct Observation {
     pub managers: Vec<(PortId, SmInfo)>,
     /// GUIDs of switches with PortStateChange set, which apply clears.
     pub changed_switches: Vec<Guid>,
+    /// A focused sweep did not wait for a device that is silent.
+    pub is_unresolved: bool,
 }
 
 /// A failure of the local port, without which there is no sweep.

@@ -38,9 +38,9 @@ pub fn without_links(
         Some((fabric.port_of(node, port.num)?, info))
     });
     let managers = managers.collect();
-    let changed_switches = observation.changed_switches;
+    let Observation { changed_switches, is_unresolved, .. } = observation;
     let (fabric, pkeys) = (Arc::new(fabric), Arc::new(pkeys));
-    (Observation { fabric, pkeys, managers, changed_switches }, removed)
+    (Observation { fabric, pkeys, managers, changed_switches, is_unresolved }, removed)
 }
 
 /// Removes a link. Returns the nodes that are reached without it; `None` if the link stays.

@@ -21,6 +21,7 @@ use super::transactions::{
     BatchId, Results, SmpCounters, SmpError, SmpLimits, SmpRequest, SmpResult, Tag,
 };
 use super::{Address, Agent, MadPort, Outgoing, SendError};
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -72,6 +73,7 @@ impl SmpClient {
             demux: Arc::clone(&self.demux),
             id,
             ready: Results::new(),
+            stalls: VecDeque::new(),
             outstanding: 0,
             timer: None,
         }
@@ -99,6 +101,16 @@ impl SmpClient {
     }
 }
 
+/// An event of an [`SmpBatch`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BatchEvent {
+    /// The result of a request.
+    Result(Tag, SmpResult),
+    /// A request is unanswered while others are answered (see
+    /// [`STALL_TIME`](super::transactions::STALL_TIME)). Its result follows later.
+    Stalled(Tag),
+}
+
 /// Requests whose results are awaited together, in the order of arrival.
 ///
 /// Dropping a batch cancels its queued requests; responses to requests in flight are ignored.
@@ -107,6 +119,8 @@ pub struct SmpBatch {
     id: BatchId,
     /// Results taken from the transactions but not returned yet.
     ready: Results,
+    /// Stalls taken from the transactions but not returned yet.
+    stalls: VecDeque<Tag>,
     outstanding: usize,
     /// Runs while waiting, in case the port loses a response.
     timer: Option<Pin<Box<Sleep>>>,
@@ -129,6 +143,13 @@ impl SmpBatch {
         cancelled
     }
 
+    /// Cancels queued requests; those in flight stay. Returns the tags of cancelled requests.
+    pub fn cancel_queued(&mut self, is_cancelled: impl Fn(Tag) -> bool) -> Vec<Tag> {
+        let cancelled = self.demux.transactions().cancel_queued(self.id, is_cancelled);
+        self.outstanding -= cancelled.len();
+        cancelled
+    }
+
     /// Number of requests whose result has not been returned.
     pub fn outstanding(&self) -> usize {
         self.outstanding
@@ -136,34 +157,43 @@ impl SmpBatch {
 
     /// Waits for the next result; `None` if no request is outstanding. Cancel safe.
     pub async fn next(&mut self) -> Option<(Tag, SmpResult)> {
+        loop {
+            if let BatchEvent::Result(tag, result) = self.next_event().await? {
+                return Some((tag, result));
+            }
+        }
+    }
+
+    /// Waits for the next result or stall; `None` if no request is outstanding. Cancel safe.
+    pub async fn next_event(&mut self) -> Option<BatchEvent> {
         if self.outstanding == 0 {
             return None;
         }
-        if self.ready.is_empty() {
-            poll_fn(|context| self.poll_results(context)).await;
+        if self.ready.is_empty() && self.stalls.is_empty() {
+            poll_fn(|context| self.poll_events(context)).await;
         }
-        let result = self.ready.pop_front()?;
-        self.outstanding -= 1;
-        Some(result)
+        // Results first: a request that stalled and is answered by now is no suspicion.
+        if let Some((tag, result)) = self.ready.pop_front() {
+            self.outstanding -= 1;
+            self.stalls.retain(|&stalled| stalled != tag);
+            return Some(BatchEvent::Result(tag, result));
+        }
+        self.stalls.pop_front().map(BatchEvent::Stalled)
     }
 
-    /// The next result, if it has arrived.
-    pub fn try_next(&mut self) -> Option<(Tag, SmpResult)> {
-        if self.ready.is_empty() {
-            self.demux.transactions().take_results(self.id, &mut self.ready);
-        }
-        let result = self.ready.pop_front()?;
-        self.outstanding -= 1;
-        Some(result)
+    /// True if a result is at hand, so that [`Self::next_event`] returns at once.
+    pub fn has_result(&self) -> bool {
+        !self.ready.is_empty()
     }
 
-    /// Moves results to `self.ready`. Ready if there are any.
-    fn poll_results(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    /// Moves events to `self`. Ready if there are any.
+    fn poll_events(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             {
                 let mut transactions = self.demux.transactions();
                 transactions.take_results(self.id, &mut self.ready);
-                if !self.ready.is_empty() {
+                self.stalls.extend(transactions.take_stalls(self.id));
+                if !self.ready.is_empty() || !self.stalls.is_empty() {
                     return Poll::Ready(());
                 }
                 transactions.set_waker(self.id, context.waker());
@@ -175,18 +205,16 @@ impl SmpBatch {
         }
     }
 
-    /// Ready when a request may have expired. The timer is not adjusted while responses arrive: it may
-    /// fire early but never late, because later requests have later deadlines.
+    /// Ready when a request may have stalled or expired. The timer may fire early but never late.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(check) = self.demux.transactions().next_check() else { return Poll::Pending };
         let timer = match &mut self.timer {
             Some(timer) if !timer.is_elapsed() => timer,
-            elapsed => {
-                let Some(deadline) = self.demux.transactions().next_deadline() else {
-                    return Poll::Pending;
-                };
-                elapsed.insert(Box::pin(sleep_until(deadline)))
-            }
+            elapsed => elapsed.insert(Box::pin(sleep_until(check))),
         };
+        if timer.deadline() > check {
+            timer.as_mut().reset(check);
+        }
         timer.as_mut().poll(context)
     }
 }

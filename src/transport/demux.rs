@@ -11,7 +11,7 @@
 //! **Rule for ports:** `deliver` may call [`MadPort::post`]; therefore `post` must not call the
 //! sink before it returns. No lock is held while a MAD is posted.
 
-use super::transactions::{SmpError, SmpLimits, Transactions, Transmit};
+use super::transactions::{SmpError, SmpLimits, TimeoutEffect, Transactions, Transmit};
 use super::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, SendError};
 use crate::wire::mad::{low_tid_of, method_of};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -181,15 +181,19 @@ impl MadDemux {
     fn complete_transaction(&self, delivery: &Delivery<'_>) {
         let transmit = {
             let mut transactions = self.transactions();
-            let known = match delivery.outcome {
-                Outcome::Arrived => transactions.answered(delivery.mad),
-                Outcome::Unanswered => transactions.unanswered(delivery.mad),
+            let effect = match delivery.outcome {
+                Outcome::Unanswered => transactions.timed_out(delivery.mad),
+                Outcome::Arrived if transactions.answered(delivery.mad) => TimeoutEffect::Complete,
+                Outcome::Arrived => TimeoutEffect::Unmatched,
             };
-            if !known {
-                self.stray_responses.fetch_add(1, Ordering::Relaxed);
-                return;
+            match effect {
+                TimeoutEffect::Unmatched => {
+                    self.stray_responses.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
+                TimeoutEffect::Retransmit(transmit) => Some(transmit),
+                TimeoutEffect::Complete => transactions.transmit(Instant::now()),
             }
-            transactions.transmit(Instant::now())
         };
         if let Some(transmit) = transmit {
             self.send(&transmit);
@@ -270,12 +274,12 @@ impl MadDemux {
 }
 
 fn post(port: &dyn MadPort, transmit: &Transmit) -> Result<(), SendError> {
-    let Transmit { tid, request, timeout, retries } = transmit;
+    let Transmit { tid, request, timeout } = transmit;
     port.post(&Outgoing {
         agent: request.agent(),
         to: Address::smi(request.lid()),
         timeout: Some(*timeout),
-        retries: *retries,
+        retries: 0,
         mad: &request.to_mad(*tid).0,
     })
 }

@@ -13,8 +13,10 @@
 
 pub mod client;
 pub mod demux;
+mod in_flight;
 pub mod lossy;
 pub mod recorded;
+mod smp_counters;
 mod smp_request;
 pub mod sysfs;
 pub mod tagged;

@@ -2,11 +2,13 @@
 
 mod inline_responder;
 
-use super::client::SmpClient;
+use super::client::{BatchEvent, SmpClient};
 use super::demux::{MadDemux, Unsolicited};
 use super::lossy::{LossModel, LossyPort};
 use super::recorded::{RecordedPort, RecordedSink, Recorder};
-use super::transactions::{SmpError, SmpLimits, SmpReply, SmpRequest, UNLIMITED_WINDOW};
+use super::transactions::{
+    SOLE_STALL_TIME, STALL_TIME, SmpError, SmpLimits, SmpReply, SmpRequest, UNLIMITED_WINDOW,
+};
 use super::*;
 use crate::wire::mad::{Mad, Method};
 use crate::wire::smp::{DirectedRoute, SmpRoute};
@@ -62,7 +64,8 @@ struct Bench {
 fn bench(window: usize) -> Bench {
     let port = FakePort::new();
     let (demux, unsolicited) = MadDemux::new(2);
-    let limits = SmpLimits { window, timeout: Duration::from_millis(100), retries: 2 };
+    let limits =
+        SmpLimits { window, timeout: Duration::from_millis(100), retries: TRANSMISSIONS - 1 };
     let client = SmpClient::new(Arc::clone(&port) as Arc<dyn MadPort>, &demux, limits);
     Bench { port, demux, unsolicited, client }
 }
@@ -77,6 +80,15 @@ impl Bench {
         });
     }
 
+    /// Reports a timeout for each transmission of the only request in flight.
+    fn time_out_all_transmissions(&self) {
+        for _ in 0..TRANSMISSIONS {
+            let sent = self.port.take();
+            assert_eq!(sent.len(), 1, "one transmission at a time");
+            self.deliver(Outcome::Unanswered, &sent[0]);
+        }
+    }
+
     fn answer(&self, request: &Mad, change: impl FnOnce(&mut Mad)) {
         let mut answer = *request;
         let mut header = answer.header();
@@ -89,6 +101,9 @@ impl Bench {
         self.deliver(Outcome::Arrived, &answer);
     }
 }
+
+/// The number of transmissions of a request without an answer.
+const TRANSMISSIONS: u32 = 3;
 
 fn change_header(mad: &mut Mad, change: impl FnOnce(&mut crate::wire::mad::Header)) {
     let mut header = mad.header();
@@ -190,8 +205,9 @@ async fn unanswered_and_unsent_requests_free_their_slot() {
     let bench = bench(1);
     let mut batch = bench.client.batch();
     (0..3).for_each(|tag| batch.submit(tag, request(0)));
-    bench.deliver(Outcome::Unanswered, &bench.port.take()[0]);
+    bench.time_out_all_transmissions();
     assert_eq!(batch.next().await, Some((0, Err(SmpError::Unanswered))));
+    (0..2).for_each(|_| bench.deliver(Outcome::Unanswered, &bench.port.take()[0]));
     *bench.port.is_rejecting.lock().expect("no test panics in here") = true;
     bench.deliver(Outcome::Unanswered, &bench.port.take()[0]);
     assert_eq!(batch.next().await, Some((1, Err(SmpError::Unanswered))));
@@ -215,6 +231,47 @@ async fn requests_lost_by_the_port_expire() {
     assert_eq!(bench.demux.stray_responses(), 1);
     bench.answer(&third[0], |_| {});
     assert!(matches!(batch.next().await, Some((2, Ok(_)))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stalled_request_leaves_the_window_and_may_still_be_answered() {
+    let bench = bench(2);
+    let mut batch = bench.client.batch();
+    (0..4).for_each(|tag| batch.submit(tag, request(tag as u32)));
+    let first = bench.port.take();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    bench.answer(&first[1], |_| {});
+    assert!(matches!(batch.next_event().await, Some(BatchEvent::Result(1, Ok(_)))));
+    let third = bench.port.take();
+    bench.answer(&third[0], |_| {});
+    assert!(matches!(batch.next_event().await, Some(BatchEvent::Result(2, Ok(_)))));
+    let (start, fourth) = (tokio::time::Instant::now(), bench.port.take());
+    assert_eq!(batch.next_event().await, Some(BatchEvent::Stalled(0)));
+    assert!(start.elapsed() <= STALL_TIME, "{:?}", start.elapsed());
+    assert_eq!(batch.next_event().await, Some(BatchEvent::Stalled(3)), "nothing else is answered");
+    assert!(start.elapsed() >= SOLE_STALL_TIME, "{:?}", start.elapsed());
+    batch.submit(4, request(4));
+    batch.submit(5, request(5));
+    assert_eq!(bench.port.take().len(), 2, "the stalled requests have left the window");
+    for (mad, tag) in [(&first[0], 0), (&fourth[0], 3)] {
+        bench.answer(mad, |_| {});
+        bench.demux.wake();
+        let answer = batch.next_event().await;
+        assert!(matches!(&answer, Some(BatchEvent::Result(is, Ok(_))) if *is == tag), "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_request_is_not_transmitted_again() {
+    let bench = bench(2);
+    let mut batch = bench.client.batch();
+    (0..2).for_each(|tag| batch.submit(tag, request(tag as u32)));
+    let sent = bench.port.take();
+    assert_eq!(batch.cancel(|tag| tag == 0), [0]);
+    bench.deliver(Outcome::Unanswered, &sent[0]);
+    assert_eq!(bench.port.take().len(), 0);
+    bench.deliver(Outcome::Unanswered, &sent[1]);
+    assert_eq!(bench.port.take().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,12 +12,21 @@
 //!
 //! Closing a batch cancels its queued requests. Its requests in flight keep their slots, because they
 //! still load the fabric, and their results are discarded.
+//!
+//! Each transmission has its own timeout in the port, and the retransmissions are decided here: a
+//! cancelled Set must not be repeated by the port after a later one has replaced it.
+//!
+//! A request that is unanswered for [`STALL_TIME`] while later ones are answered is **stalled**. It
+//! leaves the window, so that a silent device delays no request to another device, and is reported to
+//! its batch once. It stays in flight: an answer may still arrive.
 
+pub(super) use super::in_flight::BatchId;
+pub use super::in_flight::{SOLE_STALL_TIME, STALL_TIME, Tag};
+pub use super::smp_counters::{AttributeCount, SmpCounters};
 pub use super::smp_request::{SmpError, SmpReply, SmpRequest, SmpResult};
 
-use super::Agent;
-use crate::wire::mad::{Class, Header, Mad, Method, low_tid_of};
-use crate::wire::smp::{DATA_OFFSET, DATA_SIZE};
+use super::in_flight::{InFlight, check_response};
+use crate::wire::mad::{Mad, low_tid_of};
 use std::collections::VecDeque;
 use std::task::Waker;
 use std::time::Duration;
@@ -34,8 +43,9 @@ pub const MAX_WINDOW: usize = 4096;
 /// result before; this bound keeps a loss inside the port from stopping a sweep.
 const COMPLETION_GRACE: Duration = Duration::from_secs(2);
 
-/// Identifies a request in its batch; chosen by the submitter.
-pub type Tag = u64;
+/// Maximum number of stalled requests that do not count towards the window. The bound protects
+/// simulators and devices that lose MADs when several hundred are in flight.
+const MAX_STALLED: usize = 256;
 
 /// Limits of transmissions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,98 +81,32 @@ impl Default for SmpLimits {
     }
 }
 
-/// Number of requests for one attribute.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AttributeCount {
-    pub attr_id: u16,
-    pub gets: u64,
-    pub sets: u64,
-}
-
-/// Counters since the start of the daemon.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct SmpCounters {
-    /// SubnGet requests sent, without retransmissions.
-    pub gets: u64,
-    /// SubnSet requests sent, without retransmissions.
-    pub sets: u64,
-    /// MADs sent that have no response.
-    pub posted: u64,
-    /// Responses with status 0.
-    pub answered: u64,
-    /// Requests without a response.
-    pub unanswered: u64,
-    /// Responses with an error status.
-    pub refused: u64,
-    /// Responses that do not match their request.
-    pub malformed: u64,
-    /// Requests that the port could not send.
-    pub send_errors: u64,
-    /// Responses without a pending request: late ones, or those to another program.
-    pub unmatched: u64,
-    /// Requests by attribute, in the order of first use.
-    pub attributes: Vec<AttributeCount>,
-}
-
-impl SmpCounters {
-    fn sent(&mut self, method: Method, attr_id: u16) {
-        let at = self.attributes.iter().position(|count| count.attr_id == attr_id);
-        let at = at.unwrap_or_else(|| {
-            self.attributes.push(AttributeCount { attr_id, gets: 0, sets: 0 });
-            self.attributes.len() - 1
-        });
-        if method == Method::SET {
-            self.sets += 1;
-            self.attributes[at].sets += 1;
-        } else {
-            self.gets += 1;
-            self.attributes[at].gets += 1;
-        }
-    }
-
-    fn ended(&mut self, result: &SmpResult) {
-        let counter = match result {
-            Ok(_) => &mut self.answered,
-            Err(SmpError::Unanswered) => &mut self.unanswered,
-            Err(SmpError::Status(_)) => &mut self.refused,
-            Err(SmpError::Send(_)) => &mut self.send_errors,
-            Err(SmpError::Malformed(_)) => &mut self.malformed,
-        };
-        *counter += 1;
-    }
-}
-
-/// Index of an open batch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct BatchId(usize);
-
 /// The results of a batch that have not been taken.
 pub(super) type Results = VecDeque<(Tag, SmpResult)>;
 
-/// A request that the port is to send.
+/// A request that the port is to send once.
 #[derive(Debug)]
 pub(super) struct Transmit {
     pub tid: u32,
     pub request: SmpRequest,
     pub timeout: Duration,
-    pub retries: u32,
+}
+
+/// The effect of a timeout in the port.
+#[derive(Debug)]
+pub(super) enum TimeoutEffect {
+    /// No transaction matches.
+    Unmatched,
+    /// The transaction is complete.
+    Complete,
+    /// The request must be sent once more.
+    Retransmit(Transmit),
 }
 
 struct Queued {
     batch: BatchId,
     tag: Tag,
     request: SmpRequest,
-}
-
-/// A request in flight. `batch` is `None` once its batch is closed.
-struct InFlight {
-    batch: Option<BatchId>,
-    tag: Tag,
-    class: u8,
-    method: Method,
-    attr_id: u16,
-    attr_mod: u32,
-    deadline: Instant,
 }
 
 /// A position in the window.
@@ -175,6 +119,8 @@ struct Slot {
 #[derive(Default)]
 struct Batch {
     results: Results,
+    /// Tags of requests that stalled, not taken yet.
+    stalls: Vec<Tag>,
     waker: Option<Waker>,
 }
 
@@ -183,7 +129,14 @@ pub(super) struct Transactions {
     limits: SmpLimits,
     slots: Vec<Slot>,
     free_slots: Vec<u16>,
+    /// Requests in flight that count towards the window.
     in_flight: usize,
+    /// Requests in flight that are stalled.
+    stalled: usize,
+    /// When the latest of the answered requests was sent.
+    latest_answered: Option<Instant>,
+    /// The next check for stalled and late requests.
+    check_at: Option<Instant>,
     queue: VecDeque<Queued>,
     batches: Vec<Option<Batch>>,
     /// Batches with results whose tasks have not been woken.
@@ -199,6 +152,9 @@ impl Transactions {
             slots: Vec::new(),
             free_slots: Vec::new(),
             in_flight: 0,
+            stalled: 0,
+            latest_answered: None,
+            check_at: None,
             queue: VecDeque::new(),
             batches: Vec::new(),
             to_wake: Vec::new(),
@@ -249,10 +205,28 @@ impl Transactions {
             let is_selected =
                 |request: &mut InFlight| request.batch == Some(batch) && is_cancelled(request.tag);
             if let Some(request) = self.slots[at].request.take_if(is_selected) {
-                self.release(at);
+                self.release(at, &request);
                 cancelled.push(request.tag);
             }
         }
+        if let Some(batch) = &mut self.batches[batch.0] {
+            batch.stalls.retain(|&tag| !is_cancelled(tag));
+        }
+        cancelled
+    }
+
+    /// Cancels queued requests of a batch; those in flight stay. Returns their tags.
+    pub(super) fn cancel_queued(
+        &mut self,
+        batch: BatchId,
+        is_cancelled: impl Fn(Tag) -> bool,
+    ) -> Vec<Tag> {
+        let mut cancelled = Vec::new();
+        self.queue.retain(|queued| {
+            let is_selected = queued.batch == batch && is_cancelled(queued.tag);
+            cancelled.extend(is_selected.then_some(queued.tag));
+            !is_selected
+        });
         cancelled
     }
 
@@ -280,22 +254,23 @@ impl Transactions {
         let slot = &mut self.slots[usize::from(at)];
         // Generation 0 is not used, so that no transaction has the ID 0.
         slot.generation = slot.generation.checked_add(1).unwrap_or(1);
+        let timeout = self.limits.timeout;
         slot.request = Some(InFlight {
             batch: Some(batch),
             tag,
-            class: match request.agent() {
-                Agent::SmiLid => Class::SUBN_LID,
-                _ => Class::SUBN_DIRECTED,
-            },
-            method: request.method,
-            attr_id: request.attr_id,
-            attr_mod: request.attr_mod,
+            request,
+            sent: now,
             deadline: now + self.limits.time_to_deadline(),
+            timeout,
+            retransmissions_left: self.limits.retries,
+            is_stalled: false,
         });
         let tid = u32::from(slot.generation) << 16 | u32::from(at);
         self.in_flight += 1;
+        let check_at = now + STALL_TIME;
+        self.check_at = Some(self.check_at.map_or(check_at, |earlier| earlier.min(check_at)));
         self.counters.sent(request.method, request.attr_id);
-        Some(Transmit { tid, request, timeout: self.limits.timeout, retries: self.limits.retries })
+        Some(Transmit { tid, request, timeout })
     }
 
     /// Completes a transaction by its response. Returns false if no transaction matches.
@@ -305,28 +280,37 @@ impl Transactions {
             return false;
         };
         let result = check_response(&request, mad);
+        self.latest_answered = self.latest_answered.max(Some(request.sent));
         self.finish(request.batch, request.tag, result);
         true
     }
 
-    /// Completes a transaction whose request timed out in the port. Returns false if none matches.
-    pub(super) fn unanswered(&mut self, mad: &[u8]) -> bool {
+    /// Handles the timeout of a transmission in the port: the request is sent once more, or its
+    /// transaction ends as unanswered after the last retransmission.
+    pub(super) fn timed_out(&mut self, mad: &[u8]) -> TimeoutEffect {
         let header = Mad::read(mad).header();
         let pending = low_tid_of(mad).filter(|&tid| {
             // An undeliverable TrapRepress has the transaction ID of the trap's sender.
-            self.in_flight(tid).is_some_and(|request| {
-                request.class == header.class()
-                    && request.attr_id == header.attr_id()
-                    && request.method.0 == header.method()
+            self.in_flight(tid).is_some_and(|sent| {
+                sent.class() == header.class()
+                    && sent.request.attr_id == header.attr_id()
+                    && sent.request.method.0 == header.method()
             })
         });
-        match pending {
-            Some(tid) => self.failed(tid, SmpError::Unanswered),
-            None => {
-                self.counters.unmatched += 1;
-                false
-            }
+        let Some(tid) = pending else {
+            self.counters.unmatched += 1;
+            return TimeoutEffect::Unmatched;
+        };
+        if let Some(sent) = self.slots[usize::from(tid as u16)].request.as_mut()
+            && sent.batch.is_some()
+            && sent.retransmissions_left > 0
+        {
+            sent.retransmissions_left -= 1;
+            let (request, timeout) = (sent.request, sent.timeout);
+            return TimeoutEffect::Retransmit(Transmit { tid, request, timeout });
         }
+        self.failed(tid, SmpError::Unanswered);
+        TimeoutEffect::Complete
     }
 
     /// Completes a transaction with an error. Returns false if none matches.
@@ -336,21 +320,45 @@ impl Transactions {
         true
     }
 
-    /// Completes transactions whose deadline has passed as unanswered.
+    /// Marks stalled requests, and completes transactions whose deadline has passed as unanswered.
     pub(super) fn expire(&mut self, now: Instant) {
+        self.mark_stalled(now);
+        self.complete_late(now);
+        let requests = self.slots.iter().filter_map(|slot| slot.request.as_ref());
+        self.check_at = requests.map(|request| request.next_check(now)).min();
+    }
+
+    fn complete_late(&mut self, now: Instant) {
         for at in 0..self.slots.len() {
             let late = self.slots[at].request.take_if(|request| request.deadline <= now);
             if let Some(request) = late {
-                self.release(at);
+                self.release(at, &request);
                 self.finish(request.batch, request.tag, Err(SmpError::Unanswered));
             }
         }
     }
 
-    /// The earliest time at which [`Self::expire`] has an effect.
-    pub(super) fn next_deadline(&self) -> Option<Instant> {
-        let requests = self.slots.iter().filter_map(|slot| slot.request.as_ref());
-        requests.map(|request| request.deadline).min()
+    fn mark_stalled(&mut self, now: Instant) {
+        for request in self.slots.iter_mut().filter_map(|slot| slot.request.as_mut()) {
+            let Some(id) = request.batch else { continue };
+            if self.stalled >= MAX_STALLED || !request.stalls(now, self.latest_answered) {
+                continue;
+            }
+            request.is_stalled = true;
+            self.stalled += 1;
+            self.in_flight -= 1;
+            if let Some(batch) = &mut self.batches[id.0] {
+                batch.stalls.push(request.tag);
+                if batch.waker.is_some() && !self.to_wake.contains(&id) {
+                    self.to_wake.push(id);
+                }
+            }
+        }
+    }
+
+    /// The earliest time at which [`Self::expire`] may have an effect.
+    pub(super) fn next_check(&self) -> Option<Instant> {
+        self.check_at.filter(|_| self.in_flight + self.stalled > 0)
     }
 
     /// Fails all requests, including future ones, because the port is closed.
@@ -358,7 +366,7 @@ impl Transactions {
         self.closed.get_or_insert_with(|| reason.to_owned());
         for at in 0..self.slots.len() {
             if let Some(request) = self.slots[at].request.take() {
-                self.release(at);
+                self.release(at, &request);
                 self.finish(request.batch, request.tag, Err(SmpError::Send(reason.to_owned())));
             }
         }
@@ -373,6 +381,12 @@ impl Transactions {
         if let Some(batch) = &mut self.batches[batch.0] {
             std::mem::swap(&mut batch.results, into);
         }
+    }
+
+    /// Takes the tags of the requests of a batch that stalled since the last call.
+    pub(super) fn take_stalls(&mut self, batch: BatchId) -> Vec<Tag> {
+        let batch = self.batches[batch.0].as_mut();
+        batch.map(|batch| std::mem::take(&mut batch.stalls)).unwrap_or_default()
     }
 
     /// Sets the waker for results of a batch.
@@ -399,13 +413,16 @@ impl Transactions {
     fn take_in_flight(&mut self, tid: u32) -> Option<InFlight> {
         self.in_flight(tid)?;
         let at = usize::from(tid as u16);
-        let request = self.slots[at].request.take();
-        self.release(at);
-        request
+        let request = self.slots[at].request.take()?;
+        self.release(at, &request);
+        Some(request)
     }
 
-    fn release(&mut self, at: usize) {
-        self.in_flight -= 1;
+    fn release(&mut self, at: usize, request: &InFlight) {
+        match request.is_stalled {
+            true => self.stalled -= 1,
+            false => self.in_flight -= 1,
+        }
         self.free_slots.push(at as u16);
     }
 
@@ -417,32 +434,5 @@ impl Transactions {
         if batch.waker.is_some() && !self.to_wake.contains(&id) {
             self.to_wake.push(id);
         }
-    }
-}
-
-/// Checks that a response matches its request and has status 0.
-fn check_response(request: &InFlight, mad: &[u8]) -> SmpResult {
-    let Some(data) = mad.get(DATA_OFFSET..DATA_OFFSET + DATA_SIZE) else {
-        return Err(SmpError::Malformed("it is too short"));
-    };
-    let mut reply = SmpReply { data: [0; DATA_SIZE], status: 0 };
-    reply.data.copy_from_slice(data);
-    let header = Header::read(mad);
-    if header.class() != request.class {
-        return Err(SmpError::Malformed("another class"));
-    }
-    if header.method() != Method::GET_RESP.0 {
-        return Err(SmpError::Malformed("another method"));
-    }
-    if header.attr_id() != request.attr_id {
-        return Err(SmpError::Malformed("another attribute"));
-    }
-    if header.attr_mod() != request.attr_mod {
-        return Err(SmpError::Malformed("another modifier"));
-    }
-    let direction_bit = if request.class == Class::SUBN_DIRECTED { 0x8000 } else { 0 };
-    match header.status() & !direction_bit {
-        0 => Ok(reply),
-        status => Err(SmpError::Status(status)),
     }
 }

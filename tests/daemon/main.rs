@@ -3,5 +3,6 @@
 mod fault_injection;
 mod joins;
 mod process;
+mod recovery;
 mod roles;
 mod simulation;

@@ -26,7 +26,7 @@ use torus_sm::wire::smp::{SmpRoute, request};
 /// Position of the switch at which the daemon's host is.
 const ORIGIN: [u16; 3] = [0, 0, 0];
 
-async fn up(cluster: &SimCluster) -> Sm {
+pub(crate) async fn up(cluster: &SimCluster) -> Sm {
     let sm = cluster.start(ORIGIN, cluster.options());
     settle().await;
     assert_eq!(cluster.faults(&sm), [""; 0]);

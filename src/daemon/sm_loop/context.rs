@@ -2,7 +2,7 @@
 
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
-use crate::daemon::messages::{SaCommand, SmEvent};
+use crate::daemon::messages::SaCommand;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
@@ -32,7 +32,6 @@ pub type ReloadFn = Box<dyn FnMut() -> Result<Configuration, String> + Send + Sy
 
 pub struct ManagerContext {
     pub client: SmpClient,
-    pub events: mpsc::UnboundedReceiver<SmEvent>,
     pub sm_status: watch::Sender<SmStatus>,
     /// The published snapshot; `None` while this SM is not master of a configured subnet.
     pub subnet: watch::Sender<Option<Arc<Subnet>>>,

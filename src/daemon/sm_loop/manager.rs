@@ -4,18 +4,19 @@
 
 mod roles;
 
+use crate::apply::ApplyControl;
 use crate::config::options::Options;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::messages::SmEvent;
 use crate::daemon::process::operator_log;
 use crate::daemon::sm_loop::context::{Configuration, ManagerContext};
-use crate::daemon::sm_loop::mastership::{self, Mastership, StrangerLog};
+use crate::daemon::sm_loop::event_queue::EventQueue;
+use crate::daemon::sm_loop::mastership::{Mastership, StrangerLog};
 use crate::daemon::sm_loop::pending::PendingWork;
 use crate::daemon::sm_loop::reconfigure::{ReconfigureOutcome, Reconfigurer};
 use crate::ids::Guid;
-use crate::notes::counted;
+use crate::observe::Observation;
 use crate::observe::traps::TrapEvent;
-use crate::observe::{Observation, SweepError, focused, heavy, light};
 use crate::transport::transactions::SmpLimits;
 use crate::wire::attr::SmState;
 use std::sync::Arc;
@@ -26,6 +27,9 @@ use tracing::{error, info};
 
 /// Delay before a failed sweep is repeated. It doubles with each failure, up to the sweep interval.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(500);
+
+/// Number of sweeps and reconfigurations in a row that changed links may interrupt.
+pub(super) const MAX_UNFINISHED: u32 = 8;
 
 /// How the daemon ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,6 +46,7 @@ pub enum Exit {
 
 pub struct Manager {
     pub(super) context: ManagerContext,
+    pub(super) events: EventQueue,
     pub(super) options: Arc<Options>,
     once: bool,
     pub(super) reconfigurer: Reconfigurer,
@@ -53,17 +58,29 @@ pub struct Manager {
     /// The last sweep found the local port without a link.
     is_port_down: bool,
     /// Time of the next light sweep or retry.
-    next_sweep: Option<Instant>,
+    pub(super) next_sweep: Option<Instant>,
     retry_delay: Duration,
+    /// Sweeps and reconfigurations in a row that ended early.
+    pub(super) unfinished: u32,
+    /// The last reconfiguration ended early because devices were silent.
+    was_silent: bool,
+    /// Light sweeps that confirmed focused ones since the last trap or light sweep without a change.
+    pub(super) rechecks: u32,
 }
 
 impl Manager {
     /// A manager that starts in the state that `context.sm_status` shows.
-    pub fn new(context: ManagerContext, configuration: Configuration, once: bool) -> Self {
+    pub fn new(
+        context: ManagerContext,
+        events: EventQueue,
+        configuration: Configuration,
+        once: bool,
+    ) -> Self {
         let options = Arc::new(configuration.options);
         let reconfigurer = Reconfigurer::new(&context, &options, configuration.partitions);
         Self {
             context,
+            events,
             options,
             once,
             reconfigurer,
@@ -74,6 +91,9 @@ impl Manager {
             is_port_down: false,
             next_sweep: None,
             retry_delay: MIN_RETRY_DELAY,
+            unfinished: 0,
+            was_silent: false,
+            rechecks: 0,
         }
     }
 
@@ -102,9 +122,7 @@ impl Manager {
                 self.wait(&mut pending).await;
             }
             // Events that arrived together are handled by one sweep.
-            while let Ok(event) = self.context.events.try_recv() {
-                self.add(&mut pending, event);
-            }
+            self.take_events(&mut pending);
         }
     }
 
@@ -113,11 +131,21 @@ impl Manager {
         operator_log::exiting();
     }
 
-    fn add(&self, pending: &mut PendingWork, event: SmEvent) {
+    /// Adds the work of all events that have arrived.
+    pub(super) fn take_events(&mut self, pending: &mut PendingWork) {
+        while let Some(event) = self.events.try_recv() {
+            self.add(pending, event);
+        }
+    }
+
+    fn add(&mut self, pending: &mut PendingWork, event: SmEvent) {
         let asks_for_sweep = matches!(&event, SmEvent::Trap(trap) if trap.calls_for_sweep());
         if asks_for_sweep && !self.options.sweep_on_trap {
             // The next light sweep detects the change.
             return;
+        }
+        if asks_for_sweep {
+            self.rechecks = 0;
         }
         let observation = self.observation.as_ref();
         pending.add(event, |trap| observation.and_then(|seen| switch_of(seen, trap)));
@@ -129,7 +157,7 @@ impl Manager {
         let renewal = self.reconfigurer.next_renewal();
         let now = Instant::now();
         tokio::select! {
-            event = self.context.events.recv() => match event {
+            event = self.events.recv() => match event {
                 Some(event) => self.add(pending, event),
                 None => pending.port_closed = Some("the SMP and SA servers have ended".into()),
             },
@@ -164,13 +192,16 @@ impl Manager {
         if !sweeps {
             return None;
         }
-        if todo.heavy || pending.heavy {
-            pending.heavy = false;
-            return self.heavy_sweep(pending).await;
-        }
-        if !todo.suspects.is_empty() {
+        pending.heavy |= todo.heavy;
+        pending.confirmation |= todo.confirmation;
+        // What traps report comes first: routes over lost links are repaired before the rest is read.
+        if !todo.suspects.is_empty() && self.may_focus() {
             let suspects: Vec<Guid> = todo.suspects.into_iter().collect();
             return self.focused_sweep(&suspects, pending).await;
+        }
+        pending.heavy |= !todo.suspects.is_empty();
+        if std::mem::take(&mut pending.heavy) {
+            return self.heavy_sweep(pending).await;
         }
         if !todo.changed_ports.is_empty() {
             self.read_local_changes(&todo.changed_ports, pending).await;
@@ -180,6 +211,9 @@ impl Manager {
         }
         if todo.membership {
             return self.update_multicast(pending).await;
+        }
+        if std::mem::take(&mut pending.confirmation) {
+            self.confirm(pending).await;
         }
         None
     }
@@ -197,74 +231,8 @@ impl Manager {
         }
     }
 
-    async fn heavy_sweep(&mut self, pending: &mut PendingWork) -> Option<Exit> {
-        let start = Instant::now();
-        let Some(result) = self.sweep_in_role(pending).await else {
-            // Another SM requests a change of role, which comes first.
-            pending.heavy = true;
-            return None;
-        };
-        match result {
-            Ok(observation) => {
-                self.port_up();
-                self.reconfigurer.log_faults(&observation, start.elapsed());
-                self.notify_sa_server(&observation, true).await;
-                self.observed(observation, pending).await
-            }
-            Err(problem) => {
-                self.reconfigurer.log_sweep_failure(&problem);
-                match problem {
-                    SweepError::LocalDown => self.port_down(pending),
-                    _ => self.failed(problem.to_string()),
-                }
-            }
-        }
-    }
-
-    /// Sweeps the whole fabric. `None` if another SM requests a change of role meanwhile, while this
-    /// SM is DISCOVERING: what it found does not matter then.
-    async fn sweep_in_role(
-        &mut self,
-        pending: &mut PendingWork,
-    ) -> Option<Result<Observation, SweepError>> {
-        let is_discovering = self.state() == SmState::Discovering;
-        let mut held = Vec::new();
-        let result = tokio::select! {
-            biased;
-            result = heavy::sweep(&self.context.client, self.options.m_key) => Some(result),
-            () = roles::role_requested(&mut self.context.events, &mut held), if is_discovering => None,
-        };
-        held.into_iter().for_each(|event| self.add(pending, event));
-        result
-    }
-
-    async fn focused_sweep(
-        &mut self,
-        suspects: &[Guid],
-        pending: &mut PendingWork,
-    ) -> Option<Exit> {
-        let Some(last) = self.observation.as_ref() else {
-            pending.heavy = true;
-            return None;
-        };
-        let key = self.options.m_key;
-        match focused::sweep(&self.context.client, key, last, suspects).await {
-            Ok(observation) => {
-                // A heavy sweep follows, which reads the nodes that the focused one did not.
-                pending.heavy = true;
-                self.notify_sa_server(&observation, false).await;
-                self.observed(observation, pending).await
-            }
-            Err(problem) => {
-                error!("focused sweep failed, a heavy sweep follows: {problem}");
-                pending.heavy = true;
-                None
-            }
-        }
-    }
-
     /// Sends the result of a sweep to the SA server. `whole`: a heavy sweep, which read every node.
-    async fn notify_sa_server(&self, observation: &Observation, whole: bool) {
+    pub(super) async fn notify_sa_server(&self, observation: &Observation, whole: bool) {
         let sent = self.context.client.sent() as u32;
         self.context.sm_status.send_modify(|sm_status| sm_status.act_count = sent);
         let managers = observation.managers.iter().map(|&(_, info)| info).collect();
@@ -275,7 +243,7 @@ impl Manager {
     }
 
     /// Handles the result of a sweep: elects the master, and configures the subnet as master.
-    async fn observed(
+    pub(super) async fn observed(
         &mut self,
         observation: Observation,
         pending: &mut PendingWork,
@@ -302,14 +270,31 @@ impl Manager {
                 ReconfigureOutcome::Incomplete(problem) | ReconfigureOutcome::Rejected(problem),
             ) => self.failed(problem),
             Some(ReconfigureOutcome::Delayed(_)) => None,
-            None => self.configure(pending).await,
+            Some(ReconfigureOutcome::EndedEarly(_)) | None => self.configure(pending).await,
         }
     }
 
     async fn configure(&mut self, pending: &mut PendingWork) -> Option<Exit> {
+        let may_end_early = self.unfinished < MAX_UNFINISHED && self.reconfigurer.may_end_early();
         let observation = self.observation.as_mut()?;
-        let outcome = self.reconfigurer.run(&self.context, &self.options, observation).await;
+        let control = match may_end_early {
+            true => ApplyControl::until(self.events.link_change(), self.was_silent),
+            false => ApplyControl::to_the_end(),
+        };
+        let run = self.reconfigurer.run(&self.context, &self.options, observation, control);
+        let outcome = run.await;
+        self.was_silent = false;
+        if !matches!(outcome, ReconfigureOutcome::EndedEarly(_)) {
+            self.unfinished = 0;
+        }
         match outcome {
+            ReconfigureOutcome::EndedEarly(silent) => {
+                self.unfinished += 1;
+                self.was_silent = !silent.is_empty();
+                pending.suspects.extend(silent);
+                pending.confirmation = true;
+                None
+            }
             ReconfigureOutcome::Up => {
                 self.retry_delay = MIN_RETRY_DELAY;
                 self.next_sweep = self.interval().map(|pause| Instant::now() + pause);
@@ -329,7 +314,7 @@ impl Manager {
     }
 
     /// Handles a failure to configure the subnet: ends with `-o`, else schedules a retry.
-    fn failed(&mut self, problem: String) -> Option<Exit> {
+    pub(super) fn failed(&mut self, problem: String) -> Option<Exit> {
         if self.once {
             return Some(Exit::SubnetDown(problem));
         }
@@ -352,41 +337,9 @@ impl Manager {
         (is_first && self.options.exit_on_fatal).then(|| Exit::Fatal(duplicate.to_string()))
     }
 
-    fn interval(&self) -> Option<Duration> {
+    pub(super) fn interval(&self) -> Option<Duration> {
         let seconds = self.options.sweep_interval;
         (seconds > 0).then(|| Duration::from_secs(seconds.into()))
-    }
-
-    /// Runs a light sweep, and requests a heavy one if it finds changes or if the last
-    /// reconfiguration is incomplete.
-    async fn light_sweep(&mut self, pending: &mut PendingWork) {
-        self.next_sweep = self.interval().map(|pause| Instant::now() + pause);
-        let is_incomplete = std::mem::take(&mut self.reconfigurer.needs_heavy_sweep);
-        let Some(observation) = self.observation.as_ref() else {
-            pending.heavy = true;
-            return;
-        };
-        if is_incomplete || self.options.force_heavy_sweep {
-            pending.heavy = true;
-            return;
-        }
-        // Sets that devices refused are sent again after a delay.
-        pending.plan |= self.reconfigurer.is_retry_due();
-        let (client, key, fabric) = (&self.context.client, self.options.m_key, &observation.fabric);
-        let (mut findings, managers) =
-            tokio::join!(light::sweep(client, key, fabric), mastership::query(client, key, fabric));
-        self.others_answered(managers, pending).await;
-        findings.changed.retain(|&guid| self.reconfigurer.clears_state_change(guid));
-        if findings.is_empty() {
-            return;
-        }
-        info!(
-            "light sweep: {} changed, {} lost, {} answered again",
-            counted(findings.changed.len(), "switch", "switches"),
-            findings.lost.len(),
-            counted(findings.recovered.len(), "silent port", "silent ports")
-        );
-        pending.heavy = true;
     }
 }
 

@@ -12,6 +12,7 @@
 
 pub mod baseline_cache;
 pub mod context;
+pub mod event_queue;
 pub mod file_writer;
 pub mod files;
 mod local_changes;
@@ -24,4 +25,5 @@ pub mod qos_policy;
 pub mod reconfigure;
 mod sender_limits;
 pub mod smp_server;
+mod sweeps;
 pub mod transitions;

@@ -14,6 +14,8 @@ pub struct PendingWork {
     /// The configuration must be read again.
     pub reload: bool,
     pub heavy: bool,
+    /// A light sweep must confirm the last focused sweep.
+    pub confirmation: bool,
     /// Switches for a focused sweep, by node GUID.
     pub suspects: BTreeSet<Guid>,
     /// Ports whose attributes changed, by LID.

@@ -220,7 +220,8 @@ async fn a_device_that_acknowledges_no_set_gets_few() {
     assert_eq!(subnet.devices.silent, [switch]);
     assert!(subnet.failed_sets > 0);
     let sets = *lost.lock().unwrap();
-    assert!((2..=100).contains(&sets), "{sets} Sets");
+    // Seven attempts with all retransmissions; without the delays there would be thousands.
+    assert!((2..=500).contains(&sets), "{sets} Sets");
     cluster.fabric.reset_counters();
     sleep(Duration::from_secs(600)).await;
     assert!(cluster.sweeps() <= 20, "{} heavy sweeps", cluster.sweeps());

@@ -2,7 +2,6 @@
 
 use super::{Exit, Manager};
 use crate::daemon::messages::SaCommand;
-use crate::daemon::messages::SmEvent;
 use crate::daemon::process::operator_log;
 use crate::daemon::sm_loop::mastership::{self, Change, Due, PollEvent};
 use crate::daemon::sm_loop::pending::PendingWork;
@@ -15,27 +14,11 @@ use crate::sm::polling::{self, PollVerdict};
 use crate::sm::role::{self, Action, RoleEvent};
 use crate::wire::attr::{SmInfo, SmState};
 use std::time::Duration;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 /// Interval at which an SM whose port has no link looks whether the link is back.
 const PORT_RETRY_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Waits until another SM requests a change of role. All events until then go to `held`.
-pub(super) async fn role_requested(
-    events: &mut mpsc::UnboundedReceiver<SmEvent>,
-    held: &mut Vec<SmEvent>,
-) {
-    while let Some(event) = events.recv().await {
-        let is_role = matches!(event, SmEvent::Role(..));
-        held.push(event);
-        if is_role {
-            return;
-        }
-    }
-    std::future::pending().await
-}
 
 impl Manager {
     pub(in crate::daemon::sm_loop) fn state(&self) -> SmState {
@@ -182,7 +165,7 @@ impl Manager {
     }
 
     /// Handles the answers of the other SMs to [`Self::look`].
-    pub(super) async fn others_answered(
+    pub(in crate::daemon::sm_loop) async fn others_answered(
         &mut self,
         managers: Vec<(PortId, SmInfo)>,
         pending: &mut PendingWork,
@@ -312,7 +295,10 @@ impl Manager {
     }
 
     /// The link of the local port is down: this SM cannot be master until it is back.
-    pub(super) fn port_down(&mut self, pending: &mut PendingWork) -> Option<Exit> {
+    pub(in crate::daemon::sm_loop) fn port_down(
+        &mut self,
+        pending: &mut PendingWork,
+    ) -> Option<Exit> {
         self.is_port_down = true;
         self.change_role(RoleEvent::PortDown, None, pending);
         if self.once {
@@ -324,7 +310,7 @@ impl Manager {
     }
 
     /// The link of the local port is up.
-    pub(super) fn port_up(&mut self) {
+    pub(in crate::daemon::sm_loop) fn port_up(&mut self) {
         if std::mem::take(&mut self.is_port_down) {
             operator_log::port_up();
         }
@@ -336,7 +322,7 @@ impl Manager {
             return;
         }
         let Some(observation) = self.observation.take() else { return };
-        mastership::leave(&mut self.context, &self.options, &observation).await;
+        mastership::leave(&self.context, &mut self.events, &self.options, &observation).await;
     }
 }
 

@@ -4,6 +4,7 @@ use super::peers::{peers, query};
 use crate::config::options::Options;
 use crate::daemon::messages::SmEvent;
 use crate::daemon::sm_loop::context::ManagerContext;
+use crate::daemon::sm_loop::event_queue::EventQueue;
 use crate::observe::Observation;
 use crate::sm::peer::Peer;
 use crate::sm::role::RoleEvent;
@@ -39,7 +40,12 @@ pub async fn hand_over(context: &ManagerContext, to: &Peer, next: SmState) -> Re
 
 /// Hands over to the best standby SM that answers, before the daemon ends. Returns after at most
 /// [`LEAVE_TIMEOUT`].
-pub async fn leave(context: &mut ManagerContext, options: &Options, observation: &Observation) {
+pub async fn leave(
+    context: &ManagerContext,
+    events: &mut EventQueue,
+    options: &Options,
+    observation: &Observation,
+) {
     if observation.managers.is_empty() || options.ignore_other_sm {
         return;
     }
@@ -48,13 +54,15 @@ pub async fn leave(context: &mut ManagerContext, options: &Options, observation:
         timeout: QUERY_TIMEOUT / 4,
         retries: 2,
     });
-    if timeout(LEAVE_TIMEOUT, hand_over_to_best(context, options, observation)).await.is_err() {
+    let handed_over = hand_over_to_best(context, events, options, observation);
+    if timeout(LEAVE_TIMEOUT, handed_over).await.is_err() {
         warn!("no standby SM confirmed to be master within {LEAVE_TIMEOUT:?}");
     }
 }
 
 async fn hand_over_to_best(
-    context: &mut ManagerContext,
+    context: &ManagerContext,
+    events: &mut EventQueue,
     options: &Options,
     observation: &Observation,
 ) {
@@ -68,7 +76,7 @@ async fn hand_over_to_best(
         let guid = successor.guid();
         match hand_over(context, &successor, SmState::NotActive).await {
             Ok(()) => {
-                confirm(context, options, &successor).await;
+                confirm(context, events, options, &successor).await;
                 info!("handed over to the SM at port GUID {guid}");
                 return;
             }
@@ -78,10 +86,15 @@ async fn hand_over_to_best(
 }
 
 /// Waits until the successor acknowledges the HANDOVER, or shows that it is master.
-async fn confirm(context: &mut ManagerContext, options: &Options, successor: &Peer) {
+async fn confirm(
+    context: &ManagerContext,
+    events: &mut EventQueue,
+    options: &Options,
+    successor: &Peer,
+) {
     loop {
         tokio::select! {
-            event = context.events.recv() => match event {
+            event = events.recv() => match event {
                 Some(SmEvent::Role(RoleEvent::Acknowledge, peer))
                     if peer.guid() == successor.guid() => return,
                 Some(_) => continue,

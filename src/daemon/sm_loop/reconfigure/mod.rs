@@ -17,7 +17,7 @@ mod multicast_state;
 mod registry_queries;
 mod state;
 
-use crate::apply::{ApplyReport, apply};
+use crate::apply::{ApplyControl, ApplyReport, Stop, apply};
 use crate::config::files;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
@@ -29,7 +29,7 @@ use crate::daemon::sm_loop::file_writer::{FileWriter, WriteJob};
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::PolicyInputs;
-use crate::fabric::{Fabric, PortId};
+use crate::fabric::{Fabric, NodeId, PortId};
 use crate::ids::Guid;
 use crate::notes::{Note, Severity, counted};
 use crate::observe::{Observation, SweepError};
@@ -56,6 +56,9 @@ use tracing::debug;
 pub enum ReconfigureOutcome {
     /// All devices are configured as planned.
     Up,
+    /// Programming ended early: links changed, or only these devices were left to wait for, which do not
+    /// answer; of a channel adapter, the switch before it.
+    EndedEarly(Vec<Guid>),
     /// Some devices did not acknowledge their configuration.
     Incomplete(String),
     /// Some devices are not configured, because they refused or did not acknowledge Sets before; these
@@ -148,6 +151,7 @@ impl Reconfigurer {
         context: &ManagerContext,
         options: &Arc<Options>,
         observation: &mut Observation,
+        control: ApplyControl<'_>,
     ) -> ReconfigureOutcome {
         let start = Instant::now();
         self.plan.multicast = None;
@@ -166,7 +170,7 @@ impl Reconfigurer {
         let DeviceState { acknowledged, transitions } = &mut self.devices;
         transitions.begin(acknowledged);
         let mut report =
-            apply(&context.client, observation, &verified, acknowledged, options).await;
+            apply(&context.client, observation, &verified, acknowledged, (options, control)).await;
         log_applied(observation, &report, planning, start.elapsed());
         log_traffic(&context.client);
         self.record_registered(&observation.fabric, &report);
@@ -180,7 +184,7 @@ impl Reconfigurer {
             self.prepare_baseline(observation, verified.plan(), request);
         }
         send(context, SaCommand::GroupsProgrammed).await;
-        let outcome = outcome(&report);
+        let outcome = outcome(&observation.fabric, &report);
         // Routes over a device that does not let itself be configured come with its next attempt.
         let is_delayed = matches!(outcome, ReconfigureOutcome::Delayed(_));
         let withheld = report.transition.map_or(0, |order| order.withheld);
@@ -192,10 +196,15 @@ impl Reconfigurer {
                 operator_log::subnet_up(!self.master.was_up);
                 self.master.was_up = true;
             }
-            ReconfigureOutcome::Delayed(_) => {}
+            ReconfigureOutcome::Delayed(_) | ReconfigureOutcome::EndedEarly(_) => {}
             _ => operator_log::errors_during_initialization(),
         }
         outcome
+    }
+
+    /// True if programming may end early. The first plan as master is programmed to the end.
+    pub fn may_end_early(&self) -> bool {
+        self.master.was_up
     }
 
     /// Time at which a Set that a device refused may be sent again.
@@ -375,7 +384,8 @@ impl Reconfigurer {
         let ports = fabric.end_ports().map(|id| fabric.port(id).guid);
         self.master.registered = ports.collect();
         let failed = report.failed.iter().map(|(set, _)| set).chain(&report.unsent);
-        for set in failed.chain(&report.delayed).filter(|set| set.attr_id == AttrId::PORT_INFO) {
+        let failed = failed.chain(&report.delayed).chain(&report.abandoned);
+        for set in failed.filter(|set| set.attr_id == AttrId::PORT_INFO) {
             let port = fabric.port(set.slot(fabric)).guid;
             self.master.registered.remove(&port);
         }
@@ -440,7 +450,10 @@ fn has_same_ports(old: &Fabric, new: &Fabric) -> bool {
     ids(old) == ids(new) && nodes().all(|(old, new)| old.guid() == new.guid())
 }
 
-fn outcome(report: &ApplyReport) -> ReconfigureOutcome {
+fn outcome(fabric: &Fabric, report: &ApplyReport) -> ReconfigureOutcome {
+    if let Some(stop) = &report.stop {
+        return ReconfigureOutcome::EndedEarly(silent_switches(fabric, stop));
+    }
     match (report.failures(), report.delayed_essential) {
         (0, 0) => ReconfigureOutcome::Up,
         (0, delayed) => ReconfigureOutcome::Delayed(format!(
@@ -469,4 +482,17 @@ fn log_extent(extent: Extent) {
             debug!("verified the changes from the last fault-free fabric: no credit loop");
         }
     }
+}
+
+/// The switches that are silent, or whose channel adapters are.
+fn silent_switches(fabric: &Fabric, stop: &Stop) -> Vec<Guid> {
+    let Stop::Silence(nodes) = stop else { return Vec::new() };
+    let switch_of = |&node: &NodeId| {
+        if fabric.node(node).is_switch() {
+            return Some(fabric.node(node).guid());
+        }
+        let peer = fabric.ports_of(node).iter().find_map(|port| port.peer)?;
+        Some(fabric.node_of(peer).guid())
+    };
+    nodes.iter().filter_map(switch_of).collect()
 }

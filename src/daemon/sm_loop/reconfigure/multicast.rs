@@ -9,7 +9,7 @@ use super::log_once::log_failed_sets;
 use super::multicast_state::QUIET_TIME;
 use super::state::{DeviceState, PlanState};
 use super::{ReconfigureOutcome, Reconfigurer, outcome, registry_queries, send};
-use crate::apply::{ApplyReport, apply_groups};
+use crate::apply::{ApplyControl, ApplyReport, apply_groups};
 use crate::config::options::Options;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::process::priority::spawn_low_priority;
@@ -97,7 +97,7 @@ impl Reconfigurer {
         }
         send(context, SaCommand::GroupsProgrammed).await;
         self.needs_heavy_sweep |= report.transition.is_some_and(|order| order.withheld > 0);
-        Some(outcome(&report))
+        Some(outcome(&observation.fabric, &report))
     }
 
     /// Time at which [`Self::renew_baseline`] is due.
@@ -151,8 +151,9 @@ impl Reconfigurer {
         if needs_check {
             transitions.begin(acknowledged);
         }
-        let client = &context.client;
-        let mut report = apply_groups(client, observation, verified, acknowledged, options).await;
+        let (client, control) = (&context.client, ApplyControl::to_the_end());
+        let mut report =
+            apply_groups(client, observation, verified, acknowledged, (options, control)).await;
         if needs_check {
             let checks = Checks::new(options.qos);
             transitions.end(&observation.fabric, verified, checks, &mut report);

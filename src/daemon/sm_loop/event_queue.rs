@@ -1,0 +1,89 @@
+//! The events of the manager, which it can look at before it handles them.
+
+use crate::daemon::messages::SmEvent;
+use crate::wire::attr::TrapNumber;
+use std::collections::VecDeque;
+use tokio::sync::mpsc;
+
+pub struct EventQueue {
+    receiver: mpsc::UnboundedReceiver<SmEvent>,
+    /// Events received and not handled.
+    buffer: VecDeque<SmEvent>,
+}
+
+impl EventQueue {
+    pub fn new(receiver: mpsc::UnboundedReceiver<SmEvent>) -> Self {
+        Self { receiver, buffer: VecDeque::new() }
+    }
+
+    /// Waits for the next event; `None` if all senders have ended. Cancel safe.
+    pub async fn recv(&mut self) -> Option<SmEvent> {
+        match self.buffer.pop_front() {
+            Some(event) => Some(event),
+            None => self.receiver.recv().await,
+        }
+    }
+
+    /// The next event, if one has arrived.
+    pub fn try_recv(&mut self) -> Option<SmEvent> {
+        self.buffer.pop_front().or_else(|| self.receiver.try_recv().ok())
+    }
+
+    /// Waits for a trap that reports a changed link, and keeps all events. Cancel safe.
+    pub async fn link_change(&mut self) {
+        self.arrival(is_link_change).await;
+    }
+
+    /// Waits until another SM requests a change of role, and keeps all events. Cancel safe.
+    pub async fn role_request(&mut self) {
+        self.arrival(|event| matches!(event, SmEvent::Role(..))).await;
+    }
+
+    /// Waits for an event of a kind, and keeps all events.
+    async fn arrival(&mut self, is_awaited: impl Fn(&SmEvent) -> bool) {
+        if self.buffer.iter().any(&is_awaited) {
+            return;
+        }
+        while let Some(event) = self.receiver.recv().await {
+            let found = is_awaited(&event);
+            self.buffer.push_back(event);
+            if found {
+                return;
+            }
+        }
+        // The senders have ended, which `recv` reports.
+        std::future::pending().await
+    }
+}
+
+fn is_link_change(event: &SmEvent) -> bool {
+    matches!(event, SmEvent::Trap(trap) if trap.number == TrapNumber::LINK_STATE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Lid;
+    use crate::observe::traps::TrapEvent;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    #[test]
+    fn events_stay_in_order_when_a_link_change_is_awaited() {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut queue = EventQueue::new(receiver);
+        let issuer = Lid(5);
+        let number = TrapNumber::LINK_STATE;
+        let trap = TrapEvent { issuer, number, subject: issuer, ..TrapEvent::default() };
+        let mut context = Context::from_waker(Waker::noop());
+        sender.send(SmEvent::MembershipChanged).expect("the queue exists");
+        assert!(pin!(queue.link_change()).poll(&mut context).is_pending());
+        sender.send(SmEvent::Trap(trap)).expect("the queue exists");
+        assert_eq!(pin!(queue.link_change()).poll(&mut context), Poll::Ready(()));
+        assert_eq!(pin!(queue.link_change()).poll(&mut context), Poll::Ready(()), "it is kept");
+        assert_eq!(queue.try_recv(), Some(SmEvent::MembershipChanged));
+        assert_eq!(queue.try_recv(), Some(SmEvent::Trap(trap)));
+        assert_eq!(queue.try_recv(), None);
+    }
+}

@@ -1,0 +1,179 @@
+//! The sweeps of the manager: heavy, focused and light, and which of them changed links interrupt.
+
+use crate::daemon::sm_loop::manager::{Exit, MAX_UNFINISHED, Manager};
+use crate::daemon::sm_loop::mastership;
+use crate::daemon::sm_loop::pending::PendingWork;
+use crate::ids::Guid;
+use crate::notes::counted;
+use crate::observe::{Observation, SweepError, focused, heavy, light};
+use crate::wire::attr::SmState;
+use std::future::Future;
+use std::time::Duration;
+use tokio::time::Instant;
+use tracing::{debug, error, info};
+
+/// Maximum number of light sweeps in a row that confirm focused ones: a switch whose PortStateChange
+/// cannot be cleared looks changed for ever.
+const MAX_RECHECKS: u32 = 4;
+
+/// Delay of a second light sweep after a focused sweep.
+const RECHECK_DELAY: Duration = Duration::from_millis(25);
+
+impl Manager {
+    /// True if a snapshot is the base for a focused sweep, and changed links have not postponed other work
+    /// for too long.
+    pub(super) fn may_focus(&self) -> bool {
+        self.observation.is_some()
+            && self.state() == SmState::Master
+            && self.unfinished < MAX_UNFINISHED
+    }
+
+    /// Runs a sweep that changed links interrupt. Returns `None` if they did: they are in `pending`.
+    async fn unless_links_change<T>(
+        &mut self,
+        pending: &mut PendingWork,
+        sweep: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut sweep = std::pin::pin!(sweep);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.events.link_change() => {
+                    self.take_events(pending);
+                    if !pending.suspects.is_empty() {
+                        return None;
+                    }
+                }
+                output = &mut sweep => return Some(output),
+            }
+        }
+    }
+
+    pub(super) async fn heavy_sweep(&mut self, pending: &mut PendingWork) -> Option<Exit> {
+        let start = Instant::now();
+        let Some(result) = self.interruptible_heavy_sweep(pending).await else {
+            debug!("heavy sweep interrupted after {:?}", start.elapsed());
+            pending.heavy = true;
+            return None;
+        };
+        match result {
+            Ok(observation) => {
+                self.port_up();
+                self.reconfigurer.log_faults(&observation, start.elapsed());
+                self.notify_sa_server(&observation, true).await;
+                self.observed(observation, pending).await
+            }
+            Err(problem) => {
+                self.reconfigurer.log_sweep_failure(&problem);
+                match problem {
+                    SweepError::LocalDown => self.port_down(pending),
+                    _ => self.failed(problem.to_string()),
+                }
+            }
+        }
+    }
+
+    /// Sweeps the whole fabric. `None` if links change meanwhile, or, while this SM is DISCOVERING, if
+    /// another SM requests a change of role: what the sweep found does not matter then.
+    async fn interruptible_heavy_sweep(
+        &mut self,
+        pending: &mut PendingWork,
+    ) -> Option<Result<Observation, SweepError>> {
+        let client = self.context.client.clone();
+        let sweep = heavy::sweep(&client, self.options.m_key);
+        if self.state() == SmState::Discovering {
+            return tokio::select! {
+                biased;
+                result = sweep => Some(result),
+                () = self.events.role_request() => None,
+            };
+        }
+        if !self.may_focus() {
+            return Some(sweep.await);
+        }
+        let result = self.unless_links_change(pending, sweep).await;
+        self.unfinished += u32::from(result.is_none());
+        result
+    }
+
+    pub(super) async fn focused_sweep(
+        &mut self,
+        suspects: &[Guid],
+        pending: &mut PendingWork,
+    ) -> Option<Exit> {
+        let Some(last) = self.observation.as_ref() else {
+            pending.heavy = true;
+            return None;
+        };
+        let key = self.options.m_key;
+        match focused::sweep(&self.context.client, key, last, suspects).await {
+            Ok(observation) => {
+                // A silent device is left to a heavy sweep. Else a light sweep looks for changes whose
+                // traps were lost.
+                pending.heavy |= observation.is_unresolved;
+                pending.confirmation = true;
+                self.notify_sa_server(&observation, false).await;
+                self.observed(observation, pending).await
+            }
+            Err(problem) => {
+                error!("focused sweep failed, a heavy sweep follows: {problem}");
+                pending.heavy = true;
+                None
+            }
+        }
+    }
+
+    /// Confirms a focused sweep by a light one.
+    pub(super) async fn confirm(&mut self, pending: &mut PendingWork) {
+        if self.rechecks >= MAX_RECHECKS {
+            return;
+        }
+        self.rechecks += 1;
+        self.light_sweep(pending).await;
+        // A device that changes again meanwhile may not repeat its trap for seconds.
+        self.next_sweep = Some(Instant::now() + RECHECK_DELAY);
+    }
+
+    /// Runs a light sweep, and requests focused or heavy ones for what it finds, or a heavy one if the last
+    /// reconfiguration is incomplete.
+    pub(super) async fn light_sweep(&mut self, pending: &mut PendingWork) {
+        self.next_sweep = self.interval().map(|pause| Instant::now() + pause);
+        let is_incomplete = std::mem::take(&mut self.reconfigurer.needs_heavy_sweep);
+        let Some(observation) = self.observation.as_ref() else {
+            pending.heavy = true;
+            return;
+        };
+        if is_incomplete || self.options.force_heavy_sweep {
+            pending.heavy = true;
+            return;
+        }
+        // Sets that devices refused are sent again after a delay.
+        pending.plan |= self.reconfigurer.is_retry_due();
+        let (client, fabric) = (self.context.client.clone(), observation.fabric.clone());
+        let key = self.options.m_key;
+        let queries = async {
+            tokio::join!(
+                light::sweep(&client, key, &fabric),
+                mastership::query(&client, key, &fabric)
+            )
+        };
+        let answers = self.unless_links_change(pending, queries).await;
+        let Some((mut findings, managers)) = answers else { return };
+        self.others_answered(managers, pending).await;
+        findings.changed.retain(|&guid| self.reconfigurer.clears_state_change(guid));
+        if findings.is_empty() {
+            self.rechecks = 0;
+            return;
+        }
+        info!(
+            "light sweep: {} changed, {} lost, {} answered again",
+            counted(findings.changed.len(), "switch", "switches"),
+            findings.lost.len(),
+            counted(findings.recovered.len(), "silent port", "silent ports")
+        );
+        pending.heavy |= !findings.lost.is_empty()
+            || !findings.recovered.is_empty()
+            || findings.local_link_changed;
+        pending.suspects.extend(findings.changed.into_iter().chain(findings.lost));
+    }
+}

@@ -1,0 +1,98 @@
+//! What a sweep has learnt about devices and routes that do not answer.
+//!
+//! * A lost cable makes the switch behind it **doubtful**: it may be lost as a whole. So its other
+//!   neighbours are queried, and routes avoid it meanwhile.
+//! * A query that stalls twice makes its device **silent** and doubtful. Its other queries are put off until
+//!   it answers.
+//! * A query that stalled, failed or was put off is **unanswered** until any transmission of it is answered.
+
+use super::query::{Query, QueryKey};
+use crate::ids::PortNum;
+use std::collections::{BTreeMap, HashSet};
+
+/// The evidence of one sweep. All methods are cheap while every device answers.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    probed: HashSet<(usize, PortNum)>,
+    doubtful: HashSet<usize>,
+    silent: HashSet<usize>,
+    unanswered: BTreeMap<QueryKey, Query>,
+    repeated: HashSet<QueryKey>,
+}
+
+impl Evidence {
+    /// Records an answer.
+    pub(super) fn answered(&mut self, query: Query) {
+        if !self.unanswered.is_empty() {
+            self.unanswered.remove(&query.key());
+        }
+        if let Some(node) = query.node()
+            && !self.doubtful.is_empty()
+            && !matches!(query, Query::Node { .. })
+        {
+            self.silent.remove(&node);
+            self.doubtful.remove(&node);
+        }
+    }
+
+    /// Records a stalled query. Returns true the first time.
+    pub(super) fn stalled_first(&mut self, query: Query) -> bool {
+        self.unanswered.insert(query.key(), query).is_none()
+    }
+
+    /// Records that a query stalled a second time. Returns true if its device is newly silent.
+    pub(super) fn stalled_again(&mut self, query: Query) -> bool {
+        let Some(node) = query.node() else { return false };
+        // The far end of a cable does not answer NodeInfo; the near end may be sound.
+        if matches!(query, Query::Node { .. }) {
+            return false;
+        }
+        self.silent.insert(node);
+        self.doubtful.insert(node)
+    }
+
+    /// Records a query that failed or was not sent.
+    pub(super) fn put_off(&mut self, query: Query) {
+        self.unanswered.insert(query.key(), query);
+    }
+
+    /// Forgets a query that needs no answer any more.
+    pub(super) fn drop(&mut self, query: Query) {
+        self.unanswered.remove(&query.key());
+    }
+
+    /// Records that a cable to `node` was lost.
+    pub(super) fn lost_cable(&mut self, node: usize) {
+        self.doubtful.insert(node);
+    }
+
+    /// The nodes that routes should not pass.
+    pub(super) fn doubtful(&self) -> &HashSet<usize> {
+        &self.doubtful
+    }
+
+    /// True if the device of a query, apart from the far end of a cable, is silent.
+    pub(super) fn is_silent(&self, query: Query) -> bool {
+        query.node().is_some_and(|node| self.silent.contains(&node))
+    }
+
+    /// The queries that stalled, failed or were put off and have no answer.
+    pub(super) fn unanswered(&self) -> Vec<Query> {
+        self.unanswered.values().copied().collect()
+    }
+
+    /// True if [`Self::unanswered`] has any.
+    pub(super) fn has_unanswered(&self) -> bool {
+        !self.unanswered.is_empty()
+    }
+
+    /// True for the first request to repeat a query.
+    pub(super) fn may_repeat(&mut self, query: Query) -> bool {
+        self.repeated.insert(query.key())
+    }
+
+    /// True for the first request to probe a port.
+    pub(super) fn may_probe(&mut self, node: usize, port: PortNum) -> bool {
+        self.probed.insert((node, port))
+    }
+}

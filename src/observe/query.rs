@@ -1,0 +1,65 @@
+//! The queries of a sweep.
+
+use crate::ids::PortNum;
+use crate::wire::smp::DirectedRoute;
+
+/// A query in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Query {
+    /// NodeInfo of the node at the end of a route, which leaves from a port of a known node; `None` stands for
+    /// the local node.
+    Node {
+        from: Option<(usize, PortNum)>,
+        route: DirectedRoute,
+    },
+    Description {
+        node: usize,
+    },
+    Switch {
+        node: usize,
+    },
+    Port {
+        node: usize,
+        port: PortNum,
+    },
+    Pkeys {
+        node: usize,
+        port: PortNum,
+        block: u16,
+    },
+    Manager {
+        node: usize,
+        port: PortNum,
+    },
+}
+
+impl Query {
+    /// The last known node on the route of the query; `None` for the query to the local node.
+    pub(super) fn node(self) -> Option<usize> {
+        match self {
+            Self::Node { from, .. } => from.map(|(node, _)| node),
+            Self::Description { node }
+            | Self::Switch { node }
+            | Self::Port { node, .. }
+            | Self::Pkeys { node, .. }
+            | Self::Manager { node, .. } => Some(node),
+        }
+    }
+
+    /// Identifies the query among those of a sweep, whatever its route.
+    pub(super) fn key(self) -> QueryKey {
+        let at = |kind, node, port: PortNum, block| (kind, node, port.0, block);
+        match self {
+            Self::Node { from: None, .. } => at(0, 0, PortNum::ZERO, 0),
+            Self::Node { from: Some((node, port)), .. } => at(1, node, port, 0),
+            Self::Description { node } => at(2, node, PortNum::ZERO, 0),
+            Self::Switch { node } => at(3, node, PortNum::ZERO, 0),
+            Self::Port { node, port } => at(4, node, port, 0),
+            Self::Pkeys { node, port, block } => at(5, node, port, block),
+            Self::Manager { node, port } => at(6, node, port, 0),
+        }
+    }
+}
+
+/// Kind of query, node, port and block.
+pub(super) type QueryKey = (u8, usize, u8, u16);

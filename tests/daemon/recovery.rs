@@ -1,0 +1,115 @@
+//! Recovery from faults on an idle fabric, in virtual time: how long pairs of hosts stay without a path
+//! when MADs to lost devices are lost. Each switch, host and cable of a torus is lost and comes back.
+//!
+//! A timeout of an SMP (200 ms) in the way of the repair makes a case fail; computing takes no virtual time.
+
+use crate::simulation::up;
+use std::time::Duration;
+use testkit::SimCluster;
+use tokio::time::{Instant, sleep};
+use torus_sm::ids::{Guid, PortNum};
+
+/// Maximum time from a fault to right tables.
+const MAX_RECOVERY: Duration = Duration::from_millis(60);
+
+/// Time between the losses of the cables of one device.
+const BETWEEN_CABLES: Duration = Duration::from_millis(1);
+
+/// A device or cable, by the cable ends to unplug.
+struct Case {
+    name: String,
+    ends: Vec<(Guid, PortNum)>,
+    /// The hosts that are cut off with it.
+    lost: Vec<Guid>,
+}
+
+fn cases(cluster: &SimCluster, sm: Guid) -> Vec<Case> {
+    let topology = &cluster.topology;
+    let cables_of =
+        |at: usize| topology.cables.iter().filter(move |ends| ends.iter().any(|end| end.0 == at));
+    let own = topology.nodes.iter().position(|node| node.guid == sm);
+    let own_cable = topology.cables.iter().find(|ends| ends.iter().any(|end| Some(end.0) == own));
+    let is_own = |at: usize| own_cable.is_some_and(|ends| ends.iter().any(|end| end.0 == at));
+    let mut cases = Vec::new();
+    for (at, node) in topology.nodes.iter().enumerate() {
+        if is_own(at) {
+            continue;
+        }
+        let ends = cables_of(at).map(|ends| if ends[0].0 == at { ends[0] } else { ends[1] });
+        let ends = ends.map(|(_, num)| (node.guid, num)).collect();
+        let neighbours = cables_of(at).flatten().map(|end| topology.nodes[end.0].guid);
+        let hosts: Vec<Guid> = cluster.hosts().collect();
+        let is_switch = !hosts.contains(&node.guid);
+        let mut lost: Vec<Guid> = match is_switch {
+            true => neighbours.filter(|guid| hosts.contains(guid)).collect(),
+            false => vec![node.guid],
+        };
+        lost.dedup();
+        cases.push(Case { name: node.description.clone(), ends, lost });
+    }
+    for [(a, num), (b, _)] in &topology.cables {
+        let [a, b] = [*a, *b].map(|at| topology.nodes[at].guid);
+        if !cluster.hosts().any(|host| host == a || host == b) {
+            let name = format!("cable {num} of {a}");
+            cases.push(Case { name, ends: vec![(a, *num)], lost: Vec::new() });
+        }
+    }
+    cases
+}
+
+/// True if each remaining host reaches each other one, and none is planned along lost cables.
+fn is_connected(cluster: &SimCluster, lost: &[Guid]) -> bool {
+    let lid = |guid| cluster.fabric.port_info(guid, PortNum(1)).expect("a port").lid();
+    let hosts: Vec<_> = cluster.hosts().filter(|host| !lost.contains(host)).collect();
+    let lids: Vec<_> = hosts.iter().map(|&host| lid(host)).collect();
+    hosts
+        .iter()
+        .all(|&from| lids.iter().all(|&to| cluster.fabric.reaches(from, PortNum(1), to, true)))
+}
+
+async fn recovery_time(cluster: &SimCluster, lost: &[Guid]) -> Duration {
+    let start = Instant::now();
+    while !is_connected(cluster, lost) && start.elapsed() < Duration::from_secs(20) {
+        sleep(Duration::from_millis(1)).await;
+    }
+    start.elapsed()
+}
+
+/// Loses and returns every `step`th device and cable.
+async fn recovers(shape: &str, step: usize) {
+    let cluster = SimCluster::healthy(shape, 1);
+    let sm = up(&cluster).await;
+    let own = cluster.shape.host_guid([0, 0, 0], 0);
+    let mut slow = Vec::new();
+    for case in cases(&cluster, own).into_iter().step_by(step) {
+        for (what, lost) in [("lost", &case.lost[..]), ("back", &[])] {
+            for &(guid, num) in &case.ends {
+                let done = match what {
+                    "lost" => cluster.fabric.unlink(guid, num),
+                    _ => cluster.fabric.relink(guid, num),
+                };
+                assert!(done, "{}", case.name);
+                sleep(BETWEEN_CABLES).await;
+            }
+            let took = recovery_time(&cluster, lost).await;
+            if took > MAX_RECOVERY {
+                slow.push(format!("{} {what}: {took:?}", case.name));
+            }
+            // The confirmation and the repetition of lost traps.
+            sleep(Duration::from_secs(2)).await;
+        }
+    }
+    assert_eq!(sm.engine(), "torus-2QoS");
+    assert!(slow.is_empty(), "{} of the cases are slow: {slow:#?}", slow.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_switch_host_and_cable_of_6x5x1() {
+    recovers("6x5x1", 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn switches_hosts_and_cables_of_4x4x4() {
+    let step = std::env::var("TORUS_SM_RECOVERY_STEP").ok().and_then(|step| step.parse().ok());
+    recovers("4x4x4", step.unwrap_or(8)).await;
+}
