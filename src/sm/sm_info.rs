@@ -22,6 +22,8 @@ pub struct SmStatus {
     pub m_key_protection_level: u8,
     /// 0 to 15.
     pub priority: u8,
+    /// Priority while this SM is master, if it is higher than `priority`: 0 to 15.
+    pub master_priority: u8,
     pub state: SmState,
     /// The state shown instead of MASTER while a HANDOVER is on its way.
     pub handing_over: Option<SmState>,
@@ -37,6 +39,7 @@ impl SmStatus {
             m_key: options.m_key,
             m_key_protection_level: options.m_key_protection_level,
             priority: options.sm_priority,
+            master_priority: options.master_sm_priority,
             state,
             handing_over: None,
             act_count: 0,
@@ -51,7 +54,7 @@ impl SmStatus {
 
     /// This SM in elections.
     pub fn voter(&self) -> Voter {
-        let candidate = Candidate { priority: self.priority, guid: self.guid };
+        let candidate = Candidate { priority: self.shown_priority(), guid: self.guid };
         Voter { state: self.state, candidate, sm_key: self.sm_key }
     }
 
@@ -64,13 +67,21 @@ impl SmStatus {
         self.handing_over.unwrap_or(self.state)
     }
 
+    /// The priority in elections.
+    fn shown_priority(&self) -> u8 {
+        match self.shown_state() {
+            SmState::Master => self.priority.max(self.master_priority),
+            _ => self.priority,
+        }
+    }
+
     /// The SMInfo attribute.
     pub fn sm_info(&self) -> SmInfo {
         let mut info = SmInfo::default();
         info.set_guid(self.guid);
         info.set_sm_key(self.sm_key);
         info.set_act_count(self.act_count);
-        info.set_priority(self.priority);
+        info.set_priority(self.shown_priority());
         info.set_state(self.shown_state());
         info
     }
@@ -282,6 +293,16 @@ mod tests {
         assert_eq!(legal(S::Master), [Handover, Acknowledge]);
         assert_eq!(legal(S::NotActive), [Acknowledge, Standby]);
         assert_eq!(event(S::Standby, &set(6, S::Master, 11)), None);
+    }
+
+    #[test]
+    fn a_master_shows_the_higher_of_its_two_priorities() {
+        let shown = |state, master_priority| {
+            SmStatus { master_priority, ..status(state) }.sm_info().priority()
+        };
+        assert_eq!(shown(SmState::Master, 14), 14);
+        assert_eq!(shown(SmState::Master, 2), 3);
+        assert_eq!(shown(SmState::Standby, 14), 3);
     }
 
     #[test]

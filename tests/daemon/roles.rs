@@ -167,6 +167,24 @@ async fn a_priority_changed_at_run_time_moves_the_mastership() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn with_a_master_priority_a_master_that_returns_stays_standby() {
+    let site = cluster();
+    let (cluster, _) = &site;
+    let kept = |priority| Options { master_sm_priority: 14, ..options(cluster, priority) };
+    let first = cluster.start(A, kept(9));
+    settle().await;
+    let second = cluster.start(B, kept(3));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(states(&site, [A, B]).await, [Some(Master), Some(Standby)]);
+    assert_eq!(first.stop().await, Exit::Clean);
+    let first = cluster.start(A, kept(9));
+    sleep(4 * TAKEOVER).await;
+    assert_eq!(states(&site, [A, B]).await, [Some(Standby), Some(Master)]);
+    assert_eq!(cluster.faults(&second), [""; 0]);
+    drop(first);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_handover_back_does_not_trust_the_old_tables() {
     let site = cluster();
     let (cluster, _) = &site;

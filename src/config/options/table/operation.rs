@@ -22,6 +22,10 @@ macro_rules! election {
         /// Priority of this SM, 0 to 15: the SM with the highest priority becomes master, among
         /// equals the one with the lowest GUID.
         sm_priority: u8 = 0, reload, implemented, range(0, 15);
+        /// Priority of this SM while it is master, 0 to 15, if that is higher than sm_priority: a former
+        /// master that returns does not become master again. 0 is no other priority. An option of
+        /// NVIDIA's OpenSM.
+        master_sm_priority: u8 = 0, reload, implemented, range(0, 15);
         /// Ignore other SMs on the subnet.
         ignore_other_sm: bool = false, reload, implemented;
         /// Interval in milliseconds at which a standby SM polls the master.
