@@ -83,6 +83,11 @@ impl Acknowledged {
         if self.tables_lost.contains(&guid) {
             return None;
         }
+        self.last_tables(guid)
+    }
+
+    /// The tables of a node in the last applied plan, even if the node has lost them since.
+    pub fn last_tables(&self, guid: Guid) -> Option<NodeTables<'_>> {
         let (fabric, plan) = self.last.as_ref()?;
         let node = fabric.node_by_guid(guid)?;
         Some(NodeTables { fabric, plan, node })

@@ -5,7 +5,7 @@ use super::acknowledged::{Acknowledged, NodeTables};
 use super::set_id::SetId;
 use super::slvl;
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
-use crate::ids::{Mlid, PortNum};
+use crate::ids::{Lid, Mlid, PortNum};
 use crate::plan::partitions::steps;
 use crate::plan::routing::{Lft, PortMask};
 use crate::plan::{Plan, links};
@@ -16,6 +16,7 @@ use crate::wire::attr::tables::{
 use crate::wire::attr::{AttrId, PortInfo, PortState};
 use crate::wire::smp::SmpRoute;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// A Set and its identifier.
 pub type SetRequest = (SetId, SmpRequest);
@@ -67,8 +68,9 @@ impl<'a> Delta<'a> {
         (!self.has_lost_tables(node)).then(|| self.acknowledged.node(guid)).flatten()
     }
 
-    /// Detects a reboot: a switch has another LID or LinearFDBTop than it was given; a port of a
-    /// channel adapter or router is in INIT.
+    /// Detects a reboot: a switch has another LID or LinearFDBTop than it was given, or all its
+    /// links are in INIT; a port of a channel adapter or router is in INIT. A switch that was
+    /// rebooted while tables were written to it may have LID and LinearFDBTop, but not the tables.
     fn has_lost_tables(&self, node: NodeId) -> bool {
         let Some(switch) = self.fabric.node(node).switch else {
             let ports = self.fabric.ports_of(node);
@@ -83,7 +85,15 @@ impl<'a> Delta<'a> {
         let has_lid = lid.is_none() || self.fabric.observed_lid(first) == lid;
         // A LinearFDBTop that differs but is not 0 is no sign of a reboot: it follows the assigned
         // LIDs.
-        !has_lid || (observed.linear_fdb_top() == 0 && target.linear_fdb_top() != 0)
+        !has_lid
+            || (observed.linear_fdb_top() == 0 && target.linear_fdb_top() != 0)
+            || self.are_all_links_in_init(node)
+    }
+
+    fn are_all_links_in_init(&self, node: NodeId) -> bool {
+        let ports = self.fabric.ports_of(node).iter();
+        let mut linked = ports.filter(|port| port.peer.is_some()).peekable();
+        linked.peek().is_some() && linked.all(|port| port.state() == PortState::Init)
     }
 
     /// True if a Set was sent and not acknowledged.
@@ -171,9 +181,15 @@ impl<'a> Delta<'a> {
             return Vec::new();
         }
         let top_position = self.fabric.node(node).num_ports() / MFT_POSITION_PORTS as u8;
-        let entries = wanted.iter().chain(held);
-        let blocks: BTreeSet<u16> =
+        // After a reboot that interrupted the writes of the last plan, some of them may be in effect.
+        let last = self.acknowledged.last_tables(self.fabric.node(node).guid());
+        let entries = wanted.iter().chain(last.map_or(&[][..], |last| last.mft()));
+        let mut blocks: BTreeSet<u16> =
             entries.map(|(mlid, _)| (mlid.0 - 0xC000) / MFT_BLOCK as u16).collect();
+        if known.is_none() {
+            blocks.extend(self.inherited_mft_blocks(node));
+        }
+        blocks.extend(self.pending_mft_blocks(node, top_position));
         let mut changes = Vec::new();
         for (block, position) in
             blocks.iter().flat_map(|&block| (0..=top_position).map(move |pos| (block, pos)))
@@ -188,6 +204,34 @@ impl<'a> Delta<'a> {
             }
         }
         changes
+    }
+
+    /// Blocks in which a switch of unknown tables may have entries that another plan has put there:
+    /// none if it was reset, which clears LinearFDBTop; all up to MulticastFDBTop, where this is in
+    /// use (IBA vol. 1, 14.2.5.4).
+    fn inherited_mft_blocks(&self, node: NodeId) -> Range<u16> {
+        let info = &self.fabric.node(node).switch_info;
+        let end = match (info.linear_fdb_top(), info.multicast_fdb_top()) {
+            (0, _) => 0,
+            (_, 0) => info.multicast_fdb_cap(),
+            (_, top) => top.saturating_sub(Lid::UNICAST_MAX.0).min(info.multicast_fdb_cap()),
+        };
+        0..end.div_ceil(MFT_BLOCK as u16)
+    }
+
+    /// Blocks with Sets that were not acknowledged: the switch may have entries there that neither
+    /// the wanted nor the last plan has.
+    fn pending_mft_blocks(&self, node: NodeId, top_position: u8) -> Vec<u16> {
+        if self.acknowledged.pending() == 0 {
+            return Vec::new();
+        }
+        let cap = self.fabric.node(node).switch_info.multicast_fdb_cap();
+        let is_pending = |&block: &u16| {
+            let modifier = |position: u8| u32::from(position) << 28 | u32::from(block);
+            let mut modifiers = (0..=top_position).map(modifier);
+            modifiers.any(|modifier| self.is_pending(node, AttrId::MULTICAST_FT, modifier))
+        };
+        (0..cap.div_ceil(MFT_BLOCK as u16)).filter(is_pending).collect()
     }
 
     pub fn sl_to_vls(self) -> impl Iterator<Item = SetRequest> + 'a {

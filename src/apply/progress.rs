@@ -20,7 +20,7 @@ pub(super) struct Unapplied {
 pub(super) struct Progress<'a> {
     pub steps: &'a Steps,
     pub dispatch: Dispatch<'a>,
-    /// Acknowledged intermediate versions of linear forwarding table blocks.
+    /// Acknowledged intermediate versions of table blocks.
     intermediate: HashMap<SetId, Box<[u8; LFT_BLOCK]>>,
     /// Sets whose planned version was acknowledged.
     complete: HashSet<SetId>,
@@ -73,9 +73,9 @@ impl<'a> Progress<'a> {
 
     /// Records that a device keeps a table as it holds it.
     fn stays_as_held(&self, set: SetId, delta: &Delta<'_>, left: &mut Unapplied) {
-        let is_sure = set.attr_id == AttrId::LINEAR_FT
-            && !delta.is_pending(set.node, set.attr_id, set.attr_mod);
-        let held = match self.intermediate.get(&set) {
+        let is_lft = set.attr_id == AttrId::LINEAR_FT;
+        let is_sure = is_lft && !delta.is_pending(set.node, set.attr_id, set.attr_mod);
+        let held = match self.intermediate.get(&set).filter(|_| is_lft) {
             Some(data) => Some(&data[..]),
             None => delta.held_lft_block(set).filter(|_| is_sure),
         };

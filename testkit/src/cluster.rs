@@ -1,5 +1,6 @@
 //! The whole daemon on a simulated fabric, on tokio's paused clock. With TORUS_SM_LOG set, the
 //! daemons log to standard error.
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use torus_sm::daemon::start::ServerThreads;
 use torus_sm::daemon::start::{Daemon, Setup};
 use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::fabric::topology::Topology;
-use torus_sm::ids::{Guid, Lid, PortNum};
+use torus_sm::ids::{Guid, Lid, Mlid, PortNum};
 use torus_sm::publish::Subnet;
 use torus_sm::publish::rejected::PlanRejected;
 use torus_sm::sim::SimFabric;
@@ -219,7 +220,31 @@ impl SimCluster {
         faults
     }
 
-    fn compare_tables(&self, subnet: &Subnet, faults: &mut Vec<String>) {
+    /// Adds the multicast forwarding tables of switches that are not as planned to `faults`. Only
+    /// ports below 16 are supported.
+    pub fn compare_multicast_tables(&self, subnet: &Subnet, faults: &mut Vec<String>) {
+        for switch in subnet.fabric.switch_ids() {
+            let guid = subnet.fabric.switch(switch).guid();
+            let planned = subnet.plan.multicast.by_switch.get(switch.index());
+            let planned: HashMap<Mlid, u16> = planned
+                .into_iter()
+                .flatten()
+                .map(|(mlid, ports)| (*mlid, ports.position(0)))
+                .collect();
+            let held = self.fabric.mft(guid, 0).unwrap_or_default();
+            for (mlid, has) in (Mlid::FIRST.0..).map(Mlid).zip(held) {
+                let wanted = planned.get(&mlid).copied().unwrap_or(0);
+                if has != wanted {
+                    faults.push(format!(
+                        "{guid} sends {mlid} to ports 0x{has:x}, planned were 0x{wanted:x}"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Adds the forwarding and SL to VL tables of switches that are not as planned to `faults`.
+    pub fn compare_tables(&self, subnet: &Subnet, faults: &mut Vec<String>) {
         let (fabric, plan) = (&subnet.fabric, &subnet.plan);
         for switch in fabric.switch_ids() {
             let guid = fabric.switch(switch).guid();
