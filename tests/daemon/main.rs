@@ -1,5 +1,6 @@
 //! The whole daemon: in this process on simulated fabrics, and as a process on ibsim.
 
+mod disasters;
 mod fault_injection;
 mod joins;
 mod process;

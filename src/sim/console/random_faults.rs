@@ -185,8 +185,8 @@ impl RandomFaults<'_> {
         let kind = self.pick(&["", "", " requests", " responses", " traps"]);
         match self.below(5) {
             0 | 1 => format!("loss {port}{}%{kind}", self.below(30)),
-            2 => format!("delay {port}{}{kind}", self.duration(300_000)),
-            3 => format!("jitter {port}{}{kind}", self.duration(300_000)),
+            2 => format!("delay {port}{}{kind}", self.duration(50_000)),
+            3 => format!("jitter {port}{}{kind}", self.duration(50_000)),
             _ => format!("duplicate {port}{}%{kind}", self.below(50)),
         }
     }

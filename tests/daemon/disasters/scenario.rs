@@ -1,0 +1,188 @@
+//! The scenario of a seed: a fabric, options, and events in bursts, as lines of text.
+
+use std::time::Duration;
+use testkit::SimCluster;
+use torus_sm::config::options::Options;
+use torus_sm::fabric::synthetic::Hardware;
+use torus_sm::sim::console;
+use torus_sm::sim::generate::Shape;
+
+/// Console commands that are left out of random scripts. With `jitter`, a copy of a Set may arrive
+/// after a newer Set of the same table.
+const LEFT_OUT: [&str; 1] = ["jitter"];
+
+/// Faults of nodes that may leave them with other tables than they acknowledged or reported. Such a
+/// node is rebooted in the end.
+const LIES: [&str; 3] = ["ignore-sets", "garbage", "numports"];
+
+/// Pseudo-random numbers from a seed (SplitMix64).
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below `limit`.
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (word ^ (word >> 31)) % limit
+    }
+
+    pub(super) fn pick<T: Copy>(&mut self, among: &[T]) -> T {
+        among[self.below(among.len() as u64) as usize]
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Scenario {
+    pub(super) seed: u64,
+    pub(super) shape: Shape,
+    pub(super) hardware: Hardware,
+    pub(super) engine: &'static str,
+    pub(super) lmc: u8,
+    pub(super) qos: bool,
+    pub(super) bursts: Vec<Burst>,
+}
+
+/// Events, and the quiet period after them.
+#[derive(Clone, Debug)]
+pub(super) struct Burst {
+    /// Console commands, `wait DURATION`, `hup` and `hup bad`.
+    pub(super) events: Vec<String>,
+    pub(super) quiet: Duration,
+}
+
+impl Burst {
+    /// Commands that end the faults, and what only an administrator can repair.
+    pub(super) fn end(&self) -> Vec<String> {
+        let mut end = vec!["calm".to_owned()];
+        for event in &self.events {
+            let mut words = event.split(' ');
+            let (command, node) = (words.next().unwrap_or_default(), words.next());
+            if LIES.contains(&command) {
+                end.extend(node.map(|node| format!("reboot {node}")));
+            }
+            if command == "corrupt" {
+                end.push("hup".to_owned());
+            }
+        }
+        end
+    }
+}
+
+impl Scenario {
+    pub(super) fn draw(seed: u64) -> Self {
+        let dice = &mut Dice::new(seed);
+        let mut scenario = Self {
+            seed,
+            shape: shape(dice),
+            hardware: Hardware {
+                enhanced_port0: dice.below(4) == 0,
+                optimized_sl_to_vl: dice.below(4) == 0,
+                ..Hardware::default()
+            },
+            engine: dice.pick(&["torus-2QoS", "torus-2QoS", "torus-2QoS,no_fallback", "minhop"]),
+            lmc: dice.pick(&[0, 0, 1, 2]),
+            qos: dice.below(4) > 0,
+            bursts: Vec::new(),
+        };
+        let cluster = scenario.cluster();
+        scenario.bursts = (0..1 + dice.below(3)).map(|_| burst(&cluster, dice)).collect();
+        scenario
+    }
+
+    pub(super) fn cluster(&self) -> SimCluster {
+        SimCluster::new(self.shape.clone(), self.hardware.clone(), self.seed)
+    }
+
+    pub(super) fn options(&self, cluster: &SimCluster) -> Options {
+        Options {
+            routing_engine: Some(self.engine.into()),
+            lmc: self.lmc,
+            qos: self.qos,
+            exit_on_fatal: false,
+            ..cluster.options()
+        }
+    }
+
+    /// The scenario without the events for which `keep` is false, by their number.
+    pub(super) fn filtered(&self, keep: impl Fn(usize) -> bool) -> Self {
+        let (mut other, mut number) = (self.clone(), 0);
+        for burst in &mut other.bursts {
+            burst.events.retain(|_| {
+                number += 1;
+                keep(number - 1)
+            });
+        }
+        other
+    }
+
+    pub(super) fn events(&self) -> usize {
+        self.bursts.iter().map(|burst| burst.events.len()).sum()
+    }
+
+    /// All events, one per line.
+    pub(super) fn text(&self) -> String {
+        let quiet = |burst: &Burst| format!("  quiet for {:?}\n", burst.quiet);
+        let lines = |burst: &Burst| {
+            burst.events.iter().map(|event| format!("  {event}\n")).collect::<String>()
+        };
+        self.bursts.iter().map(|burst| lines(burst) + &quiet(burst)).collect()
+    }
+}
+
+/// Reads bursts as [`Scenario::text`] writes them.
+pub(super) fn bursts(text: &str) -> Vec<Burst> {
+    let mut bursts = vec![Burst { events: Vec::new(), quiet: Duration::ZERO }];
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let burst = bursts.last_mut().expect("one at least");
+        match line.strip_prefix("quiet for ") {
+            Some(quiet) => {
+                let seconds = quiet.trim_end_matches('s').parse().expect("seconds");
+                burst.quiet = Duration::from_secs(seconds);
+                bursts.push(Burst { events: Vec::new(), quiet: Duration::ZERO });
+            }
+            None => burst.events.push(line.to_owned()),
+        }
+    }
+    bursts.retain(|burst| !burst.quiet.is_zero());
+    bursts
+}
+
+/// A ring, torus or mesh of 3 to 60 switches, of 1 to 3 dimensions.
+fn shape(dice: &mut Dice) -> Shape {
+    let most = dice.pick(&[6, 9, 12, 16, 24, 60]);
+    loop {
+        let dimensions = 1 + dice.below(3) as usize;
+        let radix: [u16; 3] = std::array::from_fn(|dimension| {
+            if dimension < dimensions { dice.pick(&[1, 2, 3, 4, 5, 6, 8, 12, 20]) } else { 1 }
+        });
+        let looped = std::array::from_fn(|_| dice.below(4) > 0);
+        if (3..=most).contains(&radix.iter().product::<u16>()) {
+            let (hosts, parallel) = dice.pick(&[(1, 1), (1, 1), (2, 1), (3, 1), (1, 2), (3, 2)]);
+            return Shape { looped, hosts, parallel, ..Shape::torus(radix) };
+        }
+    }
+}
+
+fn burst(cluster: &SimCluster, dice: &mut Dice) -> Burst {
+    let count = 1 + dice.below(12);
+    let command = format!("random {} {count}", dice.below(u64::MAX));
+    let script = console::run_line(&cluster.fabric, &command).expect("a script");
+    let is_left_out =
+        |line: &&str| LEFT_OUT.iter().any(|command| line.split(' ').next() == Some(command));
+    let lines = script.lines().filter(|line| !is_left_out(line));
+    let mut events: Vec<String> = lines.map(str::to_owned).collect();
+    if dice.below(3) == 0 {
+        let at = dice.below(events.len() as u64 + 1) as usize;
+        events.insert(at, dice.pick(&["hup", "hup", "hup bad"]).to_owned());
+    }
+    if dice.below(2) == 0 {
+        events.push("repair".to_owned());
+    }
+    Burst { events, quiet: Duration::from_secs(60 * (1 + dice.below(20))) }
+}
