@@ -7,9 +7,9 @@ mod mads;
 mod sweeps;
 mod texts;
 
-pub(crate) use mads::{front_desk, sa_requests, umad};
-pub(crate) use sweeps::observe;
-pub(crate) use texts::{
+pub use mads::{front_desk, sa_requests, umad};
+pub use sweeps::observe;
+pub use texts::{
     argv, guid_lists, guid2lid, ibnetdiscover, opensm_conf, partitions, prefix_routes, qos_policy,
     sa_dump, torus_conf,
 };

@@ -22,7 +22,7 @@ use super::sweeps;
 /// SA requests. Each begins with the requester's LID (8 bits) and a choice between raw bytes and a
 /// well-formed header with attribute, method and component mask from the input. The replies must be
 /// the same with and without the facts known from verification of the plan.
-pub(crate) fn sa_requests(data: &[u8]) {
+pub fn sa_requests(data: &[u8]) {
     static SUBNETS: OnceLock<[Subnet; 2]> = OnceLock::new();
     let subnets = SUBNETS.get_or_init(|| {
         let checked = sweeps::small_subnet();
@@ -100,7 +100,7 @@ fn groups() -> Registry {
 }
 
 /// SMInfo requests and traps.
-pub(crate) fn front_desk(data: &[u8]) {
+pub fn front_desk(data: &[u8]) {
     let portrait = SmStatus::new(Guid(0x10), &Options::default(), SmState::Standby);
     let mut traps = TrapFilter::default();
     let start = tokio::time::Instant::now();
@@ -122,7 +122,7 @@ pub(crate) fn front_desk(data: &[u8]) {
 }
 
 /// The output of read() on a umad device, and the RMPP header of its input.
-pub(crate) fn umad(data: &[u8]) {
+pub fn umad(data: &[u8]) {
     for with_pkey_index in [false, true] {
         if let Some(header) = UserHeader::read(data, with_pkey_index) {
             let back = UserHeader::read(&header.to_bytes(), true);

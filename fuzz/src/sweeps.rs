@@ -66,7 +66,7 @@ impl MadSink for Corrupting {
 
 /// A heavy sweep of a 3x3 torus with corrupted responses; both engines plan the resulting snapshot,
 /// and the plans are verified.
-pub(crate) fn observe(data: &[u8]) {
+pub fn observe(data: &[u8]) {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).build().expect("a runtime");
     runtime.block_on(sweep(data));

@@ -24,7 +24,7 @@ fn text(data: &[u8]) -> String {
 }
 
 /// opensm.conf: the options that are written are read back as the same options, settled ones too.
-pub(crate) fn opensm_conf(data: &[u8]) {
+pub fn opensm_conf(data: &[u8]) {
     let file = Path::new("opensm.conf");
     let (mut options, _) = Options::parse(&text(data), file);
     for _ in 0..2 {
@@ -43,7 +43,7 @@ pub(crate) fn opensm_conf(data: &[u8]) {
 }
 
 /// torus-2QoS.conf.
-pub(crate) fn torus_conf(data: &[u8]) {
+pub fn torus_conf(data: &[u8]) {
     match TorusConfig::parse(Path::new("torus-2QoS.conf"), &text(data)) {
         Ok(config) => assert_eq!(config, config.clone()),
         Err(notes) => assert!(!notes.is_empty(), "a refusal without a reason"),
@@ -51,7 +51,7 @@ pub(crate) fn torus_conf(data: &[u8]) {
 }
 
 /// guid2lid: the accepted ranges are disjoint, and are read back as written.
-pub(crate) fn guid2lid(data: &[u8]) {
+pub fn guid2lid(data: &[u8]) {
     let lmc = data.first().copied().unwrap_or_default() % 8;
     let file = Path::new("guid2lid");
     let (map, _) = cache::parse(file, &text(data.get(1..).unwrap_or_default()), lmc);
@@ -66,7 +66,7 @@ pub(crate) fn guid2lid(data: &[u8]) {
 }
 
 /// The GUID files that tune routing.
-pub(crate) fn guid_lists(data: &[u8]) {
+pub fn guid_lists(data: &[u8]) {
     let (file, text) = (Path::new("guids"), text(data));
     let lines = text.lines().count();
     assert!(lists::guids(file, &text).entries.len() <= lines);
@@ -79,7 +79,7 @@ pub(crate) fn guid_lists(data: &[u8]) {
 
 /// prefix-routes.conf: every line is a route, a diagnostic, or nothing; a wildcard route matches
 /// every prefix.
-pub(crate) fn prefix_routes(data: &[u8]) {
+pub fn prefix_routes(data: &[u8]) {
     let text = text(data);
     let parsed = routes::parse(Path::new("prefix-routes.conf"), &text);
     let lines = text.lines().count();
@@ -96,7 +96,7 @@ pub(crate) fn prefix_routes(data: &[u8]) {
 
 /// partitions.conf: every diagnostic has a position in the file, and accepted text becomes
 /// partitions and groups with unique names, which stay the same when it is read again.
-pub(crate) fn partitions(data: &[u8]) {
+pub fn partitions(data: &[u8]) {
     let text = text(data);
     let (config, findings) = PartitionsConfig::parse(Path::new("partitions.conf"), &text);
     let lines = text.lines().count() as u32;
@@ -128,7 +128,7 @@ pub(crate) fn partitions(data: &[u8]) {
 
 /// qos-policy.conf: every diagnostic has a position in the file, and an accepted policy refers only
 /// to groups and levels that it defines.
-pub(crate) fn qos_policy(data: &[u8]) {
+pub fn qos_policy(data: &[u8]) {
     let text = text(data);
     let (policy, findings) = QosPolicy::parse(Path::new("qos-policy.conf"), &text);
     let lines = text.lines().count() as u32;
@@ -161,7 +161,7 @@ pub(crate) fn qos_policy(data: &[u8]) {
 }
 
 /// Output of ibnetdiscover: accepted text can be written, read again and made a snapshot.
-pub(crate) fn ibnetdiscover(data: &[u8]) {
+pub fn ibnetdiscover(data: &[u8]) {
     let file = Path::new("fabric.net");
     let Ok(topology) = ibnet::parse(file, &text(data)) else { return };
     let written = ibnet::write(&topology);
@@ -174,7 +174,7 @@ pub(crate) fn ibnetdiscover(data: &[u8]) {
 }
 
 /// The command line, one argument per line.
-pub(crate) fn argv(data: &[u8]) {
+pub fn argv(data: &[u8]) {
     if let Ok(cli::Command::Daemon(args)) = cli::parse(text(data).lines()) {
         let mut options = Options::default();
         args.apply(&mut options);
@@ -183,7 +183,7 @@ pub(crate) fn argv(data: &[u8]) {
 }
 
 /// opensm-sa.dump: the accepted records are written and read back as the same.
-pub(crate) fn sa_dump(data: &[u8]) {
+pub fn sa_dump(data: &[u8]) {
     let file = Path::new("opensm-sa.dump");
     let moment = Timestamp { now: Instant::now(), epoch: 0x6560_0000 };
     let mut registry = Registry::default();

@@ -2,6 +2,7 @@
 //! seeds, and noise. A failing input is printed so that it can become a seed.
 
 #[path = "../../fuzz/src/lib.rs"]
+#[allow(unreachable_pub, reason = "the fuzz targets are crates that call these functions")]
 mod targets;
 
 use std::fs;
@@ -119,4 +120,20 @@ replays! {
     front_desk: MUTATIONS * 5;
     umad: MUTATIONS * 5;
     observe: MUTATIONS;
+}
+
+/// The targets are crates of their own, which no other check compiles.
+#[test]
+fn targets_can_call_their_functions() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
+    let exports = fs::read_to_string(root.join("src/lib.rs")).unwrap();
+    let exports: String = exports.lines().skip_while(|line| !line.starts_with("pub use")).collect();
+    assert!(!exports.contains("pub(crate)"), "{exports}");
+    for target in fs::read_dir(root.join("fuzz_targets")).unwrap() {
+        let text = fs::read_to_string(target.unwrap().path()).unwrap();
+        let (_, call) = text.split_once("torus_sm_fuzz::").expect("a call of the library");
+        let name = call.split('(').next().unwrap_or_default();
+        let mut words = exports.split(|c: char| !c.is_alphanumeric() && c != '_');
+        assert!(words.any(|word| word == name), "{name}");
+    }
 }

@@ -282,11 +282,11 @@ fn single_links_need_no_full_verification() {
 }
 
 /// The extent of verification for each plan of a sequence of events, and the final torus. With
-/// `anew` the baseline is recomputed after each event.
+/// `recomputes` the baseline is recomputed after each event.
 fn extents(
     shape: &Shape,
     events: &[Vec<(Part, usize)>],
-    anew: bool,
+    recomputes: bool,
 ) -> (Vec<Extent>, FailingTorus) {
     let (checks, mut torus) = (Checks::new(true), FailingTorus::new(shape));
     let (mut baseline, mut memory): (Option<VerifiedBaseline>, _) = (None, Memory::default());
@@ -303,7 +303,7 @@ fn extents(
         extents.push(verified.summary().extent);
         let remains = judged.pending_baseline.expect("a clean plan");
         let inputs = inputs(&subnet, &memory);
-        baseline = match baseline.filter(|_| anew) {
+        baseline = match baseline.filter(|_| recomputes) {
             None => Some(remains.complete(inputs, &checks)),
             Some(last) => subnet.with_input(&memory, &groups, |input| {
                 VerifiedBaseline::compute(input, inputs, &checks, Some(&last))
@@ -333,8 +333,8 @@ fn cables(shape: &Shape) -> Vec<Vec<(Part, usize)>> {
 #[test]
 fn links_lost_in_a_row_need_no_full_verification() {
     let shape = Shape { hosts: 1, ..Shape::torus([6, 5, 4]) };
-    for anew in [false, true] {
-        assert_only_the_first_is_full(&extents(&shape, &cables(&shape), anew).0);
+    for recomputes in [false, true] {
+        assert_only_the_first_is_full(&extents(&shape, &cables(&shape), recomputes).0);
     }
 }
 
@@ -344,9 +344,9 @@ fn links_lost_in_a_row_need_no_full_verification() {
 fn repaired_links_of_a_bundle_need_no_full_verification() {
     let shape = Shape { hosts: 1, parallel: 2, ..Shape::torus([5, 4, 3]) };
     let lost = cables(&shape);
-    for anew in [false, true] {
+    for recomputes in [false, true] {
         let events: Vec<_> = lost.iter().chain(&lost).cloned().collect();
-        let (extents, torus) = extents(&shape, &events, anew);
+        let (extents, torus) = extents(&shape, &events, recomputes);
         assert_only_the_first_is_full(&extents);
         assert!(torus.lost.1.is_empty());
     }
