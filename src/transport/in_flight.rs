@@ -16,10 +16,10 @@ pub(super) struct BatchId(pub usize);
 
 /// Time without an answer after which a request counts as stalled if a request sent later is answered.
 /// Round trips take 10 us to 1 ms in a fabric, and a few milliseconds to a loaded management processor.
-pub const STALL_TIME: Duration = Duration::from_millis(20);
+pub const STALL_TIME: Duration = Duration::from_millis(15);
 
 /// Time without an answer after which a request counts as stalled although no later one is answered.
-pub const SOLE_STALL_TIME: Duration = Duration::from_millis(50);
+pub const SOLE_STALL_TIME: Duration = Duration::from_millis(40);
 
 /// Interval between checks of a request between [`STALL_TIME`] and [`SOLE_STALL_TIME`].
 const STALL_CHECK_INTERVAL: Duration = Duration::from_millis(5);
@@ -49,7 +49,7 @@ impl InFlight {
     /// sent.
     pub(super) fn stalls(&self, now: Instant, latest_answered: Option<Instant>) -> bool {
         let age = now.duration_since(self.sent);
-        let is_overtaken = latest_answered.is_some_and(|sent| sent > self.sent);
+        let is_overtaken = latest_answered.is_some_and(|sent| sent >= self.sent);
         !self.is_stalled && (age >= SOLE_STALL_TIME || (age >= STALL_TIME && is_overtaken))
     }
 

@@ -243,6 +243,7 @@ async fn a_stalled_request_leaves_the_window_and_may_still_be_answered() {
     bench.answer(&first[1], |_| {});
     assert!(matches!(batch.next_event().await, Some(BatchEvent::Result(1, Ok(_)))));
     let third = bench.port.take();
+    tokio::time::sleep(Duration::from_millis(1)).await;
     bench.answer(&third[0], |_| {});
     assert!(matches!(batch.next_event().await, Some(BatchEvent::Result(2, Ok(_)))));
     let (start, fourth) = (tokio::time::Instant::now(), bench.port.take());

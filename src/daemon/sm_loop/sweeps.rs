@@ -130,6 +130,12 @@ impl Manager {
         }
         self.rechecks += 1;
         self.light_sweep(pending).await;
+        if !pending.heavy && pending.suspects.is_empty() {
+            // The snapshot is complete: ports that it lacks are absent.
+            if let Some(observation) = self.observation.clone() {
+                self.notify_sa_server(&observation, true).await;
+            }
+        }
         // A device that changes again meanwhile may not repeat its trap for seconds.
         self.next_sweep = Some(Instant::now() + RECHECK_DELAY);
     }
