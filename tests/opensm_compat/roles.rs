@@ -181,7 +181,9 @@ impl Manager {
 
 /// Two managers start one after the other, the better one is killed, frozen and ended.
 fn a_pair_has_one_master(better: Program, worse: Program) {
-    for (kind, better_first) in [(Kind::Ibsim, true), (Kind::Own, false)] {
+    // On ibsim, opensm would wait for a killed SM for ever, as sminfo would.
+    let first = if worse == Opensm { Kind::Own } else { Kind::Ibsim };
+    for (kind, better_first) in [(first, true), (Kind::Own, false)] {
         let Some(site) = Site::new(kind) else { return };
         let (high, low) = match better_first {
             true => {
@@ -205,7 +207,7 @@ fn a_pair_has_one_master(better: Program, worse: Program) {
         }
         if better_first {
             high.kill();
-            let took = site.expect("kill", &[(A, None), (B, Some(MASTER))]);
+            let took = site.expect("kill", &[(B, Some(MASTER))]);
             println!("{worse:?} is master {took:?} after {better:?} was killed");
         } else {
             let took = high.end();
@@ -215,7 +217,7 @@ fn a_pair_has_one_master(better: Program, worse: Program) {
                 assert!(after < Duration::from_millis(300), "the successor took {after:?}");
             }
         }
-        site.settle("one left", &[(A, None), (B, Some(MASTER))]);
+        site.settle("one left", &[(B, Some(MASTER))]);
         low.kill();
     }
 }
@@ -253,9 +255,9 @@ fn three_managers_of_any_mixture_have_one_master() {
         let _third = site.start(programs[2], C, 5);
         site.settle("third start", &[(A, Some(MASTER)), (B, standby), (C, standby)]);
         first.kill();
-        site.settle("kill", &[(A, None), (B, Some(MASTER)), (C, standby)]);
+        site.settle("kill", &[(B, Some(MASTER)), (C, standby)]);
         second.kill();
-        site.settle("second kill", &[(A, None), (B, None), (C, Some(MASTER))]);
+        site.settle("second kill", &[(C, Some(MASTER))]);
     }
 }
 
