@@ -14,9 +14,9 @@ use super::discovery_state::DiscoveryState;
 use super::heavy::conclude;
 use super::{Observation, SweepError};
 use crate::fabric::DiscoveryFault;
-use crate::ids::Guid;
+use crate::ids::{Guid, PortNum};
 use crate::transport::client::SmpClient;
-use std::collections::HashSet;
+use crate::wire::smp::DirectedRoute;
 
 /// Queries the switches with the GUIDs `suspects` and updates `last`.
 ///
@@ -38,6 +38,9 @@ pub async fn sweep(
     queries.retry(false).await;
     queries.query_pkeys();
     queries.run().await;
+    // What contradicts the last snapshot, such as a node with another number of ports, is left to a heavy
+    // sweep, which starts without it.
+    let has_new_faults = queries.state.faults.len() > last.fabric.faults().len();
     drop_old_faults(&mut queries.state);
     let managers = last.managers.iter().filter_map(|&(port, info)| {
         let port = last.fabric.port(port);
@@ -46,21 +49,32 @@ pub async fn sweep(
     });
     let managers: Vec<_> = managers.collect();
     queries.managers.extend(managers);
-    conclude(queries)
+    let observation = conclude(queries)?;
+    let is_unresolved = observation.is_unresolved || has_new_faults;
+    Ok(Observation { is_unresolved, ..observation })
 }
 
 /// Removes the faults of earlier sweeps that were found again or are about devices that are cut off now.
 fn drop_old_faults(state: &mut DiscoveryState) {
-    let (faults, none) = (std::mem::take(&mut state.faults), HashSet::new());
     let mut kept: Vec<DiscoveryFault> = Vec::new();
-    for fault in faults {
-        let is_open = match &fault {
-            DiscoveryFault::NoAnswer { route, .. } => state.is_open(route, &none),
+    for fault in std::mem::take(&mut state.faults) {
+        let may_answer = match &fault {
+            DiscoveryFault::NoAnswer { route, .. } => may_answer(state, route),
             _ => true,
         };
-        if is_open && !kept.contains(&fault) {
+        if may_answer && !kept.contains(&fault) {
             kept.push(fault);
         }
     }
     state.faults = kept;
+}
+
+/// True if a route leads to a trained link. The device behind it may be unknown.
+fn may_answer(state: &DiscoveryState, route: &DirectedRoute) -> bool {
+    let hops = state.hops(route);
+    let is_trained = |&(node, exit): &(usize, PortNum)| {
+        let info = state.entries()[node].ports.get(exit.index()).and_then(|slot| slot.info);
+        info.as_ref().is_some_and(DiscoveryState::has_trained_link)
+    };
+    hops.len() == route.len() && hops.last().is_none_or(is_trained)
 }

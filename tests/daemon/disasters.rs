@@ -24,9 +24,9 @@ use torus_sm::sim::console;
 
 /// Seeds of a usual run.
 const SEEDS: Range<u64> = 0..300;
-/// Seeds among them that fail: after wrong port counts, swapped cables and lost MADs, some devices are
-/// not found again. They are left out of a usual run until that is repaired.
-const KNOWN_FAILURES: [u64; 13] = [10, 19, 29, 47, 119, 124, 166, 210, 212, 221, 272, 291, 295];
+/// Seeds among them that fail: a switch that restarts with its LIDs while it is silent keeps some SL to VL
+/// mappings of before. They are left out of a usual run until that is repaired.
+const KNOWN_FAILURES: [u64; 1] = [286];
 /// Time limit until the devices are in order after the last fault.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(240);
 /// The time that flapping links and storms of traps may last.

@@ -194,6 +194,7 @@ impl Manager {
         }
         pending.heavy |= todo.heavy;
         pending.confirmation |= todo.confirmation;
+        pending.changed_ports = todo.changed_ports;
         // What traps report comes first: routes over lost links are repaired before the rest is read.
         if !todo.suspects.is_empty() && self.may_focus() {
             let suspects: Vec<Guid> = todo.suspects.into_iter().collect();
@@ -201,10 +202,12 @@ impl Manager {
         }
         pending.heavy |= !todo.suspects.is_empty();
         if std::mem::take(&mut pending.heavy) {
+            pending.changed_ports.clear();
             return self.heavy_sweep(pending).await;
         }
-        if !todo.changed_ports.is_empty() {
-            self.read_local_changes(&todo.changed_ports, pending).await;
+        let changed_ports = std::mem::take(&mut pending.changed_ports);
+        if !changed_ports.is_empty() {
+            self.read_local_changes(&changed_ports, pending).await;
         }
         if (todo.plan || std::mem::take(&mut pending.plan)) && self.state() == SmState::Master {
             return self.configure(pending).await;
