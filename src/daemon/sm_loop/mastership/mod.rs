@@ -1,7 +1,7 @@
 //! What this SM does about other SMs: polls, queries, HANDOVER, ACKNOWLEDGE and trap 144.
 //!
 //! [`crate::sm`] decides; this module sends, waits and logs. It holds no role: that is in
-//! [`SmStatus`](crate::sm::sm_info::SmStatus), which the manager changes.
+//! [`SmStatus`], which the manager changes.
 //!
 //! * `poller`: polls of one SM at intervals;
 //! * `peers`: the other SMs of a fabric;
