@@ -97,6 +97,9 @@ impl DiscoveryQueries {
     ///
     /// With `patient`, silent devices are queried again on the same route as well.
     pub(super) async fn retry(&mut self, patient: bool) {
+        if !self.evidence.has_unanswered() {
+            return;
+        }
         let reach = self.state.reroute_avoiding(self.evidence.doubtful());
         for query in self.evidence.unanswered() {
             let reach = query.node().map_or(Reach::Clear, |node| reach[node]);
