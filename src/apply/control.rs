@@ -36,11 +36,6 @@ impl<'a> ApplyControl<'a> {
         Self { event: Some(Box::pin(event)), is_patient, stop: None }
     }
 
-    /// Ends when only silent devices are left.
-    pub fn until_silence() -> Self {
-        Self { event: None, is_patient: false, stop: None }
-    }
-
     /// Why programming ends early; `None` if it does not.
     pub fn stop(&self) -> Option<&Stop> {
         self.stop.as_ref()

@@ -195,12 +195,7 @@ impl Transactions {
         batch: BatchId,
         is_cancelled: impl Fn(Tag) -> bool,
     ) -> Vec<Tag> {
-        let mut cancelled = Vec::new();
-        self.queue.retain(|queued| {
-            let is_selected = queued.batch == batch && is_cancelled(queued.tag);
-            cancelled.extend(is_selected.then_some(queued.tag));
-            !is_selected
-        });
+        let mut cancelled = self.cancel_queued(batch, &is_cancelled);
         for at in 0..self.slots.len() {
             let is_selected =
                 |request: &mut InFlight| request.batch == Some(batch) && is_cancelled(request.tag);
