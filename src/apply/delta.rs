@@ -3,7 +3,7 @@
 
 use super::acknowledged::{Acknowledged, NodeTables};
 use super::set_id::SetId;
-use super::slvl;
+use super::{link_down, slvl};
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Lid, Mlid, PortNum};
 use crate::plan::partitions::steps;
@@ -322,6 +322,9 @@ impl<'a> Delta<'a> {
             let observed = self.fabric.port(slot).info?;
             let is_port_0 = self.is_switch_port_0(slot);
             let arms = !is_port_0 && observed.port_state() == PortState::Init;
+            if !arms && self.is_reset(slot) {
+                return None;
+            }
             if !arms && (!links::differs(&observed, &target) || self.is_settled(slot, &target)) {
                 return None;
             }
@@ -329,6 +332,44 @@ impl<'a> Delta<'a> {
                 target.set_port_state(PortState::Armed);
             }
             Some(self.port_change(slot, &target))
+        })
+    }
+
+    /// The ends nearer to the SM of the links that carry data and whose MTU or operational VLs change. Such
+    /// a link is taken down; both ends get their targets when it is in INIT.
+    pub fn reset_links(self) -> impl Iterator<Item = PortId> + 'a {
+        let is_first = move |slot: PortId| {
+            self.fabric.port(slot).peer.is_some_and(|peer| slot < peer) && self.is_reset(slot)
+        };
+        let links = self.fabric.port_ids().filter(move |&slot| is_first(slot));
+        links.map(move |slot| link_down::near_end(self.fabric, slot))
+    }
+
+    /// Sets that take the links of these ports down.
+    pub fn take_down(self, ports: &'a [PortId]) -> impl Iterator<Item = SetRequest> + 'a {
+        ports.iter().filter_map(move |&slot| {
+            let target = self.plan.ports.get(slot.index()).copied().flatten();
+            let info = target.or(self.fabric.port(slot).info)?;
+            Some(self.port_change(slot, &link_down::down(&info)))
+        })
+    }
+
+    /// True if the link of a port is among [`Self::reset_links`].
+    fn is_reset(&self, slot: PortId) -> bool {
+        self.needs_reset(slot)
+            || self.fabric.port(slot).peer.is_some_and(|peer| self.needs_reset(peer))
+    }
+
+    /// True if a port carries data and its MTU or operational VLs change.
+    fn needs_reset(&self, slot: PortId) -> bool {
+        let link = |info: &PortInfo| (info.neighbor_mtu(), info.operational_vls());
+        let target = self.plan.ports.get(slot.index()).copied().flatten();
+        let changed = target.zip(self.fabric.port(slot).info);
+        let changed = changed.filter(|(target, observed)| link(target) != link(observed));
+        changed.is_some_and(|(target, _)| {
+            !self.is_switch_port_0(slot)
+                && link_down::is_up(self.fabric, slot)
+                && !self.is_settled(slot, &target)
         })
     }
 

@@ -3,6 +3,7 @@
 use super::acknowledged::Acknowledged;
 use super::control::ApplyControl;
 use super::delta::{Delta, SetRequest};
+use super::link_down;
 use super::pass::{PassFailures, Sent};
 use super::phases::{PHASES, Phase};
 use super::progress::{Progress, Unapplied};
@@ -22,6 +23,7 @@ use crate::transport::transactions::{SmpError, SmpReply};
 use crate::verify::Verified;
 use crate::wire::attr::tables::PkeyBlock;
 use crate::wire::attr::{AttrId, PortInfo, PortState, SwitchInfo};
+use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -35,12 +37,14 @@ struct Changes {
 
 /// Applies `plan` to the devices of `observation`, unless `control` ends it early. Afterwards
 /// `observation` contains the state that the devices acknowledged, and `acknowledged` their tables.
+/// The links of the ports `unreachable`, whose peers do not answer, are taken down.
 pub async fn apply(
     client: &SmpClient,
     observation: &mut Observation,
     plan: &Verified,
     acknowledged: &mut Acknowledged,
     (options, mut control): (&Options, ApplyControl<'_>),
+    unreachable: &[PortId],
 ) -> ApplyReport {
     let (start, m_key) = (Instant::now(), options.m_key);
     let mut report = ApplyReport::default();
@@ -80,6 +84,23 @@ pub async fn apply(
             }
         }
         report.sent[phase as usize] = (sets, phase_start.elapsed());
+    }
+    if control.stop().is_none() {
+        let delta = delta(observation, plan.plan(), acknowledged, m_key);
+        let answers = Answers {
+            start,
+            report: &mut report,
+            before: acknowledged.failures(),
+            failures: &mut failures,
+            changes: Changes::default(),
+            ignore_sl_to_vl_errors: false,
+        };
+        // The traps about the links that it takes down must not end it.
+        let control = &mut ApplyControl::to_the_end();
+        let mut run = PhaseRun { client, answers, control };
+        run.take_links_down(delta, unreachable).await;
+        let changes = run.answers.changes;
+        update_observation(observation, changes);
     }
     report.stop = control.into_stop();
     let ports = refused_ports::read(client, &observation.fabric, &report.failed, m_key).await;
@@ -271,6 +292,26 @@ impl PhaseRun<'_, '_> {
             }
             Phase::Keys | Phase::Ports | Phase::Activation => self.phase(phase, delta).await,
         }
+    }
+
+    /// Takes links down whose MTU or operational VLs change, and those of the ports `unreachable`. Waits
+    /// until the former are trained; both their ends count as being in INIT until the next sweep.
+    async fn take_links_down(&mut self, delta: Delta<'_>, unreachable: &[PortId]) {
+        let fabric = delta.fabric;
+        let mut links: Vec<PortId> = delta.reset_links().collect();
+        for ports in link_down::farthest_first(fabric, links.iter().chain(unreachable)) {
+            self.send(fabric, delta.take_down(&ports)).await;
+        }
+        let acknowledged = self.answers.changes.ports.iter().map(|&(id, _)| id);
+        let down: HashSet<PortId> = acknowledged.collect();
+        links.retain(|id| down.contains(id));
+        link_down::await_training(self.client, fabric, &links, delta.m_key).await;
+        self.answers.changes.ports.extend(link_down::in_init(fabric, &links));
+        let report = &mut self.answers.report;
+        report.unreachable_peers = unreachable.to_vec();
+        report.unreachable_peers.retain(|id| down.contains(id));
+        report.reset_ports.extend(links.iter().flat_map(|&id| link_down::sets_of_link(fabric, id)));
+        report.reset_links = links;
     }
 
     async fn send(&mut self, fabric: &Fabric, changes: impl Iterator<Item = SetRequest>) -> usize {

@@ -7,7 +7,7 @@ use super::progress::Unapplied;
 use super::set_failures::is_essential;
 use super::set_id::SetId;
 use super::transition::CommittedRoutes;
-use crate::fabric::Fabric;
+use crate::fabric::{Fabric, PortId};
 use crate::plan::Plan;
 use crate::transport::transactions::SmpError;
 use std::time::Duration;
@@ -35,6 +35,12 @@ pub struct ApplyReport {
     pub delayed_essential: usize,
     /// Rejected GUIDInfo blocks. They affect only the clients that requested them.
     pub without_aliases: Vec<(SetId, SmpError)>,
+    /// One end of each link that was taken down, because its MTU or operational VLs change.
+    pub reset_links: Vec<PortId>,
+    /// PortInfo that was not sent, because the link was taken down before.
+    pub(super) reset_ports: Vec<SetId>,
+    /// Ports that were taken down, because the node at the far end cannot be reached.
+    pub unreachable_peers: Vec<PortId>,
     /// The statistics of the ordered transition; `None` if the tables were not ordered.
     pub transition: Option<TransitionReport>,
     /// The committed routes of the ordered transition.
@@ -88,6 +94,7 @@ impl ApplyReport {
     pub(super) fn unapplied(&self) -> Unapplied {
         let failed = self.failed.iter().chain(&self.tolerated).map(|(set, _)| *set);
         let unsent = self.unsent.iter().chain(&self.delayed).chain(&self.abandoned);
+        let unsent = unsent.chain(&self.reset_ports);
         let failed = failed.chain(unsent.copied());
         Unapplied { failed: failed.collect(), withheld_blocks: Vec::new() }
     }

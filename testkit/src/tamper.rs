@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use torus_sm::ids::PortNum;
 use torus_sm::transport::{Agent, MadPort, Outgoing, PortIdentity, SendError};
-use torus_sm::wire::mad::{Mad, Method};
+use torus_sm::wire::attr::AttrId;
+use torus_sm::wire::mad::{Class, Mad, Method};
 use torus_sm::wire::smp::INITIAL_PATH;
 
 /// Called with each request of subnet management before it is sent; may change it.
@@ -59,6 +60,12 @@ impl MadPort for TamperedPort {
 pub fn path(mad: &Mad) -> Vec<PortNum> {
     let hops = usize::from(mad.smp().hop_count());
     mad.0[INITIAL_PATH + 1..=INITIAL_PATH + hops].iter().map(|&port| PortNum(port)).collect()
+}
+
+/// True for the first query of a heavy sweep, which only heavy sweeps send: NodeInfo of the own node.
+pub fn begins_heavy_sweep(mad: &Mad) -> bool {
+    let is_query = (mad.method(), mad.header().attr_id()) == (Method::GET, AttrId::NODE_INFO);
+    is_query && mad.header().class() == Class::SUBN_DIRECTED && mad.smp().hop_count() == 0
 }
 
 /// Makes a device answer the request with the status "version not supported".

@@ -1,6 +1,7 @@
 //! The whole daemon on simulated fabrics: bring-up, changes of the fabric, storms, two SMs.
 
 mod devices;
+mod links;
 mod multicast;
 mod tables;
 

@@ -290,6 +290,7 @@ impl Manager {
         if !matches!(outcome, ReconfigureOutcome::EndedEarly(_)) {
             self.unfinished = 0;
         }
+        pending.heavy |= std::mem::take(&mut self.reconfigurer.links_in_init);
         match outcome {
             ReconfigureOutcome::EndedEarly(silent) => {
                 self.unfinished += 1;

@@ -4,6 +4,7 @@
 //! * [`mastership`]: polls of other SMs, HANDOVER, trap 144;
 //! * [`reconfigure`]: plan, verify, apply and publish;
 //! * [`planning`]: the input of planning; [`baseline_cache`]: baselines for incremental planning;
+//! * `unreachable_peers`: links to nodes that do not answer;
 //! * `local_changes`: traps that report changed attributes of a port;
 //! * [`partitions`], [`qos_policy`]: state resolved from configuration files;
 //! * [`transitions`]: checks for deadlocks while old and new routes coexist;
@@ -27,3 +28,4 @@ mod sender_limits;
 pub mod smp_server;
 mod sweeps;
 pub mod transitions;
+mod unreachable_peers;

@@ -31,7 +31,7 @@ pub struct SmpServer {
     senders: SenderLimits,
     /// The time at which `traps` has a trap to deliver.
     next_due: Option<Instant>,
-    /// The published snapshot, for the names of senders.
+    /// The published snapshot, for the own LID and the names of senders.
     published: watch::Receiver<Option<Arc<Subnet>>>,
     /// Sender, AttributeModifier and reason of the last SMInfo request without effect.
     last_refusal: Option<(Lid, u32, &'static str)>,
@@ -150,10 +150,18 @@ impl SmpServer {
         header.set_status(0);
         answer.set_header(&header);
         answer.set_m_key(0);
-        let to = Address::smi(inbound.from.lid);
+        let Some(lid) = repress_lid(inbound.from.lid, || self.own_lid()) else { return };
+        let to = Address::smi(lid);
         if let Err(error) = self.client.post_only(Agent::SmiLid, to, &answer.0) {
             warn!("cannot send TrapRepress to LID {}: {error}", inbound.from.lid);
         }
+    }
+
+    /// The LID of this SM's port.
+    fn own_lid(&self) -> Option<Lid> {
+        let subnet = self.published.borrow();
+        let fabric = &subnet.as_ref()?.fabric;
+        fabric.observed_lid(fabric.local())
     }
 
     fn forward(&self, news: TrapEvent) {
@@ -208,5 +216,23 @@ impl SmpServer {
         let sender = Peer::sender_of(mad, inbound.from.lid).map(|peer| peer.route.to_string());
         let sender = sender.unwrap_or_else(|| "an invalid path".into());
         warn!("{method}(SMInfo){requested} from {sender} has no effect: {reason}");
+    }
+}
+
+/// The LID to send a TrapRepress to; `None` if it cannot be sent. A trap of the own port may arrive with
+/// SLID 0.
+fn repress_lid(from: Lid, own_lid: impl FnOnce() -> Option<Lid>) -> Option<Lid> {
+    if from.is_unicast() { Some(from) } else { own_lid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trap_of_the_own_port_is_repressed_at_the_own_lid() {
+        assert_eq!(repress_lid(Lid(7), || unreachable!("the sender has a LID")), Some(Lid(7)));
+        assert_eq!(repress_lid(Lid(0), || Some(Lid(3))), Some(Lid(3)));
+        assert_eq!(repress_lid(Lid(0), || None), None);
     }
 }

@@ -17,7 +17,7 @@ use torus_sm::wire::mad::{Mad, Method};
 use torus_sm::wire::smp::{DirectedRoute, SmpRoute, request};
 
 /// Starts a daemon whose requests can be changed.
-async fn start(cluster: &SimCluster, options: Options) -> (Sm, Tampering) {
+pub(super) async fn start(cluster: &SimCluster, options: Options) -> (Sm, Tampering) {
     let tampering = Tampering::default();
     let (same, port) = (options.clone(), tampering.clone());
     let reload = Box::new(move || Ok(same.clone().into()));

@@ -77,6 +77,7 @@ pub(super) fn log_applied(
 
 /// Logs the Sets that failed or were not sent.
 pub(super) fn log_failed_sets(observation: &Observation, report: &ApplyReport) {
+    log_links_down(observation, report);
     log_silent_devices(observation, report);
     for (item, problem) in report.tolerated.iter().take(MAX_LOGGED_FAILURES) {
         let set = item.describe(&observation.fabric);
@@ -88,6 +89,19 @@ pub(super) fn log_failed_sets(observation: &Observation, report: &ApplyReport) {
     if report.failed.len() > MAX_LOGGED_FAILURES {
         let count = report.failed.len() - MAX_LOGGED_FAILURES;
         error!("{} failed as well", counted(count, "more Set", "more Sets"));
+    }
+}
+
+/// Logs the links that were taken down.
+fn log_links_down(observation: &Observation, report: &ApplyReport) {
+    let fabric = &observation.fabric;
+    for &port in report.reset_links.iter().take(MAX_LOGGED_FAILURES) {
+        let port = fabric.describe(port);
+        info!("{port}: the link passes through INIT, because its MTU or operational VLs change");
+    }
+    for &port in report.unreachable_peers.iter().take(MAX_LOGGED_FAILURES) {
+        let port = fabric.describe(port);
+        warn!("{port}: the link is taken down, because the node at its far end does not answer");
     }
 }
 

@@ -8,6 +8,7 @@
 //! * `decision`: turns the result of planning and verification into a plan or a rejection with
 //!   its reasons;
 //! * `multicast`: the update of multicast groups; `multicast_state`: what it starts from;
+//! * `snapshot`: publishes a changed snapshot with the plan in force;
 //! * `log_once`: log lines.
 
 mod decision;
@@ -15,6 +16,7 @@ mod log_once;
 mod multicast;
 mod multicast_state;
 mod registry_queries;
+mod snapshot;
 mod state;
 
 use crate::apply::{ApplyControl, ApplyReport, Stop, apply};
@@ -78,6 +80,8 @@ pub struct Reconfigurer {
     logged: LoggedFindings,
     /// The last reconfiguration is incomplete, so that the next sweep must be a heavy one.
     pub needs_heavy_sweep: bool,
+    /// The last reconfiguration took links down, which a heavy sweep must bring up at once.
+    pub links_in_init: bool,
 }
 
 impl Reconfigurer {
@@ -95,6 +99,7 @@ impl Reconfigurer {
             file_writer: FileWriter::new(context.files.clone()),
             logged: LoggedFindings::default(),
             needs_heavy_sweep: false,
+            links_in_init: false,
         }
     }
 
@@ -167,10 +172,15 @@ impl Reconfigurer {
             }
         };
         let planning = start.elapsed();
-        let DeviceState { acknowledged, transitions } = &mut self.devices;
+        let DeviceState { acknowledged, transitions, unreachable_peers } = &mut self.devices;
         transitions.begin(acknowledged);
+        let unreachable = unreachable_peers.due(&observation.fabric, start);
+        self.needs_heavy_sweep |= unreachable_peers.needs_sweep();
+        let client = &context.client;
         let mut report =
-            apply(&context.client, observation, &verified, acknowledged, (options, control)).await;
+            apply(client, observation, &verified, acknowledged, (options, control), &unreachable)
+                .await;
+        self.links_in_init |= !report.reset_links.is_empty();
         log_applied(observation, &report, planning, start.elapsed());
         log_traffic(&context.client);
         self.record_registered(&observation.fabric, &report);
@@ -220,37 +230,6 @@ impl Reconfigurer {
     /// True if a Set that a device refused may be sent again.
     pub fn is_retry_due(&self) -> bool {
         self.devices.acknowledged.failures().has_due(Instant::now())
-    }
-
-    /// Publishes a snapshot that differs from that of the plan in force in descriptions, capabilities
-    /// and counters only. Does nothing if the nodes and ports are not those of the plan.
-    pub async fn publish_observation(
-        &mut self,
-        context: &ManagerContext,
-        options: &Arc<Options>,
-        observation: &Observation,
-    ) {
-        let published = context.subnet.borrow().clone();
-        let Some(last) = published.filter(|last| has_same_ports(&last.fabric, &observation.fabric))
-        else {
-            return;
-        };
-        let inputs = PolicyInputs {
-            fabric: observation.fabric.clone(),
-            plan: last.plan.clone(),
-            partitions: self.config.partitions.current(),
-            own_port: context.sm_status.borrow().guid,
-        };
-        let qos_policy = self.config.qos_policy.effective(options, inputs).await;
-        if let Some(multicast) = self.plan.multicast.as_mut()
-            && Arc::ptr_eq(&multicast.fabric, &last.fabric)
-        {
-            multicast.fabric = observation.fabric.clone();
-        }
-        self.plan.generation += 1;
-        let (generation, fabric) = (self.plan.generation, observation.fabric.clone());
-        let subnet = Subnet { generation, fabric, qos_policy, ..Subnet::clone(&last) };
-        context.subnet.send_replace(Some(Arc::new(subnet)));
     }
 
     /// Sends changed permanent groups and prefix routes to the SA server.
@@ -441,13 +420,6 @@ impl Reconfigurer {
         context.refused.send_replace(None);
         subnet
     }
-}
-
-/// True if both snapshots have the same nodes and ports under the same indices.
-fn has_same_ports(old: &Fabric, new: &Fabric) -> bool {
-    let ids = |fabric: &Fabric| (fabric.nodes().len(), fabric.ports().len(), fabric.local());
-    let nodes = || old.nodes().iter().zip(new.nodes());
-    ids(old) == ids(new) && nodes().all(|(old, new)| old.guid() == new.guid())
 }
 
 fn outcome(fabric: &Fabric, report: &ApplyReport) -> ReconfigureOutcome {

@@ -147,7 +147,7 @@ impl Reconfigurer {
     ) -> ApplyReport {
         // Incremental verification covers old and new trees together.
         let needs_check = verified.summary().extent != Extent::Incremental;
-        let DeviceState { acknowledged, transitions } = &mut self.devices;
+        let DeviceState { acknowledged, transitions, .. } = &mut self.devices;
         if needs_check {
             transitions.begin(acknowledged);
         }

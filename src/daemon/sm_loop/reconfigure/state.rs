@@ -9,6 +9,7 @@ use crate::daemon::sm_loop::partitions::PartitionState;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::QosPolicyState;
 use crate::daemon::sm_loop::transitions::TransitionMonitor;
+use crate::daemon::sm_loop::unreachable_peers::UnreachablePeers;
 use crate::ids::Guid;
 use crate::notes::Note;
 use crate::plan::Plan;
@@ -68,6 +69,7 @@ impl PlanState {
 pub(super) struct DeviceState {
     pub(super) acknowledged: Acknowledged,
     pub(super) transitions: TransitionMonitor,
+    pub(super) unreachable_peers: UnreachablePeers,
 }
 
 impl DeviceState {
