@@ -85,7 +85,7 @@ pub fn prefix_routes(options: &Options) -> (Vec<PrefixRoute>, Vec<Note>) {
     (list(&file, prefix_routes::parse, &mut notes), notes)
 }
 
-/// Reads the lists that tune Min Hop routing. Lines with errors are skipped with a note.
+/// Reads the lists that tune routing. Lines with errors are skipped with a note.
 pub fn guid_lists(options: &Options) -> (GuidLists, Vec<Note>) {
     let mut notes = Vec::new();
     let lists = GuidLists {
@@ -97,6 +97,10 @@ pub fn guid_lists(options: &Options) -> (GuidLists, Vec<Note>) {
             guid_lists::search_orders,
             &mut notes,
         ),
+        roots: readable_list(&options.root_guid_file, guid_lists::guids, &mut notes),
+        ids: list(&options.ids_guid_file, guid_lists::ids, &mut notes),
+        compute_nodes: readable_list(&options.cn_guid_file, guid_lists::guids, &mut notes),
+        io_nodes: readable_list(&options.io_guid_file, guid_lists::guids, &mut notes),
     };
     (lists, notes)
 }
@@ -106,17 +110,25 @@ fn list<T>(
     parse: fn(&Path, &str) -> Parsed<T>,
     notes: &mut Vec<Note>,
 ) -> Vec<T> {
-    let Some(file) = file else { return Vec::new() };
-    let path = Path::new(file);
+    readable_list(file, parse, notes).unwrap_or_default()
+}
+
+/// The entries of a file; `None` without a file or if it cannot be read, which is noted.
+fn readable_list<T>(
+    file: &Option<String>,
+    parse: fn(&Path, &str) -> Parsed<T>,
+    notes: &mut Vec<Note>,
+) -> Option<Vec<T>> {
+    let path = Path::new(file.as_ref()?);
     match read_text(path) {
         Ok(text) => {
             let parsed = parse(path, &text);
             notes.extend(parsed.diagnostics.iter().map(|found| Note::warning(found.to_string())));
-            parsed.entries
+            Some(parsed.entries)
         }
         Err(error) => {
             notes.push(Note::warning(error.to_string()));
-            Vec::new()
+            None
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Files that tune routing, one GUID per line: `guid_routing_order_file`, `port_prof_ignore_file`,
-//! `hop_weights_file` and `port_search_ordering_file` (opensm(8), options -X, -i, -w and -O).
+//! `hop_weights_file`, `port_search_ordering_file`, `root_guid_file`, `ids_guid_file`,
+//! `cn_guid_file` and `io_guid_file` (opensm(8), options -X, -i, -w, -O, -a, -m, -u and -G).
 //!
 //! A line is a GUID and its numbers, separated by blanks; `#` starts a comment. Numbers are
 //! decimal, hexadecimal after `0x` or octal after `0`, as in OpenSM. An invalid line is reported
@@ -12,7 +13,7 @@ use crate::notes::Severity;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// The contents of all four files; a list is empty without its file.
+/// The contents of all these files; a list is empty without its file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GuidLists {
     /// Port GUIDs in the order of routing.
@@ -23,6 +24,14 @@ pub struct GuidLists {
     pub hop_weights: Vec<HopWeight>,
     /// Search orders of the ports of switches.
     pub search_orders: Vec<SearchOrder>,
+    /// Node GUIDs of the root switches; `None` without a readable file, so that engines find them.
+    pub roots: Option<Vec<Guid>>,
+    /// IDs that replace the node GUIDs of switches when switches of equal rank are ordered.
+    pub ids: Vec<(Guid, u64)>,
+    /// Port GUIDs of compute nodes; `None` without a readable file.
+    pub compute_nodes: Option<Vec<Guid>>,
+    /// Port GUIDs of I/O nodes; `None` without a readable file.
+    pub io_nodes: Option<Vec<Guid>>,
 }
 
 /// Cost of an output port of a switch.
@@ -75,6 +84,11 @@ pub fn hop_weights(file: &Path, text: &str) -> Parsed<HopWeight> {
         let weight = rest.number(2, "a weight from 1 to 255", 1..=255)?;
         Ok(HopWeight { switch, port, weight: weight as u8 })
     })
+}
+
+/// Parses lines of switch GUID and ID. The last line of a switch applies.
+pub fn ids(file: &Path, text: &str) -> Parsed<(Guid, u64)> {
+    parse(file, text, |guid, rest| Ok((guid, rest.number(1, "an ID", 0..=u64::MAX)?)))
 }
 
 /// Parses lines of switch GUID and port numbers. The first line of a switch applies.
@@ -219,6 +233,19 @@ mod tests {
     }
 
     #[test]
+    fn ids_may_be_zero() {
+        let parsed = ids(Path::new("ids"), "0x10 0\n0x11 0x20 # upper\n0x12\n0x13 x\n");
+        assert_eq!(parsed.entries, [(Guid(0x10), 0), (Guid(0x11), 0x20)]);
+        assert_eq!(
+            messages(&parsed),
+            [
+                "ids:3:5: an ID is missing here; the line is ignored",
+                "ids:4:6: \"x\" is not an ID; the line is ignored",
+            ]
+        );
+    }
+
+    #[test]
     fn repeated_ports_and_switches_are_reported() {
         let text = "0x1 3 1 2\n0x2 1 1\n0x3\n0x1 4\n0x4 5 x\n";
         let parsed = search_orders(Path::new("o"), text);
@@ -237,6 +264,7 @@ mod tests {
             proptest::prop_assert!(search_orders(file, &text).diagnostics.len() <= lines);
             hop_weights(file, &text);
             ports(file, &text);
+            ids(file, &text);
         }
     }
 }

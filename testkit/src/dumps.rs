@@ -29,6 +29,49 @@ pub fn lfts(text: &str) -> Lfts {
     lfts
 }
 
+/// Output port by (switch GUID, LID), and the port GUID of each LID.
+#[derive(Default)]
+pub struct LidLfts {
+    pub entries: BTreeMap<(u64, u16), u8>,
+    pub owners: BTreeMap<u16, u64>,
+}
+
+/// Reads `opensm-lfts.dump` with one entry for each LID; LIDs without an owner are left out.
+pub fn read_lid_lfts(file: &Path) -> LidLfts {
+    let (mut lfts, mut switch) = (LidLfts::default(), 0);
+    for line in read(file).lines() {
+        if let Some((_, rest)) = line.split_once(" guid 0x") {
+            switch = hex(rest);
+        } else if let Some((left, right)) = line.split_once(" portguid 0x") {
+            let lid = hex(left.strip_prefix("0x").expect("a LID")) as u16;
+            let port = left.split_whitespace().nth(1).and_then(|port| port.parse().ok());
+            lfts.entries.insert((switch, lid), port.expect("a port number"));
+            lfts.owners.insert(lid, hex(right));
+        }
+    }
+    lfts
+}
+
+/// Output ports by MLID and switch GUID.
+pub type Mfts = BTreeMap<(u16, u64), Vec<u8>>;
+
+/// Reads `opensm.mcfdbs`, whose end may not be written yet.
+pub fn mfts(text: &str) -> Mfts {
+    let (mut mfts, mut switch) = (Mfts::new(), 0);
+    let hex = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+    for line in text.lines() {
+        if let Some(guid) = line.strip_prefix("Switch ") {
+            switch = hex(guid.trim()).unwrap_or_default();
+        } else if let Some((mlid, ports)) = line.split_once(':')
+            && let Some(mlid) = hex(mlid.trim())
+        {
+            let ports = ports.split_whitespace().filter_map(|port| Some(hex(port)? as u8));
+            mfts.insert((mlid as u16, switch), ports.collect());
+        }
+    }
+    mfts
+}
+
 /// VLs of SL 0..=15 by (port owner's GUID, input port, output port).
 pub type SlToVls = BTreeMap<(u64, u8, u8), Vec<u8>>;
 

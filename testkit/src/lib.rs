@@ -13,6 +13,7 @@
 //! | [`tamper`] | a port that changes, records or loses MADs on their way to a fabric |
 //! | [`snapshot`] | published subnets for tests of the responder |
 //! | [`planning`] | plans by the real engines for fabrics that exist as topologies only |
+//! | [`fabrics`] | random fat trees, meshes, tori, hypercubes, dragonflies and irregular fabrics |
 //! | [`dimension_order`] | plans by a simple reference engine |
 //! | [`torus`] | random and damaged tori with their configuration, routed by torus-2QoS |
 //! | [`transition`] | switch tables that change Set by Set, and the fate of packets meanwhile |
@@ -22,6 +23,7 @@
 pub mod cluster;
 pub mod dimension_order;
 pub mod dumps;
+pub mod fabrics;
 pub mod ibsim;
 pub mod multicast;
 pub mod observer;
@@ -54,9 +56,18 @@ pub fn setting(name: &str, default: usize) -> usize {
 /// Does `work` for 0..`count`, two at a time, and returns the results in order. OpenSM and ibsim
 /// mostly wait for each other.
 pub fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    on_threads(2, count, work)
+}
+
+/// Does `work` for 0..`count` on so many threads, and returns the results in order.
+pub fn on_threads<T: Send>(
+    threads: usize,
+    count: usize,
+    work: impl Fn(usize) -> T + Sync,
+) -> Vec<T> {
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        for _ in 0..2 {
+        for _ in 0..threads {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
@@ -72,6 +83,17 @@ pub fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> V
     let mut results = results.into_inner().unwrap();
     results.sort_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// A range of seeds `a..b`, or a single seed `a`, from the environment.
+pub fn seeds(name: &str, default: std::ops::Range<u64>) -> std::ops::Range<u64> {
+    let Ok(text) = std::env::var(name) else { return default };
+    let number = |text: &str| text.parse::<u64>().ok();
+    let range = match text.split_once("..") {
+        Some((first, end)) => number(first).zip(number(end)).map(|(first, end)| first..end),
+        None => number(&text).map(|seed| seed..seed + 1),
+    };
+    range.unwrap_or_else(|| panic!("{name}={text} is neither a seed nor a range of seeds a..b"))
 }
 
 /// Makes a test of each fabric in `vectors/torus-2qos/` that OpenSM routes: `$check` is called with

@@ -77,7 +77,10 @@ fn hup_reloads_the_configuration_unless_it_is_wrong() {
     wait_for(&log(&sim), "lmc has changed in the configuration file", LIMIT);
     again("sweep_interval often\n", "the configuration stays as it was: ");
     wait_for(&log(&sim), "opensm.conf:1:16: sweep_interval: 'often' is not a number", LIMIT);
-    again("routing_engine minihop\n", "unknown routing engine \"minihop\"; valid are minhop, ");
+    again(
+        "routing_engine minihop\n",
+        "unknown routing engine \"minihop\"; valid are none, minhop, ",
+    );
     // The daemon continues, and has swept the fabric again.
     again("sweep_interval 98\nlog_flags 0x07\n", "heavy sweep: ");
     let text = fs::read_to_string(log(&sim)).expect("a log");

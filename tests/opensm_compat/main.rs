@@ -2,8 +2,8 @@
 //! are not installed.
 
 mod bring_up;
+mod engines;
 mod ibdmchk;
-mod minhop;
 mod opensm;
 mod policy;
 mod roles;

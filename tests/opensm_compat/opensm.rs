@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use testkit::dumps::{Mfts, mfts};
 use testkit::torus::random::Random;
 use testkit::torus::subnet::{Case, Subnet};
 use testkit::{Ibsim, Running};
@@ -232,9 +233,6 @@ fn compare_answers(
     result.differences += &differing_trees(&wanted, &theirs.sim.dir().join("opensm.mcfdbs"));
 }
 
-/// Output ports by MLID and switch GUID.
-type Mfts = BTreeMap<(u16, u64), Vec<u8>>;
-
 /// Compares with OpenSM's dump as soon as it is complete.
 fn differing_trees(ours: &Mfts, dump: &Path) -> String {
     let start = Instant::now();
@@ -246,21 +244,4 @@ fn differing_trees(ours: &Mfts, dump: &Path) -> String {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-/// Reads `opensm.mcfdbs`, whose end may not be written yet.
-fn mfts(text: &str) -> Mfts {
-    let (mut mfts, mut switch) = (Mfts::new(), 0);
-    let hex = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
-    for line in text.lines() {
-        if let Some(guid) = line.strip_prefix("Switch ") {
-            switch = hex(guid.trim()).unwrap_or_default();
-        } else if let Some((mlid, ports)) = line.split_once(':')
-            && let Some(mlid) = hex(mlid.trim())
-        {
-            let ports = ports.split_whitespace().filter_map(|port| Some(hex(port)? as u8));
-            mfts.insert((mlid as u16, switch), ports.collect());
-        }
-    }
-    mfts
 }

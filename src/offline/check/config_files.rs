@@ -167,6 +167,10 @@ impl ConfigFiles {
         self.list(&options.port_prof_ignore_file, guid_lists::ports);
         self.list(&options.hop_weights_file, guid_lists::hop_weights);
         self.list(&options.port_search_ordering_file, guid_lists::search_orders);
+        self.list(&options.root_guid_file, guid_lists::guids);
+        self.list(&options.ids_guid_file, guid_lists::ids);
+        self.list(&options.cn_guid_file, guid_lists::guids);
+        self.list(&options.io_guid_file, guid_lists::guids);
     }
 
     fn list<T>(&mut self, file: &Option<String>, parse: fn(&Path, &str) -> Parsed<T>) {

@@ -15,7 +15,8 @@ use std::sync::Arc;
 const NO_FALLBACK: &str = "no_fallback";
 
 /// The engine names of OpenSM, in its order.
-const OPENSM_ENGINES: [&str; 11] = [
+const OPENSM_ENGINES: [&str; 12] = [
+    "none",
     "minhop",
     "updn",
     "dnup",
@@ -155,7 +156,7 @@ impl Chain {
         for entry in &self.entries {
             match entry.route(input) {
                 Ok(mut routing) => {
-                    let mut notes = fallback_notes(&routing_errors, routing.engine);
+                    let mut notes = fallback_notes(&routing_errors, &routing);
                     notes.append(&mut routing.notes);
                     return Ok(Routing { notes, routing_errors, ..routing });
                 }
@@ -167,12 +168,17 @@ impl Chain {
 }
 
 /// A warning for each failed engine, followed by all messages of these engines.
-fn fallback_notes(routing_errors: &[RoutingError], used: &str) -> Vec<Note> {
+fn fallback_notes(routing_errors: &[RoutingError], routing: &Routing) -> Vec<Note> {
+    let used = routing.engine;
+    let cost = match routing.policy.guarantees_no_credit_loops() {
+        true => String::new(),
+        false => format!("; {used} does not prevent credit loops"),
+    };
     let warning = |error: &RoutingError| {
         let engine = error.engine;
         let reason = error.reason().map_or("no reason given", |note| &note.text);
         Note::warning(format!(
-            "{engine} cannot route this fabric, {used} is used instead: {reason}"
+            "{engine} cannot route this fabric, {used} is used instead: {reason}{cost}"
         ))
     };
     let details = routing_errors.iter().flat_map(|error| error.notes.iter().cloned());
@@ -253,7 +259,7 @@ mod tests {
         let error = Chain::parse("torus-2qos,minhop", &registry()).err().expect("an error");
         assert_eq!(
             error.to_string(),
-            "unknown routing engine \"torus-2qos\"; valid are minhop, updn, dnup, file, ftree, \
+            "unknown routing engine \"torus-2qos\"; valid are none, minhop, updn, dnup, file, ftree, \
              lash, dor, torus-2QoS, nue, dfsssp, sssp, willing, silent and no_fallback, \
              separated by commas"
         );
@@ -274,7 +280,8 @@ mod tests {
         assert_eq!(
             notes,
             [
-                "torus-2QoS cannot route this fabric, minhop is used instead: no torus here",
+                "torus-2QoS cannot route this fabric, minhop is used instead: no torus here; \
+                 minhop does not prevent credit loops",
                 "looking",
                 "ERR 4E05: no torus here",
                 "ERR 4E06: none at all",
@@ -286,8 +293,9 @@ mod tests {
             notes,
             [
                 "updn cannot route this fabric, willing is used instead: routing engine updn is \
-                 not implemented in torus-sm",
-                "silent cannot route this fabric, willing is used instead: no reason given",
+                 not implemented in torus-sm; willing does not prevent credit loops",
+                "silent cannot route this fabric, willing is used instead: no reason given; \
+                 willing does not prevent credit loops",
                 "routing engine updn is not implemented in torus-sm",
             ]
         );

@@ -25,17 +25,17 @@ macro_rules! routing {
         /// Path of a dump of linear forwarding tables that the engine file loads.
         lfts_file: Option<String> = None, restart, ignored;
         /// Path of a file of the GUIDs of root nodes, one per line (updn, dnup, ftree).
-        root_guid_file: Option<String> = None, restart, ignored;
+        root_guid_file: Option<String> = None, restart, implemented;
         /// Path of a file of the GUIDs of compute nodes, one per line (ftree, dfsssp, sssp).
-        cn_guid_file: Option<String> = None, restart, ignored;
+        cn_guid_file: Option<String> = None, restart, implemented;
         /// Path of a file of the GUIDs of I/O nodes, one per line (ftree, dfsssp, sssp).
-        io_guid_file: Option<String> = None, restart, ignored;
+        io_guid_file: Option<String> = None, restart, implemented;
         /// Index switches from the roots (ftree on incomplete trees).
         quasi_ftree_indexing: bool = false, reload, ignored;
         /// Number of hops in the wrong direction that paths to I/O nodes may have (ftree).
         max_reverse_hops: u16 = 0, restart, ignored;
         /// Path of a file of IDs that replace GUIDs, "guid id" per line (updn).
-        ids_guid_file: Option<String> = None, restart, ignored;
+        ids_guid_file: Option<String> = None, restart, implemented;
         /// Path of a file of port GUIDs in the order in which they are routed (minhop, updn).
         guid_routing_order_file: Option<String> = None, restart, implemented;
         /// Analyse the mesh before routing (lash).

@@ -1,0 +1,87 @@
+//! Comparison of both results of a case, and the differences in which OpenSM is wrong.
+
+use super::EngineCase;
+use super::ours::Ours;
+use super::theirs::{self, Tables, Theirs};
+use testkit::dumps::differences;
+use torus_sm::plan::Plan;
+
+/// Differences in which OpenSM is wrong. [`explain`] shows for each case that it is so.
+const UNREACHABLE: &str = "OpenSM leaves pairs without a route, we refuse";
+const CREDIT_LOOP: &str = "OpenSM's tables have a credit loop, we refuse";
+
+/// The engines that promise routes between all end ports without credit loops.
+const LOOP_FREE: [&str; 6] = ["updn", "dnup", "ftree", "lash", "dfsssp", "nue"];
+
+/// The result of a comparison.
+pub(crate) enum Verdict {
+    /// Both route the fabric, with equal results.
+    Equal,
+    /// Both refuse the fabric.
+    BothRefuse,
+    /// OpenSM is wrong in the way that the text says.
+    Known(&'static str),
+    /// An unexplained difference.
+    Differs(String),
+}
+
+impl Verdict {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Equal => "equal",
+            Self::BothRefuse => "both refuse",
+            Self::Known(name) => name,
+            Self::Differs(_) => "differ",
+        }
+    }
+}
+
+/// Routes a case by both programs and compares the results.
+pub(crate) fn compare(case: &EngineCase) -> Verdict {
+    let theirs = match theirs::run(case) {
+        Theirs::Routed(tables) => tables,
+        Theirs::Refused(reasons) => {
+            return match Ours::new(case, "").plan() {
+                Err(_) => Verdict::BothRefuse,
+                Ok(_) => Verdict::Differs(format!("OpenSM refuses, we route:\n{reasons}")),
+            };
+        }
+        Theirs::Crashed(text) => return Verdict::Differs(format!("OpenSM crashes: {text}")),
+    };
+    let ours = Ours::new(case, &theirs.lids);
+    let plan = match ours.plan() {
+        Ok(plan) => plan,
+        Err(reasons) => return explain(&ours, &theirs, format!("we refuse:\n{reasons}")),
+    };
+    let found = differing_tables(&ours, &plan, &theirs);
+    if !found.is_empty() {
+        return explain(&ours, &theirs, found);
+    }
+    match ours.verify(plan) {
+        Ok(_) => Verdict::Equal,
+        Err(faults) => explain(&ours, &theirs, format!("our plan does not pass: {faults}")),
+    }
+}
+
+fn differing_tables(ours: &Ours<'_>, plan: &Plan, theirs: &Tables) -> String {
+    let lfts = ours.lfts(plan);
+    let mut text = differences(&lfts.owners, &theirs.lfts.owners);
+    text += &differences(&lfts.entries, &theirs.lfts.entries);
+    if plan.routing.policy.decides_sl_to_vl() {
+        text += &differences(&ours.sl_to_vls(plan, &theirs.sl_to_vls), &theirs.sl_to_vls);
+    }
+    text += &differences(&ours.mfts(plan), &theirs.mfts);
+    text
+}
+
+/// Names the known difference of a case, if it is one: the verification rejects OpenSM's tables.
+fn explain(ours: &Ours<'_>, theirs: &Tables, found: String) -> Verdict {
+    if !LOOP_FREE.contains(&ours.case.engine) {
+        return Verdict::Differs(found);
+    }
+    match ours.verify_theirs(theirs) {
+        Ok(summary) if summary.cycle.is_some() => Verdict::Known(CREDIT_LOOP),
+        Ok(_) => Verdict::Differs(found),
+        Err(_) => Verdict::Known(UNREACHABLE),
+    }
+}

@@ -1,0 +1,169 @@
+//! The plan of a case with OpenSM's LIDs, and its verification.
+
+use super::EngineCase;
+use super::theirs::Tables;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use testkit::dumps::{LidLfts, Mfts, SlToVls};
+use torus_sm::cli::configuration;
+use torus_sm::config::options::Options;
+use torus_sm::config::{files, guid2lid};
+use torus_sm::fabric::Fabric;
+use torus_sm::fabric::synthetic::SyntheticView;
+use torus_sm::ids::{Guid, Lid, Mlid, PortNum, Sl};
+use torus_sm::notes::Severity;
+use torus_sm::plan::compute::{PlanInput, compute};
+use torus_sm::plan::lids::Memory;
+use torus_sm::plan::multicast::GroupMembers;
+use torus_sm::plan::routing::Lft;
+use torus_sm::plan::{Plan, partitions};
+use torus_sm::verify::{Checks, Summary, verify};
+
+/// Fabric, options and LIDs of a case.
+pub(crate) struct Ours<'a> {
+    pub case: &'a EngineCase,
+    pub fabric: Fabric,
+    options: Options,
+    memory: Memory,
+}
+
+impl<'a> Ours<'a> {
+    /// Reads the same files as OpenSM; `lids` is the text of guid2lid.
+    pub(crate) fn new(case: &'a EngineCase, lids: &str) -> Self {
+        let fabric = Fabric::from_topology(&case.topology, case.local, &SyntheticView::default());
+        let mut options = Options { log_flags: 0x43, ..Options::default() };
+        let found = options.read(&case.conf, Path::new("opensm.conf"));
+        assert!(found.iter().all(|found| found.severity != Severity::Error), "{found:?}");
+        let (guid2lid, _) = guid2lid::parse(Path::new("guid2lid"), lids, options.lmc);
+        Self { case, fabric: fabric.expect("a node"), options, memory: Memory::new(guid2lid) }
+    }
+
+    /// The plan.
+    ///
+    /// # Errors
+    /// The reasons of the engine.
+    pub(crate) fn plan(&self) -> Result<Plan, String> {
+        self.plan_by(&format!("{},no_fallback", self.case.engine))
+    }
+
+    fn plan_by(&self, engines: &str) -> Result<Plan, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        self.case.write(folder.path());
+        let text = fs::read_to_string(folder.path().join("opensm.conf")).expect("a file");
+        let mut options = self.options.clone();
+        options.read(&text, &folder.path().join("opensm.conf"));
+        options.routing_engine = Some(engines.to_owned());
+        let (lists, notes) = files::guid_lists(&options);
+        assert!(notes.is_empty(), "{notes:?}");
+        let chain = configuration::chain(&options, lists).expect("engines that exist");
+        let planned = compute(&PlanInput {
+            fabric: &self.fabric,
+            options: &options,
+            memory: &self.memory,
+            torus_config: &files::torus_config(&options),
+            partitions: &partitions::default(&options),
+            observed_pkeys: &[],
+            groups: &self.groups(),
+            aliases: &[],
+            previous: None,
+            reregister: &|_| false,
+            chain: &chain,
+            qos_policy: None,
+        });
+        let text = |error: &torus_sm::plan::routing::RoutingError| {
+            let notes: Vec<String> = error.notes.iter().map(ToString::to_string).collect();
+            format!("{}: {}", error.engine, notes.join("\n"))
+        };
+        let planned = planned.map_err(|failure| {
+            failure.routing_errors.iter().map(text).collect::<Vec<_>>().join("\n")
+        })?;
+        Ok(planned.plan)
+    }
+
+    fn groups(&self) -> Vec<GroupMembers> {
+        let group = |(mlid, members): (u16, &Vec<Guid>)| GroupMembers {
+            mlid: Mlid(mlid),
+            sl: Sl(0),
+            members: members.iter().filter_map(|&guid| self.fabric.port_by_guid(guid)).collect(),
+            senders: Vec::new(),
+        };
+        self.case.mlids().zip(&self.case.groups).map(group).collect()
+    }
+
+    /// Verifies a plan.
+    ///
+    /// # Errors
+    /// The faults, as a text.
+    pub(crate) fn verify(&self, plan: Plan) -> Result<Summary, String> {
+        let checks = Checks::new(self.options.qos);
+        match verify(&self.fabric, plan, &checks) {
+            Ok(verified) => Ok(verified.summary().clone()),
+            Err(failure) => Err(failure.to_string()),
+        }
+    }
+
+    /// Verifies OpenSM's forwarding tables, as those of an engine that uses a single VL.
+    ///
+    /// # Errors
+    /// The faults, as a text.
+    pub(crate) fn verify_theirs(&self, theirs: &Tables) -> Result<Summary, String> {
+        let plan = self.plan_by("minhop")?;
+        let mut routing = (*plan.routing).clone();
+        for switch in self.fabric.switch_ids() {
+            let guid = self.fabric.switch(switch).guid().0;
+            let mut lft = Lft::empty(plan.lids.max());
+            for (lid, _) in plan.lids.iter() {
+                if let Some(&port) = theirs.lfts.entries.get(&(guid, lid.0)) {
+                    lft.0[lid.index()] = port;
+                }
+            }
+            routing.lfts[switch.index()] = Arc::new(lft);
+        }
+        self.verify(Plan { routing: Arc::new(routing), ..plan })
+    }
+
+    pub(crate) fn lfts(&self, plan: &Plan) -> LidLfts {
+        let mut lfts = LidLfts::default();
+        for (lid, port) in plan.lids.iter() {
+            lfts.owners.insert(lid.0, self.fabric.port(port).guid.0);
+            for switch in self.fabric.switch_ids() {
+                let guid = self.fabric.switch(switch).guid().0;
+                if let Some(out) = plan.routing.lft(switch).out(Lid(lid.0)) {
+                    lfts.entries.insert((guid, lid.0), out);
+                }
+            }
+        }
+        lfts
+    }
+
+    pub(crate) fn mfts(&self, plan: &Plan) -> Mfts {
+        let mut mfts = Mfts::new();
+        for switch in self.fabric.switch_ids() {
+            let guid = self.fabric.switch(switch).guid().0;
+            for (mlid, mask) in &plan.multicast.by_switch[switch.index()] {
+                mfts.insert((mlid.0, guid), mask.iter().collect());
+            }
+        }
+        mfts
+    }
+
+    /// The mappings that the engine decides, of all (owner, input, output) in `wanted`.
+    pub(crate) fn sl_to_vls(&self, plan: &Plan, wanted: &SlToVls) -> SlToVls {
+        let vls = |&(owner, input, output): &(u64, u8, u8)| -> Option<Vec<u8>> {
+            let node = self.fabric.node_by_guid(Guid(owner));
+            let (input, output) = match node.filter(|&id| self.fabric.node(id).is_switch()) {
+                Some(node) => (
+                    self.fabric.port_of(node, PortNum(input))?,
+                    self.fabric.port_of(node, PortNum(output))?,
+                ),
+                None => {
+                    let port = self.fabric.port_by_guid(Guid(owner))?;
+                    (port, port)
+                }
+            };
+            Some(plan.routing.policy.sl_to_vl(input, output)?.vls().to_vec())
+        };
+        wanted.keys().filter_map(|key| Some((*key, vls(key)?))).collect()
+    }
+}
