@@ -11,8 +11,8 @@ use crate::ids::{Guid, Mlid, PortNum};
 use crate::plan::Plan;
 use crate::plan::multicast::MulticastTables;
 use crate::plan::routing::{Lft, PortMask};
-use crate::wire::attr::PortInfo;
 use crate::wire::attr::tables::{GuidBlock, LFT_BLOCK, SlToVl, VlArbBlock};
+use crate::wire::attr::{AttrId, PortInfo};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub struct Acknowledged {
     /// Nodes that have lost their tables since, for example by a reboot.
     tables_lost: HashSet<Guid>,
     failures: SetFailures,
+    /// The last plan was compared with what the devices hold, but never applied.
+    is_adopted: bool,
 }
 
 /// The tables of one node.
@@ -37,6 +39,7 @@ pub struct NodeTables<'a> {
     fabric: &'a Fabric,
     plan: &'a Plan,
     node: NodeId,
+    is_adopted: bool,
 }
 
 impl<'a> NodeTables<'a> {
@@ -56,8 +59,12 @@ impl<'a> NodeTables<'a> {
         self.plan.qos.sl_to_vl.get(self.node.index()).map_or(&[], Vec::as_slice)
     }
 
-    /// The PortInfo last sent to port `num`, and the PortInfo that it answered.
+    /// The PortInfo last sent to port `num`, and the PortInfo that it answered; `None` if none was
+    /// sent.
     pub fn port_info(&self, num: PortNum) -> Option<(PortInfo, PortInfo)> {
+        if self.is_adopted {
+            return None;
+        }
         let slot = self.fabric.port_of(self.node, num)?;
         let sent = self.plan.ports.get(slot.index()).copied().flatten()?;
         Some((sent, self.fabric.port(slot).info?))
@@ -90,7 +97,7 @@ impl Acknowledged {
     pub fn last_tables(&self, guid: Guid) -> Option<NodeTables<'_>> {
         let (fabric, plan) = self.last.as_ref()?;
         let node = fabric.node_by_guid(guid)?;
-        Some(NodeTables { fabric, plan, node })
+        Some(NodeTables { fabric, plan, node, is_adopted: self.is_adopted })
     }
 
     /// Sets that devices refused, and devices that acknowledge none.
@@ -127,6 +134,39 @@ impl Acknowledged {
         *self = Self::default();
     }
 
+    /// Discards what the devices hold, but not which of them refuse Sets.
+    pub(super) fn forget_tables(&mut self) {
+        let failures = std::mem::take(&mut self.failures);
+        *self = Self { failures, ..Self::default() };
+    }
+
+    /// Records that the devices hold `plan`, except for the `differing` blocks, of which the devices
+    /// hold other versions, for `unread` ones, and for the devices whose tables are `unknown`.
+    pub(super) fn adopt(
+        &mut self,
+        fabric: &Arc<Fabric>,
+        plan: &Arc<Plan>,
+        differing: Vec<(SetId, [u8; 64])>,
+        unread: &[SetId],
+        unknown: HashSet<Guid>,
+    ) {
+        self.replace(fabric, plan, unread);
+        for (set, data) in differing {
+            let (guid, attr_id, attr_mod) = set.key(fabric);
+            match attr_id {
+                AttrId::LINEAR_FT => self.withhold(guid, attr_mod, Box::new(data)),
+                _ => drop(self.pending.insert((guid, attr_id, attr_mod))),
+            }
+        }
+        self.tables_lost = unknown;
+        self.is_adopted = true;
+    }
+
+    /// Records that a device may not hold a block as planned.
+    pub(super) fn doubt(&mut self, fabric: &Fabric, set: SetId) {
+        self.pending.insert(set.key(fabric));
+    }
+
     /// Records that the devices hold `plan`, except for the `failed` Sets.
     pub fn replace(&mut self, fabric: &Arc<Fabric>, plan: &Arc<Plan>, failed: &[SetId]) {
         let mut pending: HashSet<SetKey> = HashSet::with_capacity(failed.len());
@@ -138,6 +178,7 @@ impl Acknowledged {
         self.pending = pending;
         self.withheld_blocks.clear();
         self.tables_lost.clear();
+        self.is_adopted = false;
     }
 
     /// Records that the devices hold `plan`, which differs from the last one only in the Sets that

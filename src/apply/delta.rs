@@ -71,7 +71,7 @@ impl<'a> Delta<'a> {
     /// Detects a reboot: a switch has another LID or LinearFDBTop than it was given, or all its
     /// links are in INIT; a port of a channel adapter or router is in INIT. A switch that was
     /// rebooted while tables were written to it may have LID and LinearFDBTop, but not the tables.
-    fn has_lost_tables(&self, node: NodeId) -> bool {
+    pub(super) fn has_lost_tables(&self, node: NodeId) -> bool {
         let Some(switch) = self.fabric.node(node).switch else {
             let ports = self.fabric.ports_of(node);
             return ports.iter().any(|port| port.state() == PortState::Init);

@@ -4,6 +4,7 @@
 //! * [`acknowledged`]: the state that the devices acknowledged;
 //! * [`delta`]: the Sets that lead from there to a plan, one iterator per kind of table; `slvl`:
 //!   Sets of SL to VL mappings;
+//! * [`inherited`]: tables that devices hold from before, which are read first;
 //! * [`link_down`]: takes links down;
 //! * [`set_id`]: identifiers of Sets; [`switch_info`]: SwitchInfo after a Set; [`phases`]: the order of
 //!   the phases, as data;
@@ -20,6 +21,7 @@
 pub mod acknowledged;
 pub mod control;
 pub mod delta;
+pub mod inherited;
 pub mod link_down;
 mod pass;
 pub mod phases;

@@ -60,6 +60,19 @@ impl Observer {
         SmpRoute::Directed(directed_route(&cluster.topology, self.own, to))
     }
 
+    /// The directed route to a node, if no link is down.
+    pub fn route_to(&self, cluster: &SimCluster, node: Guid) -> SmpRoute {
+        SmpRoute::Directed(directed_route(&cluster.topology, self.own, node))
+    }
+
+    /// Sends a request and waits for its response.
+    ///
+    /// # Errors
+    /// There is none, or it has an error status.
+    pub async fn call(&self, request: &SmpRequest) -> SmpResult {
+        self.client.call(request).await
+    }
+
     /// The SMInfo of the subnet manager at `at`; `None` without an answer.
     pub async fn sm_info(&self, cluster: &SimCluster, at: [u16; 3]) -> Option<SmInfo> {
         let request = SmpRequest::get(self.route(cluster, at), AttrId::SM_INFO, 0);

@@ -7,3 +7,4 @@ mod process;
 mod recovery;
 mod roles;
 mod simulation;
+mod takeover;

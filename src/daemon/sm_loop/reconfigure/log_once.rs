@@ -1,6 +1,7 @@
 //! Log lines of sweeps and reconfigurations. A finding that persists is logged once.
 
 use crate::apply::ApplyReport;
+use crate::apply::inherited::AdoptReport;
 use crate::daemon::process::operator_log;
 use crate::fabric::NodeId;
 use crate::notes::{Note, counted};
@@ -72,6 +73,17 @@ pub(super) fn log_applied(
         "programmed {} ({}); planned in {planning:?}, all in {total:?}",
         counted(report.sets(), "Set", "Sets"),
         lft_blocks(report)
+    );
+}
+
+/// Logs how far the devices hold the plan before it is applied.
+pub(super) fn log_inherited(report: Option<AdoptReport>, duration: Duration) {
+    let Some(AdoptReport { devices, blocks, differing }) = report else { return };
+    info!(
+        "read {} of {} that hold tables from before, in {duration:?}: {} not as planned",
+        counted(blocks, "table block", "table blocks"),
+        counted(devices, "device", "devices"),
+        counted(differing, "block is", "blocks are")
     );
 }
 

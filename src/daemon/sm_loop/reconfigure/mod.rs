@@ -19,7 +19,7 @@ mod registry_queries;
 mod snapshot;
 mod state;
 
-use crate::apply::{ApplyControl, ApplyReport, Stop, apply};
+use crate::apply::{ApplyControl, ApplyReport, Stop, apply, inherited};
 use crate::config::files;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
@@ -44,7 +44,7 @@ use crate::publish::rejected::PlanRejected;
 use crate::verify::{Checks, Extent, Verified};
 use crate::wire::attr::{AttrId, CapMask, PortState};
 use decision::decide;
-use log_once::{LoggedFindings, log_applied, log_traffic};
+use log_once::{LoggedFindings, log_applied, log_inherited, log_traffic};
 use multicast_state::MulticastUpdateState;
 use state::{ConfigState, DeviceState, MasterState, PlanState};
 use std::collections::HashSet;
@@ -177,6 +177,9 @@ impl Reconfigurer {
         let unreachable = unreachable_peers.due(&observation.fabric, start);
         self.needs_heavy_sweep |= unreachable_peers.needs_sweep();
         let client = &context.client;
+        let (plan, m_key) = (verified.plan(), options.m_key);
+        let inherited = inherited::adopt(client, observation, plan, acknowledged, m_key).await;
+        log_inherited(inherited, start.elapsed() - planning);
         let mut report =
             apply(client, observation, &verified, acknowledged, (options, control), &unreachable)
                 .await;

@@ -1,0 +1,167 @@
+//! A subnet manager that becomes master of a fabric that another one, or an earlier run of itself,
+//! has configured: it reads the tables that the devices hold, and writes the differences only.
+
+use std::time::Duration;
+use testkit::{Observer, SimCluster, Sm, settle};
+use tokio::time::sleep;
+use torus_sm::config::options::Options;
+use torus_sm::ids::{Guid, PortNum};
+use torus_sm::transport::transactions::SmpRequest;
+use torus_sm::wire::attr::{AttrId, SmState};
+
+const A: [u16; 3] = [0, 0, 0];
+const B: [u16; 3] = [2, 0, 0];
+/// The observer, which also writes to tables.
+const EYE: [u16; 3] = [1, 1, 0];
+
+/// The attributes with tables.
+const TABLES: [u16; 5] = [
+    AttrId::LINEAR_FT,
+    AttrId::MULTICAST_FT,
+    AttrId::SL_TO_VL,
+    AttrId::VL_ARBITRATION,
+    AttrId::PKEY_TABLE,
+];
+
+fn options(cluster: &SimCluster, sm_priority: u8) -> Options {
+    Options { sm_priority, sminfo_polling_timeout: 1000, ..cluster.options() }
+}
+
+/// The Sets of tables since the counters were reset.
+fn table_sets(cluster: &SimCluster) -> Vec<(&'static str, u64)> {
+    let sets = |id| (AttrId::name(id), cluster.fabric.requests(id)[1]);
+    TABLES.into_iter().map(sets).filter(|&(_, sets)| sets > 0).collect()
+}
+
+/// Waits until a standby has taken over and configured the subnet.
+async fn until_up(sm: &Sm) {
+    for _ in 0..1000 {
+        if sm.state() == SmState::Master && sm.generation() > 0 {
+            settle().await;
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("no SUBNET UP in 10 s");
+}
+
+/// Changes an entry of the first block of a switch's linear forwarding table.
+async fn tamper(cluster: &SimCluster, eye: &Observer, at: [u16; 3]) -> Guid {
+    let guid = cluster.shape.switch_guid(at);
+    let lft = cluster.fabric.lft(guid).expect("a switch");
+    let mut block: [u8; 64] = std::array::from_fn(|lid| lft[lid]);
+    block[5] ^= 1;
+    let request = SmpRequest::set(eye.route_to(cluster, guid), AttrId::LINEAR_FT, 0, block);
+    eye.call(&request).await.expect("the switch answers");
+    guid
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_takeover_writes_no_table() {
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let first = cluster.start(A, options(&cluster, 9));
+    settle().await;
+    let second = cluster.start(B, options(&cluster, 1));
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(second.state(), SmState::Standby);
+    let tables = cluster.tables();
+    cluster.fabric.reset_counters();
+    first.kill().await;
+    until_up(&second).await;
+    assert_eq!(table_sets(&cluster), []);
+    assert_eq!(cluster.fabric.requests(AttrId::SWITCH_INFO)[1], 0);
+    // MasterSMLID and ClientReregister.
+    let end_ports = 2 * cluster.hosts().count() as u64;
+    assert_eq!(cluster.fabric.requests(AttrId::PORT_INFO)[1], end_ports);
+    assert_eq!(cluster.fabric.sets(), end_ports);
+    assert!(tables == cluster.tables(), "tables stay");
+    assert_eq!(cluster.faults(&second), [""; 0]);
+    for host in cluster.hosts() {
+        let events = cluster.fabric.port_events(host, PortNum(1)).expect("a port");
+        assert!(events.reregistrations >= 2, "{host} was asked to register: {events:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_of_the_only_manager_writes_no_table() {
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let first = cluster.start(A, options(&cluster, 9));
+    settle().await;
+    first.kill().await;
+    let tables = cluster.tables();
+    cluster.fabric.reset_counters();
+    let again = cluster.start(A, options(&cluster, 9));
+    until_up(&again).await;
+    assert_eq!(table_sets(&cluster), []);
+    assert!(tables == cluster.tables(), "tables stay");
+    assert_eq!(cluster.faults(&again), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tables_that_were_changed_meanwhile_are_repaired_one_by_one() {
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let eye = Observer::at(&cluster, EYE);
+    let first = cluster.start(A, options(&cluster, 9));
+    settle().await;
+    let second = cluster.start(B, options(&cluster, 1));
+    sleep(Duration::from_secs(60)).await;
+    let tables = cluster.tables();
+    tamper(&cluster, &eye, [3, 2, 0]).await;
+    assert!(tables != cluster.tables(), "the entry is changed");
+    cluster.fabric.reset_counters();
+    first.kill().await;
+    until_up(&second).await;
+    assert_eq!(table_sets(&cluster), [("LinearForwardingTable", 1)]);
+    assert!(tables == cluster.tables(), "tables are as before");
+    assert_eq!(cluster.faults(&second), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tables_of_another_engine_are_replaced_in_order() {
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let minhop = Options { routing_engine: Some("minhop".into()), ..options(&cluster, 9) };
+    let first = cluster.start(A, minhop);
+    settle().await;
+    let second = cluster.start(B, options(&cluster, 1));
+    sleep(Duration::from_secs(60)).await;
+    let mut before = cluster.tables();
+    cluster.fabric.reset_counters();
+    first.kill().await;
+    until_up(&second).await;
+    assert_eq!(cluster.faults(&second), [""; 0]);
+    let after = cluster.tables();
+    before.retain(|table| !after.contains(table));
+    assert!(!before.is_empty(), "the engines have other routes");
+    let [reads, sets] = cluster.fabric.requests(AttrId::LINEAR_FT);
+    assert!(reads > 0 && sets > 0 && sets <= 2 * before.len() as u64, "{reads} Gets, {sets} Sets");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_switch_that_does_not_answer_gets_all_its_tables() {
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let first = cluster.start(A, options(&cluster, 9));
+    settle().await;
+    first.kill().await;
+    // The device answers no Get of a table from the start of the next run on.
+    let (tampering, lost) =
+        (testkit::tamper::Tampering::default(), cluster.shape.switch_guid([2, 2, 0]));
+    let route = testkit::directed_route(&cluster.topology, cluster.shape.host_guid(A, 0), lost);
+    let exits: Vec<PortNum> = route.exits().collect();
+    tampering.set(move |mad| {
+        let is_get = mad.method() == torus_sm::wire::mad::Method::GET;
+        if is_get
+            && TABLES[..4].contains(&mad.header().attr_id())
+            && testkit::tamper::path(mad) == exits
+        {
+            testkit::tamper::let_vanish(mad);
+        }
+    });
+    cluster.fabric.reset_counters();
+    let options = options(&cluster, 9);
+    let same = options.clone();
+    let reload = Box::new(move || Ok(same.clone().into()));
+    let again = cluster.start_behind(A, options, reload, |port| tampering.wrap(port));
+    until_up(&again).await;
+    assert_eq!(cluster.fabric.requests(AttrId::LINEAR_FT)[1], 1);
+    assert_eq!(cluster.faults(&again), [""; 0]);
+}
