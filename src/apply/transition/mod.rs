@@ -24,8 +24,7 @@
 //! * Routes over links that come up with this plan are set after the ports are ACTIVE, unless there
 //!   is no route at present ([`Step::is_deferred`]).
 //!
-//! Nothing is ordered if this SM does not know what the switches hold: on an unprogrammed fabric,
-//! and after taking over from another SM (see [`is_live`]).
+//! Nothing is ordered on an unprogrammed fabric (see [`is_live`]).
 
 mod block;
 pub mod dispatch;
@@ -150,7 +149,8 @@ impl Steps {
     }
 }
 
-/// True if this SM applied the last plan, so that there are routes to preserve.
+/// True if this SM applied a plan or adopted one from the devices, so that there are routes to
+/// preserve.
 pub fn is_live(delta: &Delta<'_>) -> bool {
     !delta.acknowledged.is_empty()
 }
