@@ -131,6 +131,12 @@ impl Pkey {
     pub fn matches(self, other: Self) -> bool {
         self.base() != 0 && self.base() == other.base() && (self.is_full() || other.is_full())
     }
+
+    /// True if packets may pass between ports with these P_Key tables in some partition.
+    #[inline] // The SA asks this for every record of a table.
+    pub fn any_match(a: &[Self], b: &[Self]) -> bool {
+        a.iter().any(|&key| b.iter().any(|&other| key.matches(other)))
+    }
 }
 
 /// A 128-bit global identifier in network byte order: the GID of a port, or the MGID of a multicast

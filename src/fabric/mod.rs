@@ -329,10 +329,14 @@ impl Fabric {
     /// All end ports that were reached, ordered by node and port: ports of channel adapters and
     /// routers, and port 0 of switches. These ports get LIDs.
     pub fn end_ports(&self) -> impl Iterator<Item = PortId> + '_ {
-        self.port_ids().filter(|&id| {
-            let port = self.port(id);
-            port.info.is_some() && self.node(port.node).is_switch() == (port.num == PortNum::ZERO)
-        })
+        // Skips the external ports of switches, which are most slots of a fabric.
+        let candidates = self.nodes().iter().flat_map(|node| {
+            let first = node.first_port.0;
+            let last = first + u32::from(node.num_ports());
+            let range = if node.is_switch() { first..=first } else { first + 1..=last };
+            range.map(PortId)
+        });
+        candidates.filter(|&id| self.port(id).info.is_some())
     }
 
     /// The switch of a port or, for the port of a channel adapter or router, the switch at the far

@@ -5,7 +5,7 @@ use super::status::ErrorStatus;
 use super::view::SubnetView;
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::PortId;
-use crate::ids::{Gid, Guid, Lid};
+use crate::ids::{Gid, Guid, Lid, Pkey};
 use crate::transport::Address;
 use crate::wire::mad::{Header, Method, Status};
 use crate::wire::record::{Record, matches};
@@ -48,6 +48,7 @@ impl Query<'_> {
     }
 
     /// Pushes `record` if it matches the selected components of `wanted`.
+    #[inline] // Called for every record of a table.
     pub(super) fn push_if_matching<R: Record>(
         &self,
         wanted: &R,
@@ -66,7 +67,11 @@ impl Query<'_> {
         let one = if self.has(bit) { Some(self.view.lids().port(lid)) } else { None };
         let all = one.is_none().then(|| self.view.fabric().end_ports());
         let ports = one.flatten().into_iter().chain(all.into_iter().flatten());
-        ports.filter(|&port| self.is_visible(port))
+        let (view, requester) = (&self.view, self.requester);
+        let requester_keys = view.pkeys(requester);
+        ports.filter(move |&port| {
+            port == requester || Pkey::any_match(requester_keys, view.pkeys(port))
+        })
     }
 
     /// True if the requester may see records of `port`: both share a partition (IBA vol. 1,

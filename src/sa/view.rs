@@ -126,8 +126,7 @@ impl<'a> SubnetView<'a> {
 
     /// True if the ports may exchange packets in some partition, or are the same port.
     pub(super) fn share_partition(&self, a: PortId, b: PortId) -> bool {
-        let (a_keys, b_keys) = (self.pkeys(a), self.pkeys(b));
-        a == b || a_keys.iter().any(|key| b_keys.iter().any(|other| key.matches(*other)))
+        a == b || Pkey::any_match(self.pkeys(a), self.pkeys(b))
     }
 
     /// True if both ports are members of the partition of `key`, one of them a full one.
