@@ -10,6 +10,7 @@ use crate::wire::attr::{NodeDescription, NodeInfo, NodeKind, PortInfo, PortState
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Marks the absence of an index.
 pub(super) const NONE: u32 = u32::MAX;
@@ -83,6 +84,8 @@ pub(super) struct Devices {
     pub(super) cable_faults: HashMap<u32, CableFault>,
     /// Ports at the cables that a split of the fabric has unplugged.
     pub(super) cut_cables: Vec<u32>,
+    /// Time of the last Set that changed a forwarding table.
+    pub(super) last_route_change: Option<Instant>,
     /// By port slot; without ports that had none.
     pub(super) port_events: HashMap<u32, PortEvents>,
 }
@@ -100,6 +103,7 @@ impl Devices {
             training: Vec::new(),
             cable_faults: HashMap::new(),
             cut_cables: Vec::new(),
+            last_route_change: None,
             port_events: HashMap::new(),
         };
         for node in &topology.nodes {

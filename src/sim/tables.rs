@@ -9,6 +9,7 @@ use crate::wire::attr::tables::{
     PKEY_BLOCK, PkeyBlock, SlToVl, VLARB_BLOCK,
 };
 use crate::wire::smp::DATA_SIZE;
+use tokio::time::Instant;
 
 /// Attribute data of an SMP.
 pub(super) type AttributeData = [u8; DATA_SIZE];
@@ -31,7 +32,10 @@ impl Devices {
             if switch.lft.len() < range.end {
                 switch.lft.resize(range.end, LFT_NO_PATH);
             }
-            switch.lft[range].copy_from_slice(data);
+            if switch.lft[range.clone()] != data[..] {
+                switch.lft[range].copy_from_slice(data);
+                self.last_route_change = Some(Instant::now());
+            }
             return Some(*data);
         }
         let stored = switch.lft.get(range).and_then(|block| block.try_into().ok());

@@ -8,6 +8,7 @@ use std::time::Duration;
 use testkit::SimCluster;
 use tokio::time::{Instant, sleep};
 use torus_sm::ids::{Guid, PortNum};
+use torus_sm::sim::console::run_line;
 
 /// Maximum time from a fault to right tables.
 const MAX_RECOVERY: Duration = Duration::from_millis(60);
@@ -112,4 +113,22 @@ async fn each_switch_host_and_cable_of_6x5x1() {
 async fn switches_hosts_and_cables_of_4x4x4() {
     let step = std::env::var("TORUS_SM_RECOVERY_STEP").ok().and_then(|step| step.parse().ok());
     recovers("4x4x4", step.unwrap_or(8)).await;
+}
+
+/// `show paths` of the simulator's console tells when the routes are right again.
+#[tokio::test(start_paused = true)]
+async fn console_shows_connected_pairs_and_the_time_of_the_last_change() {
+    let cluster = SimCluster::healthy("6x5x1", 1);
+    let _sm = up(&cluster).await;
+    let run = |line: &str| run_line(&cluster.fabric, line).expect("a valid command");
+    assert_eq!(run("show paths"), "870 of 870 pairs of hosts are connected\n");
+    run("link 2,2,0[1] down");
+    let text = run("show paths");
+    assert!(
+        text.contains("no path: ") && text.contains("no change of a forwarding table"),
+        "{text}"
+    );
+    sleep(Duration::from_secs(1)).await;
+    let text = run("show paths");
+    assert!(text.starts_with("870 of 870 pairs of hosts are connected\nlast change"), "{text}");
 }

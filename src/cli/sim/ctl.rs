@@ -28,8 +28,12 @@ pub struct CtlArgs {
 }
 
 impl CtlArgs {
-    /// The arguments as one line of the console, with the quotes that the shell has removed.
+    /// The arguments as one line of the console, with the quotes that the shell has removed. A single
+    /// argument is the whole line, since ports such as 1,0,0[1] are patterns to a shell.
     pub fn as_line(&self) -> String {
+        if let [line] = &self.line[..] {
+            return line.clone();
+        }
         let words: Vec<String> = self.line.iter().map(|word| quoted(word)).collect();
         words.join(" ")
     }
@@ -59,6 +63,16 @@ pub(super) fn command() -> clap::Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_single_argument_is_a_whole_line() {
+        let line = |words: &[&str]| {
+            let line = words.iter().map(|&word| word.to_owned()).collect();
+            CtlArgs { socket: None, script: None, line }.as_line()
+        };
+        assert_eq!(line(&["link 1,0,0[1] down"]), "link 1,0,0[1] down");
+        assert_eq!(line(&["unlink", "sw 1,0,0"]), "unlink \"sw 1,0,0\"");
+    }
 
     #[test]
     fn words_with_blanks_are_quoted_without_their_port() {

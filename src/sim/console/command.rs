@@ -116,6 +116,7 @@ pub(super) enum Show {
     Nodes,
     Links,
     Faults,
+    Paths,
     Node(TargetName),
     Port(TargetName),
 }

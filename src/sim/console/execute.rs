@@ -13,6 +13,7 @@ use crate::sim::transit_faults::{MadKind, TransitFaults};
 use crate::sim::trap::TrapStorm;
 use crate::wire::perf::GROUPS;
 use std::collections::BTreeMap;
+use tokio::time::Instant;
 
 type Output = Result<String, ConsoleError>;
 
@@ -40,6 +41,7 @@ pub(super) fn execute(fabric: &SimFabric, command: ConsoleCommand) -> Output {
             Ok(show::counters(net, slot))
         }
         command => {
+            net.last_fault = Some(Instant::now());
             change(net, command)?;
             net.report_link_changes();
             Ok(String::new())

@@ -15,9 +15,14 @@ const fn entry(name: &'static str, arguments: &'static str, text: &'static str) 
 }
 
 /// All commands, one entry for each form.
-pub const COMMANDS: [Entry; 54] = [
+pub const COMMANDS: [Entry; 55] = [
     entry("help", "[COMMAND]", "list all commands, or those that begin with COMMAND"),
     entry("show", "nodes|links|faults", "list nodes, cables with their state, or faults in force"),
+    entry(
+        "show",
+        "paths",
+        "count the pairs of hosts that reach each other, and time the last reroute",
+    ),
     entry("show", "node NODE", "show a node and its ports"),
     entry("show", "port PORT", "show a port and its counters"),
     entry("link", "PORT down", "unplug the cable at a port"),

@@ -16,6 +16,7 @@ mod command;
 mod execute;
 mod parse;
 mod parse_faults;
+mod paths;
 mod port_name;
 mod random_faults;
 mod resolve;

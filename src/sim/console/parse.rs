@@ -149,9 +149,10 @@ impl<'a> Args<'a> {
             "nodes" => Show::Nodes,
             "links" => Show::Links,
             "faults" => Show::Faults,
+            "paths" => Show::Paths,
             "node" => Show::Node(self.target()?),
             "port" => Show::Port(self.target()?),
-            _ => return Err(what.error("expected nodes, links, faults, node or port")),
+            _ => return Err(what.error("expected nodes, links, faults, paths, node or port")),
         })
     }
 
@@ -161,6 +162,10 @@ impl<'a> Args<'a> {
         Ok(match state {
             word if word.is("down") => ConsoleCommand::Unlink(port),
             word if word.is("up") => ConsoleCommand::Relink(port),
+            other if is_misspelt_down(other) => {
+                let text = format!("'{}' is not a state; did you mean 'down'?", other.text);
+                return Err(other.error(text));
+            }
             other => ConsoleCommand::Connect(port, other.clone()),
         })
     }
@@ -295,6 +300,10 @@ impl<'a> Args<'a> {
         let seconds = decimal(digits).filter(|_| word.port.is_none()).ok_or_else(invalid)? * scale;
         if seconds <= MAX_DURATION { Ok(Duration::from_secs_f64(seconds)) } else { Err(invalid()) }
     }
+}
+
+fn is_misspelt_down(word: &Word) -> bool {
+    word.port.is_none() && strsim::osa_distance(&word.text, "down") == 1
 }
 
 /// The command whose name is closest to `name`, at an edit distance of at most [`MAX_EDITS`], or that

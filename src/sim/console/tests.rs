@@ -69,6 +69,17 @@ fn every_command_of_the_help_is_accepted() {
 }
 
 #[test]
+fn hosts_without_lids_are_not_connected() {
+    let fabric = row();
+    assert_eq!(
+        ok(&fabric, "show paths").lines().next(),
+        Some("0 of 6 pairs of hosts are connected")
+    );
+    let text = ok(&fabric, "show paths");
+    assert!(text.contains("no path: \"h0-1-0-0 HCA-1\"[1] -> \"h0-0-0-0 HCA-1\"[1]"), "{text}");
+}
+
+#[test]
 fn errors_have_the_column_of_the_fault() {
     let fabric = row();
     for (line, column, words) in [
@@ -78,6 +89,7 @@ fn errors_have_the_column_of_the_fault() {
         ("link", 5, "is missing"),
         ("link 0,0/3", 11, "is missing"),
         ("link 0,0/3 down now", 17, "unexpected argument"),
+        ("link 0,0/3 dwn", 12, "did you mean 'down'?"),
         ("  unlink 0,9", 10, "there is no switch at 0,9,0"),
         ("unlink 0x77", 8, "no node has the GUID"),
         ("unlink h", 8, "matches 3 nodes"),

@@ -11,6 +11,7 @@ use crate::sim::trap::PendingTrap;
 use crate::wire::attr::{CapMask, TrapNumber};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Time after which a device repeats a trap unless [`Net::trap_interval`] is changed.
 const DEFAULT_TRAP_INTERVAL: Duration = Duration::from_millis(500);
@@ -24,6 +25,8 @@ pub(in crate::sim) struct Net {
     /// SMPs that the devices' agents received: `[Get, Set]` by attribute ID.
     pub(in crate::sim) requests: BTreeMap<u16, [u64; 2]>,
     pub(in crate::sim) trap_interval: Duration,
+    /// Time of the last console command that changed the fabric.
+    pub(in crate::sim) last_fault: Option<Instant>,
     /// Pending traps by node.
     pub(super) traps: BTreeMap<u32, Vec<PendingTrap>>,
     /// Transaction ID of the next trap.
@@ -40,6 +43,7 @@ impl Net {
             events: EventQueue::new(),
             requests: BTreeMap::new(),
             trap_interval: DEFAULT_TRAP_INTERVAL,
+            last_fault: None,
             traps: BTreeMap::new(),
             next_trap: 1,
         }
