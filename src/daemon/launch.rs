@@ -3,7 +3,7 @@
 use crate::cli::configuration::{self, Configured};
 use crate::cli::{DaemonArgs, ExitCode};
 use crate::daemon::process::background;
-use crate::daemon::process::logging::{self, Destination, LogConfig, LogHandle};
+use crate::daemon::process::logging::{self, LogConfig, LogDestination, LogHandle};
 use crate::daemon::process::operator_log;
 use crate::daemon::process::signals;
 use crate::daemon::process::threads::Threads;
@@ -99,7 +99,9 @@ pub(crate) fn start_threads() -> Result<(Threads, ServerThreads), Failure> {
 pub(crate) fn open_log(config: &LogConfig) -> Result<LogHandle, Failure> {
     logging::start(config).map_err(|error| {
         let text = match &config.destination {
-            Destination::File(path) => format!("cannot open log_file {}: {error}", path.display()),
+            LogDestination::File(path) => {
+                format!("cannot open log_file {}: {error}", path.display())
+            }
             _ => format!("cannot start logging: {error}"),
         };
         Failure::new(ExitCode::System, text)

@@ -67,7 +67,7 @@ struct LineError {
 /// assert_eq!((topology.nodes.len(), topology.cables.len()), (2, 1));
 /// ```
 pub fn parse(file: &Path, text: &str) -> Result<Topology, NetError> {
-    let mut reader = Reader::default();
+    let mut reader = NetReader::default();
     let parsed = text
         .lines()
         .zip(1..)
@@ -124,7 +124,7 @@ struct Pending {
 
 /// The parser of a file.
 #[derive(Default)]
-struct Reader {
+struct NetReader {
     nodes: Vec<TopologyNode>,
     cables: Vec<CableLine>,
     by_name: HashMap<String, (usize, u32)>,
@@ -137,7 +137,7 @@ struct Reader {
     in_record: bool,
 }
 
-impl Reader {
+impl NetReader {
     fn line(&mut self, text: &str, number: u32) -> Result<(), LineError> {
         let mut scan = Scan::new(text, number);
         if text.starts_with('[') {

@@ -39,7 +39,7 @@ pub async fn read(
     observation: &mut Observation,
     ports: &[(PortId, ChangedAttributes)],
 ) -> LocalChanges {
-    let mut reader = Reader { batch: Tagged::new(client), m_key };
+    let mut reader = ChangeReader { batch: Tagged::new(client), m_key };
     for &(port, changed) in ports {
         reader.query(&observation.fabric, port, changed);
     }
@@ -75,12 +75,12 @@ pub async fn read(
     changes
 }
 
-struct Reader {
+struct ChangeReader {
     batch: Tagged<(PortId, u16)>,
     m_key: u64,
 }
 
-impl Reader {
+impl ChangeReader {
     fn query(&mut self, fabric: &Fabric, port: PortId, changed: ChangedAttributes) {
         let Some(known) = fabric.port(port).info else { return };
         let has_other_mask =

@@ -8,7 +8,7 @@ mod creation;
 use super::query::{Query, ReplyBuilder};
 use super::rates::{mtu_is_valid, rate_rank};
 use super::registry::groups::{
-    Group, GroupSpec, Join, JoinTarget, LINK_LOCAL_SCOPE, Leave, Member,
+    Group, GroupMember, GroupSpec, Join, JoinTarget, LINK_LOCAL_SCOPE, Leave,
 };
 use super::selector::satisfies;
 use super::status::ErrorStatus;
@@ -122,8 +122,10 @@ fn check_group_quota(query: &Query<'_>) -> Result<(), ErrorStatus> {
 fn may_modify(query: &Query<'_>, group: &Group, member: Gid) -> bool {
     match group.members.get(&member.guid()) {
         None => true,
-        Some(Member { proxy: true, .. }) => query.view.has_pkey(query.requester, group.spec.pkey),
-        Some(Member { port, .. }) => *port == query.view.guid(query.requester),
+        Some(GroupMember { proxy: true, .. }) => {
+            query.view.has_pkey(query.requester, group.spec.pkey)
+        }
+        Some(GroupMember { port, .. }) => *port == query.view.guid(query.requester),
     }
 }
 
@@ -191,7 +193,7 @@ fn push_group(
     group: &Group,
     reply: &mut ReplyBuilder,
 ) -> ControlFlow<()> {
-    let fits = |member: &Member| {
+    let fits = |member: &GroupMember| {
         (!query.has(McMemberRecord::JOIN_STATE) || member.state == wanted.join_state())
             && (!query.has(McMemberRecord::PROXY_JOIN) || member.proxy == wanted.proxy_join())
     };
@@ -200,7 +202,7 @@ fn push_group(
     if !by_port && !query.trusted {
         // For JoinState and ProxyJoin, an untrusted requester sees the group as one full member.
         let port = Guid::default();
-        let group_itself = Member { port, state: JoinState::FULL, proxy: false, since: 0 };
+        let group_itself = GroupMember { port, state: JoinState::FULL, proxy: false, since: 0 };
         return if fits(&group_itself) {
             reply.push(&group.record())
         } else {

@@ -8,7 +8,7 @@ use crate::wire::attr::tables::LFT_NO_PATH;
 
 /// A unicast LID that sources must reach.
 #[derive(Clone, Copy)]
-pub(super) struct Destination {
+pub(super) struct Endpoint {
     /// SL group of the port ([`RoutingPolicy::sl_group`]).
     pub group: u32,
     /// The switch at which the path ends.
@@ -19,7 +19,7 @@ pub(super) struct Destination {
     pub exit: u8,
 }
 
-impl Destination {
+impl Endpoint {
     /// True if the same routes lead to both, with the same SLs.
     pub(super) fn has_same_route(&self, other: &Self) -> bool {
         let place = |to: &Self| (to.group, to.switch, to.lid, to.exit);
@@ -101,12 +101,12 @@ pub(super) fn destinations(
     fabric: &Fabric,
     plan: &Plan,
     policy: &dyn RoutingPolicy,
-) -> Vec<Destination> {
+) -> Vec<Endpoint> {
     let all = plan.lids.iter().filter_map(|(lid, port)| {
         let switch = fabric.switch_behind(port)?.0;
         let is_switch = fabric.node_of(port).is_switch();
         let exit = if is_switch { 0 } else { fabric.port(fabric.port(port).peer?).num.0 };
-        Some(Destination { group: policy.sl_group(port), switch, lid, port, exit })
+        Some(Endpoint { group: policy.sl_group(port), switch, lid, port, exit })
     });
     let mut all: Vec<_> = all.collect();
     all.sort_unstable_by_key(|to| (to.group, to.switch, to.lid));

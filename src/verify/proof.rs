@@ -2,7 +2,7 @@
 //! can be verified by its differences ([`super::incremental`]).
 
 use super::dependency_graph::{DROP_VL, DependencyGraph, node};
-use super::endpoints::{Destination, DestinationTree, SourcePorts};
+use super::endpoints::{DestinationTree, Endpoint, SourcePorts};
 use super::network::{PackedNetwork, SwitchNetwork};
 use super::sl_to_vl::SlToVlMaps;
 use super::triples::{ChannelPairSls, LOCAL_INPUT, TripleSls, Triples, bits};
@@ -42,7 +42,7 @@ pub struct Proof {
     /// End ports by switch of `network`.
     pub(super) sources: Arc<Vec<SourcePorts>>,
     /// By LID; `None` for unassigned LIDs.
-    pub(super) destinations: Arc<Vec<Option<Destination>>>,
+    pub(super) destinations: Arc<Vec<Option<Endpoint>>>,
     /// By LID; `None` for LIDs without an entry in any switch.
     pub(super) trees: Arc<Vec<Option<DestinationTree>>>,
     /// Messages about multicast groups, ascending by MLID.

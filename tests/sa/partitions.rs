@@ -11,7 +11,7 @@ use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
-use torus_sm::plan::partitions::{self, Member, Membership, Partition, PortSelector};
+use torus_sm::plan::partitions::{self, Membership, Partition, PartitionMember, PortSelector};
 use torus_sm::publish::Subnet;
 use torus_sm::sa::notices::{self, NoticeDispatcher};
 use torus_sm::sa::registry::GroupEvent;
@@ -43,7 +43,7 @@ fn host(shape: &Shape, n: u16) -> Guid {
 fn small_partition(shape: &Shape, _: &Options) -> Vec<Partition> {
     let member = |n, full| {
         let membership = if full { Membership::Full } else { Membership::Limited };
-        Member::new(PortSelector::Port(host(shape, n)), membership)
+        PartitionMember::new(PortSelector::Port(host(shape, n)), membership)
     };
     vec![Partition {
         name: "small".into(),

@@ -22,8 +22,12 @@ pub(super) struct Sections<'a> {
 
 /// Reads a whole file.
 pub(super) fn read<'a>(text: &'a str, diagnostics: &mut Diagnostics<'_>) -> Sections<'a> {
-    let mut reader =
-        Reader { diagnostics, open: Vec::new(), section: None, sections: Sections::default() };
+    let mut reader = PolicyReader {
+        diagnostics,
+        open: Vec::new(),
+        section: None,
+        sections: Sections::default(),
+    };
     statements::statements(text).into_iter().for_each(|statement| reader.statement(statement));
     while let Some((name, at)) = reader.open.pop() {
         reader.diagnostics.error(at, format!("`{name}` has no `end-{name}`"));
@@ -32,7 +36,7 @@ pub(super) fn read<'a>(text: &'a str, diagnostics: &mut Diagnostics<'_>) -> Sect
     reader.sections
 }
 
-struct Reader<'a, 'd, 'f> {
+struct PolicyReader<'a, 'd, 'f> {
     diagnostics: &'d mut Diagnostics<'f>,
     /// Sections that have not ended, outermost first.
     open: Vec<(&'static str, Span<'a>)>,
@@ -41,7 +45,7 @@ struct Reader<'a, 'd, 'f> {
     sections: Sections<'a>,
 }
 
-impl<'a> Reader<'a, '_, '_> {
+impl<'a> PolicyReader<'a, '_, '_> {
     fn statement(&mut self, statement: Statement<'a>) {
         match statement {
             Statement::Open(name, at) => self.begin(name, at),

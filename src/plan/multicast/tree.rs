@@ -33,7 +33,7 @@ pub(super) struct TreeBuilder<'a> {
 }
 
 /// A member and the switch port that leads to it.
-pub(super) struct Member {
+pub(super) struct TreeMember {
     port: PortId,
     pub(super) switch: SwitchId,
     /// The port of the switch; 0 if the switch itself is the member.
@@ -81,7 +81,7 @@ impl<'a> TreeBuilder<'a> {
     }
 
     /// The members linked to an able switch, and notes about the other members.
-    fn attached(&self, mlid: Mlid, members: &[PortId]) -> (Vec<Member>, Vec<Note>) {
+    fn attached(&self, mlid: Mlid, members: &[PortId]) -> (Vec<TreeMember>, Vec<Note>) {
         let (mut attached, mut notes) = (Vec::new(), Vec::new());
         for &port in members {
             match member(self.fabric, port) {
@@ -163,16 +163,16 @@ impl<'a> TreeBuilder<'a> {
 }
 
 /// The switch and switch port of a member; `None` if it is not linked to a switch.
-pub(super) fn member(fabric: &Fabric, port: PortId) -> Option<Member> {
+pub(super) fn member(fabric: &Fabric, port: PortId) -> Option<TreeMember> {
     if let Some(switch) = fabric.node_of(port).switch {
-        return Some(Member { port, switch, exit: PortNum::ZERO });
+        return Some(TreeMember { port, switch, exit: PortNum::ZERO });
     }
     let peer = linked_peer(fabric, port)?;
     let switch = fabric.node_of(peer).switch?;
-    Some(Member { port, switch, exit: fabric.port(peer).num })
+    Some(TreeMember { port, switch, exit: fabric.port(peer).num })
 }
 
-fn by_switch(members: &[Member]) -> BTreeMap<SwitchId, Vec<PortNum>> {
+fn by_switch(members: &[TreeMember]) -> BTreeMap<SwitchId, Vec<PortNum>> {
     let mut by_switch = BTreeMap::<_, Vec<_>>::new();
     for member in members {
         by_switch.entry(member.switch).or_default().push(member.exit);

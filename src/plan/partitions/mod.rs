@@ -67,7 +67,7 @@ pub struct Partition {
     /// The P_Key without the membership bit.
     pub pkey: Pkey,
     /// The members; of several entries for a port, the last one applies.
-    pub members: Vec<Member>,
+    pub members: Vec<PartitionMember>,
     /// The default service level of paths in the partition.
     pub sl: Sl,
     /// The permanent multicast groups: the IPoIB broadcast group and configured ones.
@@ -76,7 +76,7 @@ pub struct Partition {
 
 /// A set of ports with the same membership of a partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Member {
+pub struct PartitionMember {
     pub ports: PortSelector,
     pub membership: Membership,
     /// `Some` assigns index 0 of the ports' tables to this key. If several keys claim index 0, the
@@ -84,7 +84,7 @@ pub struct Member {
     pub index0: Option<u32>,
 }
 
-impl Member {
+impl PartitionMember {
     /// Creates an entry whose keys may be at any index.
     pub fn new(ports: PortSelector, membership: Membership) -> Self {
         Self { ports, membership, index0: None }

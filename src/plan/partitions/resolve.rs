@@ -14,7 +14,7 @@
 //! * The broadcast group exists in the scopes of its definition, as documented in the manual, and
 //!   always in the link-local scope. OpenSM ignores the scopes and always uses link-local.
 
-use super::{Member, Membership, Partition, PermanentGroup, PortSelector};
+use super::{Membership, Partition, PartitionMember, PermanentGroup, PortSelector};
 use crate::config::options::Options;
 use crate::config::partitions::{
     BROADCAST, Definition, GroupEntry, GroupFlags, PartitionsConfig, is_ip,
@@ -35,7 +35,7 @@ const MAX_GENERATED_KEY: u16 = 0x7FFE;
 pub fn default(options: &Options) -> Vec<Partition> {
     let pkey = Pkey::DEFAULT_LIMITED;
     let mut default = bare("Default".to_owned(), pkey);
-    default.members = vec![Member::new(PortSelector::All, Membership::Full)];
+    default.members = vec![PartitionMember::new(PortSelector::All, Membership::Full)];
     default.groups = vec![group(BROADCAST, LINK_LOCAL, pkey, &ip_flags(), options)];
     vec![default]
 }
@@ -103,8 +103,8 @@ impl<'a> Resolver<'a> {
         reserved.extend(remembered.values().map(|key| key.base()));
         let default = Partition {
             members: vec![
-                Member::new(PortSelector::All, Membership::Limited),
-                Member::new(PortSelector::SmPort, Membership::Full),
+                PartitionMember::new(PortSelector::All, Membership::Limited),
+                PartitionMember::new(PortSelector::SmPort, Membership::Full),
             ],
             ..bare("Default".to_owned(), Pkey::DEFAULT_LIMITED)
         };
@@ -131,7 +131,7 @@ impl<'a> Resolver<'a> {
             return;
         };
         let index0 = definition.index0.then_some(self.order);
-        let members = definition.members.iter().map(|entry| Member {
+        let members = definition.members.iter().map(|entry| PartitionMember {
             ports: entry.ports,
             membership: entry.membership,
             index0,

@@ -22,12 +22,12 @@ pub struct Group {
     /// The port that created the group; 0 if it is configured or restored.
     pub creator: Guid,
     /// Members by the GUID of their PortGID, which may be an alias.
-    pub members: BTreeMap<Guid, Member>,
+    pub members: BTreeMap<Guid, GroupMember>,
 }
 
 /// Membership of a port. A port may have several, with its own GUID and with aliases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Member {
+pub struct GroupMember {
     /// The port's own GUID.
     pub port: Guid,
     pub state: JoinState,
@@ -60,7 +60,7 @@ impl Group {
         record
     }
 
-    pub(crate) fn member_record(&self, port_gid: Gid, member: Member) -> McMemberRecord {
+    pub(crate) fn member_record(&self, port_gid: Gid, member: GroupMember) -> McMemberRecord {
         let mut record = self.record();
         record.set_port_gid(port_gid);
         record.set_join_state(member.state);
@@ -89,7 +89,7 @@ impl Group {
 
     /// True if the port is a member, with its own GUID or with an alias.
     pub(crate) fn has_port(&self, port: Guid) -> bool {
-        let is_port = |member: &Member| member.port == port;
+        let is_port = |member: &GroupMember| member.port == port;
         self.members.get(&port).is_some_and(is_port) || self.members.values().any(is_port)
     }
 
@@ -286,7 +286,7 @@ impl Groups {
         let group = self.groups.get_mut(&mgid).ok_or(ErrorStatus(SaStatus::REQ_INVALID))?;
         let had_full_member = group.has_full_member();
         let (port, proxy) = (request.port, request.proxy);
-        let new_member = Member { port, state: JoinState(0), proxy, since: 0 };
+        let new_member = GroupMember { port, state: JoinState(0), proxy, since: 0 };
         let member = group.members.entry(request.port_gid.guid()).or_insert(new_member);
         member.port = port;
         let before = member.state;

@@ -16,7 +16,7 @@ pub mod subscriptions;
 #[cfg(test)]
 mod tests;
 
-pub use groups::{Group, GroupEvent, GroupSpec, Groups, Member};
+pub use groups::{Group, GroupEvent, GroupMember, GroupSpec, Groups};
 
 use crate::fabric::{DiscoveryFault, Fabric};
 use crate::ids::{Gid, Guid, Mlid};

@@ -9,7 +9,7 @@ use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, Sl};
 use crate::plan::Plan;
 use crate::plan::routing::RoutingPolicy;
-use crate::verify::endpoints::{Destination, DestinationTree, SourcePorts, destinations, sources};
+use crate::verify::endpoints::{DestinationTree, Endpoint, SourcePorts, destinations, sources};
 use crate::verify::network::{NONE, NextHop, SwitchNetwork};
 use crate::verify::triples::{LOCAL_INPUT, Triples};
 use crate::verify::verdict::{Checks, Fault, FaultList};
@@ -62,7 +62,7 @@ pub(in crate::verify) fn check(
 pub(in crate::verify) fn check_some(
     (fabric, plan, checks): (&Fabric, &Plan, &Checks),
     sources: &[SourcePorts],
-    destinations: &[Destination],
+    destinations: &[Endpoint],
     network: &SwitchNetwork,
     triples: &Triples,
 ) -> UnicastFindings {
@@ -141,12 +141,12 @@ enum RouteVerdict {
 }
 
 impl UnicastPass<'_> {
-    fn chunk(&self, chunk: &[Destination]) -> UnicastFindings {
+    fn chunk(&self, chunk: &[Endpoint]) -> UnicastFindings {
         let switches = self.network.switches();
         let routes = self.routes(chunk);
         let mut scratch = Scratch::new(switches);
         let mut found = UnicastFindings::empty();
-        let mut before: Option<(&Destination, &[u8], RouteVerdict)> = None;
+        let mut before: Option<(&Endpoint, &[u8], RouteVerdict)> = None;
         let mut leader = Lid(0);
         for (to, route) in chunk.iter().zip(routes.chunks_exact(switches + ROUTE_PADDING)) {
             let route = &route[..switches];
@@ -187,7 +187,7 @@ impl UnicastPass<'_> {
     }
 
     /// The entries of all switches for each LID, followed by [`ROUTE_PADDING`] bytes.
-    fn routes(&self, chunk: &[Destination]) -> Vec<u8> {
+    fn routes(&self, chunk: &[Endpoint]) -> Vec<u8> {
         let stride = self.network.switches() + ROUTE_PADDING;
         let mut routes = vec![LFT_NO_PATH; chunk.len() * stride];
         for (switch, table) in
@@ -203,7 +203,7 @@ impl UnicastPass<'_> {
     }
 
     /// The SLs of paths to `to` from each switch.
-    fn own_sls(&self, to: &Destination, own: &mut [u16]) {
+    fn own_sls(&self, to: &Endpoint, own: &mut [u16]) {
         for (own, sources) in own.iter_mut().zip(self.sources) {
             *own = sources.sls(self.policy, to.port, self.hints);
         }
@@ -243,7 +243,7 @@ impl UnicastPass<'_> {
     }
 
     /// The pass for one LID.
-    fn trace(&self, to: &Destination, route: &[u8], scratch: &mut Scratch) -> RouteVerdict {
+    fn trace(&self, to: &Endpoint, route: &[u8], scratch: &mut Scratch) -> RouteVerdict {
         self.read(route, scratch);
         let mut lost = route[to.switch as usize] != to.exit;
         let mut known = scratch.leaves();
@@ -293,13 +293,7 @@ impl UnicastPass<'_> {
     }
 
     /// Counts the end ports that do not reach a LID, and describes the first ones.
-    fn explain(
-        &self,
-        to: &Destination,
-        route: &[u8],
-        scratch: &mut Scratch,
-        faults: &mut FaultList,
-    ) {
+    fn explain(&self, to: &Endpoint, route: &[u8], scratch: &mut Scratch, faults: &mut FaultList) {
         self.read(route, scratch);
         for (switch, sources) in self.sources.iter().enumerate() {
             if sources.ports.is_empty() || Self::arrives(to, route, &scratch.states, switch) {
@@ -319,7 +313,7 @@ impl UnicastPass<'_> {
     }
 
     /// True if packets from a switch arrive.
-    fn arrives(to: &Destination, route: &[u8], hops: &[SwitchState], from: usize) -> bool {
+    fn arrives(to: &Endpoint, route: &[u8], hops: &[SwitchState], from: usize) -> bool {
         let mut here = from as u32;
         for _ in 0..MAX_PATH_SWITCHES {
             if here == to.switch && route[here as usize] == to.exit {
@@ -345,7 +339,7 @@ fn has_loop(states: &[SwitchState]) -> bool {
 
 /// True if two LIDs at one switch have the same entries in all other switches and arrive at their
 /// own ports.
-fn shares_tree(a: &Destination, a_column: &[u8], b: &Destination, b_column: &[u8]) -> bool {
+fn shares_tree(a: &Endpoint, a_column: &[u8], b: &Endpoint, b_column: &[u8]) -> bool {
     let at = a.switch as usize;
     a.switch == b.switch
         && b_column[at] == b.exit

@@ -18,7 +18,7 @@ use crate::fabric::{Fabric, SwitchId};
 use crate::plan::Plan;
 use crate::plan::multicast::MulticastTables;
 use crate::plan::routing::Lft;
-use crate::verify::endpoints::{self, Destination, DestinationTree, SourcePorts};
+use crate::verify::endpoints::{self, DestinationTree, Endpoint, SourcePorts};
 use crate::verify::full::unicast;
 use crate::verify::limits;
 use crate::verify::network::{CableChanges, Renumbering};
@@ -90,7 +90,7 @@ impl Proof {
             proof.groups = Arc::new(renumbered(&self.groups, renumbering));
             proof.sources = Arc::new(before.map(|was| self.sources[was].clone()).collect());
             let after = renumbering.after();
-            let there = |to: &Destination| Destination { switch: after[to.switch as usize], ..*to };
+            let there = |to: &Endpoint| Endpoint { switch: after[to.switch as usize], ..*to };
             let destinations = self.destinations.iter().map(|to| to.as_ref().map(there));
             proof.destinations = Arc::new(destinations.collect());
         }
@@ -125,7 +125,7 @@ impl Proof {
         for to in endpoints::destinations(fabric, plan, policy) {
             let lid = to.lid.index();
             let before = self.destinations.get(lid).copied().flatten();
-            if !before.is_some_and(|before: Destination| before.has_same_route(&to)) {
+            if !before.is_some_and(|before: Endpoint| before.has_same_route(&to)) {
                 arrived.push(to);
                 continue;
             }

@@ -13,7 +13,7 @@ use crate::ids::Mlid;
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::verify::dependency_graph::channel_of;
-use crate::verify::endpoints::{Destination, DestinationTree};
+use crate::verify::endpoints::{DestinationTree, Endpoint};
 use crate::verify::proof::Proof;
 use crate::verify::triples::{TripleSls, add_all};
 use crate::verify::verdict::{Checks, Extent, Summary};
@@ -34,7 +34,7 @@ pub(super) struct Additions {
 /// LIDs that were unassigned before, or that moved.
 #[derive(Default)]
 pub(super) struct NewDestinations {
-    pub destinations: Vec<Destination>,
+    pub destinations: Vec<Endpoint>,
     /// Trees of the destinations that have an entry in some switch.
     pub trees: Vec<DestinationTree>,
     /// Triples of their packets that the proof lacks.

@@ -6,7 +6,7 @@
 //! reached through the same few switches. Tracing them again would find nothing new.
 
 use super::changed_routes::ChangedRoutes;
-use crate::verify::endpoints::Destination;
+use crate::verify::endpoints::Endpoint;
 use crate::verify::network::NONE;
 use rustc_hash::FxHashMap;
 
@@ -35,7 +35,7 @@ struct RouteClass {
 impl MemoisedRoutes {
     /// Upper bound of the switches by which a new route to this destination exceeds the longest old
     /// one; `None` if no equal route was traced.
-    pub(super) fn lookup(&mut self, routes: &ChangedRoutes<'_>, to: &Destination) -> Option<i32> {
+    pub(super) fn lookup(&mut self, routes: &ChangedRoutes<'_>, to: &Endpoint) -> Option<i32> {
         let changed = routes.of(to.lid);
         let Self { classes, key } = self;
         let classes = classes.get(&(changed.first()?.1, changed.len()))?;
@@ -59,7 +59,7 @@ impl MemoisedRoutes {
     pub(super) fn insert(
         &mut self,
         routes: &ChangedRoutes<'_>,
-        to: &Destination,
+        to: &Endpoint,
         merge_point: u32,
         reads: Vec<EntryRead>,
         excess: i32,
@@ -80,7 +80,7 @@ impl MemoisedRoutes {
 }
 
 /// Fills `key` with the two channels behind the merge point and the SLs of the changed switches.
-fn fill(key: &mut Vec<u32>, routes: &ChangedRoutes<'_>, to: &Destination, merge_point: u32) {
+fn fill(key: &mut Vec<u32>, routes: &ChangedRoutes<'_>, to: &Endpoint, merge_point: u32) {
     let proof = routes.proof;
     key.clear();
     let mut here = merge_point;

@@ -11,7 +11,7 @@
 use super::changed_routes::ChangedRoutes;
 use crate::ids::Lid;
 use crate::verify::MAX_PATH_SWITCHES;
-use crate::verify::endpoints::Destination;
+use crate::verify::endpoints::Endpoint;
 use crate::verify::network::NONE;
 use rustc_hash::FxHashMap;
 
@@ -50,7 +50,7 @@ impl MergePointFinder {
         &mut self,
         routes: &ChangedRoutes<'_>,
         stamp: u32,
-        to: &Destination,
+        to: &Endpoint,
         is_changed: impl Fn(u32) -> bool,
     ) -> Option<MergePoint> {
         let changed = routes.of(to.lid);
@@ -116,7 +116,7 @@ fn next(routes: &ChangedRoutes<'_>, switch: u32, port: u8) -> Option<u32> {
 }
 
 /// Hops on the old route from a switch to `goal`; `None` if the route does not pass it.
-fn steps_to(routes: &ChangedRoutes<'_>, to: &Destination, from: u32, goal: u32) -> Option<u32> {
+fn steps_to(routes: &ChangedRoutes<'_>, to: &Endpoint, from: u32, goal: u32) -> Option<u32> {
     let (mut here, mut steps) = (from, 0);
     while here != goal {
         if here == to.switch || steps > MAX_PATH_SWITCHES {
@@ -130,7 +130,7 @@ fn steps_to(routes: &ChangedRoutes<'_>, to: &Destination, from: u32, goal: u32) 
 
 /// The first switch that is both on the old route from the exit and on the new route from a changed
 /// switch. Both are followed at the same pace.
-fn first_met(routes: &ChangedRoutes<'_>, to: &Destination, exit: u32, changed: u32) -> Option<u32> {
+fn first_met(routes: &ChangedRoutes<'_>, to: &Endpoint, exit: u32, changed: u32) -> Option<u32> {
     let mut routes_to = [vec![exit], vec![changed]];
     for turn in 0..=2 * MAX_PATH_SWITCHES as usize {
         let (own, other) = (turn % 2, (turn + 1) % 2);

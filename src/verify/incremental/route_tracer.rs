@@ -12,7 +12,7 @@ use super::memoised_routes::{EntryRead, MemoisedRoutes};
 use super::merge_point::{MergePoint, MergePointFinder};
 use crate::ids::Lid;
 use crate::verify::MAX_PATH_SWITCHES;
-use crate::verify::endpoints::{Destination, DestinationTree};
+use crate::verify::endpoints::{DestinationTree, Endpoint};
 use crate::verify::network::NONE;
 use crate::verify::triples::{LOCAL_INPUT, Triple, TripleSls};
 use rayon::prelude::*;
@@ -224,7 +224,7 @@ impl<'a> RouteTracer<'a> {
     }
 
     /// Traces the new entries up to the merge point; `None` if there is none.
-    fn shorten(&mut self, to: &Destination, changed: &[(u16, u32)]) -> Option<Shortcut> {
+    fn shorten(&mut self, to: &Endpoint, changed: &[(u16, u32)]) -> Option<Shortcut> {
         self.begin(changed);
         let routes = self.routes;
         let Scratch { stamp, new_hops, carried, finder, .. } = &mut *self.scratch;
@@ -254,7 +254,7 @@ impl<'a> RouteTracer<'a> {
     }
 
     /// Follows the new entries from a changed switch to a switch that is marked already.
-    fn mark_route(&mut self, from: u32, lid: Lid, to: &Destination) -> Option<()> {
+    fn mark_route(&mut self, from: u32, lid: Lid, to: &Endpoint) -> Option<()> {
         if from == to.switch {
             return None;
         }
@@ -288,7 +288,7 @@ impl<'a> RouteTracer<'a> {
         &mut self,
         switch: u32,
         tree: &DestinationTree,
-        to: &Destination,
+        to: &Endpoint,
         shortcut: Option<&Shortcut>,
     ) -> Option<bool> {
         let (routes, proof) = (self.routes, self.routes.proof);
@@ -355,7 +355,7 @@ impl<'a> RouteTracer<'a> {
 
     /// Removes from the inflows the SLs that some triple of the old route to the LID lacks: packets
     /// with them go to other LIDs. Returns the number of switches on the old route.
-    fn narrow(&mut self, switch: u32, before: u32, to: &Destination) -> Option<u32> {
+    fn narrow(&mut self, switch: u32, before: u32, to: &Endpoint) -> Option<u32> {
         let (routes, proof) = (self.routes, self.routes.proof);
         let mut old_route = [NONE; MAX_PATH_SWITCHES as usize];
         let (mut here, mut passed) = (switch, 1);

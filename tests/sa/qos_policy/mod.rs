@@ -15,7 +15,7 @@ use torus_sm::daemon::messages::SmEvent;
 use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Gid, Guid, Lid, Pkey, Sl};
-use torus_sm::plan::partitions::{self, Member, Membership, Partition, PortSelector};
+use torus_sm::plan::partitions::{self, Membership, Partition, PartitionMember, PortSelector};
 use torus_sm::plan::qos::policy::EffectivePolicy;
 use torus_sm::publish::Subnet;
 use torus_sm::sa::Responder;
@@ -55,7 +55,7 @@ fn subnet(policy: &str) -> (Shape, Subnet) {
     partitions.push(Partition {
         name: "gold".into(),
         pkey: Pkey(0x10),
-        members: vec![Member::new(PortSelector::All, Membership::Full)],
+        members: vec![PartitionMember::new(PortSelector::All, Membership::Full)],
         sl: Sl(8),
         groups: Vec::new(),
     });

@@ -24,7 +24,7 @@ mod layer;
 mod sink;
 
 pub use layer::LogLayer;
-pub use sink::Destination;
+pub use sink::LogDestination;
 
 use crate::config::options::Options;
 use sink::Sink;
@@ -84,7 +84,7 @@ macro_rules! log_with_flags {
 /// The configuration of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LogConfig {
-    pub destination: Destination,
+    pub destination: LogDestination,
     /// Enabled [`flags`].
     pub flags: u8,
     /// Flush after every line.
@@ -103,7 +103,7 @@ pub struct LogConfig {
 impl From<&Options> for LogConfig {
     fn from(options: &Options) -> Self {
         Self {
-            destination: Destination::from(options.log_file.as_str()),
+            destination: LogDestination::from(options.log_file.as_str()),
             flags: options.log_flags,
             force_flush: options.force_log_flush,
             append: options.accum_log_file,

@@ -9,13 +9,13 @@ use std::path::PathBuf;
 
 /// The destination of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Destination {
+pub enum LogDestination {
     Stdout,
     Stderr,
     File(PathBuf),
 }
 
-impl From<&str> for Destination {
+impl From<&str> for LogDestination {
     fn from(name: &str) -> Self {
         match name {
             "stdout" | "-" => Self::Stdout,
@@ -166,11 +166,11 @@ impl Drop for Sink {
     }
 }
 
-fn open_out(destination: &Destination, append: bool) -> io::Result<(Out, u64)> {
+fn open_out(destination: &LogDestination, append: bool) -> io::Result<(Out, u64)> {
     let path = match destination {
-        Destination::Stdout => return Ok((Out::Stdout(io::stdout()), 0)),
-        Destination::Stderr => return Ok((Out::Stderr(io::stderr()), 0)),
-        Destination::File(path) => path,
+        LogDestination::Stdout => return Ok((Out::Stdout(io::stdout()), 0)),
+        LogDestination::Stderr => return Ok((Out::Stderr(io::stderr()), 0)),
+        LogDestination::File(path) => path,
     };
     let file = OpenOptions::new().create(true).append(true).open(path)?;
     if !append {

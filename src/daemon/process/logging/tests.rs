@@ -3,7 +3,7 @@ use std::path::Path;
 
 fn config(path: &Path) -> LogConfig {
     LogConfig {
-        destination: Destination::File(path.into()),
+        destination: LogDestination::File(path.into()),
         flags: 0x83,
         force_flush: false,
         append: true,
@@ -173,7 +173,7 @@ fn the_log_is_truncated_on_request() {
     for (append, expected) in [(true, 2), (false, 1)] {
         let text = logged(
             |config| {
-                let Destination::File(path) = &config.destination else { unreachable!() };
+                let LogDestination::File(path) = &config.destination else { unreachable!() };
                 std::fs::write(path, "Nov 21 01:34:05 123456 [5F3A] 0x02 -> old\n").unwrap();
                 config.append = append;
             },
@@ -190,7 +190,7 @@ fn an_unwritable_file_is_an_error() {
 
 #[test]
 fn names_of_destinations() {
-    assert_eq!(Destination::from("stdout"), Destination::Stdout);
-    assert_eq!(Destination::from("stderr"), Destination::Stderr);
-    assert_eq!(Destination::from("/x"), Destination::File("/x".into()));
+    assert_eq!(LogDestination::from("stdout"), LogDestination::Stdout);
+    assert_eq!(LogDestination::from("stderr"), LogDestination::Stderr);
+    assert_eq!(LogDestination::from("/x"), LogDestination::File("/x".into()));
 }

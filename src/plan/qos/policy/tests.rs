@@ -1,7 +1,7 @@
 use super::*;
 use crate::fabric::synthetic::SyntheticView;
 use crate::ids::Sl;
-use crate::plan::partitions::{self, Member, PortSelector};
+use crate::plan::partitions::{self, PartitionMember, PortSelector};
 use crate::plan::tests::ring;
 use proptest::prelude::*;
 
@@ -87,7 +87,7 @@ fn groups_resolve_partitions_names_and_the_own_port() {
     let mut storage = partitions[0].clone();
     storage.name = "Storage".to_owned();
     storage.pkey = Pkey(0x10);
-    storage.members = vec![Member::new(PortSelector::All, Membership::Full)];
+    storage.members = vec![PartitionMember::new(PortSelector::All, Membership::Full)];
     partitions.push(storage);
     let description = fabric.node_of(ends[3]).description.to_string();
     let text = format!(

@@ -11,7 +11,7 @@ const MIN_POSITIONS_PER_CHANGE: usize = 16;
 
 /// An end port or management port, to which all forwarding tables lead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Destination {
+pub(super) struct TorusDestination {
     /// Base LID; 0 if the port has none.
     pub lid: u16,
     /// Number of LIDs, 2^LMC.
@@ -26,7 +26,7 @@ pub(super) struct Destination {
 /// order.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Destinations {
-    list: Vec<Destination>,
+    list: Vec<TorusDestination>,
     /// Position of each switch and end of its destinations in `list`.
     switches: Vec<(Position, usize)>,
 }
@@ -40,7 +40,7 @@ impl Destinations {
         let mut destinations = Self { list: Vec::new(), switches: Vec::new() };
         for &at in &grid.order {
             let first = destinations.list.len();
-            destinations.list.extend(grid.local.of(at).iter().map(|local| Destination {
+            destinations.list.extend(grid.local.of(at).iter().map(|local| TorusDestination {
                 lid: lids.base(local.end).map_or(0, |lid| lid.0),
                 lids: 1 << lids.lmc(local.end),
                 port: local.port,
@@ -54,7 +54,7 @@ impl Destinations {
     }
 
     /// Destinations by switch.
-    pub(super) fn groups(&self) -> impl Iterator<Item = (Position, &[Destination])> {
+    pub(super) fn groups(&self) -> impl Iterator<Item = (Position, &[TorusDestination])> {
         let mut first = 0;
         self.switches.iter().map(move |&(at, end)| {
             let group = &self.list[first..end];
@@ -79,9 +79,9 @@ impl Destinations {
 pub(super) struct DestinationChange<'a> {
     pub at: Position,
     /// Its destinations in the previous pass.
-    pub before: &'a [Destination],
+    pub before: &'a [TorusDestination],
     /// Its destinations now.
-    pub now: &'a [Destination],
+    pub now: &'a [TorusDestination],
 }
 
 /// The changes at `len` positions; `None` if there are too many.
@@ -90,7 +90,7 @@ pub(super) fn changes<'a>(
     before: &'a Destinations,
     now: &'a Destinations,
 ) -> Option<Vec<DestinationChange<'a>>> {
-    let mut groups: Vec<[&[Destination]; 2]> = vec![[&[]; 2]; len];
+    let mut groups: Vec<[&[TorusDestination]; 2]> = vec![[&[]; 2]; len];
     for (at, group) in before.groups() {
         groups[at.index()][0] = group;
     }

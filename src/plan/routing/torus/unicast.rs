@@ -14,7 +14,7 @@
 //! computed again, which also makes comparisons of tables cheap. If few destinations changed, the
 //! table is a copy with changed entries ([`destinations`](super::destinations)).
 
-use super::destinations::{Destination, DestinationChange, Destinations, changes};
+use super::destinations::{DestinationChange, Destinations, TorusDestination, changes};
 use super::grid::Grid;
 use super::lattice::{Direction, Position};
 use super::ring_directions::{NO_DIRECTION, RingDirections};
@@ -320,7 +320,7 @@ pub(super) fn unrouted_pairs(grid: &Grid, directions: &RingDirections) -> usize 
 
 /// Sets the output port for all LIDs of a destination.
 #[inline]
-fn fill(lft: &mut Lft, destination: &Destination, port: u8) {
+fn fill(lft: &mut Lft, destination: &TorusDestination, port: u8) {
     let first = usize::from(destination.lid);
     match destination.lids {
         _ if first == 0 => {}
@@ -332,7 +332,7 @@ fn fill(lft: &mut Lft, destination: &Destination, port: u8) {
 
 /// Removes the entries of a destination of the previous table. The table may have been shortened
 /// below its LIDs, if these were the highest ones.
-fn clear(lft: &mut Lft, destination: &Destination) {
+fn clear(lft: &mut Lft, destination: &TorusDestination) {
     let first = usize::from(destination.lid);
     let end = lft.0.len().min(first + usize::from(destination.lids));
     if let Some(entries) = lft.0.get_mut(first..end).filter(|_| first != 0) {

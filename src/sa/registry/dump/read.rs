@@ -7,7 +7,7 @@ use crate::ids::{Gid, Guid, Lid, Mlid, Pkey, Sl};
 use crate::notes::Severity;
 use crate::sa::rates::{mtu_is_valid, rate_rank};
 use crate::sa::registry::Registry;
-use crate::sa::registry::groups::{Group, GroupSpec, Member};
+use crate::sa::registry::groups::{Group, GroupMember, GroupSpec};
 use crate::sa::registry::subscriptions::{Subscription, is_security_trap};
 use crate::transport::Address;
 use crate::wire::attr::tables::GUID_BLOCK;
@@ -33,7 +33,7 @@ pub struct RestoreSummary {
 /// Beginning of each kind of line.
 const LINE_KINDS: [(&str, LineKind); 5] = [
     ("MC Group", LineKind::Group),
-    ("mcm_port:", LineKind::Member),
+    ("mcm_port:", LineKind::GroupMember),
     ("InformInfo Record:", LineKind::Subscription),
     ("Service Record:", LineKind::Service),
     ("GUIDInfo Record:", LineKind::Aliases),
@@ -42,13 +42,13 @@ const LINE_KINDS: [(&str, LineKind); 5] = [
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LineKind {
     Group,
-    Member,
+    GroupMember,
     Subscription,
     Service,
     Aliases,
 }
 
-struct Reader<'a> {
+struct DumpReader<'a> {
     registry: &'a mut Registry,
     permanent: &'a [GroupSpec],
     time: Timestamp,
@@ -66,7 +66,7 @@ pub(super) fn text(
     time: Timestamp,
 ) -> RestoreSummary {
     let restored = RestoreSummary::default();
-    let mut reader = Reader { registry, permanent, time, open: None, file, restored };
+    let mut reader = DumpReader { registry, permanent, time, open: None, file, restored };
     for (number, line) in (1u32..).zip(text.lines()) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -80,7 +80,7 @@ pub(super) fn text(
     reader.restored
 }
 
-impl Reader<'_> {
+impl DumpReader<'_> {
     fn report(&mut self, line: u32, (column, message): FieldError) {
         let (file, severity) = (self.file.to_owned(), Severity::Error);
         self.restored.findings.push(Diagnostic { file, line, column, severity, message });
@@ -92,13 +92,13 @@ impl Reader<'_> {
             self.close_group();
             return Err((1, "unknown kind of line".into()));
         };
-        if kind != LineKind::Member {
+        if kind != LineKind::GroupMember {
             self.close_group();
         }
         let mut fields = Fields::new(line, start.len());
         match kind {
             LineKind::Group => self.open = Some((number, self.group(&mut fields)?)),
-            LineKind::Member => self.member(&mut fields)?,
+            LineKind::GroupMember => self.member(&mut fields)?,
             LineKind::Subscription => self.subscription(&mut fields)?,
             LineKind::Service => self.service(&mut fields)?,
             LineKind::Aliases => self.aliases(&mut fields)?,
@@ -144,7 +144,7 @@ impl Reader<'_> {
         };
         let guid = port.guid();
         let port = self.registry.aliases.port(guid).unwrap_or(guid);
-        group.members.insert(guid, Member { port, state, proxy, since: 0 });
+        group.members.insert(guid, GroupMember { port, state, proxy, since: 0 });
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::Timestamp;
 use crate::ids::Gid;
 use crate::sa::registry::Registry;
-use crate::sa::registry::groups::{Group, Member};
+use crate::sa::registry::groups::{Group, GroupMember};
 use crate::sa::registry::services::Service;
 use crate::sa::registry::subscriptions::Subscription;
 use crate::wire::record::{JoinState, ServiceRecord};
@@ -63,7 +63,7 @@ fn group(out: &mut String, group: &Group, prefix: u64) {
         scope_state = spec.scope << 4 | JoinState::FULL.0,
     );
     for (&guid, member) in &group.members {
-        let Member { state, proxy, .. } = member;
+        let GroupMember { state, proxy, .. } = member;
         let _ = write!(
             out,
             "mcm_port: port_gid={} scope_state=0x{:02x} proxy_join=0x{:x}\n\n",
