@@ -108,10 +108,8 @@ fn dump(folder: &Path, fabric: &Fabric, plan: &crate::plan::Plan) -> Result<(), 
     let dumped = |error: atomic_file::FileWriteError| system(error.to_string());
     dumps::write_subnet(folder, fabric, plan).map_err(dumped)?;
     dumps::write_routing(folder, fabric, plan).map_err(dumped)?;
-    match Torus::of(&plan.routing) {
-        Some(torus) => write_file(&folder.join("opensm-torus.dump"), &torus.dump(fabric)),
-        None => Ok(()),
-    }
+    let engine_dumps = plan.routing.policy.dumps(fabric, &plan.lids);
+    engine_dumps.iter().try_for_each(|dump| write_file(&folder.join(dump.file), &dump.text))
 }
 
 fn write_file(path: &Path, text: &str) -> Result<(), Failure> {

@@ -167,7 +167,8 @@ fn build_missing_trees(
         let same = missing.partition_point(|(group, _)| able_switches(fabric, group.mlid) == able);
         let rest = missing.split_off(same.max(1));
         let members = missing.iter().flat_map(|(group, _)| &group.members).copied();
-        let builder = TreeBuilder::new(fabric, lids, &graph, &able, members);
+        let builder = TreeBuilder::new(fabric, lids, &graph, &able, members)
+            .with_port_hops(routing.policy.port_hops());
         missing.par_iter_mut().for_each(|(group, tree)| {
             **tree = Some(builder.build(group.mlid, &group.members));
         });

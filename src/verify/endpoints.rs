@@ -20,6 +20,11 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
+    /// True if the LID is that of a switch.
+    pub(super) fn is_switch(&self) -> bool {
+        self.exit == 0
+    }
+
     /// True if the same routes lead to both, with the same SLs.
     pub(super) fn has_same_route(&self, other: &Self) -> bool {
         let place = |to: &Self| (to.group, to.switch, to.lid, to.exit);
@@ -43,6 +48,8 @@ pub(super) struct DestinationTree {
 pub(super) struct SourcePorts {
     /// End ports with a LID.
     pub ports: Vec<PortId>,
+    /// One of them is a host's.
+    pub has_hosts: bool,
     /// The SL groups, each with one of its ports.
     groups: Vec<(u32, PortId)>,
 }
@@ -88,6 +95,7 @@ pub(super) fn sources(
         };
         let here = &mut sources[switch.index()];
         here.ports.push(port);
+        here.has_hosts |= !fabric.node_of(port).is_switch();
         let group = policy.sl_group(port);
         if !here.groups.iter().any(|&(known, _)| known == group) {
             here.groups.push((group, port));

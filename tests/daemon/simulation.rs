@@ -3,7 +3,6 @@
 mod devices;
 mod links;
 mod multicast;
-mod quarantine;
 mod tables;
 
 use std::path::Path;

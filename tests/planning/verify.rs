@@ -10,7 +10,7 @@ use torus_sm::ids::{Mlid, Sl};
 use torus_sm::notes::Note;
 use torus_sm::plan::Plan;
 use torus_sm::plan::multicast::GroupMembers;
-use torus_sm::plan::routing::PortMask;
+use torus_sm::plan::routing::{PortMask, RoutingPolicy};
 use torus_sm::sim::generate::Shape;
 use torus_sm::verify::walk::{WalkEnd, walk};
 use torus_sm::verify::{Checks, Cycle, Fault, verify};
@@ -188,6 +188,50 @@ fn ports_without_routes_are_reported_but_not_rejected() {
     let verified = verify(&torus.fabric, plan, &Checks::new(true)).unwrap();
     assert_eq!(verified.summary().left_out, [host]);
     assert_eq!(verified.summary().notes.len(), 1);
+}
+
+/// A policy that omits routes of switches.
+struct OmitsSwitchRoutes;
+
+impl RoutingPolicy for OmitsSwitchRoutes {
+    fn may_omit_switch_routes(&self) -> bool {
+        true
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+#[test]
+fn engines_may_omit_routes_of_switches_but_not_of_hosts() {
+    // A line of three switches, with one host each, or with a router at the first one only.
+    let line = Shape { looped: [false; 3], ..Shape::torus([3, 1, 1]) };
+    let sparse = Shape { hosts: 0, router: true, ..line.clone() };
+    let accepts = |shape: &Shape, switch: usize, to_end_of: usize, is_host: bool, omits: bool| {
+        let setup = PlanSetup::generated(shape, "minhop", false);
+        let fabric = &setup.fabric;
+        let plan = setup.plan(&[]).expect("a plan");
+        let is_target = |&port: &PortId| {
+            fabric.switch_behind(port) == Some(SwitchId(to_end_of as u32))
+                && fabric.node_of(port).is_switch() != is_host
+        };
+        let target = fabric.end_ports().find(is_target).expect("an end port");
+        let lid = plan.lids.base(target).expect("a LID").index();
+        let plan = with_lfts(plan, |tables| tables[switch][lid] = 0xFF);
+        let mut routing = (*plan.routing).clone();
+        if omits {
+            routing.policy = Arc::new(OmitsSwitchRoutes);
+        }
+        verify(fabric, Plan { routing: Arc::new(routing), ..plan }, &Checks::new(false)).is_ok()
+    };
+    assert!(!accepts(&line, 0, 2, false, false), "all routes are needed by default");
+    assert!(accepts(&line, 0, 2, false, true), "hosts and switches to a switch");
+    assert!(!accepts(&line, 1, 2, false, true), "a path begins at switch 0 and ends at switch 1");
+    assert!(!accepts(&line, 0, 2, true, true), "from a host to a host");
+    assert!(accepts(&sparse, 2, 0, true, true), "from a switch to a host");
+    assert!(!accepts(&sparse, 2, 0, true, false), "all routes are needed by default");
+    assert!(!accepts(&sparse, 0, 0, true, true), "the switch of the host itself");
 }
 
 /// Unreachable (source, LID) pairs, and all dependencies, pair by pair.

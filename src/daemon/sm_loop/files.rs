@@ -11,7 +11,6 @@ use crate::plan::Plan;
 use crate::plan::lids::Memory;
 use crate::plan::routing::Dump;
 use crate::plan::routing::chain::Chain;
-use crate::plan::routing::torus::{self, Torus};
 use crate::publish::Subnet;
 use crate::publish::{
     atomic_file::{self, FileWriteError},
@@ -124,10 +123,9 @@ impl StateFiles {
         }
         let written = dumps::write_routing(&self.dump_dir, fabric, plan);
         info!("wrote routes to {}", self.dump_dir.display());
-        let Some(torus) = plan.routing.policy.as_any().downcast_ref::<Torus>() else {
-            return written;
-        };
-        let file = self.dump_dir.join(torus::DUMP_FILE);
-        written.and(atomic_file::replace(&file, &torus.dump(fabric), false))
+        let dumps = plan.routing.policy.dumps(fabric, &plan.lids).into_iter();
+        dumps.fold(written, |written, Dump { file, text }| {
+            written.and(atomic_file::replace(&self.dump_dir.join(file), &text, false))
+        })
     }
 }

@@ -13,6 +13,7 @@ use crate::ids::{Mlid, PortNum};
 use crate::notes::Note;
 use crate::plan::LidTable;
 use crate::plan::routing::minhop::hops::{Link, NO_PATH, SwitchGraph, linked_peer};
+use crate::plan::routing::port_hops::PortHops;
 use crate::plan::routing::{MulticastTree, PortMask};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +31,8 @@ pub(super) struct TreeBuilder<'a> {
     targets: Vec<SwitchId>,
     /// The distances of all switches to each target, one row per target.
     distances: Vec<u8>,
+    /// Hops that the routing engine found, where they differ from shortest paths.
+    port_hops: Option<&'a PortHops>,
 }
 
 /// A member and the switch port that leads to it.
@@ -57,7 +60,12 @@ impl<'a> TreeBuilder<'a> {
         let mut roots: Vec<_> = fabric.switch_ids().filter(|switch| able[switch.index()]).collect();
         roots.sort_by_cached_key(|&switch| fabric.switch(switch).guid().opensm_order());
         let distances = graph.reversed().distances(&targets);
-        Self { fabric, lids, graph, roots, able, targets, distances }
+        Self { fabric, lids, graph, roots, able, targets, distances, port_hops: None }
+    }
+
+    /// Prefers ports through which the routing engine found shortest paths.
+    pub(super) fn with_port_hops(self, port_hops: Option<&'a PortHops>) -> Self {
+        Self { port_hops, ..self }
     }
 
     /// The tree of a group.
@@ -147,9 +155,16 @@ impl<'a> TreeBuilder<'a> {
         }
         let (mut path, mut here) = (Vec::new(), root);
         while here != target {
-            let shortest =
+            let is_shortest =
                 |link: &&Link| distance(link.to).checked_add(link.weight) == Some(distance(here));
-            let link = self.graph.links(here).iter().find(shortest)?;
+            let is_found_longer = |link: &Link| {
+                let found = self.port_hops.and_then(|hops| hops.of(target, here, link.port));
+                found.is_some_and(|hops| hops > distance(here))
+            };
+            let mut shortest = self.graph.links(here).iter().filter(is_shortest);
+            let first = shortest.clone().next()?;
+            // OpenSM does not route members to which every port was found longer.
+            let link = shortest.find(|link| !is_found_longer(link)).unwrap_or(first);
             path.push((here, *link));
             here = link.to;
         }

@@ -4,6 +4,7 @@
 //! the first routes the fabric, the notes of the result begin with a warning for each failed engine
 //! and its reason, because the operator may have asked for an engine that is free of deadlocks.
 
+use super::ftree::Ftree;
 use super::minhop::{self, MinHop};
 use super::torus::Torus2Qos;
 use super::{Engine, Routing, RoutingError, RoutingInput};
@@ -39,7 +40,10 @@ pub struct EngineRegistry {
 impl EngineRegistry {
     /// The engines of this version. `lists` are the contents of Min Hop's GUID list files.
     pub fn standard(lists: Arc<GuidLists>) -> Self {
-        Self::default().with(Arc::new(MinHop::new(lists))).with(Arc::new(Torus2Qos))
+        Self::default()
+            .with(Arc::new(MinHop::new(Arc::clone(&lists))))
+            .with(Arc::new(Ftree::new(lists)))
+            .with(Arc::new(Torus2Qos))
     }
 
     /// Adds an engine and replaces any other of the same name.

@@ -4,7 +4,9 @@
 //! keeps no state between calls: the previous routing is part of the input.
 
 pub mod chain;
+pub mod ftree;
 pub mod minhop;
+pub mod port_hops;
 pub mod torus;
 
 use super::LidTable;
@@ -167,6 +169,11 @@ pub trait RoutingPolicy: Send + Sync {
         None
     }
 
+    /// The hops by which multicast trees of [`crate::plan::multicast`] differ from shortest paths.
+    fn port_hops(&self) -> Option<&port_hops::PortHops> {
+        None
+    }
+
     /// The class of a port: [`Self::path_sl`] must depend only on the classes of source and
     /// destination and on the hint. Fewer classes make verification faster. By default every port
     /// is its own class.
@@ -198,6 +205,18 @@ pub trait RoutingPolicy: Send + Sync {
     /// plan; otherwise it is reported as a warning.
     fn guarantees_no_credit_loops(&self) -> bool {
         false
+    }
+
+    /// True if the plan is accepted although some switches have no entry for some LIDs, as long as
+    /// hosts reach each other. It concerns packets from switches and to LIDs of switches only,
+    /// which are management packets.
+    fn may_omit_switch_routes(&self) -> bool {
+        false
+    }
+
+    /// The dump files of the engine for these routes, which the log flag 0x40 enables.
+    fn dumps(&self, _fabric: &Fabric, _lids: &LidTable) -> Vec<Dump> {
+        Vec::new()
     }
 
     /// The concrete policy, for reports and for later calls of the same engine.

@@ -27,7 +27,10 @@
 //!
 //! Two kinds of end ports are outside 1 on purpose: destinations for which no switch has an entry,
 //! and sources at switches without any entry. The routing engine left them out (ports outside the
-//! torus, for instance); the summary lists the destinations and the log warns about them.
+//! torus, for instance); the summary lists the destinations and the log warns about them. An engine
+//! may also omit entries for packets of switches and to switches
+//! ([`may_omit_switch_routes`](crate::plan::routing::RoutingPolicy::may_omit_switch_routes)): those
+//! between the roots of a tree, for instance. A path that begins must not end elsewhere even then.
 //!
 //! # Why an acyclic CDG excludes deadlock
 //!

@@ -148,6 +148,7 @@ impl UnicastPass<'_> {
         let mut found = UnicastFindings::empty();
         let mut before: Option<(&Endpoint, &[u8], RouteVerdict)> = None;
         let mut leader = Lid(0);
+        let may_omit = self.policy.may_omit_switch_routes();
         for (to, route) in chunk.iter().zip(routes.chunks_exact(switches + ROUTE_PADDING)) {
             let route = &route[..switches];
             if route.iter().all(|&port| port == LFT_NO_PATH) {
@@ -156,7 +157,9 @@ impl UnicastPass<'_> {
             }
             let verdict = match before {
                 Some((last, same, verdict @ RouteVerdict::Reached { .. }))
-                    if last.group == to.group && shares_tree(last, same, to, route) =>
+                    if last.group == to.group
+                        && (!may_omit || last.is_switch() == to.is_switch())
+                        && shares_tree(last, same, to, route) =>
                 {
                     verdict
                 }
@@ -211,10 +214,13 @@ impl UnicastPass<'_> {
 
     /// Reads the entries for a LID: the next hop of each switch, and its number of upstream
     /// neighbours.
-    fn read(&self, route: &[u8], scratch: &mut Scratch) {
+    fn read(&self, to: &Endpoint, route: &[u8], scratch: &mut Scratch) {
         scratch.states.clear();
+        let may_omit = self.policy.may_omit_switch_routes();
         let switches = route.iter().zip(&scratch.own).zip(0u32..);
         scratch.states.extend(switches.map(|((&port, &own), switch)| {
+            let is_omitted = port == LFT_NO_PATH && may_omit && self.may_omit(to, switch);
+            let own = if is_omitted { 0 } else { own };
             let slot = match port {
                 LFT_NO_PATH => NONE,
                 port => self.network.slot(switch, port),
@@ -242,9 +248,14 @@ impl UnicastPass<'_> {
         }
     }
 
+    /// True if no host depends on an entry of a switch for a LID.
+    fn may_omit(&self, to: &Endpoint, switch: u32) -> bool {
+        to.is_switch() || !self.sources[switch as usize].has_hosts
+    }
+
     /// The pass for one LID.
     fn trace(&self, to: &Endpoint, route: &[u8], scratch: &mut Scratch) -> RouteVerdict {
-        self.read(route, scratch);
+        self.read(to, route, scratch);
         let mut lost = route[to.switch as usize] != to.exit;
         let mut known = scratch.leaves();
         let Scratch { states, order, .. } = scratch;
@@ -294,12 +305,19 @@ impl UnicastPass<'_> {
 
     /// Counts the end ports that do not reach a LID, and describes the first ones.
     fn explain(&self, to: &Endpoint, route: &[u8], scratch: &mut Scratch, faults: &mut FaultList) {
-        self.read(route, scratch);
+        self.read(to, route, scratch);
+        let may_omit = self.policy.may_omit_switch_routes();
         for (switch, sources) in self.sources.iter().enumerate() {
             if sources.ports.is_empty() || Self::arrives(to, route, &scratch.states, switch) {
                 continue;
             }
-            for &source in sources.ports.iter().filter(|&&source| source != to.port) {
+            let is_omitted = |source: PortId| {
+                may_omit
+                    && route[switch] == LFT_NO_PATH
+                    && (to.is_switch() || self.fabric.node_of(source).is_switch())
+            };
+            let sources = sources.ports.iter();
+            for &source in sources.filter(|&&source| source != to.port && !is_omitted(source)) {
                 faults.add(|| Fault::Unreachable {
                     source_port: self.fabric.describe(source),
                     lid: to.lid,

@@ -22,7 +22,7 @@ fn takes_link_down(mad: &Mad) -> bool {
 }
 
 /// Counts the requests for which `is_counted` is true.
-pub(super) fn count(
+fn count(
     tampering: &Tampering,
     is_counted: impl Fn(&Mad) -> bool + Send + 'static,
 ) -> Arc<AtomicUsize> {

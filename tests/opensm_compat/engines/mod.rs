@@ -17,6 +17,7 @@
 
 mod case;
 mod differences;
+mod ftree;
 mod minhop;
 mod ours;
 mod theirs;

@@ -9,14 +9,14 @@ use testkit::dumps::{LidLfts, Mfts, SlToVls};
 use torus_sm::cli::configuration;
 use torus_sm::config::options::Options;
 use torus_sm::config::{files, guid2lid};
-use torus_sm::fabric::Fabric;
 use torus_sm::fabric::synthetic::SyntheticView;
+use torus_sm::fabric::{Fabric, PortId};
 use torus_sm::ids::{Guid, Lid, Mlid, PortNum, Sl};
 use torus_sm::notes::Severity;
 use torus_sm::plan::compute::{PlanInput, compute};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
-use torus_sm::plan::routing::Lft;
+use torus_sm::plan::routing::{Lft, RoutingPolicy, ftree};
 use torus_sm::plan::{Plan, partitions};
 use torus_sm::verify::{Checks, Summary, verify};
 
@@ -120,6 +120,9 @@ impl<'a> Ours<'a> {
             }
             routing.lfts[switch.index()] = Arc::new(lft);
         }
+        if self.case.engine == ftree::NAME {
+            routing.policy = Arc::new(OmitsSwitchRoutes);
+        }
         self.verify(Plan { routing: Arc::new(routing), ..plan })
     }
 
@@ -165,5 +168,22 @@ impl<'a> Ours<'a> {
             Some(plan.routing.policy.sl_to_vl(input, output)?.vls().to_vec())
         };
         wanted.keys().filter_map(|key| Some((*key, vls(key)?))).collect()
+    }
+}
+
+/// The policy of trees, in which some switches do not reach each other.
+struct OmitsSwitchRoutes;
+
+impl RoutingPolicy for OmitsSwitchRoutes {
+    fn sl_group(&self, _port: PortId) -> u32 {
+        0
+    }
+
+    fn may_omit_switch_routes(&self) -> bool {
+        true
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
     }
 }

@@ -11,13 +11,13 @@ macro_rules! routing {
         hop_weights_file: Option<String> = None, restart, implemented;
         /// Path of a file of the order in which the ports of a switch are tried.
         port_search_ordering_file / dimn_ports_file: Option<String> = None, restart, implemented;
-        /// Routing engines to try in this order, separated by commas: minhop, torus-2QoS; minhop
-        /// comes last unless no_fallback is in the list. (null) is minhop.
+        /// Routing engines to try in this order, separated by commas: minhop, ftree, torus-2QoS;
+        /// minhop comes last unless no_fallback is in the list. (null) is minhop.
         routing_engine: Option<String> = None, restart, implemented;
         /// Route around throttled links between switches (nue, dfsssp, sssp).
         avoid_throttled_links: bool = false, restart, ignored;
         /// Route between root switches (updn, dnup, ftree).
-        connect_roots: bool = false, reload, ignored;
+        connect_roots: bool = false, reload, implemented;
         /// Keep unicast routes when a heavy sweep finds no change that requires new ones.
         use_ucast_cache: bool = false, restart, ignored;
         /// Path of a dump of hop counts that minhop loads.
@@ -30,10 +30,10 @@ macro_rules! routing {
         cn_guid_file: Option<String> = None, restart, implemented;
         /// Path of a file of the GUIDs of I/O nodes, one per line (ftree, dfsssp, sssp).
         io_guid_file: Option<String> = None, restart, implemented;
-        /// Index switches from the roots (ftree on incomplete trees).
-        quasi_ftree_indexing: bool = false, reload, ignored;
+        /// Index the switches from the roots instead of from a leaf (ftree on incomplete trees).
+        quasi_ftree_indexing: bool = false, reload, implemented;
         /// Number of hops in the wrong direction that paths to I/O nodes may have (ftree).
-        max_reverse_hops: u16 = 0, restart, ignored;
+        max_reverse_hops: u16 = 0, restart, implemented;
         /// Path of a file of IDs that replace GUIDs, "guid id" per line (updn).
         ids_guid_file: Option<String> = None, restart, implemented;
         /// Path of a file of port GUIDs in the order in which they are routed (minhop, updn).

@@ -8,11 +8,12 @@ use super::path_sl::path_sl;
 use super::sl2vl::{PortClass, VlCounts, VlHistogram, classify, classify_switch, mapping};
 use super::snapshot::{PreviousTorus, TorusSnapshot};
 use super::unicast::{LftInputs, PreviousLfts};
-use super::{NAME, report, ring_directions, vlarb};
+use super::{DUMP_FILE, NAME, report, ring_directions, vlarb};
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Mlid, Sl};
+use crate::plan::LidTable;
 use crate::plan::paged_vec::PagedVec;
-use crate::plan::routing::{MulticastTree, PreviousFabric, Routing, RoutingPolicy};
+use crate::plan::routing::{Dump, MulticastTree, PreviousFabric, Routing, RoutingPolicy};
 use crate::wire::attr::tables::{SlToVl, VlArbBlock};
 use std::sync::Arc;
 
@@ -289,6 +290,10 @@ impl RoutingPolicy for Torus {
             |port| self.attachment(port),
             guid,
         ))
+    }
+
+    fn dumps(&self, fabric: &Fabric, _lids: &LidTable) -> Vec<Dump> {
+        vec![Dump { file: DUMP_FILE, text: self.dump(fabric) }]
     }
 
     fn as_any(&self) -> &dyn std::any::Any {

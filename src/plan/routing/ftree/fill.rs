@@ -1,0 +1,268 @@
+//! Forwarding tables from walks: the order of destinations, and the tables' contents.
+
+use super::hosts::{Host, Role};
+use super::tree::Tree;
+use super::walk::{Column, Destination, FoundRoute, NONE, Walk};
+use crate::fabric::SwitchId;
+use crate::ids::Lid;
+use crate::notes::{Note, Severity, counted};
+use crate::plan::LidTable;
+use crate::plan::routing::Lft;
+use crate::plan::routing::minhop::hops::SwitchGraph;
+use crate::plan::routing::port_hops::{Detours, Hops, PortHops};
+use rayon::prelude::*;
+
+/// Number of destinations that are walked while the tables of as many before them are filled.
+const BATCH: usize = 256;
+
+/// Number of tables that a task fills, which are neighbours in a column.
+const TABLES_PER_TASK: usize = 64;
+
+/// A destination of walks, with its LID if its routes are used.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    lid: Option<Lid>,
+    to: Destination,
+}
+
+/// The options that have an influence on walks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WalkOptions {
+    pub max_reverse_hops: u16,
+    /// The largest number of compute nodes at one switch.
+    pub max_compute_nodes: usize,
+    pub connect_roots: bool,
+}
+
+/// The tables of all switches.
+pub(super) struct Tables {
+    pub lfts: Vec<Lft>,
+    pub port_hops: PortHops,
+}
+
+/// Fills the tables of all switches.
+pub(super) fn fill(
+    tree: &Tree<'_>,
+    lids: &LidTable,
+    leaves: &[SwitchId],
+    options: WalkOptions,
+    walk: &mut Walk,
+) -> Tables {
+    let lfts = vec![Lft::empty(lids.max()); tree.groups.len()];
+    let mut tables = Tables { lfts, port_hops: PortHops::default() };
+    let mut turn = leaves.last().filter(|_| options.connect_roots).map(|&leaf| LeafTurn::new(leaf));
+    let (mut next, mut ready) = (Batch::default(), Batch::default());
+    for targets in targets(tree, lids, leaves, options).chunks(BATCH) {
+        rayon::join(|| next.walk(walk, targets, &mut turn), || ready.write(tree, &mut tables));
+        std::mem::swap(&mut next, &mut ready);
+    }
+    ready.write(tree, &mut tables);
+    if let Some(turn) = turn {
+        turn.connect_roots(tree, lids, &mut tables);
+    }
+    tables
+}
+
+/// All destinations in the order in which they are balanced: compute nodes leaf by leaf, other
+/// channel adapters, switches. OpenSM does not route to routers; here they come last.
+fn targets(
+    tree: &Tree<'_>,
+    lids: &LidTable,
+    leaves: &[SwitchId],
+    options: WalkOptions,
+) -> Vec<Target> {
+    let mut targets = Vec::with_capacity(tree.hosts.len() + tree.order.len());
+    for &leaf in leaves {
+        let before = targets.len();
+        targets.extend(tree.compute_nodes(leaf).map(|host| host_target(host, 0)));
+        let missing = options.max_compute_nodes - (targets.len() - before);
+        let to = Destination { switch: leaf, port: None, counts: true, reverse_hops: 0 };
+        targets.extend(std::iter::repeat_n(Target { lid: None, to }, missing));
+    }
+    let others = tree.hosts.iter().filter_map(|host| match host.role {
+        Role::Io => Some(host_target(host, options.max_reverse_hops)),
+        Role::Other => Some(host_target(host, 0)),
+        Role::Compute | Role::Router => None,
+    });
+    targets.extend(others);
+    targets.extend(tree.order.iter().filter_map(|&switch| {
+        let lid = Some(lids.base(tree.fabric.switch(switch).first_port)?);
+        let to = Destination { switch, port: Some(0), counts: false, reverse_hops: 0 };
+        Some(Target { lid, to })
+    }));
+    let routers = tree.hosts.iter().filter(|host| host.role == Role::Router);
+    targets.extend(routers.map(|host| host_target(host, 0)));
+    targets
+}
+
+fn host_target(host: &Host, reverse_hops: u16) -> Target {
+    let (switch, port) = (host.switch, Some(host.switch_port));
+    Target { lid: Some(host.lid), to: Destination { switch, port, counts: true, reverse_hops } }
+}
+
+/// The routes to some destinations.
+#[derive(Default)]
+struct Batch {
+    lids: Vec<Lid>,
+    /// The output ports of all switches, one row per LID.
+    outputs: Vec<u8>,
+    /// The routes that were found to switches, in order, and the end of those to each switch.
+    found: Vec<FoundRoute>,
+    found_ends: Vec<(SwitchId, usize)>,
+}
+
+impl Batch {
+    fn walk(&mut self, walk: &mut Walk, targets: &[Target], turn: &mut Option<LeafTurn>) {
+        self.lids.clear();
+        self.outputs.clear();
+        self.found.clear();
+        self.found_ends.clear();
+        for target in targets {
+            let column = walk.route(target.to);
+            let Some(lid) = target.lid else { continue };
+            self.lids.push(lid);
+            self.outputs.extend_from_slice(&column.outputs);
+            if target.to.port == Some(0) {
+                if let Some(turn) = turn {
+                    turn.add(target.to.switch, column);
+                }
+                self.found.extend_from_slice(walk.found());
+                self.found_ends.push((target.to.switch, self.found.len()));
+            }
+        }
+    }
+
+    fn write(&self, tree: &Tree<'_>, tables: &mut Tables) {
+        let Tables { lfts, port_hops } = tables;
+        let switches = lfts.len();
+        let tasks = lfts.par_chunks_mut(TABLES_PER_TASK).enumerate();
+        tasks.for_each(|(task, lfts)| {
+            for (row, &lid) in self.outputs.chunks_exact(switches).zip(&self.lids) {
+                for (lft, &output) in lfts.iter_mut().zip(&row[task * TABLES_PER_TASK..]) {
+                    lft.0[lid.index()] = output;
+                }
+            }
+        });
+        let firsts = std::iter::once(0).chain(self.found_ends.iter().map(|&(_, end)| end));
+        let targets: Vec<_> = self.found_ends.iter().zip(firsts).collect();
+        let longer: Vec<_> = targets
+            .par_iter()
+            .map(|&(&(target, end), first)| {
+                (target, longer_ways(&tree.graph, target, &self.found[first..end]))
+            })
+            .collect();
+        for (target, hops) in longer {
+            port_hops.extend(target, hops);
+        }
+    }
+}
+
+/// The hops through ports on shortest paths behind which the walk found a longer way only.
+fn longer_ways(graph: &SwitchGraph, target: SwitchId, found: &[FoundRoute]) -> Vec<Hops> {
+    let distances = graph.distances(&[target]);
+    let distance = |switch: u16| distances[usize::from(switch)];
+    let is_longer = |route: &FoundRoute| route.hops > distance(route.through).saturating_add(1);
+    let mut longer = Vec::new();
+    for (index, route) in found.iter().enumerate().filter(|(_, route)| is_longer(route)) {
+        let is_same =
+            |other: &FoundRoute| (other.from, other.through) == (route.from, route.through);
+        let is_on_shortest = distance(route.through) + 1 == distance(route.from);
+        if is_on_shortest && !found[index + 1..].iter().any(is_same) {
+            let from = SwitchId(route.from.into());
+            let links = graph.links(from).iter();
+            let links = links.filter(|link| link.to.index() == usize::from(route.through));
+            longer.extend(links.map(|link| Hops { from, port: link.port, hops: route.hops }));
+        }
+    }
+    longer
+}
+
+/// The last leaf switch, over which `connect_roots` routes between switches that have no path
+/// within the rules of the tree: above the leaf switches, packets to LIDs of switches without a
+/// route go to that switch, if it has a route. So only this switch turns packets upwards.
+struct LeafTurn {
+    leaf: SwitchId,
+    /// By switch: hops to the leaf.
+    outward: Vec<u8>,
+    /// Switches that the leaf reaches, with the hops from there.
+    reached: Vec<(SwitchId, u8)>,
+}
+
+impl LeafTurn {
+    fn new(leaf: SwitchId) -> Self {
+        Self { leaf, outward: Vec::new(), reached: Vec::new() }
+    }
+
+    /// Notes the routes to a switch.
+    fn add(&mut self, target: SwitchId, column: &Column) {
+        let hops = column.hops[self.leaf.index()];
+        if hops != NONE {
+            self.reached.push((target, hops));
+        }
+        if target == self.leaf {
+            self.outward.clone_from(&column.hops);
+        }
+    }
+
+    fn connect_roots(&self, tree: &Tree<'_>, lids: &LidTable, tables: &mut Tables) {
+        let lid = |switch: SwitchId| lids.base(tree.fabric.switch(switch).first_port);
+        let Some(leaf_lid) = lid(self.leaf) else { return };
+        let output = |lft: &Lft| lft.0[leaf_lid.index()];
+        let outward = tables.lfts.iter().map(output).zip(self.outward.iter().copied()).collect();
+        let mut detours = Detours::new(outward);
+        let is_upper = |&switch: &SwitchId| tree.ranks.of(switch) < tree.leaf_rank;
+        for switch in tree.order.iter().copied().filter(is_upper) {
+            let lft = &mut tables.lfts[switch.index()];
+            let output = output(lft);
+            for &(target, hops) in &self.reached {
+                let Some(lid) = lid(target) else { continue };
+                let entry = &mut lft.0[lid.index()];
+                if *entry == NONE && output != NONE {
+                    *entry = output;
+                    detours.add(switch, target, hops);
+                }
+            }
+        }
+        tables.port_hops.set_detours(detours);
+    }
+}
+
+/// Checks that every switch with hosts has a route to all hosts.
+pub(super) fn check_hosts(tree: &Tree<'_>, lfts: &[Lft]) -> Result<(), Note> {
+    let mut sources = vec![None; lfts.len()];
+    for host in &tree.hosts {
+        sources[host.switch.index()].get_or_insert(host);
+    }
+    let missing = sources.par_iter().flatten().find_map_first(|source| {
+        let lft = &lfts[source.switch.index()];
+        let to = tree.hosts.iter().find(|to| lft.out(to.lid).is_none())?;
+        Some((*source, to))
+    });
+    let Some((source, to)) = missing else { return Ok(()) };
+    Err(Note::new(
+        Severity::Error,
+        None,
+        format!(
+            "no path up and down the tree leads from {} at {} to {} (LID {}) at {}",
+            tree.fabric.describe(source.port),
+            tree.describe(source.switch),
+            tree.fabric.describe(to.port),
+            to.lid,
+            tree.describe(to.switch),
+        ),
+    ))
+}
+
+/// A note about switches without a route to some switch or host, which `connect_roots` may add.
+pub(super) fn unconnected_switches(tree: &Tree<'_>, lids: &LidTable, lfts: &[Lft]) -> Option<Note> {
+    let targets: Vec<_> = lids.iter().map(|(lid, _)| lid).collect();
+    let lacks = |lft: &&Lft| targets.iter().any(|&lid| lft.out(lid).is_none());
+    let count = tree.order.par_iter().map(|switch| &lfts[switch.index()]).filter(lacks).count();
+    (count > 0).then(|| {
+        let switches = counted(count, "switch lacks", "switches lack");
+        Note::info(format!(
+            "{switches} routes to switches or hosts that no path up and down the tree leads to \
+             (connect_roots routes between root switches)"
+        ))
+    })
+}
