@@ -1,4 +1,5 @@
-//! Takes links down, because their MTU or operational VLs change or because their peers cannot be reached.
+//! Takes links down: because their MTU or operational VLs change, because their peers cannot be reached, or
+//! because a port floods the SM with traps.
 //!
 //! A link in ARMED or ACTIVE that changes its MTU or operational VLs loses packets and flow control
 //! credits, so it passes through INIT (IBA vol. 1, 7.2.7), as with OpenSM.
@@ -8,7 +9,7 @@ use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::Tagged;
-use crate::transport::transactions::SmpRequest;
+use crate::transport::transactions::{SmpError, SmpRequest};
 use crate::wire::attr::{AttrId, PhysState, PortInfo, PortState};
 use crate::wire::smp::SmpRoute;
 use std::cmp::Reverse;
@@ -27,7 +28,7 @@ pub(super) fn is_up(fabric: &Fabric, port: PortId) -> bool {
 }
 
 /// The end of the port's link that is nearer to the SM, whose response does not depend on the link.
-pub(super) fn near_end(fabric: &Fabric, port: PortId) -> PortId {
+pub fn near_end(fabric: &Fabric, port: PortId) -> PortId {
     let Some(peer) = fabric.port(port).peer else { return port };
     if hops(fabric, peer) < hops(fabric, port) { peer } else { port }
 }
@@ -35,6 +36,11 @@ pub(super) fn near_end(fabric: &Fabric, port: PortId) -> PortId {
 /// Number of hops from the SM to the node of a port.
 fn hops(fabric: &Fabric, port: PortId) -> usize {
     fabric.node_of(port).route.len()
+}
+
+/// True if the link of a port is that of the SM.
+pub fn is_own_link(fabric: &Fabric, port: PortId) -> bool {
+    port == fabric.local() || fabric.port(port).peer == Some(fabric.local())
 }
 
 /// Ports that carry data although the node at the far end cannot be reached, ascending.
@@ -59,6 +65,25 @@ pub(super) fn farthest_first<'a>(
         groups.entry(Reverse(hops(fabric, port))).or_default().push(port);
     }
     groups.into_values()
+}
+
+/// Disables a port physically. It stays disabled until an administrator enables it.
+///
+/// # Errors
+/// [`SmpError`] if the port does not acknowledge it.
+pub async fn disable(
+    client: &SmpClient,
+    fabric: &Fabric,
+    port: PortId,
+    m_key: u64,
+) -> Result<(), SmpError> {
+    let Some(info) = fabric.port(port).info else { return Err(SmpError::Unanswered) };
+    let mut info = down(&info);
+    info.set_phys_state(PhysState::Disabled);
+    let route = SmpRoute::Directed(fabric.route_to(port));
+    let num = fabric.port(port).num.0.into();
+    let request = SmpRequest::set(route, AttrId::PORT_INFO, num, info.0).with_m_key(m_key);
+    client.call(&request).await.map(|_| ())
 }
 
 /// Waits until the links of these ports are trained, up to [`MAX_TRAINING`].

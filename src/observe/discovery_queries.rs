@@ -31,6 +31,8 @@ pub(super) struct DiscoveryQueries {
     pub managers: Vec<((usize, PortNum), SmInfo)>,
     /// Switches with PortStateChange set.
     pub changed_switches: Vec<Guid>,
+    /// Ports across which no node is queried.
+    pub avoided: HashSet<(usize, PortNum)>,
     evidence: Evidence,
     /// Switches of which all ports were queried.
     read_switches: HashSet<usize>,
@@ -53,6 +55,7 @@ impl DiscoveryQueries {
             state,
             managers: Vec::new(),
             changed_switches: Vec::new(),
+            avoided: HashSet::new(),
             evidence: Evidence::default(),
             read_switches: HashSet::new(),
             reconnected: HashSet::new(),
@@ -434,7 +437,11 @@ impl DiscoveryQueries {
             if let Some((other, far_port)) = self.state.disconnect(here) {
                 self.lost_cable(other, far_port);
             }
-        } else if has_trained_link && peer.is_none() && (is_switch || is_local) {
+        } else if has_trained_link
+            && peer.is_none()
+            && (is_switch || is_local)
+            && !self.avoided.contains(&here)
+        {
             self.query_node(Some(here));
         }
     }

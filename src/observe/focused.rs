@@ -13,12 +13,13 @@ use super::discovery_queries::DiscoveryQueries;
 use super::discovery_state::DiscoveryState;
 use super::heavy::conclude;
 use super::{Observation, SweepError};
-use crate::fabric::DiscoveryFault;
+use crate::fabric::{DiscoveryFault, End};
 use crate::ids::{Guid, PortNum};
 use crate::transport::client::SmpClient;
 use crate::wire::smp::DirectedRoute;
 
-/// Queries the switches with the GUIDs `suspects` and updates `last`.
+/// Queries the switches with the GUIDs `suspects` and updates `last`. Links with an end in `avoided` that
+/// `last` does not have are not crossed.
 ///
 /// # Errors
 /// As [`super::heavy::sweep`].
@@ -27,9 +28,12 @@ pub async fn sweep(
     m_key: u64,
     last: &Observation,
     suspects: &[Guid],
+    avoided: &[End],
 ) -> Result<Observation, SweepError> {
     let state = DiscoveryState::of(&last.fabric, &last.pkeys);
     let mut queries = DiscoveryQueries::new(client, m_key, state);
+    let avoided = avoided.iter().filter_map(|&(guid, num)| Some((queries.state.find(guid)?, num)));
+    queries.avoided = avoided.collect();
     let suspects: Vec<usize> =
         suspects.iter().filter_map(|&guid| queries.state.find(guid)).collect();
     suspects.iter().for_each(|&node| queries.probe_route(node));

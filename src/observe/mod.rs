@@ -9,6 +9,7 @@
 //!   the last snapshot. A light sweep confirms it, but rerouting does not wait for that;
 //! * [`light`]: the light sweep, a periodic query to each switch whether anything changed;
 //! * [`backoff`]: growing delays between attempts at devices that fail;
+//! * [`link_health`]: links that flap or report errors; [`quarantine`]: removes them from a snapshot;
 //! * [`local_changes`]: queries of the attributes that traps 144 and 145 report as changed;
 //! * [`traps`]: deduplication and rate limit of traps.
 //!
@@ -22,8 +23,10 @@ mod evidence;
 pub mod focused;
 pub mod heavy;
 pub mod light;
+pub mod link_health;
 pub mod local_changes;
 mod node_info;
+pub mod quarantine;
 mod query;
 pub mod traps;
 

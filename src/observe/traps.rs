@@ -24,11 +24,11 @@ const MAX_SOURCES: usize = 65_536;
 /// Time without a trap after which a source counts its traps from 0 again. OpenSM's
 /// OSM_DEFAULT_TRAP_SUPPRESSION_TIMEOUT.
 pub const QUIET_TIME: Duration = Duration::from_secs(5);
-/// [`QUIET_TIME`] of a source with [`UNHEALTHY_TRAPS`]. OpenSM's OSM_DEFAULT_UNHEALTHY_TIMEOUT.
+/// [`QUIET_TIME`] of a source with more than [`UNHEALTHY_TRAPS`]. OpenSM's OSM_DEFAULT_UNHEALTHY_TIMEOUT.
 pub const UNHEALTHY_QUIET_TIME: Duration = Duration::from_secs(60);
-/// Number of traps 129 to 131 about a port at which it is unhealthy, as in OpenSM.
+/// Number of traps 129 to 131 about a port above which it is unhealthy, as in OpenSM.
 pub const UNHEALTHY_TRAPS: u32 = 10;
-/// Number of traps 129 to 131 about a port at which `babbling_port_policy` disables it, as in OpenSM.
+/// Number of traps 129 to 131 about a port above which `babbling_port_policy` disables it, as in OpenSM.
 pub const BABBLING_TRAPS: u32 = 250;
 
 /// Attributes of a port or its node that a trap 144 or 145 reports as changed.
@@ -117,7 +117,7 @@ impl Source {
     /// Counts a trap of this source.
     fn count(&mut self, now: Instant) -> u32 {
         let quiet_time =
-            if self.count >= UNHEALTHY_TRAPS { UNHEALTHY_QUIET_TIME } else { QUIET_TIME };
+            if self.count > UNHEALTHY_TRAPS { UNHEALTHY_QUIET_TIME } else { QUIET_TIME };
         if now.duration_since(self.last) >= quiet_time {
             self.count = 0;
         }

@@ -2,6 +2,7 @@
 
 use crate::apply::set_failures::{RefusedSet, SetFailures};
 use crate::fabric::Fabric;
+use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
 use crate::ids::{Guid, PortNum};
 use crate::notes::Note;
 use crate::wire::attr::AttrId;
@@ -14,11 +15,13 @@ pub struct DeviceFaults {
     pub refused: Vec<RefusedSet>,
     /// Node GUIDs of devices that acknowledge no Sets.
     pub silent: Vec<Guid>,
+    /// Links that are treated as down.
+    pub quarantined: Vec<QuarantinedLink>,
 }
 
 impl DeviceFaults {
-    pub fn new(failures: &SetFailures) -> Self {
-        Self { refused: failures.refused(), silent: failures.silent() }
+    pub fn new(failures: &SetFailures, quarantined: Vec<QuarantinedLink>) -> Self {
+        Self { refused: failures.refused(), silent: failures.silent(), quarantined }
     }
 
     /// One message for each, with node, port and path.
@@ -28,8 +31,22 @@ impl DeviceFaults {
             let device = describe(fabric, guid, PortNum::ZERO);
             Note::warning(format!("{device} acknowledges no Sets; it is tried again after a delay"))
         });
-        refused.chain(silent).collect()
+        let quarantined = self.quarantined.iter().map(|link| quarantine_note(link, fabric));
+        refused.chain(silent).chain(quarantined).collect()
     }
+}
+
+fn quarantine_note(link: &QuarantinedLink, fabric: &Fabric) -> Note {
+    let [near, far] = link.ends.map(|(guid, num)| describe(fabric, guid, num));
+    let cause = match link.cause {
+        QuarantineCause::Flaps => "flaps",
+        QuarantineCause::Errors(_) => "reports errors",
+    };
+    let seconds = link.calm.as_secs();
+    Note::warning(format!(
+        "the link between {near} and {far} {cause}; it is treated as down until it has been calm for \
+         {seconds} s"
+    ))
 }
 
 fn refused_note(set: &RefusedSet, fabric: &Fabric) -> Note {

@@ -3,6 +3,7 @@
 mod devices;
 mod links;
 mod multicast;
+mod quarantine;
 mod tables;
 
 use std::path::Path;

@@ -11,6 +11,7 @@ use crate::daemon::messages::SmEvent;
 use crate::daemon::process::operator_log;
 use crate::daemon::sm_loop::context::{Configuration, ManagerContext};
 use crate::daemon::sm_loop::event_queue::EventQueue;
+use crate::daemon::sm_loop::link_quarantine::LinkQuarantine;
 use crate::daemon::sm_loop::mastership::{Mastership, StrangerLog};
 use crate::daemon::sm_loop::pending::PendingWork;
 use crate::daemon::sm_loop::reconfigure::{ReconfigureOutcome, Reconfigurer};
@@ -51,6 +52,7 @@ pub struct Manager {
     once: bool,
     pub(super) reconfigurer: Reconfigurer,
     pub(super) observation: Option<Observation>,
+    pub(super) links: LinkQuarantine,
     pub(super) mastership: Mastership,
     strangers: StrangerLog,
     /// The better SM that did not accept the last HANDOVER.
@@ -85,6 +87,7 @@ impl Manager {
             once,
             reconfigurer,
             observation: None,
+            links: LinkQuarantine::default(),
             mastership: Mastership::default(),
             strangers: StrangerLog::default(),
             refused_by: None,
@@ -155,6 +158,7 @@ impl Manager {
     async fn wait(&mut self, pending: &mut PendingWork) {
         let sweep = self.next_sweep;
         let renewal = self.reconfigurer.next_renewal();
+        let release = self.links.next_release();
         let now = Instant::now();
         tokio::select! {
             event = self.events.recv() => match event {
@@ -164,6 +168,7 @@ impl Manager {
             due = self.mastership.next() => self.watch_others(due, pending).await,
             () = sleep_until(sweep.unwrap_or(now)), if sweep.is_some() => self.light_sweep(pending).await,
             () = sleep_until(renewal.unwrap_or(now)), if renewal.is_some() => self.renew_baseline(),
+            () = sleep_until(release.unwrap_or(now)), if release.is_some() => self.release_links(pending),
         }
     }
 
@@ -195,6 +200,9 @@ impl Manager {
         pending.heavy |= todo.heavy;
         pending.confirmation |= todo.confirmation;
         pending.changed_ports = todo.changed_ports;
+        if !todo.link_errors.is_empty() {
+            self.port_errors(&todo.link_errors, pending).await;
+        }
         // What traps report comes first: routes over lost links are repaired before the rest is read.
         if !todo.suspects.is_empty() && self.may_focus() {
             let suspects: Vec<Guid> = todo.suspects.into_iter().collect();
@@ -279,6 +287,7 @@ impl Manager {
 
     async fn configure(&mut self, pending: &mut PendingWork) -> Option<Exit> {
         let may_end_early = self.unfinished < MAX_UNFINISHED && self.reconfigurer.may_end_early();
+        let engine = self.engine();
         let observation = self.observation.as_mut()?;
         let control = match may_end_early {
             true => ApplyControl::until(self.events.link_change(), self.was_silent),
@@ -290,6 +299,7 @@ impl Manager {
         if !matches!(outcome, ReconfigureOutcome::EndedEarly(_)) {
             self.unfinished = 0;
         }
+        self.check_quarantine(engine, &outcome, pending);
         pending.heavy |= std::mem::take(&mut self.reconfigurer.links_in_init);
         match outcome {
             ReconfigureOutcome::EndedEarly(silent) => {

@@ -4,6 +4,8 @@
 //! * [`mastership`]: polls of other SMs, HANDOVER, trap 144;
 //! * [`reconfigure`]: plan, verify, apply and publish;
 //! * [`planning`]: the input of planning; [`baseline_cache`]: baselines for incremental planning;
+//! * `quarantine`: links that flap or report errors; `link_quarantine`: its state; `port_errors`: ports
+//!   that report errors;
 //! * `unreachable_peers`: links to nodes that do not answer;
 //! * `local_changes`: traps that report changed attributes of a port;
 //! * [`partitions`], [`qos_policy`]: state resolved from configuration files;
@@ -16,13 +18,16 @@ pub mod context;
 pub mod event_queue;
 pub mod file_writer;
 pub mod files;
+mod link_quarantine;
 mod local_changes;
 pub mod manager;
 pub mod mastership;
 pub mod partitions;
 pub mod pending;
 pub mod planning;
+mod port_errors;
 pub mod qos_policy;
+mod quarantine;
 pub mod reconfigure;
 mod sender_limits;
 pub mod smp_server;

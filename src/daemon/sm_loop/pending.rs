@@ -2,7 +2,7 @@
 //! causes one sweep.
 
 use crate::daemon::messages::SmEvent;
-use crate::ids::{Guid, Lid};
+use crate::ids::{Guid, Lid, PortNum};
 use crate::observe::traps::{ChangedAttributes, TrapEvent};
 use crate::sm::peer::Peer;
 use crate::sm::role::RoleEvent;
@@ -20,6 +20,8 @@ pub struct PendingWork {
     pub suspects: BTreeSet<Guid>,
     /// Ports whose attributes changed, by LID.
     pub changed_ports: BTreeMap<Lid, ChangedAttributes>,
+    /// Ports that report errors of their link, by LID and number, with the number of traps.
+    pub link_errors: BTreeMap<(Lid, PortNum), u32>,
     /// Multicast groups changed.
     pub membership: bool,
     /// Everything must be planned again, without a sweep.
@@ -40,6 +42,9 @@ impl PendingWork {
         match event {
             SmEvent::Trap(news) if news.reports_changes() => {
                 self.changed_ports.entry(news.subject).or_default().merge(news.changed);
+            }
+            SmEvent::Trap(news) if news.reports_errors() => {
+                self.link_errors.insert((news.subject, news.port), news.count);
             }
             SmEvent::Trap(news) if !news.calls_for_sweep() => {}
             SmEvent::Trap(news) => match switch_of(&news) {

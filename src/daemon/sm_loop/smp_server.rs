@@ -13,7 +13,7 @@ use crate::sm::sm_info::{self, Answer, SmStatus};
 use crate::transport::client::SmpClient;
 use crate::transport::demux::Inbound;
 use crate::transport::{Address, Agent};
-use crate::wire::attr::{AttrId, Notice, SmInfo, SmState};
+use crate::wire::attr::{AttrId, Notice, SmInfo, SmState, TrapNumber};
 use crate::wire::mad::{Class, Mad, Method};
 use crate::wire::smp::DATA_OFFSET;
 use std::sync::Arc;
@@ -129,6 +129,10 @@ impl SmpServer {
         if sm_status.state == SmState::Master {
             self.repress(inbound, mad);
         }
+        if is_foreign(inbound.from.lid, &notice) {
+            debug!("ignoring a trap from LID {} about a port of another node", inbound.from.lid);
+            return;
+        }
         let verdict = self.traps.receive(Instant::now(), mad.header().tid(), &notice);
         self.next_due = self.traps.next_due();
         if let TrapVerdict::New(news) = verdict {
@@ -225,6 +229,13 @@ fn repress_lid(from: Lid, own_lid: impl FnOnce() -> Option<Lid>) -> Option<Lid> 
     if from.is_unicast() { Some(from) } else { own_lid() }
 }
 
+/// True for traps 129 to 131 about a port of another node than the sender, which would let any host
+/// take links out of service.
+fn is_foreign(from: Lid, notice: &Notice) -> bool {
+    let errors = TrapNumber::LINK_INTEGRITY..=TrapNumber::FLOW_CONTROL;
+    errors.contains(&notice.trap_number()) && from.is_unicast() && from != notice.subject_lid()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,5 +245,16 @@ mod tests {
         assert_eq!(repress_lid(Lid(7), || unreachable!("the sender has a LID")), Some(Lid(7)));
         assert_eq!(repress_lid(Lid(0), || Some(Lid(3))), Some(Lid(3)));
         assert_eq!(repress_lid(Lid(0), || None), None);
+    }
+
+    #[test]
+    fn a_port_reports_errors_of_its_own_node_only() {
+        let mut notice = Notice::default();
+        notice.set_trap_number(TrapNumber::LINK_INTEGRITY);
+        notice.set_subject_lid(Lid(5));
+        assert!(!is_foreign(Lid(5), &notice) && !is_foreign(Lid(0), &notice));
+        assert!(is_foreign(Lid(6), &notice));
+        notice.set_trap_number(TrapNumber::LINK_STATE);
+        assert!(!is_foreign(Lid(6), &notice));
     }
 }

@@ -60,6 +60,7 @@ impl Manager {
             Ok(observation) => {
                 self.port_up();
                 self.reconfigurer.log_faults(&observation, start.elapsed());
+                let observation = self.quarantine(observation);
                 self.notify_sa_server(&observation, true).await;
                 self.observed(observation, pending).await
             }
@@ -105,13 +106,13 @@ impl Manager {
             pending.heavy = true;
             return None;
         };
-        let key = self.options.m_key;
-        match focused::sweep(&self.context.client, key, last, suspects).await {
+        match self.query_suspects(last, suspects).await {
             Ok(observation) => {
                 // A silent device is left to a heavy sweep. Else a light sweep looks for changes whose
                 // traps were lost.
                 pending.heavy |= observation.is_unresolved;
-                pending.confirmation = true;
+                let observation = self.quarantine(observation);
+                pending.confirmation |= !self.is_quarantine_noise(&observation);
                 self.notify_sa_server(&observation, false).await;
                 self.observed(observation, pending).await
             }
@@ -121,6 +122,22 @@ impl Manager {
                 None
             }
         }
+    }
+
+    /// Sweeps the suspects. Quarantined links are crossed only if nodes would be lost otherwise.
+    async fn query_suspects(
+        &self,
+        last: &Observation,
+        suspects: &[Guid],
+    ) -> Result<Observation, SweepError> {
+        let (client, key) = (&self.context.client, self.options.m_key);
+        let avoided = self.links.health.avoidable(Instant::now(), &last.fabric);
+        let observation = focused::sweep(client, key, last, suspects, &avoided).await?;
+        let is_lost = |guid| observation.fabric.node_by_guid(guid).is_none();
+        if avoided.is_empty() || !last.fabric.nodes().iter().any(|node| is_lost(node.guid())) {
+            return Ok(observation);
+        }
+        focused::sweep(client, key, last, suspects, &[]).await
     }
 
     /// Confirms a focused sweep by a light one.

@@ -3,6 +3,7 @@
 //! before a second sweep has found them so.
 
 use crate::apply::link_down;
+use crate::fabric::quarantined::QuarantinedLink;
 use crate::fabric::{End, Fabric, PortId};
 use crate::observe::backoff::Backoff;
 use std::collections::BTreeMap;
@@ -30,10 +31,17 @@ impl Default for UnreachablePeers {
 }
 
 impl UnreachablePeers {
-    /// The ports of a new snapshot whose links are to be taken down now.
-    pub(super) fn due(&mut self, fabric: &Fabric, now: Instant) -> Vec<PortId> {
+    /// The ports of a new snapshot whose links are to be taken down now. `quarantined` links look as
+    /// if their peers were unreachable, and stay as they are.
+    pub(super) fn due(
+        &mut self,
+        fabric: &Fabric,
+        quarantined: &[QuarantinedLink],
+        now: Instant,
+    ) -> Vec<PortId> {
         let end = |id: PortId| (fabric.node_of(id).guid(), fabric.port(id).num);
-        let ports: Vec<PortId> = link_down::unreachable_peers(fabric).collect();
+        let is_in_use = |id: &PortId| !quarantined.iter().any(|link| link.ends.contains(&end(*id)));
+        let ports: Vec<PortId> = link_down::unreachable_peers(fabric).filter(is_in_use).collect();
         let before = std::mem::take(&mut self.since);
         let since = |end: End| before.get(&end).copied().unwrap_or(now);
         self.since = ports.iter().map(|&id| (end(id), since(end(id)))).collect();

@@ -22,7 +22,7 @@ fn takes_link_down(mad: &Mad) -> bool {
 }
 
 /// Counts the requests for which `is_counted` is true.
-fn count(
+pub(super) fn count(
     tampering: &Tampering,
     is_counted: impl Fn(&Mad) -> bool + Send + 'static,
 ) -> Arc<AtomicUsize> {

@@ -72,8 +72,10 @@ macro_rules! behaviour {
         daemon: bool = false, restart, implemented;
         /// Start in the NOTACTIVE state.
         sm_inactive: bool = false, restart, implemented;
-        /// Disable ports that flood the SM with traps.
-        babbling_port_policy: bool = false, reload, ignored;
+        /// Disable ports that send more than 250 traps 129 to 131 without a pause of a minute, unless
+        /// their link is that of the SM or the only one to a switch. With any value, the links of ports
+        /// that send more than 10 are not used until the traps have paused for a minute.
+        babbling_port_policy: bool = false, reload, implemented;
         /// Drop event subscriptions when a port leaves and when this SM becomes master.
         drop_event_subscriptions: bool = false, reload, implemented;
         /// Check the parameters of new IPoIB groups against the broadcast group (RFC 4391).

@@ -31,6 +31,7 @@ use crate::daemon::sm_loop::file_writer::{FileWriter, WriteJob};
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::PolicyInputs;
+use crate::fabric::quarantined::QuarantinedLink;
 use crate::fabric::{Fabric, NodeId, PortId};
 use crate::ids::Guid;
 use crate::notes::{Note, Severity, counted};
@@ -172,9 +173,10 @@ impl Reconfigurer {
             }
         };
         let planning = start.elapsed();
-        let DeviceState { acknowledged, transitions, unreachable_peers } = &mut self.devices;
+        let DeviceState { acknowledged, transitions, unreachable_peers, quarantined } =
+            &mut self.devices;
         transitions.begin(acknowledged);
-        let unreachable = unreachable_peers.due(&observation.fabric, start);
+        let unreachable = unreachable_peers.due(&observation.fabric, quarantined, start);
         self.needs_heavy_sweep |= unreachable_peers.needs_sweep();
         let client = &context.client;
         let (plan, m_key) = (verified.plan(), options.m_key);
@@ -228,6 +230,11 @@ impl Reconfigurer {
     /// False for a switch that does not let PortStateChange be cleared, so that the bit tells nothing.
     pub fn clears_state_change(&self, guid: Guid) -> bool {
         self.devices.acknowledged.failures().takes_set(guid, AttrId::SWITCH_INFO, 0)
+    }
+
+    /// Publishes these links as treated as down with the next plan.
+    pub fn set_quarantined(&mut self, links: Vec<QuarantinedLink>) {
+        self.devices.quarantined = links;
     }
 
     /// True if a Set that a device refused may be sent again.
@@ -417,7 +424,10 @@ impl Reconfigurer {
             qos_policy,
             summary: Arc::new(verified.summary().clone()),
             failed_sets,
-            devices: Arc::new(DeviceFaults::new(self.devices.acknowledged.failures())),
+            devices: Arc::new(DeviceFaults::new(
+                self.devices.acknowledged.failures(),
+                self.devices.quarantined.clone(),
+            )),
         });
         context.subnet.send_replace(Some(subnet.clone()));
         context.refused.send_replace(None);

@@ -10,6 +10,7 @@ use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::QosPolicyState;
 use crate::daemon::sm_loop::transitions::TransitionMonitor;
 use crate::daemon::sm_loop::unreachable_peers::UnreachablePeers;
+use crate::fabric::quarantined::QuarantinedLink;
 use crate::ids::Guid;
 use crate::notes::Note;
 use crate::plan::Plan;
@@ -70,6 +71,8 @@ pub(super) struct DeviceState {
     pub(super) acknowledged: Acknowledged,
     pub(super) transitions: TransitionMonitor,
     pub(super) unreachable_peers: UnreachablePeers,
+    /// Links that are treated as down.
+    pub(super) quarantined: Vec<QuarantinedLink>,
 }
 
 impl DeviceState {

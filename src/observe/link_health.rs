@@ -1,0 +1,284 @@
+//! Quarantine of links that flap, and of links whose ports report errors.
+//!
+//! A link that goes down [`MAX_DOWNS`] times within [`DOWN_WINDOW`] is *quarantined*: the planner treats it
+//! as down until it has been calm for a time that doubles with each quarantine. A port that sends many
+//! traps 129 to 131 is *unhealthy*, as in OpenSM: its link is treated as down until the traps have
+//! paused for [`UNHEALTHY_QUIET_TIME`].
+//!
+//! The structure has no clock and does no I/O: time and snapshots are arguments. It names links by
+//! GUIDs and port numbers, so that it outlives snapshots.
+
+use super::traps::UNHEALTHY_QUIET_TIME;
+use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
+use crate::fabric::{End, Fabric, PortId};
+use crate::ids::{Guid, PortNum};
+use crate::wire::attr::PortState;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Number of times that a link goes down within [`DOWN_WINDOW`] before it is quarantined.
+pub const MAX_DOWNS: usize = 5;
+/// See [`MAX_DOWNS`]. A host that boots takes its link down two or three times.
+pub const DOWN_WINDOW: Duration = Duration::from_secs(60);
+/// Time without a change after which the first quarantine of a link ends; it doubles each time.
+pub const MIN_CALM: Duration = Duration::from_secs(10);
+/// Longest such time.
+pub const MAX_CALM: Duration = Duration::from_secs(640);
+/// Time after a quarantine during which another one is counted as a repetition.
+const MEMORY: Duration = Duration::from_secs(600);
+
+/// Both ends of a cable, ascending.
+pub type Cable = [End; 2];
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Record {
+    /// The cable joins two switches.
+    joins_switches: bool,
+    downs: VecDeque<Instant>,
+    /// Number of quarantines in a row.
+    quarantines: u32,
+    /// The quarantine ends at this time if nothing changes before.
+    until: Option<Instant>,
+    /// End of the last quarantine.
+    ended: Option<Instant>,
+}
+
+impl Record {
+    fn new(joins_switches: bool) -> Self {
+        Self { joins_switches, downs: VecDeque::new(), quarantines: 0, until: None, ended: None }
+    }
+
+    fn calm(&self) -> Duration {
+        let doublings = self.quarantines.saturating_sub(1).min(16);
+        MIN_CALM.saturating_mul(1 << doublings).min(MAX_CALM)
+    }
+
+    /// Records that the link went down. True if this begins a quarantine.
+    fn went_down(&mut self, now: Instant) -> bool {
+        if self.until.is_some() {
+            self.until = Some(now + self.calm());
+            return false;
+        }
+        self.downs.push_back(now);
+        while self.downs.front().is_some_and(|&first| now.duration_since(first) > DOWN_WINDOW) {
+            self.downs.pop_front();
+        }
+        if self.downs.len() < MAX_DOWNS {
+            return false;
+        }
+        self.downs.clear();
+        let repeats = self.ended.is_some_and(|ended| now.duration_since(ended) < MEMORY);
+        self.quarantines = if repeats { self.quarantines + 1 } else { 1 };
+        self.until = Some(now + self.calm());
+        true
+    }
+
+    fn is_outdated(&self, now: Instant) -> bool {
+        let is_old = |time: Instant| now.duration_since(time) >= MEMORY;
+        self.until.is_none()
+            && self.ended.is_none_or(is_old)
+            && self.downs.back().is_none_or(|&last| now.duration_since(last) > DOWN_WINDOW)
+    }
+}
+
+/// A port that reports errors of its link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Unhealthy {
+    cable: Cable,
+    /// The port is healthy again at this time unless another trap arrives.
+    until: Instant,
+    /// The link is used all the same.
+    is_needed: bool,
+}
+
+/// The health of the links.
+#[derive(Clone, Debug, Default)]
+pub struct LinkHealth {
+    records: BTreeMap<Cable, Record>,
+    unhealthy: BTreeMap<End, Unhealthy>,
+    /// No link is quarantined before this time.
+    lifted_until: Option<Instant>,
+}
+
+impl LinkHealth {
+    /// Compares two snapshots and counts the links that went down between them: those that carried
+    /// data in `old` and are down or in INIT in `new`. `changed` are the switches that reported
+    /// a changed port: their quarantined links are not calm.
+    pub fn observe(&mut self, now: Instant, old: &Fabric, new: &Fabric, changed: &[Guid]) {
+        for port in downs(old, new) {
+            let Some(cable) = cable_of(old, port) else { continue };
+            let is_switch = |id: PortId| old.node_of(id).is_switch();
+            let joins_switches = is_switch(port) && old.port(port).peer.is_some_and(is_switch);
+            let record = self.records.entry(cable).or_insert_with(|| Record::new(joins_switches));
+            record.went_down(now);
+        }
+        for (cable, record) in &mut self.records {
+            let has_changed = cable.iter().any(|(guid, _)| changed.contains(guid));
+            if record.until.is_some() && has_changed {
+                record.until = Some(now + record.calm());
+            }
+        }
+        self.records.retain(|_, record| !record.is_outdated(now));
+    }
+
+    /// Records that a port reports errors of its link. True if it was healthy before.
+    pub fn errors(&mut self, now: Instant, end: End, cable: Cable) -> bool {
+        let until = now + UNHEALTHY_QUIET_TIME;
+        let is_new = !self.unhealthy.contains_key(&end);
+        let fresh = Unhealthy { cable, until, is_needed: false };
+        self.unhealthy.entry(end).or_insert(fresh).until = until;
+        is_new
+    }
+
+    /// Both ends of the quarantined links that a sweep which updates `last` need not cross. The switch
+    /// behind a link that went down may be cut off, which the sweep must find out.
+    pub fn avoidable(&self, now: Instant, last: &Fabric) -> Vec<End> {
+        let is_host_link =
+            |cable: &Cable| self.records.get(cable).is_some_and(|link| !link.joins_switches);
+        let is_known = |end: &End| last.node_by_guid(end.0).is_some();
+        let quarantined = self.quarantined(now).into_iter().map(|link| link.ends);
+        let avoidable =
+            quarantined.filter(|cable| is_host_link(cable) || cable.iter().all(is_known));
+        avoidable.flatten().collect()
+    }
+
+    /// Ends the quarantine of a link that is needed: counts from 0 again how often it goes down, and
+    /// uses it although a port reports errors.
+    pub fn keep(&mut self, cable: &Cable) {
+        self.records.remove(cable);
+        let ends = self.unhealthy.values_mut().filter(|port| port.cable == *cable);
+        ends.for_each(|port| port.is_needed = true);
+    }
+
+    /// Ends the quarantines whose time is over, and returns their links.
+    pub fn release(&mut self, now: Instant) -> Vec<Cable> {
+        let mut released = Vec::new();
+        for (cable, record) in &mut self.records {
+            if record.until.take_if(|until| *until <= now).is_some() {
+                record.ended = Some(now);
+                released.push(*cable);
+            }
+        }
+        self.unhealthy.retain(|_, port| {
+            let is_over = port.until <= now;
+            released.extend((is_over && !port.is_needed).then_some(port.cable));
+            !is_over
+        });
+        released
+    }
+
+    /// Ends all quarantines, because the fabric cannot be routed without these links. No link is
+    /// quarantined for the longest time that one of them would have been.
+    pub fn lift(&mut self, now: Instant) -> Vec<Cable> {
+        let lifted: Vec<Cable> = self.quarantined(now).into_iter().map(|link| link.ends).collect();
+        let times = self.records.values().filter_map(|record| record.until);
+        let until = times.chain(self.unhealthy.values().map(|port| port.until)).max();
+        self.lifted_until = until;
+        for record in self.records.values_mut().filter(|record| record.until.is_some()) {
+            record.until = None;
+            record.ended = Some(now);
+        }
+        self.unhealthy.clear();
+        lifted
+    }
+
+    /// Time at which [`Self::release`] has something to do.
+    pub fn next_release(&self) -> Option<Instant> {
+        let times = self.records.values().filter_map(|record| record.until);
+        times.chain(self.unhealthy.values().map(|port| port.until)).min()
+    }
+
+    /// The links that are treated as down.
+    pub fn quarantined(&self, now: Instant) -> Vec<QuarantinedLink> {
+        if self.lifted_until.is_some_and(|until| now < until) {
+            return Vec::new();
+        }
+        let flapping = self.records.iter().filter(|(_, record)| record.until.is_some());
+        let flapping = flapping.map(|(&ends, record)| {
+            let (cause, calm) = (QuarantineCause::Flaps, record.calm());
+            QuarantinedLink { ends, cause, calm }
+        });
+        let unhealthy = self.unhealthy.iter().filter(|(_, port)| !port.is_needed);
+        let unhealthy = unhealthy.map(|(&end, port)| {
+            let (cause, calm) = (QuarantineCause::Errors(end), UNHEALTHY_QUIET_TIME);
+            QuarantinedLink { ends: port.cable, cause, calm }
+        });
+        flapping.chain(unhealthy).collect()
+    }
+}
+
+/// The cable of a port; `None` without one.
+pub fn cable_of(fabric: &Fabric, port: PortId) -> Option<Cable> {
+    let peer = fabric.port(port).peer?;
+    let end = |id: PortId| (fabric.node_of(id).guid(), fabric.port(id).num);
+    let mut cable = [end(port), end(peer)];
+    cable.sort_unstable();
+    Some(cable)
+}
+
+/// One port of each cable that carried data in `old` and is down or in INIT in `new`.
+fn downs(old: &Fabric, new: &Fabric) -> Vec<PortId> {
+    let carries = |fabric: &Fabric, id: PortId| {
+        matches!(fabric.port(id).state(), PortState::Armed | PortState::Active)
+    };
+    let same_ids = old.nodes().len() == new.nodes().len() && old.ports().len() == new.ports().len();
+    let now = |id: PortId| {
+        let (port, guid) = (old.port(id), old.node_of(id).guid());
+        if same_ids && new.node_of(id).guid() == guid {
+            return Some(id);
+        }
+        new.port_of(new.node_by_guid(guid)?, port.num)
+    };
+    // Ports of nodes that cannot be reached now, because a link before them is down, do not count.
+    let is_down = |id: PortId| now(id).is_some_and(|id| !carries(new, id));
+    let linked = old.port_ids().filter(|&id| {
+        old.port(id).num != PortNum::ZERO && old.port(id).peer.is_some_and(|peer| id < peer)
+    });
+    let lost = linked.filter(|&id| {
+        let peer = old.port(id).peer.unwrap_or(id);
+        carries(old, id) && carries(old, peer) && (is_down(id) || is_down(peer))
+    });
+    lost.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Goes down and up again `times` times, every second. Returns the times of the quarantines.
+    fn flap(record: &mut Record, start: Instant, times: u64) -> Vec<u64> {
+        (0..times).filter(|&at| record.went_down(start + SECOND * at as u32)).collect()
+    }
+
+    #[test]
+    fn a_link_that_goes_down_five_times_in_a_minute_is_quarantined() {
+        let mut record = Record::new(true);
+        let start = Instant::now();
+        assert_eq!(flap(&mut record, start, 10), [4]);
+        // Each further change prolongs the quarantine and begins no other.
+        assert_eq!(record.until, Some(start + 9 * SECOND + MIN_CALM));
+        let mut slow = Record::new(true);
+        assert!((0..20).all(|at| !slow.went_down(start + 16 * SECOND * at)));
+    }
+
+    #[test]
+    fn repeated_quarantines_last_longer() {
+        let mut record = Record::new(true);
+        let mut now = Instant::now();
+        let mut calms = Vec::new();
+        for _ in 0..9 {
+            assert_eq!(flap(&mut record, now, 5), [4]);
+            calms.push(record.calm().as_secs());
+            now = record.until.take().expect("it is quarantined");
+            record.ended = Some(now);
+        }
+        assert_eq!(calms, [10, 20, 40, 80, 160, 320, 640, 640, 640]);
+        now += MEMORY;
+        assert!(record.is_outdated(now));
+        assert_eq!(flap(&mut record, now, 5), [4]);
+        assert_eq!(record.calm(), MIN_CALM);
+    }
+}

@@ -1,0 +1,72 @@
+//! Removes quarantined links from a snapshot.
+
+use super::Observation;
+use super::discovery_state::DiscoveryState;
+use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
+use crate::ids::PortNum;
+use std::sync::Arc;
+
+/// The snapshot without these links, and the links that are needed and stay. Nodes that only the
+/// removed links connect are removed, too.
+///
+/// The link of the local port is needed, and so are links without which a switch would be cut off. Links
+/// that report errors are needed if any node would be cut off.
+pub fn without_links(
+    observation: Observation,
+    links: &[QuarantinedLink],
+) -> (Observation, Vec<QuarantinedLink>) {
+    let fabric = &observation.fabric;
+    let mut state = DiscoveryState::of(fabric, &observation.pkeys);
+    state.faults = fabric.faults().to_vec();
+    let mut reached = vec![true; state.entries().len()];
+    let (mut needed, mut is_changed) = (Vec::new(), false);
+    for link in links {
+        let [near, far] = link.ends.map(|(guid, num)| Some((state.find(guid)?, num)));
+        let (Some(near), Some(far)) = (near, far) else { continue };
+        let peer = state.entries()[near.0].ports.get(near.1.index()).and_then(|slot| slot.peer);
+        if peer != Some(far) {
+            continue;
+        }
+        match remove(&mut state, link, [near, far], &reached) {
+            Some(left) => (reached, is_changed) = (left, true),
+            None => needed.push(link.clone()),
+        }
+    }
+    if !is_changed {
+        return (observation, needed);
+    }
+    let Some((fabric, pkeys)) = state.finish() else { return (observation, links.to_vec()) };
+    let managers = observation.managers.iter().filter_map(|&(port, info)| {
+        let port = observation.fabric.port(port);
+        let node = fabric.node_by_guid(observation.fabric.node(port.node).guid())?;
+        Some((fabric.port_of(node, port.num)?, info))
+    });
+    let managers = managers.collect();
+    let Observation { changed_switches, is_unresolved, .. } = observation;
+    let (fabric, pkeys) = (Arc::new(fabric), Arc::new(pkeys));
+    (Observation { fabric, pkeys, managers, changed_switches, is_unresolved }, needed)
+}
+
+/// Removes a link. Returns the nodes that are reached without it; `None` if the link is needed.
+fn remove(
+    state: &mut DiscoveryState,
+    link: &QuarantinedLink,
+    [near, far]: [(usize, PortNum); 2],
+    reached: &[bool],
+) -> Option<Vec<bool>> {
+    if [near, far].into_iter().any(|end| state.local == Some(end)) {
+        return None;
+    }
+    state.disconnect(near);
+    let left = state.reroute();
+    let is_needed = |node: usize| match link.cause {
+        QuarantineCause::Flaps => state.entries()[node].is_switch(),
+        QuarantineCause::Errors(_) => true,
+    };
+    let cuts_off = (0..left.len()).any(|node| reached[node] && !left[node] && is_needed(node));
+    if cuts_off {
+        state.connect(near, far);
+        return None;
+    }
+    Some(left)
+}
