@@ -18,6 +18,7 @@ use torus_sm::fabric::synthetic::SyntheticView;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Mlid, Sl};
 use torus_sm::notes::Note;
+use torus_sm::observe::m_keys::MKeys;
 use torus_sm::plan::Plan;
 use torus_sm::plan::compute::{PlanInput, compute};
 use torus_sm::plan::lids::Memory;
@@ -204,12 +205,13 @@ impl Running {
     /// Plan, verification and delta.
     fn reroute(&self, fabric: &Fabric, force: &PlanInForce) -> (Verified, SetRequest) {
         let verified = self.plan_and_verify(fabric, force).verdict.expect("a clean plan");
+        let keys = MKeys::default();
         let delta = Delta {
             fabric,
             pkeys: &self.pkeys,
             plan: verified.plan(),
             acknowledged: &force.acknowledged,
-            m_key: 0,
+            keys: &keys,
             optimized_sl_to_vl: false,
         };
         let change = delta.lfts().next().expect("a changed block");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use torus_sm::fabric::synthetic::Hardware;
-use torus_sm::ids::{Lid, PortNum};
+use torus_sm::ids::{Lid, MKey, PortNum};
 use torus_sm::sim::SimFabric;
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
@@ -51,7 +51,7 @@ fn smps(criterion: &mut Criterion) {
             bencher.iter(|| {
                 counter.0.store(0, Ordering::Relaxed);
                 for tid in 0..BATCH {
-                    let mad = request(&route, Method::GET, attr, 0, 0, tid, &[0; 64]);
+                    let mad = request(&route, Method::GET, attr, 0, MKey::NONE, tid, &[0; 64]);
                     let to = Address::smi(Lid::PERMISSIVE);
                     let timeout = Some(Duration::from_secs(60));
                     let agent = Agent::SmiDirected;

@@ -59,6 +59,39 @@ id! {
     Vl(u8), "{}"
 }
 
+/// Defines a newtype over a secret of 64 bits. It has no text format, and `Debug` shows only whether
+/// it is set, so that no log line, dump or status contains it.
+macro_rules! key {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub u64);
+
+        impl $name {
+            /// No key.
+            pub const NONE: Self = Self(0);
+
+            /// True unless the key is 0.
+            pub fn is_set(self) -> bool {
+                self != Self::NONE
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let content = if self.is_set() { "hidden" } else { "none" };
+                write!(f, concat!(stringify!($name), "({})"), content)
+            }
+        }
+    };
+}
+
+key! {
+    /// A management key, which ports require of requests that change them (IBA vol. 1, 14.2.4); 0:
+    /// no protection.
+    MKey
+}
+
 impl Guid {
     /// Sort key that reproduces the order of OpenSM's maps, which on little-endian machines compare
     /// GUIDs by their bytes from last to first.

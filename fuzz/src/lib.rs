@@ -10,6 +10,6 @@ mod texts;
 pub use mads::{front_desk, sa_requests, umad};
 pub use sweeps::observe;
 pub use texts::{
-    argv, guid_lists, guid2lid, ibnetdiscover, opensm_conf, partitions, prefix_routes, qos_policy,
-    sa_dump, torus_conf,
+    argv, guid_lists, guid2lid, guid2mkey, ibnetdiscover, neighbors, opensm_conf, partitions,
+    prefix_routes, qos_policy, sa_dump, torus_conf,
 };

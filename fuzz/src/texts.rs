@@ -9,7 +9,10 @@ use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::config::qos_policy::QosPolicy;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::config::{Diagnostic, excerpt};
-use torus_sm::config::{guid_lists as lists, guid2lid as cache, prefix_routes as routes};
+use torus_sm::config::{
+    guid_lists as lists, guid2lid as cache, guid2mkey as keys, neighbors as cables,
+    prefix_routes as routes,
+};
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::ibnet;
 use torus_sm::fabric::synthetic::SyntheticView;
@@ -61,6 +64,29 @@ pub fn guid2lid(data: &[u8]) {
     let taken = |&(first, last): &(Lid, Lid)| last.0.min(first.0.saturating_add((1 << lmc) - 1));
     assert!(ranges.windows(2).all(|pair| taken(&pair[0]) < pair[1].0.0));
     let (back, findings) = cache::parse(file, &cache::emit(&map), lmc);
+    assert!(findings.is_empty(), "{findings:?}");
+    assert!(back == map);
+}
+
+/// guid2mkey: what is accepted is read back as written, and no finding shows a key.
+pub fn guid2mkey(data: &[u8]) {
+    let file = Path::new("guid2mkey");
+    let (map, findings) = keys::parse(file, &text(data));
+    for found in findings.iter().map(ToString::to_string) {
+        // Keys of the seeds.
+        assert!(!found.contains("5ec2e7"), "{found}");
+    }
+    let (back, findings) = keys::parse(file, &keys::emit(&map));
+    assert!(findings.is_empty(), "{findings:?}");
+    assert!(back == map);
+}
+
+/// neighbors: accepted cables have two different ends, which name each other, and are read back.
+pub fn neighbors(data: &[u8]) {
+    let file = Path::new("neighbors");
+    let (map, _) = cables::parse(file, &text(data));
+    assert!(map.iter().all(|(near, far)| near != far && map.get(far) == Some(near)));
+    let (back, findings) = cables::parse(file, &cables::emit(&map));
     assert!(findings.is_empty(), "{findings:?}");
     assert!(back == map);
 }

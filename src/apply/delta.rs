@@ -6,6 +6,7 @@ use super::set_id::SetId;
 use super::{link_down, slvl};
 use crate::fabric::{Fabric, NodeId, PortId, SwitchId};
 use crate::ids::{Lid, Mlid, PortNum};
+use crate::observe::m_keys::MKeys;
 use crate::plan::partitions::steps;
 use crate::plan::routing::{Lft, PortMask};
 use crate::plan::{Plan, links};
@@ -32,8 +33,8 @@ pub struct Delta<'a> {
     pub plan: &'a Plan,
     /// The state that the devices acknowledged.
     pub acknowledged: &'a Acknowledged,
-    /// The M_Key of the Sets.
-    pub m_key: u64,
+    /// The M_Keys that ports hold.
+    pub keys: &'a MKeys,
     /// Write equal SL to VL mappings for many ports at once, on switches that support it
     /// (`use_optimized_slvl`).
     pub optimized_sl_to_vl: bool,
@@ -54,11 +55,13 @@ impl<'a> Delta<'a> {
 
     /// Builds a Set with at most 64 bytes of data; missing bytes are 0.
     pub(super) fn request(&self, set: SetId, data: &[u8]) -> SmpRequest {
-        let route = SmpRoute::Directed(self.fabric.route_to(set.slot(self.fabric)));
+        let slot = set.slot(self.fabric);
+        let route = SmpRoute::Directed(self.fabric.route_to(slot));
+        let m_key = self.keys.of_port(self.fabric, slot);
         let mut block = [0; 64];
         let len = data.len().min(64);
         block[..len].copy_from_slice(&data[..len]);
-        SmpRequest::set(route, set.attr_id, set.attr_mod, block).with_m_key(self.m_key)
+        SmpRequest::set(route, set.attr_id, set.attr_mod, block).with_m_key(m_key)
     }
 
     /// The known tables of a node; `None` if nothing is known, or if the node has visibly lost
@@ -315,24 +318,43 @@ impl<'a> Delta<'a> {
     }
 
     /// PortInfo Sets with all fields except ACTIVE state. They include the transition from INIT to
-    /// ARMED.
+    /// ARMED. Ports 0 of switches that get another M_Key are left to [`Self::rekeyed_switches`].
     pub fn port_infos(self) -> impl Iterator<Item = SetRequest> + 'a {
         self.fabric.port_ids().filter_map(move |slot| {
-            let mut target = self.plan.ports.get(slot.index()).copied().flatten()?;
-            let observed = self.fabric.port(slot).info?;
-            let is_port_0 = self.is_switch_port_0(slot);
-            let arms = !is_port_0 && observed.port_state() == PortState::Init;
-            if !arms && self.is_reset(slot) {
-                return None;
-            }
-            if !arms && (!links::differs(&observed, &target) || self.is_settled(slot, &target)) {
-                return None;
-            }
-            if arms {
-                target.set_port_state(PortState::Armed);
-            }
-            Some(self.port_change(slot, &target))
+            let is_rekeyed_switch = self.is_switch_port_0(slot) && self.is_rekeyed(slot);
+            if is_rekeyed_switch { None } else { self.port_info(slot) }
         })
+    }
+
+    /// PortInfo Sets of ports 0 of switches that get another M_Key. All other Sets to the switch carry
+    /// the key that it holds, so these Sets must not be in flight with others.
+    pub fn rekeyed_switches(self) -> impl Iterator<Item = SetRequest> + 'a {
+        let ports = self.fabric.switches().iter().map(move |&id| self.fabric.node(id).first_port);
+        let rekeyed = ports.filter(move |&slot| self.is_rekeyed(slot));
+        rekeyed.filter_map(move |slot| self.port_info(slot))
+    }
+
+    /// True if an end port is to get another M_Key than it holds.
+    fn is_rekeyed(&self, slot: PortId) -> bool {
+        let target = self.plan.ports.get(slot.index()).copied().flatten();
+        target.is_some_and(|target| target.m_key() != self.keys.of_port(self.fabric, slot))
+    }
+
+    fn port_info(&self, slot: PortId) -> Option<SetRequest> {
+        let mut target = self.plan.ports.get(slot.index()).copied().flatten()?;
+        let observed = self.fabric.port(slot).info?;
+        let is_port_0 = self.is_switch_port_0(slot);
+        let arms = !is_port_0 && observed.port_state() == PortState::Init;
+        if !arms && self.is_reset(slot) {
+            return None;
+        }
+        if !arms && (!links::differs(&observed, &target) || self.is_settled(slot, &target)) {
+            return None;
+        }
+        if arms {
+            target.set_port_state(PortState::Armed);
+        }
+        Some(self.port_change(slot, &target))
     }
 
     /// The ends nearer to the SM of the links that carry data and whose MTU or operational VLs change. Such

@@ -11,6 +11,7 @@ use super::delta::{Delta, SetRequest};
 use super::set_id::SetId;
 use crate::fabric::NodeId;
 use crate::observe::Observation;
+use crate::observe::m_keys::MKeys;
 use crate::plan::Plan;
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::Tagged;
@@ -64,12 +65,12 @@ pub async fn adopt(
     observation: &Observation,
     plan: &Arc<Plan>,
     acknowledged: &mut Acknowledged,
-    m_key: u64,
+    keys: &MKeys,
 ) -> Option<AdoptReport> {
     if !acknowledged.is_empty() {
         return None;
     }
-    survey(client, observation, plan, acknowledged, m_key).await
+    survey(client, observation, plan, acknowledged, keys).await
 }
 
 /// Reads the tables that `plan` would write, and replaces what `acknowledged` contains by what the
@@ -79,10 +80,10 @@ pub async fn survey(
     observation: &Observation,
     plan: &Arc<Plan>,
     acknowledged: &mut Acknowledged,
-    m_key: u64,
+    keys: &MKeys,
 ) -> Option<AdoptReport> {
     acknowledged.forget_tables();
-    let delta = delta(observation, plan, acknowledged, m_key);
+    let delta = delta(observation, plan, acknowledged, keys);
     let live = LiveNodes::of(&delta);
     if live.count == 0 {
         return None;
@@ -109,10 +110,10 @@ pub async fn confirm(
     observation: &Observation,
     plan: &Arc<Plan>,
     acknowledged: &mut Acknowledged,
-    m_key: u64,
+    keys: &MKeys,
 ) -> Confirmation {
     let nothing = Acknowledged::default();
-    let delta = delta(observation, plan, &nothing, m_key);
+    let delta = delta(observation, plan, &nothing, keys);
     let live = LiveNodes::of(&delta);
     let to_write = Delta { acknowledged, ..delta };
     let to_write: HashSet<SetId> = live.blocks(to_write).map(|(set, _)| set).collect();
@@ -139,11 +140,11 @@ pub async fn find_difference(
     client: &SmpClient,
     observation: &Observation,
     acknowledged: &Acknowledged,
-    m_key: u64,
+    keys: &MKeys,
 ) -> (Option<SetId>, usize) {
     let Some((_, plan)) = acknowledged.last() else { return (None, 0) };
     let nothing = Acknowledged::default();
-    let delta = delta(observation, plan, &nothing, m_key);
+    let delta = delta(observation, plan, &nothing, keys);
     let live = LiveNodes::of(&delta);
     let to_write = Delta { acknowledged, ..delta };
     let to_write: HashSet<SetId> = live.blocks(to_write).map(|(set, _)| set).collect();
@@ -157,10 +158,10 @@ fn delta<'a>(
     observation: &'a Observation,
     plan: &'a Plan,
     acknowledged: &'a Acknowledged,
-    m_key: u64,
+    keys: &'a MKeys,
 ) -> Delta<'a> {
     let (fabric, pkeys) = (&*observation.fabric, &*observation.pkeys);
-    Delta { fabric, pkeys, plan, acknowledged, m_key, optimized_sl_to_vl: false }
+    Delta { fabric, pkeys, plan, acknowledged, keys, optimized_sl_to_vl: false }
 }
 
 /// The devices that have not lost their tables.

@@ -7,6 +7,7 @@
 use super::set_id::SetId;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
+use crate::observe::m_keys::MKeys;
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::Tagged;
 use crate::transport::transactions::{SmpError, SmpRequest};
@@ -75,15 +76,15 @@ pub async fn disable(
     client: &SmpClient,
     fabric: &Fabric,
     port: PortId,
-    m_key: u64,
+    keys: &MKeys,
 ) -> Result<(), SmpError> {
     let Some(info) = fabric.port(port).info else { return Err(SmpError::Unanswered) };
     let mut info = down(&info);
     info.set_phys_state(PhysState::Disabled);
     let route = SmpRoute::Directed(fabric.route_to(port));
     let num = fabric.port(port).num.0.into();
-    let request = SmpRequest::set(route, AttrId::PORT_INFO, num, info.0).with_m_key(m_key);
-    client.call(&request).await.map(|_| ())
+    let request = SmpRequest::set(route, AttrId::PORT_INFO, num, info.0);
+    client.call(&request.with_m_key(keys.of_port(fabric, port))).await.map(|_| ())
 }
 
 /// Waits until the links of these ports are trained, up to [`MAX_TRAINING`].
@@ -91,7 +92,7 @@ pub(super) async fn await_training(
     client: &SmpClient,
     fabric: &Fabric,
     ports: &[PortId],
-    m_key: u64,
+    keys: &MKeys,
 ) {
     let deadline = Instant::now() + MAX_TRAINING;
     let mut waiting = ports.to_vec();
@@ -100,8 +101,8 @@ pub(super) async fn await_training(
         for port in waiting.drain(..) {
             let route = SmpRoute::Directed(fabric.route_to(port));
             let num = fabric.port(port).num.0.into();
-            let request = SmpRequest::get(route, AttrId::PORT_INFO, num).with_m_key(m_key);
-            batch.submit(port, request);
+            let request = SmpRequest::get(route, AttrId::PORT_INFO, num);
+            batch.submit(port, request.with_m_key(keys.of_port(fabric, port)));
         }
         while let Some((port, answer)) = batch.next().await {
             // A port may be behind another link that is not trained yet.

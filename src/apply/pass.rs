@@ -5,8 +5,11 @@
 
 use super::set_failures::{NewFailures, Refused, SetFailures};
 use super::set_id::SetId;
-use crate::fabric::{Fabric, NodeId};
+use crate::fabric::{Fabric, NodeId, PortId};
+use crate::observe::m_keys::MKeys;
 use crate::transport::transactions::SmpError;
+use crate::wire::attr::AttrId;
+use std::collections::HashSet;
 use tokio::time::Instant;
 
 /// Unanswered Sets, without an answered one between them, after which a device gets no others.
@@ -24,6 +27,9 @@ pub(super) struct Sent {
 /// The failures so far.
 pub(super) struct PassFailures {
     start: Instant,
+    /// End ports with an unknown M_Key. Only their PortInfo is set, as a test: it succeeds if the port
+    /// has no key, else it starts the lease period.
+    locked: HashSet<PortId>,
     /// Unanswered Sets since the last answered one, by node.
     unanswered: Vec<u32>,
     silent: Vec<NodeId>,
@@ -35,9 +41,12 @@ pub(super) struct PassFailures {
 }
 
 impl PassFailures {
-    pub(super) fn new(fabric: &Fabric) -> Self {
+    pub(super) fn new(fabric: &Fabric, keys: &MKeys) -> Self {
+        let is_locked =
+            |&port: &PortId| fabric.port(port).info.is_some_and(|info| keys.is_hidden(&info));
         Self {
             start: Instant::now(),
+            locked: fabric.end_ports().filter(is_locked).collect(),
             unanswered: vec![0; fabric.nodes().len()],
             silent: Vec::new(),
             refused: Vec::new(),
@@ -62,11 +71,23 @@ impl PassFailures {
             return false;
         }
         // The start, so that a Set is not delayed in one phase and sent in another.
-        let is_delayed = before.is_delayed(fabric, set, data, self.start);
+        let is_delayed =
+            self.needs_key(fabric, set) || before.is_delayed(fabric, set, data, self.start);
         if is_delayed {
             self.delayed.push(set);
         }
         !is_delayed
+    }
+
+    /// True for a Set to a port with an unknown M_Key, except for the test.
+    fn needs_key(&self, fabric: &Fabric, set: SetId) -> bool {
+        if self.locked.is_empty() {
+            return false;
+        }
+        let slot = set.slot(fabric);
+        let owner = fabric.owner(slot);
+        let is_test = set.attr_id == AttrId::PORT_INFO && owner == slot;
+        !is_test && self.locked.contains(&owner)
     }
 
     fn is_silent(&self, node: NodeId) -> bool {
@@ -78,6 +99,12 @@ impl PassFailures {
         if let Some(unanswered) = self.unanswered.get_mut(node.index()) {
             *unanswered = 0;
         }
+    }
+
+    /// Records that a device holds what it did not acknowledge, so that it is not silent.
+    pub(super) fn recovered(&mut self, node: NodeId) {
+        self.acknowledged(node);
+        self.silent.retain(|&other| other != node);
     }
 
     /// Records that a Set failed. True if the device acknowledges no Sets, so that those that wait for
@@ -99,7 +126,8 @@ impl PassFailures {
             SmpError::Status(_) | SmpError::Malformed(_) => *unanswered = 0,
             SmpError::Send(_) => {}
         }
-        let was_silent = before.silences(fabric.node(node).guid()) > 0;
+        let was_silent = before.silences(fabric.node(node).guid()) > 0
+            || self.locked.contains(&fabric.owner(sent.set.slot(fabric)));
         let is_silent = *unanswered >= if was_silent { 1 } else { MAX_UNANSWERED };
         if !is_silent || self.is_silent(node) {
             return false;

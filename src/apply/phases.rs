@@ -2,7 +2,8 @@
 //!
 //! All tables are written before any port becomes ARMED, so that a cold fabric never forwards by
 //! incomplete tables. P_Keys that move within their table take several rounds (see
-//! [`crate::plan::partitions::steps`]); the later rounds follow the tables. Ports become ACTIVE
+//! [`crate::plan::partitions::steps`]); the later rounds follow the tables. A switch gets another M_Key
+//! while no other Set to it is in flight. Ports become ACTIVE
 //! after all possible ports are ARMED, because a port may only become ACTIVE if its peer is at
 //! least ARMED (IBA vol. 1, 7.2.7). On a fabric that carries traffic, entries that move packets
 //! from a working route to links activated by this plan come last. The order within the tables is
@@ -20,6 +21,8 @@ pub enum Phase {
     Keys,
     /// PortInfo, and INIT → ARMED.
     Ports,
+    /// PortInfo of ports 0 of switches that get another M_Key.
+    SwitchKeys,
     /// ARMED → ACTIVE.
     Activation,
     /// Forwarding table entries that lead to ports activated by this plan.
@@ -27,8 +30,8 @@ pub enum Phase {
 }
 
 /// All phases, in order.
-pub const PHASES: [Phase; 5] =
-    [Phase::Tables, Phase::Keys, Phase::Ports, Phase::Activation, Phase::Moves];
+pub const PHASES: [Phase; 6] =
+    [Phase::Tables, Phase::Keys, Phase::Ports, Phase::SwitchKeys, Phase::Activation, Phase::Moves];
 
 impl Phase {
     /// Maximum number of rounds of the phase; it ends earlier when nothing is left to send.
@@ -43,6 +46,7 @@ impl fmt::Display for Phase {
             Self::Tables => "tables",
             Self::Keys => "moved P_Keys",
             Self::Ports => "port settings",
+            Self::SwitchKeys => "M_Keys of switches",
             Self::Activation => "activation",
             Self::Moves => "moves to new links",
         })

@@ -17,6 +17,7 @@ use super::transition::{self, Steps};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::observe::Observation;
+use crate::observe::m_keys::MKeys;
 use crate::plan::Plan;
 use crate::transport::client::SmpClient;
 use crate::transport::transactions::{SmpError, SmpReply};
@@ -43,14 +44,14 @@ pub async fn apply(
     observation: &mut Observation,
     plan: &Verified,
     acknowledged: &mut Acknowledged,
-    (options, mut control): (&Options, ApplyControl<'_>),
+    (options, keys, mut control): (&Options, &MKeys, ApplyControl<'_>),
     unreachable: &[PortId],
 ) -> ApplyReport {
-    let (start, m_key) = (Instant::now(), options.m_key);
+    let start = Instant::now();
     let mut report = ApplyReport::default();
     acknowledged.failures_mut().forget_restarted(&observation.fabric);
-    let mut failures = PassFailures::new(&observation.fabric);
-    let steps = ordered(observation, plan.plan(), acknowledged, m_key, &mut report);
+    let mut failures = PassFailures::new(&observation.fabric, keys);
+    let steps = ordered(observation, plan.plan(), acknowledged, keys, &mut report);
     let mut progress = steps.as_ref().map(Progress::new);
     for phase in PHASES {
         let phase_start = Instant::now();
@@ -59,7 +60,7 @@ pub async fn apply(
             let delta = Delta {
                 // In an ordered transition, each mapping is a step of its own.
                 optimized_sl_to_vl: options.use_optimized_slvl && progress.is_none(),
-                ..delta(observation, plan.plan(), acknowledged, m_key)
+                ..delta(observation, plan.plan(), acknowledged, keys)
             };
             let failed = report.failed.len();
             let answers = Answers {
@@ -77,6 +78,17 @@ pub async fn apply(
             };
             let changes = run.answers.changes;
             update_observation(observation, changes);
+            let rekeyed = refused_ports::take_rekeyed(
+                client,
+                (observation, plan.plan()),
+                &mut report,
+                failed,
+            );
+            for port in rekeyed.await {
+                failures.recovered(observation.fabric.port(port.0).node);
+                let ports = vec![port];
+                update_observation(observation, Changes { ports, ..Changes::default() });
+            }
             sets += sent;
             // A Set that failed would fail again.
             if sent == 0 || report.failed.len() > failed {
@@ -86,7 +98,7 @@ pub async fn apply(
         report.sent[phase as usize] = (sets, phase_start.elapsed());
     }
     if control.stop().is_none() {
-        let delta = delta(observation, plan.plan(), acknowledged, m_key);
+        let delta = delta(observation, plan.plan(), acknowledged, keys);
         let answers = Answers {
             start,
             report: &mut report,
@@ -103,12 +115,12 @@ pub async fn apply(
         update_observation(observation, changes);
     }
     report.stop = control.into_stop();
-    let ports = refused_ports::read(client, &observation.fabric, &report.failed, m_key).await;
+    let ports = refused_ports::read(client, &observation.fabric, &report.failed, keys).await;
     update_observation(observation, Changes { ports, ..Changes::default() });
     report.conclude(&observation.fabric, plan.plan(), &mut failures);
     let mut left = report.unapplied();
     if let (Some(transition), Some(progress)) = (&mut report.transition, &progress) {
-        let delta = delta(observation, plan.plan(), acknowledged, m_key);
+        let delta = delta(observation, plan.plan(), acknowledged, keys);
         transition.forced = progress.dispatch.forced();
         transition.withheld = progress.withheld(&delta, &mut left);
         if report.stop.is_some() {
@@ -132,15 +144,15 @@ pub async fn apply_groups(
     observation: &mut Observation,
     plan: &Verified,
     acknowledged: &mut Acknowledged,
-    (options, mut control): (&Options, ApplyControl<'_>),
+    (keys, mut control): (&MKeys, ApplyControl<'_>),
 ) -> ApplyReport {
     let start = Instant::now();
     let mut report = ApplyReport::default();
-    let delta = delta(observation, plan.plan(), acknowledged, options.m_key);
+    let delta = delta(observation, plan.plan(), acknowledged, keys);
     let steps = transition::order_groups(&delta);
     report.transition = Some(order_report(&steps, start));
     let mut progress = Progress::new(&steps);
-    let mut failures = PassFailures::new(&observation.fabric);
+    let mut failures = PassFailures::new(&observation.fabric, keys);
     let answers = Answers {
         start,
         report: &mut report,
@@ -178,10 +190,10 @@ fn delta<'a>(
     observation: &'a Observation,
     plan: &'a Plan,
     acknowledged: &'a Acknowledged,
-    m_key: u64,
+    keys: &'a MKeys,
 ) -> Delta<'a> {
     let (fabric, pkeys) = (&*observation.fabric, &*observation.pkeys);
-    Delta { fabric, pkeys, plan, acknowledged, m_key, optimized_sl_to_vl: false }
+    Delta { fabric, pkeys, plan, acknowledged, keys, optimized_sl_to_vl: false }
 }
 
 /// Orders the tables, if the fabric is live.
@@ -189,10 +201,10 @@ fn ordered(
     observation: &Observation,
     plan: &Plan,
     acknowledged: &Acknowledged,
-    m_key: u64,
+    keys: &MKeys,
     report: &mut ApplyReport,
 ) -> Option<Steps> {
-    let delta = delta(observation, plan, acknowledged, m_key);
+    let delta = delta(observation, plan, acknowledged, keys);
     if !transition::is_live(&delta) {
         return None;
     }
@@ -262,6 +274,7 @@ impl PhaseRun<'_, '_> {
             }
             Phase::Keys => self.send(fabric, delta.pkey_tables()).await,
             Phase::Ports => self.send(fabric, delta.port_infos()).await,
+            Phase::SwitchKeys => self.send(fabric, delta.rekeyed_switches()).await,
             Phase::Activation => {
                 self.send(fabric, delta.activations(|slot| is_ready(fabric, slot))).await
             }
@@ -290,7 +303,9 @@ impl PhaseRun<'_, '_> {
                 progress.dispatch.ports_active(is_active);
                 self.send_steps(delta, progress, std::iter::empty()).await
             }
-            Phase::Keys | Phase::Ports | Phase::Activation => self.phase(phase, delta).await,
+            Phase::Keys | Phase::Ports | Phase::SwitchKeys | Phase::Activation => {
+                self.phase(phase, delta).await
+            }
         }
     }
 
@@ -305,7 +320,7 @@ impl PhaseRun<'_, '_> {
         let acknowledged = self.answers.changes.ports.iter().map(|&(id, _)| id);
         let down: HashSet<PortId> = acknowledged.collect();
         links.retain(|id| down.contains(id));
-        link_down::await_training(self.client, fabric, &links, delta.m_key).await;
+        link_down::await_training(self.client, fabric, &links, delta.keys).await;
         self.answers.changes.ports.extend(link_down::in_init(fabric, &links));
         let report = &mut self.answers.report;
         report.unreachable_peers = unreachable.to_vec();

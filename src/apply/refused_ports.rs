@@ -1,8 +1,15 @@
-//! Reads ports again that refused a Set(PortInfo). A port that its peer has made ACTIVE meanwhile may
-//! refuse the transition with status 0x1c; it is ACTIVE all the same.
+//! Reads ports again that refused or did not acknowledge a Set(PortInfo).
+//!
+//! A port that its peer has made ACTIVE meanwhile may refuse the transition with status 0x1c; it is
+//! ACTIVE all the same. A port that gets another M_Key refuses the repetition of a Set whose response
+//! was lost, because that carries the old key; it has the new key all the same.
 
+use super::report::ApplyReport;
 use super::set_id::SetId;
 use crate::fabric::{Fabric, PortId};
+use crate::observe::Observation;
+use crate::observe::m_keys::MKeys;
+use crate::plan::Plan;
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::Tagged;
 use crate::transport::transactions::{SmpError, SmpRequest};
@@ -14,7 +21,7 @@ pub(super) async fn read(
     client: &SmpClient,
     fabric: &Fabric,
     failed: &[(SetId, SmpError)],
-    m_key: u64,
+    keys: &MKeys,
 ) -> Vec<(PortId, PortInfo)> {
     let mut batch = Tagged::new(client);
     let refused = failed.iter().filter(|(set, error)| {
@@ -24,11 +31,47 @@ pub(super) async fn read(
         let slot = set.slot(fabric);
         let route = SmpRoute::Directed(fabric.route_to(slot));
         let request = SmpRequest::get(route, AttrId::PORT_INFO, set.attr_mod);
-        batch.submit(slot, request.with_m_key(m_key));
+        batch.submit(slot, request.with_m_key(keys.of_port(fabric, slot)));
     }
     let mut ports = Vec::new();
     while let Some((slot, answer)) = batch.next().await {
         ports.extend(answer.ok().map(|reply| (slot, PortInfo::read(&reply.data))));
+    }
+    ports
+}
+
+/// Removes the Sets from the failures of `report`, from the one with index `first` on, whose ports have
+/// the M_Key that the Set has given them. Returns the PortInfo of these ports.
+pub(super) async fn take_rekeyed(
+    client: &SmpClient,
+    (observation, plan): (&Observation, &Plan),
+    report: &mut ApplyReport,
+    first: usize,
+) -> Vec<(PortId, PortInfo)> {
+    let fabric = &observation.fabric;
+    let target = |set: &SetId| plan.ports.get(set.slot(fabric).index()).copied().flatten();
+    let mut batch = Tagged::new(client);
+    for (set, error) in &report.failed[first..] {
+        let is_lost = set.attr_id == AttrId::PORT_INFO && *error == SmpError::Unanswered;
+        let slot = set.slot(fabric);
+        if let Some(key) = target(set).map(|info| info.m_key()).filter(|key| key.is_set())
+            && is_lost
+            && fabric.owner(slot) == slot
+            && fabric.port(slot).info.is_some_and(|info| info.m_key() != key)
+        {
+            let route = SmpRoute::Directed(fabric.route_to(slot));
+            let request = SmpRequest::get(route, AttrId::PORT_INFO, set.attr_mod);
+            batch.submit(*set, request.with_m_key(key));
+        }
+    }
+    let mut ports = Vec::new();
+    while let Some((set, answer)) = batch.next().await {
+        let info = answer.ok().map(|reply| PortInfo::read(&reply.data));
+        let has_key = |info: &PortInfo| Some(info.m_key()) == target(&set).map(|info| info.m_key());
+        if let Some(info) = info.filter(has_key) {
+            report.failed.retain(|(failed, _)| *failed != set);
+            ports.push((set.slot(fabric), info));
+        }
     }
     ports
 }

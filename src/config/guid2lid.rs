@@ -11,8 +11,8 @@
 //! Invalid records are reported and dropped; their ports keep the LIDs that they have.
 
 use super::Diagnostic;
+use super::cache_record::{RecordError, diagnostic, end, lines, number, words};
 use crate::ids::{Guid, Lid};
-use crate::notes::Severity;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -28,10 +28,7 @@ pub fn parse(file: &Path, text: &str, lmc: u8) -> (Guid2Lid, Vec<Diagnostic>) {
     let mut map = Guid2Lid::new();
     let mut diagnostics = Vec::new();
     let mut owners: BTreeMap<u16, (Guid, u16)> = BTreeMap::new();
-    for (number, line) in (1u32..).zip(text.lines()) {
-        if line.trim().is_empty() {
-            continue;
-        }
+    for (number, line) in lines(text) {
         let checked = record(line).and_then(|(guid, first, last)| {
             check(&map, &owners, (guid, first, last), lmc)?;
             Ok((guid, first, last))
@@ -41,52 +38,19 @@ pub fn parse(file: &Path, text: &str, lmc: u8) -> (Guid2Lid, Vec<Diagnostic>) {
                 owners.insert(first.0, (guid, last_in_use(first, last, lmc)));
                 map.insert(guid, (first, last));
             }
-            Err((column, message)) => diagnostics.push(Diagnostic {
-                file: file.to_owned(),
-                line: number,
-                column,
-                severity: Severity::Error,
-                message,
-            }),
+            Err(error) => diagnostics.push(diagnostic(file, number, error)),
         }
     }
     (map, diagnostics)
 }
-
-/// Column (0 for the whole record) and message of an error.
-type RecordError = (u32, String);
 
 fn record(line: &str) -> Result<(Guid, Lid, Lid), RecordError> {
     let mut words = words(line);
     let guid = number(words.next(), "a port GUID", u64::MAX)?;
     let first = number(words.next(), "the first LID", 0xBFFF)?;
     let last = number(words.next(), "the last LID", 0xBFFF)?;
-    if let Some((column, word)) = words.next() {
-        return Err((column, format!("unexpected \"{word}\" after the last LID")));
-    }
+    end(words, "the last LID")?;
     Ok((Guid(guid), Lid(first as u16), Lid(last as u16)))
-}
-
-/// Words of a line with their columns.
-fn words(line: &str) -> impl Iterator<Item = (u32, &str)> {
-    line.split([' ', '\t', '\r']).filter(|word| !word.is_empty()).map(move |word| {
-        let offset = word.as_ptr().addr() - line.as_ptr().addr();
-        (line[..offset].chars().count() as u32 + 1, word)
-    })
-}
-
-fn number(word: Option<(u32, &str)>, what: &str, max: u64) -> Result<u64, RecordError> {
-    let (column, word) = word.ok_or_else(|| (0, format!("{what} is missing")))?;
-    let hex = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
-    let value = match hex {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => word.parse(),
-    };
-    match value {
-        Ok(value) if value <= max => Ok(value),
-        Ok(_) => Err((column, format!("{what} {word} is greater than {max:#x}"))),
-        Err(_) => Err((column, format!("\"{word}\" is not {what}"))),
-    }
 }
 
 /// Last LID of a range that is in use.
@@ -136,7 +100,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn lines(text: &str, lmc: u8) -> (Vec<u64>, Vec<(u32, u32)>) {
+    fn read(text: &str, lmc: u8) -> (Vec<u64>, Vec<(u32, u32)>) {
         let (map, diagnostics) = parse(Path::new("guid2lid"), text, lmc);
         let places = diagnostics.iter().map(|finding| (finding.line, finding.column)).collect();
         (map.keys().map(|guid| guid.0).collect(), places)
@@ -168,7 +132,7 @@ mod tests {
             ("0x3 2 4\n0x1 1 2\n", 0, vec![1, 3], vec![]),
             ("0x1 1 2\n0x3 2 4\n", 0, vec![1, 3], vec![]),
         ] {
-            assert_eq!(lines(text, lmc), (kept, places), "{text}");
+            assert_eq!(read(text, lmc), (kept, places), "{text}");
         }
     }
 

@@ -6,7 +6,8 @@
 //! * [`qos_policy`] reads qos-policy.conf;
 //! * [`prefix_routes`] reads prefix-routes.conf;
 //! * [`guid_lists`]: files of GUIDs that tune routing;
-//! * [`guid2lid`]: the LIDs assigned in earlier runs;
+//! * [`guid2lid`], [`guid2mkey`], [`neighbors`]: the LIDs and M_Keys assigned in earlier runs, and the
+//!   cables; `cache_record`: the format of these files;
 //! * [`files`]: opens and parses the files that the options name;
 //! * [`text_file`]: reads UTF-8 files;
 //! * [`diagnostic`] and [`excerpt`]: findings, and their display with the line of the file;
@@ -15,12 +16,15 @@
 //!
 //! The parsers are pure functions of the text; only [`files`] and [`text_file`] open files.
 
+mod cache_record;
 pub mod diagnostic;
 pub mod excerpt;
 pub mod files;
 pub mod guid2lid;
+pub mod guid2mkey;
 pub mod guid_lists;
 pub mod literal;
+pub mod neighbors;
 pub mod options;
 pub mod partitions;
 pub mod prefix_routes;

@@ -398,10 +398,15 @@ impl Fabric {
         format!("{} {} \"{}\" port {}", node.kind(), node.guid(), node.description, port.num)
     }
 
+    /// The end port that has the LID, the M_Key and the SM of this port: port 0 of a switch, else the
+    /// port itself.
+    pub fn owner(&self, id: PortId) -> PortId {
+        let node = self.node_of(id);
+        if node.is_switch() { node.first_port } else { id }
+    }
+
     /// The LID that the device reported; for all ports of a switch that of port 0.
     pub fn observed_lid(&self, id: PortId) -> Option<Lid> {
-        let node = self.node_of(id);
-        let owner = if node.is_switch() { node.first_port } else { id };
-        self.port(owner).info.map(|info| info.lid()).filter(|lid| lid.is_unicast())
+        self.port(self.owner(id)).info.map(|info| info.lid()).filter(|lid| lid.is_unicast())
     }
 }

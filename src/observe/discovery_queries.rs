@@ -7,26 +7,31 @@
 //! is sent once more, and if it stalls again, other queries take routes around the silent device. See
 //! `evidence` for the rules.
 
+use super::discovery_keys::DiscoveryKeys;
 use super::discovery_state::{DiscoveryState, NodeMatch, Reach};
 use super::evidence::Evidence;
+use super::m_keys::MKeys;
 use super::node_info::node_info_problem;
 use super::query::{Query, QueryKey};
+use super::query_fault::fault_of;
 use crate::fabric::DiscoveryFault;
-use crate::ids::{Guid, PortNum};
+use crate::ids::{Guid, MKey, PortNum};
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::{Tagged, TaggedEvent};
-use crate::transport::transactions::{SmpError, SmpReply, SmpRequest};
+use crate::transport::transactions::{SmpError, SmpReply};
 use crate::wire::attr::tables::{PKEY_BLOCK, PkeyBlock};
 use crate::wire::attr::{
-    AttrId, CapMask, NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SmInfo, SwitchInfo,
+    CapMask, NodeDescription, NodeInfo, NodeKind, PortInfo, PortState, SmInfo, SwitchInfo,
 };
-use crate::wire::smp::{DirectedRoute, SmpRoute};
+use crate::wire::smp::DirectedRoute;
 use std::collections::{HashMap, HashSet};
 
 /// A sweep in progress.
 pub(super) struct DiscoveryQueries {
     batch: Tagged<Query>,
-    m_key: u64,
+    /// GUID of the local port.
+    local: Guid,
+    keys: DiscoveryKeys,
     pub state: DiscoveryState,
     pub managers: Vec<((usize, PortNum), SmInfo)>,
     /// Switches with PortStateChange set.
@@ -47,10 +52,11 @@ pub(super) struct DiscoveryQueries {
 }
 
 impl DiscoveryQueries {
-    pub(super) fn new(client: &SmpClient, m_key: u64, state: DiscoveryState) -> Self {
+    pub(super) fn new(client: &SmpClient, keys: &MKeys, state: DiscoveryState) -> Self {
         Self {
             batch: Tagged::new(client),
-            m_key,
+            local: client.port().identity().guid,
+            keys: DiscoveryKeys::new(keys),
             known_before: state.entries().len(),
             state,
             managers: Vec::new(),
@@ -128,7 +134,7 @@ impl DiscoveryQueries {
             let is_silent = self.evidence.is_silent(query) && !matches!(query, Query::Node { .. });
             if !is_silent || silent.insert(query.node()) {
                 let error = self.failures.remove(&query.key()).unwrap_or(SmpError::Unanswered);
-                self.record_fault(query, &error);
+                self.state.faults.extend(fault_of(&self.state, query, &error));
             }
         }
     }
@@ -161,6 +167,7 @@ impl DiscoveryQueries {
     /// Handles a query that is unanswered while others are answered: the ports along its route are queried,
     /// and the query is sent once more, since the MAD may be lost by chance.
     fn stalled(&mut self, query: Query) {
+        self.try_other_keys(query);
         let Some(node) = query.node() else { return };
         if let Query::Node { from: Some((node, port)), .. } = query {
             self.probe(node, port);
@@ -213,38 +220,27 @@ impl DiscoveryQueries {
     }
 
     fn submit(&mut self, query: Query) {
-        let (route, attr_id, attr_mod) = match query {
-            Query::Node { route, .. } => (route, AttrId::NODE_INFO, 0),
-            Query::Description { node } => (self.route(node), AttrId::NODE_DESCRIPTION, 0),
-            Query::Switch { node } => (self.route(node), AttrId::SWITCH_INFO, 0),
-            Query::Port { node, port } => {
-                (self.port_route(node, port), AttrId::PORT_INFO, port.0.into())
-            }
-            Query::Pkeys { node, port, block } => {
-                let is_switch = self.state.entries()[node].is_switch();
-                let high = if is_switch { u32::from(port.0) << 16 } else { 0 };
-                (self.port_route(node, port), AttrId::PKEY_TABLE, high | u32::from(block))
-            }
-            Query::Manager { node, port } => (self.port_route(node, port), AttrId::SM_INFO, 0),
-        };
-        let mut request = SmpRequest::get(SmpRoute::Directed(route), attr_id, attr_mod);
-        request.m_key = self.m_key;
+        let mut request = query.request(&self.state);
+        request.m_key = self.key_of(query);
         self.batch.submit(query, request);
+    }
+
+    /// The M_Key of the port that answers a query.
+    fn key_of(&self, query: Query) -> MKey {
+        match query {
+            Query::Node { m_key, .. } => m_key,
+            Query::Description { node } | Query::Switch { node } => {
+                let entry = &self.state.entries()[node];
+                self.keys.of(entry, entry.info.local_port())
+            }
+            Query::Port { node, port }
+            | Query::Pkeys { node, port, .. }
+            | Query::Manager { node, port } => self.keys.of(&self.state.entries()[node], port),
+        }
     }
 
     fn route(&self, node: usize) -> DirectedRoute {
         self.state.entries()[node].route
-    }
-
-    /// The route for managing a port. Each port of a channel adapter or router is reached through its own
-    /// cable.
-    fn port_route(&self, node: usize, port: PortNum) -> DirectedRoute {
-        let entry = &self.state.entries()[node];
-        if entry.is_switch() || self.state.local == Some((node, port)) {
-            return entry.route;
-        }
-        let through_peer = entry.ports.get(port.index()).and_then(|slot| slot.peer);
-        through_peer.and_then(|(peer, num)| self.route(peer).then(num)).unwrap_or(entry.route)
     }
 
     /// Queries the node at the far end of a port's cable.
@@ -253,12 +249,15 @@ impl DiscoveryQueries {
             None => Some(DirectedRoute::LOCAL),
             Some((node, port)) => self.route(node).then(port),
         };
+        let m_key = self.expected_key(from);
         match route {
-            Some(route) => self.submit(Query::Node { from, route }),
+            Some(route) => self.submit(Query::Node { from, route, m_key }),
             None => {
                 let Some((node, _)) = from else { return };
                 let route = self.route(node);
-                self.no_answer("NodeInfo", "a node more than 63 hops away".into(), route);
+                let what = "a node more than 63 hops away".into();
+                let fault = DiscoveryFault::NoAnswer { attribute: "NodeInfo", what, route };
+                self.state.faults.push(fault);
             }
         }
     }
@@ -319,7 +318,13 @@ impl DiscoveryQueries {
 
     fn answered(&mut self, query: Query, reply: &SmpReply) {
         match query {
-            Query::Node { from, route } => self.met(from, route, NodeInfo::read(&reply.data)),
+            Query::Node { from, route, m_key } => {
+                let info = NodeInfo::read(&reply.data);
+                if m_key != self.expected_key(from) {
+                    self.keys.accepted(info.port_guid(), m_key);
+                }
+                self.met(from, route, info);
+            }
             Query::Description { node } => {
                 self.state.entry(node).description = NodeDescription(reply.data);
             }
@@ -418,7 +423,12 @@ impl DiscoveryQueries {
         let info = PortInfo::read(data);
         let entry = self.state.entry(node);
         let is_switch = entry.is_switch();
+        let asked_with = self.keys.of(entry, port);
         let Some(slot) = entry.slot(port) else { return };
+        if (!is_switch || port == PortNum::ZERO) && self.keys.shown(slot.guid, &info, asked_with) {
+            self.submit(Query::Port { node, port });
+            return;
+        }
         let was_up = slot.info.is_some_and(|last| last.port_state() >= PortState::Armed);
         slot.info = Some(info);
         let here = (node, port);
@@ -447,48 +457,41 @@ impl DiscoveryQueries {
     }
 
     fn unanswered(&mut self, query: Query, error: SmpError) {
+        if let Query::Node { from, .. } = query
+            && self.is_met(from)
+        {
+            // Another key was accepted meanwhile.
+            return;
+        }
+        self.try_other_keys(query);
         self.evidence.put_off(query);
         self.failures.insert(query.key(), error);
+    }
+
+    /// Asks the device at the end of a route with other M_Keys, once.
+    fn try_other_keys(&mut self, query: Query) {
+        let Query::Node { from, route, m_key } = query else { return };
+        for m_key in self.keys.instead_of(m_key, query.key()) {
+            self.submit(Query::Node { from, route, m_key });
+        }
+    }
+
+    /// The key that the device behind a port is asked with first.
+    fn expected_key(&self, from: Option<(usize, PortNum)>) -> MKey {
+        from.map_or_else(
+            || self.keys.of_guid(self.local),
+            |from| self.keys.behind(&self.state, from),
+        )
+    }
+
+    /// True if the local node, or the device behind a port, has answered.
+    fn is_met(&self, from: Option<(usize, PortNum)>) -> bool {
+        from.map_or(self.state.local.is_some(), |from| self.state.peer(from).is_some())
     }
 
     /// The failure of the query to the local node.
     pub(super) fn local_failure(&self) -> Option<SmpError> {
         let query = self.evidence.unanswered().into_iter().find(|query| query.node().is_none())?;
         Some(self.failures.get(&query.key()).cloned().unwrap_or(SmpError::Unanswered))
-    }
-
-    fn record_fault(&mut self, query: Query, error: &SmpError) {
-        let (attribute, node, port) = match query {
-            Query::Node { from: None, .. } => return,
-            Query::Node { from: Some((node, port)), .. } => ("NodeInfo", node, port),
-            Query::Description { node } => ("NodeDescription", node, PortNum::ZERO),
-            Query::Switch { node } => ("SwitchInfo", node, PortNum::ZERO),
-            Query::Port { node, port } => ("PortInfo", node, port),
-            Query::Pkeys { node, port, .. } => ("P_KeyTable", node, port),
-            Query::Manager { node, port } => ("SMInfo", node, port),
-        };
-        let (route, what) = match query {
-            Query::Node { route, .. } => {
-                (route, format!("the node at the far end of {}", self.name(node, port)))
-            }
-            _ => (self.port_route(node, port), self.name(node, port)),
-        };
-        match error {
-            SmpError::Unanswered => self.no_answer(attribute, what, route),
-            other => {
-                let problem = format!("{attribute}: {other}");
-                self.state.faults.push(DiscoveryFault::InvalidAnswer { what, route, problem });
-            }
-        }
-    }
-
-    fn no_answer(&mut self, attribute: &'static str, what: String, route: DirectedRoute) {
-        self.state.faults.push(DiscoveryFault::NoAnswer { attribute, what, route });
-    }
-
-    fn name(&self, node: usize, port: PortNum) -> String {
-        let entry = &self.state.entries()[node];
-        let (kind, guid) = (entry.info.kind(), entry.info.node_guid());
-        format!("{kind} {guid} \"{}\" port {port}", entry.description)
     }
 }

@@ -211,6 +211,18 @@ impl DiscoveryState {
         }
     }
 
+    /// The route for managing a port. Each port of a channel adapter or router is reached through its
+    /// own cable.
+    pub fn port_route(&self, node: usize, port: PortNum) -> DirectedRoute {
+        let entry = &self.entries[node];
+        if entry.is_switch() || self.local == Some((node, port)) {
+            return entry.route;
+        }
+        let through_peer = self.peer((node, port));
+        let through_peer = through_peer.and_then(|(peer, num)| self.entries[peer].route.then(num));
+        through_peer.unwrap_or(entry.route)
+    }
+
     /// The far end of the cable at a port.
     pub fn peer(&self, end: (usize, PortNum)) -> Option<(usize, PortNum)> {
         self.entries.get(end.0)?.ports.get(end.1.index())?.peer

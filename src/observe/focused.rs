@@ -12,6 +12,7 @@
 use super::discovery_queries::DiscoveryQueries;
 use super::discovery_state::DiscoveryState;
 use super::heavy::conclude;
+use super::m_keys::MKeys;
 use super::{Observation, SweepError};
 use crate::fabric::{DiscoveryFault, End};
 use crate::ids::{Guid, PortNum};
@@ -25,13 +26,13 @@ use crate::wire::smp::DirectedRoute;
 /// As [`super::heavy::sweep`].
 pub async fn sweep(
     client: &SmpClient,
-    m_key: u64,
+    keys: &MKeys,
     last: &Observation,
     suspects: &[Guid],
     avoided: &[End],
 ) -> Result<Observation, SweepError> {
     let state = DiscoveryState::of(&last.fabric, &last.pkeys);
-    let mut queries = DiscoveryQueries::new(client, m_key, state);
+    let mut queries = DiscoveryQueries::new(client, keys, state);
     let avoided = avoided.iter().filter_map(|&(guid, num)| Some((queries.state.find(guid)?, num)));
     queries.avoided = avoided.collect();
     let suspects: Vec<usize> =

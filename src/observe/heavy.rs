@@ -2,6 +2,7 @@
 
 use super::discovery_queries::DiscoveryQueries;
 use super::discovery_state::DiscoveryState;
+use super::m_keys::MKeys;
 use super::{Observation, SweepError};
 use crate::fabric::{Fabric, PortId};
 use crate::ids::PortNum;
@@ -9,12 +10,12 @@ use crate::transport::client::SmpClient;
 use crate::wire::attr::{PortInfo, PortState, SmInfo};
 use std::sync::Arc;
 
-/// Sweeps the fabric from the port of `client`, with `m_key` in each query.
+/// Sweeps the fabric from the port of `client`, with the M_Keys that ports are known to hold.
 ///
 /// # Errors
 /// [`SweepError`] if the local port fails. All other failures are faults of the snapshot.
-pub async fn sweep(client: &SmpClient, m_key: u64) -> Result<Observation, SweepError> {
-    let mut queries = DiscoveryQueries::new(client, m_key, DiscoveryState::default());
+pub async fn sweep(client: &SmpClient, keys: &MKeys) -> Result<Observation, SweepError> {
+    let mut queries = DiscoveryQueries::new(client, keys, DiscoveryState::default());
     queries.query_node(None);
     queries.run().await;
     queries.query_pkeys();

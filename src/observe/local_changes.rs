@@ -2,6 +2,7 @@
 //! hosts all boot sends thousands of these traps.
 
 use super::Observation;
+use super::m_keys::MKeys;
 use super::traps::ChangedAttributes;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Lid;
@@ -35,11 +36,11 @@ pub struct LocalChanges {
 /// Reads the changed attributes of ports and updates `observation`.
 pub async fn read(
     client: &SmpClient,
-    m_key: u64,
+    keys: &MKeys,
     observation: &mut Observation,
     ports: &[(PortId, ChangedAttributes)],
 ) -> LocalChanges {
-    let mut reader = ChangeReader { batch: Tagged::new(client), m_key };
+    let mut reader = ChangeReader { batch: Tagged::new(client), keys };
     for &(port, changed) in ports {
         reader.query(&observation.fabric, port, changed);
     }
@@ -75,12 +76,12 @@ pub async fn read(
     changes
 }
 
-struct ChangeReader {
+struct ChangeReader<'a> {
     batch: Tagged<(PortId, u16)>,
-    m_key: u64,
+    keys: &'a MKeys,
 }
 
-impl ChangeReader {
+impl ChangeReader<'_> {
     fn query(&mut self, fabric: &Fabric, port: PortId, changed: ChangedAttributes) {
         let Some(known) = fabric.port(port).info else { return };
         let has_other_mask =
@@ -100,7 +101,7 @@ impl ChangeReader {
         let route = SmpRoute::Directed(fabric.route_to(port));
         let modifier = if attr_id == AttrId::PORT_INFO { fabric.port(port).num.0 } else { 0 };
         let request = SmpRequest::get(route, attr_id, modifier.into());
-        self.batch.submit((port, attr_id), request.with_m_key(self.m_key));
+        self.batch.submit((port, attr_id), request.with_m_key(self.keys.of_port(fabric, port)));
     }
 
     /// Handles a PortInfo. A port that has become that of an SM is queried for its SMInfo.

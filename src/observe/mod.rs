@@ -2,7 +2,7 @@
 //!
 //! * [`discovery_state`]: nodes and cables while they are being collected, and their conversion into a
 //!   [`Fabric`];
-//! * `discovery_queries`: the queries of a sweep, and the order in which evidence is taken; `query`, `evidence`,
+//! * `discovery_queries`: the queries of a sweep, and the order in which evidence is taken; `query`, `query_fault`, `evidence`,
 //!   `node_info`: their parts;
 //! * [`heavy`]: the heavy sweep, which queries all devices;
 //! * [`focused`]: the focused sweep after a trap, which queries only changed switches and takes the rest from
@@ -11,12 +11,14 @@
 //! * [`backoff`]: growing delays between attempts at devices that fail;
 //! * [`link_health`]: links that flap or report errors; [`quarantine`]: removes them from a snapshot;
 //! * [`local_changes`]: queries of the attributes that traps 144 and 145 report as changed;
+//! * [`m_keys`]: the M_Keys that ports hold; `discovery_keys`: those of a sweep's queries;
 //! * [`traps`]: deduplication and rate limit of traps.
 //!
 //! Sweeps only send Gets. A node that does not answer, or answers with invalid data, becomes a
 //! [`DiscoveryFault`](crate::fabric::DiscoveryFault) of the snapshot and never ends a sweep.
 
 pub mod backoff;
+mod discovery_keys;
 mod discovery_queries;
 pub mod discovery_state;
 mod evidence;
@@ -25,9 +27,11 @@ pub mod heavy;
 pub mod light;
 pub mod link_health;
 pub mod local_changes;
+pub mod m_keys;
 mod node_info;
 pub mod quarantine;
 mod query;
+mod query_fault;
 pub mod traps;
 
 use crate::fabric::{Fabric, PortId};
@@ -60,4 +64,7 @@ pub enum SweepError {
     LocalInvalidAnswer(String),
     #[error("the link of the local port is down")]
     LocalDown,
+    /// The port hides its M_Key and refuses Sets.
+    #[error("the local port is protected by an unknown M_Key")]
+    LocalProtected,
 }

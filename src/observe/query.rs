@@ -1,7 +1,10 @@
 //! The queries of a sweep.
 
-use crate::ids::PortNum;
-use crate::wire::smp::DirectedRoute;
+use super::discovery_state::DiscoveryState;
+use crate::ids::{MKey, PortNum};
+use crate::transport::transactions::SmpRequest;
+use crate::wire::attr::AttrId;
+use crate::wire::smp::{DirectedRoute, SmpRoute};
 
 /// A query in flight.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +14,8 @@ pub(super) enum Query {
     Node {
         from: Option<(usize, PortNum)>,
         route: DirectedRoute,
+        /// The key that the device is asked with.
+        m_key: MKey,
     },
     Description {
         node: usize,
@@ -44,6 +49,27 @@ impl Query {
             | Self::Pkeys { node, .. }
             | Self::Manager { node, .. } => Some(node),
         }
+    }
+
+    /// The request of the query, without its M_Key.
+    pub(super) fn request(self, state: &DiscoveryState) -> SmpRequest {
+        let route = |node: usize| state.entries()[node].route;
+        let (route, attr_id, attr_mod) = match self {
+            Self::Node { route, .. } => (route, AttrId::NODE_INFO, 0),
+            Self::Description { node } => (route(node), AttrId::NODE_DESCRIPTION, 0),
+            Self::Switch { node } => (route(node), AttrId::SWITCH_INFO, 0),
+            Self::Port { node, port } => {
+                (state.port_route(node, port), AttrId::PORT_INFO, port.0.into())
+            }
+            Self::Pkeys { node, port, block } => {
+                let is_switch = state.entries()[node].is_switch();
+                let high = if is_switch { u32::from(port.0) << 16 } else { 0 };
+                let modifier = high | u32::from(block);
+                (state.port_route(node, port), AttrId::PKEY_TABLE, modifier)
+            }
+            Self::Manager { node, port } => (state.port_route(node, port), AttrId::SM_INFO, 0),
+        };
+        SmpRequest::get(SmpRoute::Directed(route), attr_id, attr_mod)
     }
 
     /// Identifies the query among those of a sweep, whatever its route.

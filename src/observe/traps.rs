@@ -92,9 +92,14 @@ impl TrapEvent {
         self.number == TrapNumber::LINK_STATE
     }
 
-    /// True if attributes of a port or its node changed (144 and 145).
+    /// True if attributes of a port or its node may have changed: 144, 145, and 256 with
+    /// [`Self::changed`] set by its receiver.
     pub fn reports_changes(&self) -> bool {
-        matches!(self.number, TrapNumber::LOCAL_CHANGES | TrapNumber::SYSTEM_GUID)
+        match self.number {
+            TrapNumber::LOCAL_CHANGES | TrapNumber::SYSTEM_GUID => true,
+            TrapNumber::BAD_M_KEY => self.changed.port_info,
+            _ => false,
+        }
     }
 
     /// True if a port reports errors of its link (129 to 131).

@@ -3,7 +3,7 @@
 use super::query::{Query, ReplyBuilder};
 use super::status::ErrorStatus;
 use crate::fabric::PortId;
-use crate::ids::PortNum;
+use crate::ids::{MKey, PortNum};
 use crate::transport::GSI_QKEY;
 use crate::wire::attr::{CapMask, PortInfo, SmInfo};
 use crate::wire::record::tables::LinkRecord;
@@ -118,7 +118,7 @@ fn push_port_if_matching(
     }
     let mut reported = *info;
     if !query.trusted {
-        reported.set_m_key(0);
+        reported.set_m_key(MKey::NONE);
     }
     let options = if query.has(PortInfoRecord::OPTIONS) { wanted.options() } else { 0 };
     if options & PortInfoRecord::FULL_PORT_INFO == 0 && has_extended_speeds(query, end) {

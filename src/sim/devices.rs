@@ -86,6 +86,8 @@ pub(super) struct Devices {
     pub(super) cut_cables: Vec<u32>,
     /// Time of the last Set that changed a forwarding table.
     pub(super) last_route_change: Option<Instant>,
+    /// End of the running lease of an M_Key, by slot of the end port.
+    pub(super) leases: HashMap<u32, Instant>,
     /// By port slot; without ports that had none.
     pub(super) port_events: HashMap<u32, PortEvents>,
 }
@@ -104,6 +106,7 @@ impl Devices {
             cable_faults: HashMap::new(),
             cut_cables: Vec::new(),
             last_route_change: None,
+            leases: HashMap::new(),
             port_events: HashMap::new(),
         };
         for node in &topology.nodes {

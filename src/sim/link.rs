@@ -213,6 +213,7 @@ impl Devices {
             self.link_down(slot);
             let old = self.port(slot).info;
             self.reset_port(slot);
+            self.leases.remove(&slot);
             if keeps_lids {
                 let info = &mut self.port_mut(slot).info;
                 info.set_lid(old.lid());

@@ -6,7 +6,7 @@
 //! in others ([`serve`]). Packets follow their directed route or the forwarding tables.
 //!
 //! * `devices`: nodes, ports and switches; `link`: link state machine; `port_info`: Set(PortInfo);
-//!   `tables`: table attributes; `sma`: subnet management agent
+//!   `tables`: table attributes; `sma`: subnet management agent; `m_key`: its M_Key check
 //! * `pma`: performance management agent; `counters`: performance counters
 //! * `forwarding`: routes of packets; `fault_injector`: faults and counters on a packet's links;
 //!   `trap`: notices
@@ -25,7 +25,7 @@
 //! never with the lock held.
 //!
 //! Not modelled: virtual lanes (a mapping to VL 15 drops nothing), P_Key enforcement by switches,
-//! the M_Key lease, multicast packets, and sampled counters (PortSamplesControl).
+//! multicast packets, and sampled counters (PortSamplesControl).
 
 pub mod console;
 pub mod generate;
@@ -45,6 +45,7 @@ mod fault_injector;
 mod faults;
 mod forwarding;
 mod link;
+mod m_key;
 mod message;
 mod net;
 mod node_faults;

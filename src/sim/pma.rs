@@ -116,7 +116,7 @@ fn selected(devices: &Devices, entry: u32, num: PortNum) -> Option<std::ops::Ran
 mod tests {
     use super::*;
     use crate::fabric::synthetic::Hardware;
-    use crate::ids::{Guid, Lid};
+    use crate::ids::{Guid, Lid, MKey};
     use crate::sim::generate::Shape;
     use crate::sim::net::Net;
     use crate::sim::packet::Packet;
@@ -170,7 +170,7 @@ mod tests {
     fn send(net: &mut Net) {
         let route = DirectedRoute::new(&[PortNum(1); 2]).expect("few hops");
         let route = SmpRoute::Directed(route);
-        let mad = smp::request(&route, Method::GET, AttrId::NODE_INFO, 0, 0, 1, &[0; 64]);
+        let mad = smp::request(&route, Method::GET, AttrId::NODE_INFO, 0, MKey::NONE, 1, &[0; 64]);
         let from = slot(net, HOST0, 1);
         net.transmit(Packet { from, to: Address::smi(Lid::PERMISSIVE), mad });
     }

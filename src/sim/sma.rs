@@ -1,5 +1,4 @@
-//! Subnet management agent: Get and Set of attributes, and the M_Key check (IBA vol. 1, 14.2.4
-//! and 14.2.5).
+//! Subnet management agent: Get and Set of attributes (IBA vol. 1, 14.2.5).
 
 use super::devices::Devices;
 use super::tables::AttributeData;
@@ -50,37 +49,21 @@ impl Devices {
         if header.base_version() != 1 || header.class_version() != 1 {
             return respond(mad, Err(Status::BAD_VERSION));
         }
-        let m_key = mad.smp().m_key();
-        let trusted = self.m_key_matches(entry, m_key);
-        if !trusted && (method == Method::SET || self.protect_bits(entry) >= 2) {
-            self.count_bad_m_key(entry);
+        if !self.admits_m_key(entry, mad) {
             return AgentAction::BadMKey;
         }
+        let is_trusted = self.m_key_matches(entry, mad.smp().m_key());
         let write = (method == Method::SET).then(|| *mad.smp_data());
         let mut result = self.attribute(entry, header.attr_id(), header.attr_mod(), write.as_ref());
         if let Ok(data) = &mut result
             && header.attr_id() == AttrId::PORT_INFO
-            && !trusted
-            && self.protect_bits(entry) == 1
+            && method == Method::GET
+            && !is_trusted
+            && self.end_port_info(entry).m_key_protect_bits() == 1
         {
             data[..8].fill(0);
         }
         respond(mad, result)
-    }
-
-    fn protect_bits(&self, entry: u32) -> u8 {
-        self.port(self.end_port(entry)).info.m_key_protect_bits()
-    }
-
-    fn m_key_matches(&self, entry: u32, m_key: u64) -> bool {
-        let own = self.port(self.end_port(entry)).info.m_key();
-        own == 0 || own == m_key
-    }
-
-    fn count_bad_m_key(&mut self, entry: u32) {
-        let owner = self.end_port(entry);
-        let info = &mut self.port_mut(owner).info;
-        info.set_m_key_violations(info.m_key_violations().saturating_add(1));
     }
 
     fn attribute(

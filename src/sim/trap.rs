@@ -1,11 +1,11 @@
 //! Notices of traps (IBA vol. 1, 14.2.5.1), and traps that await their repress.
 
 use super::packet::Packet;
-use crate::ids::{Lid, PortNum};
+use crate::ids::{Lid, MKey, PortNum};
 use crate::wire::attr::{AttrId, ChangeFlag, NodeKind, Notice, TrapNumber};
 use crate::wire::bits::Field;
-use crate::wire::mad::{Mad, Method};
-use crate::wire::smp::{DATA_SIZE, SmpRoute, request};
+use crate::wire::mad::{Class, Mad, Method};
+use crate::wire::smp::{DATA_SIZE, RETURN_PATH, SmpRoute, request};
 use std::time::Duration;
 
 /// A trap that is repeated until a TrapRepress with its transaction ID arrives.
@@ -41,7 +41,7 @@ pub(super) fn notice(kind: NodeKind, number: u16, lid: Lid, num: PortNum) -> Not
         }
         TrapNumber::BAD_M_KEY => {
             notice.set_notice_type(2);
-            notice.set_link_state_lid(lid);
+            notice.set_subject_lid(lid);
         }
         TrapNumber::LINK_INTEGRITY..=TrapNumber::FLOW_CONTROL => {
             notice.set_notice_type(1);
@@ -60,11 +60,30 @@ pub(super) fn notice(kind: NodeKind, number: u16, lid: Lid, num: PortNum) -> Not
     notice
 }
 
-/// A LID-routed Trap MAD with this notice.
-pub(super) fn mad(tid: u64, m_key: u64, notice: &Notice) -> Mad {
+/// Fills in the details of trap 256 about `request` from a port with the LID `from`. The LID of a
+/// requester by directed route is unknown, so that of the issuer stays.
+pub(super) fn fill_bad_m_key(notice: &mut Notice, from: Lid, request: &Mad) {
+    let header = request.header();
+    notice.set_method(header.method());
+    notice.set_attr_id(header.attr_id());
+    notice.set_attr_mod(header.attr_mod());
+    notice.set_m_key(request.smp().m_key());
+    if header.class() != Class::SUBN_DIRECTED {
+        notice.set_subject_lid(from);
+        return;
+    }
+    let smp = request.smp();
+    notice.set_dr_slid(smp.dr_slid());
+    let hops = usize::from(smp.hop_count());
+    notice.set_return_path(request.0.get(RETURN_PATH + 1..=RETURN_PATH + hops).unwrap_or(&[]));
+}
+
+/// A LID-routed Trap MAD with this notice. Its M_Key is 0: the key of the sender is a secret of the
+/// subnet manager that has set it.
+pub(super) fn mad(tid: u64, notice: &Notice) -> Mad {
     let mut data = [0; DATA_SIZE];
     data.copy_from_slice(&notice.0[..DATA_SIZE]);
     // The destination LID is in the packet, not in the MAD.
     let route = SmpRoute::Lid(Lid(0));
-    request(&route, Method::TRAP, AttrId::NOTICE, 0, m_key, tid, &data)
+    request(&route, Method::TRAP, AttrId::NOTICE, 0, MKey::NONE, tid, &data)
 }

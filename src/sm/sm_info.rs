@@ -4,9 +4,9 @@ use super::election::{Candidate, Voter};
 use super::peer::{Peer, is_trusted};
 use super::role::{RoleEvent, step};
 use crate::config::options::Options;
-use crate::ids::Guid;
+use crate::ids::{Guid, MKey};
 use crate::transport::transactions::SmpRequest;
-use crate::wire::attr::{AttrId, SmInfo, SmState};
+use crate::wire::attr::{AttrId, PortInfo, SmInfo, SmState};
 use crate::wire::mad::{Class, Mad, Method, Status};
 use crate::wire::smp::DATA_SIZE;
 
@@ -16,9 +16,11 @@ pub struct SmStatus {
     /// Port GUID.
     pub guid: Guid,
     pub sm_key: u64,
-    /// M_Key that requesters must know, as far as `m_key_protection_level` requires; 0: none.
-    pub m_key: u64,
-    /// 0 to 3.
+    /// M_Key of the local port, which requesters must know as far as its protection level requires.
+    pub m_key: MKey,
+    /// M_Key that the port is to get: the master may have changed the key since this SM has looked.
+    pub configured_m_key: MKey,
+    /// Protection level of the local port, 0 to 3.
     pub m_key_protection_level: u8,
     /// 0 to 15.
     pub priority: u8,
@@ -36,8 +38,9 @@ impl SmStatus {
         Self {
             guid,
             sm_key: options.sm_key,
-            m_key: options.m_key,
-            m_key_protection_level: options.m_key_protection_level,
+            m_key: MKey::NONE,
+            configured_m_key: options.m_key,
+            m_key_protection_level: 0,
             priority: options.sm_priority,
             master_priority: options.master_sm_priority,
             state,
@@ -48,8 +51,20 @@ impl SmStatus {
 
     /// Uses new options. The role stays.
     pub fn reload(&mut self, options: &Options) {
-        let Self { guid, state, handing_over, act_count, .. } = *self;
-        *self = Self { handing_over, act_count, ..Self::new(guid, options, state) };
+        let new = Self::new(self.guid, options, self.state);
+        *self = Self {
+            sm_key: new.sm_key,
+            configured_m_key: new.configured_m_key,
+            priority: new.priority,
+            master_priority: new.master_priority,
+            ..*self
+        };
+    }
+
+    /// Takes over the M_Key protection of the local port.
+    pub fn set_protection(&mut self, port: &PortInfo) {
+        self.m_key = port.m_key();
+        self.m_key_protection_level = port.m_key_protect_bits();
     }
 
     /// This SM in elections.
@@ -86,7 +101,7 @@ impl SmStatus {
         info
     }
 
-    /// SubnSet(SMInfo) HANDOVER to another SM.
+    /// SubnSet(SMInfo) HANDOVER to another SM, still without the M_Key of its port.
     pub fn handover(&self, to: &Peer) -> SmpRequest {
         self.set_request(to, 1, SmState::Master)
     }
@@ -102,13 +117,19 @@ impl SmStatus {
         let mut info = self.sm_info();
         info.set_state(state);
         info.write(&mut data);
-        SmpRequest::set(to.route, AttrId::SM_INFO, modifier, data).with_m_key(self.m_key)
+        SmpRequest::set(to.route, AttrId::SM_INFO, modifier, data)
+    }
+
+    /// True if the port has no M_Key, or this one.
+    fn admits(&self, m_key: MKey) -> bool {
+        !self.m_key.is_set()
+            || m_key.is_set() && [self.m_key, self.configured_m_key].contains(&m_key)
     }
 
     /// Whether a requester with `m_key` gets a reply to SubnGet(SMInfo), and whether that shows
     /// the SM_Key. OpenSM uses the same rules.
-    fn get_access(&self, m_key: u64) -> GetAccess {
-        match (self.m_key == 0 || self.m_key == m_key, self.m_key_protection_level) {
+    fn get_access(&self, m_key: MKey) -> GetAccess {
+        match (self.admits(m_key), self.m_key_protection_level) {
             (true, _) | (false, 0) => GetAccess::Full,
             (false, 1) => GetAccess::WithoutKey,
             _ => GetAccess::Denied,
@@ -151,9 +172,7 @@ pub fn answer(status: &SmStatus, request: &Mad) -> Option<Answer> {
             }
             GetAccess::Denied => Answer::Dropped("wrong M_Key"),
         }),
-        Method::SET if status.m_key != 0 && status.m_key != m_key => {
-            Some(Answer::Dropped("wrong M_Key"))
-        }
+        Method::SET if !status.admits(m_key) => Some(Answer::Dropped("wrong M_Key")),
         Method::SET => Some(match requested(status, request) {
             Ok(event) => Answer::Accepted(reply(status, request, Status::OK), event),
             Err(reason) => Answer::Refused(reply(status, request, Status::BAD_FIELD), reason),
@@ -205,7 +224,7 @@ mod tests {
         SmStatus { act_count: 9, ..SmStatus::new(Guid(7), &options, state) }
     }
 
-    fn get(m_key: u64) -> Mad {
+    fn get(m_key: MKey) -> Mad {
         request(&SmpRoute::Lid(Lid(1)), Method::GET, AttrId::SM_INFO, 0, m_key, 5, &[0; 64])
     }
 
@@ -215,7 +234,15 @@ mod tests {
         info.set_sm_key(sm_key);
         info.set_state(sender);
         info.write(&mut data);
-        request(&SmpRoute::Lid(Lid(1)), Method::SET, AttrId::SM_INFO, modifier, 0, 5, &data)
+        request(
+            &SmpRoute::Lid(Lid(1)),
+            Method::SET,
+            AttrId::SM_INFO,
+            modifier,
+            MKey::NONE,
+            5,
+            &data,
+        )
     }
 
     fn event(state: SmState, request: &Mad) -> Option<RoleEvent> {
@@ -236,7 +263,7 @@ mod tests {
     fn a_directed_route_get_is_answered_with_the_key() {
         let route = DirectedRoute::new(&[PortNum(1)]).expect("one hop");
         let route = SmpRoute::Directed(route);
-        let get = request(&route, Method::GET, AttrId::SM_INFO, 0, 0, 5, &[0; 64]);
+        let get = request(&route, Method::GET, AttrId::SM_INFO, 0, MKey::NONE, 5, &[0; 64]);
         let answer = answer(&status(SmState::Master), &get).expect("an answer");
         let Answer::Get(mad) = answer else { panic!("{answer:?}") };
         assert_eq!(mad.method(), Method::GET_RESP);
@@ -247,12 +274,15 @@ mod tests {
         assert_eq!((info.state(), info.act_count()), (SmState::Master, 9));
     }
 
+    fn protected(m_key: MKey, configured_m_key: MKey) -> SmStatus {
+        SmStatus { m_key, configured_m_key, ..status(SmState::Standby) }
+    }
+
     #[test]
     fn the_m_key_protects_the_sm_key_and_requests() {
         let shown = |level, m_key| {
-            let status =
-                SmStatus { m_key: 4, m_key_protection_level: level, ..status(SmState::Standby) };
-            match answer(&status, &get(m_key)).expect("an answer") {
+            let status = SmStatus { m_key_protection_level: level, ..protected(MKey(4), MKey(6)) };
+            match answer(&status, &get(MKey(m_key))).expect("an answer") {
                 Answer::Get(mad) => Some(SmInfo::read(mad.smp_data()).sm_key()),
                 _ => None,
             }
@@ -261,8 +291,10 @@ mod tests {
         for (level, expected) in (0..).zip(by_stranger) {
             assert_eq!(shown(level, 4), Some(11), "level {level}");
             assert_eq!(shown(level, 5), expected, "level {level}");
+            // The master may have set the configured key since the last sweep.
+            assert_eq!(shown(level, 6), Some(11), "level {level}");
         }
-        let status = SmStatus { m_key: 4, ..status(SmState::Standby) };
+        let status = protected(MKey(4), MKey::NONE);
         let handover = set(1, SmState::Master, 11);
         assert_eq!(answer(&status, &handover), Some(Answer::Dropped("wrong M_Key")));
     }

@@ -1,20 +1,21 @@
 //! Requests of subnet management and their results.
 
 use super::Agent;
-use crate::ids::Lid;
+use crate::ids::{Lid, MKey};
 use crate::wire::mad::{Mad, Method, Status};
 use crate::wire::smp::{self, DATA_SIZE, SmpRoute};
+use std::fmt;
 
-/// A subnet management request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A subnet management request. `Debug` omits the data, which may contain an M_Key.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SmpRequest {
     pub route: SmpRoute,
     /// SubnGet or SubnSet.
     pub method: Method,
     pub attr_id: u16,
     pub attr_mod: u32,
-    /// M_Key of the destination port; 0 for none.
-    pub m_key: u64,
+    /// M_Key of the destination port.
+    pub m_key: MKey,
     /// The attribute; 0 for SubnGet.
     pub data: [u8; DATA_SIZE],
 }
@@ -22,17 +23,24 @@ pub struct SmpRequest {
 impl SmpRequest {
     /// A SubnGet without M_Key.
     pub fn get(route: SmpRoute, attr_id: u16, attr_mod: u32) -> Self {
-        Self { route, method: Method::GET, attr_id, attr_mod, m_key: 0, data: [0; DATA_SIZE] }
+        Self {
+            route,
+            method: Method::GET,
+            attr_id,
+            attr_mod,
+            m_key: MKey::NONE,
+            data: [0; DATA_SIZE],
+        }
     }
 
     /// A SubnSet without M_Key.
     pub fn set(route: SmpRoute, attr_id: u16, attr_mod: u32, data: [u8; DATA_SIZE]) -> Self {
-        Self { route, method: Method::SET, attr_id, attr_mod, m_key: 0, data }
+        Self { route, method: Method::SET, attr_id, attr_mod, m_key: MKey::NONE, data }
     }
 
     /// Sets the M_Key.
     #[must_use]
-    pub fn with_m_key(mut self, m_key: u64) -> Self {
+    pub fn with_m_key(mut self, m_key: MKey) -> Self {
         self.m_key = m_key;
         self
     }
@@ -59,12 +67,25 @@ impl SmpRequest {
     }
 }
 
-/// The response to an [`SmpRequest`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+impl fmt::Debug for SmpRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { route, method, attr_id, attr_mod, .. } = self;
+        write!(f, "{method}(0x{attr_id:04x}, 0x{attr_mod:x}) to {route}")
+    }
+}
+
+/// The response to an [`SmpRequest`]. `Debug` omits the data, which may contain an M_Key.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SmpReply {
     pub data: [u8; DATA_SIZE],
     /// Status without the direction bit: always 0, as others are [`SmpError::Status`].
     pub status: u16,
+}
+
+impl fmt::Debug for SmpReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SmpReply(status 0x{:04x})", self.status)
+    }
 }
 
 /// Failure of an [`SmpRequest`].

@@ -3,7 +3,7 @@
 
 use super::bits::record;
 use super::mad::{Class, Mad, Method};
-use crate::ids::{Lid, PortNum};
+use crate::ids::{Lid, MKey, PortNum};
 use std::fmt;
 
 /// Length of the attribute of an SMP in bytes.
@@ -25,7 +25,7 @@ record! {
         hop_pointer, set_hop_pointer: u8 = 48, 8;
         /// Number of valid entries of the path.
         hop_count, set_hop_count: u8 = 56, 8;
-        m_key, set_m_key: u64 = 192, 64;
+        m_key, set_m_key: MKey = 192, 64;
         /// Source LID of the LID-routed first part, or permissive.
         dr_slid, set_dr_slid: Lid = 256, 16;
         /// Destination LID of the LID-routed last part, or permissive.
@@ -122,7 +122,7 @@ pub fn request(
     method: Method,
     attr_id: u16,
     attr_mod: u32,
-    m_key: u64,
+    m_key: MKey,
     tid: u64,
     data: &[u8; DATA_SIZE],
 ) -> Mad {
@@ -174,8 +174,8 @@ impl Mad {
     }
 
     /// Sets the M_Key of an SMP.
-    pub fn set_m_key(&mut self, m_key: u64) {
-        self.0[24..32].copy_from_slice(&m_key.to_be_bytes());
+    pub fn set_m_key(&mut self, m_key: MKey) {
+        self.0[24..32].copy_from_slice(&m_key.0.to_be_bytes());
     }
 
     /// The attribute of an SMP.
@@ -201,7 +201,7 @@ mod tests {
             Method::GET,
             0x0011,
             0,
-            0xAABB,
+            MKey(0xAABB),
             0x1234,
             &[0x5A; 64],
         );
@@ -217,7 +217,7 @@ mod tests {
     fn the_route_back_is_the_return_path_in_reverse() {
         let route = DirectedRoute::new(&[PortNum(1), PortNum(7)]).expect("two hops fit");
         let route = SmpRoute::Directed(route);
-        let mut mad = request(&route, Method::SET, 0x0020, 1, 0, 1, &[0; 64]);
+        let mut mad = request(&route, Method::SET, 0x0020, 1, MKey::NONE, 1, &[0; 64]);
         mad.0[RETURN_PATH..RETURN_PATH + 3].copy_from_slice(&[0, 4, 5]);
         let back = mad.smp().return_route().map(|route| route.to_string());
         assert_eq!(back.as_deref(), Some("0,5,4"));

@@ -1,7 +1,7 @@
 //! The whole daemon on a simulated fabric, on tokio's paused clock. With TORUS_SM_LOG set, the
 //! daemons log to standard error.
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -97,6 +97,12 @@ impl SimCluster {
         self.dir.path()
     }
 
+    /// OSM_CACHE_DIR of the daemons at the host of the switch at `at`. They store nothing unless the
+    /// folder exists when they start.
+    pub fn cache_dir(&self, at: [u16; 3]) -> PathBuf {
+        self.dir.path().join(format!("cache-{}-{}-{}", at[0], at[1], at[2]))
+    }
+
     /// Starts a daemon at the host of the switch at `at`.
     pub fn start(&self, at: [u16; 3], options: Options) -> Sm {
         let same = options.clone();
@@ -144,7 +150,9 @@ impl SimCluster {
         let place = self.shape.host_guid(at, 0);
         let port = self.fabric.attach(place, PortNum(1), demux.clone(), true);
         let port = wrap(Arc::new(port.expect("the host exists")));
-        let files = StateFiles { cache_dir: None, dump_dir: self.dir.path().into() };
+        let cache_dir = self.cache_dir(at);
+        let cache_dir = Some(cache_dir).filter(|dir| dir.is_dir());
+        let files = StateFiles { cache_dir, dump_dir: self.dir.path().into() };
         let partitions = Arc::default();
         let setup = Setup { options, partitions, once: false, files, reload, servers };
         let daemon = Daemon::new(port, &demux, unsolicited, setup);

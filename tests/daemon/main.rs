@@ -3,6 +3,7 @@
 mod disasters;
 mod fault_injection;
 mod joins;
+mod m_keys;
 mod process;
 mod recovery;
 mod roles;

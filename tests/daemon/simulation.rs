@@ -18,7 +18,7 @@ use torus_sm::daemon::messages::SmEvent;
 use torus_sm::daemon::sm_loop::context::Configuration;
 use torus_sm::daemon::sm_loop::manager::Exit;
 use torus_sm::fabric::synthetic::Hardware;
-use torus_sm::ids::{Guid, Lid, Pkey, PortNum};
+use torus_sm::ids::{Guid, Lid, MKey, Pkey, PortNum};
 use torus_sm::sim::SetFault;
 use torus_sm::sim::generate::Shape;
 use torus_sm::transport::{Address, Agent, Delivery, MadPort, MadSink, Outgoing};
@@ -334,7 +334,7 @@ async fn a_storm_of_traps_leads_to_few_queries() {
         let mut data = [0; 64];
         data.copy_from_slice(&notice.0[..64]);
         let none = SmpRoute::Lid(Lid(0));
-        let mad = request(&none, Method::TRAP, AttrId::NOTICE, 0, 0, tid, &data);
+        let mad = request(&none, Method::TRAP, AttrId::NOTICE, 0, MKey::NONE, tid, &data);
         let to = Address::smi(to);
         port.post(&Outgoing { agent: Agent::SmiLid, to, timeout: None, retries: 0, mad: &mad.0 })
             .expect("the port accepts the MAD");

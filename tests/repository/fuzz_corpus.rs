@@ -109,6 +109,8 @@ replays! {
     opensm_conf: MUTATIONS;
     torus_conf: MUTATIONS * 5;
     guid2lid: MUTATIONS * 5;
+    guid2mkey: MUTATIONS * 5;
+    neighbors: MUTATIONS * 5;
     guid_lists: MUTATIONS * 5;
     prefix_routes: MUTATIONS * 5;
     partitions: MUTATIONS * 5;

@@ -1,6 +1,6 @@
 //! Types of values in opensm.conf, with their parsing and formatting.
 
-use crate::ids::Guid;
+use crate::ids::{Guid, MKey};
 use std::fmt::Write as _;
 
 /// Format and range of a number.
@@ -129,6 +129,21 @@ impl Value for Guid {
 
     fn expects(_: Format) -> String {
         "a GUID, such as 0x0002c90300001234".into()
+    }
+}
+
+impl Value for MKey {
+    fn assign(&mut self, text: &str, format: Format) -> Result<(), String> {
+        // The log must not show a key with a slip.
+        self.0.assign(text, format).map_err(|_| "the value is no key".to_owned())
+    }
+
+    fn lines(&self, format: Format) -> Vec<String> {
+        self.0.lines(format)
+    }
+
+    fn expects(format: Format) -> String {
+        u64::expects(format)
     }
 }
 

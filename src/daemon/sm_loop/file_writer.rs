@@ -5,6 +5,7 @@
 use crate::config::options::Options;
 use crate::daemon::process::priority::spawn_low_priority;
 use crate::daemon::sm_loop::files::StateFiles;
+use crate::observe::m_keys::MKeys;
 use crate::plan::lids::Memory;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
@@ -18,6 +19,8 @@ use tracing::error;
 pub struct WriteJob {
     /// Contents of guid2lid.
     pub memory: Memory,
+    /// Contents of guid2mkey and neighbors.
+    pub m_keys: MKeys,
     pub options: Arc<Options>,
     /// Contents of the dump files; `None` writes none.
     pub subnet: Option<Arc<Subnet>>,
@@ -28,6 +31,8 @@ pub struct WriteJob {
 impl WriteJob {
     fn write(&self, files: &StateFiles) {
         files.write_memory(&self.memory, &self.options);
+        let fabric = self.subnet.as_ref().map(|subnet| &*subnet.fabric);
+        files.write_m_keys(&self.m_keys, fabric, &self.options);
         if let Some(subnet) = &self.subnet {
             files.write_dumps(subnet);
         }
@@ -63,7 +68,7 @@ impl FileWriter {
         let Some((jobs, task)) = self.running.take() else { return };
         drop(jobs);
         if let Err(problem) = task.await {
-            error!("writing guid2lid and dump files failed: {problem}");
+            error!("writing cache and dump files failed: {problem}");
         }
     }
 }
@@ -75,7 +80,7 @@ async fn serve(files: StateFiles, mut jobs: watch::Receiver<Option<WriteJob>>) {
         let Some(job) = jobs.borrow_and_update().clone() else { continue };
         let files = files.clone();
         if let Err(problem) = spawn_low_priority(move || job.write(&files)).await {
-            error!("writing guid2lid and dump files failed: {problem}");
+            error!("writing cache and dump files failed: {problem}");
         }
     }
 }
@@ -88,7 +93,8 @@ mod tests {
     fn job(lid: u16) -> WriteJob {
         let mut memory = Memory::default();
         Arc::make_mut(&mut memory.guid2lid).insert(Guid(7), (Lid(lid), Lid(lid)));
-        WriteJob { memory, options: Arc::default(), subnet: None, rejected: None }
+        let (m_keys, options) = Default::default();
+        WriteJob { memory, m_keys, options, subnet: None, rejected: None }
     }
 
     #[tokio::test]

@@ -1,12 +1,16 @@
-//! Files that a reconfiguration reads and writes: torus-2QoS.conf, guid2lid, dumps.
+//! Files that a reconfiguration reads and writes: torus-2QoS.conf, guid2lid, guid2mkey, neighbors, dumps.
 
 use crate::cli::configuration;
+use crate::config::Diagnostic;
 use crate::config::files;
 use crate::config::guid2lid;
+use crate::config::guid2mkey::{self, Guid2MKey};
+use crate::config::neighbors::{self, Neighbors};
 use crate::config::options::Options;
 use crate::config::torus::TorusConfig;
 use crate::fabric::Fabric;
 use crate::notes::{Note, counted};
+use crate::observe::m_keys::MKeys;
 use crate::plan::Plan;
 use crate::plan::lids::Memory;
 use crate::plan::routing::Dump;
@@ -17,16 +21,22 @@ use crate::publish::{
     dumps,
 };
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tracing::{debug, info, warn};
 
 /// The log flag that enables dumps of routes (`-D 0x40`).
 pub const LOG_ROUTING: u8 = 0x40;
 
+const GUID2MKEY: &str = "guid2mkey";
+const NEIGHBORS: &str = "neighbors";
+
+/// A function of [`atomic_file`].
+type Replace = fn(&Path, &str, bool) -> Result<(), FileWriteError>;
+
 /// The directories of these files.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateFiles {
-    /// OSM_CACHE_DIR, for guid2lid; `None` does not store LIDs.
+    /// OSM_CACHE_DIR, for guid2lid, guid2mkey and neighbors; `None` does not store them.
     pub cache_dir: Option<PathBuf>,
     /// OSM_TMP_DIR or `dump_files_dir`, for dumps.
     pub dump_dir: PathBuf,
@@ -48,28 +58,15 @@ impl StateFiles {
         configuration::chain(options, lists)
     }
 
-    fn guid2lid(&self) -> Option<PathBuf> {
-        self.cache_dir.as_ref().map(|dir| dir.join("guid2lid"))
-    }
-
     /// The LIDs of an earlier run, from guid2lid. Invalid lines are logged and ignored.
     pub fn read_memory(&self, options: &Options) -> Memory {
-        let Some(path) = self.guid2lid() else { return Memory::default() };
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Memory::default(),
-            Err(error) => {
-                warn!(
-                    "cannot read {}: {error}; hosts and switches may get other LIDs than before",
-                    path.display()
-                );
-                return Memory::default();
-            }
+        let Some((path, text)) =
+            self.read("guid2lid", "hosts and switches may get other LIDs than before")
+        else {
+            return Memory::default();
         };
         let (guid2lid, diagnostics) = guid2lid::parse(&path, &text, options.lmc);
-        for diagnostic in diagnostics {
-            warn!("{diagnostic}");
-        }
+        warn_about(&diagnostics);
         let ports = counted(guid2lid.len(), "port has", "ports have");
         info!("{}: {ports} a stored LID", path.display());
         Memory::new(guid2lid)
@@ -77,12 +74,64 @@ impl StateFiles {
 
     /// Writes guid2lid if its contents changed.
     pub fn write_memory(&self, memory: &Memory, options: &Options) {
-        let Some(path) = self.guid2lid() else { return };
-        let text = guid2lid::emit(&memory.guid2lid);
+        self.write("guid2lid", &guid2lid::emit(&memory.guid2lid), options, atomic_file::replace);
+    }
+
+    /// The M_Keys and cables of an earlier run, from guid2mkey and neighbors. Invalid lines are logged
+    /// and ignored.
+    pub fn read_m_keys(&self, options: &Options) -> MKeys {
+        let consequence = "ports that are protected by an unknown M_Key cannot be configured";
+        let (mut held, mut cables) = (Guid2MKey::new(), Neighbors::new());
+        if let Some((path, text)) = self.read(GUID2MKEY, consequence) {
+            let (keys, diagnostics) = guid2mkey::parse(&path, &text);
+            warn_about(&diagnostics);
+            let count = keys.values().filter(|key| key.is_set()).count();
+            let ports = counted(count, "port has", "ports have");
+            info!("{}: {ports} a stored M_Key", path.display());
+            held = keys;
+        }
+        if let Some((path, text)) = self.read(NEIGHBORS, consequence) {
+            let (neighbors, diagnostics) = neighbors::parse(&path, &text);
+            warn_about(&diagnostics);
+            info!("{}: {}", path.display(), counted(neighbors.len() / 2, "cable", "cables"));
+            cables = neighbors;
+        }
+        MKeys::new(options, held, cables)
+    }
+
+    /// Writes guid2mkey and neighbors if their contents changed. With the keys go ports of `fabric` that
+    /// have none.
+    pub fn write_m_keys(&self, keys: &MKeys, fabric: Option<&Fabric>, options: &Options) {
+        if self.cache_dir.is_none() {
+            return;
+        }
+        let held = guid2mkey::emit(&keys.stored_keys(fabric));
+        self.write(GUID2MKEY, &held, options, atomic_file::replace_private);
+        let cables = neighbors::emit(keys.stored_neighbors());
+        self.write(NEIGHBORS, &cables, options, atomic_file::replace);
+    }
+
+    /// The path and text of a file in OSM_CACHE_DIR; `None` if it cannot be read. `consequence`
+    /// completes the warning.
+    fn read(&self, name: &str, consequence: &str) -> Option<(PathBuf, String)> {
+        let path = self.cache_dir.as_ref()?.join(name);
+        match fs::read_to_string(&path) {
+            Ok(text) => Some((path, text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => {
+                warn!("cannot read {}: {error}; {consequence}", path.display());
+                None
+            }
+        }
+    }
+
+    /// Replaces a file in OSM_CACHE_DIR if its contents changed.
+    fn write(&self, name: &str, text: &str, options: &Options, replace: Replace) {
+        let Some(path) = self.cache_dir.as_ref().map(|dir| dir.join(name)) else { return };
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             return;
         }
-        if let Err(error) = atomic_file::replace(&path, &text, options.fsync_high_avail_files) {
+        if let Err(error) = replace(&path, text, options.fsync_high_avail_files) {
             warn!("{error}");
         }
     }
@@ -128,4 +177,8 @@ impl StateFiles {
             written.and(atomic_file::replace(&self.dump_dir.join(file), &text, false))
         })
     }
+}
+
+fn warn_about(diagnostics: &[Diagnostic]) {
+    diagnostics.iter().for_each(|diagnostic| warn!("{diagnostic}"));
 }

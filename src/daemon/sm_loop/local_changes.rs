@@ -17,7 +17,7 @@ impl Manager {
         changed: &BTreeMap<Lid, ChangedAttributes>,
         pending: &mut PendingWork,
     ) {
-        let (client, m_key) = (self.context.client.clone(), self.options.m_key);
+        let (client, keys) = (self.context.client.clone(), self.reconfigurer.m_keys());
         let Some(observation) = self.observation.as_mut() else {
             pending.heavy = true;
             return;
@@ -25,7 +25,7 @@ impl Manager {
         let ports = local_changes::ports_by_lid(&observation.fabric, changed);
         // A port that the snapshot does not have under its LID.
         pending.heavy |= ports.len() < changed.len();
-        let changes = local_changes::read(&client, m_key, observation, &ports).await;
+        let changes = local_changes::read(&client, keys, observation, &ports).await;
         let LocalChanges { is_changed, managers_changed, needs_plan, needs_sweep } = changes;
         info!("{} read again", counted(ports.len(), "changed port", "changed ports"));
         pending.heavy |= needs_sweep;

@@ -234,8 +234,9 @@ impl Manager {
             Ok(Configuration { options, partitions }) => {
                 self.context.client.set_limits(limits(&options));
                 self.context.sm_status.send_modify(|sm_status| sm_status.reload(&options));
+                self.reconfigurer.reload(&options, partitions);
+                self.mastership.use_keys(self.reconfigurer.m_keys());
                 self.options = Arc::new(options);
-                self.reconfigurer.reload(partitions);
                 info!("configuration read again");
             }
             Err(problem) => error!("the configuration stays as it was: {problem}"),
@@ -253,6 +254,15 @@ impl Manager {
         let _ = self.context.sa_server.send(command).await;
     }
 
+    /// Other SMs must know the M_Key that the local port holds.
+    fn show_protection(&self, observation: &Observation) {
+        let fabric = &observation.fabric;
+        let owner = fabric.owner(fabric.local());
+        if let Some(info) = fabric.port(owner).info {
+            self.context.sm_status.send_modify(|sm_status| sm_status.set_protection(&info));
+        }
+    }
+
     /// Handles the result of a sweep: elects the master, and configures the subnet as master.
     pub(super) async fn observed(
         &mut self,
@@ -263,6 +273,7 @@ impl Manager {
             return Some(exit);
         }
         self.observation = Some(observation.clone());
+        self.show_protection(&observation);
         if let Err(exit) = self.elect(&observation, pending).await {
             return exit;
         }
@@ -295,6 +306,9 @@ impl Manager {
         };
         let run = self.reconfigurer.run(&self.context, &self.options, observation, control);
         let outcome = run.await;
+        if let Some(observation) = &self.observation {
+            self.show_protection(observation);
+        }
         self.was_silent = false;
         if !matches!(outcome, ReconfigureOutcome::EndedEarly(_)) {
             self.unfinished = 0;

@@ -11,8 +11,10 @@
 //! * [`partitions`], [`qos_policy`]: state resolved from configuration files;
 //! * [`transitions`]: checks for deadlocks while old and new routes coexist;
 //! * [`files`]: files that are read and written; [`file_writer`]: writes them on another thread;
-//! * [`smp_server`]: answers SMInfo and receives traps; `sender_limits`: limits the traps of each port.
+//! * [`smp_server`]: answers SMInfo and receives traps; `sender_limits`: limits the traps of each port;
+//!   `bad_m_key`: logs refused requests of others; `own_port`: whether this SM knows the M_Key of its port.
 
+mod bad_m_key;
 pub mod baseline_cache;
 pub mod context;
 pub mod event_queue;
@@ -22,6 +24,7 @@ mod link_quarantine;
 mod local_changes;
 pub mod manager;
 pub mod mastership;
+mod own_port;
 pub mod partitions;
 pub mod pending;
 pub mod planning;

@@ -66,8 +66,8 @@ impl Manager {
         if !quarantine::without_links(observation.clone(), &[link]).1.is_empty() {
             return false;
         }
-        let (client, m_key) = (&self.context.client, self.options.m_key);
-        match link_down::disable(client, fabric, near, m_key).await {
+        let (client, keys) = (&self.context.client, self.reconfigurer.m_keys());
+        match link_down::disable(client, fabric, near, keys).await {
             Ok(()) => {
                 warn!(
                     "{babbling} sent {count} traps: {disabled} is disabled (babbling_port_policy) \

@@ -1,10 +1,11 @@
 //! The server for unsolicited SMPs: answers SMInfo from the present SM status, represses traps, and
 //! forwards new traps and role requests to the manager. It never waits for a sweep.
 
+use super::bad_m_key::BadMKeyLog;
 use super::sender_limits::{self, SenderLimits};
 use crate::daemon::messages::DeviceNotice;
 use crate::daemon::messages::SmEvent;
-use crate::ids::Lid;
+use crate::ids::{Lid, MKey};
 use crate::observe::traps::{TrapEvent, TrapFilter, TrapVerdict};
 use crate::publish::Subnet;
 use crate::sm::peer::Peer;
@@ -27,6 +28,7 @@ pub struct SmpServer {
     events: mpsc::UnboundedSender<SmEvent>,
     traps: TrapFilter,
     to_report: mpsc::Sender<DeviceNotice>,
+    bad_m_keys: BadMKeyLog,
     /// Limits of the senders of traps.
     senders: SenderLimits,
     /// The time at which `traps` has a trap to deliver.
@@ -46,7 +48,7 @@ impl SmpServer {
         to_report: mpsc::Sender<DeviceNotice>,
         published: watch::Receiver<Option<Arc<Subnet>>>,
     ) -> Self {
-        let (traps, senders, next_due) = Default::default();
+        let (traps, bad_m_keys, senders, next_due) = Default::default();
         let last_refusal = None;
         Self {
             client,
@@ -54,6 +56,7 @@ impl SmpServer {
             events,
             traps,
             to_report,
+            bad_m_keys,
             senders,
             next_due,
             published,
@@ -100,6 +103,19 @@ impl SmpServer {
         }
     }
 
+    /// The M_Key of the port at `lid`: none of an unknown port; `None` if the port hides it.
+    fn m_key_at(&self, lid: Lid) -> Option<MKey> {
+        let published = self.published.borrow();
+        let port = published.as_ref().and_then(|subnet| {
+            let port = subnet.fabric.port(subnet.plan.lids.port(lid)?);
+            port.info.filter(|info| info.lid().0 >> info.lmc() == lid.0 >> info.lmc())
+        });
+        let Some(info) = port else { return Some(MKey::NONE) };
+        let is_in_use = self.sm_status.borrow().configured_m_key.is_set();
+        let is_hidden = is_in_use && !info.m_key().is_set() && info.m_key_protect_bits() > 0;
+        (!is_hidden).then(|| info.m_key())
+    }
+
     /// Node GUID and description of the port at `lid`.
     fn name_of(&self, lid: Lid) -> String {
         let published = self.published.borrow();
@@ -135,7 +151,11 @@ impl SmpServer {
         }
         let verdict = self.traps.receive(Instant::now(), mad.header().tid(), &notice);
         self.next_due = self.traps.next_due();
-        if let TrapVerdict::New(news) = verdict {
+        if let TrapVerdict::New(mut news) = verdict {
+            if news.number == TrapNumber::BAD_M_KEY {
+                let published = self.published.borrow();
+                news.changed.port_info = self.bad_m_keys.received(&notice, published.as_deref());
+            }
             self.forward(news);
             let notice = DeviceNotice { from: inbound.from.lid, notice };
             if self.to_report.try_send(notice).is_err() {
@@ -144,8 +164,10 @@ impl SmpServer {
         }
     }
 
-    /// Sends TrapRepress with the trap's transaction ID and notice (IBA vol. 1, 13.4.9). Its M_Key is
-    /// 0, as in OpenSM's, because any host can send a trap to learn the M_Key.
+    /// Sends TrapRepress with the trap's transaction ID and notice (IBA vol. 1, 13.4.9), and the M_Key
+    /// that the port at the trap's source LID holds: without it, the port would not accept the
+    /// TrapRepress (14.2.4.1). The key goes to that port only. A LID that the snapshot does not have
+    /// gets none. A port whose key is unknown is not answered, since it would refuse that, too.
     fn repress(&self, inbound: &Inbound, trap: &Mad) {
         let mut answer = *trap;
         let mut header = answer.header();
@@ -153,8 +175,9 @@ impl SmpServer {
         header.set_method(Method::TRAP_REPRESS.0);
         header.set_status(0);
         answer.set_header(&header);
-        answer.set_m_key(0);
         let Some(lid) = repress_lid(inbound.from.lid, || self.own_lid()) else { return };
+        let Some(m_key) = self.m_key_at(lid) else { return };
+        answer.set_m_key(m_key);
         let to = Address::smi(lid);
         if let Err(error) = self.client.post_only(Agent::SmiLid, to, &answer.0) {
             warn!("cannot send TrapRepress to LID {}: {error}", inbound.from.lid);

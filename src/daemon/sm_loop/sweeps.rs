@@ -1,8 +1,8 @@
 //! The sweeps of the manager: heavy, focused and light, and which of them changed links interrupt.
 
 use crate::daemon::sm_loop::manager::{Exit, MAX_UNFINISHED, Manager};
-use crate::daemon::sm_loop::mastership;
 use crate::daemon::sm_loop::pending::PendingWork;
+use crate::daemon::sm_loop::{mastership, own_port};
 use crate::ids::Guid;
 use crate::notes::counted;
 use crate::observe::{Observation, SweepError, focused, heavy, light};
@@ -56,10 +56,16 @@ impl Manager {
             pending.heavy = true;
             return None;
         };
+        let result = match result {
+            Ok(observation) if self.is_locked_out(&observation).await => {
+                Err(SweepError::LocalProtected)
+            }
+            result => result,
+        };
         match result {
             Ok(observation) => {
                 self.port_up();
-                self.reconfigurer.log_faults(&observation, start.elapsed());
+                self.reconfigurer.swept(&observation, start.elapsed());
                 let observation = self.quarantine(observation);
                 self.notify_sa_server(&observation, true).await;
                 self.observed(observation, pending).await
@@ -74,6 +80,12 @@ impl Manager {
         }
     }
 
+    /// True if the local port is protected by an unknown M_Key.
+    async fn is_locked_out(&self, observation: &Observation) -> bool {
+        let (client, keys) = (&self.context.client, self.reconfigurer.m_keys());
+        own_port::is_locked(client, keys, &observation.fabric).await
+    }
+
     /// Sweeps the whole fabric. `None` if links change meanwhile, or, while this SM is DISCOVERING, if
     /// another SM requests a change of role: what the sweep found does not matter then.
     async fn interruptible_heavy_sweep(
@@ -81,7 +93,8 @@ impl Manager {
         pending: &mut PendingWork,
     ) -> Option<Result<Observation, SweepError>> {
         let client = self.context.client.clone();
-        let sweep = heavy::sweep(&client, self.options.m_key);
+        let keys = self.reconfigurer.m_keys().clone();
+        let sweep = heavy::sweep(&client, &keys);
         if self.state() == SmState::Discovering {
             return tokio::select! {
                 biased;
@@ -130,14 +143,14 @@ impl Manager {
         last: &Observation,
         suspects: &[Guid],
     ) -> Result<Observation, SweepError> {
-        let (client, key) = (&self.context.client, self.options.m_key);
+        let (client, keys) = (&self.context.client, self.reconfigurer.m_keys());
         let avoided = self.links.health.avoidable(Instant::now(), &last.fabric);
-        let observation = focused::sweep(client, key, last, suspects, &avoided).await?;
+        let observation = focused::sweep(client, keys, last, suspects, &avoided).await?;
         let is_lost = |guid| observation.fabric.node_by_guid(guid).is_none();
         if avoided.is_empty() || !last.fabric.nodes().iter().any(|node| is_lost(node.guid())) {
             return Ok(observation);
         }
-        focused::sweep(client, key, last, suspects, &[]).await
+        focused::sweep(client, keys, last, suspects, &[]).await
     }
 
     /// Confirms a focused sweep by a light one.
@@ -173,11 +186,11 @@ impl Manager {
         // Sets that devices refused are sent again after a delay.
         pending.plan |= self.reconfigurer.is_retry_due();
         let (client, fabric) = (self.context.client.clone(), observation.fabric.clone());
-        let key = self.options.m_key;
+        let keys = self.reconfigurer.m_keys().clone();
         let queries = async {
             tokio::join!(
-                light::sweep(&client, key, &fabric),
-                mastership::query(&client, key, &fabric)
+                light::sweep(&client, &keys, &fabric),
+                mastership::query(&client, &keys, &fabric)
             )
         };
         let answers = self.unless_links_change(pending, queries).await;

@@ -7,7 +7,7 @@ use crate::config::partitions::PartitionsConfig;
 use crate::config::qos_policy::QosPolicy;
 use crate::config::text_file::read_text;
 use crate::config::torus::TorusConfig;
-use crate::config::{Diagnostic, excerpt, guid2lid, prefix_routes};
+use crate::config::{Diagnostic, excerpt, guid2lid, guid2mkey, neighbors, prefix_routes};
 use crate::notes::{Note, Severity};
 use std::path::{Path, PathBuf};
 
@@ -80,7 +80,7 @@ impl ConfigFiles {
         files.partitions();
         files.qos_policy();
         files.prefix_routes();
-        files.guid2lid();
+        files.cache();
         files
     }
 
@@ -216,16 +216,32 @@ impl ConfigFiles {
         self.all.push(file);
     }
 
-    fn guid2lid(&mut self) {
+    /// The files in OSM_CACHE_DIR. Errors in them only cost the ports concerned their LIDs and M_Keys.
+    fn cache(&mut self) {
+        let lmc = self.options.lmc;
+        self.cached("guid2lid", |path, text| guid2lid::parse(path, text, lmc).1);
+        self.cached("guid2mkey", |path, text| guid2mkey::parse(path, text).1);
+        self.cached("neighbors", |path, text| neighbors::parse(path, text).1);
+    }
+
+    fn cached(&mut self, name: &str, parse: impl Fn(&Path, &str) -> Vec<Diagnostic>) {
         let folder = std::env::var_os("OSM_CACHE_DIR").map(PathBuf::from);
-        let path = folder.unwrap_or("/var/cache/opensm".into()).join("guid2lid");
+        let path = folder.unwrap_or("/var/cache/opensm".into()).join(name);
         let Some((mut file, text)) = self.open(&path, Presence::Optional) else { return };
-        let (_, findings) = guid2lid::parse(&path, &text, self.options.lmc);
-        // Errors in this file only cause new LIDs for the ports concerned.
         let lighter = |found| Diagnostic { severity: Severity::Warning, ..found };
-        file.findings = findings.into_iter().map(lighter).collect();
+        file.findings = parse(&path, &text).into_iter().map(lighter).collect();
+        if name == "guid2mkey" {
+            // Findings show the line, which contains a key after the GUID.
+            file.content = file.content.as_deref().map(first_words);
+        }
         self.all.push(file);
     }
+}
+
+/// The first word of each line.
+fn first_words(text: &str) -> String {
+    let first = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
+    text.lines().map(first).collect::<Vec<String>>().join("\n")
 }
 
 /// The option that a message about several options refers to: its first word.

@@ -12,7 +12,7 @@ use crate::sim::pma;
 use crate::sim::sma::AgentAction;
 use crate::sim::transit_faults::{Crossing, MadKind};
 use crate::transport::Address;
-use crate::wire::attr::{AttrId, TrapNumber};
+use crate::wire::attr::AttrId;
 use crate::wire::mad::{Class, Mad, Method};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -156,7 +156,12 @@ impl Net {
         let header = mad.header();
         let is_directed = header.class() == Class::SUBN_DIRECTED;
         if method == Method::TRAP_REPRESS {
-            return self.repress_trap(node, header.tid());
+            if self.devices.admits_m_key(slot, &mad) {
+                self.repress_trap(node, header.tid());
+            } else {
+                self.raise_bad_m_key(slot, from, &mad);
+            }
+            return;
         }
         if method == Method::TRAP || header.attr_id() == AttrId::SM_INFO {
             if is_directed {
@@ -183,7 +188,7 @@ impl Net {
         let node = self.devices.port(slot).node;
         match self.faults.nodes.process_smp(&mut self.devices, slot, &mut mad) {
             AgentAction::Drop => {}
-            AgentAction::BadMKey => self.raise_trap(slot, TrapNumber::BAD_M_KEY),
+            AgentAction::BadMKey => self.raise_bad_m_key(slot, from, &mad),
             AgentAction::Respond => {
                 self.falsify(node, &mut mad);
                 if is_directed {

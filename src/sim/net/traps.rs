@@ -8,7 +8,8 @@ use crate::sim::node_faults::Misbehaviour;
 use crate::sim::packet::Packet;
 use crate::sim::trap::{self, PendingTrap, TrapStorm};
 use crate::transport::Address;
-use crate::wire::attr::{NodeDescription, TrapNumber};
+use crate::wire::attr::{NodeDescription, Notice, TrapNumber};
+use crate::wire::mad::Mad;
 use std::time::Duration;
 
 impl Net {
@@ -30,19 +31,35 @@ impl Net {
     /// repeats it until it is repressed. Does nothing while such a trap is pending, or without an
     /// SM.
     pub(in crate::sim) fn raise_trap(&mut self, slot: u32, number: u16) {
+        self.raise_trap_with(slot, number, |_| {});
+    }
+
+    /// As [`Self::raise_trap`]; `complete` fills in the details of the notice.
+    fn raise_trap_with(&mut self, slot: u32, number: u16, complete: impl FnOnce(&mut Notice)) {
         let node = self.devices.port(slot).node;
         let pending = self.traps.entry(node).or_default();
         if pending.iter().any(|trap| trap.number == number) {
             return;
         }
-        let Some((tid, packet)) = self.trap_packet(slot, number) else { return };
+        let Some((tid, packet)) = self.trap_packet(slot, number, complete) else { return };
         self.traps.entry(node).or_default().push(PendingTrap { number, tid, packet });
         self.send_trap(node, tid);
     }
 
+    /// Sends trap 256 about `request`, which the port of `slot` received from `from`.
+    pub(super) fn raise_bad_m_key(&mut self, slot: u32, from: Address, request: &Mad) {
+        let complete = |notice: &mut Notice| trap::fill_bad_m_key(notice, from.lid, request);
+        self.raise_trap_with(slot, TrapNumber::BAD_M_KEY, complete);
+    }
+
     /// Trap `number` from the port (port 0 of a switch) of `slot` to its master SM, with its
     /// transaction ID; `None` without an SM.
-    fn trap_packet(&mut self, slot: u32, number: u16) -> Option<(u64, Packet)> {
+    fn trap_packet(
+        &mut self,
+        slot: u32,
+        number: u16,
+        complete: impl FnOnce(&mut Notice),
+    ) -> Option<(u64, Packet)> {
         let from = self.devices.end_port(slot);
         let (port, num) = (self.devices.port(from), self.devices.port(slot).num);
         let info = &port.info;
@@ -58,7 +75,8 @@ impl Net {
         if number == TrapNumber::LOCAL_CHANGES {
             notice.set_capability_mask(info.capability_mask());
         }
-        let mad = trap::mad(tid, info.m_key(), &notice);
+        complete(&mut notice);
+        let mad = trap::mad(tid, &notice);
         Some((tid, Packet { from, to, mad }))
     }
 
@@ -68,7 +86,7 @@ impl Net {
         let Some(left) = storm.left.checked_sub(1) else { return };
         let node = self.devices.port(storm.slot).node;
         if !self.faults.nodes.has(node, Misbehaviour::Silent)
-            && let Some((_, packet)) = self.trap_packet(storm.slot, storm.number)
+            && let Some((_, packet)) = self.trap_packet(storm.slot, storm.number, |_| {})
         {
             self.transmit(packet);
         }

@@ -186,7 +186,7 @@ async fn directed_routes_may_have_lid_routed_parts() {
     ] {
         sm.tid += 1;
         let get = (Method::GET, AttrId::NODE_INFO);
-        let mut mad = request(&route(exits), get.0, get.1, 0, 0, sm.tid, &[0; 64]);
+        let mut mad = request(&route(exits), get.0, get.1, 0, MKey::NONE, sm.tid, &[0; 64]);
         let mut smp = mad.smp();
         smp.set_dr_slid(if first == none { none } else { Lid(1) });
         smp.set_dr_dlid(last);
@@ -230,31 +230,103 @@ async fn a_link_change_trap_is_repeated_until_repressed() {
     assert_eq!(trap.method(), Method::TRAP);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_wrong_m_key_is_rejected() {
+/// An SM that has brought up SW0 with the key 0xABCD.
+async fn locked(level: u8, lease: u16) -> (SimFabric, Client) {
     let (fabric, mut sm) = sm();
     sm.bring_up().await;
-    for (level, reads, shown) in [(0, true, 0xABCD), (1, true, 0), (2, false, 0)] {
-        let lock = |info: &mut PortInfo| {
-            info.set_m_key(0xABCD);
-            info.set_m_key_protect_bits(level);
-        };
-        assert_eq!(sm.change(&[1], 0, lock).await, Status::OK);
-        sm.m_key = 0x1;
-        sm.send(route(&[1]), Method::GET, (AttrId::PORT_INFO, 0), &[]);
-        let mut answer = sm.next().await;
-        if answer.1.method() == Method::TRAP {
-            answer = sm.next().await;
+    let lock = |info: &mut PortInfo| {
+        info.set_m_key(MKey(0xABCD));
+        info.set_m_key_protect_bits(level);
+        info.set_m_key_lease_period(lease);
+    };
+    assert_eq!(sm.change(&[1], 0, lock).await, Status::OK);
+    (fabric, sm)
+}
+
+/// Sends a request with this key to SW0. Returns the response, if there is one, and the notice of
+/// the trap, if there is one.
+async fn ask(
+    sm: &mut Client,
+    m_key: u64,
+    (method, attr_id): (Method, u16),
+) -> (Option<Mad>, Option<Notice>) {
+    sm.m_key = MKey(m_key);
+    sm.send(route(&[1]), method, (attr_id, 0), &[]);
+    let (mut response, mut trap) = (None, None);
+    // Traps are repeated until the request is answered or given up.
+    while response.is_none() {
+        let (outcome, mad) = sm.next().await;
+        match mad.method() {
+            Method::TRAP => trap = Some(Notice::read(mad.smp_data())),
+            _ => response = Some((outcome, mad)),
         }
-        assert_eq!(answer.0 == Outcome::Arrived, reads, "level {level}");
-        if reads {
-            assert_eq!(PortInfo::read(answer.1.smp_data()).m_key(), shown, "level {level}");
-        }
-        sm.m_key = 0xABCD;
     }
-    assert_eq!(fabric.port_info(SW0, PortNum(0)).unwrap().m_key_violations(), 1);
-    sm.m_key = 0x2;
-    sm.send(route(&[1]), Method::SET, (AttrId::SWITCH_INFO, 0), &[]);
-    sm.next().await;
-    assert_eq!(fabric.port_info(SW0, PortNum(0)).unwrap().m_key_violations(), 2);
+    let response = response.filter(|(outcome, _)| *outcome == Outcome::Arrived);
+    sm.m_key = MKey(0xABCD);
+    (response.map(|(_, mad)| mad), trap)
+}
+
+#[tokio::test(start_paused = true)]
+async fn protection_levels_refuse_requests_without_the_m_key() {
+    let info = (Method::GET, AttrId::PORT_INFO);
+    let (get, set) = ((Method::GET, AttrId::SWITCH_INFO), (Method::SET, AttrId::SWITCH_INFO));
+    // Level, request, whether it is answered with a wrong key, and the key that it shows.
+    for (level, request, is_answered, shown) in [
+        (0, info, true, 0xABCD),
+        (0, get, true, 0),
+        (0, set, false, 0),
+        (1, info, true, 0),
+        (1, get, true, 0),
+        (1, set, false, 0),
+        (2, info, false, 0),
+        (2, get, false, 0),
+        (2, set, false, 0),
+        (3, info, false, 0),
+        (3, set, false, 0),
+    ] {
+        let case = format!("level {level}, {request:?}");
+        let (fabric, mut sm) = locked(level, 0).await;
+        let violations = || fabric.port_info(SW0, PortNum(0)).unwrap().m_key_violations();
+        let (response, trap) = ask(&mut sm, 0x1, request).await;
+        assert_eq!(response.is_some(), is_answered, "{case}");
+        assert_eq!(violations(), u16::from(!is_answered), "{case}");
+        if let Some(response) = response.filter(|_| request == info) {
+            assert_eq!(PortInfo::read(response.smp_data()).m_key(), MKey(shown), "{case}");
+        }
+        if let Some(trap) = trap {
+            assert_eq!(trap.trap_number(), TrapNumber::BAD_M_KEY, "{case}");
+            assert_eq!((Method(trap.method()), trap.attr_id()), request, "{case}");
+            assert_eq!((trap.m_key(), trap.return_path()), (MKey(0x1), &[7][..]), "{case}");
+        }
+        // The right key opens everything.
+        let (response, _) = ask(&mut sm, 0xABCD, info).await;
+        let response = response.expect("an answer");
+        assert_eq!(PortInfo::read(response.smp_data()).m_key(), MKey(0xABCD), "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_of_an_m_key_ends_unless_it_is_renewed() {
+    let set = (Method::SET, AttrId::SWITCH_INFO);
+    let get = (Method::GET, AttrId::PORT_INFO);
+    for (lease, renewed, is_over) in [(30, false, true), (30, true, false), (0, false, false)] {
+        let case = format!("lease {lease}, renewed: {renewed}");
+        let (_fabric, mut sm) = locked(2, lease).await;
+        let (response, _) = ask(&mut sm, 0x1, set).await;
+        assert!(response.is_none(), "{case}");
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        if renewed {
+            let (response, _) = ask(&mut sm, 0xABCD, get).await;
+            assert!(response.is_some(), "{case}");
+        }
+        while sm.inbox.try_recv().is_ok() {}
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        while sm.inbox.try_recv().is_ok() {}
+        let (response, _) = ask(&mut sm, 0x1, get).await;
+        let shown = response.map(|mad| PortInfo::read(mad.smp_data()));
+        let shown = shown.map(|info| (info.m_key(), info.m_key_protect_bits()));
+        assert_eq!(shown, is_over.then_some((MKey(0xABCD), 0)), "{case}");
+        let (response, _) = ask(&mut sm, 0x1, set).await;
+        assert!(response.is_none(), "{case}: Sets still need the key");
+    }
 }

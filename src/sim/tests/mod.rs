@@ -7,7 +7,7 @@ mod programs;
 use super::generate::Shape;
 use super::*;
 use crate::fabric::synthetic::Hardware;
-use crate::ids::{Guid, Lid, PortNum};
+use crate::ids::{Guid, Lid, MKey, PortNum};
 use crate::transport::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing};
 use crate::wire::attr::{AttrId, PhysState, PortInfo, PortState, SwitchInfo};
 use crate::wire::mad::{Mad, Method, Status};
@@ -38,7 +38,7 @@ pub(super) struct Client {
     pub(super) port: SimPort,
     pub(super) inbox: mpsc::UnboundedReceiver<(Agent, Address, Outcome, Vec<u8>)>,
     tid: u64,
-    m_key: u64,
+    m_key: MKey,
     retries: u32,
 }
 
@@ -46,7 +46,7 @@ impl Client {
     pub(super) fn at(fabric: &SimFabric, guid: Guid, is_sm: bool) -> Self {
         let (sender, inbox) = mpsc::unbounded_channel();
         let port = fabric.attach(guid, P1, Arc::new(Sink(sender)), is_sm).expect("an end port");
-        Self { port, inbox, tid: 0, m_key: 0, retries: 0 }
+        Self { port, inbox, tid: 0, m_key: MKey::NONE, retries: 0 }
     }
 
     fn send(&mut self, route: SmpRoute, method: Method, attr: (u16, u32), data: &[u8]) {

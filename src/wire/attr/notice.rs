@@ -1,6 +1,6 @@
 //! Notice, the data of a trap: IBA vol. 1, 13.4.8.2 and 14.2.5.1.
 
-use crate::ids::{Gid, Guid, Lid, PortNum};
+use crate::ids::{Gid, Guid, Lid, MKey, PortNum};
 use crate::wire::bits::record;
 
 record! {
@@ -22,7 +22,8 @@ record! {
         count, set_count: u16 = 65, 15;
         /// Trap 128: the LID of the switch whose link changed.
         link_state_lid, set_link_state_lid: Lid = 80, 16;
-        /// Traps 129..=131, 144, 145: the LID of the port or node concerned.
+        /// Traps 129..=131, 144, 145: the LID of the port or node concerned. Trap 256: the LID of the
+        /// requester.
         subject_lid, set_subject_lid: Lid = 96, 16;
         /// Traps 129..=131: the port concerned.
         port, set_port: PortNum = 112, 8;
@@ -34,6 +35,22 @@ record! {
         change_flags, set_change_flags: u16 = 160, 16;
         /// Trap 145: SystemImageGUID after the change.
         system_guid, set_system_guid: Guid = 128, 64;
+        /// Trap 256: DrSLID of the refused request.
+        dr_slid, set_dr_slid: Lid = 112, 16;
+        /// Trap 256: method of the refused request.
+        method, set_method: u8 = 128, 8;
+        /// Trap 256: attribute of the refused request.
+        attr_id, set_attr_id: u16 = 144, 16;
+        /// Trap 256: attribute modifier of the refused request.
+        attr_mod, set_attr_mod: u32 = 160, 32;
+        /// Trap 256: the wrong M_Key of the refused request.
+        m_key, set_m_key: MKey = 192, 64;
+        /// Trap 256: the request had a directed route.
+        is_directed, set_is_directed: bool = 264, 1;
+        /// Trap 256: the return path is longer than its field.
+        is_path_truncated, set_is_path_truncated: bool = 265, 1;
+        /// Trap 256: number of valid entries of [`Notice::return_path`].
+        hop_count, set_hop_count: u8 = 266, 6;
     }
 }
 
@@ -80,7 +97,28 @@ impl TrapNumber {
     pub const SWITCH_BAD_P_KEY: u16 = 259;
 }
 
+/// Byte offset of the return path of trap 256, and its maximum length.
+const RETURN_PATH: usize = 34;
+const MAX_RETURN_PATH: usize = 30;
+
 impl Notice {
+    /// Trap 256 about a request with a directed route: the ports by which the nodes on its way
+    /// received it, the first hop first. Empty if the path is truncated or invalid.
+    pub fn return_path(&self) -> &[u8] {
+        let hops = usize::from(self.hop_count());
+        let is_whole = self.is_directed() && !self.is_path_truncated() && hops <= MAX_RETURN_PATH;
+        &self.0[RETURN_PATH..RETURN_PATH + if is_whole { hops } else { 0 }]
+    }
+
+    /// Sets the fields of [`Self::return_path`].
+    pub fn set_return_path(&mut self, path: &[u8]) {
+        let hops = path.len().min(MAX_RETURN_PATH);
+        self.set_is_directed(true);
+        self.set_is_path_truncated(hops < path.len());
+        self.set_hop_count(hops as u8);
+        self.0[RETURN_PATH..RETURN_PATH + hops].copy_from_slice(&path[..hops]);
+    }
+
     /// IssuerGID, which the SA appends.
     pub fn issuer_gid(&self) -> Gid {
         Gid(self.0[64..].try_into().expect("16 of 80 bytes"))

@@ -1,13 +1,13 @@
 //! PortInfo: IBA vol. 1, 14.2.5.6.
 
-use crate::ids::{Lid, PortNum, Sl};
+use crate::ids::{Lid, MKey, PortNum, Sl};
 use crate::wire::bits::{Field, record};
 use std::fmt;
 
 record! {
     /// PortInfo, IBA vol. 1, 14.2.5.6. Coded fields are not decoded: an MTU of 4 means 2048 bytes.
     pub struct PortInfo[64] {
-        m_key, set_m_key: u64 = 0, 64;
+        m_key, set_m_key: MKey = 0, 64;
         gid_prefix, set_gid_prefix: u64 = 64, 64;
         lid, set_lid: Lid = 128, 16;
         /// LID of the master SM.

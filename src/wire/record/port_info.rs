@@ -91,12 +91,13 @@ impl PortInfoRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::MKey;
     use crate::wire::record::Record;
 
     #[test]
     fn layout() {
         let mut info = PortInfo::default();
-        info.set_m_key(0xAABB);
+        info.set_m_key(MKey(0xAABB));
         info.set_lid(Lid(9));
         info.set_lmc(2);
         info.set_mtu_cap(5);
@@ -117,7 +118,7 @@ mod tests {
     fn components_lie_on_their_fields() {
         type Setter = fn(&mut PortInfo);
         let fields: [(u64, Setter); 10] = [
-            (PortInfoRecord::M_KEY, |i| i.set_m_key(u64::MAX)),
+            (PortInfoRecord::M_KEY, |i| i.set_m_key(MKey(u64::MAX))),
             (PortInfoRecord::BASE_LID, |i| i.set_lid(Lid(0xFFFF))),
             (PortInfoRecord::LMC, |i| i.set_lmc(7)),
             (PortInfoRecord::HOQ_LIFE, |i| i.set_hoq_life(31)),

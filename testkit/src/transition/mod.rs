@@ -6,13 +6,14 @@ pub mod torus;
 
 use draw::Dice;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use torus_sm::apply::Acknowledged;
 use torus_sm::apply::delta::Delta;
 use torus_sm::apply::set_id::SetId;
 use torus_sm::apply::transition::{Step, Steps, order};
 use torus_sm::fabric::{Fabric, PortId, SwitchId};
 use torus_sm::ids::{Lid, Mlid, PortNum};
+use torus_sm::observe::m_keys::MKeys;
 use torus_sm::plan::Plan;
 use torus_sm::plan::routing::PortMask;
 use torus_sm::wire::attr::tables::{LFT_BLOCK, LFT_NO_PATH, MFT_BLOCK, MftBlock};
@@ -27,6 +28,9 @@ pub struct Scene {
     pub fabric: Fabric,
     pub new: Plan,
 }
+
+/// The M_Keys of a fabric without any.
+static NO_KEYS: LazyLock<MKeys> = LazyLock::new(MKeys::default);
 
 impl Scene {
     pub fn acknowledged(&self) -> Acknowledged {
@@ -46,7 +50,7 @@ impl Scene {
             pkeys: &[],
             plan: &self.new,
             acknowledged,
-            m_key: 0,
+            keys: &NO_KEYS,
             optimized_sl_to_vl: false,
         }
     }

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::fabric::synthetic::Hardware;
-use torus_sm::ids::{Guid, Lid, PortNum};
+use torus_sm::ids::{Guid, Lid, MKey, PortNum};
 use torus_sm::transport::{Address, Agent, MadPort, Outgoing};
 use torus_sm::wire::attr::{AttrId, Notice, PortInfo, PortState, TrapNumber};
 use torus_sm::wire::mad::{Mad, Method};
@@ -86,7 +86,7 @@ async fn a_port_that_names_another_manager_is_asked_to_register() {
     // As the manager of a merged subnet would do.
     let port = cluster.fabric.attach(host, PortNum(1), Arc::new(Deaf), false).expect("a host");
     let local = SmpRoute::Directed(DirectedRoute::LOCAL);
-    let mad = request(&local, Method::SET, AttrId::PORT_INFO, 1, 0, 7, &info.0);
+    let mad = request(&local, Method::SET, AttrId::PORT_INFO, 1, MKey::NONE, 7, &info.0);
     post(&port, Agent::SmiDirected, Lid::PERMISSIVE, &mad);
     settle().await;
     let named = || cluster.fabric.port_info(host, PortNum(1)).expect("a port").master_sm_lid();
@@ -262,7 +262,7 @@ fn send_trap(cluster: &SimCluster, port: &dyn MadPort, guid: Guid, tid: u64, mut
     let mut data = [0; 64];
     data.copy_from_slice(&notice.0[..64]);
     let none = SmpRoute::Lid(Lid(0));
-    let mad = request(&none, Method::TRAP, AttrId::NOTICE, 0, 0, tid, &data);
+    let mad = request(&none, Method::TRAP, AttrId::NOTICE, 0, MKey::NONE, tid, &data);
     post(port, Agent::SmiLid, info.master_sm_lid(), &mad);
 }
 

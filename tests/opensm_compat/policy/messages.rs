@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use testkit::sa_client::{UmadClient, is_inside, request, run_inside, with_sm_key};
 use testkit::{Simulator, own_program};
-use torus_sm::ids::{Gid, Lid};
+use torus_sm::ids::{Gid, Lid, MKey};
 use torus_sm::transport::{Address, Agent, Outcome};
 use torus_sm::wire::mad::{Header, MAD_SIZE, Method};
 use torus_sm::wire::record::Record;
@@ -33,7 +33,7 @@ impl Message {
     /// Get of an SMP attribute.
     pub(crate) fn to_device(lid: Lid, attribute: u16, modifier: u32) -> Self {
         let route = SmpRoute::Lid(lid);
-        let mad = smp::request(&route, Method::GET, attribute, modifier, 0, 0, &[0; 64]);
+        let mad = smp::request(&route, Method::GET, attribute, modifier, MKey::NONE, 0, &[0; 64]);
         Self { device: Some(lid), mad: mad.0.to_vec() }
     }
 

@@ -99,7 +99,7 @@ fn trap(client: &Client, lid: Lid, number: u16, tid: u64) {
     let mut data = [0; DATA_SIZE];
     data.copy_from_slice(&notice.0[..DATA_SIZE]);
     let route = SmpRoute::Lid(client.sa.lid);
-    let mad = smp::request(&route, Method::TRAP, AttrId::NOTICE, 0, 0, tid, &data);
+    let mad = smp::request(&route, Method::TRAP, AttrId::NOTICE, 0, MKey::NONE, tid, &data);
     let (agent, to) = (Agent::SmiLid, Address::smi(client.sa.lid));
     let out = Outgoing { agent, to, timeout: None, retries: 0, mad: &mad.0 };
     client.port.post(&out).expect("the port accepts the MAD");

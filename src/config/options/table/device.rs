@@ -6,15 +6,17 @@ macro_rules! device {
         /// Bind to the local port with this GUID; 0 selects the first port that is ACTIVE, else
         /// INIT, else has a link.
         guid: Guid = Guid(0), restart, implemented;
-        /// M_Key that ports require for changes of their PortInfo; 0 is no protection.
-        m_key: u64 = 0, restart, implemented, hex(16);
-        /// Lease period of the M_Key in seconds, 0 to 65535; with 0 it never expires.
+        /// M_Key that all ports get: they accept changes only from who knows it; 0 is no protection.
+        m_key: MKey = MKey::NONE, reload, implemented, hex(16);
+        /// Lease period of the M_Key in seconds, 0 to 65535: time after a request with a wrong key at
+        /// which a port shows its key, unless this SM renews the lease; 0 never shows it.
         m_key_lease_period: u16 = 0, reload, implemented;
-        /// M_KeyProtectBits, 0 to 3: the part of PortInfo that ports hide from requesters without
-        /// the M_Key.
+        /// M_KeyProtectBits, 0 to 3: ports show requesters without the M_Key 0: everything, 1:
+        /// everything except the key, 2 and 3: nothing.
         m_key_protection_level: u8 = 0, reload, implemented, range(0, 3);
-        /// Look up the M_Keys of unknown ports in the file guid2mkey; FALSE always uses m_key.
-        m_key_lookup: bool = true, reload, ignored;
+        /// Find the M_Keys of unknown ports by the files guid2mkey and neighbors; FALSE uses m_key
+        /// for all ports that do not show their key.
+        m_key_lookup: bool = true, reload, implemented;
         /// SM_Key that this subnet manager sends to other subnet managers.
         sm_key: u64 = 1, reload, implemented, hex(16);
         /// SM_Key that makes the sender of an SA request a trusted client.

@@ -18,7 +18,7 @@ use super::key::{KeyOf, Reload, Support};
 use super::value::{
     CaEntries, CctEntry, CctList, Console, Format, PartEnforce, PortMask, Value, hex, range,
 };
-use crate::ids::Guid;
+use crate::ids::{Guid, MKey};
 use device::{device, partitions};
 use operation::{
     behaviour, console, election, log, perfmgr, plugins, sa_limits, safety, sweeps, timing,

@@ -82,14 +82,16 @@ impl Manager {
 
     fn start_polling(&mut self, peer: Option<&Peer>) {
         if let Some(peer) = peer {
-            self.mastership.start_polling(&self.context.client, &self.options, peer);
+            let keys = self.reconfigurer.m_keys();
+            self.mastership.start_polling(&self.context.client, (&self.options, keys), peer);
         }
     }
 
     fn acknowledge(&self, peer: Option<&Peer>) {
         if let Some(peer) = peer {
             let status = *self.context.sm_status.borrow();
-            self.mastership.acknowledge(&self.context.client, &status, peer);
+            let key = self.reconfigurer.m_keys().of(peer.guid());
+            self.mastership.acknowledge(&self.context.client, (&status, key), peer);
         }
     }
 
@@ -101,8 +103,8 @@ impl Manager {
             Due::Look => self.look(pending).await,
             Due::PortCheck => {
                 let Some(observation) = self.observation.as_ref() else { return };
-                let key = self.options.m_key;
-                let is_down = mastership::is_port_down(&self.context.client, key, observation);
+                let keys = self.reconfigurer.m_keys();
+                let is_down = mastership::is_port_down(&self.context.client, keys, observation);
                 pending.heavy |= is_down.await;
             }
         }
@@ -141,8 +143,8 @@ impl Manager {
     }
 
     async fn announce(&self, to: &Peer, change: Change) {
-        let (key, seen) = (self.options.m_key, self.observation.as_ref());
-        mastership::announce(&self.context, key, seen, to, change).await;
+        let (keys, seen) = (self.reconfigurer.m_keys(), self.observation.as_ref());
+        mastership::announce(&self.context, keys, seen, to, change).await;
     }
 
     /// After a reload: a standby whose priority was raised tells the master.
@@ -160,7 +162,8 @@ impl Manager {
         }
         let Some(observation) = self.observation.as_ref() else { return };
         let fabric = observation.fabric.clone();
-        let managers = mastership::query(&self.context.client, self.options.m_key, &fabric).await;
+        let keys = self.reconfigurer.m_keys();
+        let managers = mastership::query(&self.context.client, keys, &fabric).await;
         self.others_answered(managers, pending).await;
     }
 
@@ -277,7 +280,8 @@ impl Manager {
     /// Hands over to a better SM. If it does not accept, this SM stays master.
     async fn hand_over(&mut self, to: &Peer, pending: &mut PendingWork) {
         let guid = to.guid();
-        match mastership::hand_over(&self.context, to, SmState::Standby).await {
+        let key = self.reconfigurer.m_keys().of(guid);
+        match mastership::hand_over(&self.context, (to, key), SmState::Standby).await {
             Ok(()) => {
                 info!("handed over to the SM at port GUID {guid}, which wins the election");
                 self.refused_by = None;
@@ -322,7 +326,8 @@ impl Manager {
             return;
         }
         let Some(observation) = self.observation.take() else { return };
-        mastership::leave(&self.context, &mut self.events, &self.options, &observation).await;
+        let (options, keys) = (&self.options, self.reconfigurer.m_keys());
+        mastership::leave(&self.context, &mut self.events, (options, keys), &observation).await;
     }
 }
 

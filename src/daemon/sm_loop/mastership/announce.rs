@@ -1,8 +1,9 @@
 //! Trap 144 to another master: it sweeps, and learns of this SM or of its priority.
 
 use crate::daemon::sm_loop::context::ManagerContext;
-use crate::ids::Lid;
+use crate::ids::{Lid, MKey};
 use crate::observe::Observation;
+use crate::observe::m_keys::MKeys;
 use crate::sm::peer::Peer;
 use crate::transport::transactions::SmpRequest;
 use crate::transport::{Address, Agent};
@@ -34,14 +35,15 @@ fn transaction_id() -> u32 {
 /// unchanged send another. Does nothing if one of the ports has no LID yet.
 pub async fn announce(
     context: &ManagerContext,
-    m_key: u64,
+    keys: &MKeys,
     observation: Option<&Observation>,
     to: &Peer,
     change: Change,
 ) {
     // The master may have changed the LIDs since the last sweep of a standby SM.
     let local = SmpRoute::Directed(DirectedRoute::LOCAL);
-    let get = SmpRequest::get(local, AttrId::PORT_INFO, 0).with_m_key(m_key);
+    let get = SmpRequest::get(local, AttrId::PORT_INFO, 0);
+    let get = get.with_m_key(keys.of(context.client.port().identity().guid));
     let Ok(reply) = context.client.call(&get).await else { return };
     let own = PortInfo::read(&reply.data);
     let is_told = own.has(CapMask::TRAPS) && own.has(CapMask::CAP_MASK_NOTICE);
@@ -53,7 +55,9 @@ pub async fn announce(
     let data = notice(&own, observation, change);
     let tid = transaction_id();
     let route = SmpRoute::Lid(to_lid);
-    let mad = request(&route, Method::TRAP, AttrId::NOTICE, 0, m_key, tid.into(), &data);
+    // The receiver must not learn a key.
+    let none = MKey::NONE;
+    let mad = request(&route, Method::TRAP, AttrId::NOTICE, 0, none, tid.into(), &data);
     info!("sending trap 144 to the SM at port GUID {} (LID {to_lid})", to.guid());
     if let Err(problem) = context.client.post_only(Agent::SmiLid, Address::smi(to_lid), &mad.0) {
         debug!("cannot send trap 144: {problem}");

@@ -5,7 +5,9 @@ use crate::config::options::Options;
 use crate::daemon::messages::SmEvent;
 use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::event_queue::EventQueue;
+use crate::ids::MKey;
 use crate::observe::Observation;
+use crate::observe::m_keys::MKeys;
 use crate::sm::peer::Peer;
 use crate::sm::role::RoleEvent;
 use crate::transport::transactions::{SmpError, SmpLimits, SmpRequest};
@@ -24,12 +26,16 @@ const CONFIRM_INTERVAL: Duration = Duration::from_millis(20);
 const SPARE_REQUESTS: usize = 16;
 
 /// Sends HANDOVER and waits until its receiver accepts it. This SM shows the state `next` from now
-/// on; if the receiver does not accept, it stays MASTER.
+/// on; if the receiver does not accept, it stays MASTER. `key`: the M_Key of the receiver's port.
 ///
 /// # Errors
 /// The receiver does not answer or refuses.
-pub async fn hand_over(context: &ManagerContext, to: &Peer, next: SmState) -> Result<(), SmpError> {
-    let request = context.sm_status.borrow().handover(to);
+pub async fn hand_over(
+    context: &ManagerContext,
+    (to, key): (&Peer, MKey),
+    next: SmState,
+) -> Result<(), SmpError> {
+    let request = context.sm_status.borrow().handover(to).with_m_key(key);
     context.sm_status.send_modify(|status| status.handing_over = Some(next));
     let result = context.client.call(&request).await;
     if result.is_err() {
@@ -43,7 +49,7 @@ pub async fn hand_over(context: &ManagerContext, to: &Peer, next: SmState) -> Re
 pub async fn leave(
     context: &ManagerContext,
     events: &mut EventQueue,
-    options: &Options,
+    (options, keys): (&Options, &MKeys),
     observation: &Observation,
 ) {
     if observation.managers.is_empty() || options.ignore_other_sm {
@@ -54,7 +60,7 @@ pub async fn leave(
         timeout: QUERY_TIMEOUT / 4,
         retries: 2,
     });
-    let handed_over = hand_over_to_best(context, events, options, observation);
+    let handed_over = hand_over_to_best(context, events, keys, observation);
     if timeout(LEAVE_TIMEOUT, handed_over).await.is_err() {
         warn!("no standby SM confirmed to be master within {LEAVE_TIMEOUT:?}");
     }
@@ -63,20 +69,21 @@ pub async fn leave(
 async fn hand_over_to_best(
     context: &ManagerContext,
     events: &mut EventQueue,
-    options: &Options,
+    keys: &MKeys,
     observation: &Observation,
 ) {
     let fabric = &observation.fabric;
-    let queried = timeout(QUERY_TIMEOUT, query(&context.client, options.m_key, fabric)).await;
+    let queried = timeout(QUERY_TIMEOUT, query(&context.client, keys, fabric)).await;
     // If one of them does not answer, all are tried as last seen.
     let managers = queried.unwrap_or_else(|_| observation.managers.clone());
     let others = peers(&Observation { managers, ..observation.clone() });
     let voter = context.sm_status.borrow().voter();
     for successor in voter.successors(&others) {
         let guid = successor.guid();
-        match hand_over(context, &successor, SmState::NotActive).await {
+        let key = keys.of(guid);
+        match hand_over(context, (&successor, key), SmState::NotActive).await {
             Ok(()) => {
-                confirm(context, events, options, &successor).await;
+                confirm(context, events, (&successor, key)).await;
                 info!("handed over to the SM at port GUID {guid}");
                 return;
             }
@@ -89,8 +96,7 @@ async fn hand_over_to_best(
 async fn confirm(
     context: &ManagerContext,
     events: &mut EventQueue,
-    options: &Options,
-    successor: &Peer,
+    (successor, key): (&Peer, MKey),
 ) {
     loop {
         tokio::select! {
@@ -103,7 +109,7 @@ async fn confirm(
             () = sleep(CONFIRM_INTERVAL) => {}
         }
         let request = SmpRequest::get(successor.route, AttrId::SM_INFO, 0);
-        let reply = context.client.call(&request.with_m_key(options.m_key)).await;
+        let reply = context.client.call(&request.with_m_key(key)).await;
         if reply.is_ok_and(|reply| SmInfo::read(&reply.data).state() == SmState::Master) {
             return;
         }

@@ -19,8 +19,9 @@ pub use peers::{StrangerLog, peers, query};
 pub use poller::PollEvent;
 
 use crate::config::options::Options;
-use crate::ids::{Guid, PortNum};
+use crate::ids::{Guid, MKey, PortNum};
 use crate::observe::Observation;
+use crate::observe::m_keys::MKeys;
 use crate::sm::peer::Peer;
 use crate::sm::sm_info::SmStatus;
 use crate::transport::client::SmpClient;
@@ -103,10 +104,25 @@ impl Mastership {
     }
 
     /// Polls `peer` from now on. Goes on with the count of failures if it is polled already.
-    pub fn start_polling(&mut self, client: &SmpClient, options: &Options, peer: &Peer) {
+    pub fn start_polling(
+        &mut self,
+        client: &SmpClient,
+        (options, keys): (&Options, &MKeys),
+        peer: &Peer,
+    ) {
         match self.poller.as_mut().filter(|poller| poller.peer().guid() == peer.guid()) {
             Some(poller) => poller.update(*peer),
-            None => self.poller = Some(Poller::start(client, options, *peer)),
+            None => {
+                let keys = keys.candidates(peer.guid());
+                self.poller = Some(Poller::start(client, options, *peer, keys));
+            }
+        }
+    }
+
+    /// Polls with new M_Keys from now on.
+    pub fn use_keys(&mut self, keys: &MKeys) {
+        if let Some(poller) = self.poller.as_mut() {
+            poller.use_keys(keys.candidates(poller.peer().guid()));
         }
     }
 
@@ -156,22 +172,23 @@ impl Mastership {
     }
 
     /// Sends ACKNOWLEDGE to the sender of a HANDOVER, without waiting for the reply.
-    pub fn acknowledge(&self, client: &SmpClient, status: &SmStatus, to: &Peer) {
-        let (client, request) = (client.clone(), status.acknowledge(to));
+    pub fn acknowledge(&self, client: &SmpClient, (status, key): (&SmStatus, MKey), to: &Peer) {
+        let (client, request) = (client.clone(), status.acknowledge(to).with_m_key(key));
         // The specification lets the sender wait for it; OpenSM does not.
         tokio::spawn(async move { client.call(&request).await });
     }
 }
 
 /// True if the local port is known to have no link. Port 0 of a switch has no cable.
-pub async fn is_port_down(client: &SmpClient, m_key: u64, observation: &Observation) -> bool {
+pub async fn is_port_down(client: &SmpClient, keys: &MKeys, observation: &Observation) -> bool {
     let fabric = &observation.fabric;
     let num = fabric.port(fabric.local()).num;
     if num == PortNum::ZERO {
         return false;
     }
     let route = SmpRoute::Directed(DirectedRoute::LOCAL);
-    let request = SmpRequest::get(route, AttrId::PORT_INFO, num.0.into()).with_m_key(m_key);
-    let reply = client.call(&request).await;
+    let request = SmpRequest::get(route, AttrId::PORT_INFO, num.0.into());
+    let key = keys.of_port(fabric, fabric.local());
+    let reply = client.call(&request.with_m_key(key)).await;
     reply.is_ok_and(|reply| PortInfo::read(&reply.data).port_state() == PortState::Down)
 }

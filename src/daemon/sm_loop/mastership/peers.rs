@@ -4,6 +4,7 @@ use crate::daemon::process::operator_log;
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Guid;
 use crate::observe::Observation;
+use crate::observe::m_keys::MKeys;
 use crate::sm::peer::{Peer, is_trusted};
 use crate::transport::client::SmpClient;
 use crate::transport::transactions::SmpRequest;
@@ -13,7 +14,7 @@ use std::collections::HashSet;
 
 /// Queries the SMInfo of all other ports with IsSM, whether or not they answered before. Returns
 /// those that answer, ordered by port.
-pub async fn query(client: &SmpClient, m_key: u64, fabric: &Fabric) -> Vec<(PortId, SmInfo)> {
+pub async fn query(client: &SmpClient, keys: &MKeys, fabric: &Fabric) -> Vec<(PortId, SmInfo)> {
     let runs_sm = |&port: &PortId| {
         let info = fabric.port(port).info;
         port != fabric.local() && info.is_some_and(|info| info.has(CapMask::IS_SM))
@@ -22,8 +23,8 @@ pub async fn query(client: &SmpClient, m_key: u64, fabric: &Fabric) -> Vec<(Port
     let mut batch = client.batch();
     for (tag, &port) in ports.iter().enumerate() {
         let route = SmpRoute::Directed(fabric.route_to(port));
-        let request = SmpRequest::get(route, AttrId::SM_INFO, 0).with_m_key(m_key);
-        batch.submit(tag as u64, request);
+        let request = SmpRequest::get(route, AttrId::SM_INFO, 0);
+        batch.submit(tag as u64, request.with_m_key(keys.of_port(fabric, port)));
     }
     let mut managers = Vec::new();
     while let Some((tag, result)) = batch.next().await {

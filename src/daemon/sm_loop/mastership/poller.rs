@@ -2,6 +2,7 @@
 //! before, so that the retries of unanswered polls do not delay a takeover.
 
 use crate::config::options::Options;
+use crate::ids::MKey;
 use crate::sm::peer::Peer;
 use crate::transport::client::{SmpBatch, SmpClient};
 use crate::transport::transactions::SmpRequest;
@@ -20,6 +21,9 @@ pub enum PollEvent {
 
 pub(super) struct Poller {
     peer: Peer,
+    /// M_Keys that its port may have, at least one. An unanswered poll is followed by one with the next
+    /// key: its master may have changed the key.
+    keys: Vec<MKey>,
     batch: SmpBatch,
     /// Polls since the last sign of life.
     unanswered: u32,
@@ -28,9 +32,14 @@ pub(super) struct Poller {
 
 impl Poller {
     /// Sends the first poll at once.
-    pub(super) fn start(client: &SmpClient, options: &Options, peer: Peer) -> Self {
+    pub(super) fn start(
+        client: &SmpClient,
+        options: &Options,
+        peer: Peer,
+        keys: Vec<MKey>,
+    ) -> Self {
         let batch = client.batch();
-        let mut poller = Self { peer, batch, unanswered: 0, next_poll: Instant::now() };
+        let mut poller = Self { peer, keys, batch, unanswered: 0, next_poll: Instant::now() };
         poller.poll(options);
         poller
     }
@@ -68,10 +77,19 @@ impl Poller {
         if self.unanswered >= options.polling_retry_number.max(1) {
             return false;
         }
+        if self.unanswered > 0 {
+            self.keys.rotate_left(1);
+        }
         self.unanswered += 1;
         let request = SmpRequest::get(self.peer.route, AttrId::SM_INFO, 0);
-        self.batch.submit(0, request.with_m_key(options.m_key));
+        let key = self.keys.first().copied().unwrap_or_default();
+        self.batch.submit(0, request.with_m_key(key));
         true
+    }
+
+    /// Uses these M_Keys, of which there is at least one.
+    pub(super) fn use_keys(&mut self, keys: Vec<MKey>) {
+        self.keys = keys;
     }
 
     pub(super) fn alive(&mut self) {

@@ -1,10 +1,12 @@
 //! Log lines of sweeps and reconfigurations. A finding that persists is logged once.
 
+use super::key_log::{self, KeyLog};
 use crate::apply::ApplyReport;
 use crate::apply::inherited::AdoptReport;
 use crate::daemon::process::operator_log;
-use crate::fabric::NodeId;
+use crate::fabric::{Fabric, NodeId};
 use crate::notes::{Note, counted};
+use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepError};
 use crate::transport::client::SmpClient;
 use std::collections::BTreeMap;
@@ -19,6 +21,7 @@ pub(super) const MAX_LOGGED_FAILURES: usize = 20;
 pub(super) struct LoggedFindings {
     notes: Vec<Note>,
     faults: Vec<String>,
+    keys: KeyLog,
 }
 
 impl LoggedFindings {
@@ -29,7 +32,12 @@ impl LoggedFindings {
     }
 
     /// Logs the faults of the fabric that the last heavy sweep did not find.
-    pub(super) fn log_faults(&mut self, observation: &Observation, duration: Duration) {
+    pub(super) fn log_faults(
+        &mut self,
+        observation: &Observation,
+        keys: &MKeys,
+        duration: Duration,
+    ) {
         let fabric = &observation.fabric;
         debug!(
             "heavy sweep: {} and {} in {duration:?}",
@@ -37,10 +45,17 @@ impl LoggedFindings {
             counted(fabric.switches().len(), "switch", "switches")
         );
         let faults: Vec<String> = fabric.faults().iter().map(ToString::to_string).collect();
-        for fault in faults.iter().filter(|fault| !self.faults.contains(fault)) {
-            warn!("{fault}");
+        for (fault, text) in fabric.faults().iter().zip(&faults) {
+            if !self.faults.contains(text) {
+                warn!("{text}{}", key_log::hint(fault, fabric, keys));
+            }
         }
         self.faults = faults;
+    }
+
+    /// Logs the ports that did not accept Sets because of an unknown M_Key.
+    pub(super) fn log_unknown_keys(&mut self, fabric: &Fabric, keys: &MKeys, report: &ApplyReport) {
+        self.keys.refused(fabric, keys, report);
     }
 
     /// Logs why a heavy sweep failed, unless the last one failed for the same reason.
@@ -51,7 +66,7 @@ impl LoggedFindings {
         }
         match problem {
             SweepError::LocalDown => operator_log::port_down(),
-            _ => error!("heavy sweep failed: {text}"),
+            _ => error!("heavy sweep failed: {text}{}", key_log::local_hint(problem)),
         }
         self.faults = vec![text];
     }

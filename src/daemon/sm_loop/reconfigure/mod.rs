@@ -9,9 +9,10 @@
 //!   its reasons;
 //! * `multicast`: the update of multicast groups; `multicast_state`: what it starts from;
 //! * `snapshot`: publishes a changed snapshot with the plan in force;
-//! * `log_once`: log lines.
+//! * `log_once`: log lines; `key_log`: those about unknown M_Keys.
 
 mod decision;
+mod key_log;
 mod log_once;
 mod multicast;
 mod multicast_state;
@@ -35,6 +36,7 @@ use crate::fabric::quarantined::QuarantinedLink;
 use crate::fabric::{Fabric, NodeId, PortId};
 use crate::ids::Guid;
 use crate::notes::{Note, Severity, counted};
+use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepError};
 use crate::plan::Plan;
 use crate::plan::multicast::GroupMembers;
@@ -86,7 +88,7 @@ pub struct Reconfigurer {
 }
 
 impl Reconfigurer {
-    /// Starts with the LIDs of guid2lid.
+    /// Starts with the LIDs of guid2lid, and the M_Keys of guid2mkey.
     pub fn new(
         context: &ManagerContext,
         options: &Options,
@@ -95,7 +97,7 @@ impl Reconfigurer {
         Self {
             config: ConfigState::new(partitions),
             plan: PlanState::new(context.files.read_memory(options)),
-            devices: DeviceState::default(),
+            devices: DeviceState::new(context.files.read_m_keys(options)),
             master: MasterState::default(),
             file_writer: FileWriter::new(context.files.clone()),
             logged: LoggedFindings::default(),
@@ -105,7 +107,8 @@ impl Reconfigurer {
     }
 
     /// Uses new configuration files from the next reconfiguration on.
-    pub fn reload(&mut self, partitions: Arc<PartitionsConfig>) {
+    pub fn reload(&mut self, options: &Options, partitions: Arc<PartitionsConfig>) {
+        self.devices.m_keys.configure(options);
         self.config.partitions.reload(partitions);
         self.config.qos_policy.reload();
         self.plan.multicast = None;
@@ -132,9 +135,17 @@ impl Reconfigurer {
         self.master = MasterState::default();
     }
 
-    /// Logs new faults that a heavy sweep found.
-    pub fn log_faults(&mut self, observation: &Observation, duration: Duration) {
-        self.logged.log_faults(observation, duration);
+    /// The M_Keys that ports hold.
+    pub fn m_keys(&self) -> &MKeys {
+        &self.devices.m_keys
+    }
+
+    /// Logs new faults that a heavy sweep found, and takes over the M_Keys and cables that it found.
+    pub fn swept(&mut self, observation: &Observation, duration: Duration) {
+        let keys = &mut self.devices.m_keys;
+        keys.learn(&observation.fabric);
+        keys.learn_cables(&observation.fabric);
+        self.logged.log_faults(observation, keys, duration);
     }
 
     /// Logs why a heavy sweep failed.
@@ -148,6 +159,8 @@ impl Reconfigurer {
         self.devices.transitions.finish().await;
         if self.plan.generation > 0 {
             files.write_memory(&self.plan.memory, options);
+            let fabric = self.plan.request.as_ref().map(|request| request.fabric.clone());
+            files.write_m_keys(&self.devices.m_keys, fabric.as_deref(), options);
         }
     }
 
@@ -173,18 +186,19 @@ impl Reconfigurer {
             }
         };
         let planning = start.elapsed();
-        let DeviceState { acknowledged, transitions, unreachable_peers, quarantined } =
+        let DeviceState { acknowledged, transitions, unreachable_peers, quarantined, m_keys } =
             &mut self.devices;
         transitions.begin(acknowledged);
         let unreachable = unreachable_peers.due(&observation.fabric, quarantined, start);
         self.needs_heavy_sweep |= unreachable_peers.needs_sweep();
-        let client = &context.client;
-        let (plan, m_key) = (verified.plan(), options.m_key);
-        let inherited = inherited::adopt(client, observation, plan, acknowledged, m_key).await;
+        let (client, plan) = (&context.client, verified.plan());
+        let inherited = inherited::adopt(client, observation, plan, acknowledged, m_keys).await;
         log_inherited(inherited, start.elapsed() - planning);
+        let how = (&**options, &*m_keys, control);
         let mut report =
-            apply(client, observation, &verified, acknowledged, (options, control), &unreachable)
-                .await;
+            apply(client, observation, &verified, acknowledged, how, &unreachable).await;
+        m_keys.learn(&observation.fabric);
+        self.logged.log_unknown_keys(&observation.fabric, m_keys, &report);
         self.links_in_init |= !report.reset_links.is_empty();
         log_applied(observation, &report, planning, start.elapsed());
         log_traffic(&context.client);
@@ -348,7 +362,8 @@ impl Reconfigurer {
         rejected: Option<Arc<PlanRejected>>,
     ) {
         let (memory, options) = (self.plan.memory.clone(), options.clone());
-        self.file_writer.write(WriteJob { memory, options, subnet, rejected });
+        let m_keys = self.devices.m_keys.clone();
+        self.file_writer.write(WriteJob { memory, m_keys, options, subnet, rejected });
     }
 
     /// End ports to set ClientReregister for: those that came up, and those that were not asked since

@@ -147,13 +147,13 @@ impl Reconfigurer {
     ) -> ApplyReport {
         // Incremental verification covers old and new trees together.
         let needs_check = verified.summary().extent != Extent::Incremental;
-        let DeviceState { acknowledged, transitions, .. } = &mut self.devices;
+        let DeviceState { acknowledged, transitions, m_keys, .. } = &mut self.devices;
         if needs_check {
             transitions.begin(acknowledged);
         }
-        let (client, control) = (&context.client, ApplyControl::to_the_end());
+        let how = (&*m_keys, ApplyControl::to_the_end());
         let mut report =
-            apply_groups(client, observation, verified, acknowledged, (options, control)).await;
+            apply_groups(&context.client, observation, verified, acknowledged, how).await;
         if needs_check {
             let checks = Checks::new(options.qos);
             transitions.end(&observation.fabric, verified, checks, &mut report);

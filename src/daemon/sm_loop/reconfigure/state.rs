@@ -13,6 +13,7 @@ use crate::daemon::sm_loop::unreachable_peers::UnreachablePeers;
 use crate::fabric::quarantined::QuarantinedLink;
 use crate::ids::Guid;
 use crate::notes::Note;
+use crate::observe::m_keys::MKeys;
 use crate::plan::Plan;
 use crate::plan::lids::Memory;
 use crate::verify::baseline::VerifiedBaseline;
@@ -69,6 +70,7 @@ impl PlanState {
 #[derive(Default)]
 pub(super) struct DeviceState {
     pub(super) acknowledged: Acknowledged,
+    pub(super) m_keys: MKeys,
     pub(super) transitions: TransitionMonitor,
     pub(super) unreachable_peers: UnreachablePeers,
     /// Links that are treated as down.
@@ -76,6 +78,10 @@ pub(super) struct DeviceState {
 }
 
 impl DeviceState {
+    pub(super) fn new(m_keys: MKeys) -> Self {
+        Self { m_keys, ..Self::default() }
+    }
+
     /// Number of unacknowledged Sets, without refused ones that the subnet can do without.
     pub(super) fn essential_pending(&self) -> usize {
         let refused = self.acknowledged.failures().refused();

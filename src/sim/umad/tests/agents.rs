@@ -174,7 +174,7 @@ async fn only_sm_info_and_traps_go_to_programs() {
     let asks = program.umad.register(&smi(0x81, 0)).expect("free");
     let local = |attr| {
         let route = SmpRoute::Directed(DirectedRoute::LOCAL);
-        request(&route, Method::GET, attr, 0, 0, 9, &[0; DATA_SIZE]).0
+        request(&route, Method::GET, attr, 0, MKey::NONE, 9, &[0; DATA_SIZE]).0
     };
     let header =
         |id, timeout| UserHeader { id, ..sent_to(Address::smi(Lid::PERMISSIVE), timeout, 0) };

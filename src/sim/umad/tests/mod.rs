@@ -4,7 +4,7 @@ mod rmpp;
 mod rmpp_faults;
 
 use super::*;
-use crate::ids::{Guid, Lid, Sl};
+use crate::ids::{Guid, Lid, MKey, Sl};
 use crate::sim::SimFabric;
 use crate::sim::tests::{Client, HOST0, HOST1, P1, sm};
 use crate::transport::Address;

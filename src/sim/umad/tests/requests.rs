@@ -188,7 +188,7 @@ async fn directed_routes_start_at_the_own_port() {
     let smp = |exits: &[u8]| {
         let exits: Vec<_> = exits.iter().map(|&exit| PortNum(exit)).collect();
         let route = SmpRoute::Directed(DirectedRoute::new(&exits).expect("few hops"));
-        request(&route, Method::GET, 0x11, 0, 0, 9, &[0; DATA_SIZE]).0
+        request(&route, Method::GET, 0x11, 0, MKey::NONE, 9, &[0; DATA_SIZE]).0
     };
     let to = sent_to(Address::smi(Lid::PERMISSIVE), 100, 0);
     assert!(program.write(to, &smp(&[1, 1])).is_ok());

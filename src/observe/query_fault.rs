@@ -1,0 +1,43 @@
+//! The fault of the snapshot that a failed query causes.
+
+use super::discovery_state::DiscoveryState;
+use super::query::Query;
+use crate::fabric::DiscoveryFault;
+use crate::ids::PortNum;
+use crate::transport::transactions::SmpError;
+
+/// The fault of a query that failed with `error`; `None` for the query to the local node, without which
+/// there is no snapshot.
+pub(super) fn fault_of(
+    state: &DiscoveryState,
+    query: Query,
+    error: &SmpError,
+) -> Option<DiscoveryFault> {
+    let (attribute, node, port) = match query {
+        Query::Node { from: None, .. } => return None,
+        Query::Node { from: Some((node, port)), .. } => ("NodeInfo", node, port),
+        Query::Description { node } => ("NodeDescription", node, PortNum::ZERO),
+        Query::Switch { node } => ("SwitchInfo", node, PortNum::ZERO),
+        Query::Port { node, port } => ("PortInfo", node, port),
+        Query::Pkeys { node, port, .. } => ("P_KeyTable", node, port),
+        Query::Manager { node, port } => ("SMInfo", node, port),
+    };
+    let name = name(state, node, port);
+    let (route, what) = match query {
+        Query::Node { route, .. } => (route, format!("the node at the far end of {name}")),
+        _ => (state.port_route(node, port), name),
+    };
+    Some(match error {
+        SmpError::Unanswered => DiscoveryFault::NoAnswer { attribute, what, route },
+        other => {
+            let problem = format!("{attribute}: {other}");
+            DiscoveryFault::InvalidAnswer { what, route, problem }
+        }
+    })
+}
+
+fn name(state: &DiscoveryState, node: usize, port: PortNum) -> String {
+    let entry = &state.entries()[node];
+    let (kind, guid) = (entry.info.kind(), entry.info.node_guid());
+    format!("{kind} {guid} \"{}\" port {port}", entry.description)
+}
