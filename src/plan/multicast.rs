@@ -6,7 +6,7 @@
 //!
 //! Groups with the same MLID share a tree, because switches forward by MLID alone. The routing
 //! engine may supply the tree (torus-2QoS does, to stay free of credit loops); otherwise `tree`
-//! builds one of shortest paths, as OpenSM does. Switches whose multicast table is too small for an
+//! builds one of the paths with the least hops, as OpenSM does. Switches whose multicast table is too small for an
 //! MLID get no entry; the trees built here avoid them.
 
 #[cfg(test)]
@@ -17,8 +17,9 @@ mod update;
 pub use update::{MulticastDelta, update};
 
 use super::LidTable;
-use super::routing::minhop::MinHopPolicy;
-use super::routing::minhop::hops::SwitchGraph;
+use super::routing::balancing::BalancedPolicy;
+use super::routing::balancing::hops::{HopRule, ShortestPaths};
+use super::routing::switch_graph::SwitchGraph;
 use super::routing::{MulticastTree, PortMask, Routing};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId, SwitchId};
@@ -158,8 +159,9 @@ fn build_missing_trees(
     if missing.is_empty() {
         return;
     }
-    let policy = routing.policy.as_any().downcast_ref::<MinHopPolicy>();
-    let graph = SwitchGraph::new(fabric, policy.map_or(&[], MinHopPolicy::hop_weights));
+    let policy = routing.policy.as_any().downcast_ref::<BalancedPolicy>();
+    let graph = SwitchGraph::new(fabric, policy.map_or(&[], BalancedPolicy::hop_weights));
+    let rule: &dyn HopRule = policy.map_or(&ShortestPaths, BalancedPolicy::rule);
     // The higher the MLID, the fewer multicast tables hold it: one tree builder per set of
     // switches.
     while let Some((first, _)) = missing.first() {
@@ -167,8 +169,8 @@ fn build_missing_trees(
         let same = missing.partition_point(|(group, _)| able_switches(fabric, group.mlid) == able);
         let rest = missing.split_off(same.max(1));
         let members = missing.iter().flat_map(|(group, _)| &group.members).copied();
-        let builder = TreeBuilder::new(fabric, lids, &graph, &able, members)
-            .with_port_hops(routing.policy.port_hops());
+        let hops = (rule, routing.policy.port_hops());
+        let builder = TreeBuilder::new(fabric, lids, &graph, hops, &able, members);
         missing.par_iter_mut().for_each(|(group, tree)| {
             **tree = Some(builder.build(group.mlid, &group.members));
         });

@@ -182,6 +182,11 @@ pub struct VerifyFailure {
 }
 
 impl VerifyFailure {
+    /// The credit loop, if the plan has one.
+    pub fn credit_loop(&self) -> Option<&Fault> {
+        self.faults.iter().find(|fault| matches!(fault, Fault::CreditLoop(_)))
+    }
+
     /// Adds the faults of one stage of the check.
     pub(super) fn add(&mut self, faults: FaultList) {
         self.faults.extend(faults.described);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use torus_sm::config::guid_lists::GuidLists;
+use torus_sm::config::files;
 use torus_sm::config::options::Options;
 use torus_sm::config::torus::TorusConfig;
 use torus_sm::fabric::Fabric;
@@ -14,6 +14,8 @@ use torus_sm::plan::multicast::GroupMembers;
 use torus_sm::plan::routing::chain::{Chain, EngineRegistry};
 use torus_sm::plan::{Plan, partitions};
 use torus_sm::sim::generate::Shape;
+use torus_sm::verify::Checks;
+use torus_sm::verify::baseline::{Outcome, plan_and_verify};
 
 /// A fabric with its configuration.
 pub struct PlanSetup {
@@ -44,13 +46,24 @@ impl PlanSetup {
         Self::new(&topology, 0, options(engine, qos), shape.torus_conf())
     }
 
-    /// The daemon's plan.
+    /// The daemon's plan, before verification.
     pub fn plan(&self, groups: &[GroupMembers]) -> Result<Plan, Box<PlanError>> {
-        let registry = EngineRegistry::standard(Arc::new(GuidLists::default()));
+        self.with_input(groups, |input| Ok(compute(input)?.plan))
+    }
+
+    /// The daemon's plan and its verdict.
+    pub fn verdict(&self) -> Outcome {
+        let checks = Checks::new(self.options.qos);
+        self.with_input(&[], |input| plan_and_verify(input, None, &checks))
+    }
+
+    fn with_input<T>(&self, groups: &[GroupMembers], work: impl FnOnce(&PlanInput<'_>) -> T) -> T {
+        let (lists, _) = files::guid_lists(&self.options);
+        let registry = EngineRegistry::standard(Arc::new(lists));
         let engines = self.options.routing_engine.as_deref().unwrap_or_default();
         let chain = Chain::parse(engines, &registry).expect("engines that exist");
         let torus_config = TorusConfig::parse(Path::new("torus-2QoS.conf"), &self.torus_conf);
-        let planned = compute(&PlanInput {
+        work(&PlanInput {
             fabric: &self.fabric,
             options: &self.options,
             memory: &self.memory,
@@ -63,7 +76,6 @@ impl PlanSetup {
             reregister: &|_| false,
             chain: &chain,
             qos_policy: None,
-        })?;
-        Ok(planned.plan)
+        })
     }
 }

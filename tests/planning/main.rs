@@ -2,5 +2,6 @@
 
 mod dumps;
 mod transitions;
+mod up_down;
 mod verify;
 mod watched_port;

@@ -4,8 +4,8 @@ use super::*;
 use crate::fabric::synthetic::{Hardware, SyntheticView};
 use crate::fabric::topology::Topology;
 use crate::ids::PortNum;
+use crate::plan::routing::balancing::tests::{number, picture, wiring};
 use crate::plan::routing::minhop::MinHop;
-use crate::plan::routing::minhop::tests::{number, picture, wiring};
 use crate::plan::routing::{Engine, RoutingInput};
 use proptest::prelude::*;
 

@@ -12,9 +12,11 @@ use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Mlid, PortNum};
 use crate::notes::Note;
 use crate::plan::LidTable;
-use crate::plan::routing::minhop::hops::{Link, NO_PATH, SwitchGraph, linked_peer};
+use crate::plan::routing::balancing::hops::{HopRule, TargetHops};
 use crate::plan::routing::port_hops::PortHops;
+use crate::plan::routing::switch_graph::{Link, NO_PATH, SwitchGraph, linked_peer};
 use crate::plan::routing::{MulticastTree, PortMask};
+use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Builds the trees of groups over a common set of switches.
@@ -29,10 +31,46 @@ pub(super) struct TreeBuilder<'a> {
     able: &'a [bool],
     /// The able switches with members, ascending.
     targets: Vec<SwitchId>,
-    /// The distances of all switches to each target, one row per target.
-    distances: Vec<u8>,
-    /// Hops that the routing engine found, where they differ from shortest paths.
-    port_hops: Option<&'a PortHops>,
+    /// The hops of all switches to each target, by target.
+    hops: Vec<Hops>,
+}
+
+/// No link leads to the target. A switch has at most 254 ports.
+const NO_LINK: u8 = 0xFF;
+
+/// The hops of all switches to a target.
+struct Hops {
+    /// Least hops, by switch.
+    least: Vec<u8>,
+    /// The number of the first link with the least hops, by switch.
+    first_link: Vec<u8>,
+}
+
+impl Hops {
+    /// The hops by the rule of an engine. Links through which the engine found longer ways come
+    /// last.
+    fn new(
+        graph: &SwitchGraph,
+        (rule, port_hops): (&dyn HopRule, Option<&PortHops>),
+        target: SwitchId,
+        hops: &mut TargetHops,
+    ) -> Self {
+        rule.hops_to(graph, target, hops);
+        let first_link = |switch: SwitchId| {
+            let is_found_longer = |link: &Link| {
+                let found = port_hops.and_then(|hops| hops.of(target, switch, link.port));
+                found.is_some_and(|found| found > hops.least[switch.index()])
+            };
+            let links = graph.numbered_links(switch).enumerate();
+            let mut best = links.filter(|(_, (index, _))| hops.is_best(switch, *index));
+            let first = best.clone().next();
+            // OpenSM does not route members to which every port was found longer.
+            let number = best.find(|(_, (_, link))| !is_found_longer(link)).or(first);
+            number.map_or(NO_LINK, |(number, _)| number as u8)
+        };
+        let first_link = graph.switches().map(first_link).collect();
+        Self { least: hops.least.clone(), first_link }
+    }
 }
 
 /// A member and the switch port that leads to it.
@@ -44,11 +82,13 @@ pub(super) struct TreeMember {
 }
 
 impl<'a> TreeBuilder<'a> {
-    /// Creates a builder for groups with the given members. `able` selects the switches.
+    /// Creates a builder for groups with the given members. `able` selects the switches, and
+    /// `rules` say how many hops lie between them and through which ports.
     pub(super) fn new(
         fabric: &'a Fabric,
         lids: &'a LidTable,
         graph: &SwitchGraph,
+        rules: (&dyn HopRule, Option<&PortHops>),
         able: &'a [bool],
         members: impl Iterator<Item = PortId>,
     ) -> Self {
@@ -59,13 +99,11 @@ impl<'a> TreeBuilder<'a> {
         // OpenSM orders its switches by byte-swapped GUID.
         let mut roots: Vec<_> = fabric.switch_ids().filter(|switch| able[switch.index()]).collect();
         roots.sort_by_cached_key(|&switch| fabric.switch(switch).guid().opensm_order());
-        let distances = graph.reversed().distances(&targets);
-        Self { fabric, lids, graph, roots, able, targets, distances, port_hops: None }
-    }
-
-    /// Prefers ports through which the routing engine found shortest paths.
-    pub(super) fn with_port_hops(self, port_hops: Option<&'a PortHops>) -> Self {
-        Self { port_hops, ..self }
+        let hops = targets
+            .par_iter()
+            .map_init(TargetHops::default, |hops, &target| Hops::new(&graph, rules, target, hops));
+        let hops = hops.collect();
+        Self { fabric, lids, graph, roots, able, targets, hops }
     }
 
     /// The tree of a group.
@@ -117,7 +155,7 @@ impl<'a> TreeBuilder<'a> {
         let mut farthest = vec![0u16; self.able.len()];
         for (&target, exits) in members {
             let last_hop = u16::from(!exits.contains(&PortNum::ZERO));
-            let row = self.distances_to(target)?;
+            let row = &self.hops_to(target)?.least;
             for ((&distance, unreached), farthest) in
                 row.iter().zip(&mut unreached).zip(&mut farthest)
             {
@@ -148,32 +186,21 @@ impl<'a> TreeBuilder<'a> {
 
     /// The hops (switch and output link) from `root` to `target`.
     fn path(&self, root: SwitchId, target: SwitchId) -> Option<Vec<(SwitchId, Link)>> {
-        let distances = self.distances_to(target)?;
-        let distance = |switch: SwitchId| distances[switch.index()];
-        if distance(root) == NO_PATH {
+        let hops = self.hops_to(target)?;
+        if hops.least[root.index()] == NO_PATH {
             return None;
         }
         let (mut path, mut here) = (Vec::new(), root);
-        while here != target {
-            let is_shortest =
-                |link: &&Link| distance(link.to).checked_add(link.weight) == Some(distance(here));
-            let is_found_longer = |link: &Link| {
-                let found = self.port_hops.and_then(|hops| hops.of(target, here, link.port));
-                found.is_some_and(|hops| hops > distance(here))
-            };
-            let mut shortest = self.graph.links(here).iter().filter(is_shortest);
-            let first = shortest.clone().next()?;
-            // OpenSM does not route members to which every port was found longer.
-            let link = shortest.find(|link| !is_found_longer(link)).unwrap_or(first);
+        while here != target && path.len() < self.able.len() {
+            let link = self.graph.links(here).get(usize::from(hops.first_link[here.index()]))?;
             path.push((here, *link));
             here = link.to;
         }
-        Some(path)
+        (here == target).then_some(path)
     }
 
-    fn distances_to(&self, target: SwitchId) -> Option<&[u8]> {
-        let row = self.targets.binary_search(&target).ok()?;
-        Some(&self.distances[row * self.able.len()..][..self.able.len()])
+    fn hops_to(&self, target: SwitchId) -> Option<&Hops> {
+        self.hops.get(self.targets.binary_search(&target).ok()?)
     }
 }
 

@@ -4,9 +4,11 @@
 //! the first routes the fabric, the notes of the result begin with a warning for each failed engine
 //! and its reason, because the operator may have asked for an engine that is free of deadlocks.
 
+use super::dnup::Dnup;
 use super::ftree::Ftree;
 use super::minhop::{self, MinHop};
 use super::torus::Torus2Qos;
+use super::updn::Updn;
 use super::{Engine, Routing, RoutingError, RoutingInput};
 use crate::config::guid_lists::GuidLists;
 use crate::notes::Note;
@@ -38,10 +40,12 @@ pub struct EngineRegistry {
 }
 
 impl EngineRegistry {
-    /// The engines of this version. `lists` are the contents of Min Hop's GUID list files.
+    /// The engines of this version. `lists` are the contents of the GUID list files.
     pub fn standard(lists: Arc<GuidLists>) -> Self {
         Self::default()
             .with(Arc::new(MinHop::new(Arc::clone(&lists))))
+            .with(Arc::new(Updn::new(Arc::clone(&lists))))
+            .with(Arc::new(Dnup::new(Arc::clone(&lists))))
             .with(Arc::new(Ftree::new(lists)))
             .with(Arc::new(Torus2Qos))
     }
@@ -89,6 +93,8 @@ pub struct UnknownEngine {
 #[derive(Clone)]
 pub struct Chain {
     entries: Vec<ChainEntry>,
+    /// The errors of engines that were tried before these.
+    refused: Vec<RoutingError>,
 }
 
 #[derive(Clone)]
@@ -125,7 +131,7 @@ impl Chain {
     /// Returns [`UnknownEngine`] for a name that neither torus-sm nor OpenSM knows.
     pub fn parse(list: &str, registry: &EngineRegistry) -> Result<Self, UnknownEngine> {
         let names = || list.split([',', ' ', '\t', '\n']).filter(|name| !name.is_empty());
-        let mut chain = Self { entries: Vec::new() };
+        let mut chain = Self { entries: Vec::new(), refused: Vec::new() };
         for name in names().filter(|&name| name != NO_FALLBACK) {
             let unknown = || UnknownEngine { name: name.to_owned(), valid: registry.names() };
             chain.push(registry.entry(name).ok_or_else(unknown)?);
@@ -150,13 +156,23 @@ impl Chain {
         self.entries.iter().map(ChainEntry::name)
     }
 
+    /// The engines behind the one that computed `routing`, whose plan was rejected for `reason`;
+    /// `None` if there are none.
+    pub fn after(&self, routing: &Routing, reason: Note) -> Option<Self> {
+        let place = self.entries.iter().position(|entry| entry.name() == routing.engine)?;
+        let entries = self.entries[place + 1..].to_vec();
+        let error = RoutingError { engine: routing.engine, notes: vec![reason], dump: None };
+        let refused = routing.routing_errors.iter().cloned().chain([error]).collect();
+        (!entries.is_empty()).then_some(Self { entries, refused })
+    }
+
     /// Routes the fabric with the first engine that can. The result contains the errors of the
     /// engines before it, and its notes begin with theirs.
     ///
     /// # Errors
     /// Returns the errors of all engines, in order, if none can.
     pub fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, Vec<RoutingError>> {
-        let mut routing_errors = Vec::new();
+        let mut routing_errors = self.refused.clone();
         for entry in &self.entries {
             match entry.route(input) {
                 Ok(mut routing) => {
@@ -291,16 +307,16 @@ mod tests {
                 "ERR 4E06: none at all",
             ]
         );
-        let (engine, notes) = route("updn,silent,willing").expect("routes");
+        let (engine, notes) = route("lash,silent,willing").expect("routes");
         assert_eq!(engine, "willing");
         assert_eq!(
             notes,
             [
-                "updn cannot route this fabric, willing is used instead: routing engine updn is \
+                "lash cannot route this fabric, willing is used instead: routing engine lash is \
                  not implemented in torus-sm; willing does not prevent credit loops",
                 "silent cannot route this fabric, willing is used instead: no reason given; \
                  willing does not prevent credit loops",
-                "routing engine updn is not implemented in torus-sm",
+                "routing engine lash is not implemented in torus-sm",
             ]
         );
         assert_eq!(route("willing").expect("routes"), ("willing", Vec::new()));

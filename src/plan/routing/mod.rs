@@ -3,11 +3,15 @@
 //! An engine is a pure function from a [`RoutingInput`] to a [`Routing`] or a [`RoutingError`]. It
 //! keeps no state between calls: the previous routing is part of the input.
 
+pub mod balancing;
 pub mod chain;
+pub mod dnup;
 pub mod ftree;
 pub mod minhop;
 pub mod port_hops;
+pub mod switch_graph;
 pub mod torus;
+pub mod updn;
 
 use super::LidTable;
 use crate::config::options::Options;

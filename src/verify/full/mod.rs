@@ -101,10 +101,11 @@ use super::sl_to_vl::SlToVlMaps;
 use super::triples::Triples;
 use super::verdict::{Checks, Cycle, Fault, FaultList, Summary, Verified, VerifyFailure};
 use crate::fabric::Fabric;
-use crate::ids::Mlid;
+use crate::ids::{Lid, Mlid};
 use crate::notes::Note;
 use crate::plan::Plan;
 use crate::plan::routing::Lft;
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Checks a plan.
@@ -186,7 +187,8 @@ pub(super) fn check(
 }
 
 impl Evidence {
-    /// The proof of the plan; `None` if it has a credit loop or drops packets.
+    /// The proof of the plan; `None` if it has a credit loop, drops packets or omits routes of
+    /// switches, which only a full check accepts.
     pub(super) fn into_proof(
         self,
         fabric: &Arc<Fabric>,
@@ -197,6 +199,9 @@ impl Evidence {
         let (plan, policy) = (verified.plan(), &*verified.plan.routing.policy);
         // Only a full check reports dropped packets, so it has to examine each such plan.
         let ranks = cdg.ranks().filter(|_| cdg.dropped_sls() == 0)?;
+        if policy.may_omit_switch_routes() && omits_routes(plan) {
+            return None;
+        }
         let count = plan.lids.max().index() + 1;
         let (mut destinations, mut trees) = (vec![None; count], vec![None; count]);
         for to in endpoints::destinations(fabric, plan, policy) {
@@ -231,6 +236,12 @@ impl Evidence {
             fault_free: None,
         })
     }
+}
+
+/// True if a switch has no entry for an assigned LID.
+fn omits_routes(plan: &Plan) -> bool {
+    let lids: Vec<Lid> = plan.lids.iter().map(|(lid, _)| lid).collect();
+    plan.routing.lfts.par_iter().any(|lft| lids.iter().any(|&lid| lft.out(lid).is_none()))
 }
 
 /// The message about packets that the administrator's SL to VL mappings drop. VL 15 for an unused

@@ -3,12 +3,16 @@
 use super::choose::{Findings, Known, prove_after, verify_with};
 use crate::fabric::Fabric;
 use crate::fabric::difference::Difference;
+use crate::notes::{Note, Severity};
 use crate::plan::compute::{PlanError, PlanInput, compute};
 use crate::plan::lids::Memory;
+use crate::plan::routing::Routing;
+use crate::plan::routing::chain::Chain;
 use crate::plan::update::{self, BaselineInputs, PlanBaseline, update};
 use crate::plan::{LidTable, Plan};
 use crate::verify::proof::Proof;
 use crate::verify::verdict::{Checks, Verified, VerifyFailure};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -44,9 +48,18 @@ impl VerifiedBaseline {
         checks: &Checks,
         last: Option<&Self>,
     ) -> Option<Self> {
-        let (plan, outcome) = compute(input).ok()?.split();
         let last = last.and_then(Self::proof);
-        let (verified, proof) = prove_after(&inputs.fabric, plan, checks, last).ok()?;
+        let mut chain = Cow::Borrowed(input.chain);
+        let (outcome, verified, proof) = loop {
+            let (plan, outcome) = compute(&PlanInput { chain: &chain, ..*input }).ok()?.split();
+            let routing = plan.routing.clone();
+            match prove_after(&inputs.fabric, plan, checks, last) {
+                Ok((verified, proof)) => break (outcome, verified, proof),
+                Err(failure) => {
+                    chain = Cow::Owned(engines_behind(&chain, &routing, &failure)?);
+                }
+            }
+        };
         let plan_baseline = PlanBaseline::new(inputs, outcome, verified.plan().clone());
         Some(Self { plan_baseline, proof })
     }
@@ -106,7 +119,8 @@ impl PendingBaseline {
 }
 
 /// Plans a fabric and verifies the plan. With a `baseline`, both steps reuse its results where
-/// possible; plan and verdict do not depend on it.
+/// possible; plan and verdict do not depend on it. If an engine promises routes without credit loops
+/// and fails to keep that, the engines behind it are tried.
 ///
 /// # Errors
 /// As [`compute`]. A rejected plan is a verdict, not an error.
@@ -115,6 +129,30 @@ pub fn plan_and_verify(
     baseline: Option<&VerifiedBaseline>,
     checks: &Checks,
 ) -> Outcome {
+    let (mut outcome, mut routing) = attempt(input, baseline, checks)?;
+    let mut chain = Cow::Borrowed(input.chain);
+    while let Err(failure) = &outcome.verdict {
+        let Some(rest) = engines_behind(&chain, &routing, failure) else { break };
+        chain = Cow::Owned(rest);
+        let Ok(next) = attempt(&PlanInput { chain: &chain, ..*input }, baseline, checks) else {
+            break;
+        };
+        (outcome, routing) = next;
+    }
+    Ok(outcome)
+}
+
+/// The engines to try after one whose routes have a credit loop although it promises none.
+fn engines_behind(chain: &Chain, routing: &Routing, failure: &VerifyFailure) -> Option<Chain> {
+    let text = format!("its routes are rejected: {}", failure.credit_loop()?);
+    chain.after(routing, Note::new(Severity::Error, None, text))
+}
+
+fn attempt(
+    input: &PlanInput<'_>,
+    baseline: Option<&VerifiedBaseline>,
+    checks: &Checks,
+) -> Result<(PlanVerdict, Arc<Routing>), Box<PlanError>> {
     let (planned, difference) = match baseline {
         None => (compute(input)?, None),
         Some(baseline) => {
@@ -124,6 +162,7 @@ pub fn plan_and_verify(
     };
     let known = baseline.and_then(|baseline| baseline.known(difference.as_ref()));
     let (lids, memory) = (planned.plan.lids.clone(), planned.memory.clone());
+    let routing = planned.plan.routing.clone();
     let (plan, planned) = planned.split();
     let (verdict, pending_baseline) = match verify_with(input.fabric, plan, checks, known) {
         Ok((verified, findings)) => {
@@ -132,5 +171,5 @@ pub fn plan_and_verify(
         }
         Err(failure) => (Err(failure), None),
     };
-    Ok(PlanVerdict { verdict, lids, memory, pending_baseline })
+    Ok((PlanVerdict { verdict, lids, memory, pending_baseline }, routing))
 }

@@ -3,12 +3,15 @@
 use super::EngineCase;
 use super::ours::Ours;
 use super::theirs::{self, Tables, Theirs};
+use std::collections::BTreeMap;
 use testkit::dumps::differences;
 use torus_sm::plan::Plan;
-use torus_sm::plan::routing::ftree::FtreePolicy;
+use torus_sm::plan::routing::ftree::{self, FtreePolicy};
 
-/// Differences in which OpenSM is wrong. [`explain`] shows for each case that it is so.
+/// Differences in which OpenSM is wrong. The comparison shows for each case that it is
+/// so: the verification rejects OpenSM's tables.
 const UNREACHABLE: &str = "OpenSM leaves pairs without a route, we refuse";
+const MULTICAST_LOOP: &str = "OpenSM's multicast entries have a loop, ours do not";
 const CREDIT_LOOP: &str = "OpenSM's tables have a credit loop, we refuse";
 const UNORDERED: &str = "OpenSM's ftree sorts hosts as if they were switches, by addresses";
 const LEFT_OUT: &str = "OpenSM's ftree leaves out hosts";
@@ -60,12 +63,23 @@ pub(crate) fn compare(case: &EngineCase) -> Verdict {
     if !found.is_empty() {
         return match explain(&ours, &theirs, found) {
             Verdict::Differs(_) if is_unordered(&plan) => Verdict::Known(UNORDERED),
+            verdict if case.engine == ftree::NAME => verdict,
+            Verdict::Known(reason) => Verdict::Differs(format!("tables differ, and {reason}")),
             verdict => verdict,
+        };
+    }
+    let trees = differences(&ours.mfts(&plan), &theirs.mfts);
+    if !trees.is_empty() {
+        return match ours.verify_their_mfts(&plan, &theirs) {
+            Err(faults) if faults.contains("loops") => Verdict::Known(MULTICAST_LOOP),
+            _ if is_unordered(&plan) => Verdict::Known(UNORDERED),
+            _ => Verdict::Differs(trees),
         };
     }
     match ours.verify(plan) {
         Ok(_) => Verdict::Equal,
-        Err(faults) => explain(&ours, &theirs, format!("our plan does not pass: {faults}")),
+        Err(faults) if faults.contains("credit loop") => Verdict::Known(CREDIT_LOOP),
+        Err(faults) => Verdict::Differs(format!("our plan does not pass: {faults}")),
     }
 }
 
@@ -76,8 +90,16 @@ fn differing_tables(ours: &Ours<'_>, plan: &Plan, theirs: &Tables) -> String {
     if plan.routing.policy.decides_sl_to_vl() {
         text += &differences(&ours.sl_to_vls(plan, &theirs.sl_to_vls), &theirs.sl_to_vls);
     }
-    text += &differences(&ours.mfts(plan), &theirs.mfts);
+    for dump in plan.routing.policy.dumps(&ours.fabric, &plan.lids) {
+        if let Some(their) = theirs.dumps.get(dump.file) {
+            text += &differences(&lines(&dump.text), &lines(their));
+        }
+    }
     text
+}
+
+fn lines(text: &str) -> BTreeMap<usize, &str> {
+    text.lines().enumerate().collect()
 }
 
 /// Names the known difference of a case, if it is one: the verification rejects OpenSM's tables.

@@ -17,10 +17,12 @@
 
 mod case;
 mod differences;
+mod dnup;
 mod ftree;
 mod minhop;
 mod ours;
 mod theirs;
+mod updn;
 
 pub(crate) use case::EngineCase;
 use differences::Verdict;
@@ -58,11 +60,14 @@ pub(crate) fn compare(engine: &'static str, families: &[Family], options: Option
         }
         (case, verdict)
     });
-    let mut tally = BTreeMap::<&str, usize>::new();
-    for (_, verdict) in &verdicts {
-        *tally.entry(verdict.name()).or_default() += 1;
+    let mut tally = BTreeMap::<&str, Vec<u64>>::new();
+    for (case, verdict) in &verdicts {
+        tally.entry(verdict.name()).or_default().push(case.seed);
     }
-    println!("{engine}, seeds {}..{}: {tally:?}", seeds.start, seeds.end);
+    println!("{engine}, seeds {}..{}:", seeds.start, seeds.end);
+    for (verdict, seeds) in &tally {
+        println!("{:5} {verdict}, seeds {:?}", seeds.len(), &seeds[..seeds.len().min(5)]);
+    }
     let differing: Vec<String> = verdicts
         .iter()
         .filter_map(|(case, verdict)| match verdict {
@@ -76,7 +81,7 @@ pub(crate) fn compare(engine: &'static str, families: &[Family], options: Option
         differing.len(),
         differing.join("\n")
     );
-    let equal = tally.get(Verdict::Equal.name()).copied().unwrap_or(0);
+    let equal = tally.get(Verdict::Equal.name()).map_or(0, Vec::len);
     assert!(
         count < DEFAULT_SEEDS as usize || equal * 100 >= count * routed,
         "only {equal} of {count} fabrics are routed by both programs"

@@ -16,7 +16,7 @@ use torus_sm::notes::Severity;
 use torus_sm::plan::compute::{PlanInput, compute};
 use torus_sm::plan::lids::Memory;
 use torus_sm::plan::multicast::GroupMembers;
-use torus_sm::plan::routing::{Lft, RoutingPolicy, ftree};
+use torus_sm::plan::routing::{Lft, PortMask, RoutingPolicy, dnup, ftree, updn};
 use torus_sm::plan::{Plan, partitions};
 use torus_sm::verify::{Checks, Summary, verify};
 
@@ -120,10 +120,31 @@ impl<'a> Ours<'a> {
             }
             routing.lfts[switch.index()] = Arc::new(lft);
         }
-        if self.case.engine == ftree::NAME {
+        if [ftree::NAME, updn::NAME, dnup::NAME].contains(&self.case.engine) {
             routing.policy = Arc::new(OmitsSwitchRoutes);
         }
         self.verify(Plan { routing: Arc::new(routing), ..plan })
+    }
+
+    /// Verifies OpenSM's multicast forwarding tables together with our other tables.
+    ///
+    /// # Errors
+    /// The faults, as a text.
+    pub(crate) fn verify_their_mfts(
+        &self,
+        plan: &Plan,
+        theirs: &Tables,
+    ) -> Result<Summary, String> {
+        let mut multicast = (*plan.multicast).clone();
+        multicast.by_switch.iter_mut().for_each(Vec::clear);
+        for (&(mlid, switch), ports) in &theirs.mfts {
+            let node = self.fabric.node_by_guid(Guid(switch)).map(|node| self.fabric.node(node));
+            let switch = node.and_then(|node| node.switch).expect("a switch of the fabric");
+            let mut mask = PortMask::default();
+            ports.iter().for_each(|&port| mask.insert(port));
+            multicast.by_switch[switch.index()].push((Mlid(mlid), mask));
+        }
+        self.verify(Plan { multicast: Arc::new(multicast), ..plan.clone() })
     }
 
     pub(crate) fn lfts(&self, plan: &Plan) -> LidLfts {

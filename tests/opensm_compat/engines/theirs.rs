@@ -1,6 +1,7 @@
 //! OpenSM's results on a fabric that ibsim simulates.
 
 use super::EngineCase;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -28,7 +29,12 @@ pub(crate) struct Tables {
     pub sl_to_vls: SlToVls,
     /// guid2lid.
     pub lids: String,
+    /// Dump files of engines, by name, if OpenSM wrote them.
+    pub dumps: BTreeMap<&'static str, String>,
 }
+
+/// The dump files that are compared as text.
+const DUMPS: [&str; 2] = ["opensm-lid-matrix.dump", "opensm-updn-roots.dump"];
 
 /// Routes a case by OpenSM, once.
 pub(crate) fn run(case: &EngineCase) -> Theirs {
@@ -99,5 +105,10 @@ fn tables(folder: &Path) -> Tables {
             false => SlToVls::new(),
         },
         lids: text("guid2lid"),
+        dumps: DUMPS
+            .into_iter()
+            .filter(|name| path(name).is_file())
+            .map(|name| (name, text(name)))
+            .collect(),
     }
 }

@@ -11,8 +11,8 @@ macro_rules! routing {
         hop_weights_file: Option<String> = None, restart, implemented;
         /// Path of a file of the order in which the ports of a switch are tried.
         port_search_ordering_file / dimn_ports_file: Option<String> = None, restart, implemented;
-        /// Routing engines to try in this order, separated by commas: minhop, ftree, torus-2QoS;
-        /// minhop comes last unless no_fallback is in the list. (null) is minhop.
+        /// Routing engines to try in this order, separated by commas: minhop, updn, dnup, ftree,
+        /// torus-2QoS; minhop comes last unless no_fallback is in the list. (null) is minhop.
         routing_engine: Option<String> = None, restart, implemented;
         /// Route around throttled links between switches (nue, dfsssp, sssp).
         avoid_throttled_links: bool = false, restart, ignored;

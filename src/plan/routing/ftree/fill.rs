@@ -8,8 +8,8 @@ use crate::ids::Lid;
 use crate::notes::{Note, Severity, counted};
 use crate::plan::LidTable;
 use crate::plan::routing::Lft;
-use crate::plan::routing::minhop::hops::SwitchGraph;
 use crate::plan::routing::port_hops::{Detours, Hops, PortHops};
+use crate::plan::routing::switch_graph::{NO_PATH, SwitchGraph};
 use rayon::prelude::*;
 
 /// Number of destinations that are walked while the tables of as many before them are filled.
@@ -159,7 +159,8 @@ impl Batch {
 
 /// The hops through ports on shortest paths behind which the walk found a longer way only.
 fn longer_ways(graph: &SwitchGraph, target: SwitchId, found: &[FoundRoute]) -> Vec<Hops> {
-    let distances = graph.distances(&[target]);
+    let mut distances = vec![NO_PATH; graph.len()];
+    graph.distances_to(target, &mut distances);
     let distance = |switch: u16| distances[usize::from(switch)];
     let is_longer = |route: &FoundRoute| route.hops > distance(route.through).saturating_add(1);
     let mut longer = Vec::new();

@@ -4,7 +4,7 @@ use super::FtreeOptions;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Lid};
 use crate::plan::LidTable;
-use crate::plan::routing::minhop::hops::linked_peer;
+use crate::plan::routing::switch_graph::linked_peer;
 use crate::wire::attr::NodeKind;
 use std::collections::HashSet;
 

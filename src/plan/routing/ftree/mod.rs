@@ -48,7 +48,7 @@ mod tree;
 mod validate;
 mod walk;
 
-use super::minhop::hops::SwitchGraph;
+use super::switch_graph::SwitchGraph;
 use super::{Engine, Lft, Routing, RoutingError, RoutingInput};
 use crate::config::guid_lists::GuidLists;
 use crate::fabric::{Fabric, SwitchId};

@@ -1,7 +1,7 @@
 //! Ranks of switches: the distance from the nearest root, 0 at the roots.
 
 use crate::fabric::SwitchId;
-use crate::plan::routing::minhop::hops::SwitchGraph;
+use crate::plan::routing::switch_graph::SwitchGraph;
 use std::collections::VecDeque;
 
 /// The rank of a switch that no root reaches.

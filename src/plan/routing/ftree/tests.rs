@@ -5,7 +5,7 @@ use super::*;
 use crate::fabric::PortId;
 use crate::fabric::topology::{Topology, TopologyNode};
 use crate::ids::{Guid, Lid, PortNum};
-use crate::plan::routing::minhop::tests::{number, picture};
+use crate::plan::routing::balancing::tests::{number, picture};
 use crate::wire::attr::NodeKind;
 use proptest::prelude::*;
 

@@ -7,7 +7,7 @@
 use super::hosts::{Host, Role};
 use super::rank::{Ranks, UNRANKED};
 use crate::fabric::{Fabric, SwitchId};
-use crate::plan::routing::minhop::hops::SwitchGraph;
+use crate::plan::routing::switch_graph::SwitchGraph;
 use std::ops::Range;
 
 /// A cable of a port group.

@@ -2,9 +2,12 @@
 //! integration tests.
 
 use super::*;
+use crate::config::guid_lists::HopWeight;
 use crate::fabric::synthetic::SyntheticView;
 use crate::fabric::topology::{Topology, TopologyNode};
-use crate::ids::{Guid, Lid, PortNum};
+use crate::ids::{Guid, PortNum};
+use crate::plan::routing::Engine;
+use crate::plan::routing::minhop::MinHop;
 use crate::wire::attr::NodeKind;
 use proptest::prelude::*;
 
@@ -100,13 +103,30 @@ fn walk(
     None
 }
 
-fn option_sets() -> impl Strategy<Value = MinHopOptions> {
-    (any::<bool>(), any::<bool>(), 0u32..3).prop_map(|(switches, shifting, seed)| MinHopOptions {
+fn option_sets() -> impl Strategy<Value = Options> {
+    (any::<bool>(), any::<bool>(), 0u32..3).prop_map(|(switches, shifting, seed)| Options {
         port_profile_switch_nodes: switches,
         port_shifting: shifting,
         scatter_ports: seed,
-        guid_routing_order_no_scatter: false,
+        ..Options::default()
     })
+}
+
+fn route(
+    fabric: &Fabric,
+    lids: &LidTable,
+    options: &Options,
+    previous: Option<&Routing>,
+) -> Routing {
+    let input = RoutingInput {
+        fabric,
+        lids,
+        options,
+        torus_config: &Err(Vec::new()),
+        previous,
+        previous_fabric: None,
+    };
+    MinHop::default().route(&input).expect("Min Hop never refuses")
 }
 
 proptest! {
@@ -116,9 +136,10 @@ proptest! {
     ) {
         let fabric = picture(&topology);
         let lids = number(&fabric, lmc);
-        let routing = MinHop::default().route_with(&fabric, &lids, tuning, None);
+        let routing = route(&fabric, &lids, &tuning, None);
         prop_assert!(routing.notes.is_empty(), "{:?}", routing.notes);
-        let hops = HopMatrix::new(&SwitchGraph::new(&fabric, &[]));
+        let graph = SwitchGraph::new(&fabric, &[]);
+        let hops = HopMatrix::new(&graph);
         for switch in fabric.switch_ids() {
             for (lid, port) in lids.iter() {
                 let end = fabric.switch_behind(port).expect("a switch");
@@ -132,9 +153,8 @@ proptest! {
     fn a_lost_cable_moves_only_its_own_routes_and_its_return_restores_all(
         topology in wiring(), lost in any::<prop::sample::Index>(),
     ) {
-        let engine = MinHop::default();
         let route = |topology: &Topology, lids: &LidTable, previous: Option<&Routing>| {
-            engine.route_with(&picture(topology), lids, MinHopOptions::default(), previous)
+            route(&picture(topology), lids, &Options::default(), previous)
         };
         let lids = number(&picture(&topology), 0);
         let before = route(&topology, &lids, None);
@@ -143,7 +163,8 @@ proptest! {
         let (old, new) = (picture(&topology), picture(&cut));
         // The LID table is indexed by port slot, which is stable as long as no node disappears.
         prop_assume!(new.nodes().len() == old.nodes().len());
-        let hops = HopMatrix::new(&SwitchGraph::new(&new, &[]));
+        let graph = SwitchGraph::new(&new, &[]);
+        let hops = HopMatrix::new(&graph);
         let after = route(&cut, &lids, Some(&before));
         for (switch, (lid, end)) in
             new.switch_ids().flat_map(|switch| lids.iter().map(move |entry| (switch, entry)))
@@ -171,16 +192,18 @@ fn weights_cause_detours_and_paths_over_254_hops_are_ignored() {
     let fabric = picture(&topology);
     let weigh = |weight| {
         let entry = HopWeight { switch: topology.nodes[0].guid, port: PortNum(1), weight };
-        HopMatrix::new(&SwitchGraph::new(&fabric, &[entry]))
+        SwitchGraph::new(&fabric, &[entry])
     };
+    let hops =
+        |weight, from: SwitchId, to: SwitchId| HopMatrix::new(&weigh(weight)).row(from)[to.index()];
     let ids: Vec<_> = topology.nodes[..3]
         .iter()
         .map(|node| fabric.node(fabric.node_by_guid(node.guid).expect("known")).switch)
         .map(|switch| switch.expect("a switch"))
         .collect();
-    assert_eq!(weigh(1).row(ids[0])[ids[1].index()], 1);
-    assert_eq!(weigh(9).row(ids[0])[ids[1].index()], 2);
-    assert_eq!(weigh(9).row(ids[1])[ids[0].index()], 1, "weights count one way only");
+    assert_eq!(hops(1, ids[0], ids[1]), 1);
+    assert_eq!(hops(9, ids[0], ids[1]), 2);
+    assert_eq!(hops(9, ids[1], ids[0]), 1, "weights count one way only");
 }
 
 #[test]
@@ -190,7 +213,7 @@ fn ports_without_lid_and_unreachable_switches_are_noted() {
     let mut lids = LidTable::new(fabric.ports().len());
     let host = fabric.end_ports().last().expect("a host");
     lids.assign(host, Lid(7), 0);
-    let routing = MinHop::default().route_with(&fabric, &lids, MinHopOptions::default(), None);
+    let routing = route(&fabric, &lids, &Options::default(), None);
     let codes: Vec<_> = routing.notes.iter().map(|note| note.code).collect();
     assert_eq!(codes, [Some("3A04"); 3]);
 }

@@ -1,24 +1,24 @@
 //! Decides whether entries of the previous tables are kept.
 //!
-//! As in OpenSM, entries that still lie on shortest paths are kept while the fabric only loses
+//! As in OpenSM, entries that still have the least hops are kept while the fabric only loses
 //! links, hosts and switches, so that a lost cable does not change the tables of distant switches.
 //! If anything is added or the options change, all entries are balanced from scratch, so that the
 //! return of a cable restores the tables from before its loss.
 
-use super::hops::linked_peer;
-use super::{MinHopOptions, MinHopPolicy};
+use super::BalancingOptions;
 use crate::config::guid_lists::GuidLists;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::plan::LidTable;
-use crate::plan::routing::{Lft, Routing};
+use crate::plan::routing::Lft;
+use crate::plan::routing::switch_graph::linked_peer;
 use std::sync::Arc;
 
 /// The topology, LIDs and options of a routing, for comparison with the next one.
 #[derive(Debug)]
 pub(super) struct TopologyRecord {
     pub lists: Arc<GuidLists>,
-    options: MinHopOptions,
+    options: BalancingOptions,
     /// Node GUIDs of the switches, ascending, which is the order of the tables.
     switches: Vec<Guid>,
     /// All links as seen from both ends, ascending.
@@ -32,7 +32,7 @@ impl TopologyRecord {
         fabric: &Fabric,
         lids: &LidTable,
         lists: Arc<GuidLists>,
-        options: MinHopOptions,
+        options: BalancingOptions,
     ) -> Self {
         let end = |id: PortId| (fabric.node_of(id).guid(), fabric.port(id).num);
         let with_lids = fabric.end_ports().filter_map(|id| {
@@ -50,16 +50,13 @@ impl TopologyRecord {
         }
     }
 
-    /// A lookup of previous tables by switch of this fabric. It gives `None` if entries must not be
-    /// kept.
+    /// A lookup of the tables `lfts`, which were made for the topology `before`, by switch of this
+    /// fabric. It gives `None` if entries must not be kept.
     pub(super) fn kept<'a>(
         &'a self,
-        previous: Option<&'a Routing>,
+        before: Option<(&'a Self, &'a [Arc<Lft>])>,
     ) -> impl Fn(SwitchId) -> Option<&'a Lft> + Sync {
-        let before = previous.and_then(|routing| {
-            let policy = routing.policy.as_any().downcast_ref::<MinHopPolicy>()?;
-            policy.record.covers(self).then_some((&policy.record, &routing.lfts))
-        });
+        let before = before.filter(|(record, _)| record.covers(self));
         move |switch| {
             let (record, lfts) = before?;
             let index = record.switches.binary_search(&self.switches[switch.index()]).ok()?;

@@ -1,4 +1,6 @@
-//! Distances between switches: the hop matrix.
+//! The links between switches, and distances over them.
+
+mod breadth_first;
 
 use crate::config::guid_lists::HopWeight;
 use crate::fabric::{Fabric, PortId, SwitchId};
@@ -29,21 +31,42 @@ pub struct SwitchGraph {
     first: Vec<u32>,
     /// Links by switch and output port.
     links: Vec<Link>,
+    /// By link: the index of the same cable's link in the other direction.
+    reverse: Vec<u32>,
+    /// True if all links cost one hop.
+    is_plain: bool,
 }
 
 impl SwitchGraph {
     /// The graph of all links between different switches. A hop costs 1 unless `weights` contains
     /// the port; of several weights for a port, the last one applies.
     pub fn new(fabric: &Fabric, weights: &[HopWeight]) -> Self {
-        let mut graph = Self { first: vec![0], links: Vec::new() };
-        for switch in fabric.switch_ids() {
-            graph.links.extend(links_of(fabric, switch));
-            graph.first.push(graph.links.len() as u32);
-        }
+        let by_switch = fabric.switch_ids().map(|switch| links_of(fabric, switch));
+        let mut graph = Self::assemble(by_switch);
         for entry in weights {
             graph.weigh(fabric, entry);
         }
+        graph.is_plain = graph.links.iter().all(|link| link.weight == 1);
         graph
+    }
+
+    fn assemble(by_switch: impl Iterator<Item = impl Iterator<Item = Link>>) -> Self {
+        let (mut first, mut links) = (vec![0], Vec::new());
+        for own in by_switch {
+            links.extend(own);
+            first.push(links.len() as u32);
+        }
+        let mut graph = Self { first, links, reverse: Vec::new(), is_plain: false };
+        graph.is_plain = graph.links.iter().all(|link| link.weight == 1);
+        graph.reverse = graph.links.iter().map(|link| graph.index_of(link)).collect();
+        graph
+    }
+
+    /// The index of the link in the other direction.
+    fn index_of(&self, link: &Link) -> u32 {
+        let range = self.range(link.to);
+        let ports = self.links[range.clone()].binary_search_by_key(&link.to_port, |back| back.port);
+        (range.start + ports.expect("links have two ends")) as u32
     }
 
     fn weigh(&mut self, fabric: &Fabric, entry: &HopWeight) {
@@ -57,32 +80,11 @@ impl SwitchGraph {
 
     /// The subgraph of the switches for which `keep` is true.
     pub fn filtered(&self, keep: impl Fn(SwitchId) -> bool) -> Self {
-        let mut graph = Self { first: vec![0], links: Vec::with_capacity(self.links.len()) };
-        for switch in (0..self.len() as u32).map(SwitchId) {
+        let keep = &keep;
+        Self::assemble(self.switches().map(|switch| {
             let links = self.links(switch).iter().copied();
-            graph.links.extend(links.filter(|link| keep(switch) && keep(link.to)));
-            graph.first.push(graph.links.len() as u32);
-        }
-        graph
-    }
-
-    /// The graph with all links reversed, whose distances from a switch are this graph's distances
-    /// to it.
-    pub fn reversed(&self) -> Self {
-        let mut by_target = vec![Vec::new(); self.len()];
-        for from in (0..self.len() as u32).map(SwitchId) {
-            for link in self.links(from) {
-                let Link { port, weight, to, to_port } = *link;
-                by_target[to.index()].push(Link { port: to_port, weight, to: from, to_port: port });
-            }
-        }
-        let mut graph = Self { first: vec![0], links: Vec::with_capacity(self.links.len()) };
-        for links in &mut by_target {
-            links.sort_unstable_by_key(|link| link.port);
-            graph.links.append(links);
-            graph.first.push(graph.links.len() as u32);
-        }
-        graph
+            links.filter(move |link| keep(switch) && keep(link.to))
+        }))
     }
 
     /// The number of switches.
@@ -94,6 +96,25 @@ impl SwitchGraph {
         self.len() == 0
     }
 
+    pub fn switches(&self) -> impl Iterator<Item = SwitchId> + use<> {
+        (0..self.len() as u32).map(SwitchId)
+    }
+
+    /// The number of links, both directions of a cable counted.
+    pub fn link_count(&self) -> usize {
+        self.links.len()
+    }
+
+    /// The links from a switch with their indexes in the graph, by output port.
+    pub fn numbered_links(&self, switch: SwitchId) -> impl Iterator<Item = (usize, &Link)> + Clone {
+        self.range(switch).zip(self.links(switch))
+    }
+
+    /// The index of the link in the other direction of the cable of link `index`.
+    pub fn reverse(&self, index: usize) -> usize {
+        self.reverse[index] as usize
+    }
+
     /// The links from a switch, by output port.
     pub fn links(&self, switch: SwitchId) -> &[Link] {
         &self.links[self.range(switch)]
@@ -103,20 +124,35 @@ impl SwitchGraph {
         self.first[switch.index()] as usize..self.first[switch.index() + 1] as usize
     }
 
-    /// The distances from each of `sources` to all switches, one row per source.
-    pub fn distances(&self, sources: &[SwitchId]) -> Vec<u8> {
-        let mut rows = vec![NO_PATH; sources.len() * self.len()];
+    /// The distances between all pairs of switches, one row per source.
+    pub(super) fn all_distances(&self) -> Vec<u8> {
+        if self.is_plain {
+            return breadth_first::all_distances(self);
+        }
+        let mut rows = vec![NO_PATH; self.len() * self.len()];
         if !rows.is_empty() {
-            let rows = rows.par_chunks_exact_mut(self.len()).zip(sources);
-            rows.for_each_init(Buckets::default, |buckets, (row, &source)| {
-                self.fill_row(source, row, buckets);
+            let rows = rows.par_chunks_exact_mut(self.len()).enumerate();
+            rows.for_each_init(Buckets::default, |buckets, (source, row)| {
+                self.fill_row(SwitchId(source as u32), row, buckets, |_, link| link.weight);
             });
         }
         rows
     }
 
+    /// The distances from all switches to `target`, in a row that holds [`NO_PATH`] only.
+    pub(super) fn distances_to(&self, target: SwitchId, row: &mut [u8]) {
+        let weight = |index: usize, _: &Link| self.links[self.reverse(index)].weight;
+        self.fill_row(target, row, &mut Buckets::default(), weight);
+    }
+
     /// Dijkstra's algorithm with one bucket per distance.
-    fn fill_row(&self, source: SwitchId, row: &mut [u8], buckets: &mut Buckets) {
+    fn fill_row(
+        &self,
+        source: SwitchId,
+        row: &mut [u8],
+        buckets: &mut Buckets,
+        weight: impl Fn(usize, &Link) -> u8,
+    ) {
         row[source.index()] = 0;
         buckets.push(0, source);
         for distance in 0..NO_PATH {
@@ -124,8 +160,8 @@ impl SwitchGraph {
                 if row[switch.index()] != distance {
                     continue; // a shorter path was found since
                 }
-                for link in self.links(switch) {
-                    let Some(longer) = distance.checked_add(link.weight) else { continue };
+                for (index, link) in self.numbered_links(switch) {
+                    let Some(longer) = distance.checked_add(weight(index, link)) else { continue };
                     let known = &mut row[link.to.index()];
                     if longer < *known {
                         *known = longer;
@@ -144,7 +180,9 @@ impl SwitchGraph {
 fn links_of(fabric: &Fabric, switch: SwitchId) -> impl Iterator<Item = Link> + '_ {
     let ports = (1..=fabric.switch(switch).num_ports()).map(crate::ids::PortNum);
     ports.filter_map(move |num| {
-        let peer = linked_peer(fabric, fabric.switch_port(switch, num)?)?;
+        let port = fabric.switch_port(switch, num)?;
+        let peer =
+            linked_peer(fabric, port).filter(|&peer| fabric.port(peer).peer == Some(port))?;
         let to = fabric.node_of(peer).switch.filter(|&to| to != switch)?;
         Some(Link { port: num.0, weight: 1, to, to_port: fabric.port(peer).num.0 })
     })
@@ -180,25 +218,5 @@ impl Buckets {
         let switch = self.by_distance[usize::from(distance)].pop()?;
         self.waiting -= 1;
         Some(switch)
-    }
-}
-
-/// The distances between all pairs of switches.
-#[derive(Clone, Debug)]
-pub struct HopMatrix {
-    switches: usize,
-    rows: Vec<u8>,
-}
-
-impl HopMatrix {
-    /// Computes the matrix of a graph, with its rows in parallel.
-    pub fn new(graph: &SwitchGraph) -> Self {
-        let all: Vec<_> = (0..graph.len() as u32).map(SwitchId).collect();
-        Self { switches: graph.len(), rows: graph.distances(&all) }
-    }
-
-    /// The distances from a switch to all switches.
-    pub fn row(&self, from: SwitchId) -> &[u8] {
-        &self.rows[from.index() * self.switches..][..self.switches]
     }
 }

@@ -11,10 +11,10 @@
 //! Ties are broken by byte-swapped GUID, because OpenSM compares GUIDs in network byte order on
 //! little-endian machines.
 
-use super::hops::linked_peer;
 use crate::fabric::{Fabric, PortId, SwitchId};
 use crate::ids::{Guid, Lid, PortNum};
 use crate::plan::LidTable;
+use crate::plan::routing::switch_graph::linked_peer;
 use std::cmp::Reverse;
 
 /// An end port to which routes lead.

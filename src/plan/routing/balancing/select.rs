@@ -4,20 +4,21 @@
 //! with the fewest paths; among equals, the first in search order. With LMC > 0, further LIDs of an
 //! end port prefer a port to a system, then to a node, that carries no other LID of that end port.
 
-use super::hops::{HopMatrix, NO_PATH, SwitchGraph};
+use super::hops::BestLinks;
 use super::order::Destination;
+use super::port_set::PortSet;
 use super::random::Random;
 use super::search::SearchOrders;
 use crate::fabric::{Fabric, NodeId, SwitchId};
 use crate::ids::{Guid, Lid};
 use crate::plan::routing::Lft;
+use crate::plan::routing::switch_graph::SwitchGraph;
 use std::collections::HashSet;
 
 /// The input common to all switches.
 pub(super) struct RoutingContext<'a> {
     pub fabric: &'a Fabric,
     pub graph: &'a SwitchGraph,
-    pub hops: &'a HopMatrix,
     pub destinations: &'a [Destination],
     /// The highest assigned LID.
     pub max_lid: Lid,
@@ -29,6 +30,8 @@ pub(super) struct RoutingContext<'a> {
     /// True if paths to switches are counted as well.
     pub count_switches: bool,
     pub port_shifting: bool,
+    /// True if only ports to the neighbour of the first suitable port are used.
+    pub dimension_order: bool,
 }
 
 /// A port that leads to another switch.
@@ -37,6 +40,8 @@ struct OutputPort {
     /// Position in the search order.
     position: u16,
     node: NodeId,
+    /// Port of the neighbour with `dimension_order`, else 0.
+    remote_port: u8,
     system: Guid,
     /// True if paths through this port are counted.
     counted: bool,
@@ -45,38 +50,75 @@ struct OutputPort {
 /// A neighbour node that carries LIDs of a destination.
 struct UsedNeighbour {
     node: NodeId,
+    /// Port of the neighbour with `dimension_order`, else 0.
+    port: u8,
     system: Guid,
     /// Number of LIDs.
     lids: u32,
 }
 
+impl OutputPort {
+    fn end(&self) -> (NodeId, u8) {
+        (self.node, self.remote_port)
+    }
+}
+
+impl UsedNeighbour {
+    fn end(&self) -> (NodeId, u8) {
+        (self.node, self.port)
+    }
+}
+
+/// The result for one switch.
+#[derive(Default)]
+pub(super) struct RoutedSwitch {
+    pub lft: Lft,
+    /// The first host and the first switch without an entry, as indexes of `destinations`.
+    pub missing: [Option<usize>; 2],
+}
+
+/// Records that a destination has no entry.
+fn miss(missing: &mut [Option<usize>; 2], index: usize, destination: &Destination) {
+    missing[usize::from(destination.is_switch())].get_or_insert(index);
+}
+
 /// Routes one switch.
-pub(super) struct SwitchRouter<'a> {
+pub(super) struct SwitchRouter<'a, S> {
     context: &'a RoutingContext<'a>,
     switch: SwitchId,
     /// The ports to other switches, in search order.
     outputs: Vec<OutputPort>,
     /// Counted paths, by output.
     paths: Vec<u32>,
-    /// The outputs on shortest paths as bit sets of `words` words, by destination switch.
-    shortest: Vec<u64>,
-    words: usize,
+    /// The outputs with the least hops, by destination switch.
+    best: Vec<S>,
     /// The neighbours used by destination; empty with LMC 0.
     used: Vec<Vec<UsedNeighbour>>,
-    /// The outputs on shortest paths for the LID at hand (reused buffer).
+    /// The outputs with the least hops for the LID at hand (reused buffer).
     candidates: Vec<u8>,
 }
 
-impl<'a> SwitchRouter<'a> {
-    pub(super) fn new(context: &'a RoutingContext<'a>, switch: SwitchId) -> Self {
-        let outputs = outputs(context, switch);
-        let words = outputs.len().div_ceil(64);
+impl<'a, S: PortSet> SwitchRouter<'a, S> {
+    pub(super) fn new(
+        context: &'a RoutingContext<'a>,
+        hops: &dyn BestLinks<S>,
+        switch: SwitchId,
+    ) -> Self {
+        let (outputs, order) = outputs(context, switch);
+        let mut best = vec![S::default(); context.graph.len()];
+        hops.fill(switch, &mut best);
+        if let Some(order) = order {
+            for set in &mut best {
+                let mut sorted = S::default();
+                set.iter().for_each(|link| sorted.insert_if(order[usize::from(link)], true));
+                *set = sorted;
+            }
+        }
         let mut router = Self {
             context,
             switch,
             paths: vec![0; outputs.len()],
-            shortest: vec![0; words * context.graph.len()],
-            words,
+            best,
             outputs,
             used: Vec::new(),
             candidates: Vec::new(),
@@ -84,33 +126,60 @@ impl<'a> SwitchRouter<'a> {
         if context.lids_per_port > 1 {
             router.used.resize_with(context.destinations.len(), Vec::new);
         }
-        router.find_shortest();
         router
     }
 
-    /// Fills `shortest`: an output is on a shortest path if its weight plus the distance from its
-    /// neighbour equals the distance from this switch.
-    fn find_shortest(&mut self) {
-        let own = self.context.hops.row(self.switch);
-        for link in self.context.graph.links(self.switch) {
-            let Some(output) = self.outputs.iter().position(|output| output.port == link.port)
-            else {
-                continue;
-            };
-            let (word, bit) = (output / 64, output % 64);
-            let sets = self.shortest.chunks_exact_mut(self.words);
-            let behind = self.context.hops.row(link.to);
-            for ((set, &far), &near) in sets.zip(behind).zip(own) {
-                let fits = near != NO_PATH && far.checked_add(link.weight) == Some(near);
-                set[word] |= u64::from(fits) << bit;
-            }
+    /// Routes all destinations. Entries of `kept` stay if they still have the least hops. With
+    /// `random`, ports of destinations that allow it are chosen at random.
+    pub(super) fn route(self, kept: Option<&Lft>, random: Option<&mut Random>) -> RoutedSwitch {
+        let context = self.context;
+        let is_simple = context.lids_per_port == 1 && random.is_none() && !context.port_shifting;
+        match is_simple && !context.dimension_order {
+            true => self.route_by_paths_only(kept),
+            false => self.route_by_all_rules(kept, random),
         }
     }
 
-    /// Routes all destinations. Entries of `kept` stay if they are still on shortest paths. With
-    /// `random`, ports of destinations that allow it are chosen at random.
-    pub(super) fn route(mut self, kept: Option<&Lft>, mut random: Option<&mut Random>) -> Lft {
+    /// [`Self::route`] without the options that need more than the number of paths per port.
+    fn route_by_paths_only(mut self, kept: Option<&Lft>) -> RoutedSwitch {
+        let mut routed =
+            RoutedSwitch { lft: Lft::empty(self.context.max_lid), ..RoutedSwitch::default() };
+        for (index, destination) in self.context.destinations.iter().enumerate() {
+            let entry = &mut routed.lft.0[destination.base.index()];
+            if destination.switch == self.switch {
+                *entry = destination.port;
+                continue;
+            }
+            let set = self.best[destination.switch.index()];
+            let kept = kept.and_then(|lft| self.number_of(lft.out(destination.base)?));
+            let paths = &self.paths;
+            let least = || set.iter().min_by_key(|&output| paths[usize::from(output)]);
+            let Some(output) = kept.filter(|&output| set.contains(output)).or_else(least) else {
+                miss(&mut routed.missing, index, destination);
+                continue;
+            };
+            let port = &self.outputs[usize::from(output)];
+            *entry = port.port;
+            let is_counted =
+                port.counted && (!destination.is_switch() || self.context.count_switches);
+            self.paths[usize::from(output)] += u32::from(is_counted);
+        }
+        routed
+    }
+
+    /// The number of the output with this port.
+    fn number_of(&self, port: u8) -> Option<u8> {
+        let number = self.outputs.iter().position(|output| output.port == port);
+        number.map(|number| number as u8)
+    }
+
+    fn route_by_all_rules(
+        mut self,
+        kept: Option<&Lft>,
+        mut random: Option<&mut Random>,
+    ) -> RoutedSwitch {
         let mut lft = Lft::empty(self.context.max_lid);
+        let mut missing = [None; 2];
         for offset in 0..self.context.lids_per_port {
             for (index, destination) in self.context.destinations.iter().enumerate() {
                 if offset >= destination.lids {
@@ -123,39 +192,44 @@ impl<'a> SwitchRouter<'a> {
                 }
                 let start = match offset {
                     0 => 1,
+                    _ if self.context.dimension_order => 1,
                     _ => usize::from(lft.0[lid.index() - 1]) + 1,
                 };
                 self.collect_candidates(destination.switch, start);
                 let draw =
                     if offset == 0 && destination.scatter { random.as_deref_mut() } else { None };
                 let kept = kept.and_then(|lft| lft.out(lid));
-                if let Some(output) = self.choose(index, kept, draw) {
-                    lft.0[lid.index()] = self.outputs[usize::from(output)].port;
-                    self.count(index, output);
+                match self.choose(index, kept, draw) {
+                    Some(output) => {
+                        lft.0[lid.index()] = self.outputs[usize::from(output)].port;
+                        self.count(index, output);
+                    }
+                    None => miss(&mut missing, index, destination),
                 }
             }
         }
-        lft
+        RoutedSwitch { lft, missing }
     }
 
-    /// Collects the outputs on shortest paths to `target`, in search order beginning at position
+    /// Collects the outputs with the least hops to `target`, in search order beginning at position
     /// `start` and wrapping around.
     fn collect_candidates(&mut self, target: SwitchId, start: usize) {
         self.candidates.clear();
-        let set = &self.shortest[target.index() * self.words..][..self.words];
-        for (word, &bits) in set.iter().enumerate() {
-            let mut bits = bits;
-            while bits != 0 {
-                self.candidates.push((word * 64) as u8 + bits.trailing_zeros() as u8);
-                bits &= bits - 1;
-            }
-        }
+        self.candidates.extend(self.best[target.index()].iter());
         if start > 1 {
             let positions = usize::from(self.context.fabric.switch(self.switch).num_ports()) + 1;
             let start = (start % positions) as u16;
             let before = |&output: &u8| self.outputs[usize::from(output)].position < start;
             let turn = self.candidates.iter().take_while(|output| before(output)).count();
             self.candidates.rotate_left(turn);
+        }
+    }
+
+    /// Keeps the candidates that lead to the neighbour of the first one.
+    fn keep_first_neighbour(&mut self) {
+        let node = |&output: &u8| self.outputs[usize::from(output)].node;
+        if let Some(first) = self.candidates.first().map(node) {
+            self.candidates.retain(|output| self.outputs[usize::from(*output)].node == first);
         }
     }
 
@@ -168,6 +242,9 @@ impl<'a> SwitchRouter<'a> {
         let is_kept = |&&output: &&u8| Some(self.outputs[usize::from(output)].port) == kept;
         if let Some(&output) = self.candidates.iter().find(is_kept) {
             return Some(output);
+        }
+        if self.context.dimension_order {
+            self.keep_first_neighbour();
         }
         if let Some(random) = draw {
             return self.choose_at_random(random);
@@ -184,6 +261,12 @@ impl<'a> SwitchRouter<'a> {
         let Some(used) = self.used.get(destination) else {
             return least(&mut self.candidates.iter().copied());
         };
+        if self.context.dimension_order {
+            return match self.context.port_shifting {
+                true => least(&mut self.candidates.iter().copied()),
+                false => self.choose_least_used(used),
+            };
+        }
         let outputs =
             || self.candidates.iter().map(|&output| (output, &self.outputs[usize::from(output)]));
         let is_new_system =
@@ -216,8 +299,8 @@ impl<'a> SwitchRouter<'a> {
         let (mut fewest_paths, mut fewest_lids) = (u32::MAX, u32::MAX);
         for &output in &self.candidates {
             let paths = self.paths[usize::from(output)];
-            let node = self.outputs[usize::from(output)].node;
-            let lids = used.iter().find(|used| used.node == node).map_or(0, |used| used.lids);
+            let end = self.outputs[usize::from(output)].end();
+            let lids = used.iter().find(|used| used.end() == end).map_or(0, |used| used.lids);
             if paths < fewest_paths || paths == fewest_paths && lids < fewest_lids {
                 best = Some(output);
                 fewest_paths = paths;
@@ -229,31 +312,47 @@ impl<'a> SwitchRouter<'a> {
 
     fn count(&mut self, destination: usize, output: u8) {
         let is_switch = self.context.destinations[destination].is_switch();
-        let OutputPort { node, system, counted, .. } = self.outputs[usize::from(output)];
+        let OutputPort { node, remote_port, system, counted, .. } =
+            self.outputs[usize::from(output)];
         if !counted || is_switch && !self.context.count_switches {
             return;
         }
         self.paths[usize::from(output)] += 1;
         let Some(used) = self.used.get_mut(destination) else { return };
-        match used.iter_mut().find(|used| used.node == node) {
+        match used.iter_mut().find(|used| used.end() == (node, remote_port)) {
             Some(used) => used.lids += 1,
-            None => used.push(UsedNeighbour { node, system, lids: 1 }),
+            None => used.push(UsedNeighbour { node, port: remote_port, system, lids: 1 }),
         }
     }
 }
 
-/// The ports of a switch that lead to other switches, in search order.
-fn outputs(context: &RoutingContext<'_>, switch: SwitchId) -> Vec<OutputPort> {
+/// The ports of a switch that lead to other switches, in search order; and by number of the link
+/// their places in this order, unless it is that of the links.
+fn outputs(
+    context: &RoutingContext<'_>,
+    switch: SwitchId,
+) -> (Vec<OutputPort>, Option<Vec<usize>>) {
     let links = context.graph.links(switch).iter();
     let mut outputs: Vec<_> = links
         .map(|link| OutputPort {
             port: link.port,
             position: context.search.position(switch, link.port),
             node: context.fabric.switches()[link.to.index()],
+            remote_port: if context.dimension_order { link.to_port } else { 0 },
             system: context.fabric.switch(link.to).info.system_guid(),
             counted: !context.ignored.contains(&(switch, link.port)),
         })
         .collect();
+    if outputs.is_sorted_by_key(|output| output.position) {
+        return (outputs, None);
+    }
     outputs.sort_by_key(|output| output.position);
-    outputs
+    let mut order = vec![0; outputs.len()];
+    for (place, output) in outputs.iter().enumerate() {
+        let links = context.graph.links(switch);
+        if let Ok(number) = links.binary_search_by_key(&output.port, |link| link.port) {
+            order[number] = place;
+        }
+    }
+    (outputs, Some(order))
 }

@@ -1,0 +1,66 @@
+//! The policy of engines that use a single VL: SLs and VLs are left to the configuration.
+
+use super::hops::HopRule;
+use super::lid_matrix;
+use super::topology_record::TopologyRecord;
+use crate::config::guid_lists::HopWeight;
+use crate::fabric::{Fabric, PortId};
+use crate::plan::LidTable;
+use crate::plan::routing::{Dump, RoutingPolicy};
+use std::sync::Arc;
+
+/// The policy of minhop, updn, dnup and dor. It carries the record of the routed topology for the
+/// next routing, and the rule by which multicast trees follow the hops of the engine.
+#[derive(Debug)]
+pub struct BalancedPolicy {
+    pub(super) record: TopologyRecord,
+    pub(super) rule: Arc<dyn HopRule>,
+    pub(super) loop_free: bool,
+    pub(super) may_omit_switch_routes: bool,
+    pub(super) dumps: Vec<Dump>,
+}
+
+impl BalancedPolicy {
+    /// The hop weights of the routes.
+    pub fn hop_weights(&self) -> &[HopWeight] {
+        &self.record.lists.hop_weights
+    }
+
+    /// How the engine computes hops.
+    pub fn rule(&self) -> &dyn HopRule {
+        &*self.rule
+    }
+}
+
+impl RoutingPolicy for BalancedPolicy {
+    /// One group for all ports, because the SL of a path is always the requested one.
+    fn sl_group(&self, _port: PortId) -> u32 {
+        0
+    }
+
+    /// Two of these policies never differ.
+    fn changes_since(&self, before: &dyn RoutingPolicy) -> Option<Vec<PortId>> {
+        before.as_any().is::<Self>().then(Vec::new)
+    }
+
+    fn same_path_sls_as(&self, before: &dyn RoutingPolicy) -> bool {
+        before.as_any().is::<Self>()
+    }
+
+    fn guarantees_no_credit_loops(&self) -> bool {
+        self.loop_free
+    }
+
+    fn may_omit_switch_routes(&self) -> bool {
+        self.may_omit_switch_routes
+    }
+
+    fn dumps(&self, fabric: &Fabric, lids: &LidTable) -> Vec<Dump> {
+        let matrix = lid_matrix::dump(fabric, lids, self.hop_weights(), self.rule());
+        self.dumps.iter().cloned().chain(matrix).collect()
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}

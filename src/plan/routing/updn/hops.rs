@@ -1,0 +1,81 @@
+//! The hops over legal paths: up first, then down.
+//!
+//! The search runs from the destination against the direction of the packets. It is OpenSM's: a
+//! switch enters the queue again if a link offers it fewer hops than that link did before, with the
+//! direction of this link, unless it waits in the queue already.
+
+use super::ranks::Ranks;
+use crate::fabric::{Fabric, SwitchId};
+use crate::ids::Guid;
+use crate::plan::routing::balancing::hops::{HopRule, ShortestPaths, TargetHops};
+use crate::plan::routing::switch_graph::SwitchGraph;
+use std::collections::VecDeque;
+
+/// The direction of a link of the search.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Direction {
+    Up,
+    Down,
+}
+
+/// The hops over paths that go up first and then down.
+#[derive(Clone, Debug)]
+pub(super) struct UpDown {
+    pub ranks: Ranks,
+    /// IDs by switch, which order switches of equal rank.
+    pub ids: Vec<u64>,
+    /// True if root switches are reached over the shortest paths, legal or not.
+    pub connect_roots: bool,
+}
+
+/// The IDs of all switches: their node GUIDs, unless `listed` has others.
+pub(super) fn ids(fabric: &Fabric, listed: &[(Guid, u64)]) -> Vec<u64> {
+    let mut ids: Vec<u64> =
+        fabric.switch_ids().map(|switch| fabric.switch(switch).guid().0).collect();
+    for &(guid, id) in listed {
+        let node = fabric.node_by_guid(guid).map(|node| fabric.node(node));
+        if let Some(switch) = node.and_then(|node| node.switch) {
+            ids[switch.index()] = id;
+        }
+    }
+    ids
+}
+
+impl UpDown {
+    fn direction(&self, from: SwitchId, to: SwitchId) -> Direction {
+        let (near, far) = (self.ranks.of(from), self.ranks.of(to));
+        let id = |switch: SwitchId| self.ids[switch.index()];
+        let is_up = near > far || near == far && (near == 0 || id(from) > id(to));
+        if is_up { Direction::Up } else { Direction::Down }
+    }
+}
+
+impl HopRule for UpDown {
+    fn hops_to(&self, graph: &SwitchGraph, target: SwitchId, hops: &mut TargetHops) {
+        match self.connect_roots && self.ranks.of(target) == 0 {
+            true => ShortestPaths.hops_to(graph, target, hops),
+            false => hops.reset(graph, target),
+        }
+        let mut arrival = vec![Direction::Up; graph.len()];
+        let mut is_waiting = vec![false; graph.len()];
+        let mut queue = VecDeque::from([target]);
+        while let Some(switch) = queue.pop_front() {
+            is_waiting[switch.index()] = false;
+            let next = hops.least[switch.index()].saturating_add(1);
+            for (index, link) in graph.numbered_links(switch) {
+                let direction = self.direction(switch, link.to);
+                let is_legal =
+                    arrival[switch.index()] == Direction::Up || direction == Direction::Down;
+                let back = graph.reverse(index);
+                if !is_legal || next >= hops.by_link[back] {
+                    continue;
+                }
+                hops.set(link.to, back, next);
+                if !std::mem::replace(&mut is_waiting[link.to.index()], true) {
+                    arrival[link.to.index()] = direction;
+                    queue.push_back(link.to);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! updn and dnup: which pairs may lack routes, and what happens to routes with credit loops.
+
+use std::path::Path;
+use testkit::planning::{PlanSetup, options};
+use torus_sm::fabric::{Fabric, SwitchId, ibnet};
+use torus_sm::ids::{Guid, Lid};
+use torus_sm::plan::Plan;
+use torus_sm::sim::generate::Shape;
+use torus_sm::verify::{Checks, verify};
+
+/// Two leaves with a host each, and two spines.
+const TREE: &str = "\
+Switch 4 \"S-0000000000000011\"
+[1] \"S-0000000000000021\"[1]
+[2] \"S-0000000000000022\"[1]
+[3] \"H-0000000000000101\"[1]
+
+Switch 4 \"S-0000000000000012\"
+[1] \"S-0000000000000021\"[2]
+[2] \"S-0000000000000022\"[2]
+[3] \"H-0000000000000201\"[1]
+
+Switch 4 \"S-0000000000000021\"
+[1] \"S-0000000000000011\"[1]
+[2] \"S-0000000000000012\"[1]
+
+Switch 4 \"S-0000000000000022\"
+[1] \"S-0000000000000011\"[2]
+[2] \"S-0000000000000012\"[2]
+
+Hca 1 \"H-0000000000000101\"
+[1] \"S-0000000000000011\"[3]
+
+Hca 1 \"H-0000000000000201\"
+[1] \"S-0000000000000012\"[3]
+";
+
+fn tree(engine: &str) -> PlanSetup {
+    let topology = ibnet::parse(Path::new("tree"), TREE).expect("a fabric");
+    let host = topology.nodes.len() - 1;
+    PlanSetup::new(&topology, host, options(engine, false), String::new())
+}
+
+fn switch(fabric: &Fabric, guid: u64) -> SwitchId {
+    let node = fabric.node_by_guid(Guid(guid)).expect("a node");
+    fabric.node(node).switch.expect("a switch")
+}
+
+/// The LID of a port GUID.
+fn lid(setup: &PlanSetup, plan: &Plan, guid: u64) -> Lid {
+    let port = setup.fabric.port_by_guid(Guid(guid)).expect("a port");
+    plan.lids.base(port).expect("a LID")
+}
+
+#[test]
+fn roots_may_lack_routes_to_each_other() {
+    for engine in ["updn,no_fallback", "dnup,no_fallback"] {
+        let setup = tree(engine);
+        let plan = setup.plan(&[]).expect("a tree is routed");
+        let [one, two] = [0x21, 0x22].map(|guid| switch(&setup.fabric, guid));
+        assert_eq!(plan.routing.lft(one).out(lid(&setup, &plan, 0x22)), None, "{engine}");
+        assert_eq!(plan.routing.lft(two).out(lid(&setup, &plan, 0x21)), None, "{engine}");
+        let verified = verify(&setup.fabric, plan, &Checks::new(false)).expect("it passes");
+        assert_eq!(verified.summary().cycle, None, "{engine}");
+    }
+}
+
+#[test]
+fn connect_roots_adds_routes_between_roots() {
+    for engine in ["updn,no_fallback", "dnup,no_fallback"] {
+        let mut setup = tree(engine);
+        setup.options.connect_roots = true;
+        let plan = setup.plan(&[]).expect("a tree is routed");
+        let one = switch(&setup.fabric, 0x21);
+        assert!(plan.routing.lft(one).out(lid(&setup, &plan, 0x22)).is_some(), "{engine}");
+        verify(&setup.fabric, plan, &Checks::new(false)).expect("it passes");
+    }
+}
+
+#[test]
+fn an_engine_that_leaves_a_credit_loop_gives_way_to_the_next() {
+    // Every switch of the ring has a host, and dnup permits all turns between leaves.
+    let ring = Shape { hosts: 1, ..Shape::torus([6, 1, 1]) };
+    let verdict = PlanSetup::generated(&ring, "dnup", false).verdict().expect("a plan");
+    let verified = verdict.verdict.expect("minhop takes over");
+    let routing = &verified.plan().routing;
+    assert_eq!(routing.engine, "minhop");
+    assert_eq!(routing.routing_errors.len(), 1);
+    assert_eq!(routing.routing_errors[0].engine, "dnup");
+    let note = &routing.notes[0].text;
+    assert!(note.starts_with("dnup cannot route this fabric, minhop is used instead: "), "{note}");
+    assert!(note.contains("its routes are rejected: "), "{note}");
+    assert!(note.ends_with("minhop does not prevent credit loops"), "{note}");
+
+    let verdict = PlanSetup::generated(&ring, "dnup,no_fallback", false).verdict().expect("a plan");
+    let failure = verdict.verdict.expect_err("nothing else may route it");
+    assert!(failure.credit_loop().is_some(), "{failure}");
+}
+
+#[test]
+fn a_fabric_without_roots_is_refused_with_the_remedy() {
+    let ring = Shape { hosts: 1, ..Shape::torus([6, 1, 1]) };
+    let failure = PlanSetup::generated(&ring, "updn,no_fallback", false).plan(&[]);
+    let failure = failure.expect_err("a ring has no roots");
+    let reason = failure.routing_errors[0].reason().expect("a reason");
+    assert_eq!(reason.code, Some("AA0A"));
+    assert!(reason.text.contains("root_guid_file"), "{}", reason.text);
+}
