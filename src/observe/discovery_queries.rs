@@ -41,6 +41,8 @@ pub(super) struct DiscoveryQueries {
     evidence: Evidence,
     /// Switches of which all ports were queried.
     read_switches: HashSet<usize>,
+    /// Switches whose SwitchInfo is read again because an ACTIVE link of theirs is in INIT.
+    reset_switches: HashSet<usize>,
     /// Ends of cables that were found in this sweep.
     reconnected: HashSet<(usize, PortNum)>,
     /// Number of nodes known from the last snapshot.
@@ -64,6 +66,7 @@ impl DiscoveryQueries {
             avoided: HashSet::new(),
             evidence: Evidence::default(),
             read_switches: HashSet::new(),
+            reset_switches: HashSet::new(),
             reconnected: HashSet::new(),
             needs_routes: false,
             failures: HashMap::new(),
@@ -435,6 +438,10 @@ impl DiscoveryQueries {
         if was_up && info.port_state() == PortState::Init && !self.reconnected.contains(&here) {
             // The link was down meanwhile, so another device may be at its far end.
             self.state.disconnect(here);
+            // If this is a restart of the switch, its SwitchInfo may have been read before it.
+            if is_switch && self.reset_switches.insert(node) {
+                self.submit(Query::Switch { node });
+            }
         }
         let is_local = self.state.local == Some(here);
         let runs_manager = info.has(CapMask::IS_SM) && (!is_switch || port == PortNum::ZERO);
