@@ -249,9 +249,11 @@ impl<'a> Delta<'a> {
                 .filter(move |write| {
                     let rows = wanted.iter().enumerate().skip(write.first).take(write.count);
                     let differs = |(index, row)| !holds(held, index, row);
-                    let mut names = rows.clone().map(|(_, row)| slvl::modifier(row, is_switch));
+                    // The Set that was not acknowledged may have covered other rows than this one.
+                    let mut names =
+                        rows.clone().flat_map(|(_, row)| slvl::modifiers(row, is_switch));
                     let pending = |name| self.is_pending(node, AttrId::SL_TO_VL, name);
-                    pending(write.modifier) || names.any(pending) || rows.clone().any(differs)
+                    names.any(pending) || rows.clone().any(differs)
                 })
                 .map(move |write| {
                     let id = AttrId::SL_TO_VL;

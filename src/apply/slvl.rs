@@ -32,6 +32,17 @@ pub(super) fn modifier(&(input, output, _): &Row, is_switch: bool) -> u32 {
     if is_switch { u32::from(input) << 8 | u32::from(output) } else { 0 }
 }
 
+/// The attribute modifiers of all Sets that may write a row.
+pub(super) fn modifiers(row: &Row, is_switch: bool) -> impl Iterator<Item = u32> + use<> {
+    let combined = [
+        ALL_INPUTS | u32::from(row.1),
+        ALL_OUTPUTS | u32::from(row.0) << 8,
+        ALL_INPUTS | ALL_OUTPUTS,
+    ];
+    let combined = combined.into_iter().take(if is_switch { combined.len() } else { 0 });
+    std::iter::once(modifier(row, is_switch)).chain(combined)
+}
+
 /// The Sets for `rows`, which are grouped by output port.
 pub(super) fn writes(rows: &[Row], is_switch: bool, optimized: bool) -> Vec<Write> {
     if !(is_switch && optimized) {
@@ -82,6 +93,23 @@ mod tests {
         let covered: usize = writes.iter().map(|write| write.count).sum();
         assert_eq!(covered, rows.len(), "every row is in one Set");
         writes.iter().map(|write| (write.modifier, write.first, write.count)).collect()
+    }
+
+    #[test]
+    fn rows_have_the_modifiers_of_all_sets_that_may_write_them() {
+        for outputs in [&[(1, [A; 3]), (2, [A; 3])][..], &[(1, [A; 3]), (2, [B; 3])]] {
+            let rows: Vec<Row> = outputs
+                .iter()
+                .flat_map(|&(output, maps)| (0..).zip(maps).map(move |(i, map)| (i, output, map)))
+                .collect();
+            for optimized in [false, true] {
+                for write in writes(&rows, true, optimized) {
+                    let mut covered = rows.iter().skip(write.first).take(write.count);
+                    assert!(covered.all(|row| modifiers(row, true).any(|m| m == write.modifier)));
+                }
+            }
+        }
+        assert_eq!(modifiers(&(0, 1, A), false).collect::<Vec<_>>(), [0]);
     }
 
     #[test]
