@@ -24,8 +24,8 @@ use testkit::{Running, tool, torus_sm};
 use testkit::{SimCluster, Sm};
 use tokio::time::{Instant, sleep};
 use torus_sm::ids::{Guid, Mlid};
+use torus_sm::local_socket::{Clients, Listener};
 use torus_sm::sim::SimFabric;
-use torus_sm::sim::serve::address::Listener;
 use torus_sm::sim::serve::{AttachPoint, Server};
 use torus_sm::wire::attr::AttrId;
 use torus_sm::wire::mad::Method;
@@ -119,7 +119,7 @@ impl Program {
         std::fs::create_dir_all(&folder).expect("a folder");
         // An earlier run may have left its socket.
         let _ = std::fs::remove_file(&socket);
-        let listener = Listener::bind(&socket).expect("a socket");
+        let listener = Listener::bind(&socket, Clients::Owner).expect("a socket");
         let node = cluster.shape.host_guid([0, 0, 0], 0);
         let server = Server::start(
             cluster.fabric.clone(),

@@ -7,6 +7,8 @@ pub mod config;
 pub mod daemon;
 pub mod fabric;
 pub mod ids;
+pub mod local_socket;
+pub mod manage;
 pub mod notes;
 pub mod observe;
 pub mod offline;

@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use torus_sm::cli::{self, Command};
 use torus_sm::daemon::launch::{self, Failure};
+use torus_sm::manage;
 use torus_sm::offline::{self, check, torus_config};
 use torus_sm::sim_command::{ctl, exec, run};
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::SimCtl(args) => ctl::run(&args),
         Command::Plan(args) => offline::run(&args, &mut std::io::stdout().lock()),
         Command::Check(args) => check::run(&args, &mut std::io::stdout().lock()),
+        Command::Manage(command) => manage::client::run::run(&command),
         Command::TorusConfig(args) => torus_config::run(&args, &mut std::io::stdout().lock()),
     };
     match outcome {

@@ -3,7 +3,7 @@
 //! Without a subcommand the command line is that of opensm(8), so that existing start scripts
 //! work: [`daemon`] has its options, and `long_only` accepts long options with a single dash, as
 //! getopt_long_only(3) does. A subcommand is the first word: [`sim`], [`plan`], [`check`],
-//! [`torus_config`]. clap parses all of them. [`configuration`] combines the configuration file
+//! [`torus_config`], and those of [`manage`] for a running daemon. clap parses all of them. [`configuration`] combines the configuration file
 //! with the command line; [`exit`] has the exit codes.
 
 pub mod check;
@@ -11,6 +11,7 @@ pub mod configuration;
 pub mod daemon;
 pub mod exit;
 mod long_only;
+pub mod manage;
 pub mod plan;
 pub mod sim;
 pub mod torus_config;
@@ -18,6 +19,7 @@ pub mod torus_config;
 pub use check::CheckArgs;
 pub use daemon::DaemonArgs;
 pub use exit::{ExitCode, Failure};
+pub use manage::ManageCommand;
 pub use plan::PlanArgs;
 pub use sim::args::SimArgs;
 pub use sim::ctl::CtlArgs;
@@ -27,7 +29,7 @@ pub use torus_config::TorusConfigArgs;
 
 use crate::notes::Note;
 use clap::error::{ContextKind, ErrorKind};
-use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Subcommand as _};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -50,6 +52,8 @@ pub enum Command {
     Check(Box<CheckArgs>),
     /// Derive torus-2QoS.conf from a fabric.
     TorusConfig(Box<TorusConfigArgs>),
+    /// Talk to a running daemon.
+    Manage(ManageCommand),
     /// Write the configuration, with the options of the command line applied, to a file.
     CreateConfig(PathBuf, DaemonArgs),
     /// Print this text and exit with code 0.
@@ -88,7 +92,14 @@ const MAX_HELP_WIDTH: usize = 100;
 
 /// The whole command line as a clap command.
 pub fn command() -> clap::Command {
-    DaemonArgs::augment_args(clap::Command::new("torus-sm"))
+    let command = ManageCommand::augment_subcommands(clap::Command::new("torus-sm"));
+    let names: Vec<String> =
+        command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    let with_help = |command: clap::Command, name: &String| {
+        command.mut_subcommand(name, |command| command.arg(help_arg()))
+    };
+    let command = names.iter().fold(command, with_help);
+    DaemonArgs::augment_args(command)
         .version(env!("CARGO_PKG_VERSION"))
         .propagate_version(true)
         .about("InfiniBand subnet manager for torus fabrics")
@@ -182,9 +193,10 @@ fn from_matches(
         Some(("sim", matches)) => sim::from_matches(matches)?,
         Some(("plan", matches)) => Command::Plan(Box::new(PlanArgs::from_arg_matches(matches)?)),
         Some(("check", matches)) => Command::Check(Box::new(CheckArgs::from_arg_matches(matches)?)),
-        Some((_, matches)) => {
+        Some(("torus-config", matches)) => {
             Command::TorusConfig(Box::new(TorusConfigArgs::from_arg_matches(matches)?))
         }
+        Some(_) => Command::Manage(ManageCommand::from_arg_matches(matches)?),
         None => daemon_from_matches(command, matches, argv)?,
     };
     Ok(create_config(parsed))

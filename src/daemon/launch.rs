@@ -2,6 +2,7 @@
 
 use crate::cli::configuration::{self, Configured};
 use crate::cli::{DaemonArgs, ExitCode};
+use crate::daemon::management;
 use crate::daemon::process::background;
 use crate::daemon::process::logging::{self, LogConfig, LogDestination, LogHandle};
 use crate::daemon::process::operator_log;
@@ -16,6 +17,7 @@ pub use crate::cli::exit::Failure;
 use crate::config::files;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
+use crate::manage::socket;
 use crate::notes::Note;
 use crate::transport::MadPort;
 use crate::transport::demux::MadDemux;
@@ -126,16 +128,27 @@ async fn serve(
     }
     let files = StateFiles::from_environment(&options);
     let reload = reload(args, &options, &log);
-    let setup = Setup { reload, options, partitions, once: args.once, files, servers };
+    let management_dir = options.management_dir.as_ref().map_or_else(socket::folder, PathBuf::from);
+    let manage_options = (!args.once).then(|| options.clone());
+    let config_file = config_file(args);
+    let setup = Setup { reload, options, partitions, once: args.once, files, config_file, servers };
     tokio::spawn(flush_regularly(log.clone()));
-    let daemon = Daemon::new(port, &demux, unsolicited, setup);
+    let mut daemon = Daemon::new(port, &demux, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
     let asked = shutdown.subscribe();
+    let _management = manage_options.and_then(|options| {
+        management::start(&mut daemon, &options, management_dir, log.clone(), shutdown.clone())
+    });
     signals::install(daemon.events(), shutdown, reopen(log)).map_err(|error| {
         Failure::new(ExitCode::System, format!("cannot handle signals: {error}"))
     })?;
     settle_in_background()?;
     Ok(daemon.run(asked).await)
+}
+
+/// The configuration file, if one is read.
+pub(crate) fn config_file(args: &DaemonArgs) -> Option<PathBuf> {
+    args.file_to_read().map(|(path, _)| path.to_owned())
 }
 
 /// Writes buffered log lines at intervals.

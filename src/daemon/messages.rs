@@ -1,14 +1,15 @@
 //! Messages between the daemon's tasks.
 //!
 //! ```text
-//! signals, SMP server, SA server ── SmEvent ──► manager
-//! manager ── SaCommand ──► SA server
+//! signals, SMP server, SA server, management interface ── SmEvent ──► manager
+//! manager, management interface ── SaCommand ──► SA server
 //! SMP server ── DeviceNotice ──► SA server
 //! ```
 
 use crate::config::prefix_routes::PrefixRoute;
 use crate::fabric::Fabric;
-use crate::ids::Lid;
+use crate::ids::{Guid, Lid};
+use crate::manage::sa_query::SaQuery;
 use crate::observe::traps::TrapEvent;
 use crate::plan::aliases::AliasBlock;
 use crate::plan::multicast::{GroupMembers, MulticastDelta};
@@ -32,6 +33,16 @@ pub enum SmEvent {
     AliasesChanged,
     /// SIGHUP: reload the configuration and start a heavy sweep.
     Reload,
+    /// An operator requests a heavy sweep.
+    Resweep,
+    /// An operator requests a new plan.
+    Reroute,
+    /// An operator sets the priority of this SM, 0 to 15.
+    SetPriority(u8),
+    /// An operator requests all dump files.
+    Dump,
+    /// An operator requests a HANDOVER to the SM at this port, or to the best standby.
+    HandOver(Option<Guid>),
     /// The port was closed, for this reason.
     PortClosed(String),
 }
@@ -68,6 +79,8 @@ pub enum SaCommand {
     /// The groups of the last query are programmed and published, so that held replies to joins
     /// may be sent.
     GroupsProgrammed,
+    /// A query of the management interface.
+    Query(SaQuery),
     /// A sweep has finished.
     SweepFinished {
         /// The other subnet managers in the fabric.

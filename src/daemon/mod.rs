@@ -11,14 +11,17 @@
 //!
 //! * [`launch`]: the process, from the command line to the exit code;
 //! * [`start`]: connects manager and servers to an open port;
+//! * [`management`]: starts the management interface; [`manage_control`]: carries out its actions;
 //! * [`messages`]: messages between the tasks;
 //! * [`sm_loop`]: the manager, which sweeps, plans and programs; the SMP server;
 //! * [`sa_server`]: answers SA requests from the published snapshot, owns the registry;
 //! * [`process`]: threads, signals, log.
 //!
-//! Imports go one way: messages ← process ← sm_loop, sa_server ← start ← launch.
+//! Imports go one way: messages ← process ← sm_loop, sa_server ← start ← management ← launch.
 
 pub mod launch;
+pub mod manage_control;
+pub mod management;
 pub mod messages;
 pub mod process;
 pub mod sa_server;

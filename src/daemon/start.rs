@@ -2,7 +2,9 @@
 
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
-use crate::daemon::messages::SmEvent;
+use crate::daemon::manage_control::ManageControl;
+use crate::daemon::messages::{SaCommand, SmEvent};
+use crate::daemon::process::logging::LogHandle;
 use crate::daemon::sa_server::db_file::{self, SaDbFile};
 use crate::daemon::sa_server::table_workers::TableWorkers;
 use crate::daemon::sa_server::{Inboxes, SaServer};
@@ -10,9 +12,12 @@ use crate::daemon::sm_loop::context::{Configuration, ManagerContext, ReloadFn};
 use crate::daemon::sm_loop::event_queue::EventQueue;
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::manager::{Exit, Manager, limits};
+use crate::daemon::sm_loop::monitor::Monitor;
 use crate::daemon::sm_loop::partitions::permanent_groups;
 use crate::daemon::sm_loop::smp_server::SmpServer;
 use crate::ids::Mlid;
+use crate::manage::feed::{self, EventReceiver, Feed};
+use crate::manage::sources::Sources;
 use crate::plan::partitions;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
@@ -23,6 +28,8 @@ use crate::transport::MadPort;
 use crate::transport::client::SmpClient;
 use crate::transport::demux::{MadDemux, Unsolicited};
 use crate::wire::attr::SmState;
+use arc_swap::ArcSwap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
@@ -39,6 +46,8 @@ pub struct Setup {
     pub files: StateFiles,
     /// Reads the configuration again on SIGHUP.
     pub reload: ReloadFn,
+    /// The configuration file, if one is read.
+    pub config_file: Option<PathBuf>,
     pub servers: ServerThreads,
 }
 
@@ -91,6 +100,10 @@ pub struct Daemon {
     subnet: watch::Sender<Option<Arc<Subnet>>>,
     refused: watch::Sender<Option<Arc<PlanRejected>>>,
     sm_status: watch::Sender<SmStatus>,
+    sa_commands: (mpsc::Sender<SaCommand>, mpsc::Receiver<SaCommand>),
+    feed: Feed,
+    /// The receiver of events until the management interface has it.
+    receiver: Option<EventReceiver>,
 }
 
 impl Daemon {
@@ -107,6 +120,8 @@ impl Daemon {
         };
         let sm_status = SmStatus::new(port.identity().guid, &setup.options, first_state);
         let client = SmpClient::new(port.clone(), demux, limits(&setup.options));
+        let (events, receiver) = feed::channel();
+        let status = Monitor::first_status(sm_status, &setup.options);
         Self {
             port,
             client,
@@ -117,6 +132,9 @@ impl Daemon {
             subnet: watch::Sender::new(None),
             refused: watch::Sender::new(None),
             sm_status: watch::Sender::new(sm_status),
+            sa_commands: mpsc::channel(MAX_QUEUED_COMMANDS),
+            feed: Feed { status: Arc::new(ArcSwap::from_pointee(status)), events },
+            receiver: Some(receiver),
         }
     }
 
@@ -144,10 +162,35 @@ impl Daemon {
         self.client.clone()
     }
 
+    /// The sources of the management interface, once; `None` from the second call on. `log` and `shutdown`
+    /// serve its actions.
+    pub fn management(
+        &mut self,
+        log: Option<LogHandle>,
+        shutdown: watch::Sender<bool>,
+    ) -> Option<Sources> {
+        let sa_server = self.sa_commands.0.downgrade();
+        let query_sa = move |query| {
+            let sender = sa_server.upgrade();
+            sender.is_some_and(|sender| sender.try_send(SaCommand::Query(query)).is_ok())
+        };
+        let (events, status) = (self.events.0.downgrade(), self.feed.status.clone());
+        let control = ManageControl::new(events, status, log, shutdown);
+        Some(Sources {
+            port_guid: self.port.identity().guid,
+            status: self.feed.status.clone(),
+            events: self.receiver.take()?,
+            query_sa: Box::new(query_sa),
+            control: Arc::new(control),
+        })
+    }
+
     /// Runs until the daemon ends, at the latest when `shutdown` becomes true.
     pub async fn run(mut self, shutdown: watch::Receiver<bool>) -> Exit {
         let (events, inbox) = self.events;
-        let (sa_server, commands) = mpsc::channel(MAX_QUEUED_COMMANDS);
+        let (sa_server, commands) = self.sa_commands;
+        // Without a management interface there is no receiver of events.
+        drop(self.receiver);
         let (to_report, notices) = mpsc::channel(MAX_QUEUED_NOTICES);
         let ServerThreads { handle, table_workers } = self.setup.servers;
         let runtime = handle.unwrap_or_else(Handle::current);
@@ -168,7 +211,8 @@ impl Daemon {
         let responder = Responder::new(registry);
         let (subnet, sm_status) = (self.subnet.subscribe(), self.sm_status.subscribe());
         let server =
-            SaServer::new(self.port, responder, subnet, sm_status, events, archive, table_workers);
+            SaServer::new(self.port, responder, subnet, sm_status, events, archive, table_workers)
+                .with_feed(self.feed.events.clone());
         self.demux.set_inline_responder(server.shared_responder());
         let (requests, reports) = (self.unsolicited.sa, self.unsolicited.reports);
         let inboxes = Inboxes { requests, commands, reports, notices };
@@ -183,6 +227,8 @@ impl Daemon {
             sa_server,
             files: self.setup.files,
             reload: self.setup.reload,
+            config_file: self.setup.config_file,
+            feed: self.feed,
         };
         let configuration =
             Configuration { options: self.setup.options, partitions: self.setup.partitions };

@@ -84,6 +84,8 @@ pub struct TrapEvent {
     pub changed: ChangedAttributes,
     /// Number of such traps from this source without a pause, this one included.
     pub count: u32,
+    /// Time at which the trap was delivered; `None` within the filter.
+    pub arrived: Option<Instant>,
 }
 
 impl TrapEvent {
@@ -228,7 +230,15 @@ fn read(notice: &Notice) -> TrapEvent {
         TrapNumber::SYSTEM_GUID => ChangedAttributes { node_info: true, ..Default::default() },
         _ => ChangedAttributes::default(),
     };
-    TrapEvent { issuer: notice.issuer_lid(), number, subject, port, changed, count: 0 }
+    TrapEvent {
+        issuer: notice.issuer_lid(),
+        number,
+        subject,
+        port,
+        changed,
+        count: 0,
+        arrived: None,
+    }
 }
 
 #[cfg(test)]

@@ -10,10 +10,9 @@ use crate::wire::attr::NodeKind;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// The egress port of an inter-switch link that the most LIDs are forwarded through, with their
-/// number. If several ports carry equally many, returns the first.
-pub fn worst_link(fabric: &Fabric, plan: &Plan) -> Option<(PortId, usize)> {
-    let mut load = vec![0usize; fabric.ports().len()];
+/// Number of LIDs that switches forward through each port, by port slot.
+pub fn link_loads(fabric: &Fabric, plan: &Plan) -> Vec<usize> {
+    let mut load = vec![0; fabric.ports().len()];
     for (switch, table) in fabric.switch_ids().zip(&plan.routing.lfts) {
         for (lid, _) in plan.lids.iter() {
             let port = table.out(lid).and_then(|num| fabric.switch_port(switch, num.into()));
@@ -22,6 +21,13 @@ pub fn worst_link(fabric: &Fabric, plan: &Plan) -> Option<(PortId, usize)> {
             }
         }
     }
+    load
+}
+
+/// The egress port of an inter-switch link that the most LIDs are forwarded through, with their
+/// number. If several ports carry equally many, returns the first.
+pub fn worst_link(fabric: &Fabric, plan: &Plan) -> Option<(PortId, usize)> {
+    let load = link_loads(fabric, plan);
     let between = |port: &PortId| {
         let peer = fabric.port(*port).peer;
         fabric.node_of(*port).is_switch() && peer.is_some_and(|at| fabric.node_of(at).is_switch())

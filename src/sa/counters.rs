@@ -80,6 +80,20 @@ impl SaCounters {
         most_first(&self.busy)
     }
 
+    /// The LIDs that got BUSY replies or whose changes were rejected, with both numbers, in descending
+    /// order of their sum.
+    pub fn refused_by_lid(&self) -> Vec<(Lid, [u64; 2])> {
+        let mut counts: BTreeMap<Lid, [u64; 2]> = BTreeMap::new();
+        for (index, table) in [&self.busy, &self.rejected].into_iter().enumerate() {
+            for (&lid, &count) in table {
+                counts.entry(lid).or_default()[index] = count;
+            }
+        }
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_by_key(|&(lid, [busy, rejected])| (std::cmp::Reverse(busy + rejected), lid));
+        counts
+    }
+
     pub fn count_drop(&mut self, reason: DropReason) {
         *self.dropped.entry(reason).or_default() += 1;
     }
@@ -171,6 +185,8 @@ mod tests {
         assert_eq!(counters.lines().next().as_deref(), Some("3 x BUSY to LID 7"));
         assert_eq!([counters.count_rejected(Lid(4)), counters.count_rejected(Lid(4))], [1, 2]);
         assert_eq!(counters.lines().last().as_deref(), Some("2 x rejected change by LID 4"));
+        let refused = counters.refused_by_lid();
+        assert_eq!(refused[..2], [(Lid(7), [3, 0]), (Lid(4), [0, 2])]);
         assert_eq!(counters.total(), 0, "BUSY is not counted as a reply");
     }
 }

@@ -1,7 +1,7 @@
 //! Client of a simulator's socket.
 
 use crate::cli::{ExitCode, Failure};
-use crate::sim::serve::address;
+use crate::local_socket;
 use crate::sim::serve::protocol::{
     FRAME_HEADER_SIZE, SOCKET_VARIABLE, frame_header, read_frame_header,
 };
@@ -9,11 +9,19 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+/// File name of the default socket.
+const DEFAULT_NAME: &str = "sim.sock";
+
+/// Default path of the socket: `sim.sock` in the runtime folder.
+pub(super) fn default_path() -> PathBuf {
+    local_socket::runtime_folder().join(DEFAULT_NAME)
+}
+
 /// Path of the socket: `--socket`, else the environment variable, else the default path.
 pub(super) fn socket_path(option: Option<&Path>) -> PathBuf {
     let from_environment =
         || std::env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-    option.map(Path::to_owned).or_else(from_environment).unwrap_or_else(address::default_path)
+    option.map(Path::to_owned).or_else(from_environment).unwrap_or_else(default_path)
 }
 
 /// A connection to a simulator.

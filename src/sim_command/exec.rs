@@ -3,6 +3,7 @@
 
 use super::client::{SimulatorClient, socket_path};
 use crate::cli::{AttachArgs, ExitCode, Failure};
+use crate::manage::socket::{FOLDER_VARIABLE, simulator_folder};
 use crate::sim::serve::protocol::{ATTACH, NODE_VARIABLE, SOCKET_VARIABLE, VERSION};
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
@@ -50,6 +51,7 @@ fn exec_attached(
         .args(arguments)
         .env(SOCKET_VARIABLE, &socket)
         .env(NODE_VARIABLE, node)
+        .env(FOLDER_VARIABLE, simulator_folder(&socket))
         .env("LD_PRELOAD", ld_preload(&library()?));
     let error = command.exec();
     Err(Failure::new(ExitCode::System, format!("{}: {error}", program.display())))

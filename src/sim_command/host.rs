@@ -1,15 +1,17 @@
 //! Serves a simulated fabric to programs in other processes, with or without a subnet manager.
 
+use super::client::default_path;
 use super::requested_fabric::SmPort;
 use crate::cli::{ExitCode, Failure, SimArgs};
 use crate::ids::PortNum;
+use crate::local_socket::{Clients, Listener};
 use crate::sim::SimFabric;
-use crate::sim::serve::address::{self, Listener};
+
 use crate::sim::serve::{AttachPoint, Server};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Serves `fabric` on the socket of `--socket` or on the default socket. With `-o`, it is served
 /// only if `--socket` is given. Prints how to run programs on it.
@@ -29,8 +31,8 @@ pub(super) fn serve(
         return Ok(None);
     }
     let system_failure = |error: &dyn Display| Failure::new(ExitCode::System, error);
-    let path = args.socket.clone().unwrap_or_else(address::default_path);
-    let listener = match Listener::bind(&path) {
+    let path = socket(args);
+    let listener = match Listener::bind(&path, Clients::Owner) {
         Ok(listener) => listener,
         // The default socket is optional.
         Err(error) if args.socket.is_none() && !args.no_sm => {
@@ -51,6 +53,11 @@ pub(super) fn serve(
     println!("programs: torus-sm sim exec{option} -- COMMAND (or: torus-sm sim shell{option})");
     println!("console:  torus-sm sim ctl{option} help");
     Ok(Some(server))
+}
+
+/// The socket of the simulator.
+pub(super) fn socket(args: &SimArgs) -> PathBuf {
+    args.socket.clone().unwrap_or_else(default_path)
 }
 
 /// Waits for SIGINT or SIGTERM; ignores SIGHUP.

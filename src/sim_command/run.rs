@@ -13,6 +13,7 @@ use super::requested_fabric::{RequestedFabric, SmPort};
 use super::script::ConsoleScript;
 use crate::cli::{DaemonArgs, ExitCode, SimArgs};
 use crate::daemon::launch::{self, Failure};
+use crate::daemon::management;
 use crate::daemon::process::background;
 use crate::daemon::process::logging::LogHandle;
 use crate::daemon::process::operator_log;
@@ -21,10 +22,12 @@ use crate::daemon::sm_loop::context::Configuration;
 use crate::daemon::sm_loop::manager::Exit;
 use crate::daemon::start::{Daemon, ServerThreads, Setup};
 use crate::fabric::synthetic::Hardware;
+use crate::manage::socket;
 use crate::sim::{SimFabric, SimPort};
 use crate::transport::MadPort;
 use crate::transport::demux::MadDemux;
 use crate::transport::traced::TracedPort;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -65,7 +68,8 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     }
     let configuration = Configuration { options, partitions: Arc::new(partitions) };
     let node_name = fabric.node_name(sm_port.0);
-    let simulation = Simulation { fabric: simulated, sm_port, node_name, script };
+    let management_dir = socket::simulator_folder(&host::socket(args));
+    let simulation = Simulation { fabric: simulated, sm_port, node_name, script, management_dir };
     let run = run_daemon(&daemon_args, configuration, simulation, servers, log.clone());
     let exit = threads.main().block_on(run)?;
     drop(server);
@@ -81,6 +85,8 @@ struct Simulation<'a> {
     /// Description of the node of `sm_port`.
     node_name: &'a str,
     script: ConsoleScript,
+    /// Directory of the socket of the management interface.
+    management_dir: PathBuf,
 }
 
 async fn run_daemon(
@@ -90,7 +96,7 @@ async fn run_daemon(
     servers: ServerThreads,
     log: LogHandle,
 ) -> Result<Exit, Failure> {
-    let Simulation { fabric, sm_port: (guid, num), node_name, script } = simulation;
+    let Simulation { fabric, sm_port: (guid, num), node_name, script, management_dir } = simulation;
     let Configuration { options, partitions } = configuration;
     let (demux, unsolicited) = MadDemux::new(launch::MAX_QUEUED_MADS);
     let port = fabric.attach(guid, num, demux.clone(), true).ok_or_else(|| {
@@ -102,7 +108,9 @@ async fn run_daemon(
         "subnet manager on \"{node_name}\" port {num}; routing engine {engines}{}",
         if options.qos { " with QoS" } else { "" }
     );
+    let manage_options = (!args.once).then(|| options.clone());
     let setup = Setup {
+        config_file: launch::config_file(args),
         files: defaults::state_files(&options),
         reload: launch::reload(args, &options, &log),
         options,
@@ -110,9 +118,15 @@ async fn run_daemon(
         once: args.once,
         servers,
     };
-    let daemon = Daemon::new(traced(port, args), &demux, unsolicited, setup);
+    let mut daemon = Daemon::new(traced(port, args), &demux, unsolicited, setup);
     let shutdown = watch::Sender::new(false);
     let shutdown_requested = shutdown.subscribe();
+    let management = manage_options.and_then(|options| {
+        management::start(&mut daemon, &options, management_dir, log.clone(), shutdown.clone())
+    });
+    if let Some(server) = &management {
+        println!("status:   torus-sm status (socket {})", server.path().display());
+    }
     signals::install(daemon.events(), shutdown, launch::reopen(log))
         .map_err(|error| Failure::new(ExitCode::System, format!("signals: {error}")))?;
     launch::settle_in_background()?;

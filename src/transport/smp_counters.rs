@@ -18,6 +18,8 @@ pub struct SmpCounters {
     pub gets: u64,
     /// SubnSet requests sent, without retransmissions.
     pub sets: u64,
+    /// Requests sent again because there was no response.
+    pub retransmissions: u64,
     /// MADs sent that have no response.
     pub posted: u64,
     /// Responses with status 0.

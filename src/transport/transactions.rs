@@ -301,6 +301,7 @@ impl Transactions {
             && sent.retransmissions_left > 0
         {
             sent.retransmissions_left -= 1;
+            self.counters.retransmissions += 1;
             let (request, timeout) = (sent.request, sent.timeout);
             return TimeoutEffect::Retransmit(Transmit { tid, request, timeout });
         }

@@ -18,6 +18,7 @@ use torus_sm::daemon::start::{Daemon, Setup};
 use torus_sm::fabric::synthetic::Hardware;
 use torus_sm::fabric::topology::Topology;
 use torus_sm::ids::{Guid, Lid, Mlid, PortNum};
+use torus_sm::manage::sources::Sources;
 use torus_sm::publish::Subnet;
 use torus_sm::publish::rejected::PlanRejected;
 use torus_sm::sim::SimFabric;
@@ -154,10 +155,12 @@ impl SimCluster {
         let cache_dir = Some(cache_dir).filter(|dir| dir.is_dir());
         let files = StateFiles { cache_dir, dump_dir: self.dir.path().into() };
         let partitions = Arc::default();
-        let setup = Setup { options, partitions, once: false, files, reload, servers };
-        let daemon = Daemon::new(port, &demux, unsolicited, setup);
+        let config_file = None;
+        let setup = Setup { options, partitions, once: false, files, reload, config_file, servers };
+        let mut daemon = Daemon::new(port, &demux, unsolicited, setup);
         let shutdown = watch::Sender::new(false);
         Sm {
+            management: daemon.management(None, shutdown.clone()),
             events: daemon.events(),
             subnet: daemon.subnet(),
             refused: daemon.refused(),
@@ -325,6 +328,8 @@ pub struct Sm {
     pub subnet: watch::Receiver<Option<Arc<Subnet>>>,
     pub refused: watch::Receiver<Option<Arc<PlanRejected>>>,
     pub portrait: watch::Receiver<SmStatus>,
+    /// For a server of the management interface; a test that starts one takes it.
+    pub management: Option<Sources>,
     exit: JoinHandle<Exit>,
     shutdown: watch::Sender<bool>,
 }

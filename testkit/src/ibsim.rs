@@ -83,6 +83,7 @@ impl Ibsim {
             .env("IBSIM_SOCKNAME", &self.socket)
             .env("OSM_TMP_DIR", self.dir())
             .env("OSM_CACHE_DIR", self.dir())
+            .env("TORUS_SM_RUNTIME_DIR", self.dir())
             .current_dir(work)
             .stdin(Stdio::null());
         if !host.is_empty() {

@@ -7,6 +7,7 @@ use std::process::Command;
 use torus_sm::cli::{self, ExitCode};
 use torus_sm::config::options::{self, Options, TABLE};
 use torus_sm::config::torus::TorusConfig;
+use torus_sm::manage::api::{ENDPOINTS, OPENAPI};
 use torus_sm::sim::console::help::COMMANDS;
 
 fn read(name: &str) -> String {
@@ -132,6 +133,32 @@ fn the_manual_has_every_command_of_the_console() {
 }
 
 #[test]
+fn the_manual_has_every_resource_event_and_command_of_the_management_interface() {
+    let manual = manual("man/torus-sm-manage.8");
+    for endpoint in ENDPOINTS {
+        let name = endpoint.path.strip_prefix("/v1/actions/").unwrap_or(endpoint.path);
+        assert!(has_word(&manual, name), "{name}");
+    }
+    let description: serde_json::Value = serde_json::from_str(OPENAPI).expect("JSON");
+    let events = &description["components"]["schemas"]["EventRecord"]["oneOf"];
+    let events = events.as_array().expect("the kinds of events");
+    assert!(events.len() > 10, "{events:?}");
+    for event in events {
+        let name = event["properties"]["event"]["const"].as_str().expect("a name");
+        assert!(has_word(&manual, name), "{name}");
+    }
+    let commands = cli::command();
+    let is_documented = |name: &str| has_word(&manual, name);
+    let others = ["sim", "plan", "check", "torus-config"];
+    for command in commands.get_subcommands().filter(|c| !others.contains(&c.get_name())) {
+        assert!(is_documented(command.get_name()), "{}", command.get_name());
+        for arg in command.get_arguments().filter_map(|arg| arg.get_long()) {
+            assert!(arg == "help" || is_documented(&format!("--{arg}")), "--{arg}");
+        }
+    }
+}
+
+#[test]
 fn the_manual_has_every_exit_code() {
     let manual = manual("man/torus-sm.8");
     let codes = manual.split(".SH EXIT STATUS").nth(1).expect("the section is there");
@@ -233,9 +260,16 @@ fn opensm_knows_every_key_of_ours() {
         .filter(|line| ["-E-", "Unrecognized", "Invalid"].iter().any(|word| line.contains(word)))
         // Options of versions later than 3.3.23, of Mellanox's, and our own.
         .filter(|line| {
-            !["max_rate_enum", "rtr_pr_", "sa_allow_", "sa_max_", "master_sm_priority"]
-                .iter()
-                .any(|key| line.contains(key))
+            ![
+                "max_rate_enum",
+                "rtr_pr_",
+                "sa_allow_",
+                "sa_max_",
+                "master_sm_priority",
+                "management",
+            ]
+            .iter()
+            .any(|key| line.contains(key))
         })
         .collect();
     assert_eq!(complaints, [""; 0]);

@@ -5,6 +5,7 @@ use crate::daemon::sa_server::joins::Disposition;
 use crate::daemon::sa_server::request_key::{RequestKey, changes_membership};
 use crate::daemon::sa_server::request_queue::{self, QueuedRequest};
 use crate::ids::Lid;
+use crate::manage::event::Event;
 use crate::notes::counted;
 use crate::publish::Subnet;
 use crate::sa::counters::DropReason;
@@ -57,6 +58,7 @@ impl SaServer {
                 "SA request queue is full: LID {lid} ({node}), which has the most requests in it, \
                  got BUSY {count} times"
             );
+            self.feed.send(Event::SaOverload { lid: lid.0, description: node, count });
         }
         let to = Address { qkey: GSI_QKEY, ..refused.from };
         self.send(&Reply { to, mad, required_generation: 0 });

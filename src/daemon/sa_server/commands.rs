@@ -39,6 +39,7 @@ impl SaServer {
                 // The reconfiguration in progress reads the groups anyway.
                 self.joins.will_be_planned(registry.generation());
             }
+            SaCommand::Query(query) => self.answer_query(query),
             SaCommand::GroupsProgrammed => self.joins.planning_finished(),
             SaCommand::SweepFinished { managers, whole, drop_subscriptions } => {
                 self.other_managers = managers;

@@ -98,20 +98,23 @@ impl SaDbFile {
         }
     }
 
-    /// Writes the registry, on another thread, if it changed.
-    pub async fn write(&mut self, registry: &Registry, options: &Options) {
+    /// Writes the registry, on another thread, if it changed. True if the file was written.
+    pub async fn write(&mut self, registry: &Registry, options: &Options) -> bool {
         self.due = None;
         if !options.sa_db_dump || Some(registry.changes()) == self.written {
-            return;
+            return false;
         }
         self.written = Some(registry.changes());
         let text = registry.dump(options.subnet_prefix, moment());
         let (file, sync) = (self.file.clone(), options.fsync_high_avail_files);
         let shown = file.display().to_string();
-        match spawn_low_priority(move || atomic_file::replace_private(&file, &text, sync)).await {
+        let written =
+            spawn_low_priority(move || atomic_file::replace_private(&file, &text, sync)).await;
+        match &written {
             Ok(Ok(())) => debug!("wrote {shown}"),
             Ok(Err(problem)) => warn!("{problem}"),
             Err(panic) => warn!("cannot write {shown}: {panic}"),
         }
+        matches!(written, Ok(Ok(())))
     }
 }

@@ -17,6 +17,7 @@
 //! ```
 //!
 //! * `commands`: executes the manager's commands;
+//! * `queries`: answers the queries of the management interface;
 //! * `answering`: admits queued requests and answers them in batches;
 //! * [`request_queue`]: one queue for each source port, served in turn. When their total length
 //!   reaches the limit, the port with the most requests gets BUSY replies, which are counted and
@@ -35,6 +36,7 @@ mod commands;
 pub mod db_file;
 mod fair_shares;
 pub mod joins;
+mod queries;
 pub mod request_key;
 pub mod request_queue;
 pub mod shared_responder;
@@ -43,6 +45,8 @@ pub mod table_workers;
 use crate::config::options::Options;
 use crate::daemon::messages::{DeviceNotice, SaCommand, SmEvent};
 use crate::daemon::process::priority::spawn_low_priority;
+use crate::manage::event::Event;
+use crate::manage::feed::EventSender;
 use crate::publish::Subnet;
 use crate::sa::notices::{self, NoticeDispatcher};
 use crate::sa::{PathIndex, Reply, Responder};
@@ -116,6 +120,8 @@ pub struct SaServer {
     ignored_requests: u64,
     /// The configuration of the last snapshot.
     options: Option<Arc<Options>>,
+    /// Events for the management interface.
+    feed: EventSender,
 }
 
 impl SaServer {
@@ -150,7 +156,13 @@ impl SaServer {
             other_managers: Vec::new(),
             ignored_requests: 0,
             options: None,
+            feed: EventSender::disconnected(),
         }
+    }
+
+    /// Sends events for the management interface to `feed`.
+    pub fn with_feed(self, feed: EventSender) -> Self {
+        Self { feed, ..self }
     }
 
     /// The responder for the port's reader threads.
@@ -251,7 +263,10 @@ impl SaServer {
         if let Some(options) = &self.options
             && self.sm_status.borrow().state == SmState::Master
         {
-            self.db_file.write(self.responder.get().registry(), &options.clone()).await;
+            let options = options.clone();
+            if self.db_file.write(self.responder.get().registry(), &options).await {
+                self.feed.send(Event::SaDatabaseWritten);
+            }
         }
     }
 

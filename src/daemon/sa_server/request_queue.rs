@@ -69,6 +69,11 @@ impl FairQueue {
         self.count == 0
     }
 
+    /// Number of queued requests.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
     /// Adds a request, or replaces the queued one with the same [`DedupKey`]. Returns the request
     /// that was dropped because the queues are full: this one or another.
     pub fn add(&mut self, request: Inbound) -> Option<Inbound> {

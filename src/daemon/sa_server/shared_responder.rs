@@ -62,6 +62,23 @@ impl ResponderOwner {
         })
     }
 
+    /// What `view` reads of the responder, shared or not, and the counters of all threads.
+    pub(super) fn view<T>(&self, view: impl FnOnce(&Responder) -> T) -> Option<(T, SaCounters)> {
+        if let Some(responder) = &self.exclusive {
+            let mut counters = responder.counters().clone();
+            counters.merge(self.counters.clone());
+            return Some((view(responder), counters));
+        }
+        let guard = self.shared.read();
+        let responder = &guard.as_ref()?.responder;
+        let mut counters = responder.counters().clone();
+        counters.merge(self.counters.clone());
+        for set in &self.shared.counter_sets {
+            counters.merge(lock(set).counters.clone());
+        }
+        Some((view(responder), counters))
+    }
+
     /// The responder if it is not shared: then it may have changed since it last was.
     pub(super) fn exclusive(&self) -> Option<&Responder> {
         self.exclusive.as_deref()

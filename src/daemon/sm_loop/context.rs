@@ -4,10 +4,12 @@ use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::sm_loop::files::StateFiles;
+use crate::manage::feed::Feed;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
 use crate::sm::sm_info::SmStatus;
 use crate::transport::client::SmpClient;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
@@ -40,4 +42,7 @@ pub struct ManagerContext {
     pub sa_server: mpsc::Sender<SaCommand>,
     pub files: StateFiles,
     pub reload: ReloadFn,
+    /// The configuration file, if one is read.
+    pub config_file: Option<PathBuf>,
+    pub feed: Feed,
 }

@@ -24,6 +24,11 @@ impl EventQueue {
         }
     }
 
+    /// Number of events that have arrived.
+    pub fn waiting(&self) -> usize {
+        self.buffer.len() + self.receiver.len()
+    }
+
     /// The next event, if one has arrived.
     pub fn try_recv(&mut self) -> Option<SmEvent> {
         self.buffer.pop_front().or_else(|| self.receiver.try_recv().ok())

@@ -1,7 +1,8 @@
 //! The manager: the task that owns the state of the subnet, and starts sweeps and reconfigurations.
 //!
-//! `roles`: its role among several SMs.
+//! `roles`: its role among several SMs; `operator_requests`: actions of the management interface.
 
+mod operator_requests;
 mod roles;
 
 use crate::apply::ApplyControl;
@@ -9,13 +10,16 @@ use crate::config::options::Options;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::messages::SmEvent;
 use crate::daemon::process::operator_log;
+use crate::daemon::sm_loop::config_status;
 use crate::daemon::sm_loop::context::{Configuration, ManagerContext};
 use crate::daemon::sm_loop::event_queue::EventQueue;
 use crate::daemon::sm_loop::link_quarantine::LinkQuarantine;
 use crate::daemon::sm_loop::mastership::{Mastership, StrangerLog};
+use crate::daemon::sm_loop::monitor::Monitor;
 use crate::daemon::sm_loop::pending::PendingWork;
 use crate::daemon::sm_loop::reconfigure::{ReconfigureOutcome, Reconfigurer};
 use crate::ids::Guid;
+use crate::manage::loop_status::{Cause, Causes};
 use crate::observe::Observation;
 use crate::observe::traps::TrapEvent;
 use crate::transport::transactions::SmpLimits;
@@ -68,6 +72,9 @@ pub struct Manager {
     was_silent: bool,
     /// Light sweeps that confirmed focused ones since the last trap or light sweep without a change.
     pub(super) rechecks: u32,
+    pub(super) monitor: Monitor,
+    /// Why the work in progress is done.
+    pub(super) causes: Causes,
 }
 
 impl Manager {
@@ -80,6 +87,8 @@ impl Manager {
     ) -> Self {
         let options = Arc::new(configuration.options);
         let reconfigurer = Reconfigurer::new(&context, &options, configuration.partitions);
+        let mut monitor = Monitor::new(context.feed.clone());
+        monitor.configured(config_status::read(context.config_file.as_deref(), &options));
         Self {
             context,
             events,
@@ -97,6 +106,8 @@ impl Manager {
             unfinished: 0,
             was_silent: false,
             rechecks: 0,
+            monitor,
+            causes: Causes::new(),
         }
     }
 
@@ -117,19 +128,30 @@ impl Manager {
     async fn run_loop(&mut self) -> Exit {
         self.enter_first_state();
         let mut pending = PendingWork { heavy: true, ..PendingWork::default() };
+        pending.causes.insert(Cause::Start);
         loop {
             if let Some(exit) = self.work(&mut pending).await {
                 return exit;
             }
+            self.publish_status();
             if pending.is_empty() {
+                pending.causes.clear();
+                pending.trap_arrived = None;
                 self.wait(&mut pending).await;
+                self.publish_status();
             }
             // Events that arrived together are handled by one sweep.
             self.take_events(&mut pending);
         }
     }
 
+    fn publish_status(&mut self) {
+        let (context, observation) = (&self.context, self.observation.as_ref());
+        self.monitor.publish(context, observation, &self.options, self.events.waiting());
+    }
+
     async fn shut_down(&mut self) {
+        self.monitor.exiting();
         self.reconfigurer.shut_down(&self.context.files, &self.options).await;
         operator_log::exiting();
     }
@@ -142,6 +164,9 @@ impl Manager {
     }
 
     fn add(&mut self, pending: &mut PendingWork, event: SmEvent) {
+        if let SmEvent::Trap(trap) = &event {
+            self.monitor.trap(trap);
+        }
         let asks_for_sweep = matches!(&event, SmEvent::Trap(trap) if trap.calls_for_sweep());
         if asks_for_sweep && !self.options.sweep_on_trap {
             // The next light sweep detects the change.
@@ -166,9 +191,15 @@ impl Manager {
                 None => pending.port_closed = Some("the SMP and SA servers have ended".into()),
             },
             due = self.mastership.next() => self.watch_others(due, pending).await,
-            () = sleep_until(sweep.unwrap_or(now)), if sweep.is_some() => self.light_sweep(pending).await,
+            () = sleep_until(sweep.unwrap_or(now)), if sweep.is_some() => {
+                pending.causes.insert(Cause::Timer);
+                self.light_sweep(pending).await;
+            }
             () = sleep_until(renewal.unwrap_or(now)), if renewal.is_some() => self.renew_baseline(),
-            () = sleep_until(release.unwrap_or(now)), if release.is_some() => self.release_links(pending),
+            () = sleep_until(release.unwrap_or(now)), if release.is_some() => {
+                pending.causes.insert(Cause::Timer);
+                self.release_links(pending);
+            }
         }
     }
 
@@ -190,11 +221,19 @@ impl Manager {
             self.reload();
             self.priority_reloaded(old_priority).await;
         }
+        (pending.causes, pending.trap_arrived) = (todo.causes.clone(), todo.trap_arrived);
+        if let Some(priority) = todo.priority {
+            self.set_priority(priority).await;
+        }
         for (event, peer) in &todo.roles {
             self.change_role(*event, Some(peer), pending);
         }
         let sweeps = matches!(self.state(), SmState::Master | SmState::Discovering);
         if !sweeps {
+            return None;
+        }
+        self.carry_out(&todo, pending).await;
+        if self.state() == SmState::Standby {
             return None;
         }
         pending.heavy |= todo.heavy;
@@ -232,6 +271,8 @@ impl Manager {
     fn reload(&mut self) {
         match (self.context.reload)() {
             Ok(Configuration { options, partitions }) => {
+                let file = self.context.config_file.as_deref();
+                self.monitor.reloaded(config_status::read(file, &options));
                 self.context.client.set_limits(limits(&options));
                 self.context.sm_status.send_modify(|sm_status| sm_status.reload(&options));
                 self.reconfigurer.reload(&options, partitions);
@@ -239,7 +280,10 @@ impl Manager {
                 self.options = Arc::new(options);
                 info!("configuration read again");
             }
-            Err(problem) => error!("the configuration stays as it was: {problem}"),
+            Err(problem) => {
+                error!("the configuration stays as it was: {problem}");
+                self.monitor.reload_rejected(problem);
+            }
         }
     }
 
@@ -272,6 +316,7 @@ impl Manager {
         if let Some(exit) = self.fatal(&observation) {
             return Some(exit);
         }
+        self.monitor.observed(&observation);
         self.observation = Some(observation.clone());
         self.show_protection(&observation);
         if let Err(exit) = self.elect(&observation, pending).await {
@@ -285,7 +330,14 @@ impl Manager {
             return None;
         }
         let observation = self.observation.as_mut()?;
-        match self.reconfigurer.update_multicast(&self.context, &self.options, observation).await {
+        let start = Instant::now();
+        let update = self.reconfigurer.update_multicast(&self.context, &self.options, observation);
+        let outcome = update.await;
+        if let Some(outcome) = &outcome {
+            self.causes = std::mem::take(&mut pending.causes);
+            self.record_reconfiguration(outcome, (start, None));
+        }
+        match outcome {
             // There was no sweep, so the time of the next one does not change.
             Some(ReconfigureOutcome::Up) => None,
             Some(
@@ -297,6 +349,8 @@ impl Manager {
     }
 
     async fn configure(&mut self, pending: &mut PendingWork) -> Option<Exit> {
+        self.causes.append(&mut pending.causes);
+        let start = Instant::now();
         let may_end_early = self.unfinished < MAX_UNFINISHED && self.reconfigurer.may_end_early();
         let engine = self.engine();
         let observation = self.observation.as_mut()?;
@@ -304,20 +358,27 @@ impl Manager {
             true => ApplyControl::until(self.events.link_change(), self.was_silent),
             false => ApplyControl::to_the_end(),
         };
+        self.monitor.reconfigure_started();
         let run = self.reconfigurer.run(&self.context, &self.options, observation, control);
         let outcome = run.await;
         if let Some(observation) = &self.observation {
             self.show_protection(observation);
         }
         self.was_silent = false;
+        let trap =
+            pending.trap_arrived.filter(|_| !matches!(outcome, ReconfigureOutcome::EndedEarly(_)));
+        self.record_reconfiguration(&outcome, (start, trap));
         if !matches!(outcome, ReconfigureOutcome::EndedEarly(_)) {
             self.unfinished = 0;
+            pending.trap_arrived = None;
         }
         self.check_quarantine(engine, &outcome, pending);
         pending.heavy |= std::mem::take(&mut self.reconfigurer.links_in_init);
+        self.causes.clear();
         match outcome {
             ReconfigureOutcome::EndedEarly(silent) => {
                 self.unfinished += 1;
+                pending.causes.insert(Cause::Unfinished);
                 self.was_silent = !silent.is_empty();
                 pending.suspects.extend(silent);
                 pending.confirmation = true;

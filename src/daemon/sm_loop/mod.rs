@@ -2,6 +2,8 @@
 //!
 //! * [`manager`]: the loop; [`pending`]: work that events request; [`context`]: its connections;
 //! * [`mastership`]: polls of other SMs, HANDOVER, trap 144;
+//! * [`monitor`]: status and events for the management interface; [`config_status`]: the configuration
+//!   files in it;
 //! * [`reconfigure`]: plan, verify, apply and publish;
 //! * [`planning`]: the input of planning; [`baseline_cache`]: baselines for incremental planning;
 //! * `quarantine`: links that flap or report errors; `link_quarantine`: its state; `port_errors`: ports
@@ -16,6 +18,7 @@
 
 mod bad_m_key;
 pub mod baseline_cache;
+pub mod config_status;
 pub mod context;
 pub mod event_queue;
 pub mod file_writer;
@@ -24,6 +27,7 @@ mod link_quarantine;
 mod local_changes;
 pub mod manager;
 pub mod mastership;
+pub mod monitor;
 mod own_port;
 pub mod partitions;
 pub mod pending;

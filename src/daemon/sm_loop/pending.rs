@@ -3,10 +3,12 @@
 
 use crate::daemon::messages::SmEvent;
 use crate::ids::{Guid, Lid, PortNum};
+use crate::manage::loop_status::{Cause, Causes};
 use crate::observe::traps::{ChangedAttributes, TrapEvent};
 use crate::sm::peer::Peer;
 use crate::sm::role::RoleEvent;
 use std::collections::{BTreeMap, BTreeSet};
+use tokio::time::Instant;
 
 /// The work that the events since the last reconfiguration request.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -28,17 +30,29 @@ pub struct PendingWork {
     pub plan: bool,
     /// Role changes that other SMs request, in order.
     pub roles: Vec<(RoleEvent, Peer)>,
+    /// An operator set the priority of this SM.
+    pub priority: Option<u8>,
+    /// An operator requested all dump files.
+    pub dump: bool,
+    /// An operator requested a HANDOVER to the SM at this port, or to the best standby.
+    pub handover: Option<Option<Guid>>,
     /// The port was closed, for this reason.
     pub port_closed: Option<String>,
+    /// Why there is work.
+    pub causes: Causes,
+    /// Arrival of the first trap whose change is not in the devices' tables yet.
+    pub trap_arrived: Option<Instant>,
 }
 
 impl PendingWork {
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        let (causes, trap_arrived) = (self.causes.clone(), self.trap_arrived);
+        *self == Self { causes, trap_arrived, ..Self::default() }
     }
 
     /// Adds an event. `switch_of` returns the switch that a trap is about, if it is known.
     pub fn add(&mut self, event: SmEvent, switch_of: impl Fn(&TrapEvent) -> Option<Guid>) {
+        self.causes.extend(cause_of(&event));
         match event {
             SmEvent::Trap(news) if news.reports_changes() => {
                 self.changed_ports.entry(news.subject).or_default().merge(news.changed);
@@ -47,12 +61,15 @@ impl PendingWork {
                 self.link_errors.insert((news.subject, news.port), news.count);
             }
             SmEvent::Trap(news) if !news.calls_for_sweep() => {}
-            SmEvent::Trap(news) => match switch_of(&news) {
-                Some(guid) => {
-                    self.suspects.insert(guid);
+            SmEvent::Trap(news) => {
+                self.trap_arrived = self.trap_arrived.or(news.arrived);
+                match switch_of(&news) {
+                    Some(guid) => {
+                        self.suspects.insert(guid);
+                    }
+                    None => self.heavy = true,
                 }
-                None => self.heavy = true,
-            },
+            }
             SmEvent::Role(event, peer) => self.roles.push((event, peer)),
             SmEvent::MembershipChanged => self.membership = true,
             SmEvent::AliasesChanged => self.plan = true,
@@ -60,7 +77,26 @@ impl PendingWork {
                 self.reload = true;
                 self.heavy = true;
             }
+            SmEvent::Resweep => self.heavy = true,
+            SmEvent::Reroute => self.plan = true,
+            SmEvent::SetPriority(priority) => self.priority = Some(priority),
+            SmEvent::Dump => self.dump = true,
+            SmEvent::HandOver(to) => self.handover = Some(to),
             SmEvent::PortClosed(reason) => self.port_closed = Some(reason),
+        }
+    }
+}
+
+/// Why the work that an event requests is done; `None` for events without sweeps and plans.
+fn cause_of(event: &SmEvent) -> Option<Cause> {
+    match event {
+        SmEvent::Trap(_) => Some(Cause::Trap),
+        SmEvent::Role(..) => Some(Cause::Role),
+        SmEvent::MembershipChanged | SmEvent::AliasesChanged => Some(Cause::SaClients),
+        SmEvent::Reload => Some(Cause::Reload),
+        SmEvent::Resweep | SmEvent::Reroute => Some(Cause::Request),
+        SmEvent::SetPriority(_) | SmEvent::Dump | SmEvent::HandOver(_) | SmEvent::PortClosed(_) => {
+            None
         }
     }
 }

@@ -46,6 +46,7 @@ impl Manager {
                 reason(link.cause),
                 link.calm.as_secs()
             );
+            self.monitor.quarantined(link.ends, reason(link.cause), link.calm, &full);
         }
         self.reconfigurer.set_quarantined(links.clone());
         self.links.removed = links;
@@ -75,6 +76,7 @@ impl Manager {
         let fabric = &observation.fabric;
         for &cable in links {
             info!("{}: {event}", name(cable, fabric));
+            self.monitor.released(cable, fabric);
             let nodes = cable.into_iter().filter_map(|(guid, _)| fabric.node_by_guid(guid));
             let switches = nodes.filter(|&node| fabric.node(node).is_switch());
             pending.suspects.extend(switches.map(|node| fabric.node(node).guid()));

@@ -194,7 +194,8 @@ impl SmpServer {
     fn forward(&self, news: TrapEvent) {
         let TrapEvent { issuer, number, subject, port, .. } = news;
         info!("Received trap {number} from LID {issuer} about LID {subject} port {port}");
-        let _ = self.events.send(SmEvent::Trap(news));
+        let arrived = Some(Instant::now());
+        let _ = self.events.send(SmEvent::Trap(TrapEvent { arrived, ..news }));
     }
 
     fn sm_info(&mut self, inbound: &Inbound, mad: &Mad) {

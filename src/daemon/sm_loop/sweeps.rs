@@ -4,6 +4,7 @@ use crate::daemon::sm_loop::manager::{Exit, MAX_UNFINISHED, Manager};
 use crate::daemon::sm_loop::pending::PendingWork;
 use crate::daemon::sm_loop::{mastership, own_port};
 use crate::ids::Guid;
+use crate::manage::loop_status::{Cause, SweepKind, SweepResult};
 use crate::notes::counted;
 use crate::observe::{Observation, SweepError, focused, heavy, light};
 use crate::wire::attr::SmState;
@@ -49,10 +50,41 @@ impl Manager {
         }
     }
 
+    /// Takes the causes of a sweep, and reports its start.
+    fn begin_sweep(&mut self, kind: SweepKind, pending: &mut PendingWork) -> Instant {
+        self.causes = std::mem::take(&mut pending.causes);
+        if self.causes.is_empty() {
+            self.causes.insert(Cause::Unfinished);
+        }
+        self.monitor.sweep_started(kind, &self.causes);
+        Instant::now()
+    }
+
+    fn sweep_ended(
+        &mut self,
+        kind: SweepKind,
+        start: Instant,
+        result: Result<&Observation, &SweepError>,
+    ) {
+        let result = match result {
+            Ok(_) => SweepResult::Done,
+            Err(problem) => SweepResult::Failed(problem.to_string()),
+        };
+        self.monitor.sweep_ended(kind, self.causes.clone(), start, result);
+    }
+
+    /// Reports that changed links interrupted a sweep; the next one has its causes, too.
+    fn sweep_interrupted(&mut self, kind: SweepKind, start: Instant, pending: &mut PendingWork) {
+        let causes = std::mem::take(&mut self.causes);
+        pending.causes.extend(&causes);
+        self.monitor.sweep_ended(kind, causes, start, SweepResult::Interrupted);
+    }
+
     pub(super) async fn heavy_sweep(&mut self, pending: &mut PendingWork) -> Option<Exit> {
-        let start = Instant::now();
+        let start = self.begin_sweep(SweepKind::Heavy, pending);
         let Some(result) = self.interruptible_heavy_sweep(pending).await else {
             debug!("heavy sweep interrupted after {:?}", start.elapsed());
+            self.sweep_interrupted(SweepKind::Heavy, start, pending);
             pending.heavy = true;
             return None;
         };
@@ -62,6 +94,7 @@ impl Manager {
             }
             result => result,
         };
+        self.sweep_ended(SweepKind::Heavy, start, result.as_ref());
         match result {
             Ok(observation) => {
                 self.port_up();
@@ -119,7 +152,11 @@ impl Manager {
             pending.heavy = true;
             return None;
         };
-        match self.query_suspects(last, suspects).await {
+        let last = last.clone();
+        let start = self.begin_sweep(SweepKind::Focused, pending);
+        let result = self.query_suspects(&last, suspects).await;
+        self.sweep_ended(SweepKind::Focused, start, result.as_ref());
+        match result {
             Ok(observation) => {
                 // A silent device is left to a heavy sweep. Else a light sweep looks for changes whose
                 // traps were lost.
@@ -181,12 +218,16 @@ impl Manager {
         };
         if is_incomplete || self.options.force_heavy_sweep {
             pending.heavy = true;
+            if is_incomplete {
+                pending.causes.insert(Cause::Unfinished);
+            }
             return;
         }
         // Sets that devices refused are sent again after a delay.
         pending.plan |= self.reconfigurer.is_retry_due();
         let (client, fabric) = (self.context.client.clone(), observation.fabric.clone());
         let keys = self.reconfigurer.m_keys().clone();
+        let start = self.begin_sweep(SweepKind::Light, pending);
         let queries = async {
             tokio::join!(
                 light::sweep(&client, &keys, &fabric),
@@ -194,13 +235,18 @@ impl Manager {
             )
         };
         let answers = self.unless_links_change(pending, queries).await;
-        let Some((mut findings, managers)) = answers else { return };
+        let Some((mut findings, managers)) = answers else {
+            return self.sweep_interrupted(SweepKind::Light, start, pending);
+        };
+        let causes = self.causes.clone();
+        self.monitor.sweep_ended(SweepKind::Light, causes, start, SweepResult::Done);
         self.others_answered(managers, pending).await;
         findings.changed.retain(|&guid| self.reconfigurer.clears_state_change(guid));
         if findings.is_empty() {
             self.rechecks = 0;
             return;
         }
+        pending.causes.insert(Cause::LightSweep);
         info!(
             "light sweep: {} changed, {} lost, {} answered again",
             counted(findings.changed.len(), "switch", "switches"),

@@ -1,12 +1,12 @@
 //! The server's thread: waits for events on all descriptors, and handles them.
 
-use super::address::Listener;
 use super::attach_point::AttachPoint;
 use super::connection::{Connection, Disconnected, Reply, Request};
 use super::directories::{DeviceKind, NodeDirectories};
 use super::open_file::{Device, OpenFile};
 use super::protocol::{ATTACH, CONSOLE, IOCTL, ISSM_BIT, OPEN, REFRESH, VERSION, WRITE};
 use super::wakeup::{Wakeup, WakeupReceiver};
+use crate::local_socket::Listener;
 use crate::sim::SimFabric;
 use crate::sim::console::{self, ConsoleError};
 use nix::errno::Errno;

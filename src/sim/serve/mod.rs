@@ -10,7 +10,7 @@
 //!                           reads /sys from the directories of ──── directories
 //! ```
 //!
-//! * [`protocol`]: messages on the socket; [`address`]: path of the socket, and listening on it
+//! * [`protocol`]: messages on the socket
 //! * `event_loop`: the server's thread; `connection`: one program; `open_file`: one open device
 //! * `attach_point`: nodes that programs attach to; `directories`, `sysfs`: directories of nodes and
 //!   their contents
@@ -18,7 +18,6 @@
 //! The server has one thread outside of the tokio runtime, which waits for all descriptors with
 //! poll(2). The fabric wakes it up (`wakeup`) when MADs arrive for an open file.
 
-pub mod address;
 pub mod protocol;
 
 mod attach_point;
@@ -32,7 +31,7 @@ mod wakeup;
 pub use attach_point::{AttachError, AttachPoint};
 
 use super::SimFabric;
-use address::Listener;
+use crate::local_socket::Listener;
 use event_loop::EventLoop;
 use std::io;
 use std::path::PathBuf;

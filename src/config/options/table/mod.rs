@@ -21,7 +21,8 @@ use super::value::{
 use crate::ids::{Guid, MKey};
 use device::{device, partitions};
 use operation::{
-    behaviour, console, election, log, perfmgr, plugins, sa_limits, safety, sweeps, timing,
+    behaviour, console, election, log, management, perfmgr, plugins, sa_limits, safety, sweeps,
+    timing,
 };
 use qos::{congestion, qos};
 use routing::{routers, routing};
@@ -108,7 +109,7 @@ macro_rules! chain {
 
 chain! { [
     device partitions sweeps routing election timing behaviour perfmgr plugins log safety sa_limits console
-    qos congestion routers
+    management qos congestion routers
 ] }
 
 /// Value of rtr_pr_sl, rtr_pr_mtu and rtr_pr_rate that takes the parameter from other paths.

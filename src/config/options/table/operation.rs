@@ -194,6 +194,24 @@ macro_rules! sa_limits {
 }
 pub(super) use sa_limits;
 
+macro_rules! management {
+    ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
+        section "Management interface";
+        /// Serve status, metrics, events and actions on a Unix socket of this host (torus-sm-manage(8)).
+        /// Root and the user of the daemon may read and act.
+        management: bool = true, restart, implemented;
+        /// Directory of the socket. (null) is torus-sm in $XDG_RUNTIME_DIR, for root without it
+        /// /run/torus-sm, else /tmp/torus-sm-UID; the environment variable TORUS_SM_RUNTIME_DIR
+        /// replaces that.
+        management_dir: Option<String> = None, restart, implemented;
+        /// Name or number of a group whose members may read and act, too.
+        management_group: Option<String> = None, restart, implemented;
+        /// Let all local users read.
+        management_read_all: bool = false, restart, implemented;
+    } };
+}
+pub(super) use management;
+
 macro_rules! console {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Console";

@@ -7,6 +7,7 @@ use crate::daemon::sm_loop::mastership::{self, Change, Due, PollEvent};
 use crate::daemon::sm_loop::pending::PendingWork;
 use crate::fabric::PortId;
 use crate::ids::Guid;
+use crate::manage::loop_status::Cause;
 use crate::notes::counted;
 use crate::observe::Observation;
 use crate::sm::peer::Peer;
@@ -35,6 +36,7 @@ impl Manager {
     fn set_state(&mut self, state: SmState) {
         if self.state() != state {
             operator_log::entering(state);
+            self.monitor.role_changed(state);
         }
         self.context.sm_status.send_modify(|sm_status| {
             sm_status.state = state;
@@ -74,7 +76,10 @@ impl Manager {
                     self.reconfigurer.after_standby(&self.context.files, &self.options);
                 }
                 Action::Distrust => self.reconfigurer.distrust_devices(),
-                Action::Sweep => pending.heavy = true,
+                Action::Sweep => {
+                    pending.heavy = true;
+                    pending.causes.insert(Cause::Role);
+                }
                 Action::Configure | Action::HandOver => {}
             }
         }
@@ -278,7 +283,7 @@ impl Manager {
     }
 
     /// Hands over to a better SM. If it does not accept, this SM stays master.
-    async fn hand_over(&mut self, to: &Peer, pending: &mut PendingWork) {
+    pub(super) async fn hand_over(&mut self, to: &Peer, pending: &mut PendingWork) {
         let guid = to.guid();
         let key = self.reconfigurer.m_keys().of(guid);
         match mastership::hand_over(&self.context, (to, key), SmState::Standby).await {

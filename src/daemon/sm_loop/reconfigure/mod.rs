@@ -9,18 +9,21 @@
 //!   its reasons;
 //! * `multicast`: the update of multicast groups; `multicast_state`: what it starts from;
 //! * `snapshot`: publishes a changed snapshot with the plan in force;
-//! * `log_once`: log lines; `key_log`: those about unknown M_Keys.
+//! * `log_once`: log lines; `key_log`: those about unknown M_Keys;
+//! * `figures`: figures and dumps for the management interface; `silent`: silent switches.
 
 mod decision;
+mod figures;
 mod key_log;
 mod log_once;
 mod multicast;
 mod multicast_state;
 mod registry_queries;
+mod silent;
 mod snapshot;
 mod state;
 
-use crate::apply::{ApplyControl, ApplyReport, Stop, apply, inherited};
+use crate::apply::{ApplyControl, ApplyReport, apply, inherited};
 use crate::config::files;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
@@ -33,8 +36,9 @@ use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::PolicyInputs;
 use crate::fabric::quarantined::QuarantinedLink;
-use crate::fabric::{Fabric, NodeId, PortId};
+use crate::fabric::{Fabric, PortId};
 use crate::ids::Guid;
+use crate::manage::loop_status::ReconfigureFigures;
 use crate::notes::{Note, Severity, counted};
 use crate::observe::m_keys::MKeys;
 use crate::observe::{Observation, SweepError};
@@ -47,8 +51,10 @@ use crate::publish::rejected::PlanRejected;
 use crate::verify::{Checks, Extent, Verified};
 use crate::wire::attr::{AttrId, CapMask, PortState};
 use decision::decide;
+use figures::applied_figures;
 use log_once::{LoggedFindings, log_applied, log_inherited, log_traffic};
 use multicast_state::MulticastUpdateState;
+use silent::silent_switches;
 use state::{ConfigState, DeviceState, MasterState, PlanState};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -85,6 +91,8 @@ pub struct Reconfigurer {
     pub needs_heavy_sweep: bool,
     /// The last reconfiguration took links down, which a heavy sweep must bring up at once.
     pub links_in_init: bool,
+    /// Figures of the reconfiguration in progress, or of the last one.
+    figures: ReconfigureFigures,
 }
 
 impl Reconfigurer {
@@ -103,6 +111,7 @@ impl Reconfigurer {
             logged: LoggedFindings::default(),
             needs_heavy_sweep: false,
             links_in_init: false,
+            figures: ReconfigureFigures::default(),
         }
     }
 
@@ -173,6 +182,7 @@ impl Reconfigurer {
         control: ApplyControl<'_>,
     ) -> ReconfigureOutcome {
         let start = Instant::now();
+        self.figures = ReconfigureFigures::default();
         self.plan.multicast = None;
         self.update_sa_server(context, options).await;
         let (generation, groups) = registry_queries::groups(context, observation).await;
@@ -186,6 +196,7 @@ impl Reconfigurer {
             }
         };
         let planning = start.elapsed();
+        self.figures.planning = planning;
         let DeviceState { acknowledged, transitions, unreachable_peers, quarantined, m_keys } =
             &mut self.devices;
         transitions.begin(acknowledged);
@@ -195,11 +206,13 @@ impl Reconfigurer {
         let inherited = inherited::adopt(client, observation, plan, acknowledged, m_keys).await;
         log_inherited(inherited, start.elapsed() - planning);
         let how = (&**options, &*m_keys, control);
+        let applying = start.elapsed();
         let mut report =
             apply(client, observation, &verified, acknowledged, how, &unreachable).await;
         m_keys.learn(&observation.fabric);
         self.logged.log_unknown_keys(&observation.fabric, m_keys, &report);
         self.links_in_init |= !report.reset_links.is_empty();
+        applied_figures(&report, applying, &mut self.figures);
         log_applied(observation, &report, planning, start.elapsed());
         log_traffic(&context.client);
         self.record_registered(&observation.fabric, &report);
@@ -429,6 +442,7 @@ impl Reconfigurer {
         (qos_policy, failed_sets): (Option<Arc<EffectivePolicy>>, usize),
     ) -> Arc<Subnet> {
         self.plan.generation += 1;
+        self.figures.generation = self.plan.generation;
         let plan = verified.plan().clone();
         self.plan.in_force = Some(plan.clone());
         let subnet = Arc::new(Subnet {
@@ -482,17 +496,4 @@ fn log_extent(extent: Extent) {
             debug!("verified the changes from the last fault-free fabric: no credit loop");
         }
     }
-}
-
-/// The switches that are silent, or whose channel adapters are.
-fn silent_switches(fabric: &Fabric, stop: &Stop) -> Vec<Guid> {
-    let Stop::Silence(nodes) = stop else { return Vec::new() };
-    let switch_of = |&node: &NodeId| {
-        if fabric.node(node).is_switch() {
-            return Some(fabric.node(node).guid());
-        }
-        let peer = fabric.ports_of(node).iter().find_map(|port| port.peer)?;
-        Some(fabric.node_of(peer).guid())
-    };
-    nodes.iter().filter_map(switch_of).collect()
 }

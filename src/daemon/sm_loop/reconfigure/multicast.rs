@@ -17,6 +17,7 @@ use crate::daemon::sm_loop::context::ManagerContext;
 use crate::daemon::sm_loop::files::LOG_ROUTING;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::fabric::Fabric;
+use crate::manage::loop_status::ReconfigureFigures;
 use crate::notes::counted;
 use crate::observe::Observation;
 use crate::plan::Plan;
@@ -85,8 +86,10 @@ impl Reconfigurer {
         multicast.generation = generation;
         self.log_verified_groups(&verified);
         let planning = start.elapsed();
+        self.figures = ReconfigureFigures { multicast_only: true, planning, ..Default::default() };
         let report = self.apply_groups(context, &options, observation, &verified).await;
         log_groups_applied(observation, mlids, &report, planning, start.elapsed());
+        self.figures.sets = report.sets();
         let multicast = self.plan.multicast.as_mut()?;
         multicast.fabric = observation.fabric.clone();
         multicast.renewal = Some(Instant::now() + QUIET_TIME);

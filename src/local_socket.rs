@@ -1,34 +1,35 @@
-//! The server's socket: default path, and listening on it.
+//! Listening Unix sockets of this program, and the folder they are in by default.
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::stat::{Mode, umask};
+use nix::unistd::Gid;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// File name of the default socket.
-const DEFAULT_NAME: &str = "sim.sock";
-
-/// Default path of the socket: `torus-sm/sim.sock` below `$XDG_RUNTIME_DIR`, else
-/// `/run/torus-sm/sim.sock` for root, else `/tmp/torus-sm-UID/sim.sock`.
-pub fn default_path() -> PathBuf {
+/// The runtime folder: `torus-sm` below `$XDG_RUNTIME_DIR`, else `/run/torus-sm` for root, else
+/// `/tmp/torus-sm-UID`.
+pub fn runtime_folder() -> PathBuf {
     if let Some(runtime) = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
-        return PathBuf::from(runtime).join("torus-sm").join(DEFAULT_NAME);
+        return PathBuf::from(runtime).join("torus-sm");
     }
     let user = nix::unistd::geteuid();
     if user.is_root() && Path::new("/run").is_dir() {
-        return Path::new("/run/torus-sm").join(DEFAULT_NAME);
+        return PathBuf::from(SYSTEM_FOLDER);
     }
-    PathBuf::from(format!("/tmp/torus-sm-{user}")).join(DEFAULT_NAME)
+    PathBuf::from(format!("/tmp/torus-sm-{user}"))
 }
+
+/// The runtime folder of root, if `$XDG_RUNTIME_DIR` is not set.
+pub const SYSTEM_FOLDER: &str = "/run/torus-sm";
 
 /// A socket that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    #[error("{}: another simulator uses this socket", .0.display())]
+    #[error("{}: another process uses this socket", .0.display())]
     InUse(PathBuf),
     /// The directory belongs to another user, or others may write to it.
     #[error("{}: this directory belongs to another user or is writable by others", .0.display())]
@@ -37,25 +38,49 @@ pub enum ListenError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// A listening socket that only this user can connect to. Dropping it removes the socket and its
-/// lock file.
+/// Users who may connect to a socket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clients {
+    /// This user and root.
+    Owner,
+    /// These and a group.
+    Group(Gid),
+    All,
+}
+
+impl Clients {
+    /// Mode of the socket. To connect takes permission to write.
+    fn mode(self) -> u32 {
+        match self {
+            Self::Owner => 0o600,
+            Self::Group(_) => 0o660,
+            Self::All => 0o666,
+        }
+    }
+}
+
+/// A listening socket. Dropping it removes the socket and its lock file.
 #[derive(Debug)]
 pub struct Listener {
-    pub(super) socket: UnixListener,
+    pub socket: UnixListener,
     path: PathBuf,
     /// Held while the socket is in use; a socket file without a lock is stale.
     _lock: Flock<File>,
 }
 
 impl Listener {
-    /// Listens on the socket `path`. Its directory is created, with mode 0700, if it does not exist.
+    /// Listens on the socket `path`. Its directory is created, with mode 0700, if it does not exist;
+    /// other `clients` may list it if it belongs to this user.
     ///
     /// # Errors
-    /// Another simulator uses the socket, its directory is not trusted, or an I/O error.
-    pub fn bind(path: &Path) -> Result<Self, ListenError> {
+    /// Another process uses the socket, its directory is not trusted, or an I/O error.
+    pub fn bind(path: &Path, clients: Clients) -> Result<Self, ListenError> {
         let error = |source| ListenError::Io { path: path.to_owned(), source };
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             check_directory(parent)?;
+            if clients != Clients::Owner {
+                open_directory(parent).map_err(error)?;
+            }
         }
         let lock_path = lock_path(path);
         let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(&lock_path);
@@ -76,7 +101,10 @@ impl Listener {
         let bound = UnixListener::bind(path);
         umask(old);
         let socket = bound.map_err(error)?;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(error)?;
+        if let Clients::Group(group) = clients {
+            nix::unistd::chown(path, None, Some(group)).map_err(|errno| error(errno.into()))?;
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(clients.mode())).map_err(error)?;
         socket.set_nonblocking(true).map_err(error)?;
         Ok(Self { socket, path: path.to_owned(), _lock: lock })
     }
@@ -112,6 +140,16 @@ fn check_directory(directory: &Path) -> Result<(), ListenError> {
     Ok(())
 }
 
+/// Lets other users list a directory and reach the sockets in it.
+fn open_directory(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let metadata = fs::symlink_metadata(directory)?;
+    if metadata.uid() != nix::unistd::geteuid().as_raw() || metadata.mode() & 0o055 == 0o055 {
+        return Ok(());
+    }
+    fs::set_permissions(directory, fs::Permissions::from_mode(metadata.mode() & 0o7777 | 0o055))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,14 +158,14 @@ mod tests {
     fn a_socket_has_one_listener_and_is_removed_with_it() {
         let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("deeper").join("sim.sock");
-        let first = Listener::bind(&path).expect("a socket");
+        let first = Listener::bind(&path, Clients::Owner).expect("a socket");
         let mode = |path: &Path| fs::metadata(path).expect("it exists").permissions().mode();
         assert_eq!(mode(&path) & 0o777, 0o600);
         assert_eq!(mode(&folder.path().join("deeper")) & 0o777, 0o700);
-        assert!(matches!(Listener::bind(&path), Err(ListenError::InUse(_))));
+        assert!(matches!(Listener::bind(&path, Clients::Owner), Err(ListenError::InUse(_))));
         drop(first);
         assert_eq!(fs::read_dir(folder.path().join("deeper")).expect("a directory").count(), 0);
-        Listener::bind(&path).expect("free again");
+        Listener::bind(&path, Clients::Owner).expect("free again");
     }
 
     #[test]
@@ -135,7 +173,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("sim.sock");
         drop(UnixListener::bind(&path).expect("a socket"));
-        Listener::bind(&path).expect("taken over");
+        Listener::bind(&path, Clients::Owner).expect("taken over");
     }
 
     #[test]
@@ -144,7 +182,17 @@ mod tests {
         let open = folder.path().join("open");
         fs::create_dir(&open).expect("a directory");
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("a mode");
-        let bound = Listener::bind(&open.join("sim.sock"));
+        let bound = Listener::bind(&open.join("sim.sock"), Clients::Owner);
         assert!(matches!(bound, Err(ListenError::UntrustedDirectory(_))), "{bound:?}");
+    }
+
+    #[test]
+    fn a_socket_for_all_is_in_a_directory_that_all_may_list() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("run").join("sm.sock");
+        let _listener = Listener::bind(&path, Clients::All).expect("a socket");
+        let mode = |path: &Path| fs::metadata(path).expect("it exists").permissions().mode();
+        assert_eq!(mode(&path) & 0o777, 0o666);
+        assert_eq!(mode(&folder.path().join("run")) & 0o777, 0o755);
     }
 }

@@ -1,0 +1,152 @@
+//! The commands that talk to a running daemon: `torus-sm status` and so on.
+
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// Selects the daemon.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Args)]
+pub struct SelectArgs {
+    /// Socket of the daemon [default: that of the only one that is running]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Port GUID of the daemon, if several are running
+    #[arg(short, long, value_name = "GUID")]
+    pub guid: Option<String>,
+}
+
+/// Arguments of the commands that show something.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Args)]
+pub struct ClientArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Repeat until interrupted, every SECONDS [2 without a number]
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub watch: Option<u32>,
+}
+
+/// Arguments of the actions.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Args)]
+pub struct ActionArgs {
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// Do not wait for the result
+    #[arg(long)]
+    pub no_wait: bool,
+}
+
+/// A command for a running daemon.
+#[derive(Clone, PartialEq, Eq, Debug, Subcommand)]
+pub enum ManageCommand {
+    /// Show role, routing, verification, the last sweeps and the configuration
+    Status(ClientArgs),
+    /// List the nodes of the fabric
+    Nodes(ClientArgs),
+    /// List the links of the fabric with their load
+    Links(ClientArgs),
+    /// List the ports of the fabric, or of a node
+    Ports {
+        /// GUID or description of the node
+        node: Option<String>,
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// Show the path between two ports, with its SL and VLs
+    Path {
+        /// LID, GUID or description of the source
+        from: String,
+        /// LID, GUID or description of the destination
+        to: String,
+        #[command(flatten)]
+        client: ClientArgs,
+    },
+    /// List the multicast groups with their members
+    Groups(ClientArgs),
+    /// List the partitions with their members
+    Partitions(ClientArgs),
+    /// Show missing switches, broken cables and interrupted rings of the torus
+    Torus(ClientArgs),
+    /// Show the counters of the subnet administrator
+    Sa(ClientArgs),
+    /// Print metrics in the text format of Prometheus
+    Metrics(SelectArgs),
+    /// Print events as JSON lines
+    Events {
+        /// Begin after this event number; 0 is the earliest that the daemon keeps [default: new events]
+        #[arg(long, value_name = "NUMBER")]
+        after: Option<u64>,
+        /// End after the events that exist already
+        #[arg(long)]
+        no_follow: bool,
+        #[command(flatten)]
+        select: SelectArgs,
+    },
+    /// Run a heavy sweep
+    Resweep(ActionArgs),
+    /// Plan again for the observed fabric
+    Reroute(ActionArgs),
+    /// Read the configuration again, as SIGHUP does
+    Reload(ActionArgs),
+    /// Set the log flags until the next reload
+    Loglevel {
+        /// Flags as of -D: a number, hexadecimal with 0x
+        #[arg(value_parser = log_flags)]
+        flags: u8,
+        #[command(flatten)]
+        action: ActionArgs,
+    },
+    /// Set the priority of the SM until the next reload
+    Priority {
+        /// 0 to 15
+        #[arg(value_parser = clap::value_parser!(u8).range(0..=15))]
+        priority: u8,
+        #[command(flatten)]
+        action: ActionArgs,
+    },
+    /// Write the dump files, those of routes included
+    Dump(ActionArgs),
+    /// Hand over to a standby SM
+    Handover {
+        /// Port GUID of the standby SM [default: the best one]
+        #[arg(value_name = "GUID")]
+        to: Option<String>,
+        #[command(flatten)]
+        action: ActionArgs,
+    },
+    /// End the daemon, as SIGTERM does
+    Stop(ActionArgs),
+}
+
+impl ManageCommand {
+    /// The arguments that select the daemon.
+    pub fn select(&self) -> &SelectArgs {
+        match self {
+            Self::Status(client)
+            | Self::Nodes(client)
+            | Self::Links(client)
+            | Self::Groups(client)
+            | Self::Partitions(client)
+            | Self::Torus(client)
+            | Self::Sa(client)
+            | Self::Ports { client, .. }
+            | Self::Path { client, .. } => &client.select,
+            Self::Events { select, .. } | Self::Metrics(select) => select,
+            Self::Resweep(action)
+            | Self::Reroute(action)
+            | Self::Reload(action)
+            | Self::Dump(action)
+            | Self::Stop(action)
+            | Self::Loglevel { action, .. }
+            | Self::Priority { action, .. }
+            | Self::Handover { action, .. } => &action.select,
+        }
+    }
+}
+
+fn log_flags(text: &str) -> Result<u8, String> {
+    let number = crate::config::options::value::number(text)?;
+    u8::try_from(number).map_err(|_| format!("'{text}' is not 0 to 0xff"))
+}

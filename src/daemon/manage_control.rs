@@ -1,0 +1,68 @@
+//! Carries out the actions of the management interface: as events of the SM loop, or at once.
+
+use crate::daemon::messages::SmEvent;
+use crate::daemon::process::logging::LogHandle;
+use crate::manage::action::{Action, Control};
+use crate::manage::loop_status::LoopStatus;
+use crate::wire::attr::SmState;
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch};
+use tracing::info;
+
+/// The daemon as the management interface controls it.
+pub struct ManageControl {
+    events: mpsc::WeakUnboundedSender<SmEvent>,
+    status: Arc<ArcSwap<LoopStatus>>,
+    /// `None` if the log is not that of this daemon.
+    log: Option<LogHandle>,
+    shutdown: watch::Sender<bool>,
+}
+
+impl ManageControl {
+    pub fn new(
+        events: mpsc::WeakUnboundedSender<SmEvent>,
+        status: Arc<ArcSwap<LoopStatus>>,
+        log: Option<LogHandle>,
+        shutdown: watch::Sender<bool>,
+    ) -> Self {
+        Self { events, status, log, shutdown }
+    }
+
+    fn send(&self, event: SmEvent) -> Result<(), String> {
+        let sent = self.events.upgrade().is_some_and(|events| events.send(event).is_ok());
+        if sent { Ok(()) } else { Err("the daemon is about to end".to_owned()) }
+    }
+
+    /// Sends an event that only a master handles.
+    fn send_to_master(&self, event: SmEvent) -> Result<(), String> {
+        let state = self.status.load().sm.state;
+        if state != SmState::Master {
+            return Err(format!("this SM is not master: its state is {state}"));
+        }
+        self.send(event)
+    }
+}
+
+impl Control for ManageControl {
+    fn start(&self, action: &Action) -> Result<(), String> {
+        match *action {
+            Action::Resweep => self.send_to_master(SmEvent::Resweep),
+            Action::Reroute => self.send_to_master(SmEvent::Reroute),
+            Action::Dump => self.send_to_master(SmEvent::Dump),
+            Action::Handover(to) => self.send_to_master(SmEvent::HandOver(to)),
+            Action::Reload => self.send(SmEvent::Reload),
+            Action::Priority(priority) => self.send(SmEvent::SetPriority(priority)),
+            Action::LogLevel(flags) => {
+                let log = self.log.as_ref().ok_or("the log has no flags")?;
+                log.set_flags(flags);
+                info!("an operator sets the log flags to 0x{flags:02x}");
+                Ok(())
+            }
+            Action::Exit => {
+                self.shutdown.send_replace(true);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Publishes what the SM loop does: its status after each pass, and events. Readers never wait for the
+//! loop, nor the loop for them.
+
+use crate::config::options::Options;
+use crate::daemon::sm_loop::context::ManagerContext;
+use crate::fabric::{End, Fabric};
+use crate::manage::event::Event;
+use crate::manage::fabric_changes::link_end;
+use crate::manage::feed::{EventSender, Feed};
+use crate::manage::loop_status::{
+    Activity, Causes, ConfigStatus, LoopStatistics, LoopStatus, MAX_RECORDS, OtherSm,
+    ReconfigureFigures, ReconfigureRecord, ReconfigureResult, SweepKind, SweepRecord, SweepResult,
+};
+use crate::observe::Observation;
+use crate::observe::traps::TrapEvent;
+use crate::sm::sm_info::SmStatus;
+use crate::transport::transactions::SmpCounters;
+use crate::wire::attr::{SmInfo, SmState};
+use chrono::Utc;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The status as it is being updated.
+pub struct Monitor {
+    status: LoopStatus,
+    feed: Feed,
+    /// The subnet was up since this SM became master.
+    was_up: bool,
+}
+
+impl Monitor {
+    /// The status before the first pass.
+    pub fn first_status(sm: SmStatus, options: &Options) -> LoopStatus {
+        let now = Utc::now();
+        LoopStatus {
+            started: now,
+            activity: Activity::Idle,
+            queued_events: 0,
+            sm,
+            managers: Vec::new(),
+            options: Arc::new(options.clone()),
+            config: Arc::new(ConfigStatus { files: Vec::new(), read: now, error: None }),
+            fabric: None,
+            subnet: None,
+            refused: None,
+            sweeps: VecDeque::new(),
+            reconfigurations: VecDeque::new(),
+            statistics: LoopStatistics::default(),
+            smps: SmpCounters::default(),
+        }
+    }
+
+    pub fn new(feed: Feed) -> Self {
+        Self { status: LoopStatus::clone(&feed.status.load()), feed, was_up: false }
+    }
+
+    pub fn events(&self) -> &EventSender {
+        &self.feed.events
+    }
+
+    /// Publishes the status. `queued`: events that the loop has received and not handled.
+    pub fn publish(
+        &mut self,
+        context: &ManagerContext,
+        observation: Option<&Observation>,
+        options: &Arc<Options>,
+        queued: usize,
+    ) {
+        let status = &mut self.status;
+        status.activity = Activity::Idle;
+        status.queued_events = queued;
+        status.sm = *context.sm_status.borrow();
+        status.options = options.clone();
+        status.subnet = context.subnet.borrow().clone();
+        status.refused = context.refused.borrow().clone();
+        status.smps = context.client.counters();
+        if let Some(observation) = observation {
+            status.fabric = Some(observation.fabric.clone());
+            self.managers_seen(observation);
+        }
+        self.store();
+    }
+
+    fn store(&self) {
+        self.feed.status.store(Arc::new(self.status.clone()));
+    }
+
+    fn managers_seen(&mut self, observation: &Observation) {
+        let other = |&(_, info): &(_, SmInfo)| OtherSm {
+            guid: info.guid(),
+            priority: info.priority(),
+            state: info.state(),
+        };
+        let seen: Vec<OtherSm> = observation.managers.iter().map(other).collect();
+        for sm in seen.iter().filter(|sm| !self.status.managers.contains(sm)) {
+            let (guid, state) = (sm.guid.to_string(), sm.state.to_string());
+            self.feed.events.send(Event::SmFound { guid, priority: sm.priority, state });
+        }
+        let is_gone = |sm: &&OtherSm| seen.iter().all(|other| other.guid != sm.guid);
+        for sm in self.status.managers.iter().filter(is_gone) {
+            self.feed.events.send(Event::SmLost { guid: sm.guid.to_string() });
+        }
+        self.status.managers = seen;
+    }
+
+    pub fn role_changed(&mut self, state: SmState) {
+        self.was_up = false;
+        self.feed.events.send(Event::RoleChanged { state: state.to_string() });
+    }
+
+    pub fn trap(&mut self, trap: &TrapEvent) {
+        *self.status.statistics.traps.entry(trap.number).or_default() += 1;
+        self.feed.events.send(Event::Trap {
+            number: trap.number,
+            issuer: trap.issuer.0,
+            subject: trap.subject.0,
+            port: trap.port.0,
+            count: trap.count,
+        });
+    }
+
+    pub fn sweep_started(&mut self, kind: SweepKind, causes: &Causes) {
+        self.status.activity = Activity::Sweeping(kind);
+        self.store();
+        let causes = causes.clone();
+        self.feed.events.send(Event::SweepStarted { sweep: kind, causes });
+    }
+
+    /// Publishes the fabric that a sweep observed.
+    pub fn observed(&mut self, observation: &Observation) {
+        self.status.fabric = Some(observation.fabric.clone());
+        self.store();
+    }
+
+    pub fn sweep_ended(
+        &mut self,
+        kind: SweepKind,
+        causes: Causes,
+        start: Instant,
+        result: SweepResult,
+    ) {
+        let duration = start.elapsed();
+        let statistics = &mut self.status.statistics;
+        let (name, problem) = match &result {
+            SweepResult::Done => {
+                if let Some(&cause) = causes.first() {
+                    statistics.sweeps.entry((kind, cause)).or_default().observe(duration);
+                }
+                ("done", None)
+            }
+            SweepResult::Interrupted => {
+                *statistics.interrupted_sweeps.entry(kind).or_default() += 1;
+                ("interrupted", None)
+            }
+            SweepResult::Failed(problem) => {
+                *statistics.failed_sweeps.entry(kind).or_default() += 1;
+                ("failed", Some(problem.clone()))
+            }
+        };
+        let record =
+            SweepRecord { kind, causes: causes.clone(), ended: Utc::now(), duration, result };
+        push(&mut self.status.sweeps, record);
+        self.store();
+        self.feed.events.send(Event::SweepFinished {
+            sweep: kind,
+            causes,
+            result: name.to_owned(),
+            duration_seconds: duration.as_secs_f64(),
+            problem,
+        });
+    }
+
+    pub fn reconfigure_started(&mut self) {
+        self.status.activity = Activity::Reconfiguring;
+        self.store();
+    }
+
+    /// Records a reconfiguration. `trap`: arrival of the first trap that it handles.
+    pub fn reconfigured(
+        &mut self,
+        causes: Causes,
+        (start, trap): (Instant, Option<Instant>),
+        result: ReconfigureResult,
+        figures: ReconfigureFigures,
+        messages: Vec<String>,
+    ) {
+        let written = figures.tables_written.map(|after| start + after);
+        let trap_to_tables = written.zip(trap).map(|(end, trap)| end - trap);
+        let statistics = &mut self.status.statistics;
+        statistics.reconfigurations.entry(result.name()).or_default().observe(figures.total);
+        if !figures.planning.is_zero() {
+            statistics.planning.observe(figures.planning);
+        }
+        if figures.generation > 0 {
+            statistics.programming.observe(figures.total.saturating_sub(figures.planning));
+        }
+        if let Some(time) = trap_to_tables {
+            statistics.trap_to_tables.observe(time);
+        }
+        let record = ReconfigureRecord {
+            causes: causes.clone(),
+            ended: Utc::now(),
+            result,
+            figures,
+            trap_to_tables,
+        };
+        self.send_reconfigured(&record, messages);
+        push(&mut self.status.reconfigurations, record);
+    }
+
+    fn send_reconfigured(&mut self, record: &ReconfigureRecord, messages: Vec<String>) {
+        let ReconfigureRecord { causes, result, figures, trap_to_tables, .. } = record;
+        let causes = causes.clone();
+        if let ReconfigureResult::Rejected(problem) = result {
+            let problem = problem.clone();
+            return self.feed.events.send(Event::PlanRejected { causes, problem, messages });
+        }
+        self.feed.events.send(Event::Reconfigured {
+            causes,
+            result: result.name().to_owned(),
+            generation: figures.generation,
+            multicast_only: figures.multicast_only,
+            planning_seconds: figures.planning.as_secs_f64(),
+            total_seconds: figures.total.as_secs_f64(),
+            sets: figures.sets,
+            lft_blocks: figures.lft_blocks,
+            trap_to_tables_seconds: trap_to_tables.map(|time| time.as_secs_f64()),
+            problem: result.problem().map(str::to_owned),
+        });
+        if *result == ReconfigureResult::Up && !std::mem::replace(&mut self.was_up, true) {
+            self.feed.events.send(Event::SubnetUp { generation: figures.generation });
+        }
+    }
+
+    /// Sets the configuration that the daemon starts with.
+    pub fn configured(&mut self, config: ConfigStatus) {
+        self.status.config = Arc::new(config);
+    }
+
+    /// Records a reload that was accepted, with the files that were read.
+    pub fn reloaded(&mut self, config: ConfigStatus) {
+        self.configured(config);
+        self.feed.events.send(Event::ConfigReloaded);
+    }
+
+    pub fn reload_rejected(&mut self, problem: String) {
+        let config = ConfigStatus { error: Some(problem.clone()), ..(*self.status.config).clone() };
+        self.status.config = Arc::new(config);
+        self.feed.events.send(Event::ConfigRejected { problem });
+    }
+
+    pub fn quarantined(&self, ends: [End; 2], reason: String, calm: Duration, fabric: &Fabric) {
+        let ends = ends.map(|end| link_end(fabric, end));
+        let calm_seconds = calm.as_secs();
+        self.feed.events.send(Event::LinkQuarantined { ends, reason, calm_seconds });
+    }
+
+    pub fn released(&self, ends: [End; 2], fabric: &Fabric) {
+        let ends = ends.map(|end| link_end(fabric, end));
+        self.feed.events.send(Event::LinkReleased { ends });
+    }
+
+    pub fn exiting(&self) {
+        self.feed.events.send(Event::Exiting);
+    }
+}
+
+fn push<T>(records: &mut VecDeque<T>, record: T) {
+    if records.len() == MAX_RECORDS {
+        records.pop_front();
+    }
+    records.push_back(record);
+}

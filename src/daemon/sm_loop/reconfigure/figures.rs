@@ -1,0 +1,40 @@
+//! Figures of a reconfiguration, and dumps on request, for the management interface.
+
+use super::Reconfigurer;
+use crate::apply::ApplyReport;
+use crate::config::options::Options;
+use crate::daemon::sm_loop::context::ManagerContext;
+use crate::daemon::sm_loop::files::LOG_ROUTING;
+use crate::manage::loop_status::ReconfigureFigures;
+use crate::publish::Subnet;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Reconfigurer {
+    /// Figures of the last reconfiguration, apart from its duration.
+    pub fn take_figures(&mut self) -> ReconfigureFigures {
+        std::mem::take(&mut self.figures)
+    }
+
+    /// Writes all dump files of the published subnet, those of routes included.
+    pub fn dump(&mut self, context: &ManagerContext) {
+        let Some(subnet) = context.subnet.borrow().clone() else { return };
+        let log_flags = subnet.options.log_flags | LOG_ROUTING;
+        let options = Arc::new(Options { log_flags, ..Options::clone(&subnet.options) });
+        let subnet = Subnet { options: options.clone(), ..Subnet::clone(&subnet) };
+        let rejected = context.refused.borrow().clone();
+        self.write_files(&options, Some(Arc::new(subnet)), rejected);
+    }
+}
+
+/// Takes the figures of a report, whose work began `start` after the reconfiguration.
+pub(super) fn applied_figures(
+    report: &ApplyReport,
+    start: Duration,
+    figures: &mut ReconfigureFigures,
+) {
+    figures.sets = report.sets();
+    figures.lft_blocks = report.lft_blocks;
+    let written = report.lfts_done.filter(|_| report.lft_blocks > 0);
+    figures.tables_written = written.map(|time| start + time);
+}

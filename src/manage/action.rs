@@ -1,0 +1,78 @@
+//! Actions that a client may request of the daemon.
+
+use crate::ids::Guid;
+use serde::Deserialize;
+
+/// A request of an operator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Run a heavy sweep.
+    Resweep,
+    /// Plan again for the observed fabric and write the differences.
+    Reroute,
+    /// Read the configuration again, as SIGHUP does.
+    Reload,
+    /// Set the log flags until the next reload.
+    LogLevel(u8),
+    /// Set the priority of this SM until the next reload, 0 to 15.
+    Priority(u8),
+    /// Write the dump files, those of routes included.
+    Dump,
+    /// Hand over to the standby SM with this port GUID, or to the best one.
+    Handover(Option<Guid>),
+    /// End the daemon, as SIGTERM does.
+    Exit,
+}
+
+impl Action {
+    /// Last part of the path under `/v1/actions/`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Resweep => "resweep",
+            Self::Reroute => "reroute",
+            Self::Reload => "reload",
+            Self::LogLevel(_) => "loglevel",
+            Self::Priority(_) => "priority",
+            Self::Dump => "dump",
+            Self::Handover(_) => "handover",
+            Self::Exit => "exit",
+        }
+    }
+}
+
+/// Carries out actions.
+pub trait Control: Send + Sync {
+    /// Starts an action; its result follows as events.
+    ///
+    /// # Errors
+    /// The reason why the action is not possible now.
+    fn start(&self, action: &Action) -> Result<(), String>;
+}
+
+/// Body of the action loglevel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LogLevelBody {
+    /// Log flags as in `log_flags`, 0 to 255.
+    pub flags: u8,
+}
+
+/// Body of the action priority.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PriorityBody {
+    /// Priority of this SM, 0 to 15.
+    #[cfg_attr(test, schemars(range(max = 15)))]
+    pub priority: u8,
+}
+
+/// Body of the action handover.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct HandoverBody {
+    /// Port GUID of a standby SM; the best one without it.
+    pub to: Option<String>,
+}

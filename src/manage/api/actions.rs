@@ -1,0 +1,94 @@
+//! The bodies of actions.
+
+use super::error::ApiError;
+use crate::ids::Guid;
+use crate::manage::action::{Action, HandoverBody, LogLevelBody, PriorityBody};
+use serde::de::DeserializeOwned;
+
+/// Highest priority of an SM (IBA vol. 1, 14.2.5.13).
+const MAX_PRIORITY: u8 = 15;
+
+fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(body).map_err(|error| ApiError::new(400, format!("the body: {error}")))
+}
+
+/// An action without parameters: the body is empty or `{}`.
+fn plain(body: &[u8], action: Action) -> Result<Action, ApiError> {
+    match body.trim_ascii() {
+        b"" | b"{}" => Ok(action),
+        _ => Err(ApiError::new(400, format!("the action {} takes no body", action.name()))),
+    }
+}
+
+pub(super) fn resweep(body: &[u8]) -> Result<Action, ApiError> {
+    plain(body, Action::Resweep)
+}
+
+pub(super) fn reroute(body: &[u8]) -> Result<Action, ApiError> {
+    plain(body, Action::Reroute)
+}
+
+pub(super) fn reload(body: &[u8]) -> Result<Action, ApiError> {
+    plain(body, Action::Reload)
+}
+
+pub(super) fn dump(body: &[u8]) -> Result<Action, ApiError> {
+    plain(body, Action::Dump)
+}
+
+pub(super) fn exit(body: &[u8]) -> Result<Action, ApiError> {
+    plain(body, Action::Exit)
+}
+
+pub(super) fn loglevel(body: &[u8]) -> Result<Action, ApiError> {
+    json(body).map(|LogLevelBody { flags }| Action::LogLevel(flags))
+}
+
+pub(super) fn priority(body: &[u8]) -> Result<Action, ApiError> {
+    let PriorityBody { priority } = json(body)?;
+    if priority > MAX_PRIORITY {
+        let text = format!("the body: priority {priority} is not 0 to {MAX_PRIORITY}");
+        return Err(ApiError::new(400, text));
+    }
+    Ok(Action::Priority(priority))
+}
+
+pub(super) fn handover(body: &[u8]) -> Result<Action, ApiError> {
+    if body.trim_ascii().is_empty() {
+        return Ok(Action::Handover(None));
+    }
+    let HandoverBody { to } = json(body)?;
+    to.as_deref().map(guid).transpose().map(Action::Handover)
+}
+
+/// A GUID in hexadecimal digits, with or without `0x`.
+pub(super) fn guid(text: &str) -> Result<Guid, ApiError> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let is_valid = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = u64::from_str_radix(digits, 16).ok().filter(|_| is_valid);
+    number.map(Guid).ok_or_else(|| ApiError::new(400, format!("'{text}' is not a GUID")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_checked() {
+        assert_eq!(resweep(b" \n"), Ok(Action::Resweep));
+        assert_eq!(reload(b"{}"), Ok(Action::Reload));
+        assert_eq!(loglevel(br#"{"flags": 131}"#), Ok(Action::LogLevel(0x83)));
+        assert_eq!(priority(br#"{"priority": 15}"#), Ok(Action::Priority(15)));
+        assert_eq!(handover(b""), Ok(Action::Handover(None)));
+        assert_eq!(handover(br#"{"to": "0xab"}"#), Ok(Action::Handover(Some(Guid(0xAB)))));
+        let problem = |result: Result<Action, ApiError>| result.expect_err("invalid").text;
+        assert_eq!(problem(exit(b"{\"now\":1}")), "the action exit takes no body");
+        assert_eq!(
+            problem(priority(br#"{"priority": 16}"#)),
+            "the body: priority 16 is not 0 to 15"
+        );
+        assert!(problem(loglevel(br#"{"flags": 256}"#)).contains("256"));
+        assert!(problem(loglevel(br#"{"flags": 1, "level": 2}"#)).contains("level"));
+        assert_eq!(problem(handover(br#"{"to": "+1"}"#)), "'+1' is not a GUID");
+    }
+}

@@ -1,0 +1,72 @@
+//! The inputs of a resource.
+
+use super::error::ApiError;
+use crate::fabric::Fabric;
+use crate::manage::loop_status::LoopStatus;
+use crate::manage::sa_query::SaQuery;
+use crate::manage::sources::SaQueryFn;
+use crate::publish::Subnet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// Time that the SA server has for a query.
+const SA_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The inputs of a resource.
+pub struct ApiContext<'a> {
+    pub status: Arc<LoopStatus>,
+    pub query_sa: &'a SaQueryFn,
+    /// The runtime of the server, for queries.
+    pub runtime: Handle,
+    /// The header Accept of the request.
+    pub accept: &'a str,
+    /// Number of the last event.
+    pub last_event: u64,
+    /// Open connections of the server.
+    pub connections: usize,
+    /// Requests that the server got so far.
+    pub requests: u64,
+}
+
+impl ApiContext<'_> {
+    /// The last observed fabric.
+    ///
+    /// # Errors
+    /// There was no sweep yet.
+    pub fn fabric(&self) -> Result<&Arc<Fabric>, ApiError> {
+        let fabric = self.status.fabric.as_ref();
+        fabric.ok_or_else(|| ApiError::new(503, "the fabric has not been swept yet"))
+    }
+
+    /// The published subnet.
+    ///
+    /// # Errors
+    /// This SM is not master of a configured subnet.
+    pub fn subnet(&self) -> Result<&Arc<Subnet>, ApiError> {
+        self.status.subnet.as_ref().ok_or_else(|| {
+            let state = self.status.sm.state;
+            ApiError::new(503, format!("this SM ({state}) is not master of a configured subnet"))
+        })
+    }
+
+    /// Queries the SA server. Waits, so it must not be called on a thread of the server's runtime that
+    /// serves connections.
+    ///
+    /// # Errors
+    /// The SA server has ended or does not answer in time.
+    pub fn ask_sa<T>(
+        &self,
+        query: impl FnOnce(oneshot::Sender<T>) -> SaQuery,
+    ) -> Result<T, ApiError> {
+        let (sender, reply) = oneshot::channel();
+        let busy = || ApiError::new(503, "the SA server is busy or has ended");
+        if !(self.query_sa)(query(sender)) {
+            return Err(busy());
+        }
+        let reply = self.runtime.block_on(async { timeout(SA_TIMEOUT, reply).await });
+        reply.ok().and_then(Result::ok).ok_or_else(busy)
+    }
+}

@@ -1,0 +1,31 @@
+//! A row of the table of resources.
+
+use super::context::ApiContext;
+use super::error::ApiError;
+use super::query::{Parameter, Query};
+use super::reply::Reply;
+use crate::manage::action::Action;
+
+/// A resource or an action.
+pub struct Endpoint {
+    /// `GET` or `POST`.
+    pub method: &'static str,
+    pub path: &'static str,
+    /// One sentence for the description.
+    pub summary: &'static str,
+    pub parameters: &'static [Parameter],
+    /// Name of the schema of the reply, or of the body of an action; empty if there is none.
+    pub schema: &'static str,
+    pub handler: Handler,
+}
+
+/// How a request is answered.
+#[derive(Clone, Copy)]
+pub enum Handler {
+    /// Makes the reply.
+    Read(fn(&ApiContext<'_>, &Query) -> Result<Reply, ApiError>),
+    /// Reads the action from the body.
+    Act(fn(&[u8]) -> Result<Action, ApiError>),
+    /// The stream of events.
+    Events,
+}

@@ -1,0 +1,316 @@
+//! `/v1/fabric`, `/v1/nodes`, `/v1/ports` and `/v1/links`: what the last sweep observed.
+
+use super::context::ApiContext;
+use super::error::ApiError;
+use super::find_node::find_nodes;
+use super::query::Query;
+use super::reply::Reply;
+use crate::fabric::{Fabric, Node, NodeId, PortId};
+use crate::manage::fabric_changes::kind_name;
+use crate::plan::Plan;
+use crate::wire::attr::{CapMask, LinkWidth, NodeKind, PhysState, PortInfo, PortState};
+use serde::Serialize;
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct FabricView {
+    /// Generation of the published subnet; null if there is none.
+    generation: Option<u64>,
+    switches: usize,
+    channel_adapters: usize,
+    routers: usize,
+    /// Cables.
+    links: usize,
+    /// Links whose ports are both ACTIVE.
+    active_links: usize,
+    /// LIDs assigned; null if there is no plan.
+    lids: Option<usize>,
+    /// Highest LID assigned.
+    highest_lid: Option<u16>,
+    /// Multicast groups with members.
+    multicast_groups: Option<usize>,
+    /// Failures of devices in the last sweep.
+    faults: Vec<String>,
+    /// Egress port of a link between switches that the most LIDs are forwarded through.
+    busiest_link: Option<BusiestLink>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct BusiestLink {
+    port: PortName,
+    lids: usize,
+}
+
+/// A port with its node.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct PortName {
+    /// Node GUID.
+    guid: String,
+    port: u8,
+    /// NodeDescription.
+    description: String,
+}
+
+impl PortName {
+    pub(super) fn of(fabric: &Fabric, port: PortId) -> Self {
+        let node = fabric.node_of(port);
+        Self {
+            guid: node.guid().to_string(),
+            port: fabric.port(port).num.0,
+            description: node.description.to_string(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct NodesView {
+    nodes: Vec<NodeView>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct NodeView {
+    guid: String,
+    /// `switch`, `ca`, `router` or `unknown`.
+    kind: &'static str,
+    description: String,
+    /// Base LIDs: of port 0 for a switch, else of each port with one.
+    lids: Vec<u16>,
+    ports: u8,
+    /// Ports with a link.
+    linked_ports: usize,
+    system_guid: String,
+    vendor_id: u32,
+    device_id: u16,
+    /// Directed route from the SM.
+    path: String,
+    /// The SM runs on this node.
+    is_local: bool,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct PortsView {
+    ports: Vec<PortView>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PortView {
+    /// Node GUID.
+    node: String,
+    port: u8,
+    /// Port GUID; that of port 0 for all ports of a switch.
+    guid: String,
+    /// Base LID; null for external ports of a switch.
+    lid: Option<u16>,
+    lmc: u8,
+    /// `DOWN`, `INIT`, `ARMED` or `ACTIVE`.
+    state: String,
+    /// Physical state, such as `LinkUp`.
+    physical_state: &'static str,
+    /// Width and speed in use, such as `4x EDR`; null without a link.
+    link: Option<Link>,
+    /// Bytes.
+    mtu: u16,
+    /// Data VLs in use.
+    data_vls: u8,
+    /// The port at the other end.
+    peer: Option<PortName>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct LinksView {
+    links: Vec<LinkView>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct LinkView {
+    ends: [PortName; 2],
+    /// The lower state of the two ends.
+    state: String,
+    link: Option<Link>,
+    /// LIDs that are forwarded through each of the two ends; null if there is no plan for this fabric.
+    lids: Option<[usize; 2]>,
+}
+
+#[derive(Serialize, PartialEq, Debug)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Link {
+    /// `1x`, `2x`, `4x`, `8x` or `12x`.
+    width: &'static str,
+    /// `SDR` to `NDR`.
+    speed: &'static str,
+}
+
+/// Width and speed of a port with a link.
+fn link(info: &PortInfo) -> Option<Link> {
+    if info.phys_state() != PhysState::LinkUp {
+        return None;
+    }
+    let width = match info.link_width_active() {
+        LinkWidth::X1 => "1x",
+        LinkWidth::X2 => "2x",
+        LinkWidth::X4 => "4x",
+        LinkWidth::X8 => "8x",
+        LinkWidth::X12 => "12x",
+        _ => "unknown",
+    };
+    let has_extended = info.has(CapMask::EXTENDED_SPEEDS);
+    let extended = if has_extended { info.link_speed_ext_active() } else { 0 };
+    let speed = match (extended, info.link_speed_active()) {
+        (8, _) => "NDR",
+        (4, _) => "HDR",
+        (2, _) => "EDR",
+        (1, _) => "FDR",
+        (_, 4) => "QDR",
+        (_, 2) => "DDR",
+        (_, 1) => "SDR",
+        _ => "unknown",
+    };
+    Some(Link { width, speed })
+}
+
+fn phys_state(state: PhysState) -> &'static str {
+    match state {
+        PhysState::NoChange => "no change",
+        PhysState::Sleep => "Sleep",
+        PhysState::Polling => "Polling",
+        PhysState::Disabled => "Disabled",
+        PhysState::Training => "PortConfigurationTraining",
+        PhysState::LinkUp => "LinkUp",
+        PhysState::Recovery => "LinkErrorRecovery",
+        PhysState::Unknown(_) => "unknown",
+    }
+}
+
+/// Each link once, as its end with the lower index and the other one.
+fn cables(fabric: &Fabric) -> impl Iterator<Item = (PortId, PortId)> + '_ {
+    let ends = fabric.port_ids().filter_map(|port| Some((port, fabric.port(port).peer?)));
+    ends.filter(|(port, peer)| port <= peer)
+}
+
+fn link_state(fabric: &Fabric, (a, b): (PortId, PortId)) -> PortState {
+    fabric.port(a).state().min(fabric.port(b).state())
+}
+
+/// Counts of nodes, ports and links.
+pub(super) fn fabric(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+    let fabric = context.fabric()?;
+    let count = |kind| fabric.nodes().iter().filter(|node| node.kind() == kind).count();
+    let subnet = context.status.subnet.as_deref();
+    let groups = |plan: &Plan| {
+        let mlids = plan.multicast.by_switch.iter().flatten().map(|&(mlid, _)| mlid);
+        mlids.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    let busiest = subnet.and_then(|subnet| {
+        let (port, lids) = crate::publish::report::worst_link(&subnet.fabric, &subnet.plan)?;
+        Some(BusiestLink { port: PortName::of(&subnet.fabric, port), lids })
+    });
+    let active = |link: &(PortId, PortId)| link_state(fabric, *link) == PortState::Active;
+    Reply::json(&FabricView {
+        generation: subnet.map(|subnet| subnet.generation),
+        switches: count(NodeKind::Switch),
+        channel_adapters: count(NodeKind::Ca),
+        routers: count(NodeKind::Router),
+        links: cables(fabric).count(),
+        active_links: cables(fabric).filter(active).count(),
+        lids: subnet.map(|subnet| subnet.plan.lids.iter().count()),
+        highest_lid: subnet.map(|subnet| subnet.plan.lids.max().0),
+        multicast_groups: subnet.map(|subnet| groups(&subnet.plan)),
+        faults: fabric.faults().iter().map(ToString::to_string).collect(),
+        busiest_link: busiest,
+    })
+}
+
+/// All nodes.
+pub(super) fn nodes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
+    let fabric = context.fabric()?;
+    let nodes = find_nodes(fabric, query)?;
+    Reply::json(&NodesView { nodes: nodes.map(|id| node_view(fabric, id)).collect() })
+}
+
+fn node_view(fabric: &Fabric, id: NodeId) -> NodeView {
+    let node = fabric.node(id);
+    let info = &node.info;
+    NodeView {
+        guid: node.guid().to_string(),
+        kind: kind_name(node.kind()),
+        description: node.description.to_string(),
+        lids: lids(fabric, node),
+        ports: node.num_ports(),
+        linked_ports: fabric.ports_of(id).iter().filter(|port| port.peer.is_some()).count(),
+        system_guid: info.system_guid().to_string(),
+        vendor_id: info.vendor_id(),
+        device_id: info.device_id(),
+        path: node.route.to_string(),
+        is_local: fabric.port(fabric.local()).node == id,
+    }
+}
+
+/// The base LIDs that a node's ports carry.
+fn lids(fabric: &Fabric, node: &Node) -> Vec<u16> {
+    let first = node.first_port.0;
+    let last = if node.is_switch() { first } else { first + u32::from(node.num_ports()) };
+    let ports = (first..=last).map(PortId);
+    ports.filter_map(|port| fabric.observed_lid(port)).map(|lid| lid.0).collect()
+}
+
+/// All ports that exist.
+pub(super) fn ports(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
+    let fabric = context.fabric()?;
+    let slots = find_nodes(fabric, query)?.flat_map(|id| {
+        let node = fabric.node(id);
+        let first = node.first_port.0;
+        (first..=first + u32::from(node.num_ports())).map(PortId)
+    });
+    Reply::json(&PortsView { ports: slots.filter_map(|id| port_view(fabric, id)).collect() })
+}
+
+fn port_view(fabric: &Fabric, id: PortId) -> Option<PortView> {
+    let (port, node) = (fabric.port(id), fabric.node_of(id));
+    let info = port.info?;
+    let has_lid = !node.is_switch() || port.num.0 == 0;
+    Some(PortView {
+        node: node.guid().to_string(),
+        port: port.num.0,
+        guid: port.guid.to_string(),
+        lid: fabric.observed_lid(id).filter(|_| has_lid).map(|lid| lid.0),
+        lmc: info.lmc(),
+        state: info.port_state().to_string(),
+        physical_state: phys_state(info.phys_state()),
+        link: link(&info),
+        mtu: mtu(info.neighbor_mtu()),
+        data_vls: PortInfo::data_vls(info.operational_vls()),
+        peer: port.peer.map(|peer| PortName::of(fabric, peer)),
+    })
+}
+
+/// Bytes of an MTU code (IBA vol. 1, 14.2.5.6); 0 for other codes.
+fn mtu(code: u8) -> u16 {
+    if (1..=5).contains(&code) { 128 << code } else { 0 }
+}
+
+/// All links.
+pub(super) fn links(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
+    let fabric = context.fabric()?;
+    let wanted: std::collections::BTreeSet<NodeId> = find_nodes(fabric, query)?.collect();
+    let is_wanted = |port: PortId| wanted.contains(&fabric.port(port).node);
+    let subnet = context.status.subnet.as_deref();
+    // Loads are those of the planned fabric, whose port indices may differ.
+    let planned = subnet.filter(|subnet| std::sync::Arc::ptr_eq(&subnet.fabric, fabric));
+    let loads = planned.map(|subnet| crate::publish::report::link_loads(fabric, &subnet.plan));
+    let view = |(a, b): (PortId, PortId)| LinkView {
+        ends: [PortName::of(fabric, a), PortName::of(fabric, b)],
+        state: link_state(fabric, (a, b)).to_string(),
+        link: fabric.port(a).info.as_ref().and_then(link),
+        lids: loads.as_ref().map(|loads| [loads[a.index()], loads[b.index()]]),
+    };
+    let shown = cables(fabric).filter(|&(a, b)| is_wanted(a) || is_wanted(b));
+    Reply::json(&LinksView { links: shown.map(view).collect() })
+}

@@ -1,0 +1,66 @@
+//! Nodes and end ports by the names that operators use.
+
+use super::error::ApiError;
+use super::query::Query;
+use crate::fabric::{Fabric, NodeId, PortId};
+use crate::ids::{Guid, Lid};
+use crate::plan::LidTable;
+
+/// The node of the parameter `node`, or all nodes without it.
+pub(super) fn find_nodes(
+    fabric: &Fabric,
+    query: &Query,
+) -> Result<impl Iterator<Item = NodeId> + use<>, ApiError> {
+    let wanted = query.get("node").map(|name| node(fabric, name)).transpose()?;
+    Ok(fabric.node_ids().filter(move |&id| wanted.is_none_or(|wanted| wanted == id)))
+}
+
+fn guid(name: &str) -> Option<Guid> {
+    let digits = name.strip_prefix("0x")?;
+    u64::from_str_radix(digits, 16).ok().map(Guid)
+}
+
+/// The node with this GUID or description.
+fn node(fabric: &Fabric, name: &str) -> Result<NodeId, ApiError> {
+    if let Some(guid) = guid(name) {
+        let port = || fabric.port_by_guid(guid).map(|port| fabric.port(port).node);
+        let found = fabric.node_by_guid(guid).or_else(port);
+        return found.ok_or_else(|| ApiError::new(404, format!("no node has the GUID {guid}")));
+    }
+    let is_named = |id: &NodeId| fabric.node(*id).description.to_string() == name;
+    let mut found = fabric.node_ids().filter(is_named);
+    match (found.next(), found.next()) {
+        (Some(only), None) => Ok(only),
+        (Some(first), Some(second)) => {
+            let [first, second] = [first, second].map(|id| fabric.node(id).guid());
+            let text =
+                format!("'{name}' is the description of several nodes ({first}, {second} …)");
+            Err(ApiError::new(400, format!("{text}: give a GUID")))
+        }
+        (None, _) => Err(ApiError::new(404, unknown(fabric, name))),
+    }
+}
+
+fn unknown(fabric: &Fabric, name: &str) -> String {
+    let names: Vec<String> =
+        fabric.nodes().iter().map(|node| node.description.to_string()).collect();
+    let hint = crate::config::suggest::closest(name, names.iter().map(String::as_str));
+    let hint = hint.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+    format!("no node has the description '{name}'{hint}")
+}
+
+/// The end port with this LID, node or port GUID, or description of its node. Of several ports of a node
+/// the first one with a LID is taken.
+pub(super) fn end_port(fabric: &Fabric, lids: &LidTable, name: &str) -> Result<PortId, ApiError> {
+    if let Ok(lid) = name.parse::<u16>() {
+        let port = lids.port(Lid(lid));
+        return port.ok_or_else(|| ApiError::new(404, format!("no port has the LID {lid}")));
+    }
+    if let Some(port) = guid(name).and_then(|guid| fabric.port_by_guid(guid)) {
+        return Ok(port);
+    }
+    let id = node(fabric, name)?;
+    let is_of_node = |port: &PortId| fabric.port(*port).node == id && lids.base(*port).is_some();
+    let port = fabric.end_ports().find(is_of_node);
+    port.ok_or_else(|| ApiError::new(409, format!("the node '{name}' has no LID")))
+}

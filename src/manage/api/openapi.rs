@@ -1,0 +1,130 @@
+//! Keeps etc/torus-sm-openapi.json true: it is what the table of resources and the types of the replies
+//! make. UPDATE_GOLDEN=1 writes it.
+
+use super::*;
+use crate::manage::action::{HandoverBody, LogLevelBody, PriorityBody};
+use crate::manage::event_log::EventRecord;
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+/// The types of replies and of the bodies of actions.
+fn add_schemas(generator: &mut SchemaGenerator) {
+    generator.subschema_for::<status::Status>();
+    generator.subschema_for::<fabric::FabricView>();
+    generator.subschema_for::<fabric::NodesView>();
+    generator.subschema_for::<fabric::PortsView>();
+    generator.subschema_for::<fabric::LinksView>();
+    generator.subschema_for::<routes::RouteView>();
+    generator.subschema_for::<groups::GroupsView>();
+    generator.subschema_for::<partitions::PartitionsView>();
+    generator.subschema_for::<torus::TorusView>();
+    generator.subschema_for::<sa::SaView>();
+    generator.subschema_for::<quarantine::QuarantineView>();
+    generator.subschema_for::<EventRecord<'_>>();
+    generator.subschema_for::<reply::Accepted<'_>>();
+    generator.subschema_for::<reply::Problem<'_>>();
+    generator.subschema_for::<LogLevelBody>();
+    generator.subschema_for::<PriorityBody>();
+    generator.subschema_for::<HandoverBody>();
+}
+
+fn reference(schema: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{schema}") })
+}
+
+fn operation(endpoint: &Endpoint) -> Value {
+    let problem = json!({
+        "description": "The request failed.",
+        "content": { "application/json": { "schema": reference("Problem") } },
+    });
+    let mut operation = json!({ "summary": endpoint.summary });
+    let schema = match endpoint.schema {
+        "" => json!({}),
+        schema => reference(schema),
+    };
+    let (status, content) = match endpoint.handler {
+        Handler::Events => (
+            "200",
+            json!({
+                "text/event-stream": { "schema": schema },
+                "application/x-ndjson": { "schema": schema },
+            }),
+        ),
+        Handler::Read(_) if endpoint.path == "/metrics" => ("200", json!({ "text/plain": {} })),
+        Handler::Read(_) => ("200", json!({ "application/json": { "schema": schema } })),
+        Handler::Act(_) => {
+            ("202", json!({ "application/json": { "schema": reference("Accepted") } }))
+        }
+    };
+    operation["responses"] = json!({
+        (status): { "description": "Success.", "content": content },
+        "default": problem,
+    });
+    if !endpoint.parameters.is_empty() {
+        let parameter = |parameter: &Parameter| {
+            json!({
+                "name": parameter.name,
+                "in": "query",
+                "description": parameter.help,
+                "required": parameter.is_required,
+                "schema": { "type": "string" },
+            })
+        };
+        operation["parameters"] = endpoint.parameters.iter().map(parameter).collect();
+    }
+    if matches!(endpoint.handler, Handler::Act(_)) && !endpoint.schema.is_empty() {
+        operation["requestBody"] = json!({
+            "required": endpoint.path != "/v1/actions/handover",
+            "content": { "application/json": { "schema": schema } },
+        });
+    }
+    operation
+}
+
+fn description() -> Value {
+    let settings = SchemaSettings::draft2020_12()
+        .with(|settings| settings.definitions_path = "/components/schemas".into());
+    let mut generator = SchemaGenerator::new(settings.for_serialize());
+    add_schemas(&mut generator);
+    let schemas: Map<String, Value> = generator.take_definitions(true);
+    let mut paths = Map::new();
+    for endpoint in ENDPOINTS {
+        let method = endpoint.method.to_lowercase();
+        paths.insert(endpoint.path.to_owned(), json!({ (method): operation(endpoint) }));
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "torus-sm",
+            "description": "Management interface of the InfiniBand subnet manager torus-sm, on a Unix socket.",
+            "version": "1",
+            "license": { "name": "MIT OR Apache-2.0" },
+        },
+        "paths": paths,
+        "components": { "schemas": schemas },
+    })
+}
+
+#[test]
+fn the_description_has_every_resource_and_type() {
+    let wanted = serde_json::to_string_pretty(&description()).expect("JSON") + "\n";
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/etc/torus-sm-openapi.json");
+        std::fs::write(path, wanted).expect("a file");
+        return;
+    }
+    for (line, (ours, theirs)) in (1..).zip(OPENAPI.lines().zip(wanted.lines())) {
+        assert_eq!(ours, theirs, "line {line}: UPDATE_GOLDEN=1 rewrites etc/torus-sm-openapi.json");
+    }
+    assert_eq!(OPENAPI.lines().count(), wanted.lines().count());
+}
+
+#[test]
+fn every_schema_that_an_endpoint_names_is_described() {
+    let description = description();
+    for endpoint in ENDPOINTS.iter().filter(|endpoint| !endpoint.schema.is_empty()) {
+        let schema = &description["components"]["schemas"][endpoint.schema];
+        assert!(schema.is_object(), "{}: {}", endpoint.path, endpoint.schema);
+    }
+}

@@ -1,0 +1,53 @@
+//! `/v1/partitions`: the P_Keys of the ports.
+
+use super::context::ApiContext;
+use super::error::ApiError;
+use super::query::Query;
+use super::reply::Reply;
+use crate::ids::Pkey;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct PartitionsView {
+    partitions: Vec<PartitionView>,
+}
+
+#[derive(Serialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PartitionView {
+    /// P_Key without the membership bit.
+    pkey: String,
+    /// Service level of its paths.
+    sl: u8,
+    /// Port GUIDs of full members.
+    full: Vec<String>,
+    /// Port GUIDs of limited members.
+    limited: Vec<String>,
+}
+
+/// All partitions with members.
+pub(super) fn partitions(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+    let subnet = context.subnet()?;
+    let (fabric, tables) = (&subnet.fabric, &subnet.plan.partitions);
+    let mut partitions: BTreeMap<u16, PartitionView> = BTreeMap::new();
+    for port in fabric.end_ports() {
+        // Without planned tables, every port has the default P_Key.
+        let default = [Pkey::DEFAULT_FULL];
+        let keys = match tables.keys.is_empty() {
+            true => &default[..],
+            false => tables.keys.get(port.index()).map_or(&[][..], Vec::as_slice),
+        };
+        for &key in keys {
+            let partition = partitions.entry(key.base()).or_default();
+            let members = if key.is_full() { &mut partition.full } else { &mut partition.limited };
+            members.push(fabric.port(port).guid.to_string());
+        }
+    }
+    let with_key = |(base, partition): (u16, PartitionView)| {
+        let (pkey, sl) = (Pkey(base).to_string(), tables.service_level(Pkey(base)).0);
+        PartitionView { pkey, sl, ..partition }
+    };
+    Reply::json(&PartitionsView { partitions: partitions.into_iter().map(with_key).collect() })
+}

@@ -1,0 +1,40 @@
+//! `/v1/quarantine`: links that are treated as down although they are trained.
+
+use super::context::ApiContext;
+use super::error::ApiError;
+use super::query::Query;
+use super::reply::Reply;
+use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
+use crate::manage::event::LinkEnd;
+use crate::manage::fabric_changes::link_end;
+use serde::Serialize;
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct QuarantineView {
+    links: Vec<QuarantinedLinkView>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct QuarantinedLinkView {
+    ends: [LinkEnd; 2],
+    /// `flaps`, or `errors` if the ports report errors of the link.
+    cause: &'static str,
+    /// Time without a change after which it is used again.
+    calm_seconds: u64,
+}
+
+/// The quarantined links of the published subnet.
+pub(super) fn quarantine(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+    let subnet = context.subnet()?;
+    let view = |link: &QuarantinedLink| QuarantinedLinkView {
+        ends: link.ends.map(|end| link_end(&subnet.fabric, end)),
+        cause: match link.cause {
+            QuarantineCause::Flaps => "flaps",
+            QuarantineCause::Errors(_) => "errors",
+        },
+        calm_seconds: link.calm.as_secs(),
+    };
+    Reply::json(&QuarantineView { links: subnet.devices.quarantined.iter().map(view).collect() })
+}

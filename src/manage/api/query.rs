@@ -1,0 +1,94 @@
+//! The query of a request.
+
+use super::error::ApiError;
+
+/// A parameter that a resource has.
+pub struct Parameter {
+    pub name: &'static str,
+    pub help: &'static str,
+    pub is_required: bool,
+}
+
+/// The parameters of a request, each known to its resource and given once.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Parses the part of the path after `?` (application/x-www-form-urlencoded).
+    ///
+    /// # Errors
+    /// A parameter is unknown, given twice or missing.
+    pub fn parse(text: &str, parameters: &[Parameter]) -> Result<Self, ApiError> {
+        let mut values: Vec<(String, String)> = Vec::new();
+        for (name, value) in form_urlencoded::parse(text.as_bytes()) {
+            if !parameters.iter().any(|known| known.name == name) {
+                let known: Vec<_> = parameters.iter().map(|known| known.name).collect();
+                let known = match known.is_empty() {
+                    true => "there are none".to_owned(),
+                    false => format!("known are {}", known.join(", ")),
+                };
+                return Err(ApiError::new(400, format!("unknown parameter '{name}': {known}")));
+            }
+            if values.iter().any(|(other, _)| *other == name) {
+                return Err(ApiError::new(400, format!("parameter '{name}' is given twice")));
+            }
+            values.push((name.into_owned(), value.into_owned()));
+        }
+        let query = Self(values);
+        let mut required = parameters.iter().filter(|known| known.is_required);
+        match required.find(|known| query.get(known.name).is_none()) {
+            Some(missing) => {
+                Err(ApiError::new(400, format!("parameter '{}' is missing", missing.name)))
+            }
+            None => Ok(query),
+        }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// The value is none.
+    pub fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
+        let number = |text: &str| {
+            let problem = || ApiError::new(400, format!("{name}: '{text}' is not a number"));
+            text.parse().map_err(|_| problem())
+        };
+        self.get(name).map(number).transpose()
+    }
+
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    /// The value is neither.
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, ApiError> {
+        let flag = |text: &str| {
+            let problem = || ApiError::new(400, format!("{name}: '{text}' is not true or false"));
+            text.parse().map_err(|_| problem())
+        };
+        self.get(name).map(flag).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::find;
+    use super::*;
+
+    #[test]
+    fn parameters_are_decoded_and_checked() {
+        let events = find("GET", "/v1/events").expect("a resource");
+        let query = Query::parse("after=%31%32&follow=false", events.parameters).expect("valid");
+        assert_eq!(query.number("after"), Ok(Some(12)));
+        assert_eq!(query.flag("follow"), Ok(Some(false)));
+        let problem = |text| Query::parse(text, events.parameters).expect_err("invalid").text;
+        assert_eq!(problem("x=1"), "unknown parameter 'x': known are after, follow");
+        assert_eq!(problem("after=1&after=2"), "parameter 'after' is given twice");
+        let query = Query::parse("after=&follow=1", events.parameters).expect("known");
+        assert_eq!(query.number("after").expect_err("none").text, "after: '' is not a number");
+        assert!(query.flag("follow").is_err());
+    }
+}

@@ -1,0 +1,61 @@
+//! A reply.
+
+use super::error::ApiError;
+use serde::Serialize;
+
+pub(super) const JSON: &str = "application/json";
+
+/// A reply that is complete.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reply {
+    /// HTTP status.
+    pub status: u16,
+    pub content_type: &'static str,
+    pub body: Vec<u8>,
+}
+
+/// Reply to an action.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Accepted<'a> {
+    /// Name of the action.
+    accepted: &'a str,
+    /// Number of the last event before the action: its results are events with higher numbers.
+    after_event: u64,
+}
+
+/// Reply to a request that failed.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Problem<'a> {
+    /// The problem and its object.
+    error: &'a str,
+}
+
+impl Reply {
+    /// A value as JSON, with a newline at its end.
+    ///
+    /// # Errors
+    /// The value has no JSON form.
+    pub fn json(value: &impl Serialize) -> Result<Self, ApiError> {
+        let body = serde_json::to_vec(value);
+        let mut body = body.map_err(|error| ApiError::new(500, format!("no JSON: {error}")))?;
+        body.push(b'\n');
+        Ok(Self { status: 200, content_type: JSON, body })
+    }
+
+    pub fn text(content_type: &'static str, text: String) -> Self {
+        Self { status: 200, content_type, body: text.into_bytes() }
+    }
+
+    /// The action of this name was started; `after_event` is the number of the last event before it.
+    pub fn accepted(name: &str, after_event: u64) -> Self {
+        let reply = Self::json(&Accepted { accepted: name, after_event });
+        reply.map_or_else(|error| Self::error(&error), |reply| Self { status: 202, ..reply })
+    }
+
+    pub fn error(error: &ApiError) -> Self {
+        let body = serde_json::to_vec(&Problem { error: &error.text }).unwrap_or_default();
+        Self { status: error.status, content_type: JSON, body: [body, b"\n".to_vec()].concat() }
+    }
+}

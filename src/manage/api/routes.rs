@@ -1,0 +1,94 @@
+//! `/v1/routes`: the path between two end ports, hop by hop.
+
+use super::context::ApiContext;
+use super::error::ApiError;
+use super::find_node::end_port;
+use super::query::Query;
+use super::reply::Reply;
+use crate::fabric::{Fabric, PortId};
+use crate::ids::{Lid, Sl};
+use crate::plan::Plan;
+use crate::publish::path::{self, WalkEnd, WalkHop};
+use serde::Serialize;
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct RouteView {
+    from: EndPort,
+    to: EndPort,
+    /// SL of the path without QoS level.
+    sl: u8,
+    hops: Vec<Hop>,
+    /// Why packets do not arrive; null if they do.
+    problem: Option<String>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct EndPort {
+    /// Node GUID.
+    guid: String,
+    port: u8,
+    lid: u16,
+    /// NodeDescription.
+    description: String,
+}
+
+/// A switch of the path.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Hop {
+    /// Node GUID of the switch.
+    guid: String,
+    description: String,
+    /// Port by which the packet arrives; 0 for its own packets.
+    input: u8,
+    /// Port by which it leaves; 0 if the switch is the destination.
+    output: u8,
+    /// VL on the next link; null if the plan has no SL to VL table for the two ports.
+    vl: Option<u8>,
+}
+
+/// The path between two ports.
+pub(super) fn routes(context: &ApiContext<'_>, query: &Query) -> Result<Reply, ApiError> {
+    let subnet = context.subnet()?;
+    let (fabric, plan) = (&*subnet.fabric, &*subnet.plan);
+    let end = |name: &str| end_port(fabric, &plan.lids, query.get(name).unwrap_or_default());
+    let (from, to) = (end("from")?, end("to")?);
+    // A LID of a port with several is that one's path.
+    let asked = query.get("to").and_then(|text| text.parse().ok()).map(Lid);
+    let lid = asked.or_else(|| plan.lids.base(to)).unwrap_or_default();
+    let hint = query.number("sl")?.unwrap_or_default();
+    let hint = u8::try_from(hint).ok().filter(|sl| *sl < 16).map(Sl);
+    let hint = hint.ok_or_else(|| ApiError::new(400, "sl: it is not 0 to 15"))?;
+    let sl = plan.routing.policy.path_sl(from, to, hint);
+    let walk = path::walk(fabric, plan, from, lid);
+    Reply::json(&RouteView {
+        from: view(fabric, plan, from, None),
+        to: view(fabric, plan, to, Some(lid)),
+        sl: sl.0,
+        hops: walk.hops.iter().map(|hop| hop_view(fabric, plan, hop, sl)).collect(),
+        problem: (walk.end != WalkEnd::Delivered).then(|| walk.end.describe(fabric)),
+    })
+}
+
+fn view(fabric: &Fabric, plan: &Plan, port: PortId, lid: Option<Lid>) -> EndPort {
+    let node = fabric.node_of(port);
+    EndPort {
+        guid: node.guid().to_string(),
+        port: fabric.port(port).num.0,
+        lid: lid.or_else(|| plan.lids.base(port)).unwrap_or_default().0,
+        description: node.description.to_string(),
+    }
+}
+
+fn hop_view(fabric: &Fabric, plan: &Plan, hop: &WalkHop, sl: Sl) -> Hop {
+    let node = fabric.switch(hop.switch);
+    Hop {
+        guid: node.guid().to_string(),
+        description: node.description.to_string(),
+        input: fabric.port(hop.input).num.0,
+        output: fabric.port(hop.output).num.0,
+        vl: path::vl(fabric, plan, hop, sl).map(|vl| vl.0),
+    }
+}

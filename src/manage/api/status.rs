@@ -1,0 +1,353 @@
+//! `/v1/status`: the state of the daemon on one page.
+
+use super::context::ApiContext;
+use super::error::ApiError;
+use super::query::Query;
+use super::reply::Reply;
+use crate::manage::loop_status::{
+    Activity, Causes, ConfigFile, LoopStatus, OtherSm, ReconfigureRecord, SweepKind, SweepRecord,
+    SweepResult,
+};
+use crate::manage::sa_query::SaQuery;
+use crate::notes::{Note, Severity};
+use crate::publish::Subnet;
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::Serialize;
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Status {
+    version: &'static str,
+    pid: u32,
+    started: String,
+    uptime_seconds: f64,
+    sm: Sm,
+    /// Other subnet managers, as last seen.
+    other_sms: Vec<OtherSmView>,
+    /// `idle`, `heavy sweep`, `focused sweep`, `light sweep` or `reconfiguration`.
+    activity: &'static str,
+    queues: Queues,
+    routing: RoutingView,
+    /// The verification of the plan in force; null if there is none.
+    verification: Option<Verification>,
+    /// Why the last reconfiguration found no valid plan; null while a plan is in force.
+    refused: Option<Refusal>,
+    /// Devices that do not work as planned.
+    device_faults: Vec<Message>,
+    sweeps: Vec<Sweep>,
+    reconfigurations: Vec<Reconfiguration>,
+    configuration: Configuration,
+    /// Number of the last event.
+    last_event: u64,
+    management: Management,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Sm {
+    port_guid: String,
+    /// `DISCOVERING`, `STANDBY`, `MASTER` or `NOT-ACTIVE`.
+    state: String,
+    /// 0 to 15.
+    priority: u8,
+    /// Priority while this SM is master, if it is higher.
+    master_priority: u8,
+    /// Sweeps and replies run on a subnet that is configured.
+    subnet_up: bool,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct OtherSmView {
+    port_guid: String,
+    state: String,
+    priority: u8,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Queues {
+    /// Events that wait for the SM loop.
+    sm_events: usize,
+    /// Requests that wait in the SA server; null if it did not answer.
+    sa_requests: Option<usize>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RoutingView {
+    /// The option `routing_engine`; minhop without it.
+    requested: String,
+    /// The engine of the plan in force; null if there is none.
+    in_use: Option<&'static str>,
+    /// Engines that could not route the fabric of the plan in force.
+    failed: Vec<FailedEngine>,
+    /// Generation of the published subnet; null if there is none.
+    generation: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FailedEngine {
+    engine: &'static str,
+    reason: Option<String>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Verification {
+    /// Unicast LIDs that every source reaches.
+    lids: usize,
+    /// Switches on the longest path.
+    longest_path: u32,
+    /// Channel dependencies that were examined.
+    dependencies: usize,
+    /// A credit loop that does not reject the plan; null if there is none.
+    credit_loop: Option<String>,
+    /// End ports without routes.
+    left_out: usize,
+    /// SubnSet requests that no device acknowledged.
+    failed_sets: usize,
+    /// Warnings and errors of plan and verification.
+    messages: Vec<Message>,
+}
+
+/// Reasons why there is no plan.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Refusal {
+    /// Causes, repairs in their order, and the connectivity that is left.
+    messages: Vec<Message>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Message {
+    /// `info`, `warning` or `error`.
+    severity: &'static str,
+    /// OpenSM's number of the error, if it has one.
+    code: Option<&'static str>,
+    text: String,
+}
+
+impl From<&Note> for Message {
+    fn from(note: &Note) -> Self {
+        let severity = match note.severity {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        };
+        Self { severity, code: note.code, text: note.text.clone() }
+    }
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Sweep {
+    kind: SweepKind,
+    causes: Causes,
+    ended: String,
+    duration_seconds: f64,
+    /// `done`, `interrupted` or `failed`.
+    result: &'static str,
+    problem: Option<String>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Reconfiguration {
+    causes: Causes,
+    ended: String,
+    /// `up`, `interrupted`, `incomplete`, `delayed` or `rejected`.
+    result: &'static str,
+    problem: Option<String>,
+    multicast_only: bool,
+    /// Time for planning and verification.
+    planning_seconds: f64,
+    /// Time for planning, verification and programming.
+    total_seconds: f64,
+    /// From the first trap to the last acknowledged block of a linear forwarding table.
+    trap_to_tables_seconds: Option<f64>,
+    sets: usize,
+    lft_blocks: usize,
+    generation: u64,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Configuration {
+    /// Time at which the configuration in force was read.
+    read: String,
+    /// Why the last reload was rejected; null if it was not.
+    error: Option<String>,
+    files: Vec<File>,
+    log_flags: u8,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct File {
+    /// The option that names the file; `config` for opensm.conf itself.
+    option: &'static str,
+    path: String,
+    /// Time of the last modification when it was read; null if there was no such file.
+    modified: Option<String>,
+    /// SHA-256 of the contents; null if it could not be read.
+    sha256: Option<String>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Management {
+    /// Open connections of the management interface.
+    connections: usize,
+    /// Requests to it since the start of the daemon.
+    requests: u64,
+}
+
+pub(super) fn time(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// The state of the daemon.
+pub(super) fn status(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+    let status = &*context.status;
+    let subnet = status.subnet.as_deref();
+    // The rest is worth showing while the SA server is busy.
+    let sa = context.ask_sa(SaQuery::Report).ok();
+    let uptime = (Utc::now() - status.started).to_std().unwrap_or_default();
+    Reply::json(&Status {
+        version: env!("CARGO_PKG_VERSION"),
+        pid: std::process::id(),
+        started: time(status.started),
+        uptime_seconds: uptime.as_secs_f64(),
+        sm: sm(status),
+        other_sms: other_sms(status),
+        activity: activity(status.activity),
+        queues: Queues { sm_events: status.queued_events, sa_requests: sa.map(|sa| sa.queued) },
+        routing: routing(status),
+        verification: subnet.map(verification),
+        refused: status
+            .refused
+            .as_ref()
+            .map(|refused| Refusal { messages: refused.notes.iter().map(Message::from).collect() }),
+        device_faults: subnet.map_or_else(Vec::new, |subnet| {
+            subnet.devices.notes(&subnet.fabric).iter().map(Message::from).collect()
+        }),
+        sweeps: status.sweeps.iter().map(sweep).collect(),
+        reconfigurations: status.reconfigurations.iter().map(reconfiguration).collect(),
+        configuration: configuration(status),
+        last_event: context.last_event,
+        management: Management { connections: context.connections, requests: context.requests },
+    })
+}
+
+fn sm(status: &LoopStatus) -> Sm {
+    let sm = &status.sm;
+    Sm {
+        port_guid: sm.guid.to_string(),
+        state: sm.state.to_string(),
+        priority: sm.priority,
+        master_priority: sm.master_priority,
+        subnet_up: status.subnet.as_ref().is_some_and(|subnet| subnet.failed_sets == 0),
+    }
+}
+
+fn other_sms(status: &LoopStatus) -> Vec<OtherSmView> {
+    let view = |sm: &OtherSm| OtherSmView {
+        port_guid: sm.guid.to_string(),
+        state: sm.state.to_string(),
+        priority: sm.priority,
+    };
+    status.managers.iter().map(view).collect()
+}
+
+fn activity(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Idle => "idle",
+        Activity::Sweeping(SweepKind::Heavy) => "heavy sweep",
+        Activity::Sweeping(SweepKind::Focused) => "focused sweep",
+        Activity::Sweeping(SweepKind::Light) => "light sweep",
+        Activity::Reconfiguring => "reconfiguration",
+    }
+}
+
+fn routing(status: &LoopStatus) -> RoutingView {
+    let requested = status.options.routing_engine.clone();
+    let in_force = status.subnet.as_ref().map(|subnet| &subnet.plan.routing);
+    let failed = in_force.into_iter().flat_map(|routing| &routing.routing_errors);
+    RoutingView {
+        requested: requested.unwrap_or_else(|| "minhop".to_owned()),
+        in_use: in_force.map(|routing| routing.engine),
+        failed: failed
+            .map(|error| FailedEngine {
+                engine: error.engine,
+                reason: error.reason().map(ToString::to_string),
+            })
+            .collect(),
+        generation: status.subnet.as_ref().map(|subnet| subnet.generation),
+    }
+}
+
+fn verification(subnet: &Subnet) -> Verification {
+    let (summary, plan) = (&subnet.summary, &subnet.plan);
+    let notes = plan.notes.iter().chain(&plan.routing.notes).chain(&summary.notes);
+    let is_shown = |note: &&Note| note.severity >= Severity::Warning;
+    Verification {
+        lids: summary.lids,
+        longest_path: summary.longest_path,
+        dependencies: summary.dependencies,
+        credit_loop: summary.cycle.as_ref().map(ToString::to_string),
+        left_out: summary.left_out.len(),
+        failed_sets: subnet.failed_sets,
+        messages: notes.filter(is_shown).map(Message::from).collect(),
+    }
+}
+
+fn sweep(record: &SweepRecord) -> Sweep {
+    let (result, problem) = match &record.result {
+        SweepResult::Done => ("done", None),
+        SweepResult::Interrupted => ("interrupted", None),
+        SweepResult::Failed(problem) => ("failed", Some(problem.clone())),
+    };
+    Sweep {
+        kind: record.kind,
+        causes: record.causes.clone(),
+        ended: time(record.ended),
+        duration_seconds: record.duration.as_secs_f64(),
+        result,
+        problem,
+    }
+}
+
+fn reconfiguration(record: &ReconfigureRecord) -> Reconfiguration {
+    let figures = &record.figures;
+    Reconfiguration {
+        causes: record.causes.clone(),
+        ended: time(record.ended),
+        result: record.result.name(),
+        problem: record.result.problem().map(str::to_owned),
+        multicast_only: figures.multicast_only,
+        planning_seconds: figures.planning.as_secs_f64(),
+        total_seconds: figures.total.as_secs_f64(),
+        trap_to_tables_seconds: record.trap_to_tables.map(|time| time.as_secs_f64()),
+        sets: figures.sets,
+        lft_blocks: figures.lft_blocks,
+        generation: figures.generation,
+    }
+}
+
+fn configuration(status: &LoopStatus) -> Configuration {
+    let file = |file: &ConfigFile| File {
+        option: file.option,
+        path: file.path.display().to_string(),
+        modified: file.modified.map(time),
+        sha256: file.sha256.clone(),
+    };
+    Configuration {
+        read: time(status.config.read),
+        error: status.config.error.clone(),
+        files: status.config.files.iter().map(file).collect(),
+        log_flags: status.options.log_flags,
+    }
+}

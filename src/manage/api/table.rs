@@ -1,0 +1,227 @@
+//! The table of resources and actions.
+
+use super::endpoint::{Endpoint, Handler};
+use super::error::ApiError;
+use super::query::Parameter;
+use super::reply::{JSON, Reply};
+use super::{OPENAPI, actions, fabric, groups, partitions, quarantine, routes, sa, status, torus};
+use crate::manage::metrics::metrics;
+
+const EVENT_PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "after",
+        help: "Number of an event: later ones are sent. Without it, that of the header Last-Event-ID, \
+               else only new events are sent.",
+        is_required: false,
+    },
+    Parameter {
+        name: "follow",
+        help: "false ends the stream after the events that exist already; default true.",
+        is_required: false,
+    },
+];
+
+const ROUTE_PARAMETERS: &[Parameter] = &[
+    Parameter {
+        name: "from",
+        help: "The source: LID, port or node GUID, or description of its node.",
+        is_required: true,
+    },
+    Parameter {
+        name: "to",
+        help: "The destination: LID, port or node GUID, or description of its node.",
+        is_required: true,
+    },
+    Parameter {
+        name: "sl",
+        help: "SL that a QoS level or partition requests, 0 to 15; default 0.",
+        is_required: false,
+    },
+];
+
+const NODE: Parameter = Parameter {
+    name: "node",
+    help: "Only this node: its GUID, or its description.",
+    is_required: false,
+};
+
+const fn get(
+    path: &'static str,
+    summary: &'static str,
+    schema: &'static str,
+    handler: Handler,
+) -> Endpoint {
+    Endpoint { method: "GET", path, summary, parameters: &[], schema, handler }
+}
+
+const fn post(
+    path: &'static str,
+    summary: &'static str,
+    schema: &'static str,
+    handler: Handler,
+) -> Endpoint {
+    Endpoint { method: "POST", path, summary, parameters: &[], schema, handler }
+}
+
+const fn with(parameters: &'static [Parameter], endpoint: Endpoint) -> Endpoint {
+    Endpoint { parameters, ..endpoint }
+}
+
+/// All resources and actions.
+pub static ENDPOINTS: &[Endpoint] = &[
+    get(
+        "/v1/status",
+        "The state of the daemon: role, routing, sweeps, refusals, configuration.",
+        "Status",
+        Handler::Read(status::status),
+    ),
+    get(
+        "/v1/fabric",
+        "Counts of nodes, ports and links.",
+        "FabricView",
+        Handler::Read(fabric::fabric),
+    ),
+    with(&[NODE], get("/v1/nodes", "All nodes.", "NodesView", Handler::Read(fabric::nodes))),
+    with(
+        &[NODE],
+        get(
+            "/v1/ports",
+            "All ports that exist, with their states.",
+            "PortsView",
+            Handler::Read(fabric::ports),
+        ),
+    ),
+    with(&[NODE], get("/v1/links", "All links.", "LinksView", Handler::Read(fabric::links))),
+    with(
+        ROUTE_PARAMETERS,
+        get(
+            "/v1/routes",
+            "The path between two end ports, hop by hop, with SL and VLs.",
+            "RouteView",
+            Handler::Read(routes::routes),
+        ),
+    ),
+    get(
+        "/v1/groups",
+        "Multicast groups and their members.",
+        "GroupsView",
+        Handler::Read(groups::groups),
+    ),
+    get(
+        "/v1/partitions",
+        "Partitions and their members.",
+        "PartitionsView",
+        Handler::Read(partitions::partitions),
+    ),
+    get(
+        "/v1/torus",
+        "Coordinates, rings and missing parts of the torus.",
+        "TorusView",
+        Handler::Read(torus::torus),
+    ),
+    get("/v1/sa", "Counters of subnet administration.", "SaView", Handler::Read(sa::sa)),
+    get(
+        "/v1/quarantine",
+        "Links that are treated as down, because they flap or report errors.",
+        "QuarantineView",
+        Handler::Read(quarantine::quarantine),
+    ),
+    with(
+        EVENT_PARAMETERS,
+        get(
+            "/v1/events",
+            "Events as server-sent events, or as JSON lines if the client accepts application/x-ndjson.",
+            "EventRecord",
+            Handler::Events,
+        ),
+    ),
+    get(
+        "/metrics",
+        "Metrics in the format of Prometheus, or of OpenMetrics if the client accepts that.",
+        "",
+        Handler::Read(metrics),
+    ),
+    get(
+        "/v1/openapi.json",
+        "This description.",
+        "",
+        Handler::Read(|_, _| Ok(Reply::text(JSON, OPENAPI.to_owned()))),
+    ),
+    post("/v1/actions/resweep", "Run a heavy sweep.", "", Handler::Act(actions::resweep)),
+    post(
+        "/v1/actions/reroute",
+        "Plan again for the observed fabric, and write the differences.",
+        "",
+        Handler::Act(actions::reroute),
+    ),
+    post(
+        "/v1/actions/reload",
+        "Read the configuration again, as SIGHUP does.",
+        "",
+        Handler::Act(actions::reload),
+    ),
+    post(
+        "/v1/actions/loglevel",
+        "Set the log flags until the next reload.",
+        "LogLevelBody",
+        Handler::Act(actions::loglevel),
+    ),
+    post(
+        "/v1/actions/priority",
+        "Set the priority of this SM until the next reload.",
+        "PriorityBody",
+        Handler::Act(actions::priority),
+    ),
+    post(
+        "/v1/actions/dump",
+        "Write the dump files, those of routes included.",
+        "",
+        Handler::Act(actions::dump),
+    ),
+    post(
+        "/v1/actions/handover",
+        "Hand over to a standby SM.",
+        "HandoverBody",
+        Handler::Act(actions::handover),
+    ),
+    post("/v1/actions/exit", "End the daemon, as SIGTERM does.", "", Handler::Act(actions::exit)),
+];
+
+/// The row for a method and a path.
+///
+/// # Errors
+/// There is no such path (404), or it has another method (405).
+pub fn find(method: &str, path: &str) -> Result<&'static Endpoint, ApiError> {
+    let Some(endpoint) = ENDPOINTS.iter().find(|endpoint| endpoint.path == path) else {
+        let text = format!("there is no {path}; /v1/openapi.json describes what there is");
+        return Err(ApiError::new(404, text));
+    };
+    if endpoint.method != method {
+        let error = ApiError::new(405, format!("{path} is for {} only", endpoint.method));
+        return Err(ApiError { allowed: Some(endpoint.method), ..error });
+    }
+    Ok(endpoint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_paths_and_methods_are_rejected() {
+        assert_eq!(find("GET", "/v1/status").map(|found| found.path), Ok("/v1/status"));
+        assert_eq!(
+            find("GET", "/v1/statu").map(|found| found.path).map_err(|e| e.status),
+            Err(404)
+        );
+        let error = find("GET", "/v1/actions/exit").map(|found| found.path).expect_err("wrong");
+        assert_eq!((error.status, error.allowed), (405, Some("POST")));
+    }
+
+    #[test]
+    fn every_path_is_in_the_table_once() {
+        for (index, endpoint) in ENDPOINTS.iter().enumerate() {
+            assert!(ENDPOINTS[..index].iter().all(|other| other.path != endpoint.path));
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `/v1/torus`: coordinates, rings and missing parts of the routed torus.
+
+use super::context::ApiContext;
+use super::error::ApiError;
+use super::query::Query;
+use super::reply::Reply;
+use crate::fabric::Fabric;
+use crate::plan::routing::torus::{AXIS_NAMES, Coordinates, Direction, Ring, Torus, TorusLayout};
+use serde::Serialize;
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct TorusView {
+    /// Number of switches along x, y and z.
+    radices: [u32; 3],
+    /// True for torus dimensions, false for mesh dimensions.
+    looped: [bool; 3],
+    /// Coordinates of the root of the multicast spanning tree.
+    multicast_root: [u32; 3],
+    switches: Vec<SwitchView>,
+    /// Coordinates without a switch.
+    missing_switches: Vec<[u32; 3]>,
+    /// Missing cables between switches that are present.
+    broken_cables: Vec<BrokenCable>,
+    /// Rings with gaps. Traffic goes the other way round.
+    interrupted_rings: Vec<RingView>,
+    /// Number of all rings and lines.
+    rings: usize,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct SwitchView {
+    at: [u32; 3],
+    /// Node GUID.
+    guid: String,
+    description: String,
+    /// Number of cables to the next switch along x, y and z.
+    cables: [usize; 3],
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct BrokenCable {
+    /// `x`, `y` or `z`.
+    axis: char,
+    from: [u32; 3],
+    to: [u32; 3],
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RingView {
+    /// `x`, `y` or `z`.
+    axis: char,
+    /// Its first position.
+    first: [u32; 3],
+    /// The last position with a switch before each gap.
+    gaps: Vec<[u32; 3]>,
+}
+
+/// The torus of the plan in force.
+pub(super) fn torus(context: &ApiContext<'_>, _: &Query) -> Result<Reply, ApiError> {
+    let subnet = context.subnet()?;
+    let routing = &subnet.plan.routing;
+    let torus = Torus::of(routing).ok_or_else(|| {
+        ApiError::new(404, format!("there is no torus: the routing engine is {}", routing.engine))
+    })?;
+    let layout = TorusLayout::of(torus);
+    let rings = layout.rings();
+    let interrupted = rings.iter().filter(|ring| !ring.gaps.is_empty()).map(ring_view);
+    Reply::json(&TorusView {
+        radices: layout.radices(),
+        looped: [0, 1, 2].map(|axis| layout.is_looped(axis)),
+        multicast_root: torus.root().0,
+        switches: layout.positions().filter_map(|at| switch(&subnet.fabric, &layout, at)).collect(),
+        missing_switches: torus.missing().map(|at| at.0).collect(),
+        broken_cables: broken_cables(&layout),
+        interrupted_rings: interrupted.collect(),
+        rings: rings.len(),
+    })
+}
+
+fn switch(fabric: &Fabric, layout: &TorusLayout, at: Coordinates) -> Option<SwitchView> {
+    let node = fabric.switch(layout.switch(at)?);
+    let cables = [0, 1, 2].map(|axis| layout.cables(at, Direction::plus(axis)));
+    let (guid, description) = (node.guid().to_string(), node.description.to_string());
+    Some(SwitchView { at: at.0, guid, description, cables })
+}
+
+fn broken_cables(layout: &TorusLayout) -> Vec<BrokenCable> {
+    let mut broken = Vec::new();
+    for at in layout.positions() {
+        for (axis, name) in AXIS_NAMES.into_iter().enumerate() {
+            let direction = Direction::plus(axis);
+            if let Some(to) =
+                layout.neighbour(at, direction).filter(|_| layout.lacks_cable(at, direction))
+            {
+                broken.push(BrokenCable { axis: name, from: at.0, to: to.0 });
+            }
+        }
+    }
+    broken
+}
+
+fn ring_view(ring: &Ring) -> RingView {
+    let gaps = ring.gaps.iter().map(|at| at.0).collect();
+    RingView { axis: AXIS_NAMES[ring.axis], first: ring.first.0, gaps }
+}

@@ -1,0 +1,163 @@
+//! Lists of nodes, ports and links as text.
+
+use super::status::{list, text};
+use super::table::Table;
+use serde_json::Value;
+
+fn joined(value: &Value) -> String {
+    list(value).iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// `4x EDR`; empty without a link.
+fn link(value: &Value) -> String {
+    format!("{} {}", text(&value["width"]), text(&value["speed"])).trim().to_owned()
+}
+
+/// `"description" port`.
+fn end(value: &Value) -> String {
+    match value.is_null() {
+        true => String::new(),
+        false => format!("\"{}\" {}", text(&value["description"]), value["port"]),
+    }
+}
+
+pub(super) fn nodes(reply: &Value) -> String {
+    let mut table = Table::new(&["GUID", "KIND", "LIDS", "PORTS", "LINKED", "DESCRIPTION"]);
+    for node in list(&reply["nodes"]) {
+        table.add(vec![
+            text(&node["guid"]).to_owned(),
+            text(&node["kind"]).to_owned(),
+            joined(&node["lids"]),
+            node["ports"].to_string(),
+            node["linked_ports"].to_string(),
+            text(&node["description"]).to_owned(),
+        ]);
+    }
+    table.text("")
+}
+
+pub(super) fn ports(reply: &Value) -> String {
+    let heading = ["NODE", "PORT", "LID", "STATE", "PHYSICAL", "LINK", "MTU", "VLS", "PEER"];
+    let mut table = Table::new(&heading);
+    for port in list(&reply["ports"]) {
+        table.add(vec![
+            text(&port["node"]).to_owned(),
+            port["port"].to_string(),
+            port["lid"].as_u64().map(|lid| lid.to_string()).unwrap_or_default(),
+            text(&port["state"]).to_owned(),
+            text(&port["physical_state"]).to_owned(),
+            link(&port["link"]),
+            port["mtu"].to_string(),
+            port["data_vls"].to_string(),
+            end(&port["peer"]),
+        ]);
+    }
+    table.text("")
+}
+
+pub(super) fn links(reply: &Value) -> String {
+    let mut table = Table::new(&["END", "END", "STATE", "LINK", "LIDS"]);
+    for row in list(&reply["links"]) {
+        table.add(vec![
+            end(&row["ends"][0]),
+            end(&row["ends"][1]),
+            text(&row["state"]).to_owned(),
+            link(&row["link"]),
+            joined(&row["lids"]).replace(',', " / "),
+        ]);
+    }
+    table.text("")
+}
+
+pub(super) fn groups(reply: &Value) -> String {
+    let mut table = Table::new(&["MLID", "PKEY", "MEMBERS", "", "MGID"]);
+    for group in list(&reply["groups"]) {
+        let kind = if group["permanent"] == true { "permanent" } else { "" };
+        table.add(vec![
+            text(&group["mlid"]).to_owned(),
+            text(&group["pkey"]).to_owned(),
+            list(&group["members"]).len().to_string(),
+            kind.to_owned(),
+            text(&group["mgid"]).to_owned(),
+        ]);
+    }
+    table.text("")
+}
+
+pub(super) fn partitions(reply: &Value) -> String {
+    let mut table = Table::new(&["PKEY", "SL", "FULL MEMBERS", "LIMITED MEMBERS"]);
+    for partition in list(&reply["partitions"]) {
+        table.add(vec![
+            text(&partition["pkey"]).to_owned(),
+            partition["sl"].to_string(),
+            list(&partition["full"]).len().to_string(),
+            list(&partition["limited"]).len().to_string(),
+        ]);
+    }
+    table.text("")
+}
+
+pub(super) fn torus(reply: &Value) -> String {
+    let radices: Vec<String> = list(&reply["radices"]).iter().map(ToString::to_string).collect();
+    let (switches, missing) = (list(&reply["switches"]), list(&reply["missing_switches"]));
+    let (broken, rings) = (list(&reply["broken_cables"]), list(&reply["interrupted_rings"]));
+    let mut out = format!(
+        "torus {}: {} switches, {} missing, {} broken cables, {} of {} rings interrupted\n",
+        radices.join(" x "),
+        switches.len(),
+        missing.len(),
+        broken.len(),
+        rings.len(),
+        reply["rings"]
+    );
+    for at in missing {
+        out.push_str(&format!("  missing switch at {}\n", joined(at)));
+    }
+    for cable in broken {
+        let (from, to) = (joined(&cable["from"]), joined(&cable["to"]));
+        out.push_str(&format!("  broken {} cable {from} to {to}\n", text(&cable["axis"])));
+    }
+    for ring in rings {
+        let gaps: Vec<String> = list(&ring["gaps"]).iter().map(joined).collect();
+        out.push_str(&format!(
+            "  interrupted {} ring from {}, after {}\n",
+            text(&ring["axis"]),
+            joined(&ring["first"]),
+            gaps.join(" and ")
+        ));
+    }
+    out
+}
+
+pub(super) fn sa(reply: &Value) -> String {
+    let mut out = format!(
+        "{} replies with {} records, {} requests queued, {} ignored; {} multicast groups, {} services, \
+         {} subscriptions\n",
+        reply["replies"],
+        reply["records"],
+        reply["queued"],
+        reply["ignored"],
+        reply["multicast_groups"],
+        reply["services"],
+        reply["subscriptions"]
+    );
+    let mut replies = Table::new(&["ATTRIBUTE", "METHOD", "STATUS", "REPLIES"]);
+    for row in list(&reply["by_attribute"]) {
+        let [attribute, method, status] =
+            ["attribute", "method", "status"].map(|name| text(&row[name]).to_owned());
+        replies.add(vec![attribute, method, status, row["replies"].to_string()]);
+    }
+    let mut drops = Table::new(&["WITHOUT REPLY", "REQUESTS"]);
+    for row in list(&reply["dropped"]) {
+        drops.add(vec![text(&row["reason"]).to_owned(), row["requests"].to_string()]);
+    }
+    let mut refused = Table::new(&["REFUSED LID", "BUSY", "REJECTED", "DESCRIPTION"]);
+    for row in list(&reply["refused_requesters"]) {
+        let [lid, busy, rejected] = ["lid", "busy", "rejected"].map(|name| row[name].to_string());
+        refused.add(vec![lid, busy, rejected, text(&row["description"]).to_owned()]);
+    }
+    for table in [replies, drops, refused].iter().filter(|table| !table.is_empty()) {
+        out.push_str(&table.text("  "));
+    }
+    out
+}

@@ -1,0 +1,15 @@
+//! The commands that talk to a running daemon: `torus-sm status`, `torus-sm events` and so on.
+//!
+//! * [`run`]: carries a command out; `instance`: finds the daemon; `http`: requests to it;
+//! * `show`: `--json`, `--watch`, standard output; `wait`: results of actions;
+//! * `status`, `lists`, `path`: readable replies; `table`: columns of text.
+
+mod http;
+mod instance;
+mod lists;
+mod path;
+pub mod run;
+mod show;
+mod status;
+mod table;
+mod wait;

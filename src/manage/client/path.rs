@@ -1,0 +1,34 @@
+//! `torus-sm path` as text.
+
+use super::status::text;
+use super::table::Table;
+use serde_json::Value;
+
+/// The reply of `/v1/routes` as text.
+pub(super) fn path(reply: &Value) -> String {
+    let end = |end: &Value| {
+        format!("\"{}\" {} (LID {})", text(&end["description"]), text(&end["guid"]), end["lid"])
+    };
+    let mut out = format!(
+        "{} to {}: SL {}, {} switches\n",
+        end(&reply["from"]),
+        end(&reply["to"]),
+        reply["sl"],
+        reply["hops"].as_array().map_or(0, Vec::len)
+    );
+    let mut table = Table::new(&["SWITCH", "IN", "OUT", "VL", "DESCRIPTION"]);
+    for hop in reply["hops"].as_array().into_iter().flatten() {
+        table.add(vec![
+            text(&hop["guid"]).to_owned(),
+            hop["input"].to_string(),
+            hop["output"].to_string(),
+            hop["vl"].as_u64().map_or("-".to_owned(), |vl| vl.to_string()),
+            text(&hop["description"]).to_owned(),
+        ]);
+    }
+    out.push_str(&table.text("  "));
+    if let Some(problem) = reply["problem"].as_str() {
+        out.push_str(&format!("NOT DELIVERED: {problem}\n"));
+    }
+    out
+}

@@ -1,0 +1,181 @@
+//! `torus-sm status` as text.
+
+use super::table::Table;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Sweeps and reconfigurations that are listed.
+const MAX_LISTED: usize = 6;
+
+/// Appends a line; writing to a `String` cannot fail.
+macro_rules! put {
+    ($out:expr, $($part:tt)*) => {{
+        let _ = writeln!($out, $($part)*);
+    }};
+}
+
+/// A text of the reply; empty if it is none.
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// A duration for people: `12.3 ms`, `4.56 s`, `3 h 5 min`.
+pub(super) fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => format!("{:.1} ms", s * 1000.0),
+        s if s < 120.0 => format!("{s:.2} s"),
+        s if s < 7200.0 => format!("{} min {} s", s as u64 / 60, s as u64 % 60),
+        s if s < 172_800.0 => format!("{} h {} min", s as u64 / 3600, s as u64 / 60 % 60),
+        s => format!("{} d {} h", s as u64 / 86_400, s as u64 / 3600 % 24),
+    }
+}
+
+fn seconds(value: &Value) -> String {
+    value.as_f64().map(duration).unwrap_or_default()
+}
+
+pub(super) fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The reply of `/v1/status` as text.
+pub(super) fn status(status: &Value) -> String {
+    let mut out = String::new();
+    let sm = &status["sm"];
+    let up = match (status["routing"]["generation"].as_u64(), sm["subnet_up"].as_bool()) {
+        (Some(generation), Some(true)) => format!("subnet up (generation {generation})"),
+        (Some(generation), _) => format!("subnet incomplete (generation {generation})"),
+        (None, _) => "no subnet configured".to_owned(),
+    };
+    put!(
+        out,
+        "torus-sm {} on port {}: {}, {up}",
+        text(&status["version"]),
+        text(&sm["port_guid"]),
+        text(&sm["state"])
+    );
+    put!(out, "  running     {}, pid {}", seconds(&status["uptime_seconds"]), status["pid"]);
+    let (priority, as_master) = (&sm["priority"], &sm["master_priority"]);
+    let as_master = match as_master.as_u64() > priority.as_u64() {
+        true => format!(", {as_master} as master"),
+        false => String::new(),
+    };
+    put!(out, "  priority    {priority}{as_master}");
+    for other in list(&status["other_sms"]) {
+        let (guid, state) = (text(&other["port_guid"]), text(&other["state"]));
+        put!(out, "  other SM    {guid} {state}, priority {}", other["priority"]);
+    }
+    let queues = &status["queues"];
+    let sa = queues["sa_requests"].as_u64().map_or("?".to_owned(), |count| count.to_string());
+    let activity = text(&status["activity"]);
+    put!(
+        out,
+        "  now         {activity}; {} SM events, {sa} SA requests queued",
+        queues["sm_events"]
+    );
+    put_routing(&mut out, status);
+    put_messages(&mut out, "refused", &status["refused"]["messages"]);
+    put_messages(&mut out, "plan", &status["verification"]["messages"]);
+    put_messages(&mut out, "device", &status["device_faults"]);
+    put_sweeps(&mut out, status);
+    put_configuration(&mut out, &status["configuration"]);
+    out
+}
+
+fn put_routing(out: &mut String, status: &Value) {
+    let routing = &status["routing"];
+    let in_use = routing["in_use"].as_str().unwrap_or("none in use");
+    put!(out, "  routing     {in_use} (requested: {})", text(&routing["requested"]));
+    for failed in list(&routing["failed"]) {
+        put!(out, "              {} failed: {}", text(&failed["engine"]), text(&failed["reason"]));
+    }
+    let verified = &status["verification"];
+    if verified.is_null() {
+        return;
+    }
+    let cycle = verified["credit_loop"].as_str();
+    let cycle = cycle.map_or("no credit loop".to_owned(), |cycle| format!("CREDIT LOOP {cycle}"));
+    put!(
+        out,
+        "  verified    {} LIDs reachable, longest path {} switches, {cycle} in {} dependencies",
+        verified["lids"],
+        verified["longest_path"],
+        verified["dependencies"]
+    );
+    if verified["failed_sets"] != 0 {
+        put!(out, "  incomplete  {} Sets not acknowledged", verified["failed_sets"]);
+    }
+}
+
+fn put_messages(out: &mut String, title: &str, messages: &Value) {
+    for message in list(messages).iter().filter(|message| message["severity"] != "info") {
+        let severity = text(&message["severity"]).to_uppercase();
+        put!(out, "  {title:<11} {severity}: {}", text(&message["text"]));
+    }
+}
+
+fn causes(value: &Value) -> String {
+    list(&value["causes"]).iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+/// The part of a time that fits into a table: `2026-01-31 12:00:00`.
+fn time(value: &Value) -> String {
+    text(value).replace('T', " ").chars().take(19).collect()
+}
+
+fn put_sweeps(out: &mut String, status: &Value) {
+    let mut sweeps = Table::new(&["SWEEP (UTC)", "KIND", "CAUSE", "RESULT", "DURATION", ""]);
+    for sweep in list(&status["sweeps"]).iter().rev().take(MAX_LISTED).rev() {
+        sweeps.add(vec![
+            time(&sweep["ended"]),
+            text(&sweep["kind"]).to_owned(),
+            causes(sweep),
+            text(&sweep["result"]).to_owned(),
+            seconds(&sweep["duration_seconds"]),
+            text(&sweep["problem"]).to_owned(),
+        ]);
+    }
+    let heading = ["CONFIGURED", "CAUSE", "RESULT", "PLANNED IN", "ALL IN", "SETS", ""];
+    let mut plans = Table::new(&heading);
+    for plan in list(&status["reconfigurations"]).iter().rev().take(MAX_LISTED).rev() {
+        plans.add(vec![
+            time(&plan["ended"]),
+            causes(plan),
+            text(&plan["result"]).to_owned(),
+            seconds(&plan["planning_seconds"]),
+            seconds(&plan["total_seconds"]),
+            plan["sets"].to_string(),
+            text(&plan["problem"]).to_owned(),
+        ]);
+    }
+    for table in [sweeps, plans].iter().filter(|table| !table.is_empty()) {
+        put!(out, "\n{}", table.text("  ").trim_end());
+    }
+}
+
+fn put_configuration(out: &mut String, configuration: &Value) {
+    put!(out, "\n  configuration read {} UTC", time(&configuration["read"]));
+    if let Some(problem) = configuration["error"].as_str() {
+        put!(out, "  the last reload was rejected: {problem}");
+    }
+    for file in list(&configuration["files"]).iter().filter(|file| !file["sha256"].is_null()) {
+        let hash: String = text(&file["sha256"]).chars().take(12).collect();
+        put!(out, "  {}  {}, sha256 {hash}", text(&file["path"]), time(&file["modified"]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_suitable_units() {
+        let shown = [0.0123, 4.561, 185.0, 11_100.0, 200_000.0].map(duration);
+        assert_eq!(shown, ["12.3 ms", "4.56 s", "3 min 5 s", "3 h 5 min", "2 d 7 h"]);
+    }
+
+    #[test]
+    fn a_reply_without_fields_is_shown_all_the_same() {
+        assert!(status(&Value::Null).contains("no subnet configured"));
+    }
+}

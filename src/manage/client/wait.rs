@@ -1,0 +1,71 @@
+//! Waits for the result of an action.
+
+use super::http::Client;
+use super::status::{duration, text};
+use crate::cli::{ExitCode, Failure};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Time for the result of an action.
+const RESULT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The result of an action.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Awaited {
+    /// A reconfiguration.
+    Plan,
+    /// A new configuration.
+    Configuration,
+}
+
+/// Waits for the result of an action that was accepted after event number `after`. Returns it as text.
+///
+/// # Errors
+/// The action failed, or there is no result in time.
+pub(super) async fn result(
+    client: &Client,
+    after: u64,
+    awaited: Awaited,
+) -> Result<String, Failure> {
+    let mut outcome = None;
+    let path = format!("/v1/events?after={after}");
+    let stream = client.stream(&path, |line| {
+        let event: Value = serde_json::from_str(line).unwrap_or_default();
+        outcome = judge(&event, awaited);
+        Ok(outcome.is_none())
+    });
+    let ended = timeout(RESULT_TIMEOUT, stream).await;
+    ended.unwrap_or_else(|_| {
+        let text = format!("no result within {} s", RESULT_TIMEOUT.as_secs());
+        Err(Failure::new(ExitCode::Fatal, text))
+    })?;
+    outcome.unwrap_or_else(|| {
+        Err(Failure::new(ExitCode::Fatal, "the daemon has ended before there was a result"))
+    })
+}
+
+/// The result that an event means; `None` if it means none.
+fn judge(event: &Value, awaited: Awaited) -> Option<Result<String, Failure>> {
+    let problem = || text(&event["problem"]);
+    let failed = |code, text: &str| Some(Err(Failure::new(code, text)));
+    match (text(&event["event"]), awaited) {
+        ("config_reloaded", Awaited::Configuration) => Some(Ok("configuration read again".into())),
+        ("config_rejected", Awaited::Configuration) => {
+            failed(ExitCode::Config, &format!("the configuration stays as it was: {}", problem()))
+        }
+        ("plan_rejected", Awaited::Plan) => failed(ExitCode::Fatal, problem()),
+        ("reconfigured", Awaited::Plan) => match text(&event["result"]) {
+            "interrupted" => None,
+            "up" => {
+                let time = event["total_seconds"].as_f64().map(duration).unwrap_or_default();
+                Some(Ok(format!("subnet up: {} Sets in {time}", event["sets"])))
+            }
+            result => failed(ExitCode::Fatal, &format!("{result}: {}", problem())),
+        },
+        ("sweep_finished", Awaited::Plan) if event["result"] == "failed" => {
+            failed(ExitCode::Fatal, &format!("the sweep failed: {}", problem()))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,202 @@
+//! Events of the daemon, as `/v1/events` and `torus-sm events` show them.
+//!
+//! Names and fields are part of the interface: they are added, not changed. torus-sm-manage(8) maps
+//! OpenSM's plug-in events to them.
+
+use super::loop_status::{Causes, SweepKind};
+use crate::ids::{Guid, PortNum};
+use serde::Serialize;
+
+/// An end of a link.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LinkEnd {
+    /// Node GUID, as `0x` and 16 hexadecimal digits.
+    pub guid: String,
+    pub port: u8,
+    /// NodeDescription.
+    pub description: String,
+}
+
+impl LinkEnd {
+    pub fn new(guid: Guid, port: PortNum, description: String) -> Self {
+        Self { guid: guid.to_string(), port: port.0, description }
+    }
+}
+
+/// A node.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NodeName {
+    /// Node GUID.
+    pub guid: String,
+    /// `switch`, `ca` or `router`.
+    pub kind: String,
+    /// NodeDescription.
+    pub description: String,
+}
+
+/// An event of the daemon.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The SM state changed.
+    RoleChanged {
+        /// `DISCOVERING`, `STANDBY`, `MASTER` or `NOTACTIVE`.
+        state: String,
+    },
+    /// Another subnet manager appeared, or its priority or state changed.
+    SmFound {
+        /// Port GUID.
+        guid: String,
+        priority: u8,
+        state: String,
+    },
+    /// Another subnet manager is no longer seen.
+    SmLost {
+        guid: String,
+    },
+    /// A device sent a trap, or several alike.
+    Trap {
+        number: u16,
+        /// LID of the issuer.
+        issuer: u16,
+        /// LID that the trap is about.
+        subject: u16,
+        /// Port of traps 129 to 131; 0 for others.
+        port: u8,
+        /// Number of such traps of this source without a pause.
+        count: u32,
+    },
+    SweepStarted {
+        sweep: SweepKind,
+        causes: Causes,
+    },
+    SweepFinished {
+        sweep: SweepKind,
+        causes: Causes,
+        /// `done`, `interrupted` or `failed`.
+        result: String,
+        duration_seconds: f64,
+        /// Why the sweep failed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        problem: Option<String>,
+    },
+    NodeFound(NodeName),
+    NodeLost(NodeName),
+    LinkFound {
+        ends: [LinkEnd; 2],
+    },
+    LinkLost {
+        ends: [LinkEnd; 2],
+    },
+    /// A link is treated as down, because it flaps or its ports report errors.
+    LinkQuarantined {
+        ends: [LinkEnd; 2],
+        reason: String,
+        /// Time without a change after which it is used again.
+        calm_seconds: u64,
+    },
+    /// A quarantined link is used again.
+    LinkReleased {
+        ends: [LinkEnd; 2],
+    },
+    /// More nodes and links changed than have events of their own.
+    MoreChanges {
+        nodes: usize,
+        links: usize,
+    },
+    /// Routes and tables were planned and written.
+    Reconfigured {
+        causes: Causes,
+        /// `up`, `interrupted`, `incomplete` or `delayed`.
+        result: String,
+        /// Generation of the published subnet.
+        generation: u64,
+        /// Only the trees of changed multicast groups were planned.
+        multicast_only: bool,
+        /// Time for planning and verification.
+        planning_seconds: f64,
+        /// Time for planning, verification and programming.
+        total_seconds: f64,
+        /// SubnSet requests.
+        sets: usize,
+        /// Blocks of linear forwarding tables among them.
+        lft_blocks: usize,
+        /// From the first trap to the last acknowledged block of a linear forwarding table.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        trap_to_tables_seconds: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        problem: Option<String>,
+    },
+    /// No valid plan was found: the devices keep their tables.
+    PlanRejected {
+        causes: Causes,
+        /// The last error.
+        problem: String,
+        /// Warnings and errors in order, repairs included.
+        messages: Vec<String>,
+    },
+    /// The subnet is configured for the first time as master.
+    SubnetUp {
+        generation: u64,
+    },
+    ConfigReloaded,
+    /// The configuration stays as it was.
+    ConfigRejected {
+        problem: String,
+    },
+    /// An operator requested an action.
+    ActionRequested {
+        action: String,
+        /// User ID of the client.
+        uid: u32,
+    },
+    /// The SA answers requests of a port with BUSY, because its queue is full.
+    SaOverload {
+        lid: u16,
+        description: String,
+        /// BUSY replies to this port so far.
+        count: u64,
+    },
+    /// The registry of the SA was written to opensm-sa.dump.
+    SaDatabaseWritten,
+    /// Events were lost because they came too fast.
+    EventsLost {
+        count: u64,
+    },
+    /// The daemon ends.
+    Exiting,
+}
+
+impl Event {
+    /// Value of the field `event`, and of `event:` in the stream.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::RoleChanged { .. } => "role_changed",
+            Self::SmFound { .. } => "sm_found",
+            Self::SmLost { .. } => "sm_lost",
+            Self::Trap { .. } => "trap",
+            Self::SweepStarted { .. } => "sweep_started",
+            Self::SweepFinished { .. } => "sweep_finished",
+            Self::NodeFound(_) => "node_found",
+            Self::NodeLost(_) => "node_lost",
+            Self::LinkFound { .. } => "link_found",
+            Self::LinkLost { .. } => "link_lost",
+            Self::LinkQuarantined { .. } => "link_quarantined",
+            Self::LinkReleased { .. } => "link_released",
+            Self::MoreChanges { .. } => "more_changes",
+            Self::Reconfigured { .. } => "reconfigured",
+            Self::PlanRejected { .. } => "plan_rejected",
+            Self::SubnetUp { .. } => "subnet_up",
+            Self::ConfigReloaded => "config_reloaded",
+            Self::ConfigRejected { .. } => "config_rejected",
+            Self::ActionRequested { .. } => "action_requested",
+            Self::SaOverload { .. } => "sa_overload",
+            Self::SaDatabaseWritten => "sa_database_written",
+            Self::EventsLost { .. } => "events_lost",
+            Self::Exiting => "exiting",
+        }
+    }
+}

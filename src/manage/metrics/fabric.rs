@@ -1,0 +1,63 @@
+//! Nodes, links and device faults.
+
+use super::family::Family;
+use crate::fabric::{Fabric, PortId};
+use crate::manage::api::ApiContext;
+use crate::manage::fabric_changes::kind_name;
+use crate::wire::attr::{NodeKind, PortState};
+
+pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
+    let status = &context.status;
+    let mut families = status.fabric.as_deref().map(counts).unwrap_or_default();
+    let Some(subnet) = &status.subnet else { return families };
+    families.extend([
+        Family::gauge(
+            "torus_sm_unacknowledged_sets",
+            "Sets of the last reconfiguration that devices did not acknowledge",
+            subnet.failed_sets as f64,
+        ),
+        Family::gauge(
+            "torus_sm_refused_sets",
+            "Sets that devices refuse",
+            subnet.devices.refused.len() as f64,
+        ),
+        Family::gauge(
+            "torus_sm_silent_devices",
+            "Devices that acknowledge no Sets",
+            subnet.devices.silent.len() as f64,
+        ),
+        Family::gauge(
+            "torus_sm_quarantined_links",
+            "Links that are treated as down, because they flap or report errors",
+            subnet.devices.quarantined.len() as f64,
+        ),
+        Family::gauge(
+            "torus_sm_unreachable_ports",
+            "End ports without routes",
+            subnet.summary.left_out.len() as f64,
+        ),
+        Family::gauge("torus_sm_lids", "LIDs assigned", subnet.plan.lids.iter().count() as f64),
+    ]);
+    families
+}
+
+fn counts(fabric: &Fabric) -> Vec<Family> {
+    let kinds = [NodeKind::Switch, NodeKind::Ca, NodeKind::Router].map(|kind| {
+        let count = fabric.nodes().iter().filter(|node| node.kind() == kind).count();
+        (vec![("kind", kind_name(kind).to_owned())], count as f64)
+    });
+    let ends = fabric.port_ids().filter_map(|port| Some((port, fabric.port(port).peer?)));
+    let links: Vec<(PortId, PortId)> = ends.filter(|(port, peer)| port <= peer).collect();
+    let lower = |&(a, b): &(PortId, PortId)| fabric.port(a).state().min(fabric.port(b).state());
+    let states = [PortState::Down, PortState::Init, PortState::Armed, PortState::Active];
+    let states = states.map(|state| {
+        let count = links.iter().filter(|link| lower(link) == state).count();
+        (vec![("state", state.to_string())], count as f64)
+    });
+    let faults = fabric.faults().len() as f64;
+    vec![
+        Family::gauges("torus_sm_nodes", "Nodes of the fabric", kinds.into()),
+        Family::gauges("torus_sm_links", "Links by the lower state of their ends", states.into()),
+        Family::gauge("torus_sm_sweep_faults", "Failures of devices in the last sweep", faults),
+    ]
+}

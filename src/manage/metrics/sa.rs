@@ -1,0 +1,53 @@
+//! Subnet administration.
+
+use super::family::Family;
+use crate::manage::api::ApiContext;
+use crate::manage::sa_names::{drop_reason, method};
+use crate::manage::sa_query::SaQuery;
+use crate::wire::sa::SaAttr;
+
+/// The families of the SA; none while the SA server is too busy to report.
+pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
+    let Ok(report) = context.ask_sa(SaQuery::Report) else { return Vec::new() };
+    let counters = &report.counters;
+    let replies = counters.replies().map(|((attribute, code, status), count)| {
+        let labels = vec![
+            ("attribute", SaAttr::name(attribute).to_owned()),
+            ("method", method(code)),
+            ("status", format!("0x{status:04x}")),
+        ];
+        (labels, count)
+    });
+    let drops = counters
+        .drops()
+        .map(|(reason, count)| (vec![("reason", drop_reason(reason).to_owned())], count));
+    let [busy, rejected] = counters
+        .refused_by_lid()
+        .iter()
+        .fold([0, 0], |sum, (_, counts)| [sum[0] + counts[0], sum[1] + counts[1]]);
+    let registered = [
+        ("multicast_group", report.groups),
+        ("service", report.services),
+        ("subscription", report.subscriptions),
+    ];
+    let registered =
+        registered.map(|(kind, count)| (vec![("kind", kind.to_owned())], count as f64));
+    vec![
+        Family::counters("torus_sm_sa_replies", "SA replies, without BUSY", replies.collect()),
+        Family::counter("torus_sm_sa_records", "Records in SA replies", counters.records()),
+        Family::counters("torus_sm_sa_dropped", "SA requests without a reply", drops.collect()),
+        Family::counter("torus_sm_sa_busy", "BUSY replies of the SA", busy),
+        Family::counter(
+            "torus_sm_sa_rejected_changes",
+            "Changes of SA records that were denied or exceeded a limit",
+            rejected,
+        ),
+        Family::counter(
+            "torus_sm_sa_ignored",
+            "SA requests ignored because this SM was not master of a configured subnet",
+            report.ignored,
+        ),
+        Family::gauge("torus_sm_sa_queued_requests", "SA requests that wait", report.queued as f64),
+        Family::gauges("torus_sm_sa_registered", "Registrations of SA clients", registered.into()),
+    ]
+}

@@ -1,0 +1,169 @@
+//! Role, sweeps and reconfigurations.
+
+use super::family::{Family, Labels};
+use crate::manage::api::ApiContext;
+use crate::manage::loop_status::{LoopStatistics, LoopStatus};
+use crate::wire::attr::SmState;
+
+/// The states of an SM, as labels.
+const STATES: [SmState; 4] =
+    [SmState::NotActive, SmState::Discovering, SmState::Standby, SmState::Master];
+
+pub(super) fn families(context: &ApiContext<'_>) -> Vec<Family> {
+    let status = &context.status;
+    let mut families = role(status);
+    families.extend(plan(status));
+    families.extend(durations(&status.statistics));
+    families.extend(counts(context));
+    families
+}
+
+fn flag(value: bool) -> f64 {
+    f64::from(u8::from(value))
+}
+
+fn role(status: &LoopStatus) -> Vec<Family> {
+    let info = vec![
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("port_guid", status.sm.guid.to_string()),
+    ];
+    let state =
+        |state: SmState| (vec![("state", state.to_string())], flag(status.sm.state == state));
+    let others = |state: SmState| {
+        let count = status.managers.iter().filter(|other| other.state == state).count();
+        (vec![("state", state.to_string())], count as f64)
+    };
+    vec![
+        Family::gauges("torus_sm_info", "Version and port of the SM; always 1", vec![(info, 1.0)]),
+        Family::gauges("torus_sm_state", "1 for the state of this SM", STATES.map(state).into()),
+        Family::gauge("torus_sm_priority", "Priority of this SM", status.sm.priority.into()),
+        Family::gauges("torus_sm_other_sms", "Other SMs by state", STATES.map(others).into()),
+    ]
+}
+
+fn plan(status: &LoopStatus) -> Vec<Family> {
+    let subnet = status.subnet.as_deref();
+    let is_up = subnet.is_some_and(|subnet| subnet.failed_sets == 0);
+    let engine = subnet.map(|subnet| vec![("engine", subnet.plan.routing.engine.to_owned())]);
+    let generation = subnet.map_or(0, |subnet| subnet.generation);
+    let config_rejected = status.config.error.is_some();
+    vec![
+        Family::gauge(
+            "torus_sm_subnet_up",
+            "1 if this SM is master and all devices are configured",
+            flag(is_up),
+        ),
+        Family::gauge(
+            "torus_sm_subnet_generation",
+            "Number of the published subnet; 0 without one",
+            generation as f64,
+        ),
+        Family::gauge(
+            "torus_sm_plan_refused",
+            "1 if the last reconfiguration found no valid plan",
+            flag(status.refused.is_some()),
+        ),
+        Family::gauges(
+            "torus_sm_routing_engine_info",
+            "Routing engine in use; always 1",
+            engine.into_iter().map(|labels| (labels, 1.0)).collect(),
+        ),
+        Family::gauge(
+            "torus_sm_config_rejected",
+            "1 if the last reload was rejected",
+            flag(config_rejected),
+        ),
+        Family::gauge(
+            "torus_sm_config_read_timestamp_seconds",
+            "Time at which the configuration in force was read",
+            status.config.read.timestamp_millis() as f64 / 1000.0,
+        ),
+    ]
+}
+
+fn durations(statistics: &LoopStatistics) -> Vec<Family> {
+    let sweeps = statistics.sweeps.iter().map(|(&(kind, cause), &histogram)| {
+        let labels = vec![("kind", kind.name().to_owned()), ("cause", cause.name().to_owned())];
+        (labels, histogram)
+    });
+    let plans = statistics
+        .reconfigurations
+        .iter()
+        .map(|(&result, &histogram)| (vec![("result", result.to_owned())], histogram));
+    vec![
+        Family::histograms(
+            "torus_sm_sweep_duration_seconds",
+            "Durations of completed sweeps",
+            sweeps.collect(),
+        ),
+        Family::histograms(
+            "torus_sm_reconfiguration_duration_seconds",
+            "Durations of reconfigurations, from planning to the last acknowledged Set",
+            plans.collect(),
+        ),
+        Family::histogram(
+            "torus_sm_planning_duration_seconds",
+            "Durations of planning and verification",
+            statistics.planning,
+        ),
+        Family::histogram(
+            "torus_sm_programming_duration_seconds",
+            "Durations of programming the devices",
+            statistics.programming,
+        ),
+        Family::histogram(
+            "torus_sm_trap_to_tables_seconds",
+            "Times from a trap to the last acknowledged block of a linear forwarding table",
+            statistics.trap_to_tables,
+        ),
+    ]
+}
+
+fn counts(context: &ApiContext<'_>) -> Vec<Family> {
+    let (status, statistics) = (&context.status, &context.status.statistics);
+    let by_kind = |counts: &std::collections::BTreeMap<_, u64>| -> Vec<(Labels, u64)> {
+        let sample = |(kind, &count): (&crate::manage::loop_status::SweepKind, &u64)| {
+            (vec![("kind", kind.name().to_owned())], count)
+        };
+        counts.iter().map(sample).collect()
+    };
+    let traps = statistics.traps.iter();
+    let traps = traps.map(|(number, &count)| (vec![("number", number.to_string())], count));
+    vec![
+        Family::counters(
+            "torus_sm_sweeps_interrupted",
+            "Sweeps that changed links interrupted",
+            by_kind(&statistics.interrupted_sweeps),
+        ),
+        Family::counters(
+            "torus_sm_sweeps_failed",
+            "Sweeps that failed",
+            by_kind(&statistics.failed_sweeps),
+        ),
+        Family::counters(
+            "torus_sm_traps",
+            "Traps, without repetitions and those above the limits of their sender",
+            traps.collect(),
+        ),
+        Family::gauge(
+            "torus_sm_queued_events",
+            "Events that wait for the SM loop",
+            status.queued_events as f64,
+        ),
+        Family::counter(
+            "torus_sm_events",
+            "Events of the management interface",
+            context.last_event,
+        ),
+        Family::counter(
+            "torus_sm_management_requests",
+            "Requests to the management interface",
+            context.requests,
+        ),
+        Family::gauge(
+            "torus_sm_management_connections",
+            "Open connections of the management interface",
+            context.connections as f64,
+        ),
+    ]
+}

@@ -1,0 +1,35 @@
+//! The management interface: HTTP/1.1 with JSON on a Unix socket, for operators and their tools.
+//!
+//! ```text
+//! SM loop ── LoopStatus (swapped pointer) ──► api, metrics ──► server ──► clients
+//! SM loop, servers ── Event (bounded queue) ──► event_log ──► server ──► clients
+//! clients ──► server ──► Action ──► SM loop
+//! ```
+//!
+//! Nothing here is waited for by a sweep or an SA answer: the loop replaces a pointer, events go to a
+//! queue that drops what does not fit, and the server runs on a low-priority thread of its own.
+//!
+//! * [`loop_status`]: the snapshot that the SM loop publishes; [`histogram`]: distributions in it;
+//! * [`feed`]: the side of the daemon; [`sources`]: the side of the server;
+//! * [`event`]: events; [`event_log`]: the latest events, numbered; [`fabric_changes`]: events from two
+//!   snapshots of the fabric;
+//! * [`action`]: what a client may request of the daemon; [`sa_query`]: queries to the SA server, [`sa_names`];
+//! * [`socket`]: runtime folder and sockets; [`server`]: connections, limits and permissions;
+//! * [`api`]: the resources under `/v1`, one file each; [`metrics`]: `/metrics`;
+//! * [`client`]: `torus-sm status` and the other commands that talk to a running daemon.
+
+pub mod action;
+pub mod api;
+pub mod client;
+pub mod event;
+pub mod event_log;
+pub mod fabric_changes;
+pub mod feed;
+pub mod histogram;
+pub mod loop_status;
+pub mod metrics;
+pub mod sa_names;
+pub mod sa_query;
+pub mod server;
+pub mod socket;
+pub mod sources;

@@ -1,0 +1,68 @@
+//! Accepts connections.
+
+use super::{State, connection};
+use crate::local_socket::Listener;
+use nix::unistd::{Gid, Uid};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{UnixListener, UnixStream};
+use tracing::warn;
+
+/// Pause after a failure to accept, such as a lack of file descriptors.
+const RETRY_DELAY: Duration = Duration::from_millis(200);
+
+/// Reply to connections above the limits.
+const TOO_MANY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
+    content-length: 33\r\nconnection: close\r\n\r\n{\"error\":\"too many connections\"}\n";
+
+/// Accepts connections until the socket fails; returns the failure.
+pub(super) async fn accept(listener: &Listener, state: &Arc<State>) -> io::Error {
+    let socket = listener.socket.try_clone().and_then(UnixListener::from_std);
+    let socket = match socket {
+        Ok(socket) => socket,
+        Err(error) => return error,
+    };
+    let mut was_failing = false;
+    loop {
+        match socket.accept().await {
+            Ok((stream, _)) => {
+                was_failing = false;
+                admit(stream, state);
+            }
+            Err(error) => {
+                if !was_failing {
+                    warn!("management interface: cannot accept a connection: {error}");
+                }
+                was_failing = true;
+                tokio::time::sleep(RETRY_DELAY).await;
+            }
+        }
+    }
+}
+
+fn admit(stream: UnixStream, state: &Arc<State>) {
+    let Ok(peer) = stream.peer_cred() else { return };
+    match state.connections.take(peer.uid()) {
+        Some(place) => {
+            let peer = (Uid::from_raw(peer.uid()), Gid::from_raw(peer.gid()));
+            tokio::spawn(connection::serve(stream, state.clone(), peer, place));
+        }
+        None => {
+            // The kernel takes so short a reply at once, or the client learns nothing.
+            let _ = stream.try_write(TOO_MANY);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TOO_MANY;
+
+    #[test]
+    fn the_reply_above_the_limits_has_the_length_that_it_names() {
+        let text = std::str::from_utf8(TOO_MANY).expect("text");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a body");
+        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());
+    }
+}

@@ -1,0 +1,176 @@
+//! The HTTP server: its thread, the socket, and the connections.
+//!
+//! * `accept`: accepts connections; [`access`]: permissions by peer credentials; `connections`: their number
+//! * `connection`: one connection; `respond`: one request; `stream`: the stream of events; `progress`: limits
+//!   of time and memory
+//! * `event_intake`: numbers the events of the daemon
+//!
+//! The server runs on a single thread with lowered priority, and computes replies on at most
+//! [`MAX_WORKERS`] further ones. Each client has one request per connection; the limits below bound
+//! what clients can make it hold.
+
+mod accept;
+pub mod access;
+mod connection;
+mod connections;
+mod event_intake;
+mod progress;
+mod respond;
+mod stream;
+
+use super::action::Control;
+use super::event_log::EventLog;
+use super::loop_status::LoopStatus;
+use super::socket;
+use super::sources::{SaQueryFn, Sources};
+use crate::local_socket::{Clients, ListenError, Listener};
+use access::Policy;
+use arc_swap::ArcSwap;
+use connections::Connections;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{Semaphore, watch};
+use tracing::{debug, info};
+
+/// Threads that compute replies.
+const MAX_WORKERS: usize = 2;
+
+/// Total length in KiB of the replies that are being sent; further requests get status 503.
+const MAX_REPLY_KIB: u32 = 128 << 10;
+
+/// Time that the end of the daemon gives to connections.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// How the server is reached and started.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Folder of the socket.
+    pub folder: PathBuf,
+    /// Name or number of the group whose members may do everything.
+    pub group: Option<String>,
+    /// All local users may read.
+    pub read_all: bool,
+    /// Called on each thread of the server, to lower its priority.
+    pub on_thread_start: fn(),
+}
+
+/// Why the server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    #[error("{0}")]
+    Group(String),
+    #[error("threads of the management interface: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// State that all connections share.
+struct State {
+    status: Arc<ArcSwap<LoopStatus>>,
+    query_sa: SaQueryFn,
+    control: Arc<dyn Control>,
+    events: EventLog,
+    policy: Policy,
+    workers: Arc<Semaphore>,
+    reply_kib: Arc<Semaphore>,
+    /// Requests answered so far.
+    requests: AtomicU64,
+    connections: Arc<Connections>,
+    /// True when the daemon ends.
+    closing: watch::Receiver<bool>,
+}
+
+/// A running server. Dropping it ends the server and removes the socket.
+#[derive(Debug)]
+pub struct Server {
+    path: PathBuf,
+    closing: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts a server on its own threads.
+    ///
+    /// # Errors
+    /// The socket is in use or cannot be created, or there is no such group.
+    pub fn start(sources: Sources, config: &ServerConfig) -> Result<Self, StartError> {
+        let group = config.group.as_deref().map(access::group).transpose();
+        let group = group.map_err(StartError::Group)?;
+        let clients = match (config.read_all, group) {
+            (true, _) => Clients::All,
+            (false, Some(group)) => Clients::Group(group),
+            (false, None) => Clients::Owner,
+        };
+        let path = socket::path(&config.folder, sources.port_guid);
+        let listener = Listener::bind(&path, clients)?;
+        let policy = Policy { owner: nix::unistd::geteuid(), group, read_all: config.read_all };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(MAX_WORKERS)
+            .thread_name("manage-worker")
+            .on_thread_start(config.on_thread_start)
+            .build()?;
+        let closing = watch::Sender::new(false);
+        let asked = closing.subscribe();
+        let on_start = config.on_thread_start;
+        let thread = std::thread::Builder::new().name("manage".into()).spawn(move || {
+            on_start();
+            runtime.block_on(serve(listener, sources, policy, asked));
+            runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+        })?;
+        info!("management interface: {}", path.display());
+        Ok(Self { path, closing, thread: Some(thread) })
+    }
+
+    /// Path of the socket.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.closing.send_replace(true);
+        if let Some(thread) = self.thread.take() {
+            // A panic was reported on standard error.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Accepts connections until the daemon ends.
+async fn serve(
+    listener: Listener,
+    sources: Sources,
+    policy: Policy,
+    mut closing: watch::Receiver<bool>,
+) {
+    let Sources { status, events, query_sa, control, .. } = sources;
+    let state = Arc::new(State {
+        status,
+        query_sa,
+        control,
+        events: EventLog::default(),
+        policy,
+        workers: Arc::new(Semaphore::new(MAX_WORKERS)),
+        reply_kib: Arc::new(Semaphore::new(MAX_REPLY_KIB as usize)),
+        requests: AtomicU64::new(0),
+        connections: Arc::default(),
+        closing: closing.clone(),
+    });
+    let accepting = accept::accept(&listener, &state);
+    let intake = event_intake::run(events, &state);
+    tokio::select! {
+        problem = accepting => debug!("the management interface has ended: {problem}"),
+        () = intake => {}
+        _ = closing.wait_for(|&ends| ends) => {}
+    }
+    let connections = state.connections.clone();
+    drop(state);
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, connections.all_closed()).await;
+}

@@ -1,0 +1,178 @@
+//! Answers one request: permissions, limits, and the endpoint.
+
+use super::State;
+use super::access::Access;
+use super::progress::Progress;
+use super::stream::{EventStream, Format};
+use crate::manage::action::Action;
+use crate::manage::api::{ApiContext, ApiError, Endpoint, Handler, Query, Reply, find};
+use crate::manage::event::Event;
+use crate::manage::feed::TimedEvent;
+use chrono::Utc;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE};
+use hyper::{HeaderMap, Request, Response, StatusCode};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use tracing::{info, warn};
+
+/// Maximum length of the body of a request, in bytes.
+const MAX_BODY: usize = 16 << 10;
+
+/// Time for the body of a request.
+const BODY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time that a request waits for a thread that computes replies.
+const WORKER_TIMEOUT: Duration = Duration::from_secs(10);
+
+pub(super) type ReplyBody = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Answers a request.
+pub(super) async fn respond(
+    request: Request<Incoming>,
+    state: Arc<State>,
+    access: Access,
+    progress: Arc<Progress>,
+) -> Response<ReplyBody> {
+    state.requests.fetch_add(1, Ordering::Relaxed);
+    let answered = answer(request, &state, access, &progress).await;
+    answered.unwrap_or_else(|error| error_reply(&error))
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    state: &Arc<State>,
+    access: Access,
+    progress: &Arc<Progress>,
+) -> Result<Response<ReplyBody>, ApiError> {
+    if !access.may_read {
+        return Err(ApiError::forbidden(access.uid, "read"));
+    }
+    let (head, body) = request.into_parts();
+    let endpoint = find(head.method.as_str(), head.uri.path())?;
+    let query = Query::parse(head.uri.query().unwrap_or_default(), endpoint.parameters)?;
+    match endpoint.handler {
+        Handler::Read(_) => read(endpoint, query, &head.headers, state, progress).await,
+        Handler::Events => events(&query, &head.headers, state, progress),
+        Handler::Act(parse) => {
+            if !access.may_act {
+                return Err(ApiError::forbidden(access.uid, "act"));
+            }
+            act(parse(&read_body(body).await?)?, access, state)
+        }
+    }
+}
+
+async fn read_body(body: Incoming) -> Result<Bytes, ApiError> {
+    let body = timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY).collect()).await;
+    match body {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+            Err(ApiError::new(413, format!("the body is longer than {MAX_BODY} bytes")))
+        }
+        Ok(Err(error)) => Err(ApiError::new(400, format!("the body cannot be read: {error}"))),
+        Err(_) => Err(ApiError::new(408, "the body did not arrive in time")),
+    }
+}
+
+/// Computes the reply of a resource on another thread.
+async fn read(
+    endpoint: &'static Endpoint,
+    query: Query,
+    headers: &HeaderMap,
+    state: &Arc<State>,
+    progress: &Arc<Progress>,
+) -> Result<Response<ReplyBody>, ApiError> {
+    let Handler::Read(handler) = endpoint.handler else {
+        return Err(ApiError::new(500, "this resource cannot be read"));
+    };
+    let worker = timeout(WORKER_TIMEOUT, state.workers.clone().acquire_owned()).await;
+    let Ok(Ok(worker)) = worker else {
+        return Err(ApiError::new(503, "too many requests are being answered"));
+    };
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (accept, shared, runtime) = (accept.to_owned(), state.clone(), Handle::current());
+    let work = move || {
+        let context = ApiContext {
+            status: shared.status.load_full(),
+            query_sa: &shared.query_sa,
+            runtime,
+            accept: &accept,
+            last_event: shared.events.last(),
+            connections: shared.connections.count(),
+            requests: shared.requests.load(Ordering::Relaxed),
+        };
+        let reply = handler(&context, &query);
+        drop(worker);
+        reply
+    };
+    let reply = spawn_blocking(work).await.unwrap_or_else(|panic| {
+        warn!("management interface: {} failed: {panic}", endpoint.path);
+        Err(ApiError::new(500, "the daemon failed to answer; its log has the reason"))
+    })?;
+    let kib = u32::try_from(reply.body.len() >> 10).unwrap_or(u32::MAX).saturating_add(1);
+    let memory = state.reply_kib.clone().try_acquire_many_owned(kib);
+    progress.hold(memory.map_err(|_| ApiError::new(503, "too many replies are being sent"))?);
+    Ok(finished(reply))
+}
+
+fn events(
+    query: &Query,
+    headers: &HeaderMap,
+    state: &Arc<State>,
+    progress: &Arc<Progress>,
+) -> Result<Response<ReplyBody>, ApiError> {
+    let resumed = headers.get("last-event-id").map(|value| {
+        let number = value.to_str().ok().and_then(|text| text.parse().ok());
+        number.ok_or_else(|| ApiError::new(400, "Last-Event-ID is not a number"))
+    });
+    let after = match query.number("after")? {
+        Some(after) => after,
+        None => resumed.transpose()?.unwrap_or_else(|| state.events.last()),
+    };
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let format = match accept.contains("application/x-ndjson") {
+        true => Format::JsonLines,
+        false => Format::ServerSentEvents,
+    };
+    let follow = query.flag("follow")?.unwrap_or(true);
+    let stream = EventStream::new(state.clone(), progress.clone(), format, after, follow);
+    Ok(response(200, format.content_type(), stream.boxed_unsync()))
+}
+
+fn act(action: Action, access: Access, state: &State) -> Result<Response<ReplyBody>, ApiError> {
+    let (name, uid) = (action.name(), access.uid);
+    info!("management interface: user {uid} requests {name}");
+    let after = state.events.last();
+    state.control.start(&action).map_err(|problem| ApiError::new(409, problem))?;
+    let event = Event::ActionRequested { action: name.to_owned(), uid };
+    state.events.push(&TimedEvent { time: Utc::now(), event });
+    Ok(finished(Reply::accepted(name, after)))
+}
+
+fn finished(reply: Reply) -> Response<ReplyBody> {
+    response(reply.status, reply.content_type, Full::new(Bytes::from(reply.body)).boxed_unsync())
+}
+
+fn error_reply(error: &ApiError) -> Response<ReplyBody> {
+    let mut reply = finished(Reply::error(error));
+    if let Some(allowed) = error.allowed {
+        reply.headers_mut().insert(ALLOW, hyper::header::HeaderValue::from_static(allowed));
+    }
+    reply
+}
+
+fn response(status: u16, content_type: &'static str, body: ReplyBody) -> Response<ReplyBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
+    let value = hyper::header::HeaderValue::from_static(content_type);
+    response.headers_mut().insert(CONTENT_TYPE, value);
+    response
+}

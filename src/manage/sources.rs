@@ -1,0 +1,22 @@
+//! The server's side: its inputs from the daemon.
+
+use super::action::Control;
+use super::feed::EventReceiver;
+use super::loop_status::LoopStatus;
+use super::sa_query::SaQuery;
+use crate::ids::Guid;
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+
+/// Sends a query to the SA server; false if it has ended, or too many commands are on their way.
+pub type SaQueryFn = Box<dyn Fn(SaQuery) -> bool + Send + Sync>;
+
+/// The inputs of the server, from the daemon.
+pub struct Sources {
+    /// GUID of the SM's port, which names the socket.
+    pub port_guid: Guid,
+    pub status: Arc<ArcSwap<LoopStatus>>,
+    pub events: EventReceiver,
+    pub query_sa: SaQueryFn,
+    pub control: Arc<dyn Control>,
+}
