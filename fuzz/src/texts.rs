@@ -11,7 +11,7 @@ use torus_sm::config::torus::TorusConfig;
 use torus_sm::config::{Diagnostic, excerpt};
 use torus_sm::config::{
     guid_lists as lists, guid2lid as cache, guid2mkey as keys, neighbors as cables,
-    prefix_routes as routes,
+    prefix_routes as routes, route_dumps as dumps,
 };
 use torus_sm::fabric::Fabric;
 use torus_sm::fabric::ibnet;
@@ -97,6 +97,8 @@ pub fn guid_lists(data: &[u8]) {
     let lines = text.lines().count();
     assert!(lists::guids(file, &text).entries.len() <= lines);
     assert!(lists::ports(file, &text).entries.len() <= lines);
+    assert!(lists::ids(file, &text).entries.len() <= lines);
+    let _ = (dumps::lfts(file, &text), dumps::lid_matrix(file, &text));
     let weights = lists::hop_weights(file, &text).entries;
     assert!(weights.iter().all(|weight| weight.weight > 0 && weight.port.0 > 0));
     let orders = lists::search_orders(file, &text).entries;

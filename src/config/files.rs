@@ -1,15 +1,18 @@
 //! Opens and parses the files that opensm.conf names.
 
+use super::Diagnostic;
 use super::excerpt;
 use super::guid_lists::{self, GuidLists, Parsed};
 use super::options::Options;
 use super::partitions::PartitionsConfig;
 use super::prefix_routes::{self, PrefixRoute};
 use super::qos_policy::QosPolicy;
+use super::route_dumps;
 use super::text_file::read_text;
 use super::torus::TorusConfig;
-use crate::notes::Note;
+use crate::notes::{Note, Severity};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Reads torus-2QoS.conf.
 ///
@@ -101,8 +104,24 @@ pub fn guid_lists(options: &Options) -> (GuidLists, Vec<Note>) {
         ids: list(&options.ids_guid_file, guid_lists::ids, &mut notes),
         compute_nodes: readable_list(&options.cn_guid_file, guid_lists::guids, &mut notes),
         io_nodes: readable_list(&options.io_guid_file, guid_lists::guids, &mut notes),
+        lfts: dump(&options.lfts_file, route_dumps::lfts),
+        lid_matrix: dump(&options.lid_matrix_dump_file, route_dumps::lid_matrix),
     };
     (lists, notes)
+}
+
+/// A dump of routes, or the reason why it cannot be loaded, which the engine `file` reports.
+fn dump<T>(
+    file: &Option<String>,
+    parse: fn(&Path, &str) -> Result<T, Diagnostic>,
+) -> Option<Arc<Result<T, Vec<Note>>>> {
+    let path = Path::new(file.as_ref()?);
+    let reason = |text: String| vec![Note::new(Severity::Error, None, text)];
+    let loaded = match read_text(path) {
+        Ok(text) => parse(path, &text).map_err(|found| reason(found.to_string())),
+        Err(error) => Err(reason(error.to_string())),
+    };
+    Some(Arc::new(loaded))
 }
 
 fn list<T>(

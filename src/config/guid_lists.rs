@@ -8,12 +8,15 @@
 //! routes. Routing checks that the nodes and ports exist.
 
 use super::Diagnostic;
+use super::route_dumps::{LftDump, LidMatrixDump};
 use crate::ids::{Guid, PortNum};
-use crate::notes::Severity;
+use crate::notes::{Note, Severity};
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
-/// The contents of all these files; a list is empty without its file.
+/// The contents of all these files, and of the dumps that the engine `file` loads; a list is empty
+/// without its file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GuidLists {
     /// Port GUIDs in the order of routing.
@@ -32,6 +35,10 @@ pub struct GuidLists {
     pub compute_nodes: Option<Vec<Guid>>,
     /// Port GUIDs of I/O nodes; `None` without a readable file.
     pub io_nodes: Option<Vec<Guid>>,
+    /// The forwarding tables of `lfts_file`, or why they cannot be loaded; `None` without a file.
+    pub lfts: Option<Arc<Result<LftDump, Vec<Note>>>>,
+    /// The hops of `lid_matrix_dump_file`, likewise.
+    pub lid_matrix: Option<Arc<Result<LidMatrixDump, Vec<Note>>>>,
 }
 
 /// Cost of an output port of a switch.

@@ -5,7 +5,7 @@
 //! * [`partitions`] reads partitions.conf;
 //! * [`qos_policy`] reads qos-policy.conf;
 //! * [`prefix_routes`] reads prefix-routes.conf;
-//! * [`guid_lists`]: files of GUIDs that tune routing;
+//! * [`guid_lists`]: files of GUIDs that tune routing; [`route_dumps`]: dumps of routes to load;
 //! * [`guid2lid`], [`guid2mkey`], [`neighbors`]: the LIDs and M_Keys assigned in earlier runs, and the
 //!   cables; `cache_record`: the format of these files;
 //! * [`files`]: opens and parses the files that the options name;
@@ -29,6 +29,7 @@ pub mod options;
 pub mod partitions;
 pub mod prefix_routes;
 pub mod qos_policy;
+pub mod route_dumps;
 mod span;
 pub mod suggest;
 pub mod text_file;

@@ -106,3 +106,40 @@ fn a_fabric_without_roots_is_refused_with_the_remedy() {
     assert_eq!(reason.code, Some("AA0A"));
     assert!(reason.text.contains("root_guid_file"), "{}", reason.text);
 }
+
+#[test]
+fn dumped_hops_give_the_same_tables_again() {
+    for engine in ["minhop", "updn,no_fallback"] {
+        let setup = tree(engine);
+        let plan = setup.plan(&[]).expect("a tree is routed");
+        let dumps = plan.routing.policy.dumps(&setup.fabric, &plan.lids);
+        let matrix = dumps.iter().find(|dump| dump.file == "opensm-lid-matrix.dump");
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("matrix");
+        std::fs::write(&file, &matrix.expect("a dump").text).expect("a file");
+        let mut loaded = tree("file,no_fallback");
+        loaded.options.lid_matrix_dump_file = Some(file.display().to_string());
+        let again = loaded.plan(&[]).expect("the dump is complete");
+        assert_eq!(again.routing.engine, "file");
+        assert_eq!(again.routing.lfts, plan.routing.lfts, "{engine}");
+    }
+}
+
+#[test]
+fn a_dump_with_a_mistake_is_refused_with_its_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("lfts");
+    let header = "Unicast lids [0-6] of switch Lid 1 guid 0x0000000000000011 ('s'):\n";
+    let cases = [
+        (format!("{header}0x0001 x\n"), ":2:8: an output port is missing"),
+        (format!("{header}0x0001 077 # Switch portguid 0x11: 's'\n"), "lfts_file:2: switch "),
+    ];
+    for (text, expected) in cases {
+        std::fs::write(&file, text).expect("a file");
+        let mut setup = tree("file,no_fallback");
+        setup.options.lfts_file = Some(file.display().to_string());
+        let failure = setup.plan(&[]).expect_err("a mistake");
+        let reason = failure.routing_errors[0].reason().expect("a reason").text.clone();
+        assert!(reason.contains(expected), "{reason}");
+    }
+}

@@ -119,8 +119,8 @@ options! {
     }
     "Routing" {
         "routing_engine"; 'R'; ENGINES => Effect::Key("routing_engine"),
-            "Try these engines in order, separated by commas: minhop, updn, dnup, ftree, torus-2QoS; \
-             minhop comes last unless no_fallback is in the list [default: minhop]";
+            "Try these engines in order, separated by commas: minhop, updn, dnup, file, ftree, \
+             torus-2QoS; minhop comes last unless no_fallback is in the list [default: minhop]";
         "torus_config"; FILE => Effect::Key("torus_config"),
             "Read the torus configuration from FILE [default: /etc/opensm/torus-2QoS.conf]";
         "connect_roots"; 'z' => Effect::Set("connect_roots", "TRUE"),
@@ -128,9 +128,9 @@ options! {
         "ucast_cache"; 'A' => Effect::Set("use_ucast_cache", "TRUE"),
             "Keep unicast routes while the topology needs no new ones";
         "lid_matrix_file"; 'M'; FILE => Effect::Key("lid_matrix_dump_file"),
-            "Load the hop counts of minhop from the dump FILE";
+            "file: load hop counts from the dump FILE";
         "lfts_file"; 'U'; FILE => Effect::Key("lfts_file"),
-            "Load linear forwarding tables from the dump FILE";
+            "file: load linear forwarding tables from the dump FILE";
         "sadb_file"; 'S'; FILE => Effect::Key("sa_db_file"),
             "Load the SA database from the dump FILE";
         "root_guid_file"; 'a'; FILE => Effect::Key("root_guid_file"),

@@ -5,6 +5,7 @@ use crate::config::guid_lists::{self, GuidLists, Parsed};
 use crate::config::options::{self, Options};
 use crate::config::partitions::PartitionsConfig;
 use crate::config::qos_policy::QosPolicy;
+use crate::config::route_dumps;
 use crate::config::text_file::read_text;
 use crate::config::torus::TorusConfig;
 use crate::config::{Diagnostic, excerpt, guid2lid, guid2mkey, neighbors, prefix_routes};
@@ -171,12 +172,21 @@ impl ConfigFiles {
         self.list(&options.ids_guid_file, guid_lists::ids);
         self.list(&options.cn_guid_file, guid_lists::guids);
         self.list(&options.io_guid_file, guid_lists::guids);
+        self.dump(&options.lfts_file, route_dumps::lfts);
+        self.dump(&options.lid_matrix_dump_file, route_dumps::lid_matrix);
     }
 
     fn list<T>(&mut self, file: &Option<String>, parse: fn(&Path, &str) -> Parsed<T>) {
         let Some(path) = file.as_ref().map(PathBuf::from) else { return };
         let Some((mut file, text)) = self.open(&path, Presence::Named) else { return };
         file.findings = parse(&path, &text).diagnostics;
+        self.all.push(file);
+    }
+
+    fn dump<T>(&mut self, file: &Option<String>, parse: fn(&Path, &str) -> Result<T, Diagnostic>) {
+        let Some(path) = file.as_ref().map(PathBuf::from) else { return };
+        let Some((mut file, text)) = self.open(&path, Presence::Named) else { return };
+        file.findings = parse(&path, &text).err().into_iter().collect();
         self.all.push(file);
     }
 

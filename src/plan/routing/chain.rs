@@ -5,6 +5,7 @@
 //! and its reason, because the operator may have asked for an engine that is free of deadlocks.
 
 use super::dnup::Dnup;
+use super::file::FileEngine;
 use super::ftree::Ftree;
 use super::minhop::{self, MinHop};
 use super::torus::Torus2Qos;
@@ -17,9 +18,12 @@ use std::sync::Arc;
 /// The list entry that disables the fallback to Min Hop.
 const NO_FALLBACK: &str = "no_fallback";
 
+/// A name in OpenSM's list that has no engine.
+const NONE: &str = "none";
+
 /// The engine names of OpenSM, in its order.
 const OPENSM_ENGINES: [&str; 12] = [
-    "none",
+    NONE,
     "minhop",
     "updn",
     "dnup",
@@ -46,6 +50,7 @@ impl EngineRegistry {
             .with(Arc::new(MinHop::new(Arc::clone(&lists))))
             .with(Arc::new(Updn::new(Arc::clone(&lists))))
             .with(Arc::new(Dnup::new(Arc::clone(&lists))))
+            .with(Arc::new(FileEngine::new(Arc::clone(&lists))))
             .with(Arc::new(Ftree::new(lists)))
             .with(Arc::new(Torus2Qos))
     }
@@ -116,7 +121,12 @@ impl ChainEntry {
         match self {
             Self::Try(engine) => engine.route(input),
             Self::Missing(engine) => {
-                let text = format!("routing engine {engine} is not implemented in torus-sm");
+                let text = match *engine {
+                    NONE => {
+                        "none is a name without an engine, with which OpenSM crashes".to_owned()
+                    }
+                    engine => format!("routing engine {engine} is not implemented in torus-sm"),
+                };
                 Err(RoutingError { engine, notes: vec![Note::warning(text)], dump: None })
             }
         }

@@ -6,6 +6,7 @@
 pub mod balancing;
 pub mod chain;
 pub mod dnup;
+pub mod file;
 pub mod ftree;
 pub mod minhop;
 pub mod port_hops;

@@ -18,6 +18,7 @@
 mod case;
 mod differences;
 mod dnup;
+mod file;
 mod ftree;
 mod minhop;
 mod ours;

@@ -11,8 +11,8 @@ macro_rules! routing {
         hop_weights_file: Option<String> = None, restart, implemented;
         /// Path of a file of the order in which the ports of a switch are tried.
         port_search_ordering_file / dimn_ports_file: Option<String> = None, restart, implemented;
-        /// Routing engines to try in this order, separated by commas: minhop, updn, dnup, ftree,
-        /// torus-2QoS; minhop comes last unless no_fallback is in the list. (null) is minhop.
+        /// Routing engines to try in this order, separated by commas: minhop, updn, dnup, file,
+        /// ftree, torus-2QoS; minhop comes last unless no_fallback is in the list. (null) is minhop.
         routing_engine: Option<String> = None, restart, implemented;
         /// Route around throttled links between switches (nue, dfsssp, sssp).
         avoid_throttled_links: bool = false, restart, ignored;
@@ -20,10 +20,10 @@ macro_rules! routing {
         connect_roots: bool = false, reload, implemented;
         /// Keep unicast routes when a heavy sweep finds no change that requires new ones.
         use_ucast_cache: bool = false, restart, ignored;
-        /// Path of a dump of hop counts that minhop loads.
-        lid_matrix_dump_file: Option<String> = None, restart, ignored;
+        /// Path of a dump of hop counts that the engine file loads.
+        lid_matrix_dump_file: Option<String> = None, restart, implemented;
         /// Path of a dump of linear forwarding tables that the engine file loads.
-        lfts_file: Option<String> = None, restart, ignored;
+        lfts_file: Option<String> = None, restart, implemented;
         /// Path of a file of the GUIDs of root nodes, one per line (updn, dnup, ftree).
         root_guid_file: Option<String> = None, restart, implemented;
         /// Path of a file of the GUIDs of compute nodes, one per line (ftree, dfsssp, sssp).

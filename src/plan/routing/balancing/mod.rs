@@ -152,22 +152,29 @@ impl<'a> Balancing<'a> {
         notes.extend(without_lid(fabric, lids));
         let lid = |index: Option<usize>| index.map(|index| destinations[index].base);
         let missing = routed.iter().map(|routed| routed.missing.map(lid)).collect();
-        let rule = self.rule.unwrap_or_else(|| Arc::new(ShortestPaths));
+        let lfts = routed.into_iter().map(|switch| Arc::new(switch.lft)).collect();
+        let routing = self.finish(lfts, record, notes);
+        Balanced { routing, missing }
+    }
+
+    /// The routing with tables that are known already.
+    pub(super) fn with_tables(self, lfts: Vec<Arc<Lft>>) -> Routing {
+        let notes = without_lid(self.fabric, self.lids).collect();
+        let record =
+            TopologyRecord::new(self.fabric, self.lids, Arc::clone(self.lists), self.options);
+        self.finish(lfts, record, notes)
+    }
+
+    fn finish(self, lfts: Vec<Arc<Lft>>, record: TopologyRecord, notes: Vec<Note>) -> Routing {
         let policy = BalancedPolicy {
             record,
-            rule,
+            rule: self.rule.unwrap_or_else(|| Arc::new(ShortestPaths)),
             loop_free: self.loop_free,
             may_omit_switch_routes: self.may_omit_switch_routes,
             dumps: self.dumps,
         };
-        let routing = Routing {
-            engine: self.engine,
-            lfts: routed.into_iter().map(|switch| Arc::new(switch.lft)).collect(),
-            policy: Arc::new(policy),
-            notes,
-            routing_errors: Vec::new(),
-        };
-        Balanced { routing, missing }
+        let policy = Arc::new(policy);
+        Routing { engine: self.engine, lfts, policy, notes, routing_errors: Vec::new() }
     }
 
     /// Routes all switches with sets of links of the type `S`.

@@ -1,0 +1,139 @@
+//! The engine `file`: forwarding tables of `lfts_file`, and hops of `lid_matrix_dump_file`.
+//!
+//! The tables are those that OpenSM or torus-sm dumped. LIDs that changed since are found by the
+//! port GUIDs of the dump. The hops guide multicast trees and, without `lfts_file`, the balance of
+//! unicast routes; without `lid_matrix_dump_file` they are those of shortest paths. Switches that
+//! the dump lacks get no entries; verification rejects tables that do not connect the hosts.
+
+use super::balancing::Balancing;
+use super::balancing::hops::{HopRule, TargetHops};
+use super::switch_graph::{NO_PATH, SwitchGraph};
+use super::{Engine, Lft, Routing, RoutingError, RoutingInput};
+use crate::config::guid_lists::GuidLists;
+use crate::config::route_dumps::{LftDump, LidMatrixDump};
+use crate::fabric::{Fabric, SwitchId};
+use crate::ids::{Guid, Lid};
+use crate::notes::{Note, Severity};
+use crate::plan::LidTable;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The name of the engine.
+pub const NAME: &str = "file";
+
+/// The engine, with the contents of its files.
+#[derive(Clone, Debug, Default)]
+pub struct FileEngine {
+    lists: Arc<GuidLists>,
+}
+
+impl FileEngine {
+    pub fn new(lists: Arc<GuidLists>) -> Self {
+        Self { lists }
+    }
+}
+
+impl Engine for FileEngine {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn route(&self, input: &RoutingInput<'_>) -> Result<Routing, RoutingError> {
+        let refuse = |notes: Vec<Note>| RoutingError { engine: NAME, notes, dump: None };
+        let graph = SwitchGraph::new(input.fabric, &self.lists.hop_weights);
+        let mut balancing = Balancing::of_shortest_paths(NAME, input, &self.lists, &graph);
+        if let Some(matrix) = &self.lists.lid_matrix {
+            let matrix = matrix.as_ref().as_ref().map_err(|notes| refuse(notes.clone()))?;
+            balancing.rule = Some(Arc::new(LoadedHops::new(input.fabric, input.lids, matrix)));
+        }
+        let Some(dump) = &self.lists.lfts else {
+            let mut balanced = balancing.route();
+            let gap = balanced.gap().map(|gap| gap.describe(input.fabric, input.lids));
+            balanced.routing.notes.extend(gap.map(Note::warning));
+            return Ok(balanced.routing);
+        };
+        let dump = dump.as_ref().as_ref().map_err(|notes| refuse(notes.clone()))?;
+        let lfts = tables(input.fabric, input.lids, dump).map_err(|note| refuse(vec![note]))?;
+        Ok(balancing.with_tables(lfts))
+    }
+}
+
+/// The switch with a node GUID.
+fn switch_of(fabric: &Fabric, guid: Guid) -> Option<SwitchId> {
+    fabric.node_by_guid(guid).and_then(|node| fabric.node(node).switch)
+}
+
+/// The present LID of a destination: that of the dump if its port still has it or is unknown.
+fn present_lid(fabric: &Fabric, lids: &LidTable, lid: Lid, destination: Option<Guid>) -> Lid {
+    let port = destination.and_then(|guid| fabric.port_by_guid(guid));
+    let Some((port, base)) = port.and_then(|port| Some((port, lids.base(port)?))) else {
+        return lid;
+    };
+    let mask = (1 << lids.lmc(port)) - 1;
+    let is_own = lid.0 >= base.0 && lid.0 - base.0 <= mask;
+    if is_own { lid } else { Lid(base.0 + (lid.0 & mask)) }
+}
+
+/// The forwarding tables of a dump, for the switches of this fabric.
+fn tables(fabric: &Fabric, lids: &LidTable, dump: &LftDump) -> Result<Vec<Arc<Lft>>, Note> {
+    let mut tables = vec![Lft::empty(lids.max()); fabric.switches().len()];
+    for (guid, entries) in &dump.switches {
+        let Some(switch) = switch_of(fabric, *guid) else { continue };
+        tables[switch.index()] = Lft::empty(lids.max());
+        for entry in entries {
+            let ports = fabric.switch(switch).num_ports();
+            if entry.port > ports {
+                let (line, port) = (entry.line, entry.port);
+                let text = format!("lfts_file:{line}: switch {guid} has no port {port}");
+                return Err(Note::new(Severity::Error, None, text));
+            }
+            let lid = present_lid(fabric, lids, entry.lid, entry.destination);
+            // LIDs that nobody has any more may be beyond the table.
+            if let Some(out) = tables[switch.index()].0.get_mut(lid.index()) {
+                *out = entry.port;
+            }
+        }
+    }
+    Ok(tables.into_iter().map(Arc::new).collect())
+}
+
+/// The hops of a dump.
+#[derive(Clone, Debug)]
+struct LoadedHops {
+    /// By destination switch: the hops by port, of each switch that has a row.
+    rows: HashMap<SwitchId, Vec<(SwitchId, Vec<u8>)>>,
+}
+
+impl LoadedHops {
+    fn new(fabric: &Fabric, lids: &LidTable, dump: &LidMatrixDump) -> Self {
+        let mut rows = HashMap::<_, Vec<_>>::new();
+        for (guid, entries) in &dump.switches {
+            let Some(switch) = switch_of(fabric, *guid) else { continue };
+            for entry in entries {
+                let port = entry.destination.and_then(|guid| fabric.port_by_guid(guid));
+                let port = port.or_else(|| lids.port(entry.lid));
+                let target = port.and_then(|port| fabric.node_of(port).switch);
+                if let Some(target) = target {
+                    rows.entry(target).or_default().push((switch, entry.hops.clone()));
+                }
+            }
+        }
+        Self { rows }
+    }
+}
+
+impl HopRule for LoadedHops {
+    fn hops_to(&self, graph: &SwitchGraph, target: SwitchId, hops: &mut TargetHops) {
+        hops.reset(graph, target);
+        for (switch, row) in self.rows.get(&target).into_iter().flatten() {
+            let ports = graph.numbered_links(*switch);
+            for (index, link) in ports {
+                if let Some(&through) = row.get(usize::from(link.port)) {
+                    hops.by_link[index] = through;
+                }
+            }
+            let least = row.iter().copied().min().unwrap_or(NO_PATH);
+            hops.least[switch.index()] = hops.least[switch.index()].min(least);
+        }
+    }
+}
