@@ -4,6 +4,7 @@
 mod bring_up;
 mod engines;
 mod ibdmchk;
+mod m_keys;
 mod opensm;
 mod policy;
 mod roles;
