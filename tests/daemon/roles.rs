@@ -1,15 +1,20 @@
 //! Several subnet managers on a simulated fabric: there is always exactly one master, which a third
 //! port observes by SMInfo.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 use testkit::{Observer, SimCluster, Sm, settle};
 use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
+use torus_sm::config::partitions::PartitionsConfig;
 use torus_sm::daemon::messages::SmEvent;
+use torus_sm::daemon::sm_loop::context::Configuration;
 use torus_sm::daemon::sm_loop::manager::Exit;
-use torus_sm::ids::{Lid, PortNum};
+use torus_sm::fabric::PortId;
+use torus_sm::ids::{Guid, Lid, PortNum, Sl};
 use torus_sm::transport::transactions::SmpError;
 use torus_sm::wire::attr::SmState;
 use torus_sm::wire::attr::SmState::{Discovering, Master, NotActive, Standby};
@@ -360,7 +365,7 @@ async fn two_subnets_that_are_merged_have_one_master() {
 }
 
 /// The cables between the switch at `at` and the one before it on the first axis.
-fn cables_to_the_left(cluster: &SimCluster, at: [u16; 3]) -> Vec<(torus_sm::ids::Guid, PortNum)> {
+fn cables_to_the_left(cluster: &SimCluster, at: [u16; 3]) -> Vec<(Guid, PortNum)> {
     let radix = 4;
     let here = cluster.shape.switch_guid(at);
     let there = cluster.shape.switch_guid([(at[0] + radix - 1) % radix, at[1], at[2]]);
@@ -373,4 +378,110 @@ fn cables_to_the_left(cluster: &SimCluster, at: [u16; 3]) -> Vec<(torus_sm::ids:
         }
     });
     ends.collect()
+}
+
+/// partitions.conf with these P_Keys, of which all ports are full members, besides the default
+/// partition.
+fn partitions(pkeys: &[u16]) -> Arc<PartitionsConfig> {
+    let lines = pkeys.iter().map(|pkey| format!("=0x{pkey:x}: ALL=full;\n"));
+    let text = format!("Default=0x7fff: ALL=full;\n{}", lines.collect::<String>());
+    let (config, diagnostics) = PartitionsConfig::parse(Path::new("partitions.conf"), &text);
+    assert_eq!(diagnostics, []);
+    Arc::new(config.expect("no error"))
+}
+
+/// Starts a manager that reads these partitions, one after the other, at each SIGHUP; then the last.
+fn start_with_partitions(
+    cluster: &SimCluster,
+    at: [u16; 3],
+    options: Options,
+    mut configs: Vec<Arc<PartitionsConfig>>,
+) -> Sm {
+    configs.reverse();
+    let same = options.clone();
+    let reload = move || {
+        let partitions = configs.last().expect("one").clone();
+        if configs.len() > 1 {
+            configs.pop();
+        }
+        Ok(Configuration { options: same.clone(), partitions })
+    };
+    cluster.start_with(at, options, Box::new(reload))
+}
+
+/// The P_Key tables of all hosts, with the indexes of the P_Keys.
+fn pkey_tables(cluster: &SimCluster) -> Vec<[u8; 64]> {
+    let table = |host| cluster.fabric.pkeys(host, PortNum(1), 0).expect("a P_Key table");
+    cluster.hosts().map(table).collect()
+}
+
+/// The SLs of the paths between all hosts, by port GUID.
+fn path_sls(sm: &Sm) -> BTreeMap<(Guid, Guid), Sl> {
+    let subnet = sm.subnet.borrow().clone().expect("SUBNET UP");
+    let fabric = &subnet.fabric;
+    let hosts: Vec<PortId> =
+        fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch()).collect();
+    let pairs = hosts.iter().flat_map(|&from| hosts.iter().map(move |&to| (from, to)));
+    let guid = |port: PortId| fabric.port(port).guid;
+    let policy = &subnet.plan.routing.policy;
+    pairs.map(|(from, to)| ((guid(from), guid(to)), policy.path_sl(from, to, Sl(0)))).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_takeover_keeps_lids_pkey_indexes_and_path_sls() {
+    let site = cluster();
+    let (cluster, _) = &site;
+    let (before, after) = (partitions(&[1, 2, 3]), partitions(&[2, 3, 4]));
+    let configs = vec![before, after.clone()];
+    let master = start_with_partitions(cluster, A, options(cluster, 9), configs);
+    settle().await;
+    let fresh = pkey_tables(cluster);
+    for _ in 0..2 {
+        master.tell(SmEvent::Reload);
+        settle().await;
+    }
+    assert_eq!(cluster.faults(&master), [""; 0]);
+    let held = (lids(cluster), pkey_tables(cluster), cluster.tables());
+    assert!(held.1 != fresh);
+    let paths = path_sls(&master);
+    assert!(paths.values().any(|sl| *sl != Sl(0)), "the torus needs several SLs");
+    let standby = start_with_partitions(cluster, B, options(cluster, 3), vec![after]);
+    standby.tell(SmEvent::Reload);
+    sleep(Duration::from_secs(11)).await;
+    assert_eq!(states(&site, [A, B]).await, [Some(Master), Some(Standby)]);
+    master.kill().await;
+    sleep(2 * TAKEOVER).await;
+    assert_eq!(states(&site, [A, B]).await, [None, Some(Master)]);
+    assert_eq!(cluster.faults(&standby), [""; 0]);
+    assert!(held == (lids(cluster), pkey_tables(cluster), cluster.tables()));
+    assert_eq!(path_sls(&standby), paths);
+    // A first start would have put the P_Keys at the indexes 1 to 3.
+    let table: Vec<u16> =
+        held.1[0].chunks(2).map(|pkey| u16::from_be_bytes([pkey[0], pkey[1]])).collect();
+    assert_eq!(table[..5], [0xFFFF, 0, 0x8002, 0x8003, 0x8004]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manager_that_ignores_others_neither_yields_nor_hands_over() {
+    let site = cluster();
+    let (cluster, _) = &site;
+    let ignoring = |priority| Options { ignore_other_sm: true, ..options(cluster, priority) };
+    let first = cluster.start(A, ignoring(3));
+    settle().await;
+    // A better one that looks at others waits for the HANDOVER.
+    let better = cluster.start(B, options(cluster, 9));
+    sleep(4 * TAKEOVER).await;
+    assert_eq!(states(&site, [A, B]).await, [Some(Master), Some(Standby)]);
+    assert_eq!(cluster.faults(&first), [""; 0]);
+    // One that ignores others becomes master beside it.
+    let second = cluster.start(C, ignoring(1));
+    sleep(TAKEOVER).await;
+    assert_eq!(states(&site, [A, C]).await, [Some(Master), Some(Master)]);
+    assert_eq!(first.stop().await, Exit::Clean);
+    assert_eq!(second.stop().await, Exit::Clean);
+    // Nobody handed over to the standby, which polls until it takes over.
+    assert_eq!(states(&site, [A, B, C]).await, [None, Some(Standby), None]);
+    sleep(2 * TAKEOVER).await;
+    assert_eq!(states(&site, [B]).await, [Some(Master)]);
+    assert_eq!(cluster.faults(&better), [""; 0]);
 }

@@ -47,6 +47,14 @@ pub fn foreign_sm(peer: &Peer, name: &str) {
     );
 }
 
+/// Warns of the SM_Key that OpenSM and this program publish as their default.
+pub fn published_sm_key() {
+    warn!(
+        "sm_key has its published default: whoever can send SMPs can take part in the election. Set \
+         sm_key to the same secret value for all SMs of the subnet"
+    );
+}
+
 pub fn exiting() {
     crate::log_major!("Exiting SM");
 }

@@ -1,6 +1,7 @@
 //! The manager's role among several SMs: performs the transitions of [`crate::sm::role`].
 
 use super::{Exit, Manager};
+use crate::config::options::Options;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::process::operator_log;
 use crate::daemon::sm_loop::mastership::{self, Change, Due, PollEvent};
@@ -29,6 +30,9 @@ impl Manager {
     /// Enters the first state: DISCOVERING, or NOT-ACTIVE with `sm_inactive`.
     pub(super) fn enter_first_state(&mut self) {
         let state = self.state();
+        if self.options.sm_key == Options::default().sm_key && !self.once {
+            operator_log::published_sm_key();
+        }
         operator_log::entering(state);
         self.set_state(state);
     }
