@@ -48,6 +48,8 @@ fn a_newcomer_sees_the_simulated_fabric() {
     assert!(torus.starts_with("torus 3 x 3 x 2: 18 switches, 0 missing"), "{torus}");
     let path = shown(&sim, &["path", "1", "2"]);
     assert!(path.contains("SL "), "{path}");
+    let path = shown(&sim, &["path", "h0-0-0-0", "h1-0-0-0"]);
+    assert!(path.starts_with("\"h0-0-0-0 HCA-1\" 0x"), "{path}");
     for name in ["groups", "partitions", "sa"] {
         assert!(!shown(&sim, &[name]).is_empty(), "{name}");
     }

@@ -20,14 +20,18 @@ fn guid(name: &str) -> Option<Guid> {
     u64::from_str_radix(digits, 16).ok().map(Guid)
 }
 
-/// The node with this GUID or description.
+/// The node with this GUID, description, or first word of a description: that of a host often names an
+/// adapter, too.
 fn node(fabric: &Fabric, name: &str) -> Result<NodeId, ApiError> {
     if let Some(guid) = guid(name) {
         let port = || fabric.port_by_guid(guid).map(|port| fabric.port(port).node);
         let found = fabric.node_by_guid(guid).or_else(port);
         return found.ok_or_else(|| ApiError::new(404, format!("no node has the GUID {guid}")));
     }
-    let is_named = |id: &NodeId| fabric.node(*id).description.to_string() == name;
+    let is_named = |id: &NodeId| {
+        let description = fabric.node(*id).description.to_string();
+        description == name || description.split(' ').next() == Some(name)
+    };
     let mut found = fabric.node_ids().filter(is_named);
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only),

@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn openmetrics_ends_with_eof_and_escapes_labels() {
         let text = openmetrics(families()).expect("text");
-        assert!(text.starts_with("# HELP things Things.\n# TYPE things counter\n"), "{text}");
+        assert!(text.starts_with("# HELP things Things\n# TYPE things counter\n"), "{text}");
         assert!(text.contains("things_total{kind=\"a \\\"quoted\\\"\\n\\\\ text\"} 2\n"), "{text}");
         assert!(text.contains("level 1.5\n"), "{text}");
         assert!(text.contains("time_seconds_bucket{le=\"0.005\"} 1\n"), "{text}");
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn the_older_format_has_counters_with_their_suffix() {
         let text = as_prometheus(&openmetrics(families()).expect("text"));
-        let start = "# HELP things_total Things.\n# TYPE things_total counter\nthings_total{";
+        let start = "# HELP things_total Things\n# TYPE things_total counter\nthings_total{";
         assert!(text.starts_with(start), "{text}");
         assert!(text.contains("# TYPE level gauge\nlevel 1.5\n"), "{text}");
         assert!(!text.contains("EOF"));
