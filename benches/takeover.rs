@@ -54,6 +54,7 @@ async fn run(shape: &str, hosts: u8, standing_by: Duration) {
     let options = Options {
         sminfo_polling_timeout: POLL_INTERVAL_MS,
         max_wire_smps: 64,
+        standby_query_rate: 100_000,
         ..cluster.options()
     };
     let start = Instant::now();

@@ -102,25 +102,19 @@ pub async fn survey(
     Some(report)
 }
 
-/// Reads blocks that are as planned according to `acknowledged`: all of them if there are at most
-/// [`MAX_CONFIRMED_BLOCKS`], else a sample of about that number from all devices. Discards
-/// `acknowledged` if one is not as planned.
+/// Reads blocks that are as planned according to `acknowledged`, of whose blocks `known` were read
+/// before: all of them if that is at most [`MAX_CONFIRMED_BLOCKS`], else a sample of about that
+/// number from all devices. Discards `acknowledged` if one is not as planned.
 pub async fn confirm(
     client: &SmpClient,
     observation: &Observation,
     plan: &Arc<Plan>,
-    acknowledged: &mut Acknowledged,
+    (acknowledged, known): (&mut Acknowledged, usize),
     keys: &MKeys,
 ) -> Confirmation {
-    let nothing = Acknowledged::default();
-    let delta = delta(observation, plan, &nothing, keys);
-    let live = LiveNodes::of(&delta);
-    let to_write = Delta { acknowledged, ..delta };
-    let to_write: HashSet<SetId> = live.blocks(to_write).map(|(set, _)| set).collect();
-    let believed = || live.blocks(delta).filter(|(set, _)| !to_write.contains(set));
-    let step = believed().count().div_ceil(MAX_CONFIRMED_BLOCKS).max(1);
+    let step = known.div_ceil(MAX_CONFIRMED_BLOCKS).max(1);
     let mut readings = Readings::default();
-    readings.read(client, believed().step_by(step), true).await;
+    readings.read_believed(client, observation, plan, (acknowledged, step), keys).await;
     if let Some(&(set, _)) = readings.differing.first() {
         acknowledged.forget_tables();
         return Confirmation::Refuted(set);
@@ -143,14 +137,8 @@ pub async fn find_difference(
     keys: &MKeys,
 ) -> (Option<SetId>, usize) {
     let Some((_, plan)) = acknowledged.last() else { return (None, 0) };
-    let nothing = Acknowledged::default();
-    let delta = delta(observation, plan, &nothing, keys);
-    let live = LiveNodes::of(&delta);
-    let to_write = Delta { acknowledged, ..delta };
-    let to_write: HashSet<SetId> = live.blocks(to_write).map(|(set, _)| set).collect();
     let mut readings = Readings::default();
-    let believed = live.blocks(delta).filter(|(set, _)| !to_write.contains(set));
-    readings.read(client, believed, true).await;
+    readings.read_believed(client, observation, plan, (acknowledged, 1), keys).await;
     (readings.differing.first().map(|&(set, _)| set), readings.blocks)
 }
 
@@ -186,9 +174,23 @@ impl LiveNodes {
 
     /// The table Sets of these devices.
     fn blocks<'a>(&'a self, delta: Delta<'a>) -> impl Iterator<Item = SetRequest> + 'a {
-        let tables = delta.lfts().chain(delta.mfts()).chain(delta.sl_to_vls());
-        let tables = tables.chain(delta.vl_arbitrations()).chain(delta.guid_tables());
-        tables.filter(|(set, _)| self.has(set.node))
+        self.some_blocks(delta, 1, |_| true)
+    }
+
+    /// Those selected by `is_selected`, one of `step` each of forwarding tables and of other tables.
+    fn some_blocks<'a>(
+        &'a self,
+        delta: Delta<'a>,
+        step: usize,
+        is_selected: impl Fn(&SetId) -> bool + Copy + 'a,
+    ) -> impl Iterator<Item = SetRequest> + 'a {
+        let has = move |set: &SetId| self.has(set.node) && is_selected(set);
+        // Most blocks are those of forwarding tables: only the requests to send are built.
+        let lfts = delta.lft_sets().filter(has).step_by(step);
+        let lfts = lfts.map(move |set| (set, delta.request(set, delta.lft_block(set))));
+        let others = delta.mfts().chain(delta.sl_to_vls()).chain(delta.vl_arbitrations());
+        let others = others.chain(delta.guid_tables()).filter(move |(set, _)| has(set));
+        lfts.chain(others.step_by(step))
     }
 }
 
@@ -205,6 +207,25 @@ struct Readings {
 }
 
 impl Readings {
+    /// Reads one of `step` blocks that are as planned according to `acknowledged`, until the first that
+    /// is not.
+    async fn read_believed(
+        &mut self,
+        client: &SmpClient,
+        observation: &Observation,
+        plan: &Plan,
+        (acknowledged, step): (&Acknowledged, usize),
+        keys: &MKeys,
+    ) {
+        let nothing = Acknowledged::default();
+        let delta = delta(observation, plan, &nothing, keys);
+        let live = LiveNodes::of(&delta);
+        let to_write = Delta { acknowledged, ..delta };
+        let to_write: HashSet<SetId> = live.blocks(to_write).map(|(set, _)| set).collect();
+        let is_believed = |set: &SetId| !to_write.contains(set);
+        self.read(client, live.some_blocks(delta, step, is_believed), true).await;
+    }
+
     /// Reads the blocks that the Sets would write, until the first that differs if `until_difference`.
     async fn read(
         &mut self,

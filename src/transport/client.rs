@@ -17,6 +17,7 @@
 //! ```
 
 use super::demux::MadDemux;
+use super::pacing::{Pace, PacedQueue};
 use super::transactions::{
     BatchId, Results, SmpCounters, SmpError, SmpLimits, SmpRequest, SmpResult, Tag,
 };
@@ -33,15 +34,24 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub struct SmpClient {
     port: Arc<dyn MadPort>,
     demux: Arc<MadDemux>,
+    /// Limits of background work, in addition to the window.
+    pace: Option<Arc<Pace>>,
 }
 
 impl SmpClient {
     /// `port` must have been opened with `demux` as its sink.
     pub fn new(port: Arc<dyn MadPort>, demux: &Arc<MadDemux>, limits: SmpLimits) -> Self {
         demux.attach(&port);
-        let client = Self { port, demux: Arc::clone(demux) };
+        let client = Self { port, demux: Arc::clone(demux), pace: None };
         client.set_limits(limits);
         client
+    }
+
+    /// A client for background work: it and its clones have at most `window` requests in flight in
+    /// each batch, and send at most `per_second` requests in each second.
+    #[must_use]
+    pub fn paced(&self, window: usize, per_second: u32) -> Self {
+        Self { pace: Some(Arc::new(Pace::new(window, per_second))), ..self.clone() }
     }
 
     pub fn port(&self) -> &Arc<dyn MadPort> {
@@ -72,6 +82,7 @@ impl SmpClient {
         SmpBatch {
             demux: Arc::clone(&self.demux),
             id,
+            paced: self.pace.clone().map(PacedQueue::new),
             ready: Results::new(),
             stalls: VecDeque::new(),
             outstanding: 0,
@@ -117,6 +128,8 @@ pub enum BatchEvent {
 pub struct SmpBatch {
     demux: Arc<MadDemux>,
     id: BatchId,
+    /// The queue of a client for background work.
+    paced: Option<PacedQueue>,
     /// Results taken from the transactions but not returned yet.
     ready: Results,
     /// Stalls taken from the transactions but not returned yet.
@@ -130,6 +143,9 @@ impl SmpBatch {
     /// Queues a request. It is sent as soon as the window permits.
     pub fn submit(&mut self, tag: Tag, request: SmpRequest) {
         self.outstanding += 1;
+        if let Some(paced) = &mut self.paced {
+            return paced.push(tag, request);
+        }
         self.demux.transactions().submit(self.id, tag, request);
         self.demux.pump();
     }
@@ -137,7 +153,8 @@ impl SmpBatch {
     /// Cancels requests that can no longer be answered, which frees their slots of the window. Returns the
     /// tags of cancelled requests.
     pub fn cancel(&mut self, is_cancelled: impl Fn(Tag) -> bool) -> Vec<Tag> {
-        let cancelled = self.demux.transactions().cancel(self.id, is_cancelled);
+        let mut cancelled = self.demux.transactions().cancel(self.id, &is_cancelled);
+        cancelled.extend(self.paced.as_mut().into_iter().flat_map(|p| p.cancel(&is_cancelled)));
         self.outstanding -= cancelled.len();
         self.demux.pump();
         cancelled
@@ -145,7 +162,8 @@ impl SmpBatch {
 
     /// Cancels queued requests; those in flight stay. Returns the tags of cancelled requests.
     pub fn cancel_queued(&mut self, is_cancelled: impl Fn(Tag) -> bool) -> Vec<Tag> {
-        let cancelled = self.demux.transactions().cancel_queued(self.id, is_cancelled);
+        let mut cancelled = self.demux.transactions().cancel_queued(self.id, &is_cancelled);
+        cancelled.extend(self.paced.as_mut().into_iter().flat_map(|p| p.cancel(&is_cancelled)));
         self.outstanding -= cancelled.len();
         cancelled
     }
@@ -198,10 +216,28 @@ impl SmpBatch {
                 }
                 transactions.set_waker(self.id, context.waker());
             }
+            if self.send_paced(context) {
+                continue;
+            }
             ready!(self.poll_timer(context));
             self.demux.transactions().expire(Instant::now());
             self.demux.wake();
             self.demux.pump();
+        }
+    }
+
+    /// Sends the requests of background work whose turn has come. True if there were any.
+    fn send_paced(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(paced) = &mut self.paced else { return false };
+        let mut is_sent = false;
+        loop {
+            let in_flight = self.outstanding - self.ready.len() - paced.len();
+            let Poll::Ready((tag, request)) = paced.poll_next(in_flight, context) else {
+                return is_sent;
+            };
+            self.demux.transactions().submit(self.id, tag, request);
+            self.demux.pump();
+            is_sent = true;
         }
     }
 

@@ -410,7 +410,9 @@ async fn the_better_of_two_managers_is_master_and_the_other_takes_over() {
     let with_priority = |sm_priority| Options { sm_priority, ..cluster.options() };
     let better = cluster.start(corner, with_priority(9));
     settle().await;
-    let worse = cluster.start(ORIGIN, with_priority(3));
+    // Only a standby that takes over sweeps.
+    let passive = Options { standby_query_rate: 0, ..with_priority(3) };
+    let worse = cluster.start(ORIGIN, passive);
     sleep(Duration::from_secs(60)).await;
     assert_eq!((better.state(), worse.state()), (SmState::Master, SmState::Standby));
     cluster.fabric.reset_counters();

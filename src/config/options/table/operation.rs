@@ -32,6 +32,9 @@ macro_rules! election {
         sminfo_polling_timeout: u32 = 10_000, reload, implemented;
         /// Number of unanswered polls after which a standby SM takes over from the master.
         polling_retry_number: u32 = 4, reload, implemented;
+        /// SMPs per second with which a standby SM follows the fabric: it reads what the devices hold, so
+        /// that it takes over faster. 0 reads nothing.
+        standby_query_rate: u32 = 2000, reload, implemented, range(0, 1_000_000);
         /// Keep the LIDs of the file guid2lid when a standby SM becomes master.
         honor_guid2lid_file: bool = false, reload, implemented;
     } };

@@ -47,6 +47,9 @@ impl Manager {
             sm_status.handing_over = None;
         });
         self.mastership.enter(state);
+        if state == SmState::NotActive {
+            self.reconfigurer.stop_following();
+        }
         if state != SmState::Master {
             // Another SM may be master now, so the snapshot is no longer valid.
             self.context.subnet.send_replace(None);

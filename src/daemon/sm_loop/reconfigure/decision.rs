@@ -1,5 +1,6 @@
 //! Turns the result of planning and verification into a plan or a rejection with its reasons.
 
+use crate::contained;
 use crate::fabric::Fabric;
 use crate::plan::compute::PlanError;
 use crate::plan::lids::Memory;
@@ -52,4 +53,29 @@ fn verification_failed(
 ) -> PlanRejected {
     let headline = format!("the plan is faulty and was not applied: {failure}");
     PlanRejected::new(Vec::new(), Vec::new(), headline, last, fabric)
+}
+
+/// Plans by `plan(false)`, incrementally, or, if that panics, by `plan(true)`, in full.
+pub(super) fn full_if_incremental_fails<T>(
+    plan: impl Fn(bool) -> T,
+) -> Result<T, contained::Panic> {
+    contained::run(|| plan(false)).or_else(|panic| {
+        contained::log("planning", &panic, "everything is planned again, without earlier results");
+        contained::run(|| plan(true))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_incremental_planning_is_followed_by_full_planning() {
+        let incremental = |is_full: bool| assert!(is_full, "a defect");
+        assert_eq!(full_if_incremental_fails(incremental), Ok(()));
+        let both = |is_full: bool| -> () { panic!("planned in full: {is_full}") };
+        let panic = full_if_incremental_fails(both).unwrap_err();
+        assert_eq!(panic.to_string(), "planned in full: true");
+        assert_eq!(full_if_incremental_fails(|is_full| is_full), Ok(false));
+    }
 }

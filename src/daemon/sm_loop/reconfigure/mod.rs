@@ -7,13 +7,17 @@
 //! * `registry_queries`: reads multicast groups and alias GUIDs from the SA server;
 //! * `decision`: turns the result of planning and verification into a plan or a rejection with
 //!   its reasons;
+//! * `inherit`: what the devices hold when this SM becomes master; `warm_standby`: reads it before;
+//!   `audit`: compares it afterwards;
 //! * `multicast`: the update of multicast groups; `multicast_state`: what it starts from;
 //! * `snapshot`: publishes a changed snapshot with the plan in force;
 //! * `log_once`: log lines; `key_log`: those about unknown M_Keys;
 //! * `figures`: figures and dumps for the management interface; `silent`: silent switches.
 
+mod audit;
 mod decision;
 mod figures;
+mod inherit;
 mod key_log;
 mod log_once;
 mod multicast;
@@ -22,8 +26,9 @@ mod registry_queries;
 mod silent;
 mod snapshot;
 mod state;
+mod warm_standby;
 
-use crate::apply::{ApplyControl, ApplyReport, apply, inherited};
+use crate::apply::{ApplyControl, ApplyReport, apply};
 use crate::config::files;
 use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
@@ -50,9 +55,9 @@ use crate::publish::device_faults::DeviceFaults;
 use crate::publish::rejected::PlanRejected;
 use crate::verify::{Checks, Extent, Verified};
 use crate::wire::attr::{AttrId, CapMask, PortState};
-use decision::decide;
+use decision::{decide, full_if_incremental_fails};
 use figures::applied_figures;
-use log_once::{LoggedFindings, log_applied, log_inherited, log_traffic};
+use log_once::{LoggedFindings, log_applied, log_traffic};
 use multicast_state::MulticastUpdateState;
 use silent::silent_switches;
 use state::{ConfigState, DeviceState, MasterState, PlanState};
@@ -60,7 +65,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{debug, warn};
+use warm_standby::WarmStandby;
 
 /// The result of a reconfiguration.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,6 +91,7 @@ pub struct Reconfigurer {
     plan: PlanState,
     devices: DeviceState,
     master: MasterState,
+    warm_standby: WarmStandby,
     file_writer: FileWriter,
     logged: LoggedFindings,
     /// The last reconfiguration is incomplete, so that the next sweep must be a heavy one.
@@ -107,6 +114,7 @@ impl Reconfigurer {
             plan: PlanState::new(context.files.read_memory(options)),
             devices: DeviceState::new(context.files.read_m_keys(options)),
             master: MasterState::default(),
+            warm_standby: WarmStandby::default(),
             file_writer: FileWriter::new(context.files.clone()),
             logged: LoggedFindings::default(),
             needs_heavy_sweep: false,
@@ -121,16 +129,18 @@ impl Reconfigurer {
         self.config.partitions.reload(partitions);
         self.config.qos_policy.reload();
         self.plan.multicast = None;
+        self.warm_standby.stop();
     }
 
     /// Discards the state from before this SM was standby: another master may have changed LIDs and
-    /// tables since.
+    /// tables since. Keeps what this SM has read from the devices as standby.
     pub fn after_standby(&mut self, files: &StateFiles, options: &Options) {
         let stored = files.read_memory(options).guid2lid;
         let memory = std::mem::take(&mut self.plan.memory).after_standby(options, stored);
         let generation = self.plan.generation;
         self.plan = PlanState { generation, ..PlanState::new(memory) };
-        self.devices.acknowledged.forget_all();
+        self.devices.forget_tables();
+        self.use_warm_tables();
         self.master = MasterState::default();
     }
 
@@ -140,8 +150,17 @@ impl Reconfigurer {
         let memory = std::mem::take(&mut self.plan.memory);
         let generation = self.plan.generation;
         self.plan = PlanState { generation, ..PlanState::new(memory) };
-        self.devices.acknowledged.forget_all();
+        self.devices.forget_tables();
         self.master = MasterState::default();
+    }
+
+    /// Discards everything that an interrupted reconfiguration may have left half done, except for
+    /// the LIDs. Ports are not asked to register again.
+    pub fn start_from_scratch(&mut self) {
+        let generation = self.plan.generation;
+        let memory = std::mem::take(&mut self.plan.memory);
+        self.plan = PlanState { generation, ..PlanState::new(memory) };
+        self.devices.forget_tables();
     }
 
     /// The M_Keys that ports hold.
@@ -167,9 +186,12 @@ impl Reconfigurer {
         self.file_writer.finish().await;
         self.devices.transitions.finish().await;
         if self.plan.generation > 0 {
-            files.write_memory(&self.plan.memory, options);
+            let written = files.write_memory(&self.plan.memory, options);
             let fabric = self.plan.request.as_ref().map(|request| request.fabric.clone());
-            files.write_m_keys(&self.devices.m_keys, fabric.as_deref(), options);
+            let keys = files.write_m_keys(&self.devices.m_keys, fabric.as_deref(), options);
+            for problem in [written, keys].into_iter().filter_map(Result::err) {
+                warn!("{problem}");
+            }
         }
     }
 
@@ -185,7 +207,7 @@ impl Reconfigurer {
         self.figures = ReconfigureFigures::default();
         self.plan.multicast = None;
         self.update_sa_server(context, options).await;
-        let (generation, groups) = registry_queries::groups(context, observation).await;
+        let (generation, groups) = registry_queries::groups(&context.sa_server, observation).await;
         let verified = match self.plan(context, options, observation, groups).await {
             Ok(verified) => verified,
             Err(rejected) => {
@@ -197,14 +219,13 @@ impl Reconfigurer {
         };
         let planning = start.elapsed();
         self.figures.planning = planning;
-        let DeviceState { acknowledged, transitions, unreachable_peers, quarantined, m_keys } =
+        self.devices.transitions.begin(&self.devices.acknowledged);
+        self.inherit(context, options, observation, &verified).await;
+        let DeviceState { acknowledged, unreachable_peers, quarantined, m_keys, .. } =
             &mut self.devices;
-        transitions.begin(acknowledged);
         let unreachable = unreachable_peers.due(&observation.fabric, quarantined, start);
         self.needs_heavy_sweep |= unreachable_peers.needs_sweep();
-        let (client, plan) = (&context.client, verified.plan());
-        let inherited = inherited::adopt(client, observation, plan, acknowledged, m_keys).await;
-        log_inherited(inherited, start.elapsed() - planning);
+        let client = &context.client;
         let how = (&**options, &*m_keys, control);
         let applying = start.elapsed();
         let mut report =
@@ -213,6 +234,7 @@ impl Reconfigurer {
         self.logged.log_unknown_keys(&observation.fabric, m_keys, &report);
         self.links_in_init |= !report.reset_links.is_empty();
         applied_figures(&report, applying, &mut self.figures);
+        self.start_audit(context, options, observation);
         log_applied(observation, &report, planning, start.elapsed());
         log_traffic(&context.client);
         self.record_registered(&observation.fabric, &report);
@@ -304,20 +326,24 @@ impl Reconfigurer {
             qos_policy: self.config.qos_policy.current(options),
             groups: Arc::new(groups),
             memory: self.plan.memory.clone(),
-            aliases: Arc::new(registry_queries::aliases(context, observation).await),
+            aliases: Arc::new(registry_queries::aliases(&context.sa_server, observation).await),
             reregister: self.clients_to_reregister(&observation.fabric, options),
         };
         let (previous, baseline) = (self.plan.in_force.clone(), self.plan.baselines.latest().await);
         self.plan.request = Some(request.clone());
         let last = published.clone();
-        let work = move || {
-            let outcome = request.plan(previous.as_deref(), baseline.as_deref());
+        let work = move |is_full: bool| {
+            let previous = previous.as_deref().filter(|_| !is_full);
+            let baseline = baseline.as_deref().filter(|_| !is_full);
+            let outcome = request.plan(previous, baseline);
             let (decision, pending) = decide(outcome, last.as_deref(), &request.fabric);
-            (decision, pending.map(|pending| (request, pending)))
+            (decision, pending.map(|pending| (request.clone(), pending)))
         };
-        let planned = spawn_low_priority(work).await;
+        let planned = spawn_low_priority(|| full_if_incremental_fails(work)).await;
+        let planned = planned.map_err(|error| error.to_string());
+        let planned = planned.and_then(|planned| planned.map_err(|panic| panic.to_string()));
         let ((verified, memory), pending) =
-            planned.map_err(|panic| rejected(format!("planning failed: {panic}")))?;
+            planned.map_err(|problem| rejected(format!("planning failed: {problem}")))?;
         self.plan.memory = memory;
         if let Some((request, pending)) = pending {
             self.plan.baselines.carry(move || request.complete_baseline(pending));

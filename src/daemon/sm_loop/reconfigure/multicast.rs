@@ -74,7 +74,8 @@ impl Reconfigurer {
         if !Arc::ptr_eq(&multicast.fabric, &observation.fabric) {
             return None;
         }
-        let changes = registry_queries::group_changes(context, observation, multicast.generation);
+        let changes =
+            registry_queries::group_changes(&context.sa_server, observation, multicast.generation);
         let (generation, change) = changes.await?;
         let verifier = multicast.verifier.take();
         let (fabric, options) = (observation.fabric.clone(), options.clone());

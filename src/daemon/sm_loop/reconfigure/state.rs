@@ -1,5 +1,6 @@
 //! The state that a reconfiguration leaves for the next one, grouped by what changes together.
 
+use super::audit::Audit;
 use super::multicast_state::MulticastUpdateState;
 use crate::apply::Acknowledged;
 use crate::config::partitions::PartitionsConfig;
@@ -75,11 +76,23 @@ pub(super) struct DeviceState {
     pub(super) unreachable_peers: UnreachablePeers,
     /// Links that are treated as down.
     pub(super) quarantined: Vec<QuarantinedLink>,
+    /// Number of the table blocks in `acknowledged` that this SM has read as standby, until they are
+    /// confirmed.
+    pub(super) warm_blocks: Option<usize>,
+    /// Some tables that were read as standby were trusted, and must be compared.
+    pub(super) needs_audit: bool,
+    pub(super) audit: Option<Audit>,
 }
 
 impl DeviceState {
     pub(super) fn new(m_keys: MKeys) -> Self {
         Self { m_keys, ..Self::default() }
+    }
+
+    /// Discards what the devices are known to hold.
+    pub(super) fn forget_tables(&mut self) {
+        self.acknowledged.forget_all();
+        (self.warm_blocks, self.needs_audit, self.audit) = (None, false, None);
     }
 
     /// Number of unacknowledged Sets, without refused ones that the subnet can do without.

@@ -1,0 +1,198 @@
+//! A standby SM follows the fabric: it sweeps, plans what it would configure as master, and reads the
+//! tables that the devices hold, with few MADs in flight and at a low rate. It writes nothing. When it
+//! becomes master, it knows which tables differ from its plan.
+
+use super::registry_queries;
+use crate::apply::Acknowledged;
+use crate::apply::inherited::{self, AdoptReport};
+use crate::config::options::Options;
+use crate::config::qos_policy::QosPolicy;
+use crate::daemon::messages::SaCommand;
+use crate::daemon::process::priority::spawn_low_priority;
+use crate::daemon::sm_loop::files::StateFiles;
+use crate::daemon::sm_loop::planning::PlanRequest;
+use crate::fabric::difference::Difference;
+use crate::notes::counted;
+use crate::observe::m_keys::MKeys;
+use crate::observe::{Observation, heavy};
+use crate::plan::Plan;
+use crate::plan::lids::Memory;
+use crate::plan::partitions::Partition;
+use crate::transport::client::SmpClient;
+use crate::verify::baseline::VerifiedBaseline;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use tracing::{debug, info};
+
+/// Requests in flight of an SM that follows the fabric.
+const WINDOW: usize = 2;
+
+/// Delay after entering STANDBY, in which the election settles.
+const START_DELAY: Duration = Duration::from_secs(2);
+
+/// Pause between two passes over the fabric, at least.
+const MIN_PAUSE: Duration = Duration::from_secs(10);
+
+/// What a standby SM knows about the fabric.
+pub(super) struct WarmState {
+    /// What the devices hold.
+    pub(super) acknowledged: Acknowledged,
+    /// Number of table blocks that were read.
+    pub(super) blocks: usize,
+    /// The plan of this SM for the fabric, with its proof.
+    pub(super) baseline: Option<Arc<VerifiedBaseline>>,
+}
+
+/// The state after the last complete pass, once there was one.
+type Found = Arc<Mutex<Option<WarmState>>>;
+
+/// The task that follows the fabric; it ends when this is dropped.
+#[derive(Default)]
+pub(super) struct WarmStandby(Option<(Found, JoinHandle<()>)>);
+
+impl WarmStandby {
+    pub(super) fn is_running(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Starts to follow the fabric. Must be called in a runtime.
+    pub(super) fn start(&mut self, follower: Follower) {
+        self.stop();
+        let found = Found::default();
+        self.0 = Some((found.clone(), tokio::spawn(follower.run(found))));
+    }
+
+    /// Stops, and returns the state after the last complete pass.
+    pub(super) fn stop(&mut self) -> Option<WarmState> {
+        let (found, task) = self.0.take()?;
+        task.abort();
+        found.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Drop for WarmStandby {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Follows the fabric, with the configuration as of its start.
+pub(super) struct Follower {
+    /// A client of limited rate.
+    pub(super) client: SmpClient,
+    pub(super) sa_server: mpsc::Sender<SaCommand>,
+    pub(super) files: StateFiles,
+    pub(super) options: Arc<Options>,
+    pub(super) partitions: Arc<Vec<Partition>>,
+    pub(super) qos_policy: Option<Arc<QosPolicy>>,
+    pub(super) memory: Memory,
+    pub(super) m_keys: MKeys,
+}
+
+/// The observation of a pass, and the plan for it.
+struct Planned {
+    observation: Observation,
+    plan: Arc<Plan>,
+    baseline: Option<Arc<VerifiedBaseline>>,
+}
+
+impl Follower {
+    /// A client for a follower with these options; `None` if a standby does not follow the fabric.
+    pub(super) fn client(client: &SmpClient, options: &Options) -> Option<SmpClient> {
+        let rate = options.standby_query_rate;
+        (rate > 0).then(|| client.paced(WINDOW, rate))
+    }
+
+    async fn run(self, found: Found) {
+        let pause = Duration::from_secs(self.options.sweep_interval.into()).max(MIN_PAUSE);
+        let (mut planned, mut logged) = (None, None);
+        sleep(START_DELAY).await;
+        loop {
+            if let Some(state) = self.pass(&mut planned, &mut logged).await {
+                *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+            }
+            sleep(pause).await;
+        }
+    }
+
+    /// Reads the fabric once. Plans again if it differs from `planned`, the last one.
+    async fn pass(
+        &self,
+        planned: &mut Option<Planned>,
+        logged: &mut Option<AdoptReport>,
+    ) -> Option<WarmState> {
+        let (start, keys) = (Instant::now(), &self.m_keys);
+        let observation = match heavy::sweep(&self.client, keys).await {
+            Ok(observation) => observation,
+            Err(problem) => {
+                debug!("standby: the fabric cannot be followed: {problem}");
+                return None;
+            }
+        };
+        let is_same = |last: &Planned| is_same(&last.observation, &observation);
+        if !planned.as_ref().is_some_and(is_same) {
+            *planned = self.plan(observation).await;
+        }
+        let Planned { observation, plan, baseline } = planned.as_ref()?;
+        let mut acknowledged = Acknowledged::default();
+        let survey =
+            inherited::survey(&self.client, observation, plan, &mut acknowledged, keys).await;
+        let report = survey?;
+        debug!("standby: read the fabric in {:?}: {report:?}", start.elapsed());
+        if logged.replace(report) != Some(report) {
+            log_survey(&report);
+        }
+        Some(WarmState { acknowledged, blocks: report.blocks, baseline: baseline.clone() })
+    }
+
+    /// Plans what this SM would configure as master. `None` without a valid plan.
+    async fn plan(&self, observation: Observation) -> Option<Planned> {
+        let (_, groups) = registry_queries::groups(&self.sa_server, &observation).await;
+        let aliases = registry_queries::aliases(&self.sa_server, &observation).await;
+        let request = PlanRequest {
+            fabric: observation.fabric.clone(),
+            pkeys: observation.pkeys.clone(),
+            options: self.options.clone(),
+            torus_config: Arc::new(self.files.read_torus_config(&self.options)),
+            chain: Arc::new(self.files.chain(&self.options).ok()?),
+            partitions: self.partitions.clone(),
+            qos_policy: self.qos_policy.clone(),
+            groups: Arc::new(groups),
+            aliases: Arc::new(aliases),
+            memory: self.memory.clone(),
+            reregister: HashSet::new(),
+        };
+        let planned = spawn_low_priority(move || {
+            let planned = request.plan(None, None).ok()?;
+            let (verified, pending) = (planned.verdict.ok()?, planned.pending_baseline);
+            let baseline = pending.map(|pending| Arc::new(request.complete_baseline(pending)));
+            Some((verified.plan().clone(), baseline))
+        });
+        let planned = planned.await.ok().flatten();
+        if planned.is_none() {
+            debug!("standby: this SM has no valid plan for the fabric");
+        }
+        planned.map(|(plan, baseline)| Planned { observation, plan, baseline })
+    }
+}
+
+fn log_survey(report: &AdoptReport) {
+    match report.differing {
+        0 => info!("standby: the devices hold the tables that this SM would write as master"),
+        differing => info!(
+            "standby: of {}, {} not as this SM would write them as master",
+            counted(report.blocks, "table block", "table blocks"),
+            counted(differing, "is", "are")
+        ),
+    }
+}
+
+/// True if plans for both are the same.
+fn is_same(last: &Observation, now: &Observation) -> bool {
+    let difference = Difference::between(&last.fabric, &now.fabric);
+    difference.is_some_and(|difference| difference.is_empty()) && last.pkeys == now.pkeys
+}
