@@ -19,14 +19,15 @@ use crate::config::options::Options;
 use crate::config::partitions::PartitionsConfig;
 use crate::manage::socket;
 use crate::notes::Note;
-use crate::transport::MadPort;
 use crate::transport::demux::MadDemux;
+use crate::transport::reopening::ReopeningPort;
 use crate::transport::sysfs::{LocalPort, LocalPorts, PortError, Sysfs};
 use crate::transport::traced::TracedPort;
-use crate::transport::umad::UmadPort;
+use crate::transport::umad::{OpenError, UmadPort};
+use crate::transport::{MadPort, MadSink};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tracing::{error, info};
@@ -98,16 +99,15 @@ pub(crate) fn start_threads() -> Result<(Threads, ServerThreads), Failure> {
     Ok((threads, servers))
 }
 
+/// Opens the log; on standard error if its file cannot be opened.
 pub(crate) fn open_log(config: &LogConfig) -> Result<LogHandle, Failure> {
-    logging::start(config).map_err(|error| {
-        let text = match &config.destination {
-            LogDestination::File(path) => {
-                format!("cannot open log_file {}: {error}", path.display())
-            }
-            _ => format!("cannot start logging: {error}"),
-        };
-        Failure::new(ExitCode::System, text)
-    })
+    let opened = logging::start(config).or_else(|error| {
+        let LogDestination::File(path) = &config.destination else { return Err(error) };
+        let path = path.display();
+        eprintln!("torus-sm: cannot open log_file {path}, the log goes to standard error: {error}");
+        logging::start(&LogConfig { destination: LogDestination::Stderr, ..config.clone() })
+    });
+    opened.map_err(|error| Failure::new(ExitCode::System, format!("cannot start logging: {error}")))
 }
 
 async fn serve(
@@ -119,9 +119,8 @@ async fn serve(
 ) -> Result<Exit, Failure> {
     let Configuration { options, partitions } = configuration;
     let (demux, unsolicited) = MadDemux::new(MAX_QUEUED_MADS);
-    let port = UmadPort::open(local, demux.clone())
+    let port = ReopeningPort::new(&demux, open_port(local))
         .map_err(|error| Failure::new(ExitCode::NoPort, error))?;
-    port.set_is_sm(true).map_err(|error| Failure::new(ExitCode::NoPort, error))?;
     let mut port: Arc<dyn MadPort> = Arc::new(port);
     if args.trace_port {
         port = Arc::new(TracedPort::new(port));
@@ -149,6 +148,24 @@ async fn serve(
 /// The configuration file, if one is read.
 pub(crate) fn config_file(args: &DaemonArgs) -> Option<PathBuf> {
     args.file_to_read().map(|(path, _)| path.to_owned())
+}
+
+/// Opens `local` with IsSM set; later, when the device was lost, the port with the same GUID, which
+/// may have another device.
+fn open_port(
+    local: &LocalPort,
+) -> impl Fn(Arc<dyn MadSink>) -> Result<Arc<dyn MadPort>, OpenError> + Send + Sync + 'static {
+    let (first, guid) = (Mutex::new(Some(local.clone())), local.guid);
+    move |sink| {
+        let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let local = match first {
+            Some(local) => local,
+            None => Sysfs::default().ports()?.by_guid(guid)?.clone(),
+        };
+        let port = UmadPort::open(&local, sink)?;
+        port.set_is_sm(true)?;
+        Ok(Arc::new(port))
+    }
 }
 
 /// Writes buffered log lines at intervals.

@@ -13,7 +13,6 @@ use super::evidence::Evidence;
 use super::m_keys::MKeys;
 use super::node_info::node_info_problem;
 use super::query::{Query, QueryKey};
-use super::query_fault::fault_of;
 use crate::fabric::DiscoveryFault;
 use crate::ids::{Guid, MKey, PortNum};
 use crate::transport::client::SmpClient;
@@ -38,7 +37,7 @@ pub(super) struct DiscoveryQueries {
     pub changed_switches: Vec<Guid>,
     /// Ports across which no node is queried.
     pub avoided: HashSet<(usize, PortNum)>,
-    evidence: Evidence,
+    pub(super) evidence: Evidence,
     /// Switches of which all ports were queried.
     read_switches: HashSet<usize>,
     /// Switches whose SwitchInfo is read again because an ACTIVE link of theirs is in INIT.
@@ -50,7 +49,7 @@ pub(super) struct DiscoveryQueries {
     /// A cable was lost or a device fell silent, so that queries may need other routes.
     needs_routes: bool,
     /// Failed queries, with the reason of the last failure.
-    failures: HashMap<QueryKey, SmpError>,
+    pub(super) failures: HashMap<QueryKey, SmpError>,
 }
 
 impl DiscoveryQueries {
@@ -128,18 +127,6 @@ impl DiscoveryQueries {
     /// True if a query has no answer yet.
     pub(super) fn is_unresolved(&self) -> bool {
         self.evidence.has_unanswered()
-    }
-
-    /// Records the queries without an answer as faults of the snapshot; of a silent device, one.
-    pub(super) fn record_faults(&mut self) {
-        let mut silent = HashSet::new();
-        for query in self.evidence.unanswered() {
-            let is_silent = self.evidence.is_silent(query) && !matches!(query, Query::Node { .. });
-            if !is_silent || silent.insert(query.node()) {
-                let error = self.failures.remove(&query.key()).unwrap_or(SmpError::Unanswered);
-                self.state.faults.extend(fault_of(&self.state, query, &error));
-            }
-        }
     }
 
     /// Cancels the queries whose routes cross lost cables or silent devices, and sends those again that have
@@ -494,11 +481,5 @@ impl DiscoveryQueries {
     /// True if the local node, or the device behind a port, has answered.
     fn is_met(&self, from: Option<(usize, PortNum)>) -> bool {
         from.map_or(self.state.local.is_some(), |from| self.state.peer(from).is_some())
-    }
-
-    /// The failure of the query to the local node.
-    pub(super) fn local_failure(&self) -> Option<SmpError> {
-        let query = self.evidence.unanswered().into_iter().find(|query| query.node().is_none())?;
-        Some(self.failures.get(&query.key()).cloned().unwrap_or(SmpError::Unanswered))
     }
 }

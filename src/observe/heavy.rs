@@ -33,6 +33,9 @@ pub async fn sweep(client: &SmpClient, keys: &MKeys) -> Result<Observation, Swee
 
 /// Makes the snapshot from the answers.
 pub(super) fn conclude(queries: DiscoveryQueries) -> Result<Observation, SweepError> {
+    if let Some(reason) = queries.send_failure() {
+        return Err(SweepError::LocalLost(reason.to_owned()));
+    }
     if let Some(error) = queries.local_failure() {
         return Err(SweepError::LocalUnresponsive(error.to_string()));
     }

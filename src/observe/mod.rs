@@ -2,7 +2,8 @@
 //!
 //! * [`discovery_state`]: nodes and cables while they are being collected, and their conversion into a
 //!   [`Fabric`];
-//! * `discovery_queries`: the queries of a sweep, and the order in which evidence is taken; `query`, `query_fault`, `evidence`,
+//! * `discovery_queries`: the queries of a sweep, and the order in which evidence is taken; `query`,
+//!   `query_fault`, `evidence`, `unanswered`,
 //!   `node_info`: their parts;
 //! * [`heavy`]: the heavy sweep, which queries all devices;
 //! * [`focused`]: the focused sweep after a trap, which queries only changed switches and takes the rest from
@@ -33,6 +34,7 @@ pub mod quarantine;
 mod query;
 mod query_fault;
 pub mod traps;
+mod unanswered;
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::Guid;
@@ -67,4 +69,7 @@ pub enum SweepError {
     /// The port hides its M_Key and refuses Sets.
     #[error("the local port is protected by an unknown M_Key")]
     LocalProtected,
+    /// The port does not send: its device failed or was removed.
+    #[error("the local port is lost: {0}")]
+    LocalLost(String),
 }

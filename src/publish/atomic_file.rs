@@ -109,4 +109,23 @@ mod tests {
         assert!(error.starts_with(&format!("cannot write {missing}/guid2lid: No such")), "{error}");
         assert!(error.ends_with(&format!("; create the directory {missing}")), "{error}");
     }
+
+    #[test]
+    fn a_file_that_cannot_be_completed_keeps_its_contents() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("guid2lid");
+        replace(&path, "good", true).expect("written");
+        let full = |file: &mut dyn io::Write| {
+            file.write_all(&[b'x'; 2 * BUFFER_SIZE])?;
+            Err(io::ErrorKind::StorageFull.into())
+        };
+        let error = replace_by(&path, full).expect_err("the file system is full").to_string();
+        assert!(error.contains("; free space in the file system of "), "{error}");
+        assert_eq!(fs::read_to_string(&path).expect("the file is there"), "good");
+        assert_eq!(
+            fs::read_dir(dir.path()).expect("a directory").count(),
+            1,
+            "no other file is left"
+        );
+    }
 }

@@ -13,6 +13,7 @@
 
 use super::transactions::{SmpError, SmpLimits, TimeoutEffect, Transactions, Transmit};
 use super::{Address, Agent, Delivery, MadPort, MadSink, Outcome, Outgoing, SendError};
+use crate::contained;
 use crate::wire::mad::{low_tid_of, method_of};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -165,6 +166,12 @@ impl MadDemux {
         wakers.into_iter().for_each(std::task::Waker::wake);
     }
 
+    /// Fails all requests, because the port is lost for the moment.
+    pub(super) fn interrupt(&self, reason: &str) {
+        self.transactions().interrupt(reason);
+        self.wake();
+    }
+
     fn send(&self, transmit: &Transmit) {
         let error = match self.port.get().and_then(Weak::upgrade) {
             Some(port) => match post(&*port, transmit) {
@@ -285,13 +292,10 @@ fn post(port: &dyn MadPort, transmit: &Transmit) -> Result<(), SendError> {
 }
 
 impl MadSink for MadDemux {
+    /// A panic is contained, because it would end the reader thread and with it the port.
     fn deliver(&self, delivery: Delivery<'_>) {
-        let Some(method) = method_of(delivery.mad) else { return };
-        let is_completion = delivery.outcome == Outcome::Unanswered || method.is_response();
-        match (is_completion, delivery.agent) {
-            (false, _) => self.queue_request(&delivery),
-            (true, Agent::SmiDirected | Agent::SmiLid) => self.complete_transaction(&delivery),
-            (true, Agent::Sa) => self.queue_report_outcome(&delivery),
+        if let Err(panic) = contained::run(|| self.dispatch(&delivery)) {
+            contained::log("the handling of a received MAD", &panic, "the MAD is ignored");
         }
     }
 
@@ -307,5 +311,18 @@ impl MadSink for MadDemux {
         self.transactions().close(reason);
         self.wake();
         self.queues.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+impl MadDemux {
+    /// Passes a MAD to its transaction or queue.
+    fn dispatch(&self, delivery: &Delivery<'_>) {
+        let Some(method) = method_of(delivery.mad) else { return };
+        let is_completion = delivery.outcome == Outcome::Unanswered || method.is_response();
+        match (is_completion, delivery.agent) {
+            (false, _) => self.queue_request(delivery),
+            (true, Agent::SmiDirected | Agent::SmiLid) => self.complete_transaction(delivery),
+            (true, Agent::Sa) => self.queue_report_outcome(delivery),
+        }
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! A [`MadPort`] sends MADs and delivers received ones to its [`MadSink`]. The kernel's umad device
 //! ([`umad`]) and the simulated fabric ([`crate::sim`]) are ports; wrappers can be stacked on both to
-//! trace ([`traced`]), record ([`recorded`]) or drop ([`lossy`]) MADs. Like the kernel, a port retries
+//! trace ([`traced`]), record ([`recorded`]) or drop ([`lossy`]) MADs, or to open a lost port again
+//! ([`reopening`]). Like the kernel, a port retries
 //! requests: one posted with a timeout is delivered exactly once, as its response or as
 //! [`Outcome::Unanswered`].
 //!
 //! [`demux`] is the sink of the daemon: it matches responses to their [`transactions`] and queues
-//! requests (traps, SA requests, SMInfo) for their servers. [`client`] sends SMPs.
+//! requests (traps, SA requests, SMInfo) for their servers. [`client`] sends SMPs,
+//! those of background work at a limited rate (`pacing`).
 //!
 //! This module decides no policy. Only its reader threads block.
 
@@ -15,7 +17,9 @@ pub mod client;
 pub mod demux;
 mod in_flight;
 pub mod lossy;
+mod pacing;
 pub mod recorded;
+pub mod reopening;
 mod smp_counters;
 mod smp_request;
 pub mod sysfs;

@@ -360,6 +360,11 @@ impl Transactions {
     /// Fails all requests, including future ones, because the port is closed.
     pub(super) fn close(&mut self, reason: &str) {
         self.closed.get_or_insert_with(|| reason.to_owned());
+        self.interrupt(reason);
+    }
+
+    /// Fails all requests, because the port is lost.
+    pub(super) fn interrupt(&mut self, reason: &str) {
         for at in 0..self.slots.len() {
             if let Some(request) = self.slots[at].request.take() {
                 self.release(at, &request);

@@ -2,7 +2,7 @@
 //! daemons log to standard error.
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, watch};
@@ -24,8 +24,9 @@ use torus_sm::publish::rejected::PlanRejected;
 use torus_sm::sim::SimFabric;
 use torus_sm::sim::generate::Shape;
 use torus_sm::sm::sm_info::SmStatus;
-use torus_sm::transport::MadPort;
 use torus_sm::transport::demux::MadDemux;
+use torus_sm::transport::reopening::ReopeningPort;
+use torus_sm::transport::{MadPort, MadSink};
 use torus_sm::wire::attr::tables::{LFT_NO_PATH, SlToVl};
 use torus_sm::wire::attr::{AttrId, NodeKind, PortState, SmState};
 
@@ -124,7 +125,36 @@ impl SimCluster {
         wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
     ) -> Sm {
         let main = tokio::runtime::Handle::current();
-        self.open(at, (options, reload), wrap, (main, ServerThreads::default()))
+        let port = |demux: &Arc<MadDemux>| wrap(self.attach(at, demux));
+        self.open(at, (options, reload), port, (main, ServerThreads::default()))
+    }
+
+    /// Starts a daemon on a port whose device may be lost and come back.
+    pub fn start_on_losable_port(&self, at: [u16; 3], options: Options) -> (Sm, LosablePort) {
+        let (losable, main) = (LosablePort::default(), tokio::runtime::Handle::current());
+        let (state, fabric) = (losable.0.clone(), self.fabric.clone());
+        let place = self.shape.host_guid(at, 0);
+        let open = move |sink: Arc<dyn MadSink>| -> Result<Arc<dyn MadPort>, String> {
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            if state.is_gone {
+                return Err("there is no such device".to_owned());
+            }
+            state.sink = Some(sink.clone());
+            let port = fabric.attach(place, PortNum(1), sink, true);
+            Ok(Arc::new(port.expect("the host exists")))
+        };
+        let same = options.clone();
+        let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
+        let port = |demux: &Arc<MadDemux>| -> Arc<dyn MadPort> {
+            Arc::new(ReopeningPort::new(demux, open).expect("the port is there"))
+        };
+        (self.open(at, (options, reload), port, (main, ServerThreads::default())), losable)
+    }
+
+    fn attach(&self, at: [u16; 3], demux: &Arc<MadDemux>) -> Arc<dyn MadPort> {
+        let place = self.shape.host_guid(at, 0);
+        let port = self.fabric.attach(place, PortNum(1), demux.clone(), true);
+        Arc::new(port.expect("the host exists"))
     }
 
     /// Starts a daemon on the runtime `main`, with its servers as `servers` specifies. The fabric is
@@ -137,20 +167,18 @@ impl SimCluster {
     ) -> Sm {
         let same = options.clone();
         let reload: ReloadFn = Box::new(move || Ok(same.clone().into()));
-        self.open(at, (options, reload), |port| port, (main, servers))
+        self.open(at, (options, reload), |demux| self.attach(at, demux), (main, servers))
     }
 
     fn open(
         &self,
         at: [u16; 3],
         (options, reload): (Options, ReloadFn),
-        wrap: impl FnOnce(Arc<dyn MadPort>) -> Arc<dyn MadPort>,
+        port: impl FnOnce(&Arc<MadDemux>) -> Arc<dyn MadPort>,
         (main, servers): (tokio::runtime::Handle, ServerThreads),
     ) -> Sm {
         let (demux, unsolicited) = MadDemux::new(4096);
-        let place = self.shape.host_guid(at, 0);
-        let port = self.fabric.attach(place, PortNum(1), demux.clone(), true);
-        let port = wrap(Arc::new(port.expect("the host exists")));
+        let port = port(&demux);
         let cache_dir = self.cache_dir(at);
         let cache_dir = Some(cache_dir).filter(|dir| dir.is_dir());
         let files = StateFiles { cache_dir, dump_dir: self.dir.path().into() };
@@ -319,6 +347,33 @@ impl SimCluster {
         let [gets, _] = self.fabric.requests(AttrId::NODE_INFO);
         assert!(gets >= self.topology.nodes.len() as u64, "only {gets} NodeInfos were read");
         self.fabric.sets()
+    }
+}
+
+/// A port whose device may be lost and come back.
+#[derive(Default)]
+pub struct LosablePort(Arc<Mutex<LosableState>>);
+
+#[derive(Default)]
+struct LosableState {
+    is_gone: bool,
+    /// The receiver of the open port's MADs.
+    sink: Option<Arc<dyn MadSink>>,
+}
+
+impl LosablePort {
+    /// The device is removed.
+    pub fn lose(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_gone = true;
+        if let Some(sink) = state.sink.take() {
+            sink.closed("the device was removed");
+        }
+    }
+
+    /// The device is back.
+    pub fn restore(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_gone = false;
     }
 }
 

@@ -1,6 +1,7 @@
 //! Admits requests to the queue, refuses excess ones, and answers them in batches.
 
 use super::SaServer;
+use crate::contained;
 use crate::daemon::sa_server::joins::Disposition;
 use crate::daemon::sa_server::request_key::{RequestKey, changes_membership};
 use crate::daemon::sa_server::request_queue::{self, QueuedRequest};
@@ -205,9 +206,9 @@ impl SaServer {
                 return true;
             }
         }
-        let Some(reply) = self.responder.get().handle(subnet, from, mad, now.into_std()) else {
-            return false;
-        };
+        let responder = self.responder.get();
+        let handle = || responder.handle(subnet, from, mad, now.into_std());
+        let Some(reply) = contained::request(handle) else { return false };
         self.log_rejection(from.lid, Header::read(&reply.mad).status());
         let generation = self.responder.get().registry().generation();
         let ready = self.joins.executed(now, (inbound, key), reply, generation);

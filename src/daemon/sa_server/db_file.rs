@@ -6,7 +6,7 @@
 
 use crate::config::options::Options;
 use crate::daemon::process::priority::spawn_low_priority;
-use crate::publish::atomic_file;
+use crate::publish::atomic_file::{self, FileWriteError};
 use crate::sa::registry::dump::Timestamp;
 use crate::sa::registry::{GroupSpec, Registry};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,9 @@ use tracing::{debug, info, warn};
 
 /// Name of the file in the dump directory.
 const FILE_NAME: &str = "opensm-sa.dump";
+
+/// Delay before a file that could not be written is written again.
+const RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Delay between a change and the write, which includes all changes until then.
 pub const WRITE_DELAY: Duration = Duration::from_secs(10);
@@ -69,12 +72,15 @@ pub struct SaDbFile {
     written: Option<u64>,
     /// Time of the next write.
     due: Option<Instant>,
+    /// The last write failed, and the failure was logged.
+    is_failing: bool,
 }
 
 impl SaDbFile {
     /// The file in `dump_dir`, which is assumed to hold `registry` already.
     pub fn new(dump_dir: PathBuf, registry: &Registry) -> Self {
-        Self { file: dump_dir.join(FILE_NAME), written: Some(registry.changes()), due: None }
+        let (file, written) = (dump_dir.join(FILE_NAME), Some(registry.changes()));
+        Self { file, written, due: None, is_failing: false }
     }
 
     /// Marks the file as outdated if the registry was restored from another `file`, the one of the
@@ -111,10 +117,20 @@ impl SaDbFile {
         let written =
             spawn_low_priority(move || atomic_file::replace_private(&file, &text, sync)).await;
         match &written {
+            Ok(Ok(())) if std::mem::take(&mut self.is_failing) => info!("{shown} is written again"),
             Ok(Ok(())) => debug!("wrote {shown}"),
-            Ok(Err(problem)) => warn!("{problem}"),
+            Ok(Err(problem)) => self.failed(problem),
             Err(panic) => warn!("cannot write {shown}: {panic}"),
         }
         matches!(written, Ok(Ok(())))
+    }
+
+    /// The file has its old contents: it is written again later. Failures in a row are logged once.
+    fn failed(&mut self, problem: &FileWriteError) {
+        (self.written, self.due) = (None, Some(Instant::now() + RETRY_DELAY));
+        if !std::mem::replace(&mut self.is_failing, true) {
+            let seconds = RETRY_DELAY.as_secs();
+            warn!("{problem}; the old file stays, and it is tried again every {seconds} s");
+        }
     }
 }

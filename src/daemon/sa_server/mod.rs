@@ -43,6 +43,7 @@ pub mod shared_responder;
 pub mod table_workers;
 
 use crate::config::options::Options;
+use crate::contained;
 use crate::daemon::messages::{DeviceNotice, SaCommand, SmEvent};
 use crate::daemon::process::priority::spawn_low_priority;
 use crate::manage::event::Event;
@@ -194,13 +195,21 @@ impl SaServer {
                 }
             };
             let Some(input) = input else { break };
-            self.handle(input).await;
-            self.answer_some(&mut inboxes.requests);
-            self.send_held_replies();
-            self.notify_alias_change();
-            self.send_reports();
+            let pass = self.pass(input, &mut inboxes.requests);
+            if let Err(panic) = contained::run_async(pass).await {
+                self.reads.clear();
+                contained::log("a pass of the SA server", &panic, "its requests get no reply");
+            }
         }
         self.shut_down().await;
+    }
+
+    async fn pass(&mut self, input: Input, requests: &mut mpsc::Receiver<Inbound>) {
+        self.handle(input).await;
+        self.answer_some(requests);
+        self.send_held_replies();
+        self.notify_alias_change();
+        self.send_reports();
     }
 
     async fn handle(&mut self, input: Input) {

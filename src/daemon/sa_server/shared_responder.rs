@@ -17,6 +17,7 @@
 //! fair shares; the counters are summed up when the responder is taken back.
 
 use super::fair_shares::FairShares;
+use crate::contained;
 use crate::publish::Subnet;
 use crate::sa::{Responder, SaCounters, is_read_only, is_service_request, is_table_request};
 use crate::sm::sm_info::SmStatus;
@@ -170,7 +171,8 @@ impl InlineResponder for SharedResponder {
             return InlineOutcome::Declined;
         }
         let now = Instant::now().into_std();
-        let reply = state.responder.read(counters, &state.subnet, from, mad, now);
+        let read = || state.responder.read(counters, &state.subnet, from, mad, now);
+        let reply = contained::request(read);
         reply.map_or(InlineOutcome::NoReply, |reply| InlineOutcome::Reply(reply.to, reply.mad))
     }
 }

@@ -3,6 +3,7 @@
 //! Requests for single records are answered by the calling thread, because handing one to another
 //! thread takes longer than the answer.
 
+use crate::contained;
 use crate::publish::Subnet;
 use crate::sa::{Reply, Responder, SaCounters, is_table_request};
 use crate::transport::demux::Inbound;
@@ -103,7 +104,8 @@ impl TableBatch<'_> {
     }
 
     fn answer(&self, Inbound { from, mad, .. }: &Inbound, counters: &mut SaCounters) {
-        let reply = self.responder.read(counters, self.subnet, from, mad, self.now);
+        let read = || self.responder.read(counters, self.subnet, from, mad, self.now);
+        let reply = contained::request(read);
         if let Some(reply) = reply {
             send(self.port, &reply);
         }

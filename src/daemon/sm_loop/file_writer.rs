@@ -1,6 +1,7 @@
 //! Writes files on another thread, because the dumps of a large fabric take longer to write than
 //! a reroute may take. A new job replaces one that has not been started, and jobs are written one
-//! at a time, so that the files end up with the latest state.
+//! at a time, so that the files end up with the latest state. A job that fails is reported once and
+//! repeated at intervals.
 
 use crate::config::options::Options;
 use crate::daemon::process::priority::spawn_low_priority;
@@ -10,9 +11,14 @@ use crate::plan::lids::Memory;
 use crate::publish::Subnet;
 use crate::publish::rejected::PlanRejected;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tracing::error;
+use tokio::time::sleep;
+use tracing::{error, info, warn};
+
+/// Delay before files that could not be written are written again.
+const RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Files to write after a reconfiguration.
 #[derive(Clone)]
@@ -29,16 +35,16 @@ pub struct WriteJob {
 }
 
 impl WriteJob {
-    fn write(&self, files: &StateFiles) {
-        files.write_memory(&self.memory, &self.options);
+    /// Writes all files that can be written. Returns the errors of the others.
+    fn write(&self, files: &StateFiles) -> Vec<String> {
+        let memory = Some(files.write_memory(&self.memory, &self.options));
         let fabric = self.subnet.as_ref().map(|subnet| &*subnet.fabric);
-        files.write_m_keys(&self.m_keys, fabric, &self.options);
-        if let Some(subnet) = &self.subnet {
-            files.write_dumps(subnet);
-        }
-        if let Some(rejected) = &self.rejected {
-            files.write_engine_dumps(&rejected.dumps, &self.options);
-        }
+        let keys = Some(files.write_m_keys(&self.m_keys, fabric, &self.options));
+        let dumps = self.subnet.as_ref().map(|subnet| files.write_dumps(subnet));
+        let rejected = self.rejected.as_ref();
+        let rejected = rejected.map(|plan| files.write_engine_dumps(&plan.dumps, &self.options));
+        let results = [memory, keys, dumps, rejected].into_iter().flatten();
+        results.filter_map(Result::err).map(|error| error.to_string()).collect()
     }
 }
 
@@ -76,12 +82,45 @@ impl FileWriter {
 /// Writes jobs until the sender is dropped. `changed` still reports the last job after that, before
 /// it returns an error.
 async fn serve(files: StateFiles, mut jobs: watch::Receiver<Option<WriteJob>>) {
-    while jobs.changed().await.is_ok() {
+    let mut failures = FailureLog::default();
+    loop {
+        tokio::select! {
+            changed = jobs.changed() => if changed.is_err() { return },
+            () = sleep(RETRY_DELAY), if failures.has_any() => {}
+        }
         let Some(job) = jobs.borrow_and_update().clone() else { continue };
         let files = files.clone();
-        if let Err(problem) = spawn_low_priority(move || job.write(&files)).await {
-            error!("writing cache and dump files failed: {problem}");
+        match spawn_low_priority(move || job.write(&files)).await {
+            Ok(errors) => {
+                failures.update(errors);
+            }
+            Err(problem) => error!("writing cache and dump files failed: {problem}"),
         }
+    }
+}
+
+/// Logs errors that persist once.
+#[derive(Default)]
+struct FailureLog(Vec<String>);
+
+impl FailureLog {
+    fn has_any(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Records the errors of a job. Returns the number of those that the last job did not have.
+    fn update(&mut self, errors: Vec<String>) -> usize {
+        let (seconds, known) = (RETRY_DELAY.as_secs(), std::mem::take(&mut self.0));
+        let new = || errors.iter().filter(|error| !known.contains(error));
+        for error in new() {
+            warn!("{error}; the old file stays, and it is tried again every {seconds} s");
+        }
+        let count = new().count();
+        if errors.is_empty() && !known.is_empty() {
+            info!("cache and dump files can be written again");
+        }
+        self.0 = errors;
+        count
     }
 }
 
@@ -115,5 +154,44 @@ mod tests {
             file_writer.finish().await;
             assert!(found().contains(&format!("0x{last:04x} 0x{last:04x}")), "{}", found());
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_cannot_be_written_stays_and_is_tried_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = dir.path().join("cache");
+        let files = StateFiles { cache_dir: Some(cache.clone()), dump_dir: dir.path().to_owned() };
+        let mut file_writer = FileWriter::new(files);
+        // The folder is missing; a full or read-only one fails in the same way.
+        file_writer.write(job(1));
+        sleep(RETRY_DELAY / 2).await;
+        assert!(!cache.exists());
+        std::fs::create_dir(&cache).unwrap();
+        sleep(RETRY_DELAY).await;
+        let found = || std::fs::read_to_string(cache.join("guid2lid")).unwrap_or_default();
+        assert!(found().contains("0x0001 0x0001"), "{}", found());
+        // The temporary file cannot be created.
+        let temporary = format!("guid2lid.{}.tmp", std::process::id());
+        std::fs::create_dir(cache.join(&temporary)).unwrap();
+        file_writer.write(job(2));
+        sleep(RETRY_DELAY / 2).await;
+        assert!(found().contains("0x0001 0x0001"), "the good file stays: {}", found());
+        std::fs::remove_dir(cache.join(&temporary)).unwrap();
+        sleep(RETRY_DELAY).await;
+        assert!(found().contains("0x0002 0x0002"), "{}", found());
+        file_writer.finish().await;
+    }
+
+    #[test]
+    fn errors_that_persist_are_logged_once() {
+        let mut log = FailureLog::default();
+        let errors = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+        assert_eq!(log.update(errors(&["a"])), 1);
+        assert_eq!(log.update(errors(&["a"])), 0);
+        assert_eq!(log.update(errors(&["a", "b"])), 1);
+        assert!(log.has_any());
+        assert_eq!(log.update(errors(&[])), 0);
+        assert!(!log.has_any());
+        assert_eq!(log.update(errors(&["a"])), 1);
     }
 }

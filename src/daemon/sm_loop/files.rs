@@ -73,8 +73,11 @@ impl StateFiles {
     }
 
     /// Writes guid2lid if its contents changed.
-    pub fn write_memory(&self, memory: &Memory, options: &Options) {
-        self.write("guid2lid", &guid2lid::emit(&memory.guid2lid), options, atomic_file::replace);
+    ///
+    /// # Errors
+    /// The file cannot be written; it has its old contents.
+    pub fn write_memory(&self, memory: &Memory, options: &Options) -> Result<(), FileWriteError> {
+        self.write("guid2lid", &guid2lid::emit(&memory.guid2lid), options, atomic_file::replace)
     }
 
     /// The M_Keys and cables of an earlier run, from guid2mkey and neighbors. Invalid lines are logged
@@ -101,14 +104,22 @@ impl StateFiles {
 
     /// Writes guid2mkey and neighbors if their contents changed. With the keys go ports of `fabric` that
     /// have none.
-    pub fn write_m_keys(&self, keys: &MKeys, fabric: Option<&Fabric>, options: &Options) {
+    ///
+    /// # Errors
+    /// A file cannot be written; it has its old contents.
+    pub fn write_m_keys(
+        &self,
+        keys: &MKeys,
+        fabric: Option<&Fabric>,
+        options: &Options,
+    ) -> Result<(), FileWriteError> {
         if self.cache_dir.is_none() {
-            return;
+            return Ok(());
         }
         let held = guid2mkey::emit(&keys.stored_keys(fabric));
-        self.write(GUID2MKEY, &held, options, atomic_file::replace_private);
+        let written = self.write(GUID2MKEY, &held, options, atomic_file::replace_private);
         let cables = neighbors::emit(keys.stored_neighbors());
-        self.write(NEIGHBORS, &cables, options, atomic_file::replace);
+        written.and(self.write(NEIGHBORS, &cables, options, atomic_file::replace))
     }
 
     /// The path and text of a file in OSM_CACHE_DIR; `None` if it cannot be read. `consequence`
@@ -126,42 +137,49 @@ impl StateFiles {
     }
 
     /// Replaces a file in OSM_CACHE_DIR if its contents changed.
-    fn write(&self, name: &str, text: &str, options: &Options, replace: Replace) {
-        let Some(path) = self.cache_dir.as_ref().map(|dir| dir.join(name)) else { return };
+    fn write(
+        &self,
+        name: &str,
+        text: &str,
+        options: &Options,
+        replace: Replace,
+    ) -> Result<(), FileWriteError> {
+        let Some(path) = self.cache_dir.as_ref().map(|dir| dir.join(name)) else { return Ok(()) };
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
-            return;
+            return Ok(());
         }
-        if let Err(error) = replace(&path, text, options.fsync_high_avail_files) {
-            warn!("{error}");
-        }
+        replace(&path, text, options.fsync_high_avail_files)
     }
 
     /// Writes the dump files of the topology, and with [`LOG_ROUTING`] those of the routes.
-    pub fn write_dumps(&self, subnet: &Subnet) {
+    ///
+    /// # Errors
+    /// A file cannot be written; it has its old contents.
+    pub fn write_dumps(&self, subnet: &Subnet) -> Result<(), FileWriteError> {
         let (fabric, plan) = (&subnet.fabric, &subnet.plan);
         let mut written = dumps::write_subnet(&self.dump_dir, fabric, plan);
         if subnet.options.log_flags & LOG_ROUTING != 0 {
             written = written.and(self.write_routing(fabric, plan));
             let errors = plan.routing.routing_errors.iter();
             let dumps: Vec<Dump> = errors.filter_map(|error| error.dump.clone()).collect();
-            self.write_engine_dumps(&dumps, &subnet.options);
+            written = written.and(self.write_engine_dumps(&dumps, &subnet.options));
         }
-        match written {
-            Ok(()) => debug!("wrote dump files to {}", self.dump_dir.display()),
-            Err(problem) => warn!("{problem}"),
-        }
+        written.inspect(|()| debug!("wrote dump files to {}", self.dump_dir.display()))
     }
 
     /// With [`LOG_ROUTING`], writes the dump files of engines that could not route the fabric.
-    pub fn write_engine_dumps(&self, dumps: &[Dump], options: &Options) {
-        if options.log_flags & LOG_ROUTING == 0 {
-            return;
-        }
-        for Dump { file, text } in dumps {
-            if let Err(problem) = atomic_file::replace(&self.dump_dir.join(file), text, false) {
-                warn!("{problem}");
-            }
-        }
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write_engine_dumps(
+        &self,
+        dumps: &[Dump],
+        options: &Options,
+    ) -> Result<(), FileWriteError> {
+        let dumps = dumps.iter().filter(|_| options.log_flags & LOG_ROUTING != 0);
+        let replace =
+            |dump: &Dump| atomic_file::replace(&self.dump_dir.join(dump.file), &dump.text, false);
+        dumps.map(replace).collect()
     }
 
     fn write_routing(&self, fabric: &Fabric, plan: &Plan) -> Result<(), FileWriteError> {

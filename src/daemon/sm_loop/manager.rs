@@ -7,6 +7,7 @@ mod roles;
 
 use crate::apply::ApplyControl;
 use crate::config::options::Options;
+use crate::contained;
 use crate::daemon::messages::SaCommand;
 use crate::daemon::messages::SmEvent;
 use crate::daemon::process::operator_log;
@@ -130,19 +131,46 @@ impl Manager {
         let mut pending = PendingWork { heavy: true, ..PendingWork::default() };
         pending.causes.insert(Cause::Start);
         loop {
-            if let Some(exit) = self.work(&mut pending).await {
+            let pass = contained::run_async(self.pass(&mut pending)).await;
+            let exit = pass.unwrap_or_else(|panic| {
+                pending = PendingWork::default();
+                self.pass_failed(&panic)
+            });
+            if let Some(exit) = exit {
                 return exit;
             }
-            self.publish_status();
-            if pending.is_empty() {
-                pending.causes.clear();
-                pending.trap_arrived = None;
-                self.wait(&mut pending).await;
-                self.publish_status();
-            }
-            // Events that arrived together are handled by one sweep.
-            self.take_events(&mut pending);
         }
+    }
+
+    /// Does the pending work, and waits for more.
+    async fn pass(&mut self, pending: &mut PendingWork) -> Option<Exit> {
+        if let Some(exit) = self.work(pending).await {
+            return Some(exit);
+        }
+        if self.state() == SmState::Standby {
+            self.reconfigurer.keep_warm(&self.context, &self.options).await;
+        }
+        self.publish_status();
+        if pending.is_empty() {
+            pending.causes.clear();
+            pending.trap_arrived = None;
+            self.wait(pending).await;
+            self.publish_status();
+        }
+        // Events that arrived together are handled by one sweep.
+        self.take_events(pending);
+        None
+    }
+
+    /// A pass panicked: the next one trusts nothing that it may have left half done. Like a failed
+    /// sweep, it comes after a delay, which grows if it panics, too.
+    fn pass_failed(&mut self, panic: &contained::Panic) -> Option<Exit> {
+        let consequence = "the next sweep starts from scratch; the routes in force stay";
+        contained::log("a sweep or reconfiguration", panic, consequence);
+        self.observation = None;
+        (self.unfinished, self.was_silent, self.rechecks) = (0, false, 0);
+        self.reconfigurer.start_from_scratch();
+        self.failed(format!("a sweep or reconfiguration failed: {panic}"))
     }
 
     fn publish_status(&mut self) {
@@ -191,6 +219,7 @@ impl Manager {
                 None => pending.port_closed = Some("the SMP and SA servers have ended".into()),
             },
             due = self.mastership.next() => self.watch_others(due, pending).await,
+            () = self.reconfigurer.audited() => pending.plan = true,
             () = sleep_until(sweep.unwrap_or(now)), if sweep.is_some() => {
                 pending.causes.insert(Cause::Timer);
                 self.light_sweep(pending).await;

@@ -3,6 +3,7 @@
 
 use super::bad_m_key::BadMKeyLog;
 use super::sender_limits::{self, SenderLimits};
+use crate::contained;
 use crate::daemon::messages::DeviceNotice;
 use crate::daemon::messages::SmEvent;
 use crate::ids::{Lid, MKey};
@@ -70,7 +71,11 @@ impl SmpServer {
             let due = [self.next_due, self.senders.next_report()].into_iter().flatten().min();
             tokio::select! {
                 inbound = inbox.recv() => match inbound {
-                    Some(inbound) => self.receive(&inbound),
+                    Some(inbound) => {
+                        if let Err(panic) = contained::run(|| self.receive(&inbound)) {
+                            contained::log("a trap or SMInfo request", &panic, "it is ignored");
+                        }
+                    }
                     None => break,
                 },
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {

@@ -106,7 +106,7 @@ impl Manager {
             Err(problem) => {
                 self.reconfigurer.log_sweep_failure(&problem);
                 match problem {
-                    SweepError::LocalDown => self.port_down(pending),
+                    SweepError::LocalDown | SweepError::LocalLost(_) => self.port_down(pending),
                     _ => self.failed(problem.to_string()),
                 }
             }

@@ -1,4 +1,5 @@
-//! Writes log lines to a file, standard output or standard error, and major events to syslog.
+//! Writes log lines to a file, standard output or standard error, and major events to syslog. Lines
+//! that the file does not take go to standard error, which is the journal under systemd.
 
 use super::{LogConfig, flags, layer};
 use chrono::{DateTime, Local};
@@ -110,16 +111,46 @@ impl Sink {
             );
             self.truncate();
         }
-        let mut outcome = self.out.writer().write_all(line.as_bytes());
+        let mut outcome = self.write_bytes(line.as_bytes());
         let full = |e: &io::Error| e.kind() == io::ErrorKind::StorageFull;
         if self.config.max_size > 0 && outcome.as_ref().is_err_and(full) {
             self.truncate();
-            outcome = self.out.writer().write_all(line.as_bytes());
+            outcome = self.write_bytes(line.as_bytes());
         }
         if outcome.is_ok() {
             self.size += line.len() as u64;
         }
+        let is_lost = outcome.is_err();
         self.report(outcome);
+        if is_lost {
+            self.divert(line.as_bytes());
+        }
+    }
+
+    /// Writes to the buffer. While the file cannot be written, each line is tried at once, so that
+    /// none stays in the buffer.
+    fn write_bytes(&mut self, line: &[u8]) -> io::Result<()> {
+        let is_failing = self.is_failing;
+        let Out::File(out) = &mut self.out else { return self.out.writer().write_all(line) };
+        if !is_failing {
+            return out.write_all(line);
+        }
+        out.get_mut().write_all(line)
+    }
+
+    /// Writes lines that the file did not take to standard error, the last resort.
+    fn divert(&self, lines: &[u8]) {
+        if let Out::File(_) = self.out {
+            let _ = io::stderr().write_all(lines);
+        }
+    }
+
+    /// The lines in the buffer, which the file did not take.
+    fn take_buffered(&mut self) -> Vec<u8> {
+        let Out::File(out) = &mut self.out else { return Vec::new() };
+        let Ok(file) = out.get_ref().try_clone() else { return Vec::new() };
+        let (_, buffered) = std::mem::replace(out, BufWriter::new(file)).into_parts();
+        buffered.unwrap_or_default()
     }
 
     /// Truncates the file. It is opened for appending, so that further lines go to its start.
@@ -134,12 +165,15 @@ impl Sink {
 
     /// Reports the first of consecutive failures on standard error.
     fn report(&mut self, outcome: io::Result<()>) {
-        if let Err(error) = &outcome
-            && !self.is_failing
-        {
-            eprintln!("torus-sm: cannot write the log: {error}");
+        let Err(error) = &outcome else {
+            self.is_failing = false;
+            return;
+        };
+        if !std::mem::replace(&mut self.is_failing, true) {
+            eprintln!("torus-sm: cannot write the log, its lines follow here: {error}");
         }
-        self.is_failing = outcome.is_err();
+        let buffered = self.take_buffered();
+        self.divert(&buffered);
     }
 
     /// Sends a major event to syslog, and prints it unless standard output is the log. Failures are

@@ -183,6 +183,40 @@ fn the_log_is_truncated_on_request() {
     }
 }
 
+/// Set for the run of this binary whose log goes to a full device.
+const FULL: &str = "TORUS_SM_TEST_FULL_LOG";
+
+#[test]
+fn lines_that_the_file_does_not_take_go_to_standard_error() {
+    if std::env::var_os(FULL).is_some() {
+        logged_to(Path::new("/dev/full"));
+        return;
+    }
+    let name = "daemon::process::logging::tests::\
+                lines_that_the_file_does_not_take_go_to_standard_error";
+    let mut again = std::process::Command::new(std::env::current_exe().expect("this test"));
+    let output = again.args([name, "--exact", "--nocapture"]).env(FULL, "1").output();
+    let output = output.expect("it runs");
+    assert!(output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr);
+    let lines = |word| text.lines().filter(|line| line.ends_with(word)).count();
+    for word in ["buffered", "an error", "after it"] {
+        assert_eq!(lines(word), 1, "{word}: {text}");
+    }
+    assert_eq!(text.matches("cannot write the log").count(), 1, "{text}");
+}
+
+fn logged_to(path: &Path) {
+    let (layer, handle) = open(&config(path)).expect("the device opens");
+    let subscriber = tracing_subscriber::registry().with(layer);
+    tracing::subscriber::with_default(subscriber, || {
+        tracing::info!("buffered");
+        tracing::error!("an error");
+        tracing::info!("after it");
+        handle.flush();
+    });
+}
+
 #[test]
 fn an_unwritable_file_is_an_error() {
     assert!(open(&config(Path::new("/nonexistent/opensm.log"))).is_err());

@@ -25,7 +25,7 @@ use crate::observe::m_keys::MKeys;
 use crate::sm::peer::Peer;
 use crate::sm::sm_info::SmStatus;
 use crate::transport::client::SmpClient;
-use crate::transport::transactions::SmpRequest;
+use crate::transport::transactions::{SmpError, SmpRequest};
 use crate::wire::attr::{AttrId, PortInfo, PortState, SmState};
 use crate::wire::smp::{DirectedRoute, SmpRoute};
 use poller::Poller;
@@ -179,7 +179,7 @@ impl Mastership {
     }
 }
 
-/// True if the local port is known to have no link. Port 0 of a switch has no cable.
+/// True if the local port is known to have no link, or to be lost. Port 0 of a switch has no cable.
 pub async fn is_port_down(client: &SmpClient, keys: &MKeys, observation: &Observation) -> bool {
     let fabric = &observation.fabric;
     let num = fabric.port(fabric.local()).num;
@@ -189,6 +189,8 @@ pub async fn is_port_down(client: &SmpClient, keys: &MKeys, observation: &Observ
     let route = SmpRoute::Directed(DirectedRoute::LOCAL);
     let request = SmpRequest::get(route, AttrId::PORT_INFO, num.0.into());
     let key = keys.of_port(fabric, fabric.local());
-    let reply = client.call(&request.with_m_key(key)).await;
-    reply.is_ok_and(|reply| PortInfo::read(&reply.data).port_state() == PortState::Down)
+    match client.call(&request.with_m_key(key)).await {
+        Ok(reply) => PortInfo::read(&reply.data).port_state() == PortState::Down,
+        Err(error) => matches!(error, SmpError::Send(_)),
+    }
 }

@@ -59,7 +59,6 @@ impl Reconfigurer {
     pub(super) async fn inherit(
         &mut self,
         context: &ManagerContext,
-        options: &Options,
         observation: &Observation,
         verified: &Verified,
     ) {
@@ -77,12 +76,7 @@ impl Reconfigurer {
     }
 
     /// After a plan was applied: starts to compare all tables, if some were trusted.
-    pub(super) fn start_audit(
-        &mut self,
-        context: &ManagerContext,
-        options: &Options,
-        observation: &Observation,
-    ) {
+    pub(super) fn start_audit(&mut self, context: &ManagerContext, observation: &Observation) {
         if std::mem::take(&mut self.devices.needs_audit) {
             let acknowledged = self.devices.acknowledged.clone();
             let keys = &self.devices.m_keys;

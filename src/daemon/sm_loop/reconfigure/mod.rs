@@ -5,6 +5,7 @@
 //!
 //! * `state`: what a reconfiguration leaves for the next one;
 //! * `registry_queries`: reads multicast groups and alias GUIDs from the SA server;
+//! * `reregister`: the ports that are asked to register with the SA;
 //! * `decision`: turns the result of planning and verification into a plan or a rejection with
 //!   its reasons;
 //! * `inherit`: what the devices hold when this SM becomes master; `warm_standby`: reads it before;
@@ -23,6 +24,7 @@ mod log_once;
 mod multicast;
 mod multicast_state;
 mod registry_queries;
+mod reregister;
 mod silent;
 mod snapshot;
 mod state;
@@ -40,8 +42,8 @@ use crate::daemon::sm_loop::file_writer::{FileWriter, WriteJob};
 use crate::daemon::sm_loop::files::StateFiles;
 use crate::daemon::sm_loop::planning::PlanRequest;
 use crate::daemon::sm_loop::qos_policy::PolicyInputs;
+use crate::fabric::Fabric;
 use crate::fabric::quarantined::QuarantinedLink;
-use crate::fabric::{Fabric, PortId};
 use crate::ids::Guid;
 use crate::manage::loop_status::ReconfigureFigures;
 use crate::notes::{Note, Severity, counted};
@@ -54,7 +56,7 @@ use crate::publish::Subnet;
 use crate::publish::device_faults::DeviceFaults;
 use crate::publish::rejected::PlanRejected;
 use crate::verify::{Checks, Extent, Verified};
-use crate::wire::attr::{AttrId, CapMask, PortState};
+use crate::wire::attr::AttrId;
 use decision::{decide, full_if_incremental_fails};
 use figures::applied_figures;
 use log_once::{LoggedFindings, log_applied, log_traffic};
@@ -220,7 +222,7 @@ impl Reconfigurer {
         let planning = start.elapsed();
         self.figures.planning = planning;
         self.devices.transitions.begin(&self.devices.acknowledged);
-        self.inherit(context, options, observation, &verified).await;
+        self.inherit(context, observation, &verified).await;
         let DeviceState { acknowledged, unreachable_peers, quarantined, m_keys, .. } =
             &mut self.devices;
         let unreachable = unreachable_peers.due(&observation.fabric, quarantined, start);
@@ -234,7 +236,7 @@ impl Reconfigurer {
         self.logged.log_unknown_keys(&observation.fabric, m_keys, &report);
         self.links_in_init |= !report.reset_links.is_empty();
         applied_figures(&report, applying, &mut self.figures);
-        self.start_audit(context, options, observation);
+        self.start_audit(context, observation);
         log_applied(observation, &report, planning, start.elapsed());
         log_traffic(&context.client);
         self.record_registered(&observation.fabric, &report);
@@ -403,35 +405,6 @@ impl Reconfigurer {
         let (memory, options) = (self.plan.memory.clone(), options.clone());
         let m_keys = self.devices.m_keys.clone();
         self.file_writer.write(WriteJob { memory, m_keys, options, subnet, rejected });
-    }
-
-    /// End ports to set ClientReregister for: those that came up, and those that were not asked since
-    /// they were found. This SM lacks their groups, services and subscriptions. The planner adds ports
-    /// that name another SM.
-    fn clients_to_reregister(&self, fabric: &Fabric, options: &Options) -> HashSet<PortId> {
-        if options.no_clients_rereg {
-            return HashSet::new();
-        }
-        let is_due = |&id: &PortId| {
-            let (port, is_switch) = (fabric.port(id), fabric.node_of(id).is_switch());
-            let is_capable = port.info.is_some_and(|info| info.has(CapMask::CLIENT_REREGISTER));
-            // Port 0 of a switch has no link.
-            let comes_up = !is_switch && port.state() == PortState::Init;
-            is_capable && (comes_up || !self.master.registered.contains(&port.guid))
-        };
-        fabric.end_ports().filter(is_due).collect()
-    }
-
-    /// Records the ports that were asked to register.
-    fn record_registered(&mut self, fabric: &Fabric, report: &ApplyReport) {
-        let ports = fabric.end_ports().map(|id| fabric.port(id).guid);
-        self.master.registered = ports.collect();
-        let failed = report.failed.iter().map(|(set, _)| set).chain(&report.unsent);
-        let failed = failed.chain(&report.delayed).chain(&report.abandoned);
-        for set in failed.filter(|set| set.attr_id == AttrId::PORT_INFO) {
-            let port = fabric.port(set.slot(fabric)).guid;
-            self.master.registered.remove(&port);
-        }
     }
 
     /// Logs the notes of a plan that passed.

@@ -1,0 +1,38 @@
+//! What a sweep concludes from queries without an answer.
+
+use super::discovery_queries::DiscoveryQueries;
+use super::query::Query;
+use super::query_fault::fault_of;
+use crate::transport::transactions::SmpError;
+use std::collections::HashSet;
+
+impl DiscoveryQueries {
+    /// Records the queries without an answer as faults of the snapshot; of a silent device, one.
+    pub(super) fn record_faults(&mut self) {
+        let mut silent = HashSet::new();
+        for query in self.evidence.unanswered() {
+            let is_silent = self.evidence.is_silent(query) && !matches!(query, Query::Node { .. });
+            if !is_silent || silent.insert(query.node()) {
+                let error = self.failures.get(&query.key()).cloned();
+                let error = error.unwrap_or(SmpError::Unanswered);
+                self.state.faults.extend(fault_of(&self.state, query, &error));
+            }
+        }
+    }
+
+    /// Why a query could not be sent: the port is lost, and what lies behind it is not known.
+    pub(super) fn send_failure(&self) -> Option<&str> {
+        let unanswered = self.evidence.unanswered().into_iter();
+        let mut failures = unanswered.filter_map(|query| self.failures.get(&query.key()));
+        failures.find_map(|error| match error {
+            SmpError::Send(reason) => Some(reason.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The failure of the query to the local node.
+    pub(super) fn local_failure(&self) -> Option<SmpError> {
+        let query = self.evidence.unanswered().into_iter().find(|query| query.node().is_none())?;
+        Some(self.failures.get(&query.key()).cloned().unwrap_or(SmpError::Unanswered))
+    }
+}
