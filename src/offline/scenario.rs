@@ -15,6 +15,7 @@ use crate::plan::LidTable;
 use crate::plan::partitions::{self, Partition};
 use crate::plan::routing::RoutingInput;
 use crate::plan::routing::chain::Chain;
+use crate::torus_config;
 use crate::wire::attr::{NodeKind, PortState};
 use std::path::Path;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ impl Scenario {
             (None, Some(file)) => read_fabric(file).map_err(config)?,
             (None, None) => return Err(usage("a shape or --file is needed".to_owned())),
         };
-        let mut torus_config = None;
+        let mut generated_torus = None;
         if let Some(shape) = generated {
             if options.routing_engine.is_none() {
                 options.routing_engine = Some("torus-2QoS".to_owned());
@@ -62,14 +63,15 @@ impl Scenario {
             }
             if options.torus_config == Options::default().torus_config {
                 let name = Path::new("torus-2QoS.conf");
-                torus_config = Some(TorusConfig::parse(name, &shape.torus_conf()));
+                generated_torus = Some(TorusConfig::parse(name, &shape.torus_conf()));
             }
         }
-        let torus_config = torus_config.unwrap_or_else(|| files::torus_config(&options));
+        let sm_location = sm_location(&topology, &options).map_err(usage)?;
+        let torus_config = generated_torus
+            .unwrap_or_else(|| configured_torus(&topology, sm_location, &options, &mut notes));
         let (lists, found) = files::guid_lists(&options);
         notes.extend(found);
         let chain = configuration::chain(&options, lists).map_err(config)?;
-        let sm_location = sm_location(&topology, &options).map_err(usage)?;
         let (partitions, found) = read_partitions(&options).map_err(config)?;
         notes.extend(found);
         let (qos_policy, found) = read_policy(&options).map_err(config)?;
@@ -106,6 +108,30 @@ impl Scenario {
 pub fn snapshot(topology: &Topology, (node, local_port): SmLocation) -> Option<Fabric> {
     let view = SyntheticView { state: PortState::Active, local_port, ..SyntheticView::default() };
     Fabric::from_topology(topology, node, &view)
+}
+
+/// torus-2QoS.conf; derived from the cables if the file of the default name is absent, as it is where
+/// the fabric of another machine is planned.
+fn configured_torus(
+    topology: &Topology,
+    location: SmLocation,
+    options: &Options,
+    notes: &mut Vec<Note>,
+) -> Result<TorusConfig, Vec<Note>> {
+    let is_default = options.torus_config == Options::default().torus_config;
+    if is_default
+        && !Path::new(&options.torus_config).exists()
+        && let Some(fabric) = snapshot(topology, location)
+        && let Ok(derived) = torus_config::derive(&fabric)
+    {
+        let shape = derived.config.size.as_ref().map(torus_config::shape).unwrap_or_default();
+        notes.push(Note::info(format!(
+            "{} is absent; for torus-2QoS the torus {shape} is derived from the cables",
+            options.torus_config
+        )));
+        return Ok(derived.config);
+    }
+    files::torus_config(options)
 }
 
 fn read_options(daemon: &DaemonArgs) -> Result<(Options, Vec<Note>), String> {

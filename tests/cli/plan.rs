@@ -85,6 +85,25 @@ fn the_text_says_the_same() {
     }
 }
 
+/// The fabric of another machine, of which only the output of ibnetdiscover is at hand.
+#[test]
+fn the_torus_of_a_file_is_derived_and_drawn() {
+    let default = torus_sm::config::options::Options::default().torus_config;
+    if Path::new(&default).exists() {
+        println!("SKIPPED: {default} is in the way");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = |file: &str| folder.path().join(file).to_str().expect("UTF-8").to_owned();
+    assert_eq!(text(&["5x4x1", "--write", &name("")]).0, Some(0));
+    let (fabric, picture) = (name("fabric.net"), name("torus.svg"));
+    let (code, report) = json(&strict(&["--file", &fabric, "--draw", &picture]));
+    assert_eq!((code, &report["engine"]), (Some(0), &"torus-2QoS".into()));
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("the torus 5x4 is derived from the cables"), "{notes}");
+    assert!(fs::read_to_string(&picture).expect("a picture").starts_with("<svg"));
+}
+
 #[test]
 fn rejected_fabrics_are_explained_and_drawn() {
     let folder = tempfile::tempdir().expect("a folder");
