@@ -3,11 +3,21 @@
 use super::EngineCase;
 use testkit::fabrics::Family;
 use testkit::torus::random::Random;
-use torus_sm::ids::Guid;
+use torus_sm::fabric::topology::TopologyNode;
+use torus_sm::ids::{Guid, PortNum};
+use torus_sm::wire::attr::NodeKind;
 
 #[test]
 fn ftree_equals_opensm() {
-    super::compare("ftree", &[Family::FatTree2, Family::FatTree3], options, 20);
+    let families = [
+        Family::FatTree2,
+        Family::FatTree3,
+        Family::FatTree2,
+        Family::FatTree3,
+        Family::Irregular,
+        Family::FatTree3,
+    ];
+    super::compare("ftree", &families, options, 30);
 }
 
 fn options(case: &mut EngineCase, random: &mut Random) {
@@ -30,11 +40,43 @@ fn options(case: &mut EngineCase, random: &mut Random) {
         let compute = hosts.len() - random.below(hosts.len().div_ceil(3));
         case.add_file("cn_guid_file", lines(&hosts[..compute]));
     }
+    let mut io_nodes = Vec::new();
     if random.percent(30) {
         random.shuffle(&mut hosts);
-        case.add_file("io_guid_file", lines(&hosts[..1 + random.below(hosts.len().div_ceil(4))]));
+        io_nodes.extend(&hosts[..1 + random.below(hosts.len().div_ceil(4))]);
+    }
+    if random.percent(30) {
+        io_nodes.extend(attach_hosts(case, random));
+    }
+    if !io_nodes.is_empty() {
+        case.add_file("io_guid_file", lines(&io_nodes));
         case.set("max_reverse_hops", random.below(4));
     }
+}
+
+/// Attaches a host to free ports of some switches. Returns the port GUIDs of the hosts.
+fn attach_hosts(case: &mut EngineCase, random: &mut Random) -> Vec<Guid> {
+    let mut added = Vec::new();
+    for (switch, (_, ports)) in case.switches().into_iter().enumerate() {
+        let is_used =
+            |port| case.topology.cables.iter().flatten().any(|&end| end == (switch, port));
+        let free = (1..=ports).map(PortNum).find(|&port| !is_used(port));
+        let Some(port) = free.filter(|_| random.percent(30)) else { continue };
+        let guid = Guid(0x0011_0000_0000_0000 | (random.below(1 << 20) as u64) << 24);
+        let guid = Guid(guid.0 | (switch as u64) << 8);
+        added.push(Guid(guid.0 + 1));
+        case.topology.cables.push([(case.topology.nodes.len(), PortNum(1)), (switch, port)]);
+        case.topology.nodes.push(TopologyNode {
+            kind: NodeKind::Ca,
+            guid,
+            system_guid: guid,
+            description: format!("I/O node {:x}", guid.0),
+            num_ports: 1,
+            port_guids: Vec::new(),
+            lids: Vec::new(),
+        });
+    }
+    added
 }
 
 /// The switches without hosts and without a neighbour that is farther from all hosts.

@@ -1,8 +1,9 @@
 //! Forwarding tables from walks: the order of destinations, and the tables' contents.
 
 use super::hosts::{Host, Role};
+use super::state::NONE;
 use super::tree::Tree;
-use super::walk::{Column, Destination, FoundRoute, NONE, Walk};
+use super::walk::{Column, Destination, FoundRoute, Walk};
 use crate::fabric::SwitchId;
 use crate::ids::Lid;
 use crate::notes::{Note, Severity, counted};

@@ -20,8 +20,8 @@
 //! # Modules
 //!
 //! `options`: the options and GUID files; `rank`, `hosts`: ranks and roles; `tree`: the switches with
-//! their port groups; `index`: the order of switches; `validate`: checks; `walk`: the routes to one
-//! destination; `fill`: the order of destinations, and the tables; `policy`: the result for
+//! their port groups; `index`: the order of switches; `validate`: checks; `walk`, `state`: the
+//! routes to one destination; `fill`: the order of destinations, and the tables; `policy`: the result for
 //! multicast trees and the dump file.
 //!
 //! # Differences from OpenSM
@@ -42,6 +42,7 @@ mod index;
 mod options;
 mod policy;
 mod rank;
+mod state;
 #[cfg(test)]
 mod tests;
 mod tree;

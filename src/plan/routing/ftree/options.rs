@@ -1,7 +1,7 @@
 //! The options of Fat Tree, and the checks of its files.
 
+use super::state::MAX_SWITCHES;
 use super::validate::refusal;
-use super::walk::MAX_SWITCHES;
 use crate::config::guid_lists::GuidLists;
 use crate::config::options::Options;
 use crate::fabric::{Fabric, Node, SwitchId};

@@ -18,18 +18,9 @@
 //! in place, and a descent sorts only if a descent from the same switch counted a route since: the
 //! order that is left over is visible in the results, and is OpenSM's.
 
+use super::state::{Cable, Count, Group, NO_SWITCH, NONE, ROUTE, Switch, sort};
 use super::tree::{PortGroup, Tree};
 use crate::fabric::SwitchId;
-use std::ops::Range;
-
-/// No route, as distance or as output port.
-pub(super) const NONE: u8 = u8::MAX;
-
-/// No switch.
-const NO_SWITCH: u16 = u16::MAX;
-
-/// The most switches that a walk can number.
-pub(super) const MAX_SWITCHES: usize = NO_SWITCH as usize;
 
 /// The most ascents against the direction of the tree (`max_reverse_hops`) in one routing, which
 /// take some seconds.
@@ -64,72 +55,6 @@ pub(super) struct FoundRoute {
     /// The next switch.
     pub through: u16,
     pub hops: u8,
-}
-
-/// A port group in the order of its switch.
-#[derive(Clone, Copy)]
-struct Group {
-    /// Number of routes in the upper half, position of the peer's index in the lower half.
-    load: u64,
-    /// The first of its cables.
-    first_cable: u32,
-    peer: u16,
-    /// The number of cables, and the peer's port of a single one.
-    cables: u8,
-    peer_port: u8,
-}
-
-/// One route in [`Group::load`].
-const ROUTE: u64 = 1 << 32;
-
-/// A cable of a group of several.
-struct Cable {
-    peer_port: u8,
-    routes_up: u32,
-    routes_down: u32,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Count {
-    Up,
-    Down,
-}
-
-/// A switch and the ranges of its groups.
-#[derive(Clone, Copy)]
-struct Switch {
-    down: (u32, u32),
-    siblings: (u32, u32),
-    up: (u32, u32),
-    is_root: bool,
-    is_leaf: bool,
-    /// A descent from here counted a route since the down groups were sorted.
-    is_changed: bool,
-    /// Number of channel adapter ports, which count as down groups.
-    adapters: u16,
-    /// Down groups before the adapters in OpenSM's order.
-    before_adapters: u16,
-    /// The down group at which the next ascent against the direction of the tree begins.
-    turn: u16,
-}
-
-impl Switch {
-    fn down(&self) -> Range<usize> {
-        self.down.0 as usize..self.down.1 as usize
-    }
-
-    fn siblings(&self) -> Range<usize> {
-        self.siblings.0 as usize..self.siblings.1 as usize
-    }
-
-    fn up(&self) -> Range<usize> {
-        self.up.0 as usize..self.up.1 as usize
-    }
-
-    /// True if a descent to this switch ends here.
-    fn is_bottom(&self) -> bool {
-        self.down.0 == self.down.1
-    }
 }
 
 /// The state of all walks.
@@ -320,9 +245,10 @@ impl Walk {
             }
         }
         if reverse_hops > 0 && !here.is_leaf {
-            for index in here.down() {
-                let peer = self.groups[index].peer;
-                leads_to_host |= self.ascend_reversed(step.to(peer, true, reverse_hops - 1));
+            for place in 0..here.down_count() {
+                if let Some(peer) = self.down_at(switch, place) {
+                    leads_to_host |= self.ascend_reversed(step.to(peer, true, reverse_hops - 1));
+                }
             }
         }
         leads_to_host
@@ -363,28 +289,33 @@ impl Walk {
     /// At a root, ascends from the switches below as long as reverse hops are left. The first of
     /// them changes from one destination to the next.
     fn turn_back_at_root(&mut self, step: Step) -> bool {
-        let here = self.switches[step.switch];
-        let groups = here.down.1 as usize - here.down.0 as usize;
-        let all = groups + usize::from(here.adapters);
+        let all = self.switches[step.switch].down_count();
         if step.reverse_hops == 0 || all == 0 {
             return false;
         }
         self.advance_turn(step.switch);
-        let Switch { turn, before_adapters, .. } = self.switches[step.switch];
+        let turn = usize::from(self.switches[step.switch].turn);
         let mut leads_to_host = false;
-        for offset in 0..all {
-            let place = (usize::from(turn) + offset) % all;
-            let before = usize::from(before_adapters);
-            let adapters = before..before + usize::from(here.adapters);
-            if adapters.contains(&place) {
-                continue;
+        for place in (turn..all).chain(0..turn) {
+            if let Some(peer) = self.down_at(step.switch, place) {
+                let next = step.to(peer, step.counts, step.reverse_hops - 1);
+                leads_to_host |= self.ascend_reversed(next);
             }
-            let place = if place < before { place } else { place - usize::from(here.adapters) };
-            let peer = self.groups[here.down.0 as usize + place].peer;
-            let next = step.to(peer, step.counts, step.reverse_hops - 1);
-            leads_to_host |= self.ascend_reversed(next);
         }
         leads_to_host
+    }
+
+    /// The peer of the down group at this place in OpenSM's order, in which channel adapters follow
+    /// the groups without routes; `None` at their places. The order may change with each step.
+    fn down_at(&self, switch: usize, place: usize) -> Option<u16> {
+        let here = &self.switches[switch];
+        let (before, adapters) = (usize::from(here.before_adapters), usize::from(here.adapters));
+        let group = match place {
+            _ if place < before => place,
+            _ if place < before + adapters => return None,
+            _ => place - adapters,
+        };
+        Some(self.groups[here.down.0 as usize + group].peer)
     }
 
     fn ascend_reversed(&mut self, step: Step) -> bool {
@@ -396,8 +327,7 @@ impl Walk {
         let here = &mut self.switches[switch];
         // Only roots turn back.
         if here.is_root {
-            let all = here.down.1 - here.down.0 + u32::from(here.adapters);
-            here.turn = ((u32::from(here.turn) + 1) % all.max(1)) as u16;
+            here.turn = ((usize::from(here.turn) + 1) % here.down_count().max(1)) as u16;
         }
     }
 
@@ -474,18 +404,5 @@ impl Step {
             reverse_hops,
             hops: self.hops.saturating_add(1),
         }
-    }
-}
-
-/// Sorts a short, nearly sorted slice; equal groups keep their order.
-fn sort<K: Ord>(groups: &mut [Group], key: impl Fn(&Group) -> K) {
-    for next in 1..groups.len() {
-        let group = groups[next];
-        let mut place = next;
-        while place > 0 && key(&groups[place - 1]) > key(&group) {
-            groups[place] = groups[place - 1];
-            place -= 1;
-        }
-        groups[place] = group;
     }
 }
