@@ -5,8 +5,10 @@
 //! and its reason, because the operator may have asked for an engine that is free of deadlocks.
 
 use super::dnup::Dnup;
+use super::dor::Dor;
 use super::file::FileEngine;
 use super::ftree::Ftree;
+use super::lash::Lash;
 use super::minhop::{self, MinHop};
 use super::torus::Torus2Qos;
 use super::updn::Updn;
@@ -51,7 +53,9 @@ impl EngineRegistry {
             .with(Arc::new(Updn::new(Arc::clone(&lists))))
             .with(Arc::new(Dnup::new(Arc::clone(&lists))))
             .with(Arc::new(FileEngine::new(Arc::clone(&lists))))
+            .with(Arc::new(Dor::new(Arc::clone(&lists))))
             .with(Arc::new(Ftree::new(lists)))
+            .with(Arc::new(Lash))
             .with(Arc::new(Torus2Qos))
     }
 
@@ -317,16 +321,16 @@ mod tests {
                 "ERR 4E06: none at all",
             ]
         );
-        let (engine, notes) = route("lash,silent,willing").expect("routes");
+        let (engine, notes) = route("nue,silent,willing").expect("routes");
         assert_eq!(engine, "willing");
         assert_eq!(
             notes,
             [
-                "lash cannot route this fabric, willing is used instead: routing engine lash is \
+                "nue cannot route this fabric, willing is used instead: routing engine nue is \
                  not implemented in torus-sm; willing does not prevent credit loops",
                 "silent cannot route this fabric, willing is used instead: no reason given; \
                  willing does not prevent credit loops",
-                "routing engine lash is not implemented in torus-sm",
+                "routing engine nue is not implemented in torus-sm",
             ]
         );
         assert_eq!(route("willing").expect("routes"), ("willing", Vec::new()));
@@ -334,8 +338,8 @@ mod tests {
 
     #[test]
     fn without_fallback_all_routing_errors_are_returned() {
-        let routing_errors = route("torus-2QoS,lash,no_fallback").expect_err("refused");
+        let routing_errors = route("torus-2QoS,nue,no_fallback").expect_err("refused");
         let engines: Vec<_> = routing_errors.iter().map(|error| error.engine).collect();
-        assert_eq!(engines, ["torus-2QoS", "lash"]);
+        assert_eq!(engines, ["torus-2QoS", "nue"]);
     }
 }

@@ -6,8 +6,10 @@
 pub mod balancing;
 pub mod chain;
 pub mod dnup;
+pub mod dor;
 pub mod file;
 pub mod ftree;
+pub mod lash;
 pub mod minhop;
 pub mod port_hops;
 pub mod switch_graph;

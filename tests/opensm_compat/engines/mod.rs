@@ -18,8 +18,10 @@
 mod case;
 mod differences;
 mod dnup;
+mod dor;
 mod file;
 mod ftree;
+mod lash;
 mod minhop;
 mod ours;
 mod theirs;

@@ -11,8 +11,9 @@ macro_rules! routing {
         hop_weights_file: Option<String> = None, restart, implemented;
         /// Path of a file of the order in which the ports of a switch are tried.
         port_search_ordering_file / dimn_ports_file: Option<String> = None, restart, implemented;
-        /// Routing engines to try in this order, separated by commas: minhop, updn, dnup, file,
-        /// ftree, torus-2QoS; minhop comes last unless no_fallback is in the list. (null) is minhop.
+        /// Routing engines to try in this order, separated by commas: minhop, updn, dnup, dor,
+        /// file, ftree, lash, torus-2QoS; minhop comes last unless no_fallback is in the list.
+        /// (null) is minhop.
         routing_engine: Option<String> = None, restart, implemented;
         /// Route around throttled links between switches (nue, dfsssp, sssp).
         avoid_throttled_links: bool = false, restart, ignored;
@@ -41,7 +42,7 @@ macro_rules! routing {
         /// Analyse the mesh before routing (lash).
         do_mesh_analysis: bool = false, reload, ignored;
         /// First virtual lane, 0 to 15 (lash).
-        lash_start_vl: u8 = 0, reload, ignored, range(0, 15);
+        lash_start_vl: u8 = 0, reload, implemented, range(0, 15);
         /// Limit of virtual lanes, 0 to 255; 0 uses all lanes that the fabric supports (nue).
         nue_max_num_vls: u8 = 1, reload, ignored;
         /// Route data traffic to and from the switches themselves, too (nue).

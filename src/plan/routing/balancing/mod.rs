@@ -25,7 +25,7 @@ mod lid_matrix;
 mod order;
 mod policy;
 pub mod port_set;
-mod random;
+pub(super) mod random;
 mod search;
 mod select;
 #[cfg(test)]

@@ -10,7 +10,7 @@ const DISCARDED_DRAWS: usize = 10 * LONG_LAG;
 /// The additive feedback generator of glibc's random(3): x(i) = x(i-3) + x(i-31) modulo 2^32, of
 /// which the upper 31 bits are returned. A seed therefore scatters the same ports as in OpenSM on
 /// Linux.
-pub(super) struct Random {
+pub(in crate::plan::routing) struct Random {
     terms: [u32; LONG_LAG],
     /// Index of the oldest term, which the next one replaces.
     oldest: usize,
@@ -18,7 +18,7 @@ pub(super) struct Random {
 
 impl Random {
     /// Seeds the generator as srandom(3) does; 0 counts as 1.
-    pub(super) fn new(seed: u32) -> Self {
+    pub(in crate::plan::routing) fn new(seed: u32) -> Self {
         let mut terms = [seed.max(1); LONG_LAG];
         let mut term = seed.max(1) as i32;
         for slot in &mut terms[1..] {
@@ -36,7 +36,7 @@ impl Random {
     }
 
     /// The next 31-bit number.
-    pub(super) fn draw(&mut self) -> u32 {
+    pub(in crate::plan::routing) fn draw(&mut self) -> u32 {
         let near = (self.oldest + LONG_LAG - SHORT_LAG) % LONG_LAG;
         let next = self.terms[self.oldest].wrapping_add(self.terms[near]);
         self.terms[self.oldest] = next;

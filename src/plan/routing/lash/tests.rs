@@ -1,0 +1,126 @@
+//! Layers and refusals of LASH. The comparison with OpenSM is in the integration tests.
+
+use super::*;
+use crate::fabric::ibnet;
+use crate::ids::PortNum;
+use crate::plan::routing::balancing::hops::HopMatrix;
+use crate::plan::routing::balancing::tests::{number, picture, wiring};
+use proptest::prelude::*;
+use std::collections::HashSet;
+use std::path::Path;
+
+fn options(start_vl: u8) -> LashOptions {
+    LashOptions { start_vl, max_op_vls: 5, seed: 1 }
+}
+
+/// A ring of switches with one host each.
+fn ring(switches: u64) -> Fabric {
+    let mut text = String::new();
+    for index in 0..switches {
+        let (next, last) = ((index + 1) % switches, (index + switches - 1) % switches);
+        text += &format!("Switch 3 \"S-{:016x}\"\n", 0x100 + index);
+        text += &format!("[1] \"S-{:016x}\"[2]\n", 0x100 + next);
+        text += &format!("[2] \"S-{:016x}\"[1]\n", 0x100 + last);
+        text += &format!("[3] \"H-{:016x}\"[1]\n\n", 0x1000 + index * 16);
+    }
+    for index in 0..switches {
+        text += &format!("Ca 1 \"H-{:016x}\"\n", 0x1000 + index * 16);
+        text += &format!("[1] \"S-{:016x}\"[3]\n\n", 0x100 + index);
+    }
+    let topology = ibnet::parse(Path::new("ring"), &text).expect("a ring");
+    picture(&topology)
+}
+
+#[test]
+fn a_ring_needs_layers_and_their_vls() {
+    let fabric = ring(6);
+    let lids = number(&fabric, 0);
+    let routing = route(&fabric, &lids, options(0)).expect("8 VLs are enough");
+    assert_eq!(
+        routing.notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>(),
+        ["3 layers with 12, 10, 8 paths between switches"]
+    );
+    let started = route(&fabric, &lids, options(5)).expect("3 VLs are enough");
+    let sls = |routing: &Routing| -> Vec<u8> {
+        let hosts = || fabric.end_ports().filter(|&port| !fabric.node_of(port).is_switch());
+        let pairs = hosts().flat_map(|from| hosts().map(move |to| (from, to)));
+        pairs.map(|(from, to)| routing.policy.path_sl(from, to, Sl(0)).0).collect()
+    };
+    let shifted: Vec<_> = sls(&routing).into_iter().map(|sl| sl + 5).collect();
+    assert_eq!(sls(&started), shifted);
+    let refused = |start| route(&fabric, &lids, options(start)).expect_err("a refusal").to_string();
+    assert_eq!(
+        refused(6),
+        "ERR 4D02: shortest paths without credit loops need more than the 2 layers that links \
+         with 8 VLs and lash_start_vl 6 allow"
+    );
+    assert_eq!(refused(8), "ERR 4D03: lash_start_vl is 8, but links have only 8 VLs (from 0)");
+}
+
+/// The dependencies of all paths of a layer, as pairs of channels.
+fn dependencies(
+    fabric: &Fabric,
+    lids: &LidTable,
+    routing: &Routing,
+    layer: u8,
+) -> HashSet<[(SwitchId, u8); 2]> {
+    let mut found = HashSet::new();
+    for from in fabric.switch_ids() {
+        for to in fabric.switch_ids() {
+            let target = fabric.switch(to).first_port;
+            let sl = routing.policy.path_sl(fabric.switch(from).first_port, target, Sl(0));
+            let lid = lids.base(target).expect("a LID");
+            let (mut here, mut last) = (from, None);
+            while here != to && sl == Sl(layer) {
+                let out = routing.lft(here).out(lid).expect("a route");
+                let channel = (here, out);
+                found.extend(last.map(|last| [last, channel]));
+                last = Some(channel);
+                let port = fabric.switch_port(here, PortNum(out)).expect("a port");
+                let peer = fabric.port(port).peer.expect("a link");
+                here = fabric.node_of(peer).switch.expect("a switch");
+            }
+        }
+    }
+    found
+}
+
+/// True if the pairs, as edges of a graph, have no cycle.
+fn is_acyclic(mut edges: HashSet<[(SwitchId, u8); 2]>) -> bool {
+    loop {
+        let ends: HashSet<_> = edges.iter().map(|edge| edge[1]).collect();
+        let before = edges.len();
+        edges.retain(|edge| ends.contains(&edge[0]));
+        if edges.len() == before {
+            return edges.is_empty();
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn paths_are_shortest_and_layers_acyclic(topology in wiring(), lmc in 0u8..2) {
+        let fabric = picture(&topology);
+        let lids = number(&fabric, lmc);
+        let Ok(routing) = route(&fabric, &lids, options(0)) else { return Ok(()) };
+        let graph = SwitchGraph::new(&fabric, &[]);
+        let hops = HopMatrix::new(&graph);
+        for (lid, port) in lids.iter() {
+            let to = fabric.switch_behind(port).expect("a switch");
+            for from in fabric.switch_ids() {
+                let out = routing.lft(from).out(lid).expect("a route");
+                let next = fabric.switch_port(from, PortNum(out)).expect("a port");
+                if from == to {
+                    let reached = if out == 0 { next } else { fabric.port(next).peer.unwrap() };
+                    prop_assert_eq!(reached, port);
+                } else {
+                    let next = fabric.node_of(fabric.port(next).peer.unwrap()).switch.unwrap();
+                    prop_assert_eq!(hops.row(next)[to.index()] + 1, hops.row(from)[to.index()]);
+                }
+            }
+        }
+        for layer in 0..8 {
+            prop_assert!(is_acyclic(dependencies(&fabric, &lids, &routing, layer)));
+        }
+    }
+}

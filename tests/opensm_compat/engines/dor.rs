@@ -1,0 +1,9 @@
+//! Dimension order routing with random balancing options.
+
+use super::minhop::balancing;
+use testkit::fabrics::Family;
+
+#[test]
+fn dor_equals_opensm() {
+    super::compare("dor", &Family::ALL, balancing, 90);
+}
