@@ -176,10 +176,10 @@ impl StateFiles {
         dumps: &[Dump],
         options: &Options,
     ) -> Result<(), FileWriteError> {
-        let dumps = dumps.iter().filter(|_| options.log_flags & LOG_ROUTING != 0);
+        let mut dumps = dumps.iter().filter(|_| options.log_flags & LOG_ROUTING != 0);
         let replace =
             |dump: &Dump| atomic_file::replace(&self.dump_dir.join(dump.file), &dump.text, false);
-        dumps.map(replace).collect()
+        dumps.try_for_each(replace)
     }
 
     fn write_routing(&self, fabric: &Fabric, plan: &Plan) -> Result<(), FileWriteError> {
