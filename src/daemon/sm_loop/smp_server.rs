@@ -108,21 +108,14 @@ impl SmpServer {
         }
     }
 
-    /// The M_Key for a TrapRepress to `lid`: that of the port, none for an unknown port; `None` if the
-    /// port hides it, or if programs on a host would learn it that cannot read it from the port.
-    fn repress_key(&self, lid: Lid) -> Option<MKey> {
+    /// The M_Key of the port at `lid`: none of an unknown port; `None` if the port hides it.
+    fn m_key_at(&self, lid: Lid) -> Option<MKey> {
         let published = self.published.borrow();
         let port = published.as_ref().and_then(|subnet| {
-            let slot = subnet.plan.lids.port(lid)?;
-            let is_switch = subnet.fabric.node_of(slot).is_switch();
-            let info = subnet.fabric.port(slot).info;
-            let info = info.filter(|info| info.lid().0 >> info.lmc() == lid.0 >> info.lmc());
-            Some((info?, is_switch))
+            let port = subnet.fabric.port(subnet.plan.lids.port(lid)?);
+            port.info.filter(|info| info.lid().0 >> info.lmc() == lid.0 >> info.lmc())
         });
-        let Some((info, is_switch)) = port else { return Some(MKey::NONE) };
-        if !is_switch && info.m_key().is_set() && info.m_key_protect_bits() > 0 {
-            return None;
-        }
+        let Some(info) = port else { return Some(MKey::NONE) };
         let is_in_use = self.sm_status.borrow().configured_m_key.is_set();
         let is_hidden = is_in_use && !info.m_key().is_set() && info.m_key_protect_bits() > 0;
         (!is_hidden).then(|| info.m_key())
@@ -179,9 +172,7 @@ impl SmpServer {
     /// Sends TrapRepress with the trap's transaction ID and notice (IBA vol. 1, 13.4.9), and the M_Key
     /// that the port at the trap's source LID holds: without it, the port would not accept the
     /// TrapRepress (14.2.4.1). The key goes to that port only. A LID that the snapshot does not have
-    /// gets none. A port whose key is unknown is not answered, since it would refuse that, too; nor is a
-    /// host that hides its key (protection level 1 and above), because its programs receive the
-    /// TrapRepress. Such a host repeats its traps.
+    /// gets none. A port whose key is unknown is not answered, since it would refuse that, too.
     fn repress(&self, inbound: &Inbound, trap: &Mad) {
         let mut answer = *trap;
         let mut header = answer.header();
@@ -190,7 +181,7 @@ impl SmpServer {
         header.set_status(0);
         answer.set_header(&header);
         let Some(lid) = repress_lid(inbound.from.lid, || self.own_lid()) else { return };
-        let Some(m_key) = self.repress_key(lid) else { return };
+        let Some(m_key) = self.m_key_at(lid) else { return };
         answer.set_m_key(m_key);
         let to = Address::smi(lid);
         if let Err(error) = self.client.post_only(Agent::SmiLid, to, &answer.0) {
