@@ -230,8 +230,9 @@ fn downs(old: &Fabric, new: &Fabric) -> Vec<PortId> {
         }
         new.port_of(new.node_by_guid(guid)?, port.num)
     };
-    // Ports of nodes that cannot be reached now, because a link before them is down, do not count.
-    let is_down = |id: PortId| now(id).is_some_and(|id| !carries(new, id));
+    // Ports that cannot be reached or do not answer now do not count: a link before them may be down.
+    let is_known = |id: PortId| new.port(id).info.is_some();
+    let is_down = |id: PortId| now(id).is_some_and(|id| is_known(id) && !carries(new, id));
     let linked = old.port_ids().filter(|&id| {
         old.port(id).num != PortNum::ZERO && old.port(id).peer.is_some_and(|peer| id < peer)
     });

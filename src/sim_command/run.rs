@@ -69,10 +69,13 @@ pub fn run(args: &SimArgs) -> Result<ExitCode, Failure> {
     let configuration = Configuration { options, partitions: Arc::new(partitions) };
     let node_name = fabric.node_name(sm_port.0);
     let management_dir = socket::simulator_folder(&host::socket(args));
+    let runtime_dir = management_dir.clone();
     let simulation = Simulation { fabric: simulated, sm_port, node_name, script, management_dir };
     let run = run_daemon(&daemon_args, configuration, simulation, servers, log.clone());
     let exit = threads.main().block_on(run)?;
     drop(server);
+    // Not empty if another daemon on this fabric still runs.
+    let _ = std::fs::remove_dir(runtime_dir);
     threads.shut_down();
     log.flush();
     Ok(launch::exit_code(&exit))

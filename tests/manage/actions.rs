@@ -107,6 +107,6 @@ async fn a_master_hands_over_as_requested() {
     let unknown = accepted(&managed, "handover", "{\"to\": \"0x1\"}");
     accepted(&managed, "handover", &format!("{{\"to\": \"{guid}\"}}"));
     let role = managed.event(unknown, "role_changed").await;
+    // The successor hands back to the better SM after its first sweep.
     assert_eq!(role["state"], "STANDBY");
-    managed.until(|| standby.state() == torus_sm::wire::attr::SmState::Master).await;
 }

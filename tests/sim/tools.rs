@@ -403,7 +403,7 @@ fn programs_that_cannot_be_attached_are_reported() {
         .output()
         .expect("torus-sm runs");
     assert_eq!(second.status.code(), Some(5));
-    assert!(String::from_utf8_lossy(&second.stderr).contains("another simulator uses this socket"));
+    assert!(String::from_utf8_lossy(&second.stderr).contains("another process uses this socket"));
     let pid = Pid::from_raw(i32::try_from(sim.pid()).expect("a process"));
     kill(pid, Signal::SIGTERM).expect("it runs");
     let patience = Instant::now() + START_TIMEOUT;
