@@ -1,4 +1,4 @@
-//! What a sweep concludes from queries without an answer.
+//! Conclusions of a sweep from queries without an answer.
 
 use super::discovery_queries::DiscoveryQueries;
 use super::query::Query;

@@ -479,7 +479,7 @@ async fn a_manager_that_ignores_others_neither_yields_nor_hands_over() {
     assert_eq!(states(&site, [A, C]).await, [Some(Master), Some(Master)]);
     assert_eq!(first.stop().await, Exit::Clean);
     assert_eq!(second.stop().await, Exit::Clean);
-    // Nobody handed over to the standby, which polls until it takes over.
+    // No SM handed over to the standby, which polls until it takes over.
     assert_eq!(states(&site, [A, B, C]).await, [None, Some(Standby), None]);
     sleep(2 * TAKEOVER).await;
     assert_eq!(states(&site, [B]).await, [Some(Master)]);

@@ -88,7 +88,7 @@ fn tables(fabric: &Fabric, lids: &LidTable, dump: &LftDump) -> Result<Vec<Arc<Lf
                 return Err(Note::new(Severity::Error, None, text));
             }
             let lid = present_lid(fabric, lids, entry.lid, entry.destination);
-            // LIDs that nobody has any more may be beyond the table.
+            // LIDs that no port has any more may be beyond the table.
             if let Some(out) = tables[switch.index()].0.get_mut(lid.index()) {
                 *out = entry.port;
             }

@@ -37,9 +37,9 @@ const START_DELAY: Duration = Duration::from_secs(2);
 /// Pause between two passes over the fabric, at least.
 const MIN_PAUSE: Duration = Duration::from_secs(10);
 
-/// What a standby SM knows about the fabric.
+/// The knowledge of a standby SM about the fabric.
 pub(super) struct WarmState {
-    /// What the devices hold.
+    /// The tables that the devices hold.
     pub(super) acknowledged: Acknowledged,
     /// Number of table blocks that were read.
     pub(super) blocks: usize,
