@@ -1,13 +1,14 @@
-//! Time of a cold start of the daemon on a simulated fabric, and of a takeover: a second daemon stands
-//! by, the first one ends without a last action, as by SIGKILL, and the second one configures the
-//! subnet.
+//! Time of a cold start of the daemon on a simulated fabric, and of a takeover: a second daemon
+//! stands by, the first one ends without a last action, as by SIGKILL, and the second one
+//! configures the subnet.
 //!
 //! ```text
 //! cargo bench --bench takeover [-- SHAPE [HOSTS [SECONDS]]]
 //! ```
 //!
-//! SECONDS is the time for which the second daemon stands by. Prints, for the cold start and for the
-//! takeover, the time until SUBNET UP, for the takeover from the detection on, and the SMPs by attribute.
+//! SECONDS is the time for which the second daemon stands by. Prints, for the cold start and for
+//! the takeover, the time until SUBNET UP, for the takeover from the detection on, and the SMPs by
+//! attribute.
 
 use std::time::Duration;
 use testkit::{SimCluster, Sm};

@@ -59,8 +59,8 @@ id! {
     Vl(u8), "{}"
 }
 
-/// Defines a newtype over a secret of 64 bits. It has no text format, and `Debug` shows only whether
-/// it is set, so that no log line, dump or status contains it.
+/// Defines a newtype over a secret of 64 bits. It has no text format, and `Debug` shows only
+/// whether it is set, so that no log line, dump or status contains it.
 macro_rules! key {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*

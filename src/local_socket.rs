@@ -69,8 +69,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on the socket `path`. Its directory is created, with mode 0700, if it does not exist;
-    /// other `clients` may list it if it belongs to this user.
+    /// Listens on the socket `path`. Its directory is created, with mode 0700, if it does not
+    /// exist; other `clients` may list it if it belongs to this user.
     ///
     /// # Errors
     /// Another process uses the socket, its directory is not trusted, or an I/O error.

@@ -140,8 +140,9 @@ impl Acknowledged {
         *self = Self { failures, ..Self::default() };
     }
 
-    /// Records that the devices hold `plan`, except for the `differing` blocks, of which the devices
-    /// hold other versions, for `unread` ones, and for the devices whose tables are `unknown`.
+    /// Records that the devices hold `plan`, except for the `differing` blocks, of which the
+    /// devices hold other versions, for `unread` ones, and for the devices whose tables are
+    /// `unknown`.
     pub(super) fn adopt(
         &mut self,
         fabric: &Arc<Fabric>,

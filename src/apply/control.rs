@@ -1,8 +1,9 @@
 //! When programming ends early.
 //!
-//! Programming a fabric takes milliseconds to seconds. If a link changes meanwhile, the plan is out of date,
-//! and the rest of it would delay the next one. If only silent devices are left to wait for, a link is
-//! probably lost whose trap was lost too, and a focused sweep finds it sooner than timeouts do.
+//! Programming a fabric takes milliseconds to seconds. If a link changes meanwhile, the plan is out
+//! of date, and the rest of it would delay the next one. If only silent devices are left to wait
+//! for, a link is probably lost whose trap was lost too, and a focused sweep finds it sooner than
+//! timeouts do.
 
 use crate::fabric::NodeId;
 use std::future::Future;

@@ -184,7 +184,8 @@ impl<'a> Delta<'a> {
             return Vec::new();
         }
         let top_position = self.fabric.node(node).num_ports() / MFT_POSITION_PORTS as u8;
-        // After a reboot that interrupted the writes of the last plan, some of them may be in effect.
+        // After a reboot that interrupted the writes of the last plan, some of them may be in
+        // effect.
         let last = self.acknowledged.last_tables(self.fabric.node(node).guid());
         let entries = wanted.iter().chain(last.map_or(&[][..], |last| last.mft()));
         let mut blocks: BTreeSet<u16> =
@@ -328,8 +329,8 @@ impl<'a> Delta<'a> {
         })
     }
 
-    /// PortInfo Sets of ports 0 of switches that get another M_Key. All other Sets to the switch carry
-    /// the key that it holds, so these Sets must not be in flight with others.
+    /// PortInfo Sets of ports 0 of switches that get another M_Key. All other Sets to the switch
+    /// carry the key that it holds, so these Sets must not be in flight with others.
     pub fn rekeyed_switches(self) -> impl Iterator<Item = SetRequest> + 'a {
         let ports = self.fabric.switches().iter().map(move |&id| self.fabric.node(id).first_port);
         let rekeyed = ports.filter(move |&slot| self.is_rekeyed(slot));
@@ -359,8 +360,8 @@ impl<'a> Delta<'a> {
         Some(self.port_change(slot, &target))
     }
 
-    /// The ends nearer to the SM of the links that carry data and whose MTU or operational VLs change. Such
-    /// a link is taken down; both ends get their targets when it is in INIT.
+    /// The ends nearer to the SM of the links that carry data and whose MTU or operational VLs
+    /// change. Such a link is taken down; both ends get their targets when it is in INIT.
     pub fn reset_links(self) -> impl Iterator<Item = PortId> + 'a {
         let is_first = move |slot: PortId| {
             self.fabric.port(slot).peer.is_some_and(|peer| slot < peer) && self.is_reset(slot)

@@ -1,10 +1,10 @@
 //! Tables that devices hold from before: another SM was master, or this SM was started again.
 //!
-//! Before the first plan is applied, the blocks that it would write are read ([`adopt`]). Blocks that
-//! are as planned are not written again, and the order of the others preserves the routes in force.
-//! A standby SM reads them in advance ([`survey`]); since the master may have written to the devices
-//! afterwards, it compares a sample when it becomes master ([`confirm`]), and all of them once the
-//! subnet is up ([`find_difference`]).
+//! Before the first plan is applied, the blocks that it would write are read ([`adopt`]). Blocks
+//! that are as planned are not written again, and the order of the others preserves the routes in
+//! force. A standby SM reads them in advance ([`survey`]); since the master may have written to the
+//! devices afterwards, it compares a sample when it becomes master ([`confirm`]), and all of them
+//! once the subnet is up ([`find_difference`]).
 
 use super::acknowledged::Acknowledged;
 use super::delta::{Delta, SetRequest};
@@ -128,8 +128,8 @@ pub async fn confirm(
     }
 }
 
-/// Reads all tables, and compares them with those that `acknowledged` contains. Returns a block that a
-/// device does not hold as recorded, and the number of blocks that were read until then.
+/// Reads all tables, and compares them with those that `acknowledged` contains. Returns a block
+/// that a device does not hold as recorded, and the number of blocks that were read until then.
 pub async fn find_difference(
     client: &SmpClient,
     observation: &Observation,
@@ -177,7 +177,8 @@ impl LiveNodes {
         self.some_blocks(delta, 1, |_| true)
     }
 
-    /// Those selected by `is_selected`, one of `step` each of forwarding tables and of other tables.
+    /// The blocks selected by `is_selected`, one of `step` each of forwarding tables and of other
+    /// tables.
     fn some_blocks<'a>(
         &'a self,
         delta: Delta<'a>,
@@ -207,8 +208,8 @@ struct Readings {
 }
 
 impl Readings {
-    /// Reads one of `step` blocks that are as planned according to `acknowledged`, until the first that
-    /// is not.
+    /// Reads one of `step` blocks that are as planned according to `acknowledged`, until the first
+    /// that is not.
     async fn read_believed(
         &mut self,
         client: &SmpClient,
@@ -226,7 +227,8 @@ impl Readings {
         self.read(client, live.some_blocks(delta, step, is_believed), true).await;
     }
 
-    /// Reads the blocks that the Sets would write, until the first that differs if `until_difference`.
+    /// Reads the blocks that the Sets would write, until the first that differs if
+    /// `until_difference`.
     async fn read(
         &mut self,
         client: &SmpClient,

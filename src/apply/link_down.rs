@@ -1,5 +1,5 @@
-//! Takes links down: because their MTU or operational VLs change, because their peers cannot be reached, or
-//! because a port floods the SM with traps.
+//! Takes links down: because their MTU or operational VLs change, because their peers cannot be
+//! reached, or because a port floods the SM with traps.
 //!
 //! A link in ARMED or ACTIVE that changes its MTU or operational VLs loses packets and flow control
 //! credits, so it passes through INIT (IBA vol. 1, 7.2.7), as with OpenSM.
@@ -55,8 +55,8 @@ pub fn unreachable_peers(fabric: &Fabric) -> impl Iterator<Item = PortId> + '_ {
     })
 }
 
-/// The ports grouped by their distance from the SM, the farthest ones first, so that no Set crosses a link
-/// that was taken down before.
+/// The ports grouped by their distance from the SM, the farthest ones first, so that no Set crosses
+/// a link that was taken down before.
 pub(super) fn farthest_first<'a>(
     fabric: &Fabric,
     ports: impl Iterator<Item = &'a PortId>,

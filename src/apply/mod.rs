@@ -6,14 +6,15 @@
 //!   Sets of SL to VL mappings;
 //! * [`inherited`]: tables that devices hold from before, which are read first;
 //! * [`link_down`]: takes links down;
-//! * [`set_id`]: identifiers of Sets; [`switch_info`]: SwitchInfo after a Set; [`phases`]: the order of
-//!   the phases, as data;
+//! * [`set_id`]: identifiers of Sets; [`switch_info`]: SwitchInfo after a Set; [`phases`]: the
+//!   order of the phases, as data;
 //! * [`transition`]: the order of table changes on a fabric that carries traffic; `progress`: the
 //!   state of such a transition;
-//! * [`programmer`]: sends the Sets, many at a time, and records the answers; [`report`]: their result;
-//!   `sender`: keeps silent devices from delaying others; [`control`]: when programming ends early;
-//! * [`set_failures`]: Sets that devices refused, and devices that acknowledge none; `pass`: those of
-//!   one reconfiguration; `refused_ports`: reads ports again that refused a Set.
+//! * [`programmer`]: sends the Sets, many at a time, and records the answers; [`report`]: their
+//!   result; `sender`: keeps silent devices from delaying others; [`control`]: when programming
+//!   ends early;
+//! * [`set_failures`]: Sets that devices refused, and devices that acknowledge none; `pass`: those
+//!   of one reconfiguration; `refused_ports`: reads ports again that refused a Set.
 //!
 //! A failed Set does not stop the others. It stays unacknowledged, is reported, and is sent again
 //! with the next sweep, or after a growing delay if the device refused it.

@@ -1,7 +1,7 @@
 //! The failures of one reconfiguration, and the Sets that are not sent because of them.
 //!
-//! A device that acknowledges none of its first Sets gets no others in this reconfiguration, because each
-//! of them would occupy the window until its timeout.
+//! A device that acknowledges none of its first Sets gets no others in this reconfiguration,
+//! because each of them would occupy the window until its timeout.
 
 use super::set_failures::{NewFailures, Refused, SetFailures};
 use super::set_id::SetId;
@@ -27,8 +27,8 @@ pub(super) struct Sent {
 /// The failures so far.
 pub(super) struct PassFailures {
     start: Instant,
-    /// End ports with an unknown M_Key. Only their PortInfo is set, as a test: it succeeds if the port
-    /// has no key, else it starts the lease period.
+    /// End ports with an unknown M_Key. Only their PortInfo is set, as a test: it succeeds if the
+    /// port has no key, else it starts the lease period.
     locked: HashSet<PortId>,
     /// Unanswered Sets since the last answered one, by node.
     unanswered: Vec<u32>,
@@ -107,8 +107,8 @@ impl PassFailures {
         self.silent.retain(|&other| other != node);
     }
 
-    /// Records that a Set failed. True if the device acknowledges no Sets, so that those that wait for
-    /// it must be cancelled.
+    /// Records that a Set failed. True if the device acknowledges no Sets, so that those that wait
+    /// for it must be cancelled.
     pub(super) fn failed(
         &mut self,
         fabric: &Fabric,

@@ -2,12 +2,11 @@
 //!
 //! All tables are written before any port becomes ARMED, so that a cold fabric never forwards by
 //! incomplete tables. P_Keys that move within their table take several rounds (see
-//! [`crate::plan::partitions::steps`]); the later rounds follow the tables. A switch gets another M_Key
-//! while no other Set to it is in flight. Ports become ACTIVE
-//! after all possible ports are ARMED, because a port may only become ACTIVE if its peer is at
-//! least ARMED (IBA vol. 1, 7.2.7). On a fabric that carries traffic, entries that move packets
-//! from a working route to links activated by this plan come last. The order within the tables is
-//! that of [`super::transition`].
+//! [`crate::plan::partitions::steps`]); the later rounds follow the tables. A switch gets another
+//! M_Key while no other Set to it is in flight. Ports become ACTIVE after all possible ports are
+//! ARMED, because a port may only become ACTIVE if its peer is at least ARMED (IBA vol. 1, 7.2.7).
+//! On a fabric that carries traffic, entries that move packets from a working route to links
+//! activated by this plan come last. The order within the tables is that of [`super::transition`].
 
 use crate::plan::partitions::steps;
 use std::fmt;

@@ -309,8 +309,9 @@ impl PhaseRun<'_, '_> {
         }
     }
 
-    /// Takes links down whose MTU or operational VLs change, and those of the ports `unreachable`. Waits
-    /// until the former are trained; both their ends count as being in INIT until the next sweep.
+    /// Takes links down whose MTU or operational VLs change, and those of the ports `unreachable`.
+    /// Waits until the former are trained; both their ends count as being in INIT until the next
+    /// sweep.
     async fn take_links_down(&mut self, delta: Delta<'_>, unreachable: &[PortId]) {
         let fabric = delta.fabric;
         let mut links: Vec<PortId> = delta.reset_links().collect();
@@ -408,8 +409,8 @@ impl PhaseRun<'_, '_> {
 }
 
 impl Answers<'_> {
-    /// Records an answer. True if the device acknowledges no Sets, so that those that wait for it must
-    /// be cancelled.
+    /// Records an answer. True if the device acknowledges no Sets, so that those that wait for it
+    /// must be cancelled.
     fn answered(
         &mut self,
         fabric: &Fabric,

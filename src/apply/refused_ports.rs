@@ -1,8 +1,8 @@
 //! Reads ports again that refused or did not acknowledge a Set(PortInfo).
 //!
 //! A port that its peer has made ACTIVE meanwhile may refuse the transition with status 0x1c; it is
-//! ACTIVE all the same. A port that gets another M_Key refuses the repetition of a Set whose response
-//! was lost, because that carries the old key; it has the new key all the same.
+//! ACTIVE all the same. A port that gets another M_Key refuses the repetition of a Set whose
+//! response was lost, because that carries the old key; it has the new key all the same.
 
 use super::report::ApplyReport;
 use super::set_id::SetId;
@@ -40,8 +40,8 @@ pub(super) async fn read(
     ports
 }
 
-/// Removes the Sets from the failures of `report`, from the one with index `first` on, whose ports have
-/// the M_Key that the Set has given them. Returns the PortInfo of these ports.
+/// Removes the Sets from the failures of `report`, from the one with index `first` on, whose ports
+/// have the M_Key that the Set has given them. Returns the PortInfo of these ports.
 pub(super) async fn take_rekeyed(
     client: &SmpClient,
     (observation, plan): (&Observation, &Plan),

@@ -1,7 +1,7 @@
 //! Sends Sets so that a silent device delays none to other devices.
 //!
-//! A Set that stalls is sent once more, since the MAD may be lost by chance. Further Sets to the device are
-//! held until it answers, and fail with it if it does not.
+//! A Set that stalls is sent once more, since the MAD may be lost by chance. Further Sets to the
+//! device are held until it answers, and fail with it if it does not.
 
 use super::control::ApplyControl;
 use super::pass::Sent;
@@ -70,8 +70,8 @@ impl<'c, 'a> Sender<'c, 'a> {
         cancelled.chain(failed.into_iter().map(|(sent, _)| sent)).collect()
     }
 
-    /// Waits for the next result. `None` if there is none to wait for, or if programming ended early. The
-    /// caller must have submitted all Sets that do not depend on results.
+    /// Waits for the next result. `None` if there is none to wait for, or if programming ended
+    /// early. The caller must have submitted all Sets that do not depend on results.
     pub(super) async fn next(&mut self) -> Option<(Sent, SetResult)> {
         loop {
             if let Some(result) = self.results.pop_front() {
@@ -107,7 +107,8 @@ impl<'c, 'a> Sender<'c, 'a> {
         }
     }
 
-    /// The Sets without a result when programming ended early; devices may have received them or not.
+    /// The Sets without a result when programming ended early; devices may have received them or
+    /// not.
     pub(super) fn into_abandoned(self) -> Vec<SetId> {
         self.abandoned
     }

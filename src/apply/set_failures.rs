@@ -1,12 +1,12 @@
-//! Sets that devices refused, and devices that do not acknowledge Sets. Such Sets are not sent again at
-//! each reconfiguration but after growing delays; at once if the plan has other data for the table, or
-//! if the device has restarted.
+//! Sets that devices refused, and devices that do not acknowledge Sets. Such Sets are not sent
+//! again at each reconfiguration but after growing delays; at once if the plan has other data for
+//! the table, or if the device has restarted.
 //!
-//! A refusal is *essential* if packets between other ports, or all packets of a port, depend on the Set:
-//! forwarding tables, SwitchInfo, SL to VL mappings of switches (which keep routes free of credit
-//! loops), and PortInfo of ports that are not ACTIVE with their LID. Other refusals (VL arbitration,
-//! P_Keys, GUIDs, mappings of end ports, settings of an ACTIVE port) affect the one port only; the
-//! subnet is up without them.
+//! A refusal is *essential* if packets between other ports, or all packets of a port, depend on the
+//! Set: forwarding tables, SwitchInfo, SL to VL mappings of switches (which keep routes free of
+//! credit loops), and PortInfo of ports that are not ACTIVE with their LID. Other refusals (VL
+//! arbitration, P_Keys, GUIDs, mappings of end ports, settings of an ACTIVE port) affect the one
+//! port only; the subnet is up without them.
 
 use super::set_id::SetId;
 use crate::fabric::{Fabric, NodeId, PortId};
@@ -25,7 +25,8 @@ type SetKey = (Guid, u16, u32);
 pub const REFUSED_DELAY: Duration = Duration::from_secs(10);
 /// Longest delay before a refused Set is sent again.
 pub const MAX_REFUSED_DELAY: Duration = Duration::from_secs(3600);
-/// Reconfigurations in a row that send Sets to a device that acknowledges none, before delays begin.
+/// Reconfigurations in a row that send Sets to a device that acknowledges none, before delays
+/// begin.
 const TOLERATED_SILENCES: u32 = 2;
 /// Delay before Sets are sent again to a device that acknowledges none; it doubles each time.
 const SILENT_DELAY: Duration = Duration::from_secs(2);
@@ -50,8 +51,8 @@ pub struct RefusedSet {
 struct Refusal {
     set: RefusedSet,
     data: [u8; 64],
-    /// The port was in INIT, or the switch without tables, after the refusal. A device that comes to
-    /// be so later has restarted.
+    /// The port was in INIT, or the switch without tables, after the refusal. A device that comes
+    /// to be so later has restarted.
     was_reset: bool,
 }
 
@@ -155,8 +156,8 @@ impl SetFailures {
         self.silent.retain(|&guid| fabric.node_by_guid(guid).is_some());
     }
 
-    /// Records the failures of a complete reconfiguration: those that neither happened again nor were
-    /// delayed are over.
+    /// Records the failures of a complete reconfiguration: those that neither happened again nor
+    /// were delayed are over.
     pub(super) fn replace(
         &mut self,
         fabric: &Fabric,

@@ -75,7 +75,8 @@ pub enum ManageCommand {
     Metrics(SelectArgs),
     /// Print events as JSON lines
     Events {
-        /// Begin after this event number; 0 is the earliest that the daemon keeps [default: new events]
+        /// Begin after this event number; 0 is the earliest that the daemon keeps [default: new
+        /// events]
         #[arg(long, value_name = "NUMBER")]
         after: Option<u64>,
         /// End after the events that exist already

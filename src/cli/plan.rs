@@ -9,9 +9,9 @@ use std::path::PathBuf;
 ///
 /// All options of the daemon are accepted; see torus-sm --help. A configuration file is read only
 /// if -F names one. A generated fabric is routed by torus-2QoS with the torus-2QoS.conf that
-/// describes it, unless -R and --torus_config say otherwise. For a fabric from a file, torus-2QoS uses
-/// a torus derived from the cables if there is no torus-2QoS.conf. The exit code is 0 if an engine routes
-/// the fabric and the routes pass verification, else 1.
+/// describes it, unless -R and --torus_config say otherwise. For a fabric from a file, torus-2QoS
+/// uses a torus derived from the cables if there is no torus-2QoS.conf. The exit code is 0 if an
+/// engine routes the fabric and the routes pass verification, else 1.
 #[derive(Clone, PartialEq, Debug, Parser)]
 #[command(name = "plan")]
 pub struct PlanArgs {

@@ -1,5 +1,5 @@
-//! The file guid2mkey in OSM_CACHE_DIR, in OpenSM's format: the M_Keys of all ports, without which a
-//! subnet manager cannot change ports that an earlier one has protected.
+//! The file guid2mkey in OSM_CACHE_DIR, in OpenSM's format: the M_Keys of all ports, without which
+//! a subnet manager cannot change ports that an earlier one has protected.
 //!
 //! A record is one line, followed by an empty line: port GUID and M_Key, in hexadecimal.
 //!

@@ -6,8 +6,8 @@
 //! * [`qos_policy`] reads qos-policy.conf;
 //! * [`prefix_routes`] reads prefix-routes.conf;
 //! * [`guid_lists`]: files of GUIDs that tune routing; [`route_dumps`]: dumps of routes to load;
-//! * [`guid2lid`], [`guid2mkey`], [`neighbors`]: the LIDs and M_Keys assigned in earlier runs, and the
-//!   cables; `cache_record`: the format of these files;
+//! * [`guid2lid`], [`guid2mkey`], [`neighbors`]: the LIDs and M_Keys assigned in earlier runs, and
+//!   the cables; `cache_record`: the format of these files;
 //! * [`files`]: opens and parses the files that the options name;
 //! * [`text_file`]: reads UTF-8 files;
 //! * [`diagnostic`] and [`excerpt`]: findings, and their display with the line of the file;

@@ -1,8 +1,8 @@
-//! The file neighbors in OSM_CACHE_DIR, in OpenSM's format: the ports at both ends of each cable. With
-//! guid2mkey it tells the M_Key of a port that is still to be reached.
+//! The file neighbors in OSM_CACHE_DIR, in OpenSM's format: the ports at both ends of each cable.
+//! With guid2mkey it tells the M_Key of a port that is still to be reached.
 //!
-//! A record is one line, followed by an empty line: port GUID and port number of either end. All ports
-//! of a switch have the GUID of its port 0. Each cable has a record for each of its ends.
+//! A record is one line, followed by an empty line: port GUID and port number of either end. All
+//! ports of a switch have the GUID of its port 0. Each cable has a record for each of its ends.
 //!
 //! ```text
 //! 0x0002c90300000001:1 0x0002c90300000010:12

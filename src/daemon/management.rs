@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use tokio::sync::watch;
 use tracing::error;
 
-/// Starts the management interface with its socket in `folder`. A daemon works without it: a failure is
-/// logged, and `None` returned.
+/// Starts the management interface with its socket in `folder`. A daemon works without it: a
+/// failure is logged, and `None` returned.
 pub fn start(
     daemon: &mut Daemon,
     options: &Options,

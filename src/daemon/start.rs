@@ -162,8 +162,8 @@ impl Daemon {
         self.client.clone()
     }
 
-    /// The sources of the management interface, once; `None` from the second call on. `log` and `shutdown`
-    /// serve its actions.
+    /// The sources of the management interface, once; `None` from the second call on. `log` and
+    /// `shutdown` serve its actions.
     pub fn management(
         &mut self,
         log: Option<LogHandle>,

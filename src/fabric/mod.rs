@@ -398,8 +398,8 @@ impl Fabric {
         format!("{} {} \"{}\" port {}", node.kind(), node.guid(), node.description, port.num)
     }
 
-    /// The end port that has the LID, the M_Key and the SM of this port: port 0 of a switch, else the
-    /// port itself.
+    /// The end port that has the LID, the M_Key and the SM of this port: port 0 of a switch, else
+    /// the port itself.
     pub fn owner(&self, id: PortId) -> PortId {
         let node = self.node_of(id);
         if node.is_switch() { node.first_port } else { id }

@@ -92,8 +92,8 @@ impl EventLog {
         self.last.subscribe()
     }
 
-    /// At most `max` events after number `after`, oldest first, and the number of events after `after`
-    /// that are no longer kept.
+    /// At most `max` events after number `after`, oldest first, and the number of events after
+    /// `after` that are no longer kept.
     pub fn after(&self, after: u64, max: usize) -> (Vec<LoggedEvent>, u64) {
         let entries = self.entries();
         let Some(first) = entries.events.front().map(|event| event.number) else {

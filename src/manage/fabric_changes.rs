@@ -26,8 +26,8 @@ fn links(fabric: &Fabric) -> BTreeSet<(End, End)> {
     ports.filter(|(from, to)| from <= to).collect()
 }
 
-/// Events about the nodes and links in which `new` differs from `old`: at most [`MAX_CHANGES`], and one
-/// that counts the others.
+/// Events about the nodes and links in which `new` differs from `old`: at most [`MAX_CHANGES`], and
+/// one that counts the others.
 pub fn changes(old: &Fabric, new: &Fabric) -> Vec<Event> {
     let mut list = ChangeList::default();
     for node in old.nodes().iter().filter(|node| new.node_by_guid(node.guid()).is_none()) {

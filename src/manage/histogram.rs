@@ -32,7 +32,8 @@ impl Histogram {
         self.sum
     }
 
-    /// Upper bound and number of durations of each bucket, not cumulative; the last bound is infinite.
+    /// Upper bound and number of durations of each bucket, not cumulative; the last bound is
+    /// infinite.
     pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
         BOUNDS.into_iter().chain([f64::INFINITY]).zip(self.counts)
     }

@@ -179,8 +179,8 @@ pub enum Activity {
 /// Counters and distributions since the start of the daemon.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LoopStatistics {
-    /// Durations of completed sweeps. A sweep with several causes counts for the first one in the order
-    /// of [`Cause`].
+    /// Durations of completed sweeps. A sweep with several causes counts for the first one in the
+    /// order of [`Cause`].
     pub sweeps: BTreeMap<(SweepKind, Cause), Histogram>,
     /// Sweeps that changed links interrupted.
     pub interrupted_sweeps: BTreeMap<SweepKind, u64>,
@@ -193,7 +193,8 @@ pub struct LoopStatistics {
     pub programming: Histogram,
     /// From a trap to the last acknowledged block of a linear forwarding table.
     pub trap_to_tables: Histogram,
-    /// Traps by number, without those that repeat earlier ones or exceed the limits of their sender.
+    /// Traps by number, without those that repeat earlier ones or exceed the limits of their
+    /// sender.
     pub traps: BTreeMap<u16, u64>,
 }
 

@@ -6,14 +6,15 @@
 //! clients ──► server ──► Action ──► SM loop
 //! ```
 //!
-//! Nothing here is waited for by a sweep or an SA answer: the loop replaces a pointer, events go to a
-//! queue that drops what does not fit, and the server runs on a low-priority thread of its own.
+//! Nothing here is waited for by a sweep or an SA answer: the loop replaces a pointer, events go to
+//! a queue that drops what does not fit, and the server runs on a low-priority thread of its own.
 //!
 //! * [`loop_status`]: the snapshot that the SM loop publishes; [`histogram`]: distributions in it;
 //! * [`feed`]: the side of the daemon; [`sources`]: the side of the server;
-//! * [`event`]: events; [`event_log`]: the latest events, numbered; [`fabric_changes`]: events from two
-//!   snapshots of the fabric;
-//! * [`action`]: what a client may request of the daemon; [`sa_query`]: queries to the SA server, [`sa_names`];
+//! * [`event`]: events; [`event_log`]: the latest events, numbered; [`fabric_changes`]: events from
+//!   two snapshots of the fabric;
+//! * [`action`]: what a client may request of the daemon; [`sa_query`]: queries to the SA server,
+//!   [`sa_names`];
 //! * [`socket`]: runtime folder and sockets; [`server`]: connections, limits and permissions;
 //! * [`api`]: the resources under `/v1`, one file each; [`metrics`]: `/metrics`;
 //! * [`client`]: `torus-sm status` and the other commands that talk to a running daemon.

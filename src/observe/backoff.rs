@@ -1,4 +1,5 @@
-//! Growing delays between attempts at what has failed. The structure has no clock: time is an argument.
+//! Growing delays between attempts at what has failed. The structure has no clock: time is an
+//! argument.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,5 +1,5 @@
-//! The M_Keys of a sweep's queries. A port that accepts no key that it should hold is tried with a few
-//! others: it may be recabled, or have got another key while its answer was lost.
+//! The M_Keys of a sweep's queries. A port that accepts no key that it should hold is tried with a
+//! few others: it may be recabled, or have got another key while its answer was lost.
 
 use super::discovery_state::{DiscoveredNode, DiscoveryState};
 use super::m_keys::MKeys;
@@ -55,7 +55,8 @@ impl DiscoveryKeys {
         far.map_or(self.usual, |guid| self.of_guid(guid))
     }
 
-    /// The keys to try instead of `refused` on the port at the end of a route. Empty the second time.
+    /// The keys to try instead of `refused` on the port at the end of a route. Empty the second
+    /// time.
     pub(super) fn instead_of(&mut self, refused: MKey, query: QueryKey) -> Vec<MKey> {
         if self.others.is_empty() || !self.tried.insert(query) {
             return Vec::new();
@@ -69,8 +70,8 @@ impl DiscoveryKeys {
         self.usual = key;
     }
 
-    /// An end port answered PortInfo. Returns true if it hides its key and is to be asked again, with
-    /// another key.
+    /// An end port answered PortInfo. Returns true if it hides its key and is to be asked again,
+    /// with another key.
     pub(super) fn shown(&mut self, guid: Guid, info: &PortInfo, asked_with: MKey) -> bool {
         let key = info.m_key();
         if key.is_set() {

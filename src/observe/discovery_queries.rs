@@ -1,11 +1,11 @@
-//! The queries of a sweep and the handling of their answers. The heavy and the focused sweep share them and
-//! differ only in the first queries and in what they wait for.
+//! The queries of a sweep and the handling of their answers. The heavy and the focused sweep share
+//! them and differ only in the first queries and in what they wait for.
 //!
-//! No query waits for the timeout of another one. The state of a neighbour's port is the evidence: if it is
-//! Down, whatever is behind it alone is gone, and queries across it are put off until other routes
-//! are known. A query that stalls is no evidence but a suspicion: the ports along its route are queried, it
-//! is sent once more, and if it stalls again, other queries take routes around the silent device. See
-//! `evidence` for the rules.
+//! No query waits for the timeout of another one. The state of a neighbour's port is the evidence:
+//! if it is Down, whatever is behind it alone is gone, and queries across it are put off until
+//! other routes are known. A query that stalls is no evidence but a suspicion: the ports along its
+//! route are queried, it is sent once more, and if it stalls again, other queries take routes
+//! around the silent device. See `evidence` for the rules.
 
 use super::discovery_keys::DiscoveryKeys;
 use super::discovery_state::{DiscoveryState, NodeMatch, Reach};
@@ -103,8 +103,8 @@ impl DiscoveryQueries {
         }
     }
 
-    /// Repeats the queries that failed, stalled or were put off, each once, on the routes that are known
-    /// now. Queries to lost nodes are dropped.
+    /// Repeats the queries that failed, stalled or were put off, each once, on the routes that are
+    /// known now. Queries to lost nodes are dropped.
     ///
     /// With `patient`, silent devices are queried again on the same route as well.
     pub(super) async fn retry(&mut self, patient: bool) {
@@ -129,8 +129,8 @@ impl DiscoveryQueries {
         self.evidence.has_unanswered()
     }
 
-    /// Cancels the queries whose routes cross lost cables or silent devices, and sends those again that have
-    /// another route.
+    /// Cancels the queries whose routes cross lost cables or silent devices, and sends those again
+    /// that have another route.
     fn take_other_routes(&mut self) {
         let (state, doubtful) = (&self.state, self.evidence.doubtful());
         let is_cut = |query: &Query| {
@@ -154,8 +154,8 @@ impl DiscoveryQueries {
         }
     }
 
-    /// Handles a query that is unanswered while others are answered: the ports along its route are queried,
-    /// and the query is sent once more, since the MAD may be lost by chance.
+    /// Handles a query that is unanswered while others are answered: the ports along its route are
+    /// queried, and the query is sent once more, since the MAD may be lost by chance.
     fn stalled(&mut self, query: Query) {
         self.try_other_keys(query);
         let Some(node) = query.node() else { return };
@@ -174,8 +174,8 @@ impl DiscoveryQueries {
         }
     }
 
-    /// Queries the ports by which the route to a node leaves the nodes on the way. A port that is Down tells
-    /// that what is behind it is cut off.
+    /// Queries the ports by which the route to a node leaves the nodes on the way. A port that is
+    /// Down tells that what is behind it is cut off.
     pub(super) fn probe_route(&mut self, node: usize) {
         let route = self.route(node);
         for (hop, exit) in self.state.hops(&route) {
@@ -190,8 +190,8 @@ impl DiscoveryQueries {
         }
     }
 
-    /// Handles the loss of the cable to a port of `node`, which may be lost as a whole: queries the port, and
-    /// the ports of all neighbours that face a switch.
+    /// Handles the loss of the cable to a port of `node`, which may be lost as a whole: queries the
+    /// port, and the ports of all neighbours that face a switch.
     fn lost_cable(&mut self, node: usize, far_port: PortNum) {
         self.needs_routes = true;
         let entry = &self.state.entries()[node];
@@ -278,7 +278,8 @@ impl DiscoveryQueries {
         self.submit(Query::Port { node, port });
     }
 
-    /// Queries the P_Key tables of all end ports, and of switch ports that face end ports and enforce P_Keys.
+    /// Queries the P_Key tables of all end ports, and of switch ports that face end ports and
+    /// enforce P_Keys.
     pub(super) fn query_pkeys(&mut self) {
         let mut wanted = Vec::new();
         for (node, entry) in self.state.entries().iter().enumerate() {
@@ -344,7 +345,8 @@ impl DiscoveryQueries {
         }
     }
 
-    /// Handles a NodeInfo: of a new node, of a new port of a known one, or of the far end of a cable only.
+    /// Handles a NodeInfo: of a new node, of a new port of a known one, or of the far end of a
+    /// cable only.
     fn met(&mut self, from: Option<(usize, PortNum)>, route: DirectedRoute, info: NodeInfo) {
         if let Some(problem) = node_info_problem(&info) {
             let what = format!("{} {}", info.kind(), info.node_guid());
@@ -403,7 +405,8 @@ impl DiscoveryQueries {
         }
     }
 
-    /// Records a second cable at one port: a different device with the same GUID is behind one of them.
+    /// Records a second cable at one port: a different device with the same GUID is behind one of
+    /// them.
     fn cable_conflict(&mut self, node: usize, info: &NodeInfo, second: DirectedRoute) {
         let (first, guid) = (self.route(node), info.node_guid());
         self.state.faults.push(DiscoveryFault::DuplicateNodeGuid { guid, first, second });

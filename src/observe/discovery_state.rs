@@ -1,8 +1,8 @@
 //! Nodes and cables while they are being collected.
 //!
-//! A discovery starts empty (heavy sweep) or with a copy of the last snapshot (focused sweep). Each cable is
-//! recorded at both ends. The conversion into a [`Fabric`] recomputes the directed routes along the
-//! cables, shortest first, and omits nodes that they do not reach.
+//! A discovery starts empty (heavy sweep) or with a copy of the last snapshot (focused sweep). Each
+//! cable is recorded at both ends. The conversion into a [`Fabric`] recomputes the directed routes
+//! along the cables, shortest first, and omits nodes that they do not reach.
 
 use crate::fabric::{DiscoveryFault, End, Fabric, NodeParts};
 use crate::ids::{Guid, PortNum};
@@ -211,8 +211,8 @@ impl DiscoveryState {
         }
     }
 
-    /// The route for managing a port. Each port of a channel adapter or router is reached through its
-    /// own cable.
+    /// The route for managing a port. Each port of a channel adapter or router is reached through
+    /// its own cable.
     pub fn port_route(&self, node: usize, port: PortNum) -> DirectedRoute {
         let entry = &self.entries[node];
         if entry.is_switch() || self.local == Some((node, port)) {
@@ -228,8 +228,8 @@ impl DiscoveryState {
         self.entries.get(end.0)?.ports.get(end.1.index())?.peer
     }
 
-    /// Records a cable between two ports. Returns `false` and keeps the older cable if one of the ports
-    /// already has another one.
+    /// Records a cable between two ports. Returns `false` and keeps the older cable if one of the
+    /// ports already has another one.
     pub fn connect(&mut self, a: (usize, PortNum), b: (usize, PortNum)) -> bool {
         let mut peer = |end: (usize, PortNum)| self.entries[end.0].slot(end.1).map(|s| s.peer);
         let (Some(peer_a), Some(peer_b)) = (peer(a), peer(b)) else { return false };
@@ -253,8 +253,8 @@ impl DiscoveryState {
         Some(other)
     }
 
-    /// The nodes along a route and the ports by which the route leaves them, as far as the state has
-    /// the cables; the node at the end is not included.
+    /// The nodes along a route and the ports by which the route leaves them, as far as the state
+    /// has the cables; the node at the end is not included.
     pub fn hops(&self, route: &DirectedRoute) -> Vec<(usize, PortNum)> {
         let mut hops = Vec::with_capacity(route.len());
         let mut node = self.local.map(|(node, _)| node);
@@ -280,8 +280,9 @@ impl DiscoveryState {
         })
     }
 
-    /// Recomputes the routes of all nodes: the shortest along the cables, lower ports first. Packets pass
-    /// through switches only, and leave through the local port. Returns the reachable nodes.
+    /// Recomputes the routes of all nodes: the shortest along the cables, lower ports first.
+    /// Packets pass through switches only, and leave through the local port. Returns the reachable
+    /// nodes.
     pub fn reroute(&mut self) -> Vec<bool> {
         let reach = self.reroute_avoiding(&HashSet::new());
         reach.into_iter().map(|reach| reach != Reach::None).collect()
@@ -322,8 +323,8 @@ impl DiscoveryState {
         }
     }
 
-    /// The snapshot of all reachable nodes, and the P_Key tables by its port slots; `None` if the local port
-    /// is unknown.
+    /// The snapshot of all reachable nodes, and the P_Key tables by its port slots; `None` if the
+    /// local port is unknown.
     pub fn finish(mut self) -> Option<(Fabric, Vec<Vec<PkeyBlock>>)> {
         let (local, own_port) = self.local?;
         let reached = self.reroute();

@@ -1,10 +1,11 @@
-//! What a sweep has learnt about devices and routes that do not answer.
+//! Evidence of a sweep about devices and routes that do not answer.
 //!
 //! * A lost cable makes the switch behind it **doubtful**: it may be lost as a whole. So its other
 //!   neighbours are queried, and routes avoid it meanwhile.
-//! * A query that stalls twice makes its device **silent** and doubtful. Its other queries are put off until
-//!   it answers.
-//! * A query that stalled, failed or was put off is **unanswered** until any transmission of it is answered.
+//! * A query that stalls twice makes its device **silent** and doubtful. Its other queries are put
+//!   off until it answers.
+//! * A query that stalled, failed or was put off is **unanswered** until any transmission of it is
+//!   answered.
 
 use super::query::{Query, QueryKey};
 use crate::ids::PortNum;

@@ -1,13 +1,14 @@
-//! The focused sweep after a trap or a light sweep: queries only the changed switches and takes all others from
-//! the last snapshot. Nodes behind a new link are discovered as in a heavy sweep.
+//! The focused sweep after a trap or a light sweep: queries only the changed switches and takes all
+//! others from the last snapshot. Nodes behind a new link are discovered as in a heavy sweep.
 //!
-//! The known directed routes may lead across the very cable that failed. So the ports along the route of
-//! each suspect are queried with it. Lost cables are removed, all routes are recomputed, and queries that
-//! used such a cable are repeated on the new routes. If a switch lost one cable, all its neighbours are
-//! queried, because it may be lost as a whole: the first trap about a dead switch then suffices.
+//! The known directed routes may lead across the very cable that failed. So the ports along the
+//! route of each suspect are queried with it. Lost cables are removed, all routes are recomputed,
+//! and queries that used such a cable are repeated on the new routes. If a switch lost one cable,
+//! all its neighbours are queried, because it may be lost as a whole: the first trap about a dead
+//! switch then suffices.
 //!
-//! The sweep does not wait for silent devices. They keep their last known state, and the observation is
-//! marked as unresolved.
+//! The sweep does not wait for silent devices. They keep their last known state, and the
+//! observation is marked as unresolved.
 
 use super::discovery_queries::DiscoveryQueries;
 use super::discovery_state::DiscoveryState;
@@ -19,8 +20,8 @@ use crate::ids::{Guid, PortNum};
 use crate::transport::client::SmpClient;
 use crate::wire::smp::DirectedRoute;
 
-/// Queries the switches with the GUIDs `suspects` and updates `last`. Links with an end in `avoided` that
-/// `last` does not have are not crossed.
+/// Queries the switches with the GUIDs `suspects` and updates `last`. Links with an end in
+/// `avoided` that `last` does not have are not crossed.
 ///
 /// # Errors
 /// As [`super::heavy::sweep`].
@@ -43,8 +44,8 @@ pub async fn sweep(
     queries.retry(false).await;
     queries.query_pkeys();
     queries.run().await;
-    // What contradicts the last snapshot, such as a node with another number of ports, is left to a heavy
-    // sweep, which starts without it.
+    // Contradictions to the last snapshot, such as a node with another number of ports, are left to
+    // a heavy sweep, which starts without it.
     let has_new_faults = queries.state.faults.len() > last.fabric.faults().len();
     drop_old_faults(&mut queries.state);
     let managers = last.managers.iter().filter_map(|&(port, info)| {
@@ -59,7 +60,8 @@ pub async fn sweep(
     Ok(Observation { is_unresolved, ..observation })
 }
 
-/// Removes the faults of earlier sweeps that were found again or are about devices that are cut off now.
+/// Removes the faults of earlier sweeps that were found again or are about devices that are cut off
+/// now.
 fn drop_old_faults(state: &mut DiscoveryState) {
     let mut kept: Vec<DiscoveryFault> = Vec::new();
     for fault in std::mem::take(&mut state.faults) {

@@ -22,7 +22,7 @@ pub async fn sweep(client: &SmpClient, keys: &MKeys) -> Result<Observation, Swee
     queries.run().await;
     queries.retry(true).await;
     queries.query_pkeys();
-    // What is silent until now gets the full timeout, all at the same time.
+    // Devices that were silent until now get the full timeout, all at the same time.
     queries.run_to_the_end().await;
     queries.retry(true).await;
     queries.query_pkeys();

@@ -1,9 +1,9 @@
 //! The light sweep: finds changes whose traps were lost.
 //!
-//! It queries SwitchInfo of each switch for PortStateChange bits, NodeInfo of each device that did not
-//! answer the last sweep or answered it with invalid data, PortInfo of the local port and of its peer if
-//! that is no switch: two hosts cabled back to back have nobody who sends traps, and PortInfo of ports that
-//! hide an unknown M_Key, whose lease may end.
+//! It queries SwitchInfo of each switch for PortStateChange bits, NodeInfo of each device that did
+//! not answer the last sweep or answered it with invalid data, PortInfo of the local port and of
+//! its peer if that is no switch: two hosts cabled back to back have nobody who sends traps, and
+//! PortInfo of ports that hide an unknown M_Key, whose lease may end.
 
 use super::m_keys::MKeys;
 use super::node_info::node_info_problem;
@@ -22,8 +22,8 @@ pub struct Findings {
     pub changed: Vec<Guid>,
     /// Switches that no longer answer.
     pub lost: Vec<Guid>,
-    /// Routes to devices that did not answer before, or with invalid data, or hid their M_Key, and that
-    /// do no longer.
+    /// Routes to devices that did not answer before, or with invalid data, or hid their M_Key, and
+    /// that do no longer.
     pub recovered: Vec<DirectedRoute>,
     /// The link of the local port, or a peer that is no switch, is in another state than before.
     pub local_link_changed: bool,
@@ -128,8 +128,8 @@ fn queries<'a>(
     switches.chain(failed).chain(end_ports).chain(hidden)
 }
 
-/// The route to a device that failed to answer. A device of the snapshot that answered with invalid data is
-/// left to the next heavy sweep.
+/// The route to a device that failed to answer. A device of the snapshot that answered with invalid
+/// data is left to the next heavy sweep.
 fn failed_route(fabric: &Fabric, fault: &DiscoveryFault) -> Option<DirectedRoute> {
     match fault {
         // The device answers; the manager queries the SM again by itself.

@@ -1,9 +1,9 @@
 //! Quarantine of links that flap, and of links whose ports report errors.
 //!
-//! A link that goes down [`MAX_DOWNS`] times within [`DOWN_WINDOW`] is *quarantined*: the planner treats it
-//! as down until it has been calm for a time that doubles with each quarantine. A port that sends many
-//! traps 129 to 131 is *unhealthy*, as in OpenSM: its link is treated as down until the traps have
-//! paused for [`UNHEALTHY_QUIET_TIME`].
+//! A link that goes down [`MAX_DOWNS`] times within [`DOWN_WINDOW`] is *quarantined*: the planner
+//! treats it as down until it has been calm for a time that doubles with each quarantine. A port
+//! that sends many traps 129 to 131 is *unhealthy*, as in OpenSM: its link is treated as down until
+//! the traps have paused for [`UNHEALTHY_QUIET_TIME`].
 //!
 //! The structure has no clock and does no I/O: time and snapshots are arguments. It names links by
 //! GUIDs and port numbers, so that it outlives snapshots.
@@ -131,8 +131,8 @@ impl LinkHealth {
         is_new
     }
 
-    /// Both ends of the quarantined links that a sweep which updates `last` need not cross. The switch
-    /// behind a link that went down may be cut off, which the sweep must find out.
+    /// Both ends of the quarantined links that a sweep which updates `last` need not cross. The
+    /// switch behind a link that went down may be cut off, which the sweep must find out.
     pub fn avoidable(&self, now: Instant, last: &Fabric) -> Vec<End> {
         let is_host_link =
             |cable: &Cable| self.records.get(cable).is_some_and(|link| !link.joins_switches);
@@ -143,8 +143,8 @@ impl LinkHealth {
         avoidable.flatten().collect()
     }
 
-    /// Ends the quarantine of a link that is needed: counts from 0 again how often it goes down, and
-    /// uses it although a port reports errors.
+    /// Ends the quarantine of a link that is needed: counts from 0 again how often it goes down,
+    /// and uses it although a port reports errors.
     pub fn keep(&mut self, cable: &Cable) {
         self.records.remove(cable);
         let ends = self.unhealthy.values_mut().filter(|port| port.cable == *cable);
@@ -230,7 +230,8 @@ fn downs(old: &Fabric, new: &Fabric) -> Vec<PortId> {
         }
         new.port_of(new.node_by_guid(guid)?, port.num)
     };
-    // Ports that cannot be reached or do not answer now do not count: a link before them may be down.
+    // Ports that cannot be reached or do not answer now do not count: a link before them may be
+    // down.
     let is_known = |id: PortId| new.port(id).info.is_some();
     let is_down = |id: PortId| now(id).is_some_and(|id| is_known(id) && !carries(new, id));
     let linked = old.port_ids().filter(|&id| {

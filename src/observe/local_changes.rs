@@ -1,5 +1,5 @@
-//! Reads the attributes that a port reports as changed by trap 144 or 145, and no others: a fabric whose
-//! hosts all boot sends thousands of these traps.
+//! Reads the attributes that a port reports as changed by trap 144 or 145, and no others: a fabric
+//! whose hosts all boot sends thousands of these traps.
 
 use super::Observation;
 use super::m_keys::MKeys;

@@ -2,8 +2,8 @@
 //! configured one while a change of the key is under way, or after another subnet manager.
 //!
 //! A port shows its key in PortInfo unless it is protected from a requester with a wrong one. What
-//! ports do not show is known from the file guid2mkey; which port is behind a cable, before the port
-//! has answered, from the last snapshot and the file neighbors.
+//! ports do not show is known from the file guid2mkey; which port is behind a cable, before the
+//! port has answered, from the last snapshot and the file neighbors.
 
 use crate::config::guid2mkey::Guid2MKey;
 use crate::config::neighbors::{self, Neighbors};
@@ -110,8 +110,8 @@ impl MKeys {
         far.map(|(guid, _)| *guid)
     }
 
-    /// Keys that a port may hold that refuses the key that it should hold: the configured one, and the
-    /// most frequent ones of other ports.
+    /// Keys that a port may hold that refuses the key that it should hold: the configured one, and
+    /// the most frequent ones of other ports.
     pub(super) fn others(&self) -> Vec<MKey> {
         let mut counts: BTreeMap<MKey, usize> = BTreeMap::new();
         for &key in self.held.values().filter(|_| self.uses_files) {
@@ -125,8 +125,8 @@ impl MKeys {
         keys.take(MAX_OTHER_KEYS).collect()
     }
 
-    /// True if a PortInfo hides a key, as far as can be told: a port without a key looks the same if
-    /// it has a protection level.
+    /// True if a PortInfo hides a key, as far as can be told: a port without a key looks the same
+    /// if it has a protection level.
     pub fn is_hidden(&self, info: &PortInfo) -> bool {
         let level = info.m_key_protect_bits();
         !info.m_key().is_set() && level > 0 && (self.configured.is_set() || level != self.level)
@@ -174,8 +174,8 @@ impl MKeys {
         }
     }
 
-    /// The contents of guid2mkey: as in OpenSM, with ports of the snapshot that show that they have no
-    /// key.
+    /// The contents of guid2mkey: as in OpenSM, with ports of the snapshot that show that they have
+    /// no key.
     pub fn stored_keys(&self, fabric: Option<&Fabric>) -> Guid2MKey {
         let mut keys = Guid2MKey::clone(&self.held);
         let ports = fabric.into_iter().flat_map(|fabric| {

@@ -1,16 +1,16 @@
 //! Observation of the fabric: sweeps, and the intake of traps that report changes.
 //!
-//! * [`discovery_state`]: nodes and cables while they are being collected, and their conversion into a
-//!   [`Fabric`];
-//! * `discovery_queries`: the queries of a sweep, and the order in which evidence is taken; `query`,
-//!   `query_fault`, `evidence`, `unanswered`,
-//!   `node_info`: their parts;
+//! * [`discovery_state`]: nodes and cables while they are being collected, and their conversion
+//!   into a [`Fabric`];
+//! * `discovery_queries`: the queries of a sweep, and the order in which evidence is taken;
+//!   `query`, `query_fault`, `evidence`, `unanswered`, `node_info`: their parts;
 //! * [`heavy`]: the heavy sweep, which queries all devices;
-//! * [`focused`]: the focused sweep after a trap, which queries only changed switches and takes the rest from
-//!   the last snapshot. A light sweep confirms it, but rerouting does not wait for that;
+//! * [`focused`]: the focused sweep after a trap, which queries only changed switches and takes the
+//!   rest from the last snapshot. A light sweep confirms it, but rerouting does not wait for that;
 //! * [`light`]: the light sweep, a periodic query to each switch whether anything changed;
 //! * [`backoff`]: growing delays between attempts at devices that fail;
-//! * [`link_health`]: links that flap or report errors; [`quarantine`]: removes them from a snapshot;
+//! * [`link_health`]: links that flap or report errors; [`quarantine`]: removes them from a
+//!   snapshot;
 //! * [`local_changes`]: queries of the attributes that traps 144 and 145 report as changed;
 //! * [`m_keys`]: the M_Keys that ports hold; `discovery_keys`: those of a sweep's queries;
 //! * [`traps`]: deduplication and rate limit of traps.
@@ -46,8 +46,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Observation {
     pub fabric: Arc<Fabric>,
-    /// P_Key tables of the devices by port slot, for end ports and for switch ports that face them; empty for
-    /// other ports and for devices that did not answer.
+    /// P_Key tables of the devices by port slot, for end ports and for switch ports that face them;
+    /// empty for other ports and for devices that did not answer.
     pub pkeys: Arc<Vec<Vec<PkeyBlock>>>,
     /// Other subnet managers: their ports and SMInfo.
     pub managers: Vec<(PortId, SmInfo)>,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// The snapshot without these links, and the links that are needed and stay. Nodes that only the
 /// removed links connect are removed, too.
 ///
-/// The link of the local port is needed, and so are links without which a switch would be cut off. Links
-/// that report errors are needed if any node would be cut off.
+/// The link of the local port is needed, and so are links without which a switch would be cut off.
+/// Links that report errors are needed if any node would be cut off.
 pub fn without_links(
     observation: Observation,
     links: &[QuarantinedLink],

@@ -9,8 +9,8 @@ use crate::wire::smp::{DirectedRoute, SmpRoute};
 /// A query in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Query {
-    /// NodeInfo of the node at the end of a route, which leaves from a port of a known node; `None` stands for
-    /// the local node.
+    /// NodeInfo of the node at the end of a route, which leaves from a port of a known node; `None`
+    /// stands for the local node.
     Node {
         from: Option<(usize, PortNum)>,
         route: DirectedRoute,

@@ -6,8 +6,8 @@ use crate::fabric::DiscoveryFault;
 use crate::ids::PortNum;
 use crate::transport::transactions::SmpError;
 
-/// The fault of a query that failed with `error`; `None` for the query to the local node, without which
-/// there is no snapshot.
+/// The fault of a query that failed with `error`; `None` for the query to the local node, without
+/// which there is no snapshot.
 pub(super) fn fault_of(
     state: &DiscoveryState,
     query: Query,

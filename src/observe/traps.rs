@@ -1,9 +1,9 @@
 //! Deduplication and rate limit of traps.
 //!
-//! A device repeats a trap until it is repressed, so the same transaction may arrive many times; and a
-//! flapping link or a defective device sends new ones continuously. [`TrapFilter`] detects duplicates and lets
-//! each kind of trap of each issuer pass at a bounded rate. The traps above the limit are delivered as one
-//! when the period ends. The filter has no clock: time is an argument.
+//! A device repeats a trap until it is repressed, so the same transaction may arrive many times;
+//! and a flapping link or a defective device sends new ones continuously. [`TrapFilter`] detects
+//! duplicates and lets each kind of trap of each issuer pass at a bounded rate. The traps above the
+//! limit are delivered as one when the period ends. The filter has no clock: time is an argument.
 
 use crate::ids::{Lid, PortNum};
 use crate::wire::attr::{ChangeFlag, Notice, TrapNumber};
@@ -15,20 +15,23 @@ use tokio::time::Instant;
 pub const MAX_TRAPS_PER_PERIOD: u32 = 8;
 /// The period of the rate limit.
 pub const RATE_PERIOD: Duration = Duration::from_secs(1);
-/// Pause after which a transaction ID is taken for that of another trap. A device that TrapRepress does
-/// not reach repeats its trap for ever, at shorter intervals.
+/// Pause after which a transaction ID is taken for that of another trap. A device that TrapRepress
+/// does not reach repeats its trap for ever, at shorter intervals.
 const MAX_REPEAT_PAUSE: Duration = Duration::from_secs(8);
-/// Pairs of issuer and kind that the filter remembers; when they exceed this number, all are discarded.
+/// Pairs of issuer and kind that the filter remembers; when they exceed this number, all are
+/// discarded.
 const MAX_SOURCES: usize = 65_536;
 
 /// Time without a trap after which a source counts its traps from 0 again. OpenSM's
 /// OSM_DEFAULT_TRAP_SUPPRESSION_TIMEOUT.
 pub const QUIET_TIME: Duration = Duration::from_secs(5);
-/// [`QUIET_TIME`] of a source with more than [`UNHEALTHY_TRAPS`]. OpenSM's OSM_DEFAULT_UNHEALTHY_TIMEOUT.
+/// [`QUIET_TIME`] of a source with more than [`UNHEALTHY_TRAPS`]. OpenSM's
+/// OSM_DEFAULT_UNHEALTHY_TIMEOUT.
 pub const UNHEALTHY_QUIET_TIME: Duration = Duration::from_secs(60);
 /// Number of traps 129 to 131 about a port above which it is unhealthy, as in OpenSM.
 pub const UNHEALTHY_TRAPS: u32 = 10;
-/// Number of traps 129 to 131 about a port above which `babbling_port_policy` disables it, as in OpenSM.
+/// Number of traps 129 to 131 about a port above which `babbling_port_policy` disables it, as in
+/// OpenSM.
 pub const BABBLING_TRAPS: u32 = 250;
 
 /// Attributes of a port or its node that a trap 144 or 145 reports as changed.

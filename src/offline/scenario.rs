@@ -110,8 +110,8 @@ pub fn snapshot(topology: &Topology, (node, local_port): SmLocation) -> Option<F
     Fabric::from_topology(topology, node, &view)
 }
 
-/// torus-2QoS.conf; derived from the cables if the file of the default name is absent, as it is where
-/// the fabric of another machine is planned.
+/// torus-2QoS.conf; derived from the cables if the file of the default name is absent, as it is
+/// where the fabric of another machine is planned.
 fn configured_torus(
     topology: &Topology,
     location: SmLocation,

@@ -6,8 +6,8 @@
 //!
 //! Groups with the same MLID share a tree, because switches forward by MLID alone. The routing
 //! engine may supply the tree (torus-2QoS does, to stay free of credit loops); otherwise `tree`
-//! builds one of the paths with the least hops, as OpenSM does. Switches whose multicast table is too small for an
-//! MLID get no entry; the trees built here avoid them.
+//! builds one of the paths with the least hops, as OpenSM does. Switches whose multicast table is
+//! too small for an MLID get no entry; the trees built here avoid them.
 
 #[cfg(test)]
 mod tests;

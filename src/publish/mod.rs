@@ -37,8 +37,8 @@ pub struct Subnet {
     /// The QoS policy, with the names of its port groups resolved in this fabric.
     pub qos_policy: Option<Arc<EffectivePolicy>>,
     pub summary: Arc<Summary>,
-    /// Number of SubnSet requests that no device acknowledged, without those that do not matter to the
-    /// subnet as a whole.
+    /// Number of SubnSet requests that no device acknowledged, without those that do not matter to
+    /// the subnet as a whole.
     pub failed_sets: usize,
     pub devices: Arc<DeviceFaults>,
 }

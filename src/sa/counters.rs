@@ -80,8 +80,8 @@ impl SaCounters {
         most_first(&self.busy)
     }
 
-    /// The LIDs that got BUSY replies or whose changes were rejected, with both numbers, in descending
-    /// order of their sum.
+    /// The LIDs that got BUSY replies or whose changes were rejected, with both numbers, in
+    /// descending order of their sum.
     pub fn refused_by_lid(&self) -> Vec<(Lid, [u64; 2])> {
         let mut counts: BTreeMap<Lid, [u64; 2]> = BTreeMap::new();
         for (index, table) in [&self.busy, &self.rejected].into_iter().enumerate() {

@@ -1,6 +1,7 @@
 //! GUIDInfoRecord (IBA vol. 1, 15.2.5.18): the GUID tables of end ports. The first entry is the
 //! port's own GUID; the others are aliases, which the port may set and clear, and with
-//! `sa_allow_untrusted_guidinfo` all ports of the same partition (o15-0.3.x). The registry stores them, and the next plan programs them into the devices.
+//! `sa_allow_untrusted_guidinfo` all ports of the same partition (o15-0.3.x). The registry stores
+//! them, and the next plan programs them into the devices.
 
 use super::change::RegistryChange;
 use super::query::{Query, ReplyBuilder};

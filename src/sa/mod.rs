@@ -46,9 +46,10 @@
 //!   on little-endian machines uses the least significant one.
 //! * A service registration without ServiceID or ServiceGID gets `INSUFFICIENT_COMPONENTS`; OpenSM
 //!   returns `REQ_INVALID`. ServiceLease in replies is the remaining time.
-//! * Services are registered for GIDs of the requester and changed with their ServiceKey, alias GUIDs
-//!   are set by their port, and traps are reported if their sender can be their origin; OpenSM
-//!   checks none of these. Services, groups and subscriptions of a port are limited in number.
+//! * Services are registered for GIDs of the requester and changed with their ServiceKey, alias
+//!   GUIDs are set by their port, and traps are reported if their sender can be their origin;
+//!   OpenSM checks none of these. Services, groups and subscriptions of a port are limited in
+//!   number.
 //! * The requester is the owner of the source LID. A request with a GID of another port in its
 //!   global route header gets no reply; OpenSM takes the GID for the requester.
 //! * A subscription to all trap numbers includes security traps only if it is trusted; OpenSM

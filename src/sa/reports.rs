@@ -28,7 +28,8 @@ const MAX_IN_FLIGHT_PER_PORT: usize = 4;
 const MAX_SILENT_IN_FLIGHT: usize = 16;
 /// Maximum number of reports queued for one subscriber; above it, the oldest is dropped.
 const MAX_QUEUED: usize = 4096;
-/// Maximum number of reports queued for the subscribers of one port; above it, new ones are dropped.
+/// Maximum number of reports queued for the subscribers of one port; above it, new ones are
+/// dropped.
 const MAX_QUEUED_PER_PORT: usize = 8192;
 /// Maximum number of queue pairs of a port that are known, as they have reports or did not respond.
 const MAX_SUBSCRIBERS_PER_PORT: usize = 1024;
@@ -119,7 +120,8 @@ struct PortReports {
 }
 
 impl PortReports {
-    /// True if the subscriber is known, or can be added. Forgets others without reports if necessary.
+    /// True if the subscriber is known, or can be added. Forgets others without reports if
+    /// necessary.
     fn has_room_for(&mut self, qpn: u32, now: Instant) -> bool {
         if self.subscribers.len() < MAX_SUBSCRIBERS_PER_PORT || self.subscribers.contains_key(&qpn)
         {

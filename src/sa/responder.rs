@@ -397,8 +397,9 @@ fn read_attribute(
     }
 }
 
-/// The port that sent a MAD: the owner of the source LID, which the sender's hardware writes. Senders
-/// choose the GID in the global route header freely, so that it must not be that of another port.
+/// The port that sent a MAD: the owner of the source LID, which the sender's hardware writes.
+/// Senders choose the GID in the global route header freely, so that it must not be that of another
+/// port.
 fn requester(
     view: &SubnetView<'_>,
     registry: &Registry,

@@ -1,8 +1,9 @@
 //! Generator of tori and meshes: `6x5x1`, `8x8x8`, `4tx3mx2m`.
 //!
-//! The GUID of switch x,y,z is 0x200000 + its index, with z as the fastest coordinate. Its ports are
-//! numbered +x, -x, +y, -y, +z, -z, with the parallel cables of a direction together, followed by the
-//! ports of hosts and of the router. Omitting switches or cables thus changes no other GUID or port.
+//! The GUID of switch x,y,z is 0x200000 + its index, with z as the fastest coordinate. Its ports
+//! are numbered +x, -x, +y, -y, +z, -z, with the parallel cables of a direction together, followed
+//! by the ports of hosts and of the router. Omitting switches or cables thus changes no other GUID
+//! or port.
 
 use crate::fabric::topology::{Topology, TopologyNode};
 use crate::ids::{Guid, PortNum};
@@ -59,8 +60,8 @@ pub enum ShapeError {
 impl FromStr for Shape {
     type Err = ShapeError;
 
-    /// Parses `6x5`, `6x5x1`, `8x8x8` or `4tx3mx2m`: one host per switch, single cables, rings except
-    /// in dimensions with `m`.
+    /// Parses `6x5`, `6x5x1`, `8x8x8` or `4tx3mx2m`: one host per switch, single cables, rings
+    /// except in dimensions with `m`.
     fn from_str(text: &str) -> Result<Self, ShapeError> {
         let mut shape = Self::torus([1; 3]);
         let parts: Vec<_> = text.split(['x', 'X']).collect();
@@ -140,8 +141,8 @@ impl Shape {
         (0..rx).flat_map(move |x| (0..ry).flat_map(move |y| (0..rz).map(move |z| [x, y, z])))
     }
 
-    /// Position of the neighbour of `at` upwards in a dimension (0..=2), omitted or not; `None` at the
-    /// edge of a mesh and in an unused dimension.
+    /// Position of the neighbour of `at` upwards in a dimension (0..=2), omitted or not; `None` at
+    /// the edge of a mesh and in an unused dimension.
     pub fn above(&self, at: [u16; 3], dimension: usize) -> Option<[u16; 3]> {
         let radix = self.radix[dimension];
         let is_ring = self.looped[dimension] && radix > 2;
@@ -153,8 +154,8 @@ impl Shape {
         Some(up)
     }
 
-    /// Builds the fabric. The first node is a host, if there are hosts, because programs may attach to
-    /// the first node.
+    /// Builds the fabric. The first node is a host, if there are hosts, because programs may attach
+    /// to the first node.
     ///
     /// # Errors
     /// [`ShapeError::Ports`] if a switch would need more than 254 ports.
@@ -229,8 +230,8 @@ impl Shape {
         }
     }
 
-    /// Text of torus-2QoS.conf for this fabric, with the seed at 0,0,0 or at the first position that has
-    /// all its neighbours.
+    /// Text of torus-2QoS.conf for this fabric, with the seed at 0,0,0 or at the first position
+    /// that has all its neighbours.
     pub fn torus_conf(&self) -> String {
         let mut text = String::from("torus");
         for (radix, looped) in self.radix.iter().zip(self.looped) {
@@ -248,8 +249,8 @@ impl Shape {
         text
     }
 
-    /// Neighbours that the links of a seed at `at` lead to in a dimension: the upper one, and in a ring
-    /// of four also the lower one, since one link alone leaves the direction ambiguous.
+    /// Neighbours that the links of a seed at `at` lead to in a dimension: the upper one, and in a
+    /// ring of four also the lower one, since one link alone leaves the direction ambiguous.
     fn seed_links(&self, at: [u16; 3], dimension: usize) -> Vec<(char, [u16; 3])> {
         let Some(up) = self.above(at, dimension) else { return Vec::new() };
         let mut links = vec![('p', up)];

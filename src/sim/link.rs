@@ -141,8 +141,8 @@ impl Devices {
         if plugged { self.link_train(slot) } else { self.link_down(slot) }
     }
 
-    /// Unplugs all cables between the nodes of `part` and the others, and remembers them. An adapter
-    /// belongs to the part if all its plugged cables lead there.
+    /// Unplugs all cables between the nodes of `part` and the others, and remembers them. An
+    /// adapter belongs to the part if all its plugged cables lead there.
     pub(super) fn split(&mut self, part: &[u32]) {
         let mut inside = vec![false; self.nodes.len()];
         part.iter().for_each(|&node| inside[node as usize] = true);

@@ -1,8 +1,8 @@
 //! The M_Key check of a port, and the lease of its key (IBA vol. 1, 14.2.4).
 //!
-//! A refused request is counted and starts the lease period, unless that is running or 0. Any request
-//! with the right key ends it. When it is over, the protection level becomes 0, so that everybody can
-//! read the key. As in devices, the lease is looked at when a request arrives.
+//! A refused request is counted and starts the lease period, unless that is running or 0. Any
+//! request with the right key ends it. When it is over, the protection level becomes 0, so that
+//! everybody can read the key. As in devices, the lease is looked at when a request arrives.
 
 use super::devices::Devices;
 use crate::ids::MKey;

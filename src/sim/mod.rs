@@ -10,13 +10,14 @@
 //! * `pma`: performance management agent; `counters`: performance counters
 //! * `forwarding`: routes of packets; `fault_injector`: faults and counters on a packet's links;
 //!   `trap`: notices
-//! * `faults`: faults in force; `transit_faults`: of MADs on their way; `node_faults`: of management
-//!   agents; `cable_fault`: of cables; `random`: pseudo-random numbers
+//! * `faults`: faults in force; `transit_faults`: of MADs on their way; `node_faults`: of
+//!   management agents; `cable_fault`: of cables; `random`: pseudo-random numbers
 //! * `kernel`: model of the Linux kernel's MAD layer; `addressing`: addresses at either end
 //! * `net`: packets in transit, timers and dispatch to agents; `packet`, `message`, `events`,
 //!   `event_queue`: their types
 //! * `sim_fabric`: [`SimFabric`], the handle of a fabric; `fault_controls`: its faults
-//! * `port`, `delivery_queue`: ports of programs in this process; [`umad`]: the same as device files
+//! * `port`, `delivery_queue`: ports of programs in this process; [`umad`]: the same as device
+//!   files
 //! * [`console`]: text commands that show and change a fabric; [`serve`]: the fabric on a Unix
 //!   socket
 //!

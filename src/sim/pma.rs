@@ -128,7 +128,8 @@ mod tests {
     const HOST0: Guid = Guid(0x1000_0000);
     const COUNTERS: u16 = PerfAttr::PORT_COUNTERS;
 
-    /// Two switches, connected by port 1 of one and port 2 of the other, with a host each at port 7.
+    /// Two switches, connected by port 1 of one and port 2 of the other, with a host each at port
+    /// 7.
     fn net() -> Net {
         let shape: Shape = "2x1".parse().expect("a shape");
         let topology = shape.build().expect("it fits");

@@ -35,9 +35,9 @@ impl SimFabric {
     /// Attaches a program to port `num` of the node `guid` (port 0 of a switch). A separate task
     /// delivers MADs to `sink`.
     ///
-    /// With `is_sm` the port sets IsSM and receives SMInfo requests, traps and SA requests; without,
-    /// it receives SA reports. Several programs may attach to one port; the first of them receives
-    /// the requests. Requires a running tokio runtime.
+    /// With `is_sm` the port sets IsSM and receives SMInfo requests, traps and SA requests;
+    /// without, it receives SA reports. Several programs may attach to one port; the first of them
+    /// receives the requests. Requires a running tokio runtime.
     ///
     /// Returns `None` if there is no such end port.
     pub fn attach(

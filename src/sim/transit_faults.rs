@@ -29,7 +29,7 @@ impl MadKind {
     }
 }
 
-/// What happens to MADs on their way.
+/// Faults that hit MADs on their way.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(super) struct TransitFaults {
     /// Probability that a MAD is lost.

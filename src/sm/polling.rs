@@ -5,7 +5,7 @@ use super::election::{Candidate, Voter};
 use super::peer::{Peer, is_trusted};
 use crate::wire::attr::{SmInfo, SmState};
 
-/// What the SMInfo of a polled SM tells.
+/// Meaning of the SMInfo of a polled SM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PollVerdict {
     /// The polled SM lives, and this one goes on waiting.

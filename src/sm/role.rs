@@ -10,7 +10,8 @@ use std::fmt;
 pub enum RoleEvent {
     /// A sweep found no SM that is master or should become master.
     SweepAlone,
-    /// A sweep found an SM that wins the election against this one, or, while DISCOVERING, a master.
+    /// A sweep found an SM that wins the election against this one, or, while DISCOVERING, a
+    /// master.
     SweepMetBetter,
     /// A sweep found another master, which loses the election against this one.
     SweepMetLowerMaster,

@@ -1,5 +1,5 @@
-//! Client of subnet management: [`SmpClient`] sends requests, one at a time or as a [`SmpBatch`] of any
-//! size. All requests share one window.
+//! Client of subnet management: [`SmpClient`] sends requests, one at a time or as a [`SmpBatch`] of
+//! any size. All requests share one window.
 //!
 //! ```no_run
 //! # use torus_sm::transport::client::SmpClient;
@@ -90,8 +90,8 @@ impl SmpClient {
         }
     }
 
-    /// Sends a MAD without a response: TrapRepress, or the response to a received request. It does not
-    /// count towards the window.
+    /// Sends a MAD without a response: TrapRepress, or the response to a received request. It does
+    /// not count towards the window.
     ///
     /// # Errors
     /// [`SendError`] if the port cannot send it.
@@ -150,8 +150,8 @@ impl SmpBatch {
         self.demux.pump();
     }
 
-    /// Cancels requests that can no longer be answered, which frees their slots of the window. Returns the
-    /// tags of cancelled requests.
+    /// Cancels requests that can no longer be answered, which frees their slots of the window.
+    /// Returns the tags of cancelled requests.
     pub fn cancel(&mut self, is_cancelled: impl Fn(Tag) -> bool) -> Vec<Tag> {
         let mut cancelled = self.demux.transactions().cancel(self.id, &is_cancelled);
         cancelled.extend(self.paced.as_mut().into_iter().flat_map(|p| p.cancel(&is_cancelled)));

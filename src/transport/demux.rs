@@ -29,8 +29,8 @@ const HIGH_LOAD_REQUESTS: usize = 64;
 
 /// Answers SA requests in the reader thread, if that is faster than queueing them.
 pub trait InlineResponder: Send + Sync {
-    /// Answers a request, or declines it to have it queued. With `high_load`, each requester may use
-    /// only its fair share of the reader's time.
+    /// Answers a request, or declines it to have it queued. With `high_load`, each requester may
+    /// use only its fair share of the reader's time.
     fn serve(&self, from: &Address, mad: &[u8], high_load: bool) -> InlineOutcome;
 }
 

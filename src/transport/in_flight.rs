@@ -14,11 +14,13 @@ pub type Tag = u64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BatchId(pub usize);
 
-/// Time without an answer after which a request counts as stalled if a request sent later is answered.
-/// Round trips take 10 us to 1 ms in a fabric, and a few milliseconds to a loaded management processor.
+/// Time without an answer after which a request counts as stalled if a request sent later is
+/// answered. Round trips take 10 us to 1 ms in a fabric, and a few milliseconds to a loaded
+/// management processor.
 pub const STALL_TIME: Duration = Duration::from_millis(15);
 
-/// Time without an answer after which a request counts as stalled although no later one is answered.
+/// Time without an answer after which a request counts as stalled although no later one is
+/// answered.
 pub const SOLE_STALL_TIME: Duration = Duration::from_millis(40);
 
 /// Interval between checks of a request between [`STALL_TIME`] and [`SOLE_STALL_TIME`].
@@ -45,8 +47,8 @@ impl InFlight {
         }
     }
 
-    /// True if the request stalls now. `latest_answered`: when the latest of the answered requests was
-    /// sent.
+    /// True if the request stalls now. `latest_answered`: when the latest of the answered requests
+    /// was sent.
     pub(super) fn stalls(&self, now: Instant, latest_answered: Option<Instant>) -> bool {
         let age = now.duration_since(self.sent);
         let is_overtaken = latest_answered.is_some_and(|sent| sent >= self.sent);

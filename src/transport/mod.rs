@@ -1,11 +1,10 @@
 //! Sending and receiving of MADs.
 //!
 //! A [`MadPort`] sends MADs and delivers received ones to its [`MadSink`]. The kernel's umad device
-//! ([`umad`]) and the simulated fabric ([`crate::sim`]) are ports; wrappers can be stacked on both to
-//! trace ([`traced`]), record ([`recorded`]) or drop ([`lossy`]) MADs, or to open a lost port again
-//! ([`reopening`]). Like the kernel, a port retries
-//! requests: one posted with a timeout is delivered exactly once, as its response or as
-//! [`Outcome::Unanswered`].
+//! ([`umad`]) and the simulated fabric ([`crate::sim`]) are ports; wrappers can be stacked on both
+//! to trace ([`traced`]), record ([`recorded`]) or drop ([`lossy`]) MADs, or to open a lost port
+//! again ([`reopening`]). Like the kernel, a port retries requests: one posted with a timeout is
+//! delivered exactly once, as its response or as [`Outcome::Unanswered`].
 //!
 //! [`demux`] is the sink of the daemon: it matches responses to their [`transactions`] and queues
 //! requests (traps, SA requests, SMInfo) for their servers. [`client`] sends SMPs,
@@ -99,8 +98,8 @@ pub struct Outgoing<'a> {
     pub timeout: Option<Duration>,
     /// Maximum number of retransmissions.
     pub retries: u32,
-    /// A MAD of 256 bytes, or an SA response of any length (headers and all records) that the port divides
-    /// into RMPP segments.
+    /// A MAD of 256 bytes, or an SA response of any length (headers and all records) that the port
+    /// divides into RMPP segments.
     pub mad: &'a [u8],
 }
 
@@ -109,8 +108,8 @@ pub struct Outgoing<'a> {
 pub enum Outcome {
     /// A received MAD: a response or a request.
     Arrived,
-    /// A sent request without a response after all retransmissions. [`Delivery::mad`] is the beginning of
-    /// the request, at least its header.
+    /// A sent request without a response after all retransmissions. [`Delivery::mad`] is the
+    /// beginning of the request, at least its header.
     Unanswered,
 }
 
@@ -125,8 +124,8 @@ pub struct Delivery<'a> {
     pub mad: &'a [u8],
 }
 
-/// Receiver of the MADs of a port. Its methods are called by the reader threads of the port, possibly
-/// several at once, and must not block.
+/// Receiver of the MADs of a port. Its methods are called by the reader threads of the port,
+/// possibly several at once, and must not block.
 pub trait MadSink: Send + Sync {
     fn deliver(&self, delivery: Delivery<'_>);
 
@@ -141,9 +140,9 @@ pub trait MadSink: Send + Sync {
 pub trait MadPort: Send + Sync {
     fn identity(&self) -> &PortIdentity;
 
-    /// Sends `out` without blocking. The response, or the timeout, is delivered to the sink. The lower 32
-    /// bits of the transaction ID belong to the sender; the port may replace the upper ones in both
-    /// directions.
+    /// Sends `out` without blocking. The response, or the timeout, is delivered to the sink. The
+    /// lower 32 bits of the transaction ID belong to the sender; the port may replace the upper
+    /// ones in both directions.
     ///
     /// # Errors
     /// [`SendError`] if the device rejects the MAD. Nothing is delivered for it then.

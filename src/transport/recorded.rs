@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 
-/// Destination of a recording. The writer is flushed whenever no MAD is waiting. Its first error ends the
-/// recording.
+/// Destination of a recording. The writer is flushed whenever no MAD is waiting. Its first error
+/// ends the recording.
 pub struct Recorder {
     start: Instant,
     writer: Mutex<Box<dyn Write + Send>>,

@@ -28,7 +28,8 @@ pub struct ReopeningPort {
 }
 
 impl ReopeningPort {
-    /// Opens the port by `open`, and opens it again after each failure. Must be called in a runtime.
+    /// Opens the port by `open`, and opens it again after each failure. Must be called in a
+    /// runtime.
     ///
     /// # Errors
     /// That of the first call of `open`.

@@ -1,9 +1,9 @@
 //! The local ports, from `/sys/class/infiniband`, and their umad devices, from
 //! `/sys/class/infiniband_mad`.
 //!
-//! Files are read through libc's `open` and `read`, which nix calls, because preloaded simulators such
-//! as ibsim's do not replace the `open64` of `std::fs`. Simulators may keep their copy of sysfs relative
-//! to the working directory, which must not change before the ports are read.
+//! Files are read through libc's `open` and `read`, which nix calls, because preloaded simulators
+//! such as ibsim's do not replace the `open64` of `std::fs`. Simulators may keep their copy of
+//! sysfs relative to the working directory, which must not change before the ports are read.
 
 use crate::ids::{Gid, Guid, Lid, PortNum};
 use nix::dir::Dir;
@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// Supported version of the umad interface: `IB_USER_MAD_ABI_VERSION`.
 const ABI_VERSION: u32 = 5;
-/// Node types in sysfs of InfiniBand nodes: channel adapter, switch, router. Others are iWARP and usNIC.
+/// Node types in sysfs of InfiniBand nodes: channel adapter, switch, router. Others are iWARP and
+/// usNIC.
 const INFINIBAND_TYPES: [u32; 3] = [1, 2, 3];
 /// Physical state LinkUp (IBA vol. 1, PortInfo:PortPhysicalState).
 const PHYS_LINK_UP: u32 = 5;
@@ -74,7 +75,8 @@ pub struct LocalPort {
     pub state: LinkState,
     /// Physical state: 5 is LinkUp.
     pub phys_state: u32,
-    /// Number N of its devices `umadN` and `issmN`; `None` if the module ib_umad has not created them.
+    /// Number N of its devices `umadN` and `issmN`; `None` if the module ib_umad has not created
+    /// them.
     pub umad: Option<u32>,
 }
 
@@ -117,8 +119,8 @@ impl LocalPorts {
         self.ports.iter().find(|port| port.guid == guid).ok_or(PortError::UnknownGuid(guid))
     }
 
-    /// The default port: the first in state ACTIVE, else the first in INIT, else the first whose physical
-    /// state is LinkUp.
+    /// The default port: the first in state ACTIVE, else the first in INIT, else the first whose
+    /// physical state is LinkUp.
     ///
     /// # Errors
     /// [`PortError::NoLink`]; [`PortError::NotAnAdapter`] if no device is an InfiniBand node.

@@ -1,24 +1,24 @@
-//! Subnet management transactions, without I/O and without a clock: queued requests, requests in flight,
-//! and the match of responses to requests.
+//! Subnet management transactions, without I/O and without a clock: queued requests, requests in
+//! flight, and the match of responses to requests.
 //!
-//! A request is [submitted](Transactions::submit) to a queue. While fewer than `window` requests are
-//! in flight, [`Transactions::transmit`] takes the oldest request from the queue and assigns it a slot
-//! and a transaction ID. A response, an error or the deadline frees the slot and adds the result to the
-//! batch of the request.
+//! A request is [submitted](Transactions::submit) to a queue. While fewer than `window` requests
+//! are in flight, [`Transactions::transmit`] takes the oldest request from the queue and assigns it
+//! a slot and a transaction ID. A response, an error or the deadline frees the slot and adds the
+//! result to the batch of the request.
 //!
-//! The transaction ID has 32 bits, as the upper half of the field belongs to the port: the slot in the
-//! lower 16, and the generation of the slot in the upper 16, so that a response that arrives after the
-//! deadline of its request matches no later request.
+//! The transaction ID has 32 bits, as the upper half of the field belongs to the port: the slot in
+//! the lower 16, and the generation of the slot in the upper 16, so that a response that arrives
+//! after the deadline of its request matches no later request.
 //!
-//! Closing a batch cancels its queued requests. Its requests in flight keep their slots, because they
-//! still load the fabric, and their results are discarded.
+//! Closing a batch cancels its queued requests. Its requests in flight keep their slots, because
+//! they still load the fabric, and their results are discarded.
 //!
 //! Each transmission has its own timeout in the port, and the retransmissions are decided here: a
 //! cancelled Set must not be repeated by the port after a later one has replaced it.
 //!
 //! A request that is unanswered for [`STALL_TIME`] while later ones are answered is **stalled**. It
-//! leaves the window, so that a silent device delays no request to another device, and is reported to
-//! its batch once. It stays in flight: an answer may still arrive.
+//! leaves the window, so that a silent device delays no request to another device, and is reported
+//! to its batch once. It stays in flight: an answer may still arrive.
 
 pub(super) use super::in_flight::BatchId;
 pub use super::in_flight::{SOLE_STALL_TIME, STALL_TIME, Tag};
@@ -32,15 +32,16 @@ use std::task::Waker;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Window for `--maxsmps 0`, "unlimited", in requests. The umad device has no flow control towards its
-/// sender. ibsim slows down above this window and deadlocks with several hundred requests in flight.
+/// Window for `--maxsmps 0`, "unlimited", in requests. The umad device has no flow control towards
+/// its sender. ibsim slows down above this window and deadlocks with several hundred requests in
+/// flight.
 pub const UNLIMITED_WINDOW: usize = 128;
 
 /// Maximum window in requests; the 16 bits of a slot number are enough for it.
 pub const MAX_WINDOW: usize = 4096;
 
-/// Time after the last timeout of the port at which a request counts as unanswered. The port delivers a
-/// result before; this bound keeps a loss inside the port from stopping a sweep.
+/// Time after the last timeout of the port at which a request counts as unanswered. The port
+/// delivers a result before; this bound keeps a loss inside the port from stopping a sweep.
 const COMPLETION_GRACE: Duration = Duration::from_secs(2);
 
 /// Maximum number of stalled requests that do not count towards the window. The bound protects

@@ -48,7 +48,7 @@ pub(super) struct DestinationTree {
 pub(super) struct SourcePorts {
     /// End ports with a LID.
     pub ports: Vec<PortId>,
-    /// One of them is a host's.
+    /// True if one of `ports` is a host's.
     pub has_hosts: bool,
     /// The SL groups, each with one of its ports.
     groups: Vec<(u32, PortId)>,

@@ -99,8 +99,8 @@ impl SimCluster {
         self.dir.path()
     }
 
-    /// OSM_CACHE_DIR of the daemons at the host of the switch at `at`. They store nothing unless the
-    /// folder exists when they start.
+    /// OSM_CACHE_DIR of the daemons at the host of the switch at `at`. They store nothing unless
+    /// the folder exists when they start.
     pub fn cache_dir(&self, at: [u16; 3]) -> PathBuf {
         self.dir.path().join(format!("cache-{}-{}-{}", at[0], at[1], at[2]))
     }
@@ -157,8 +157,8 @@ impl SimCluster {
         Arc::new(port.expect("the host exists"))
     }
 
-    /// Starts a daemon on the runtime `main`, with its servers as `servers` specifies. The fabric is
-    /// simulated on the caller's runtime.
+    /// Starts a daemon on the runtime `main`, with its servers as `servers` specifies. The fabric
+    /// is simulated on the caller's runtime.
     pub fn start_on(
         &self,
         at: [u16; 3],

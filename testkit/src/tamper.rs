@@ -62,7 +62,8 @@ pub fn path(mad: &Mad) -> Vec<PortNum> {
     mad.0[INITIAL_PATH + 1..=INITIAL_PATH + hops].iter().map(|&port| PortNum(port)).collect()
 }
 
-/// True for the first query of a heavy sweep, which only heavy sweeps send: NodeInfo of the own node.
+/// True for the first query of a heavy sweep, which only heavy sweeps send: NodeInfo of the own
+/// node.
 pub fn begins_heavy_sweep(mad: &Mad) -> bool {
     let is_query = (mad.method(), mad.header().attr_id()) == (Method::GET, AttrId::NODE_INFO);
     is_query && mad.header().class() == Class::SUBN_DIRECTED && mad.smp().hop_count() == 0

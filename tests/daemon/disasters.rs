@@ -1,6 +1,6 @@
 //! Disasters: random fabrics, bursts of random faults and reloads, and simulated hours of quiet,
-//! with the whole daemon on a paused clock. After each quiet period the devices must be in order, as
-//! [`checks`] defines it.
+//! with the whole daemon on a paused clock. After each quiet period the devices must be in order,
+//! as [`checks`] defines it.
 //!
 //! TORUS_SM_DISASTERS=7 runs seed 7 and shortens its list of events if it fails; 100..200 runs a
 //! range. `scripts/disasters` runs many in parallel processes.

@@ -16,8 +16,9 @@ use torus_sm::sim::generate::Shape;
 use torus_sm::wire::attr::{NodeKind, SmState};
 
 const SEEDS: u64 = 200;
-/// Seeds among them that fail: a flapping link, quarantined, and a silent switch break a ring of the
-/// torus in two places, and many MADs are lost, so that the tables are not right within the time limit.
+/// Seeds among them that fail: a flapping link, quarantined, and a silent switch break a ring of
+/// the torus in two places, and many MADs are lost, so that the tables are not right within the
+/// time limit.
 const KNOWN_FAILURES: [u64; 1] = [116];
 /// Time limit for recovery: a few sweep intervals, and retries.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(120);

@@ -1,5 +1,5 @@
-//! Failures on the daemon's own side: its device is lost, or a pass panics. The daemon keeps running,
-//! does not act as master while it cannot, and resumes.
+//! Failures on the daemon's own side: its device is lost, or a pass panics. The daemon keeps
+//! running, does not act as master while it cannot, and resumes.
 
 use std::time::Duration;
 use testkit::tamper::Tampering;
@@ -48,7 +48,8 @@ async fn a_master_that_loses_its_device_is_replaced_and_resumes_when_it_is_back(
 async fn the_only_manager_survives_losses_of_its_device_at_any_time() {
     let cluster = SimCluster::healthy("3x3x1", 1);
     let (sm, device) = cluster.start_on_losable_port(A, options(&cluster, 9));
-    // The fabric answers each request after 1 ms, so that the losses interrupt sweeps and programming.
+    // The fabric answers each request after 1 ms, so that the losses interrupt sweeps and
+    // programming.
     cluster.fabric.set_delay(Duration::from_millis(1));
     for pause in [5, 50, 200, 400, 800, 2000] {
         sleep(Duration::from_millis(pause)).await;

@@ -1,7 +1,9 @@
-//! Recovery from faults on an idle fabric, in virtual time: how long pairs of hosts stay without a path
-//! when MADs to lost devices are lost. Each switch, host and cable of a torus is lost and comes back.
+//! Recovery from faults on an idle fabric, in virtual time: how long pairs of hosts stay without a
+//! path when MADs to lost devices are lost. Each switch, host and cable of a torus is lost and
+//! comes back.
 //!
-//! A timeout of an SMP (200 ms) in the way of the repair makes a case fail; computing takes no virtual time.
+//! A timeout of an SMP (200 ms) in the way of the repair makes a case fail; computing takes no
+//! virtual time.
 
 use crate::simulation::up;
 use std::time::Duration;

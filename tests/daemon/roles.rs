@@ -390,7 +390,8 @@ fn partitions(pkeys: &[u16]) -> Arc<PartitionsConfig> {
     Arc::new(config.expect("no error"))
 }
 
-/// Starts a manager that reads these partitions, one after the other, at each SIGHUP; then the last.
+/// Starts a manager that reads these partitions, one after the other, at each SIGHUP; then the
+/// last.
 fn start_with_partitions(
     cluster: &SimCluster,
     at: [u16; 3],
@@ -473,7 +474,7 @@ async fn a_manager_that_ignores_others_neither_yields_nor_hands_over() {
     sleep(4 * TAKEOVER).await;
     assert_eq!(states(&site, [A, B]).await, [Some(Master), Some(Standby)]);
     assert_eq!(cluster.faults(&first), [""; 0]);
-    // One that ignores others becomes master beside it.
+    // An SM that ignores others becomes master beside it.
     let second = cluster.start(C, ignoring(1));
     sleep(TAKEOVER).await;
     assert_eq!(states(&site, [A, C]).await, [Some(Master), Some(Master)]);

@@ -1,5 +1,5 @@
-//! Clients that send garbage, too much, too slowly or nothing: the daemon goes on, and other clients are
-//! served.
+//! Clients that send garbage, too much, too slowly or nothing: the daemon goes on, and other
+//! clients are served.
 
 use crate::client::{LIMIT, Managed, Response};
 use std::io::{Read as _, Write as _};

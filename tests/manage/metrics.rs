@@ -3,8 +3,8 @@
 use crate::client::Managed;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The samples of a text in Prometheus' format 0.0.4 by name and labels. Panics where the text breaks the
-/// rules of the format or the conventions for names.
+/// The samples of a text in Prometheus' format 0.0.4 by name and labels. Panics where the text
+/// breaks the rules of the format or the conventions for names.
 fn parse(text: &str) -> BTreeMap<String, f64> {
     let mut samples = BTreeMap::new();
     let mut families = BTreeSet::new();

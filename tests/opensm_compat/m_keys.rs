@@ -1,5 +1,6 @@
-//! M_Keys of torus-sm and Debian's opensm on devices that check them: each takes over a fabric that the
-//! other one has protected, by the files guid2mkey and neighbors that the other one has written.
+//! M_Keys of torus-sm and Debian's opensm on devices that check them: each takes over a fabric that
+//! the other one has protected, by the files guid2mkey and neighbors that the other one has
+//! written.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -59,8 +60,8 @@ impl Site {
         manager
     }
 
-    /// The M_Keys of all end ports as they show them to a requester with `m_key`; `None` for those that
-    /// do not answer.
+    /// The M_Keys of all end ports as they show them to a requester with `m_key`; `None` for those
+    /// that do not answer.
     fn shown(&self, m_key: &str) -> BTreeMap<Guid, Option<String>> {
         let nodes = self.topology.nodes.iter();
         let keys = nodes.map(|node| {

@@ -1,9 +1,9 @@
-//! torus-sm and Debian's opensm as managers of one fabric, on ibsim and on torus-sm's own simulator:
-//! there is always exactly one master, which a third port observes by `sminfo`.
+//! torus-sm and Debian's opensm as managers of one fabric, on ibsim and on torus-sm's own
+//! simulator: there is always exactly one master, which a third port observes by `sminfo`.
 //!
 //! ibsim's preloaded library has no timeouts, so that opensm waits for the reply of a frozen or
-//! starting SM for ever, and ibsim clears IsSM of a port whose link goes down. Tests with frozen SMs
-//! and lost links therefore run on torus-sm's simulator only.
+//! starting SM for ever, and ibsim clears IsSM of a port whose link goes down. Tests with frozen
+//! SMs and lost links therefore run on torus-sm's simulator only.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Clients that attack the subnet or other clients: keys stay secret, records of others are safe, and
-//! one port cannot use up what all share.
+//! Clients that attack the subnet or other clients: keys stay secret, records of others are safe,
+//! and one port cannot use up what all share.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};

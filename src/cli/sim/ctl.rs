@@ -28,8 +28,8 @@ pub struct CtlArgs {
 }
 
 impl CtlArgs {
-    /// The arguments as one line of the console, with the quotes that the shell has removed. A single
-    /// argument is the whole line, since ports such as `1,0,0[1]` are patterns to a shell.
+    /// The arguments as one line of the console, with the quotes that the shell has removed. A
+    /// single argument is the whole line, since ports such as `1,0,0[1]` are patterns to a shell.
     pub fn as_line(&self) -> String {
         if let [line] = &self.line[..] {
             return line.clone();

@@ -63,7 +63,7 @@ impl ResponderOwner {
         })
     }
 
-    /// What `view` reads of the responder, shared or not, and the counters of all threads.
+    /// Result of `view` on the responder, shared or not, and the counters of all threads.
     pub(super) fn view<T>(&self, view: impl FnOnce(&Responder) -> T) -> Option<(T, SaCounters)> {
         if let Some(responder) = &self.exclusive {
             let mut counters = responder.counters().clone();

@@ -1,5 +1,5 @@
-//! Trap 256: a port refused a request because of its M_Key. Log lines name the port and the requester,
-//! and no key.
+//! Trap 256: a port refused a request because of its M_Key. Log lines name the port and the
+//! requester, and no key.
 
 use crate::fabric::{Fabric, PortId};
 use crate::ids::{Lid, PortNum};
@@ -32,8 +32,8 @@ enum Requester {
 pub(super) struct BadMKeyLog(HashMap<(Lid, Requester), Instant>);
 
 impl BadMKeyLog {
-    /// Logs a notice of trap 256. Returns true if another requester than this SM was refused, so that
-    /// the lease of the port's M_Key must be renewed.
+    /// Logs a notice of trap 256. Returns true if another requester than this SM was refused, so
+    /// that the lease of the port's M_Key must be renewed.
     pub(super) fn received(&mut self, notice: &Notice, published: Option<&Subnet>) -> bool {
         let requester = published.map_or(Requester::Unknown, |subnet| requester(notice, subnet));
         let is_own =

@@ -1,4 +1,5 @@
-//! Files that a reconfiguration reads and writes: torus-2QoS.conf, guid2lid, guid2mkey, neighbors, dumps.
+//! Files that a reconfiguration reads and writes: torus-2QoS.conf, guid2lid, guid2mkey, neighbors,
+//! dumps.
 
 use crate::cli::configuration;
 use crate::config::Diagnostic;
@@ -80,8 +81,8 @@ impl StateFiles {
         self.write("guid2lid", &guid2lid::emit(&memory.guid2lid), options, atomic_file::replace)
     }
 
-    /// The M_Keys and cables of an earlier run, from guid2mkey and neighbors. Invalid lines are logged
-    /// and ignored.
+    /// The M_Keys and cables of an earlier run, from guid2mkey and neighbors. Invalid lines are
+    /// logged and ignored.
     pub fn read_m_keys(&self, options: &Options) -> MKeys {
         let consequence = "ports that are protected by an unknown M_Key cannot be configured";
         let (mut held, mut cables) = (Guid2MKey::new(), Neighbors::new());
@@ -102,8 +103,8 @@ impl StateFiles {
         MKeys::new(options, held, cables)
     }
 
-    /// Writes guid2mkey and neighbors if their contents changed. With the keys go ports of `fabric` that
-    /// have none.
+    /// Writes guid2mkey and neighbors if their contents changed. With the keys go ports of `fabric`
+    /// that have none.
     ///
     /// # Errors
     /// A file cannot be written; it has its old contents.

@@ -71,7 +71,8 @@ pub struct Manager {
     pub(super) unfinished: u32,
     /// The last reconfiguration ended early because devices were silent.
     was_silent: bool,
-    /// Light sweeps that confirmed focused ones since the last trap or light sweep without a change.
+    /// Light sweeps that confirmed focused ones since the last trap or light sweep without a
+    /// change.
     pub(super) rechecks: u32,
     pub(super) monitor: Monitor,
     /// Why the work in progress is done.
@@ -271,7 +272,8 @@ impl Manager {
         if !todo.link_errors.is_empty() {
             self.port_errors(&todo.link_errors, pending).await;
         }
-        // What traps report comes first: routes over lost links are repaired before the rest is read.
+        // What traps report comes first: routes over lost links are repaired before the rest is
+        // read.
         if !todo.suspects.is_empty() && self.may_focus() {
             let suspects: Vec<Guid> = todo.suspects.into_iter().collect();
             return self.focused_sweep(&suspects, pending).await;

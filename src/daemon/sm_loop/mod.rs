@@ -2,19 +2,20 @@
 //!
 //! * [`manager`]: the loop; [`pending`]: work that events request; [`context`]: its connections;
 //! * [`mastership`]: polls of other SMs, HANDOVER, trap 144;
-//! * [`monitor`]: status and events for the management interface; [`config_status`]: the configuration
-//!   files in it;
+//! * [`monitor`]: status and events for the management interface; [`config_status`]: the
+//!   configuration files in it;
 //! * [`reconfigure`]: plan, verify, apply and publish;
 //! * [`planning`]: the input of planning; [`baseline_cache`]: baselines for incremental planning;
-//! * `quarantine`: links that flap or report errors; `link_quarantine`: its state; `port_errors`: ports
-//!   that report errors;
+//! * `quarantine`: links that flap or report errors; `link_quarantine`: its state; `port_errors`:
+//!   ports that report errors;
 //! * `unreachable_peers`: links to nodes that do not answer;
 //! * `local_changes`: traps that report changed attributes of a port;
 //! * [`partitions`], [`qos_policy`]: state resolved from configuration files;
 //! * [`transitions`]: checks for deadlocks while old and new routes coexist;
 //! * [`files`]: files that are read and written; [`file_writer`]: writes them on another thread;
-//! * [`smp_server`]: answers SMInfo and receives traps; `sender_limits`: limits the traps of each port;
-//!   `bad_m_key`: logs refused requests of others; `own_port`: whether this SM knows the M_Key of its port.
+//! * [`smp_server`]: answers SMInfo and receives traps; `sender_limits`: limits the traps of each
+//!   port; `bad_m_key`: logs refused requests of others; `own_port`: whether this SM knows the
+//!   M_Key of its port.
 
 mod bad_m_key;
 pub mod baseline_cache;

@@ -1,5 +1,5 @@
-//! Publishes what the SM loop does: its status after each pass, and events. Readers never wait for the
-//! loop, nor the loop for them.
+//! Publishes what the SM loop does: its status after each pass, and events. Readers never wait for
+//! the loop, nor the loop for them.
 
 use crate::config::options::Options;
 use crate::daemon::sm_loop::context::ManagerContext;

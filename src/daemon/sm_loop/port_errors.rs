@@ -1,5 +1,5 @@
-//! Ports that report errors of their link (traps 129 to 131): as in OpenSM, a port that sends too many is
-//! unhealthy, and `babbling_port_policy` disables it if it sends many more.
+//! Ports that report errors of their link (traps 129 to 131): as in OpenSM, a port that sends too
+//! many is unhealthy, and `babbling_port_policy` disables it if it sends many more.
 
 use crate::apply::link_down;
 use crate::daemon::sm_loop::manager::Manager;
@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use tracing::{error, warn};
 
 impl Manager {
-    /// Handles ports that report errors of their link, by LID and number, with the number of traps. The
-    /// link of the SM is always used.
+    /// Handles ports that report errors of their link, by LID and number, with the number of traps.
+    /// The link of the SM is always used.
     pub(super) async fn port_errors(
         &mut self,
         errors: &BTreeMap<(Lid, PortNum), u32>,
@@ -53,8 +53,8 @@ impl Manager {
         is_new
     }
 
-    /// Disables a port that floods the SM with traps, at the end of its link that is nearer to the SM,
-    /// unless a switch would be cut off. True if it is disabled.
+    /// Disables a port that floods the SM with traps, at the end of its link that is nearer to the
+    /// SM, unless a switch would be cut off. True if it is disabled.
     async fn disable(&self, port: PortId, count: u32) -> bool {
         let Some(observation) = self.observation.as_ref() else { return false };
         let fabric = &observation.fabric;

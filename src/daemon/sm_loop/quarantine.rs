@@ -83,8 +83,8 @@ impl Manager {
         }
     }
 
-    /// Ends all quarantines if the fabric cannot be routed without these links, or by a later routing
-    /// engine only. `engine`: the engine of the plan before.
+    /// Ends all quarantines if the fabric cannot be routed without these links, or by a later
+    /// routing engine only. `engine`: the engine of the plan before.
     pub(super) fn check_quarantine(
         &mut self,
         engine: Option<&'static str>,

@@ -52,8 +52,8 @@ impl SenderLimits {
         self.next_report
     }
 
-    /// The ports above the limit since the last report with the numbers of omitted traps, by LID, if
-    /// the report is due.
+    /// The ports above the limit since the last report with the numbers of omitted traps, by LID,
+    /// if the report is due.
     pub(super) fn take_report(&mut self, now: Instant) -> Vec<(Lid, u64)> {
         if self.next_report.is_none_or(|due| now < due) {
             return Vec::new();

@@ -169,10 +169,11 @@ impl SmpServer {
         }
     }
 
-    /// Sends TrapRepress with the trap's transaction ID and notice (IBA vol. 1, 13.4.9), and the M_Key
-    /// that the port at the trap's source LID holds: without it, the port would not accept the
-    /// TrapRepress (14.2.4.1). The key goes to that port only. A LID that the snapshot does not have
-    /// gets none. A port whose key is unknown is not answered, since it would refuse that, too.
+    /// Sends TrapRepress with the trap's transaction ID and notice (IBA vol. 1, 13.4.9), and the
+    /// M_Key that the port at the trap's source LID holds: without it, the port would not accept
+    /// the TrapRepress (14.2.4.1). The key goes to that port only. A LID that the snapshot does not
+    /// have gets none. A port whose key is unknown is not answered, since it would refuse that,
+    /// too.
     fn repress(&self, inbound: &Inbound, trap: &Mad) {
         let mut answer = *trap;
         let mut header = answer.header();
@@ -252,8 +253,8 @@ impl SmpServer {
     }
 }
 
-/// The LID to send a TrapRepress to; `None` if it cannot be sent. A trap of the own port may arrive with
-/// SLID 0.
+/// The LID to send a TrapRepress to; `None` if it cannot be sent. A trap of the own port may arrive
+/// with SLID 0.
 fn repress_lid(from: Lid, own_lid: impl FnOnce() -> Option<Lid>) -> Option<Lid> {
     if from.is_unicast() { Some(from) } else { own_lid() }
 }

@@ -13,23 +13,24 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{debug, error, info};
 
-/// Maximum number of light sweeps in a row that confirm focused ones: a switch whose PortStateChange
-/// cannot be cleared looks changed for ever.
+/// Maximum number of light sweeps in a row that confirm focused ones: a switch whose
+/// PortStateChange cannot be cleared looks changed for ever.
 const MAX_RECHECKS: u32 = 4;
 
 /// Delay of a second light sweep after a focused sweep.
 const RECHECK_DELAY: Duration = Duration::from_millis(25);
 
 impl Manager {
-    /// True if a snapshot is the base for a focused sweep, and changed links have not postponed other work
-    /// for too long.
+    /// True if a snapshot is the base for a focused sweep, and changed links have not postponed
+    /// other work for too long.
     pub(super) fn may_focus(&self) -> bool {
         self.observation.is_some()
             && self.state() == SmState::Master
             && self.unfinished < MAX_UNFINISHED
     }
 
-    /// Runs a sweep that changed links interrupt. Returns `None` if they did: they are in `pending`.
+    /// Runs a sweep that changed links interrupt. Returns `None` if they did: they are in
+    /// `pending`.
     async fn unless_links_change<T>(
         &mut self,
         pending: &mut PendingWork,
@@ -119,8 +120,8 @@ impl Manager {
         own_port::is_locked(client, keys, &observation.fabric).await
     }
 
-    /// Sweeps the whole fabric. `None` if links change meanwhile, or, while this SM is DISCOVERING, if
-    /// another SM requests a change of role: what the sweep found does not matter then.
+    /// Sweeps the whole fabric. `None` if links change meanwhile, or, while this SM is DISCOVERING,
+    /// if another SM requests a change of role: what the sweep found does not matter then.
     async fn interruptible_heavy_sweep(
         &mut self,
         pending: &mut PendingWork,
@@ -158,8 +159,8 @@ impl Manager {
         self.sweep_ended(SweepKind::Focused, start, result.as_ref());
         match result {
             Ok(observation) => {
-                // A silent device is left to a heavy sweep. Else a light sweep looks for changes whose
-                // traps were lost.
+                // A silent device is left to a heavy sweep. Else a light sweep looks for changes
+                // whose traps were lost.
                 pending.heavy |= observation.is_unresolved;
                 let observation = self.quarantine(observation);
                 pending.confirmation |= !self.is_quarantine_noise(&observation);
@@ -207,8 +208,8 @@ impl Manager {
         self.next_sweep = Some(Instant::now() + RECHECK_DELAY);
     }
 
-    /// Runs a light sweep, and requests focused or heavy ones for what it finds, or a heavy one if the last
-    /// reconfiguration is incomplete.
+    /// Runs a light sweep, and requests focused or heavy ones for what it finds, or a heavy one if
+    /// the last reconfiguration is incomplete.
     pub(super) async fn light_sweep(&mut self, pending: &mut PendingWork) {
         self.next_sweep = self.interval().map(|pause| Instant::now() + pause);
         let is_incomplete = std::mem::take(&mut self.reconfigurer.needs_heavy_sweep);

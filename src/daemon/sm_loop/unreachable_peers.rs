@@ -1,6 +1,6 @@
-//! Ports that carry data although the node at the far end does not answer. Their links are taken down, as
-//! OpenSM does, so that the node cannot send data into a subnet that does not know it; but not
-//! before a second sweep has found them so.
+//! Ports that carry data although the node at the far end does not answer. Their links are taken
+//! down, as OpenSM does, so that the node cannot send data into a subnet that does not know it; but
+//! not before a second sweep has found them so.
 
 use crate::apply::link_down;
 use crate::fabric::quarantined::QuarantinedLink;
@@ -31,8 +31,8 @@ impl Default for UnreachablePeers {
 }
 
 impl UnreachablePeers {
-    /// The ports of a new snapshot whose links are to be taken down now. `quarantined` links look as
-    /// if their peers were unreachable, and stay as they are.
+    /// The ports of a new snapshot whose links are to be taken down now. `quarantined` links look
+    /// as if their peers were unreachable, and stay as they are.
     pub(super) fn due(
         &mut self,
         fabric: &Fabric,

@@ -52,8 +52,8 @@ impl ApiContext<'_> {
         })
     }
 
-    /// Queries the SA server. Waits, so it must not be called on a thread of the server's runtime that
-    /// serves connections.
+    /// Queries the SA server. Waits, so it must not be called on a thread of the server's runtime
+    /// that serves connections.
     ///
     /// # Errors
     /// The SA server has ended or does not answer in time.

@@ -135,7 +135,8 @@ struct LinkView {
     /// The lower state of the two ends.
     state: String,
     link: Option<Link>,
-    /// LIDs that are forwarded through each of the two ends; null if there is no plan for this fabric.
+    /// LIDs that are forwarded through each of the two ends; null if there is no plan for this
+    /// fabric.
     lids: Option<[usize; 2]>,
 }
 

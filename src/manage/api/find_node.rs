@@ -20,8 +20,8 @@ fn guid(name: &str) -> Option<Guid> {
     u64::from_str_radix(digits, 16).ok().map(Guid)
 }
 
-/// The node with this GUID, description, or first word of a description: that of a host often names an
-/// adapter, too.
+/// The node with this GUID, description, or first word of a description: that of a host often names
+/// an adapter, too.
 fn node(fabric: &Fabric, name: &str) -> Result<NodeId, ApiError> {
     if let Some(guid) = guid(name) {
         let port = || fabric.port_by_guid(guid).map(|port| fabric.port(port).node);
@@ -53,8 +53,8 @@ fn unknown(fabric: &Fabric, name: &str) -> String {
     format!("no node has the description '{name}'{hint}")
 }
 
-/// The end port with this LID, node or port GUID, or description of its node. Of several ports of a node
-/// the first one with a LID is taken.
+/// The end port with this LID, node or port GUID, or description of its node. Of several ports of a
+/// node the first one with a LID is taken.
 pub(super) fn end_port(fabric: &Fabric, lids: &LidTable, name: &str) -> Result<PortId, ApiError> {
     if let Ok(lid) = name.parse::<u16>() {
         let port = lids.port(Lid(lid));

@@ -1,11 +1,12 @@
 //! The resources of the management interface, one file each, and the table of them.
 //!
-//! A new resource is a file with its reply as a struct that serde writes, a function that makes it from an
-//! [`ApiContext`], and a row of [`ENDPOINTS`]. `openapi` has the test that keeps the description
-//! etc/torus-sm-openapi.json true: add the struct to its list of schemas, and run it with UPDATE_GOLDEN=1.
+//! A new resource is a file with its reply as a struct that serde writes, a function that makes it
+//! from an [`ApiContext`], and a row of [`ENDPOINTS`]. `openapi` has the test that keeps the
+//! description etc/torus-sm-openapi.json true: add the struct to its list of schemas, and run it
+//! with UPDATE_GOLDEN=1.
 //!
-//! GUIDs and MLIDs are texts of hexadecimal digits with `0x`, as in OpenSM's files; times are UTC, RFC 3339;
-//! names of durations end with `_seconds`.
+//! GUIDs and MLIDs are texts of hexadecimal digits with `0x`, as in OpenSM's files; times are UTC,
+//! RFC 3339; names of durations end with `_seconds`.
 
 mod actions;
 mod context;

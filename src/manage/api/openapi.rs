@@ -1,5 +1,5 @@
-//! Keeps etc/torus-sm-openapi.json true: it is what the table of resources and the types of the replies
-//! make. UPDATE_GOLDEN=1 writes it.
+//! Keeps etc/torus-sm-openapi.json true: it is what the table of resources and the types of the
+//! replies make. UPDATE_GOLDEN=1 writes it.
 
 use super::*;
 use crate::manage::action::{HandoverBody, LogLevelBody, PriorityBody};

@@ -48,7 +48,8 @@ impl Reply {
         Self { status: 200, content_type, body: text.into_bytes() }
     }
 
-    /// The action of this name was started; `after_event` is the number of the last event before it.
+    /// The action of this name was started; `after_event` is the number of the last event before
+    /// it.
     pub fn accepted(name: &str, after_event: u64) -> Self {
         let reply = Self::json(&Accepted { accepted: name, after_event });
         reply.map_or_else(|error| Self::error(&error), |reply| Self { status: 202, ..reply })

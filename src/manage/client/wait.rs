@@ -19,7 +19,8 @@ pub(super) enum Awaited {
     Configuration,
 }
 
-/// Waits for the result of an action that was accepted after event number `after`. Returns it as text.
+/// Waits for the result of an action that was accepted after event number `after`. Returns it as
+/// text.
 ///
 /// # Errors
 /// The action failed, or there is no result in time.

@@ -72,8 +72,8 @@ pub(super) fn openmetrics(families: Vec<Family>) -> Result<String, fmt::Error> {
     Ok(text)
 }
 
-/// A text of OpenMetrics in Prometheus' older format: there, the suffix `_total` belongs to the name of a
-/// counter, and there is no `# EOF`.
+/// A text of OpenMetrics in Prometheus' older format: there, the suffix `_total` belongs to the
+/// name of a counter, and there is no `# EOF`.
 pub(super) fn as_prometheus(openmetrics: &str) -> String {
     let mut out = String::with_capacity(openmetrics.len());
     let mut lines = openmetrics.lines().peekable();

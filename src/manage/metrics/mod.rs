@@ -1,11 +1,13 @@
-//! `/metrics`: counters, gauges and histograms in the text formats of OpenMetrics 1.0 and of Prometheus.
+//! `/metrics`: counters, gauges and histograms in the text formats of OpenMetrics 1.0 and of
+//! Prometheus.
 //!
 //! * [`family`]: a metric with its samples; `encode`: the text
-//! * `sm`: role, sweeps and reconfigurations; `smps`: subnet management requests; `sa`: subnet administration;
-//!   `fabric`: nodes, links, device faults; `process`: memory and time of the process
+//! * `sm`: role, sweeps and reconfigurations; `smps`: subnet management requests; `sa`: subnet
+//!   administration; `fabric`: nodes, links, device faults; `process`: memory and time of the
+//!   process
 //!
-//! Metrics are made from the published snapshot when they are read. A new group of metrics is a function
-//! from [`ApiContext`] to families, with a row in [`GROUPS`].
+//! Metrics are made from the published snapshot when they are read. A new group of metrics is a
+//! function from [`ApiContext`] to families, with a row in [`GROUPS`].
 
 pub mod family;
 

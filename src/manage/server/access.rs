@@ -24,8 +24,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The permissions of a process. `is_member` tells whether its user is a member of a group; it is
-    /// called only if that matters.
+    /// The permissions of a process. `is_member` tells whether its user is a member of a group; it
+    /// is called only if that matters.
     pub fn access(&self, uid: Uid, gid: Gid, is_member: impl FnOnce(Uid, Gid) -> bool) -> Access {
         let is_operator = uid.is_root()
             || uid == self.owner
@@ -61,8 +61,8 @@ pub fn group(name: &str) -> Result<Gid, String> {
 mod tests {
     use super::*;
 
-    /// Permissions (read, act) of root, the daemon's user, a member of the group by its process or by
-    /// the database, and another user.
+    /// Permissions (read, act) of root, the daemon's user, a member of the group by its process or
+    /// by the database, and another user.
     fn table(group: Option<Gid>, read_all: bool) -> [(bool, bool); 5] {
         let policy = Policy { owner: Uid::from_raw(500), group, read_all };
         let users = [(0, 0), (500, 9), (501, 100), (502, 9), (503, 9)];

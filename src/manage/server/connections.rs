@@ -1,5 +1,5 @@
-//! Counts connections: at most [`MAX_CONNECTIONS`], and of them at most [`MAX_PER_USER`] of a user, so that
-//! no user keeps others out.
+//! Counts connections: at most [`MAX_CONNECTIONS`], and of them at most [`MAX_PER_USER`] of a user,
+//! so that no user keeps others out.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

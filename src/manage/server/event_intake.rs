@@ -25,8 +25,8 @@ fn push(state: &State, event: Event) {
     state.events.push(&TimedEvent { time: Utc::now(), event });
 }
 
-/// Adds the nodes and links that sweeps lost or found since the last call. After the first sweep there are
-/// none.
+/// Adds the nodes and links that sweeps lost or found since the last call. After the first sweep
+/// there are none.
 fn push_changes(state: &State, known: &mut Option<Arc<Fabric>>) {
     let Some(fabric) = state.status.load().fabric.clone() else { return };
     let last = known.replace(fabric.clone());

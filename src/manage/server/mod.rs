@@ -1,8 +1,9 @@
 //! The HTTP server: its thread, the socket, and the connections.
 //!
-//! * `accept`: accepts connections; [`access`]: permissions by peer credentials; `connections`: their number
-//! * `connection`: one connection; `respond`: one request; `stream`: the stream of events; `progress`: limits
-//!   of time and memory
+//! * `accept`: accepts connections; [`access`]: permissions by peer credentials; `connections`:
+//!   their number
+//! * `connection`: one connection; `respond`: one request; `stream`: the stream of events;
+//!   `progress`: limits of time and memory
 //! * `event_intake`: numbers the events of the daemon
 //!
 //! The server runs on a single thread with lowered priority, and computes replies on at most

@@ -18,7 +18,8 @@ pub(super) struct Progress {
     start: Instant,
     /// Milliseconds from `start` to the last part of a stream of events; 0 for other replies.
     last_part: AtomicU64,
-    /// Memory of the reply, given back when the connection ends: hyper keeps the text until it is sent.
+    /// Memory of the reply, given back when the connection ends: hyper keeps the text until it is
+    /// sent.
     memory: Mutex<Option<OwnedSemaphorePermit>>,
 }
 

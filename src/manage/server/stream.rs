@@ -1,7 +1,7 @@
 //! Streams of events: server-sent events (WHATWG HTML, 9.2), or JSON lines.
 //!
-//! A stream reads from the shared event log at the client's pace, so that a slow client holds no more
-//! memory than its place in the log.
+//! A stream reads from the shared event log at the client's pace, so that a slow client holds no
+//! more memory than its place in the log.
 
 use super::State;
 use super::progress::Progress;

@@ -226,7 +226,8 @@ impl ConfigFiles {
         self.all.push(file);
     }
 
-    /// The files in OSM_CACHE_DIR. Errors in them only cost the ports concerned their LIDs and M_Keys.
+    /// The files in OSM_CACHE_DIR. Errors in them only cost the ports concerned their LIDs and
+    /// M_Keys.
     fn cache(&mut self) {
         let lmc = self.options.lmc;
         self.cached("guid2lid", |path, text| guid2lid::parse(path, text, lmc).1);

@@ -145,8 +145,8 @@ impl Aliases {
     }
 
     /// Sets entries and returns the resulting block. An entry does not change if the requested GUID
-    /// belongs to another port, present or absent, or another entry, or if an assignment is requested for an entry that has a
-    /// GUID.
+    /// belongs to another port, present or absent, or another entry, or if an assignment is
+    /// requested for an entry that has a GUID.
     ///
     /// # Errors
     /// `NO_RESOURCES` if no GUID can be assigned. Preceding entries are set.

@@ -37,8 +37,8 @@ pub struct Registry {
     missed: BTreeMap<Guid, u32>,
 }
 
-/// Number of consecutive heavy sweeps that must miss a port before its subscriptions and services are
-/// removed, and its memberships and alias GUIDs if the sweeps were incomplete.
+/// Number of consecutive heavy sweeps that must miss a port before its subscriptions and services
+/// are removed, and its memberships and alias GUIDs if the sweeps were incomplete.
 pub const MAX_MISSED_SWEEPS: u32 = 4;
 
 impl Registry {
@@ -111,9 +111,9 @@ impl Registry {
     /// therefore removed by a complete sweep without the port, or by [`MAX_MISSED_SWEEPS`]
     /// consecutive sweeps of any kind. Until then, [`Self::groups`] omits the absent ports.
     ///
-    /// Services are removed after [`MAX_MISSED_SWEEPS`] sweeps, which tolerates links that flap, and
-    /// subscriptions too unless `drop_subscriptions` (option `drop_event_subscriptions`) removes
-    /// them with the memberships.
+    /// Services are removed after [`MAX_MISSED_SWEEPS`] sweeps, which tolerates links that flap,
+    /// and subscriptions too unless `drop_subscriptions` (option `drop_event_subscriptions`)
+    /// removes them with the memberships.
     pub fn remove_absent_ports(&mut self, fabric: &Fabric, drop_subscriptions: bool) {
         self.aliases.add_known_ports(fabric);
         let is_complete = fabric.faults().iter().all(|fault| !hides_ports(fault));

@@ -75,8 +75,8 @@ fn relink(net: &mut Net, name: &TargetName) -> Result<(), ConsoleError> {
     Ok(())
 }
 
-/// Slots of a port or of all ports of a node, if their cables are plugged in (or unplugged). `error`
-/// if there are none.
+/// Slots of a port or of all ports of a node, if their cables are plugged in (or unplugged).
+/// `error` if there are none.
 fn ports_with_cable(
     net: &Net,
     name: &TargetName,

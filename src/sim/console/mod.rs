@@ -5,8 +5,8 @@
 //! line ──scan──► words ──parse──► ConsoleCommand ──execute (resolve: names → ports)──► text
 //! ```
 //!
-//! [`run_line`] does this for one line; [`script`] runs a file of lines, with pauses. [`help::COMMANDS`]
-//! lists the commands, which include those of ibsim. Errors have a column.
+//! [`run_line`] does this for one line; [`script`] runs a file of lines, with pauses.
+//! [`help::COMMANDS`] lists the commands, which include those of ibsim. Errors have a column.
 
 pub mod help;
 pub mod script;

@@ -306,8 +306,8 @@ fn is_misspelt_down(word: &Word) -> bool {
     word.port.is_none() && strsim::osa_distance(&word.text, "down") == 1
 }
 
-/// The command whose name is closest to `name`, at an edit distance of at most [`MAX_EDITS`], or that
-/// begins with `name`.
+/// The command whose name is closest to `name`, at an edit distance of at most [`MAX_EDITS`], or
+/// that begins with `name`.
 fn similar_command(name: &str) -> Option<&'static str> {
     let names = || COMMANDS.iter().map(|entry| entry.name);
     let distance = |command: &str| strsim::osa_distance(command, name);

@@ -10,8 +10,9 @@ use std::time::Duration;
 /// Longest list of unconnected pairs in the output.
 const MAX_EXAMPLES: usize = 5;
 
-/// The number of ordered pairs of hosts with a link that reach each other, some that do not, and the
-/// time from the last console command that changed the fabric to the last change of a forwarding table.
+/// The number of ordered pairs of hosts with a link that reach each other, some that do not, and
+/// the time from the last console command that changed the fabric to the last change of a
+/// forwarding table.
 pub(super) fn show(net: &Net) -> String {
     let devices = &net.devices;
     let hosts: Vec<u32> = linked_hosts(devices).collect();

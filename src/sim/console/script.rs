@@ -24,8 +24,8 @@ impl fmt::Display for ScriptError {
 
 /// Executes the lines of a script on tokio's clock until one fails.
 ///
-/// `progress` is called after each command with the line number, the line and its output, and at the
-/// beginning of each pause.
+/// `progress` is called after each command with the line number, the line and its output, and at
+/// the beginning of each pause.
 ///
 /// # Errors
 /// The line that failed; the lines before it have been executed.

@@ -12,8 +12,8 @@
 //!
 //! * [`protocol`]: messages on the socket
 //! * `event_loop`: the server's thread; `connection`: one program; `open_file`: one open device
-//! * `attach_point`: nodes that programs attach to; `directories`, `sysfs`: directories of nodes and
-//!   their contents
+//! * `attach_point`: nodes that programs attach to; `directories`, `sysfs`: directories of nodes
+//!   and their contents
 //!
 //! The server has one thread outside of the tokio runtime, which waits for all descriptors with
 //! poll(2). The fabric wakes it up (`wakeup`) when MADs arrive for an open file.
@@ -47,8 +47,8 @@ pub struct Server {
 
 impl Server {
     /// Serves `fabric` on `listener`. Programs that name no node are attached to `default`.
-    /// Directories of nodes are created in `directory`, which must exist and be private to the user.
-    /// Requires a running tokio runtime.
+    /// Directories of nodes are created in `directory`, which must exist and be private to the
+    /// user. Requires a running tokio runtime.
     ///
     /// # Errors
     /// The process has too many descriptors or threads.

@@ -1,5 +1,5 @@
-//! Device files that programs have open: the simulator's end of a descriptor, with the operations of
-//! `user_mad.c` in Linux.
+//! Device files that programs have open: the simulator's end of a descriptor, with the operations
+//! of `user_mad.c` in Linux.
 
 use super::protocol::{MAX_INLINE, packet_header};
 use crate::sim::kernel::Registration;

@@ -10,17 +10,17 @@
 //! ```
 //!
 //! An open device has a number in the simulator. The reply to an open request carries a descriptor
-//! (SCM_RIGHTS), one end of a pair of SOCK_SEQPACKET sockets, which the program uses as the device's
-//! descriptor: poll, epoll, dup and fork work on it as on any other. Each message on this socket is
-//! one packet of the device's receive queue:
+//! (SCM_RIGHTS), one end of a pair of SOCK_SEQPACKET sockets, which the program uses as the
+//! device's descriptor: poll, epoll, dup and fork work on it as on any other. Each message on this
+//! socket is one packet of the device's receive queue:
 //!
 //! ```text
 //! packet:   length u32 | header u16 | has_file u16 | up to 320 bytes
 //! ```
 //!
 //! `length` is the size of the umad header and the MAD, `header` the size of the umad header. With
-//! `has_file` 1, the message carries a descriptor of a memory file with the whole packet. The device
-//! is closed with the last copy of its descriptor.
+//! `has_file` 1, the message carries a descriptor of a memory file with the whole packet. The
+//! device is closed with the last copy of its descriptor.
 
 /// Version of the protocol; the first word of [`ATTACH`].
 pub const VERSION: u32 = 1;
@@ -32,8 +32,8 @@ pub const SOCKET_VARIABLE: &str = "TORUS_SM_SIM_SOCKET";
 /// of the subnet manager.
 pub const NODE_VARIABLE: &str = "TORUS_SM_SIM_AT";
 
-/// Attaches the program to a node. Body: version u32, node (text). Reply: the directory with `sys` and
-/// `dev` of the node; or ENODEV with an error message.
+/// Attaches the program to a node. Body: version u32, node (text). Reply: the directory with `sys`
+/// and `dev` of the node; or ENODEV with an error message.
 pub const ATTACH: u32 = 1;
 /// Opens a device. Body: its path in the directory. Reply: number u64, with a descriptor.
 pub const OPEN: u32 = 2;

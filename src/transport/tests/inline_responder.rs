@@ -3,8 +3,8 @@
 use super::super::demux::{InlineOutcome, InlineResponder};
 use super::*;
 
-/// Echoes requests with a modified byte. Declines or suppresses the reply on request, and declines under
-/// high load.
+/// Echoes requests with a modified byte. Declines or suppresses the reply on request, and declines
+/// under high load.
 struct Echo;
 
 const DECLINE: u8 = 1;

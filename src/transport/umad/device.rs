@@ -52,8 +52,8 @@ impl Device {
         Ok(())
     }
 
-    /// Explains a failed registration: EINVAL and EBUSY mean that another program has registered for the
-    /// same methods of the class, which only a subnet manager does.
+    /// Explains a failed registration: EINVAL and EBUSY mean that another program has registered
+    /// for the same methods of the class, which only a subnet manager does.
     fn register_error(&self, agent: Agent, source: io::Error) -> OpenError {
         let path = device_path("umad", self.number);
         match source.raw_os_error() {

@@ -1,14 +1,15 @@
 //! The Linux umad device as a [`MadPort`].
 //!
 //! The kernel matches responses, retransmits requests, times them out and implements RMPP. [`abi`]
-//! contains the kernel's structures, [`sys`] the system calls, [`rmpp`] the header of a long response,
-//! [`device`] an open file with its agents, [`reader`] the thread that reads it, and [`users`] the
-//! search for other users of the device. This file opens the port, sends MADs and closes the port.
+//! contains the kernel's structures, [`sys`] the system calls, [`rmpp`] the header of a long
+//! response, [`device`] an open file with its agents, [`reader`] the thread that reads it, and
+//! [`users`] the search for other users of the device. This file opens the port, sends MADs and
+//! closes the port.
 //!
 //! Subnet management and subnet administration have a file and a reader each, because the kernel
-//! keeps one receive queue per file: SMP responses do not wait behind thousands of path queries. ibsim's
-//! shim supports one file per device, which then serves both. Under high load of SA requests, a second
-//! thread reads the same file if there is more than one core.
+//! keeps one receive queue per file: SMP responses do not wait behind thousands of path queries.
+//! ibsim's shim supports one file per device, which then serves both. Under high load of SA
+//! requests, a second thread reads the same file if there is more than one core.
 //!
 //! The reader reads until the queue is empty, notifies its sink, and only then polls, so that under
 //! load a MAD costs one system call to receive and one to send. Any thread may send.
@@ -200,11 +201,12 @@ impl UmadPort {
         })
     }
 
-    /// Sets or clears the IsSM capability of the port, by which other subnet managers find this one (IBA
-    /// vol. 1, 14.2.5.6).
+    /// Sets or clears the IsSM capability of the port, by which other subnet managers find this one
+    /// (IBA vol. 1, 14.2.5.6).
     ///
     /// # Errors
-    /// [`OpenError::Device`] if the `issm` device cannot be opened; EAGAIN if another program holds it.
+    /// [`OpenError::Device`] if the `issm` device cannot be opened; EAGAIN if another program holds
+    /// it.
     pub fn set_is_sm(&self, raised: bool) -> Result<(), OpenError> {
         let mut held = self.is_sm.lock().unwrap_or_else(PoisonError::into_inner);
         match (raised, held.is_some()) {

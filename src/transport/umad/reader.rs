@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::Thread;
 
-/// Size of the read buffer in bytes: a MAD with its header. Longer messages get a buffer of their own.
+/// Size of the read buffer in bytes: a MAD with its header. Longer messages get a buffer of their
+/// own.
 const BUFFER_SIZE: usize = 64 + 2 * MAD_SIZE;
-/// Interval in milliseconds at which the reader checks whether the port was dropped, for simulators that
-/// cannot poll the pipe together with the device.
+/// Interval in milliseconds at which the reader checks whether the port was dropped, for simulators
+/// that cannot poll the pipe together with the device.
 const STOP_CHECK_MS: libc::c_int = 100;
 /// Number of consecutive messages after which the helper is woken: fewer are not worth the wakeup.
 const MESSAGES_PER_HELPER_WAKE: u32 = 16;
@@ -43,8 +44,8 @@ impl Reader {
         Self { device, life, sink }
     }
 
-    /// Reads until the port is dropped, which hangs up `stop`, or the device is removed. Under high load it
-    /// wakes `helper`, a thread that runs [`help`](Self::help).
+    /// Reads until the port is dropped, which hangs up `stop`, or the device is removed. Under high
+    /// load it wakes `helper`, a thread that runs [`help`](Self::help).
     pub(super) fn run(self, stop: &OwnedFd, helper: Option<&Thread>) {
         let timeout = if self.device.descriptor.is_real() { -1 } else { STOP_CHECK_MS };
         let mut buffer = vec![0; BUFFER_SIZE];
@@ -74,8 +75,8 @@ impl Reader {
         self.close("the port was closed");
     }
 
-    /// Reads after each unpark until the queue is empty, and ends when the port is dropped. Errors are left
-    /// to [`run`](Self::run). Messages may be delivered out of order, as in the fabric.
+    /// Reads after each unpark until the queue is empty, and ends when the port is dropped. Errors
+    /// are left to [`run`](Self::run). Messages may be delivered out of order, as in the fabric.
     pub(super) fn help(self) {
         let mut buffer = vec![0; BUFFER_SIZE];
         while !self.life.stop.load(Ordering::Relaxed) {
@@ -151,8 +152,8 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_secs(20);
 
-    /// Messages with the thread that delivered them, in order. The delivery of one message blocks until
-    /// another thread has delivered one.
+    /// Messages with the thread that delivered them, in order. The delivery of one message blocks
+    /// until another thread has delivered one.
     #[derive(Default)]
     struct DeliveryLog(Mutex<Vec<(u8, ThreadId)>>, Condvar);
 

@@ -1,8 +1,8 @@
 //! The RMPP header of a response that is sent with one write(2) (IBA vol. 1, 13.6.2).
 //!
-//! The kernel divides the message and writes the header of every segment; it requires the Active flag
-//! only. The other fields are set as for the first segment, so that a simulator that sends the first
-//! 256 bytes unchanged sends a valid segment.
+//! The kernel divides the message and writes the header of every segment; it requires the Active
+//! flag only. The other fields are set as for the first segment, so that a simulator that sends the
+//! first 256 bytes unchanged sends a valid segment.
 
 use crate::wire::bits::put;
 use crate::wire::mad::MAD_SIZE;

@@ -1,8 +1,8 @@
 //! The system calls, and the only unsafe code of the crate.
 //!
 //! Only libc's `open`, `read`, `write`, `ioctl`, `poll` and `close` are called, because preloaded
-//! simulators replace these. Their descriptors are unknown to the kernel and must not be passed to any
-//! other call, which is why [`Descriptor`] is not an `OwnedFd`.
+//! simulators replace these. Their descriptors are unknown to the kernel and must not be passed to
+//! any other call, which is why [`Descriptor`] is not an `OwnedFd`.
 
 #![allow(unsafe_code)]
 
@@ -45,8 +45,8 @@ impl Descriptor {
         unsafe { libc::fcntl(self.0, libc::F_GETFD) >= 0 }
     }
 
-    /// Reads one MAD; `None` if the queue is empty, which simulators report by a negative number without
-    /// errno.
+    /// Reads one MAD; `None` if the queue is empty, which simulators report by a negative number
+    /// without errno.
     pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         clear_errno();
         // SAFETY: the pointer and the length are those of `buffer`, which is borrowed mutably.
@@ -77,8 +77,8 @@ impl Descriptor {
         }
     }
 
-    /// Waits until the device or `stop` is readable, at most `timeout_ms` milliseconds (-1: no limit).
-    /// Returns true if the device was removed.
+    /// Waits until the device or `stop` is readable, at most `timeout_ms` milliseconds (-1: no
+    /// limit). Returns true if the device was removed.
     pub(super) fn wait(&self, stop: Option<RawFd>, timeout_ms: libc::c_int) -> bool {
         let mut fds = [
             libc::pollfd { fd: self.0, events: libc::POLLIN, revents: 0 },

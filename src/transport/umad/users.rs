@@ -18,8 +18,8 @@ impl fmt::Display for DeviceUser {
     }
 }
 
-/// The other processes that have `path` open, by pid. Processes of other users are missing unless this
-/// process may read their `/proc/PID/fd`, see proc_pid_fd(5).
+/// The other processes that have `path` open, by pid. Processes of other users are missing unless
+/// this process may read their `/proc/PID/fd`, see proc_pid_fd(5).
 pub(super) fn users_of(path: &str) -> Vec<DeviceUser> {
     let mut users: Vec<DeviceUser> = processes()
         .filter(|&pid| pid != std::process::id() && has_open(pid, Path::new(path)))

@@ -119,8 +119,8 @@ impl PendingBaseline {
 }
 
 /// Plans a fabric and verifies the plan. With a `baseline`, both steps reuse its results where
-/// possible; plan and verdict do not depend on it. If an engine promises routes without credit loops
-/// and fails to keep that, the engines behind it are tried.
+/// possible; plan and verdict do not depend on it. If an engine promises routes without credit
+/// loops and fails to keep that, the engines behind it are tried.
 ///
 /// # Errors
 /// As [`compute`]. A rejected plan is a verdict, not an error.

@@ -51,9 +51,9 @@
 //!
 //! * *Delivery.* From each changed switch it follows the new entries to the destination, or to a
 //!   switch from which the old path is known to arrive ([`merge_point`]). A path that leaves the
-//!   network, uses a lost cable or exceeds [`MAX_PATH_SWITCHES`](super::MAX_PATH_SWITCHES) switches (as each loop
-//!   does) is inconclusive. So the new entries deliver from all changed switches, hence from all
-//!   switches.
+//!   network, uses a lost cable or exceeds [`MAX_PATH_SWITCHES`](super::MAX_PATH_SWITCHES) switches
+//!   (as each loop does) is inconclusive. So the new entries deliver from all changed switches,
+//!   hence from all switches.
 //! * *SLs.* The packets that reach X through an unchanged neighbour are among those that T sends
 //!   from that neighbour through X to the old next channel. The tracer takes their SLs from T,
 //!   reduced to those that T has on every triple of the old path behind X. That is a superset of

@@ -22,8 +22,8 @@ record! {
         count, set_count: u16 = 65, 15;
         /// Trap 128: the LID of the switch whose link changed.
         link_state_lid, set_link_state_lid: Lid = 80, 16;
-        /// Traps 129..=131, 144, 145: the LID of the port or node concerned. Trap 256: the LID of the
-        /// requester.
+        /// Traps 129..=131, 144, 145: the LID of the port or node concerned. Trap 256: the LID of
+        /// the requester.
         subject_lid, set_subject_lid: Lid = 96, 16;
         /// Traps 129..=131: the port concerned.
         port, set_port: PortNum = 112, 8;

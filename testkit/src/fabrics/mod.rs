@@ -1,5 +1,5 @@
-//! Random fabrics of the usual topologies, damaged and uneven. A seed gives the same fabric on every
-//! machine.
+//! Random fabrics of the usual topologies, damaged and uneven. A seed gives the same fabric on
+//! every machine.
 
 mod draft;
 mod families;

@@ -1,4 +1,4 @@
-//! What must hold once a fabric has been quiet for a while: the state that the devices are in,
+//! Conditions that hold once a fabric has been quiet for a while: the state of the devices,
 //! compared with the fabric as it is, not with what the subnet manager believes.
 
 use super::members::Member;
@@ -32,7 +32,7 @@ const PATH_QUERIES: u64 = 6;
 /// An end port: node GUID and port number.
 type EndPort = (Guid, PortNum);
 
-/// What earlier checks saw, and later ones must see again.
+/// State that earlier checks saw, and later ones must see again.
 #[derive(Default)]
 pub(super) struct Memories {
     lids: HashMap<EndPort, (Lid, u8)>,

@@ -49,7 +49,7 @@ impl Drop for Member {
     }
 }
 
-/// What makes IPoIB register again if it changes.
+/// The state whose change makes IPoIB register again.
 fn registration_state(fabric: &SimFabric, host: Guid) -> (PortEvents, Lid, Lid) {
     let info = fabric.port_info(host, P1).expect("a port");
     let events = fabric.port_events(host, P1).expect("a port");

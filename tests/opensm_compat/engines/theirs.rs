@@ -21,7 +21,7 @@ pub(crate) enum Theirs {
     Crashed(String),
 }
 
-/// What OpenSM wrote to the devices.
+/// The tables that OpenSM wrote to the devices.
 pub(crate) struct Tables {
     pub lfts: LidLfts,
     pub mfts: Mfts,

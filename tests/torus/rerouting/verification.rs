@@ -89,8 +89,8 @@ fn assert_same_plan(one: &Plan, two: &Plan) {
     assert_eq!(one.notes, two.notes);
 }
 
-/// Overwrites `count` forwarding table entries from each (switch, LID) with a port, and all SL to VL
-/// mappings of a node with a VL. Indexes wrap around; port 15 stands for no path.
+/// Overwrites `count` forwarding table entries from each (switch, LID) with a port, and all SL to
+/// VL mappings of a node with a VL. Indexes wrap around; port 15 stands for no path.
 fn corrupt(plan: &mut Plan, entries: &[(usize, usize, u8, usize)], vls: Option<(usize, u8)>) {
     let mut routing = (*plan.routing).clone();
     for &(switch, lid, port, count) in entries {

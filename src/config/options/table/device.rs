@@ -6,10 +6,11 @@ macro_rules! device {
         /// Bind to the local port with this GUID; 0 selects the first port that is ACTIVE, else
         /// INIT, else has a link.
         guid: Guid = Guid(0), restart, implemented;
-        /// M_Key that all ports get: they accept changes only from who knows it; 0 is no protection.
+        /// M_Key that all ports get: they accept changes only from who knows it; 0 is no
+        /// protection.
         m_key: MKey = MKey::NONE, reload, implemented, hex(16);
-        /// Lease period of the M_Key in seconds, 0 to 65535: time after a request with a wrong key at
-        /// which a port shows its key, unless this SM renews the lease; 0 never shows it.
+        /// Lease period of the M_Key in seconds, 0 to 65535: time after a request with a wrong key
+        /// at which a port shows its key, unless this SM renews the lease; 0 never shows it.
         m_key_lease_period: u16 = 0, reload, implemented;
         /// M_KeyProtectBits, 0 to 3: ports show requesters without the M_Key 0: everything, 1:
         /// everything except the key, 2 and 3: nothing.

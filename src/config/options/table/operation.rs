@@ -9,8 +9,8 @@ macro_rules! sweeps {
         reassign_lids: bool = false, reload, implemented;
         /// Make every sweep a heavy sweep, which discovers and configures the whole subnet.
         force_heavy_sweep: bool = false, reload, implemented;
-        /// Sweep on trap 128; FALSE defers changes of links to the next sweep. Traps 144 and 145 cause no
-        /// sweep: the changed attributes are read.
+        /// Sweep on trap 128; FALSE defers changes of links to the next sweep. Traps 144 and 145
+        /// cause no sweep: the changed attributes are read.
         sweep_on_trap: bool = true, reload, implemented;
     } };
 }
@@ -22,9 +22,9 @@ macro_rules! election {
         /// Priority of this SM, 0 to 15: the SM with the highest priority becomes master, among
         /// equals the one with the lowest GUID.
         sm_priority: u8 = 0, reload, implemented, range(0, 15);
-        /// Priority of this SM while it is master, 0 to 15, if that is higher than sm_priority: a former
-        /// master that returns does not become master again. 0 is no other priority. An option of
-        /// NVIDIA's OpenSM.
+        /// Priority of this SM while it is master, 0 to 15, if that is higher than sm_priority: a
+        /// former master that returns does not become master again. 0 is no other priority. An
+        /// option of NVIDIA's OpenSM.
         master_sm_priority: u8 = 0, reload, implemented, range(0, 15);
         /// Ignore other SMs on the subnet.
         ignore_other_sm: bool = false, reload, implemented;
@@ -32,8 +32,8 @@ macro_rules! election {
         sminfo_polling_timeout: u32 = 10_000, reload, implemented;
         /// Number of unanswered polls after which a standby SM takes over from the master.
         polling_retry_number: u32 = 4, reload, implemented;
-        /// SMPs per second with which a standby SM follows the fabric: it reads what the devices hold, so
-        /// that it takes over faster. 0 reads nothing.
+        /// SMPs per second with which a standby SM follows the fabric: it reads what the devices
+        /// hold, so that it takes over faster. 0 reads nothing.
         standby_query_rate: u32 = 2000, reload, implemented, range(0, 1_000_000);
         /// Keep the LIDs of the file guid2lid when a standby SM becomes master.
         honor_guid2lid_file: bool = false, reload, implemented;
@@ -75,9 +75,10 @@ macro_rules! behaviour {
         daemon: bool = false, restart, implemented;
         /// Start in the NOTACTIVE state.
         sm_inactive: bool = false, restart, implemented;
-        /// Disable ports that send more than 250 traps 129 to 131 without a pause of a minute, unless
-        /// their link is that of the SM or the only one to a switch. With any value, the links of ports
-        /// that send more than 10 are not used until the traps have paused for a minute.
+        /// Disable ports that send more than 250 traps 129 to 131 without a pause of a minute,
+        /// unless their link is that of the SM or the only one to a switch. With any value, the
+        /// links of ports that send more than 10 are not used until the traps have paused for a
+        /// minute.
         babbling_port_policy: bool = false, reload, implemented;
         /// Drop event subscriptions when a port leaves and when this SM becomes master.
         drop_event_subscriptions: bool = false, reload, implemented;
@@ -181,8 +182,8 @@ pub(super) use safety;
 macro_rules! sa_limits {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Limits of SA clients";
-        /// Let ports join multicast groups on behalf of other ports of the partition; FALSE requires
-        /// the SM_Key (sa_key) for that.
+        /// Let ports join multicast groups on behalf of other ports of the partition; FALSE
+        /// requires the SM_Key (sa_key) for that.
         sa_allow_untrusted_proxy_joins: bool = true, reload, implemented;
         /// Let ports set and clear alias GUIDs of other ports of their partitions; FALSE requires
         /// the SM_Key (sa_key) for that.
@@ -200,8 +201,8 @@ pub(super) use sa_limits;
 macro_rules! management {
     ($then:ident [$($rest:tt)*] $($rows:tt)*) => { $then! { [$($rest)*] $($rows)*
         section "Management interface";
-        /// Serve status, metrics, events and actions on a Unix socket of this host (torus-sm-manage(8)).
-        /// Root and the user of the daemon may read and act.
+        /// Serve status, metrics, events and actions on a Unix socket of this host
+        /// (torus-sm-manage(8)). Root and the user of the daemon may read and act.
         management: bool = true, restart, implemented;
         /// Directory of the socket. (null) is torus-sm in $XDG_RUNTIME_DIR, for root without it
         /// /run/torus-sm, else /tmp/torus-sm-UID; the environment variable TORUS_SM_RUNTIME_DIR

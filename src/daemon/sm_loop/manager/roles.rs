@@ -245,8 +245,8 @@ impl Manager {
         own.survey(&peers)
     }
 
-    /// Elects the master after a sweep. Returns an error with the exit, if any, unless this SM is to
-    /// configure the subnet.
+    /// Elects the master after a sweep. Returns an error with the exit, if any, unless this SM is
+    /// to configure the subnet.
     pub(super) async fn elect(
         &mut self,
         observation: &Observation,

@@ -13,7 +13,7 @@ use crate::wire::smp::{DATA_SIZE, DirectedRoute, SmpRoute, request};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tracing::{debug, info};
 
-/// What the receiver has to learn.
+/// The change to be announced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change {
     /// This SM entered STANDBY. Devices that send trap 144 when IsSM changes have told so already.

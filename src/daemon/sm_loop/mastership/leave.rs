@@ -20,7 +20,8 @@ use tracing::{info, warn};
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(900);
 /// The part of it in which standby SMs must answer.
 const QUERY_TIMEOUT: Duration = Duration::from_millis(250);
-/// Interval at which the successor is queried while it does not send ACKNOWLEDGE: OpenSM never does.
+/// Interval at which the successor is queried while it does not send ACKNOWLEDGE: OpenSM never
+/// does.
 const CONFIRM_INTERVAL: Duration = Duration::from_millis(20);
 /// Requests that are sent at the end although the window is full of those of interrupted work.
 const SPARE_REQUESTS: usize = 16;

@@ -1,4 +1,4 @@
-//! What this SM does about other SMs: polls, queries, HANDOVER, ACKNOWLEDGE and trap 144.
+//! Actions of this SM towards other SMs: polls, queries, HANDOVER, ACKNOWLEDGE and trap 144.
 //!
 //! [`crate::sm`] decides; this module sends, waits and logs. It holds no role: that is in
 //! [`SmStatus`], which the manager changes.

@@ -21,8 +21,8 @@ pub enum PollEvent {
 
 pub(super) struct Poller {
     peer: Peer,
-    /// M_Keys that its port may have, at least one. An unanswered poll is followed by one with the next
-    /// key: its master may have changed the key.
+    /// M_Keys that its port may have, at least one. An unanswered poll is followed by one with the
+    /// next key: its master may have changed the key.
     keys: Vec<MKey>,
     batch: SmpBatch,
     /// Polls since the last sign of life.

@@ -1,5 +1,5 @@
-//! What the devices hold when this SM becomes master: tables that another SM has written, or an
-//! earlier run of this one.
+//! Reads what the devices hold when this SM becomes master: tables that another SM has written, or
+//! an earlier run of this one.
 
 use super::Reconfigurer;
 use super::audit::Audit;

@@ -75,13 +75,13 @@ use warm_standby::WarmStandby;
 pub enum ReconfigureOutcome {
     /// All devices are configured as planned.
     Up,
-    /// Programming ended early: links changed, or only these devices were left to wait for, which do not
-    /// answer; of a channel adapter, the switch before it.
+    /// Programming ended early: links changed, or only these devices were left to wait for, which
+    /// do not answer; of a channel adapter, the switch before it.
     EndedEarly(Vec<Guid>),
     /// Some devices did not acknowledge their configuration.
     Incomplete(String),
-    /// Some devices are not configured, because they refused or did not acknowledge Sets before; these
-    /// are sent again after a delay.
+    /// Some devices are not configured, because they refused or did not acknowledge Sets before;
+    /// these are sent again after a delay.
     Delayed(String),
     /// There is no valid plan: the fabric keeps its configuration.
     Rejected(String),
@@ -146,8 +146,9 @@ impl Reconfigurer {
         self.master = MasterState::default();
     }
 
-    /// Discards what the devices are known to hold, but keeps the LIDs of this SM: another master may
-    /// have written to devices of this subnet, or a subnet with another master was merged with it.
+    /// Discards what the devices are known to hold, but keeps the LIDs of this SM: another master
+    /// may have written to devices of this subnet, or a subnet with another master was merged with
+    /// it.
     pub fn distrust_devices(&mut self) {
         let memory = std::mem::take(&mut self.plan.memory);
         let generation = self.plan.generation;
@@ -170,7 +171,8 @@ impl Reconfigurer {
         &self.devices.m_keys
     }
 
-    /// Logs new faults that a heavy sweep found, and takes over the M_Keys and cables that it found.
+    /// Logs new faults that a heavy sweep found, and takes over the M_Keys and cables that it
+    /// found.
     pub fn swept(&mut self, observation: &Observation, duration: Duration) {
         let keys = &mut self.devices.m_keys;
         keys.learn(&observation.fabric);
@@ -278,7 +280,8 @@ impl Reconfigurer {
         self.devices.acknowledged.failures().next_try(Instant::now())
     }
 
-    /// False for a switch that does not let PortStateChange be cleared, so that the bit tells nothing.
+    /// False for a switch that does not let PortStateChange be cleared, so that the bit tells
+    /// nothing.
     pub fn clears_state_change(&self, guid: Guid) -> bool {
         self.devices.acknowledged.failures().takes_set(guid, AttrId::SWITCH_INFO, 0)
     }

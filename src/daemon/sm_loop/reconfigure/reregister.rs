@@ -1,4 +1,5 @@
-//! The ports that are asked to register their groups, services and subscriptions (ClientReregister).
+//! The ports that are asked to register their groups, services and subscriptions
+//! (ClientReregister).
 
 use super::Reconfigurer;
 use crate::apply::ApplyReport;
@@ -8,9 +9,9 @@ use crate::wire::attr::{AttrId, CapMask, PortState};
 use std::collections::HashSet;
 
 impl Reconfigurer {
-    /// End ports to set ClientReregister for: those that came up, and those that were not asked since
-    /// they were found. This SM lacks their groups, services and subscriptions. The planner adds ports
-    /// that name another SM.
+    /// End ports to set ClientReregister for: those that came up, and those that were not asked
+    /// since they were found. This SM lacks their groups, services and subscriptions. The planner
+    /// adds ports that name another SM.
     pub(super) fn clients_to_reregister(
         &self,
         fabric: &Fabric,

@@ -10,8 +10,9 @@ use crate::publish::Subnet;
 use std::sync::Arc;
 
 impl Reconfigurer {
-    /// Publishes a snapshot that differs from that of the plan in force in descriptions, capabilities
-    /// and counters only. Does nothing if the nodes and ports are not those of the plan.
+    /// Publishes a snapshot that differs from that of the plan in force in descriptions,
+    /// capabilities and counters only. Does nothing if the nodes and ports are not those of the
+    /// plan.
     pub async fn publish_observation(
         &mut self,
         context: &ManagerContext,

@@ -76,8 +76,8 @@ pub(super) struct DeviceState {
     pub(super) unreachable_peers: UnreachablePeers,
     /// Links that are treated as down.
     pub(super) quarantined: Vec<QuarantinedLink>,
-    /// Number of the table blocks in `acknowledged` that this SM has read as standby, until they are
-    /// confirmed.
+    /// Number of the table blocks in `acknowledged` that this SM has read as standby, until they
+    /// are confirmed.
     pub(super) warm_blocks: Option<usize>,
     /// Some tables that were read as standby were trusted, and must be compared.
     pub(super) needs_audit: bool,

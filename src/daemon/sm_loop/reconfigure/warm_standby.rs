@@ -1,6 +1,6 @@
-//! A standby SM follows the fabric: it sweeps, plans what it would configure as master, and reads the
-//! tables that the devices hold, with few MADs in flight and at a low rate. It writes nothing. When it
-//! becomes master, it knows which tables differ from its plan.
+//! A standby SM follows the fabric: it sweeps, plans what it would configure as master, and reads
+//! the tables that the devices hold, with few MADs in flight and at a low rate. It writes nothing.
+//! When it becomes master, it knows which tables differ from its plan.
 
 use super::registry_queries;
 use crate::apply::Acknowledged;

@@ -1,7 +1,7 @@
 //! Min hop tables: the hops from every switch to every switch, through each of its links.
 //!
-//! A [`HopRule`] computes them for one destination. [`ShortestPaths`] is the rule of minhop and dor,
-//! for which [`HopMatrix`] is faster when all destinations are needed.
+//! A [`HopRule`] computes them for one destination. [`ShortestPaths`] is the rule of minhop and
+//! dor, for which [`HopMatrix`] is faster when all destinations are needed.
 
 use super::port_set::PortSet;
 use crate::fabric::SwitchId;

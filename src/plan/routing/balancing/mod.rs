@@ -6,9 +6,9 @@
 //! forwarding table per switch. Invariant: every entry leads through a link with the least hops to
 //! the destination. A LID without such a link gets no entry.
 //!
-//! Among these links, each switch takes the one with the fewest paths so far. The tables equal those
-//! of OpenSM by GUID for the same options: the balance depends on the orders in which destinations
-//! and ports are tried, so OpenSM's orders are used.
+//! Among these links, each switch takes the one with the fewest paths so far. The tables equal
+//! those of OpenSM by GUID for the same options: the balance depends on the orders in which
+//! destinations and ports are tried, so OpenSM's orders are used.
 //!
 //! * [`hops`]: min hop tables and the rules for them; [`port_set`]: sets of links;
 //! * `order`: the order of destinations, `guid_routing_order_file`;

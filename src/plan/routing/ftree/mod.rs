@@ -19,10 +19,10 @@
 //!
 //! # Modules
 //!
-//! `options`: the options and GUID files; `rank`, `hosts`: ranks and roles; `tree`: the switches with
-//! their port groups; `index`: the order of switches; `validate`: checks; `walk`, `state`: the
-//! routes to one destination; `fill`: the order of destinations, and the tables; `policy`: the result for
-//! multicast trees and the dump file.
+//! `options`: the options and GUID files; `rank`, `hosts`: ranks and roles; `tree`: the switches
+//! with their port groups; `index`: the order of switches; `validate`: checks; `walk`, `state`: the
+//! routes to one destination; `fill`: the order of destinations, and the tables; `policy`: the
+//! result for multicast trees and the dump file.
 //!
 //! # Differences from OpenSM
 //!

@@ -1,4 +1,4 @@
-//! What walks count: the switches with their port groups and cables, and the routes on these.
+//! State that walks change: the switches with their port groups and cables, and the routes on these.
 
 use std::ops::Range;
 

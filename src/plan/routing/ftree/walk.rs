@@ -161,7 +161,8 @@ impl Walk {
         self.reverse_steps < MAX_REVERSE_STEPS
     }
 
-    /// Routes packets of the switches below, and of siblings. Returns true if there is a host below.
+    /// Routes packets of the switches below, and of siblings. Returns true if there is a host
+    /// below.
     fn descend(&mut self, switch: usize, previous: u16, hops: u8) -> bool {
         let here = self.switches[switch];
         if here.is_bottom() && here.adapters == 0 {
@@ -356,8 +357,8 @@ impl Walk {
         cable.map_or(group.peer_port, |cable| self.cables[cable as usize].peer_port)
     }
 
-    /// Counts a route on the group of a switch to `peer`, which is at `index` unless the groups were
-    /// sorted since.
+    /// Counts a route on the group of a switch to `peer`, which is at `index` unless the groups
+    /// were sorted since.
     fn count(&mut self, switch: usize, index: usize, peer: u16) {
         let is_wanted = |group: &Group| group.peer == peer;
         if is_wanted(&self.groups[index]) {

@@ -7,18 +7,18 @@
 //! * **Layers.** The paths there and back between two switches are in one layer, whose channels do
 //!   not depend on each other in a circle ([`layer`]). [`layers`] finds the layer of each pair, and
 //!   balances the layers.
-//! * **SLs.** The SL of a path is `lash_start_vl` and the number of its layer; SLs map to the VLs of
-//!   the same numbers. More layers than VLs are a refusal.
+//! * **SLs.** The SL of a path is `lash_start_vl` and the number of its layer; SLs map to the VLs
+//!   of the same numbers. More layers than VLs are a refusal.
 //!
 //! Time grows with the square of the number of switches and with the length of paths, memory with
 //! the square of the number of switches: three bytes for each pair.
 //!
 //! # Differences from OpenSM
 //!
-//! Forwarding tables and the first choice of layers equal OpenSM's engine of the same name, by GUID.
-//! Where OpenSM balances several layers, path SLs may differ: it counts paths on dependencies that
-//! it failed to add, and later follows such dependencies to channels that it has freed. Here layers
-//! have the dependencies of their paths alone.
+//! Forwarding tables and the first choice of layers equal OpenSM's engine of the same name, by
+//! GUID. Where OpenSM balances several layers, path SLs may differ: it counts paths on dependencies
+//! that it failed to add, and later follows such dependencies to channels that it has freed. Here
+//! layers have the dependencies of their paths alone.
 //!
 //! The random order of balancing is that of OpenSM's first sweep (or that of `scatter_ports`, if
 //! set), so that equal fabrics have equal SLs. In OpenSM it depends on the number of sweeps before.

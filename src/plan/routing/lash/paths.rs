@@ -1,7 +1,7 @@
 //! The shortest paths between switches: for each destination, the next switch of each switch.
 //!
-//! A breadth-first search from each switch gives a tree. The route from a switch to a destination is
-//! the one of the first tree in which the destination is below the switch. Trees are searched in
+//! A breadth-first search from each switch gives a tree. The route from a switch to a destination
+//! is the one of the first tree in which the destination is below the switch. Trees are searched in
 //! parallel, and so are the routes of different destinations.
 //!
 //! Switches are numbered in OpenSM's order, by byte-swapped GUID; neighbours of a switch in the

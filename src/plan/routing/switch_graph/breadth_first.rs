@@ -8,8 +8,8 @@ use rayon::prelude::*;
 /// The number of searches that run together.
 const SEARCHES: usize = 64;
 
-/// The distances, one row per source. Links lead both ways, so a row also holds the distances to its
-/// switch.
+/// The distances, one row per source. Links lead both ways, so a row also holds the distances to
+/// its switch.
 pub(super) fn all_distances(graph: &SwitchGraph) -> Vec<u8> {
     let switches = graph.len();
     let mut rows = vec![NO_PATH; switches * switches];

@@ -12,8 +12,8 @@
 //!
 //! The engine refuses a fabric without roots, and one in which two hosts have no legal path. OpenSM
 //! leaves such pairs without a route. Switches, usually roots, may lack routes to other switches;
-//! `connect_roots` adds shortest paths to roots, legal or not. Links between root switches lead up in both
-//! directions, as in OpenSM; if they close a credit loop, verification rejects the plan.
+//! `connect_roots` adds shortest paths to roots, legal or not. Links between root switches lead up
+//! in both directions, as in OpenSM; if they close a credit loop, verification rejects the plan.
 
 mod hops;
 pub(super) mod ranks;

@@ -134,7 +134,8 @@ fn inject(fabric: &SimFabric, mad: &[u8], method: u8, change: impl FnOnce(&mut R
     net.send_backlog();
 }
 
-/// STOP, ABORT and invalid acknowledgements all end a transfer; an invalid packet also gets an ABORT.
+/// STOP, ABORT and invalid acknowledgements all end a transfer; an invalid packet also gets an
+/// ABORT.
 #[tokio::test(start_paused = true)]
 async fn the_receiver_can_end_a_transfer() {
     let fabric = fabric().await;

@@ -1,5 +1,5 @@
-//! RMPP messages over a fabric that loses, duplicates and delays packets arrive complete or time out,
-//! and leave no state behind.
+//! RMPP messages over a fabric that loses, duplicates and delays packets arrive complete or time
+//! out, and leave no state behind.
 
 use super::*;
 use std::time::Duration;
