@@ -4,6 +4,7 @@ mod disasters;
 mod fault_injection;
 mod joins;
 mod m_keys;
+mod mass_boot;
 mod own_failures;
 mod process;
 mod recovery;

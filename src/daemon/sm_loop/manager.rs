@@ -15,6 +15,7 @@ use crate::daemon::sm_loop::config_status;
 use crate::daemon::sm_loop::context::{Configuration, ManagerContext};
 use crate::daemon::sm_loop::event_queue::EventQueue;
 use crate::daemon::sm_loop::link_quarantine::LinkQuarantine;
+use crate::daemon::sm_loop::link_storm::LinkStorm;
 use crate::daemon::sm_loop::mastership::{Mastership, StrangerLog};
 use crate::daemon::sm_loop::monitor::Monitor;
 use crate::daemon::sm_loop::pending::PendingWork;
@@ -58,6 +59,7 @@ pub struct Manager {
     pub(super) reconfigurer: Reconfigurer,
     pub(super) observation: Option<Observation>,
     pub(super) links: LinkQuarantine,
+    pub(super) storm: LinkStorm,
     pub(super) mastership: Mastership,
     strangers: StrangerLog,
     /// The better SM that did not accept the last HANDOVER.
@@ -99,6 +101,7 @@ impl Manager {
             reconfigurer,
             observation: None,
             links: LinkQuarantine::default(),
+            storm: LinkStorm::default(),
             mastership: Mastership::default(),
             strangers: StrangerLog::default(),
             refused_by: None,
@@ -160,6 +163,12 @@ impl Manager {
         }
         // Events that arrived together are handled by one sweep.
         self.take_events(pending);
+        if let Some(due) = self.storm.collect_until(Instant::now())
+            && !pending.suspects.is_empty()
+        {
+            sleep_until(due).await;
+            self.take_events(pending);
+        }
         None
     }
 
@@ -203,6 +212,7 @@ impl Manager {
         }
         if asks_for_sweep {
             self.rechecks = 0;
+            self.storm.changed(Instant::now());
         }
         let observation = self.observation.as_ref();
         pending.add(event, |trap| observation.and_then(|seen| switch_of(seen, trap)));
@@ -386,6 +396,9 @@ impl Manager {
         let engine = self.engine();
         let observation = self.observation.as_mut()?;
         let control = match may_end_early {
+            true if self.storm.is_storm(Instant::now()) => {
+                ApplyControl::until(std::future::pending(), self.was_silent)
+            }
             true => ApplyControl::until(self.events.link_change(), self.was_silent),
             false => ApplyControl::to_the_end(),
         };

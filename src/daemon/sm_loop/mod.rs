@@ -8,6 +8,7 @@
 //! * [`planning`]: the input of planning; [`baseline_cache`]: baselines for incremental planning;
 //! * `quarantine`: links that flap or report errors; `link_quarantine`: its state; `port_errors`:
 //!   ports that report errors;
+//! * `link_storm`: many links that change at the same time;
 //! * `unreachable_peers`: links to nodes that do not answer;
 //! * `local_changes`: traps that report changed attributes of a port;
 //! * [`partitions`], [`qos_policy`]: state resolved from configuration files;
@@ -25,6 +26,7 @@ pub mod event_queue;
 pub mod file_writer;
 pub mod files;
 mod link_quarantine;
+mod link_storm;
 mod local_changes;
 pub mod manager;
 pub mod mastership;

@@ -149,6 +149,7 @@ impl Manager {
         suspects: &[Guid],
         pending: &mut PendingWork,
     ) -> Option<Exit> {
+        self.storm.sweeping(Instant::now());
         let Some(last) = self.observation.as_ref() else {
             pending.heavy = true;
             return None;

@@ -15,7 +15,7 @@ use torus_sm::wire::record::{JoinState, McMemberRecord, Record};
 use torus_sm::wire::sa::{DATA_OFFSET, SaAttr};
 
 /// Components of a request that may create its group.
-const CREATE: u64 = McMemberRecord::MGID
+pub const CREATE: u64 = McMemberRecord::MGID
     | McMemberRecord::PORT_GID
     | McMemberRecord::JOIN_STATE
     | McMemberRecord::QKEY
