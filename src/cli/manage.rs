@@ -1,5 +1,6 @@
 //! The commands that talk to a running daemon: `torus-sm status` and so on.
 
+use crate::ids::{Guid, PortNum};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -117,6 +118,14 @@ pub enum ManageCommand {
         #[command(flatten)]
         action: ActionArgs,
     },
+    /// End the quarantine of a link
+    Release {
+        /// A port of the link: GUID of its node and its number, as 0x0002c90300a1b2c0[3]
+        #[arg(value_parser = port)]
+        port: (Guid, PortNum),
+        #[command(flatten)]
+        action: ActionArgs,
+    },
     /// End the daemon, as SIGTERM does
     Stop(ActionArgs),
 }
@@ -142,7 +151,8 @@ impl ManageCommand {
             | Self::Stop(action)
             | Self::Loglevel { action, .. }
             | Self::Priority { action, .. }
-            | Self::Handover { action, .. } => &action.select,
+            | Self::Handover { action, .. }
+            | Self::Release { action, .. } => &action.select,
         }
     }
 }
@@ -150,4 +160,29 @@ impl ManageCommand {
 fn log_flags(text: &str) -> Result<u8, String> {
     let number = crate::config::options::value::number(text)?;
     u8::try_from(number).map_err(|_| format!("'{text}' is not 0 to 0xff"))
+}
+
+/// A port as `GUID[NUMBER]`.
+fn port(text: &str) -> Result<(Guid, PortNum), String> {
+    let parse = || {
+        let (guid, num) = text.strip_suffix(']')?.split_once('[')?;
+        let guid = u64::from_str_radix(guid.strip_prefix("0x").unwrap_or(guid), 16).ok()?;
+        let num = num.parse().ok().filter(|num| (1..=254).contains(num))?;
+        Some((Guid(guid), PortNum(num)))
+    };
+    parse().ok_or_else(|| format!("'{text}' is not a GUID and a port, as 0x0002c90300a1b2c0[3]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_guids_with_numbers() {
+        assert_eq!(port("0x2c9[36]"), Ok((Guid(0x2C9), PortNum(36))));
+        assert_eq!(port("00000000000002c9[1]"), Ok((Guid(0x2C9), PortNum(1))));
+        for text in ["0x2c9", "0x2c9[0]", "0x2c9[255]", "0x2c9[3", "[3]", "x[3]", "0x2c9[]"] {
+            assert!(port(text).is_err(), "{text}");
+        }
+    }
 }

@@ -2,8 +2,10 @@
 
 use crate::daemon::messages::SmEvent;
 use crate::daemon::process::logging::LogHandle;
+use crate::ids::{Guid, PortNum};
 use crate::manage::action::{Action, Control};
 use crate::manage::loop_status::LoopStatus;
+use crate::publish::Subnet;
 use crate::wire::attr::SmState;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use tracing::info;
 pub struct ManageControl {
     events: mpsc::WeakUnboundedSender<SmEvent>,
     status: Arc<ArcSwap<LoopStatus>>,
+    subnet: watch::Receiver<Option<Arc<Subnet>>>,
     /// `None` if the log is not that of this daemon.
     log: Option<LogHandle>,
     shutdown: watch::Sender<bool>,
@@ -23,10 +26,11 @@ impl ManageControl {
     pub fn new(
         events: mpsc::WeakUnboundedSender<SmEvent>,
         status: Arc<ArcSwap<LoopStatus>>,
+        subnet: watch::Receiver<Option<Arc<Subnet>>>,
         log: Option<LogHandle>,
         shutdown: watch::Sender<bool>,
     ) -> Self {
-        Self { events, status, log, shutdown }
+        Self { events, status, subnet, log, shutdown }
     }
 
     fn send(&self, event: SmEvent) -> Result<(), String> {
@@ -42,6 +46,19 @@ impl ManageControl {
         }
         self.send(event)
     }
+
+    /// Sends the request to release a link, if it is quarantined. `guid` is that of its node or
+    /// port.
+    fn release(&self, guid: Guid, num: PortNum) -> Result<(), String> {
+        let subnet = self.subnet.borrow().clone().ok_or("no subnet is configured yet")?;
+        let port = subnet.fabric.port_by_guid(guid);
+        let node = port.map_or(guid, |port| subnet.fabric.node_of(port).guid());
+        let mut links = subnet.devices.quarantined.iter();
+        if !links.any(|link| link.ends.contains(&(node, num))) {
+            return Err(format!("no link at port {num} of node {guid} is quarantined"));
+        }
+        self.send_to_master(SmEvent::Release((node, num)))
+    }
 }
 
 impl Control for ManageControl {
@@ -51,6 +68,7 @@ impl Control for ManageControl {
             Action::Reroute => self.send_to_master(SmEvent::Reroute),
             Action::Dump => self.send_to_master(SmEvent::Dump),
             Action::Handover(to) => self.send_to_master(SmEvent::HandOver(to)),
+            Action::Release(guid, num) => self.release(guid, num),
             Action::Reload => self.send(SmEvent::Reload),
             Action::Priority(priority) => self.send(SmEvent::SetPriority(priority)),
             Action::LogLevel(flags) => {

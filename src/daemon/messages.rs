@@ -7,7 +7,7 @@
 //! ```
 
 use crate::config::prefix_routes::PrefixRoute;
-use crate::fabric::Fabric;
+use crate::fabric::{End, Fabric};
 use crate::ids::{Guid, Lid};
 use crate::manage::sa_query::SaQuery;
 use crate::observe::traps::TrapEvent;
@@ -43,6 +43,8 @@ pub enum SmEvent {
     Dump,
     /// An operator requests a HANDOVER to the SM at this port, or to the best standby.
     HandOver(Option<Guid>),
+    /// An operator ends the quarantine of the link at this port.
+    Release(End),
     /// The port was closed, for this reason.
     PortClosed(String),
 }

@@ -175,7 +175,7 @@ impl Daemon {
             sender.is_some_and(|sender| sender.try_send(SaCommand::Query(query)).is_ok())
         };
         let (events, status) = (self.events.0.downgrade(), self.feed.status.clone());
-        let control = ManageControl::new(events, status, log, shutdown);
+        let control = ManageControl::new(events, status, self.subnet.subscribe(), log, shutdown);
         Some(Sources {
             port_guid: self.port.identity().guid,
             status: self.feed.status.clone(),

@@ -1,6 +1,6 @@
 //! Actions that a client may request of the daemon.
 
-use crate::ids::Guid;
+use crate::ids::{Guid, PortNum};
 use serde::Deserialize;
 
 /// A request of an operator.
@@ -20,6 +20,9 @@ pub enum Action {
     Dump,
     /// Hand over to the standby SM with this port GUID, or to the best one.
     Handover(Option<Guid>),
+    /// End the quarantine of the link at this port: node GUID (of a host also port GUID) and
+    /// number.
+    Release(Guid, PortNum),
     /// End the daemon, as SIGTERM does.
     Exit,
 }
@@ -35,6 +38,7 @@ impl Action {
             Self::Priority(_) => "priority",
             Self::Dump => "dump",
             Self::Handover(_) => "handover",
+            Self::Release(..) => "release",
             Self::Exit => "exit",
         }
     }
@@ -75,4 +79,16 @@ pub struct PriorityBody {
 pub struct HandoverBody {
     /// Port GUID of a standby SM; the best one without it.
     pub to: Option<String>,
+}
+
+/// Body of the action release.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseBody {
+    /// GUID of the node at one end of the link, in hexadecimal digits.
+    pub guid: String,
+    /// Number of its port, 1 to 254.
+    #[cfg_attr(test, schemars(range(min = 1, max = 254)))]
+    pub port: u8,
 }

@@ -151,6 +151,20 @@ impl LinkHealth {
         ends.for_each(|port| port.is_needed = true);
     }
 
+    /// Ends the quarantine of the link at a port by request: counts from 0 again how often it goes
+    /// down, and takes its ports as healthy. Returns the link; `None` if it is not quarantined.
+    pub fn forget(&mut self, end: End) -> Option<Cable> {
+        let flaps = |(cable, record): (&Cable, &Record)| {
+            (record.until.is_some() && cable.contains(&end)).then_some(*cable)
+        };
+        let mut unhealthy = self.unhealthy.values().map(|port| port.cable);
+        let flapping = self.records.iter().find_map(flaps);
+        let cable = flapping.or_else(|| unhealthy.find(|cable| cable.contains(&end)))?;
+        self.records.remove(&cable);
+        self.unhealthy.retain(|_, port| port.cable != cable);
+        Some(cable)
+    }
+
     /// Ends the quarantines whose time is over, and returns their links.
     pub fn release(&mut self, now: Instant) -> Vec<Cable> {
         let mut released = Vec::new();
@@ -282,5 +296,22 @@ mod tests {
         assert!(record.is_outdated(now));
         assert_eq!(flap(&mut record, now, 5), [4]);
         assert_eq!(record.calm(), MIN_CALM);
+    }
+
+    #[test]
+    fn a_forgotten_link_counts_from_0_again() {
+        let start = Instant::now();
+        let cable: Cable = [(Guid(1), PortNum(1)), (Guid(2), PortNum(3))];
+        let mut health = LinkHealth::default();
+        let mut record = Record::new(true);
+        assert_eq!(flap(&mut record, start, 5), [4]);
+        health.records.insert(cable, record);
+        assert!(health.errors(start, cable[0], cable));
+        assert_eq!(health.quarantined(start).len(), 2);
+        assert_eq!(health.forget((Guid(2), PortNum(1))), None, "another port of the node");
+        assert_eq!(health.forget(cable[1]), Some(cable));
+        assert_eq!(health.quarantined(start), []);
+        assert_eq!((health.next_release(), health.forget(cable[1])), (None, None));
+        assert!(health.errors(start, cable[0], cable), "it may be unhealthy again");
     }
 }

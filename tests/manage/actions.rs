@@ -88,6 +88,13 @@ async fn actions_that_are_not_possible_are_refused() {
     refused("resweep", "[]", 400, "takes no body");
     refused("loglevel", "{\"flags\": 3}", 409, "the log");
     refused("handover", "{\"to\": \"switch\"}", 400, "'switch' is not a GUID");
+    refused("release", "{\"guid\": \"0x1\", \"port\": 0}", 400, "port 0 is not 1 to 254");
+    refused(
+        "release",
+        "{\"guid\": \"0x1\", \"port\": 1}",
+        409,
+        "node 0x0000000000000001 is quarantined",
+    );
     refused("shutdown", "", 404, "/v1/openapi.json");
     assert_eq!(managed.get("/v1/actions/exit").status, 405);
     assert!(managed.get("/v1/actions/exit").head.contains("allow: post"));

@@ -2,6 +2,7 @@
 //! causes one sweep.
 
 use crate::daemon::messages::SmEvent;
+use crate::fabric::End;
 use crate::ids::{Guid, Lid, PortNum};
 use crate::manage::loop_status::{Cause, Causes};
 use crate::observe::traps::{ChangedAttributes, TrapEvent};
@@ -36,6 +37,8 @@ pub struct PendingWork {
     pub dump: bool,
     /// An operator requested a HANDOVER to the SM at this port, or to the best standby.
     pub handover: Option<Option<Guid>>,
+    /// Ports whose links operators release from quarantine.
+    pub released: BTreeSet<End>,
     /// The port was closed, for this reason.
     pub port_closed: Option<String>,
     /// Why there is work.
@@ -82,6 +85,7 @@ impl PendingWork {
             SmEvent::SetPriority(priority) => self.priority = Some(priority),
             SmEvent::Dump => self.dump = true,
             SmEvent::HandOver(to) => self.handover = Some(to),
+            SmEvent::Release(end) => drop(self.released.insert(end)),
             SmEvent::PortClosed(reason) => self.port_closed = Some(reason),
         }
     }
@@ -94,7 +98,7 @@ fn cause_of(event: &SmEvent) -> Option<Cause> {
         SmEvent::Role(..) => Some(Cause::Role),
         SmEvent::MembershipChanged | SmEvent::AliasesChanged => Some(Cause::SaClients),
         SmEvent::Reload => Some(Cause::Reload),
-        SmEvent::Resweep | SmEvent::Reroute => Some(Cause::Request),
+        SmEvent::Resweep | SmEvent::Reroute | SmEvent::Release(_) => Some(Cause::Request),
         SmEvent::SetPriority(_) | SmEvent::Dump | SmEvent::HandOver(_) | SmEvent::PortClosed(_) => {
             None
         }

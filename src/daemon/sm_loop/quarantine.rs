@@ -5,9 +5,10 @@ use crate::daemon::sm_loop::pending::PendingWork;
 use crate::daemon::sm_loop::reconfigure::ReconfigureOutcome;
 use crate::fabric::difference::Difference;
 use crate::fabric::quarantined::{QuarantineCause, QuarantinedLink};
-use crate::fabric::{Fabric, PortId};
+use crate::fabric::{End, Fabric, PortId};
 use crate::observe::link_health::{Cable, DOWN_WINDOW, MAX_DOWNS};
 use crate::observe::{Observation, quarantine};
+use std::collections::BTreeSet;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -69,6 +70,16 @@ impl Manager {
     pub(super) fn release_links(&mut self, pending: &mut PendingWork) {
         let released = self.links.health.release(Instant::now());
         self.sweep_links(&released, pending, "its quarantine ends");
+    }
+
+    /// Ends the quarantine of the links at these ports.
+    pub(super) fn release_by_request(&mut self, ends: &BTreeSet<End>, pending: &mut PendingWork) {
+        for &(guid, num) in ends {
+            match self.links.health.forget((guid, num)) {
+                Some(link) => self.sweep_links(&[link], pending, "an operator ends its quarantine"),
+                None => warn!("no link at port {num} of node {guid} is quarantined"),
+            }
+        }
     }
 
     fn sweep_links(&self, links: &[Cable], pending: &mut PendingWork, event: &str) {

@@ -1,12 +1,14 @@
 //! The bodies of actions.
 
 use super::error::ApiError;
-use crate::ids::Guid;
-use crate::manage::action::{Action, HandoverBody, LogLevelBody, PriorityBody};
+use crate::ids::{Guid, PortNum};
+use crate::manage::action::{Action, HandoverBody, LogLevelBody, PriorityBody, ReleaseBody};
 use serde::de::DeserializeOwned;
 
 /// Highest priority of an SM (IBA vol. 1, 14.2.5.13).
 const MAX_PRIORITY: u8 = 15;
+/// Highest number of a port (IBA vol. 1, 14.2.5.3).
+const MAX_PORT: u8 = 254;
 
 fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(body).map_err(|error| ApiError::new(400, format!("the body: {error}")))
@@ -61,6 +63,15 @@ pub(super) fn handover(body: &[u8]) -> Result<Action, ApiError> {
     to.as_deref().map(guid).transpose().map(Action::Handover)
 }
 
+pub(super) fn release(body: &[u8]) -> Result<Action, ApiError> {
+    let ReleaseBody { guid: text, port } = json(body)?;
+    if !(1..=MAX_PORT).contains(&port) {
+        let text = format!("the body: port {port} is not 1 to {MAX_PORT}");
+        return Err(ApiError::new(400, text));
+    }
+    Ok(Action::Release(guid(&text)?, PortNum(port)))
+}
+
 /// A GUID in hexadecimal digits, with or without `0x`.
 pub(super) fn guid(text: &str) -> Result<Guid, ApiError> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
@@ -81,11 +92,19 @@ mod tests {
         assert_eq!(priority(br#"{"priority": 15}"#), Ok(Action::Priority(15)));
         assert_eq!(handover(b""), Ok(Action::Handover(None)));
         assert_eq!(handover(br#"{"to": "0xab"}"#), Ok(Action::Handover(Some(Guid(0xAB)))));
+        assert_eq!(
+            release(br#"{"guid": "0xab", "port": 3}"#),
+            Ok(Action::Release(Guid(0xAB), PortNum(3)))
+        );
         let problem = |result: Result<Action, ApiError>| result.expect_err("invalid").text;
         assert_eq!(problem(exit(b"{\"now\":1}")), "the action exit takes no body");
         assert_eq!(
             problem(priority(br#"{"priority": 16}"#)),
             "the body: priority 16 is not 0 to 15"
+        );
+        assert_eq!(
+            problem(release(br#"{"guid": "0xab", "port": 0}"#)),
+            "the body: port 0 is not 1 to 254"
         );
         assert!(problem(loglevel(br#"{"flags": 256}"#)).contains("256"));
         assert!(problem(loglevel(br#"{"flags": 1, "level": 2}"#)).contains("level"));

@@ -2,7 +2,7 @@
 //! replies make. UPDATE_GOLDEN=1 writes it.
 
 use super::*;
-use crate::manage::action::{HandoverBody, LogLevelBody, PriorityBody};
+use crate::manage::action::{HandoverBody, LogLevelBody, PriorityBody, ReleaseBody};
 use crate::manage::event_log::EventRecord;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -27,6 +27,7 @@ fn add_schemas(generator: &mut SchemaGenerator) {
     generator.subschema_for::<LogLevelBody>();
     generator.subschema_for::<PriorityBody>();
     generator.subschema_for::<HandoverBody>();
+    generator.subschema_for::<ReleaseBody>();
 }
 
 fn reference(schema: &str) -> Value {

@@ -184,6 +184,12 @@ pub static ENDPOINTS: &[Endpoint] = &[
         "HandoverBody",
         Handler::Act(actions::handover),
     ),
+    post(
+        "/v1/actions/release",
+        "End the quarantine of a link; 409 if it is not quarantined.",
+        "ReleaseBody",
+        Handler::Act(actions::release),
+    ),
     post("/v1/actions/exit", "End the daemon, as SIGTERM does.", "", Handler::Act(actions::exit)),
 ];
 

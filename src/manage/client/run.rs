@@ -67,6 +67,10 @@ async fn carry_out(command: &ManageCommand) -> Result<(), Failure> {
         ManageCommand::Handover { to, action } => {
             act_with(&client, action, "handover", json!({ "to": to }), None).await
         }
+        ManageCommand::Release { port: (guid, num), action } => {
+            let body = json!({ "guid": guid.to_string(), "port": num.0 });
+            act_with(&client, action, "release", body, Some(Awaited::Plan)).await
+        }
     }
 }
 

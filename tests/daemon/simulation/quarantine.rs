@@ -8,6 +8,7 @@ use testkit::tamper::begins_heavy_sweep;
 use testkit::{SimCluster, Sm, settle};
 use tokio::time::sleep;
 use torus_sm::config::options::Options;
+use torus_sm::daemon::messages::SmEvent;
 use torus_sm::fabric::quarantined::{QuarantineCause, QuarantinedLink};
 use torus_sm::ids::PortNum;
 use torus_sm::wire::attr::{AttrId, PhysState, PortState, TrapNumber};
@@ -45,6 +46,29 @@ async fn a_flapping_link_is_quarantined_until_it_is_calm() {
     assert_eq!(cluster.faults(&sm), [""; 0]);
     assert!(cluster.tables() == tables, "the first tables are back");
     assert_eq!(sweeps.load(Ordering::Relaxed), 0, "heavy sweeps in 200 flaps");
+    assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_releases_a_quarantined_link() {
+    let cluster = SimCluster::healthy("4x4x1", 1);
+    let (sm, _) = start(&cluster, cluster.options()).await;
+    let tables = cluster.tables();
+    let switch = cluster.shape.switch_guid([1, 2, 0]);
+    assert!(cluster.fabric.flap(switch, PortNum(1), 300 * MS, 20));
+    // The link is up again and not calm yet.
+    sleep(Duration::from_secs(7)).await;
+    let links = quarantined(&sm);
+    assert_eq!(links.len(), 1, "{links:?}");
+    assert!(cluster.tables() != tables, "the link is not used");
+    sm.tell(SmEvent::Release((switch, PortNum(2))));
+    settle().await;
+    assert_eq!(quarantined(&sm), links, "another port's link");
+    sm.tell(SmEvent::Release(links[0].ends[1]));
+    settle().await;
+    assert_eq!(quarantined(&sm), []);
+    assert_eq!(cluster.faults(&sm), [""; 0]);
+    assert!(cluster.tables() == tables, "the first tables are back");
     assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
 }
 

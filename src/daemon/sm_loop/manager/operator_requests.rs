@@ -36,6 +36,9 @@ impl Manager {
         if todo.dump {
             self.reconfigurer.dump(&self.context);
         }
+        if !todo.released.is_empty() {
+            self.release_by_request(&todo.released, pending);
+        }
         if let Some(to) = todo.handover {
             self.hand_over_by_request(to, pending).await;
         }
