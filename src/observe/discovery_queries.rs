@@ -48,6 +48,8 @@ pub(super) struct DiscoveryQueries {
     known_before: usize,
     /// A cable was lost or a device fell silent, so that queries may need other routes.
     needs_routes: bool,
+    /// No query is put off any more.
+    pub(super) is_last_pass: bool,
     /// Failed queries, with the reason of the last failure.
     pub(super) failures: HashMap<QueryKey, SmpError>,
 }
@@ -68,6 +70,7 @@ impl DiscoveryQueries {
             reset_switches: HashSet::new(),
             reconnected: HashSet::new(),
             needs_routes: false,
+            is_last_pass: false,
             failures: HashMap::new(),
         }
     }
@@ -158,7 +161,7 @@ impl DiscoveryQueries {
     /// queried, and the query is sent once more, since the MAD may be lost by chance.
     fn stalled(&mut self, query: Query) {
         self.try_other_keys(query);
-        let Some(node) = query.node() else { return };
+        let Some(node) = query.node().filter(|_| !self.is_last_pass) else { return };
         if let Query::Node { from: Some((node, port)), .. } = query {
             self.probe(node, port);
         }
@@ -194,6 +197,10 @@ impl DiscoveryQueries {
     /// port, and the ports of all neighbours that face a switch.
     fn lost_cable(&mut self, node: usize, far_port: PortNum) {
         self.needs_routes = true;
+        if self.state.local == Some((node, far_port)) {
+            // The local port may be cabled to another switch now.
+            self.probe(node, far_port);
+        }
         let entry = &self.state.entries()[node];
         if !entry.is_switch() {
             return;
@@ -461,7 +468,7 @@ impl DiscoveryQueries {
             return;
         }
         self.try_other_keys(query);
-        self.evidence.put_off(query);
+        self.evidence.failed(query);
         self.failures.insert(query.key(), error);
     }
 

@@ -6,6 +6,8 @@
 //!   off until it answers.
 //! * A query that stalled, failed or was put off is **unanswered** until any transmission of it is
 //!   answered.
+//!   It is repeated once, and again if it was cut short meanwhile: where many MADs are lost by
+//!   chance, a device that answers some queries is not silent, and the others must not be given up.
 
 use super::query::{Query, QueryKey};
 use crate::ids::PortNum;
@@ -19,6 +21,8 @@ pub(super) struct Evidence {
     silent: HashSet<usize>,
     unanswered: BTreeMap<QueryKey, Query>,
     repeated: HashSet<QueryKey>,
+    /// Queries that were cancelled before their timeout.
+    cut_short: HashSet<QueryKey>,
 }
 
 impl Evidence {
@@ -52,9 +56,15 @@ impl Evidence {
         self.doubtful.insert(node)
     }
 
-    /// Records a query that failed or was not sent.
+    /// Records a query that failed.
+    pub(super) fn failed(&mut self, query: Query) {
+        self.unanswered.insert(query.key(), query);
+    }
+
+    /// Records a query that was cancelled before its timeout.
     pub(super) fn put_off(&mut self, query: Query) {
         self.unanswered.insert(query.key(), query);
+        self.cut_short.insert(query.key());
     }
 
     /// Forgets a query that needs no answer any more.
@@ -87,9 +97,12 @@ impl Evidence {
         !self.unanswered.is_empty()
     }
 
-    /// True for the first request to repeat a query.
+    /// True for the first request to repeat a query, and for each one after it was cut short,
+    /// unless its device is silent.
     pub(super) fn may_repeat(&mut self, query: Query) -> bool {
-        self.repeated.insert(query.key())
+        let (key, is_silent) = (query.key(), self.is_silent(query));
+        let was_cut_short = self.cut_short.remove(&key);
+        self.repeated.insert(key) || (was_cut_short && !is_silent)
     }
 
     /// True for the first request to probe a port.

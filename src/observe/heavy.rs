@@ -27,6 +27,7 @@ pub async fn sweep(client: &SmpClient, keys: &MKeys) -> Result<Observation, Swee
     queries.retry(true).await;
     queries.query_pkeys();
     queries.run_to_the_end().await;
+    queries.run_last_pass().await;
     queries.record_faults();
     conclude(queries)
 }

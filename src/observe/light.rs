@@ -5,10 +5,11 @@
 //! its peer if that is no switch: two hosts cabled back to back have nobody who sends traps, and
 //! PortInfo of ports that hide an unknown M_Key, whose lease may end.
 
+use super::discovery_state::DiscoveryState;
 use super::m_keys::MKeys;
 use super::node_info::node_info_problem;
 use crate::fabric::{DiscoveryFault, Fabric, PortId};
-use crate::ids::Guid;
+use crate::ids::{Guid, PortNum};
 use crate::transport::client::SmpClient;
 use crate::transport::tagged::Tagged;
 use crate::transport::transactions::{SmpReply, SmpRequest};
@@ -95,7 +96,12 @@ impl Findings {
                 let is_same = last.is_some_and(|last| {
                     (last.port_state(), last.lid()) == (now.port_state(), now.lid())
                 });
-                self.local_link_changed |= !is_same;
+                // A trained link without a peer: the cable was moved during the last sweep.
+                let is_open = port == fabric.local()
+                    && fabric.port(port).peer.is_none()
+                    && fabric.port(port).num != PortNum::ZERO
+                    && DiscoveryState::has_trained_link(&now);
+                self.local_link_changed |= !is_same || is_open;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Conclusions of a sweep from queries without an answer.
+//! Queries without an answer: the last attempt, and the conclusions of a sweep.
 
 use super::discovery_queries::DiscoveryQueries;
 use super::query::Query;
@@ -7,6 +7,15 @@ use crate::transport::transactions::SmpError;
 use std::collections::HashSet;
 
 impl DiscoveryQueries {
+    /// Repeats the queries that were cut short again and again although their devices answer
+    /// others, as happens where many MADs are lost, and waits for all of them.
+    pub(super) async fn run_last_pass(&mut self) {
+        self.is_last_pass = true;
+        self.retry(true).await;
+        self.query_pkeys();
+        self.run_to_the_end().await;
+    }
+
     /// Records the queries without an answer as faults of the snapshot; of a silent device, one.
     pub(super) fn record_faults(&mut self) {
         let mut silent = HashSet::new();
