@@ -6,7 +6,7 @@
 
 use super::set_failures::SetFailures;
 use super::set_id::SetId;
-use crate::fabric::{Fabric, NodeId};
+use crate::fabric::{End, Fabric, NodeId, PortId};
 use crate::ids::{Guid, Mlid, PortNum};
 use crate::plan::Plan;
 use crate::plan::multicast::MulticastTables;
@@ -28,6 +28,8 @@ pub struct Acknowledged {
     withheld_blocks: HashMap<(Guid, u32), Box<[u8; LFT_BLOCK]>>,
     /// Nodes that have lost their tables since, for example by a reboot.
     tables_lost: HashSet<Guid>,
+    /// Channel adapters and routers that had lost their tables when the last reconfiguration began.
+    restarted: HashSet<Guid>,
     failures: SetFailures,
     /// The last plan was compared with what the devices hold, but never applied.
     is_adopted: bool,
@@ -124,9 +126,31 @@ impl Acknowledged {
         !self.pending.is_empty() && self.pending.contains(&(guid, attr_id, attr_mod))
     }
 
-    /// Records that a device lost its tables (it was rebooted or replaced).
-    pub fn forget(&mut self, guid: Guid) {
-        self.tables_lost.insert(guid);
+    /// Forgets the tables of nodes that may not be the devices that were configured, or that may
+    /// have restarted in between:
+    /// * nodes without any of their links of the last plan: two devices may have had the same GUID;
+    /// * devices that were configured after a restart by the last reconfiguration, and whose switch
+    ///   is one of `changed_switches`: if they restarted again during it, their ports may be past
+    ///   INIT by now.
+    pub(super) fn forget_doubtful(&mut self, fabric: &Fabric, changed_switches: &[Guid]) {
+        let Some((last, _)) = self.last.clone() else { return };
+        let switch_changed = |guid: Guid, node: NodeId| {
+            let mut links = links(fabric, node);
+            self.restarted.contains(&guid) && links.any(|(_, to)| changed_switches.contains(&to.0))
+        };
+        let is_doubtful = |&node: &NodeId| {
+            let guid = fabric.node(node).guid();
+            switch_changed(guid, node) || has_other_links(&last, fabric, node)
+        };
+        let doubtful = fabric.node_ids().filter(is_doubtful).map(|node| fabric.node(node).guid());
+        let doubtful: Vec<Guid> = doubtful.collect();
+        self.tables_lost.extend(doubtful);
+    }
+
+    /// Records the channel adapters and routers that have lost their tables as a reconfiguration
+    /// begins.
+    pub(super) fn record_restarted(&mut self, restarted: HashSet<Guid>) {
+        self.restarted = restarted;
     }
 
     /// Discards all knowledge, so that everything is sent again.
@@ -232,4 +256,24 @@ impl Acknowledged {
         counts.sort_unstable();
         counts
     }
+}
+
+/// The links of a node: its port, and the far end.
+fn links(fabric: &Fabric, node: NodeId) -> impl Iterator<Item = (PortNum, End)> {
+    let ports = fabric.ports_of(node).iter();
+    ports.filter_map(|port| Some((port.num, end(fabric, port.peer?))))
+}
+
+fn end(fabric: &Fabric, port: PortId) -> End {
+    (fabric.node_of(port).guid(), fabric.port(port).num)
+}
+
+/// True if a node of `fabric` has links, and none of those that it had in `last`.
+fn has_other_links(last: &Fabric, fabric: &Fabric, node: NodeId) -> bool {
+    let Some(before) = last.node_by_guid(fabric.node(node).guid()) else { return false };
+    let is_old = |(num, to): (PortNum, End)| {
+        let peer = last.port_of(before, num).and_then(|port| last.port(port).peer);
+        peer.is_some_and(|peer| end(last, peer) == to)
+    };
+    links(fabric, node).next().is_some() && !links(fabric, node).any(is_old)
 }

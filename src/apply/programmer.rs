@@ -16,6 +16,7 @@ use super::switch_info::settled;
 use super::transition::{self, Steps};
 use crate::config::options::Options;
 use crate::fabric::{Fabric, PortId, SwitchId};
+use crate::ids::Guid;
 use crate::observe::Observation;
 use crate::observe::m_keys::MKeys;
 use crate::plan::Plan;
@@ -50,6 +51,9 @@ pub async fn apply(
     let start = Instant::now();
     let mut report = ApplyReport::default();
     acknowledged.failures_mut().forget_restarted(&observation.fabric);
+    acknowledged.forget_doubtful(&observation.fabric, &observation.changed_switches);
+    let restarted = restarted(&delta(observation, plan.plan(), acknowledged, keys));
+    acknowledged.record_restarted(restarted);
     let mut failures = PassFailures::new(&observation.fabric, keys);
     let steps = ordered(observation, plan.plan(), acknowledged, keys, &mut report);
     let mut progress = steps.as_ref().map(Progress::new);
@@ -194,6 +198,14 @@ fn delta<'a>(
 ) -> Delta<'a> {
     let (fabric, pkeys) = (&*observation.fabric, &*observation.pkeys);
     Delta { fabric, pkeys, plan, acknowledged, keys, optimized_sl_to_vl: false }
+}
+
+/// The channel adapters and routers that have lost their tables.
+fn restarted(delta: &Delta<'_>) -> HashSet<Guid> {
+    let fabric = delta.fabric;
+    let nodes = fabric.node_ids().filter(|&node| !fabric.node(node).is_switch());
+    let lost = nodes.filter(|&node| delta.has_lost_tables(node));
+    lost.map(|node| fabric.node(node).guid()).collect()
 }
 
 /// Orders the tables, if the fabric is live.
