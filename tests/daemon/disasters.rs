@@ -6,10 +6,12 @@
 //! range. `scripts/disasters` runs many in parallel processes.
 
 mod checks;
+mod disk;
 mod members;
 mod scenario;
 
 use checks::{Memories, check};
+use disk::CacheDisk;
 use members::Member;
 use scenario::{Burst, Dice, Scenario};
 use std::ops::Range;
@@ -51,11 +53,15 @@ struct Disaster<'a> {
     reload_fails: Arc<AtomicU64>,
     members: Vec<Member>,
     memories: Memories,
+    /// The cache folder, if the scenario has errors of it.
+    disk: Option<CacheDisk>,
 }
 
 impl<'a> Disaster<'a> {
     fn start(scenario: &'a Scenario) -> Self {
         let cluster = scenario.cluster();
+        let has_disk = scenario.has_disk_errors();
+        let disk = has_disk.then(|| CacheDisk::new(cluster.cache_dir([0; 3])));
         let reload_fails = Arc::<AtomicU64>::default();
         let (fails, options) = (reload_fails.clone(), scenario.options(&cluster));
         let mut next = options.clone();
@@ -75,7 +81,7 @@ impl<'a> Disaster<'a> {
         };
         let members: Vec<Member> = (0..MAX_MEMBERS.min(hosts.len())).map(member).collect();
         let memories = Memories::default();
-        Self { scenario, cluster, sm, reload_fails, members, memories }
+        Self { scenario, cluster, sm, reload_fails, members, memories, disk }
     }
 
     async fn faults(&mut self) -> Vec<String> {
@@ -102,6 +108,8 @@ impl<'a> Disaster<'a> {
     async fn event(&mut self, event: &str) {
         if let Some(duration) = console::pause(event) {
             sleep(duration).await;
+        } else if let Some(error) = event.strip_prefix("disk ") {
+            self.disk.iter().for_each(|disk| disk.event(error));
         } else if event.starts_with("hup") {
             self.reload_fails.store(u64::from(event == "hup bad"), Ordering::Relaxed);
             self.sm.tell(SmEvent::Reload);
@@ -115,7 +123,7 @@ impl<'a> Disaster<'a> {
         for event in &burst.events {
             self.event(event).await;
         }
-        for event in burst.end() {
+        for event in burst.end(&self.cluster) {
             self.event(&event).await;
         }
         sleep(AFTERMATH).await;
@@ -128,10 +136,22 @@ impl<'a> Disaster<'a> {
         self.cluster.fabric.reset_counters();
         self.sm.tell(SmEvent::Reload);
         sleep(Duration::from_secs(2)).await;
-        match self.cluster.fabric.sets() {
-            0 => Ok(()),
-            sets => Err(format!("{sets} Sets on an unchanged fabric")),
+        let sets = self.cluster.fabric.sets();
+        if sets > 0 {
+            return Err(format!("{sets} Sets on an unchanged fabric"));
         }
+        self.check_files()
+    }
+
+    /// guid2lid has the LIDs of the published subnet.
+    fn check_files(&self) -> Result<(), String> {
+        let subnet = self.sm.subnet.borrow().clone();
+        let (Some(disk), Some(subnet)) = (&self.disk, subnet) else { return Ok(()) };
+        if self.sm.refused.borrow().is_some() {
+            return Ok(());
+        }
+        let faults = disk.faults(&subnet.fabric, self.scenario.lmc);
+        if faults.is_empty() { Ok(()) } else { Err(format!("{faults:#?}")) }
     }
 
     async fn run(mut self) -> Result<(), String> {

@@ -1,11 +1,14 @@
 //! The scenario of a seed: a fabric, options, and events in bursts, as lines of text.
 
+use super::disk;
 use std::time::Duration;
 use testkit::SimCluster;
 use torus_sm::config::options::Options;
 use torus_sm::fabric::synthetic::Hardware;
+use torus_sm::ids::PortNum;
 use torus_sm::sim::console;
 use torus_sm::sim::generate::Shape;
+use torus_sm::wire::attr::NodeKind;
 
 /// Console commands that are left out of random scripts. With `jitter`, a copy of a Set may arrive
 /// after a newer Set of the same table.
@@ -51,20 +54,24 @@ pub(super) struct Scenario {
 /// Events, and the quiet period after them.
 #[derive(Clone, Debug)]
 pub(super) struct Burst {
-    /// Console commands, `wait DURATION`, `hup` and `hup bad`.
+    /// Console commands, `wait DURATION`, `hup`, `hup bad`, and those of [`disk`].
     pub(super) events: Vec<String>,
     pub(super) quiet: Duration,
 }
 
 impl Burst {
     /// Commands that end the faults, and what only an administrator can repair.
-    pub(super) fn end(&self) -> Vec<String> {
-        let mut end = vec!["calm".to_owned()];
+    pub(super) fn end(&self, cluster: &SimCluster) -> Vec<String> {
+        let mut end = vec![disk::REPAIRED.to_owned(), "calm".to_owned()];
         for event in &self.events {
             let mut words = event.split(' ');
             let (command, node) = (words.next().unwrap_or_default(), words.next());
             if LIES.contains(&command) {
                 end.extend(node.map(|node| format!("reboot {node}")));
+            }
+            if command == "guid" {
+                end.extend(node.and_then(|node| own_guid(cluster, node)));
+                end.extend(node.map(|node| format!("reboot {}", node_name(node))));
             }
             if command == "corrupt" {
                 end.push("hup".to_owned());
@@ -92,6 +99,10 @@ impl Scenario {
         };
         let cluster = scenario.cluster();
         scenario.bursts = (0..1 + dice.below(3)).map(|_| burst(&cluster, dice)).collect();
+        for burst in &mut scenario.bursts {
+            insert_duplicate_guid(&cluster, burst, dice);
+            insert_disk_errors(burst, dice);
+        }
         scenario
     }
 
@@ -107,6 +118,11 @@ impl Scenario {
             exit_on_fatal: false,
             ..cluster.options()
         }
+    }
+
+    pub(super) fn has_disk_errors(&self) -> bool {
+        let mut events = self.bursts.iter().flat_map(|burst| &burst.events);
+        events.any(|event| event.starts_with("disk "))
     }
 
     /// The scenario without the events for which `keep` is false, by their number.
@@ -185,4 +201,48 @@ fn burst(cluster: &SimCluster, dice: &mut Dice) -> Burst {
         events.push("repair".to_owned());
     }
     Burst { events, quiet: Duration::from_secs(60 * (1 + dice.below(20))) }
+}
+
+/// The node of an argument NODE or PORT of the console.
+fn node_name(target: &str) -> &str {
+    target.split_once('[').map_or(target, |(node, _)| node)
+}
+
+/// The command that gives a node or port its own GUID back.
+fn own_guid(cluster: &SimCluster, target: &str) -> Option<String> {
+    let name = node_name(target);
+    let node = cluster.topology.nodes.iter().find(|node| node.guid.to_string() == name)?;
+    let own = if name == target { node.guid } else { node.port_guid(PortNum(1)) };
+    Some(format!("guid {target} {own}"))
+}
+
+/// In some bursts a node or adapter port restarts with the GUID of another one. The host of the
+/// subnet manager keeps its own.
+fn insert_duplicate_guid(cluster: &SimCluster, burst: &mut Burst, dice: &mut Dice) {
+    let own = cluster.shape.host_guid([0; 3], 0);
+    let nodes = &cluster.topology.nodes;
+    let (node, other) = (dice.below(nodes.len() as u64), dice.below(nodes.len() as u64));
+    let (node, other) = (&nodes[node as usize], &nodes[other as usize]);
+    if dice.below(4) > 0 || node.guid == own {
+        return;
+    }
+    let is_port = dice.below(2) == 0 && node.kind == NodeKind::Ca && other.kind == NodeKind::Ca;
+    let line = match is_port {
+        true => format!("guid {}[1] {}", node.guid, other.port_guid(PortNum(1))),
+        false => format!("guid {} {}", node.guid, other.guid),
+    };
+    let at = dice.below(burst.events.len() as u64 + 1) as usize;
+    let restart = format!("reboot {}", node.guid);
+    burst.events.splice(at..at, [line, restart]);
+}
+
+/// In some bursts the cache folder has errors.
+fn insert_disk_errors(burst: &mut Burst, dice: &mut Dice) {
+    if dice.below(4) > 0 {
+        return;
+    }
+    for _ in 0..1 + dice.below(3) {
+        let at = dice.below(burst.events.len() as u64 + 1) as usize;
+        burst.events.insert(at, format!("disk {}", dice.pick(&disk::ERRORS)));
+    }
 }
