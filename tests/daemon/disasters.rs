@@ -26,6 +26,8 @@ use torus_sm::sim::console;
 
 /// Seeds of a usual run.
 const SEEDS: Range<u64> = 0..300;
+/// Seeds that found defects, which a usual run has, too.
+const FOUND_DEFECTS: [u64; 3] = [439, 523, 807];
 /// Time limit until the devices are in order after the last fault.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(240);
 /// The time that flapping links and storms of traps may last.
@@ -201,7 +203,7 @@ fn shortened(scenario: &Scenario) -> Scenario {
 
 fn seeds() -> Vec<u64> {
     let Ok(text) = std::env::var("TORUS_SM_DISASTERS") else {
-        return SEEDS.collect();
+        return SEEDS.chain(FOUND_DEFECTS).collect();
     };
     let number = |text: &str| text.parse::<u64>().expect("TORUS_SM_DISASTERS is N or N..M");
     match text.split_once("..") {

@@ -3,6 +3,7 @@
 
 mod bring_up;
 mod engines;
+mod faults;
 mod ibdmchk;
 mod m_keys;
 mod opensm;

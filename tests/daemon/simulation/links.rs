@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep};
 use torus_sm::config::options::Options;
 use torus_sm::daemon::messages::SmEvent;
 use torus_sm::ids::PortNum;
+use torus_sm::sim::console;
 use torus_sm::wire::attr::{AttrId, PortInfo, PortState};
 use torus_sm::wire::mad::{Mad, Method};
 
@@ -142,4 +143,26 @@ async fn the_link_to_a_silent_host_is_taken_down() {
     assert!(cluster.fabric.revive(host));
     sleep(Duration::from_secs(30)).await;
     assert_eq!(cluster.faults(&sm), [""; 0]);
+}
+
+/// The cable of the local port is moved to another switch, so that all routes change.
+#[tokio::test(start_paused = true)]
+async fn the_cable_of_the_local_port_may_be_moved() {
+    for radix in ["3x1x1", "3x3x1"] {
+        let cluster = SimCluster::healthy(radix, 1);
+        let minhop = Options { routing_engine: Some("minhop".into()), ..cluster.options() };
+        let (sm, _) = start(&cluster, minhop).await;
+        let [near, far] = [[0, 0, 0], [1, 0, 0]].map(|at| cluster.shape.switch_guid(at));
+        let line = format!("move {near}[7] {far}[5]");
+        console::run_line(&cluster.fabric, &line).expect("free ports");
+        sleep(Duration::from_secs(60)).await;
+        let subnet = sm.subnet.borrow().clone().expect("up");
+        assert_eq!(subnet.fabric.nodes().len(), cluster.topology.nodes.len(), "{radix}");
+        let own = cluster.shape.host_guid([0; 3], 0);
+        for host in cluster.hosts() {
+            let lid = cluster.fabric.port_info(host, PortNum(1)).expect("a port").lid();
+            assert!(cluster.fabric.reaches(own, PortNum(1), lid, true), "{radix}: {host}");
+        }
+        assert_eq!(cluster.sets_of_another_sweep(&sm).await, 0);
+    }
 }
